@@ -1,0 +1,33 @@
+# Everything runs inside .venv, which `setup` builds from pyproject.toml and rebuilds when that file changes.
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/.complete
+WORKERS ?= 2
+
+.PHONY: run test setup lint bench clean
+
+run: setup
+	$(BIN)/tailpath solve river:30x10 --method expected
+
+test: setup
+	$(BIN)/pytest -n $(WORKERS)
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tailpath needs Python 3.11 or newer")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[gym,storm,cluster,parquet,validation,dev]'
+	touch $(STAMP)
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: setup
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

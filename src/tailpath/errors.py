@@ -1,0 +1,43 @@
+"""Every refusal of input, in one family.
+
+Each message is one line that names what is wrong and where: the state, the action, the line or the number at fault.
+The command line prints it as it stands and leaves with exit code 2.
+"""
+
+from __future__ import annotations
+
+
+class TailpathError(Exception):
+    """Root of all refusals."""
+
+
+class ModelError(TailpathError):
+    """The numbers or names given do not make a stochastic shortest path problem."""
+
+
+class FormatError(TailpathError):
+    """A file cannot be read or written; the text starts with `file:line:` or with the archive member."""
+
+
+class OptionError(TailpathError):
+    """An argument lies outside its range: alpha, atoms, tolerance, an unknown engine or scheme."""
+
+
+class PolicyError(TailpathError):
+    """A policy does not fit its model: an unknown action, a missing state, a probability that is none."""
+
+
+class GoalUnreachableError(TailpathError):
+    """The start cannot avoid states from which no policy surely reaches a goal; the expected cost is infinite."""
+
+
+class BudgetExceededError(TailpathError):
+    """A node budget ran out. `bounds` holds what is certain about the CVaR at that moment: `(low, high)`."""
+
+    def __init__(self, message: str, bounds: tuple[float, float]) -> None:
+        super().__init__(message)
+        self.bounds = bounds
+
+
+class TailpathWarning(UserWarning):
+    """Something was repaired or assumed, and the user should know."""
