@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tailpath.solvers.cvar_interpolation import solve_cvar_interpolation as solve_cvar_interpolation
     from tailpath.solvers.cvar_quantile import solve_cvar_quantile as solve_cvar_quantile
     from tailpath.solvers.expectation import solve_expected as solve_expected
-    from tailpath.solvers.improvement import improve as improve
+    from tailpath.improvement import improve as improve
 
 _HOME = {
     "SSP": "tailpath.model",
@@ -58,7 +58,7 @@ _HOME = {
     "solve_cvar_quantile": "tailpath.solvers.cvar_quantile",
     "solve_cvar_interpolation": "tailpath.solvers.cvar_interpolation",
     "solve_cvar_exact": "tailpath.solvers.cvar_exact",
-    "improve": "tailpath.solvers.improvement",
+    "improve": "tailpath.improvement",
     "unroll": "tailpath.chain",
     "evaluate": "tailpath.evaluation",
     "simulate": "tailpath.evaluation.simulation",
