@@ -1,0 +1,153 @@
+"""Graph searches over the arrays of a model or a chain, in plain loops.
+
+The functions are not decorated: small inputs run as they stand, so that `tailpath info` needs no compiler, and large ones are compiled by
+the caller. Every function fills `out_` arrays.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+
+
+def forward_reach(row_start: Array, target: Array, start: int, out_reached: Array) -> None:
+    """Mark everything that can be reached from `start` along the edges `row_start`, `target`."""
+    stack = np.empty(len(row_start), dtype=np.int32)
+    stack[0] = start
+    size = 1
+    out_reached[start] = True
+    while size > 0:
+        size -= 1
+        node = stack[size]
+        for edge in range(row_start[node], row_start[node + 1]):
+            to = target[edge]
+            if to < len(out_reached) and not out_reached[to]:
+                out_reached[to] = True
+                stack[size] = to
+                size += 1
+
+
+def backward_reach(
+    into_start: Array, into_outcome: Array, outcome_choice: Array, choice_state: Array, choice_allowed: Array, out_reached: Array
+) -> None:
+    """Mark the states that reach an already marked state, step by step, through choices that are allowed.
+
+    `into_outcome[into_start[t] : into_start[t + 1]]` are the outcomes that lead to t.
+    """
+    stack = np.empty(len(out_reached), dtype=np.int32)
+    size = 0
+    for state in range(len(out_reached)):
+        if out_reached[state]:
+            stack[size] = state
+            size += 1
+    while size > 0:
+        size -= 1
+        state = stack[size]
+        for position in range(into_start[state], into_start[state + 1]):
+            choice = outcome_choice[into_outcome[position]]
+            source = choice_state[choice]
+            if choice_allowed[choice] and not out_reached[source]:
+                out_reached[source] = True
+                stack[size] = source
+                size += 1
+
+
+def close_under_choices(
+    into_start: Array, into_outcome: Array, outcome_choice: Array, choice_state: Array, out_inside: Array, out_allowed: Array
+) -> None:
+    """Shrink a set of states to the largest part in which every state keeps a choice that surely stays inside.
+
+    On return `out_inside` is that part and `out_allowed` marks the choices of its states that stay inside. Choices not allowed on entry
+    stay so.
+    """
+    n_states = len(out_inside)
+    choices_left = np.zeros(n_states, dtype=np.int32)
+    for choice in range(len(out_allowed)):
+        if out_allowed[choice]:
+            choices_left[choice_state[choice]] += 1
+    stack = np.empty(n_states, dtype=np.int32)
+    size = 0
+    for state in range(n_states):
+        if out_inside[state] and choices_left[state] == 0:
+            out_inside[state] = False
+        if not out_inside[state]:
+            stack[size] = state
+            size += 1
+    while size > 0:
+        size -= 1
+        gone = stack[size]
+        for position in range(into_start[gone], into_start[gone + 1]):
+            choice = outcome_choice[into_outcome[position]]
+            if not out_allowed[choice]:
+                continue
+            out_allowed[choice] = False
+            source = choice_state[choice]
+            choices_left[source] -= 1
+            if out_inside[source] and choices_left[source] == 0:
+                out_inside[source] = False
+                stack[size] = source
+                size += 1
+    for choice in range(len(out_allowed)):
+        if not out_inside[choice_state[choice]]:
+            out_allowed[choice] = False
+
+
+def strong_components(row_start: Array, target: Array, out_component: Array) -> int:
+    """Tarjan's strongly connected components, without recursion. Edges to `target >= n` (a sink outside) are passed over.
+
+    Components are numbered so that every edge leads to the same or a *lower* number: solving them in order 0, 1, 2, ... always finds the
+    successors done. Returns how many there are.
+    """
+    n = len(row_start) - 1
+    unseen, finished = -1, n
+    low = np.full(n, unseen, dtype=np.int32)
+    next_edge = np.empty(n, dtype=np.int64)
+    path = np.empty(n, dtype=np.int32)
+    pending = np.empty(n, dtype=np.int32)
+    order, n_components, n_pending = 0, 0, 0
+    index = np.full(n, unseen, dtype=np.int32)
+    for root in range(n):
+        if index[root] != unseen:
+            continue
+        depth = 1
+        path[0] = root
+        index[root] = low[root] = order
+        next_edge[root] = row_start[root]
+        pending[n_pending] = root
+        order += 1
+        n_pending += 1
+        while depth > 0:
+            node = path[depth - 1]
+            if next_edge[node] < row_start[node + 1]:
+                to = target[next_edge[node]]
+                next_edge[node] += 1
+                if to >= n:
+                    continue
+                if index[to] == unseen:
+                    path[depth] = to
+                    depth += 1
+                    index[to] = low[to] = order
+                    next_edge[to] = row_start[to]
+                    pending[n_pending] = to
+                    order += 1
+                    n_pending += 1
+                elif low[to] != finished and index[to] < low[node]:
+                    low[node] = index[to]
+                continue
+            depth -= 1
+            if depth > 0 and low[node] < low[path[depth - 1]]:
+                low[path[depth - 1]] = low[node]
+            if low[node] == index[node]:
+                while True:
+                    n_pending -= 1
+                    member = pending[n_pending]
+                    out_component[member] = n_components
+                    low[member] = finished
+                    if member == node:
+                        break
+                n_components += 1
+    return n_components
