@@ -1,0 +1,102 @@
+"""Gridworld: walk to the goal on a floor with obstacles, with a small chance of stepping astray.
+
+A move N, S, E or W succeeds with probability `success` (0.95); each other direction has a third of the rest; a step off the grid stays.
+Every step costs 1. An obstacle is an ordinary cell where every action costs `obstacle_cost` (100) and ends at the goal.
+
+The paper does not publish its obstacle cells. The bundled maps `5x5`, `8x9` and `14x16` (rows x columns) have the paper's sizes, start
+(bottom right) and goal (bottom left), and obstacles chosen by this project.
+"""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+from typing import Any
+
+import numpy as np
+
+from tailpath.cost_units import as_fraction
+from tailpath.domains.grids import CERTAIN, STEPS, Moves, grid_model, shifted, to_one_cell
+from tailpath.errors import FormatError, OptionError
+from tailpath.model import SSP
+
+KIND = {".": "floor", "#": "obstacle", "S": "floor", "G": "goal"}
+
+
+def bundled_maps() -> tuple[str, ...]:
+    """The names of the maps that come with the package, smallest first."""
+    folder = resources.files("tailpath.domains") / "maps"
+    names = [entry.name.removesuffix(".txt") for entry in folder.iterdir() if entry.name.endswith(".txt")]
+    return tuple(sorted(names, key=lambda name: [int(side) for side in name.split("x")]))
+
+
+def gridworld(map: str, *, success: Any = 0.95, obstacle_cost: Any = 100) -> SSP:
+    """Build a Gridworld from a bundled map's name or from the text of a map.
+
+    A map is one line per row: `.` floor, `#` obstacle, `S` the start (one), `G` the goal (one). Blanks around lines, and empty lines before
+    and after the map, do not count. States are named `(row, column)`, counted from 0 at the top left. `success` lies in [0, 1].
+    """
+    chance = _number(success, "success")
+    if not 0 <= chance <= 1:
+        raise OptionError(f"success must lie in [0, 1], not {success!r}")
+    crash = _number(obstacle_cost, "obstacle_cost")
+    if crash < 0:
+        raise OptionError(f"obstacle_cost must be 0 or more, not {obstacle_cost!r}")
+    rows = _rows(_bundled(map) if re.fullmatch(r"\s*\d+\s*x\s*\d+\s*", map) else map)
+    cells = "".join(rows)
+    start, goal = cells.index("S"), cells.index("G")
+    letters = np.array(list(cells))
+    floor, obstacles = np.flatnonzero((letters == ".") | (letters == "S")), np.flatnonzero(letters == "#")
+    # The chosen direction first, then the other three.
+    directions = [[step, *(other for other in STEPS if other != step)] for step in STEPS]
+    slots = (chance, *[(1 - chance) / 3] * 3)
+    height, width = len(rows), len(rows[0])
+    return grid_model(
+        height,
+        width,
+        [KIND[letter] for letter in cells],
+        start,
+        goal,
+        [
+            Moves(floor, shifted(height, width, floor, directions), slots, [1] * 4),
+            Moves(obstacles, to_one_cell(obstacles, goal), CERTAIN, [crash] * 4),
+        ],
+    )
+
+
+def _number(value: Any, what: str) -> Any:
+    try:
+        number = as_fraction(value)
+        float(number)  # a rational may be too large for the arrays
+        return number
+    except (TypeError, ValueError, OverflowError):
+        raise OptionError(f"{what} must be a finite number, not {value!r}") from None
+
+
+def _bundled(name: str) -> str:
+    name = re.sub(r"\s", "", name)
+    if name not in bundled_maps():
+        raise OptionError(f"there is no bundled map {name!r}; the bundled maps are {', '.join(bundled_maps())}")
+    return (resources.files("tailpath.domains") / "maps" / f"{name}.txt").read_text(encoding="utf-8")
+
+
+def _rows(text: str) -> list[str]:
+    """The rows of a map, checked; rows and columns in messages count from 0 at the top left, as in state names."""
+    rows = [line.strip() for line in text.strip().splitlines()]
+    if not rows:
+        raise FormatError("the map is empty")
+    seen: dict[str, str] = {}
+    for r, row in enumerate(rows):
+        if len(row) != len(rows[0]):
+            raise FormatError(f"map row {r} has {len(row)} columns, row 0 has {len(rows[0])}")
+        for c, letter in enumerate(row):
+            where = f"row {r}, column {c}"
+            if letter not in KIND:
+                raise FormatError(f"map {where} holds {letter!r}; a cell is one of . # S G")
+            if letter in "SG" and letter in seen:
+                raise FormatError(f"map {where} holds a second {letter!r}; the first is at {seen[letter]}")
+            seen.setdefault(letter, where)
+    for letter, what in (("S", "start"), ("G", "goal")):
+        if letter not in seen:
+            raise FormatError(f"the map has no {what}: no cell of its {len(rows)} rows and {len(rows[0])} columns holds {letter!r}")
+    return rows

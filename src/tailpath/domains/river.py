@@ -1,0 +1,63 @@
+"""River: cross by the long safe bridge, or swim and risk the waterfall.
+
+The left and right columns are banks, the top row is the bridge, the bottom row between the banks is the waterfall, all else is river.
+The start is on the left bank, one row above the bottom; the goal is on the right bank, in the bottom row.
+
+- Banks and bridge: the chosen move happens, at cost 1; a step off the grid stays.
+- River: the chosen move happens with probability 0.8, and independently the current takes one row down with probability 0.2; the two are
+  added (S moves two rows with 0.16) and clipped to the grid. N costs 2, E and W cost 1, S costs 0.5.
+- Waterfall: every action costs 1 and leads back to the start.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from tailpath.domains.grids import CERTAIN, STEPS, Moves, grid_model, shifted, to_one_cell
+from tailpath.errors import OptionError
+from tailpath.model import SSP
+
+SWIM, CURRENT = Fraction(4, 5), Fraction(1, 5)
+#: The cost of N, S, E, W in the river.
+RIVER_COST = (2, Fraction(1, 2), 1, 1)
+
+
+def river(*, rows: int, columns: int) -> SSP:
+    """Build a River of at least 2 rows and 2 columns. States are named `(row, column)`, counted from 0 at the top left."""
+    rows, columns = _size(rows, "rows"), _size(columns, "columns")
+    kind = np.full((rows, columns), "river", dtype=object)
+    kind[-1, :] = "waterfall"
+    kind[0, :] = "bridge"
+    kind[:, [0, -1]] = "bank"
+    kind[-1, -1] = "goal"
+    flat = kind.ravel()
+    start, goal = (rows - 2) * columns, rows * columns - 1
+    firm, wet, falls = (np.flatnonzero(chosen) for chosen in ((flat == "bank") | (flat == "bridge"), flat == "river", flat == "waterfall"))
+    swims = [[(0, 0), (1, 0), (down, right), (down + 1, right)] for down, right in STEPS]
+    slots = [swim * current for swim in (1 - SWIM, SWIM) for current in (1 - CURRENT, CURRENT)]
+    return grid_model(
+        rows,
+        columns,
+        flat.tolist(),
+        start,
+        goal,
+        [
+            Moves(firm, shifted(rows, columns, firm, [[step] * 4 for step in STEPS]), CERTAIN, [1] * 4),
+            Moves(wet, shifted(rows, columns, wet, swims), slots, RIVER_COST),
+            Moves(falls, to_one_cell(falls, start), CERTAIN, [1] * 4),
+        ],
+    )
+
+
+def _size(value: Any, what: str) -> int:
+    try:
+        size = index(value)
+    except TypeError:
+        raise OptionError(f"{what} must be a whole number, not {value!r}") from None
+    if size < 2:
+        raise OptionError(f"a River needs at least 2 {what}, not {size}")
+    return size
