@@ -1,0 +1,107 @@
+"""Arrays in a zip file, as numpy's `.npz` has them, read without trust and without pickle.
+
+A member is read only after its header has been compared with the bytes the archive holds for it; the whole may not unfold to more than
+the byte budget of the file. Arrays have one or two axes of numbers or truth values; text travels as UTF-8 bytes.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+import struct
+import zipfile
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.errors import FormatError
+from tailpath.formats.files import budget, read_bytes, write_bytes
+
+_HEADER = re.compile(rb"\{'descr': '([<>|][biuf][1248])', 'fortran_order': False, 'shape': \((\d{1,18}), ?(\d{1,18})?,?\), \}\s*")
+_BROKEN = (zipfile.BadZipFile, NotImplementedError, RuntimeError, zlib.error, EOFError, OSError, ValueError, OverflowError, struct.error)
+
+
+class Archive:
+    """The members of an `.npz` file, each read once it is asked for."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        data = read_bytes(path)
+        if not data:
+            raise FormatError(f"{path}: the file is empty")
+        try:
+            self._zip = zipfile.ZipFile(io.BytesIO(data))
+            self._members = {info.filename: info for info in self._zip.infolist()}
+        except _BROKEN as error:
+            raise FormatError(f"{path}: this is no npz archive: {error}") from None
+        if len(self._members) < len(self._zip.infolist()):
+            raise FormatError(f"{path}: a member is given twice")
+        unfolded, most = sum(info.file_size for info in self._members.values()), budget(len(data))
+        if unfolded > most:
+            raise FormatError(f"{path}: the members unfold to {unfolded} bytes, more than the {most} that {len(data)} bytes deserve")
+
+    def has(self, name: str) -> bool:
+        return f"{name}.npy" in self._members
+
+    def array(self, name: str, dtype: Any, axes: int = 1) -> NDArray[Any]:
+        """One array, converted to `dtype` where that loses nothing."""
+        where = f"{self.path}: member {name}"
+        if not self.has(name):
+            raise FormatError(f"{where} is missing")
+        found = self._read(name, where)
+        if found.ndim != axes:
+            raise FormatError(f"{where} has {found.ndim} axes, expected {axes}")
+        wanted = np.dtype(dtype)
+        if {found.dtype.kind, wanted.kind} - {"i", "u"} and found.dtype.kind != wanted.kind:
+            raise FormatError(f"{where} holds {found.dtype}, expected {wanted}")
+        if wanted.kind in "iu" and found.size:
+            limits = np.iinfo(wanted)
+            if int(found.min()) < limits.min or int(found.max()) > limits.max:
+                raise FormatError(f"{where} has numbers outside {limits.min}..{limits.max}")
+        if wanted.kind == "b" and (found.view(np.uint8) > 1).any():
+            raise FormatError(f"{where} has truth values that are neither 0 nor 1")
+        return found.astype(wanted, copy=False)
+
+    def text(self, name: str) -> str:
+        """A member that holds UTF-8 bytes."""
+        try:
+            return self.array(name, np.uint8).tobytes().decode("utf-8")
+        except UnicodeDecodeError:
+            raise FormatError(f"{self.path}: member {name} is not UTF-8 text") from None
+
+    def _read(self, name: str, where: str) -> NDArray[Any]:
+        info = self._members[f"{name}.npy"]
+        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise FormatError(f"{where} is packed in an unusual way; use numpy.savez or numpy.savez_compressed")
+        try:
+            data = self._zip.read(info)
+        except _BROKEN as error:
+            raise FormatError(f"{where} is damaged: {error}") from None
+        length = int.from_bytes(data[8:10], "little") + 10
+        header = _HEADER.fullmatch(data[10:length]) if data[:8] == b"\x93NUMPY\x01\x00" else None
+        if header is None:
+            raise FormatError(f"{where} is no array of numbers with one or two axes")
+        try:
+            dtype = np.dtype(header[1].decode())
+        except TypeError:
+            raise FormatError(f"{where} is of the unknown type {header[1].decode()!r}") from None
+        shape = tuple(int(size) for size in header.groups()[1:] if size is not None)
+        if math.prod(shape) * dtype.itemsize != len(data) - length:
+            raise FormatError(f"{where} declares the shape {shape} but holds {len(data) - length} bytes")
+        return np.frombuffer(data, dtype=dtype, offset=length).reshape(shape)
+
+
+def write_archive(path: str, members: Mapping[str, Any]) -> None:
+    """Write arrays and texts, each text as its UTF-8 bytes. Stored, not packed: the file is then as large as what it holds."""
+    buffer = io.BytesIO()
+    arrays = {name: _bytes(value) if isinstance(value, str) else np.ascontiguousarray(value) for name, value in members.items()}
+    np.savez(buffer, allow_pickle=False, **arrays)
+    write_bytes(path, buffer.getvalue())
+
+
+def _bytes(text: str) -> NDArray[np.uint8]:
+    return np.frombuffer(text.encode("utf-8"), dtype=np.uint8)

@@ -1,0 +1,140 @@
+"""Files that nobody vouches for: bounded reading, strict decoding, and writing that leaves no half file behind.
+
+Everything a reader learns of the outside world passes through here, so that every refusal is a `FormatError` that names the file and,
+where there is one, the line. Declared sizes are never trusted: memory follows the bytes that are really there.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import math
+import os
+import re
+import stat
+import zlib
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, NoReturn
+
+from tailpath.errors import FormatError
+
+#: Compressed members may unfold to this many times the size of the file, plus a constant; deflate itself could reach 1000.
+MOST_EXPANSION = 200
+SMALL = 16 * 2**20
+
+_RATIONAL = re.compile(r"(\d{1,300})/(\d{1,300})")
+_DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?")
+
+
+def read_bytes(path: str) -> bytes:
+    """The whole of a file, or a `FormatError`."""
+    try:
+        if stat.S_ISFIFO(os.stat(path).st_mode):
+            raise FormatError(f"{path}: this is a pipe, not a file")  # opening it would wait for ever
+        with open(path, "rb") as stream:
+            return stream.read()
+    except (OSError, ValueError) as error:
+        _refuse(path, error)
+
+
+def read_text(path: str, data: bytes | None = None) -> str:
+    """The text of a file in UTF-8, with or without a byte order mark; `data` are its bytes if they are at hand."""
+    data = read_bytes(path) if data is None else data
+    if not data.strip():
+        raise FormatError(f"{path}: the file is empty")
+    nul = data.find(b"\0")
+    if nul >= 0:
+        raise FormatError(f"{path}:{data.count(10, 0, nul) + 1}: a NUL byte: this is no text file")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise FormatError(f"{path}:{data.count(10, 0, error.start) + 1}: this is not UTF-8 text") from None
+
+
+def budget(compressed: int) -> int:
+    """How many bytes a compressed file of this size may unfold to."""
+    return SMALL + MOST_EXPANSION * compressed
+
+
+def unzip(path: str, data: bytes) -> bytes:
+    """Undo gzip within the byte budget."""
+    most = budget(len(data))
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as stream:
+            text = stream.read(most + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise FormatError(f"{path}: broken gzip data: {error}") from None
+    if len(text) > most:
+        raise FormatError(f"{path}: unfolds to more than {most} bytes, more than its {len(data)} bytes deserve")
+    return text
+
+
+def load_json(text: str, where: str) -> Any:
+    """Strict JSON: no duplicate keys, no NaN, no infinities, no bottomless nesting."""
+
+    def constant(name: str) -> NoReturn:
+        raise FormatError(f"{where}: {name} is no number")
+
+    def number(digits: str) -> float:
+        value = float(digits)
+        if not math.isfinite(value):
+            raise FormatError(f"{where}: the number {shorten(digits)} is too large")
+        return value
+
+    def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) < len(pairs):
+            keys = [key for key, _ in pairs]
+            raise FormatError(f"{where}: the key {next(k for k in keys if keys.count(k) > 1)!r} is given twice")
+        return found
+
+    try:
+        return json.loads(text, parse_constant=constant, parse_float=number, object_pairs_hook=members)
+    except json.JSONDecodeError as error:
+        raise FormatError(f"{where}:{error.lineno}: {error.msg} (column {error.colno})") from None
+    except RecursionError:
+        raise FormatError(f"{where}: nested too deeply") from None
+    except ValueError as error:  # whole numbers of thousands of digits
+        raise FormatError(f"{where}: {error}") from None
+
+
+def parse_number(text: str, where: str) -> float:
+    """A finite decimal or a fraction `p/q`. Hexadecimal, underscores, NaN and infinities are refused."""
+    value = math.nan
+    rational = _RATIONAL.fullmatch(text)
+    if rational:
+        value = math.inf if int(rational[2]) == 0 else float(Fraction(int(rational[1]), int(rational[2])))
+    elif _DECIMAL.fullmatch(text):
+        value = float(text)
+    if not math.isfinite(value):
+        raise FormatError(f"{where}: {shorten(text)!r} is no finite number")
+    return value
+
+
+def shorten(text: str) -> str:
+    """A piece of the file short enough for an error message."""
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def write_bytes(path: str, data: bytes) -> None:
+    """Write a file whole: it appears under its name when it is complete, or not at all."""
+    part = f"{path}.{os.getpid()}.part"
+    try:
+        with open(part, "wb") as stream:
+            stream.write(data)
+        os.replace(part, path)
+    except (OSError, ValueError) as error:
+        if "\0" not in part:
+            Path(part).unlink(missing_ok=True)
+        _refuse(path, error)
+
+
+def _refuse(path: str, error: Exception) -> NoReturn:
+    if isinstance(error, FileNotFoundError):
+        raise FormatError(f"{path}: no such file or folder") from None
+    if isinstance(error, IsADirectoryError):
+        raise FormatError(f"{path}: this is a folder, not a file") from None
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    raise FormatError(f"{path}: {reason}") from None

@@ -1,0 +1,122 @@
+"""Names of states and actions, and the other things of a model that are not numbers, as JSON.
+
+A name is a string, a number, a truth value, null, or a tuple of names; a tuple is written as a list, which no name can be. So `1`, `"1"`,
+`[1]` and `["1"]` stay four different names. Names that are simply 0, 1, .., n - 1 are written as the number n.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.cost_units import MOST_UNITS
+from tailpath.errors import FormatError
+from tailpath.formats.files import shorten
+from tailpath.model import Geometry, Name
+
+
+def encode_name(name: Name) -> Any:
+    """A name as JSON can hold it; refuses what would come back as something else."""
+    if isinstance(name, np.generic):
+        name = name.item()
+    if name is None or type(name) in (str, bool, int) or (type(name) is float and math.isfinite(name)):
+        return name
+    if type(name) is tuple:
+        return [encode_name(part) for part in name]
+    raise FormatError(f"the name {name!r} cannot be written: use strings, numbers or tuples of them")
+
+
+def decode_name(value: Any, where: str) -> Name:
+    """The name that a piece of JSON stands for."""
+    if isinstance(value, list):
+        return tuple(decode_name(part, where) for part in value)
+    if isinstance(value, dict):
+        raise FormatError(f"{where}: {shorten(repr(value))} is no name")
+    name: Name = value
+    return name
+
+
+def encode_names(names: Sequence[Name]) -> int | list[Any]:
+    """All names in index order; 0 .. n - 1 as the number n."""
+    if isinstance(names, range) and names == range(len(names)):
+        return len(names)
+    return [encode_name(name) for name in names]
+
+
+def decode_names(value: Any, count: int, where: str) -> Sequence[Name]:
+    """The names of `count` things. A declared number must equal the real one: a range is free, but a wrong one is a wrong file."""
+    if type(value) is int:
+        if value != count:
+            raise FormatError(f"{where} says {value}, the arrays say {count}")
+        return range(count)
+    if not isinstance(value, list):
+        raise FormatError(f"{where} must be a list of names or their number")
+    if len(value) != count:
+        raise FormatError(f"{where} has {len(value)} names, the arrays say {count}")
+    return tuple(decode_name(entry, f"{where}[{index}]") for index, entry in enumerate(value))
+
+
+def encode_unit(unit: Fraction | None) -> str | None:
+    """The exact cost unit as `p/q`."""
+    return None if unit is None else f"{unit.numerator}/{unit.denominator}"
+
+
+def decode_unit(value: Any, costs: NDArray[np.float64], where: str) -> Fraction | None:
+    """The exact cost unit, checked against the costs: each must be a whole number of units, as near as floats can tell."""
+    if value is None:
+        return None
+    top, slash, bottom = value.partition("/") if isinstance(value, str) and len(value) < 600 else ("", "", "")
+    if not (slash and top.isascii() and top.isdigit() and bottom.isascii() and bottom.isdigit() and int(top) > 0 and int(bottom) > 0):
+        raise FormatError(f"{where}: {shorten(repr(value))} is no positive fraction 'p/q'")
+    unit = Fraction(int(top), int(bottom))
+    largest = float(costs.max(initial=0.0))
+    if not Fraction(1, 10**300) < unit < 10**300 or not math.isfinite(largest) or Fraction(largest) > MOST_UNITS * unit:
+        raise FormatError(f"{where}: {shorten(value)} is too fine or too large a unit for costs up to {largest:g}")
+    levels = costs / float(unit)
+    for outcome in np.flatnonzero(~(np.abs(levels - np.rint(levels)) <= 1e-6))[:1].tolist():
+        raise FormatError(f"{where}: the cost {costs[outcome]!r} is no whole number of {value}")
+    return unit
+
+
+def encode_geometry(geometry: Geometry | None) -> dict[str, Any] | None:
+    """Geometry for people: the kinds of the cells by name."""
+    if geometry is None:
+        return None
+    return {
+        "rows": geometry.rows,
+        "columns": geometry.columns,
+        "row": list(map(int, geometry.row)),
+        "column": list(map(int, geometry.column)),
+        "kind": list(geometry.kind),
+    }
+
+
+def decode_geometry(value: Any, n_states: int, where: str) -> Geometry | None:
+    """The geometry, one entry per state, every cell on the grid or at -1."""
+    if value is None:
+        return None
+    if not isinstance(value, dict) or set(value) != {"rows", "columns", "row", "column", "kind"}:
+        raise FormatError(f"{where} must have rows, columns, row, column and kind")
+    if not all(type(value[key]) is int and value[key] > 0 for key in ("rows", "columns")):
+        raise FormatError(f"{where}: rows and columns must be positive whole numbers")
+    for key, kind in (("row", int), ("column", int), ("kind", str)):
+        entries = value[key]
+        if not isinstance(entries, list) or len(entries) != n_states or any(type(entry) is not kind for entry in entries):
+            raise FormatError(f"{where}.{key} must be a list of {n_states} entries, one per state")
+    for key, end in (("row", value["rows"]), ("column", value["columns"])):
+        for state, entry in enumerate(value[key]):
+            if not -1 <= entry < end:
+                raise FormatError(f"{where}.{key}[{state}] is {entry}, outside -1..{end - 1}")
+    return Geometry(value["rows"], value["columns"], tuple(value["row"]), tuple(value["column"]), tuple(value["kind"]))
+
+
+def decode_notes(value: Any, where: str) -> tuple[str, ...]:
+    """The notes, a list of strings."""
+    if not isinstance(value, list) or any(type(note) is not str for note in value):
+        raise FormatError(f"{where} must be a list of strings")
+    return tuple(value)
