@@ -1,0 +1,140 @@
+"""Policies on disk, as `.json` for people or `.npz` for size. Versioned, lossless, no pickle.
+
+A file has a header and arrays. The header (JSON) has `format`, `version`, `kind`, and `model`: the sizes of the model the policy was made
+for and a SHA-256 hash of its arrays, so that a table of choice numbers never meets a model whose choices are numbered otherwise.
+
+| kind | header | arrays |
+| --- | --- | --- |
+| `markov` | `decisions`: rows `[state, action]`; `mixed`: rows `[state, action, probability]` | |
+| `atom` | `start_atom` | `atoms`, `choice`, `xi_offset`, `xi` |
+| `budget` | `budget`, `unit`, `table_type` | `row`, `table`, `neutral`, `level` |
+| `memory` | `start`, `decisions`: rows `[state, memory, action]`; `mixed`; `remember`: rows `[memory, state, action, cost, next state, memory]` | |
+
+In `.npz` the header is the member `header` and each array a member; in `.json` the arrays are lists in the member `arrays`.
+A policy of names (`markov`, `memory`) has no model of its own: on reading, its names must be names of the model.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.errors import FormatError, OptionError, PolicyError
+from tailpath.formats.archives import Archive, write_archive
+from tailpath.formats.files import load_json, read_text, write_bytes
+from tailpath.formats.json_files import check_header
+from tailpath.formats.policy_kinds import check_fit, pack, unpack
+from tailpath.model import SSP
+from tailpath.policies import Policy
+
+FORMAT = "tailpath policy"
+VERSION = 1
+
+
+def write_policy(policy: Policy, path: str | os.PathLike[str]) -> None:
+    """Write a policy made of tables; the suffix, `.json` or `.npz`, decides the form."""
+    place = os.fsdecode(path)
+    suffix = _suffix(place)
+    stored = pack(policy)
+    header = {"format": FORMAT, "version": VERSION, "kind": stored.kind, **stored.header}
+    if stored.ssp is not None:
+        header["model"] = fingerprint(stored.ssp)
+    if suffix == ".npz":
+        write_archive(place, {"header": json.dumps(header), **stored.arrays})
+        return
+    if stored.arrays:
+        header["arrays"] = {name: array.tolist() for name, array in stored.arrays.items()}
+    write_bytes(place, (_lines(header) + "\n").encode("utf-8", "backslashreplace"))
+
+
+def read_policy(path: str | os.PathLike[str], ssp: SSP) -> Policy:
+    """Read a policy and check that it belongs to this model."""
+    place = os.fsdecode(path)
+    try:
+        if _suffix(place) == ".npz":
+            archive = Archive(place)
+            header = load_json(archive.text("header"), f"{place}: member header")
+            check_header(header, place, FORMAT, VERSION)
+            source: Any = archive.array
+        else:
+            header = load_json(read_text(place), place)
+            check_header(header, place, FORMAT, VERSION)
+            source = _ListedArrays(place, header.get("arrays", {})).array
+        _check_model(header.get("model"), ssp, place)
+        policy = unpack(header, source, ssp, place)
+        check_fit(policy, ssp, place)
+    except RecursionError:
+        raise FormatError(f"{place}: nested too deeply") from None
+    return policy
+
+
+def fingerprint(ssp: SSP) -> dict[str, Any]:
+    """The sizes of a model and a hash of its arrays, the same on every machine. Names and geometry do not matter to a table of numbers."""
+    digest = hashlib.sha256()
+    arrays = (ssp.state_choices, ssp.choice_outcomes, ssp.outcome_target, ssp.outcome_probability, ssp.outcome_cost, ssp.is_goal)
+    for array, kind in zip(arrays, ("<i8", "<i8", "<i8", "<f8", "<f8", "u1")):
+        digest.update(np.ascontiguousarray(array, dtype=kind).tobytes())
+    return {"n_states": ssp.n_states, "n_choices": ssp.n_choices, "n_outcomes": ssp.n_outcomes, "sha256": digest.hexdigest()}
+
+
+def _check_model(found: Any, ssp: SSP, place: str) -> None:
+    if found is None:
+        return
+    if not isinstance(found, dict):
+        raise FormatError(f"{place}: model must be an object with sizes and a hash")
+    here = fingerprint(ssp)
+    for key, what in (("n_states", "states"), ("n_choices", "choices"), ("n_outcomes", "outcomes")):
+        if found.get(key) != here[key]:
+            raise PolicyError(f"{place}: this policy was made for a model with {found.get(key)!r} {what}; this model has {here[key]}")
+    if found.get("sha256") != here["sha256"]:
+        raise PolicyError(f"{place}: this policy was made for another model of the same size: probabilities, costs or targets differ")
+
+
+class _ListedArrays:
+    """The arrays of a JSON file, with the same interface and the same strictness as an archive."""
+
+    def __init__(self, path: str, members: Any) -> None:
+        if not isinstance(members, dict):
+            raise FormatError(f"{path}: arrays must be an object")
+        self.path, self.members = path, members
+
+    def array(self, name: str, dtype: Any, axes: int = 1) -> NDArray[Any]:
+        where = f"{self.path}: arrays.{name}"
+        if not isinstance(self.members.get(name), list):
+            raise FormatError(f"{where} is missing or no list")
+        try:
+            found = np.array(self.members[name])
+        except (ValueError, OverflowError):
+            raise FormatError(f"{where} is ragged") from None
+        wanted = np.dtype(dtype)
+        if found.size == 0:
+            return np.zeros(found.shape if found.ndim == axes else (0,) * axes, dtype=wanted)
+        if found.ndim != axes or found.dtype.kind not in ("iu" if wanted.kind in "iu" else "iuf"):
+            raise FormatError(f"{where} must be a list of {'whole ' if wanted.kind in 'iu' else ''}numbers with {axes} axes")
+        if wanted.kind in "iu" and not np.iinfo(wanted).min <= int(found.min()) <= int(found.max()) <= np.iinfo(wanted).max:
+            raise FormatError(f"{where} has numbers outside the range of {wanted}")
+        return found.astype(wanted)
+
+
+def _suffix(path: str) -> str:
+    suffix = os.path.splitext(path)[1].lower()
+    if suffix not in (".json", ".npz"):
+        raise OptionError(f"{path}: policies are kept as .json or .npz")
+    return suffix
+
+
+def _lines(header: Mapping[str, Any]) -> str:
+    """JSON with one row of a table per line."""
+
+    def member(value: Any) -> str:
+        if isinstance(value, list) and value and isinstance(value[0], list):
+            return "[\n    " + ",\n    ".join(json.dumps(row, ensure_ascii=False) for row in value) + "\n  ]"
+        return json.dumps(value, ensure_ascii=False)
+
+    return "{\n  " + ",\n  ".join(f"{json.dumps(key)}: {member(value)}" for key, value in header.items()) + "\n}"

@@ -1,0 +1,214 @@
+"""Each kind of policy as a header and arrays, and back, with every number checked against the model before a kernel may use it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.atoms import checked_atoms
+from tailpath.errors import FormatError, ModelError, OptionError, PolicyError
+from tailpath.formats.files import shorten
+from tailpath.formats.names import decode_name, encode_name
+from tailpath.model import SSP, Name
+from tailpath.policies import AtomPolicy, BudgetPolicy, Decision, MarkovPolicy, MemoryPolicy, Policy
+
+_TABLE_TYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64")
+_ATOM_ARRAYS = {"atoms": (np.float64, 1), "choice": (np.int32, 2), "xi_offset": (np.int64, 2), "xi": (np.float64, 1)}
+
+#: `source(name, dtype, axes)` gives an array of the file.
+Source = Callable[[str, Any, int], NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A policy ready to be written. `ssp` is the model whose numbering its arrays follow."""
+
+    kind: str
+    header: dict[str, Any]
+    arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
+    ssp: SSP | None = None
+
+
+def pack(policy: Policy) -> Stored:
+    """The parts of a policy, or a refusal if it is made of functions."""
+    if isinstance(policy, MarkovPolicy):
+        return Stored("markov", _decision_rows({(state,): choice for state, choice in policy.decisions.items()}))
+    if isinstance(policy, AtomPolicy):
+        arrays = {name: getattr(policy, name) for name in _ATOM_ARRAYS}
+        return Stored("atom", {"start_atom": int(policy.start_atom)}, arrays, policy.ssp)
+    if isinstance(policy, BudgetPolicy):
+        header = {"budget": int(policy.budget), "unit": _encode_unit(policy.unit), "table_type": policy.table.dtype.name}
+        arrays = {name: getattr(policy, name) for name in ("row", "table", "neutral", "level")}
+        return Stored("budget", header, arrays, policy.ssp)
+    if isinstance(policy, MemoryPolicy) and not any(callable(part) for part in (policy.start_, policy.action_, policy.remember_)):
+        rows = [[encode_name(part) for part in (*key, memory)] for key, memory in policy.remember_.items()]
+        return Stored("memory", {"start": encode_name(policy.start_), **_decision_rows(policy.action_), "remember": rows})
+    raise OptionError(f"a {type(policy).__name__} made of functions cannot be saved; only policies made of tables can")
+
+
+def unpack(header: Mapping[str, Any], source: Source, ssp: SSP, path: str) -> Policy:
+    """The policy that a header and its arrays describe."""
+    kind = header.get("kind")
+    if kind == "markov":
+        return MarkovPolicy({key[0]: choice for key, choice in _decisions(header, 1, path).items()})
+    if kind == "atom":
+        start = _whole(header.get("start_atom"), f"{path}: start_atom")
+        return AtomPolicy(ssp, start_atom=start, **{name: source(name, *shape) for name, shape in _ATOM_ARRAYS.items()})
+    if kind == "budget":
+        if header.get("table_type") not in _TABLE_TYPES:
+            raise FormatError(f"{path}: table_type must be one of {', '.join(_TABLE_TYPES)}")
+        return BudgetPolicy(
+            ssp,
+            budget=_whole(header.get("budget"), f"{path}: budget"),
+            row=source("row", np.int32, 1),
+            table=source("table", header["table_type"], 2),
+            neutral=source("neutral", np.int32, 1),
+            level=source("level", np.int64, 1),
+            unit=_decode_unit(header.get("unit"), f"{path}: unit"),
+        )
+    if kind == "memory":
+        remember = {}
+        for place, row in _rows(header, "remember", 6, path):
+            remember[tuple(decode_name(part, place) for part in row[:5])] = decode_name(row[5], place)
+        return MemoryPolicy(decode_name(header.get("start"), f"{path}: start"), _decisions(header, 2, path), remember)
+    raise FormatError(f"{path}: unknown kind of policy {shorten(repr(kind))}; known are markov, atom, budget, memory")
+
+
+# ---------------------------------------------------------------------- tables of names
+
+
+def _decision_rows(table: Mapping[Any, Decision]) -> dict[str, list[list[Any]]]:
+    """Sure decisions and mixed ones in two tables: a list could be a tuple of an action's name as well as a distribution."""
+    rows: dict[str, list[list[Any]]] = {"decisions": [], "mixed": []}
+    for key, decision in table.items():
+        names = [encode_name(part) for part in key]
+        if isinstance(decision, Mapping):
+            rows["mixed"].extend([*names, encode_name(action), float(share)] for action, share in decision.items())
+        else:
+            rows["decisions"].append([*names, encode_name(decision)])
+    return rows
+
+
+def _decisions(header: Mapping[str, Any], width: int, path: str) -> dict[tuple[Name, ...], Decision]:
+    table: dict[tuple[Name, ...], Any] = {}
+    for place, row in _rows(header, "decisions", width + 1, path):
+        key = tuple(decode_name(part, place) for part in row[:width])
+        if key in table:
+            raise FormatError(f"{place}: a second decision for {key!r}")
+        table[key] = decode_name(row[width], place)
+    mixed: dict[tuple[Name, ...], dict[Name, float]] = {}
+    for place, row in _rows(header, "mixed", width + 2, path):
+        key = tuple(decode_name(part, place) for part in row[:width])
+        action, share = decode_name(row[width], place), row[width + 1]
+        if type(share) not in (int, float) or not 0 <= share <= 1:
+            raise FormatError(f"{place}: {shorten(repr(share))} is no probability")
+        if key in table or action in mixed.get(key, ()):
+            raise FormatError(f"{place}: a second decision for {key!r}")
+        mixed.setdefault(key, {})[action] = float(share)
+    for key, shares in mixed.items():
+        if abs(math.fsum(shares.values()) - 1) > 1e-9:
+            raise FormatError(f"{path}: the probabilities for {key!r} sum to {math.fsum(shares.values()):.12g}, not 1")
+    return {**table, **mixed}
+
+
+def _rows(header: Mapping[str, Any], member: str, width: int, path: str) -> list[tuple[str, list[Any]]]:
+    rows = header.get(member, [])
+    if not isinstance(rows, list):
+        raise FormatError(f"{path}: {member} must be a list")
+    for number, row in enumerate(rows):
+        if not isinstance(row, list) or len(row) != width:
+            raise FormatError(f"{path}: {member}[{number}] must be a list of {width}, not {shorten(repr(row))}")
+    return [(f"{path}: {member}[{number}]", row) for number, row in enumerate(rows)]
+
+
+def _whole(value: Any, where: str) -> int:
+    if type(value) is not int or not 0 <= value < 2**62:
+        raise FormatError(f"{where} must be a whole number, not {shorten(repr(value))}")
+    return int(value)
+
+
+def _encode_unit(unit: Any) -> Any:
+    return f"{unit.numerator}/{unit.denominator}" if isinstance(unit, Fraction) else None if unit is None else float(unit)
+
+
+def _decode_unit(value: Any, where: str) -> Any:
+    if value is None or (type(value) is float and value > 0):
+        return value
+    parts = value.split("/") if isinstance(value, str) else []
+    if len(parts) == 2 and all(part.isascii() and part.isdigit() and 0 < len(part) < 400 and int(part) > 0 for part in parts):
+        return Fraction(int(parts[0]), int(parts[1]))
+    raise FormatError(f"{where} must be a fraction 'p/q' or a positive number, not {shorten(repr(value))}")
+
+
+# ---------------------------------------------------------------------- does it fit the model?
+
+
+def check_fit(policy: Policy, ssp: SSP, path: str) -> None:
+    """Every name must be the model's, every number inside its range."""
+    if isinstance(policy, AtomPolicy):
+        _check_atoms(policy, ssp, path)
+    elif isinstance(policy, BudgetPolicy):
+        _check_budget(policy, ssp, path)
+    elif isinstance(policy, MarkovPolicy):
+        for state, decision in policy.decisions.items():
+            _check_names(ssp, state, decision, path)
+    elif isinstance(policy, MemoryPolicy):
+        for (state, _), decision in policy.action_.items():
+            _check_names(ssp, state, decision, path)
+
+
+def _check_names(ssp: SSP, state: Name, decision: Decision, path: str) -> None:
+    try:
+        index = ssp.state_index(state)
+    except ModelError:
+        raise PolicyError(f"{path}: the policy decides in state {state!r}, which the model does not have") from None
+    for action in decision if isinstance(decision, Mapping) else (decision,):
+        if ssp.choice_index(index, action) < 0:
+            raise PolicyError(f"{path}: the policy takes {action!r} in state {state!r}, where the model has no such action")
+
+
+def _check_atoms(policy: AtomPolicy, ssp: SSP, path: str) -> None:
+    n_atoms = len(policy.atoms)
+    checked_atoms(policy.atoms)
+    shape = (ssp.n_states, n_atoms)
+    if policy.choice.shape != shape or policy.xi_offset.shape != shape:
+        raise FormatError(f"{path}: choice and xi_offset must be {shape[0]} x {shape[1]}")
+    if policy.start_atom >= n_atoms:
+        raise FormatError(f"{path}: start_atom is {policy.start_atom}, outside 0..{n_atoms - 1}")
+    _check_choices(policy.choice, ssp, f"{path}: choice")
+    taken = policy.choice >= 0
+    length = np.diff(ssp.choice_outcomes)[policy.choice[taken]]
+    offset = policy.xi_offset[taken]
+    if ((offset < 0) | (offset > len(policy.xi) - length)).any():
+        raise FormatError(f"{path}: xi_offset points outside xi")
+    if not ((policy.xi >= 0) & np.isfinite(policy.xi)).all():
+        raise FormatError(f"{path}: xi must be finite and not negative")
+
+
+def _check_budget(policy: BudgetPolicy, ssp: SSP, path: str) -> None:
+    if policy.row.shape != (ssp.n_states,) or policy.neutral.shape != (ssp.n_states,) or policy.level.shape != (ssp.n_outcomes,):
+        raise FormatError(f"{path}: row and neutral need an entry per state, level one per outcome")
+    if (policy.level < 0).any():
+        raise FormatError(f"{path}: level must not be negative")
+    if ((policy.row < -1) | (policy.row >= len(policy.table))).any():
+        raise FormatError(f"{path}: row points outside the table")
+    _check_choices(policy.neutral, ssp, f"{path}: neutral")
+    for state in np.flatnonzero(policy.row >= 0).tolist():
+        positions = policy.table[policy.row[state]]
+        if positions.size and not 0 <= positions.min() <= positions.max() < ssp.state_choices[state + 1] - ssp.state_choices[state]:
+            raise FormatError(f"{path}: the table has a choice that state {ssp.states[state]!r} does not have")
+
+
+def _check_choices(choice: NDArray[Any], ssp: SSP, where: str) -> None:
+    """Choice numbers by state, -1 for none: each must belong to its state."""
+    by_state = choice.reshape(ssp.n_states, -1)
+    low, high = ssp.state_choices[:-1, None], ssp.state_choices[1:, None]
+    wrong = (by_state != -1) & ((by_state < low) | (by_state >= high))
+    for state in np.flatnonzero(wrong.any(axis=1))[:1].tolist():
+        raise FormatError(f"{where} has a choice that state {ssp.states[state]!r} does not have")
