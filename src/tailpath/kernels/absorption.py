@@ -1,0 +1,191 @@
+"""Loops for absorbing chains: v = r + P v on transient nodes, with everything beyond them worth 0.
+
+Rows are CSR (`row_start`, `target`, `probability`); a target >= n is outside and worth 0. `UNIT` is the unit roundoff of a double.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.kernels.jit import kernel
+
+Array = NDArray[Any]
+UNIT = 2.0**-53
+
+
+@kernel
+def sweep_components(
+    order: Array,
+    part_start: Array,
+    row_start: Array,
+    target: Array,
+    probability: Array,
+    rate: Array,
+    most: int,
+    out_value: Array,
+    out_steps: Array,
+) -> int:
+    """Gauss-Seidel, one strong component after the other, for the value and for the expected number of steps at once.
+
+    A component's successors are done before it starts. A node's own loop is divided out by the sum of its other probabilities, never by
+    1 - p. Returns the number of sweeps over the worst component; more than `most` means that one of them was given up.
+    """
+    n = len(rate)
+    worst = 0
+    for part in range(len(part_start) - 1):
+        first, last = part_start[part], part_start[part + 1]
+        previous = np.inf
+        sweep = 0
+        while True:
+            sweep += 1
+            change = 0.0
+            for position in range(first, last):
+                node = order[position]
+                value, steps, leave = rate[node], 1.0, 0.0
+                for edge in range(row_start[node], row_start[node + 1]):
+                    to = target[edge]
+                    p = probability[edge]
+                    if to >= n:
+                        leave += p
+                    elif to != node:
+                        leave += p
+                        value += p * out_value[to]
+                        steps += p * out_steps[to]
+                value /= leave
+                steps /= leave
+                # Steps are at least 1, so their change is a fair relative measure; the value may be anything from 0 up.
+                change = max(change, abs(steps - out_steps[node]) / steps, abs(value - out_value[node]) / (value + 1e-300))
+                out_value[node] = value
+                out_steps[node] = steps
+            if last - first == 1 or change <= 4 * UNIT:
+                break
+            # Rounding can keep the last bits moving for ever; stop when they no longer settle.
+            if change <= 64 * UNIT and change >= previous:
+                break
+            if sweep >= most:
+                return most + 1
+            # A rate this slow would need thousands of sweeps: leave it to elimination.
+            if sweep == 200 and change > 0.01:
+                return most + 1
+            previous = change
+        worst = max(worst, sweep)
+    return worst
+
+
+@kernel
+def certify(row_start: Array, target: Array, probability: Array, rate: Array, value: Array, steps: Array) -> float:
+    """The least eps with |V - value| <= eps * steps, proved by one look at every node; infinite if the proof fails.
+
+    If e bounds the defect |value - (r + P value)| and d > 0 the drift steps - P steps, both with all rounding charged to the bad side, then
+    value + eps * steps with eps >= e / d dominates its own backup, hence the true V; and value - eps * steps likewise from below.
+    The charge (2 k + 10) UNIT for a row of k outcomes also covers a relative error of 2 UNIT in every probability and every rate.
+    """
+    n = len(rate)
+    eps = 0.0
+    for node in range(n):
+        backup, ahead = rate[node], 0.0
+        count = row_start[node + 1] - row_start[node]
+        for edge in range(row_start[node], row_start[node + 1]):
+            to = target[edge]
+            if to < n:
+                backup += probability[edge] * value[to]
+                ahead += probability[edge] * steps[to]
+        charge = (2 * count + 10) * UNIT
+        defect = abs(value[node] - backup) + charge * (value[node] + backup)
+        drift = steps[node] - ahead - charge * (steps[node] + ahead)
+        if not drift > 0.0:
+            return np.inf
+        eps = max(eps, defect / drift)
+    return eps * (1 + 16 * UNIT)
+
+
+@kernel
+def eliminate(
+    order: Array, part_start: Array, row_start: Array, target: Array, probability: Array, rate: Array, out_value: Array, out_error: Array
+) -> None:
+    """Elimination without subtraction (Grassmann, Taksar, Heyman), one strong component after the other.
+
+    Inside a component of m nodes, `leave` is the probability of leaving it at once and `gain` the rate plus what waits outside. Eliminating
+    node k sends its inflow to its outflow; 1 - p_kk is formed as the sum of the other probabilities. Every operation is on non-negative
+    numbers, so every result keeps its relative accuracy however ill-conditioned the chain is.
+
+    `out_error[node]` bounds the relative error. By the matrix-tree theorem the entries of (I - P)^-1 are quotients of polynomials of degree
+    m - 1 and m with non-negative coefficients in the probabilities and `leave`, so a relative change of eps in them moves a value by at most
+    2 m eps. Eliminating a row with k entries while m nodes remain commits relative errors of at most (k + 5) UNIT, hence adds
+    2 m (k + 5) UNIT; the first term is for the probabilities as given.
+    """
+    n = len(rate)
+    place = np.empty(n, dtype=np.int64)
+    for part in range(len(part_start) - 1):
+        first, last = part_start[part], part_start[part + 1]
+        m = last - first
+        inner = np.zeros((m, m))
+        leave = np.zeros(m)
+        gain = np.zeros(m)
+        error = 0.0
+        most_row = 0
+        for i in range(m):
+            place[order[first + i]] = i
+        for i in range(m):
+            node = order[first + i]
+            gain[i] = rate[node]
+            most_row = max(most_row, row_start[node + 1] - row_start[node])
+            for edge in range(row_start[node], row_start[node + 1]):
+                to = target[edge]
+                if to < n and first <= _position(place, order, to, first, last) < last:
+                    inner[i, place[to]] += probability[edge]
+                else:
+                    leave[i] += probability[edge]
+                    if to < n:
+                        gain[i] += probability[edge] * out_value[to]
+                        error = max(error, out_error[to])
+        error += (2 * m + 2) * (most_row + 4) * UNIT
+        error += _eliminate_dense(inner, leave, gain)
+        for i in range(m):
+            out_value[order[first + i]] = gain[i]
+            out_error[order[first + i]] = error
+
+
+@kernel
+def _position(place: Array, order: Array, node: int, first: int, last: int) -> int:
+    """Where a node stands in the order, if it belongs to the component now in `place`; otherwise -1."""
+    i = place[node]
+    if 0 <= i < last - first and order[first + i] == node:
+        return int(first + i)
+    return -1
+
+
+@kernel
+def _eliminate_dense(inner: Array, leave: Array, gain: Array) -> float:
+    """Solve one component in place (`gain` becomes the values); returns the relative error bound of `eliminate`."""
+    m = len(gain)
+    pivot = np.empty(m)
+    columns = np.empty(m, dtype=np.int64)
+    error = 0.0
+    for k in range(m - 1, -1, -1):
+        count = 0
+        total = leave[k]
+        for j in range(k):
+            if inner[k, j] > 0.0:
+                columns[count] = j
+                count += 1
+                total += inner[k, j]
+        pivot[k] = total
+        error += 2 * (k + 1) * (count + 5) * UNIT
+        for i in range(k):
+            if inner[i, k] > 0.0:
+                weight = inner[i, k] / total
+                for c in range(count):
+                    inner[i, columns[c]] += weight * inner[k, columns[c]]
+                leave[i] += weight * leave[k]
+                gain[i] += weight * gain[k]
+    for k in range(m):
+        value = gain[k]
+        for j in range(k):
+            value += inner[k, j] * gain[j]
+        gain[k] = value / pivot[k]
+        error += 2 * UNIT
+    return error
