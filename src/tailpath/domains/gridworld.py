@@ -9,8 +9,8 @@ The paper does not publish its obstacle cells. The bundled maps `5x5`, `8x9` and
 
 from __future__ import annotations
 
+import pathlib
 import re
-from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -20,14 +20,13 @@ from tailpath.domains.grids import CERTAIN, STEPS, Moves, grid_model, shifted, t
 from tailpath.errors import FormatError, OptionError
 from tailpath.model import SSP
 
+MAPS = pathlib.Path(__file__).parent / "maps"
 KIND = {".": "floor", "#": "obstacle", "S": "floor", "G": "goal"}
 
 
 def bundled_maps() -> tuple[str, ...]:
     """The names of the maps that come with the package, smallest first."""
-    folder = resources.files("tailpath.domains") / "maps"
-    names = [entry.name.removesuffix(".txt") for entry in folder.iterdir() if entry.name.endswith(".txt")]
-    return tuple(sorted(names, key=lambda name: [int(side) for side in name.split("x")]))
+    return tuple(sorted((path.stem for path in MAPS.glob("*.txt")), key=lambda name: [int(side) for side in name.split("x")]))
 
 
 def gridworld(map: str, *, success: Any = 0.95, obstacle_cost: Any = 100) -> SSP:
@@ -77,7 +76,7 @@ def _bundled(name: str) -> str:
     name = re.sub(r"\s", "", name)
     if name not in bundled_maps():
         raise OptionError(f"there is no bundled map {name!r}; the bundled maps are {', '.join(bundled_maps())}")
-    return (resources.files("tailpath.domains") / "maps" / f"{name}.txt").read_text(encoding="utf-8")
+    return (MAPS / f"{name}.txt").read_text(encoding="utf-8")
 
 
 def _rows(text: str) -> list[str]:

@@ -1,0 +1,7 @@
+"""`python -m tailpath` is the command `tailpath`."""
+
+import sys
+
+from tailpath.cli import main
+
+sys.exit(main())

@@ -1,0 +1,5 @@
+"""The command line. One file per command; `main` is the entry point and imports a command only when it is called."""
+
+from tailpath.cli.application import main
+
+__all__ = ["main"]

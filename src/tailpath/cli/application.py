@@ -1,0 +1,122 @@
+"""The group of commands, and what happens around each: errors, warnings, interruption, a reader that went away.
+
+Exit codes: 0, 2 for bad input (one line on standard error, never a traceback), 130 when interrupted. Results go to standard output,
+everything else to standard error.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import warnings
+from collections.abc import Sequence
+from importlib.util import find_spec
+
+import click
+
+from tailpath.errors import TailpathError, TailpathWarning
+from tailpath.version import __version__
+
+BAD_INPUT, INTERRUPTED, PIPE_CLOSED = 2, 130, 141
+
+#: Every command with its line of help, in the order of `--help`. Each lives in `tailpath.cli.<name>` as `command`.
+COMMANDS = {
+    "info": "Sizes, cost unit, goals and dead ends of a model.",
+    "solve": "Find the best policy of a model.",
+    "evaluate": "The exact VaR and CVaR of a policy.",
+    "compare": "Predicted, deployed and optimal CVaR side by side.",
+    "simulate": "Monte Carlo runs of a policy.",
+    "convert": "Write a model in another format.",
+    "study": "Repeat the paper's experiments.",
+    "report": "One HTML page about a model or a study.",
+    "bench": "Run the benchmarks of a checkout.",
+}
+
+
+class LazyGroup(click.Group):
+    """Knows its commands by name and imports one when it is called, so that `--help` costs next to nothing."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [name for name in COMMANDS if find_spec(f"tailpath.cli.{name}") is not None]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        command: click.Command = importlib.import_module(f"tailpath.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        # The inherited method would import every command for its help text.
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, COMMANDS[name]) for name in self.list_commands(ctx)])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="tailpath", message="%(prog)s %(version)s")
+def group() -> None:
+    """Exact tail risk for stochastic shortest paths.
+
+    A MODEL is a file (its suffix decides the format) or a string such as gridworld:14x16, river:30x10 or textbook:geometric.
+    Costs are minimised; alpha is the mass of the worst tail; CVaR at alpha 1 is the mean.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", TailpathWarning)
+        plain_warning = warnings.showwarning
+
+        def one_line(message: Warning | str, category: type[Warning], *place: object) -> None:
+            if issubclass(category, TailpathWarning):
+                say("warning", str(message))
+            else:
+                plain_warning(message, category, *place)  # type: ignore[arg-type]
+
+        warnings.showwarning = one_line  # type: ignore[assignment]
+        try:
+            result = group.main(arguments, prog_name="tailpath", standalone_mode=False)
+            if sys.stdout is not None:  # closed by the caller
+                sys.stdout.flush()
+            return result if isinstance(result, int) else 0
+        except BrokenPipeError:
+            return _pipe_closed()
+        except Exception as error:
+            code = _explain(error)
+            if code is None:
+                raise
+            return code
+
+
+def say(kind: str, text: str) -> None:
+    """One line on standard error."""
+    click.echo(f"tailpath: {kind}: {' '.join(text.split())}", err=True)
+
+
+def _explain(error: Exception) -> int | None:
+    """Tell the user what was wrong, and return the exit code; `None` for an error of ours, which deserves its traceback."""
+    if isinstance(error, click.Abort):
+        say("error", "interrupted")
+        return INTERRUPTED
+    if isinstance(error, click.UsageError):
+        where = error.ctx.command_path if error.ctx else "tailpath"
+        say("error", f"{error.format_message().rstrip('.')} (see '{where} --help')")
+        return BAD_INPUT
+    if isinstance(error, (TailpathError, click.ClickException)):
+        say("error", str(error))
+        return BAD_INPUT
+    if isinstance(error, OSError) and error.filename is not None:
+        say("error", f"{os.fsdecode(error.filename)}: {error.strerror}")
+        return BAD_INPUT
+    if isinstance(error, MemoryError):
+        say("error", f"not enough memory: {error}")
+        return BAD_INPUT
+    return None
+
+
+def _pipe_closed() -> int:
+    """The reader of our output has gone, which is its right (`tailpath info model | head -1`)."""
+    # What is still buffered has nowhere to go; without this the interpreter would complain at exit.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return PIPE_CLOSED

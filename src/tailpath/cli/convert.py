@@ -1,0 +1,28 @@
+"""`tailpath convert MODEL TARGET`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from tailpath.cli.common import json_option, show, takes_model
+
+if TYPE_CHECKING:
+    from tailpath.model import SSP
+
+
+@click.command()
+@takes_model
+@click.argument("target", type=click.Path())
+@json_option
+def command(ssp: SSP, source: str, target: str, as_json: bool) -> None:
+    """Read a MODEL and write it to the file TARGET, whose suffix decides the format; an existing file is replaced.
+
+    What the format of TARGET cannot hold is refused, and nothing is written.
+    """
+    import tailpath
+
+    tailpath.write(ssp, target)
+    record = {"model": source, "written": target, "states": ssp.n_states, "choices": ssp.n_choices, "outcomes": ssp.n_outcomes}
+    show(record, f"{target}: {ssp.n_states} states, {ssp.n_choices} choices, {ssp.n_outcomes} outcomes", as_json)

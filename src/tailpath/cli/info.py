@@ -1,0 +1,80 @@
+"""`tailpath info MODEL`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tailpath.cli.common import json_option, name, number, pairs, show, some, takes_model
+
+if TYPE_CHECKING:
+    from tailpath.model import SSP
+
+
+@click.command()
+@takes_model
+@json_option
+def command(ssp: SSP, source: str, as_json: bool) -> None:
+    """Show sizes, cost unit, start, goals, dead ends and branching of a MODEL, and whether every policy is proper."""
+    record = describe(ssp, source)
+    show(record, as_text(record), as_json)
+
+
+def describe(ssp: SSP, source: str) -> dict[str, Any]:
+    """What `info` tells, for programs."""
+    import numpy as np
+
+    from tailpath.reachability import dead_ends, every_policy_is_proper, sure_states
+
+    def spread(counts: Any) -> dict[str, Any] | None:
+        return {"min": int(counts.min()), "mean": float(counts.mean()), "max": int(counts.max())} if len(counts) else None
+
+    sure, _ = sure_states(ssp)
+    cost = ssp.outcome_cost
+    return {
+        "model": source,
+        "states": ssp.n_states,
+        "choices": ssp.n_choices,
+        "outcomes": ssp.n_outcomes,
+        "start": ssp.start,
+        "goals": list(ssp.goals),
+        "dead_ends": [ssp.states[s] for s in np.flatnonzero(dead_ends(ssp)).tolist()],
+        "start_surely_reaches_a_goal": bool(sure[ssp.start_index]),
+        "every_policy_is_proper": every_policy_is_proper(ssp),
+        "cost_unit": ssp.cost_unit,
+        "costs": {"min": float(cost.min()), "max": float(cost.max()), "free_outcomes": int((cost == 0).sum())} if len(cost) else None,
+        "choices_per_state": spread(np.diff(ssp.state_choices)[~ssp.is_goal]),
+        "outcomes_per_choice": spread(np.diff(ssp.choice_outcomes)),
+        "grid": {"rows": ssp.geometry.rows, "columns": ssp.geometry.columns} if ssp.geometry else None,
+        "notes": list(ssp.notes),
+    }
+
+
+def as_text(record: dict[str, Any]) -> str:
+    """What `info` tells, for people."""
+
+    def branching(spread: dict[str, Any] | None) -> str:
+        return f"{spread['min']} to {spread['max']}, {number(spread['mean'], 3)} on average" if spread else "none"
+
+    goals, dead, costs, unit = record["goals"], record["dead_ends"], record["costs"], record["cost_unit"]
+    grid = f" on a grid of {record['grid']['rows']} rows and {record['grid']['columns']} columns" if record["grid"] else ""
+    free = f", {costs['free_outcomes']} outcomes free" if costs and costs["free_outcomes"] else ""
+    return pairs(
+        [
+            ("model", record["model"]),
+            ("states", f"{record['states']}{grid}"),
+            ("choices", f"{record['choices']}; per state {branching(record['choices_per_state'])}"),
+            ("outcomes", f"{record['outcomes']}; per choice {branching(record['outcomes_per_choice'])}"),
+            ("costs", f"{number(costs['min'])} to {number(costs['max'])}{free}" if costs else "none"),
+            ("cost unit", str(unit) if unit is not None else "none: the costs have no usable common unit"),
+            ("start", name(record["start"])),
+            ("goals", f"{len(goals)}: {some(goals)}"),
+            ("dead ends", f"{len(dead)}: {some(dead)}" if dead else "none"),
+            (
+                "goal surely reached",
+                "yes, by some policy" if record["start_surely_reaches_a_goal"] else "no: from the start no policy surely arrives",
+            ),
+            ("every policy proper", "yes" if record["every_policy_is_proper"] else "no: some policy may never arrive"),
+        ]
+    )

@@ -1,0 +1,54 @@
+"""`tailpath solve MODEL`: one command, several methods. Each method is a file of `tailpath.cli.methods`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+from click.core import ParameterSource
+
+from tailpath.cli.common import json_option, show, takes_model
+from tailpath.cli.methods import available, load
+
+if TYPE_CHECKING:
+    from tailpath.model import SSP
+
+
+class SolveCommand(click.Command):
+    """Takes the options of all methods, each once, and refuses those that the chosen method has no use for."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.takers: dict[str, list[str]] = {}
+        for method in available():
+            for option in load(method).options:
+                flag = option.opts[0]
+                if flag not in self.takers:
+                    self.params.append(option)
+                self.takers.setdefault(flag, []).append(method)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        left = super().parse_args(ctx, args)
+        method = ctx.params.get("method")
+        for param in self.params:
+            takers = self.takers.get(param.opts[0])
+            given = param.name is not None and ctx.get_parameter_source(param.name) is ParameterSource.COMMANDLINE
+            if takers and given and method not in takers:
+                raise click.UsageError(f"{param.opts[0]} does not apply to --method {method}, only to {', '.join(takers)}", ctx)
+        return left
+
+
+@click.command(cls=SolveCommand)
+@takes_model
+@click.option("--method", type=click.Choice(available()), default=available()[0], show_default=True, help="How to solve.")
+@click.option("-o", "--output", type=click.Path(), metavar="FILE", help="Save the policy (.json or .npz).")
+@json_option
+def command(ssp: SSP, source: str, method: str, output: str | None, as_json: bool, **options: Any) -> None:
+    """Find the best policy of a MODEL and what it costs."""
+    chosen = load(method)
+    answer = chosen.run(ssp, **{option.name: options[option.name] for option in chosen.options if option.name})
+    if output is not None:
+        import tailpath
+
+        tailpath.write_policy(answer.policy, output)
+    show({"model": source, "method": method, **answer.record}, answer.text, as_json)
