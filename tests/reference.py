@@ -40,13 +40,18 @@ def to_ssp(model: Model) -> SSP:
 
 
 def from_ssp(ssp: SSP) -> Model:
-    """The exact values of the model's numbers: probabilities as the binary fractions they are, costs as multiples of the cost unit."""
+    """The exact values of the model's numbers: costs as multiples of the cost unit, probabilities as the binary fractions they are.
+
+    Floats such as 1/3 sum to 1 only nearly; such rows are scaled to sum to 1, and are then off by about 1e-16. Dyadic rows stay exact.
+    """
     choices: dict[State, dict[Action, list[Outcome]]] = {}
     for s, state in enumerate(ssp.states):
         for k in range(ssp.state_choices[s], ssp.state_choices[s + 1]):
+            span = range(ssp.choice_outcomes[k], ssp.choice_outcomes[k + 1])
+            chance = [Fraction(float(ssp.outcome_probability[o])) for o in span]
             choices.setdefault(state, {})[ssp.choice_name(k)] = [
-                (ssp.states[ssp.outcome_target[o]], Fraction(float(ssp.outcome_probability[o])), int(ssp.outcome_level[o]) * ssp.cost_unit)
-                for o in range(ssp.choice_outcomes[k], ssp.choice_outcomes[k + 1])
+                (ssp.states[ssp.outcome_target[o]], p / sum(chance), int(ssp.outcome_level[o]) * ssp.cost_unit)
+                for o, p in zip(span, chance, strict=True)
             ]
     return Model(choices, ssp.start, frozenset(ssp.goals))
 

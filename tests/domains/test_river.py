@@ -1,0 +1,62 @@
+from fractions import Fraction as F
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tailpath as tp
+from tailpath.errors import OptionError
+from tests.domains.slow_grids import in_floats, outcomes_of, slow_river
+
+
+def check(rows, columns):
+    ssp = tp.domains.river(rows=rows, columns=columns)
+    outcomes, start, goal = slow_river(rows, columns)
+    assert outcomes_of(ssp) == in_floats(outcomes)
+    assert (ssp.start, ssp.goals) == (start, (goal,))
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(10, 3), (16, 6), (30, 10)])
+def test_the_papers_sizes_follow_the_definition(rows, columns):
+    check(rows, columns)
+    assert tp.domains.river(rows=rows, columns=columns).cost_unit == F(1, 2)
+
+
+@given(st.integers(2, 7), st.integers(2, 7))
+def test_any_size_follows_the_definition(rows, columns):
+    check(rows, columns)
+
+
+def test_without_water_there_are_no_half_costs():
+    assert tp.domains.river(rows=2, columns=5).cost_unit == 1
+
+
+def test_south_may_move_two_rows():
+    ssp = tp.domains.river(rows=6, columns=3)
+    assert outcomes_of(ssp)[(2, 1), "S"] == {((2, 1), F(1, 2)): 0.16, ((3, 1), F(1, 2)): 0.68, ((4, 1), F(1, 2)): 0.16}
+
+
+def test_geometry():
+    geometry = tp.domains.river(rows=3, columns=4).geometry
+    assert (geometry.rows, geometry.columns) == (3, 4)
+    assert (geometry.row[5], geometry.column[5]) == (1, 1)
+    assert geometry.kind == (
+        *("bank", "bridge", "bridge", "bank"),
+        *("bank", "river", "river", "bank"),
+        *("bank", "waterfall", "waterfall", "goal"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "message"),
+    [
+        (1, 5, "a River needs at least 2 rows, not 1"),
+        (5, 0, "a River needs at least 2 columns, not 0"),
+        (5.5, 5, "rows must be a whole number, not 5.5"),
+        (5, "5", "columns must be a whole number, not '5'"),
+    ],
+)
+def test_bad_sizes(rows, columns, message):
+    with pytest.raises(OptionError) as error:
+        tp.domains.river(rows=rows, columns=columns)
+    assert str(error.value) == message
