@@ -1,6 +1,6 @@
 """Loops for absorbing chains: v = r + P v on transient nodes, with everything beyond them worth 0.
 
-Rows are CSR (`row_start`, `target`, `probability`); a target >= n is outside and worth 0. `UNIT` is the unit roundoff of a double.
+Rows are CSR (`row_start`, `target`, `probability`); a target >= n is outside and worth 0, and so is the probability `leak` that rows do not list. `UNIT` is the unit roundoff of a double.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ def sweep_components(
     target: Array,
     probability: Array,
     rate: Array,
+    leak: Array,
     most: int,
     out_value: Array,
     out_steps: Array,
@@ -44,7 +45,7 @@ def sweep_components(
             change = 0.0
             for position in range(first, last):
                 node = order[position]
-                value, steps, leave = rate[node], 1.0, 0.0
+                value, steps, leave = rate[node], 1.0, leak[node]
                 for edge in range(row_start[node], row_start[node + 1]):
                     to = target[edge]
                     p = probability[edge]
@@ -132,6 +133,7 @@ def eliminate(
         for i in range(m):
             node = order[first + i]
             gain[i] = rate[node]
+            leave[i] = leak[node]
             most_row = max(most_row, row_start[node + 1] - row_start[node])
             for edge in range(row_start[node], row_start[node + 1]):
                 to = target[edge]
@@ -143,7 +145,7 @@ def eliminate(
                         gain[i] += probability[edge] * out_value[to]
                         error = max(error, out_error[to])
         error += (2 * m + 2) * (most_row + 4) * UNIT
-        error += _eliminate_dense(inner, leave, gain)
+        error += eliminate_dense(inner, leave, gain)
         for i in range(m):
             out_value[order[first + i]] = gain[i]
             out_error[order[first + i]] = error
@@ -159,7 +161,7 @@ def _position(place: Array, order: Array, node: int, first: int, last: int) -> i
 
 
 @kernel
-def _eliminate_dense(inner: Array, leave: Array, gain: Array) -> float:
+def eliminate_dense(inner: Array, leave: Array, gain: Array) -> float:
     """Solve one component in place (`gain` becomes the values); returns the relative error bound of `eliminate`."""
     m = len(gain)
     pivot = np.empty(m)
