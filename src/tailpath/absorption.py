@@ -1,19 +1,22 @@
 """Expected totals of an absorbing chain, with bounds that are proved and not merely observed.
 
-A chain has transient nodes 0 .. n-1; a target >= n means absorbed. With `rate` r >= 0 collected at each visit, the expected total is the least
-solution of v = r + P v. The expected cost of a policy, its expected number of steps and the probability of ending in a trap all have this form.
+A chain has transient nodes 0 .. n-1; a target >= n means absorbed. With `rate` r >= 0 collected at each visit, the expected total is the
+least solution of v = r + P v. The expected cost of a policy, its expected number of steps and the probability of ending in a trap all
+have this form.
 
 A small residual is no error bound: on a chain that needs 10^6 steps a residual of 10^-10 may hide an error of 10^-4. So every answer is a
 `Bracket` whose `lower` and `upper` are verified, by one of two proofs:
 
-- *Sweeps* (Gauss-Seidel by strong component) find v and the expected steps t together; if v is off by the defect e at most and t decreases by the
-  drift d at least, then |V - v| <= max(e / d) t. With all rounding charged to the bad side this is a proof, and it is tight for the chains that
-  arise from planning: about 2^-53 times the number of steps.
-- *Elimination* without subtraction carries a relative error bound of its own that does not depend on the conditioning. It rescues the chains
+- *Sweeps* (Gauss-Seidel by strong component) find v and the expected steps t together; if v is off by the defect e at most and t
+decreases by the
+  drift d at least, then |V - v| <= max(e / d) t. With all rounding charged to the bad side this is a proof, and it is tight for the
+  chains that arise from planning: about 2^-53 times the number of steps.
+- *Elimination* without subtraction carries a relative error bound of its own that does not depend on the conditioning. It rescues the
+chains
   that break sweeps and sparse LU alike (Haddad and Monmege's takes 2^N steps).
 
-Between the two, for large chains that mix slowly, a sparse LU provides v and t, and the same proof as for the sweeps accepts or refuses them.
-Bounds hold for every chain whose probabilities are within 2 units in the last place of the given ones.
+Between the two, for large chains that mix slowly, a sparse LU provides v and t, and the same proof as for the sweeps accepts or refuses
+them. Bounds hold for every chain whose probabilities are within 2 units in the last place of the given ones.
 """
 
 from __future__ import annotations
@@ -49,21 +52,29 @@ class Bracket:
 
 
 def expected_total(
-    row_start: NDArray[Any], target: NDArray[Any], probability: FloatArray, rate: FloatArray, distance: NDArray[Any] | None = None
+    row_start: NDArray[Any],
+    target: NDArray[Any],
+    probability: FloatArray,
+    rate: FloatArray,
+    distance: NDArray[Any] | None = None,
+    leak: FloatArray | None = None,
 ) -> Bracket:
     """The expected total of `rate` until absorption, from every node. Absorption must be sure from all of them.
 
     `distance` (any number that tends to fall towards the exit) orders the sweeps inside a component; it affects speed only.
+    `leak[x]` is a probability of absorption that the rows do not list, such as 1 - gamma for a discount.
     """
     n = len(rate)
+    if leak is None:
+        leak = np.zeros(n)
     if n == 0:
         empty = np.zeros(0)
         return Bracket(empty, empty, empty, "sweeps")
     component, count = strong_components(row_start, target)
     part_start = offsets_of(component, count)
-    bracket = _by_sweeps(component, part_start, row_start, target, probability, rate, distance)
+    bracket = _by_sweeps(component, part_start, row_start, target, probability, rate, leak, distance)
     if _is_wide(bracket) and np.diff(part_start).max() <= LARGEST_ELIMINATION:
-        bracket = _tighter(bracket, _by_elimination(component, part_start, row_start, target, probability, rate))
+        bracket = _tighter(bracket, _by_elimination(component, part_start, row_start, target, probability, rate, leak))
     if _is_wide(bracket):
         bracket = _tighter(bracket, _by_factorisation(row_start, target, probability, rate))
     if not np.all(np.isfinite(bracket.upper)):
@@ -74,7 +85,9 @@ def expected_total(
 
 
 def _is_wide(bracket: Bracket) -> bool:
-    return not bool(np.all(bracket.upper - bracket.lower <= 2 * WIDE * bracket.value))
+    # Values far below the largest are allowed the width that comes with its rounding.
+    scale = bracket.value + 1e-3 * bracket.value.max(initial=0.0)
+    return not bool(np.all(bracket.upper - bracket.lower <= 2 * WIDE * scale))
 
 
 def _tighter(a: Bracket, b: Bracket) -> Bracket:
@@ -108,13 +121,14 @@ def _by_sweeps(
     target: NDArray[Any],
     probability: FloatArray,
     rate: FloatArray,
+    leak: FloatArray,
     distance: NDArray[Any] | None,
 ) -> Bracket:
     from tailpath.kernels.absorption import sweep_components
 
     order = np.lexsort((distance, component)) if distance is not None else np.argsort(component, kind="stable")
     value, steps = np.zeros(len(rate)), np.zeros(len(rate))
-    sweeps = sweep_components(order, part_start, row_start, target, probability, rate, MOST_SWEEPS, value, steps)
+    sweeps = sweep_components(order, part_start, row_start, target, probability, rate, leak, MOST_SWEEPS, value, steps)
     if sweeps > MOST_SWEEPS:
         return Bracket(value, np.zeros_like(value), np.full_like(value, np.inf), "sweeps")
     return _proved(value, steps, row_start, target, probability, rate, "sweeps")
@@ -127,6 +141,7 @@ def _by_elimination(
     target: NDArray[Any],
     probability: FloatArray,
     rate: FloatArray,
+    leak: FloatArray,
 ) -> Bracket:
     from tailpath.kernels.absorption import eliminate
 
@@ -135,7 +150,7 @@ def _by_elimination(
     degree = np.diff(row_start) + np.bincount(target[target < n], minlength=n)
     order = np.lexsort((-degree, component))
     value, error = np.zeros(n), np.zeros(n)
-    eliminate(order, part_start, row_start, target, probability, rate, value, error)
+    eliminate(order, part_start, row_start, target, probability, rate, leak, value, error)
     if not np.all(np.isfinite(value)) or not np.all(error < 0.5):
         return Bracket(value, np.zeros_like(value), np.full_like(value, np.inf), "elimination")
     error = error / (1 - error)

@@ -23,7 +23,7 @@ three methods is a policy. The kinds below differ in what they remember:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -52,6 +52,11 @@ class MarkovPolicy:
     """One decision per state: an action name, or a distribution `{action: probability}`. States never visited may be left out."""
 
     decisions: Mapping[Name, Decision]
+    solved: tuple[SSP, NDArray[Any]] | None = field(default=None, repr=False, compare=False)
+
+    def choices_for(self, ssp: SSP) -> NDArray[Any] | None:
+        """The choice indices behind the names, if the policy was made for this very model by `from_choices`."""
+        return self.solved[1] if self.solved is not None and self.solved[0] is ssp else None
 
     def start(self, state: Name) -> None:
         return None
@@ -67,7 +72,7 @@ class MarkovPolicy:
     @classmethod
     def from_choices(cls, ssp: SSP, choices: NDArray[Any]) -> MarkovPolicy:
         """From one choice index per state; -1 where the state is a goal or has no decision."""
-        return cls({ssp.states[s]: ssp.choice_name(k) for s, k in enumerate(choices.tolist()) if k >= 0})
+        return cls({ssp.states[s]: ssp.choice_name(k) for s, k in enumerate(choices.tolist()) if k >= 0}, (ssp, choices))
 
 
 @dataclass(frozen=True, eq=False)

@@ -49,12 +49,16 @@ def strong_components(row_start: NDArray[Any], target: NDArray[Any]) -> tuple[ND
     return component, int(count)
 
 
+def reachable_nodes(row_start: NDArray[Any], target: NDArray[Any], start: int) -> BoolArray:
+    """The nodes that can be reached from `start`; targets beyond the last row are passed over."""
+    reached = np.zeros(len(row_start) - 1, dtype=np.bool_)
+    _fit(graph.forward_reach, len(target))(row_start, target, start, reached)
+    return reached
+
+
 def reachable_states(ssp: SSP) -> BoolArray:
     """The states that can be reached from the start under some policy."""
-    reached = np.zeros(ssp.n_states, dtype=np.bool_)
-    row_start = ssp.choice_outcomes[ssp.state_choices]
-    _fit(graph.forward_reach, ssp.n_outcomes)(row_start, ssp.outcome_target, ssp.start_index, reached)
-    return reached
+    return reachable_nodes(ssp.choice_outcomes[ssp.state_choices], ssp.outcome_target, ssp.start_index)
 
 
 class _Backward:

@@ -1,6 +1,7 @@
 """Loops for absorbing chains: v = r + P v on transient nodes, with everything beyond them worth 0.
 
-Rows are CSR (`row_start`, `target`, `probability`); a target >= n is outside and worth 0, and so is the probability `leak` that rows do not list. `UNIT` is the unit roundoff of a double.
+Rows are CSR (`row_start`, `target`, `probability`); a target >= n is outside and worth 0, and so is the probability `leak` that rows do
+not list. `UNIT` is the unit roundoff of a double.
 """
 
 from __future__ import annotations
@@ -105,7 +106,15 @@ def certify(row_start: Array, target: Array, probability: Array, rate: Array, va
 
 @kernel
 def eliminate(
-    order: Array, part_start: Array, row_start: Array, target: Array, probability: Array, rate: Array, out_value: Array, out_error: Array
+    order: Array,
+    part_start: Array,
+    row_start: Array,
+    target: Array,
+    probability: Array,
+    rate: Array,
+    leak: Array,
+    out_value: Array,
+    out_error: Array,
 ) -> None:
     """Elimination without subtraction (Grassmann, Taksar, Heyman), one strong component after the other.
 
@@ -114,9 +123,9 @@ def eliminate(
     numbers, so every result keeps its relative accuracy however ill-conditioned the chain is.
 
     `out_error[node]` bounds the relative error. By the matrix-tree theorem the entries of (I - P)^-1 are quotients of polynomials of degree
-    m - 1 and m with non-negative coefficients in the probabilities and `leave`, so a relative change of eps in them moves a value by at most
-    2 m eps. Eliminating a row with k entries while m nodes remain commits relative errors of at most (k + 5) UNIT, hence adds
-    2 m (k + 5) UNIT; the first term is for the probabilities as given.
+    m - 1 and m with non-negative coefficients in the probabilities and `leave`, so a relative change of eps in them moves a value by at
+    most 2 m eps. Eliminating a row with k entries while m nodes remain commits relative errors of at most (k + 5) UNIT, hence adds 2 m (k
+    + 5) UNIT; the first term is for the probabilities as given.
     """
     n = len(rate)
     place = np.empty(n, dtype=np.int64)

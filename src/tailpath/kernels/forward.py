@@ -29,3 +29,51 @@ def fewest_steps(into_start: Array, into_source: Array, out_steps: Array) -> Non
                 out_steps[source] = out_steps[node] + 1
                 queue[tail] = source
                 tail += 1
+
+
+@kernel
+def cheapest_way(into_start: Array, into_source: Array, into_cost: Array, out_least: Array) -> None:
+    """Dijkstra against the arrows from the last node (the goal); `out_least` comes in infinite.
+
+    A binary heap with lazy deletion: an arrow may enter the heap once, so it never holds more than there are arrows.
+    """
+    goal = len(out_least) - 1
+    key = np.empty(len(into_source) + 1)
+    item = np.empty(len(into_source) + 1, dtype=np.int32)
+    out_least[goal] = 0.0
+    key[0], item[0] = 0.0, goal
+    size = 1
+    while size > 0:
+        least, node = key[0], item[0]
+        size -= 1
+        _sift_down(key, item, size, key[size], item[size])
+        if least > out_least[node]:
+            continue
+        for position in range(into_start[node], into_start[node + 1]):
+            source = into_source[position]
+            cost = least + into_cost[position]
+            if cost < out_least[source]:
+                out_least[source] = cost
+                hole = size
+                size += 1
+                while hole > 0 and key[(hole - 1) // 2] > cost:
+                    key[hole], item[hole] = key[(hole - 1) // 2], item[(hole - 1) // 2]
+                    hole = (hole - 1) // 2
+                key[hole], item[hole] = cost, source
+
+
+@kernel
+def _sift_down(key: Array, item: Array, size: int, moved_key: float, moved_item: int) -> None:
+    """Put an entry into the empty root of a heap of `size` entries and let it sink."""
+    hole = 0
+    while True:
+        child = 2 * hole + 1
+        if child >= size:
+            break
+        if child + 1 < size and key[child + 1] < key[child]:
+            child += 1
+        if key[child] >= moved_key:
+            break
+        key[hole], item[hole] = key[child], item[child]
+        hole = child
+    key[hole], item[hole] = moved_key, moved_item

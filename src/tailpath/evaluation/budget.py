@@ -1,0 +1,127 @@
+"""Evaluation of a `BudgetPolicy` without the product of states and budgets.
+
+At accumulated level g the budget left is w - g, so the pair (state, g) already determines the action: the search runs over the model's
+own states, level by level, and each state picks its choice by the level. From g = w on the policy is risk-neutral and Markov, so V_mean
+of its Markov part completes every open node. The search therefore goes on to g = w at least.
+
+This needs the model's own cost levels as the policy's memory, free arrows without cycles, and an action wherever the policy gets to;
+otherwise `None` is returned and the caller unrolls the policy like any other.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tailpath.absorption import Bracket
+from tailpath.chain import CostChain, chain_of_choices
+from tailpath.distribution import CostDistribution
+from tailpath.errors import PolicyError
+from tailpath.evaluation.lattice import BudgetRows, Lattice, LatticeSearch, least_step, longest_path
+from tailpath.evaluation.search import Progress, SearchResult, node_variance, summarise
+from tailpath.layouts import offsets_of
+from tailpath.model import SSP, FloatArray
+from tailpath.policies import BudgetPolicy
+from tailpath.reachability import strong_components
+
+
+def evaluate_budget(ssp: SSP, policy: BudgetPolicy, alpha: float, limit: int, progress: Progress | None) -> CostDistribution | None:
+    """The distribution of the total cost, or None where the short cut does not apply."""
+    if ssp.is_goal[ssp.start_index] or policy.unit != ssp.cost_unit or not np.array_equal(policy.level, ssp.outcome_level):
+        return None
+    lattice = _lay_out_states(ssp, policy)
+    if lattice is None:
+        return None
+    try:
+        neutral = chain_of_choices(ssp, policy.neutral)
+    except PolicyError:
+        return None
+    start = np.array([lattice.place[ssp.start_index]])
+    search = LatticeSearch(lattice, alpha, (start, np.zeros(1, dtype=np.int64), np.ones(1)))
+    try:
+        finished = search.run(limit, progress)
+    except PolicyError:
+        return None
+    assert ssp.cost_unit is not None
+    found = search.result(ssp.cost_unit, 0.0)
+    rest = _by_state(ssp, neutral)
+    if not np.all(np.isfinite(rest.upper[found.open_node])):
+        return None
+    result = _summary(ssp, neutral, found, rest, alpha)
+    if not finished:
+        from tailpath.evaluation import out_of_nodes
+
+        raise out_of_nodes(result, alpha, limit)
+    return result
+
+
+def _lay_out_states(ssp: SSP, policy: BudgetPolicy) -> Lattice | None:
+    """Every state is a node, goals are the last one, and rows belong to choices. None if free arrows form a cycle."""
+    n = ssp.n_states
+    source = ssp.choice_state[ssp.outcome_choice]
+    free = (ssp.outcome_level == 0) & ~ssp.is_goal[ssp.outcome_target]
+    order, depth = np.arange(n), 0
+    if free.any():
+        rank, count = strong_components(offsets_of(source[free], n), ssp.outcome_target[free])
+        if count < n or np.any(source[free] == ssp.outcome_target[free]):
+            return None
+        order = np.argsort(-rank, kind="stable")
+        depth = longest_path(source[free], ssp.outcome_target[free], n)
+    order = order[~ssp.is_goal[order]]
+    place = np.full(n + 1, len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    rows = BudgetRows(
+        policy.budget,
+        ssp.state_choices[:-1][order],
+        policy.neutral[order].astype(np.int64),
+        policy.row[order].astype(np.int64),
+        policy.table,
+    )
+    return Lattice(
+        row_start=ssp.choice_outcomes,
+        target=place[ssp.outcome_target].astype(np.int32),
+        probability=ssp.outcome_probability,
+        jump=ssp.outcome_level,
+        leak=np.zeros(len(order)),
+        heuristic=np.zeros(len(order) + 1, dtype=np.int64),
+        node=np.append(order, n),
+        place=place,
+        free_depth=depth,
+        least_step=least_step(ssp.outcome_level),
+        by_budget=rows,
+    )
+
+
+def _by_state(ssp: SSP, neutral: CostChain) -> Bracket:
+    """V_mean of the risk-neutral part per state, with one entry more for the goal."""
+    mean = neutral.expected_cost
+    full = [np.full(ssp.n_states + 1, np.inf) for _ in range(3)]
+    for array, values in zip(full, (mean.value, mean.lower, mean.upper)):
+        array[neutral.state] = values
+        array[np.append(ssp.is_goal, True)] = 0.0
+    return Bracket(full[0], full[1], full[2], mean.method)
+
+
+def _summary(ssp: SSP, neutral: CostChain, found: SearchResult, rest: Bracket, alpha: float) -> CostDistribution:
+    """Mean and variance from the head and the open nodes, all sums of non-negative terms."""
+
+    def total(values: FloatArray) -> float:
+        return float(np.sum(found.probabilities * found.costs) + np.sum(found.open_mass * (found.open_cost + values[found.open_node])))
+
+    slack = found.relative_error + (len(found.costs) + len(found.open_mass) + 10) * 2.0**-53
+    mean = total(rest.value)
+
+    def deviation() -> float:
+        variance = np.zeros(ssp.n_states + 1)
+        variance[neutral.state] = node_variance(neutral)
+        ahead = (found.open_cost + rest.value[found.open_node] - mean) ** 2 + variance[found.open_node]
+        return float(np.sqrt(np.sum(found.probabilities * (found.costs - mean) ** 2) + np.sum(found.open_mass * ahead)))
+
+    return summarise(
+        found,
+        rest,
+        alpha=alpha,
+        mean=(mean, total(rest.lower) * (1 - slack), total(rest.upper) * (1 + slack)),
+        unreached=0.0,
+        engine="lattice",
+        deviation=deviation,
+    )

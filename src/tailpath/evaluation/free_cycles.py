@@ -1,0 +1,95 @@
+"""Cycles of cost 0 that leak: solved as small linear systems before the search, so that no level is unrolled for ever.
+
+Inside a strong component of free arrows a walker moves at no cost until it takes an arrow out of it. Let Q hold the free probabilities
+inside and N = (I - Q)^-1 the expected visits; then node i leaves through the other arrows of node j with weight N_ij. Replacing the rows
+of the component by these weighted rows changes neither the distribution of the total cost nor V_mean nor V_min, and leaves free arrows
+without cycles.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.chain import CostChain
+from tailpath.layouts import merge_equal_outcomes, offsets_of
+from tailpath.reachability import strong_components
+
+UNIT = 2.0**-53
+
+
+def without_free_cycles(chain: CostChain) -> tuple[CostChain, float]:
+    """An equivalent chain whose free arrows have no cycle, and the relative error that solving them may have put into a probability."""
+    free = (chain.cost == 0) & (chain.target < chain.n) & np.append(chain.arrives, False)[chain.target]
+    if not free.any():
+        return chain, 0.0
+    component, count = strong_components(offsets_of(chain.source[free], chain.n), chain.target[free])
+    inside = free & (component[chain.source] == np.append(component, -1)[chain.target])
+    cyclic = np.zeros(count, dtype=np.bool_)
+    cyclic[component[chain.source[inside]]] = True
+    if not cyclic.any():
+        return chain, 0.0
+
+    keep = ~cyclic[component[chain.source]]
+    pieces = [(chain.source[keep], np.flatnonzero(keep), chain.probability[keep])]
+    error = 0.0
+    for label in np.flatnonzero(cyclic).tolist():
+        members = np.flatnonzero(component == label)
+        rows, edges, probability, part_error = _leave(chain, members, inside)
+        pieces.append((rows, edges, probability))
+        error = max(error, part_error)
+    source, edge, probability = (np.concatenate(parts) for parts in zip(*pieces))
+    level = chain.cost if chain.level is None else chain.level
+    source, target, probability, merged = merge_equal_outcomes(source, chain.target[edge], probability, level[edge])
+    unit = 1.0 if chain.unit is None else float(chain.unit)
+    return (
+        replace(
+            chain,
+            row_start=offsets_of(source, chain.n),
+            target=target,
+            probability=probability,
+            cost=merged * unit if chain.level is not None else merged,
+            level=None if chain.level is None else merged,
+        ),
+        error,
+    )
+
+
+def _leave(
+    chain: CostChain, members: NDArray[Any], inside: NDArray[np.bool_]
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64], float]:
+    """New rows for the nodes of one component: (node, old arrow, probability) triples, and their relative error."""
+    m = len(members)
+    position = np.full(chain.n, -1)
+    position[members] = np.arange(m)
+    of_members = np.flatnonzero(position[chain.source] >= 0)
+    inner = of_members[inside[of_members]]
+    outer = of_members[~inside[of_members]]
+    walk = np.zeros((m, m))
+    np.add.at(walk, (position[chain.source[inner]], position[chain.target[inner]]), chain.probability[inner])
+    leave = np.bincount(position[chain.source[outer]], weights=chain.probability[outer], minlength=m).astype(np.float64)
+    visits = _expected_visits(walk, leave)
+    # visits[i, j] times the probability of each outer arrow of j.
+    weight = visits[:, position[chain.source[outer]]] * chain.probability[outer]
+    rows, columns = np.nonzero(weight)
+    return members[rows], outer[columns], weight[rows, columns], 2.0 * m * m * (m + 6) * UNIT
+
+
+def _expected_visits(walk: NDArray[np.float64], leave: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(I - walk)^-1 by elimination without subtraction; `leave` is what `walk` lacks to row sums of 1."""
+    m = len(leave)
+    walk, leave = walk.copy(), leave.copy()
+    gain = np.eye(m)
+    pivot = np.empty(m)
+    for k in range(m - 1, -1, -1):
+        pivot[k] = leave[k] + walk[k, :k].sum()
+        weight = walk[:k, k] / pivot[k]
+        walk[:k, :k] += np.outer(weight, walk[k, :k])
+        leave[:k] += weight * leave[k]
+        gain[:k] += np.outer(weight, gain[k])
+    for k in range(m):
+        gain[k] = (gain[k] + walk[k, :k] @ gain[:k]) / pivot[k]
+    return gain

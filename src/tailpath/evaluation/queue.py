@@ -1,0 +1,202 @@
+"""ForPECVaR as published (Algorithm 1), in plain Python: the engine for any costs, any discount and any policy, and the reference for the
+other one.
+
+Nodes (x, cost) leave a priority queue in the order (cost + V_min(x), cost). A goal adds its probability to the head; any other node sends
+its probability on to its successors, where equal (x, cost) are grouped. The loop stops when P(Z > X) <= alpha. With gamma < 1 the stage t
+belongs to the key, since equal costs at different stages have different futures.
+
+The paper computes the tail as (V_mean - V_{<=X} P) / (1 - P), which loses all digits for small alpha. Here the open nodes are handed over
+instead, and the tail is summed over them. For the same reason P(Z > X) is the sum of the open probabilities, taken anew whenever it
+matters.
+
+A walk hands out whole costs (units, or floats without a unit) and knows nothing of the search:
+
+    ChainWalk   a finite chain
+    LazyWalk    pairs (state, memory) of a policy whose memory need not end, such as a history; expanded as they are met
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from tailpath.chain import CostChain, successors
+from tailpath.distribution import TIE
+from tailpath.evaluation.search import Progress
+from tailpath.model import SSP
+from tailpath.policies import Policy
+
+UNIT = 2.0**-53
+GOAL = "goal"
+
+
+class Walk(Protocol):
+    """Where a search can go: successors with cost and probability, and a lower bound on the cost to go."""
+
+    start: Any
+    goal: Any
+
+    def step(self, x: Any) -> Iterable[tuple[Any, Any, float]]: ...
+
+    def least(self, x: Any) -> float: ...
+
+
+class ChainWalk:
+    """The arrows of a chain as lists; the goal is node n. Arrows into traps are dropped and their probability is `lost`."""
+
+    def __init__(self, chain: CostChain, heuristic: str, gamma: float) -> None:
+        cost = chain.cost if chain.level is None or gamma < 1 else chain.level
+        self.start: Any = chain.start
+        self.goal: Any = chain.n
+        self._row_start = chain.row_start.tolist()
+        self._arrows = list(zip(chain.target.tolist(), cost.tolist(), chain.probability.tolist()))
+        if heuristic == "zero":
+            self._least = [0.0] * (chain.n + 1)
+        else:
+            self._least = (chain.least_cost if gamma == 1 else discounted_least_cost(chain, gamma)).tolist()
+
+    def step(self, x: int) -> Iterable[tuple[int, Any, float]]:
+        return self._arrows[self._row_start[x] : self._row_start[x + 1]]
+
+    def least(self, x: int) -> float:
+        return self._least[x]
+
+
+class LazyWalk:
+    """Pairs (state index, memory), stepped by the policy's own functions. V_min is over all policies of the model, hence admissible."""
+
+    def __init__(self, ssp: SSP, policy: Policy, heuristic: str, gamma: float) -> None:
+        self.ssp, self.policy = ssp, policy
+        self.goal: Any = GOAL
+        self.start: Any = GOAL if ssp.is_goal[ssp.start_index] else (ssp.start_index, policy.start(ssp.start))
+        self._cost = (ssp.outcome_cost if ssp.cost_unit is None or gamma < 1 else ssp.outcome_level).tolist()
+        # The undiscounted V_min is no lower bound on a discounted cost.
+        self._least = model_least_cost(ssp).tolist() if heuristic == "min" and gamma == 1 else [0.0] * ssp.n_states
+
+    def step(self, x: Any) -> Iterable[tuple[Any, Any, float]]:
+        for state, memory, outcome, p in successors(self.ssp, self.policy, *x):
+            yield GOAL if self.ssp.is_goal[state] else (state, memory), self._cost[outcome], p
+
+    def least(self, x: Any) -> float:
+        return 0.0 if x == GOAL else self._least[x[0]]
+
+
+@dataclass
+class Node:
+    """An entry of the queue; `roundings` counts the worst chain of roundings behind `probability`."""
+
+    x: Any
+    cost: Any
+    stage: int
+    probability: float
+    roundings: int
+
+
+class QueueSearch:
+    """Algorithm 1 with insert-and-group. `finished` tells whether P(Z > X) <= alpha was reached."""
+
+    def __init__(self, walk: Walk, alpha: float, gamma: float) -> None:
+        self.walk, self.alpha, self.gamma = walk, alpha, gamma
+        self.head: dict[Any, float] = {}
+        self.head_roundings = 0
+        self.lost = 0.0
+        self.expanded = 0
+        self._open: dict[tuple[Hashable, Any, int], Node] = {}
+        self._heap: list[tuple[float, Any, int, tuple[Hashable, Any, int]]] = []
+        self._tick = itertools.count()
+        self._insert_and_group(walk.start, 0, 0, 1.0, 0)
+
+    def _insert_and_group(self, x: Any, cost: Any, stage: int, probability: float, roundings: int) -> None:
+        key = (x, cost, stage if self.gamma < 1 else 0)
+        if key in self._open:
+            node = self._open[key]
+            node.probability += probability
+            node.roundings = max(node.roundings, roundings) + 1
+            return
+        least = self.walk.least(x)
+        if math.isinf(least):
+            self.lost += probability
+            return
+        self._open[key] = Node(x, cost, stage, probability, roundings)
+        priority = cost + (self.gamma**stage * least if self.gamma < 1 else least)
+        heapq.heappush(self._heap, (priority, cost, next(self._tick), key))
+
+    def open_mass(self) -> float:
+        return math.fsum(node.probability for node in self._open.values()) + self.lost
+
+    def run(self, max_nodes: int, progress: Progress | None, until: float = 0.0) -> bool:
+        """Expand until P(Z > X) <= alpha (True) or `max_nodes` is passed (False). `until` < alpha goes on to that open mass."""
+        stop = until if until > 0 else self.alpha
+        base, since = 1.0, 0.0
+        last_priority = -math.inf
+        while self._heap:
+            # Look before each new priority: the head is complete up to the last one.
+            if self.head and self._heap[0][0] > last_priority:
+                rest = base - since
+                if rest <= stop * (1 + 1e-9) or rest < 0.25 * base:
+                    base, since = self.open_mass(), 0.0
+                    if base <= stop * (1 + TIE):
+                        return True
+                if self.expanded > max_nodes:
+                    return False
+            last_priority, _, _, key = heapq.heappop(self._heap)
+            node = self._open.pop(key)
+            if node.x == self.walk.goal:
+                self.head[node.cost] = self.head.get(node.cost, 0.0) + node.probability
+                self.head_roundings = max(self.head_roundings, node.roundings + 1)
+                since += node.probability
+                continue
+            self._expand(node)
+            if self.expanded > 2 * max_nodes + 1000:
+                return False
+            if progress is not None and self.expanded % 20_000 == 0:
+                progress(math.fsum(self.head.values()), self.expanded)
+        return True
+
+    def _expand(self, node: Node) -> None:
+        self.expanded += 1
+        factor = self.gamma**node.stage if self.gamma < 1 else 1
+        for x, cost, p in self.walk.step(node.x):
+            self._insert_and_group(x, node.cost + factor * cost, node.stage + 1, node.probability * p, node.roundings + 3)
+
+    def open_nodes(self) -> list[Node]:
+        return list(self._open.values())
+
+    def relative_error(self) -> float:
+        worst = max((node.roundings for node in self._open.values()), default=0)
+        return (max(worst, self.head_roundings) + 4) * UNIT
+
+
+def discounted_least_cost(chain: CostChain, gamma: float) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """The cheapest discounted way to the goal, from below: every iterate is admissible, so stopping early is safe.
+
+    With a discount the goal need not be reached at all, so a way that circles for ever counts too.
+    """
+    least = np.zeros(chain.n + 1)
+    rows = chain.row_start[:-1]
+    for _ in range(10_000):
+        after = np.append(np.minimum.reduceat(chain.cost + gamma * least[chain.target], rows), 0.0) if chain.n else least
+        if np.all(after - least <= 1e-12 * (1 + after)):
+            return least
+        least = after
+    return least
+
+
+def model_least_cost(ssp: SSP) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """V_min over all policies: the cheapest way to a goal in the model, in units if there is one; infinite at dead ends."""
+    from tailpath.kernels.forward import cheapest_way
+    from tailpath.layouts import offsets_of
+
+    target = np.where(ssp.is_goal[ssp.outcome_target], ssp.n_states, ssp.outcome_target)
+    into = np.argsort(target, kind="stable")
+    cost = ssp.outcome_cost if ssp.cost_unit is None else ssp.outcome_level.astype(np.float64)
+    least = np.full(ssp.n_states + 1, np.inf)
+    cheapest_way(offsets_of(target, ssp.n_states + 1), ssp.choice_state[ssp.outcome_choice[into]], cost[into], least)
+    least[:-1][ssp.is_goal] = 0.0
+    return least[:-1]
