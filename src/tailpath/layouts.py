@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from fractions import Fraction
+from operator import index
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -50,8 +51,9 @@ def arrays_from_outcomes(outcomes: Iterable[tuple[Name, Name, Name, Any, Any]], 
     for number, row in enumerate(outcomes):
         try:
             state, action, next_state, p, c = row
+            hash((state, action, next_state, c))
         except (TypeError, ValueError):
-            raise ModelError(f"outcome {number} is {row!r}; expected (state, action, next_state, probability, cost)") from None
+            raise ModelError(f"outcome {number} is {row!r}; expected hashable (state, action, next_state, probability, cost)") from None
         if state in goal_names:
             _check_goal_row(state, action, next_state, p, c)
             state_index.setdefault(state, len(state_index))
@@ -122,7 +124,7 @@ def merge_equal_outcomes(
 
 
 def _goal_names(goals: Iterable[Name]) -> dict[Name, None]:
-    if isinstance(goals, str):
+    if isinstance(goals, str) or not isinstance(goals, Iterable):
         raise ModelError(f"goals must be a collection of state names; put {goals!r} in a list")
     names = dict.fromkeys(goals)
     if not names:
@@ -133,7 +135,7 @@ def _goal_names(goals: Iterable[Name]) -> dict[Name, None]:
 def _check_goal_row(state: Name, action: Name, next_state: Name, probability: Any, cost: Any) -> None:
     if next_state != state or cost != 0:
         raise ModelError(f"goal {state!r}, action {action!r} leads to {next_state!r} at cost {cost!r}: a goal must be absorbing and free")
-    if not 0 <= probability <= 1:
+    if not 0 <= _number(probability, "probability", state, action, next_state) <= 1:
         raise ModelError(f"goal {state!r}, action {action!r} has probability {probability!r}")
 
 
@@ -162,17 +164,26 @@ def arrays_from_matrices(
         matrix, state, action, price = _from_actions(P, price, layout)
     n_states = matrix.shape[1]
     is_goal = np.zeros(n_states, dtype=np.bool_)
-    goal_list = list(goals)
-    for index in [start, *goal_list]:
-        if not 0 <= index < n_states:
-            raise ModelError(f"state index {index} lies outside 0..{n_states - 1}")
-    is_goal[goal_list] = True
+    if not isinstance(goals, Iterable):
+        raise ModelError(f"goals must be a collection of state indices; put {goals!r} in a list")
+    is_goal[[_state_number(goal, "a goal", n_states) for goal in goals]] = True
+    start = _state_number(start, "the start", n_states)
 
     order = np.lexsort((action, state))
     if not np.array_equal(order, np.arange(len(order))):
         matrix, state, action = matrix[order], state[order], action[order]
         price = price[order]
-    return _assemble(matrix, state, action, price, sign, is_goal, int(start))
+    return _assemble(matrix, state, action, price, sign, is_goal, start)
+
+
+def _state_number(value: Any, what: str, n_states: int) -> int:
+    try:
+        number = index(value)
+    except TypeError:
+        raise ModelError(f"{what} must be a state index, not {value!r}") from None
+    if not 0 <= number < n_states:
+        raise ModelError(f"{what} is state index {number}, outside 0..{n_states - 1}")
+    return number
 
 
 def _assemble(
@@ -208,7 +219,7 @@ def _assemble(
             )
         feasible &= ~goal_row
     keep = (probability != 0) if feasible.all() else (probability != 0) & np.repeat(feasible, length)
-    if not keep.all():
+    if not (keep.all() and feasible.all()):
         row_of = np.repeat(np.arange(len(state)), length)[keep]
         target, probability, cost = target[keep], probability[keep], cost[keep]
         kept_length = np.bincount(row_of, minlength=len(state))
@@ -228,12 +239,19 @@ def _assemble(
     )
 
 
+def _floats(values: Any, what: str) -> NDArray[np.float64]:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ModelError(f"{what} must be an array of numbers, with all its rows of one length") from None
+
+
 def _csr(matrix: Any) -> Any:
     """A CSR matrix of floats with sorted columns; explicit zeros survive until `_assemble` drops them."""
     from scipy.sparse import csr_array, issparse
 
     if not issparse(matrix):
-        matrix = np.asarray(matrix, dtype=np.float64)
+        matrix = _floats(matrix, "a matrix")
         if matrix.ndim != 2:
             raise ModelError(f"expected a matrix, got an array of shape {matrix.shape}")
     result = csr_array(matrix, dtype=np.float64)
@@ -259,16 +277,16 @@ def _values_at(price: Any, matrix: Any) -> NDArray[np.float64]:
 
 
 def _from_pairs(P: Any, price: Any, s_indices: Any, a_indices: Any) -> tuple[Any, NDArray[Any], NDArray[Any], Any]:
-    matrix = _csr(P)
+    matrix = _csr(P).copy()  # the model must not change with the caller's matrix
     state, action = np.asarray(s_indices), np.asarray(a_indices)
-    vector = np.asarray(price, dtype=np.float64)
+    vector = _floats(price, "costs")
     length = matrix.shape[0]
     if state.shape != (length,) or action.shape != (length,) or vector.shape != (length,):
         raise ModelError(
             f"P has {length} rows; s_indices, a_indices and costs must be of that length, not {state.shape}, {action.shape}, {vector.shape}"
         )
-    for what, index, end in (("s_indices", state, matrix.shape[1]), ("a_indices", action, np.iinfo(np.int32).max)):
-        if length and not (np.issubdtype(index.dtype, np.integer) and index.min() >= 0 and index.max() < end):
+    for what, given, end in (("s_indices", state, matrix.shape[1]), ("a_indices", action, np.iinfo(np.int32).max)):
+        if length and not (np.issubdtype(given.dtype, np.integer) and given.min() >= 0 and given.max() < end):
             raise ModelError(f"{what} must be whole numbers in 0..{end - 1}")
     return matrix, state, action, vector
 
@@ -282,7 +300,7 @@ def _from_actions(P: Any, price: Any, layout: str) -> tuple[Any, NDArray[Any], N
     if issparse(P):
         raise ModelError("a single sparse matrix needs s_indices and a_indices; for several actions give a list of matrices")
     if not isinstance(P, (list, tuple)) or not any(issparse(matrix) for matrix in P):
-        P = _split_dense(np.asarray(P, dtype=np.float64), layout)
+        P = _split_dense(_floats(P, "P"), layout)
     matrices = [_csr(matrix) for matrix in P]
     if not matrices or any(matrix.shape != (matrices[0].shape[1],) * 2 for matrix in matrices):
         raise ModelError(f"expected square matrices of one size, got {[matrix.shape for matrix in matrices]}")
@@ -309,7 +327,7 @@ def _price_by_action(price: Any, n_actions: int, n_states: int) -> Any:
     if isinstance(price, (list, tuple)) and any(issparse(matrix) for matrix in price):
         stacked = [_csr(matrix) for matrix in price]
     else:
-        array = np.asarray(price, dtype=np.float64)
+        array = _floats(price, "costs")
         if array.shape == (n_states,):
             return np.tile(array, n_actions)
         if array.shape == (n_states, n_actions):

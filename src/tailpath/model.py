@@ -84,7 +84,10 @@ class SSP:
             "is_goal": np.bool_,
         }
         for name, dtype in dtypes.items():
-            array: NDArray[Any] = np.ascontiguousarray(getattr(self, name), dtype=dtype)
+            given = np.asarray(getattr(self, name))
+            array: NDArray[Any] = np.ascontiguousarray(given.astype(dtype, copy=False))
+            if array.dtype.kind == "i" and given.dtype != array.dtype and not np.array_equal(array, given):
+                raise ModelError(f"{name} must hold whole numbers that fit {array.dtype}")
             if array.flags.writeable and array is getattr(self, name):
                 array = array.view()
             object.__setattr__(self, name, array)
@@ -191,6 +194,9 @@ class SSP:
         if not isinstance(self.states, range) and len(self._state_index) < n:
             repeated = next(name for index, name in enumerate(self.states) if self._state_index[name] != index)
             raise ModelError(f"two states are named {repeated!r}")
+        if not isinstance(self.actions, range) and len(set(self.actions)) < len(self.actions):
+            repeated = next(name for index, name in enumerate(self.actions) if name in self.actions[:index])
+            raise ModelError(f"two actions are named {repeated!r}")
         if not 0 <= self.start_index < n:
             raise ModelError(f"the start index {self.start_index} lies outside 0..{n - 1}")
         if not self.is_goal.any():
@@ -221,6 +227,8 @@ class SSP:
             raise ModelError(f"{self._where_outcome(outcome)} costs {cost[outcome]}")
         for outcome in np.flatnonzero(cost < 0)[:1].tolist():
             raise ModelError(f"{self._where_outcome(outcome)} has the negative cost {cost[outcome]:g}; costs must be 0 or more")
+        if np.signbit(cost).any():  # a reward of 0 turned into a cost of -0
+            object.__setattr__(self, "outcome_cost", cost + 0.0)
 
     def _checked_probabilities(self) -> FloatArray:
         probability = self.outcome_probability
