@@ -18,7 +18,6 @@ exact unit `"p/q"`, `geometry` places the states on a grid for drawing, `notes` 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -37,7 +36,7 @@ from tailpath.formats.names import (
     encode_names,
     encode_unit,
 )
-from tailpath.layouts import offsets_of
+from tailpath.formats.rows import model_arrays
 from tailpath.model import SSP, Name
 
 FORMAT = "tailpath model"
@@ -78,38 +77,40 @@ def check_header(document: Any, path: str, name: str, version: int) -> None:
 
 
 class _Names:
-    """A growing or a fixed list of names, and their numbers."""
+    """A growing list of names, a fixed one, or the numbers 0 .. span - 1."""
 
-    def __init__(self, value: Any, where: str, what: str, spare: int) -> None:
-        self.where, self.what = where, what
+    def __init__(self, value: Any, path: str, what: str) -> None:
+        self.path, self.what = path, what
         self.fixed = value is not None
-        self.span: int | None = None
+        self.span = -1
         names: list[Name] = []
-        if type(value) is int:
-            # Every state or action but an unreached goal takes a row of its own, so a larger number is a wrong one.
-            if not 0 <= value <= spare:
-                raise FormatError(f"{where}: {what} says {value}, but the outcomes cannot hold that many")
+        if type(value) is int and 0 <= value < 2**31:
             self.span = value
-            names = list(range(value))
         elif isinstance(value, list):
-            names = [decode_name(entry, f"{where}: {what}[{index}]") for index, entry in enumerate(value)]
+            names = [decode_name(entry, f"{path}: {what}[{index}]") for index, entry in enumerate(value)]
         elif value is not None:
-            raise FormatError(f"{where}: {what} must be a list of names or their number")
+            raise FormatError(f"{path}: {what} must be a list of names or their number")
         self.index: dict[Name, int] = {name: number for number, name in enumerate(names)}
         if len(self.index) < len(names):
             repeated = next(name for number, name in enumerate(names) if self.index[name] != number)
-            raise FormatError(f"{where}: {what} has {repeated!r} twice")
+            raise FormatError(f"{path}: {what} has {repeated!r} twice")
+
+    def __len__(self) -> int:
+        return len(self.index) if self.span < 0 else self.span
 
     def number(self, value: Any, place: str) -> int:
-        name = decode_name(value, f"{self.where}: {place}")
-        if name not in self.index:
+        if self.span >= 0 and type(value) is int and 0 <= value < self.span:
+            return value
+        name = decode_name(value, f"{self.path}: {place}") if isinstance(value, (list, dict)) else value
+        number = self.index.get(name, -1)
+        if number < 0:
             if self.fixed:
-                raise FormatError(f"{self.where}: {place}: {name!r} is not among the {self.what}")
-            self.index[name] = len(self.index)
-        return self.index[name]
+                raise FormatError(f"{self.path}: {place}: {shorten(repr(name))} is not among the {self.what}")
+            number = self.index[name] = len(self.index)
+        return number
 
     def sequence(self) -> range | tuple[Name, ...]:
-        return tuple(self.index) if self.span is None else range(self.span)
+        return tuple(self.index) if self.span < 0 else range(self.span)
 
 
 class _Rows:
@@ -117,69 +118,54 @@ class _Rows:
 
     def __init__(self, document: dict[str, Any], path: str) -> None:
         self.document, self.path = document, path
-        spare = len(document["outcomes"]) + len(document["goals"])
-        self.states = _Names(document.get("states"), path, "states", 2 * spare)
-        self.actions = _Names(document.get("actions"), path, "actions", spare)
+        self.states = _Names(document.get("states"), path, "states")
+        self.actions = _Names(document.get("actions"), path, "actions")
+        # Every state has an outcome or is a goal, so a larger number is a wrong one; memory must not follow it.
+        if self.states.span > len(document["outcomes"]) + len(document["goals"]):
+            raise FormatError(f"{path}: states says {self.states.span}, more than there are outcomes and goals")
         self.exact: dict[Any, float] = {}
+        self.state: list[int] = []
+        self.action: list[int] = []
+        self.target: list[int] = []
+        self.probability: list[float] = []
+        self.cost: list[float] = []
 
     def model(self) -> SSP:
         document, path = self.document, self.path
-        # Numbered before the goals and the start, so that names count in order of appearance as in `SSP.from_outcomes`.
-        rows = list(self._rows())
+        # The rows come before the goals and the start, so that names count in order of appearance as in `SSP.from_outcomes`.
+        self._read_rows()
         goals = [self.states.number(goal, f"goals[{number}]") for number, goal in enumerate(document["goals"])]
-        start = self._start()
-        is_goal = np.zeros(len(self.states.index), dtype=np.bool_)
+        # A start that no outcome names is a state of its own, which has no choices: the model will say so.
+        start = self.states.number(document["start"], "start")
+        is_goal = np.zeros(len(self.states), dtype=np.bool_)
         is_goal[goals] = True
-        choices: dict[tuple[int, int], int] = {}
-        for number, (state, action, target, _, cost) in enumerate(rows):
-            if is_goal[state]:
-                if target != state or cost != 0:
-                    raise FormatError(f"{path}: outcomes[{number}]: a goal must be absorbing and free")
-            else:
-                choices.setdefault((state, action), len(choices))
-        keep = [row for row in rows if not is_goal[row[0]] and row[3] != 0]
-        pairs = np.array(list(choices), dtype=np.int64).reshape(len(choices), 2)
-        order = np.argsort(pairs[:, 0], kind="stable")
-        rank = np.empty(len(choices), dtype=np.int64)
-        rank[order] = np.arange(len(choices))
-        choice = rank[np.fromiter((choices[row[0], row[1]] for row in keep), np.int64, len(keep))]
-        by_choice = np.argsort(choice, kind="stable")
-        costs = np.fromiter((row[4] for row in keep), np.float64, len(keep))[by_choice]
+        state, action, target = (np.array(column, dtype=np.int64) for column in (self.state, self.action, self.target))
+        probability, cost = np.array(self.probability, dtype=np.float64), np.array(self.cost, dtype=np.float64)
+        of_goal = is_goal[state]
+        for number in np.flatnonzero(of_goal & ((target != state) | (cost != 0)))[:1].tolist():
+            raise FormatError(f"{path}: outcomes[{number}]: a goal must be absorbing and free")
+        keep = ~of_goal
         return SSP(
-            state_choices=offsets_of(pairs[order, 0], len(is_goal)),
-            choice_outcomes=offsets_of(choice, len(choices)),
-            outcome_target=np.fromiter((row[2] for row in keep), np.int32, len(keep))[by_choice],
-            outcome_probability=np.fromiter((row[3] for row in keep), np.float64, len(keep))[by_choice],
-            outcome_cost=costs,
-            choice_action=pairs[order, 1].astype(np.int32),
+            **model_arrays(state[keep], action[keep], target[keep], probability[keep], cost[keep], len(is_goal), merge=False),
             is_goal=is_goal,
             start_index=start,
             states=self.states.sequence(),
             actions=self.actions.sequence(),
-            exact_unit=self._unit(costs),
+            exact_unit=self._unit(cost),
             geometry=decode_geometry(document.get("geometry"), len(is_goal), f"{path}: geometry"),
             notes=decode_notes(document.get("notes", []), f"{path}: notes"),
         )
 
-    def _rows(self) -> Iterator[tuple[int, int, int, float, float]]:
+    def _read_rows(self) -> None:
         for number, row in enumerate(self.document["outcomes"]):
             place = f"outcomes[{number}]"
             if type(row) is not list or len(row) != 5:
                 raise FormatError(f"{self.path}: {place} is {shorten(repr(row))}; expected [state, action, next state, probability, cost]")
-            probability = self._number(row[3], f"{place}: probability")
-            yield (
-                self.states.number(row[0], place),
-                self.actions.number(row[1], place),
-                self.states.number(row[2], place),
-                probability,
-                self._cost(row[4], place),
-            )
-
-    def _start(self) -> int:
-        name = decode_name(self.document["start"], f"{self.path}: start")
-        if name not in self.states.index:
-            raise FormatError(f"{self.path}: the start {name!r} is not a state of the model")
-        return self.states.index[name]
+            self.state.append(self.states.number(row[0], place))
+            self.action.append(self.actions.number(row[1], place))
+            self.target.append(self.states.number(row[2], place))
+            self.probability.append(self._number(row[3], f"{place}: probability"))
+            self.cost.append(self._cost(row[4], place))
 
     def _cost(self, value: Any, place: str) -> float:
         if type(value) not in (float, int, str):
@@ -210,7 +196,7 @@ def write(ssp: SSP, path: str) -> None:
     """Write a model as our JSON, one outcome per line."""
     states, actions = encode_names(ssp.states), encode_names(ssp.actions)
     state_text = [_text(encode_name(name)) for name in ssp.states]
-    action_text = [_text(encode_name(name)) for name in ssp.actions]
+    action_text = {index: _text(encode_name(ssp.actions[index])) for index in np.unique(ssp.choice_action).tolist()}
     head: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,

@@ -1,0 +1,251 @@
+"""From a model with labels and reward structures, as PRISM and Storm have it, to a stochastic shortest path problem.
+
+The goal is a label, the cost a reward structure; rewards of states, choices and branches all count on leaving the state. Goals become
+absorbing and free whatever the file says of them. A state without transitions is a dead end: it gets a loop, as PRISM and Storm give it one,
+at the smallest positive cost of the model, so that it does not refine the cost unit; whoever enters it never arrives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.errors import FormatError
+from tailpath.formats.costs import CostRule, FloatArray, exact_sum, refuse_negative
+from tailpath.formats.extras import MARK, Extras, written_actions
+from tailpath.formats.files import shorten
+from tailpath.layouts import merge_equal_outcomes, offsets_of
+from tailpath.model import SSP, Name
+
+DEFAULT_GOAL = "goal"
+
+
+@dataclass(frozen=True)
+class Reward:
+    """One reward structure: a number per state, per choice, per branch, each optional."""
+
+    state: FloatArray | None = None
+    choice: FloatArray | None = None
+    branch: FloatArray | None = None
+
+
+class Marked(Mapping[str, NDArray[np.bool_]]):
+    """Labels as lists of states; the array of one is built when it is asked for, since there may be as many labels as states."""
+
+    def __init__(self, members: Mapping[str, Sequence[int]], n_states: int) -> None:
+        self._members, self._n_states = members, n_states
+
+    def __getitem__(self, label: str) -> NDArray[np.bool_]:
+        mask = np.zeros(self._n_states, dtype=np.bool_)
+        mask[np.asarray(self._members[label], dtype=np.int64)] = True
+        return mask
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._members)
+
+    def __len__(self) -> int:
+        return len(self._members)
+
+    def first(self, n_states: int) -> Marked:
+        """The same labels on the first states only."""
+        return Marked({label: [state for state in states if state < n_states] for label, states in self._members.items()}, n_states)
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """A model as a file has it. `choice_action` numbers `actions`; -1 is a choice without a name."""
+
+    where: str
+    state_choices: NDArray[Any]
+    choice_branches: NDArray[Any]
+    target: NDArray[Any]
+    probability: FloatArray
+    choice_action: NDArray[Any]
+    actions: Sequence[str]
+    labels: Marked
+    rewards: Mapping[str, Reward]
+    initial: NDArray[np.bool_]
+    can_write_action: Callable[[str], bool] = bool
+    states: Sequence[Name] | None = None
+    extras: Extras = field(default_factory=Extras)
+
+    @property
+    def n_states(self) -> int:
+        return len(self.state_choices) - 1
+
+    def choice_state(self) -> NDArray[np.int64]:
+        return np.repeat(np.arange(self.n_states), np.diff(self.state_choices))
+
+    def branch_choice(self) -> NDArray[np.int64]:
+        return np.repeat(np.arange(len(self.choice_branches) - 1), np.diff(self.choice_branches))
+
+
+class _Rows(NamedTuple):
+    """Choices by state, and branches by choice, on their way to a model."""
+
+    choice_state: NDArray[Any]
+    choice_action: NDArray[Any]
+    branch_choice: NDArray[Any]
+    target: NDArray[Any]
+    probability: NDArray[Any]
+    cost: NDArray[Any]
+
+
+def to_ssp(model: Labelled, goal: str | None, cost: str | None, rule: CostRule) -> SSP:
+    """Choose goal and cost, make goals absorbing, and hand the rest to `SSP`."""
+    is_goal = _goal(model, goal)
+    start = _start(model)
+    actions, rows, notes = _without_goal_rows(model, is_goal, cost, rule)
+    lost = np.setdiff1d(np.flatnonzero(~is_goal), rows.choice_state)
+    if lost.size:
+        rows = _with_loops(rows, lost)
+        actions = actions or range(1)
+        notes.append(f"{lost.size} states without transitions, the first is {lost[0]}, are dead ends and got a loop")
+    choice, target, probability, costs = merge_equal_outcomes(*rows[2:])
+    return SSP(
+        state_choices=offsets_of(rows.choice_state, model.n_states),
+        choice_outcomes=offsets_of(choice, len(rows.choice_state)),
+        outcome_target=target,
+        outcome_probability=probability,
+        outcome_cost=costs,
+        choice_action=rows.choice_action,
+        is_goal=is_goal,
+        start_index=start,
+        states=model.extras.state_names(model.n_states) if model.states is None else model.states,
+        actions=actions,
+        exact_unit=model.extras.unit(costs),
+        geometry=model.extras.place(model.n_states),
+        notes=(*model.extras.notes, *notes),
+    )
+
+
+def _without_goal_rows(
+    model: Labelled, is_goal: NDArray[np.bool_], cost: str | None, rule: CostRule
+) -> tuple[Sequence[Name], _Rows, list[str]]:
+    """The rows of all states but the goals, without impossible branches, with their costs."""
+    choice_state, branch_choice = model.choice_state(), model.branch_choice()
+    costs = _costs(model, cost, rule, choice_state, branch_choice)
+    kept = ~is_goal[choice_state]
+    notes = []
+    away = ~kept[branch_choice] & (model.target != choice_state[branch_choice]) & (model.probability > 0)
+    if away.any():
+        notes.append(f"what the goals do is left out ({np.count_nonzero(away)} transitions lead away from a goal)")
+    used = np.flatnonzero(kept[branch_choice] & (model.probability != 0))
+
+    def name(outcome: int) -> str:
+        choice = int(branch_choice[used[outcome]])
+        state = int(choice_state[choice])
+        return f"state {state}, choice {choice - int(model.state_choices[state])} -> {int(model.target[used[outcome]])}"
+
+    refuse_negative(costs[used], model.where, name)
+    actions, action = _named_choices(model, choice_state, kept)
+    rank = np.cumsum(kept) - 1
+    rows = _Rows(choice_state[kept], action, rank[branch_choice[used]], model.target[used], model.probability[used], costs[used])
+    return actions, rows, notes
+
+
+def _with_loops(rows: _Rows, lost: NDArray[Any]) -> _Rows:
+    """One more choice for each state in `lost`: a loop."""
+    positive = rows.cost[rows.cost > 0]
+    state = np.concatenate([rows.choice_state, lost])
+    choice = np.concatenate([rows.branch_choice, len(rows.choice_state) + np.arange(lost.size)])
+    order = np.argsort(state, kind="stable")
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return _Rows(
+        state[order],
+        np.concatenate([rows.choice_action, np.zeros(lost.size, dtype=np.int32)])[order],
+        rank[choice],
+        np.concatenate([rows.target, lost]),
+        np.concatenate([rows.probability, np.ones(lost.size)]),
+        np.concatenate([rows.cost, np.full(lost.size, positive.min() if positive.size else 1.0)]),
+    )
+
+
+def _goal(model: Labelled, goal: str | None) -> NDArray[np.bool_]:
+    name = DEFAULT_GOAL if goal is None else goal
+    if name not in model.labels:
+        raise FormatError(f"{model.where}: no label {name!r}; choose the goal with --goal LABEL (goal=) among: {_list(model.labels)}")
+    mask = model.labels[name]
+    if not mask.any():
+        raise FormatError(f"{model.where}: no state carries the goal label {name!r}")
+    return mask
+
+
+def _start(model: Labelled) -> int:
+    initial = np.flatnonzero(model.initial)
+    if len(initial) != 1:
+        raise FormatError(f"{model.where}: {len(initial)} states are initial; a shortest path has one start")
+    return int(initial[0])
+
+
+def _costs(model: Labelled, cost: str | None, rule: CostRule, choice_state: NDArray[Any], branch_choice: NDArray[Any]) -> FloatArray:
+    """The cost of every branch."""
+    name = cost
+    if name is None:
+        if rule.ignores_rewards:
+            return rule.apply(np.zeros(len(branch_choice)))
+        if not model.rewards:
+            raise FormatError(f"{model.where}: no reward structures; say what a step costs with --step-cost COST (step_cost=)")
+        if len(model.rewards) > 1:
+            raise FormatError(f"{model.where}: choose the cost with --cost NAME (cost=) among: {_list(model.rewards)}")
+        name = next(iter(model.rewards))
+    if name not in model.rewards:
+        raise FormatError(f"{model.where}: no reward structure {name!r}; choose with --cost NAME (cost=) among: {_list(model.rewards)}")
+    reward = model.rewards[name]
+    of_choice = exact_sum(np.zeros(len(choice_state)), None if reward.state is None else reward.state[choice_state], reward.choice)
+    return rule.apply(exact_sum(of_choice[branch_choice], reward.branch))
+
+
+def _list(names: Mapping[str, Any]) -> str:
+    return ", ".join(shorten(name) for name in list(names)[:40]) + (", ..." if len(names) > 40 else "") or "(none)"
+
+
+def _named_choices(model: Labelled, choice_state: NDArray[Any], kept: NDArray[np.bool_]) -> tuple[Sequence[Name], NDArray[np.int32]]:
+    """The action names, and the number of the action of each kept choice.
+
+    Unnamed choices go by their position in the state; a name that a state repeats is counted: a, a#2, a#3.
+    """
+    action = np.asarray(model.choice_action, dtype=np.int64)[kept]
+    own = model.extras.action_names()
+    if own is not None:
+        return own, _own_actions(model, own, action)
+    state = choice_state[kept]
+    position = (np.arange(len(choice_state)) - model.state_choices[:-1][choice_state])[kept]
+    key = state.astype(np.int64) * (len(model.actions) + 1) + action
+    order = np.argsort(key, kind="stable")
+    first = np.ones(len(key), dtype=np.bool_)
+    first[1:] = np.diff(key[order]) != 0
+    count = np.empty(len(key), dtype=np.int64)
+    count[order] = np.arange(len(key)) - np.maximum.accumulate(np.where(first, np.arange(len(key)), 0))
+    count = np.where(action < 0, position, count)
+    width = int(count.max(initial=0)) + 1
+    kinds, number = np.unique((action + 1) * width + count, return_inverse=True)
+    names: dict[Name, None] = {}
+    for kind in kinds.tolist():
+        which, nth = kind // width - 1, kind % width
+        name: Name = nth if which < 0 else model.actions[which] if nth == 0 else f"{model.actions[which]}#{nth + 1}"
+        while name in names:
+            name = f"{name}'"
+        names[name] = None
+    listed = tuple(names)
+    return range(len(listed)) if listed == tuple(range(len(listed))) else listed, number.astype(np.int32)
+
+
+def _own_actions(model: Labelled, own: Sequence[Name], action: NDArray[Any]) -> NDArray[np.int32]:
+    """The numbers of the actions that our own writer named."""
+    if (action < 0).any():
+        raise FormatError(f"{model.where}: a choice without a name, but the {MARK} line names the actions")
+    if isinstance(own, range):  # the declared number is no reason to build a table of that size
+        number = {word: int(word) for word in model.actions if word.isascii() and word.isdigit() and int(word[:18]) < len(own)}
+    else:
+        number = written_actions(own, model.can_write_action)
+    for which in np.unique(action).tolist():
+        if model.actions[which] not in number:
+            raise FormatError(f"{model.where}: the action {shorten(model.actions[which])!r} is not among those of the {MARK} line")
+    table = np.array([number.get(word, -1) for word in model.actions], dtype=np.int32)
+    return np.asarray(table[action])
