@@ -18,7 +18,7 @@ import click
 from tailpath.errors import TailpathError, TailpathWarning
 from tailpath.version import __version__
 
-BAD_INPUT, INTERRUPTED, PIPE_CLOSED = 2, 130, 141
+PIPE_CLOSED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 
 #: Every command with its line of help, in the order of `--help`. Each lives in `tailpath.cli.<name>` as `command`.
 COMMANDS = {

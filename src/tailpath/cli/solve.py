@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
 from tailpath.cli.common import json_option, show, takes_model
-from tailpath.cli.methods import available, load
+from tailpath.cli.methods import Method, available
 
 if TYPE_CHECKING:
     from tailpath.model import SSP
@@ -17,15 +18,14 @@ if TYPE_CHECKING:
 class SolveCommand(click.Command):
     """Takes the options of all methods, each once, and refuses those that the chosen method has no use for."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, methods: Mapping[str, Method], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.takers: dict[str, list[str]] = {}
-        for method in available():
-            for option in load(method).options:
-                flag = option.opts[0]
-                if flag not in self.takers:
+        for name, method in methods.items():
+            for option in method.options:
+                if option.opts[0] not in self.takers:
                     self.params.append(option)
-                self.takers.setdefault(flag, []).append(method)
+                self.takers.setdefault(option.opts[0], []).append(name)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         left = super().parse_args(ctx, args)
@@ -38,17 +38,25 @@ class SolveCommand(click.Command):
         return left
 
 
-@click.command(cls=SolveCommand)
-@takes_model
-@click.option("--method", type=click.Choice(available()), default=available()[0], show_default=True, help="How to solve.")
-@click.option("-o", "--output", type=click.Path(), metavar="FILE", help="Save the policy (.json or .npz).")
-@json_option
-def command(ssp: SSP, source: str, method: str, output: str | None, as_json: bool, **options: Any) -> None:
-    """Find the best policy of a MODEL and what it costs."""
-    chosen = load(method)
-    answer = chosen.run(ssp, **{option.name: options[option.name] for option in chosen.options if option.name})
-    if output is not None:
-        import tailpath
+def build(methods: Mapping[str, Method]) -> click.Command:
+    """The command over these methods; the first is the default."""
 
-        tailpath.write_policy(answer.policy, output)
-    show({"model": source, "method": method, **answer.record}, answer.text, as_json)
+    @click.command(cls=SolveCommand, methods=methods)
+    @takes_model
+    @click.option("--method", type=click.Choice(list(methods)), default=next(iter(methods)), show_default=True, help="How to solve.")
+    @click.option("-o", "--output", type=click.Path(), metavar="FILE", help="Save the policy (.json or .npz).")
+    @json_option
+    def solve(ssp: SSP, source: str, method: str, output: str | None, as_json: bool, **options: Any) -> None:
+        """Find the best policy of a MODEL and what it costs."""
+        chosen = methods[method]
+        answer = chosen.run(ssp, **{option.name: options[option.name] for option in chosen.options if option.name})
+        if output is not None:
+            import tailpath
+
+            tailpath.write_policy(answer.policy, output)
+        show({"model": source, "method": method, **answer.record}, answer.text, as_json)
+
+    return solve
+
+
+command = build(available())

@@ -43,11 +43,7 @@ class Method:
     run: Callable[..., Answer]
 
 
-def available() -> list[str]:
+def available() -> dict[str, Method]:
     """The methods there are, the default first."""
-    return [name for name in NAMES if find_spec(f"{__name__}.{name}") is not None]
-
-
-def load(name: str) -> Method:
-    method: Method = importlib.import_module(f"{__name__}.{name}").METHOD
-    return method
+    found = (name for name in NAMES if find_spec(f"{__name__}.{name}") is not None)
+    return {name: importlib.import_module(f"{__name__}.{name}").METHOD for name in found}
