@@ -1,0 +1,130 @@
+"""The rooms of `docs/architecture.md` hold: who may import whom, and which library has which door."""
+
+import ast
+import pathlib
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "tailpath"
+PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+PUBLIC = "public names"
+
+
+def table(*headers: str) -> list[list[str]]:
+    """The rows of the table of the page that has these headers."""
+    lines = PAGE.splitlines()
+    first = lines.index("| " + " | ".join(headers) + " |") + 2
+    rows = []
+    for line in lines[first:]:
+        if not line.startswith("|"):
+            return rows
+        rows.append([cell.strip().replace("\\", "") for cell in line.strip("|").split("|")])
+    return rows
+
+
+def listed(cell: str) -> list[str]:
+    return [entry.strip() for entry in cell.split(",") if entry.strip()]
+
+
+ROOMS = table("room", "modules", "may import", "never")
+ROOM_OF = {module: room for room, modules, *_ in ROOMS for module in listed(modules)}
+MAY_IMPORT = {room: [] if allowed == "nothing of ours" else listed(allowed) for room, _, allowed, _ in ROOMS}
+DOORS = [(library, listed(modules)) for libraries, modules in table("library", "imported only by") for library in listed(libraries)]
+
+FILES = sorted(PACKAGE.rglob("*.py"))
+#: The file of the public names imports everything; the table is about all others.
+INSIDE = [path for path in FILES if path != PACKAGE / "__init__.py"]
+SUBMODULES = {path.stem if path.suffix else path.name for path in PACKAGE.iterdir()}
+
+
+def module_of(path: pathlib.Path) -> str:
+    """The module of the first level that a file belongs to: `solvers` for `solvers/expectation.py`."""
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imports(source: str, package: str) -> set[tuple[str, str]]:
+    """All (module, name) that a source imports anywhere, with relative imports resolved; `name` is empty for plain imports."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found |= {(alias.name, "") for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = ".".join(package.split(".")[: len(package.split(".")) - node.level + 1]) if node.level else ""
+            module = ".".join(part for part in (base, node.module or "") if part)
+            found |= {(module, alias.name) for alias in node.names}
+    return found
+
+
+def ours(source: str, package: str) -> set[str]:
+    """The modules of the first level that a source imports; the package itself counts as the public names."""
+    found = set()
+    for module, name in imports(source, package):
+        root, _, rest = module.partition(".")
+        if root == "tailpath":
+            inner = rest.split(".")[0] if rest else (name if name in SUBMODULES else "")
+            found.add(inner or PUBLIC)
+    return found
+
+
+def breaches(module: str, source: str, package: str) -> list[str]:
+    room = ROOM_OF[module]
+    allowed = {room, *MAY_IMPORT[room]}
+    return [target for target in sorted(ours(source, package)) if (target if target == PUBLIC else ROOM_OF[target]) not in allowed]
+
+
+def package_of(path: pathlib.Path) -> str:
+    return ".".join(("tailpath", *path.relative_to(PACKAGE).parts[:-1]))
+
+
+def test_the_table_names_rooms_that_exist():
+    rooms = {room for room, *_ in ROOMS}
+    assert {target for allowed in MAY_IMPORT.values() for target in allowed} <= rooms | {PUBLIC}
+    assert {module for _, modules in DOORS for module in modules} <= ROOM_OF.keys()
+
+
+@pytest.mark.parametrize("path", INSIDE, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_stay_within_the_table(path):
+    assert module_of(path) in ROOM_OF, f"{module_of(path)} has no room in docs/architecture.md"
+    found = breaches(module_of(path), path.read_text(encoding="utf-8"), package_of(path))
+    assert not found, f"{module_of(path)} may not import {', '.join(found)}"
+
+
+@pytest.mark.parametrize(("library", "modules"), DOORS)
+def test_libraries_have_one_door(library, modules):
+    users = {
+        module_of(path)
+        for path in FILES
+        for module, _ in imports(path.read_text(encoding="utf-8"), package_of(path))
+        if module.partition(".")[0] == library
+    }
+    assert users <= set(modules)
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in INSIDE if module_of(path) in ("solvers", "evaluation", "kernels")], ids=lambda path: path.name
+)
+def test_algorithms_neither_print_nor_open_files(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    called = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+    assert not called & {"print", "open", "input"}
+
+
+@pytest.mark.parametrize(
+    ("module", "source", "found"),
+    [
+        ("solvers", "from tailpath.evaluation import evaluate", ["evaluation"]),
+        ("solvers", "def late():\n    from tailpath.evaluation.queue import search", ["evaluation"]),
+        ("evaluation", "import tailpath.solvers.expectation", ["solvers"]),
+        ("kernels", "from tailpath.model import SSP", ["model"]),
+        ("model", "from tailpath import policies", ["policies"]),
+        ("solvers", "from tailpath import SSP", [PUBLIC]),
+        ("solvers", "from ..evaluation import queue", ["evaluation"]),
+        ("solvers", "from .. import evaluation", ["evaluation"]),
+        ("solvers", "from .expectation import solve_expected", []),
+        ("cli", "import tailpath", []),
+        ("cli", "from tailpath.solvers.expectation import solve_expected", ["solvers"]),
+    ],
+)
+def test_a_breach_would_be_found(module, source, found):
+    assert breaches(module, source, f"tailpath.{module}") == found
