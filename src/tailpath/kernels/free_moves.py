@@ -1,0 +1,98 @@
+"""Nodes that reach one another by free outcomes: at one and the same budget their values need each other.
+
+Within a level a joint block is a small problem of its own, x_i = min over choices of (gain + sum of inner probabilities * x_j), where `gain` is all
+that leaves the block or costs something. Free end components are drawn together beforehand, so every policy leaves the block with
+probability 1, the solution is unique, and policy iteration with strict gains ends with it. Each policy is solved by elimination without
+subtraction, which keeps the relative accuracy however seldom the block is left.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.kernels.absorption import eliminate_dense
+from tailpath.kernels.jit import kernel
+
+Array = NDArray[Any]
+#: A choice must be better by this much, relatively, to replace another: well above rounding, so that policy iteration ends.
+MARGIN = 1e-14
+MOST_POLICIES = 1_000
+
+
+class Joint(NamedTuple):
+    """The free outcomes inside joint blocks, by choice: targets count from the block's first node. `leave` is the probability of leaving."""
+
+    inner_start: Array
+    inner_target: Array
+    inner_probability: Array
+    leave: Array
+
+
+@kernel
+def joint_values(joint: Joint, node_choices: Array, first: int, last: int, policy: Array, gain: Array, out_value: Array) -> float:
+    """The values of a fixed policy in the block of nodes first .. last - 1; returns the relative error bound of the elimination.
+
+    `gain` is indexed by choice, counted from the first choice of the block.
+    """
+    m = last - first
+    inner = np.zeros((m, m))
+    leave = np.empty(m)
+    for i in range(m):
+        choice = policy[first + i]
+        leave[i] = joint.leave[choice]
+        out_value[i] = gain[choice - node_choices[first]]
+        for position in range(joint.inner_start[choice], joint.inner_start[choice + 1]):
+            inner[i, joint.inner_target[position]] += joint.inner_probability[position]
+    error: float = eliminate_dense(inner, leave, out_value)
+    return error
+
+
+@kernel
+def joint_backup(joint: Joint, choice: int, gain: float, value: Array) -> float:
+    total = gain
+    for position in range(joint.inner_start[choice], joint.inner_start[choice + 1]):
+        total += joint.inner_probability[position] * value[joint.inner_target[position]]
+    return total
+
+
+@kernel
+def joint_optimum(
+    joint: Joint, node_choices: Array, first: int, last: int, gain: Array, allowed: Array, out_policy: Array, out_value: Array
+) -> tuple[float, float]:
+    """Policy iteration over the allowed choices of a block, from the policy given.
+
+    Returns the error bound of the last elimination and the largest relative gain left: 0, or at most `MARGIN` if all went well.
+    """
+    offset = node_choices[first]
+    error, left = 0.0, 0.0
+    for _ in range(MOST_POLICIES):
+        error = joint_values(joint, node_choices, first, last, out_policy, gain, out_value)
+        moved = False
+        left = 0.0
+        for i in range(last - first):
+            value = out_value[i]
+            best, best_choice = value, -1
+            for choice in range(node_choices[first + i], node_choices[first + i + 1]):
+                if allowed[choice - offset]:
+                    total = joint_backup(joint, choice, gain[choice - offset], out_value)
+                    if total < best:
+                        best, best_choice = total, choice
+            if best_choice >= 0:
+                left = max(left, (value - best) / abs(value))
+                if value - best > MARGIN * abs(value):
+                    out_policy[first + i] = best_choice
+                    moved = True
+        if not moved:
+            break
+    return error, left
+
+
+@kernel
+def longest_ways(source: Array, target: Array, out_depth: Array) -> None:
+    """The most edges on a way from each component; edges come sorted by source and lead to the same or a lower number."""
+    for edge in range(len(source)):
+        if source[edge] != target[edge]:
+            out_depth[source[edge]] = max(out_depth[source[edge]], out_depth[target[edge]] + 1)

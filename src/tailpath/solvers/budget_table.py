@@ -1,0 +1,160 @@
+"""The table over (state, budget left): filled level by level, kept as small as the answers need.
+
+Values live in a ring that holds no more levels than the largest cost to a state that is no goal; only the values at the start are kept. Decisions are
+kept for every level, in the smallest integer type, in pieces, until it is known which budget is the largest one needed; then the rest is
+dropped, and with it every state that the start cannot reach within that budget.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.errors import BudgetExceededError
+from tailpath.kernels.budget import Aim, raise_budget
+from tailpath.model import SSP, FloatArray
+from tailpath.solvers.budget_layout import Layout
+
+#: A block with fewer outcomes than this is not worth waking the other cores for.
+WORTH_THREADS = 100_000
+#: A piece of the table of decisions has about this many entries.
+PIECE = 2**23
+
+
+@dataclass(frozen=True, eq=False)
+class BudgetTable:
+    """What the recursion found, in cost units, for budgets w = 0, 1, ..., len(excess) - 1.
+
+    `excess[w]` is U(start, w); `mean[w]` the expected cost of the policy behind it, if it was asked for. `pieces` hold the decisions by level,
+    from level 1 on, and node. `error` bounds the relative error that each level added to the excess.
+    """
+
+    layout: Layout
+    excess: FloatArray
+    mean: FloatArray | None
+    pieces: list[NDArray[Any]]
+    error: float
+
+
+def fill_table(layout: Layout, aim: Aim, pairs: bool, max_bytes: int) -> BudgetTable:
+    """Raise the budget until no larger one can matter. `pairs` carries the expected cost of the policy along."""
+    n, levels = layout.n, layout.levels
+    blocks = len(levels.block_joint)
+    threads = len(levels.target) > WORTH_THREADS * blocks and numba.get_num_threads() > 1
+    advance = raise_budget(threads, pairs)
+    rows = int(np.clip(PIECE // n, 16, 4096))
+    capacity = min(layout.reach, rows) + 1
+    ring, ring_mean = np.zeros(capacity * n), np.zeros(capacity * n if pairs else 0)
+    active, policy = levels.block_start[1:].copy(), levels.node_choices[:-1].copy()
+    excess, mean = [np.array([layout.start_value])], [np.array([layout.start_value])]
+    pieces: list[NDArray[Any]] = []
+    best = (aim.excess_price + aim.mean_price) * layout.start_value
+    error, gain_left, w = 0.0, 0.0, 1
+    while True:
+        last = w + rows - 1 if aim.weight > 0 else min(w + rows - 1, int(aim.limit))
+        if min(layout.reach, last) >= capacity:
+            ring, ring_mean = (_longer(r, capacity, last, layout) for r in (ring, ring_mean))
+            capacity = min(layout.reach, 2 * last) + 1
+        piece = np.zeros((rows, n), dtype=levels.choice_label.dtype)
+        _check_memory(ring.nbytes + ring_mean.nbytes + (len(pieces) + 1) * piece.nbytes, max_bytes, layout, aim, w, best)
+        piece_excess, piece_mean = np.empty(rows), np.empty(rows if pairs else 0)
+        end, best, worst, left = advance(
+            levels, aim, w, last, best, capacity, ring, ring_mean, active, policy, piece, piece_excess, piece_mean
+        )
+        pieces.append(piece)
+        excess.append(piece_excess[: end - w])
+        mean.append(piece_mean[: end - w])
+        error, gain_left, w = max(error, worst), max(gain_left, left), end
+        if end <= last or (aim.weight == 0 and end > aim.limit):
+            break
+    joint = layout.depth * (error + (gain_left + layout.rounding) * layout.visits) if layout.visits else 0.0
+    return BudgetTable(layout, np.concatenate(excess), np.concatenate(mean) if pairs else None, pieces, layout.rounding + joint)
+
+
+def _longer(ring: FloatArray, capacity: int, last: int, layout: Layout) -> FloatArray:
+    """A longer ring. It grows before it ever wraps, so its rows are levels 0, 1, ... in order."""
+    if ring.size == 0:
+        return ring
+    longer = np.zeros((min(layout.reach, 2 * last) + 1) * layout.n)
+    longer[: ring.size] = ring
+    return longer
+
+
+def _check_memory(needed: int, max_bytes: int, layout: Layout, aim: Aim, w: int, best: float) -> None:
+    if needed <= max_bytes:
+        return
+    if aim.weight > 0:
+        low = min(best, aim.weight * w + aim.floor)
+    else:
+        low, best = 0.0, np.inf
+    raise BudgetExceededError(
+        f"{layout.n} states x {w} cost levels need more than {max_bytes / 2**30:.3g} GiB, and more levels are to come; "
+        "a coarser grid (delta=) or a larger max_bytes would help",
+        (low * float(layout.unit), best * float(layout.unit)),
+    )
+
+
+def decisions(ssp: SSP, table: BudgetTable, budget: int, neutral: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[Any]]:
+    """The rows and the table of a `BudgetPolicy` for budgets up to `budget`. Empties `table.pieces` on the way, to save memory."""
+    layout = table.layout
+    nodes = np.flatnonzero(layout.levels.least < budget)
+    # By level first: a policy's evaluation goes level by level.
+    kept = np.zeros((budget + 1, len(nodes)), dtype=layout.levels.choice_label.dtype)
+    take: Any = slice(0, len(nodes)) if nodes.size and nodes[-1] == len(nodes) - 1 else nodes
+    level = 1
+    while level <= budget:
+        piece = table.pieces.pop(0)
+        count = min(len(piece), budget + 1 - level)
+        kept[level : level + count] = piece[:count, take]
+        level += count
+    table.pieces.clear()
+    row_of_node = np.full(layout.n + 1, -1, dtype=np.int32)
+    row_of_node[nodes] = np.arange(len(nodes))
+    row = row_of_node[layout.node_of]
+    if layout.collapsed[nodes].any():
+        row, kept = _spread_components(ssp, layout, row, kept)
+    states = np.flatnonzero(row >= 0)
+    kept[0, row[states]] = neutral[states] - ssp.state_choices[states]
+    kept.flags.writeable = row.flags.writeable = False
+    return row, kept.T
+
+
+def _spread_components(ssp: SSP, layout: Layout, row: NDArray[np.int32], kept: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[Any]]:
+    """Give every state of a free component its own row: it walks, at no cost, to the state that leaves, which then leaves."""
+    row = row.copy()
+    state_of_choice = ssp.choice_state[layout.choice]
+    columns = [kept]
+    count = kept.shape[1]
+    for node in np.unique(layout.node_of[(row >= 0) & layout.collapsed[layout.node_of]]).tolist():
+        members = np.flatnonzero(layout.node_of == node)
+        picked = int(layout.levels.node_choices[node]) + kept[:, row[members[0]]].astype(np.int64)
+        own = np.zeros((len(kept), len(members)), dtype=np.min_scalar_type(int(np.diff(ssp.state_choices).max())))
+        for choice in np.unique(picked).tolist():
+            walk = _walk_to(ssp, members, int(state_of_choice[choice]), int(layout.choice[choice]))
+            own[picked == choice] = walk - ssp.state_choices[members]
+        row[members] = np.arange(count, count + len(members))
+        count += len(members)
+        columns.append(own)
+    return row, np.concatenate(columns, axis=1)
+
+
+def _walk_to(ssp: SSP, members: NDArray[Any], exit_state: int, exit_choice: int) -> NDArray[np.int64]:
+    """The choice of each member of a free component so that all surely come to `exit_state`, and there take `exit_choice`."""
+    inside = np.zeros(ssp.n_states, dtype=np.bool_)
+    inside[members] = True
+    settled = {exit_state: exit_choice}
+    while len(settled) < len(members):
+        for state in members.tolist():
+            if state in settled:
+                continue
+            for choice in range(ssp.state_choices[state], ssp.state_choices[state + 1]):
+                ends = slice(ssp.choice_outcomes[choice], ssp.choice_outcomes[choice + 1])
+                targets = ssp.outcome_target[ends]
+                if inside[targets].all() and not ssp.outcome_cost[ends].any() and any(t in settled for t in targets.tolist()):
+                    settled[state] = choice
+                    break
+    return np.array([settled[state] for state in members.tolist()])
