@@ -1,5 +1,7 @@
-# Everything runs inside .venv, which `setup` builds from pyproject.toml and rebuilds when that file changes.
+# Everything runs inside .venv, which `setup` builds from pyproject.toml and brings up to date when that file changes.
 PYTHON ?= python3
+# Where an extra has no package for your machine, leave it out: make test EXTRAS=dev
+EXTRAS ?= gym,storm,cluster,parquet,validation,dev
 BIN := .venv/bin
 STAMP := .venv/.complete
 WORKERS ?= 2
@@ -17,7 +19,7 @@ setup: $(STAMP)
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tailpath needs Python 3.11 or newer")'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[gym,storm,cluster,parquet,validation,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$(EXTRAS)]'
 	touch $(STAMP)
 
 lint: setup
