@@ -1,4 +1,4 @@
-"""Storm's DRN, `.drn` and `.drn.gz`.
+"""Storm's DRN, `.drn`, and packed as `.drn.gz` or `.drn.xz`: Storm packs a tar file with the text as its one member.
 
     header sections, each at most once, then @model, then
       state <id> [state rewards] labels
@@ -17,15 +17,16 @@ import gzip
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tailpath.errors import FormatError
 from tailpath.formats.costs import CostRule
 from tailpath.formats.extras import MARK, Extras, action_words, extras_line
-from tailpath.formats.files import read_bytes, read_text, shorten, unzip, write_bytes
-from tailpath.formats.labelled import Labelled, Marked, Reward, to_ssp
+from tailpath.formats.files import read_bytes, read_text, shorten, unpacked, write_bytes
+from tailpath.formats.labelled import Labelled, Lazy, Reward, marked, to_ssp
+from tailpath.formats.tar import is_tar, tar_members, write_tar
 from tailpath.formats.text import Numbers
 from tailpath.model import SSP
 
@@ -47,38 +48,18 @@ def read(
 ) -> SSP:
     """Read a DRN file."""
     rule = CostRule.from_options(1, step_cost, cost_of, negate_reward)
-    data = read_bytes(path)
-    if data[:2] == b"\x1f\x8b":
-        data = unzip(path, data)
+    data = unpacked(path, read_bytes(path))
+    if is_tar(data):
+        members = tar_members(path, data)
+        if len(members) != 1:
+            raise FormatError(f"{path}: a packed DRN file holds one file, not {len(members)}")
+        data = bytes(*members.values())
     return to_ssp(_folded(_Parser(path, read_text(path, data)).model()), goal, cost, rule)
 
 
 def writable_action(word: str) -> bool:
     """Storm ends an action's name at the first blank, and takes a bracket for rewards."""
     return word != UNNAMED and not word.startswith("[") and word.isprintable() and not any(c.isspace() for c in word)
-
-
-class _Rewards(Mapping[str, Reward]):
-    """Reward structures by name; arrays are built for the one that is asked for, since there may be many."""
-
-    def __init__(self, names: list[str], state: list[tuple[float, ...]], choice: list[tuple[float, ...]]) -> None:
-        width = max(map(len, {*state, *choice}), default=0)
-        self._position = {name: at for at, name in enumerate(names + [f"rew{at}" for at in range(len(names), width)])}
-        self._state, self._choice = state, choice
-
-    def __getitem__(self, name: str) -> Reward:
-        at = self._position[name]
-
-        def column(rows: list[tuple[float, ...]]) -> Any:
-            return np.fromiter((row[at] if at < len(row) else 0.0 for row in rows), np.float64, len(rows))
-
-        return Reward(state=column(self._state), choice=column(self._choice))
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._position)
-
-    def __len__(self) -> int:
-        return len(self._position)
 
 
 class _Parser:
@@ -113,8 +94,7 @@ class _Parser:
         target = np.array(self.target, dtype=np.int64)
         if self.farthest[0] >= n_states:
             raise self._fail(self.farthest[1], f"state {self.farthest[0]} lies outside 0..{n_states - 1}")
-        labels = Marked(self.labels, n_states)
-        names = self.header.get("@reward_models", ("", 0))[0].split()
+        labels = marked(self.labels, n_states)
         return Labelled(
             where=self.path,
             state_choices=np.array([*self.state_choices, n_choices], dtype=np.int64),
@@ -124,11 +104,25 @@ class _Parser:
             choice_action=np.array(self.choice_action, dtype=np.int64),
             actions=list(self.actions),
             labels=labels,
-            rewards=_Rewards(names, self.state_rewards, self.choice_rewards),
+            rewards=self._structures(),
             initial=labels["init"] if "init" in labels else np.zeros(n_states, dtype=np.bool_),
             can_write_action=writable_action,
             extras=self.extras,
         )
+
+    def _structures(self) -> Lazy[Reward]:
+        """The reward structures; those that the header does not name are called rew0, rew1 and so on, as Storm does."""
+        text, line = self.header.get("@reward_models", ("", 0))
+        names = text.split()
+        if len(set(names)) < len(names):
+            raise self._fail(line, f"a reward model is named twice in {shorten(text)!r}")
+        width = max(map(len, self.rows.values()), default=0)
+        position = {name: at for at, name in enumerate(names + [f"rew{at}" for at in range(len(names), width)])}
+
+        def column(rows: list[tuple[float, ...]], at: int) -> NDArray[np.float64]:
+            return np.fromiter((row[at] if at < len(row) else 0.0 for row in rows), np.float64, len(rows))
+
+        return Lazy(position, lambda name: Reward(column(self.state_rewards, position[name]), column(self.choice_rewards, position[name])))
 
     def _fail(self, line: int, message: str) -> FormatError:
         return FormatError(f"{self.path}:{line}: {message}")
@@ -281,7 +275,7 @@ def _folded(model: Labelled) -> Labelled:
         raise FormatError(message)
     n_choices = int(model.state_choices[n_states])
     n_branches = int(model.choice_branches[n_choices])
-    onward, paid = model.target[n_branches:], reward.choice[n_choices:]
+    onward, paid_at_once, paid = model.target[n_branches:], reward.choice[:n_choices], reward.choice[n_choices:]
     if not (len(paid) == len(onward) == count and (np.diff(model.state_choices[n_states:]) == 1).all() and (onward < n_states).all()):
         raise FormatError(message)
     target = model.target[:n_branches]
@@ -295,8 +289,8 @@ def _folded(model: Labelled) -> Labelled:
         target=np.where(through, onward[np.where(through, target - n_states, 0)], target),
         probability=model.probability[:n_branches],
         choice_action=model.choice_action[:n_choices],
-        labels=model.labels.first(n_states),
-        rewards={name: Reward(choice=reward.choice[:n_choices], branch=branch)},
+        labels=Lazy(model.labels, lambda label: model.labels[label][:n_states]),
+        rewards=Lazy([name], lambda _: Reward(choice=paid_at_once, branch=branch)),
         initial=model.initial[:n_states],
     )
 
@@ -305,9 +299,15 @@ def _folded(model: Labelled) -> Labelled:
 
 
 def write(ssp: SSP, path: str) -> None:
-    """Write a DRN file, packed if its name ends with `.gz`. Labels are `init` and `goal`, the reward structure is `cost`."""
+    """Write a DRN file, packed if its name ends with `.gz` or `.xz`. Labels are `init` and `goal`, the reward structure is `cost`."""
     data = ("\n".join(_lines(ssp)) + "\n").encode("utf-8", "backslashreplace")
-    write_bytes(path, gzip.compress(data, mtime=0) if path.lower().endswith(".gz") else data)
+    if path.lower().endswith(".gz"):
+        data = gzip.compress(write_tar({"model.drn": data}), mtime=0)
+    elif path.lower().endswith(".xz"):
+        import lzma
+
+        data = lzma.compress(write_tar({"model.drn": data}))
+    write_bytes(path, data)
 
 
 def _lines(ssp: SSP) -> Iterator[str]:

@@ -23,9 +23,10 @@ from tailpath.errors import FormatError
 #: Compressed members may unfold to this many times the size of the file, plus a constant; deflate itself could reach 1000.
 MOST_EXPANSION = 200
 SMALL = 16 * 2**20
+_XZ_MEMORY = 256 * 2**20
 
-_RATIONAL = re.compile(r"(\d{1,300})/(\d{1,300})")
-_DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?")
+_RATIONAL = re.compile(r"([+-]?[0-9]{1,300})/([0-9]{1,300})")
+_DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?")
 
 
 def read_bytes(path: str) -> bytes:
@@ -58,17 +59,30 @@ def budget(compressed: int) -> int:
     return SMALL + MOST_EXPANSION * compressed
 
 
-def unzip(path: str, data: bytes) -> bytes:
-    """Undo gzip within the byte budget."""
+def unpacked(path: str, data: bytes) -> bytes:
+    """Undo gzip or xz, within the byte budget; other data is returned as it is."""
     most = budget(len(data))
     try:
-        with gzip.GzipFile(fileobj=io.BytesIO(data)) as stream:
-            text = stream.read(most + 1)
+        if data.startswith(b"\x1f\x8b"):
+            with gzip.GzipFile(fileobj=io.BytesIO(data)) as stream:
+                content = stream.read(most + 1)
+        elif data.startswith(b"\xfd7zXZ\x00"):
+            import lzma
+
+            decoder = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY)
+            try:
+                content = decoder.decompress(data, most + 1)
+            except lzma.LZMAError as error:
+                raise FormatError(f"{path}: broken xz data: {error}") from None
+            if len(content) <= most and not decoder.eof:
+                raise FormatError(f"{path}: broken xz data: it ends too early")
+        else:
+            return data
     except (OSError, EOFError, zlib.error) as error:
         raise FormatError(f"{path}: broken gzip data: {error}") from None
-    if len(text) > most:
+    if len(content) > most:
         raise FormatError(f"{path}: unfolds to more than {most} bytes, more than its {len(data)} bytes deserve")
-    return text
+    return content
 
 
 def load_json(text: str, where: str) -> Any:

@@ -7,9 +7,9 @@ at the smallest positive cost of the model, so that it does not refine the cost 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,8 @@ from tailpath.formats.extras import MARK, Extras, written_actions
 from tailpath.formats.files import shorten
 from tailpath.layouts import merge_equal_outcomes, offsets_of
 from tailpath.model import SSP, Name
+
+T = TypeVar("T")
 
 DEFAULT_GOAL = "goal"
 
@@ -33,26 +35,36 @@ class Reward:
     branch: FloatArray | None = None
 
 
-class Marked(Mapping[str, NDArray[np.bool_]]):
-    """Labels as lists of states; the array of one is built when it is asked for, since there may be as many labels as states."""
+class Lazy(Mapping[str, T]):
+    """Arrays by name, each built when it is asked for: there may be as many labels as states."""
 
-    def __init__(self, members: Mapping[str, Sequence[int]], n_states: int) -> None:
-        self._members, self._n_states = members, n_states
+    def __init__(self, names: Iterable[str], build: Callable[[str], T]) -> None:
+        self._names, self._build = dict.fromkeys(names), build
 
-    def __getitem__(self, label: str) -> NDArray[np.bool_]:
-        mask = np.zeros(self._n_states, dtype=np.bool_)
-        mask[np.asarray(self._members[label], dtype=np.int64)] = True
-        return mask
+    def __getitem__(self, name: str) -> T:
+        if name not in self._names:
+            raise KeyError(name)
+        return self._build(name)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._members)
+        return iter(self._names)
 
     def __len__(self) -> int:
-        return len(self._members)
+        return len(self._names)
 
-    def first(self, n_states: int) -> Marked:
-        """The same labels on the first states only."""
-        return Marked({label: [state for state in states if state < n_states] for label, states in self._members.items()}, n_states)
+
+Labels = Lazy[NDArray[np.bool_]]
+
+
+def marked(members: Mapping[str, Sequence[int]], n_states: int) -> Labels:
+    """Labels from the states that carry them."""
+
+    def mask(label: str) -> NDArray[np.bool_]:
+        carries = np.zeros(n_states, dtype=np.bool_)
+        carries[np.asarray(members[label], dtype=np.int64)] = True
+        return carries
+
+    return Lazy(members, mask)
 
 
 @dataclass(frozen=True)
@@ -66,8 +78,8 @@ class Labelled:
     probability: FloatArray
     choice_action: NDArray[Any]
     actions: Sequence[str]
-    labels: Marked
-    rewards: Mapping[str, Reward]
+    labels: Labels
+    rewards: Lazy[Reward]
     initial: NDArray[np.bool_]
     can_write_action: Callable[[str], bool] = bool
     states: Sequence[Name] | None = None
@@ -201,8 +213,9 @@ def _costs(model: Labelled, cost: str | None, rule: CostRule, choice_state: NDAr
     return rule.apply(exact_sum(of_choice[branch_choice], reward.branch))
 
 
-def _list(names: Mapping[str, Any]) -> str:
-    return ", ".join(shorten(name) for name in list(names)[:40]) + (", ..." if len(names) > 40 else "") or "(none)"
+def _list(names: Iterable[str]) -> str:
+    names = list(names)
+    return ", ".join(shorten(name) for name in names[:40]) + (", ..." if len(names) > 40 else "") or "(none)"
 
 
 def _named_choices(model: Labelled, choice_state: NDArray[Any], kept: NDArray[np.bool_]) -> tuple[Sequence[Name], NDArray[np.int32]]:

@@ -25,7 +25,7 @@ from tailpath.errors import FormatError
 from tailpath.formats.costs import CostRule
 from tailpath.formats.extras import MARK, Extras, action_words, extras_line
 from tailpath.formats.files import read_text, shorten, write_bytes
-from tailpath.formats.labelled import Labelled, Marked, Reward, to_ssp
+from tailpath.formats.labelled import Labelled, Labels, Lazy, Reward, marked, to_ssp
 from tailpath.formats.text import Numbers
 from tailpath.layouts import offsets_of
 from tailpath.model import SSP, Name
@@ -158,7 +158,8 @@ def _extras(file: _Lines) -> Extras:
 def _model(path: str) -> Labelled:
     stem = path[: -len(".tra")]
     tra = _Transitions(path)
-    labels = _labels(f"{stem}.lab", tra.n_states) if os.path.exists(f"{stem}.lab") else Marked({"init": [0]}, tra.n_states)
+    structures = _rewards(stem, tra)
+    labels = _labels(f"{stem}.lab", tra.n_states) if os.path.exists(f"{stem}.lab") else marked({"init": [0]}, tra.n_states)
     return Labelled(
         where=path,
         state_choices=offsets_of(tra.choice_state, tra.n_states),
@@ -168,7 +169,7 @@ def _model(path: str) -> Labelled:
         choice_action=tra.choice_action,
         actions=tra.actions,
         labels=labels,
-        rewards=_rewards(stem, tra),
+        rewards=Lazy(structures, structures.__getitem__),
         initial=labels["init"] if "init" in labels else np.zeros(tra.n_states, dtype=np.bool_),
         can_write_action=writable_action,
         states=_state_names(f"{stem}.sta", tra.n_states) if tra.extras.states is None and os.path.exists(f"{stem}.sta") else None,
@@ -176,7 +177,7 @@ def _model(path: str) -> Labelled:
     )
 
 
-def _labels(path: str, n_states: int) -> Marked:
+def _labels(path: str, n_states: int) -> Labels:
     file = _Lines(path)
     names: dict[int, str] = {}
     position = 0
@@ -200,7 +201,7 @@ def _labels(path: str, n_states: int) -> Marked:
             if number not in names:
                 raise file.fail(line, f"label {number} is not declared")
             members[names[number]].append(state)
-    return Marked(members, n_states)
+    return marked(members, n_states)
 
 
 def _rewards(stem: str, tra: _Transitions) -> dict[str, Reward]:

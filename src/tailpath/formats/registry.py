@@ -58,7 +58,7 @@ def _home(module: str) -> str:
 FORMATS = (
     Format("tailpath JSON", _home("json_files:read"), _home("json_files:write"), (".json",)),
     Format("tailpath npz", _home("npz_files:read"), _home("npz_files:write"), (".npz",)),
-    Format("Storm DRN", _home("drn:read"), _home("drn:write"), (".drn", ".drn.gz")),
+    Format("Storm DRN", _home("drn:read"), _home("drn:write"), (".drn", ".drn.gz", ".drn.xz")),
     Format("PRISM explicit", _home("prism_explicit:read"), _home("prism_explicit:write"), (".tra",)),
     Format("UMB", _home("umb:read"), _home("umb:write"), (".umb",)),
     Format("long table", _home("long_table:read"), _home("long_table:write"), (".csv",)),

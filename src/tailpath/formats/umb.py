@@ -1,0 +1,323 @@
+"""UMB, the unified Markov binary format of PRISM, Storm and Modest: `.umb`, a tar file, plain or packed with gzip or xz.
+
+`index.json` describes the model; the arrays are members of their own, little-endian:
+
+    state-to-choices.bin, choice-to-branches.bin    where the choices of a state and the branches of a choice begin, uint64
+    branch-to-target.bin, branch-to-probability.bin uint64; double or rational
+    state-is-initial.bin, annotations/aps/<id>/states/values.bin    bitsets, the lowest bit first
+    annotations/rewards/<id>/<states|choices|branches>/values.bin   double or rational
+    actions/choices/{values.bin, string-mapping.bin, strings.bin}   names of choices
+
+A mapping that is absent is one to one. It is the only standard format that carries costs per outcome without loss.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.errors import FormatError
+from tailpath.formats.costs import CostRule
+from tailpath.formats.extras import MARK, Extras, action_words, extras_line
+from tailpath.formats.files import load_json, read_bytes, shorten, unpacked, write_bytes
+from tailpath.formats.labelled import Labelled, Labels, Lazy, Reward, to_ssp
+from tailpath.formats.tar import tar_members, write_tar
+from tailpath.model import SSP
+from tailpath.version import __version__
+
+_ENTITIES = ("states", "choices", "branches")
+
+
+def read(
+    path: str,
+    *,
+    goal: str | None = None,
+    cost: str | None = None,
+    step_cost: float | None = None,
+    cost_of: Mapping[float, float] | None = None,
+    negate_reward: bool = False,
+) -> SSP:
+    """Read a UMB file."""
+    rule = CostRule.from_options(1, step_cost, cost_of, negate_reward)
+    return to_ssp(_Reader(path).model(), goal, cost, rule)
+
+
+class _Reader:
+    """The members of the archive, each compared with the sizes in the index before it is used."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.members = tar_members(path, unpacked(path, read_bytes(path)))
+        if "index.json" not in self.members:
+            raise FormatError(f"{path}: member index.json is missing")
+        try:
+            text = bytes(self.members["index.json"]).decode("utf-8")
+        except UnicodeDecodeError:
+            raise self._fail("index.json", "this is not UTF-8 text") from None
+        self.index = self._object(load_json(text, f"{path}: member index.json"), "the index")
+        self.system = self._object(self.index.get("transition-system"), "transition-system")
+        self._check_kind()
+        self.sizes = {entity: self._size(f"#{entity}") for entity in _ENTITIES}
+
+    def model(self) -> Labelled:
+        n_states, n_choices, n_branches = (self.sizes[entity] for entity in _ENTITIES)
+        # From the branches up: where a mapping is absent, its size is that of one that has been compared with the bytes of a member.
+        target = self._array("branch-to-target.bin", "<u8", n_branches)
+        choice_branches = self._offsets("choice-to-branches.bin", n_choices, n_branches)
+        state_choices = self._offsets("state-to-choices.bin", n_states, n_choices)
+        if target.size and target.max() >= n_states:
+            raise self._fail("branch-to-target.bin", f"has the state {target.max()}, outside 0..{n_states - 1}")
+        choice_action, actions = self._actions(n_choices)
+        return Labelled(
+            where=self.path,
+            state_choices=state_choices,
+            choice_branches=choice_branches,
+            target=target.astype(np.int64),
+            probability=self._probability(choice_branches),
+            choice_action=choice_action,
+            actions=actions,
+            labels=self._labels(),
+            rewards=self._rewards(),
+            initial=self._bits("state-is-initial.bin", n_states),
+            extras=self._extras(),
+        )
+
+    # ------------------------------------------------------------------ index
+
+    def _fail(self, member: str, message: str) -> FormatError:
+        return FormatError(f"{self.path}: member {shorten(member)}: {message}")
+
+    def _object(self, value: Any, what: str) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise self._fail("index.json", f"{what} must be an object")
+        return value
+
+    def _size(self, key: str) -> int:
+        value = self.system.get(key)
+        if type(value) is not int or not 0 <= value < 2**31:
+            raise self._fail("index.json", f"{key} must be a whole number below 2^31, not {shorten(repr(value))}")
+        return value
+
+    def _check_kind(self) -> None:
+        version = self.index.get("format-version")
+        if type(version) is not int or version not in (0, 1):
+            raise self._fail("index.json", f"format-version {shorten(repr(version))} is not known; this program reads 0 and 1")
+        if self.system.get("time") != "discrete":
+            raise self._fail("index.json", f"time is {shorten(repr(self.system.get('time')))}; only discrete time has steps")
+        if self._size("#players") > 1:
+            raise self._fail("index.json", "a game with several players has no single policy")
+        if self.system.get("#observations", 0) != 0:
+            raise self._fail("index.json", "a partially observable model hides its states")
+
+    def _extras(self) -> Extras:
+        comment = self.index.get("model-data", {})
+        comment = comment.get("comment") if isinstance(comment, dict) else None
+        if isinstance(comment, str) and comment.startswith(f"{MARK} "):
+            return Extras.parse(comment[len(MARK) + 1 :], f"{self.path}: member index.json: comment")
+        return Extras()
+
+    def _annotations(self, group: str) -> dict[str, tuple[str, dict[str, Any]]]:
+        """Annotations of a group by the name that users know, with their identifier."""
+        groups = self._object(self.index.get("annotations", {}), "annotations")
+        found: dict[str, tuple[str, dict[str, Any]]] = {}
+        for identifier, annotation in self._object(groups.get(group, {}), f"annotations.{group}").items():
+            alias = self._object(annotation, f"annotations.{group}.{shorten(identifier)}").get("alias", identifier)
+            if not isinstance(alias, str) or alias in found:
+                raise self._fail("index.json", f"annotations.{group} has the alias {shorten(repr(alias))} twice, or it is no text")
+            found[alias] = (identifier, annotation)
+        return found
+
+    # ------------------------------------------------------------------ members
+
+    def _array(self, member: str, dtype: str, count: int) -> NDArray[Any]:
+        data = self.members.get(member)
+        if data is None:
+            if count == 0:
+                return np.zeros(0, dtype=dtype)
+            raise self._fail(member, "is missing")
+        size = np.dtype(dtype).itemsize * count
+        if len(data) != size:
+            raise self._fail(member, f"has {len(data)} bytes, expected {size}")
+        return np.frombuffer(data, dtype=dtype)
+
+    def _offsets(self, member: str, count: int, end: int) -> NDArray[np.int64]:
+        if member not in self.members:
+            if count != end:
+                raise self._fail(member, f"is missing, but {count} things do not map one to one to {end}")
+            return np.arange(count + 1, dtype=np.int64)
+        offsets = self._array(member, "<u8", count + 1)
+        if offsets[0] != 0 or offsets[-1] != end or (offsets[1:] < offsets[:-1]).any():
+            raise self._fail(member, f"must rise from 0 to {end}")
+        return offsets.astype(np.int64)
+
+    def _bits(self, member: str, count: int) -> NDArray[np.bool_]:
+        if member not in self.members:
+            return np.zeros(count, dtype=np.bool_)
+        data = self._array(member, "u1", -(-count // 64) * 8)
+        bits = np.unpackbits(data, bitorder="little").astype(np.bool_)
+        if bits[count:].any():
+            raise self._fail(member, f"has bits set beyond the {count} entries")
+        return bits[:count]
+
+    def _numbers(self, member: str, kind: Any, count: int) -> NDArray[np.float64]:
+        """Doubles, or rationals: a signed numerator and an unsigned denominator of half the size each."""
+        kind = self._object(kind, "a type")
+        if kind.get("type") == "double" and kind.get("size", 64) == 64:
+            return self._array(member, "<f8", count).astype(np.float64)
+        size = kind.get("size", 128)
+        if kind.get("type") != "rational" or type(size) is not int or size <= 0 or size % 128 or size > 2**20:
+            raise self._fail("index.json", f"the type {shorten(repr(kind))} of {shorten(member)} is neither double nor rational")
+        half = size // 16
+        data = bytes(self._array(member, f"V{2 * half}", count).data)
+        values = []
+        for at in range(0, len(data), 2 * half):
+            top = int.from_bytes(data[at : at + half], "little", signed=True)
+            bottom = int.from_bytes(data[at + half : at + 2 * half], "little")
+            if bottom == 0:
+                raise self._fail(member, f"entry {at // (2 * half)} has the denominator 0")
+            values.append(_float(top, bottom))
+        return np.array(values, dtype=np.float64)
+
+    def _probability(self, choice_branches: NDArray[np.int64]) -> NDArray[np.float64]:
+        kind = self.system.get("branch-probability-type")
+        if kind is None:
+            if (np.diff(choice_branches) > 1).any():
+                raise self._fail("index.json", "the model has no probabilities")
+            return np.ones(int(choice_branches[-1]))
+        return self._numbers("branch-to-probability.bin", kind, self.sizes["branches"])
+
+    def _labels(self) -> Labels:
+        found = self._annotations("aps")
+        n_states = self.sizes["states"]
+        return Lazy(found, lambda alias: self._bits(f"annotations/aps/{found[alias][0]}/states/values.bin", n_states))
+
+    def _rewards(self) -> Lazy[Reward]:
+        found = self._annotations("rewards")
+
+        def build(alias: str) -> Reward:
+            identifier, annotation = found[alias]
+            applies = annotation.get("applies-to")
+            if not isinstance(applies, list) or not applies or any(entity not in _ENTITIES for entity in applies):
+                raise self._fail("index.json", f"the reward {shorten(alias)!r} must apply to states, choices or branches")
+            arrays: dict[str, NDArray[np.float64]] = {}
+            for entity in applies:
+                member = f"annotations/rewards/{identifier}/{entity}/values.bin"
+                arrays[entity] = self._numbers(member, annotation.get("type"), self.sizes[entity])
+            return Reward(arrays.get("states"), arrays.get("choices"), arrays.get("branches"))
+
+        return Lazy(found, build)
+
+    def _actions(self, n_choices: int) -> tuple[NDArray[np.int64], list[str]]:
+        """The action of each choice; choices whose action has no name, or an empty one, are unnamed."""
+        n_actions = self._size("#choice-actions")
+        folder = "actions/choices/"
+        unnamed = np.full(n_choices, -1, dtype=np.int64)
+        if n_actions == 0 or f"{folder}string-mapping.bin" not in self.members:
+            return unnamed, []
+        values = np.zeros(n_choices, dtype=np.int64)
+        if f"{folder}values.bin" in self.members:
+            values = self._array(f"{folder}values.bin", "<u4", n_choices).astype(np.int64)
+        if values.size and values.max() >= n_actions:
+            raise self._fail(f"{folder}values.bin", f"has the action {values.max()}, outside 0..{n_actions - 1}")
+        strings = bytes(self.members.get(f"{folder}strings.bin", b""))
+        offsets = self._array(f"{folder}string-mapping.bin", "<u8", n_actions + 1)
+        if offsets[0] != 0 or offsets[-1] != len(strings) or (offsets[1:] < offsets[:-1]).any():
+            raise self._fail(f"{folder}string-mapping.bin", f"must rise from 0 to {len(strings)}")
+        try:
+            names = [strings[begin:end].decode("utf-8") for begin, end in zip(offsets[:-1].tolist(), offsets[1:].tolist())]
+        except UnicodeDecodeError:
+            raise self._fail(f"{folder}strings.bin", "this is not UTF-8 text") from None
+        number = {name: index for index, name in enumerate(dict.fromkeys(name for name in names if name))}
+        table = np.array([number.get(name, -1) for name in names], dtype=np.int64)
+        return table[values], list(number)
+
+
+def _float(top: int, bottom: int) -> float:
+    try:
+        return float(Fraction(top, bottom))
+    except OverflowError:
+        return np.inf if top > 0 else -np.inf
+
+
+# ---------------------------------------------------------------------- writing
+
+
+def write(ssp: SSP, path: str) -> None:
+    """Write a UMB file, packed with gzip. The goal is the proposition `goal`, the costs are the reward `cost`; goals have a loop."""
+    first = ssp.choice_outcomes[:-1]
+    uniform = np.array_equal(np.minimum.reduceat(ssp.outcome_cost, first), np.maximum.reduceat(ssp.outcome_cost, first))
+    entity = "choices" if uniform else "branches"
+    words = action_words(ssp, bool)
+    strings = ["", *dict.fromkeys(words)]  # the loops of the goals have no name
+    number = {word: index for index, word in enumerate(strings)}
+    encoded = [word.encode("utf-8", "replace") for word in strings]
+
+    goals = np.flatnonzero(ssp.is_goal)
+    # Each goal pushes what follows it by one choice and one branch.
+    loops_before = np.concatenate(([0], np.cumsum(ssp.is_goal)))
+    goal_choice = ssp.state_choices[goals] + loops_before[goals]
+    goal_branch = ssp.choice_outcomes[ssp.state_choices[goals]] + loops_before[goals]
+    choice = np.arange(ssp.n_choices) + loops_before[ssp.choice_state]
+    branch = np.arange(ssp.n_outcomes) + loops_before[ssp.choice_state[ssp.outcome_choice]]
+
+    def spread(size: int, places: NDArray[Any], values: Any, goal_places: NDArray[Any], goal_values: Any, dtype: str) -> bytes:
+        array = np.empty(size, dtype=dtype)
+        array[places], array[goal_places] = values, goal_values
+        return array.tobytes()
+
+    n_choices, n_branches = ssp.n_choices + len(goals), ssp.n_outcomes + len(goals)
+    length = np.empty(n_choices, dtype="<u8")
+    length[choice], length[goal_choice] = np.diff(ssp.choice_outcomes), 1
+    costs = ssp.outcome_cost[first] if uniform else ssp.outcome_cost
+    at, goal_at, size = (choice, goal_choice, n_choices) if uniform else (branch, goal_branch, n_branches)
+    members = {
+        "index.json": json.dumps(_index(ssp, n_choices, n_branches, len(strings), entity), indent=1).encode(),
+        "state-to-choices.bin": (ssp.state_choices + loops_before).astype("<u8").tobytes(),
+        "state-is-initial.bin": _bitset(np.arange(ssp.n_states) == ssp.start_index),
+        "choice-to-branches.bin": np.concatenate(([0], np.cumsum(length))).astype("<u8").tobytes(),
+        "branch-to-target.bin": spread(n_branches, branch, ssp.outcome_target, goal_branch, goals, "<u8"),
+        "branch-to-probability.bin": spread(n_branches, branch, ssp.outcome_probability, goal_branch, 1.0, "<f8"),
+        "actions/choices/values.bin": spread(n_choices, choice, [number[word] for word in words], goal_choice, 0, "<u4"),
+        "actions/choices/string-mapping.bin": np.cumsum([0, *map(len, encoded)]).astype("<u8").tobytes(),
+        "actions/choices/strings.bin": b"".join(encoded),
+        "annotations/aps/goal/states/values.bin": _bitset(ssp.is_goal),
+        f"annotations/rewards/cost/{entity}/values.bin": spread(size, at, costs, goal_at, 0.0, "<f8"),
+    }
+    write_bytes(path, gzip.compress(write_tar(members), mtime=0))
+
+
+def _bitset(mask: NDArray[np.bool_]) -> bytes:
+    data = np.packbits(mask, bitorder="little").tobytes()
+    return data + bytes(-len(data) % 8)
+
+
+def _index(ssp: SSP, n_choices: int, n_branches: int, n_actions: int, entity: str) -> dict[str, Any]:
+    double = {"type": "double", "size": 64}
+    return {
+        "format-version": 1,
+        "format-revision": 0,
+        "model-data": {"comment": extras_line(ssp)},
+        "file-data": {"tool": "tailpath", "tool-version": __version__},
+        "transition-system": {
+            "time": "discrete",
+            "#players": 1,
+            "#states": ssp.n_states,
+            "#initial-states": 1,
+            "#choices": n_choices,
+            "#choice-actions": n_actions,
+            "#branches": n_branches,
+            "#branch-actions": 0,
+            "#observations": 0,
+            "branch-probability-type": double,
+        },
+        "annotations": {
+            "aps": {"goal": {"alias": "goal", "applies-to": ["states"], "type": {"type": "bool", "size": 1}}},
+            "rewards": {"cost": {"alias": "cost", "applies-to": [entity], "type": double}},
+        },
+    }
