@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tailpath.formats import write as write
     from tailpath.formats.policy_files import read_policy as read_policy
     from tailpath.formats.policy_files import write_policy as write_policy
+    from tailpath.improvement import improve as improve
     from tailpath.model import SSP as SSP
     from tailpath.policies import AtomPolicy as AtomPolicy
     from tailpath.policies import BudgetPolicy as BudgetPolicy
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from tailpath.solvers.cvar_interpolation import solve_cvar_interpolation as solve_cvar_interpolation
     from tailpath.solvers.cvar_quantile import solve_cvar_quantile as solve_cvar_quantile
     from tailpath.solvers.expectation import solve_expected as solve_expected
-    from tailpath.improvement import improve as improve
 
 _HOME = {
     "SSP": "tailpath.model",
