@@ -43,7 +43,7 @@ def read(
 
     A format refuses the options it has no use for. `ssp.notes` says what the reader assumed.
     """
-    values = {
+    values: dict[str, Any] = {
         "goal": goal,
         "cost": cost,
         "step_cost": step_cost,
@@ -52,6 +52,9 @@ def read(
         "constants": constants or None,
         "one_based": one_based or None,
     }
+    for name, kind in (("goal", str), ("cost", str), ("cost_of", Mapping), ("constants", Mapping)):
+        if values[name] is not None and not isinstance(values[name], kind):
+            raise OptionError(f"{name} must be a {'text' if kind is str else 'mapping'}, not {values[name]!r}")
     options = {name: value for name, value in values.items() if value is not None}
     if not isinstance(source, (str, os.PathLike)):
         return _read_object(source, options)

@@ -36,8 +36,6 @@ class CostRule:
     def from_options(cls, sign: int, step_cost: Any, cost_of: Any, negate_reward: bool) -> CostRule:
         """Check the options; their refusals name the option."""
         step = None if step_cost is None else _cost(step_cost, "step_cost")
-        if cost_of is not None and not isinstance(cost_of, Mapping):
-            raise OptionError(f"cost_of must be a mapping from rewards to costs, not {cost_of!r}")
         pairs = {_finite(reward, "a reward in cost_of"): _cost(cost, "cost_of") for reward, cost in (cost_of or {}).items()}
         return cls(-sign if negate_reward else sign, step, pairs)
 

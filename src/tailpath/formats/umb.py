@@ -45,15 +45,15 @@ def read(
 ) -> SSP:
     """Read a UMB file."""
     rule = CostRule.from_options(1, step_cost, cost_of, negate_reward)
-    return to_ssp(_Reader(path).model(), goal, cost, rule)
+    return to_ssp(UmbReader(path, read_bytes(path)).model(), goal, cost, rule)
 
 
-class _Reader:
+class UmbReader:
     """The members of the archive, each compared with the sizes in the index before it is used."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, data: bytes) -> None:
         self.path = path
-        self.members = tar_members(path, unpacked(path, read_bytes(path)))
+        self.members = tar_members(path, unpacked(path, data))
         if "index.json" not in self.members:
             raise FormatError(f"{path}: member index.json is missing")
         try:

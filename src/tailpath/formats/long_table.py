@@ -1,0 +1,224 @@
+"""Long tables, `.csv`: one row per outcome, as craam, MDPs.jl and RiskMDPs.jl keep their models.
+
+    idstatefrom,idaction,idstateto,probability,reward          or, our own, with a last column `cost`
+
+- Cost is minus the reward: these tools maximise. A `cost` is taken as it is.
+- A state that never stands in `idstatefrom` is terminal: a goal. Where there is none, states that only lead to themselves for nothing are
+  the goals.
+- The start is the state of the first row.
+- Identifiers are numbers from 0 (or from 1, with `one_based`), or names. A name that could be mistaken for something else, or that is no
+  text, is written as JSON: `"7"` is a text, `[1, 2]` a pair. Numbers may be fractions `p/q`.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.cost_units import as_fraction, common_unit
+from tailpath.errors import FormatError
+from tailpath.formats.costs import CostRule, refuse_negative, without_bonus
+from tailpath.formats.files import read_text, shorten, write_bytes
+from tailpath.formats.names import decode_name, encode_name
+from tailpath.formats.rows import model_arrays
+from tailpath.formats.text import Numbers
+from tailpath.model import SSP, Name
+
+COLUMNS = ("idstatefrom", "idaction", "idstateto", "probability")
+_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
+_JSON = re.compile(r'["\[{].*|true|false|null|-?[0-9].*', re.DOTALL)
+
+
+def read(
+    path: str,
+    *,
+    step_cost: float | None = None,
+    cost_of: Mapping[float, float] | None = None,
+    negate_reward: bool = False,
+    one_based: bool = False,
+) -> SSP:
+    """Read a long table."""
+    table = _Table(path, one_based)
+    rule = CostRule.from_options(-1 if table.is_reward else 1, step_cost, cost_of, negate_reward)
+    states, actions = _numbered([*table.source, *table.target]), _numbered(table.action)
+    state, target, action = (_numbers(names, of) for names, of in ((table.source, states), (table.target, states), (table.action, actions)))
+    costs = rule.apply(np.array(table.price))
+    is_goal, notes = _goals(table, state, target, costs, len(states))
+    keep = ~is_goal[state]
+    costs, bonus = without_bonus(costs, is_goal[target] & keep)
+    refuse_negative(
+        np.where(keep, costs, 0.0),
+        path,
+        lambda row: f"line {table.line[row]}: state {table.source[row]!r}, action {table.action[row]!r} -> {table.target[row]!r}",
+    )
+    if rule.sign < 0 and rule.step_cost is None:
+        notes += ("costs are minus the rewards",)
+    arrays = model_arrays(state[keep], action[keep], target[keep], np.array(table.probability)[keep], costs[keep], len(states), merge=True)
+    return SSP(
+        **arrays,
+        is_goal=is_goal,
+        start_index=int(state[0]),
+        states=_sequence(states),
+        actions=_sequence(actions),
+        exact_unit=table.exact_unit() if rule == CostRule(1, None, {}) else None,
+        notes=(*bonus, *notes, f"the start is {table.source[0]!r}, the state of the first row"),
+    )
+
+
+class _Table:
+    """The columns of the file."""
+
+    def __init__(self, path: str, one_based: bool) -> None:
+        self.path, self.one_based = path, one_based
+        self.numbers = Numbers(path)
+        self.names: dict[str, Name] = {}
+        self.source: list[Name] = []
+        self.action: list[Name] = []
+        self.target: list[Name] = []
+        self.probability: list[float] = []
+        self.price: list[float] = []
+        self.line: list[int] = []
+        self.prices: dict[str, None] = {}
+        reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
+        try:
+            self._read(reader)
+        except csv.Error as error:
+            raise FormatError(f"{path}:{reader.line_num}: {error}") from None
+
+    def _read(self, reader: Any) -> None:
+        header = [word.strip().lower() for word in next(reader)]
+        last = [word for word in header if word in ("reward", "cost")]
+        if sorted(header) != sorted([*COLUMNS, *last]) or len(last) != 1:
+            raise FormatError(
+                f"{self.path}:1: the columns must be {', '.join(COLUMNS)} and either reward or cost, not {shorten(', '.join(header))}"
+            )
+        self.is_reward = last == ["reward"]
+        at = [header.index(column) for column in (*COLUMNS, last[0])]
+        for row in reader:
+            line = reader.line_num
+            if not row:
+                continue
+            if len(row) != 5:
+                raise FormatError(f"{self.path}:{line}: {len(row)} columns, expected 5")
+            self.source.append(self._name(row[at[0]], line))
+            self.action.append(self._name(row[at[1]], line))
+            self.target.append(self._name(row[at[2]], line))
+            self.probability.append(self.numbers.number(row[at[3]], line))
+            self.price.append(self.numbers.number(row[at[4]], line))
+            self.prices[row[at[4]].strip()] = None
+            self.line.append(line)
+        if not self.line:
+            raise FormatError(f"{self.path}: the table has no rows")
+
+    def _name(self, cell: str, line: int) -> Name:
+        if cell not in self.names:
+            name = _decode(cell.strip(), f"{self.path}:{line}")
+            if self.one_based:
+                if type(name) is not int or name < 1:
+                    raise FormatError(f"{self.path}:{line}: {shorten(cell)!r} does not count from 1")
+                name -= 1
+            self.names[cell] = name
+        return self.names[cell]
+
+    def exact_unit(self) -> Fraction | None:
+        if not any("/" in text for text in self.prices):
+            return None
+        return common_unit(Fraction(text) for text in self.prices)
+
+
+def _decode(cell: str, where: str) -> Name:
+    if not cell:
+        raise FormatError(f"{where}: a name is empty")
+    if _WHOLE.fullmatch(cell):
+        return int(cell)
+    if not _JSON.fullmatch(cell):
+        return cell
+    try:
+        value = json.loads(cell)
+    except (ValueError, RecursionError):
+        return cell
+    return decode_name(value, where)
+
+
+def _encode(name: Name) -> str:
+    plain = name if isinstance(name, str) else str(name) if type(name) is int else ""
+    if plain and plain == plain.strip():
+        back = _decode(plain, "")
+        if back == name and type(back) is type(name):
+            return plain
+    return json.dumps(encode_name(name))
+
+
+def _numbered(names: Sequence[Name]) -> dict[Name, int]:
+    """Numbers for names: whole numbers in their own order, others as they appear."""
+    distinct = dict.fromkeys(names)
+    ordered = sorted(distinct) if all(type(name) is int for name in distinct) else list(distinct)  # type: ignore[type-var]
+    return {name: index for index, name in enumerate(ordered)}
+
+
+def _numbers(names: Sequence[Name], number: Mapping[Name, int]) -> NDArray[np.int64]:
+    return np.fromiter((number[name] for name in names), np.int64, len(names))
+
+
+def _sequence(number: Mapping[Name, int]) -> Sequence[Name]:
+    names = tuple(number)
+    return range(len(names)) if names == tuple(range(len(names))) else names
+
+
+def _goals(
+    table: _Table, state: NDArray[Any], target: NDArray[Any], costs: NDArray[Any], n_states: int
+) -> tuple[NDArray[np.bool_], tuple[str, ...]]:
+    has_rows = np.zeros(n_states, dtype=np.bool_)
+    has_rows[state] = True
+    if not has_rows.all():
+        return ~has_rows, (f"states without rows are the goals ({np.count_nonzero(~has_rows)} of them)",)
+    leaves = np.zeros(n_states, dtype=np.bool_)
+    leaves[state[(target != state) | (costs != 0)]] = True
+    if leaves.all():
+        raise FormatError(f"{table.path}: no goal: every state has rows, and none only leads to itself for nothing")
+    return ~leaves, (f"states that only lead to themselves for nothing are the goals ({np.count_nonzero(~leaves)} of them)",)
+
+
+def write(ssp: SSP, path: str) -> None:
+    """Write a long table with costs. A table has no place for geometry and notes, and none for goals that nothing leads to."""
+    if ssp.is_goal[ssp.start_index]:
+        raise FormatError(f"{path}: the start is a goal, so no row would name it")
+    entered = np.zeros(ssp.n_states, dtype=np.bool_)
+    entered[ssp.outcome_target] = True
+    for goal in np.flatnonzero(ssp.is_goal & ~entered)[:1].tolist():
+        raise FormatError(f"{path}: nothing leads to the goal {ssp.states[goal]!r}, so no row would name it; write .json or .npz")
+    state_text = [_encode(name) for name in ssp.states]
+    action_text = {index: _encode(ssp.actions[index]) for index in np.unique(ssp.choice_action).tolist()}
+    source = ssp.choice_state[ssp.outcome_choice]
+    # The start comes first, since that is how a reader knows it.
+    order = np.argsort(source != ssp.start_index, kind="stable")
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow([*COLUMNS, "cost"])
+    prices = {cost: _price(ssp, cost) for cost in np.unique(ssp.outcome_cost).tolist()}
+    for s, a, t, p, c in zip(
+        source[order].tolist(),
+        ssp.choice_action[ssp.outcome_choice][order].tolist(),
+        ssp.outcome_target[order].tolist(),
+        ssp.outcome_probability[order].tolist(),
+        ssp.outcome_cost[order].tolist(),
+    ):
+        writer.writerow([state_text[s], action_text[a], state_text[t], repr(p), prices[c]])
+    write_bytes(path, buffer.getvalue().encode("utf-8", "backslashreplace"))
+
+
+def _price(ssp: SSP, cost: float) -> str:
+    """The cost as a decimal, or as a fraction where the model knows it more exactly than a decimal can."""
+    if ssp.exact_unit is not None:
+        exact = round(Fraction(cost) / ssp.exact_unit) * ssp.exact_unit
+        if exact != as_fraction(cost):
+            return f"{exact.numerator}/{exact.denominator}"
+    return repr(cost)

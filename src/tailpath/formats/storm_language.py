@@ -1,0 +1,128 @@
+"""Models in the PRISM language (`.nm`, `.pm`, `.prism`) and in JANI (`.jani`), built by Storm through the optional package `stormpy`.
+
+Storm explores the states; what it built comes over as UMB, without loss, and is read like any other UMB file. A state is named after the
+values of its variables. Rewards on single destinations (JANI can have them) are refused: Storm can only replace them by their average over
+the destinations, which keeps the mean and changes the risk.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from tailpath.errors import FormatError, OptionError
+from tailpath.formats.costs import CostRule
+from tailpath.formats.files import read_bytes
+from tailpath.formats.labelled import to_ssp
+from tailpath.formats.umb import UmbReader
+from tailpath.model import SSP, Name
+
+_CONSTANT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_VALUE = re.compile(r"[A-Za-z0-9_.+/-]+")
+
+
+def read_prism(
+    path: str,
+    *,
+    goal: str | None = None,
+    cost: str | None = None,
+    step_cost: float | None = None,
+    cost_of: Mapping[float, float] | None = None,
+    negate_reward: bool = False,
+    constants: Mapping[str, Any] | None = None,
+) -> SSP:
+    """Read a program in the PRISM language."""
+    rule = CostRule.from_options(1, step_cost, cost_of, negate_reward)
+    return _read(path, lambda stormpy: stormpy.parse_prism_program(path), constants or {}, goal, cost, rule)
+
+
+def read_jani(
+    path: str,
+    *,
+    goal: str | None = None,
+    cost: str | None = None,
+    step_cost: float | None = None,
+    cost_of: Mapping[float, float] | None = None,
+    negate_reward: bool = False,
+    constants: Mapping[str, Any] | None = None,
+) -> SSP:
+    """Read a JANI model; its properties are ignored."""
+    rule = CostRule.from_options(1, step_cost, cost_of, negate_reward)
+    return _read(path, lambda stormpy: stormpy.parse_jani_model(path)[0], constants or {}, goal, cost, rule)
+
+
+def _read(path: str, parse: Callable[[Any], Any], constants: Mapping[str, Any], goal: str | None, cost: str | None, rule: CostRule) -> SSP:
+    try:
+        import stormpy
+        import stormpy.io
+        from stormpy import developer
+    except ImportError:
+        raise FormatError(f"{path}: models in the PRISM language or JANI need stormpy; install tailpath[storm]") from None
+    read_bytes(path)  # for our own words where there is no such file
+    given = _definitions(constants)
+    with _quiet(developer):
+        try:
+            program = parse(stormpy)
+            if given:
+                program, _ = stormpy.io.instantiate_constants(program, given)
+        except Exception as error:  # Storm has no common type of errors
+            raise FormatError(f"{path}: {_first_lines(error)}") from None
+        missing = [constant.name for constant in program.constants if not constant.defined]
+        if missing:
+            raise FormatError(f"{path}: give the constants {', '.join(missing)} a value with --const NAME=VALUE (constants=)")
+        data, names = _build(stormpy, program, path)
+    model = UmbReader(path, data).model()
+    return to_ssp(replace(model, states=names), goal, cost, rule)
+
+
+def _build(stormpy: Any, program: Any, path: str) -> tuple[bytes, Sequence[Name] | None]:
+    """The UMB file that Storm writes of the model, and the names of its states."""
+    options = stormpy.BuilderOptions(build_full=True)
+    options.set_scale_and_lift_transition_rewards(False)  # never average a reward over destinations
+    try:
+        model = stormpy.build_model(program, options=options)
+        with tempfile.TemporaryDirectory() as folder:
+            place = os.path.join(folder, "model.umb")
+            stormpy.io.export_to_umb(model, place)
+            data = read_bytes(place)
+        values = model.state_valuations
+        names = tuple(values.to_string(state).strip("[]").replace("\t", " ") for state in range(model.nr_states))
+    except FormatError:
+        raise
+    except Exception as error:
+        text = _first_lines(error)
+        if "Transition rewards are not supported" in text:
+            text = "a reward depends on the destination; Storm can only average such rewards, which would change the risk"
+        raise FormatError(f"{path}: {text}") from None
+    return data, names if len(set(names)) == len(names) else None
+
+
+def _definitions(constants: Mapping[str, Any]) -> str:
+    """`NAME=VALUE,...` as Storm takes it."""
+    parts = []
+    for name, value in constants.items():
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        if not _CONSTANT.fullmatch(str(name)) or not _VALUE.fullmatch(text):
+            raise OptionError(f"constants: {name}={value} is no constant with a value")
+        parts.append(f"{name}={text}")
+    return ",".join(parts)
+
+
+@contextmanager
+def _quiet(developer: Any) -> Iterator[None]:
+    """Storm logs to standard output, where our results go; its errors reach us as exceptions anyway."""
+    level = developer.get_log_level()
+    developer.set_log_level(developer.LogLevel.OFF)
+    try:
+        yield
+    finally:
+        developer.set_log_level(level)
+
+
+def _first_lines(error: Exception) -> str:
+    return " ".join(str(error).split())[:300]
