@@ -8,26 +8,29 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 PAUSE = 0.1  # seconds between two updates
+CLEAR = "\r\x1b[K"  # back to the first column, and erase the line
 
 
 @contextmanager
 def progress_line() -> Iterator[Callable[[str], None]]:
-    """Yields a function that shows a text; it does nothing if standard error is no terminal, and the line is gone at the end."""
-    shown = [float("-inf"), 0.0]  # time of the last update, its length
+    """Yields a function that shows a text, at most ten times a second.
 
-    def update(text: str) -> None:
-        now = time.monotonic()
-        if now - shown[0] >= PAUSE:
-            sys.stderr.write(f"\r\x1b[K{text}")
-            sys.stderr.flush()
-            shown[:] = [now, len(text)]
-
+    Nothing is shown if standard error is no terminal. The line is gone at the end, also after an error or an interrupt.
+    """
     if not sys.stderr.isatty():
         yield lambda text: None
         return
+    last = -PAUSE
+
+    def update(text: str) -> None:
+        nonlocal last
+        if time.monotonic() - last >= PAUSE:
+            sys.stderr.write(CLEAR + text)
+            sys.stderr.flush()
+            last = time.monotonic()
+
     try:
         yield update
     finally:
-        if shown[1]:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+        sys.stderr.write(CLEAR)
+        sys.stderr.flush()
