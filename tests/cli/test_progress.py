@@ -26,7 +26,7 @@ def test_updates_that_follow_too_soon_are_dropped(monkeypatch):
     terminal = Terminal()
     clock = iter([100.0, 100.0, 100.01, 100.2, 100.2])
     monkeypatch.setattr(sys, "stderr", terminal)
-    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(progress, "monotonic", lambda: next(clock))
     with progress.progress_line() as report:
         for text in ("first", "too soon", "later"):
             report(text)

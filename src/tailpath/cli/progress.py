@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from time import monotonic
 
 PAUSE = 0.1  # seconds between two updates
 CLEAR = "\r\x1b[K"  # back to the first column, and erase the line
@@ -24,10 +24,10 @@ def progress_line() -> Iterator[Callable[[str], None]]:
 
     def update(text: str) -> None:
         nonlocal last
-        if time.monotonic() - last >= PAUSE:
+        if monotonic() - last >= PAUSE:
             sys.stderr.write(CLEAR + text)
             sys.stderr.flush()
-            last = time.monotonic()
+            last = monotonic()
 
     try:
         yield update
