@@ -49,13 +49,12 @@ class Levels(NamedTuple):
     segment_mean: Array
     target: Array
     probability: Array
-    joint: Joint
 
 
 class Aim(NamedTuple):
     """What is minimised at the start node, `weight * w + excess_price * U + mean_price * M`, with M the expected cost.
 
-    Levels matter until `weight * w + floor` exceeds the best value found; with `weight` 0, up to `limit`.
+    Levels matter up to `limit`, and until `weight * w + floor` exceeds the best value found.
     `tie` is the relative difference within which two choices count as equal, and then the smaller M decides; 0 for none.
     """
 
@@ -154,7 +153,7 @@ def pair_block_threads(
 
 @kernel
 def settle_jointly(
-    levels: Levels, aim: Aim, first: int, last: int, w: int, capacity: int, ring: Array, ring_mean: Array, policy: Array
+    levels: Levels, joint: Joint, aim: Aim, first: int, last: int, w: int, capacity: int, ring: Array, ring_mean: Array, policy: Array
 ) -> tuple[float, float]:
     """A joint block at budget w: first the price, then, among choices that tie, the mean. Returns what `joint_optimum` returns.
 
@@ -170,27 +169,30 @@ def settle_jointly(
         price[k] = aim.excess_price * excess[k] + aim.mean_price * mean[k]
     allowed = np.ones(size, dtype=np.bool_)
     value = np.empty(last - first)
-    quality: tuple[float, float] = joint_optimum(levels.joint, levels.node_choices, first, last, price, allowed, policy, value)
+    quality: tuple[float, float] = joint_optimum(joint, levels.node_choices, first, last, price, allowed, policy, value)
     if aim.tie > 0:
         for i in range(last - first):
             for choice in range(levels.node_choices[first + i], levels.node_choices[first + i + 1]):
-                total = joint_backup(levels.joint, choice, price[choice - offset], value)
+                total = joint_backup(joint, choice, price[choice - offset], value)
                 allowed[choice - offset] = choice == policy[first + i] or total <= value[i] * (1 + aim.tie)
-        joint_optimum(levels.joint, levels.node_choices, first, last, mean, allowed, policy, value)
+        joint_optimum(joint, levels.node_choices, first, last, mean, allowed, policy, value)
     row = slot * len(levels.least)
-    joint_values(levels.joint, levels.node_choices, first, last, policy, excess, value)
+    joint_values(joint, levels.node_choices, first, last, policy, excess, value)
     for i in range(last - first):
         ring[row + first + i] = value[i] if value[i] > TINY else 0.0
     if pairs:
-        joint_values(levels.joint, levels.node_choices, first, last, policy, mean, value)
-        ring_mean[row + first : row + last] = value
+        joint_values(joint, levels.node_choices, first, last, policy, mean, value)
+        for i in range(last - first):
+            ring_mean[row + first + i] = value[i]
     return quality
 
 
 @kernel
 def cutoff_of(aim: Aim, best: float) -> float:
     """No level, and no node at a level, beyond this can matter; a little more than the exact bound, to be safe from rounding."""
-    return (best - aim.floor) / aim.weight * (1 + 1e-12) if aim.weight > 0 else aim.limit
+    if aim.weight == 0:
+        return aim.limit
+    return min(aim.limit, (best - aim.floor) / aim.weight * (1 + 1e-12))
 
 
 @kernel
@@ -201,11 +203,12 @@ def still_active(least: Array, first: int, active: int, room: float) -> int:
     return active
 
 
-def _driver(threads: bool, pairs: bool) -> Callable[..., Any]:
+def _driver(threads: bool, pairs: bool, joints: bool) -> Callable[..., Any]:
     """The loop over levels. The flags are constants of the closure: the compiler drops the branches not taken and caches each by its flags."""
 
     def raise_budget(
         levels: Levels,
+        joint: Joint,
         aim: Aim,
         first: int,
         last: int,
@@ -227,13 +230,14 @@ def _driver(threads: bool, pairs: bool) -> Callable[..., Any]:
             row = out_choice[w - first]
             for block in range(len(levels.block_joint)):
                 begin, end = levels.block_start[block], levels.block_start[block + 1]
-                if levels.block_joint[block]:
-                    if levels.least[begin] <= room:
-                        quality = settle_jointly(levels, aim, begin, end, w, capacity, ring, ring_mean, policy)
-                        error, left = max(error, quality[0]), max(left, quality[1])
-                        for node in range(begin, end):
-                            row[node] = levels.choice_label[policy[node]]
-                    continue
+                if joints:
+                    if levels.block_joint[block]:
+                        if levels.least[begin] <= room:
+                            quality = settle_jointly(levels, joint, aim, begin, end, w, capacity, ring, ring_mean, policy)
+                            error, left = max(error, quality[0]), max(left, quality[1])
+                            for node in range(begin, end):
+                                row[node] = levels.choice_label[policy[node]]
+                        continue
                 end = active[block] = still_active(levels.least, begin, active[block], room)
                 if pairs:
                     if threads:
@@ -257,11 +261,11 @@ def _driver(threads: bool, pairs: bool) -> Callable[..., Any]:
 
 
 @cache
-def raise_budget(threads: bool, pairs: bool) -> Callable[..., Any]:
+def raise_budget(threads: bool, pairs: bool, joints: bool) -> Callable[..., Any]:
     """The compiled loop that raises the budget from level `first` to `last`, or until nothing beyond can matter.
 
     It fills the rows `out_choice[w - first]` and the values at the start, and returns the first level not done, the best value found, and
     the worst error bound and relative gain left of joint blocks.
     """
-    compiled: Callable[..., Any] = kernel(_driver(threads, pairs))
+    compiled: Callable[..., Any] = kernel(_driver(threads, pairs, joints))
     return compiled

@@ -24,7 +24,7 @@ from tailpath.kernels.forward import cheapest_way
 from tailpath.kernels.free_moves import Joint, joint_optimum, longest_ways
 from tailpath.layouts import offsets_of
 from tailpath.model import SSP, FloatArray
-from tailpath.reachability import free_components, strong_components, sure_states
+from tailpath.reachability import free_components, strong_components
 from tailpath.solvers.expectation import Core, ExpectedSolution, core_of
 
 #: Nodes joined by cycles of free moves are solved together, densely; beyond this many at once the model is refused.
@@ -46,6 +46,7 @@ class Layout:
     """
 
     levels: Levels
+    joint: Joint
     node_of: NDArray[np.int32]
     collapsed: BoolArray
     choice: IntArray
@@ -93,7 +94,9 @@ class _Rows(NamedTuple):
 def layout_of(ssp: SSP, expected: ExpectedSolution) -> Layout:
     """Lay out a model that has a cost unit and whose start is no goal."""
     assert ssp.cost_unit is not None
-    sure, safe = sure_states(ssp)
+    # The states and choices on which V* is finite; the graph was searched when V* was found.
+    sure = np.isfinite(expected.value)
+    safe = sure[ssp.choice_state] & np.logical_and.reduceat(sure[ssp.outcome_target], ssp.choice_outcomes[:-1])
     core = core_of(ssp, sure, safe, free_components(ssp, safe))
     level = ssp.outcome_level[_members(ssp.choice_outcomes[core.choice], np.diff(core.choice_outcomes))]
     source = np.repeat(np.repeat(np.arange(core.n), np.diff(core.state_choices)), np.diff(core.choice_outcomes))
@@ -120,13 +123,14 @@ def layout_of(ssp: SSP, expected: ExpectedSolution) -> Layout:
         node_choices=node_choices,
         choice_label=_labels(ssp, rows, node_choices, collapsed),
         choice_cost=np.bincount(rows.owner, weights=rows.probability * rows.level, minlength=len(rows.choice)),
-        joint=_joint(rows, inner, order.block_start[block]),
         **_segments(rows, inner, _node_values(expected, ssp.cost_unit, node_of, len(order.node))),
     )
+    joint = _joint(rows, inner, order.block_start[block])
     most = int(np.max(np.bincount(rows.owner) + np.diff(levels.choice_segments)))
     gathered = np.diff(levels.segment_outcomes) > 0
     return Layout(
         levels=levels,
+        joint=joint,
         node_of=node_of,
         collapsed=collapsed,
         choice=rows.choice,
@@ -134,7 +138,7 @@ def layout_of(ssp: SSP, expected: ExpectedSolution) -> Layout:
         reach=int(levels.segment_level[gathered].max(initial=0)),
         rounding=order.depth * ((2 if rows.loops else 1) * most + 8) * UNIT,
         depth=order.depth,
-        visits=_visits(levels),
+        visits=_visits(levels, joint),
         unit=ssp.cost_unit,
         start_value=expected.cost() / float(ssp.cost_unit),
         start_lower=expected.bounds[0] / float(ssp.cost_unit),
@@ -248,7 +252,7 @@ def _labels(ssp: SSP, rows: _Rows, node_choices: IntArray, collapsed: BoolArray)
     return label.astype(np.min_scalar_type(int(label.max())))
 
 
-def _visits(levels: Levels) -> float:
+def _visits(levels: Levels, joint: Joint) -> float:
     """The most expected visits to the nodes of a joint block, summed over them, under any policy; for the error bound."""
     most = 0.0
     for block in np.flatnonzero(levels.block_joint).tolist():
@@ -257,6 +261,6 @@ def _visits(levels: Levels) -> float:
         steps = np.empty(last - first)
         policy = levels.node_choices[:-1].copy()
         everything = np.ones(end - begin, dtype=np.bool_)
-        joint_optimum(levels.joint, levels.node_choices, first, last, np.full(end - begin, -1.0), everything, policy, steps)
+        joint_optimum(joint, levels.node_choices, first, last, np.full(end - begin, -1.0), everything, policy, steps)
         most = max(most, -1.01 * float(steps.sum()))
     return most

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.errors import BudgetExceededError
-from tailpath.kernels.budget import Aim, raise_budget
+from tailpath.kernels.budget import Aim, cutoff_of, raise_budget
 from tailpath.model import SSP, FloatArray
 from tailpath.solvers.budget_layout import Layout
 
@@ -41,11 +41,27 @@ class BudgetTable:
 
 
 def fill_table(layout: Layout, aim: Aim, pairs: bool, max_bytes: int) -> BudgetTable:
-    """Raise the budget until no larger one can matter. `pairs` carries the expected cost of the policy along."""
+    """Raise the budget until no larger one can matter. `pairs` carries the expected cost of the policy along.
+
+    The smaller the largest budget that may matter, the fewer states the start can reach within it. It is not known before the end; so where it
+    pays, it is guessed, and raised if it was too small: a state beyond the guess does not touch the values of the budgets within.
+    """
+    diameter = float(layout.levels.least.max())
+    guess = 2 * layout.start_value
+    while aim.weight > 0 and guess < 2 * diameter:
+        table, best = _raise(layout, aim._replace(limit=guess), pairs, max_bytes)
+        if cutoff_of(aim, best) <= guess:
+            return table
+        guess = min(cutoff_of(aim, best), 2 * guess)
+    return _raise(layout, aim, pairs, max_bytes)[0]
+
+
+def _raise(layout: Layout, aim: Aim, pairs: bool, max_bytes: int) -> tuple[BudgetTable, float]:
+    """One pass from budget 1 to the cutoff; also returns the best value at the start."""
     n, levels = layout.n, layout.levels
-    blocks = len(levels.block_joint)
+    blocks, reached = len(levels.block_joint), int(np.count_nonzero(levels.least <= aim.limit))
     threads = len(levels.target) > WORTH_THREADS * blocks and numba.get_num_threads() > 1
-    advance = raise_budget(threads, pairs)
+    advance = raise_budget(threads, pairs, bool(levels.block_joint.any()))
     rows = int(np.clip(PIECE // n, 16, 4096))
     capacity = min(layout.reach, rows) + 1
     ring, ring_mean = np.zeros(capacity * n), np.zeros(capacity * n if pairs else 0)
@@ -53,29 +69,30 @@ def fill_table(layout: Layout, aim: Aim, pairs: bool, max_bytes: int) -> BudgetT
     excess, mean = [np.array([layout.start_value])], [np.array([layout.start_value])]
     pieces: list[NDArray[Any]] = []
     best = (aim.excess_price + aim.mean_price) * layout.start_value
-    error, gain_left, w = 0.0, 0.0, 1
-    while True:
-        last = w + rows - 1 if aim.weight > 0 else min(w + rows - 1, int(aim.limit))
+    error, gain_left, w, last = 0.0, 0.0, 1, 0
+    while w > last:
+        last = w + rows - 1
         if min(layout.reach, last) >= capacity:
-            ring, ring_mean = (_longer(r, capacity, last, layout) for r in (ring, ring_mean))
+            ring, ring_mean = (_longer(r, last, layout) for r in (ring, ring_mean))
             capacity = min(layout.reach, 2 * last) + 1
+        # Pages that are never written take no memory, so only the states within reach count.
         piece = np.zeros((rows, n), dtype=levels.choice_label.dtype)
-        _check_memory(ring.nbytes + ring_mean.nbytes + (len(pieces) + 1) * piece.nbytes, max_bytes, layout, aim, w, best)
+        needed = ring.nbytes + ring_mean.nbytes + (len(pieces) + 1) * rows * reached * piece.itemsize
+        _check_memory(needed, max_bytes, layout, aim, w, best)
         piece_excess, piece_mean = np.empty(rows), np.empty(rows if pairs else 0)
         end, best, worst, left = advance(
-            levels, aim, w, last, best, capacity, ring, ring_mean, active, policy, piece, piece_excess, piece_mean
+            levels, layout.joint, aim, w, last, best, capacity, ring, ring_mean, active, policy, piece, piece_excess, piece_mean
         )
         pieces.append(piece)
         excess.append(piece_excess[: end - w])
         mean.append(piece_mean[: end - w])
         error, gain_left, w = max(error, worst), max(gain_left, left), end
-        if end <= last or (aim.weight == 0 and end > aim.limit):
-            break
     joint = layout.depth * (error + (gain_left + layout.rounding) * layout.visits) if layout.visits else 0.0
-    return BudgetTable(layout, np.concatenate(excess), np.concatenate(mean) if pairs else None, pieces, layout.rounding + joint)
+    table = BudgetTable(layout, np.concatenate(excess), np.concatenate(mean) if pairs else None, pieces, layout.rounding + joint)
+    return table, best
 
 
-def _longer(ring: FloatArray, capacity: int, last: int, layout: Layout) -> FloatArray:
+def _longer(ring: FloatArray, last: int, layout: Layout) -> FloatArray:
     """A longer ring. It grows before it ever wraps, so its rows are levels 0, 1, ... in order."""
     if ring.size == 0:
         return ring
