@@ -27,7 +27,7 @@ from tailpath.formats.extras import MARK, Extras, action_words, extras_line
 from tailpath.formats.files import read_bytes, read_text, shorten, unpacked, write_bytes
 from tailpath.formats.labelled import Labelled, Lazy, Reward, marked, to_ssp
 from tailpath.formats.tar import is_tar, tar_members, write_tar
-from tailpath.formats.text import Numbers
+from tailpath.formats.text import BLOCK, Numbers, lines_of
 from tailpath.model import SSP
 
 UNNAMED = "__NOLABEL__"
@@ -67,31 +67,35 @@ class _Parser:
 
     def __init__(self, path: str, text: str) -> None:
         self.path = path
-        self.lines = text.split("\n")
+        self.lines = enumerate(lines_of(text), start=1)
         self.numbers = Numbers(path)
         self.header: dict[str, tuple[str, int]] = {}
         self.placeholders: dict[str, float] = {}
         self.extras = Extras()
         self.state_choices: list[int] = []
         self.choice_branches: list[int] = []
-        self.target: list[int] = []
-        self.probability: list[float] = []
+        self.target: list[NDArray[np.int64]] = []
+        self.probability: list[NDArray[np.float64]] = []
         self.choice_action: list[int] = []
         self.actions: dict[str, int] = {}
         self.labels: dict[str, list[int]] = {}
         self.state_rewards: list[tuple[float, ...]] = []
         self.choice_rewards: list[tuple[float, ...]] = []
-        self.rows: dict[str, tuple[float, ...]] = {}
+        self.reward_lists: dict[str, tuple[float, ...]] = {}
+        self.rows: list[str] = []
+        self.row_lines: list[int] = []
+        self.n_flushed = 0
         self.choice_open = False
         self.farthest = (-1, 0)
 
     def model(self) -> Labelled:
-        self._read_body(self._read_header())
+        self._read_header()
+        self._read_body()
         n_states, n_choices = len(self.state_choices), len(self.choice_branches)
         self._compare("@nr_states", n_states)
         if "@nr_choices" in self.header:
             self._compare("@nr_choices", n_choices)
-        target = np.array(self.target, dtype=np.int64)
+        target = np.concatenate(self.target)
         if self.farthest[0] >= n_states:
             raise self._fail(self.farthest[1], f"state {self.farthest[0]} lies outside 0..{n_states - 1}")
         labels = marked(self.labels, n_states)
@@ -100,7 +104,7 @@ class _Parser:
             state_choices=np.array([*self.state_choices, n_choices], dtype=np.int64),
             choice_branches=np.array([*self.choice_branches, len(target)], dtype=np.int64),
             target=target,
-            probability=np.array(self.probability, dtype=np.float64),
+            probability=np.concatenate(self.probability),
             choice_action=np.array(self.choice_action, dtype=np.int64),
             actions=list(self.actions),
             labels=labels,
@@ -116,7 +120,7 @@ class _Parser:
         names = text.split()
         if len(set(names)) < len(names):
             raise self._fail(line, f"a reward model is named twice in {shorten(text)!r}")
-        width = max(map(len, self.rows.values()), default=0)
+        width = max(map(len, self.reward_lists.values()), default=0)
         position = {name: at for at, name in enumerate(names + [f"rew{at}" for at in range(len(names), width)])}
 
         def column(rows: list[tuple[float, ...]], at: int) -> NDArray[np.float64]:
@@ -134,12 +138,13 @@ class _Parser:
 
     # ------------------------------------------------------------------ header
 
-    def _read_header(self) -> int:
-        """Read up to `@model` and give the position after it."""
-        at = 0
-        while at < len(self.lines):
-            line, text = at + 1, self.lines[at].strip()
-            at += 1
+    def _read_header(self) -> None:
+        """Read up to `@model`."""
+        line = 0
+        for line, raw in self.lines:
+            text = raw.strip()
+            if text == "@placeholders":
+                line, text = self._read_placeholders(line)
             if text.startswith(f"//{MARK} "):
                 self.extras = Extras.parse(text[len(MARK) + 3 :], f"{self.path}:{line}")
             elif not text or text.startswith("//"):
@@ -148,19 +153,15 @@ class _Parser:
                 for section in ("@type", "@nr_states"):
                     if section not in self.header:
                         raise self._fail(line, f"the section {section} is missing")
-                return at
-            elif text == "@placeholders":
-                at = self._read_placeholders(at)
+                return
             elif text in _SECTIONS:
-                value = self.lines[at].strip() if at < len(self.lines) else ""
-                self._section(text, value, line)
-                at += 1
+                self._section(text, next(self.lines, (0, ""))[1].strip(), line)
             elif text.startswith(("@type:", "@value_type:")):
                 name, _, value = text.partition(":")
                 self._section(name, value.strip(), line)
             else:
                 raise self._fail(line, f"unknown header line {shorten(text)!r}")
-        raise self._fail(len(self.lines), "the section @model is missing")
+        raise self._fail(line, "the section @model is missing")
 
     def _section(self, name: str, value: str, line: int) -> None:
         if name in self.header:
@@ -173,37 +174,58 @@ class _Parser:
         if name == "@parameters" and value:
             raise self._fail(line, "a model with parameters has no numbers yet: instantiate it first")
 
-    def _read_placeholders(self, at: int) -> int:
-        while at < len(self.lines) and not self.lines[at].strip().startswith("@"):
-            name, colon, value = self.lines[at].strip().partition(":")
+    def _read_placeholders(self, line: int) -> tuple[int, str]:
+        """Read `$name : value` up to the next section, whose line is returned."""
+        for line, raw in self.lines:
+            text = raw.strip()
+            if text.startswith("@"):
+                return line, text
+            name, colon, value = text.partition(":")
             if not colon or not name.startswith("$"):
-                raise self._fail(at + 1, "expected a placeholder '$name : value'")
-            self.placeholders[name.strip()] = self.numbers.number(value, at + 1)
-            at += 1
-        return at
+                raise self._fail(line, "expected a placeholder '$name : value'")
+            self.placeholders[name.strip()] = self.numbers.number(value, line)
+        return line, ""
 
     # ------------------------------------------------------------------ body
 
-    def _read_body(self, begin: int) -> None:
-        whole, number = self.numbers.whole, self._value
-        for at in range(begin, len(self.lines)):
-            text = self.lines[at].strip()
+    def _read_body(self) -> None:
+        rows, at = self.rows, self.row_lines
+        for line, raw in self.lines:
+            text = raw.strip()
             if text[:1].isdigit():
-                target, colon, value = text.partition(":")
-                if not colon:
-                    raise self._fail(at + 1, f"expected 'target : probability', not {shorten(text)!r}")
                 if not self.choice_open:
-                    self._new_choice(None, (), at + 1)
-                self.target.append(whole(target, at + 1))
-                self.probability.append(number(value, at + 1))
-                if self.target[-1] > self.farthest[0]:
-                    self.farthest = (self.target[-1], at + 1)
+                    self._new_choice(None, (), line)
+                rows.append(text)
+                at.append(line)
             elif text.startswith("state"):
-                self._read_state(text, at + 1)
+                if len(rows) >= BLOCK:
+                    self._flush()
+                self._read_state(text, line)
             elif text.startswith("action"):
-                self._read_action(text, at + 1)
+                self._read_action(text, line)
             elif text and not text.startswith("//"):
-                raise self._fail(at + 1, f"expected a state, an action or a transition, not {shorten(text)!r}")
+                raise self._fail(line, f"expected a state, an action or a transition, not {shorten(text)!r}")
+        self._flush()
+
+    def _flush(self) -> None:
+        """Turn the transitions held as text into numbers."""
+        parts = [text.partition(":") for text in self.rows]
+        for (_, colon, _), line in zip(parts, self.row_lines):
+            if not colon:
+                raise self._fail(line, "expected 'target : probability'")
+        target = self.numbers.wholes([part[0].rstrip() for part in parts], self.row_lines)
+        values = [part[2].strip() for part in parts]
+        if self.placeholders:
+            probability = np.array([self._value(value, line) for value, line in zip(values, self.row_lines)])
+        else:
+            probability = self.numbers.numbers(values, self.row_lines)
+        if target.size and target.max() > self.farthest[0]:
+            self.farthest = (int(target.max()), self.row_lines[int(target.argmax())])
+        self.target.append(target)
+        self.probability.append(probability)
+        self.n_flushed += len(self.rows)
+        self.rows.clear()
+        self.row_lines.clear()
 
     def _read_state(self, text: str, line: int) -> None:
         match = _STATE.fullmatch(text)
@@ -236,7 +258,7 @@ class _Parser:
         position = len(self.choice_branches) - self.state_choices[-1]
         if position and self.header["@type"][0].upper() == "DTMC":
             raise self._fail(line, "a state of a DTMC has one action")
-        self.choice_branches.append(len(self.target))
+        self.choice_branches.append(self.n_flushed + len(self.rows))
         self.choice_rewards.append(rewards)
         self.choice_open = True
         # Storm writes the position where a choice has no name.
@@ -246,9 +268,9 @@ class _Parser:
     def _rewards(self, text: str | None, line: int) -> tuple[float, ...]:
         if text is None:
             return ()
-        if text not in self.rows:
-            self.rows[text] = tuple(self._value(part, line) for part in text.split(","))
-        return self.rows[text]
+        if text not in self.reward_lists:
+            self.reward_lists[text] = tuple(self._value(part, line) for part in text.split(","))
+        return self.reward_lists[text]
 
     def _value(self, text: str, line: int) -> float:
         if "$" in text:
@@ -302,7 +324,7 @@ def write(ssp: SSP, path: str) -> None:
     """Write a DRN file, packed if its name ends with `.gz` or `.xz`. Labels are `init` and `goal`, the reward structure is `cost`."""
     data = ("\n".join(_lines(ssp)) + "\n").encode("utf-8", "backslashreplace")
     if path.lower().endswith(".gz"):
-        data = gzip.compress(write_tar({"model.drn": data}), mtime=0)
+        data = gzip.compress(write_tar({"model.drn": data}), compresslevel=6, mtime=0)
     elif path.lower().endswith(".xz"):
         import lzma
 

@@ -16,8 +16,9 @@ import csv
 import io
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from tailpath.formats.costs import CostRule, refuse_negative, without_bonus
 from tailpath.formats.files import read_text, shorten, write_bytes
 from tailpath.formats.names import decode_name, encode_name
 from tailpath.formats.rows import model_arrays
-from tailpath.formats.text import Numbers
+from tailpath.formats.text import BLOCK, Numbers
 from tailpath.model import SSP, Name
 
 COLUMNS = ("idstatefrom", "idaction", "idstateto", "probability")
@@ -50,7 +51,7 @@ def read(
     rule = CostRule.from_options(-1 if table.is_reward else 1, step_cost, cost_of, negate_reward)
     states, actions = _numbered([*table.source, *table.target]), _numbered(table.action)
     state, target, action = (_numbers(names, of) for names, of in ((table.source, states), (table.target, states), (table.action, actions)))
-    costs = rule.apply(np.array(table.price))
+    costs = rule.apply(np.concatenate(table.price))
     is_goal, notes = _goals(table, state, target, costs, len(states))
     keep = ~is_goal[state]
     costs, bonus = without_bonus(costs, is_goal[target] & keep)
@@ -61,14 +62,16 @@ def read(
     )
     if rule.sign < 0 and rule.step_cost is None:
         notes += ("costs are minus the rewards",)
-    arrays = model_arrays(state[keep], action[keep], target[keep], np.array(table.probability)[keep], costs[keep], len(states), merge=True)
+    arrays = model_arrays(
+        state[keep], action[keep], target[keep], np.concatenate(table.probability)[keep], costs[keep], len(states), merge=True
+    )
     return SSP(
         **arrays,
         is_goal=is_goal,
         start_index=int(state[0]),
         states=_sequence(states),
         actions=_sequence(actions),
-        exact_unit=table.exact_unit() if rule == CostRule(1, None, {}) else None,
+        exact_unit=table.exact_unit(costs[keep]) if rule == CostRule(1, None, {}) else None,
         notes=(*bonus, *notes, f"the start is {table.source[0]!r}, the state of the first row"),
     )
 
@@ -83,10 +86,10 @@ class _Table:
         self.source: list[Name] = []
         self.action: list[Name] = []
         self.target: list[Name] = []
-        self.probability: list[float] = []
-        self.price: list[float] = []
+        self.probability: list[NDArray[np.float64]] = []
+        self.price: list[NDArray[np.float64]] = []
         self.line: list[int] = []
-        self.prices: dict[str, None] = {}
+        self.fractions: set[str] = set()
         reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
         try:
             self._read(reader)
@@ -102,36 +105,42 @@ class _Table:
             )
         self.is_reward = last == ["reward"]
         at = [header.index(column) for column in (*COLUMNS, last[0])]
-        for row in reader:
-            line = reader.line_num
-            if not row:
-                continue
-            if len(row) != 5:
-                raise FormatError(f"{self.path}:{line}: {len(row)} columns, expected 5")
-            self.source.append(self._name(row[at[0]], line))
-            self.action.append(self._name(row[at[1]], line))
-            self.target.append(self._name(row[at[2]], line))
-            self.probability.append(self.numbers.number(row[at[3]], line))
-            self.price.append(self.numbers.number(row[at[4]], line))
-            self.prices[row[at[4]].strip()] = None
-            self.line.append(line)
+        while block := list(islice(self._rows(reader), BLOCK)):
+            lines = [line for line, _ in block]
+            columns = list(zip(*(row for _, row in block)))
+            for names, column in zip((self.source, self.action, self.target), at):
+                for cell, line in zip(columns[column], lines):
+                    if cell not in self.names:
+                        self.names[cell] = self._name(cell, line)
+                names.extend(map(self.names.__getitem__, columns[column]))
+            self.probability.append(self.numbers.numbers(columns[at[3]], lines))
+            self.price.append(self.numbers.numbers(columns[at[4]], lines))
+            self.fractions.update(text.strip() for text in columns[at[4]] if "/" in text)
+            self.line.extend(lines)
         if not self.line:
             raise FormatError(f"{self.path}: the table has no rows")
 
-    def _name(self, cell: str, line: int) -> Name:
-        if cell not in self.names:
-            name = _decode(cell.strip(), f"{self.path}:{line}")
-            if self.one_based:
-                if type(name) is not int or name < 1:
-                    raise FormatError(f"{self.path}:{line}: {shorten(cell)!r} does not count from 1")
-                name -= 1
-            self.names[cell] = name
-        return self.names[cell]
+    def _rows(self, reader: Any) -> Iterator[tuple[int, list[str]]]:
+        for row in reader:
+            if row and len(row) != 5:
+                raise FormatError(f"{self.path}:{reader.line_num}: {len(row)} columns, expected 5")
+            if row:
+                yield reader.line_num, row
 
-    def exact_unit(self) -> Fraction | None:
-        if not any("/" in text for text in self.prices):
+    def _name(self, cell: str, line: int) -> Name:
+        name = _decode(cell.strip(), f"{self.path}:{line}")
+        if not self.one_based:
+            return name
+        if type(name) is not int or name < 1:
+            raise FormatError(f"{self.path}:{line}: {shorten(cell)!r} does not count from 1")
+        return name - 1
+
+    def exact_unit(self, costs: NDArray[np.float64]) -> Fraction | None:
+        """The unit of costs some of which are written as fractions, which floats cannot hold."""
+        if not self.fractions:
             return None
-        return common_unit(Fraction(text) for text in self.prices)
+        exact = {float(Fraction(text)): Fraction(text) for text in self.fractions}
+        return common_unit(exact.get(cost, cost) for cost in np.unique(costs).tolist())
 
 
 def _decode(cell: str, where: str) -> Name:

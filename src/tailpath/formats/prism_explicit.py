@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from tailpath.formats.costs import CostRule
 from tailpath.formats.extras import MARK, Extras, action_words, extras_line
 from tailpath.formats.files import read_text, shorten, write_bytes
 from tailpath.formats.labelled import Labelled, Labels, Lazy, Reward, marked, to_ssp
-from tailpath.formats.text import Numbers
+from tailpath.formats.text import BLOCK, Numbers, lines_of
 from tailpath.layouts import offsets_of
 from tailpath.model import SSP, Name
 
@@ -60,7 +61,7 @@ class _Lines:
         self.path = path
         self.numbers = Numbers(path)
         self.comments: list[tuple[int, str]] = []
-        self._lines = enumerate(read_text(path).split("\n"), start=1)
+        self._lines = enumerate(lines_of(read_text(path)), start=1)
         self.header_line, self.header = next(self.rows(), (1, ""))
 
     def rows(self) -> Iterator[tuple[int, str]]:
@@ -70,6 +71,16 @@ class _Lines:
                 self.comments.append((line, text))
             elif text:
                 yield line, text
+
+    def blocks(self, *widths: int) -> Iterator[tuple[list[int], list[list[str]]]]:
+        """Lines and their words, many at a time; every row must have one of the widths."""
+        rows = self.rows()
+        while block := list(islice(rows, BLOCK)):
+            words = [text.split() for _, text in block]
+            for (line, text), row in zip(block, words):
+                if len(row) not in widths:
+                    raise self.fail(line, f"{shorten(text)!r} has {len(row)} words, expected {' or '.join(map(str, widths))}")
+            yield [line for line, _ in block], words
 
     def sizes(self, *counts: int) -> list[int]:
         """The header as whole numbers, of which there must be one of the given counts."""
@@ -94,24 +105,20 @@ class _Transitions:
         sizes = file.sizes(2, 3)
         self.nondeterministic = len(sizes) == 3
         self.n_states = sizes[0]
-        columns: list[tuple[int, int, int]] = []
-        probability: list[float] = []
+        width = len(sizes)
+        columns: list[NDArray[np.int64]] = [np.zeros((0, width), dtype=np.int64)]
+        probability: list[NDArray[np.float64]] = [np.zeros(0)]
         actions: dict[str, int] = {}
         action: list[int] = []
         self.line: list[int] = []
-        for line, text in file.rows():
-            words = text.split()
-            if self.nondeterministic is False:
-                words.insert(1, "0")
-            if len(words) not in (4, 5):
-                raise file.fail(line, f"expected {'i k j x [a]' if self.nondeterministic else 'i j x [a]'}, not {shorten(text)!r}")
-            columns.append((file.numbers.whole(words[0], line), file.numbers.whole(words[1], line), file.numbers.whole(words[2], line)))
-            probability.append(file.numbers.number(words[3], line))
-            action.append(actions.setdefault(words[4], len(actions)) if len(words) == 5 else -1)
-            self.line.append(line)
+        for lines, rows in file.blocks(width + 1, width + 2):
+            columns.append(np.column_stack([file.numbers.wholes([row[at] for row in rows], lines) for at in range(width)]))
+            probability.append(file.numbers.numbers([row[width] for row in rows], lines))
+            action.extend(actions.setdefault(row[width + 1], len(actions)) if len(row) == width + 2 else -1 for row in rows)
+            self.line.extend(lines)
         self.file, self.actions = file, list(actions)
-        file.compare("transitions", sizes[-1], len(columns))
-        self._sort(np.array(columns, dtype=np.int64).reshape(-1, 3), np.array(probability), np.array(action, dtype=np.int64))
+        file.compare("transitions", sizes[-1], len(action))
+        self._sort(_with_choice(np.concatenate(columns)), np.concatenate(probability), np.array(action, dtype=np.int64))
         if self.nondeterministic:
             file.compare("choices", sizes[1], len(self.choice_action))
         self.extras = _extras(file)
@@ -146,6 +153,11 @@ class _Transitions:
         index = begin[np.where(inside, state, 0)] + choice
         inside &= index < begin[np.where(inside, state, 0) + 1]
         return np.where(inside, index * self.n_states + target, -1)
+
+
+def _with_choice(columns: NDArray[np.int64]) -> NDArray[np.int64]:
+    """State, choice, target; a Markov chain has one choice per state and does not write it."""
+    return columns if columns.shape[1] == 3 else np.insert(columns, 1, 0, axis=1)
 
 
 def _extras(file: _Lines) -> Extras:
@@ -252,22 +264,18 @@ def _branch_rewards(path: str, tra: _Transitions, names: list[str]) -> NDArray[n
     file = _Lines(path)
     width = 3 if tra.nondeterministic else 2
     sizes = file.sizes(width)
-    places: list[list[int]] = []
-    values: list[float] = []
+    places: list[NDArray[np.int64]] = [np.zeros((0, width), dtype=np.int64)]
+    parts: list[NDArray[np.float64]] = [np.zeros(0)]
     lines: list[int] = []
-    for line, text in file.rows():
-        words = text.split()
-        if len(words) != width + 1:
-            raise file.fail(line, f"expected {'i k j r' if width == 3 else 'i j r'}, not {shorten(text)!r}")
-        place = [file.numbers.whole(word, line) for word in words[:width]]
-        places.append(place if width == 3 else [place[0], 0, place[1]])
-        values.append(file.numbers.number(words[width], line))
-        lines.append(line)
+    for at_lines, rows in file.blocks(width + 1):
+        places.append(np.column_stack([file.numbers.wholes([row[at] for row in rows], at_lines) for at in range(width)]))
+        parts.append(file.numbers.numbers([row[width] for row in rows], at_lines))
+        lines.extend(at_lines)
+    values = np.concatenate(parts)
     file.compare("rewards", sizes[-1], len(values))
     file.compare("states", sizes[0], tra.n_states)
     _note_name(file, names)
-    columns = np.array(places, dtype=np.int64).reshape(-1, 3).T
-    wanted = tra.keys(columns[0], columns[1], columns[2])
+    wanted = tra.keys(*_with_choice(np.concatenate(places)).T)
     present = tra.row_choice * tra.n_states + tra.target
     order = np.argsort(wanted, kind="stable")
     ranked = wanted[order]
@@ -279,7 +287,7 @@ def _branch_rewards(path: str, tra: _Transitions, names: list[str]) -> NDArray[n
     rewards = np.zeros(len(present))
     if len(ranked):
         at = np.minimum(np.searchsorted(ranked, present), len(ranked) - 1)
-        rewards = np.where(ranked[at] == present, np.array(values)[order][at], 0.0)
+        rewards = np.where(ranked[at] == present, values[order][at], 0.0)
     return rewards
 
 

@@ -289,7 +289,7 @@ def write(ssp: SSP, path: str) -> None:
         "annotations/aps/goal/states/values.bin": _bitset(ssp.is_goal),
         f"annotations/rewards/cost/{entity}/values.bin": spread(size, at, costs, goal_at, 0.0, "<f8"),
     }
-    write_bytes(path, gzip.compress(write_tar(members), mtime=0))
+    write_bytes(path, gzip.compress(write_tar(members), compresslevel=6, mtime=0))
 
 
 def _bitset(mask: NDArray[np.bool_]) -> bytes:
