@@ -263,8 +263,10 @@ class Distribution:
         alpha = Fraction(alpha)
         if alpha < self.unreached or self.unreached == 1:
             return math.inf
-        for z, _ in self.head:
-            if self.tail(z) <= alpha:
+        tail = ONE
+        for z, p in self.head:
+            tail -= p
+            if tail <= alpha:
                 return z
         raise ValueError("the head is too short for this alpha")
 

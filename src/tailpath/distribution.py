@@ -81,6 +81,8 @@ class CostDistribution:
     @cached_property
     def tails(self) -> FloatArray:
         """P(Z > z) for every cost z of the head."""
+        if self.costs.size == 0:
+            return np.empty(0)
         after = np.append(self.probabilities[1:], self.tail_mass)
         return np.cumsum(after[::-1])[::-1]
 

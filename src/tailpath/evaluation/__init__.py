@@ -21,7 +21,7 @@ import numpy as np
 from tailpath.absorption import Bracket, expected_total
 from tailpath.chain import CostChain, unroll
 from tailpath.distribution import CostDistribution, check_alpha
-from tailpath.errors import BudgetExceededError, OptionError
+from tailpath.errors import BudgetExceededError, OptionError, PolicyError
 from tailpath.evaluation.free_cycles import without_free_cycles
 from tailpath.evaluation.lattice import LatticeSearch, in_costs, lay_out
 from tailpath.evaluation.queue import ChainWalk, LazyWalk, QueueSearch
@@ -192,6 +192,9 @@ def _evaluate_discounted(
     chain: CostChain, alpha: float, heuristic: str, gamma: float, limit: int, progress: Progress | None
 ) -> CostDistribution:
     """gamma < 1: absorption at rate 1 - gamma per step makes every expected total finite; open nodes count with gamma^t."""
+    missed = float(np.append(chain.unreached.value, 0.0)[chain.start])
+    if missed > alpha:
+        raise PolicyError(f"the policy misses the goal with probability {missed:.6g}, more than alpha; its discounted costs never end")
     queue = QueueSearch(ChainWalk(chain, heuristic, gamma), alpha, gamma)
     finished = queue.run(limit, progress)
     rate = np.bincount(chain.source, weights=chain.probability * chain.cost, minlength=chain.n).astype(np.float64)

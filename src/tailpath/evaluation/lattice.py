@@ -19,12 +19,13 @@ from numpy.typing import NDArray
 
 from tailpath.chain import CostChain
 from tailpath.errors import PolicyError
-from tailpath.evaluation.search import Progress, SearchResult
+from tailpath.evaluation.search import Progress, SearchResult, negligible
 from tailpath.layouts import offsets_of
 from tailpath.reachability import strong_components
 
 UNIT = 2.0**-53
-#: Ring rows are capped so that the ring stays near the size of the caches; longer jumps wait in lists.
+#: The ring is capped, in rows and in cells, so that it stays near the size of the caches; longer jumps wait in lists.
+MOST_RING_ROWS = 1 << 10
 MOST_RING_CELLS = 1 << 22
 #: Expansions between two looks at the clock, the user and the limit.
 PAUSE = 5_000_000
@@ -133,7 +134,7 @@ class LatticeSearch:
         spread = int(buckets.max()) - first
         longest = int(lattice.jump.max(initial=0))
         near = int(np.max(np.where(lattice.target < lattice.n, lattice.jump, 0), initial=0))
-        rows = min(max(near + 1, 2), max(2, MOST_RING_CELLS // (lattice.n + 1)))
+        rows = min(max(near + 1, 2), MOST_RING_ROWS, max(2, MOST_RING_CELLS // (lattice.n + 1)))
         self.shift = int(np.floor(np.log2(rows))) if rows < near + 1 else int(np.ceil(np.log2(rows)))
         width = 1 << self.shift
         n_blocks = (lattice.n >> 6) + 1
@@ -183,7 +184,6 @@ class LatticeSearch:
         """Search until P(Z > X) <= alpha or nothing is open (True), or until `max_nodes` pairs were expanded (False)."""
         from tailpath.kernels import lattice as kernels
 
-        flush = min(1e-280, self.alpha * 1e-60)
         lat = self.lattice
         while True:
             status = kernels.search(
@@ -203,7 +203,7 @@ class LatticeSearch:
                 self.entry_mass,
                 self.n_far,
                 self.alpha,
-                flush,
+                negligible(self.alpha),
                 max_nodes,
                 PAUSE,
                 self.head_level,

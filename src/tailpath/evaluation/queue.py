@@ -28,7 +28,7 @@ import numpy as np
 
 from tailpath.chain import CostChain, successors
 from tailpath.distribution import TIE
-from tailpath.evaluation.search import Progress
+from tailpath.evaluation.search import Progress, negligible
 from tailpath.model import SSP
 from tailpath.policies import Policy
 
@@ -56,10 +56,9 @@ class ChainWalk:
         self.goal: Any = chain.n
         self._row_start = chain.row_start.tolist()
         self._arrows = list(zip(chain.target.tolist(), cost.tolist(), chain.probability.tolist()))
-        if heuristic == "zero":
-            self._least = [0.0] * (chain.n + 1)
-        else:
-            self._least = (chain.least_cost if gamma == 1 else discounted_least_cost(chain, gamma)).tolist()
+        least = chain.least_cost if gamma == 1 else discounted_least_cost(chain, gamma)
+        # Traps stay infinite under any heuristic: what enters them is lost and need not be followed.
+        self._least = (least if heuristic == "min" else np.where(np.isinf(least), least, 0.0)).tolist()
 
     def step(self, x: int) -> Iterable[tuple[int, Any, float]]:
         return self._arrows[self._row_start[x] : self._row_start[x + 1]]
@@ -76,8 +75,9 @@ class LazyWalk:
         self.goal: Any = GOAL
         self.start: Any = GOAL if ssp.is_goal[ssp.start_index] else (ssp.start_index, policy.start(ssp.start))
         self._cost = (ssp.outcome_cost if ssp.cost_unit is None or gamma < 1 else ssp.outcome_level).tolist()
+        least = model_least_cost(ssp)
         # The undiscounted V_min is no lower bound on a discounted cost.
-        self._least = model_least_cost(ssp).tolist() if heuristic == "min" and gamma == 1 else [0.0] * ssp.n_states
+        self._least = (least if heuristic == "min" and gamma == 1 else np.where(np.isinf(least), least, 0.0)).tolist()
 
     def step(self, x: Any) -> Iterable[tuple[Any, Any, float]]:
         for state, memory, outcome, p in successors(self.ssp, self.policy, *x):
@@ -133,6 +133,7 @@ class QueueSearch:
     def run(self, max_nodes: int, progress: Progress | None, until: float = 0.0) -> bool:
         """Expand until P(Z > X) <= alpha (True) or `max_nodes` is passed (False). `until` < alpha goes on to that open mass."""
         stop = until if until > 0 else self.alpha
+        least_mass = negligible(self.alpha)
         base, since = 1.0, 0.0
         last_priority = -math.inf
         while self._heap:
@@ -152,7 +153,8 @@ class QueueSearch:
                 self.head_roundings = max(self.head_roundings, node.roundings + 1)
                 since += node.probability
                 continue
-            self._expand(node)
+            if node.probability >= least_mass:
+                self._expand(node)
             if self.expanded > 2 * max_nodes + 1000:
                 return False
             if progress is not None and self.expanded % 20_000 == 0:

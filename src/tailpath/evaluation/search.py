@@ -17,6 +17,11 @@ from tailpath.distribution import CostDistribution, FloatArray
 Progress = Callable[[float, int], None]
 
 
+def negligible(alpha: float) -> float:
+    """A probability that no engine follows further: at the edge of underflow, and far below anything that could move a result."""
+    return min(1e-280, alpha * 1e-60)
+
+
 @dataclass(frozen=True, eq=False)
 class SearchResult:
     """A stopped search: the head, and every open node with the cost so far and its probability.

@@ -103,9 +103,10 @@ def search(
                 if mass == 0.0:
                     continue
                 ring[row, node] = 0.0
-                expanded += 1
+                # Masses at the edge of underflow change nothing and would slow every operation down.
                 if mass < flush:
                     continue
+                expanded += 1
                 real[LOST] += mass * leak[node]
                 row_of_node = node
                 if by_budget:

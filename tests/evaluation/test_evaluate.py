@@ -1,0 +1,265 @@
+"""Both engines against exact rational arithmetic, on random models and policies."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tailpath as tp
+from tests import reference, strategies
+
+ENGINES = [("lattice", "min"), ("lattice", "zero"), ("queue", "min"), ("queue", "zero")]
+
+
+def close(value: float, exact: Any, tolerance: float = 1e-12) -> bool:
+    if exact == math.inf:
+        return value == math.inf
+    return abs(value - float(exact)) <= tolerance * max(abs(float(exact)), 1e-300) or value == float(exact)
+
+
+@settings(max_examples=150, deadline=None)
+@given(data=st.data(), alpha=st.sampled_from([1.0, 0.5, 0.05, 1e-3]), engine=st.sampled_from(ENGINES))
+def test_agrees_with_rationals(data: Any, alpha: float, engine: tuple[str, str]) -> None:
+    model = data.draw(strategies.proper_models())
+    policy = data.draw(strategies.policies(model))
+    exact = reference.cost_distribution(model, policy, alpha)
+    found = tp.evaluate(reference.to_ssp(model), policy, alpha, engine=engine[0], heuristic=engine[1])
+    assert found.engine == engine[0]
+    assert close(found.mean, exact.mean)
+    cvar, var = exact.cvar(alpha), exact.var(alpha)
+    assert close(found.cvar(alpha), cvar)
+    assert close(found.var(alpha), var, 1e-15)
+    low, high = found.bounds(alpha)
+    assert low <= cvar <= high
+    assert (high - low) <= 1e-10 * high
+    assert found.mean_bounds[0] <= exact.mean <= found.mean_bounds[1]
+    head = [(z, p) for z, p in exact.head if z <= var]
+    assert len(found.costs) >= len(head)
+    for (z, p), cost, probability in zip(head, found.costs, found.probabilities, strict=False):
+        assert close(cost, z, 1e-15)
+        assert close(probability, p)
+
+
+@settings(max_examples=25, deadline=None)
+@given(data=st.data(), engine=st.sampled_from(ENGINES))
+def test_agrees_at_a_tail_of_one_in_a_billion(data: Any, engine: tuple[str, str]) -> None:
+    model = data.draw(strategies.proper_models(max_states=3))
+    policy = data.draw(strategies.deterministic_policies(model))
+    exact = reference.cost_distribution(model, policy, 1e-9)
+    found = tp.evaluate(reference.to_ssp(model), policy, 1e-9, engine=engine[0], heuristic=engine[1])
+    for alpha in (1e-9, 1e-6, 1e-3, 0.3, 1.0):
+        cvar = exact.cvar(alpha)
+        assert close(found.cvar(alpha), cvar)
+        assert close(found.var(alpha), exact.var(alpha), 1e-15)
+        low, high = found.bounds(alpha)
+        assert low <= cvar <= high
+
+
+@settings(max_examples=120, deadline=None)
+@given(data=st.data(), engine=st.sampled_from(ENGINES))
+def test_improper_policies(data: Any, engine: tuple[str, str]) -> None:
+    model = data.draw(strategies.any_models(max_states=4))
+    policy = data.draw(strategies.policies(model))
+    lost = reference.unreached(model, policy)
+    ssp = reference.to_ssp(model)
+    alpha = min(1.0, float(lost) + 0.05)
+    try:
+        found = tp.evaluate(ssp, policy, alpha, engine=engine[0], heuristic=engine[1])
+    except tp.TailpathError as error:
+        assert "costs nothing and never reaches a goal" in str(error)
+        assert lost > 0
+        return
+    assert close(found.unreached, lost)
+    if lost == 0:
+        return
+    assert found.mean == math.inf
+    assert found.cvar(alpha) == math.inf
+    assert found.stuck
+    exact = reference.cost_distribution(model, policy, alpha) if lost < 1 else None
+    assert found.var(alpha) == (math.inf if exact is None else float(exact.var(alpha)))
+
+
+def test_var_is_finite_exactly_down_to_the_probability_of_missing_the_goal() -> None:
+    rows = [("s", "a", "g", 0.75, 1), ("s", "a", "trap", 0.25, 1), ("trap", "stay", "trap", 1, 1)]
+    ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
+    policy = tp.MarkovPolicy({"s": "a", "trap": "stay"})
+    found = tp.evaluate(ssp, policy, 0.1)
+    assert found.unreached == 0.25
+    assert found.var(0.25) == 1
+    assert found.var(0.2499) == math.inf
+    assert found.cvar(1.0) == math.inf
+    assert "'trap'" in found.stuck
+
+
+def test_alpha_equal_to_a_tail_mass() -> None:
+    rows = [("s", "a", "g", p, c) for p, c in ((0.3, 1), (0.6, 2), (0.1, 3))]
+    ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
+    for engine, heuristic in ENGINES:
+        found = tp.evaluate(ssp, tp.MarkovPolicy({"s": "a"}), 0.1, engine=engine, heuristic=heuristic)
+        assert found.var(0.1) == 2
+        assert found.cvar(0.1) == pytest.approx(3, rel=1e-14)
+        assert found.var(0.7) == 1
+        assert found.var(1.0) == 1
+
+
+def test_start_is_a_goal() -> None:
+    ssp = tp.SSP.from_outcomes([("s", "a", "g", 1, 1)], "g", ["g"])
+    for engine, heuristic in ENGINES:
+        found = tp.evaluate(ssp, tp.MarkovPolicy({"s": "a"}), 0.01, engine=engine, heuristic=heuristic)
+        assert (found.mean, found.var(0.5), found.cvar(0.01), found.std) == (0, 0, 0, 0)
+        assert found.bounds(0.01) == (0, 0)
+
+
+def test_decimal_costs_group_exactly() -> None:
+    rows = [("s", "a", "u", 0.5, 0.1), ("s", "a", "v", 0.5, 0.2), ("u", "a", "g", 1, 0.2), ("v", "a", "g", 1, 0.1)]
+    ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
+    for engine, heuristic in ENGINES:
+        found = tp.evaluate(ssp, tp.MarkovPolicy(dict.fromkeys("suv", "a")), 0.5, engine=engine, heuristic=heuristic)
+        assert found.costs.tolist() == [0.3]
+        assert found.probabilities.tolist() == [1.0]
+
+
+def test_huge_jumps_need_no_huge_buffer() -> None:
+    rows = [("s", "a", "s", 0.5, 1), ("s", "a", "t", 0.25, 10**6), ("s", "a", "g", 0.25, 3), ("t", "a", "s", 1, 10**6)]
+    ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
+    policy = tp.MarkovPolicy({"s": "a", "t": "a"})
+    lattice, queue = (tp.evaluate(ssp, policy, 1e-3, engine=engine) for engine in ("lattice", "queue"))
+    assert lattice.costs.tolist() == queue.costs.tolist()
+    assert lattice.expanded == queue.expanded
+    assert lattice.cvar(1e-3) == pytest.approx(queue.cvar(1e-3), rel=1e-13)
+
+
+def test_leaking_free_cycles_are_solved_within_their_level() -> None:
+    rows = [("s", "a", "t", 1, 0), ("t", "a", "s", 0.999, 0), ("t", "a", "u", 0.001, 0), ("u", "a", "s", 0.5, 1), ("u", "a", "g", 0.5, 1)]
+    ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
+    policy = tp.MarkovPolicy(dict.fromkeys("stu", "a"))
+    for engine, heuristic in ENGINES:
+        found = tp.evaluate(ssp, policy, 1e-3, engine=engine, heuristic=heuristic)
+        assert found.probabilities == pytest.approx([0.5**k for k in range(1, 11)], rel=1e-12)
+        assert found.expanded < 100
+
+
+def test_a_node_budget_ends_in_sound_bounds() -> None:
+    ssp = tp.domains.gridworld("8x9")
+    policy = tp.solve_expected(ssp).policy
+    true = tp.evaluate(ssp, policy, 1e-6).cvar(1e-6)
+    for engine in ("lattice", "queue"):
+        with pytest.raises(tp.TailpathError, match="node budget of 500") as error:
+            tp.evaluate(ssp, policy, 1e-6, engine=engine, max_nodes=500)
+        low, high = error.value.bounds
+        assert low < true < high
+
+
+def test_nothing_beyond_var_is_expanded() -> None:
+    ssp = tp.domains.gridworld("5x5")
+    policy = tp.solve_expected(ssp).policy
+    chain = tp.unroll(ssp, policy)
+    lattice, queue = (tp.evaluate(ssp, policy, 0.01, engine=engine) for engine in ("lattice", "queue"))
+    assert lattice.expanded == queue.expanded
+    # Every pair (node, level) with level + V_min <= VaR at most.
+    var = lattice.var(0.01)
+    assert lattice.expanded <= sum(int(var - least) + 1 for least in chain.least_cost[:-1].tolist() if least <= var)
+
+
+@pytest.mark.parametrize("gamma", [0.5, 0.9])
+def test_discounted_costs(gamma: float) -> None:
+    """Geometric number of steps T: Z = (1 - gamma^T) / (1 - gamma)."""
+    ssp = tp.SSP.from_outcomes([("s", "a", "s", 0.5, 1), ("s", "a", "g", 0.5, 1)], "s", ["g"])
+    found = tp.evaluate(ssp, tp.MarkovPolicy({"s": "a"}), 0.01, gamma=gamma)
+    steps = range(1, 200)
+    cost = [(1 - gamma**t) / (1 - gamma) for t in steps]
+    mean = math.fsum(z * 0.5**t for z, t in zip(cost, steps))
+    assert found.engine == "queue"
+    assert found.mean == pytest.approx(mean, rel=1e-12)
+    assert found.var(0.01) == pytest.approx(cost[6], rel=1e-12)
+    tail = math.fsum(z * 0.5**t for z, t in zip(cost, steps) if t > 7) + (0.01 - 0.5**7) * cost[6]
+    assert found.cvar(0.01) == pytest.approx(tail / 0.01, rel=1e-10)
+    low, high = found.bounds(0.01)
+    assert low <= tail / 0.01 <= high
+
+
+def test_history_dependent_policy_equals_its_markov_twin() -> None:
+    rows = [("s", "a", "s", 0.25, 1), ("s", "a", "g", 0.75, 2), ("s", "b", "g", 1, 9)]
+    ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
+    markov = tp.evaluate(ssp, tp.MarkovPolicy({"s": "a"}), 1e-3)
+    history = tp.evaluate(ssp, tp.HistoryPolicy(lambda h: "a"), 1e-3)
+    for alpha in (1e-3, 0.1, 1.0):
+        assert history.cvar(alpha) == pytest.approx(markov.cvar(alpha), rel=1e-11)
+        assert history.var(alpha) == markov.var(alpha)
+    assert history.bounds(1e-3)[0] <= markov.cvar(1e-3)
+
+
+def test_history_that_ends_is_exact() -> None:
+    """After two failures the policy gives up and takes the sure way; the history is needed to know."""
+    rows = [("s", "a", "s", 0.25, 1), ("s", "a", "g", 0.75, 2), ("s", "b", "g", 1, 9)]
+    ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
+    seen = []
+
+    def act(history: tuple[Any, ...]) -> str:
+        seen.append(history)
+        return "a" if len(history) < 7 else "b"
+
+    found = tp.evaluate(ssp, tp.HistoryPolicy(act), 0.001)
+    assert found.costs.tolist() == [2, 3, 11]
+    assert found.probabilities.tolist() == [0.75, 0.1875, 0.0625]
+    assert found.bounds(0.5)[1] == pytest.approx(found.cvar(0.5), rel=1e-11)
+    assert ("s", "a", 1.0, "s", "a", 1.0, "s") in seen
+
+
+def test_no_common_unit_takes_the_queue() -> None:
+    rows = [("s", "a", "s", 0.5, math.pi), ("s", "a", "g", 0.5, math.e)]
+    ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
+    assert ssp.cost_unit is None
+    found = tp.evaluate(ssp, tp.MarkovPolicy({"s": "a"}), 0.25)
+    assert found.engine == "queue"
+    assert found.var(0.25) == pytest.approx(math.e + math.pi, rel=1e-15)
+    assert found.mean == pytest.approx(math.e + math.pi, rel=1e-15)
+    with pytest.raises(tp.TailpathError, match="no common unit"):
+        tp.evaluate(ssp, tp.MarkovPolicy({"s": "a"}), 0.25, engine="lattice")
+
+
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        ({"s": "fly"}, "action 'fly' in state 's', which only has 'a'"),
+        ({}, "no action for state 's'"),
+        ({"s": {"a": 0.5}}, "in state 's' sum to 0.5"),
+        ({"s": {"a": -1.0}}, "probability -1.0"),
+        ({"nowhere": "a"}, "no state 'nowhere'"),
+    ],
+)
+def test_policies_that_do_not_fit(policy: dict[str, Any], message: str) -> None:
+    ssp = tp.SSP.from_outcomes([("s", "a", "g", 1, 1)], "s", ["g"])
+    with pytest.raises(tp.TailpathError, match=message):
+        tp.evaluate(ssp, tp.MarkovPolicy(policy), 0.5)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"alpha": 0}, "alpha must lie in"),
+        ({"alpha": 1.5}, "alpha must lie in"),
+        ({"alpha": math.nan}, "alpha must lie in"),
+        ({"alpha": "x"}, "alpha must be a number"),
+        ({"alpha": 0.5, "engine": "warp"}, "unknown engine 'warp'"),
+        ({"alpha": 0.5, "heuristic": "max"}, "unknown heuristic 'max'"),
+        ({"alpha": 0.5, "gamma": 1.5}, "gamma must lie in"),
+    ],
+)
+def test_bad_options(options: dict[str, Any], message: str) -> None:
+    ssp = tp.SSP.from_outcomes([("s", "a", "g", 1, 1)], "s", ["g"])
+    with pytest.raises(tp.TailpathError, match=message):
+        tp.evaluate(ssp, tp.MarkovPolicy({"s": "a"}), **options)
+
+
+def test_asking_below_alpha_says_what_to_do() -> None:
+    ssp = tp.domains.gridworld("5x5")
+    found = tp.evaluate(ssp, tp.solve_expected(ssp).policy, 0.01)
+    with pytest.raises(tp.TailpathError, match="call evaluate with alpha=0.001"):
+        found.cvar(0.001)
+    with pytest.raises(tp.TailpathError, match="known up to cost"):
+        found.cdf(1e6)
