@@ -73,9 +73,9 @@ def expected_total(
     component, count = strong_components(row_start, target)
     part_start = offsets_of(component, count)
     bracket = _by_sweeps(component, part_start, row_start, target, probability, rate, leak, distance)
-    if _is_wide(bracket) and np.diff(part_start).max() <= LARGEST_ELIMINATION:
+    if is_wide(bracket.lower, bracket.upper) and np.diff(part_start).max() <= LARGEST_ELIMINATION:
         bracket = _tighter(bracket, _by_elimination(component, part_start, row_start, target, probability, rate, leak))
-    if _is_wide(bracket):
+    if is_wide(bracket.lower, bracket.upper):
         bracket = _tighter(bracket, _by_factorisation(row_start, target, probability, rate))
     if not np.all(np.isfinite(bracket.upper)):
         warnings.warn(
@@ -84,10 +84,10 @@ def expected_total(
     return bracket
 
 
-def _is_wide(bracket: Bracket) -> bool:
-    # Values far below the largest are allowed the width that comes with its rounding.
-    scale = bracket.value + 1e-3 * bracket.value.max(initial=0.0)
-    return not bool(np.all(bracket.upper - bracket.lower <= 2 * WIDE * scale))
+def is_wide(lower: FloatArray, upper: FloatArray) -> bool:
+    """Whether bounds are worth a better method. Values far below the largest are allowed the width that comes with its rounding."""
+    scale = lower + 1e-3 * lower.max(initial=0.0)
+    return not bool(np.all(upper - lower <= 2 * WIDE * scale))
 
 
 def _tighter(a: Bracket, b: Bracket) -> Bracket:

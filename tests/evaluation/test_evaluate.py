@@ -259,7 +259,7 @@ def test_bad_options(options: dict[str, Any], message: str) -> None:
 def test_asking_below_alpha_says_what_to_do() -> None:
     ssp = tp.domains.gridworld("5x5")
     found = tp.evaluate(ssp, tp.solve_expected(ssp).policy, 0.01)
-    with pytest.raises(tp.TailpathError, match="call evaluate with alpha=0.001"):
+    with pytest.raises(tp.TailpathError, match=r"call evaluate with alpha=0\.001"):
         found.cvar(0.001)
     with pytest.raises(tp.TailpathError, match="known up to cost"):
         found.cdf(1e6)

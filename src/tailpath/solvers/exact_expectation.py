@@ -1,12 +1,12 @@
 """Policy iteration in exact rationals, for small cores on which floating point proves nothing useful.
 
-The probabilities are read as the fractions the floats are, scaled to sum to 1; elimination is exact, so the last policy is optimal and both bounds
-are its value, rounded outwards.
+The probabilities are read as the fractions the floats are, scaled to sum to 1; elimination is exact, so the last policy is optimal. The bounds
+are its value, widened to hold for all probabilities within 2 units in the last place: by the matrix-tree theorem (see `kernels/absorption.py`) such
+a change moves the value of any policy on n nodes by at most 4 n + 4 units, hence their minimum too.
 """
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -38,9 +38,8 @@ def solve_core_exactly(core: Core, chosen: NDArray[np.int64]) -> tuple[NDArray[n
         if not moved:
             break
     rounded = np.array([float(v) for v in value])
-    lower = np.array([math.nextafter(v, 0.0) for v in rounded])
-    upper = np.array([math.nextafter(v, math.inf) for v in rounded])
-    return np.array(policy, dtype=np.int64), Bracket(rounded, lower, upper, "rationals")
+    doubt = (4 * core.n + 8) * 2.0**-53
+    return np.array(policy, dtype=np.int64), Bracket(rounded, rounded * (1 - doubt), rounded * (1 + doubt), "rationals")
 
 
 def _rational_choices(core: Core) -> tuple[list[Row], list[Fraction]]:

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.absorption import WIDE, Bracket, expected_total
+from tailpath.absorption import Bracket, expected_total, is_wide
 from tailpath.layouts import offsets_of
 from tailpath.model import SSP, FloatArray, Name
 from tailpath.policies import MarkovPolicy
@@ -99,7 +99,7 @@ def solve_expected(ssp: SSP) -> ExpectedSolution:
     distance = _distance(core)
     chosen, bracket, iterations = _policy_iteration(core, distance)
     lower = _lower_bound(core, bracket)
-    if core.n <= LARGEST_EXACT and np.any(bracket.upper - lower > 4 * WIDE * bracket.value):
+    if core.n <= LARGEST_EXACT and is_wide(lower, bracket.upper):
         from tailpath.solvers.exact_expectation import solve_core_exactly
 
         chosen, bracket = solve_core_exactly(core, chosen)

@@ -1,0 +1,138 @@
+"""The risk-neutral optimum: known values, exact rationals on random models, and chains that break ordinary solvers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tailpath as tp
+from tests import reference, strategies
+
+
+@pytest.mark.parametrize(
+    ("problem", "expected"),
+    [
+        ("gridworld:14x16", 25.247),
+        ("gridworld:8x9", 12.157),
+        ("gridworld:5x5", 9.918),
+        ("river:30x10", 16.9903),
+        ("river:16x6", 9.6432),
+        ("river:10x3", 3.15),
+    ],
+)
+def test_the_papers_problems(problem: str, expected: float) -> None:
+    solution = tp.solve_expected(tp.read(problem))
+    digits = len(str(expected).split(".")[1])
+    assert round(solution.cost(), digits) == expected
+    low, high = solution.bounds
+    assert low <= solution.cost() <= high
+    assert high - low <= 1e-11 * high
+
+
+@settings(max_examples=200, deadline=None)
+@given(model=strategies.solvable_models())
+def test_agrees_with_rationals(model: reference.Model) -> None:
+    exact = reference.expected_optimum(model)
+    ssp = reference.to_ssp(model)
+    solution = tp.solve_expected(ssp)
+    for state, name in enumerate(ssp.states):
+        if exact[name] == math.inf:
+            assert solution.value[state] == math.inf
+            continue
+        assert solution.value[state] == pytest.approx(float(exact[name]), rel=1e-12, abs=1e-300)
+        assert solution.lower[state] <= exact[name] <= solution.upper[state]
+        assert solution.upper[state] - solution.lower[state] <= 1e-11 * float(max(exact.values(), key=_finite))
+    reached = reference.expected_cost(model, solution.policy)
+    assert float(reached) == pytest.approx(float(exact[model.start]), rel=1e-12, abs=1e-300)
+
+
+def _finite(value: Any) -> Any:
+    return value if value != math.inf else -1
+
+
+@settings(max_examples=100, deadline=None)
+@given(model=strategies.any_models())
+def test_refuses_exactly_the_starts_that_cannot_be_sure(model: reference.Model) -> None:
+    exact = reference.expected_optimum(model)
+    ssp = reference.to_ssp(model)
+    if exact[model.start] == math.inf:
+        with pytest.raises(tp.TailpathError, match="no policy surely reaches a goal"):
+            tp.solve_expected(ssp)
+    else:
+        assert tp.solve_expected(ssp).cost() == pytest.approx(float(exact[model.start]), rel=1e-12, abs=1e-300)
+
+
+def test_the_refusal_names_the_traps() -> None:
+    rows = [("s", "a", "g", 0.5, 1), ("s", "a", "pit", 0.5, 1), ("pit", "climb", "pit", 1, 1)]
+    with pytest.raises(tp.TailpathError, match="'pit'"):
+        tp.solve_expected(tp.SSP.from_outcomes(rows, "s", ["g"]))
+
+
+@pytest.mark.parametrize("n", [5, 20, 100])
+def test_haddad_and_monmege(n: int) -> None:
+    """The expected number of steps is 3 * 2^(n-1) - 2; value iteration stops early and sparse LU loses every digit."""
+    ssp = tp.domains.textbook.PROBLEMS["haddad-monmege"](n).ssp
+    exact = 3 * 2 ** (n - 1) - 2
+    solution = tp.solve_expected(ssp)
+    assert abs(solution.cost() / exact - 1) <= 1e-10
+    low, high = solution.bounds
+    assert low <= exact <= high
+    assert high - low <= 1e-9 * exact
+
+
+def test_haddad_and_monmege_with_a_choice() -> None:
+    """A second action at the hub makes it a decision problem, where no floating-point certificate is tight: rationals decide."""
+    n = 60
+    rows = []
+    for x in range(1, 2 * n):
+        for y in (n - 1, n + 1) if x == n else (x - 1 if x < n else x + 1, n):
+            rows.append((x, "walk", y, 0.5, 1))
+    better = 3 * 2 ** (n - 1) - 2 - 7
+    rows.append((n, "pay", 0, 1, better))
+    solution = tp.solve_expected(tp.SSP.from_outcomes(rows, n, [0, 2 * n]))
+    low, high = solution.bounds
+    assert low <= better <= high
+    assert high - low <= 1e-12 * better
+
+
+def test_free_components_are_walked_to_their_best_exit() -> None:
+    rows = [
+        ("a", "over", "b", 1, 0),
+        ("b", "back", "a", 0.5, 0),
+        ("b", "back", "c", 0.5, 0),
+        ("c", "home", "a", 1, 0),
+        ("a", "leave", "g", 1, 5),
+        ("c", "leave", "g", 1, 3),
+    ]
+    ssp = tp.SSP.from_outcomes(rows, "a", ["g"])
+    solution = tp.solve_expected(ssp)
+    assert solution.value.tolist() == [3, 3, 3, 0]
+    assert solution.policy.decisions == {"a": "over", "b": "back", "c": "leave"}
+    assert solution.bounds[0] <= 3 <= solution.bounds[1]
+
+
+def test_values_are_read_only_and_named() -> None:
+    solution = tp.solve_expected(tp.domains.gridworld("5x5"))
+    with pytest.raises(ValueError, match="read-only"):
+        solution.value[0] = 1
+    assert solution.cost((4, 0)) == 0
+    with pytest.raises(tp.TailpathError, match="no state 'nowhere'"):
+        solution.cost("nowhere")
+
+
+@settings(max_examples=50, deadline=None)
+@given(data=st.data())
+def test_renaming_states_changes_nothing(data: Any) -> None:
+    model = data.draw(strategies.solvable_models())
+    names = list(model.choices)
+    swap = dict(zip(names, data.draw(st.permutations(names)), strict=True))
+    renamed = [(swap.get(s, s), a, swap.get(t, t), p, c) for s, a, t, p, c in model.rows()]
+    twin = tp.SSP.from_outcomes(data.draw(st.permutations(renamed)), swap[model.start], model.goals)
+    first, second = tp.solve_expected(reference.to_ssp(model)), tp.solve_expected(twin)
+    for name in names:
+        assert np.isclose(first.cost(name), second.cost(swap[name]), rtol=1e-12, atol=0) or first.cost(name) == second.cost(swap[name])
