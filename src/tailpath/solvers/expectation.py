@@ -4,7 +4,7 @@ The model is first cut to its *core*: sure states and safe choices only (elsewhe
 that can be walked at no cost for ever, drawn together into one node. In the core every policy that never arrives pays infinitely much, so
 V* is the only solution of V = min (r + P V), and value iteration and policy iteration are both sound.
 
-1. Value iteration (Gauss-Seidel, nearest states first) finds good values; its greedy policy, or a plain one if that loops, starts
+1. Value iteration (Gauss-Seidel, from the cost of a plain policy downwards) finds good values; its greedy policy starts
 2. policy iteration, each policy evaluated by `absorption.expected_total`, strict gains only, so that every policy on the way is proper.
 3. The *upper* bound is the verified value of the last policy. The *lower* bound solves the problem once more with every step slightly cheaper;
    the result L satisfies L <= min (r + P L) with room for rounding, which is checked, and hence bounds every policy from below.
@@ -187,14 +187,16 @@ def _is_proper(core: Core, chosen: NDArray[Any]) -> bool:
 def _policy_iteration(core: Core, distance: NDArray[Any]) -> tuple[NDArray[np.int64], Bracket, int]:
     from tailpath.kernels.bellman import improve_choices, min_sweeps
 
-    value = np.zeros(core.n)
-    min_sweeps(np.argsort(distance, kind="stable"), *core.problem(), 0.0, 1e-4, 10, value)
-    # A good policy walks towards lower values, so they make a better order than the distance once they are roughly known.
-    min_sweeps(np.argsort(value, kind="stable"), *core.problem(), 0.0, 1e-4, 300, value)
-    chosen = np.full(core.n, -1, dtype=np.int64)
-    improve_choices(*core.problem(), value, 0.0, chosen)
-    if not _is_proper(core, chosen):
-        chosen = _nearer_choices(core, distance)
+    chosen = _nearer_choices(core, distance)
+    value = _rough_value(core, chosen, distance)
+    # From the cost of a policy the values only fall, and news travels from low to high values: sorted by value, few sweeps do.
+    for _ in range(50):
+        if min_sweeps(np.argsort(value, kind="stable"), *core.problem(), 0.0, 1e-9, 8, value) < 8:
+            break
+    greedy = np.full(core.n, -1, dtype=np.int64)
+    improve_choices(*core.problem(), value, 0.0, greedy)
+    if _is_proper(core, greedy):
+        chosen = greedy
     iterations = 0
     while True:
         bracket = expected_total(*_policy_chain(core, chosen), value)
@@ -203,6 +205,16 @@ def _policy_iteration(core: Core, distance: NDArray[Any]) -> tuple[NDArray[np.in
         if improve_choices(*core.problem(), bracket.value, 1e-13, better) == 0 or not _is_proper(core, better):
             return chosen, bracket, iterations
         chosen = better
+
+
+def _rough_value(core: Core, chosen: NDArray[np.int64], distance: NDArray[Any]) -> FloatArray:
+    """About the cost of a policy: enough to start value iteration from above."""
+    from tailpath.kernels.absorption import sweep_components
+
+    value, steps = np.zeros(core.n), np.zeros(core.n)
+    whole = np.array([0, core.n], dtype=np.int64)
+    sweep_components(np.argsort(distance, kind="stable"), whole, *_policy_chain(core, chosen), np.zeros(core.n), 40, value, steps)
+    return value
 
 
 def _nearer_choices(core: Core, distance: NDArray[Any]) -> NDArray[np.int64]:
