@@ -1,0 +1,505 @@
+"""The exact optimum against exact rational arithmetic, brute force, the paper's problems and the evaluator."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import tailpath as tp
+from tailpath.domains import textbook
+from tailpath.errors import BudgetExceededError, GoalUnreachableError, ModelError, OptionError
+from tests.reference import Model, State, cost_distribution, expected_optimum, sure_choices, to_ssp
+from tests.strategies import proper_models, solvable_models
+
+ZERO = Fraction(0)
+END = ("end",)
+ALPHAS = [1.0, 0.75, 0.5, 0.25, 0.125, 0.05, 0.01]
+
+
+# ---------------------------------------------------------------------- the recursion in fractions
+
+
+class ExactTable:
+    """E[(Z - w)+], and what else is wanted, by budget in exact rationals: one small expected-cost problem per level.
+
+    At a level the outcomes that cost something, or arrive, end the small problem at the price of what follows; free ones go on within it. Its
+    optimum over policies that surely arrive is the next row, zero-cost cycles and all.
+    """
+
+    def __init__(self, model: Model, excess_price: Fraction, mean_price: Fraction = ZERO) -> None:
+        self.model, self.excess_price, self.mean_price = model, excess_price, mean_price
+        self.neutral = expected_optimum(model)
+        self.safe = sure_choices(model)
+        self.price: dict[tuple[State, Fraction], Fraction] = {}
+        self.mean: dict[tuple[State, Fraction], Fraction] = {}
+
+    def price_of(self, state: State, w: Fraction) -> Fraction:
+        if w <= 0:
+            return self.mean_price * self.neutral[state] + self.excess_price * (self.neutral[state] - w)
+        return ZERO if state in self.model.goals else self.price[state, w]
+
+    def mean_of(self, state: State, w: Fraction) -> Fraction:
+        return self.neutral[state] if w <= 0 else ZERO if state in self.model.goals else self.mean[state, w]
+
+    def raise_to(self, w: Fraction) -> None:
+        """Fill level w; all lower levels must be there. Among actions that are exactly as good the mean decides."""
+
+        def level(actions: dict[State, list[Any]], own: Fraction, later: Any) -> Model:
+            return Model(
+                {
+                    s: {
+                        a: [
+                            (t, p, ZERO) if c == 0 and t not in self.model.goals else (END, p, own * c + later(t, w - c))
+                            for t, p, c in self.model.choices[s][a]
+                        ]
+                        for a in acts
+                    }
+                    for s, acts in actions.items()
+                },
+                next(iter(actions)),
+                frozenset([END]),
+            )
+
+        first = level(self.safe, self.mean_price, self.price_of)
+        value = expected_optimum(first)
+        tied = {
+            s: [a for a, outcomes in actions.items() if sum((p * (c + value[t]) for t, p, c in outcomes), ZERO) == value[s]]
+            for s, actions in first.choices.items()
+        }
+        means = expected_optimum(level(tied, Fraction(1), self.mean_of))
+        for s in self.safe:
+            self.price[s, w], self.mean[s, w] = value[s], means[s]
+
+
+def exact_optimum(
+    model: Model, unit: Fraction, alpha: float, weight: Fraction = Fraction(1), most: int = 60
+) -> tuple[Fraction, Fraction, Fraction]:
+    """(objective, least best budget, least mean of a best policy) by trying every budget that can matter."""
+    tail = Fraction(alpha)
+    table = ExactTable(model, weight / tail, 1 - weight)
+    start = model.start
+    found = [(table.price_of(start, ZERO), table.neutral[start], ZERO)]
+    floor = (1 - weight) * table.neutral[start]
+    for step in itertools.count(1):
+        w = step * unit
+        if weight * w + floor > min(found)[0]:
+            break
+        assume(step <= most)
+        if start not in model.goals:
+            table.raise_to(w)
+        found.append((weight * w + table.price_of(start, w), table.mean_of(start, w), w))
+    best = min(found)[0]
+    return best, min(w for value, _, w in found if value == best), min(mean for value, mean, _ in found if value == best)
+
+
+@st.composite
+def free_models(draw: st.DrawFn) -> Model:
+    """Most moves are free and many are certain, so that sets which can be walked for ever at no cost are common; every state has an exit."""
+    names = [f"s{i}" for i in range(draw(st.integers(2, 4)))]
+    cost = st.sampled_from([0, 0, 0, 1, 2]).map(Fraction)
+    choices: dict[State, dict[str, list[tuple[State, Fraction, Fraction]]]] = {}
+    for state in names:
+        p = Fraction(draw(st.integers(1, 7)), 8)
+        choices[state] = {"exit": [("g", p, draw(st.integers(0, 6).map(Fraction))), (draw(st.sampled_from(names)), 1 - p, draw(cost))]}
+        for k in range(draw(st.integers(1, 2))):
+            choices[state][f"move{k}"] = [(draw(st.sampled_from(names)), Fraction(1), ZERO)]
+        if draw(st.booleans()):
+            choices[state]["drift"] = [(draw(st.sampled_from(names)), Fraction(1, 2), draw(cost)) for _ in range(2)]
+    return Model(choices, names[0], frozenset("g"))
+
+
+@settings(max_examples=200)
+@given(st.one_of(proper_models(dyadic=True), solvable_models(dyadic=True), free_models()), st.sampled_from(ALPHAS))
+def test_the_optimum_agrees_with_fractions(model: Model, alpha: float) -> None:
+    ssp = to_ssp(model)
+    objective, budget, _ = exact_optimum(model, ssp.cost_unit, alpha)
+    best = tp.solve_cvar_exact(ssp, alpha)
+    low, high = best.bounds(alpha)
+    assert best.cvar(alpha) == pytest.approx(float(objective), rel=1e-12, abs=1e-300)
+    assert Fraction(low) <= objective <= Fraction(high)
+    assert high - low <= 1e-9 * high + 1e-12 / alpha  # where V* is 0 its bound is absolute
+    if budget > 0:
+        assert best.var(alpha) == float(budget)
+    # The policy delivers what was promised, by a distribution worked out in fractions.
+    delivered = cost_distribution(model, best.policy(alpha), Fraction(alpha))
+    assert float(delivered.cvar(Fraction(alpha))) == pytest.approx(float(objective), rel=1e-11, abs=1e-300)
+    assert float(delivered.var(Fraction(alpha))) == best.var(alpha)
+
+
+@settings(max_examples=80)
+@given(st.one_of(solvable_models(max_states=4, dyadic=True), free_models()), st.sampled_from([0.5, 0.25, 0.05]))
+def test_lexicographic_has_the_least_mean_of_all_optimal_policies(model: Model, alpha: float) -> None:
+    ssp = to_ssp(model)
+    objective, _, mean = exact_optimum(model, ssp.cost_unit, alpha, most=40)
+    best = tp.solve_cvar_exact(ssp, alpha, lexicographic=True)
+    delivered = cost_distribution(model, best.policy(alpha), Fraction(alpha))
+    assert float(delivered.cvar(Fraction(alpha))) == pytest.approx(float(objective), rel=1e-11, abs=1e-300)
+    assert float(delivered.mean) == pytest.approx(float(mean), rel=1e-11, abs=1e-300)
+    assert best.mean(alpha) == pytest.approx(float(mean), rel=1e-11, abs=1e-300)
+    plain = tp.solve_cvar_exact(ssp, alpha)
+    assert best.plain_mean(alpha) == pytest.approx(tp.evaluate(ssp, plain.policy(alpha), alpha).mean, rel=1e-11, abs=1e-300)
+    assert best.mean(alpha) <= best.plain_mean(alpha) * (1 + 1e-12)
+
+
+@settings(max_examples=60)
+@given(
+    st.one_of(solvable_models(max_states=4, dyadic=True), free_models()),
+    st.sampled_from([0.5, 0.25, 0.05]),
+    st.sampled_from([Fraction(k, 8) for k in range(1, 8)]),
+)
+def test_weighted_sums_agree_with_fractions(model: Model, alpha: float, weight: Fraction) -> None:
+    ssp = to_ssp(model)
+    objective, _, _ = exact_optimum(model, ssp.cost_unit, alpha, weight, most=40)
+    best = tp.solve_cvar_exact(ssp, alpha, weight=float(weight))
+    low, high = best.bounds(alpha)
+    assert best.objective(alpha) == pytest.approx(float(objective), rel=1e-12, abs=1e-300)
+    assert Fraction(low) <= objective <= Fraction(high)
+    delivered = cost_distribution(model, best.policy(alpha), Fraction(alpha))
+    assert best.mean(alpha) == pytest.approx(float(delivered.mean), rel=1e-11, abs=1e-300)
+    assert best.cvar(alpha) == pytest.approx(float(delivered.cvar(Fraction(alpha))), rel=1e-11, abs=1e-300)
+
+
+# ---------------------------------------------------------------------- brute force
+
+
+@st.composite
+def acyclic_models(draw: st.DrawFn) -> Model:
+    """Three layers of two states, two actions, two outcomes each: few enough policies to try them all."""
+    layers = [["s0"], ["s1", "t1"], ["s2", "t2"], ["g"]]
+    chances = st.sampled_from([Fraction(1, 2), Fraction(1, 4), Fraction(1, 8), Fraction(3, 8)])
+    costs = st.integers(0, 4).map(Fraction)
+    choices: dict[State, dict[str, list[tuple[State, Fraction, Fraction]]]] = {}
+    for here, there in itertools.pairwise(layers):
+        for state in here:
+            choices[state] = {}
+            for action in "ab":
+                p = draw(chances)
+                choices[state][action] = [(draw(st.sampled_from(there)), q, draw(costs)) for q in (p, 1 - p)]
+    return Model(choices, "s0", frozenset("g"))
+
+
+def all_distributions(model: Model, state: State) -> set[frozenset[tuple[Fraction, Fraction]]]:
+    """The distribution of the total cost of every deterministic history-dependent policy."""
+    if state in model.goals:
+        return {frozenset([(ZERO, Fraction(1))])}
+    found = set()
+    for outcomes in model.choices[state].values():
+        for ways in itertools.product(*(all_distributions(model, t) for t, _, _ in outcomes)):
+            total: dict[Fraction, Fraction] = {}
+            for (_, p, c), way in zip(outcomes, ways, strict=True):
+                for z, q in way:
+                    total[z + c] = total.get(z + c, ZERO) + p * q
+            found.add(frozenset(total.items()))
+    return found
+
+
+def cvar_by_sorting(distribution: frozenset[tuple[Fraction, Fraction]], alpha: Fraction) -> Fraction:
+    left, total = alpha, ZERO
+    for z, p in sorted(distribution, reverse=True):
+        total += z * min(p, left)
+        left -= min(p, left)
+    return total / alpha
+
+
+@settings(max_examples=40)
+@given(acyclic_models(), st.sampled_from([0.75, 0.5, 0.25, 0.0625]))
+def test_no_history_dependent_policy_does_better(model: Model, alpha: float) -> None:
+    least = min(cvar_by_sorting(d, Fraction(alpha)) for d in all_distributions(model, model.start))
+    assert tp.solve_cvar_exact(to_ssp(model), alpha).cvar(alpha) == pytest.approx(float(least), rel=1e-13, abs=1e-300)
+
+
+@settings(max_examples=25)
+@given(acyclic_models(), st.sampled_from([0.5, 0.25]), st.sampled_from([0, Fraction(1, 4), Fraction(5, 8)]))
+def test_no_policy_has_a_better_weighted_sum(model: Model, alpha: float, weight: Any) -> None:
+    def score(d: frozenset[tuple[Fraction, Fraction]]) -> Fraction:
+        return (1 - weight) * sum(z * p for z, p in d) + weight * cvar_by_sorting(d, Fraction(alpha))
+
+    least = min(score(d) for d in all_distributions(model, model.start))
+    best = tp.solve_cvar_exact(to_ssp(model), alpha, weight=float(weight))
+    assert best.objective(alpha) == pytest.approx(float(least), rel=1e-13, abs=1e-300)
+
+
+# ---------------------------------------------------------------------- known numbers
+
+PROBLEMS = {
+    "14x16": lambda: tp.domains.gridworld("14x16"),
+    "8x9": lambda: tp.domains.gridworld("8x9"),
+    "5x5": lambda: tp.domains.gridworld("5x5"),
+    "river 30x10": lambda: tp.domains.river(rows=30, columns=10),
+    "river 16x6": lambda: tp.domains.river(rows=16, columns=6),
+    "river 10x3": lambda: tp.domains.river(rows=10, columns=3),
+}
+
+
+@pytest.mark.parametrize(
+    ("problem", "alpha", "cvar", "var"),
+    [
+        ("14x16", 0.001, 89.464, 54),
+        ("14x16", 0.1, 45.370, 43),
+        ("8x9", 0.001, 84.805, 33),
+        ("8x9", 0.1, 25.971, 24),
+        ("5x5", 0.1, 32.129, 14),
+        ("river 30x10", 0.001, 30.195, 29),
+        ("river 30x10", 0.1, 22.556, 20),
+        ("river 16x6", 0.001, 20.363, 18.5),
+        ("river 10x3", 0.1, 5.356, 4),
+    ],
+)
+def test_the_optimum_measured_by_an_independent_prototype(problem: str, alpha: float, cvar: float, var: float) -> None:
+    best = tp.solve_cvar_exact(PROBLEMS[problem](), alpha)
+    assert best.cvar(alpha) == pytest.approx(cvar, abs=5e-4)
+    assert best.var(alpha) == var
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_policies_deliver_what_is_promised_at_every_alpha(problem: str) -> None:
+    ssp = PROBLEMS[problem]()
+    best = tp.solve_cvar_exact(ssp, 1e-3)
+    kinder = tp.solve_cvar_exact(ssp, 1e-3, lexicographic=True)
+    for alpha in [*tp.log_atoms(1e-3, 7).tolist(), 0.9]:
+        costs = tp.evaluate(ssp, best.policy(alpha), alpha)
+        assert costs.cvar(alpha) == pytest.approx(best.cvar(alpha), rel=1e-12)
+        assert costs.var(alpha) == best.var(alpha)
+        low, high = best.bounds(alpha)
+        assert low <= costs.cvar(alpha) * (1 + 1e-12) and costs.cvar(alpha) * (1 - 1e-12) <= high
+        assert high - low <= 1e-9 * high
+        costs = tp.evaluate(ssp, kinder.policy(alpha), alpha)
+        assert costs.cvar(alpha) == pytest.approx(best.cvar(alpha), rel=1e-12)
+        assert costs.mean == pytest.approx(kinder.mean(alpha), rel=1e-12)
+    assert np.all(np.diff(best.curve(tp.log_atoms(1e-3, 25))) <= 1e-12)
+    assert best.cvar(1.0) == pytest.approx(tp.solve_expected(ssp).cost(), rel=1e-12)
+
+
+def test_the_least_mean_on_the_bridge() -> None:
+    """River 30x10 at alpha = 0.001: the same CVaR, but a policy that does not idle where nothing can go wrong."""
+    best = tp.solve_cvar_exact(PROBLEMS["river 30x10"](), 0.001, lexicographic=True)
+    assert best.mean(0.001) < best.plain_mean(0.001) - 1
+
+
+def test_the_counter_example_to_the_dual_decomposition() -> None:
+    problem = textbook.counter_example()
+    best = tp.solve_cvar_exact(problem.ssp, 0.5)
+    assert best.cvar(0.5) == 650
+    policy = best.policy(0.5)
+    assert policy.action("s1", policy.remember(policy.start("s0"), "s0", "go", 0.0, "s1")) == "a3"
+    for alpha in (0.5, 0.6, 0.8, 1.0):
+        assert best.cvar(alpha) == pytest.approx(problem.cvar(alpha), rel=1e-13)
+
+
+@pytest.mark.parametrize("name", ["geometric", "negative-binomial", "lottery", "gamblers-ruin", "coupon-collector", "deterministic-chain"])
+def test_where_there_is_no_choice_the_optimum_is_the_closed_form(name: str) -> None:
+    problem = textbook.PROBLEMS[name]()
+    best = tp.solve_cvar_exact(problem.ssp, 1e-12)
+    for alpha in (1e-12, 1e-6, 0.01, 0.3, 1.0):
+        assert best.cvar(alpha) == pytest.approx(problem.cvar(alpha), rel=1e-12)
+        assert best.var(alpha) == problem.var(alpha)
+        low, high = best.bounds(alpha)
+        assert low <= problem.cvar(alpha) * (1 + 1e-15) and problem.cvar(alpha) * (1 - 1e-15) <= high
+
+
+def test_alpha_equal_to_a_tail_mass() -> None:
+    """With P(Z > 2) = 1/4 exactly every budget between 2 and the next cost is best; VaR is the smallest."""
+    rows = [("s", "go", "g", 0.75, 2), ("s", "go", "g", 0.25, 10)]
+    best = tp.solve_cvar_exact(tp.SSP.from_outcomes(rows, "s", ["g"]), 0.25)
+    assert (best.var(0.25), best.cvar(0.25)) == (2, 10)
+
+
+# ---------------------------------------------------------------------- free outcomes
+
+
+def test_a_free_circle_is_no_way_to_save_cost() -> None:
+    """Circling between s and t is free for ever; only leaving counts, by the better of two exits, and the policy must walk there."""
+    rows = [
+        ("s", "across", "t", 1, 0),
+        ("t", "across", "s", 1, 0),
+        ("s", "safe", "g", 1, 10),
+        ("t", "risky", "g", 0.9, 1),
+        ("t", "risky", "g", 0.1, 60),
+    ]
+    ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
+    best = tp.solve_cvar_exact(ssp, 0.05)
+    assert [best.cvar(a) for a in (0.05, 0.5, 0.9)] == pytest.approx([10, 10, (0.1 * 60 + 0.8) / 0.9])
+    for alpha in (0.05, 0.5, 0.9):
+        assert tp.evaluate(ssp, best.policy(alpha), alpha).cvar(alpha) == pytest.approx(best.cvar(alpha))
+
+
+def test_free_circles_that_leak_are_solved_exactly() -> None:
+    """a and b send each other back and forth for free and leave once in 2^20 rounds: value iteration would need millions of sweeps."""
+    leak = 2.0**-20
+    rows = [
+        ("a", "wait", "b", 1 - leak, 0),
+        ("a", "wait", "g", leak, 3),
+        ("b", "wait", "a", 1 - leak, 0),
+        ("b", "wait", "g", leak, 5),
+        ("b", "pay", "g", 1, 6),
+    ]
+    ssp = tp.SSP.from_outcomes(rows, "a", ["g"])
+    best = tp.solve_cvar_exact(ssp, 0.25)
+    first = 1 / (2 - Fraction(leak))  # the chance that a is the one who leaves
+    at_half = 2 * (first * 3 + (1 - first) * 5) - 3  # the worst half of {3: first, 5: 1 - first}, a little more than half of it 3
+    assert best.cvar(0.25) == 5
+    assert best.cvar(0.5) == pytest.approx(float((1 - first) * 5 + (Fraction(1, 2) - (1 - first)) * 3) * 2, rel=1e-14)
+    assert best.cvar(0.5) == pytest.approx(float(at_half), rel=1e-14)
+    assert best.bounds(0.5)[1] - best.bounds(0.5)[0] < 1e-6
+    assert tp.evaluate(ssp, best.policy(0.5), 0.5).cvar(0.5) == pytest.approx(best.cvar(0.5), rel=1e-13)
+
+
+# ---------------------------------------------------------------------- rounded costs
+
+
+@settings(max_examples=40)
+@given(acyclic_models(), st.sampled_from([0.5, 0.25]), st.sampled_from([Fraction(3, 2), Fraction(7, 10), Fraction(1, 10), Fraction(3)]))
+def test_a_grid_brackets_the_optimum(model: Model, alpha: float, delta: Fraction) -> None:
+    ssp = to_ssp(model)
+    exact = tp.solve_cvar_exact(ssp, alpha).cvar(alpha)
+    coarse = tp.solve_cvar_exact(ssp, alpha, delta=delta)
+    low, high = coarse.bounds(alpha)
+    assert low <= exact * (1 + 1e-12) and exact * (1 - 1e-12) <= high
+    assert high - low <= 2 * 3 * float(delta) + 1e-9  # three steps, each rounded by less than delta either way
+    delivered = cost_distribution(model, coarse.policy(alpha), Fraction(alpha)).cvar(Fraction(alpha))
+    assert exact * (1 - 1e-12) <= float(delivered) <= high
+
+
+def test_costs_without_a_unit_need_a_grid() -> None:
+    root = math.sqrt(2)
+    rows = [
+        ("s", "try", "s", 0.5, root),
+        ("s", "try", "g", 0.5, math.pi / 1e6),
+        ("s", "pay", "g", 1, math.e),
+    ]
+    ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
+    with pytest.raises(ModelError, match="delta="):
+        tp.solve_cvar_exact(ssp, 0.1)
+    best = tp.solve_cvar_exact(ssp, 0.1, delta=1e-4)
+    low, high = best.bounds(0.1)
+    # Paying at once costs e for certain. Trying once first, then paying, costs more than e in the worst tenth.
+    assert low <= math.e <= high and high - low < 2e-3
+    assert tp.evaluate(ssp, best.policy(0.1), 0.1).cvar(0.1) == pytest.approx(math.e)
+
+
+def test_rounding_is_exact_on_multiples() -> None:
+    """0.3 is three times 0.1, though not in floating point: a grid that fits changes nothing."""
+    ssp = tp.SSP.from_outcomes([("s", "go", "g", 0.5, 0.3), ("s", "go", "g", 0.5, 0.1)], "s", ["g"])
+    low, high = tp.solve_cvar_exact(ssp, 0.5, delta=0.1).bounds(0.5)
+    assert low <= 0.3 <= high and high - low < 1e-12
+
+
+# ---------------------------------------------------------------------- sizes
+
+
+def test_a_huge_cost_takes_no_memory_of_its_own() -> None:
+    """Costs of a million units on thousands of states would fill 8 GB if every level had to be kept."""
+    n = 1_000
+    rows: list[tuple[Any, ...]] = []
+    for i in range(n):
+        rows += [(i, "walk", i + 1, 0.999, 1), (i, "walk", (i + 17) % n, 0.001, 1_000_000), (i, "jump", n, 1, 2_000)]
+    best = tp.solve_cvar_exact(tp.SSP.from_outcomes(rows, 0, [n]), 0.5, max_bytes=2**27)
+    assert best.cvar(0.5) == 2_000
+
+
+def test_only_states_within_the_budget_are_stored() -> None:
+    rows: list[tuple[Any, ...]] = [(i, "on", i + 1, 1, 1) for i in range(500)]
+    rows += [(i, "out", "g", p, c) for i in range(500) for p, c in ((0.5, 3), (0.5, 4))] + [(500, "on", "g", 1, 1)]
+    best = tp.solve_cvar_exact(tp.SSP.from_outcomes(rows, 0, ["g"]), 0.1)
+    assert best.cvar(0.1) == 4
+    assert best.table.dtype == np.uint8
+    assert best.table.shape[0] <= 4
+    assert np.count_nonzero(best.row >= 0) == best.table.shape[0]
+
+
+def test_many_choices_widen_the_table() -> None:
+    rows = [("s", f"a{k}", "g", 1, 1000 - k) for k in range(300)]
+    best = tp.solve_cvar_exact(tp.SSP.from_outcomes(rows, "s", ["g"]), 0.5)
+    assert best.table.dtype == np.uint16
+    assert best.policy(0.5).action("s", best.policy(0.5).start("s")) == "a299"
+
+
+def test_too_little_memory_is_refused_with_bounds() -> None:
+    ssp = PROBLEMS["14x16"]()
+    with pytest.raises(BudgetExceededError, match=r"223 states .*delta=") as caught:
+        tp.solve_cvar_exact(ssp, 0.001, max_bytes=1000)
+    low, high = caught.value.bounds
+    assert low <= tp.solve_cvar_exact(ssp, 0.001).cvar(0.001) <= high
+
+
+def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tailpath.solvers import budget_table
+
+    ssp = PROBLEMS["14x16"]()
+    alone = tp.solve_cvar_exact(ssp, 0.01)
+    monkeypatch.setattr(budget_table, "WORTH_THREADS", 0)
+    monkeypatch.setattr(budget_table.numba, "get_num_threads", lambda: 2)
+    together = tp.solve_cvar_exact(ssp, 0.01)
+    assert np.array_equal(alone.excess, together.excess) and np.array_equal(alone.table, together.table)
+
+
+# ---------------------------------------------------------------------- edges and refusals
+
+
+def test_a_start_that_is_a_goal() -> None:
+    ssp = tp.SSP.from_outcomes([("s", "go", "g", 1, 1)], "g", ["g"])
+    best = tp.solve_cvar_exact(ssp, 0.1, lexicographic=True)
+    assert (best.cvar(0.1), best.var(0.1), best.mean(0.1), best.bounds(0.1)[0]) == (0, 0, 0, 0)
+    assert tp.evaluate(ssp, best.policy(0.1), 0.1).cvar(0.1) == 0
+
+
+def test_weight_0_is_the_mean_and_weight_1_the_cvar() -> None:
+    ssp = PROBLEMS["8x9"]()
+    plain = tp.solve_cvar_exact(ssp, 0.01)
+    assert tp.solve_cvar_exact(ssp, 0.01, weight=0).mean(0.01) == pytest.approx(tp.solve_expected(ssp).cost())
+    assert tp.solve_cvar_exact(ssp, 0.01, weight=1).cvar(0.01) == plain.cvar(0.01)
+    middle = tp.solve_cvar_exact(ssp, 0.01, weight=0.5)
+    assert middle.cvar(0.01) >= plain.cvar(0.01) and middle.mean(0.01) >= tp.solve_expected(ssp).cost()
+
+
+def test_a_trap_that_can_be_avoided_is_never_entered() -> None:
+    rows = [
+        ("s", "cheap", "g", 0.999, 1),
+        ("s", "cheap", "pit", 0.001, 1),
+        ("s", "dear", "g", 1, 5),
+        ("pit", "wait", "pit", 1, 1),
+    ]
+    ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
+    best = tp.solve_cvar_exact(ssp, 0.1)
+    assert best.cvar(0.1) == 5 and best.cvar(1.0) == 5
+    with pytest.raises(GoalUnreachableError, match="pit"):
+        tp.solve_cvar_exact(tp.SSP.from_outcomes([row for row in rows if row[1] != "dear"], "s", ["g"]), 0.1)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"alpha": 0}, "alpha must lie in (0, 1], not 0"),
+        ({"alpha": 1.5}, "alpha must lie in (0, 1], not 1.5"),
+        ({"alpha": math.nan}, "alpha must lie in (0, 1], not nan"),
+        ({"alpha": 0.1, "weight": 2}, "weight must lie in [0, 1], not 2"),
+        ({"alpha": 0.1, "delta": 0}, "delta must be positive, not 0"),
+        ({"alpha": 0.1, "delta": "wide"}, "delta must be a number, not 'wide'"),
+        ({"alpha": 0.1, "delta": 1e-9}, "delta = 1e-09 is too fine"),
+    ],
+)
+def test_options_out_of_range(options: dict[str, Any], text: str) -> None:
+    ssp = tp.SSP.from_outcomes([("s", "go", "g", 1, 1)], "s", ["g"])
+    with pytest.raises(OptionError) as caught:
+        tp.solve_cvar_exact(ssp, **options)
+    assert text in str(caught.value)
+
+
+def test_questions_the_table_cannot_answer() -> None:
+    ssp = PROBLEMS["5x5"]()
+    best = tp.solve_cvar_exact(ssp, 0.1)
+    with pytest.raises(OptionError, match=r"made for alpha >= 0\.1; solve with alpha=0\.05"):
+        best.cvar(0.05)
+    with pytest.raises(OptionError, match="lexicographic=True"):
+        best.mean(0.1)
+    with pytest.raises(OptionError, match=r"belongs to alpha = 0\.1 alone"):
+        tp.solve_cvar_exact(ssp, 0.1, weight=0.5).cvar(0.2)
+    with pytest.raises(OptionError, match="mean alone"):
+        tp.solve_cvar_exact(ssp, 0.1, weight=0).cvar(0.1)
