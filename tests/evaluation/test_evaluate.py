@@ -263,3 +263,22 @@ def test_asking_below_alpha_says_what_to_do() -> None:
         found.cvar(0.001)
     with pytest.raises(tp.TailpathError, match="known up to cost"):
         found.cdf(1e6)
+
+
+@pytest.mark.parametrize("rows", [2, 4, 1024])
+@pytest.mark.parametrize("far_cells", [0, 1 << 20])
+def test_where_long_jumps_wait_changes_nothing(monkeypatch: pytest.MonkeyPatch, rows: int, far_cells: int) -> None:
+    """The ring, the second ring and the lists are three places for the same entries."""
+    from tailpath.evaluation import lattice
+
+    monkeypatch.setattr(lattice, "MOST_RING_ROWS", rows)
+    monkeypatch.setattr(lattice, "MOST_FAR_CELLS", far_cells)
+    ssp = tp.domains.gridworld("8x9", obstacle_cost=150)
+    policy = tp.solve_expected(ssp).policy
+    queue = tp.evaluate(ssp, policy, 1e-4, engine="queue")
+    found = tp.evaluate(ssp, policy, 1e-4, engine="lattice")
+    assert found.expanded == queue.expanded
+    assert found.costs.tolist() == queue.costs.tolist()
+    assert found.probabilities == pytest.approx(queue.probabilities, rel=1e-12)
+    assert found.cvar(1e-4) == pytest.approx(queue.cvar(1e-4), rel=1e-13)
+    assert found.tail_mass == pytest.approx(queue.tail_mass, rel=1e-12)

@@ -27,6 +27,8 @@ UNIT = 2.0**-53
 #: The ring is capped, in rows and in cells, so that it stays near the size of the caches; longer jumps wait in lists.
 MOST_RING_ROWS = 1 << 10
 MOST_RING_CELLS = 1 << 22
+#: Cells of the second ring, for the nodes that long jumps lead to; beyond, entries wait in lists.
+MOST_FAR_CELLS = 1 << 23
 #: Expansions between two looks at the clock, the user and the limit.
 PAUSE = 5_000_000
 
@@ -133,23 +135,22 @@ class LatticeSearch:
         first = int(buckets.min())
         spread = int(buckets.max()) - first
         longest = int(lattice.jump.max(initial=0))
-        near = int(np.max(np.where(lattice.target < lattice.n, lattice.jump, 0), initial=0))
-        rows = min(max(near + 1, 2), MOST_RING_ROWS, max(2, MOST_RING_CELLS // (lattice.n + 1)))
-        self.shift = int(np.floor(np.log2(rows))) if rows < near + 1 else int(np.ceil(np.log2(rows)))
+        self.shift = _ring_shift(lattice)
         width = 1 << self.shift
         n_blocks = (lattice.n >> 6) + 1
         self.ring = np.zeros((width, lattice.n + 1))
         self.flag = np.zeros((width, n_blocks), dtype=np.uint8)
-        self.n_far = int(np.count_nonzero(lattice.jump >= width))
+        self.far, self.far_node, self.far_place = _far_ring(lattice, width)
+        self.n_listed = int(np.count_nonzero(lattice.jump >= max(width, len(self.far))))
         self.list_head = np.full((max(longest, spread) >> self.shift) + 3, -1, dtype=np.int64)
         self.entry_next, self.entry_bucket, self.entry_node, self.entry_mass = _entries(0)
-        self.whole = np.zeros(6, dtype=np.int64)
+        self.whole = np.zeros(7, dtype=np.int64)
         self.real = np.zeros(3)
         self.head_level, self.head_mass = np.empty(1024, dtype=np.int64), np.empty(1024)
         self.whole[0] = (first >> self.shift) << self.shift
         self.whole[4] = -1
         self.real[0], self.real[2] = float(np.sum(masses)) + lost, lost
-        self._grow_lists(len(nodes) + self.n_far)
+        self._grow_lists(len(nodes) + self.n_listed)
         self._queue(nodes, buckets, masses)
 
     def _queue(self, nodes: NDArray[Any], buckets: NDArray[Any], masses: NDArray[Any]) -> None:
@@ -196,12 +197,15 @@ class LatticeSearch:
                 self.shift,
                 self.ring,
                 self.flag,
+                self.far,
+                self.far_node,
+                self.far_place,
                 self.list_head,
                 self.entry_next,
                 self.entry_bucket,
                 self.entry_node,
                 self.entry_mass,
-                self.n_far,
+                self.n_listed,
                 self.alpha,
                 negligible(self.alpha),
                 max_nodes,
@@ -215,7 +219,7 @@ class LatticeSearch:
                 self.head_level = np.append(self.head_level, np.empty_like(self.head_level))
                 self.head_mass = np.append(self.head_mass, np.empty_like(self.head_mass))
             elif status == kernels.NEED_LISTS:
-                self._grow_lists(self.n_far)
+                self._grow_lists(self.n_listed)
             elif status == kernels.PAUSED:
                 if progress is not None:
                     progress(float(np.sum(self.head_mass[: self.whole[1]])), int(self.whole[2]))
@@ -228,7 +232,8 @@ class LatticeSearch:
         """The head and the open nodes, in the chain's numbering and in costs."""
         from tailpath.kernels.lattice import frontier
 
-        state = (self.shift, self.ring, self.flag, self.list_head, self.entry_next, self.entry_bucket, self.entry_node, self.entry_mass)
+        lists = (self.list_head, self.entry_next, self.entry_bucket, self.entry_node, self.entry_mass)
+        state = (self.shift, self.ring, self.flag, self.far, self.far_node, *lists)
         bucket = int(self.whole[0])
         nothing = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0)
         count = frontier(*state, bucket, *nothing)
@@ -253,6 +258,24 @@ class LatticeSearch:
         into = np.bincount(lat.target, minlength=lat.n + 1)
         per_step = (int(into[:-1].max(initial=0)) + 4) * UNIT + cycle_error
         return float(steps * per_step + (int(into[-1]) + 4) * UNIT)
+
+
+def _ring_shift(lattice: Lattice) -> int:
+    """log2 of the rows of the ring: enough for nineteen jumps in twenty, within the caps, so that the ring stays in the caches."""
+    usual = int(np.quantile(lattice.jump, 0.95, method="higher")) if lattice.jump.size else 0
+    rows = min(max(usual + 1, 2), MOST_RING_ROWS, max(2, MOST_RING_CELLS // (lattice.n + 1)))
+    return (rows - 1).bit_length() if rows == usual + 1 else rows.bit_length() - 1
+
+
+def _far_ring(lattice: Lattice, width: int) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
+    """A ring for the targets of jumps of `width` and more, with the targets and each node's place among them; empty if it would be large."""
+    place = np.full(lattice.n + 1, -1, dtype=np.int64)
+    nodes = np.unique(lattice.target[lattice.jump >= width]).astype(np.int64)
+    rows = 1 << int(lattice.jump.max(initial=0)).bit_length()
+    if nodes.size == 0 or rows * nodes.size > MOST_FAR_CELLS:
+        return np.zeros((0, 0)), nodes[:0], place
+    place[nodes] = np.arange(nodes.size)
+    return np.zeros((rows, nodes.size)), nodes, place
 
 
 def _entries(size: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:

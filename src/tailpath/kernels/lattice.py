@@ -21,7 +21,7 @@ Array = NDArray[Any]
 BLOCK = 6
 FINISHED, PAUSED, NEED_HEAD, NEED_LISTS, LIMIT, EXHAUSTED, NO_ACTION = 0, 1, 2, 3, 4, 5, 6
 # Slots of the integer and the float state that survives between calls.
-BUCKET, N_HEAD, EXPANDED, N_WAITING, FREE, N_FLAGS = 0, 1, 2, 3, 4, 5
+BUCKET, N_HEAD, EXPANDED, N_WAITING, FREE, N_FLAGS, N_FAR = 0, 1, 2, 3, 4, 5, 6
 BASE, SINCE, LOST = 0, 1, 2
 
 
@@ -40,12 +40,15 @@ def search(
     shift: int,
     ring: Array,
     flag: Array,
+    far: Array,
+    far_node: Array,
+    far_place: Array,
     list_head: Array,
     entry_next: Array,
     entry_bucket: Array,
     entry_node: Array,
     entry_mass: Array,
-    n_far: int,
+    n_listed: int,
     alpha: float,
     flush: float,
     limit: int,
@@ -73,10 +76,11 @@ def search(
     first_expanded = whole[EXPANDED]
     while True:
         f = whole[BUCKET]
-        if whole[N_FLAGS] == 0 and (f & mask) != 0:
+        nothing_near = whole[N_FLAGS] == 0 and whole[N_FAR] == 0
+        if nothing_near and (f & mask) != 0:
             f = ((f >> shift) + 1) << shift
         if (f & mask) == 0:
-            if whole[N_FLAGS] == 0:
+            if nothing_near:
                 if whole[N_WAITING] == 0:
                     whole[BUCKET] = f
                     return EXHAUSTED
@@ -86,7 +90,7 @@ def search(
         whole[BUCKET] = f
         if whole[N_HEAD] >= len(out_level):
             return NEED_HEAD
-        if len(entry_next) - whole[N_WAITING] < n_far:
+        if len(entry_next) - whole[N_WAITING] < n_listed:
             return NEED_LISTS
         if whole[EXPANDED] > limit:
             return LIMIT
@@ -94,6 +98,16 @@ def search(
             return PAUSED
 
         row = f & mask
+        if whole[N_FAR] > 0:
+            far_row = f & (far.shape[0] - 1)
+            for i in range(len(far_node)):
+                if far[far_row, i] > 0.0:
+                    ring[row, far_node[i]] += far[far_row, i]
+                    far[far_row, i] = 0.0
+                    whole[N_FAR] -= 1
+                    if flag[row, far_node[i] >> BLOCK] == 0:
+                        flag[row, far_node[i] >> BLOCK] = 1
+                        whole[N_FLAGS] += 1
         expanded = 0
         for block in range(n_blocks):
             if flag[row, block] == 0:
@@ -123,6 +137,10 @@ def search(
                         if flag[there & mask, to >> BLOCK] == 0:
                             flag[there & mask, to >> BLOCK] = 1
                             whole[N_FLAGS] += 1
+                    elif jump[edge] < far.shape[0]:
+                        if far[there & (far.shape[0] - 1), far_place[to]] == 0.0:
+                            whole[N_FAR] += 1
+                        far[there & (far.shape[0] - 1), far_place[to]] += mass * probability[edge]
                     else:
                         _wait(
                             there, to, mass * probability[edge], shift, list_head, entry_next, entry_bucket, entry_node, entry_mass, whole
@@ -141,7 +159,7 @@ def search(
 
         rest = real[BASE] - real[SINCE]
         if whole[N_HEAD] > 0 and f + 1 >= budget and (rest <= alpha * (1 + 1e-9) or rest < 0.25 * real[BASE]):
-            rest = _open_mass(ring, flag, list_head, entry_next, entry_mass) + real[LOST]
+            rest = _open_mass(ring, flag, far, list_head, entry_next, entry_mass) + real[LOST]
             real[BASE], real[SINCE] = rest, 0.0
             if rest <= alpha * (1 + 1e-12):
                 return FINISHED
@@ -204,7 +222,7 @@ def _take_in(
 
 
 @kernel
-def _open_mass(ring: Array, flag: Array, list_head: Array, entry_next: Array, entry_mass: Array) -> float:
+def _open_mass(ring: Array, flag: Array, far: Array, list_head: Array, entry_next: Array, entry_mass: Array) -> float:
     total = 0.0
     for row in range(ring.shape[0]):
         for block in range(flag.shape[1]):
@@ -213,6 +231,11 @@ def _open_mass(ring: Array, flag: Array, list_head: Array, entry_next: Array, en
                 for node in range(block << BLOCK, min((block + 1) << BLOCK, ring.shape[1])):
                     part += ring[row, node]
                 total += part
+    for row in range(far.shape[0]):
+        part = 0.0
+        for i in range(far.shape[1]):
+            part += far[row, i]
+        total += part
     for epoch in range(len(list_head)):
         entry = list_head[epoch]
         while entry >= 0:
@@ -226,6 +249,8 @@ def frontier(
     shift: int,
     ring: Array,
     flag: Array,
+    far: Array,
+    far_node: Array,
     list_head: Array,
     entry_next: Array,
     entry_bucket: Array,
@@ -249,6 +274,13 @@ def frontier(
                         if len(out_node) > 0:
                             out_node[count], out_bucket[count], out_mass[count] = node, f, ring[row, node]
                         count += 1
+    for row in range(far.shape[0]):
+        for i in range(far.shape[1]):
+            if far[row, i] > 0.0:
+                if len(out_node) > 0:
+                    f = bucket + ((row - bucket) & (far.shape[0] - 1))
+                    out_node[count], out_bucket[count], out_mass[count] = far_node[i], f, far[row, i]
+                count += 1
     for epoch in range(len(list_head)):
         entry = list_head[epoch]
         while entry >= 0:
