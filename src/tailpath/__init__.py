@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from tailpath.errors import TailpathError as TailpathError
     from tailpath.errors import TailpathWarning as TailpathWarning
     from tailpath.evaluation import evaluate as evaluate
+    from tailpath.evaluation.simulation import Estimate as Estimate
+    from tailpath.evaluation.simulation import estimate as estimate
     from tailpath.evaluation.simulation import simulate as simulate
     from tailpath.formats import read as read
     from tailpath.formats import write as write
@@ -62,6 +64,8 @@ _HOME = {
     "unroll": "tailpath.chain",
     "evaluate": "tailpath.evaluation",
     "simulate": "tailpath.evaluation.simulation",
+    "estimate": "tailpath.evaluation.simulation",
+    "Estimate": "tailpath.evaluation.simulation",
 }
 
 __all__ = ["__version__", "domains", *_HOME]

@@ -143,9 +143,18 @@ def unroll(ssp: SSP, policy: Policy, *, max_nodes: int = MOST_PAIRS) -> CostChai
     """The chain of a policy on a model: reachable pairs only. `max_nodes` stops a policy whose memory never ends."""
     if isinstance(policy, MarkovPolicy):
         return _unroll_markov(ssp, policy)
-    if isinstance(policy, AtomPolicy):
+    if isinstance(policy, AtomPolicy) and same_layout(policy.ssp, ssp):
         return _unroll_atoms(ssp, policy)
     return _unroll_any(ssp, policy, max_nodes)
+
+
+def same_layout(made_for: SSP, ssp: SSP) -> bool:
+    """Whether tables of choice and outcome numbers made for one model mean the same on another; names decide where they do not."""
+    if made_for is ssp:
+        return True
+    arrays = ("state_choices", "choice_outcomes", "outcome_target", "choice_action")
+    same_numbers = all(np.array_equal(getattr(made_for, name), getattr(ssp, name)) for name in arrays)
+    return same_numbers and list(made_for.states) == list(ssp.states) and list(made_for.actions) == list(ssp.actions)
 
 
 def decide(ssp: SSP, policy: Policy, state: int, memory: Any) -> list[tuple[int, float]]:

@@ -11,9 +11,10 @@ otherwise `None` is returned and the caller unrolls the policy like any other.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tailpath.absorption import Bracket
-from tailpath.chain import CostChain, chain_of_choices
+from tailpath.chain import CostChain, chain_of_choices, same_layout
 from tailpath.distribution import CostDistribution
 from tailpath.errors import PolicyError
 from tailpath.evaluation.lattice import BudgetRows, Lattice, LatticeSearch, least_step, longest_path
@@ -26,7 +27,9 @@ from tailpath.reachability import strong_components
 
 def evaluate_budget(ssp: SSP, policy: BudgetPolicy, alpha: float, limit: int, progress: Progress | None) -> CostDistribution | None:
     """The distribution of the total cost, or None where the short cut does not apply."""
-    if ssp.is_goal[ssp.start_index] or policy.unit != ssp.cost_unit or not np.array_equal(policy.level, ssp.outcome_level):
+    if ssp.is_goal[ssp.start_index] or not same_layout(policy.ssp, ssp):
+        return None
+    if policy.unit != ssp.cost_unit or not np.array_equal(policy.level, ssp.outcome_level):
         return None
     lattice = _lay_out_states(ssp, policy)
     if lattice is None:
@@ -54,28 +57,39 @@ def evaluate_budget(ssp: SSP, policy: BudgetPolicy, alpha: float, limit: int, pr
     return result
 
 
+def free_order(ssp: SSP, level: NDArray[np.int64]) -> tuple[NDArray[np.int64], int] | None:
+    """The states in an order that free outcomes follow, and the most of them in a row; None if free outcomes form a cycle."""
+    n = ssp.n_states
+    free = (level == 0) & ~ssp.is_goal[ssp.outcome_target]
+    if not free.any():
+        return np.arange(n), 0
+    source, target = ssp.choice_state[ssp.outcome_choice[free]], ssp.outcome_target[free]
+    rank, count = strong_components(offsets_of(source, n), target)
+    if count < n or np.any(source == target):
+        return None
+    return np.argsort(-rank, kind="stable"), longest_path(source, target, n)
+
+
+def budget_rows(ssp: SSP, policy: BudgetPolicy, states: NDArray[np.int64]) -> BudgetRows:
+    """How these states pick their choice by the budget left."""
+    return BudgetRows(
+        policy.budget,
+        ssp.state_choices[:-1][states],
+        policy.neutral[states].astype(np.int64),
+        policy.row[states].astype(np.int64),
+        policy.table,
+    )
+
+
 def _lay_out_states(ssp: SSP, policy: BudgetPolicy) -> Lattice | None:
     """Every state is a node, goals are the last one, and rows belong to choices. None if free arrows form a cycle."""
     n = ssp.n_states
-    source = ssp.choice_state[ssp.outcome_choice]
-    free = (ssp.outcome_level == 0) & ~ssp.is_goal[ssp.outcome_target]
-    order, depth = np.arange(n), 0
-    if free.any():
-        rank, count = strong_components(offsets_of(source[free], n), ssp.outcome_target[free])
-        if count < n or np.any(source[free] == ssp.outcome_target[free]):
-            return None
-        order = np.argsort(-rank, kind="stable")
-        depth = longest_path(source[free], ssp.outcome_target[free], n)
-    order = order[~ssp.is_goal[order]]
+    ordered = free_order(ssp, ssp.outcome_level)
+    if ordered is None:
+        return None
+    order = ordered[0][~ssp.is_goal[ordered[0]]]
     place = np.full(n + 1, len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
-    rows = BudgetRows(
-        policy.budget,
-        ssp.state_choices[:-1][order],
-        policy.neutral[order].astype(np.int64),
-        policy.row[order].astype(np.int64),
-        policy.table,
-    )
     return Lattice(
         row_start=ssp.choice_outcomes,
         target=place[ssp.outcome_target].astype(np.int32),
@@ -85,9 +99,9 @@ def _lay_out_states(ssp: SSP, policy: BudgetPolicy) -> Lattice | None:
         heuristic=np.zeros(len(order) + 1, dtype=np.int64),
         node=np.append(order, n),
         place=place,
-        free_depth=depth,
+        free_depth=ordered[1],
         least_step=least_step(ssp.outcome_level),
-        by_budget=rows,
+        by_budget=budget_rows(ssp, policy, order),
     )
 
 

@@ -1,0 +1,132 @@
+"""What a sample of total costs tells about mean, VaR and CVaR, with confidence intervals.
+
+Let z_(1) <= ... <= z_(n) be the sorted costs and k = n - floor(n alpha), at least 1.
+
+*VaR* is estimated by z_(k). Its interval [z_(l), z_(u)] is exact in the sense of order statistics: the number of costs up to the true VaR is
+at least binomial(n, 1 - alpha), and the number below it at most that, so l and u are binomial quantiles. This holds for every distribution,
+continuous or not, and every n; where n is too small for an end, it is 0 or infinite.
+
+*CVaR* is estimated by w + mean((z - w)+) / alpha at w = z_(k), the minimum of the definition over the sample. Its influence function is
+(z - w)+ / alpha, up to a constant, so for large samples the estimate is normal around the truth with variance Var((z - w)+) / (n alpha^2).
+The right skew of a tail makes the plain normal interval miss above more often than it should; Hall's cubic transformation takes the skew out of
+the studentised estimate and is inverted here in closed form. With fewer than `LEAST_TAIL` runs in the tail no such theory holds, and the interval
+is [lower end of VaR, infinity], which is sound, since CVaR >= VaR.
+
+No interval of a sample can know of disasters too rare to be in it. `evaluate` does.
+
+An infinite cost is a run that never arrives. One of them proves that mean and CVaR are infinite.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tailpath.distribution import TIE, FloatArray, check_alpha
+from tailpath.errors import OptionError
+
+#: Fewer runs than this in the tail say nothing about its mean.
+LEAST_TAIL = 30
+
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Estimates from `runs` simulated costs; each interval holds the true value with probability `confidence`.
+
+    `unreached` is the share of runs that never arrive.
+    """
+
+    alpha: float
+    confidence: float
+    runs: int
+    mean: float
+    mean_interval: Interval
+    var: float
+    var_interval: Interval
+    cvar: float
+    cvar_interval: Interval
+    unreached: float
+
+
+def estimate(costs: ArrayLike, alpha: float, confidence: float = 0.95) -> Estimate:
+    """Mean, VaR and CVaR of a sample of total costs, such as `simulate` returns, with confidence intervals."""
+    alpha = check_alpha(alpha)
+    if not 0 < confidence < 1:
+        raise OptionError(f"the confidence must lie between 0 and 1, not {confidence!r}")
+    sample: FloatArray = np.sort(np.asarray(costs, dtype=np.float64).ravel())
+    n = len(sample)
+    if n == 0 or not sample[0] >= 0 or np.isnan(sample[-1]):
+        raise OptionError("an estimate needs at least one cost, and costs that are numbers of at least 0")
+    _, _, mean, mean_interval = _tail(sample, 1.0, confidence)
+    var, var_interval, cvar, cvar_interval = _tail(sample, alpha, confidence)
+    return Estimate(
+        alpha=alpha,
+        confidence=confidence,
+        runs=n,
+        mean=mean,
+        mean_interval=mean_interval,
+        var=var,
+        var_interval=var_interval,
+        cvar=cvar,
+        cvar_interval=cvar_interval,
+        unreached=float(np.mean(np.isinf(sample))),
+    )
+
+
+def _tail(sample: FloatArray, alpha: float, confidence: float) -> tuple[float, Interval, float, Interval]:
+    """VaR and CVaR of a sorted sample, each with its interval."""
+    n = len(sample)
+    var = float(sample[max(n - math.floor(n * alpha * (1 + TIE)), 1) - 1])
+    var_interval = _var_interval(sample, alpha, 1 - confidence)
+    if math.isinf(sample[-1]):
+        return var, var_interval, math.inf, (math.inf, math.inf)
+    excess, around = _mean(np.maximum(sample - var, 0.0), confidence)
+    cvar_interval = (var + around[0] / alpha, var + around[1] / alpha) if n * alpha >= LEAST_TAIL else (var_interval[0], math.inf)
+    return var, var_interval, var + excess / alpha, cvar_interval
+
+
+def _var_interval(sample: FloatArray, alpha: float, miss: float) -> Interval:
+    """Order statistics that miss the true VaR with probability `miss` / 2 at most on either side."""
+    from scipy.special import bdtr, bdtrc
+
+    n = len(sample)
+    below = _first(lambda k: bdtr(k, n, 1 - alpha) > miss / 2, n)
+    above = _first(lambda k: k == n or bdtrc(k, n, 1 - alpha) <= miss / 2, n) + 1
+    return float(sample[below - 1]) if below > 0 else 0.0, float(sample[above - 1]) if above <= n else math.inf
+
+
+def _first(holds: Any, most: int) -> int:
+    """The least k in 0 .. most for which a condition holds that, once true, stays true."""
+    low, high = 0, most
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle + 1, high)
+    return low
+
+
+def _mean(values: FloatArray, confidence: float) -> tuple[float, Interval]:
+    """The mean and its interval by Hall's transformation (Annals of Statistics 20, 1992).
+
+    With the studentised mean T and a = skewness / (6 sqrt(n)), g(T) = T + 2 a T^2 + 4/3 a^2 T^3 + a is normal up to 1/n; it rises in T,
+    and (1 + 2 a T)^3 = 1 + 6 a (g - a) inverts it.
+    """
+    n, mean = len(values), float(np.mean(values))
+    centred = values - mean
+    deviation = math.sqrt(float(np.mean(centred**2)))
+    if deviation == 0:
+        return mean, (mean, mean)
+    a = float(np.mean((centred / deviation) ** 3)) / (6 * math.sqrt(n))
+    quantile = NormalDist().inv_cdf((1 + confidence) / 2)
+
+    def studentised(g: float) -> float:
+        return (math.cbrt(1 + 6 * a * (g - a)) - 1) / (2 * a) if abs(a) > 1e-9 else g
+
+    error = deviation / math.sqrt(n)
+    return mean, (mean - error * studentised(quantile), mean - error * studentised(-quantile))

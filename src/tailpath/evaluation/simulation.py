@@ -1,0 +1,255 @@
+"""Monte Carlo: runs of a policy, and what they tell about VaR and CVaR.
+
+A run is a walk on the chain of the policy; costs are added up in whole units where there is a unit, so that equal costs come out equal.
+Each run has its own random numbers, made from the seed and the run's number: the result depends on neither threads nor blocks, and the first
+n runs of a longer simulation are the same runs.
+
+| policy | how it is walked |
+| --- | --- |
+| `BudgetPolicy` | compiled, on the model's states with the budget that is left; the product is not built |
+| a finite memory | compiled, on the unrolled chain |
+| a history, or a memory that does not end | step by step through the policy's own functions |
+
+A run that enters a part of the chain from which the goal is out of reach costs infinity. `estimation.py` says what the costs tell.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.chain import CostChain, chain_of_choices, decide, same_layout, unroll
+from tailpath.errors import BudgetExceededError, OptionError, PolicyError
+from tailpath.evaluation.budget import budget_rows, free_order
+from tailpath.evaluation.estimation import Estimate, estimate
+from tailpath.evaluation.lattice import ROWS_OF_NODES, BudgetRows, in_costs
+from tailpath.model import SSP, FloatArray
+from tailpath.policies import BudgetPolicy, HistoryPolicy, Policy
+from tailpath.reachability import dead_ends
+
+__all__ = ["Estimate", "estimate", "simulate"]
+
+#: Steps between two looks at the user: about half a second.
+PAUSE = 50_000_000
+#: Runs that make a thread worth its while.
+LEAST_BLOCK = 4096
+#: Pairs that a policy of functions may reach before it is walked step by step.
+MOST_PAIRS = 100_000
+#: Steps of one run through Python functions before it counts as lost. No compiled run is ever cut short.
+MOST_STEPS = 100_000
+
+
+def simulate(ssp: SSP, policy: Policy, n: int, seed: int, *, threads: int | None = None) -> FloatArray:
+    """The total costs of `n` runs of a policy; infinite for runs that can no longer arrive.
+
+    `seed` is any whole number from 0 up. The same seed gives the same costs on any number of `threads` (as many as there are cores).
+    """
+    n, seed = _whole(n, "the number of runs"), _whole(seed, "the seed")
+    if isinstance(policy, HistoryPolicy):
+        return _walk_functions(ssp, policy, n, seed)
+    paths = _budget_paths(ssp, policy) if isinstance(policy, BudgetPolicy) else None
+    if paths is None:
+        try:
+            paths = _chain_paths(unroll(ssp, policy, max_nodes=MOST_PAIRS))
+        except BudgetExceededError:
+            return _walk_functions(ssp, policy, n, seed)
+    totals = _walk_all(paths, n, seed, threads)
+    costs = in_costs(totals, paths.ssp.cost_unit) if paths.whole else totals
+    costs[totals < 0] = np.inf
+    return costs
+
+
+def _whole(value: Any, what: str) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = int(value) if isinstance(value, float) and value.is_integer() else -1
+    if number < 0:
+        raise OptionError(f"{what} must be a whole number of at least 0, not {value!r}")
+    return number
+
+
+# ---------------------------------------------------------------------- compiled walks
+
+
+@dataclass(frozen=True, eq=False)
+class Paths:
+    """Rows ready for drawing: arrows by falling probability, with cumulative sums. Node n is the goal."""
+
+    row_start: NDArray[np.int64]
+    target: NDArray[np.int32]
+    cumulative: FloatArray
+    cost: NDArray[Any]
+    spent: NDArray[np.int64]
+    trapped: NDArray[np.bool_]
+    rows: BudgetRows
+    start: int
+    ssp: SSP
+
+    @property
+    def whole(self) -> bool:
+        """Whether costs count units."""
+        return self.cost.dtype == np.int64
+
+
+def _laid_out(
+    row_start: NDArray[Any],
+    target: NDArray[Any],
+    probability: FloatArray,
+    cost: NDArray[Any],
+    spent: NDArray[np.int64],
+    **others: Any,
+) -> Paths:
+    from tailpath.kernels.sampling import lay_rows
+
+    order, cumulative = np.empty(len(target), dtype=np.int64), np.empty(len(target))
+    lay_rows(row_start, probability, order, cumulative)
+    return Paths(row_start, target[order].astype(np.int32), cumulative, cost[order], spent[order] if spent.size else spent, **others)
+
+
+def _chain_paths(chain: CostChain) -> Paths:
+    return _laid_out(
+        chain.row_start,
+        chain.target,
+        chain.probability,
+        chain.cost if chain.level is None else chain.level,
+        np.empty(0, dtype=np.int64),
+        trapped=~chain.arrives,
+        rows=ROWS_OF_NODES,
+        start=chain.start,
+        ssp=chain.ssp,
+    )
+
+
+def _budget_paths(ssp: SSP, policy: BudgetPolicy) -> Paths | None:
+    """The model's own states, all goals in one. None where a run might circle at no cost with budget left, or leave the policy's states.
+
+    Otherwise the budget of every run is spent some day, and a run is lost exactly where the risk-neutral part cannot arrive.
+    """
+    if not same_layout(policy.ssp, ssp) or free_order(ssp, policy.level) is None:
+        return None
+    try:
+        neutral = chain_of_choices(ssp, policy.neutral)
+    except PolicyError:
+        return None
+    trapped = np.zeros(ssp.n_states, dtype=np.bool_)
+    trapped[neutral.state] = ~neutral.arrives
+    node = np.where(ssp.is_goal, ssp.n_states, np.arange(ssp.n_states))
+    return _laid_out(
+        ssp.choice_outcomes,
+        node[ssp.outcome_target],
+        ssp.outcome_probability,
+        ssp.outcome_cost if ssp.cost_unit is None else ssp.outcome_level,
+        policy.level,
+        trapped=trapped,
+        rows=budget_rows(ssp, policy, np.arange(ssp.n_states)),
+        start=int(node[ssp.start_index]),
+        ssp=ssp,
+    )
+
+
+def _walk_all(paths: Paths, n: int, seed: int, threads: int | None) -> NDArray[Any]:
+    """The totals of all runs, block by block on several threads; -1 for a run that never arrives."""
+    totals = np.zeros(n, dtype=paths.cost.dtype)
+    key = np.random.SeedSequence(seed).generate_state(4, np.uint64)
+    workers = max(1, min(threads or available_cores(), n // LEAST_BLOCK))
+    if workers == 1:
+        _walk_block(paths, key, 0, totals, threading.Event())
+        return totals
+    # Several blocks for each worker, so that all end at about the same time.
+    size = max(LEAST_BLOCK, -(-n // (16 * workers)))
+    stopped = threading.Event()
+    with ThreadPoolExecutor(workers) as pool:
+        try:
+            blocks = [pool.submit(_walk_block, paths, key, first, totals[first : first + size], stopped) for first in range(0, n, size)]
+            for block in blocks:
+                block.result()
+        except BaseException:
+            stopped.set()
+            raise
+    return totals
+
+
+def available_cores() -> int:
+    """The cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _walk_block(paths: Paths, key: NDArray[np.uint64], first: int, totals: NDArray[Any], stopped: threading.Event) -> None:
+    from tailpath.kernels import sampling
+
+    memo, word = np.array([0, -1, 0]), np.zeros(4, dtype=np.uint64)
+    while not stopped.is_set():
+        status = sampling.walk(
+            paths.row_start,
+            paths.target,
+            paths.cumulative,
+            paths.cost,
+            paths.spent,
+            paths.trapped,
+            *paths.rows,
+            paths.start,
+            key,
+            first,
+            PAUSE,
+            memo,
+            word,
+            totals,
+        )
+        if status == sampling.NO_ACTION:
+            raise PolicyError(f"the policy has no action for state {paths.ssp.states[int(memo[1])]!r}, which it can reach")
+        if status == sampling.FINISHED:
+            return
+
+
+# ---------------------------------------------------------------------- step by step
+
+
+def _walk_functions(ssp: SSP, policy: Policy, n: int, seed: int) -> FloatArray:
+    """Runs through the policy's own functions."""
+    unit = ssp.cost_unit
+    prices = (ssp.outcome_cost if unit is None else ssp.outcome_level).tolist()
+    dead = dead_ends(ssp)
+    random = np.random.default_rng(seed)
+    totals = [_walk_once(ssp, policy, prices, dead, random) for _ in range(n)]
+    costs = np.array([np.inf if total is None else total for total in totals], dtype=np.float64)
+    return costs if unit is None else in_costs(costs, unit)
+
+
+def _walk_once(ssp: SSP, policy: Policy, prices: list[Any], dead: NDArray[np.bool_], random: np.random.Generator) -> Any:
+    """The cost of one run, or None if it enters a state from which no policy arrives."""
+    state, total = ssp.start_index, 0
+    memory = None if ssp.is_goal[state] else policy.start(ssp.start)
+    for _ in range(MOST_STEPS):
+        if ssp.is_goal[state]:
+            return total
+        if dead[state]:
+            return None
+        decision = decide(ssp, policy, state, memory)
+        choice = decision[_drawn([weight for _, weight in decision], random)][0]
+        first, end = int(ssp.choice_outcomes[choice]), int(ssp.choice_outcomes[choice + 1])
+        outcome = first + _drawn(ssp.outcome_probability[first:end].tolist(), random)
+        total += prices[outcome]
+        name, state = ssp.states[state], int(ssp.outcome_target[outcome])
+        if not ssp.is_goal[state]:
+            memory = policy.remember(memory, name, ssp.choice_name(choice), float(ssp.outcome_cost[outcome]), ssp.states[state])
+    raise PolicyError(
+        f"a run has not arrived after {MOST_STEPS} steps; it is in state {ssp.states[state]!r}. Does the policy arrive at all?"
+    )
+
+
+def _drawn(weights: list[float], random: np.random.Generator) -> int:
+    """A position drawn by its weight; the weights sum to 1 up to rounding."""
+    u = random.random()
+    for position, weight in enumerate(weights[:-1]):
+        u -= weight
+        if u < 0:
+            return position
+    return len(weights) - 1
