@@ -48,6 +48,9 @@ def checked_atoms(atoms: ArrayLike) -> NDArray[np.float64]:
 
 def nearest_atom(atoms: NDArray[np.float64], y: Any) -> Any:
     """The index of the atom nearest to `y` in log distance; exact ties go to the smaller atom, `y = 0` to the first."""
-    y = np.asarray(y, dtype=np.float64)
-    # The midpoint of two atoms in log distance is their geometric mean; `left` sends a tie to the smaller one.
-    return np.searchsorted(np.sqrt(atoms[:-1] * atoms[1:]), y, side="left")
+    return np.searchsorted(atom_borders(atoms), np.asarray(y, dtype=np.float64), side="left")
+
+
+def atom_borders(atoms: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Up to where each atom, but the last, is the nearest: the midpoint of two in log distance is their geometric mean."""
+    return np.sqrt(atoms[:-1] * atoms[1:])

@@ -1,0 +1,151 @@
+"""From values over (node, atom) to a policy: the best choices, the risk factors xi, and the certainty that the policy arrives.
+
+The symbols are those of `kernels.quantile`. After outcome o at (x, y) the policy goes on at the atom nearest to y xi_o. This rounding is not
+part of the values, so even a greedy policy might walk in circles; `mark_arriving` finds out and `find_detours` knows what else to choose.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.kernels.jit import kernel
+from tailpath.kernels.quantile import Problem, merge, new_heap
+
+Array = NDArray[Any]
+#: Choices and slopes tied within these, relative to their size where it exceeds 1, count as equal.
+SAME_VALUE = 1e-12
+SAME_SLOPE = 1e-9
+
+
+@kernel
+def choose(problem: Problem, slope: Array, first: int, last: int, out_choice: Array, out_var: Array) -> None:
+    """The best choice of nodes first .. last - 1 at every atom, the first of those that tie, and the VaR under it."""
+    heap = new_heap(problem)
+    n_atoms = len(problem.atoms)
+    area, var = np.empty(n_atoms), np.empty(n_atoms)
+    best = np.empty(n_atoms)
+    for node in range(first, last):
+        best[:] = np.inf
+        for choice in range(problem.node_choices[node], problem.node_choices[node + 1]):
+            merge(problem, slope, choice, heap, area, var)
+            for atom in range(n_atoms):
+                tie = SAME_VALUE * max(problem.atoms[atom], abs(area[atom]))
+                if area[atom] < best[atom] - tie:
+                    best[atom] = area[atom]
+                    out_choice[node, atom] = choice
+                    out_var[node, atom] = var[atom]
+
+
+@kernel
+def factors(problem: Problem, slope: Array, choice: int, y: float, var: float, share: bool, out_xi: Array) -> None:
+    """The risk factors of a choice at mass y: what lies above the VaR counts in full, what lies at it fills the rest.
+
+    With `share` the outcomes split that rest in proportion to their mass at the VaR; without, the first ones take all they can, which is a
+    vertex such as a linear program returns. Masses are sums of atoms, not of widths: then 0 <= y xi <= 1 holds without exception.
+    """
+    first, last = problem.choice_outcomes[choice], problem.choice_outcomes[choice + 1]
+    tie = SAME_SLOPE * max(1.0, abs(var))
+    above, tied = 0.0, 0.0
+    for outcome in range(first, last):
+        low, high = _reach(problem, slope, outcome, var, tie)
+        above += problem.probability[outcome] * low
+        tied += problem.probability[outcome] * (high - low)
+    rest = y - above
+    part = min(max(rest / tied, 0.0), 1.0) if tied > 0.0 else 0.0
+    for outcome in range(first, last):
+        low, high = _reach(problem, slope, outcome, var, tie)
+        if not share:
+            mass = problem.probability[outcome] * (high - low)
+            part = min(max(rest / mass, 0.0), 1.0) if mass > 0.0 else 0.0
+            rest -= part * mass
+        out_xi[outcome - first] = (low + part * (high - low)) / y
+
+
+@kernel
+def _reach(problem: Problem, slope: Array, outcome: int, var: float, tie: float) -> tuple[float, float]:
+    """The atoms up to which an outcome's slopes exceed the VaR, and up to which they at least equal it."""
+    cost, target = problem.cost[outcome], problem.target[outcome]
+    atom, low = 0, 0.0
+    while atom < len(problem.atoms) and cost + problem.gamma * slope[target, atom] > var + tie:
+        low = problem.atoms[atom]
+        atom += 1
+    high = low
+    while atom < len(problem.atoms) and cost + problem.gamma * slope[target, atom] >= var - tie:
+        high = problem.atoms[atom]
+        atom += 1
+    return low, high
+
+
+@kernel
+def all_factors(
+    problem: Problem, slope: Array, first: int, last: int, choice: Array, var: Array, offset: Array, share: bool, out_xi: Array
+) -> None:
+    """`factors` for the chosen choice at every atom of nodes first .. last - 1."""
+    for node in range(first, last):
+        for atom in range(len(problem.atoms)):
+            begin = offset[node, atom]
+            factors(problem, slope, choice[node, atom], problem.atoms[atom], var[node, atom], share, out_xi[begin:])
+
+
+@kernel
+def mark_arriving(problem: Problem, order: Array, middle: Array, choice: Array, offset: Array, xi: Array, out_arrives: Array) -> bool:
+    """Mark the pairs (node, atom) from which the policy can arrive; `middle` are the borders between nearest atoms. True if all can."""
+    while True:
+        left, moved = 0, False
+        for node in order:
+            for atom in range(len(problem.atoms)):
+                if out_arrives[node, atom]:
+                    continue
+                run = xi[offset[node, atom] :]
+                if _meets(problem, middle, choice[node, atom], problem.atoms[atom], run, out_arrives):
+                    out_arrives[node, atom] = True
+                    moved = True
+                else:
+                    left += 1
+        if left == 0 or not moved:
+            return left == 0
+
+
+@kernel
+def _meets(problem: Problem, middle: Array, choice: int, y: float, xi: Array, arrives: Array) -> bool:
+    """Whether some outcome of a choice ends at the goal or at a pair that arrives."""
+    first = problem.choice_outcomes[choice]
+    for outcome in range(first, problem.choice_outcomes[choice + 1]):
+        target = problem.target[outcome]
+        if target == len(arrives) or arrives[target, np.searchsorted(middle, y * xi[outcome - first])]:
+            return True
+    return False
+
+
+@kernel
+def find_detours(
+    problem: Problem, slope: Array, middle: Array, arrives: Array, share: bool, out_choice: Array, out_var: Array, out_regret: Array
+) -> None:
+    """For every pair that does not arrive: the cheapest choice that may meet one that does, and what it costs more than the best."""
+    heap = new_heap(problem)
+    n_atoms = len(problem.atoms)
+    xi = np.empty(len(heap.key))
+    area, var = np.empty(n_atoms), np.empty(n_atoms)
+    best, least = np.empty(n_atoms), np.empty(n_atoms)
+    for node in range(len(arrives)):
+        if arrives[node].all():
+            continue
+        best[:], least[:] = np.inf, np.inf
+        for choice in range(problem.node_choices[node], problem.node_choices[node + 1]):
+            merge(problem, slope, choice, heap, area, var)
+            for atom in range(n_atoms):
+                y = problem.atoms[atom]
+                best[atom] = min(best[atom], area[atom] / y)
+                if arrives[node, atom] or area[atom] / y >= least[atom]:
+                    continue
+                factors(problem, slope, choice, y, var[atom], share, xi)
+                if _meets(problem, middle, choice, y, xi, arrives):
+                    least[atom] = area[atom] / y
+                    out_choice[node, atom] = choice
+                    out_var[node, atom] = var[atom]
+        for atom in range(n_atoms):
+            if not arrives[node, atom]:
+                out_regret[node, atom] = least[atom] - best[atom]

@@ -1,0 +1,248 @@
+"""Value iteration over (state, atom): what CVaRVIQ and CVaRVILI share.
+
+Both planners look for the fixed point of
+
+    T[V](s, y) = min_a max_xi sum_o P_o xi_o (c_o + gamma V(s_o, y xi_o)),    sum_o P_o xi_o = 1,  0 <= xi_o <= 1 / y
+
+with `y V(s, y)` linear between the atoms. They work on the *core* of the model (sure states, safe choices, free components drawn together,
+see `expectation`), start from the verified lower bound of the risk-neutral optimum, constant in y, and rise: T is monotone, and a
+constant V gains nothing from xi, so V <= T[V] at the start and at every later moment, in whatever order nodes are updated.
+
+The *order* puts cheap nodes first, since costs flow from the goal outwards, and is cut into blocks such that no node shares a block with the
+node its risk-neutral policy most likely goes to. A block is computed from the values before it, by as many threads as there are, then
+written: the numbers are the same for any number of threads. With T non-expansive, the residual max |V_new - V| of a full sweep bounds
+|T[V] - V| of the result. It is no bound on the error: that takes the time still to go into account.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.errors import OptionError, TailpathWarning
+from tailpath.model import SSP, FloatArray
+from tailpath.reachability import free_components, require_sure_start
+from tailpath.solvers.expectation import Core, core_of, solve_expected
+
+if TYPE_CHECKING:
+    from tailpath.kernels.quantile import Problem, Work
+
+#: Called after every sweep with their number so far and the residual.
+Progress = Callable[[int, float], None]
+#: A node is passed over while its successors have moved by less than this share of the tolerance.
+SLACK = 1 / 16
+#: Merged segments that are worth a second thread.
+WORTH_A_THREAD = 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class Augmented:
+    """A model made ready for sweeps over (node, atom): its core, the kernels' arrays, the order and its blocks."""
+
+    ssp: SSP
+    core: Core
+    safe: NDArray[np.bool_]
+    free: NDArray[np.int32]
+    problem: Problem
+    work: Work
+    order: NDArray[np.int64]
+    bounds: NDArray[np.int64]
+
+    @property
+    def n(self) -> int:
+        return self.core.n
+
+    @cached_property
+    def segments(self) -> int:
+        """What one full sweep merges."""
+        return len(self.problem.target) * len(self.problem.atoms)
+
+
+@dataclass(frozen=True)
+class Progression:
+    """How the sweeps ended."""
+
+    sweeps: int
+    residual: float
+    converged: bool
+
+
+def check_options(tolerance: float, gamma: float, max_sweeps: int) -> None:
+    if not tolerance > 0:
+        raise OptionError(f"tolerance must be positive, not {tolerance!r}")
+    if not 0 < gamma <= 1:
+        raise OptionError(f"gamma must lie in (0, 1], not {gamma!r}")
+    if max_sweeps < 1:
+        raise OptionError(f"max_sweeps must be 1 or more, not {max_sweeps!r}")
+
+
+def augment(ssp: SSP, atoms: FloatArray, gamma: float) -> Augmented:
+    """Cut the model to its core and choose the first values and the order of the sweeps."""
+    sure, safe = require_sure_start(ssp)
+    # With gamma < 1 walking for nothing is worth something, so free components must stay as they are.
+    free = free_components(ssp, safe) if gamma == 1 else np.full(ssp.n_states, -1, dtype=np.int32)
+    core = core_of(ssp, sure, safe, free)
+    expected = solve_expected(ssp)
+    inside = np.flatnonzero((core.node_of >= 0) & (core.node_of < core.n))
+    member = np.empty(core.n, dtype=np.int64)
+    member[core.node_of[inside]] = inside
+    problem = _problem(ssp, core, atoms, gamma)
+    order, bounds = _blocks(problem, expected.value[member])
+    work = _first_work(expected.lower[member] if gamma == 1 else np.zeros(core.n), len(atoms))
+    return Augmented(ssp, core, safe, free, problem, work, order, bounds)
+
+
+def _problem(ssp: SSP, core: Core, atoms: FloatArray, gamma: float) -> Problem:
+    from tailpath.kernels.quantile import Problem
+
+    length = np.diff(core.choice_outcomes)
+    outcome = np.repeat(ssp.choice_outcomes[core.choice] - core.choice_outcomes[:-1], length) + np.arange(core.choice_outcomes[-1])
+    return Problem(
+        node_choices=core.state_choices,
+        choice_outcomes=core.choice_outcomes,
+        target=np.minimum(core.target, core.n),
+        probability=core.probability,
+        cost=ssp.outcome_cost[outcome],
+        gamma=float(gamma),
+        atoms=atoms,
+        width=np.diff(atoms, prepend=0.0),
+        longest=int(length.max(initial=1)),
+    )
+
+
+def _first_work(value: FloatArray, n_atoms: int) -> Work:
+    from tailpath.kernels.quantile import Work
+
+    n = len(value)
+    values = np.repeat(value[:, None], n_atoms, axis=1)
+    return Work(
+        value=values,
+        slope=np.vstack([values, np.zeros((1, n_atoms))]),
+        area=np.empty((n, n_atoms)),
+        due=np.ones(n, dtype=np.bool_),
+        drift=np.zeros(n),
+        stamp=np.zeros(n + 1, dtype=np.int64),
+        seen=np.zeros(n, dtype=np.int64),
+    )
+
+
+def _blocks(problem: Problem, value: FloatArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Nodes by rising value, and where each block of them begins."""
+    from tailpath.kernels.quantile import cut_blocks
+
+    order = np.argsort(value, kind="stable")
+    bounds = np.empty(len(value) + 2, dtype=np.int64)
+    count = cut_blocks(problem, value, order, bounds)
+    return order, bounds[: count + 1]
+
+
+# ---------------------------------------------------------------------- sweeps
+
+
+def iterate(
+    augmented: Augmented, sweep: Callable[[int], float], tolerance: float, max_sweeps: int, progress: Progress | None
+) -> Progression:
+    """Sweep until a full sweep moves no value by more than the tolerance. `sweep(clock)` returns the largest move."""
+    work, clock, settled = augmented.work, 1, False
+    for sweeps in range(1, max_sweeps + 1):
+        full = sweeps == 1 or settled or sweeps == max_sweeps
+        if full:
+            work.seen[:] = 0
+        residual = float(sweep(clock))
+        clock += len(augmented.bounds)
+        settled = residual <= tolerance
+        if progress is not None:
+            progress(sweeps, residual)
+        if settled and full:
+            return Progression(sweeps, residual, True)
+    warnings.warn(
+        f"no convergence within {max_sweeps} sweeps: the last one still moved a value by {residual:.3g}, the tolerance is {tolerance:g}",
+        TailpathWarning,
+        stacklevel=3,
+    )
+    return Progression(max_sweeps, residual, False)
+
+
+class Team:
+    """Threads that share work by parts; a team of one is the calling thread alone, and starts nothing."""
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+        self._pool = ThreadPoolExecutor(threads - 1) if threads > 1 else None
+
+    def __enter__(self) -> Team:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if self._pool is not None:
+            self._pool.shutdown()
+
+    def share(self, first: int, last: int, function: Callable[[int, int], Any]) -> None:
+        """Call `function` on equal parts of first .. last - 1, one per thread, this one included; parts must not need each other."""
+        cuts = [first + (last - first) * k // self.threads for k in range(self.threads + 1)]
+        others = [self._pool.submit(function, a, b) for a, b in pairwise(cuts[1:])] if self._pool is not None else []
+        function(cuts[0], cuts[1])
+        for other in others:
+            other.result()
+
+
+def team_for(augmented: Augmented, threads: int | None) -> Team:
+    """All processors the process may use, unless told otherwise or the model is too small for more than one."""
+    if threads is not None and threads < 1:
+        raise OptionError(f"threads must be 1 or more, not {threads!r}")
+    if augmented.segments < 100 * WORTH_A_THREAD:
+        return Team(1)
+    if threads is None:
+        threads = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return Team(threads)
+
+
+def merge_sweep(augmented: Augmented, team: Team, slack: float) -> Callable[[int], float]:
+    """The sweep of CVaRVIQ: blocks one after the other, large ones by all threads, unless next to nothing is left to do."""
+    from tailpath.kernels.quantile import commit, compute, sweep
+
+    problem, work, order, bounds = augmented.problem, augmented.work, augmented.order, augmented.bounds
+
+    def alone(clock: int) -> float:
+        return float(sweep(problem, work, order, bounds, clock, slack))
+
+    runs = _runs(augmented, team.threads)
+    if team.threads == 1 or not any(large for _, _, large in runs):
+        return alone
+
+    def together(clock: int) -> float:
+        if augmented.segments * np.count_nonzero(work.due) < WORTH_A_THREAD * len(bounds) * augmented.n:
+            return alone(clock)
+        change = 0.0
+        for begin, end, large in runs:
+            first, last = int(bounds[begin]), int(bounds[end])
+            if large:
+                team.share(first, last, lambda a, b: compute(problem, work, order, a, b))
+                moved = commit(problem, work, order, first, last, clock + begin, slack)
+            else:
+                moved = sweep(problem, work, order, bounds[begin : end + 1], clock + begin, slack)
+            change = max(change, float(moved))
+        return change
+
+    return together
+
+
+def _runs(augmented: Augmented, threads: int) -> list[tuple[int, int, bool]]:
+    """Blocks worth sharing, one by one, and the runs of small blocks between them: (first block, last block + 1, large)."""
+    least = threads * WORTH_A_THREAD * augmented.n / max(augmented.segments, 1)
+    runs: list[tuple[int, int, bool]] = []
+    for block, size in enumerate(np.diff(augmented.bounds).tolist()):
+        if runs and size < least and not runs[-1][2]:
+            runs[-1] = (runs[-1][0], block + 1, False)
+        else:
+            runs.append((block, block + 1, size >= least))
+    return runs
