@@ -66,7 +66,14 @@ def read(
             return entry.read(match[2], options)
         return by_suffix(place).read(place, options)
     except ModelError as error:
-        raise FormatError(f"{place}: {error}") from None
+        raise FormatError(_brief(f"{place}: {error}")) from None
+    except FormatError as error:
+        raise FormatError(_brief(str(error))) from None
+
+
+def _brief(text: str) -> str:
+    """A hostile file may have names of any length; what is wrong stands at the beginning and at the end."""
+    return text if len(text) <= 600 else f"{text[:300]} ... {text[-250:]}"
 
 
 def write(ssp: SSP, path: str | os.PathLike[str]) -> None:

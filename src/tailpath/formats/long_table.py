@@ -97,7 +97,7 @@ class _Table:
             raise FormatError(f"{path}:{reader.line_num}: {error}") from None
 
     def _read(self, reader: Any) -> None:
-        header = [word.strip().lower() for word in next(reader)]
+        header = [word.strip().lower() for word in next(reader, [])]
         last = [word for word in header if word in ("reward", "cost")]
         if sorted(header) != sorted([*COLUMNS, *last]) or len(last) != 1:
             raise FormatError(

@@ -74,8 +74,10 @@ def decode_unit(value: Any, costs: NDArray[np.float64], where: str) -> Fraction 
     if not (slash and top.isascii() and top.isdigit() and bottom.isascii() and bottom.isdigit() and int(top) > 0 and int(bottom) > 0):
         raise FormatError(f"{where}: {shorten(repr(value))} is no positive fraction 'p/q'")
     unit = Fraction(int(top), int(bottom))
+    if not np.isfinite(costs).all():
+        return unit  # the model will refuse such costs, and name one
     largest = float(costs.max(initial=0.0))
-    if not Fraction(1, 10**300) < unit < 10**300 or not math.isfinite(largest) or Fraction(largest) > MOST_UNITS * unit:
+    if not Fraction(1, 10**300) < unit < 10**300 or Fraction(largest) > MOST_UNITS * unit:
         raise FormatError(f"{where}: {shorten(value)} is too fine or too large a unit for costs up to {largest:g}")
     levels = costs / float(unit)
     for outcome in np.flatnonzero(~(np.abs(levels - np.rint(levels)) <= 1e-6))[:1].tolist():

@@ -330,15 +330,19 @@ def write(ssp: SSP, path: str) -> None:
         )
     rows, costly = _rows(ssp, choice_cost.tolist())
     n_choices = ssp.n_choices + int(np.count_nonzero(ssp.is_goal))
-    _write(f"{stem}.lab", ['0="init" 1="goal"', *_label_lines(ssp)])
-    # No state rewards; the file is there lest an older one be taken for ours.
-    _write(f"{stem}.srew", ['# Reward structure "cost"', f"{ssp.n_states} 0"])
-    _write(f"{stem}.trew", ['# Reward structure "cost"', f"{ssp.n_states} {n_choices} {len(costly)}", *costly])
-    _write(path, [f"#{extras_line(ssp)}", f"{ssp.n_states} {n_choices} {len(rows)}", *rows])
-    names = [name for name in ssp.states if isinstance(name, tuple) and all(type(value) is int for value in name)]
+    files = {
+        path: [f"#{extras_line(ssp)}", f"{ssp.n_states} {n_choices} {len(rows)}", *rows],
+        f"{stem}.lab": ['0="init" 1="goal"', *_label_lines(ssp)],
+        # No state rewards; the file is there lest an older one be taken for ours.
+        f"{stem}.srew": ['# Reward structure "cost"', f"{ssp.n_states} 0"],
+        f"{stem}.trew": ['# Reward structure "cost"', f"{ssp.n_states} {n_choices} {len(costly)}", *costly],
+    }
+    names = [name for name in ssp.states if isinstance(name, tuple) and name and all(type(value) is int for value in name)]
     if len(names) == ssp.n_states and len({len(name) for name in names}) == 1:
         variables = ",".join(f"x{index}" for index in range(len(names[0])))
-        _write(f"{stem}.sta", [f"({variables})", *(f"{index}:({','.join(map(str, name))})" for index, name in enumerate(names))])
+        files[f"{stem}.sta"] = [f"({variables})", *(f"{index}:({','.join(map(str, name))})" for index, name in enumerate(names))]
+    for place, lines in files.items():
+        write_bytes(place, ("\n".join(lines) + "\n").encode("utf-8", "backslashreplace"))
 
 
 def _rows(ssp: SSP, choice_cost: list[float]) -> tuple[list[str], list[str]]:
@@ -363,7 +367,3 @@ def _label_lines(ssp: SSP) -> Iterator[str]:
     for state in sorted({ssp.start_index, *np.flatnonzero(ssp.is_goal).tolist()}):
         labels = (["0"] if state == ssp.start_index else []) + (["1"] if ssp.is_goal[state] else [])
         yield f"{state}: {' '.join(labels)}"
-
-
-def _write(path: str, lines: list[str]) -> None:
-    write_bytes(path, ("\n".join(lines) + "\n").encode("utf-8", "backslashreplace"))

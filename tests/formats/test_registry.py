@@ -1,0 +1,150 @@
+"""One table finds the format; a reader takes exactly the options it names; others may add readers."""
+
+import importlib.metadata
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+import tailpath as tp
+from tailpath.errors import FormatError, OptionError
+from tailpath.formats.registry import FORMATS, by_suffix
+from tests.formats.models import by_choice, differences
+
+
+def test_schemes_are_the_domains():
+    assert differences(tp.read("gridworld:14x16"), tp.domains.gridworld("14x16")) == []
+    assert differences(tp.read("river:16x6"), tp.domains.river(rows=16, columns=6)) == []
+    assert differences(tp.read("textbook:geometric"), tp.domains.textbook.PROBLEMS["geometric"]().ssp) == []
+
+
+def test_a_gridworld_map_may_be_a_file(tmp_path):
+    text = (pathlib.Path(tp.domains.__file__).parent / "maps" / "5x5.txt").read_text()
+    (tmp_path / "map.txt").write_text(text)
+    assert differences(tp.read(f"gridworld:{tmp_path}/map.txt"), tp.read("gridworld:5x5")) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("gridworld:7x7", "no bundled map '7x7'"),
+        ("gridworld:nowhere.txt", "neither a bundled map such as 14x16 nor a file"),
+        ("river:30", "write the size as ROWSxCOLUMNS"),
+        ("river:-3x4", "write the size as ROWSxCOLUMNS"),
+        ("textbook:nothing", "there are geometric"),
+        ("model.xyz", r"unknown format; known suffixes are \.json"),
+        ("model", "known schemes are gym:"),
+        ("strange:model", "unknown format"),
+        ("", "unknown format"),
+        (7, "cannot read a int: give a path, a scheme string or an object with a table .P"),
+    ],
+)
+def test_unknown_sources_are_refused(source, message):
+    with pytest.raises(OptionError, match=message):
+        tp.read(source)
+
+
+def test_a_drive_letter_is_no_scheme():
+    with pytest.raises(FormatError, match="no such file"):
+        tp.read("C:\\models\\a.json")
+
+
+def test_the_longest_suffix_decides_whatever_its_case():
+    assert by_suffix("a.b/M.DRN.GZ").title == "Storm DRN"
+    assert by_suffix("x.drn.json").title == "tailpath JSON"
+
+
+OPTIONS = {
+    "goal": "g",
+    "cost": "c",
+    "step_cost": 1.0,
+    "cost_of": {1: 2},
+    "negate_reward": True,
+    "constants": {"N": 1},
+    "one_based": True,
+}
+LABELLED = {"goal", "cost", "step_cost", "cost_of", "negate_reward"}
+TAKES = {
+    "m.json": set(),
+    "m.npz": set(),
+    "river:5x5": set(),
+    "textbook:lottery": set(),
+    "gridworld:5x5": set(),
+    "m.drn": LABELLED,
+    "m.tra": LABELLED,
+    "m.umb": LABELLED,
+    "m.pm": LABELLED | {"constants"},
+    "m.jani": LABELLED | {"constants"},
+    "m.csv": {"step_cost", "cost_of", "negate_reward", "one_based"},
+    "gym:CliffWalking-v1": {"step_cost", "cost_of", "negate_reward", "constants"},
+}
+
+
+@pytest.mark.parametrize("source", TAKES)
+def test_options_without_use_are_refused(source):
+    title = {"gridworld:5x5": "gridworld:", "river:5x5": "river:"}.get(source)
+    for name in OPTIONS.keys() - TAKES[source]:
+        with pytest.raises(OptionError, match=f"the option {name} does not apply to {title or ''}"):
+            tp.read(source, **{name: OPTIONS[name]})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"step_cost": -1}, "step_cost must be 0 or more"),
+        ({"step_cost": "x"}, "step_cost must be a number"),
+        ({"step_cost": float("nan")}, "step_cost must be a number"),
+        ({"cost_of": {1: -2}}, "cost_of must be 0 or more"),
+        ({"cost_of": {"a": 2}}, "a reward in cost_of must be a number"),
+        ({"cost_of": [1]}, "cost_of must be a mapping"),
+        ({"cost_of": {99: 2}}, "cost_of has the reward 99, which no outcome has; the rewards are 0, 0.5, 1.5, 2"),
+        ({"goal": 3}, "goal must be a text"),
+    ],
+)
+def test_options_out_of_range_are_refused(options, message, tmp_path):
+    tp.write(by_choice(), tmp_path / "m.drn")
+    with pytest.raises(OptionError, match=message):
+        tp.read(tmp_path / "m.drn", **options)
+
+
+def test_what_is_only_read_says_what_to_write():
+    with pytest.raises(OptionError, match=r"PRISM language can be read, not written; write one of \.json"):
+        tp.write(by_choice(), "m.prism")
+
+
+def read_chain(source, *, step_cost=1.0):
+    """A reader as a third party would write it: `m.chain3` or `chain3:LENGTH`."""
+    length = int(source.partition(".")[0][-1])
+    return tp.SSP.from_outcomes([(s, "on", s + 1, 1, step_cost) for s in range(length)], 0, [length])
+
+
+def test_third_parties_add_readers(monkeypatch):
+    point = importlib.metadata.EntryPoint("chain3", "tests.formats.test_registry:read_chain", "tailpath.readers")
+    monkeypatch.setattr(
+        importlib.metadata, "entry_points", lambda *, group, name: [point] if (group, name) == (point.group, point.name) else []
+    )
+    assert tp.read("chain3:4").n_states == 5
+    assert tp.read("m2.chain3", step_cost=3).outcome_cost.tolist() == [3, 3]
+    with pytest.raises(OptionError, match="the option goal does not apply to chain3, which takes step_cost"):
+        tp.read("chain3:4", goal="x")
+    with pytest.raises(OptionError, match="chain3 can be read, not written"):
+        tp.write(by_choice(), "m.chain3")
+
+
+def test_readers_are_loaded_when_used(tmp_path):
+    tp.write(by_choice(), tmp_path / "m.json")
+    code = f"""
+import sys, tailpath
+tailpath.read({str(tmp_path / "m.json")!r})
+heavy = {{"numba", "scipy", "stormpy", "gymnasium", "tarfile", "csv", "lzma", "matplotlib"}} & set(sys.modules)
+assert not heavy, heavy
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_every_row_of_the_table_can_be_loaded():
+    for entry in FORMATS:
+        for place in filter(None, (entry.reader, entry.writer)):
+            module, _, function = place.partition(":")
+            assert callable(getattr(importlib.import_module(module), function))
