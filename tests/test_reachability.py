@@ -17,7 +17,9 @@ from tests import reference, strategies
 
 @pytest.fixture(params=["plain", "compiled"])
 def engine(request: Any, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr(reachability, "SMALL", 20_000 if request.param == "plain" else -1)
+    monkeypatch.setattr(
+        reachability, "_fit", lambda function, size: function if request.param == "plain" else reachability._compiled(function)
+    )
     return str(request.param)
 
 

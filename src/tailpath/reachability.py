@@ -13,6 +13,7 @@ Probabilities only matter by being positive, so all of this is exact.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -26,7 +27,7 @@ from tailpath.layouts import offsets_of
 from tailpath.model import SSP
 
 BoolArray = NDArray[np.bool_]
-#: Up to this many edges a search runs as plain Python, faster than the compiler loads.
+#: Up to this many edges a search runs as plain Python, faster than the compiler loads, unless it is loaded already.
 SMALL = 20_000
 
 
@@ -39,7 +40,7 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _fit(function: Callable[..., Any], size: int) -> Callable[..., Any]:
-    return function if size <= SMALL else _compiled(function)
+    return function if size <= SMALL and "numba" not in sys.modules else _compiled(function)
 
 
 def strong_components(row_start: NDArray[Any], target: NDArray[Any]) -> tuple[NDArray[np.int32], int]:
