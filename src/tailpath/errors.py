@@ -39,5 +39,13 @@ class BudgetExceededError(TailpathError):
         self.bounds = bounds
 
 
+class EvaluationInterrupted(KeyboardInterrupt):
+    """Ctrl-C ended an evaluation. `bounds` holds what is certain about the CVaR at that moment: `(low, high)`."""
+
+    def __init__(self, message: str, bounds: tuple[float, float]) -> None:
+        super().__init__(message)
+        self.bounds = bounds
+
+
 class TailpathWarning(UserWarning):
     """Something was repaired or assumed, and the user should know."""

@@ -21,11 +21,12 @@ import numpy as np
 from tailpath.absorption import Bracket, expected_total
 from tailpath.chain import CostChain, unroll
 from tailpath.distribution import CostDistribution, check_alpha
-from tailpath.errors import BudgetExceededError, OptionError, PolicyError
+from tailpath.errors import OptionError, PolicyError
 from tailpath.evaluation.free_cycles import without_free_cycles
 from tailpath.evaluation.lattice import LatticeSearch, in_costs, lay_out
 from tailpath.evaluation.queue import ChainWalk, LazyWalk, QueueSearch
-from tailpath.evaluation.search import Progress, SearchResult, chain_deviation, summarise
+from tailpath.evaluation.search import SearchResult, chain_deviation, completed, summarise
+from tailpath.evaluation.watch import Progress, Watch
 from tailpath.model import SSP
 from tailpath.policies import BudgetPolicy, HistoryPolicy, Policy
 
@@ -53,36 +54,35 @@ def evaluate(
     `engine` is `auto`, `lattice` or `queue`; `heuristic` is `min` (V_min, expands nothing beyond VaR) or `zero`. With `gamma` < 1 costs at
     stage t are multiplied by gamma^t. `max_nodes` limits the expanded (node, cost) pairs: beyond it an error carries the bounds reached
     so far.
-    `progress` is called now and then with the probability that has arrived and the number of expanded pairs.
+    `progress` is called now and then with the probability that has arrived and the number of expanded pairs. Ctrl-C raises
+    `tailpath.errors.EvaluationInterrupted`, a KeyboardInterrupt that carries the bounds reached so far.
 
     If the policy may miss the goal, the mean and CVaR are infinite, `unreached` is the probability of that, and `stuck` names a state.
     """
     alpha = check_alpha(alpha)
     chosen = _engine(ssp, policy, engine, heuristic, gamma)
     limit = MOST_NODES[chosen] if max_nodes is None else max_nodes
+    watch = Watch(progress)
     if isinstance(policy, HistoryPolicy):
-        return _evaluate_lazily(ssp, policy, alpha, heuristic, gamma, limit, progress)
+        return _evaluate_lazily(ssp, policy, alpha, heuristic, gamma, limit, watch)
     if isinstance(policy, BudgetPolicy) and chosen == "lattice":
         from tailpath.evaluation.budget import evaluate_budget
 
-        found = evaluate_budget(ssp, policy, alpha, limit, progress)
+        found = evaluate_budget(ssp, policy, alpha, limit, watch)
         if found is not None:
             return found
     chain = unroll(ssp, policy)
     chain.refuse_free_traps()
     if gamma < 1:
-        return _evaluate_discounted(chain, alpha, heuristic, gamma, limit, progress)
+        return _evaluate_discounted(chain, alpha, heuristic, gamma, limit, watch)
     searched, cycle_error = without_free_cycles(chain)
     if chosen == "lattice":
-        found_nodes, finished = _run_lattice(searched, alpha, heuristic, cycle_error, limit, progress)
+        found_nodes, finished = _run_lattice(searched, alpha, heuristic, cycle_error, limit, watch)
     else:
         queue = QueueSearch(ChainWalk(searched, heuristic, 1.0), alpha, 1.0)
-        finished = queue.run(limit, progress)
+        finished = queue.run(limit, watch)
         found_nodes = _queue_result(queue, searched, cycle_error)
-    result = _of_chain(chain, found_nodes, alpha, chosen)
-    if not finished:
-        raise out_of_nodes(result, alpha, limit)
-    return result
+    return completed(_of_chain(chain, found_nodes, alpha, chosen), finished, alpha, limit, watch)
 
 
 def _engine(ssp: SSP, policy: Policy, engine: str, heuristic: str, gamma: float) -> str:
@@ -105,16 +105,14 @@ def _engine(ssp: SSP, policy: Policy, engine: str, heuristic: str, gamma: float)
     return engine
 
 
-def _run_lattice(
-    chain: CostChain, alpha: float, heuristic: str, cycle_error: float, limit: int, progress: Progress | None
-) -> tuple[SearchResult, bool]:
+def _run_lattice(chain: CostChain, alpha: float, heuristic: str, cycle_error: float, limit: int, watch: Watch) -> tuple[SearchResult, bool]:
     lattice = lay_out(chain, heuristic)
     start = lattice.place[chain.start]
     if start < 0:
         nothing = np.empty(0)
         return SearchResult(nothing, nothing, nothing, nothing, np.empty(0, dtype=np.int64), 1.0, 0.0, 0), True
     search = LatticeSearch(lattice, alpha, (np.array([start]), np.zeros(1, dtype=np.int64), np.ones(1)))
-    finished = search.run(limit, progress)
+    finished = search.run(limit, watch)
     assert chain.unit is not None
     return search.result(chain.unit, cycle_error), finished
 
@@ -164,39 +162,13 @@ def _with_goal(bracket: Bracket) -> Bracket:
     return Bracket(np.append(bracket.value, 0.0), np.append(bracket.lower, 0.0), np.append(bracket.upper, 0.0), bracket.method)
 
 
-def out_of_nodes(partial: CostDistribution, alpha: float, limit: int) -> BudgetExceededError:
-    """The error for a search that ran out of nodes, with what is certain so far."""
-    low, high = partial_bounds(partial, alpha)
-    return BudgetExceededError(
-        f"the node budget of {limit} is used up with {1 - partial.tail_mass:.6g} of the probability arrived;"
-        f" CVaR at alpha {alpha:g} lies in [{low:.9g}, {high:.9g}]",
-        (low, high),
-    )
-
-
-def partial_bounds(partial: CostDistribution, alpha: float) -> tuple[float, float]:
-    """Sound bounds on CVaR from a search stopped early, at a cost X with P(Z > X) > alpha.
-
-    CVaR_alpha is at least the mean of the whole tail beyond X, and at most X + E[(Z - X)+] / alpha.
-    """
-    last = float(partial.costs[-1]) if partial.costs.size else 0.0
-    low, high = partial.tail_excess_bounds
-    doubt = 1 + partial.relative_error + 1e-14
-    if partial.unreached > 0:
-        return float("inf"), float("inf")
-    tail = max(partial.tail_mass, alpha)
-    return (last + low / (tail * doubt * doubt)) / doubt, (last + high * doubt / alpha) * doubt
-
-
-def _evaluate_discounted(
-    chain: CostChain, alpha: float, heuristic: str, gamma: float, limit: int, progress: Progress | None
-) -> CostDistribution:
+def _evaluate_discounted(chain: CostChain, alpha: float, heuristic: str, gamma: float, limit: int, watch: Watch) -> CostDistribution:
     """gamma < 1: absorption at rate 1 - gamma per step makes every expected total finite; open nodes count with gamma^t."""
     missed = float(np.append(chain.unreached.value, 0.0)[chain.start])
     if missed > alpha:
         raise PolicyError(f"the policy misses the goal with probability {missed:.6g}, more than alpha; its discounted costs never end")
     queue = QueueSearch(ChainWalk(chain, heuristic, gamma), alpha, gamma)
-    finished = queue.run(limit, progress)
+    finished = queue.run(limit, watch)
     rate = np.bincount(chain.source, weights=chain.probability * chain.cost, minlength=chain.n).astype(np.float64)
     distance = np.where(chain.arrives, chain.least_cost[:-1], 0.0)
     rest = _with_goal(expected_total(chain.row_start, chain.target, gamma * chain.probability, rate, distance, np.full(chain.n, 1 - gamma)))
@@ -215,21 +187,17 @@ def _evaluate_discounted(
         engine="queue",
         deviation=lambda: float("nan"),
     )
-    if not finished:
-        raise out_of_nodes(result, alpha, limit)
-    return result
+    return completed(result, finished, alpha, limit, watch)
 
 
-def _evaluate_lazily(
-    ssp: SSP, policy: Policy, alpha: float, heuristic: str, gamma: float, limit: int, progress: Progress | None
-) -> CostDistribution:
+def _evaluate_lazily(ssp: SSP, policy: Policy, alpha: float, heuristic: str, gamma: float, limit: int, watch: Watch) -> CostDistribution:
     """A policy whose memory need not end has no V_mean to complete open nodes with, so the search goes on until almost nothing is open.
 
     What is open then counts with its least cost; `bounds` is exact if nothing is open and otherwise has no upper end.
     """
     walk = LazyWalk(ssp, policy, heuristic, gamma)
     queue = QueueSearch(walk, alpha, gamma)
-    finished = queue.run(limit, progress, until=alpha * LAZY_REST)
+    finished = queue.run(limit, watch, until=alpha * LAZY_REST)
     unit = None if gamma < 1 else ssp.cost_unit
     found = _queue_result(queue, None, 0.0, unit)
     scale = 1.0 if unit is None else float(unit)
@@ -249,6 +217,4 @@ def _evaluate_lazily(
         engine="queue",
         deviation=lambda: float(np.sqrt(np.sum(found.probabilities * (found.costs - mean) ** 2))),
     )
-    if not finished:
-        raise out_of_nodes(result, alpha, limit)
-    return result
+    return completed(result, finished, alpha, limit, watch)

@@ -18,14 +18,15 @@ from tailpath.chain import CostChain, chain_of_choices, same_layout
 from tailpath.distribution import CostDistribution
 from tailpath.errors import PolicyError
 from tailpath.evaluation.lattice import BudgetRows, Lattice, LatticeSearch, least_step, longest_path
-from tailpath.evaluation.search import Progress, SearchResult, node_variance, summarise
+from tailpath.evaluation.search import SearchResult, completed, node_variance, summarise
+from tailpath.evaluation.watch import Watch
 from tailpath.layouts import offsets_of
 from tailpath.model import SSP, FloatArray
 from tailpath.policies import BudgetPolicy
 from tailpath.reachability import strong_components
 
 
-def evaluate_budget(ssp: SSP, policy: BudgetPolicy, alpha: float, limit: int, progress: Progress | None) -> CostDistribution | None:
+def evaluate_budget(ssp: SSP, policy: BudgetPolicy, alpha: float, limit: int, watch: Watch) -> CostDistribution | None:
     """The distribution of the total cost, or None where the short cut does not apply."""
     if ssp.is_goal[ssp.start_index] or not same_layout(policy.ssp, ssp):
         return None
@@ -41,7 +42,7 @@ def evaluate_budget(ssp: SSP, policy: BudgetPolicy, alpha: float, limit: int, pr
     start = np.array([lattice.place[ssp.start_index]])
     search = LatticeSearch(lattice, alpha, (start, np.zeros(1, dtype=np.int64), np.ones(1)))
     try:
-        finished = search.run(limit, progress)
+        finished = search.run(limit, watch)
     except PolicyError:
         return None
     assert ssp.cost_unit is not None
@@ -49,12 +50,7 @@ def evaluate_budget(ssp: SSP, policy: BudgetPolicy, alpha: float, limit: int, pr
     rest = _by_state(ssp, neutral)
     if not np.all(np.isfinite(rest.upper[found.open_node])):
         return None
-    result = _summary(ssp, neutral, found, rest, alpha)
-    if not finished:
-        from tailpath.evaluation import out_of_nodes
-
-        raise out_of_nodes(result, alpha, limit)
-    return result
+    return completed(_summary(ssp, neutral, found, rest, alpha), finished, alpha, limit, watch)
 
 
 def free_order(ssp: SSP, level: NDArray[np.int64]) -> tuple[NDArray[np.int64], int] | None:

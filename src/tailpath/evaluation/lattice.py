@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from tailpath.chain import CostChain
 from tailpath.errors import PolicyError
-from tailpath.evaluation.search import Progress, SearchResult, negligible
+from tailpath.evaluation.search import SearchResult, negligible
+from tailpath.evaluation.watch import Watch
 from tailpath.layouts import offsets_of
 from tailpath.reachability import strong_components
 
@@ -181,12 +182,16 @@ class LatticeSearch:
         self.entry_next[old:] = np.append(np.arange(old + 1, size), self.whole[4])
         self.whole[4] = old
 
-    def run(self, max_nodes: int, progress: Progress | None) -> bool:
-        """Search until P(Z > X) <= alpha or nothing is open (True), or until `max_nodes` pairs were expanded (False)."""
+    def run(self, max_nodes: int, watch: Watch) -> bool:
+        """Search until P(Z > X) <= alpha or nothing is open (True), or until `max_nodes` pairs were expanded or the user stops it (False)."""
+        with watch:
+            return self._run(max_nodes, watch)
+
+    def _run(self, max_nodes: int, watch: Watch) -> bool:
         from tailpath.kernels import lattice as kernels
 
         lat = self.lattice
-        while True:
+        while not watch.stop:
             status = kernels.search(
                 lat.row_start,
                 lat.target,
@@ -221,12 +226,12 @@ class LatticeSearch:
             elif status == kernels.NEED_LISTS:
                 self._grow_lists(self.n_listed)
             elif status == kernels.PAUSED:
-                if progress is not None:
-                    progress(float(np.sum(self.head_mass[: self.whole[1]])), int(self.whole[2]))
+                watch.report(float(np.sum(self.head_mass[: self.whole[1]])), int(self.whole[2]))
             elif status == kernels.NO_ACTION:
                 raise PolicyError("the policy has no action for a state that it can reach")
             else:
                 return bool(status != kernels.LIMIT)
+        return False
 
     def result(self, unit: Fraction, cycle_error: float) -> SearchResult:
         """The head and the open nodes, in the chain's numbering and in costs."""

@@ -28,12 +28,15 @@ import numpy as np
 
 from tailpath.chain import CostChain, successors
 from tailpath.distribution import TIE
-from tailpath.evaluation.search import Progress, negligible
+from tailpath.evaluation.search import negligible
+from tailpath.evaluation.watch import Watch
 from tailpath.model import SSP
 from tailpath.policies import Policy
 
 UNIT = 2.0**-53
 GOAL = "goal"
+#: Expansions between two reports.
+PAUSE = 20_000
 
 
 class Walk(Protocol):
@@ -58,7 +61,7 @@ class ChainWalk:
         self._arrows = list(zip(chain.target.tolist(), cost.tolist(), chain.probability.tolist()))
         least = chain.least_cost if gamma == 1 else discounted_least_cost(chain, gamma)
         # Traps stay infinite under any heuristic: what enters them is lost and need not be followed.
-        self._least = (least if heuristic == "min" else np.where(np.isinf(least), least, 0.0)).tolist()
+        self._least: list[float] = (least if heuristic == "min" else np.where(np.isinf(least), least, 0.0)).tolist()
 
     def step(self, x: int) -> Iterable[tuple[int, Any, float]]:
         return self._arrows[self._row_start[x] : self._row_start[x + 1]]
@@ -130,13 +133,22 @@ class QueueSearch:
     def open_mass(self) -> float:
         return math.fsum(node.probability for node in self._open.values()) + self.lost
 
-    def run(self, max_nodes: int, progress: Progress | None, until: float = 0.0) -> bool:
-        """Expand until P(Z > X) <= alpha (True) or `max_nodes` is passed (False). `until` < alpha goes on to that open mass."""
+    def run(self, max_nodes: int, watch: Watch, until: float = 0.0) -> bool:
+        """Expand until P(Z > X) <= alpha (True), or until `max_nodes` is passed or the user stops it (False).
+
+        `until` < alpha goes on to that open mass.
+        """
+        with watch:
+            return self._run(max_nodes, watch, until)
+
+    def _run(self, max_nodes: int, watch: Watch, until: float) -> bool:
         stop = until if until > 0 else self.alpha
         least_mass = negligible(self.alpha)
         base, since = 1.0, 0.0
         last_priority = -math.inf
         while self._heap:
+            if watch.stop:
+                return False
             # Look before each new priority: the head is complete up to the last one.
             if self.head and self._heap[0][0] > last_priority:
                 rest = base - since
@@ -157,8 +169,8 @@ class QueueSearch:
                 self._expand(node)
             if self.expanded > 2 * max_nodes + 1000:
                 return False
-            if progress is not None and self.expanded % 20_000 == 0:
-                progress(math.fsum(self.head.values()), self.expanded)
+            if self.expanded % PAUSE == 0:
+                watch.report(math.fsum(self.head.values()), self.expanded)
         return True
 
     def _expand(self, node: Node) -> None:

@@ -1,4 +1,4 @@
-"""What every engine hands over when it stops, and how it becomes a CostDistribution."""
+"""What every engine hands over when it stops, and how it becomes a CostDistribution or, if it stopped too early, an error with bounds."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from tailpath.absorption import Bracket, expected_total
 from tailpath.chain import CostChain
 from tailpath.distribution import CostDistribution, FloatArray
-
-#: Called now and then with (probability that has arrived, expanded nodes).
-Progress = Callable[[float, int], None]
+from tailpath.errors import BudgetExceededError, EvaluationInterrupted
+from tailpath.evaluation.watch import Watch
 
 
 def negligible(alpha: float) -> float:
@@ -75,6 +74,31 @@ def summarise(
         deviation=deviation,
         stuck=stuck,
     )
+
+
+def completed(result: CostDistribution, finished: bool, alpha: float, limit: int, watch: Watch) -> CostDistribution:
+    """The result of a search that came to its end; otherwise an error that carries what is certain so far."""
+    if finished and not watch.stop:
+        return result
+    low, high = partial_bounds(result, alpha)
+    known = f"with {1 - result.tail_mass:.6g} of the probability arrived; CVaR at alpha {alpha:g} lies in [{low:.9g}, {high:.9g}]"
+    if watch.stop:
+        raise EvaluationInterrupted(f"interrupted {known}", (low, high))
+    raise BudgetExceededError(f"the node budget of {limit} is used up {known}", (low, high))
+
+
+def partial_bounds(partial: CostDistribution, alpha: float) -> tuple[float, float]:
+    """Sound bounds on CVaR from a search stopped early, at a cost X with P(Z > X) > alpha.
+
+    CVaR_alpha is at least the mean of the whole tail beyond X, and at most X + E[(Z - X)+] / alpha.
+    """
+    last = float(partial.costs[-1]) if partial.costs.size else 0.0
+    low, high = partial.tail_excess_bounds
+    doubt = 1 + partial.relative_error + 1e-14
+    if partial.unreached > 0:
+        return float("inf"), float("inf")
+    tail = max(partial.tail_mass, alpha)
+    return (last + low / (tail * doubt * doubt)) / doubt, (last + high * doubt / alpha) * doubt
 
 
 def chain_deviation(chain: CostChain) -> float:

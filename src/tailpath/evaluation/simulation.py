@@ -182,7 +182,7 @@ def available_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _walk_block(paths: Paths, key: NDArray[np.uint64], first: int, totals: NDArray[Any], stopped: threading.Event) -> None:
+def _walk_block(paths: Paths, key: NDArray[Any], first: int, totals: NDArray[Any], stopped: threading.Event) -> None:
     from tailpath.kernels import sampling
 
     memo, word = np.array([0, -1, 0]), np.zeros(4, dtype=np.uint64)

@@ -61,7 +61,7 @@ def _mixed(word: Any) -> Any:
 
 
 @kernel
-def _drawn(row_start: Array, cumulative: Array, row: int, u: float) -> int:
+def _drawn(row_start: Array, cumulative: Array, row: int, u: float) -> Any:
     """The arrow of a row that the random number u falls on."""
     edge, end = row_start[row], row_start[row + 1]
     while end - edge > LONG:
