@@ -109,7 +109,7 @@ def solve_expected(ssp: SSP) -> ExpectedSolution:
         value=_spread(core, bracket.value),
         lower=_spread(core, lower),
         upper=_spread(core, bracket.upper),
-        choices=_model_choices(ssp, core, safe, free, chosen),
+        choices=model_choices(ssp, core, safe, free, chosen),
         method=bracket.method,
         iterations=iterations,
     )
@@ -245,7 +245,7 @@ def _lower_bound(core: Core, bracket: Bracket) -> FloatArray:
     return np.zeros(core.n)
 
 
-def _model_choices(ssp: SSP, core: Core, safe: NDArray[np.bool_], free: NDArray[np.int32], chosen: NDArray[np.int64]) -> NDArray[np.int32]:
+def model_choices(ssp: SSP, core: Core, safe: NDArray[np.bool_], free: NDArray[np.int32], chosen: NDArray[np.int64]) -> NDArray[np.int32]:
     """Core choices as choices of the model; members of a free component walk, at no cost, to the one that leaves it."""
     choices = np.full(ssp.n_states, -1, dtype=np.int32)
     leaving = core.choice[chosen]
