@@ -124,7 +124,7 @@ def test_the_optimum_agrees_with_fractions(model: Model, alpha: float) -> None:
     low, high = best.bounds(alpha)
     assert best.cvar(alpha) == pytest.approx(float(objective), rel=1e-12, abs=1e-300)
     assert Fraction(low) <= objective <= Fraction(high)
-    assert high - low <= 1e-9 * high + 1e-12 / alpha  # where V* is 0 its bound is absolute
+    assert high - low <= 1e-9 * high + 1e-200
     if budget > 0:
         assert best.var(alpha) == float(budget)
     # The policy delivers what was promised, by a distribution worked out in fractions.
@@ -435,7 +435,7 @@ def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     ssp = PROBLEMS["14x16"]()
     alone = tp.solve_cvar_exact(ssp, 0.01)
     monkeypatch.setattr(budget_table, "WORTH_THREADS", 0)
-    monkeypatch.setattr(budget_table.numba, "get_num_threads", lambda: 2)
+    monkeypatch.setattr(budget_table, "cores", lambda: 2)
     together = tp.solve_cvar_exact(ssp, 0.01)
     assert np.array_equal(alone.excess, together.excess) and np.array_equal(alone.table, together.table)
 

@@ -230,14 +230,13 @@ def _driver(threads: bool, pairs: bool, joints: bool) -> Callable[..., Any]:
             row = out_choice[w - first]
             for block in range(len(levels.block_joint)):
                 begin, end = levels.block_start[block], levels.block_start[block + 1]
-                if joints:
-                    if levels.block_joint[block]:
-                        if levels.least[begin] <= room:
-                            quality = settle_jointly(levels, joint, aim, begin, end, w, capacity, ring, ring_mean, policy)
-                            error, left = max(error, quality[0]), max(left, quality[1])
-                            for node in range(begin, end):
-                                row[node] = levels.choice_label[policy[node]]
-                        continue
+                if joints and levels.block_joint[block]:
+                    if levels.least[begin] <= room:
+                        quality = settle_jointly(levels, joint, aim, begin, end, w, capacity, ring, ring_mean, policy)
+                        error, left = max(error, quality[0]), max(left, quality[1])
+                        for node in range(begin, end):
+                            row[node] = levels.choice_label[policy[node]]
+                    continue
                 end = active[block] = still_active(levels.least, begin, active[block], room)
                 if pairs:
                     if threads:
@@ -269,3 +268,8 @@ def raise_budget(threads: bool, pairs: bool, joints: bool) -> Callable[..., Any]
     """
     compiled: Callable[..., Any] = kernel(_driver(threads, pairs, joints))
     return compiled
+
+
+def cores() -> int:
+    """How many cores a block may be spread over."""
+    return int(numba.get_num_threads())

@@ -10,12 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.errors import BudgetExceededError
-from tailpath.kernels.budget import Aim, cutoff_of, raise_budget
+from tailpath.kernels.budget import Aim, cores, cutoff_of, raise_budget
 from tailpath.model import SSP, FloatArray
 from tailpath.solvers.budget_layout import Layout
 
@@ -60,7 +59,7 @@ def _raise(layout: Layout, aim: Aim, pairs: bool, max_bytes: int) -> tuple[Budge
     """One pass from budget 1 to the cutoff; also returns the best value at the start."""
     n, levels = layout.n, layout.levels
     blocks, reached = len(levels.block_joint), int(np.count_nonzero(levels.least <= aim.limit))
-    threads = len(levels.target) > WORTH_THREADS * blocks and numba.get_num_threads() > 1
+    threads = len(levels.target) > WORTH_THREADS * blocks and cores() > 1
     advance = raise_budget(threads, pairs, bool(levels.block_joint.any()))
     rows = int(np.clip(PIECE // n, 16, 4096))
     capacity = min(layout.reach, rows) + 1

@@ -88,9 +88,11 @@ def rounded(ssp: SSP, delta: Any, *, up: bool) -> SSP:
     return replace(ssp, outcome_cost=np.array(level, dtype=np.float64)[place] * float(step), exact_unit=step)
 
 
-def best_for_budget(ssp: SSP, budget: int, max_bytes: int = MAX_BYTES) -> BudgetPolicy:
-    """The policy with the least E[(Z - budget)+], the budget in cost units: what remains of the problem once the budget is given."""
-    expected = solve_expected(ssp)
+def best_for_budget(ssp: SSP, budget: int, expected: ExpectedSolution, max_bytes: int = MAX_BYTES) -> BudgetPolicy:
+    """The policy with the least E[(Z - budget)+], the budget in cost units: what remains of the problem once the budget is given.
+
+    `expected` is the risk-neutral optimum of the model.
+    """
     row, decided = _no_decisions(ssp)
     if budget > 0 and not ssp.is_goal[ssp.start_index]:
         from tailpath.solvers.budget_layout import layout_of

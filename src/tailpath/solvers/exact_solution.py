@@ -140,12 +140,16 @@ class ExactSolution:
     @cached_property
     def _value_error(self) -> tuple[float, float, float]:
         """How far V* may lie below and above its value, relatively, and above where the value is 0, in units."""
-        found = self.expected
+        found, ssp = self.expected, self.ssp
         positive = (found.value > 0) & np.isfinite(found.value)
         value, zero = found.value[positive], found.value == 0
         below = float(np.max((value - found.lower[positive]) / value, initial=0.0))
         above = float(np.max((found.upper[positive] - value) / value, initial=0.0))
-        return below * (1 + 1e-15), above * (1 + 1e-15), float(np.max(found.upper[zero], initial=0.0)) / float(self.unit)
+        # A policy that keeps to free outcomes among states of value 0 proves the 0; otherwise their upper bounds count.
+        outcome = np.flatnonzero(np.isin(ssp.outcome_choice, found.choices[zero & (found.choices >= 0)]))
+        free = (self.level[outcome] == 0) & zero[ssp.outcome_target[outcome]]
+        more = 0.0 if free.all() else float(np.max(found.upper[zero])) / float(self.unit)
+        return below * (1 + 1e-15), above * (1 + 1e-15), more
 
     @cached_property
     def _least_neutral_cost(self) -> float:
