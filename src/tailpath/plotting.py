@@ -1,0 +1,87 @@
+"""Pictures, as matplotlib Axes for the caller to finish, save or show.
+
+Every picture reads in black and white: what differs in colour also differs in line style, hatching or brightness. Without `ax` a figure of its own is
+made that belongs to nobody's window; `axes.figure.savefig("file.pdf")` saves it.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from tailpath.distribution import CostDistribution
+
+#: More bars than this across the axes would be thinner than the eye can see, and are drawn as lines.
+MOST_BARS = 300
+INSIDE, BEYOND = "0.75", "0.25"
+
+
+def own_axes(ax: Any, width: float = 7.0, height: float = 4.0) -> Any:
+    """The axes given, or those of a new figure without a window."""
+    if ax is not None:
+        return ax
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained").subplots()
+
+
+def plot_distribution(distribution: CostDistribution, alpha: float, ax: Any = None) -> Any:
+    """The probability of every known total cost, with mean, VaR and CVaR at `alpha` marked. Returns the Axes.
+
+    Costs above VaR are dark. Beyond the last known cost, hatched, only the probability is known, and is noted.
+    """
+    var, cvar = distribution.var(alpha), distribution.cvar(alpha)
+    ax = own_axes(ax)
+    marks = [("mean", distribution.mean, ":"), ("VaR", var, "--"), ("CVaR", cvar, "-")]
+    left, right = _span(distribution, [value for _, value, _ in marks if math.isfinite(value)])
+    _draw_head(distribution, var, right - left, ax)
+    for name, value, style in marks:
+        drawn = [value] if math.isfinite(value) else []
+        ax.plot(
+            np.repeat(drawn, 2),
+            [0, 1][: 2 * len(drawn)],
+            style,
+            color="black",
+            label=f"{name} {value:.6g}",
+            transform=ax.get_xaxis_transform(),
+        )
+    if distribution.tail_mass > 0:
+        _note_tail(distribution, right, ax)
+    ax.set_xlim(left, right)
+    ax.set_ylim(bottom=0)
+    ax.set_xlabel("total cost")
+    ax.set_ylabel("probability")
+    # Above the axes, where it hides nothing.
+    ax.legend(title=f"alpha = {alpha:g}", loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
+    return ax
+
+
+def _span(distribution: CostDistribution, marked: list[float]) -> tuple[float, float]:
+    """The costs to show: from 0, unless everything lies far from it."""
+    costs = distribution.costs
+    highest = max([*marked, *costs[-1:].tolist(), 0.0]) or 1.0
+    lowest = float(costs[0]) if len(costs) > 1 else 0.0
+    if lowest < 0.3 * highest:
+        return 0.0, 1.05 * highest
+    return lowest - 0.05 * (highest - lowest), highest + 0.05 * (highest - lowest)
+
+
+def _draw_head(distribution: CostDistribution, var: float, width: float, ax: Any) -> None:
+    costs, probabilities = distribution.costs, distribution.probabilities
+    gap = float(np.min(np.diff(costs), initial=width / 20))
+    for part, colour in ((costs <= var, INSIDE), (costs > var, BEYOND)):
+        if part.any() and gap * MOST_BARS >= width:
+            ax.bar(costs[part], probabilities[part], 0.8 * gap, color=colour, edgecolor="black", linewidth=0.4)
+        elif part.any():
+            ax.vlines(costs[part], 0, probabilities[part], color=colour, linewidth=1)
+
+
+def _note_tail(distribution: CostDistribution, right: float, ax: Any) -> None:
+    """Hatch what lies beyond the last known cost, and say how much it is."""
+    last = float(distribution.costs[-1]) if distribution.costs.size else 0.0
+    missed = f", never arriving {distribution.unreached:.3g}" if distribution.unreached > 0 else ""
+    label = f"beyond {last:g}: probability {distribution.tail_mass:.3g}{missed}"
+    ax.axvspan(last, right, facecolor="none", edgecolor="0.7", hatch="//", linewidth=0, zorder=0, label=label)
