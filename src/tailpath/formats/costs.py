@@ -62,6 +62,12 @@ def refuse_negative(costs: FloatArray, where: str, name_outcome: Callable[[int],
         raise FormatError(f"{where}: {name_outcome(outcome)} has the negative cost {costs[outcome]:g}; {HELP}")
 
 
+def refuse_improbable(probability: FloatArray, where: str, name_outcome: Callable[[int], str]) -> None:
+    """Refuse the first negative probability, before outcomes are merged: a merged one could hide it."""
+    for outcome in np.flatnonzero(~(probability >= 0))[:1].tolist():
+        raise FormatError(f"{where}: {name_outcome(outcome)} has probability {probability[outcome]:g}")
+
+
 def without_bonus(costs: FloatArray, arrives: NDArray[np.bool_]) -> tuple[FloatArray, tuple[str, ...]]:
     """Take out a bonus that every arrival carries, and say so; leave anything else as it is."""
     arrival = costs[arrives]

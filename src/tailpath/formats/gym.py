@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from tailpath.errors import FormatError
-from tailpath.formats.costs import CostRule, refuse_negative, without_bonus
+from tailpath.formats.costs import CostRule, refuse_improbable, refuse_negative, without_bonus
 from tailpath.formats.rows import model_arrays
 from tailpath.model import SSP, Name
 
@@ -91,7 +91,12 @@ def _build(table: Any, starts: Mapping[Name, float], rule: CostRule, where: str)
         raise FormatError(f"{where}: no outcome that can be reached is marked as terminated, so there is no goal")
     rewards = np.array([row[4] for row in rows], dtype=np.float64)
     costs, notes = without_bonus(rule.apply(rewards), ends)
-    refuse_negative(costs, where, lambda k: f"state {rows[k][0]!r}, action {rows[k][1]!r} -> {rows[k][2]!r} with reward {rewards[k]:g}")
+
+    def name(row: int) -> str:
+        return f"state {rows[row][0]!r}, action {rows[row][1]!r} -> {rows[row][2]!r} with reward {rewards[row]:g}"
+
+    refuse_improbable(np.array([row[3] for row in rows]), where, name)
+    refuse_negative(costs, where, name)
     if rule.sign < 0 and rule.step_cost is None:
         notes += ("costs are minus the rewards",)
     names = dict.fromkeys(row[0] for row in rows)

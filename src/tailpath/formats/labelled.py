@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.errors import FormatError
-from tailpath.formats.costs import CostRule, FloatArray, exact_sum, refuse_negative
+from tailpath.formats.costs import CostRule, FloatArray, exact_sum, refuse_improbable, refuse_negative
 from tailpath.formats.extras import MARK, Extras, written_actions
 from tailpath.formats.files import shorten
 from tailpath.layouts import merge_equal_outcomes, offsets_of
@@ -153,6 +153,7 @@ def _without_goal_rows(
         state = int(choice_state[choice])
         return f"state {state}, choice {choice - int(model.state_choices[state])} -> {int(model.target[used[outcome]])}"
 
+    refuse_improbable(model.probability[used], model.where, name)
     refuse_negative(costs[used], model.where, name)
     actions, action = _named_choices(model, choice_state, kept)
     rank = np.cumsum(kept) - 1

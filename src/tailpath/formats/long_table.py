@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from tailpath.cost_units import as_fraction, common_unit
 from tailpath.errors import FormatError
-from tailpath.formats.costs import CostRule, refuse_negative, without_bonus
+from tailpath.formats.costs import CostRule, refuse_improbable, refuse_negative, without_bonus
 from tailpath.formats.files import read_text, shorten, write_bytes
 from tailpath.formats.names import decode_name, encode_name
 from tailpath.formats.rows import model_arrays
@@ -55,16 +55,12 @@ def read(
     is_goal, notes = _goals(table, state, target, costs, len(states))
     keep = ~is_goal[state]
     costs, bonus = without_bonus(costs, is_goal[target] & keep)
-    refuse_negative(
-        np.where(keep, costs, 0.0),
-        path,
-        lambda row: f"line {table.line[row]}: state {table.source[row]!r}, action {table.action[row]!r} -> {table.target[row]!r}",
-    )
+    probability = np.concatenate(table.probability)
+    refuse_improbable(probability, path, table.place)
+    refuse_negative(np.where(keep, costs, 0.0), path, table.place)
     if rule.sign < 0 and rule.step_cost is None:
         notes += ("costs are minus the rewards",)
-    arrays = model_arrays(
-        state[keep], action[keep], target[keep], np.concatenate(table.probability)[keep], costs[keep], len(states), merge=True
-    )
+    arrays = model_arrays(state[keep], action[keep], target[keep], probability[keep], costs[keep], len(states), merge=True)
     return SSP(
         **arrays,
         is_goal=is_goal,
@@ -134,6 +130,9 @@ class _Table:
         if type(name) is not int or name < 1:
             raise FormatError(f"{self.path}:{line}: {shorten(cell)!r} does not count from 1")
         return name - 1
+
+    def place(self, row: int) -> str:
+        return f"line {self.line[row]}: state {self.source[row]!r}, action {self.action[row]!r} -> {self.target[row]!r}"
 
     def exact_unit(self, costs: NDArray[np.float64]) -> Fraction | None:
         """The unit of costs some of which are written as fractions, which floats cannot hold."""

@@ -175,7 +175,10 @@ def _check_names(ssp: SSP, state: Name, decision: Decision, path: str) -> None:
 
 def _check_atoms(policy: AtomPolicy, ssp: SSP, path: str) -> None:
     n_atoms = len(policy.atoms)
-    checked_atoms(policy.atoms)
+    try:
+        checked_atoms(policy.atoms)
+    except OptionError as error:
+        raise FormatError(f"{path}: {error}") from None
     shape = (ssp.n_states, n_atoms)
     if policy.choice.shape != shape or policy.xi_offset.shape != shape:
         raise FormatError(f"{path}: choice and xi_offset must be {shape[0]} x {shape[1]}")

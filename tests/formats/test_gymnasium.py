@@ -1,0 +1,231 @@
+"""Gymnasium's tables: known values of its toy environments, and every trap of their rows."""
+
+import types
+
+import numpy as np
+import pytest
+
+import tailpath as tp
+from tailpath.errors import FormatError, OptionError
+
+gymnasium = pytest.importorskip("gymnasium", reason="the extra `gym` is not installed")
+
+
+def environment(table, starts=None, **attributes):
+    return types.SimpleNamespace(P=table, **({} if starts is None else {"initial_state_distrib": np.array(starts)}), **attributes)
+
+
+TABLE = {
+    0: {0: [(0.5, 0, -1.0, False), (0.5, 1, -1.0, False)], 1: [(1.0, 2, -5.0, True)]},
+    1: {0: [(0.25, 2, -2.0, True), (0.5, 2, -3.0, True), (0.25, 2, -2.0, True)]},
+    2: {0: [(1.0, 0, -9.0, False)]},
+}
+
+
+# ---------------------------------------------------------------------- known values
+
+
+def test_the_shortest_way_along_the_cliff_costs_13():
+    ssp = tp.read("gym:CliffWalking-v1")
+    solution = tp.solve_expected(ssp)
+    assert solution.bounds == pytest.approx((13, 13), rel=1e-12)
+    costs = tp.evaluate(ssp, solution.policy, alpha=0.01)
+    assert costs.cvar(0.01) == 13 and costs.var(0.01) == 13
+
+
+def test_the_slippery_cliff():
+    solution = tp.solve_expected(tp.read("gym:CliffWalkingSlippery-v1"))
+    assert solution.cost() == pytest.approx(64.70917590996, abs=5e-12)
+    low, high = solution.bounds
+    assert low <= 64.709175909965 and high >= 64.709175909955 and high - low < 1e-8
+
+
+@pytest.mark.parametrize(("schedule", "expected"), [((0, -1, 0), 3 / 17), ((-1, 0, 0), 14 / 17)])
+def test_the_frozen_lake_is_crossed_with_14_in_17(schedule, expected):
+    """Holes cost 1: the least probability of ending in one is 3/17. Arriving costs 1: the policy that seeks holes is of no use here."""
+    ssp = tp.read(gymnasium.make("FrozenLake-v1", is_slippery=True, reward_schedule=schedule))
+    if schedule == (0, -1, 0):
+        assert tp.solve_expected(ssp).cost() == pytest.approx(expected, abs=1e-12)
+    else:
+        safest = tp.solve_expected(tp.read(gymnasium.make("FrozenLake-v1", is_slippery=True, reward_schedule=(0, -1, 0)))).policy
+        # The policy that avoids holes best arrives with 14/17, which it pays here.
+        assert tp.evaluate(ssp, safest, alpha=0.5).mean == pytest.approx(expected, abs=1e-12)
+
+
+def test_the_lake_from_the_command_line_form():
+    ssp = tp.read("gym:FrozenLake-v1", constants={"is_slippery": "true", "reward_schedule": "[0, -1, 0]"})
+    assert tp.solve_expected(ssp).cost() == pytest.approx(3 / 17, abs=1e-12)
+    dry = tp.read("gym:FrozenLake-v1", constants={"is_slippery": "False", "map_name": "8x8"}, step_cost=1, cost_of={1: 0})
+    # Fourteen moves, of which the last one is free; a hole would be nearer, and is an end as well.
+    assert tp.solve_expected(dry).cost() < 13
+
+
+def test_the_taxi():
+    ssp = tp.read("gym:Taxi-v4")
+    assert ssp.start == "start" and ssp.goals == ("goal",)
+    draw = ssp.state_choices[ssp.start_index]
+    row = slice(*ssp.choice_outcomes[draw : draw + 2])
+    assert len(ssp.outcome_target[row]) == 300 and set(ssp.outcome_cost[row].tolist()) == {0.0}
+    assert np.allclose(ssp.outcome_probability[row], 1 / 300, rtol=1e-12)
+    assert any("bonus of 20" in note and "take 20 off" in note for note in ssp.notes)
+    assert set(ssp.outcome_cost.tolist()) == {0.0, 1.0, 10.0}
+    # One start: the shortest trip is counted by hand in Gymnasium itself.
+    assert tp.solve_expected(ssp).cost() == pytest.approx(mean_taxi_steps() - 1, rel=1e-12)
+
+
+def mean_taxi_steps():
+    """Breadth-first search over the environment's own moves; the last move pays nothing once the bonus is out."""
+    env = gymnasium.make("Taxi-v4").unwrapped
+    back = {}
+    front = set()
+    for state, row in env.P.items():
+        for ((_, target, reward, terminated),) in row.values():
+            if reward == -10:
+                continue
+            if terminated:
+                front.add(state)
+            else:
+                back.setdefault(target, set()).add(state)
+    steps, n = dict.fromkeys(front, 1), 1
+    while front:
+        n += 1
+        front = {s for t in front for s in back.get(t, ()) if s not in steps}
+        steps.update(dict.fromkeys(front, n))
+    return sum(p * steps[s] for s, p in enumerate(env.initial_state_distrib) if p)
+
+
+# ---------------------------------------------------------------------- the rows
+
+
+def test_terminated_outcomes_lead_to_one_goal_and_terminal_rows_are_ignored():
+    ssp = tp.read(environment(TABLE, [1, 0, 0]))
+    assert ssp.states == (0, 1, "goal") and ssp.start == 0 and ssp.goals == ("goal",)
+    rows = {(ssp.states[ssp.choice_state[k]], ssp.choice_name(k)): k for k in range(ssp.n_choices)}
+    last = slice(*ssp.choice_outcomes[rows[1, 0] : rows[1, 0] + 2])
+    assert ssp.outcome_cost[last].tolist() == [2.0, 3.0] and ssp.outcome_probability[last].tolist() == [0.5, 0.5]
+    assert ssp.outcome_cost[ssp.choice_outcomes[rows[0, 1]]] == 5
+    assert "costs are minus the rewards" in ssp.notes and any("untruncated" in note for note in ssp.notes)
+
+
+def test_the_cliff_is_not_a_place():
+    """State 47 ends the episode though its own row goes on, and nobody ever stands in the cliff."""
+    ssp = tp.read("gym:CliffWalking-v1")
+    assert set(ssp.states) == {*range(37), "goal"} and all(type(name) in (int, str) for name in ssp.states)
+
+
+def test_tables_may_be_lists_and_have_numpy_numbers():
+    lists = [[[(np.float64(1.0), np.int64(1), np.float32(-1), np.False_)]], [[(1, np.int64(0), -1, np.True_)]]]
+    ssp = tp.read(environment(lists))
+    assert ssp.states == (0, 1, "goal") and ssp.start == 0
+    assert [type(name) for name in ssp.states] == [int, int, str]
+
+
+def test_a_start_distribution_becomes_a_state():
+    ssp = tp.read(environment(TABLE, [0.25, 0.75, 0]))
+    assert ssp.start == "start" and ssp.states[-1] == "start"
+    assert tp.solve_expected(ssp).cost() == pytest.approx(0.25 * min(5, 2 + 2.5) + 0.75 * 2.5)
+
+
+def test_names_that_are_taken():
+    ssp = tp.read(environment({"goal": {0: [(1, "start", -1, False)]}, "start": {0: [(1, "x", -1, True)]}}))
+    assert ssp.start == "goal" and ssp.goals == ("goal'",)
+
+
+# ---------------------------------------------------------------------- costs
+
+
+def test_options_choose_the_costs():
+    def costs(**options):
+        return sorted(set(tp.read(environment(TABLE), **options).outcome_cost.tolist()))
+
+    assert costs() == [1, 2, 3, 5]
+    assert costs(step_cost=7) == [7]
+    assert costs(cost_of={-2: 20}) == [1, 3, 5, 20]
+    assert costs(cost_of={-2: 0}, step_cost=1) == [0, 1]
+
+
+def test_negated_rewards_are_costs():
+    table = {0: {0: [(1, 1, 4.0, True)]}}
+    assert tp.read(environment(table), negate_reward=True).outcome_cost.tolist() == [4]
+
+
+def test_a_constant_bonus_is_shifted_out():
+    table = {0: {0: [(0.5, 1, 20.0, True), (0.5, 0, -1.0, False)], 1: [(1, 1, 20.0, True)]}}
+    ssp = tp.read(environment(table))
+    assert sorted(ssp.outcome_cost.tolist()) == [0, 0, 1]
+    assert "every arrival carries a bonus of 20, which is left out: take 20 off the mean, VaR and CVaR" in ssp.notes
+
+
+@pytest.mark.parametrize("reward", [19.0, 0.0])
+def test_a_bonus_that_varies_is_refused(reward):
+    table = {0: {0: [(0.5, 1, 20.0, True), (0.5, 0, -1.0, False)], 1: [(1, 1, reward, True)]}}
+    with pytest.raises(FormatError, match=r"state 0, action 0 -> 1 with reward 20 has the negative cost -20; use --step-cost .*--cost-of"):
+        tp.read(environment(table))
+
+
+def test_a_reward_on_the_way_is_refused():
+    with pytest.raises(FormatError, match="reward 3 has the negative cost -3"):
+        tp.read(environment({0: {0: [(0.5, 1, -1.0, True), (0.5, 0, 3.0, False)]}}))
+
+
+def test_the_lake_without_options_is_refused():
+    with pytest.raises(FormatError, match=r"gym:FrozenLake-v1: .*negative cost -1; use --step-cost COST, --cost-of REWARD=COST"):
+        tp.read("gym:FrozenLake-v1")
+
+
+# ---------------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("Blackjack-v1", r"no transition table \.P"),
+        ("CartPole-v1", r"no transition table \.P"),
+        ("Taxi-v3", "Taxi-v4"),
+        ("NoSuchThing-v0", "doesn't exist"),
+        ("", "gym:"),
+        ("no_such_module_:X-v0", "gym:"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_environments_without_a_table(name, message):
+    with pytest.raises(FormatError, match=message):
+        tp.read(f"gym:{name}")
+
+
+def test_arguments_that_the_environment_does_not_take():
+    with pytest.raises(FormatError, match=r"gym:FrozenLake-v1: .*wings"):
+        tp.read("gym:FrozenLake-v1", constants={"wings": 2})
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ({0: {0: [(1, 1, -1, False)]}}, "state 1 is entered but has no row"),
+        ({0: {0: []}}, "state 0, action 0 has no outcomes"),
+        ({0: {0: 5}}, "expected a list of outcomes"),
+        ({0: {0: [(1, 1, -1)]}}, r"expected \(probability, next state, reward, terminated\)"),
+        ({0: {0: [(1, 1, float("nan"), True)]}}, r"expected \(probability"),
+        ({0: {0: [("1", 1, -1, True)]}}, r"expected \(probability"),
+        ({0: {0: [(1, 0, -1, False)]}}, "there is no goal"),
+        ({0: {0: [(0.5, 0, -1, True)]}}, "sum to 0.5"),
+        ({0: {0: [(-0.5, 0, -1, True), (1.5, 0, -1, True)]}}, "has probability -0.5"),
+        ({0: {0: [(0, 0, -1, True)], 1: [(1, 0, -1, True)]}}, "state 0, action 0 has no outcomes"),
+    ],
+)
+def test_broken_tables(table, message):
+    with pytest.raises(tp.TailpathError, match=message):
+        tp.read(environment(table))
+
+
+@pytest.mark.parametrize("starts", [[0.5, 0.2, 0.2], [-1, 2, 0], [np.nan, 1, 0], [[1, 0, 0]]])
+def test_starts_that_are_no_distribution(starts):
+    with pytest.raises(FormatError, match="the start distribution is no distribution"):
+        tp.read(environment(TABLE, starts))
+
+
+def test_constants_are_for_names_only():
+    with pytest.raises(FormatError, match="already made"):
+        tp.read(environment(TABLE), constants={"a": 1})
+    with pytest.raises(OptionError, match="the option goal does not apply to Gymnasium"):
+        tp.read(environment(TABLE), goal="x")

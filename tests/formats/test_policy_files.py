@@ -1,0 +1,212 @@
+"""Policies on disk: lossless, tied to their model, and checked before a kernel may use them."""
+
+import json
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tailpath as tp
+from tailpath.errors import FormatError, OptionError, PolicyError
+from tailpath.policies import AtomPolicy, BudgetPolicy, HistoryPolicy, MarkovPolicy, MemoryPolicy
+from tests.formats.models import awkward, by_choice
+from tests.reference import to_ssp
+from tests.strategies import any_models, randomised_policies
+
+SUFFIXES = ["json", "npz"]
+
+
+def atom_policy():
+    """Two atoms on `by_choice`: states 0, 1, 2, 3, where 3 is the goal and state 0 has two choices."""
+    return AtomPolicy(
+        by_choice(),
+        atoms=np.array([0.1, 1.0]),
+        choice=np.array([[0, 1], [2, 2], [3, 3], [-1, -1]], dtype=np.int32),
+        xi_offset=np.array([[0, 2], [3, 5], [7, 9], [0, 0]]),
+        xi=np.array([0.5, 1.5, 1.0, 1 / 3, 2.0, 0.0, 10 / 9, 1, 1, 1, 1]),
+        start_atom=1,
+    )
+
+
+def budget_policy():
+    ssp = by_choice()
+    return BudgetPolicy(
+        ssp,
+        budget=4,
+        row=np.array([0, 1, -1, -1], dtype=np.int32),
+        table=np.array([[0, 1, 0, 1, 1], [0, 0, 0, 0, 0]], dtype=np.uint8),
+        neutral=np.array([1, 2, 3, -1], dtype=np.int32),
+        level=ssp.outcome_level,
+        unit=ssp.cost_unit,
+    )
+
+
+def markov_policy():
+    return MarkovPolicy({(0, 1): "a", 1: {None: 0.25, "go there": 0.75}, "1": (1, "1", (2,)), None: 7})
+
+
+def memory_policy():
+    return MemoryPolicy(
+        ("fresh", 0),
+        {((0, 1), ("fresh", 0)): "a", (1, "tired"): {None: 0.5, "go there": 0.5}},
+        {(("fresh", 0), (0, 1), "a", 5.0, 1): "tired", ("tired", 1, None, 2.0, "g"): None},
+    )
+
+
+CASES = {
+    "markov": (markov_policy, awkward),
+    "memory": (memory_policy, awkward),
+    "atom": (atom_policy, by_choice),
+    "budget": (budget_policy, by_choice),
+}
+
+
+def parts(policy):
+    """Everything a policy holds, in comparable form."""
+    return {
+        name: [*value.tolist(), str(value.dtype)] if isinstance(value, np.ndarray) else value
+        for name, value in vars(policy).items()
+        if name != "ssp"
+    }
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("kind", CASES)
+def test_a_policy_survives_the_trip(kind, suffix, tmp_path):
+    policy, ssp = CASES[kind][0](), CASES[kind][1]()
+    tp.write_policy(policy, tmp_path / f"p.{suffix}")
+    again = tp.read_policy(tmp_path / f"p.{suffix}", ssp)
+    assert type(again) is type(policy)
+    assert parts(again) == parts(policy)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@given(data=st.data())
+def test_any_markov_policy_survives_the_trip(suffix, data, tmp_path_factory):
+    model = data.draw(any_models())
+    policy = data.draw(randomised_policies(model))
+    path = tmp_path_factory.mktemp("trip") / f"p.{suffix}"
+    tp.write_policy(policy, path)
+    assert tp.read_policy(path, to_ssp(model)) == policy
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_the_optimal_policy_survives_the_trip(suffix, tmp_path):
+    ssp = tp.read("river:10x3")
+    policy = tp.solve_cvar_exact(ssp, alpha=0.05).policy(0.05)
+    tp.write_policy(policy, tmp_path / f"p.{suffix}")
+    assert parts(tp.read_policy(tmp_path / f"p.{suffix}", ssp)) == parts(policy)
+
+
+def test_a_file_for_people(tmp_path):
+    tp.write_policy(MarkovPolicy({0: "left", 1: "right", 2: {"left": 1.0}}), tmp_path / "p.json")
+    document = json.loads((tmp_path / "p.json").read_text())
+    assert document == {
+        "format": "tailpath policy",
+        "version": 1,
+        "kind": "markov",
+        "decisions": [[0, "left"], [1, "right"]],
+        "mixed": [[2, "left", 1.0]],
+    }
+
+
+@pytest.mark.parametrize("policy", [HistoryPolicy(len), MemoryPolicy(0, lambda s, m: "a", {}), MemoryPolicy(lambda s: 0, {}, {})])
+def test_functions_are_not_saved(policy, tmp_path):
+    with pytest.raises(OptionError, match="Policy made of functions cannot be saved"):
+        tp.write_policy(policy, tmp_path / "p.json")
+
+
+def test_other_suffixes_are_refused(tmp_path):
+    with pytest.raises(OptionError, match=r"kept as \.json or \.npz"):
+        tp.write_policy(markov_policy(), tmp_path / "p.txt")
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_policy_knows_its_model(suffix, tmp_path):
+    path = tmp_path / f"p.{suffix}"
+    tp.write_policy(budget_policy(), path)
+    with pytest.raises(PolicyError, match="made for a model with 4 states; this model has 25"):
+        tp.read_policy(path, tp.read("gridworld:5x5"))
+    rows = [(0, "left", 1, 0.25, 1.5), (0, "left", 2, 0.75, 1.5), (0, "right", 3, 1.0, 0), (1, "right", 0, 0.1, 2), (1, "right", 3, 0.9, 2)]
+    rows += [(2, "left", 2, 0.25, 0.5), (2, "left", 3, 0.75, 0.5)]
+    with pytest.raises(PolicyError, match="another model of the same size"):
+        tp.read_policy(path, tp.SSP.from_outcomes(rows, start=1, goals=[3]))
+    # Names do not matter to a table of numbers, and neither does the start.
+    renamed = tp.SSP.from_outcomes([(f"s{r[0]}", r[1], f"s{r[2]}", r[3] if r[0] != 2 else 0.5, r[4]) for r in rows], "s0", ["s3"])
+    assert tp.read_policy(path, renamed).ssp is renamed
+
+
+@pytest.mark.parametrize(
+    ("decisions", "message"),
+    [
+        ({"nowhere": "a"}, "decides in state 'nowhere', which the model does not have"),
+        ({0: "up"}, "takes 'up' in state 0, where the model has no such action"),
+        ({1: {"right": 0.5, "left": 0.5}}, "takes 'left' in state 1"),
+        ({3: "left"}, "takes 'left' in state 3"),
+    ],
+)
+def test_names_must_be_those_of_the_model(decisions, message, tmp_path):
+    tp.write_policy(MarkovPolicy(decisions), tmp_path / "p.json")
+    with pytest.raises(PolicyError, match=message):
+        tp.read_policy(tmp_path / "p.json", by_choice())
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "message"),
+    [
+        ("markov", {"kind": "other"}, "unknown kind of policy 'other'"),
+        ("markov", {"version": 9}, "version 9 is newer"),
+        ("markov", {"format": "tailpath model"}, "not a 'tailpath policy' file"),
+        ("markov", {"decisions": [[1]]}, r"decisions\[0\] must be a list of 2"),
+        ("markov", {"decisions": 3}, "decisions must be a list"),
+        ("markov", {"decisions": [[0, "left"], [0, "left"]]}, "a second decision for"),
+        ("markov", {"mixed": [[0, "left", 0.5]]}, "sum to 0.5, not 1"),
+        ("markov", {"mixed": [[0, "left", -1], [0, "right", 2]]}, "-1 is no probability"),
+        ("markov", {"mixed": [[0, "left", True]]}, "True is no probability"),
+        ("atom", {"start_atom": 2}, r"start_atom is 2, outside 0\.\.1"),
+        ("atom", {"start_atom": -1}, "start_atom must be a whole number"),
+        ("atom", {"arrays": {"atoms": [0.5, 0.1]}}, "atoms must increase"),
+        ("atom", {"arrays": {"choice": [[0, 9], [2, 2], [3, 3], [-1, -1]]}}, "choice has a choice that state 0 does not have"),
+        ("atom", {"arrays": {"choice": [[0.5, 1], [2, 2], [3, 3], [-1, -1]]}}, "whole numbers with 2 axes"),
+        ("atom", {"arrays": {"choice": [[0], [2, 2]]}}, "ragged"),
+        ("atom", {"arrays": {"xi_offset": [[0, 2], [3, 10], [7, 9], [0, 0]]}}, "xi_offset points outside xi"),
+        ("atom", {"arrays": {"xi": [-1.0] * 11}}, "xi must be finite and not negative"),
+        ("atom", {"arrays": {"xi": "text"}}, "arrays.xi is missing or no list"),
+        ("budget", {"unit": "1/0"}, "unit must be a fraction"),
+        ("budget", {"unit": -1.0}, "unit must be a fraction"),
+        ("budget", {"table_type": "object"}, "table_type must be one of"),
+        ("budget", {"arrays": {"table": [[0, 2, 0, 0, 0], [0] * 5]}}, "the table has a choice that state 0 does not have"),
+        ("budget", {"arrays": {"table": [[0, 300, 0, 0, 0], [0] * 5]}}, "outside the range of uint8"),
+        ("budget", {"arrays": {"row": [0, 5, -1, -1]}}, "row points outside the table"),
+        ("budget", {"arrays": {"level": [-1] * 7}}, "level must not be negative"),
+        ("budget", {"arrays": {"neutral": [0, 2, 3]}}, "need an entry per state"),
+        ("budget", {"model": 5}, "model must be an object"),
+    ],
+)
+def test_wrong_tables_are_refused(kind, change, message, tmp_path):
+    policy = MarkovPolicy({}) if kind == "markov" else CASES[kind][0]()
+    path = tmp_path / "p.json"
+    tp.write_policy(policy, path)
+    document = json.loads(path.read_text())
+    arrays = {**document.get("arrays", {}), **change.get("arrays", {})}
+    path.write_text(json.dumps({**document, **change, **({"arrays": arrays} if arrays else {})}))
+    with pytest.raises((FormatError, PolicyError, OptionError), match=message):
+        tp.read_policy(path, by_choice())
+
+
+def test_units_of_all_kinds(tmp_path):
+    for unit in (Fraction(1, 3), 0.125, None):
+        policy = budget_policy()
+        object.__setattr__(policy, "unit", unit)
+        tp.write_policy(policy, tmp_path / "p.npz")
+        again = tp.read_policy(tmp_path / "p.npz", by_choice()).unit
+        assert again == unit and type(again) is type(unit)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_a_model_is_no_policy(suffix, tmp_path):
+    tp.write(by_choice(), tmp_path / f"m.{suffix}")
+    with pytest.raises(FormatError, match="this is a 'tailpath model' file, not a 'tailpath policy' file"):
+        tp.read_policy(tmp_path / f"m.{suffix}", by_choice())
