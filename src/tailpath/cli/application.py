@@ -29,7 +29,7 @@ COMMANDS = {
     "simulate": "Monte Carlo runs of a policy.",
     "convert": "Write a model in another format.",
     "study": "Repeat the paper's experiments.",
-    "report": "One HTML page about a model or a study.",
+    "report": "Figures and tables of a study, from its stored runs.",
     "bench": "Run the benchmarks of a checkout.",
 }
 

@@ -1,0 +1,21 @@
+"""`tailpath report DIR`."""
+
+from __future__ import annotations
+
+import click
+
+from tailpath.cli.common import json_option, show
+
+
+@click.command()
+@click.argument("folder", metavar="DIR", type=click.Path(exists=True, file_okay=False))
+@json_option
+def command(folder: str, as_json: bool) -> None:
+    """Rebuild study.md, the figures and the tables of a study in DIR from its stored runs; nothing is solved or evaluated.
+
+    Where DIR holds runs of several program versions, those of the version that wrote last are shown.
+    """
+    from tailpath.report import write_report
+
+    written = write_report(folder)
+    show({"files": [str(path) for path in written]}, f"{written[0]} and {len(written) - 1} more files written", as_json)

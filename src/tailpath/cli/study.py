@@ -1,0 +1,139 @@
+"""`tailpath study --out DIR`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tailpath.cli.application import say
+from tailpath.cli.common import json_option, show, table
+from tailpath.cli.progress import progress_line
+
+if TYPE_CHECKING:
+    from tailpath.store import Edition, Task
+
+FAILED = 1
+
+
+@click.command()
+@click.option("--out", "folder", type=click.Path(file_okay=False), metavar="DIR", help="Where runs, figures, tables and study.md go.")
+@click.option("--only", multiple=True, metavar="DOMAIN[/PROBLEM]", help="Only this domain or problem, e.g. gridworld/5x5 (repeatable).")
+@click.option("--atoms", multiple=True, type=int, metavar="N", help="Only this number of atoms (repeatable).")
+@click.option("--alpha0", multiple=True, type=float, metavar="A", help="Only this least atom (repeatable).")
+@click.option(
+    "--lp",
+    type=click.Choice(["default", "full", "none"]),
+    default="default",
+    show_default=True,
+    help="Linear programs of CVaRVILI: to convergence on small problems and timed on sweeps elsewhere; to convergence everywhere; not at all.",
+)
+@click.option("--no-simulation", is_flag=True, help="Leave the Monte Carlo comparisons out.")
+@click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Processes on this machine; by default one per core.")
+@click.option("--cluster", "address", metavar="ADDRESS", help="Use the workers of a Dask scheduler, e.g. tcp://host:8786.")
+@click.option("--list", "only_list", is_flag=True, help="List the runs, and with --out which of them are stored; compute nothing.")
+@click.option("--figures", "only_report", is_flag=True, help="Compute nothing; rebuild figures, tables and study.md from the stored runs.")
+@click.option("--export", type=click.Choice(["csv", "parquet"]), help="Write the stored rows as files, too.")
+@json_option
+def command(
+    folder: str | None,
+    workers: int | None,
+    address: str | None,
+    only_list: bool,
+    only_report: bool,
+    export: str | None,
+    as_json: bool,
+    no_simulation: bool,
+    **restrictions: Any,
+) -> int:
+    """Repeat the paper's experiments on this program's domains, and add the optimum.
+
+    Every finished run is stored at once in DIR/runs.sqlite. Stop it at any time and start it again: only what is missing is computed.
+    Runs of another program version or model are never mixed with these.
+    """
+    from tailpath.study.design import tasks
+    from tailpath.study.runner import edition_of
+
+    if workers is not None and address is not None:
+        raise click.UsageError("--workers is for this machine and --cluster for others; give one of them")
+    if folder is None and not only_list:
+        raise click.UsageError("Missing option '--out'")
+    chosen = tasks(simulation=not no_simulation, **restrictions)
+    if only_list:
+        _list(chosen, folder, as_json)
+        return 0
+    assert folder is not None
+    if only_report:
+        _finish(folder, None, {}, export, as_json)
+        return 0
+    record, code = _run(folder, chosen, workers, address)
+    _finish(folder, edition_of(tasks()), record, export, as_json)
+    return code
+
+
+def _run(folder: str, chosen: list[Task], workers: int | None, address: str | None) -> tuple[dict[str, Any], int]:
+    from tailpath.store import Store
+    from tailpath.study.executors import cluster, processes
+    from tailpath.study.runner import run_study
+
+    def open_executor() -> Any:
+        return processes(workers or os.cpu_count() or 1) if address is None else cluster(address)
+
+    with Store(folder, create=True) as store, progress_line() as update:
+        outcome = run_study(store, chosen, open_executor, _progress(update))
+    if outcome.others:
+        say("note", f"{outcome.others} stored runs of another program version or model are left aside")
+    for failure in outcome.failures:
+        say("error", f"{failure.task}: {failure.reason}")
+    if outcome.failures:
+        say("error", f"{len(outcome.failures)} runs are missing; all others are stored, and the same command tries again")
+    record = {"computed": outcome.computed, "found": outcome.found, "failed": len(outcome.failures)}
+    return record, FAILED if outcome.failures else 0
+
+
+def _finish(folder: str, edition: Edition | None, record: dict[str, Any], export: str | None, as_json: bool) -> None:
+    """Rebuild the report of an edition (by default the one written last), export it if asked, and say what was written."""
+    from tailpath.report import write_report
+    from tailpath.store import Store
+
+    with Store(folder) as store:
+        shown = store.latest() if edition is None else edition
+        written = write_report(folder, shown) + (store.export(export, shown) if export is not None else [])
+    counts = f"{record['computed']} runs computed, {record['found']} found in the store\n" if record else ""
+    show({**record, "files": [str(path) for path in written]}, f"{counts}{written[0]} and {len(written) - 1} more files written", as_json)
+
+
+def _list(chosen: list[Task], folder: str | None, as_json: bool) -> None:
+    done = _stored(chosen, folder)
+    rows = [(f"{t.domain}/{t.problem}", t.method, t.inner or "-", t.atoms, t.alpha0, "stored" if t in done else "missing") for t in chosen]
+    records = [dict(zip(("problem", "method", "inner", "atoms", "alpha0", "state"), row)) for row in rows]
+    text = f"{table(('problem', 'method', 'inner', 'atoms', 'alpha0', 'state'), rows)}\n{len(rows)} runs, {len(done)} stored"
+    show({"runs": records, "stored": len(done)}, text, as_json)
+
+
+def _stored(chosen: list[Task], folder: str | None) -> Collection[Task]:
+    from tailpath.store import FILE_NAME, Store
+    from tailpath.study.runner import edition_of
+
+    if folder is None or not os.path.exists(os.path.join(folder, FILE_NAME)):
+        return ()
+    with Store(folder) as store:
+        return store.finished(edition_of(chosen)) & set(chosen)
+
+
+def _progress(update: Callable[[str], None]) -> Callable[[Collection[Task], Collection[Task]], None]:
+    """Tells runs done and left, their rate, and the time left by the effort they are expected to take."""
+    from tailpath.study.design import effort
+
+    began = monotonic()
+
+    def show_progress(done: Collection[Task], left: Collection[Task]) -> None:
+        passed = max(monotonic() - began, 1e-9)
+        finished = sum(map(effort, done))
+        rest = f", about {passed * sum(map(effort, left)) / finished:.0f} s left" if finished else ""
+        update(f"{len(done)} runs done, {len(left)} left, {len(done) / passed:.1f} per second{rest}")
+
+    return show_progress

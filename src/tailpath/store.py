@@ -1,0 +1,279 @@
+"""Runs on disk: what a study has finished, so that it can be killed at any time and go on where it was.
+
+A **Task** says what is asked; a **Run** is a task with its answer. A store is one SQLite file with three tables:
+
+| table | one row per |
+| --- | --- |
+| `runs` | finished run: the task, who computed it, planning time, sweeps, linear programs |
+| `points` | atom of a run: predicted and exact CVaR, VaR, mean, evaluation time, expanded nodes |
+| `simulations` | Monte Carlo repetition and atom: the simulated CVaR, its samples and time |
+
+A run and its rows are written in one transaction when the run is finished, and only by the process that started the study: a store never holds half
+a run. The write-ahead log lets others read meanwhile. `program` (version and hash of the source that computes) and `fingerprint` (hash of the
+model) belong to the key of a run. Runs of another program or model stay in the file, are never counted as done and never mixed with others: an
+**edition** is the runs of one program on one model per problem, and readers see one edition at a time.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import pathlib
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from typing import Any
+
+from tailpath.errors import OptionError, TailpathError
+
+FILE_NAME = "runs.sqlite"
+#: Kept in the file as `PRAGMA user_version`; a change of the tables below needs a new number.
+SCHEMA = 1
+SQL_TYPE = {"str": "TEXT NOT NULL", "int": "INTEGER NOT NULL", "float": "REAL NOT NULL", "int | None": "INTEGER", "float | None": "REAL"}
+
+
+class StoreError(TailpathError):
+    """A store cannot be opened, read or written."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is asked: one method on one problem with one grid of atoms. `inner` says how CVaRVILI is solved and timed, "" for others."""
+
+    domain: str
+    problem: str
+    method: str
+    inner: str
+    atoms: int
+    alpha0: float
+
+    def __str__(self) -> str:
+        inner = f" ({self.inner})" if self.inner else ""
+        return f"{self.domain}/{self.problem} {self.method}{inner}, {self.atoms} atoms from {self.alpha0:g}"
+
+
+@dataclass(frozen=True)
+class Point:
+    """One atom as the initial alpha: what the planner predicted, and what its policy exactly does."""
+
+    alpha: float
+    predicted: float
+    exact: float
+    var: float
+    mean: float
+    seconds: float
+    expanded: int
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """One Monte Carlo repetition seen at one alpha: the simulated CVaR beside the exact one of the same policy."""
+
+    repetition: int
+    seed: int
+    alpha: float
+    simulated: float
+    exact: float
+    samples: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The columns of a run beside its task.
+
+    `plan_seconds` is the planning time, an estimate if `estimated`; `seconds` is what the whole run took. `lps` linear programs were solved in
+    `lp_seconds`, in `lp_sweeps` sweeps.
+    """
+
+    program: str
+    fingerprint: str
+    machine: str
+    seconds: float
+    plan_seconds: float | None = None
+    estimated: int = 0
+    sweeps: int | None = None
+    residual: float | None = None
+    lps: int | None = None
+    lp_sweeps: int | None = None
+    lp_seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished task."""
+
+    task: Task
+    answer: Answer
+    points: tuple[Point, ...] = ()
+    simulations: tuple[Simulation, ...] = ()
+
+
+def columns(kind: Any) -> list[str]:
+    """The names of the columns that a kind of row has."""
+    return [field.name for field in fields(kind)]
+
+
+def _definition(kind: Any) -> str:
+    return ", ".join(f"{field.name} {SQL_TYPE[str(field.type)]}" for field in fields(kind))
+
+
+KEY = [*columns(Task), "program", "fingerprint"]
+TABLES = (
+    f"CREATE TABLE runs (id INTEGER PRIMARY KEY, {_definition(Task)}, {_definition(Answer)}, UNIQUE ({', '.join(KEY)}))",
+    f"CREATE TABLE points (run INTEGER NOT NULL REFERENCES runs, {_definition(Point)}, PRIMARY KEY (run, alpha))",
+    f"CREATE TABLE simulations (run INTEGER NOT NULL REFERENCES runs, {_definition(Simulation)}, PRIMARY KEY (run, repetition, alpha))",
+)
+
+
+@dataclass(frozen=True)
+class Edition:
+    """The runs of one program on one model per problem: `fingerprints` maps (domain, problem) to the model's hash."""
+
+    program: str
+    fingerprints: Mapping[tuple[str, str], str]
+
+    def holds(self, task: Task, program: str, fingerprint: str) -> bool:
+        return program == self.program and self.fingerprints.get((task.domain, task.problem)) == fingerprint
+
+
+class Store:
+    """The runs in one folder. Use it as a context manager; a store that is only read is never created."""
+
+    def __init__(self, folder: str | os.PathLike[str], *, create: bool = False) -> None:
+        self.folder = pathlib.Path(folder)
+        self.path = self.folder / FILE_NAME
+        if create:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        elif not self.path.is_file():
+            raise StoreError(f"{self.folder}: no stored runs here; 'tailpath study --out {self.folder}' makes them")
+        with self._explained():
+            self._base = sqlite3.connect(self.path, timeout=60)
+            self._base.execute("PRAGMA foreign_keys = ON")
+            self._prepare(create)
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._base.close()
+
+    def add(self, run: Run) -> None:
+        """Write a finished run, all of it or nothing. A run that another process has written meanwhile stays as it is."""
+        names = [*columns(Task), *columns(Answer)]
+        with self._explained(), self._base:
+            cursor = self._base.execute(_insert("runs", names, "OR IGNORE"), [*_values(run.task), *_values(run.answer)])
+            if cursor.rowcount == 0:
+                return
+            for table, rows, kind in (("points", run.points, Point), ("simulations", run.simulations, Simulation)):
+                self._base.executemany(_insert(table, ["run", *columns(kind)]), [[cursor.lastrowid, *_values(row)] for row in rows])
+
+    def runs(self, edition: Edition | None = None) -> list[Run]:
+        """The finished runs of an edition, or of all, in the order in which they were finished."""
+        with self._explained():
+            points, simulations = self._rows_of("points", Point), self._rows_of("simulations", Simulation)
+            names = ", ".join(["id", *columns(Task), *columns(Answer)])
+            stored = self._base.execute(f"SELECT {names} FROM runs ORDER BY id").fetchall()
+        split = 1 + len(columns(Task))
+        found = (
+            Run(Task(*row[1:split]), Answer(*row[split:]), tuple(points.get(row[0], ())), tuple(simulations.get(row[0], ())))
+            for row in stored
+        )
+        return [run for run in found if edition is None or edition.holds(run.task, run.answer.program, run.answer.fingerprint)]
+
+    def finished(self, edition: Edition) -> set[Task]:
+        """The tasks of an edition that need not be done again."""
+        return {task for task, program, fingerprint in self._keys() if edition.holds(task, program, fingerprint)}
+
+    def others(self, edition: Edition) -> int:
+        """How many stored runs belong to other editions."""
+        return sum(not edition.holds(*key) for key in self._keys())
+
+    def latest(self) -> Edition:
+        """The edition that was written last, for readers that do not compute and so have no edition of their own."""
+        keys = self._keys()
+        if not keys:
+            raise StoreError(f"{self.path}: there are no finished runs yet")
+        program = keys[-1][1]
+        return Edition(program, {(task.domain, task.problem): mark for task, of, mark in keys if of == program})
+
+    def export(self, kind: str, edition: Edition) -> list[pathlib.Path]:
+        """Write the three tables of an edition as `csv` or `parquet` files beside the store; `run` in the others is `id` in runs."""
+        if kind not in ("csv", "parquet"):
+            raise OptionError(f"cannot export {kind!r}; use 'csv' or 'parquet'")
+        with self._explained():
+            stored = self._base.execute(f"SELECT id, {', '.join(KEY)} FROM runs").fetchall()
+            chosen = {row[0] for row in stored if edition.holds(Task(*row[1:-2]), row[-2], row[-1])}
+            written = []
+            for table, kinds in (("runs", (Task, Answer)), ("points", (Point,)), ("simulations", (Simulation,))):
+                names = ["id" if table == "runs" else "run", *(name for kind_of_row in kinds for name in columns(kind_of_row))]
+                rows = self._base.execute(f"SELECT {', '.join(names)} FROM {table} ORDER BY rowid").fetchall()
+                path = self.folder / f"{table}.{kind}"
+                (_write_csv if kind == "csv" else _write_parquet)(path, names, [row for row in rows if row[0] in chosen], kinds)
+                written.append(path)
+        return written
+
+    # ------------------------------------------------------------------ inside
+
+    def _prepare(self, create: bool) -> None:
+        version = self._base.execute("PRAGMA user_version").fetchone()[0]
+        empty = not self._base.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if empty and create:
+            self._base.execute("PRAGMA journal_mode = WAL")
+            self._base.execute("BEGIN IMMEDIATE")
+            with self._base:
+                if not self._base.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                    for statement in TABLES:
+                        self._base.execute(statement)
+                    self._base.execute(f"PRAGMA user_version = {SCHEMA}")
+        elif version != SCHEMA or empty:
+            raise StoreError(
+                f"{self.path}: not a store of this version of the program (schema {version}, expected {SCHEMA}); use another folder"
+            )
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise StoreError(f"{self.path}: {error}") from error
+
+    def _keys(self) -> list[tuple[Task, str, str]]:
+        with self._explained():
+            rows = self._base.execute(f"SELECT {', '.join(KEY)} FROM runs ORDER BY id").fetchall()
+        return [(Task(*row[:-2]), row[-2], row[-1]) for row in rows]
+
+    def _rows_of(self, table: str, kind: Any) -> dict[int, list[Any]]:
+        found: dict[int, list[Any]] = {}
+        for run, *values in self._base.execute(f"SELECT run, {', '.join(columns(kind))} FROM {table} ORDER BY rowid"):
+            found.setdefault(run, []).append(kind(*values))
+        return found
+
+
+def _insert(table: str, names: Sequence[str], conflict: str = "") -> str:
+    return f"INSERT {conflict} INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
+
+
+def _values(row: Any) -> list[Any]:
+    return [getattr(row, name) for name in columns(type(row))]
+
+
+def _write_csv(path: pathlib.Path, names: Sequence[str], rows: Sequence[Sequence[Any]], kinds: Sequence[Any]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(names)
+        writer.writerows(rows)
+
+
+def _write_parquet(path: pathlib.Path, names: Sequence[str], rows: Sequence[Sequence[Any]], kinds: Sequence[Any]) -> None:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise OptionError("parquet files need pyarrow: pip install 'tailpath[parquet]'") from None
+    arrow = {"TEXT": pyarrow.string(), "INTEGER": pyarrow.int64(), "REAL": pyarrow.float64()}
+    types = [pyarrow.int64(), *(arrow[SQL_TYPE[str(field.type)].split()[0]] for kind in kinds for field in fields(kind))]
+    # Columns keep their types where all their values are missing, or where there are no rows.
+    arrays = [pyarrow.array([row[k] for row in rows], kind) for k, kind in enumerate(types)]
+    pyarrow.parquet.write_table(pyarrow.table(arrays, names=list(names)), path)

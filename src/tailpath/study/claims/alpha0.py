@@ -1,0 +1,124 @@
+"""CVaRVIQ with alpha0 at the target and below it (section 5.3)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tailpath.study.boxes import TARGET, predicted_by_exact
+from tailpath.study.claims.claim import Check, Claim, judge, named, percents
+from tailpath.study.design import FINE_ATOMS
+from tailpath.study.results import Results, at
+
+
+def smaller_alpha0(domain: str) -> Check:
+    """Exact values at 1e-2 and 1e-1 with alpha0 at the target and below it, on the largest problem of a domain."""
+    says = {
+        "gridworld": "Gridworld 14×16, 25 atoms: at alpha = 1e-2 and 1e-1 the exact value is smaller with alpha0 < alpha than with alpha0 = alpha",
+        "river": "River 30×10, 25 atoms: at alpha = 1e-2 the exact value is not smaller with alpha0 = 1e-3 than with 1e-2",
+    }[domain]
+
+    def check(results: Results) -> Claim | None:
+        problem = next((problem for problem in results.shown if problem[0] == domain), None)
+        if problem is None or not results.atoms:
+            return None
+        table = exact_at(results, problem, max(results.atoms))
+        needed = [(1e-2, 1e-3), (1e-2, 1e-2), *([(1e-1, low) for low in (1e-3, 1e-2, 1e-1)] if domain == "gridworld" else [])]
+        if any(key not in table for key in needed):
+            return None
+        ours = _exact_text(table)
+        if domain == "river":
+            holds = table[1e-2, 1e-3] >= table[1e-2, 1e-2]
+            remark = "" if holds else "Here the smaller alpha0 helps on River with 25 atoms, too."
+            return Claim(says, "yes", ours, "holds" if holds else "differs", remark)
+        hits = [table[1e-2, 1e-3] < table[1e-2, 1e-2], table[1e-1, 1e-2] < table[1e-1, 1e-1], table[1e-1, 1e-3] < table[1e-1, 1e-1]]
+        return Claim(says, "yes", ours, judge(float(np.mean(hits))))
+
+    return check
+
+
+def finer_river(results: Results) -> Claim | None:
+    problem = next((problem for problem in results.shown if problem[0] == "river"), None)
+    table = {} if problem is None else exact_at(results, problem, FINE_ATOMS)
+    if not {(1e-2, 1e-3), (1e-2, 1e-2)} <= table.keys():
+        return None
+    holds = table[1e-2, 1e-3] <= table[1e-2, 1e-2]
+    return Claim(
+        "River 30×10: with more atoms the smaller alpha0 helps as in Gridworld",
+        "yes (numbers not shown)",
+        f"with {FINE_ATOMS} atoms: {_exact_text(table)}",
+        "holds" if holds else "differs",
+    )
+
+
+def exact_at(results: Results, problem: tuple[str, str], atoms: int) -> dict[tuple[float, float], float]:
+    """Exact values of CVaRVIQ by (alpha, alpha0), at the alphas that are an alpha0 of the study."""
+    found = {}
+    for low in results.alpha0:
+        run = results.get("quantile", problem, atoms, low)
+        for alpha in results.alpha0:
+            point = at(run, alpha) if run is not None and alpha >= low else None
+            if point is not None:
+                found[alpha, low] = point.exact
+    return found
+
+
+def _exact_text(table: dict[tuple[float, float], float]) -> str:
+    rows = []
+    for alpha in sorted({alpha for alpha, _ in table}):
+        cells = [f"{value:.3f} (alpha0 = {low:g})" for (of, low), value in sorted(table.items()) if of == alpha]
+        if len(cells) > 1:
+            rows.append(f"at alpha = {alpha:g}: {', '.join(cells)}")
+    return "; ".join(rows)
+
+
+def target_quartiles(results: Results, atoms: int) -> dict[str, dict[float, tuple[float, float]]]:
+    """Minimum and first quartile of predicted / exact at the atoms from the target up, by domain and alpha0."""
+    found: dict[str, dict[float, tuple[float, float]]] = {}
+    for domain in results.domains:
+        for low in results.alpha0:
+            box = predicted_by_exact(results, domain, atoms, low, TARGET)
+            if box.size:
+                found.setdefault(domain, {})[low] = (float(box.min()), float(np.percentile(box, 25)))
+    return found
+
+
+def few_atoms_are_far(results: Results) -> Claim | None:
+    ours, hits = [], []
+    for domain in results.domains:
+        boxes = [np.concatenate([predicted_by_exact(results, domain, n, low, TARGET) for low in results.alpha0]) for n in results.atoms]
+        if len(boxes) < 2 or not all(box.size for box in boxes):
+            return None
+        means = [1 - float(np.mean(box)) for box in boxes]
+        hits.append(bool(np.all(np.diff(means) < 0)))
+        ours.append(f"{domain}: predicted below exact by {percents(means)} on average")
+    says = "alpha_target = 0.1: with few atoms predicted values are far from exact ones; 25 is the better choice"
+    return Claim(says, "yes (not shown)", f"{'; '.join(ours)}, with {named(results.atoms)} atoms", judge(float(np.mean(hits))))
+
+
+def target_is_worst(results: Results) -> Claim | None:
+    found = target_quartiles(results, max(results.atoms, default=0))
+    if not found or any(len(by_alpha0) < 3 for by_alpha0 in found.values()):
+        return None
+    hits = [
+        by_alpha0[TARGET][k] < min(values[k] for low, values in by_alpha0.items() if low != TARGET)
+        for by_alpha0 in found.values()
+        for k in (0, 1)
+    ]
+    ours = "; ".join(
+        f"{domain}: " + ", ".join(f"minimum {low_:.4f}, first quartile {q:.4f} (alpha0 = {low:g})" for low, (low_, q) in by_alpha0.items())
+        for domain, by_alpha0 in found.items()
+    )
+    says = "25 atoms: alpha0 = alpha_target = 0.1 has the worst minimum and first quartile, in both domains"
+    return Claim(says, "yes", ours, judge(float(np.mean(hits))))
+
+
+def best_quartile(results: Results) -> Claim | None:
+    found = target_quartiles(results, max(results.atoms, default=0))
+    if len(found) < 2 or any(len(by_alpha0) < 3 for by_alpha0 in found.values()):
+        return None
+    best = {domain: max(by_alpha0, key=lambda low: by_alpha0[low][1]) for domain, by_alpha0 in found.items()}
+    hits = [best["gridworld"] == 1e-2, best["river"] == 1e-3]
+    ours = ", ".join(f"alpha0 = {low:g} ({domain})" for domain, low in best.items())
+    says = "25 atoms: the best first quartile is at alpha0 = 1e-2 in Gridworld and 1e-3 in River"
+    remark = "Which alpha0 has the best quartile depends on the map and on which atoms lie above the target; that it lies below the target does not."
+    return Claim(says, "alpha0 = 0.01 (gridworld), alpha0 = 0.001 (river)", ours, judge(float(np.mean(hits))), "" if all(hits) else remark)

@@ -1,0 +1,116 @@
+"""CVaRVIQ with more atoms and the same alpha0 (section 5.2)."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+
+from tailpath.store import Point
+from tailpath.study.boxes import exact_by_optimum, predicted_by_exact
+from tailpath.study.claims.claim import TOLERANCE, Claim, judge, listed, named, percents, share
+from tailpath.study.results import Results, Setting, array, at
+
+
+def common(results: Results) -> list[tuple[Setting, list[Point]]]:
+    """The atoms that all grids with one alpha0 share, with the points of CVaRVIQ from the coarsest to the finest grid."""
+    found = []
+    for setting in results.settings("quantile"):
+        if setting.atoms != min(results.atoms) or len(results.atoms) < 2:
+            continue
+        finer = [results.get("quantile", setting.problem, n, setting.alpha0) for n in results.atoms]
+        if any(run is None for run in finer):
+            continue
+        for point in results.of("quantile", setting).points:
+            series = [at(run, point.alpha) for run in finer if run is not None]
+            if all(other is not None for other in series):
+                found.append((setting, [other for other in series if other is not None]))
+    return found
+
+
+def more_atoms(results: Results) -> Claim | None:
+    series = [points for _, points in common(results)]
+    if not series:
+        return None
+    up, up_part = share(all(b.predicted >= a.predicted - TOLERANCE for a, b in itertools.pairwise(points)) for points in series)
+    down, down_part = share(all(b.exact <= a.exact + TOLERANCE for a, b in itertools.pairwise(points)) for points in series)
+    first_to_last, _ = share(points[-1].exact <= points[0].exact + TOLERANCE for points in series)
+    near, near_part = share(
+        all(b.exact - b.predicted <= a.exact - a.predicted + TOLERANCE for a, b in itertools.pairwise(points)) for points in series
+    )
+    worst = max(b.exact - a.exact for points in series for a, b in itertools.pairwise(points))
+    ours = (
+        f"predicted rises at {up} common atoms; exact falls at every step at {down}, from the coarsest to the finest grid at {first_to_last};"
+        f" the distance shrinks at {near}"
+    )
+    remark = f"The largest rise of an exact value with more atoms is {worst:.2g}. No theorem forbids it: a finer grid is another policy."
+    verdict = judge(min(up_part, down_part, near_part))
+    return Claim(
+        "With more atoms predicted values rise, exact ones fall and the distance shrinks, in all experiments",
+        "all",
+        ours,
+        verdict,
+        "" if verdict == "holds" else remark,
+    )
+
+
+def worse_near_alpha0(results: Results) -> Claim | None:
+    hits, gaps = [], []
+    for setting in results.settings("quantile"):
+        gap = array(1 - point.predicted / point.exact for point in results.of("quantile", setting).points)
+        half = len(gap) // 2
+        if gap.max() > TOLERANCE:
+            hits.append(bool(gap[:half].mean() > gap[half + 1 :].mean()))
+        gaps.append((gap[0], gap[-1]))
+    if not hits:
+        return None
+    text, part = share(hits)
+    first, last = (float(np.mean([pair[k] for pair in gaps])) for k in (0, 1))
+    ours = f"in {text} runs the lower half of the atoms is further off; mean distance {first:.1%} at alpha0, {last:.2%} at alpha = 1"
+    return Claim("Points near alpha0 are further off than points near 1, in general", "yes", ours, "holds" if part >= 0.8 else judge(part))
+
+
+def boxes_narrow(results: Results) -> Claim | None:
+    low, ours, hits = min(results.alpha0, default=0.0), [], []
+    for domain in results.domains:
+        boxes = [predicted_by_exact(results, domain, n, low) for n in results.atoms]
+        if len(boxes) < 2 or not all(box.size for box in boxes):
+            return None
+        quartiles = [float(np.percentile(box, 25)) for box in boxes]
+        medians = [float(np.median(box)) for box in boxes]
+        hits.append(bool(np.all(np.diff(medians) >= 0) and np.all(np.diff(quartiles) >= 0)))
+        ours.append(f"{domain}: medians {listed(medians)}, first quartiles {listed(quartiles)} with {named(results.atoms)} atoms")
+    return Claim("Box plots: predicted / exact comes closer to 1 with more atoms", "yes", "; ".join(ours), judge(float(np.mean(hits))))
+
+
+def outliers_near_alpha0(results: Results) -> Claim | None:
+    low, hits = min(results.alpha0, default=0.0), []
+    for domain in results.domains:
+        for n in results.atoms:
+            settings = [s for s in results.settings("quantile") if (s.problem[0], s.atoms, s.alpha0) == (domain, n, low)]
+            points = [point for _, (point,) in results.pairs("quantile", settings=settings)]
+            ratio = array(point.predicted / point.exact for point in points)
+            if not ratio.size:
+                continue
+            first, third = np.percentile(ratio, [25, 75])
+            outside = [point for point, value in zip(points, ratio) if value < first - 1.5 * (third - first)]
+            hits += [point.alpha < low ** (2 / 3) for point in outside]
+    if not hits:
+        return None
+    text, part = share(hits)
+    ours = f"{text} outliers lie in the third of the (logarithmic) range next to alpha0"
+    return Claim("The outliers of the box plots are atoms near alpha0, for every |Y|", "yes", ours, judge(part))
+
+
+def towards_optimum(results: Results) -> Claim | None:
+    low, ours, hits = min(results.alpha0, default=0.0), [], []
+    for domain in results.domains:
+        boxes = [exact_by_optimum(results, domain, n, low) for n in results.atoms]
+        if len(boxes) < 2 or not all(box.size for box in boxes):
+            return None
+        means, most = [float(np.mean(box)) - 1 for box in boxes], [float(box.max()) - 1 for box in boxes]
+        hits.append(bool(np.all(np.diff(means) <= 0)))
+        ours.append(f"{domain}: exact value above the optimum by {percents(means)} on average, {percents(most)} at most")
+    remark = "The distance to the optimum does not vanish: the fixed point of the dual decomposition is not the optimum, with any number of atoms."
+    says = "Value and policy move towards the optimal value with more atoms"
+    return Claim(says, "yes (inferred)", f"{'; '.join(ours)}, with {named(results.atoms)} atoms", judge(float(np.mean(hits))), remark)

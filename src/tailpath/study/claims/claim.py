@@ -1,0 +1,48 @@
+"""What a claim is, and how it is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from tailpath.study.results import Results
+
+#: The planners stop when no value moves by more than this; smaller differences mean nothing.
+TOLERANCE = 1e-3
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What the paper says, its number and ours."""
+
+    says: str
+    paper: str
+    ours: str
+    verdict: str
+    remark: str = ""
+
+
+Check = Callable[[Results], Claim | None]
+
+
+def share(hits: Iterable[bool]) -> tuple[str, float]:
+    """'k of n' and the quotient; an empty list counts as 0."""
+    found = list(hits)
+    return f"{sum(found)} of {len(found)}", sum(found) / len(found) if found else 0.0
+
+
+def judge(part: float) -> str:
+    """The verdict on a claim about all of many cases, by the part of them for which it holds."""
+    return "holds" if part == 1 else "in part" if part >= 0.5 else "differs"
+
+
+def listed(values: Iterable[float]) -> str:
+    return ", ".join(f"{value:.4f}" for value in values)
+
+
+def percents(values: Iterable[float]) -> str:
+    return ", ".join(f"{100 * value:.2f} %" for value in values)
+
+
+def named(numbers: Iterable[int]) -> str:
+    return ", ".join(str(number) for number in numbers)

@@ -1,0 +1,63 @@
+"""Where tasks run: processes of this machine, or the workers of a Dask cluster. Both are a `concurrent.futures.Executor`."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import contextmanager
+
+from tailpath.errors import OptionError
+
+CONNECT_SECONDS = 10
+
+
+@contextmanager
+def processes(workers: int) -> Iterator[Executor]:
+    """A pool of processes, one core each. After an error, an interrupt included, no process is left behind."""
+    if workers < 1:
+        raise OptionError(f"the number of workers must be 1 or more, not {workers}")
+    before = set(multiprocessing.active_children())
+    # Spawned, because a forked copy of a process with threads and compiled code may hang.
+    pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"), initializer=start_worker)
+    try:
+        yield pool
+    except BaseException:
+        pool.shutdown(wait=False, cancel_futures=True)
+        for child in set(multiprocessing.active_children()) - before:
+            child.terminate()
+        raise
+    pool.shutdown()
+
+
+@contextmanager
+def cluster(address: str) -> Iterator[Executor]:
+    """The workers of a running Dask scheduler, e.g. at tcp://host:8786; they need this version of the package."""
+    try:
+        from distributed import Client
+    except ImportError:
+        raise OptionError("a cluster needs Dask: pip install 'tailpath[cluster]'") from None
+    try:
+        client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise OptionError(f"no Dask scheduler answers at {address}: {error}") from None
+    with client, client.get_executor() as executor:
+        yield executor
+
+
+def start_worker() -> None:
+    """Settle a fresh worker: one thread per worker, a quiet end at Ctrl-C, and no life after the study that started it."""
+    os.environ["NUMBA_NUM_THREADS"] = "1"  # read when the compiler is first imported, which has not happened yet
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        # A pool's worker waits for tasks for ever if the study is killed: nobody is left to tell it.
+        parent.join()
+        os._exit(1)

@@ -1,0 +1,110 @@
+"""Run what is missing, and store each run the moment it is finished.
+
+The loop knows executors only: tasks go in, finished runs come out in any order, and this process alone writes them. If an executor breaks (a worker
+process was killed or ran out of memory), what is finished is stored, and a fresh executor gets the rest, as long as that makes
+progress. A task that fails is reported and does not stop the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, as_completed
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+from tailpath.store import Edition, Run, Store, Task
+from tailpath.study.program import mark, program
+from tailpath.study.work import perform
+
+#: Executors that may break one after the other without a single run finished between them.
+FRUITLESS = 3
+
+Progress = Callable[[Collection[Task], Collection[Task]], None]
+Open = Callable[[], AbstractContextManager[Executor]]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A task that could not be done, and why."""
+
+    task: Task
+    reason: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What happened: tasks computed now, found in the store, and failed; stored runs of other programs or models, which were left alone."""
+
+    computed: int
+    found: int
+    others: int
+    failures: tuple[Failure, ...]
+
+
+def edition_of(tasks: Collection[Task]) -> Edition:
+    """The edition that this program would write for these tasks."""
+    return Edition(program(), {key: mark(*key) for key in {(task.domain, task.problem) for task in tasks}})
+
+
+def run_study(store: Store, tasks: Sequence[Task], open_executor: Open, progress: Progress = lambda done, left: None) -> Outcome:
+    """Compute the tasks that the store does not have. `progress` gets the tasks done and those left, after every run."""
+    edition = edition_of(tasks)
+    found = store.finished(edition)
+    missing = [task for task in tasks if task not in found]
+    failures = _Campaign(store, edition, missing, progress).run(open_executor) if missing else []
+    computed = len(missing) - len(failures)
+    return Outcome(computed, len(tasks) - len(missing), store.others(edition), tuple(failures))
+
+
+class _Campaign:
+    """The tasks left and done, while they run."""
+
+    def __init__(self, store: Store, edition: Edition, missing: Sequence[Task], progress: Progress) -> None:
+        self.store, self.edition, self.progress = store, edition, progress
+        self.left = dict.fromkeys(missing)
+        self.done: list[Task] = []
+        self.failures: list[Failure] = []
+
+    def run(self, open_executor: Open) -> list[Failure]:
+        breaks = 0
+        while self.left and breaks < FRUITLESS:
+            before = len(self.done) + len(self.failures)
+            with open_executor() as executor:
+                self._run_on(executor)
+            breaks = 0 if len(self.done) + len(self.failures) > before else breaks + 1
+        lost = [Failure(task, "its worker ended abruptly: killed, or out of memory") for task in self.left]
+        return self.failures + lost
+
+    def _run_on(self, executor: Executor) -> None:
+        """Give all tasks left to an executor and take in what it finishes; it may break at any time."""
+        futures = {}
+        try:
+            for task in self.left:
+                futures[executor.submit(perform, task)] = task
+        except BrokenExecutor:
+            pass  # what was handed over tells its own story below
+        self.progress(self.done, self.left)
+        for future in as_completed(futures):
+            task = futures.pop(future)
+            try:
+                run = future.result()
+            except (BrokenExecutor, CancelledError):
+                continue
+            except Exception as error:
+                self._fail(task, f"{type(error).__name__}: {error}")
+            else:
+                self._take(task, run)
+            self.progress(self.done, self.left)
+
+    def _take(self, task: Task, run: Run) -> None:
+        answer = run.answer
+        if not self.edition.holds(task, answer.program, answer.fingerprint):
+            self._fail(task, f"the worker has another program or model: {answer.program}, expected {self.edition.program}")
+            return
+        self.store.add(run)
+        del self.left[task]
+        self.done.append(task)
+
+    def _fail(self, task: Task, reason: str) -> None:
+        del self.left[task]
+        self.failures.append(Failure(task, " ".join(reason.split())))

@@ -1,0 +1,159 @@
+"""The tables of a study: those of the paper, and those that only the optimum makes possible. All from stored runs."""
+
+from __future__ import annotations
+
+import csv
+import pathlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tailpath.study.claims.evaluation import PAPER_ERRORS, longest_evaluations, simulation_errors
+from tailpath.study.claims.planners import LIMITS, differences
+from tailpath.study.results import PLANNERS, Results, array, at, title
+
+#: The paper's Table 1, in seconds.
+PAPER_SECONDS = {
+    "interpolation": {"5x5": 6.79, "8x9": 122.52, "14x16": 3244.18, "10x3": 0.02, "16x6": 2.27, "30x10": 79.67},
+    "quantile": {"5x5": 7.95, "8x9": 130.12, "14x16": 3344.86, "10x3": 0.02, "16x6": 2.29, "30x10": 81.32},
+}
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table with its caption; cells are texts or numbers, `None` where there is nothing to say."""
+
+    name: str
+    caption: str
+    headers: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+
+    def markdown(self) -> str:
+        lines = ["| " + " | ".join(self.headers) + " |", "| " + " | ".join("---" for _ in self.headers) + " |"]
+        lines += ["| " + " | ".join(_cell(value) for value in row) + " |" for row in self.rows]
+        return "\n".join(lines)
+
+    def write(self, folder: pathlib.Path) -> None:
+        with (folder / f"{self.name}.csv").open("w", newline="", encoding="utf-8") as file:
+            csv.writer(file, lineterminator="\n").writerows([self.headers, *self.rows])
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def all_tables(results: Results) -> list[Table]:
+    """Every table that has rows."""
+    makers = (gaps, below_target, planning_times, evaluation_times, planner_differences, monte_carlo)
+    return [table for make in makers if (table := make(results)).rows]
+
+
+def gaps(results: Results) -> Table:
+    """How far predicted, exact and optimal values lie apart, in percent of the last of two."""
+    rows = []
+    for domain in results.domains:
+        for n in results.atoms:
+            for low in results.alpha0:
+                settings = [s for s in results.settings("quantile", "optimum") if (s.problem[0], s.atoms, s.alpha0) == (domain, n, low)]
+                points = [pair for _, pair in results.pairs("quantile", "optimum", settings=settings)]
+                if points:
+                    below_exact = 100 * array(1 - p.predicted / p.exact for p, _ in points)
+                    below_best = 100 * array(1 - p.predicted / best.exact for p, best in points)
+                    above_best = 100 * array(p.exact / best.exact - 1 for p, best in points)
+                    means = [float(np.mean(x)) for x in (below_exact, below_best, above_best)]
+                    most = [float(np.max(x)) for x in (below_exact, below_best, above_best)]
+                    rows.append([domain, n, low, len(points), *(x for pair in zip(means, most) for x in pair)])
+    headers = ["domain", "atoms", "alpha0", "points"]
+    headers += [
+        f"{what}, {of}"
+        for what in ("predicted below exact", "predicted below optimum", "exact above optimum")
+        for of in ("mean %", "max %")
+    ]
+    return Table(
+        "gaps", "CVaRVIQ: predicted, exact and optimal values, all problems of a domain and all atoms as initial alpha.", headers, rows
+    )
+
+
+def below_target(results: Results) -> Table:
+    """How much an alpha0 below the target helps."""
+    rows = []
+    atoms = max(results.atoms, default=0)
+    for problem in results.problems:
+        for target in (1e-2, 1e-1):
+            cells: list[float | None] = []
+            optimum = None
+            for low in results.alpha0:
+                run, best = (results.get(method, problem, atoms, low) for method in ("quantile", "optimum"))
+                point, other = (at(of, target) if of is not None and low <= target else None for of in (run, best))
+                optimum = other.exact if other is not None else optimum
+                cells.append(100 * (point.exact / other.exact - 1) if point is not None and other is not None else None)
+            if optimum is not None:
+                rows.append([title(problem), target, optimum, *cells])
+    headers = ["problem", "alpha target", "optimum", *(f"above optimum with alpha0 = {low:g}, %" for low in results.alpha0)]
+    return Table("below_target", f"Exact value of CVaRVIQ's policy at the target, {atoms} atoms, by alpha0.", headers, rows)
+
+
+def planning_times(results: Results) -> Table:
+    rows = []
+    for setting in results.settings("quantile", "optimum"):
+        times = {method: results.of(method, setting).answer.plan_seconds for method in ("quantile", "optimum")}
+        slow = results.get("interpolation", setting.problem, setting.atoms, setting.alpha0)
+        known = slow is not None and slow.task.inner != "greedy"
+        rows.append(
+            [
+                title(setting.problem),
+                setting.atoms,
+                setting.alpha0,
+                slow.answer.plan_seconds if slow is not None and known else None,
+                ("estimated" if slow.answer.estimated else "measured") if slow is not None and known else None,
+                times["quantile"],
+                times["optimum"],
+                results.of("quantile", setting).answer.sweeps,
+            ]
+        )
+    headers = ["problem", "atoms", "alpha0", "CVaRVILI (s)", "CVaRVILI's time is", "CVaRVIQ (s)", "optimum (s)", "sweeps of CVaRVIQ"]
+    return Table("planning_times", "Planning time in seconds, one core.", headers, rows)
+
+
+def evaluation_times(results: Results) -> Table:
+    """Table 1 of the paper."""
+    found = longest_evaluations(results)
+    rows = []
+    for method in ("interpolation", "quantile"):
+        for problem in results.problems:
+            if (method, problem) in found:
+                seconds, setting = found[method, problem]
+                where = f"{setting.atoms} atoms, alpha0 = {setting.alpha0:g}"
+                paper = PAPER_SECONDS[method][problem[1]]
+                nodes = max(results.of(method, s).points[0].expanded for s in results.settings(method) if s.problem == problem)
+                rows.append([PLANNERS[method], title(problem), paper, seconds, where, nodes])
+    headers = ["policy of", "problem", "paper (s)", "here (s)", "with", "most expanded nodes"]
+    return Table("evaluation_times", "Table 1: maximum time of ForPECVaR at alpha_target = alpha0.", headers, rows)
+
+
+def planner_differences(results: Results) -> Table:
+    rows = []
+    for field, what in (("predicted", "predicted values"), ("exact", "exact values")):
+        for values, where in zip(differences(results, field), ("all points", "linear programs to convergence")):
+            if values.size:
+                shares = [100 * float(np.mean(values < limit)) for limit in LIMITS]
+                rows.append([what, where, values.size, *shares, float(values.max())])
+    headers = ["|CVaRVILI − CVaRVIQ|", "where", "points", *(f"below {limit:g}, %" for limit in LIMITS), "largest"]
+    return Table("planner_differences", "Differences between the two planners.", headers, rows)
+
+
+def monte_carlo(results: Results) -> Table:
+    rows: list[list[Any]] = []
+    for domain in results.domains:
+        for every_atom, where in ((False, "alpha_target = alpha0"), (True, "all atoms")):
+            errors = simulation_errors(results, domain, every_atom)
+            if errors is not None:
+                rows.append([domain, "here", where, *errors])
+        if rows and rows[-1][0] == domain:
+            rows.append([domain, "paper", "not said", *PAPER_ERRORS[domain]])
+    headers = ["domain", "who", "points", "mean", "median", "maximum"]
+    return Table("monte_carlo", "Monte Carlo in the time of ForPECVaR: |simulated − exact CVaR|, averaged over 5 runs.", headers, rows)

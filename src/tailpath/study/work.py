@@ -1,0 +1,137 @@
+"""One task, computed: what a worker does, on this machine or another.
+
+A task is self-contained: it builds its model, plans, and evaluates its policy exactly from every atom (ForPECVaR, with alpha = that atom).
+Times are wall-clock seconds of one core, measured after a warm-up in the same process, so that no compilation is counted; a call that takes
+little time is repeated, and the median counts.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from functools import cache, partial
+from time import perf_counter
+from typing import Any, TypeVar
+from zlib import crc32
+
+from tailpath.atoms import log_atoms
+from tailpath.model import SSP
+from tailpath.store import Answer, Point, Run, Simulation, Task
+from tailpath.study.design import REPETITIONS, build
+from tailpath.study.program import machine, mark_of, program
+
+Result = TypeVar("Result")
+
+TOLERANCE = 1e-3  # the paper's epsilon
+#: A call is repeated until it was called this often or took this many seconds in all.
+CALLS, ENOUGH = 3, 0.3
+#: Linear programs are timed on as many whole sweeps as start within this many seconds, and on one at least.
+LP_SECONDS = 2.0
+SMALL = Task("gridworld", "5x5", "", "", 7, 0.1)
+
+
+def perform(task: Task) -> Run:
+    """Compute a task."""
+    warm_up(task.method, task.inner)
+    return _perform(task)
+
+
+@cache
+def warm_up(method: str, inner: str) -> None:
+    """Do a small task of this kind once per process: compiled code is loaded, libraries are imported."""
+    _perform(Task(SMALL.domain, SMALL.problem, method, inner, SMALL.atoms, SMALL.alpha0))
+
+
+def _perform(task: Task) -> Run:
+    began = perf_counter()
+    ssp = build(task.domain, task.problem)
+    compute = {"quantile": _quantile, "interpolation": _interpolation, "optimum": _optimum, "simulation": _simulation}[task.method]
+    columns, points, simulations = compute(task, ssp)
+    answer = Answer(program(), mark_of(ssp), machine(), perf_counter() - began, **columns)
+    return Run(task, answer, tuple(points), tuple(simulations))
+
+
+def timed(call: Callable[[], Result]) -> tuple[Result, float]:
+    """A call's result and its time."""
+    seconds: list[float] = []
+    while not seconds or (len(seconds) < CALLS and sum(seconds) < ENOUGH):
+        began = perf_counter()
+        result = call()
+        seconds.append(perf_counter() - began)
+    return result, statistics.median(seconds)
+
+
+# ---------------------------------------------------------------------- planners
+
+Computed = tuple[dict[str, Any], list[Point], list[Simulation]]
+
+
+def _quantile(task: Task, ssp: SSP) -> Computed:
+    from tailpath.solvers.cvar_quantile import solve_cvar_quantile
+
+    plan, seconds = timed(lambda: solve_cvar_quantile(ssp, log_atoms(task.alpha0, task.atoms), tolerance=TOLERANCE))
+    return {"plan_seconds": seconds, "sweeps": plan.sweeps, "residual": plan.residual}, _points(task, ssp, plan), []
+
+
+def _interpolation(task: Task, ssp: SSP) -> Computed:
+    from tailpath.solvers.cvar_interpolation import solve_cvar_interpolation
+
+    atoms = log_atoms(task.alpha0, task.atoms)
+    inner = "lp" if task.inner == "lp" else "greedy"
+    plan, seconds = timed(lambda: solve_cvar_interpolation(ssp, atoms, tolerance=TOLERANCE, inner=inner))
+    columns = {"plan_seconds": seconds, "sweeps": plan.sweeps, "residual": plan.residual}
+    return columns, _points(task, ssp, plan), []
+
+
+def _optimum(task: Task, ssp: SSP) -> Computed:
+    from tailpath.solvers.cvar_exact import solve_cvar_exact
+
+    solution, seconds = timed(partial(solve_cvar_exact, ssp, task.alpha0))
+    return {"plan_seconds": seconds}, _points(task, ssp, solution), []
+
+
+def _points(task: Task, ssp: SSP, plan: Any) -> list[Point]:
+    """Every atom as the initial alpha: the value the planner gives, and the exact one of the policy that starts there."""
+    from tailpath.evaluation import evaluate
+
+    found = []
+    for alpha in log_atoms(task.alpha0, task.atoms).tolist():
+        policy = plan.policy(alpha)
+        costs, seconds = timed(partial(evaluate, ssp, policy, alpha))
+        found.append(Point(alpha, plan.cvar(alpha), costs.cvar(alpha), costs.var(alpha), costs.mean, seconds, costs.expanded))
+    return found
+
+
+# ---------------------------------------------------------------------- Monte Carlo
+
+
+def _simulation(task: Task, ssp: SSP) -> Computed:
+    """Simulate CVaRVIQ's policy from alpha0, as many runs as fit into the time that ForPECVaR takes for it, several times."""
+    from tailpath.evaluation import evaluate
+    from tailpath.evaluation.simulation import estimate, simulate
+    from tailpath.solvers.cvar_quantile import solve_cvar_quantile
+
+    atoms = log_atoms(task.alpha0, task.atoms)
+    policy = solve_cvar_quantile(ssp, atoms, tolerance=TOLERANCE).policy(task.alpha0)
+    exact, budget = timed(partial(evaluate, ssp, policy, task.alpha0))
+    samples = fitting(lambda n: simulate(ssp, policy, n, 0, threads=1), budget)
+    rows = []
+    for repetition in range(REPETITIONS):
+        seed = crc32(str(task).encode()) + repetition  # the same on every machine, another for every task
+        began = perf_counter()
+        costs = simulate(ssp, policy, samples, seed, threads=1)
+        seconds = perf_counter() - began
+        for alpha in atoms.tolist():
+            rows.append(Simulation(repetition, seed, alpha, estimate(costs, alpha).cvar, exact.cvar(alpha), samples, seconds))
+    return {}, [], rows
+
+
+def fitting(call: Callable[[int], Any], budget: float) -> int:
+    """The number n for which `call(n)` takes about `budget` seconds, by its time for few and for many; 1 at least."""
+    few, many = 1, 1
+    _, set_up = timed(partial(call, few))
+    seconds = set_up
+    while seconds < 2 * set_up + budget / 4:  # until what is measured is more than the set-up
+        many *= 4
+        _, seconds = timed(partial(call, many))
+    return max(1, round((budget - set_up) * (many - few) / (seconds - set_up)))
