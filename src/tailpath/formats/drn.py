@@ -238,6 +238,8 @@ class _Parser:
         self.state_rewards.append(self._rewards(match[2], line))
         self.choice_open = False
         rest, position = match[3], 0
+        if rest.startswith("["):
+            raise self._fail(line, "the rewards have no end")
         while position < len(rest):
             label = _LABEL.match(rest, position)
             if label is None:
