@@ -7,7 +7,8 @@ made that belongs to nobody's window; `axes.figure.savefig("file.pdf")` saves it
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -85,3 +86,38 @@ def _note_tail(distribution: CostDistribution, right: float, ax: Any) -> None:
     missed = f", never arriving {distribution.unreached:.3g}" if distribution.unreached > 0 else ""
     label = f"beyond {last:g}: probability {distribution.tail_mass:.3g}{missed}"
     ax.axvspan(last, right, facecolor="none", edgecolor="0.7", hatch="//", linewidth=0, zorder=0, label=label)
+
+
+class Curve(NamedTuple):
+    """CVaR against alpha of one method; `kind` is `predicted`, `deployed` or `optimum`."""
+
+    method: str
+    kind: str
+    alphas: Sequence[float]
+    values: Sequence[float]
+
+
+#: Solid is what a planner predicts, dashed what its policy delivers, thick and dotted the optimum; methods differ in colour and marker.
+STYLES = {"predicted": "-", "deployed": "--", "optimum": ":"}
+LOOKS = (("#0072b2", "o"), ("#d55e00", "s"), ("#009e73", "^"), ("#cc79a7", "D"))
+
+
+def plot_comparison(curves: Sequence[Curve], ax: Any = None, title: str = "") -> Any:
+    """CVaR against alpha for several methods, predicted and deployed, and the optimum. Returns the Axes."""
+    ax = own_axes(ax, 7.0, 4.5)
+    methods = list(dict.fromkeys(curve.method for curve in curves if curve.kind != "optimum"))
+    for curve in curves:
+        look: dict[str, Any] = {"color": "black", "linewidth": 2.2, "zorder": 3}
+        if curve.kind != "optimum":
+            colour, marker = LOOKS[methods.index(curve.method) % len(LOOKS)]
+            look = {"color": colour, "linewidth": 1.4}
+            if curve.kind == "deployed":
+                look |= {"marker": marker, "markersize": 4}
+        label = curve.method if curve.kind == "optimum" else f"{curve.method}, {curve.kind}"
+        ax.plot(curve.alphas, curve.values, STYLES[curve.kind], label=label, **look)
+    ax.set_xscale("log")
+    ax.set_xlabel("alpha, the mass of the worst tail")
+    ax.set_ylabel("CVaR of the total cost")
+    ax.set_title(title)
+    ax.legend(frameon=False)
+    return ax
