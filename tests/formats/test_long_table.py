@@ -1,0 +1,180 @@
+"""Long tables: rewards or costs, numbers or names, and goals that nobody marked."""
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+
+import tailpath as tp
+from tailpath.errors import FormatError
+from tests.formats.models import awkward, by_choice, outcomes, samples
+from tests.reference import to_ssp
+from tests.strategies import any_models
+
+HEADER = "idstatefrom,idaction,idstateto,probability,"
+
+
+@pytest.fixture
+def table(tmp_path):
+    def write(text):
+        (tmp_path / "m.csv").write_bytes(text if isinstance(text, bytes) else text.encode())
+        return tmp_path / "m.csv"
+
+    return write
+
+
+def test_a_table_with_rewards(table):
+    ssp = tp.read(table(HEADER + "reward\n0,0,1,0.5,-1\n0,0,2,0.5,-3\n1,0,2,1,-1\n1,1,2,1/3,-2\n1,1,1,2/3,-2\n"))
+    assert ssp.states == range(3) and ssp.start == 0 and ssp.goals == (2,) and ssp.actions == range(2)
+    assert outcomes(ssp) == {
+        (0, 0): [("1", 0.5, 1.0), ("2", 0.5, 3.0)],
+        (1, 0): [("2", 1.0, 1.0)],
+        (1, 1): [("1", 2 / 3, 2.0), ("2", 1 / 3, 2.0)],
+    }
+    assert "costs are minus the rewards" in ssp.notes
+    assert "states without rows are the goals (1 of them)" in ssp.notes
+    assert "the start is 0, the state of the first row" in ssp.notes
+
+
+def test_a_table_with_costs_columns_in_any_order(table):
+    ssp = tp.read(table("Cost,probability, idstateto ,idaction,idstatefrom\n4,1,b,go,a\n"))
+    assert outcomes(ssp) == {("a", "go"): [("'b'", 1.0, 4.0)]}
+    assert not any("minus" in note for note in ssp.notes)
+
+
+def test_numbers_are_sorted_names_are_not(table):
+    assert tp.read(table(HEADER + "cost\n7,1,3,1,1\n3,0,10,1,1\n")).states == (3, 7, 10)
+    assert tp.read(table(HEADER + "cost\nb,1,a,1,1\na,0,c,1,1\n")).states == ("b", "a", "c")
+
+
+def test_counting_from_one(table):
+    path = table(HEADER + "cost\n1,1,2,1,1\n2,1,3,1,1\n")
+    assert tp.read(path, one_based=True).states == range(3) and tp.read(path, one_based=True).actions == range(1)
+    assert tp.read(path).states == (1, 2, 3)
+    with pytest.raises(FormatError, match=r"m\.csv:2: '0' does not count from 1"):
+        tp.read(table(HEADER + "cost\n0,1,2,1,1\n"), one_based=True)
+    with pytest.raises(FormatError, match=r"m\.csv:2: 'a' does not count from 1"):
+        tp.read(table(HEADER + "cost\na,1,2,1,1\n"), one_based=True)
+
+
+def test_free_loops_are_goals_where_no_state_is_without_rows(table):
+    ssp = tp.read(table(HEADER + "reward\n0,0,1,1,-5\n1,0,1,1,0\n"))
+    assert ssp.goals == (1,) and "states that only lead to themselves for nothing are the goals (1 of them)" in ssp.notes
+    with pytest.raises(FormatError, match="no goal: every state has rows"):
+        tp.read(table(HEADER + "reward\n0,0,1,1,-5\n1,0,1,1,-1\n"))
+    # A free loop beside a real goal is a dead end, not a goal.
+    assert tp.read(table(HEADER + "cost\n0,0,1,0.5,5\n0,0,2,0.5,5\n1,0,1,1,0\n")).goals == (2,)
+
+
+def test_the_same_successor_at_another_cost_is_another_outcome(table):
+    ssp = tp.read(table(HEADER + "cost\n0,0,1,0.25,1\n0,0,1,0.5,2\n0,0,1,0.25,1\n"))
+    assert outcomes(ssp) == {(0, 0): [("1", 0.5, 1.0), ("1", 0.5, 2.0)]}
+
+
+def test_a_bonus_at_the_end(table):
+    ssp = tp.read(table(HEADER + "reward\n0,0,0,0.5,-1\n0,0,1,0.5,10\n"))
+    assert sorted(ssp.outcome_cost.tolist()) == [0, 1] and any("bonus of 10" in note for note in ssp.notes)
+
+
+def test_rewards_that_make_no_costs(table):
+    path = table(HEADER + "reward\n0,0,0,0.5,3\n0,0,1,0.5,10\n")
+    with pytest.raises(FormatError, match=r"m\.csv: line 2: state 0, action 0 -> 0 has the negative cost -3; use --step-cost"):
+        tp.read(path)
+    assert tp.read(path, negate_reward=True).outcome_cost.tolist() == [3, 10]
+    assert tp.read(path, step_cost=2).outcome_cost.tolist() == [2, 2]
+    assert tp.read(path, cost_of={3: 1, 10: 0}).outcome_cost.tolist() == [1, 0]
+
+
+def test_fractions_keep_the_unit(table):
+    ssp = tp.read(table(HEADER + "cost\n0,0,1,1/3,1/3\n0,0,2,2/3,0.5\n"))
+    assert ssp.cost_unit == Fraction(1, 6)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "the file is empty"),
+        ("idstatefrom,idaction\n", ":1: the columns must be idstatefrom"),
+        (HEADER + "reward,cost\n", ":1: the columns must be"),
+        (HEADER + "cost,idoutcome\n", ":1: the columns must be"),
+        (HEADER + "cost\n", "the table has no rows"),
+        (HEADER + "cost\n\n0,0,1,1\n", ":3: 4 columns, expected 5"),
+        (HEADER + "cost\n0,0,1,1,2,3\n", ":2: 6 columns, expected 5"),
+        (HEADER + "cost\n0,0,1,x,2\n", ":2: 'x' is no finite number"),
+        (HEADER + "cost\n0,0,1,1,inf\n", ":2: 'inf' is no finite number"),
+        (HEADER + "cost\n0,0,1,1,1_0\n", ":2: '1_0' is no finite number"),
+        (HEADER + "cost\n0,0,,1,1\n", ":2: a name is empty"),
+        (HEADER + "cost\n0,0,1,0.5,1\n", "sum to 0.5, not 1"),
+        (HEADER + "cost\n0,0,1,-1,1\n0,0,1,2,1\n", "line 2: state 0, action 0 -> 1 has probability -1"),
+        (HEADER + 'cost\n0,0,"1,1,1\n', "unexpected end of data"),
+        (HEADER + 'cost\n0,0,"{""a"": 1}",1,1\n', ":2: .* is no name"),
+        (b"idstatefrom,\xff", ":1: this is not UTF-8"),
+        (b"idstatefrom\n\0", ":2: a NUL byte"),
+        (HEADER + "cost\n0,0," + "x" * 200_000 + ",1,1\n", "field larger than field limit"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_line(text, message, table):
+    path = table(text)
+    with pytest.raises(FormatError, match=message) as caught:
+        tp.read(path)
+    assert str(caught.value).startswith(str(path))
+
+
+@pytest.mark.parametrize("name", ["by choice", "gridworld", "river", "lottery", "counter-example", "range"])
+def test_a_model_survives_the_trip(name, tmp_path):
+    model = samples()[name]
+    tp.write(model, tmp_path / "m.csv")
+    again = tp.read(tmp_path / "m.csv")
+    assert outcomes(again) == outcomes(model)
+    assert (again.start, set(again.goals), again.cost_unit) == (model.start, set(model.goals), model.cost_unit)
+
+
+def test_names_and_thirds_survive_the_trip(tmp_path):
+    model = awkward()
+    rows = [(s, a, t, p, c) for s, a, t, p, c in _rows(model) if t != ("x", 2.5)]
+    model = tp.SSP.from_outcomes(rows, model.start, ["g"])
+    tp.write(model, tmp_path / "m.csv")
+    again = tp.read(tmp_path / "m.csv")
+    assert outcomes(again) == outcomes(model) and again.cost_unit == model.cost_unit == Fraction(1, 3000)
+
+
+def _rows(model):
+    for o in range(model.n_outcomes):
+        k = model.outcome_choice[o]
+        level = Fraction(int(model.outcome_level[o])) * model.cost_unit
+        yield (
+            model.states[model.choice_state[k]],
+            model.choice_name(k),
+            model.states[model.outcome_target[o]],
+            model.outcome_probability[o],
+            level,
+        )
+
+
+@given(model=any_models())
+def test_any_model_survives_the_trip_or_is_refused(model, tmp_path_factory):
+    path = tmp_path_factory.mktemp("trip") / "m.csv"
+    ssp = to_ssp(model)
+    entered = {target for _, _, target, p, _ in model.rows() if p}
+    if not model.goals <= entered:
+        with pytest.raises(FormatError, match="nothing leads to the goal"):
+            tp.write(ssp, path)
+        return
+    tp.write(ssp, path)
+    again = tp.read(path)
+    assert outcomes(again) == outcomes(ssp) and again.start == ssp.start and again.cost_unit == ssp.cost_unit
+
+
+def test_what_a_table_cannot_hold(tmp_path):
+    with pytest.raises(FormatError, match="the start is a goal"):
+        tp.write(samples()["start is goal"], tmp_path / "m.csv")
+    with pytest.raises(FormatError, match=r"nothing leads to the goal \('x', 2.5\)"):
+        tp.write(awkward(), tmp_path / "m.csv")
+    assert not (tmp_path / "m.csv").exists()
+
+
+def test_other_systems_write_other_line_ends(table):
+    path = table("")
+    tp.write(by_choice(), path)
+    data = path.read_bytes()
+    assert outcomes(tp.read(table(b"\xef\xbb\xbf" + data.replace(b"\n", b"\r\n")))) == outcomes(by_choice())

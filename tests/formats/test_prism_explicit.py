@@ -1,0 +1,153 @@
+"""PRISM's explicit files, with all their companions."""
+
+import os
+
+import pytest
+
+import tailpath as tp
+from tailpath.errors import FormatError
+from tests.formats.models import by_choice, differences, outcomes, samples
+
+FILES = {
+    "m.tra": """# a model of three states
+3 4 5
+0 0 1 0.5 go
+0 0 2 1/2 go
+
+0 1 2 1 wait
+1 0 1 1
+2 0 2 1
+""",
+    "m.lab": '0="init" 1="deadlock" 2="goal" 3="two words"\n0: 0\n# nothing\n2: 2 3\n',
+    "m.srew": '# Reward structure "time"\n# State rewards\n3 2\n0 0.1\n2 9\n',
+    "m.trew": '# Reward structure "time"\n3 4 3\n0 0 1 0.2\n0 1 2 4\n1 0 1 2\n',
+    "m.sta": "(x,ready)\n0:(0,true)\n1:(-1,false)\n2:(7,true)\n",
+}
+
+
+@pytest.fixture
+def prism(tmp_path):
+    def write(**changes):
+        for name, text in FILES.items():
+            suffix = name[2:]
+            if changes.get(suffix, "") is None:
+                (tmp_path / name).unlink(missing_ok=True)
+            else:
+                (tmp_path / name).write_text(changes.get(suffix, text))
+        return tmp_path / "m.tra"
+
+    return write
+
+
+def test_all_companions(prism):
+    ssp = tp.read(prism())
+    assert ssp.states == ((0, True), (-1, False), (7, True)) and ssp.start == (0, True) and ssp.goals == ((7, True),)
+    assert outcomes(ssp) == {
+        ((0, True), "go"): [("(-1, False)", 0.5, 0.3), ("(7, True)", 0.5, 0.1)],
+        ((0, True), "wait"): [("(7, True)", 1.0, 4.1)],
+        ((-1, False), 0): [("(-1, False)", 1.0, 2.0)],
+    }
+    assert tp.read(prism(), goal="two words", cost="time").goals == ((7, True),)
+
+
+def test_a_chain(prism):
+    ssp = tp.read(
+        prism(tra="2 3\n0 0 .5\n0 1 0.5\n1 1 1\n", lab='0="init" 1="goal"\n0: 0\n1: 1\n', srew=None, trew="2 1\n0 0 3\n", sta=None)
+    )
+    assert outcomes(ssp) == {(0, 0): [("0", 0.5, 3.0), ("1", 0.5, 0.0)]}
+
+
+def test_missing_companions(prism):
+    with pytest.raises(FormatError, match=r"no label 'goal'; choose the goal with --goal LABEL \(goal=\) among: init"):
+        tp.read(prism(lab=None))
+    with pytest.raises(FormatError, match="no reward structures; say what a step costs"):
+        tp.read(prism(srew=None, trew=None))
+    assert tp.read(prism(srew=None, trew=None, sta=None), step_cost=2).outcome_cost.tolist() == [2] * 4
+    # Without labels the start is state 0.
+    assert tp.read(prism(lab=None, sta=None), goal="init", step_cost=1).goals == (0,)
+
+
+def test_several_reward_structures(prism, tmp_path):
+    path = prism(srew=None, trew=None)
+    (tmp_path / "m1.srew").write_text('# Reward structure "time"\n3 1\n0 5\n')
+    (tmp_path / "m2.trew").write_text("3 4 1\n0 0 1 7\n")
+    with pytest.raises(FormatError, match="among: time, 2"):
+        tp.read(path)
+    assert tp.read(path, cost="time").outcome_cost.tolist() == [5, 5, 5, 0]
+    assert tp.read(path, cost="2").outcome_cost.tolist() == [7, 0, 0, 0]
+
+
+def test_rows_in_any_order(prism):
+    tra = "3 4 5\n2 0 2 1\n0 1 2 1 wait\n0 0 1 0.5 go\n1 0 1 1\n0 0 2 0.5 go\n"
+    assert outcomes(tp.read(prism(tra=tra))) == outcomes(tp.read(prism()))
+
+
+@pytest.mark.parametrize(
+    ("suffix", "old", "new", "message"),
+    [
+        ("tra", "3 4 5", "3 4", r"m\.tra:3: '0 0 1 0.5 go' has 5 words, expected 3 or 4"),
+        ("tra", "3 4 5", "3", r"m\.tra:2: the header '3' must have 2 or 3 numbers"),
+        ("tra", "3 4 5", "4 4 5", r"m\.tra:2: the header says 4 states, the file has 3"),
+        ("tra", "3 4 5", "999999999999 4 5", "the header says 999999999999 states, the file has 3"),
+        ("tra", "3 4 5", "3 5 5", "the header says 5 choices, the file has 4"),
+        ("tra", "3 4 5", "3 4 6", "the header says 6 transitions, the file has 5"),
+        ("tra", "0 1 2 1 wait", "0 2 2 1 wait", r"m\.tra:6: choice 2 of state 0, but there is no choice 1"),
+        ("tra", "0 1 2 1 wait", "0 1 9 1 wait", r"m\.tra:6: state 9 lies outside 0\.\.2"),
+        ("tra", "0 0 2 1/2 go", "0 0 2 1/2 stop", r"m\.tra:4: choice 0 of state 0 has two action names"),
+        ("tra", "0 0 2 1/2 go", "0 0 2 nan go", r"m\.tra:4: 'nan' is no finite number"),
+        ("tra", "0 0 2 1/2 go", "0 -0 2 0.5 go", r"m\.tra:4: '-0' is no whole number"),
+        ("tra", "0 0 2 1/2 go", "0 0 2 0.4 go", "sum to 0.9, not 1"),
+        ("lab", '0="init"', "0=init", r"m\.lab:1: expected a list such as"),
+        ("lab", '1="deadlock"', '0="deadlock"', r'm\.lab:1: the label 0="deadlock" is declared twice'),
+        ("lab", "2: 2 3", "2: 2 4", r"m\.lab:4: label 4 is not declared"),
+        ("lab", "2: 2 3", "7: 2 3", r"m\.lab:4: expected 'state: label label' with a state below 3"),
+        ("lab", "0: 0\n", "0: 0\n1: 0\n", "2 states are initial"),
+        ("srew", "3 2", "4 2", r"m\.srew:3: the header says 4 states, the file has 3"),
+        ("srew", "3 2", "3 9", r"m\.srew:3: the header says 9 rewards, the file has 2"),
+        ("srew", "2 9", "0 9", r"m\.srew:5: a second reward for state 0"),
+        ("srew", "2 9", "3 9", r"m\.srew:5: expected 'state reward' with a state below 3"),
+        ("srew", "2 9", "1 -9", "state 1, choice 0 -> 1 has the negative cost -7; use --step-cost"),
+        ("trew", "3 4 3", "3 3", r"m\.trew:2: the header '3 3' must have 3 numbers"),
+        ("trew", "0 1 2 4", "0 1 1 4", r"m\.trew:4: a reward for a transition that the model does not have"),
+        ("trew", "0 1 2 4", "0 7 2 4", r"m\.trew:4: a reward for a transition that the model does not have"),
+        ("trew", "0 1 2 4", "8 0 2 4", r"m\.trew:4: a reward for a transition that the model does not have"),
+        ("trew", "0 1 2 4", "0 0 1 4", r"m\.trew:4: a second reward for the same transition"),
+        ("trew", "0 1 2 4", "0 1 2 4 5", r"m\.trew:4: '0 1 2 4 5' has 5 words, expected 4"),
+        ("sta", "2:(7,true)", "2:7", r"m\.sta:4: expected 'state:\(value,...\)'"),
+        ("sta", "2:(7,true)", "0:(7,true)", r"m\.sta:4: state 0 lies outside 0\.\.2 or is described twice"),
+        ("sta", "2:(7,true)\n", "", r"m\.sta: describes 2 of 3 states"),
+        ("sta", "2:(7,true)", "2:(0,true)", r"two states are named \(0, True\)"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_line(suffix, old, new, message, prism):
+    text = FILES[f"m.{suffix}"]
+    assert old in text
+    with pytest.raises(FormatError, match=message):
+        tp.read(prism(**{suffix: text.replace(old, new, 1)}))
+
+
+@pytest.mark.parametrize("name", ["by choice", "gridworld", "river", "start is goal", "only a goal", "range"])
+def test_a_model_survives_the_trip(name, tmp_path):
+    model = samples()[name]
+    tp.write(model, tmp_path / "m.tra")
+    assert differences(model, tp.read(tmp_path / "m.tra")) == []
+    assert (tmp_path / "m.sta").exists() == (name in ("gridworld", "river"))
+
+
+def test_without_our_line_the_companions_carry_the_model(tmp_path):
+    tp.write(samples()["gridworld"], tmp_path / "m.tra")
+    lines = (tmp_path / "m.tra").read_text().split("\n")
+    (tmp_path / "m.tra").write_text("\n".join(lines[1:]))
+    assert outcomes(tp.read(tmp_path / "m.tra")) == outcomes(samples()["gridworld"])
+
+
+def test_costs_per_outcome_are_refused_before_anything_is_written(tmp_path):
+    with pytest.raises(FormatError, match=r"state 'ticket', action 'draw' has outcomes of different costs.* write \.umb or \.drn"):
+        tp.write(tp.read("textbook:lottery"), tmp_path / "m.tra")
+    assert os.listdir(tmp_path) == []
+
+
+def test_an_older_companion_is_not_taken_for_ours(tmp_path):
+    (tmp_path / "m.srew").write_text("4 1\n0 100\n")
+    tp.write(by_choice(), tmp_path / "m.tra")
+    assert differences(tp.read(tmp_path / "m.tra"), by_choice()) == []
