@@ -5,11 +5,10 @@ from __future__ import annotations
 import resource
 import time
 
-import numpy as np
-
 import tailpath as tp
 from benchmarks.measure import best_of, large_grid
 from tailpath.evaluation.lattice import LatticeSearch, lay_out
+from tailpath.evaluation.watch import Watch
 
 
 def run() -> None:
@@ -49,9 +48,9 @@ def run() -> None:
 def search(chain: tp.CostChain, alpha: float, heuristic: str = "min") -> int:
     """The search alone: layout, buckets, stop. V_min is at hand."""
     lattice = lay_out(chain, heuristic)
-    engine = LatticeSearch(lattice, alpha, (np.array([lattice.place[chain.start]]), np.zeros(1, dtype=np.int64), np.ones(1)))
-    engine.run(10**12, None)
-    return int(engine.whole[2])
+    engine = LatticeSearch(lattice, alpha, int(lattice.place[chain.start]))
+    engine.run(10**12, Watch(None))
+    return engine.expanded
 
 
 def fresh(ssp: tp.SSP, policy: tp.Policy, what: str) -> float:

@@ -111,7 +111,7 @@ def _run_lattice(chain: CostChain, alpha: float, heuristic: str, cycle_error: fl
     if start < 0:
         nothing = np.empty(0)
         return SearchResult(nothing, nothing, nothing, nothing, np.empty(0, dtype=np.int64), 1.0, 0.0, 0), True
-    search = LatticeSearch(lattice, alpha, (np.array([start]), np.zeros(1, dtype=np.int64), np.ones(1)))
+    search = LatticeSearch(lattice, alpha, int(start))
     finished = search.run(limit, watch)
     assert chain.unit is not None
     return search.result(chain.unit, cycle_error), finished

@@ -17,9 +17,10 @@ from tailpath.absorption import Bracket
 from tailpath.chain import CostChain, chain_of_choices, same_layout
 from tailpath.distribution import CostDistribution
 from tailpath.errors import PolicyError
-from tailpath.evaluation.lattice import BudgetRows, Lattice, LatticeSearch, least_step, longest_path
+from tailpath.evaluation.lattice import Lattice, LatticeSearch, least_step, longest_path
 from tailpath.evaluation.search import SearchResult, completed, node_variance, summarise
 from tailpath.evaluation.watch import Watch
+from tailpath.kernels.lattice_arrays import Arrows, BudgetRows
 from tailpath.layouts import offsets_of
 from tailpath.model import SSP, FloatArray
 from tailpath.policies import BudgetPolicy
@@ -39,8 +40,7 @@ def evaluate_budget(ssp: SSP, policy: BudgetPolicy, alpha: float, limit: int, wa
         neutral = chain_of_choices(ssp, policy.neutral)
     except PolicyError:
         return None
-    start = np.array([lattice.place[ssp.start_index]])
-    search = LatticeSearch(lattice, alpha, (start, np.zeros(1, dtype=np.int64), np.ones(1)))
+    search = LatticeSearch(lattice, alpha, int(lattice.place[ssp.start_index]))
     try:
         finished = search.run(limit, watch)
     except PolicyError:
@@ -87,11 +87,13 @@ def _lay_out_states(ssp: SSP, policy: BudgetPolicy) -> Lattice | None:
     place = np.full(n + 1, len(order), dtype=np.int64)
     place[order] = np.arange(len(order))
     return Lattice(
-        row_start=ssp.choice_outcomes,
-        target=place[ssp.outcome_target].astype(np.int32),
-        probability=ssp.outcome_probability,
-        jump=ssp.outcome_level,
-        leak=np.zeros(len(order)),
+        arrows=Arrows(
+            row_start=ssp.choice_outcomes,
+            target=place[ssp.outcome_target].astype(np.int32),
+            probability=ssp.outcome_probability,
+            jump=ssp.outcome_level,
+            leak=np.zeros(len(order)),
+        ),
         heuristic=np.zeros(len(order) + 1, dtype=np.int64),
         node=np.append(order, n),
         place=place,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,26 @@ from tailpath.chain import CostChain
 from tailpath.errors import PolicyError
 from tailpath.evaluation.search import SearchResult, negligible
 from tailpath.evaluation.watch import Watch
+from tailpath.kernels.lattice_arrays import (
+    BASE,
+    BLOCK,
+    BUCKET,
+    EXPANDED,
+    FREE,
+    LIMIT,
+    LOST,
+    N_FLAGS,
+    N_HEAD,
+    NEED_HEAD,
+    NEED_LISTS,
+    NO_ACTION,
+    PAUSED,
+    ROWS_OF_NODES,
+    Arrows,
+    BudgetRows,
+    Rings,
+    Waiting,
+)
 from tailpath.layouts import offsets_of
 from tailpath.reachability import strong_components
 
@@ -34,29 +54,11 @@ MOST_FAR_CELLS = 1 << 23
 PAUSE = 5_000_000
 
 
-class BudgetRows(NamedTuple):
-    """How a node picks its row by the budget left; a budget of -1 means that rows belong to nodes."""
-
-    budget: int
-    first_choice: NDArray[np.int64]
-    neutral: NDArray[np.int64]
-    table_row: NDArray[np.int64]
-    table: NDArray[Any]
-
-
-_NONE = np.empty(0, dtype=np.int64)
-ROWS_OF_NODES = BudgetRows(-1, _NONE, _NONE, _NONE, np.empty((0, 0), dtype=np.int8))
-
-
 @dataclass(frozen=True, eq=False)
 class Lattice:
     """A chain laid out for the search: arriving nodes in the order of falling V_min; the goal is node n."""
 
-    row_start: NDArray[np.int64]
-    target: NDArray[np.int32]
-    probability: NDArray[np.float64]
-    jump: NDArray[np.int64]
-    leak: NDArray[np.float64]
+    arrows: Arrows
     heuristic: NDArray[np.int64]
     node: NDArray[np.int64]
     place: NDArray[np.int64]
@@ -94,12 +96,15 @@ def lay_out(chain: CostChain, heuristic: str) -> Lattice:
     lost = finite[chain.source] & ~finite[chain.target]
     leak = np.bincount(place[chain.source[lost]], weights=chain.probability[lost], minlength=len(nodes)).astype(np.float64)
     level = chain.level[order]
-    return Lattice(
+    arrows = Arrows(
         row_start=offsets_of(place[chain.source[order]], len(nodes)),
         target=place[chain.target[order]].astype(np.int32),
         probability=chain.probability[order],
         jump=level + height[chain.target[order]] - height[chain.source[order]],
         leak=leak,
+    )
+    return Lattice(
+        arrows=arrows,
         heuristic=np.append(height[nodes], 0),
         node=np.append(nodes, n_all),
         place=place,
@@ -128,59 +133,39 @@ def longest_path(source: NDArray[Any], target: NDArray[Any], n: int) -> int:
 class LatticeSearch:
     """A search that can be stopped and looked at between calls of `run`."""
 
-    def __init__(self, lattice: Lattice, alpha: float, entries: tuple[NDArray[Any], NDArray[Any], NDArray[Any]], lost: float = 0.0) -> None:
-        """`entries` are (node, level, mass) in the lattice's numbering: for an ordinary evaluation the start at level 0 with mass 1."""
+    def __init__(self, lattice: Lattice, alpha: float, start: int) -> None:
+        """Begin at a node of the lattice with nothing paid and probability 1."""
         self.lattice, self.alpha = lattice, alpha
-        nodes, levels, masses = entries
-        buckets = levels + lattice.heuristic[nodes]
-        first = int(buckets.min())
-        spread = int(buckets.max()) - first
-        longest = int(lattice.jump.max(initial=0))
-        self.shift = _ring_shift(lattice)
-        width = 1 << self.shift
-        n_blocks = (lattice.n >> 6) + 1
-        self.ring = np.zeros((width, lattice.n + 1))
-        self.flag = np.zeros((width, n_blocks), dtype=np.uint8)
-        self.far, self.far_node, self.far_place = _far_ring(lattice, width)
-        self.n_listed = int(np.count_nonzero(lattice.jump >= max(width, len(self.far))))
-        self.list_head = np.full((max(longest, spread) >> self.shift) + 3, -1, dtype=np.int64)
-        self.entry_next, self.entry_bucket, self.entry_node, self.entry_mass = _entries(0)
-        self.whole = np.zeros(7, dtype=np.int64)
-        self.real = np.zeros(3)
+        longest = int(lattice.arrows.jump.max(initial=0))
+        self.rings = _rings(lattice)
+        width = len(self.rings.ring)
+        self.n_listed = int(np.count_nonzero(lattice.arrows.jump >= max(width, len(self.rings.far))))
+        self.waiting = Waiting(np.full((longest >> self.rings.shift) + 3, -1, dtype=np.int64), *_entries(0))
+        self.whole, self.real = np.zeros(7, dtype=np.int64), np.zeros(3)
         self.head_level, self.head_mass = np.empty(1024, dtype=np.int64), np.empty(1024)
-        self.whole[0] = (first >> self.shift) << self.shift
-        self.whole[4] = -1
-        self.real[0], self.real[2] = float(np.sum(masses)) + lost, lost
-        self._grow_lists(len(nodes) + self.n_listed)
-        self._queue(nodes, buckets, masses)
+        first = int(lattice.heuristic[start])
+        self.whole[BUCKET], self.whole[FREE], self.whole[N_FLAGS] = first, -1, 1
+        self.rings.ring[first & (width - 1), start] = 1.0
+        self.rings.flag[first & (width - 1), start >> BLOCK] = 1
+        self.real[BASE] = 1.0
+        self._grow_lists(self.n_listed)
 
-    def _queue(self, nodes: NDArray[Any], buckets: NDArray[Any], masses: NDArray[Any]) -> None:
-        from tailpath.kernels.lattice import wait_all
-
-        wait_all(
-            buckets,
-            nodes,
-            masses,
-            self.shift,
-            self.list_head,
-            self.entry_next,
-            self.entry_bucket,
-            self.entry_node,
-            self.entry_mass,
-            self.whole,
-        )
+    @property
+    def expanded(self) -> int:
+        return int(self.whole[EXPANDED])
 
     def _grow_lists(self, room: int) -> None:
         """Make the pool of waiting entries larger and chain the new ones to the free list."""
-        old = len(self.entry_next)
-        size = old + max(room, old, 1024)
+        first, *present = self.waiting
+        old = len(self.waiting.after)
+        size = old + max(room, old)
         grown = _entries(size)
-        present: tuple[NDArray[Any], ...] = (self.entry_next, self.entry_bucket, self.entry_node, self.entry_mass)
-        for new, kept in zip(grown, present):
-            new[:old] = kept  # type: ignore[index]
-        self.entry_next, self.entry_bucket, self.entry_node, self.entry_mass = grown
-        self.entry_next[old:] = np.append(np.arange(old + 1, size), self.whole[4])
-        self.whole[4] = old
+        for new, kept in zip(grown, present, strict=True):
+            new[:old] = kept
+        grown[0][old:] = np.append(np.arange(old + 1, size), self.whole[FREE])[: size - old]
+        if size > old:
+            self.whole[FREE] = old
+        self.waiting = Waiting(first, *grown)
 
     def run(self, max_nodes: int, watch: Watch) -> bool:
         """Search until P(Z > X) <= alpha or nothing is open (True), or until `max_nodes` pairs were expanded or the user stops it (False)."""
@@ -188,28 +173,15 @@ class LatticeSearch:
             return self._run(max_nodes, watch)
 
     def _run(self, max_nodes: int, watch: Watch) -> bool:
-        from tailpath.kernels import lattice as kernels
+        from tailpath.kernels.lattice import search
 
         lat = self.lattice
         while not watch.stop:
-            status = kernels.search(
-                lat.row_start,
-                lat.target,
-                lat.probability,
-                lat.jump,
-                lat.leak,
-                *lat.by_budget,
-                self.shift,
-                self.ring,
-                self.flag,
-                self.far,
-                self.far_node,
-                self.far_place,
-                self.list_head,
-                self.entry_next,
-                self.entry_bucket,
-                self.entry_node,
-                self.entry_mass,
+            status = search(
+                lat.arrows,
+                lat.by_budget,
+                self.rings,
+                self.waiting,
                 self.n_listed,
                 self.alpha,
                 negligible(self.alpha),
@@ -220,70 +192,72 @@ class LatticeSearch:
                 self.whole,
                 self.real,
             )
-            if status == kernels.NEED_HEAD:
+            if status == NEED_HEAD:
                 self.head_level = np.append(self.head_level, np.empty_like(self.head_level))
                 self.head_mass = np.append(self.head_mass, np.empty_like(self.head_mass))
-            elif status == kernels.NEED_LISTS:
+            elif status == NEED_LISTS:
                 self._grow_lists(self.n_listed)
-            elif status == kernels.PAUSED:
-                watch.report(float(np.sum(self.head_mass[: self.whole[1]])), int(self.whole[2]))
-            elif status == kernels.NO_ACTION:
+            elif status == PAUSED:
+                watch.report(float(np.sum(self.head_mass[: self.whole[N_HEAD]])), self.expanded)
+            elif status == NO_ACTION:
                 raise PolicyError("the policy has no action for a state that it can reach")
             else:
-                return bool(status != kernels.LIMIT)
+                return bool(status != LIMIT)
         return False
 
     def result(self, unit: Fraction, cycle_error: float) -> SearchResult:
         """The head and the open nodes, in the chain's numbering and in costs."""
         from tailpath.kernels.lattice import frontier
 
-        lists = (self.list_head, self.entry_next, self.entry_bucket, self.entry_node, self.entry_mass)
-        state = (self.shift, self.ring, self.flag, self.far, self.far_node, *lists)
-        bucket = int(self.whole[0])
+        bucket = int(self.whole[BUCKET])
         nothing = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0)
-        count = frontier(*state, bucket, *nothing)
+        count = frontier(self.rings, self.waiting, bucket, *nothing)
         node, at, mass = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64), np.empty(count)
         if count:
-            frontier(*state, bucket, node, at, mass)
-        n_head = int(self.whole[1])
+            frontier(self.rings, self.waiting, bucket, node, at, mass)
+        n_head = int(self.whole[N_HEAD])
         return SearchResult(
             costs=in_costs(self.head_level[:n_head], unit),
             probabilities=self.head_mass[:n_head].copy(),
             open_cost=in_costs(at - self.lattice.heuristic[node], unit),
             open_mass=mass,
             open_node=self.lattice.node[node],
-            lost=float(self.real[2]),
+            lost=float(self.real[LOST]),
             relative_error=self._relative_error(bucket, cycle_error),
-            expanded=int(self.whole[2]),
+            expanded=self.expanded,
         )
 
     def _relative_error(self, bucket: int, cycle_error: float) -> float:
         lat = self.lattice
         steps = (max(bucket, 1) // lat.least_step + 2) * (1 + lat.free_depth)
-        into = np.bincount(lat.target, minlength=lat.n + 1)
+        into = np.bincount(lat.arrows.target, minlength=lat.n + 1)
         per_step = (int(into[:-1].max(initial=0)) + 4) * UNIT + cycle_error
         return float(steps * per_step + (int(into[-1]) + 4) * UNIT)
 
 
-def _ring_shift(lattice: Lattice) -> int:
-    """log2 of the rows of the ring: enough for nineteen jumps in twenty, within the caps, so that the ring stays in the caches."""
-    usual = int(np.quantile(lattice.jump, 0.95, method="higher")) if lattice.jump.size else 0
+def _rings(lattice: Lattice) -> Rings:
+    """The ring, with rows for nineteen jumps in twenty within the caps, and the second ring for the targets of longer ones.
+
+    The second ring is left empty, and long jumps wait in lists, where it would be too large.
+    """
+    jump = lattice.arrows.jump
+    usual = int(np.quantile(jump, 0.95, method="higher")) if jump.size else 0
     rows = min(max(usual + 1, 2), MOST_RING_ROWS, max(2, MOST_RING_CELLS // (lattice.n + 1)))
-    return (rows - 1).bit_length() if rows == usual + 1 else rows.bit_length() - 1
+    shift = (rows - 1).bit_length() if rows == usual + 1 else rows.bit_length() - 1
+    ring = np.zeros((1 << shift, lattice.n + 1))
+    flag = np.zeros((1 << shift, (lattice.n >> BLOCK) + 1), dtype=np.uint8)
 
-
-def _far_ring(lattice: Lattice, width: int) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
-    """A ring for the targets of jumps of `width` and more, with the targets and each node's place among them; empty if it would be large."""
     place = np.full(lattice.n + 1, -1, dtype=np.int64)
-    nodes = np.unique(lattice.target[lattice.jump >= width]).astype(np.int64)
-    rows = 1 << int(lattice.jump.max(initial=0)).bit_length()
-    if nodes.size == 0 or rows * nodes.size > MOST_FAR_CELLS:
-        return np.zeros((0, 0)), nodes[:0], place
+    nodes = np.unique(lattice.arrows.target[jump >= 1 << shift]).astype(np.int64)
+    far_rows = 1 << int(jump.max(initial=0)).bit_length()
+    if nodes.size == 0 or far_rows * nodes.size > MOST_FAR_CELLS:
+        return Rings(shift, ring, flag, np.zeros((0, 0)), nodes[:0], place)
     place[nodes] = np.arange(nodes.size)
-    return np.zeros((rows, nodes.size)), nodes, place
+    return Rings(shift, ring, flag, np.zeros((far_rows, nodes.size)), nodes, place)
 
 
-def _entries(size: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32], NDArray[np.float64]]:
+def _entries(size: int) -> tuple[Any, Any, Any, Any]:
+    """Room for waiting entries: after, bucket, node, mass."""
     return np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int32), np.empty(size)
 
 

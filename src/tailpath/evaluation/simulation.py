@@ -29,7 +29,8 @@ from tailpath.chain import CostChain, chain_of_choices, decide, same_layout, unr
 from tailpath.errors import BudgetExceededError, OptionError, PolicyError
 from tailpath.evaluation.budget import budget_rows, free_order
 from tailpath.evaluation.estimation import Estimate, estimate
-from tailpath.evaluation.lattice import ROWS_OF_NODES, BudgetRows, in_costs
+from tailpath.evaluation.lattice import in_costs
+from tailpath.kernels.lattice_arrays import ROWS_OF_NODES, BudgetRows
 from tailpath.model import SSP, FloatArray
 from tailpath.policies import BudgetPolicy, HistoryPolicy, Policy
 from tailpath.reachability import dead_ends

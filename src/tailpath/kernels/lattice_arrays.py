@@ -1,0 +1,62 @@
+"""What the lattice search works on, in named groups. Free of the compiler, so that the search can be set up before it loads."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Arrows(NamedTuple):
+    """Rows of arrows: targets, probabilities, bucket jumps; and per node the probability `leak` of falling into a trap."""
+
+    row_start: NDArray[np.int64]
+    target: NDArray[np.int32]
+    probability: NDArray[np.float64]
+    jump: NDArray[np.int64]
+    leak: NDArray[np.float64]
+
+
+class BudgetRows(NamedTuple):
+    """How a node picks its row by the budget left; a budget of -1 means that rows belong to nodes."""
+
+    budget: int
+    first_choice: NDArray[np.int64]
+    neutral: NDArray[np.int64]
+    table_row: NDArray[np.int64]
+    table: NDArray[Any]
+
+
+_NONE = np.empty(0, dtype=np.int64)
+ROWS_OF_NODES = BudgetRows(-1, _NONE, _NONE, _NONE, np.empty((0, 0), dtype=np.int8))
+
+
+class Rings(NamedTuple):
+    """Masses by bucket and node: `ring` has 2^shift rows, `far` more rows for the nodes `far_node` alone; `flag` marks blocks in use."""
+
+    shift: int
+    ring: NDArray[np.float64]
+    flag: NDArray[np.uint8]
+    far: NDArray[np.float64]
+    far_node: NDArray[np.int64]
+    far_place: NDArray[np.int64]
+
+
+class Waiting(NamedTuple):
+    """Entries that wait in lists by epoch: `first[epoch]` is an entry or -1, `after[entry]` the next one, also of the free list."""
+
+    first: NDArray[np.int64]
+    after: NDArray[np.int64]
+    bucket: NDArray[np.int64]
+    node: NDArray[np.int32]
+    mass: NDArray[np.float64]
+
+
+#: Slots of the whole and the real numbers that survive between calls of the search.
+BUCKET, N_HEAD, EXPANDED, N_WAITING, FREE, N_FLAGS, N_FAR = 0, 1, 2, 3, 4, 5, 6
+BASE, SINCE, LOST = 0, 1, 2
+#: Why the search returned.
+FINISHED, PAUSED, NEED_HEAD, NEED_LISTS, LIMIT, EXHAUSTED, NO_ACTION = 0, 1, 2, 3, 4, 5, 6
+#: log2 of the nodes that share a flag.
+BLOCK = 6
