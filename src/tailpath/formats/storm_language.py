@@ -90,8 +90,7 @@ def _build(stormpy: Any, program: Any, path: str) -> tuple[bytes, Sequence[Name]
             place = os.path.join(folder, "model.umb")
             stormpy.io.export_to_umb(model, place)
             data = read_bytes(place)
-        values = model.state_valuations
-        names = tuple(values.to_string(state).strip("[]").replace("\t", " ") for state in range(model.nr_states))
+        names = _names(model, program)
     except FormatError:
         raise
     except Exception as error:
@@ -100,6 +99,26 @@ def _build(stormpy: Any, program: Any, path: str) -> tuple[bytes, Sequence[Name]
             text = "a reward depends on the destination; Storm can only average such rewards, which would change the risk"
         raise FormatError(f"{path}: {text}") from None
     return data, names if len(set(names)) == len(names) else None
+
+
+def _names(model: Any, program: Any) -> tuple[str, ...]:
+    """Names such as `x=1 & ready=true`. Not among them: JANI's transient variables, and locations of automata that have only one."""
+    transient = {variable.name for variable in getattr(program, "global_variables", ()) if getattr(variable, "is_transient", False)}
+    parts: list[list[str]] = []
+    for variable in sorted(model.state_valuations.get_all_variables(), key=lambda variable: variable.index):
+        if variable.name in transient:
+            continue
+        if variable.has_boolean_type():
+            values = ["false"] * model.nr_states
+            for state in model.state_valuations.get_boolean_values(variable):
+                values[state] = "true"
+        elif variable.has_integer_type():
+            values = [str(value) for value in model.state_valuations.get_int64_values(variable)]
+        else:
+            continue
+        if not (variable.name.startswith("_loc_") and len(set(values)) == 1):
+            parts.append([f"{variable.name}={value}" for value in values])
+    return tuple(" & ".join(part) for part in zip(*parts))
 
 
 def _definitions(constants: Mapping[str, Any]) -> str:

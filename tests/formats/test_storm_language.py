@@ -1,0 +1,161 @@
+"""The PRISM language and JANI, through Storm."""
+
+import json
+import sys
+
+import pytest
+
+import tailpath as tp
+from tailpath.errors import FormatError, OptionError
+from tests.formats.models import outcomes
+
+PROGRAM = """mdp
+const int N;
+const double p = 0.5;
+module walk
+  x : [0..N] init 0;
+  [step] x<N -> p:(x'=x+1) + 1-p:(x'=x);
+  [jump] x=0 -> (x'=N);
+  [] x=1 -> (x'=0);
+  [] x=1 -> (x'=1);
+endmodule
+rewards "time"
+  [step] true : 1;
+  [jump] true : 10;
+endrewards
+rewards "visits"
+  x=1 : 3;
+endrewards
+label "done" = x=N;
+"""
+
+EDGES = [
+    {
+        "location": "l",
+        "action": "go",
+        "guard": {"exp": {"op": "=", "left": "s", "right": 0}},
+        "destinations": [
+            {"location": "l", "probability": {"exp": 0.5}, "assignments": [{"ref": "s", "value": 1}, {"ref": "r", "value": 3}]},
+            {"location": "l", "probability": {"exp": 0.5}, "assignments": [{"ref": "s", "value": 2}, {"ref": "r", "value": "K"}]},
+        ],
+    },
+    {
+        "location": "l",
+        "guard": {"exp": {"op": ">", "left": "s", "right": 0}},
+        "destinations": [{"location": "l", "assignments": [{"ref": "s", "value": 2}, {"ref": "r", "value": 1}]}],
+    },
+]
+JANI = {
+    "jani-version": 1,
+    "name": "model",
+    "type": "mdp",
+    "actions": [{"name": "go"}],
+    "constants": [{"name": "K", "type": "int"}],
+    "variables": [
+        {"name": "s", "type": {"kind": "bounded", "base": "int", "lower-bound": 0, "upper-bound": 2}, "initial-value": 0},
+        {"name": "r", "type": "real", "transient": True, "initial-value": 0},
+        {"name": "done", "type": "bool", "transient": True, "initial-value": False},
+    ],
+    "properties": [],
+    "automata": [
+        {
+            "name": "A",
+            "locations": [{"name": "l", "transient-values": [{"ref": "done", "value": {"op": "=", "left": "s", "right": 2}}]}],
+            "initial-locations": ["l"],
+            "edges": EDGES,
+        }
+    ],
+    "system": {"elements": [{"automaton": "A"}], "syncs": [{"synchronise": ["go"], "result": "go"}]},
+}
+
+
+@pytest.fixture
+def model(tmp_path):
+    def write(text=PROGRAM, name="m.prism"):
+        (tmp_path / name).write_text(text if isinstance(text, str) else json.dumps(text))
+        return tmp_path / name
+
+    return write
+
+
+@pytest.fixture
+def storm():
+    return pytest.importorskip("stormpy", reason="the extra `storm` is not installed")
+
+
+@pytest.mark.parametrize("suffix", ["prism", "nm", "pm"])
+def test_a_program(suffix, model, storm):
+    ssp = tp.read(model(name=f"m.{suffix}"), constants={"N": "2"}, goal="done", cost="time")
+    assert ssp.states == ("x=0", "x=1", "x=2") and ssp.start == "x=0" and ssp.goals == ("x=2",)
+    assert outcomes(ssp) == {
+        ("x=0", "step"): [("'x=0'", 0.5, 1.0), ("'x=1'", 0.5, 1.0)],
+        ("x=0", "jump"): [("'x=2'", 1.0, 10.0)],
+        ("x=1", "step"): [("'x=1'", 0.5, 1.0), ("'x=2'", 0.5, 1.0)],
+        ("x=1", 1): [("'x=0'", 1.0, 0.0)],
+        ("x=1", 2): [("'x=1'", 1.0, 0.0)],
+    }
+
+
+def test_what_is_open_is_named(model, storm):
+    with pytest.raises(FormatError, match=r"give the constants N a value with --const NAME=VALUE \(constants=\)"):
+        tp.read(model())
+    with pytest.raises(FormatError, match=r"no label 'goal'; choose the goal with --goal LABEL \(goal=\) among: deadlock, done"):
+        tp.read(model(), constants={"N": 3})
+    with pytest.raises(FormatError, match=r"choose the cost with --cost NAME \(cost=\) among: time, visits"):
+        tp.read(model(), constants={"N": 3}, goal="done")
+    with pytest.raises(FormatError, match="already defined constant 'p'"):
+        tp.read(model(), constants={"N": 3, "p": 0.1})
+    with pytest.raises(FormatError, match=r"m\.prism: .*M"):
+        tp.read(model(), constants={"N": 3, "M": 0.1})
+    for constants in ({"N": "1;2"}, {"N,p": 1}, {"N": ""}):
+        with pytest.raises(OptionError, match="is no constant with a value"):
+            tp.read(model(), constants=constants)
+
+
+def test_truth_values_in_names(model, storm):
+    text = "dtmc\nmodule m\ny:bool;\nx:[0..1];\n[] !y -> 0.5:(y'=true) + 0.5:(x'=1-x);\n[] y -> true;\nendmodule\nlabel \"goal\" = y;\n"
+    ssp = tp.read(model(text), step_cost=1)
+    assert set(ssp.states) == {"y=false & x=0", "y=false & x=1", "y=true & x=0", "y=true & x=1"}
+    assert set(ssp.goals) == {"y=true & x=0", "y=true & x=1"}
+
+
+def test_jani(model, storm):
+    same = tp.read(model(JANI, "m.jani"), constants={"K": 3}, goal="done", cost="r")
+    assert sorted(rows for rows in outcomes(same).values()) == [[("'s=1'", 0.5, 3.0), ("'s=2'", 0.5, 3.0)], [("'s=2'", 1.0, 1.0)]]
+
+
+def test_rewards_on_destinations_are_never_averaged(model, storm):
+    """Storm would make 5 of 3 and 7: the same mean, and another risk."""
+    with pytest.raises(FormatError, match="a reward depends on the destination; Storm can only average such rewards"):
+        tp.read(model(JANI, "m.jani"), constants={"K": 7}, goal="done")
+
+
+@pytest.mark.parametrize("name", ["m.prism", "m.jani"])
+@pytest.mark.parametrize("text", ["", "mdp\nmodule", "{}", "[" * 500, "dtmc\nmodule m\nx:[0..1];\n[] true -> 2:(x'=1);\nendmodule", "\x01"])
+def test_broken_models_are_refused_quietly(text, name, model, storm, capfd):
+    path = model(text, name)
+    with pytest.raises(FormatError) as caught:
+        tp.read(path)
+    assert str(caught.value).startswith(str(path)) and "\n" not in str(caught.value)
+    assert capfd.readouterr().out == "", "standard output belongs to results"
+
+
+def test_other_kinds_of_models_are_refused(model, storm):
+    with pytest.raises(FormatError, match="only discrete time has steps"):
+        tp.read(
+            model(PROGRAM.replace("mdp", "ctmc").replace("  [] x=1 -> (x'=0);\n  [] x=1 -> (x'=1);\n", "")), constants={"N": 2}, goal="done"
+        )
+    with pytest.raises(FormatError, match="no such file"):
+        tp.read("nowhere.prism")
+
+
+def test_without_stormpy_the_extra_is_named(model, monkeypatch):
+    monkeypatch.setitem(sys.modules, "stormpy", None)
+    with pytest.raises(FormatError, match=r"need stormpy; install tailpath\[storm\]"):
+        tp.read(model())
+
+
+def test_without_gymnasium_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "gymnasium", None)
+    with pytest.raises(FormatError, match=r"Gymnasium is not installed; install tailpath\[gym\]"):
+        tp.read("gym:CliffWalking-v1")
