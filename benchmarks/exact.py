@@ -1,0 +1,68 @@
+"""The exact optimum: against one CVaRVIQ solve in the same run, throughput of the recursion, and a large grid with its evaluation."""
+
+from __future__ import annotations
+
+import resource
+import time
+
+import numpy as np
+
+import tailpath as tp
+from benchmarks.measure import best_of, large_grid
+from tailpath.kernels.budget import raise_budget
+from tailpath.solvers.budget_layout import Layout, layout_of
+
+
+def run() -> None:
+    ssp = tp.domains.gridworld("14x16")
+    tp.solve_cvar_exact(ssp, 1e-3)
+    tp.solve_cvar_quantile(ssp, tp.log_atoms(1e-3, 25))
+    exact, best = best_of(lambda: tp.solve_cvar_exact(ssp, 1e-3), 20)
+    quantile, plan = best_of(lambda: tp.solve_cvar_quantile(ssp, tp.log_atoms(1e-3, 25)), 5)
+    costs = tp.evaluate(ssp, plan.policy(1e-3), 1e-3)
+    print(f"14x16, alpha from 1e-3 up: optimum {1e3 * exact:.1f} ms ({best.cvar(1e-3):.3f} at 1e-3);")
+    print(f"  CVaRVIQ, 25 atoms {1e3 * quantile:.1f} ms (predicts {plan.cvar(1e-3):.3f}, delivers {costs.cvar(1e-3):.3f})")
+    for name in ("lexicographic", "weight"):
+        options = {"lexicographic": True} if name == "lexicographic" else {"weight": 0.5}
+        tp.solve_cvar_exact(ssp, 1e-3, **options)
+        print(f"  with {name} {1e3 * best_of(lambda options=options: tp.solve_cvar_exact(ssp, 1e-3, **options), 10)[0]:.1f} ms")
+
+    grid = large_grid()
+    alpha = 0.01
+    tp.solve_cvar_exact(grid, 0.5)
+    begin = time.perf_counter()
+    expected = tp.solve_expected(grid)
+    neutral = time.perf_counter() - begin
+    begin = time.perf_counter()
+    best = tp.solve_cvar_exact(grid, alpha)
+    seconds = time.perf_counter() - begin
+    policy = best.policy(alpha)
+    tp.evaluate(grid, policy, alpha)
+    evaluation, costs = best_of(lambda: tp.evaluate(grid, policy, alpha), 2)
+    print(
+        f"300 x 300 grid, alpha {alpha}: optimum {best.cvar(alpha):.4f} in {seconds:.2f} s, {neutral:.2f} s of it for the expected optimum;"
+    )
+    print(
+        f"  evaluating its policy {evaluation:.2f} s ({costs.expanded:,} pairs), the values differ by {abs(costs.cvar(alpha) - best.cvar(alpha)):.1e}"
+    )
+    layout = layout_of(grid, expected)
+    for threads in (False, True):
+        updates = throughput(layout, threads)
+        print(f"  recursion, {'all cores' if threads else 'one core'}: {updates / 1e6:.0f} million outcome updates per second")
+    print(f"  peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB")
+
+
+def throughput(layout: Layout, threads: bool, levels: int = 100) -> float:
+    """Outcome updates per second over the first `levels` budgets, with every state taking part."""
+    aim = layout.aim(limit=1e18)
+    out = np.zeros((levels, layout.n), dtype=layout.levels.choice_label.dtype), np.zeros(levels), np.zeros(0)
+
+    def once() -> None:
+        ring = np.zeros((layout.reach + 1) * layout.n)
+        active, policy = layout.levels.block_start[1:].copy(), layout.levels.node_choices[:-1].copy()
+        raise_budget(threads, False, False)(
+            layout.levels, layout.joint, aim, 1, levels, np.inf, layout.reach + 1, ring, np.zeros(0), active, policy, *out
+        )
+
+    once()
+    return len(layout.levels.target) * levels / best_of(once, 5)[0]

@@ -1,0 +1,165 @@
+"""`compare`, and `solve --method exact`, as users call them."""
+
+import math
+
+import pytest
+
+import tailpath as tp
+from tests.cli.running import refusal, run
+
+
+def rows(record, method):
+    return [row for row in record["rows"] if row["method"] == method]
+
+
+def test_compare_for_programs(capsys):
+    """Every number again from the library's own functions."""
+    result = run(capsys, "compare", "gridworld:5x5", "--alpha", 0.01, 0.1, "--atoms", 13, "--alpha0", 1e-3, "--json")
+    assert (result.code, result.err) == (0, "")
+    record, ssp = result.json, tp.domains.gridworld("5x5")
+    assert [(row["alpha"], row["method"]) for row in record["rows"]] == [
+        (alpha, method) for alpha in (0.01, 0.1) for method in ("expected", "quantile", "optimum")
+    ]
+    plan, best = tp.solve_cvar_quantile(ssp, tp.log_atoms(1e-3, 13)), tp.solve_cvar_exact(ssp, 0.01)
+    for row in rows(record, "quantile"):
+        alpha = row["alpha"]
+        costs = tp.evaluate(ssp, plan.policy(alpha), alpha)
+        assert (row["predicted"], row["deployed"]) == pytest.approx((plan.cvar(alpha), costs.cvar(alpha)))
+        assert (row["var"], row["mean"]) == pytest.approx((costs.var(alpha), costs.mean))
+        assert row["gap"] == pytest.approx(costs.cvar(alpha) - plan.cvar(alpha))
+        assert row["over"] == pytest.approx(costs.cvar(alpha) - best.cvar(alpha))
+    for row in rows(record, "optimum"):
+        assert row["predicted"] == pytest.approx(best.cvar(row["alpha"]), rel=1e-13)
+        assert row["deployed"] == pytest.approx(best.cvar(row["alpha"]), rel=1e-12)
+        assert row["over"] == 0
+    neutral = tp.evaluate(ssp, tp.solve_expected(ssp).policy, 0.01)
+    for row in rows(record, "expected"):
+        assert (row["predicted"], row["gap"]) == (None, None)
+        assert row["deployed"] == pytest.approx(neutral.cvar(row["alpha"]))
+    assert all(row["seconds"] > 0 for row in record["rows"])
+    for entry in record["optimum_bounds"]:
+        low, high = entry["bounds"]
+        assert low <= best.cvar(entry["alpha"]) <= high
+
+
+def test_compare_for_people(capsys):
+    result = run(capsys, "compare", "textbook:counter-example", "--alpha", 0.5, "--alpha0", 0.0625, "--atoms", 5)
+    assert (result.code, result.err) == (0, "")
+    lines = [line.split() for line in result.out.splitlines() if line.startswith("0.5")]
+    assert [line[:4] for line in lines if line[1] == "quantile"] == [["0.5", "quantile", "600", "700"]]
+    assert [line[:4] for line in lines if line[1] == "optimum"] == [["0.5", "optimum", "650", "650"]]
+    assert max(map(len, result.out.splitlines())) <= 120
+
+
+def test_default_alphas_and_the_planners_grid(capsys):
+    record = run(capsys, "compare", "river:10x3", "--json").json
+    assert sorted({row["alpha"] for row in record["rows"]}) == [0.001, 0.01, 0.1, 0.5]
+    assert record["planners"]["quantile"]["note"].startswith("25 atoms from 0.0001")
+    assert all(row["over"] >= -1e-12 for row in record["rows"])
+
+
+@pytest.mark.parametrize("words", [["--alpha", "0.5", "0.25"], ["--alpha=0.25,0.5"], ["--alpha", "0.5", "--alpha", "0.25"]])
+def test_several_alphas(capsys, words):
+    record = run(capsys, "compare", "textbook:lottery", *words, "--json").json
+    assert [row["alpha"] for row in rows(record, "optimum")] == [0.25, 0.5]
+
+
+def test_interpolation_on_request(capsys):
+    record = run(capsys, "compare", "gridworld:5x5", "--alpha", 0.1, "--atoms", 7, "--interpolation", "--tolerance", 1e-6, "--json").json
+    (linear,), (merged,) = rows(record, "interpolation"), rows(record, "quantile")
+    assert linear["predicted"] == pytest.approx(merged["predicted"], abs=1e-5)
+    assert linear["over"] >= -1e-12
+
+
+def test_improved_policies_lie_between_the_given_one_and_the_optimum(capsys):
+    record = run(capsys, "compare", "gridworld:8x9", "--alpha", 0.1, "--improve", "--json").json
+    for method in ("expected", "quantile"):
+        (given,), (better,), (best,) = rows(record, method), rows(record, f"{method}, improved"), rows(record, "optimum")
+        assert best["deployed"] * (1 - 1e-12) <= better["deployed"] <= given["deployed"]
+
+
+@pytest.fixture
+def odd(tmp_path):
+    """A model whose costs have no common unit."""
+    path = tmp_path / "odd.json"
+    tp.write(tp.SSP.from_outcomes([("s", "try", "g", 0.5, math.pi), ("s", "try", "g", 0.5, 1), ("s", "pay", "g", 1, 3)], "s", ["g"]), path)
+    return path
+
+
+def test_a_model_without_a_cost_unit(capsys, odd):
+    assert "delta" in refusal(capsys, "compare", odd, "--alpha", 0.1)
+    result = run(capsys, "compare", odd, "--alpha", 0.1, "--delta", "0.01", "--json")
+    (entry,), (best,) = result.json["optimum_bounds"], rows(result.json, "optimum")
+    assert entry["bounds"][0] <= 3 <= entry["bounds"][1]
+    assert best["deployed"] == 3
+    assert "the optimum lies between" in run(capsys, "compare", odd, "--alpha", 0.1, "--delta", "0.01").out
+
+
+@pytest.mark.parametrize(("suffix", "mark"), [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")])
+def test_the_figure(capsys, tmp_path, suffix, mark):
+    path = tmp_path / f"curves.{suffix}"
+    assert run(capsys, "compare", "textbook:counter-example", "--alpha", 0.5, "--plot", path).code == 0
+    assert path.read_bytes().startswith(mark)
+
+
+def test_the_figure_shows_every_curve(capsys, tmp_path, monkeypatch):
+    from tailpath import plotting
+
+    drawn = []
+    original = plotting.plot_comparison
+    monkeypatch.setattr(plotting, "plot_comparison", lambda curves, **options: drawn.append(original(curves, **options)) or drawn[-1])
+    run(capsys, "compare", "gridworld:5x5", "--alpha", 0.01, "--plot", tmp_path / "a.png")
+    (axes,) = drawn
+    assert [line.get_label() for line in axes.lines] == ["expected, deployed", "quantile, predicted", "quantile, deployed", "optimum"]
+    best = tp.solve_cvar_exact(tp.domains.gridworld("5x5"), 0.01)
+    for alpha, value in zip(*axes.lines[-1].get_data(), strict=True):
+        assert value == pytest.approx(best.cvar(alpha))
+    assert axes.get_xscale() == "log"
+
+
+def test_refusals(capsys, tmp_path):
+    assert "0 does not lie in (0, 1]" in refusal(capsys, "compare", "river:10x3", "--alpha", 0)
+    assert "requires an argument" in refusal(capsys, "compare", "river:10x3", "--alpha")
+    assert "tiff2" in refusal(capsys, "compare", "textbook:lottery", "--alpha", 0.5, "--plot", tmp_path / "a.tiff2")
+
+
+def test_a_first_atom_that_is_too_large(capsys):
+    result = run(capsys, "compare", "textbook:lottery", "--alpha", 0.1, "--alpha0", 0.1)
+    assert result.code == 0
+    assert "alpha0 = 0.1 is not below the smallest alpha" in result.err
+
+
+# ---------------------------------------------------------------------- solve --method exact
+
+
+def test_solve_is_exact_by_default(capsys, tmp_path):
+    path = tmp_path / "policy.json"
+    record = run(capsys, "solve", "river:16x6", "--alpha", 0.001, "-o", path, "--json").json
+    best = tp.solve_cvar_exact(tp.domains.river(rows=16, columns=6), 0.001)
+    assert record["method"] == "exact"
+    assert (record["cvar"], record["var"]) == pytest.approx((best.cvar(0.001), 18.5))
+    assert record["bounds"] == list(best.bounds(0.001))
+    ssp = tp.domains.river(rows=16, columns=6)
+    assert tp.evaluate(ssp, tp.read_policy(path, ssp), 0.001).cvar(0.001) == pytest.approx(record["cvar"], rel=1e-12)
+
+
+def test_solve_for_the_least_mean_and_for_weighted_sums(capsys):
+    record = run(capsys, "solve", "river:30x10", "--alpha", 0.001, "--lexicographic", "--json").json
+    assert record["mean"] < record["plain_mean"] - 1
+    text = run(capsys, "solve", "river:30x10", "--alpha", 0.001, "--lexicographic").out
+    assert "without --lexicographic" in text
+    record = run(capsys, "solve", "gridworld:8x9", "--alpha", 0.01, "--weight", 0.5, "--json").json
+    assert record["objective"] == pytest.approx(0.5 * record["mean"] + 0.5 * record["cvar"])
+    assert record["bounds"][0] <= record["objective"] <= record["bounds"][1]
+
+
+def test_solve_on_a_grid(capsys, odd):
+    record = run(capsys, "solve", odd, "--alpha", 0.5, "--delta", "0.001", "--json").json
+    assert record["cvar"] == pytest.approx(3)
+    assert record["bounds"][0] <= 3 <= record["bounds"][1]
+    assert "optimum between" in run(capsys, "solve", odd, "--alpha", 0.5, "--delta", "0.001").out
+
+
+def test_solve_needs_alpha(capsys):
+    assert "--method exact needs --alpha" in refusal(capsys, "solve", "river:10x3")
+    assert "weight must lie in [0, 1]" in refusal(capsys, "solve", "river:10x3", "--alpha", 0.1, "--weight", 2)
