@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import time
 from dataclasses import replace
 
 from tailpath.store import Answer, Point, Run, Simulation, Task
+from tailpath.study.program import mark, program
 
 TASK = Task("gridworld", "5x5", "quantile", "", 7, 0.1)
 ANSWER = Answer("1.0+abc", "model", "a machine", 2.0, plan_seconds=0.5, sweeps=9, residual=1e-4)
@@ -19,3 +22,29 @@ def run_of(task: Task = TASK, *, points=None, simulations=(), **answer) -> Run:
 
 def simulation(alpha=0.1, simulated=11.0, exact=10.0, repetition=0) -> Simulation:
     return Simulation(repetition, 7, alpha, simulated, exact, 1000, 0.01)
+
+
+# ---------------------------------------------------------------------- what workers do in tests of the runner
+
+
+def instant(task: Task) -> Run:
+    """Stands in for `perform`, with the marks of this program."""
+    return run_of(task, program=program(), fingerprint=mark(task.domain, task.problem))
+
+
+def slow(task: Task) -> Run:
+    time.sleep(0.3)
+    return instant(task)
+
+
+def deadly(task: Task) -> Run:
+    """Ends its worker at the tasks with 13 atoms."""
+    if task.atoms == 13:
+        os._exit(9)
+    return instant(task)
+
+
+def failing(task: Task) -> Run:
+    if task.atoms == 13:
+        raise ValueError("no luck\nwith 13")
+    return instant(task)

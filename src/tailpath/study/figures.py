@@ -127,21 +127,21 @@ def _has_plans(results: Results, problems: Iterable[Problem]) -> bool:
 # ---------------------------------------------------------------------- times
 
 
-def against_atoms(results: Results, methods: Sequence[str], seconds: Callable[[Run], float | None], label: str) -> Any:
-    """A time against the number of atoms, one series per method and alpha0."""
+def against_atoms(results: Results, methods: Sequence[str], rows: Sequence[tuple[Callable[[Run], float | None], str]]) -> Any:
+    """Quantities of a run against the number of atoms, a row of panels for each; one series per method and alpha0."""
     if not results.settings("quantile") or len(results.atoms) < 2:
         return None
-    figure, axes = panels([title(problem) for problem in results.shown])
-    for ax, problem in zip(axes, results.shown):
+    figure, axes = panels([title(problem) for _ in rows for problem in results.shown], len(results.shown))
+    for ax, (quantity, label, problem) in zip(axes, [(quantity, label, problem) for quantity, label in rows for problem in results.shown]):
         for m, method in enumerate(methods):
             for k, low in enumerate(results.alpha0):
                 runs = [run for n in results.atoms if (run := results.get(method, problem, n, low)) is not None]
+                look = {"marker": MARKERS[k], "color": COLOURS[m]}
                 name = rf"{PLANNERS[method]}, $\alpha_0$ = {tens(low)}"
-                where = [run.task.atoms for run in runs]
-                ax.plot(where, [seconds(run) for run in runs], ORDINAL[m], color=COLOURS[m], marker=MARKERS[k], label=name)
-                guessed = [run for run in runs if run.answer.estimated and seconds is planning_seconds]
-                hollow = {"marker": MARKERS[k], "linestyle": "none", "color": COLOURS[m], "markerfacecolor": "white", "zorder": 3}
-                ax.plot([run.task.atoms for run in guessed], [seconds(run) for run in guessed], **hollow)
+                ax.plot([run.task.atoms for run in runs], [quantity(run) for run in runs], ORDINAL[m], label=name, **look)
+                guessed = [run for run in runs if run.answer.estimated and quantity is planning_seconds]
+                hollow = {"linestyle": "none", "markerfacecolor": "white", "zorder": 3, **look}
+                ax.plot([run.task.atoms for run in guessed], [quantity(run) for run in guessed], **hollow)
         ax.set_yscale("log")
         ax.set_xticks(results.atoms)
         ax.set_xlabel("number of atoms |Y|")
@@ -154,17 +154,22 @@ def planning_seconds(run: Run) -> float | None:
     return run.answer.plan_seconds
 
 
-def evaluation_seconds(run: Run) -> float:
+def evaluation_milliseconds(run: Run) -> float:
     """The time of ForPECVaR for the atom alpha_target = alpha0."""
-    return run.points[0].seconds
+    return 1000 * run.points[0].seconds
+
+
+def expanded_nodes(run: Run) -> float:
+    return float(run.points[0].expanded)
 
 
 def planning_time(results: Results) -> Any:
-    return against_atoms(results, ("interpolation", "quantile", "optimum"), planning_seconds, "planning time (s)")
+    return against_atoms(results, ("interpolation", "quantile", "optimum"), [(planning_seconds, "planning time (s)")])
 
 
 def evaluation_time(results: Results) -> Any:
-    return against_atoms(results, ("quantile", "interpolation"), evaluation_seconds, "evaluation time (s)")
+    rows = [(evaluation_milliseconds, "evaluation time (ms)"), (expanded_nodes, "expanded nodes")]
+    return against_atoms(results, ("quantile", "interpolation"), rows)
 
 
 def monte_carlo(results: Results) -> Any:
@@ -206,6 +211,6 @@ FIGURES: dict[str, tuple[Drawing, str]] = {
     "varying_alpha0": (varying_alpha0, "Predicted and exact values of CVaRVIQ with a fixed number of atoms and different alpha0."),
     "box_alpha0": (box_alpha0, "Values of CVaRVIQ at the atoms from alpha_target = 0.1 up: predicted by exact, and exact by the optimum."),
     "beyond_optimum": (beyond_optimum, "By how much the exact value of CVaRVIQ's policy exceeds the optimum."),
-    "evaluation_time": (evaluation_time, "Time of ForPECVaR at alpha_target = alpha0."),
+    "evaluation_time": (evaluation_time, "Time of ForPECVaR at alpha_target = alpha0, and the nodes it expands."),
     "monte_carlo": (monte_carlo, "Error of Monte Carlo in the time that ForPECVaR takes, at alpha_target = alpha0; five runs each."),
 }

@@ -1,8 +1,9 @@
 """Run what is missing, and store each run the moment it is finished.
 
 The loop knows executors only: tasks go in, finished runs come out in any order, and this process alone writes them. If an executor breaks (a worker
-process was killed or ran out of memory), what is finished is stored, and a fresh executor gets the rest, as long as that makes
-progress. A task that fails is reported and does not stop the others.
+process was killed or ran out of memory), what is finished is stored, and a fresh executor gets the rest. If that makes no progress, the tasks left
+run one at a time, each on an executor of its own, so that the one to blame does not take the others with it. A task that fails is
+reported and does not stop the others.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from tailpath.store import Edition, Run, Store, Task
 from tailpath.study.program import mark, program
 from tailpath.study.work import perform
 
-#: Executors that may break one after the other without a single run finished between them.
-FRUITLESS = 3
+#: Executors that may break one after the other without a single run finished between them, before tasks run one at a time.
+FRUITLESS = 2
 
 Progress = Callable[[Collection[Task], Collection[Task]], None]
 Open = Callable[[], AbstractContextManager[Executor]]
@@ -68,18 +69,22 @@ class _Campaign:
     def run(self, open_executor: Open) -> list[Failure]:
         breaks = 0
         while self.left and breaks < FRUITLESS:
-            before = len(self.done) + len(self.failures)
+            before = len(self.left)
             with open_executor() as executor:
-                self._run_on(executor)
-            breaks = 0 if len(self.done) + len(self.failures) > before else breaks + 1
-        lost = [Failure(task, "its worker ended abruptly: killed, or out of memory") for task in self.left]
-        return self.failures + lost
+                self._run_on(executor, list(self.left))
+            breaks = 0 if len(self.left) < before else breaks + 1
+        for task in list(self.left):
+            with open_executor() as executor:
+                self._run_on(executor, [task])
+            if task in self.left:
+                self._fail(task, "its worker ended abruptly: killed, or out of memory")
+        return self.failures
 
-    def _run_on(self, executor: Executor) -> None:
-        """Give all tasks left to an executor and take in what it finishes; it may break at any time."""
+    def _run_on(self, executor: Executor, tasks: Sequence[Task]) -> None:
+        """Give tasks to an executor and take in what it finishes. It may break at any time; what it has not finished is left."""
         futures = {}
         try:
-            for task in self.left:
+            for task in tasks:
                 futures[executor.submit(perform, task)] = task
         except BrokenExecutor:
             pass  # what was handed over tells its own story below

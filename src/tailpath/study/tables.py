@@ -31,9 +31,9 @@ class Table:
     rows: Sequence[Sequence[Any]]
 
     def markdown(self) -> str:
-        lines = ["| " + " | ".join(self.headers) + " |", "| " + " | ".join("---" for _ in self.headers) + " |"]
-        lines += ["| " + " | ".join(_cell(value) for value in row) + " |" for row in self.rows]
-        return "\n".join(lines)
+        cells = [self.headers, ["---"] * len(self.headers), *([_cell(value) for value in row] for row in self.rows)]
+        # A bar within a cell, as in |Y|, would end it.
+        return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in cells)
 
     def write(self, folder: pathlib.Path) -> None:
         with (folder / f"{self.name}.csv").open("w", newline="", encoding="utf-8") as file:
@@ -48,8 +48,26 @@ def _cell(value: Any) -> str:
 
 def all_tables(results: Results) -> list[Table]:
     """Every table that has rows."""
-    makers = (gaps, below_target, planning_times, evaluation_times, planner_differences, monte_carlo)
+    makers = (checks, gaps, below_target, planning_times, evaluation_times, planner_differences, monte_carlo)
     return [table for make in makers if (table := make(results)).rows]
+
+
+def checks(results: Results) -> Table:
+    """What must be so if the program is right, whatever the planners do."""
+    best = [point for _, (point,) in results.pairs("optimum")]
+    rows: list[list[Any]] = []
+    if best:
+        off = max(abs(point.predicted / point.exact - 1) for point in best)
+        rows.append(["the optimum is what its policy exactly has", "largest relative difference", len(best), off])
+    for method in ("quantile", "interpolation"):
+        pairs = [points for _, points in results.pairs(method, "optimum")]
+        if pairs:
+            exact = min(point.exact / other.exact - 1 for point, other in pairs)
+            predicted = max(point.predicted / other.exact - 1 for point, other in pairs)
+            name = PLANNERS[method]
+            rows.append([f"no policy of {name} beats the optimum", "least exact / optimum − 1", len(pairs), exact])
+            rows.append([f"{name} predicts less than the optimum", "largest predicted / optimum − 1", len(pairs), predicted])
+    return Table("checks", "Checks: exact values against the optimum.", ["what", "measured", "points", "value"], rows)
 
 
 def gaps(results: Results) -> Table:

@@ -22,6 +22,9 @@ class Claim:
     remark: str = ""
 
 
+#: The verdicts by the least part of the cases that earns them.
+VERDICTS = {1.0: "holds", 0.9: "mostly", 1 / 3: "in part", 0.0: "differs"}
+
 Check = Callable[[Results], Claim | None]
 
 
@@ -32,8 +35,8 @@ def share(hits: Iterable[bool]) -> tuple[str, float]:
 
 
 def judge(part: float) -> str:
-    """The verdict on a claim about all of many cases, by the part of them for which it holds."""
-    return "holds" if part == 1 else "in part" if part >= 0.5 else "differs"
+    """The verdict on a claim about many cases, by the part of them for which it holds."""
+    return next(verdict for least, verdict in VERDICTS.items() if part >= least)
 
 
 def listed(values: Iterable[float]) -> str:

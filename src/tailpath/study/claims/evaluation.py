@@ -84,6 +84,9 @@ def grid_takes_longer(results: Results) -> Claim | None:
 #: Mean, median and largest difference of Monte Carlo, as the paper reports them "on average".
 PAPER_ERRORS = {"gridworld": (0.67, 0.27, 11.82), "river": (0.45, 0.23, 5.29)}
 
+#: A relative error of this size is called inaccurate; ForPECVaR's is below 1e-9.
+INACCURATE = 1e-3
+
 
 def simulation_errors(results: Results, domain: str, every_atom: bool) -> tuple[float, float, float] | None:
     """Mean, median and largest |simulated - exact| over the settings of a domain, each averaged over the repetitions.
@@ -109,21 +112,23 @@ def simulation_error(domain: str) -> Check:
         target, every = (simulation_errors(results, domain, every_atom) for every_atom in (False, True))
         if target is None or every is None:
             return None
-        samples = [
-            row.samples for s in results.settings("simulation") if s.problem[0] == domain for row in results.of("simulation", s).simulations
-        ]
+        settings = [setting for setting in results.settings("simulation") if setting.problem[0] == domain]
+        rows = [row for s in settings for row in results.of("simulation", s).simulations if row.alpha == s.alpha0]
+        off, part = share(abs(row.simulated / row.exact - 1) > INACCURATE for row in rows)
         ours = (
-            f"{_three(target)} at alpha_target = alpha0; {_three(every)} over all atoms;"
-            f" {min(samples):,} to {max(samples):,} runs in the time of ForPECVaR"
+            f"{_three(target)} at alpha_target = alpha0, {_three(every)} over all atoms; {off} runs are off by more than {INACCURATE:.1%}"
+            f" at alpha0, with {min(row.samples for row in rows):,} to {max(row.samples for row in rows):,} samples"
         )
-        least = PAPER_ERRORS[domain][2] / 9
+        mean, _, most = PAPER_ERRORS[domain]
         remark = (
-            f"A mean of {PAPER_ERRORS[domain][0]} with a maximum of {PAPER_ERRORS[domain][2]} cannot come from nine settings (their mean would be"
-            f" {least:.2f} at least), so the paper must have counted more points than alpha_target = alpha0; all atoms is the likelier reading."
+            f"A mean of {mean} with a maximum of {most} cannot come from nine settings, whose mean would be {most / 9:.2f} at least, so the paper"
+            " must have counted more points than alpha_target = alpha0; we give both readings. Here both methods are compiled and take"
+            " milliseconds where the paper's took up to an hour, so the number of samples is not the paper's."
         )
-        verdict = "holds" if target[0] > 0.1 and target[2] > 1 else "in part"
-        says = f"{domain.capitalize()}: Monte Carlo in the same time is off (mean, median, maximum, averaged over 5 runs)"
-        return Claim(says, _three(PAPER_ERRORS[domain]), ours, verdict, remark)
+        says = (
+            f"{domain.capitalize()}: Monte Carlo is inaccurate in the same time (mean / median / maximum difference, averaged over 5 runs)"
+        )
+        return Claim(says, _three(PAPER_ERRORS[domain]), ours, judge(part), remark)
 
     return check
 

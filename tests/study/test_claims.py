@@ -1,0 +1,227 @@
+"""Claims and tables, on runs made by hand: every number has been worked out beside the program."""
+
+import csv
+from dataclasses import replace
+
+import pytest
+
+from tailpath import log_atoms
+from tailpath.store import Point, Run, Task
+from tailpath.study import boxes, tables
+from tailpath.study.claims import alpha0, atoms, compare, evaluation, planners
+from tailpath.study.claims.claim import judge
+from tailpath.study.design import tasks
+from tailpath.study.results import Results
+from tests.study.making import ANSWER, run_of, simulation
+
+
+def made(task: Task, ratio: float = 0.9, excess: float = 1.1, **answer) -> Run:
+    """A run whose optimum is 10 / alpha; predictions are `ratio` and exact values `excess` times that."""
+    points = []
+    for k, alpha in enumerate(log_atoms(task.alpha0, task.atoms).tolist()):
+        best = 10 / alpha
+        low, high = (1.0, 1.0) if task.method == "optimum" else (ratio, excess)
+        points.append(Point(alpha, low * best, high * best, best, 10.0, 0.001 * task.atoms / task.alpha0, 1000 * task.atoms - k))
+    seconds = {"quantile": 0.1, "optimum": 0.01, "interpolation": 5.0, "simulation": 1.0}[task.method] * task.atoms
+    rows = [simulation(alpha=task.alpha0, repetition=k) for k in range(5)] if task.method == "simulation" else ()
+    known = {"plan_seconds": seconds, "sweeps": 7, "estimated": int(task.inner == "sampled")}
+    return Run(task, replace(ANSWER, **{**known, **answer}), tuple(points) if task.method != "simulation" else (), tuple(rows))
+
+
+@pytest.fixture(scope="module")
+def whole():
+    """A complete study in which everything is as simple as can be."""
+    return Results([made(task) for task in tasks()])
+
+
+def test_verdicts_go_by_the_part_of_the_cases():
+    assert [judge(part) for part in (1.0, 0.99, 0.9, 0.89, 1 / 3, 0.33, 0.0)] == [
+        *("holds", "mostly", "mostly", "in part", "in part", "differs", "differs")
+    ]
+
+
+def test_a_complete_study_judges_every_claim(whole):
+    found = compare(whole)
+    assert [len(claims) for claims in found.values()] == [6, 5, 6, 5]
+    claims = {claim.says: claim for section in found.values() for claim in section}
+    assert claims["Predicted and exact values of both planners"].ours == "810 of each, and the optimum at 810 of the same points"
+
+
+def test_a_partial_study_judges_what_it_can():
+    few = Results([made(task) for task in tasks(only=["gridworld/5x5"], atoms=[7], alpha0=[0.1])])
+    says = [claim.says for section in compare(few).values() for claim in section]
+    assert "Points near alpha0 are further off than points near 1, in general" in says
+    assert not any("River" in text or text.startswith("With more atoms") for text in says)
+    assert compare(Results([])) == {}
+
+
+def test_linear_programs_are_preferred_to_estimates():
+    task = Task("gridworld", "5x5", "interpolation", "lp", 7, 0.1)
+    for order in (("lp", "sampled", "greedy"), ("greedy", "sampled", "lp")):
+        results = Results([made(replace(task, inner=inner)) for inner in order])
+        assert results.get("interpolation", ("gridworld", "5x5"), 7, 0.1).task.inner == "lp"
+
+
+# ---------------------------------------------------------------------- both planners
+
+
+def two_planners(*differences, inner="lp"):
+    base = Task("gridworld", "5x5", "quantile", "", 7, 0.1)
+    values = range(len(differences))
+    one = [Point(0.1 + 0.1 * k, 5.0, 10.0, 8.0, 5.0, 0.001, 10) for k in values]
+    other = [Point(0.1 + 0.1 * k, 5.0 + 1e-9, 10.0 + differences[k], 8.0, 5.0, 0.001, 10) for k in values]
+    return [run_of(base, points=one), run_of(replace(base, method="interpolation", inner=inner), points=other, plan_seconds=25.0)]
+
+
+def test_differences_are_counted_below_each_limit():
+    results = Results(two_planners(0.0, 5e-4, 5e-3, 0.05))
+    claim = planners.close_policies(results)
+    assert claim.ours.startswith("50.00 %, 75.00 %, 100.00 % of 4 (largest difference 0.05)")
+    assert claim.verdict == "in part"
+    assert planners.equal_predictions(results).verdict == "holds"
+    rows = tables.planner_differences(results).rows
+    assert [row[3:6] for row in rows if row[0] == "exact values"] == [[50.0, 75.0, 100.0]] * 2
+
+
+def test_the_ratio_of_planning_times():
+    claim = planners.faster(Results(two_planners(0.0)))
+    assert (claim.ours, claim.verdict) == ("50 to 50 times with 7 atoms", "holds")
+    assert claim.remark.startswith("0 of 1 times")
+    assert planners.faster(Results(two_planners(0.0, inner="greedy"))) is None
+
+
+def test_times_that_do_not_rise_are_seen(whole):
+    assert planners.atoms_take_time(whole).ours.startswith("CVaRVIQ: 18 of 18 series")
+    flat = Results([made(task, plan_seconds=1.0) for task in tasks()])
+    assert planners.atoms_take_time(flat).verdict == "differs"
+    assert planners.alpha0_matters_less(flat).verdict == "differs"
+    assert planners.alpha0_matters_less(whole).verdict == "holds"
+
+
+# ---------------------------------------------------------------------- atoms and alpha0
+
+
+def test_more_atoms_compares_at_common_atoms():
+    def study(ratios, excesses):
+        chosen = tasks(only=["gridworld/5x5"], alpha0=[0.1])
+        by_atoms = dict(zip((7, 13, 25), zip(ratios, excesses)))
+        return Results([made(task, *by_atoms[task.atoms]) for task in chosen])
+
+    good = atoms.more_atoms(study((0.7, 0.8, 0.9), (1.3, 1.2, 1.1)))
+    assert good.verdict == "holds"
+    assert good.ours.startswith("predicted rises at 7 of 7 common atoms; exact falls at every step at 7 of 7")
+    bad = atoms.more_atoms(study((0.7, 0.8, 0.9), (1.1, 1.3, 1.0)))
+    assert "exact falls at every step at 0 of 7, from the coarsest to the finest grid at 7 of 7" in bad.ours
+    assert (bad.verdict, bad.remark[:60]) == ("differs", "The largest rise of an exact value with more atoms is 20. No"[:60])
+
+
+def test_boxes_have_as_many_points_as_the_paper_says(whole):
+    low = 1e-3
+    assert [boxes.predicted_by_exact(whole, "river", n, low).size for n in (7, 13, 25)] == [21, 39, 75]
+    assert boxes.predicted_by_exact(whole, "river", 7, 1e-2, boxes.TARGET).size == 3 * 4
+    assert boxes.predicted_by_exact(whole, "river", 7, 1e-3, boxes.TARGET).size == 3 * 3
+    assert boxes.predicted_by_exact(whole, "river", 7, low) == pytest.approx(0.9 / 1.1)
+    assert boxes.exact_by_optimum(whole, "river", 7, low) == pytest.approx(1.1)
+
+
+def test_the_gap_near_alpha0_is_seen():
+    task = Task("river", "10x3", "quantile", "", 7, 0.1)
+
+    def run(ratios):
+        return Results(
+            [run_of(task, points=[Point(y, r * 10, 10.0, 8.0, 5.0, 1e-3, 9) for y, r in zip(log_atoms(0.1, 7).tolist(), ratios)])]
+        )
+
+    assert atoms.worse_near_alpha0(run([0.5, 0.6, 0.7, 1, 1, 1, 1])).ours.endswith("mean distance 50.0% at alpha0, 0.00% at alpha = 1")
+    assert atoms.worse_near_alpha0(run([1, 1, 1, 1, 0.7, 0.6, 0.5])).verdict == "differs"
+
+
+def grids(values):
+    """CVaRVIQ on the largest Gridworld with 25 atoms; `values[alpha0]` is what exact values are multiplied by."""
+    chosen = [task for task in tasks(only=["gridworld/14x16", "river/30x10"], atoms=[25]) if task.method in ("quantile", "optimum")]
+    return Results([made(task, excess=values[task.alpha0]) for task in chosen])
+
+
+def test_a_smaller_alpha0_is_compared_at_the_same_alpha():
+    helps, hurts = grids({1e-3: 1.1, 1e-2: 1.2, 1e-1: 1.3}), grids({1e-3: 1.3, 1e-2: 1.2, 1e-1: 1.1})
+    assert (alpha0.grid_alpha0(helps).verdict, alpha0.grid_alpha0(hurts).verdict) == ("holds", "differs")
+    assert (alpha0.river_alpha0(helps).verdict, alpha0.river_alpha0(hurts).verdict) == ("differs", "holds")
+    assert alpha0.grid_alpha0(helps).ours == (
+        "at alpha = 0.01: 1100.000 (alpha0 = 0.001), 1200.000 (alpha0 = 0.01);"
+        " at alpha = 0.1: 110.000 (alpha0 = 0.001), 120.000 (alpha0 = 0.01), 130.000 (alpha0 = 0.1)"
+    )
+    assert "within 30.00 % of the optimum" in alpha0.grid_alpha0(hurts).remark
+    assert alpha0.target_is_worst(helps).verdict == "holds"
+    assert alpha0.target_is_worst(hurts).verdict == "differs"
+    assert alpha0.best_quartile(helps).ours == "alpha0 = 0.001 (gridworld), alpha0 = 0.001 (river)"
+
+
+# ---------------------------------------------------------------------- evaluation
+
+
+def test_the_longest_evaluation_and_where_it_is(whole):
+    found = evaluation.longest_evaluations(whole)
+    assert len(found) == 12
+    assert {(setting.atoms, setting.alpha0) for _, setting in found.values()} == {(25, 1e-3)}
+    assert evaluation.longest_where(whole).verdict == "holds"
+    assert evaluation.grid_takes_longer(whole).verdict == "differs"  # equal, and so not longer
+    rows = tables.evaluation_times(whole).rows
+    assert rows[2][:4] == ["CVaRVILI", "Gridworld 14×16", 3244.18, 25.0]
+
+
+def test_evaluation_times_and_nodes_are_judged_apart(whole):
+    claim = evaluation.evaluation_time(whole)
+    assert claim.ours == (
+        "with falling alpha0 the time rises in 12 of 12 series, the expanded nodes in 0 of 12;"
+        " with rising |Y| the time rises in 12 of 12 series, the expanded nodes in 12 of 12"
+    )
+
+
+def test_monte_carlo_errors_are_averaged_over_repetitions():
+    task = Task("river", "30x10", "simulation", "", 7, 0.1)
+    one = [simulation(0.1, 11.0), simulation(1.0, 10.0), simulation(0.1, 10.0, repetition=1), simulation(1.0, 10.5, repetition=1)]
+    other = [simulation(0.1, 7.0), simulation(1.0, 10.0), simulation(0.1, 10.0, repetition=1), simulation(1.0, 10.0, repetition=1)]
+    results = Results([run_of(task, points=(), simulations=one), run_of(replace(task, atoms=13), points=(), simulations=other)])
+    # Repetition 0: 1 and 3; repetition 1: 0 and 0.
+    assert evaluation.simulation_errors(results, "river", False) == pytest.approx((1.0, 1.0, 1.5))
+    # Repetition 0: 1, 0, 3, 0; repetition 1: 0, 0.5, 0, 0.
+    assert evaluation.simulation_errors(results, "river", True) == pytest.approx((0.5625, 0.25, 1.75))
+    assert evaluation.simulation_errors(results, "gridworld", True) is None
+    claim = evaluation.simulation_error("river")(results)
+    assert "2 of 4 runs are off by more than 0.1%" in claim.ours
+    assert claim.verdict == "in part"
+
+
+# ---------------------------------------------------------------------- tables
+
+
+def test_gaps_are_percentages_of_the_right_value(whole):
+    row = tables.gaps(whole).rows[0]
+    assert row[:4] == ["gridworld", 7, 1e-3, 21]
+    assert row[4:] == pytest.approx([100 * (1 - 0.9 / 1.1)] * 2 + [10.0] * 2 + [10.0] * 2)
+    target = tables.below_target(whole).rows
+    assert len(target) == 12
+    assert target[0][:3] == ["Gridworld 5×5", 1e-2, pytest.approx(1000.0)]
+    assert target[0][3:5] == pytest.approx([10.0, 10.0])
+    assert target[0][5] is None
+
+
+def test_checks_would_show_a_policy_that_beats_the_optimum():
+    chosen = tasks(only=["gridworld/5x5"], atoms=[7], alpha0=[0.1])
+    rows = tables.checks(Results([made(task, ratio=1.2, excess=0.8) for task in chosen])).rows
+    assert [row[3] for row in rows] == pytest.approx([0.0, -0.2, 0.2, -0.2, 0.2])
+
+
+def test_tables_escape_bars_and_keep_all_digits_in_files(tmp_path):
+    table = tables.Table("name", "caption", ["|Y|", "x"], [[7, 1 / 3], [None, "a|b"]])
+    assert table.markdown() == "| \\|Y\\| | x |\n| --- | --- |\n| 7 | 0.3333 |\n| – | a\\|b |"
+    table.write(tmp_path)
+    assert [*csv.reader((tmp_path / "name.csv").open())] == [["|Y|", "x"], ["7", repr(1 / 3)], ["", "a|b"]]
+
+
+def test_estimated_times_say_so(whole):
+    rows = tables.planning_times(whole).rows
+    assert {row[4] for row in rows} == {"estimated", "measured"}
+    assert {(row[0], row[1]) for row in rows if row[4] == "measured"} == {
+        (name, 7) for name in ("Gridworld 5×5", "Gridworld 8×9", "River 10×3", "River 16×6")
+    }

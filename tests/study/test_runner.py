@@ -1,0 +1,183 @@
+"""The runner: only the missing is computed, and no finished run is lost, whatever happens to workers."""
+
+import multiprocessing
+import os
+import signal
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import pairwise
+
+import pytest
+
+from tailpath.errors import OptionError
+from tailpath.store import Store, StoreError, Task
+from tailpath.study import executors, runner
+from tailpath.study.executors import cluster, processes
+from tailpath.study.runner import edition_of, run_study
+from tests.study import making
+
+TASKS = [Task("gridworld", "5x5", method, "", n, 0.1) for n in (13, 7, 25) for method in ("quantile", "optimum")]
+FINE = [task for task in TASKS if task.atoms != 13]
+
+
+@pytest.fixture
+def store(tmp_path):
+    with Store(tmp_path, create=True) as opened:
+        yield opened
+
+
+def work_like(monkeypatch, perform):
+    monkeypatch.setattr(runner, "perform", perform)
+
+
+def one_thread():
+    return ThreadPoolExecutor(1)
+
+
+def one_process():
+    return processes(1)
+
+
+def test_every_run_is_stored_and_counted(store, monkeypatch):
+    work_like(monkeypatch, making.instant)
+    seen = []
+    outcome = run_study(store, TASKS, one_thread, lambda done, left: seen.append((len(done), len(left))))
+    assert (outcome.computed, outcome.found, outcome.others, outcome.failures) == (6, 0, 0, ())
+    assert seen == [(k, 6 - k) for k in range(7)]
+    assert store.finished(edition_of(TASKS)) == set(TASKS)
+
+
+def test_only_the_missing_is_computed(store, monkeypatch):
+    work_like(monkeypatch, making.instant)
+    run_study(store, TASKS[:2], one_thread)
+    asked = []
+    work_like(monkeypatch, lambda task: asked.append(task) or making.instant(task))
+    assert run_study(store, TASKS, one_thread).computed == 4
+    assert asked == TASKS[2:]
+    work_like(monkeypatch, making.failing)
+    outcome = run_study(store, TASKS, lambda: pytest.fail("nothing is missing, so nothing needs an executor"))
+    assert (outcome.computed, outcome.found) == (0, 6)
+
+
+def test_another_program_version_computes_anew(store, monkeypatch):
+    work_like(monkeypatch, making.instant)
+    run_study(store, TASKS, one_thread)
+    for module in (runner, making):
+        monkeypatch.setattr(module, "program", lambda: "9.9+new")
+    outcome = run_study(store, TASKS, one_thread)
+    assert (outcome.computed, outcome.found, outcome.others) == (6, 0, 6)
+
+
+def test_another_model_computes_anew(store, monkeypatch):
+    work_like(monkeypatch, making.instant)
+    run_study(store, TASKS, one_thread)
+    for module in (runner, making):
+        monkeypatch.setattr(module, "mark", lambda domain, problem: "another map")
+    outcome = run_study(store, TASKS, one_thread)
+    assert (outcome.computed, outcome.found, outcome.others) == (6, 0, 6)
+
+
+def test_a_failing_task_does_not_stop_the_others(store, monkeypatch):
+    work_like(monkeypatch, making.failing)
+    outcome = run_study(store, TASKS, one_thread)
+    assert outcome.computed == 4
+    assert [(failure.task, failure.reason) for failure in outcome.failures] == [(task, "ValueError: no luck with 13") for task in TASKS[:2]]
+    assert store.finished(edition_of(TASKS)) == set(FINE)
+
+
+def test_a_worker_with_another_program_is_refused(store, monkeypatch):
+    work_like(monkeypatch, lambda task: making.run_of(task, program="0.0+old"))
+    outcome = run_study(store, TASKS[:1], one_thread)
+    assert [failure.reason.split(":")[0] for failure in outcome.failures] == ["the worker has another program or model"]
+    assert store.runs() == []
+
+
+def test_a_full_disk_is_no_failure_of_a_task(store, monkeypatch):
+    work_like(monkeypatch, making.instant)
+
+    def full(run):
+        raise StoreError("database or disk is full")
+
+    monkeypatch.setattr(store, "add", full)
+    with pytest.raises(StoreError, match="disk is full"):
+        run_study(store, TASKS, one_thread)
+
+
+def test_a_killed_worker_loses_no_finished_run(store, monkeypatch):
+    work_like(monkeypatch, making.slow)
+    seen = []
+
+    def kill_after_the_first(done, left):
+        seen.append(len(done))
+        if seen == [0, 1]:
+            for child in multiprocessing.active_children():
+                os.kill(child.pid, signal.SIGKILL)
+
+    opened = []
+    outcome = run_study(store, TASKS, lambda: opened.append(1) or one_process(), kill_after_the_first)
+    assert (outcome.computed, outcome.failures, len(opened)) == (6, (), 2)
+    assert [run.task for run in store.runs()][:1] == TASKS[:1]
+    assert len(store.runs()) == 6
+
+
+def test_a_deadly_task_does_not_take_the_others_with_it(store, monkeypatch):
+    work_like(monkeypatch, making.deadly)
+    outcome = run_study(store, TASKS, one_process)
+    assert store.finished(edition_of(TASKS)) == set(FINE)
+    assert {failure.task for failure in outcome.failures} == set(TASKS) - set(FINE)
+    assert all("ended abruptly" in failure.reason for failure in outcome.failures)
+    assert outcome.computed == 4
+
+
+def test_no_process_survives_an_interrupt(store, monkeypatch):
+    work_like(monkeypatch, making.slow)
+    before = set(multiprocessing.active_children())
+    started = []
+
+    def interrupt(done, left):
+        started.extend(set(multiprocessing.active_children()) - before)
+        if done:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_study(store, TASKS, one_process, interrupt)
+    for child in started:
+        child.join(timeout=30)
+        assert not child.is_alive()
+    assert len(store.runs()) == 1
+
+
+def test_executors_refuse_what_cannot_be(monkeypatch):
+    with pytest.raises(OptionError, match="not 0"), processes(0):
+        pass
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(executors, "CONNECT_SECONDS", 0.5)
+    with pytest.raises(OptionError, match="no Dask scheduler answers at tcp://localhost:1"), cluster("tcp://localhost:1"):
+        pass
+
+
+def test_the_program_is_known_by_its_source(monkeypatch, tmp_path):
+    from tailpath.study import program as module
+
+    for name in ("kernels", "study", "cli"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "work.py").write_text("1\n")
+    monkeypatch.setattr(module, "ROOT", tmp_path)
+    names = [module.program.__wrapped__()]
+    for changed in ("cli/work.py", "kernels/work.py", "study/work.py"):
+        (tmp_path / changed).write_text("2\n")
+        names.append(module.program.__wrapped__())
+    (tmp_path / "kernels" / "work.py").write_bytes(b"2\r\n")  # the same file, checked out elsewhere
+    names.append(module.program.__wrapped__())
+    assert [a == b for a, b in pairwise(names)] == [True, False, False, True]
+
+
+def test_a_model_is_known_by_its_numbers_and_its_start():
+    import tailpath
+    from tailpath.study.program import mark, mark_of
+
+    model = tailpath.domains.gridworld("5x5")
+    moved = replace(model, start_index=model.start_index - 1)
+    dearer = tailpath.domains.gridworld("5x5", obstacle_cost=99)
+    assert mark_of(model) == mark("gridworld", "5x5")
+    assert len({mark_of(model), mark_of(moved), mark_of(dearer), mark("river", "10x3")}) == 4
