@@ -50,6 +50,17 @@ def strong_components(row_start: NDArray[Any], target: NDArray[Any]) -> tuple[ND
     return component, int(count)
 
 
+def free_arrow_order(source: NDArray[Any], target: NDArray[Any], n: int) -> tuple[NDArray[np.int32], int] | None:
+    """For arrows among n nodes, sorted by source: a rank that falls along every arrow, and the most arrows in a row. None if they form a cycle."""
+    row_start = offsets_of(source, n)
+    rank, count = strong_components(row_start, target)
+    if count < n or np.any(source == target):
+        return None
+    length = np.zeros(n, dtype=np.int64)
+    _fit(graph.longest_paths, len(target))(np.argsort(rank), row_start, target, length)
+    return rank, int(length.max(initial=0))
+
+
 def reachable_nodes(row_start: NDArray[Any], target: NDArray[Any], start: int) -> BoolArray:
     """The nodes that can be reached from `start`; targets beyond the last row are passed over."""
     reached = np.zeros(len(row_start) - 1, dtype=np.bool_)

@@ -17,14 +17,13 @@ from tailpath.absorption import Bracket
 from tailpath.chain import CostChain, chain_of_choices, same_layout
 from tailpath.distribution import CostDistribution
 from tailpath.errors import PolicyError
-from tailpath.evaluation.lattice import Lattice, LatticeSearch, least_step, longest_path
+from tailpath.evaluation.lattice import Lattice, LatticeSearch, least_step
 from tailpath.evaluation.search import SearchResult, completed, node_variance, summarise
 from tailpath.evaluation.watch import Watch
 from tailpath.kernels.lattice_arrays import Arrows, BudgetRows
-from tailpath.layouts import offsets_of
 from tailpath.model import SSP, FloatArray
 from tailpath.policies import BudgetPolicy
-from tailpath.reachability import strong_components
+from tailpath.reachability import free_arrow_order
 
 
 def evaluate_budget(ssp: SSP, policy: BudgetPolicy, alpha: float, limit: int, watch: Watch) -> CostDistribution | None:
@@ -60,10 +59,8 @@ def free_order(ssp: SSP, level: NDArray[np.int64]) -> tuple[NDArray[np.int64], i
     if not free.any():
         return np.arange(n), 0
     source, target = ssp.choice_state[ssp.outcome_choice[free]], ssp.outcome_target[free]
-    rank, count = strong_components(offsets_of(source, n), target)
-    if count < n or np.any(source == target):
-        return None
-    return np.argsort(-rank, kind="stable"), longest_path(source, target, n)
+    ordered = free_arrow_order(source, target, n)
+    return None if ordered is None else (np.argsort(-ordered[0], kind="stable"), ordered[1])
 
 
 def budget_rows(ssp: SSP, policy: BudgetPolicy, states: NDArray[np.int64]) -> BudgetRows:

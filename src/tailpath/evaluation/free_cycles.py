@@ -36,10 +36,21 @@ def without_free_cycles(chain: CostChain) -> tuple[CostChain, float]:
     keep = ~cyclic[component[chain.source]]
     pieces = [(chain.source[keep], np.flatnonzero(keep), chain.probability[keep])]
     error = 0.0
-    for label in np.flatnonzero(cyclic).tolist():
-        members = np.flatnonzero(component == label)
-        rows, edges, probability, part_error = _leave(chain, members, inside)
-        pieces.append((rows, edges, probability))
+    # A state that may stay at no cost is common, and needs no linear system: its other arrows share all of the probability.
+    loop = cyclic & (np.bincount(component, minlength=count) == 1)
+    out = np.flatnonzero(loop[component[chain.source]] & ~inside)
+    if out.size:
+        leave = np.bincount(chain.source[out], weights=chain.probability[out], minlength=chain.n)
+        pieces.append((chain.source[out], out, chain.probability[out] / leave[chain.source[out]]))
+        error = (int(np.bincount(chain.source[out]).max()) + 2) * UNIT
+    edges = np.flatnonzero((cyclic & ~loop)[component[chain.source]])
+    label = component[chain.source[edges]]
+    edges = edges[np.argsort(label, kind="stable")]
+    ends = np.cumsum(np.bincount(label, minlength=count)[cyclic & ~loop])
+    position = np.full(chain.n, -1)
+    for of_members in np.split(edges, ends[:-1]) if edges.size else ():
+        rows, leaving, probability, part_error = _leave(chain, of_members, inside, position)
+        pieces.append((rows, leaving, probability))
         error = max(error, part_error)
     source, edge, probability = (np.concatenate(parts) for parts in zip(*pieces))
     level = chain.cost if chain.level is None else chain.level
@@ -59,13 +70,15 @@ def without_free_cycles(chain: CostChain) -> tuple[CostChain, float]:
 
 
 def _leave(
-    chain: CostChain, members: NDArray[Any], inside: NDArray[np.bool_]
+    chain: CostChain, of_members: NDArray[Any], inside: NDArray[np.bool_], position: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64], float]:
-    """New rows for the nodes of one component: (node, old arrow, probability) triples, and their relative error."""
+    """New rows for the nodes of one component, given its arrows: (node, old arrow, probability) triples, and their relative error.
+
+    `position` is a scratch array over all nodes.
+    """
+    members = np.unique(chain.source[of_members])
     m = len(members)
-    position = np.full(chain.n, -1)
     position[members] = np.arange(m)
-    of_members = np.flatnonzero(position[chain.source] >= 0)
     inner = of_members[inside[of_members]]
     outer = of_members[~inside[of_members]]
     walk = np.zeros((m, m))

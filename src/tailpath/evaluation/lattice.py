@@ -42,7 +42,7 @@ from tailpath.kernels.lattice_arrays import (
     Waiting,
 )
 from tailpath.layouts import offsets_of
-from tailpath.reachability import strong_components
+from tailpath.reachability import free_arrow_order
 
 UNIT = 2.0**-53
 #: The ring is capped, in rows and in cells, so that it stays near the size of the caches; longer jumps wait in lists.
@@ -79,11 +79,9 @@ def lay_out(chain: CostChain, heuristic: str) -> Lattice:
     height = np.where(finite, chain.least_cost, 0).astype(np.int64) if heuristic == "min" else np.zeros(n_all + 1, dtype=np.int64)
     inner = finite[chain.target] & finite[chain.source]
     free = inner & (chain.level == 0) & (chain.target < n_all)
-    if free.any():
-        rank, _ = strong_components(offsets_of(chain.source[free], n_all), chain.target[free])
-        free_depth = longest_path(chain.source[free], chain.target[free], n_all)
-    else:
-        rank, free_depth = np.zeros(n_all, dtype=np.int32), 0
+    ordered = free_arrow_order(chain.source[free], chain.target[free], n_all)
+    assert ordered is not None, "free cycles are solved before the search"
+    rank, free_depth = ordered
     nodes = np.flatnonzero(finite[:n_all])
     # Free arrows lead to lower ranks, so higher ranks come first.
     nodes = nodes[np.lexsort((-rank[nodes], -height[nodes]))]
@@ -117,17 +115,6 @@ def lay_out(chain: CostChain, heuristic: str) -> Lattice:
 def least_step(level: NDArray[Any]) -> int:
     """The smallest positive level: how many levels a step that is not free takes at least."""
     return int(level[level > 0].min(initial=np.iinfo(np.int64).max))
-
-
-def longest_path(source: NDArray[Any], target: NDArray[Any], n: int) -> int:
-    """The most arrows in a row along free arrows, which have no cycle."""
-    depth = np.zeros(n, dtype=np.int64)
-    while True:
-        deeper = depth.copy()
-        np.maximum.at(deeper, source, depth[target] + 1)
-        if np.array_equal(deeper, depth):
-            return int(depth.max(initial=0))
-        depth = deeper
 
 
 class LatticeSearch:

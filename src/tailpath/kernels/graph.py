@@ -151,3 +151,12 @@ def strong_components(row_start: Array, target: Array, out_component: Array) -> 
                         break
                 n_components += 1
     return n_components
+
+
+def longest_paths(order: Array, row_start: Array, target: Array, out_length: Array) -> None:
+    """The most arrows in a row from each node of a graph without cycles; `order` lists successors before their predecessors."""
+    for node in order:
+        longest = 0
+        for edge in range(row_start[node], row_start[node + 1]):
+            longest = max(longest, out_length[target[edge]] + 1)
+        out_length[node] = longest

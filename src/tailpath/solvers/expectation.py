@@ -32,7 +32,7 @@ from tailpath.reachability import free_components, require_sure_start
 LARGEST_EXACT = 400
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ExpectedSolution:
     """The least expected cost from every state, with verified bounds.
 
@@ -62,6 +62,9 @@ class ExpectedSolution:
         """The least expected cost from a state, by name; from the start if none is given."""
         index = self.ssp.start_index if state is None else self.ssp.state_index(state)
         return float(self.value[index])
+
+    def __repr__(self) -> str:
+        return f"<ExpectedSolution {self.cost():.6g} from {self.ssp.start!r}, by {self.method}>"
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,17 +155,21 @@ def _spread(core: Core, per_node: FloatArray) -> FloatArray:
     return values
 
 
-def _distance(core: Core) -> NDArray[np.int32]:
-    """Least number of steps to a goal from every node: the order of the sweeps."""
+def _fewest_steps(source: NDArray[Any], target: NDArray[Any], n: int) -> NDArray[np.int32]:
+    """The least number of arrows from each of n nodes to any target >= n; -1 where there is no way."""
     from tailpath.kernels.forward import fewest_steps
 
+    bounded = np.minimum(target, n)
+    into = np.argsort(bounded, kind="stable")
+    steps = np.full(n + 1, -1, dtype=np.int32)
+    fewest_steps(offsets_of(bounded, n + 1), source[into], steps)
+    return steps[:n]
+
+
+def _distance(core: Core) -> NDArray[np.int32]:
+    """Least number of steps to a goal from every node: the order of the sweeps."""
     source = np.repeat(np.arange(core.n, dtype=np.int32), np.diff(core.state_choices))
-    outcome_source = np.repeat(source, np.diff(core.choice_outcomes))
-    target = np.minimum(core.target, core.n)
-    into = np.argsort(target, kind="stable")
-    steps = np.full(core.n + 1, -1, dtype=np.int32)
-    fewest_steps(offsets_of(target, core.n + 1), outcome_source[into], steps)
-    return steps[: core.n]
+    return _fewest_steps(np.repeat(source, np.diff(core.choice_outcomes)), core.target, core.n)
 
 
 def _policy_chain(core: Core, chosen: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], FloatArray, FloatArray]:
@@ -173,15 +180,9 @@ def _policy_chain(core: Core, chosen: NDArray[Any]) -> tuple[NDArray[Any], NDArr
 
 
 def _is_proper(core: Core, chosen: NDArray[Any]) -> bool:
-    from tailpath.kernels.forward import fewest_steps
-
     row_start, target, _, _ = _policy_chain(core, chosen)
     source = np.repeat(np.arange(core.n, dtype=np.int32), np.diff(row_start))
-    bounded = np.minimum(target, core.n)
-    into = np.argsort(bounded, kind="stable")
-    steps = np.full(core.n + 1, -1, dtype=np.int32)
-    fewest_steps(offsets_of(bounded, core.n + 1), source[into], steps)
-    return bool(np.all(steps >= 0))
+    return bool(np.all(_fewest_steps(source, target, core.n) >= 0))
 
 
 def _policy_iteration(core: Core, distance: NDArray[Any]) -> tuple[NDArray[np.int64], Bracket, int]:
@@ -255,10 +256,11 @@ def model_choices(ssp: SSP, core: Core, safe: NDArray[np.bool_], free: NDArray[n
         return choices
     stays = free[ssp.outcome_target] == free[ssp.choice_state][ssp.outcome_choice]
     internal = safe & np.logical_and.reduceat(stays & (ssp.outcome_cost == 0), ssp.choice_outcomes[:-1])
-    while pending.any():
-        # Every member that can step onto a settled one settles; a component is strongly connected, so all do.
-        steps_on = np.logical_or.reduceat(~pending[ssp.outcome_target], ssp.choice_outcomes[:-1]) & internal
-        ready = np.flatnonzero(steps_on & pending[ssp.choice_state])
-        choices[ssp.choice_state[ready][::-1]] = ready[::-1]
-        pending[ssp.choice_state[ready]] = False
+    # A component is strongly connected: stepping ever nearer to a settled member gets there surely.
+    walk = np.flatnonzero(internal[ssp.outcome_choice])
+    target = np.where(pending, np.arange(ssp.n_states), ssp.n_states)[ssp.outcome_target]
+    steps = np.append(_fewest_steps(ssp.choice_state[ssp.outcome_choice[walk]], target[walk], ssp.n_states), 0)
+    nearest = np.minimum.reduceat(np.where(steps[target] < 0, ssp.n_states, steps[target]), ssp.choice_outcomes[:-1])
+    ready = np.flatnonzero(internal & pending[ssp.choice_state] & (nearest < steps[ssp.choice_state]))
+    choices[ssp.choice_state[ready][::-1]] = ready[::-1]
     return choices
