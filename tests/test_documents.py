@@ -11,7 +11,7 @@ ROOT = pathlib.Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/model.md"])
+@pytest.mark.parametrize("name", ["README.md", "docs/model.md", "docs/optimum.md"])
 def test_examples_run(name):
     text = (ROOT / name).read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
