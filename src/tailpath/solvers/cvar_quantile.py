@@ -27,7 +27,7 @@ def solve_cvar_quantile(
     tolerance: float = 1e-3,
     *,
     gamma: float = 1.0,
-    max_sweeps: int = 10_000,
+    max_sweeps: int = 100_000,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> AtomSolution:

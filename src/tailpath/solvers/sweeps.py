@@ -97,7 +97,7 @@ def augment(ssp: SSP, atoms: FloatArray, gamma: float) -> Augmented:
     member[core.node_of[inside]] = inside
     problem = _problem(ssp, core, atoms, gamma)
     order, bounds = _blocks(problem, expected.value[member])
-    work = _first_work(expected.lower[member] if gamma == 1 else np.zeros(core.n), len(atoms))
+    work = _first_work(expected.lower[member] if gamma == 1 else np.zeros(core.n), len(core.choice), len(atoms))
     return Augmented(ssp, core, safe, free, problem, work, order, bounds)
 
 
@@ -119,7 +119,7 @@ def _problem(ssp: SSP, core: Core, atoms: FloatArray, gamma: float) -> Problem:
     )
 
 
-def _first_work(value: FloatArray, n_atoms: int) -> Work:
+def _first_work(value: FloatArray, n_choices: int, n_atoms: int) -> Work:
     from tailpath.kernels.quantile import Work
 
     n = len(value)
@@ -132,6 +132,7 @@ def _first_work(value: FloatArray, n_atoms: int) -> Work:
         drift=np.zeros(n),
         stamp=np.zeros(n + 1, dtype=np.int64),
         seen=np.zeros(n, dtype=np.int64),
+        floor=np.zeros((n_choices, n_atoms)),
     )
 
 
@@ -160,9 +161,12 @@ def iterate(
         residual = float(sweep(clock))
         clock += len(augmented.bounds)
         settled = residual <= tolerance
+        if full or sweeps & (sweeps - 1) == 0:
+            residual = max(residual, _raise_loops(augmented, clock))
+            clock += 1
         if progress is not None:
             progress(sweeps, residual)
-        if settled and full:
+        if full and residual <= tolerance:
             return Progression(sweeps, residual, True)
     warnings.warn(
         f"no convergence within {max_sweeps} sweeps: the last one still moved a value by {residual:.3g}, the tolerance is {tolerance:g}",
@@ -170,6 +174,13 @@ def iterate(
         stacklevel=3,
     )
     return Progression(max_sweeps, residual, False)
+
+
+def _raise_loops(augmented: Augmented, clock: int) -> float:
+    """Lift the values out of loops. With gamma < 1 a loop may be the best there is."""
+    from tailpath.kernels.loops import raise_loops
+
+    return float(raise_loops(augmented.problem, augmented.work, augmented.order, clock)) if augmented.problem.gamma == 1 else 0.0
 
 
 class Team:
