@@ -48,7 +48,8 @@ UNIT = 2.0**-53
 #: The ring is capped, in rows and in cells, so that it stays near the size of the caches; longer jumps wait in lists.
 MOST_RING_ROWS = 1 << 10
 MOST_RING_CELLS = 1 << 22
-#: Cells of the second ring, for the nodes that long jumps lead to; beyond, entries wait in lists.
+#: Rows and cells of the second ring, for the nodes that long jumps lead to; beyond, entries wait in lists.
+MOST_FAR_ROWS = 1 << 14
 MOST_FAR_CELLS = 1 << 23
 #: Expansions between two looks at the clock, the user and the limit.
 PAUSE = 5_000_000
@@ -229,15 +230,17 @@ def _rings(lattice: Lattice) -> Rings:
     """
     jump = lattice.arrows.jump
     usual = int(np.quantile(jump, 0.95, method="higher")) if jump.size else 0
-    rows = min(max(usual + 1, 2), MOST_RING_ROWS, max(2, MOST_RING_CELLS // (lattice.n + 1)))
-    shift = (rows - 1).bit_length() if rows == usual + 1 else rows.bit_length() - 1
+    # Very long jumps ask for more rows, so that there are not too many lists.
+    wanted = max(usual + 1, int(jump.max(initial=0)) // MOST_FAR_ROWS, 2)
+    most = min(MOST_RING_ROWS, max(2, MOST_RING_CELLS // (lattice.n + 1)))
+    shift = (wanted - 1).bit_length() if wanted <= most else most.bit_length() - 1
     ring = np.zeros((1 << shift, lattice.n + 1))
     flag = np.zeros((1 << shift, (lattice.n >> BLOCK) + 1), dtype=np.uint8)
 
     place = np.full(lattice.n + 1, -1, dtype=np.int64)
     nodes = np.unique(lattice.arrows.target[jump >= 1 << shift]).astype(np.int64)
     far_rows = 1 << int(jump.max(initial=0)).bit_length()
-    if nodes.size == 0 or far_rows * nodes.size > MOST_FAR_CELLS:
+    if nodes.size == 0 or far_rows > MOST_FAR_ROWS or far_rows * nodes.size > MOST_FAR_CELLS:
         return Rings(shift, ring, flag, np.zeros((0, 0)), nodes[:0], place)
     place[nodes] = np.arange(nodes.size)
     return Rings(shift, ring, flag, np.zeros((far_rows, nodes.size)), nodes, place)

@@ -62,8 +62,9 @@ def search(
 ) -> int:
     """Work through buckets until P(Z > f) <= alpha, `limit` expansions in all, or `pause` expansions in this call.
 
-    `whole` and `real` carry the state from call to call. `real[BASE]` is an exactly summed open mass and `real[SINCE]` what reached the goal
-    since, so that the cheap difference is trusted only while it is a fair share of the base.
+    `whole` and `real` carry the state from call to call. `real[BASE]` is a summed open mass and `real[SINCE]` what reached the goal since; the
+    difference is P(Z > f) with nearly full relative accuracy while it is a fair share of the base, and the sum is taken anew when it no
+    longer is. A tail that cannot be told from alpha counts as equal.
 
     With a budget >= 0 rows belong to choices, not to nodes, and a node picks its choice by the budget left in the bucket: `table` while
     there is any, `neutral` after. V_min is 0 then, a bucket is an accumulated level, and the search does not stop before the budget is
@@ -85,7 +86,7 @@ def search(
             return PAUSED
 
         _take_in_far(f, rings, whole)
-        if not _expand_bucket(f, arrows, by_budget, rings, waiting, flush, whole, real):
+        if whole[N_FLAGS] > 0 and not _expand_bucket(f, arrows, by_budget, rings, waiting, flush, whole, real):
             return NO_ACTION
         arrived = rings.ring[f & ((1 << rings.shift) - 1), n]
         if arrived > 0.0:
@@ -96,12 +97,11 @@ def search(
         whole[BUCKET] = f + 1
 
         rest = real[BASE] - real[SINCE]
-        may_stop = whole[N_HEAD] > 0 and f + 1 >= by_budget.budget
-        if may_stop and (rest <= alpha * (1 + 1e-9) or rest < 0.25 * real[BASE]):
+        if rest < 0.25 * real[BASE]:
             rest = _open_mass(rings, waiting) + real[LOST]
             real[BASE], real[SINCE] = rest, 0.0
-            if rest <= alpha * (1 + 1e-12):
-                return FINISHED
+        if whole[N_HEAD] > 0 and f + 1 >= by_budget.budget and rest <= alpha * (1 + 5e-13):
+            return FINISHED
 
 
 @kernel
