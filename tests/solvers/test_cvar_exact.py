@@ -433,14 +433,22 @@ def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     from tailpath.solvers import budget_table
 
     ssp = PROBLEMS["14x16"]()
-    alone = tp.solve_cvar_exact(ssp, 0.01)
+    alone = [tp.solve_cvar_exact(ssp, 0.01, lexicographic) for lexicographic in (False, True)]
     monkeypatch.setattr(budget_table, "WORTH_THREADS", 0)
     monkeypatch.setattr(budget_table, "cores", lambda: 2)
-    together = tp.solve_cvar_exact(ssp, 0.01)
-    assert np.array_equal(alone.excess, together.excess) and np.array_equal(alone.table, together.table)
+    for one, lexicographic in zip(alone, (False, True), strict=True):
+        many = tp.solve_cvar_exact(ssp, 0.01, lexicographic)
+        assert np.array_equal(one.excess, many.excess) and np.array_equal(one.table, many.table)
 
 
 # ---------------------------------------------------------------------- edges and refusals
+
+
+def test_progress_is_told() -> None:
+    seen: list[tuple[int, float]] = []
+    best = tp.solve_cvar_exact(PROBLEMS["river 16x6"](), 0.01, progress=lambda budget, value: seen.append((budget, value)))
+    assert seen[-1][0] == len(best.excess) - 1
+    assert seen[-1][1] == pytest.approx(best.cvar(0.01))
 
 
 def test_a_start_that_is_a_goal() -> None:
@@ -479,6 +487,8 @@ def test_a_trap_that_can_be_avoided_is_never_entered() -> None:
         ({"alpha": 0}, "alpha must lie in (0, 1], not 0"),
         ({"alpha": 1.5}, "alpha must lie in (0, 1], not 1.5"),
         ({"alpha": math.nan}, "alpha must lie in (0, 1], not nan"),
+        ({"alpha": "small"}, "alpha must be a number in (0, 1], not 'small'"),
+        ({"alpha": 1e-310}, "alpha = 1e-310 is too small"),
         ({"alpha": 0.1, "weight": 2}, "weight must lie in [0, 1], not 2"),
         ({"alpha": 0.1, "delta": 0}, "delta must be positive, not 0"),
         ({"alpha": 0.1, "delta": "wide"}, "delta must be a number, not 'wide'"),

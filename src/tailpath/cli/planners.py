@@ -54,9 +54,10 @@ def optimum(ssp: SSP, alpha: float, delta: str | None, tell: Tell) -> tuple[Plan
     """The exact solver from `alpha` up, and its solution, for the bounds."""
     import tailpath
 
-    tell("optimum")
     begin = perf_counter()
-    solution = tailpath.solve_cvar_exact(ssp, alpha, delta=delta)
+    solution = tailpath.solve_cvar_exact(
+        ssp, alpha, delta=delta, progress=lambda budget, best: tell(f"optimum: budget {budget}, CVaR at most {best:.6g}")
+    )
     seconds = perf_counter() - begin
     note = f"{len(solution.excess)} budgets" + ("" if delta is None else f", costs rounded up to {delta}")
     return Planner("optimum", solution.cvar, solution.policy, seconds, note), solution

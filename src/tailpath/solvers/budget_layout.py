@@ -255,11 +255,11 @@ def _labels(ssp: SSP, rows: _Rows, node_choices: IntArray, collapsed: BoolArray)
 def _visits(levels: Levels, joint: Joint) -> float:
     """The most expected visits to the nodes of a joint block, summed over them, under any policy; for the error bound."""
     most = 0.0
+    policy = levels.node_choices[:-1].copy()
     for block in np.flatnonzero(levels.block_joint).tolist():
         first, last = int(levels.block_start[block]), int(levels.block_start[block + 1])
         begin, end = int(levels.node_choices[first]), int(levels.node_choices[last])
         steps = np.empty(last - first)
-        policy = levels.node_choices[:-1].copy()
         everything = np.ones(end - begin, dtype=np.bool_)
         joint_optimum(joint, levels.node_choices, first, last, np.full(end - begin, -1.0), everything, policy, steps)
         most = max(most, -1.01 * float(steps.sum()))

@@ -7,6 +7,7 @@ dropped, and with it every state that the start cannot reach within that budget.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,8 @@ from tailpath.solvers.budget_layout import Layout
 
 #: A block with fewer outcomes than this is not worth waking the other cores for.
 WORTH_THREADS = 100_000
+#: Called now and then with the budget reached, in units, and the best value so far.
+Progress = Callable[[int, float], None]
 #: A piece of the table of decisions has about this many entries.
 PIECE = 2**23
 
@@ -39,23 +42,23 @@ class BudgetTable:
     error: float
 
 
-def fill_table(layout: Layout, aim: Aim, pairs: bool, max_bytes: int) -> BudgetTable:
+def fill_table(layout: Layout, aim: Aim, pairs: bool, max_bytes: int, progress: Progress | None = None) -> BudgetTable:
     """Raise the budget until no larger one can matter. `pairs` carries the expected cost of the policy along.
 
     The smaller the largest budget that may matter, the fewer states the start can reach within it. It is not known before the end; so where it
     pays, it is guessed, and raised if it was too small: a state beyond the guess does not touch the values of the budgets within.
     """
     diameter = float(layout.levels.least.max())
-    guess = 2 * layout.start_value
+    guess = max(2 * layout.start_value, 16.0)
     while aim.weight > 0 and guess < 2 * diameter:
-        table, best = _raise(layout, aim._replace(limit=guess), pairs, max_bytes)
+        table, best = _raise(layout, aim._replace(limit=guess), pairs, max_bytes, progress)
         if cutoff_of(aim, best) <= guess:
             return table
         guess = min(cutoff_of(aim, best), 2 * guess)
-    return _raise(layout, aim, pairs, max_bytes)[0]
+    return _raise(layout, aim, pairs, max_bytes, progress)[0]
 
 
-def _raise(layout: Layout, aim: Aim, pairs: bool, max_bytes: int) -> tuple[BudgetTable, float]:
+def _raise(layout: Layout, aim: Aim, pairs: bool, max_bytes: int, progress: Progress | None) -> tuple[BudgetTable, float]:
     """One pass from budget 1 to the cutoff; also returns the best value at the start."""
     n, levels = layout.n, layout.levels
     blocks, reached = len(levels.block_joint), int(np.count_nonzero(levels.least <= aim.limit))
@@ -86,6 +89,8 @@ def _raise(layout: Layout, aim: Aim, pairs: bool, max_bytes: int) -> tuple[Budge
         excess.append(piece_excess[: end - w])
         mean.append(piece_mean[: end - w])
         error, gain_left, w = max(error, worst), max(gain_left, left), end
+        if progress is not None:
+            progress(w - 1, best * float(layout.unit))
     joint = layout.depth * (error + (gain_left + layout.rounding) * layout.visits) if layout.visits else 0.0
     table = BudgetTable(layout, np.concatenate(excess), np.concatenate(mean) if pairs else None, pieces, layout.rounding + joint)
     return table, best
@@ -142,35 +147,37 @@ def decisions(ssp: SSP, table: BudgetTable, budget: int, neutral: NDArray[np.int
 def _spread_components(ssp: SSP, layout: Layout, row: NDArray[np.int32], kept: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[Any]]:
     """Give every state of a free component its own row: it walks, at no cost, to the state that leaves, which then leaves."""
     row = row.copy()
-    state_of_choice = ssp.choice_state[layout.choice]
     columns = [kept]
-    count = kept.shape[1]
-    for node in np.unique(layout.node_of[(row >= 0) & layout.collapsed[layout.node_of]]).tolist():
-        members = np.flatnonzero(layout.node_of == node)
+    states = np.flatnonzero((row >= 0) & layout.collapsed[layout.node_of])
+    states = states[np.argsort(layout.node_of[states], kind="stable")]
+    first = np.flatnonzero(np.append(True, np.diff(layout.node_of[states]) != 0))
+    for members in np.split(states, first[1:]):
+        node = int(layout.node_of[members[0]])
         picked = int(layout.levels.node_choices[node]) + kept[:, row[members[0]]].astype(np.int64)
         own = np.zeros((len(kept), len(members)), dtype=np.min_scalar_type(int(np.diff(ssp.state_choices).max())))
         for choice in np.unique(picked).tolist():
-            walk = _walk_to(ssp, members, int(state_of_choice[choice]), int(layout.choice[choice]))
-            own[picked == choice] = walk - ssp.state_choices[members]
-        row[members] = np.arange(count, count + len(members))
-        count += len(members)
+            own[picked == choice] = _walk_to(ssp, members, int(layout.choice[choice])) - ssp.state_choices[members]
         columns.append(own)
+    row[states] = np.arange(kept.shape[1], kept.shape[1] + len(states))
     return row, np.concatenate(columns, axis=1)
 
 
-def _walk_to(ssp: SSP, members: NDArray[Any], exit_state: int, exit_choice: int) -> NDArray[np.int64]:
-    """The choice of each member of a free component so that all surely come to `exit_state`, and there take `exit_choice`."""
-    inside = np.zeros(ssp.n_states, dtype=np.bool_)
-    inside[members] = True
-    settled = {exit_state: exit_choice}
-    while len(settled) < len(members):
-        for state in members.tolist():
-            if state in settled:
-                continue
-            for choice in range(ssp.state_choices[state], ssp.state_choices[state + 1]):
-                ends = slice(ssp.choice_outcomes[choice], ssp.choice_outcomes[choice + 1])
-                targets = ssp.outcome_target[ends]
-                if inside[targets].all() and not ssp.outcome_cost[ends].any() and any(t in settled for t in targets.tolist()):
-                    settled[state] = choice
-                    break
+def _walk_to(ssp: SSP, members: NDArray[Any], exit_choice: int) -> NDArray[np.int64]:
+    """The choice of each member of a free component so that all surely come to the state of `exit_choice`, and there take it."""
+    inside = set(members.tolist())
+    settled = {int(ssp.choice_state[exit_choice]): exit_choice}
+    into: dict[int, list[tuple[int, int]]] = {}
+    for state in inside:
+        for choice in range(ssp.state_choices[state], ssp.state_choices[state + 1]):
+            ends = slice(ssp.choice_outcomes[choice], ssp.choice_outcomes[choice + 1])
+            targets = ssp.outcome_target[ends].tolist()
+            if inside.issuperset(targets) and not ssp.outcome_cost[ends].any():
+                for target in targets:
+                    into.setdefault(target, []).append((state, choice))
+    waiting = list(settled)
+    for reached in waiting:  # grows while it is read: a search against the arrows
+        for state, choice in into.get(reached, ()):
+            if state not in settled:
+                settled[state] = choice
+                waiting.append(state)
     return np.array([settled[state] for state in members.tolist()])

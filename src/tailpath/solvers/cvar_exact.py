@@ -23,6 +23,7 @@ w beyond the best value found can win, which ends the search. Nothing here depen
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -34,7 +35,7 @@ from tailpath.cost_units import MOST_UNITS, as_fraction
 from tailpath.errors import ModelError, OptionError
 from tailpath.model import SSP
 from tailpath.policies import BudgetPolicy
-from tailpath.solvers.exact_solution import TIE, ExactSolution
+from tailpath.solvers.exact_solution import TIE, ExactSolution, tail_mass
 from tailpath.solvers.expectation import ExpectedSolution, solve_expected
 
 #: The table of decisions and the values still needed may take this much memory.
@@ -49,19 +50,19 @@ def solve_cvar_exact(
     weight: float = 1.0,
     delta: Any = None,
     max_bytes: int = MAX_BYTES,
+    progress: Callable[[int, float], None] | None = None,
 ) -> ExactSolution:
     """The least CVaR over all policies, for every `a >= alpha`, with a policy for each.
 
     `lexicographic=True` returns, of all policies with the least CVaR, the one with the least expected cost, and reports both expected costs
     (`mean`, `plain_mean`). `weight` in [0, 1] minimises `(1 - weight) * mean + weight * CVaR`: 0 is the risk-neutral optimum, 1 the default.
     `delta` rounds the costs to a grid; `bounds` then brackets the optimum of the true costs. Memory beyond `max_bytes` is refused with the bounds
-    found so far.
+    found so far. `progress(budget, best)` is called now and then with the budget reached, in units, and the best value so far.
     """
-    if not 0 < alpha <= 1:
-        raise OptionError(f"alpha must lie in (0, 1], not {alpha!r}")
+    alpha = tail_mass(alpha)
     if not 0 <= weight <= 1:
         raise OptionError(f"weight must lie in [0, 1], not {weight!r}")
-    options = (float(alpha), float(weight), bool(lexicographic), max_bytes)
+    options = (alpha, float(weight), bool(lexicographic), max_bytes, progress)
     if delta is not None:
         upper = _solve(rounded(ssp, delta, up=True), *options)
         lower = _solve(rounded(ssp, delta, up=False), *options)
@@ -104,7 +105,9 @@ def best_for_budget(ssp: SSP, budget: int, expected: ExpectedSolution, max_bytes
     return BudgetPolicy(ssp, budget, row, decided, expected.choices, ssp.outcome_level, ssp.cost_unit)
 
 
-def _solve(ssp: SSP, alpha: float, weight: float, lexicographic: bool, max_bytes: int) -> ExactSolution:
+def _solve(
+    ssp: SSP, alpha: float, weight: float, lexicographic: bool, max_bytes: int, progress: Callable[[int, float], None] | None
+) -> ExactSolution:
     """The table for a model with a cost unit."""
     expected = solve_expected(ssp)
     solution = _risk_neutral(ssp, expected, alpha, weight, lexicographic)
@@ -115,8 +118,8 @@ def _solve(ssp: SSP, alpha: float, weight: float, lexicographic: bool, max_bytes
 
     layout = layout_of(ssp, expected)
     aim = layout.aim(weight, weight / alpha, 1 - weight, tie=TIE if lexicographic else 0.0)
-    table = fill_table(layout, aim, lexicographic or weight < 1, max_bytes)
-    plain = fill_table(layout, aim._replace(tie=0.0), True, max_bytes) if lexicographic else table
+    table = fill_table(layout, aim, lexicographic or weight < 1, max_bytes, progress)
+    plain = fill_table(layout, aim._replace(tie=0.0), True, max_bytes, progress) if lexicographic else table
     solution = replace(solution, excess=table.excess, mean_cost=table.mean, plain_mean_cost=plain.mean, error=table.error)
     row, decided = decisions(ssp, table, solution.best_budget(alpha), expected.choices)
     return replace(solution, row=row, table=decided)

@@ -6,6 +6,7 @@ groups, per step; a budget of w is spent within w steps (times the longest run o
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -22,6 +23,19 @@ from tailpath.solvers.expectation import ExpectedSolution
 
 #: Budgets whose values differ by less, relatively, count as equal, and so do values that the error bound cannot tell apart.
 TIE = 1e-13
+
+
+def tail_mass(alpha: float) -> float:
+    """`alpha` as a float in (0, 1]; 1 / alpha must be a number, too."""
+    try:
+        value = float(alpha)
+    except (TypeError, ValueError):
+        raise OptionError(f"alpha must be a number in (0, 1], not {alpha!r}") from None
+    if not 0 < value <= 1:
+        raise OptionError(f"alpha must lie in (0, 1], not {alpha!r}")
+    if math.isinf(1 / value):
+        raise OptionError(f"alpha = {alpha!r} is too small for floating point")
+    return value
 
 
 def best_budget(value: FloatArray, mean: FloatArray | None, error: float) -> int:
@@ -98,7 +112,8 @@ class ExactSolution:
         lost = np.minimum(w * self.error, 1.0)
         priced = self._objective(a) - self.weight * w
         low = float(np.min(self.weight * w + priced * (1 - below) * (1 - lost)))
-        high = float(np.min(self.weight * w + np.where(lost < 1, (priced * (1 + above) + more / a) / np.maximum(1 - lost, 1e-300), np.inf)))
+        raised = np.where(priced > 0, priced * (1 + above), 0.0) + more / a
+        high = float(np.min(self.weight * w + np.where(lost < 1, raised / np.maximum(1 - lost, 1e-300), np.inf)))
         # A few units more for the sums above, and for values so small that they were taken for 0.
         proved = low * float(self.unit) * (1 - 2e-15), high * float(self.unit) * (1 + 2e-15) + 1e-250 / a
         return (self.floor.bounds(a)[0], proved[1]) if self.floor else proved
@@ -130,9 +145,7 @@ class ExactSolution:
         return mean_cost
 
     def _check(self, a: float) -> None:
-        if not 0 < a <= 1:
-            raise OptionError(f"alpha must lie in (0, 1], not {a!r}")
-        if a < self.alpha:
+        if tail_mass(a) < self.alpha:
             raise OptionError(f"the table was made for alpha >= {self.alpha:g}; solve with alpha={a:g}")
         if a != self.alpha and self.weight < 1:
             raise OptionError(f"with weight {self.weight:g} the table belongs to alpha = {self.alpha:g} alone; solve with alpha={a:g}")

@@ -9,6 +9,7 @@ import click
 
 from tailpath.cli.common import number, pairs
 from tailpath.cli.methods import ALPHA, Answer, Method
+from tailpath.cli.progress import progress_line
 
 if TYPE_CHECKING:
     from tailpath.model import SSP
@@ -27,7 +28,15 @@ def run(ssp: SSP, alpha: float | None, lexicographic: bool, weight: float, delta
     import tailpath
 
     begin = perf_counter()
-    solution = tailpath.solve_cvar_exact(ssp, alpha, lexicographic, weight=weight, delta=delta)
+    with progress_line() as tell:
+        solution = tailpath.solve_cvar_exact(
+            ssp,
+            alpha,
+            lexicographic,
+            weight=weight,
+            delta=delta,
+            progress=lambda budget, best: tell(f"budget {budget}, best value so far {best:.6g}"),
+        )
     seconds = perf_counter() - begin
     policy = solution.policy(alpha)
     costs = tailpath.evaluate(ssp, policy, alpha)
