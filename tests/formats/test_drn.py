@@ -120,7 +120,7 @@ def test_dead_ends_get_a_loop(drn):
     text = "@type: MDP\n@reward_models\nc\n@nr_states\n3\n@model\nstate 0 init\naction a [4]\n1 : 0.5\n2 : 0.5\nstate 1\nstate 2 goal\n"
     ssp = tp.read(drn(text))
     assert outcomes(ssp)[1, "a"] == [("1", 1.0, 4.0)] and ssp.cost_unit == 4
-    assert any("1 states without transitions, the first is 1" in note for note in ssp.notes)
+    assert any("dead ends and got a loop: 1, the first is number 1" in note for note in ssp.notes)
 
 
 def test_actions_that_a_state_repeats_are_counted(drn):
@@ -221,8 +221,8 @@ def test_packed_files(pack, drn):
 
 def test_bombs_and_broken_packing(drn):
     for data, message in (
-        (gzip.compress(bytes(300 * 2**20), compresslevel=1), "unfolds to more than"),
-        (lzma.compress(bytes(300 * 2**20), preset=0), "unfolds to more than"),
+        (gzip.compress(bytes(40 * 2**20)), "unfolds to more than"),
+        (lzma.compress(bytes(20 * 2**20), preset=0), "unfolds to more than"),
         (gzip.compress(EXAMPLE.encode())[:-9], "broken gzip data"),
         (lzma.compress(EXAMPLE.encode())[:-9], "broken xz data"),
         (lzma.compress(EXAMPLE.encode())[:20] + b"xxxxxxxxxxxxxxxx", "broken xz data"),

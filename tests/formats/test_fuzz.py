@@ -26,7 +26,7 @@ WORDS = r"""init goal deadlock cost states actions outcomes header version geome
 $x . e - + / : { } [ ] " "" , null true false {} [] [[ ]] {"a":1,"a":2} \ \u0000 \ud800"""
 BLANKS = ["", " ", "\n", "\r\n", "\t", "\0", "\ufeff"]
 HOSTILE = [*NUMBERS.split(), *WORDS.split(), *BLANKS, "[" * 3000, "9" * 5000, '{"a":' * 3000]
-ROUNDS = 300
+ROUNDS = 250
 #: Files of a few kilobytes; a packed one may unfold to the constant part of the byte budget.
 MOST_MEMORY = 40 * 2**20
 
@@ -152,3 +152,45 @@ def test_damaged_files_are_refused_in_one_line(case, tmp_path, watchdog):
         tracemalloc.stop()
     # Most damage must be noticed, and some is harmless; a test where one of them never happens tests nothing.
     assert ROUNDS // 4 < refused < ROUNDS
+
+
+def many(n, entry, between=" "):
+    return between.join(entry.format(k) for k in range(n))
+
+
+TALL = {
+    "digits.drn": "@type: DTMC\n@nr_states\n" + "9" * 10**6 + "x",
+    "number.drn": "@type: DTMC\n@nr_states\n1\n@model\nstate 0 init [" + "1" * 10**6 + "x]",
+    "number.csv": "idstatefrom,idaction,idstateto,probability,cost\n0,0,1,1," + "1" * 100_000 + "x",
+    "labels.drn": "@type: DTMC\n@nr_states\n1\n@model\nstate 0 init " + many(50_000, "l{}"),
+    "label-per-state.drn": "@type: DTMC\n@nr_states\n50000\n@model\n" + many(50_000, "state {0} l{0}", "\n"),
+    "rewards.drn": "@type: DTMC\n@reward_models\n"
+    + many(100_000, "r{}")
+    + "\n@nr_states\n50000\n@model\n"
+    + many(50_000, "state {0}", "\n"),
+    "blanks.drn": "@type: DTMC\n@nr_states\n1\n@model\nstate 0" + " " * 10**6 + "\naction" + " " * 10**6 + "a b",
+    "keys.json": "{" + many(200_000, '"k{}": 1', ", ") + ', "k199999": 2}',
+    "far.tra": "1000000000 1\n0 999999999 1\n",
+    "far.csv": "idstatefrom,idaction,idstateto,probability,cost\n0,999999999999,999999999999999999,1,x\n",
+}
+
+
+@pytest.mark.parametrize("name", TALL)
+def test_nothing_grows_with_the_square_or_with_a_promise(name, tmp_path, watchdog):
+    """Files of a megabyte whose parts multiply: labels by states, digits by digits. A reader that does so would never finish."""
+    path = tmp_path / name
+    path.write_text(TALL[name])
+    tracemalloc.start()
+    try:
+        with pytest.raises(tp.TailpathError, match=name):
+            tp.read(path)
+        assert tracemalloc.get_traced_memory()[1] < MOST_MEMORY + 60 * len(TALL[name])
+    finally:
+        tracemalloc.stop()
+
+
+def test_many_labels_in_prism_explicit(tmp_path, watchdog):
+    (tmp_path / "m.tra").write_text("1 1\n0 0 1\n")
+    (tmp_path / "m.lab").write_text(many(100_000, '{0}="l{0}"') + "\n0: 0\n")
+    with pytest.raises(tp.TailpathError, match="no label 'goal'"):
+        tp.read(tmp_path / "m.tra")

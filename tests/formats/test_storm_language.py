@@ -141,7 +141,7 @@ def test_broken_models_are_refused_quietly(text, name, model, storm, capfd):
 
 
 def test_other_kinds_of_models_are_refused(model, storm):
-    with pytest.raises(FormatError, match="only discrete time has steps"):
+    with pytest.raises(FormatError, match="The input model is a CTMC"):
         tp.read(
             model(PROGRAM.replace("mdp", "ctmc").replace("  [] x=1 -> (x'=0);\n  [] x=1 -> (x'=1);\n", "")), constants={"N": 2}, goal="done"
         )

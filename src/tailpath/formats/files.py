@@ -25,6 +25,7 @@ MOST_EXPANSION = 200
 SMALL = 16 * 2**20
 _XZ_MEMORY = 256 * 2**20
 
+_LONGEST = 700
 _RATIONAL = re.compile(r"([+-]?[0-9]{1,300})/([0-9]{1,300})")
 _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?")
 
@@ -100,8 +101,9 @@ def load_json(text: str, where: str) -> Any:
     def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         found = dict(pairs)
         if len(found) < len(pairs):
-            keys = [key for key, _ in pairs]
-            raise FormatError(f"{where}: the key {next(k for k in keys if keys.count(k) > 1)!r} is given twice")
+            last = {key: at for at, (key, _) in enumerate(pairs)}
+            repeated = next(key for at, (key, _) in enumerate(pairs) if last[key] != at)
+            raise FormatError(f"{where}: the key {shorten(repeated)!r} is given twice")
         return found
 
     try:
@@ -117,10 +119,11 @@ def load_json(text: str, where: str) -> Any:
 def parse_number(text: str, where: str) -> float:
     """A finite decimal or a fraction `p/q`. Hexadecimal, underscores, NaN and infinities are refused."""
     value = math.nan
-    rational = _RATIONAL.fullmatch(text)
+    # The patterns try every way to split a row of digits, so a longer text would take its square in time.
+    rational = _RATIONAL.fullmatch(text) if len(text) <= _LONGEST else None
     if rational:
         value = math.inf if int(rational[2]) == 0 else float(Fraction(int(rational[1]), int(rational[2])))
-    elif _DECIMAL.fullmatch(text):
+    elif len(text) <= _LONGEST and _DECIMAL.fullmatch(text):
         value = float(text)
     if not math.isfinite(value):
         raise FormatError(f"{where}: {shorten(text)!r} is no finite number")

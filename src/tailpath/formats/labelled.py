@@ -116,7 +116,7 @@ def to_ssp(model: Labelled, goal: str | None, cost: str | None, rule: CostRule) 
     if lost.size:
         rows = _with_loops(rows, lost)
         actions = actions or range(1)
-        notes.append(f"{lost.size} states without transitions, the first is {lost[0]}, are dead ends and got a loop")
+        notes.append(f"states without transitions are dead ends and got a loop: {lost.size}, the first is number {lost[0]}")
     choice, target, probability, costs = merge_equal_outcomes(*rows[2:])
     return SSP(
         state_choices=offsets_of(rows.choice_state, model.n_states),

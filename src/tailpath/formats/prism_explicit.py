@@ -127,8 +127,8 @@ class _Transitions:
         state, choice, target = columns.T
         for row in np.flatnonzero((state >= self.n_states) | (target >= self.n_states))[:1].tolist():
             raise self.file.fail(self.line[row], f"state {max(state[row], target[row])} lies outside 0..{self.n_states - 1}")
-        # The last state is one that a transition enters or leaves; a larger number is a wrong one, and memory must not follow it.
-        self.file.compare("states", self.n_states, max(int(state.max(initial=0)), int(target.max(initial=0))) + 1)
+        # Every state but the start is one that a transition enters or leaves; a larger number is wrong, and memory must not follow it.
+        self.file.compare("states", self.n_states, len(np.unique(np.concatenate([state, target, [0]]))))
         order = np.lexsort((choice, state))
         state, choice, action = state[order], choice[order], action[order]
         new = np.ones(len(state), dtype=np.bool_)
@@ -192,17 +192,17 @@ def _model(path: str) -> Labelled:
 def _labels(path: str, n_states: int) -> Labels:
     file = _Lines(path)
     names: dict[int, str] = {}
+    members: dict[str, list[int]] = {}
     position = 0
     while position < len(file.header):
         match = _LABEL.match(file.header, position)
         if match is None:
             raise file.fail(file.header_line, f'expected a list such as 0="init" 1="goal", not {shorten(file.header[position:])!r}')
         number = file.numbers.whole(match[1], file.header_line)
-        if number in names or match[2] in names.values():
+        if number in names or match[2] in members:
             raise file.fail(file.header_line, f"the label {shorten(match[0].strip())} is declared twice")
-        names[number] = match[2]
+        names[number], members[match[2]] = match[2], []
         position = match.end()
-    members: dict[str, list[int]] = {name: [] for name in names.values()}
     for line, text in file.rows():
         left, colon, right = text.partition(":")
         state = file.numbers.whole(left, line)
