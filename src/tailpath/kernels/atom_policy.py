@@ -21,6 +21,12 @@ SAME_SLOPE = 1e-9
 
 
 @kernel
+def beats(area: float, best: float, y: float) -> bool:
+    """Whether one area `y Q(y)` is below another by more than a tie."""
+    return area < best - SAME_VALUE * max(y, abs(area))
+
+
+@kernel
 def choose(problem: Problem, slope: Array, first: int, last: int, out_choice: Array, out_var: Array) -> None:
     """The best choice of nodes first .. last - 1 at every atom, the first of those that tie, and the VaR under it."""
     heap = new_heap(problem)
@@ -32,8 +38,7 @@ def choose(problem: Problem, slope: Array, first: int, last: int, out_choice: Ar
         for choice in range(problem.node_choices[node], problem.node_choices[node + 1]):
             merge(problem, slope, choice, heap, area, var)
             for atom in range(n_atoms):
-                tie = SAME_VALUE * max(problem.atoms[atom], abs(area[atom]))
-                if area[atom] < best[atom] - tie:
+                if beats(area[atom], best[atom], problem.atoms[atom]):
                     best[atom] = area[atom]
                     out_choice[node, atom] = choice
                     out_var[node, atom] = var[atom]

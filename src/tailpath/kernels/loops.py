@@ -57,7 +57,7 @@ def raise_loops(problem: Problem, work: Work, order: Array, clock: int) -> float
 @kernel
 def _as_good(problem: Problem, work: Work, node: int, choice: int, atom: int) -> bool:
     """Whether a choice is as good as the value of its node."""
-    return work.floor[choice, atom] <= work.value[node, atom] * problem.atoms[atom] * (1.0 + TIE)
+    return bool(work.floor[choice, atom] <= work.value[node, atom] * problem.atoms[atom] * (1.0 + TIE))
 
 
 @kernel

@@ -170,10 +170,10 @@ def compute(problem: Problem, work: Work, order: Array, first: int, last: int) -
 
 @kernel
 def _may_win(floor: Array, best: Array) -> bool:
+    found = False
     for atom in range(len(best)):
-        if floor[atom] < best[atom]:
-            return True
-    return False
+        found |= floor[atom] < best[atom]
+    return found
 
 
 @kernel
