@@ -19,6 +19,7 @@ import pytest
 import tailpath as tp
 from tailpath.formats.tar import tar_members, write_tar
 from tests.formats.models import awkward, by_choice, samples
+from tests.formats.test_policy_files import CASES as POLICIES
 
 NUMBERS = """nan inf -inf Infinity NaN -1 -0.0 0 1 2 1e999 1e-999 1E5 0x10 1_000 .5 5. +3 1/3 1/0 -1/2 0/1 9999999999 999999999 2147483648
 4294967296 18446744073709551615 99999999999999999999999 1e308 \u0663 \u00b2 \u00bd"""
@@ -105,14 +106,14 @@ def watchdog():
     signal.signal(signal.SIGALRM, before)
 
 
-def survives(path: str, names: str) -> bool:
-    """Read; any refusal must be ours and must begin with one of the files. Says whether a model came out."""
+def survives(path: str, names: str, read=tp.read) -> bool:
+    """Read; any refusal must be ours and must begin with one of the files. Says whether something came out."""
     tracemalloc.reset_peak()
     before = tracemalloc.get_traced_memory()[0]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            tp.read(path)
+            read(path)
     except tp.TailpathError as error:
         text = str(error)
         assert text.startswith(names), text
@@ -151,6 +152,27 @@ def test_damaged_files_are_refused_in_one_line(case, tmp_path, watchdog):
     finally:
         tracemalloc.stop()
     # Most damage must be noticed, and some is harmless; a test where one of them never happens tests nothing.
+    assert ROUNDS // 4 < refused < ROUNDS
+
+
+@pytest.mark.parametrize("case", ["json", "npz", "npz members"])
+def test_damaged_policies_are_refused_in_one_line(case, tmp_path, watchdog):
+    suffix, _, members = case.partition(" ")
+    rng = random.Random(f"policy {case}")
+    path = tmp_path / f"p.{suffix}"
+    originals = []
+    for make, model in POLICIES.values():
+        tp.write_policy(make(), path)
+        originals.append((path.read_bytes(), model()))
+    refused = 0
+    tracemalloc.start()
+    try:
+        for _ in range(ROUNDS):
+            data, model = rng.choice(originals)
+            path.write_bytes(damage_zip(data, rng) if members else damage(data, rng))
+            refused += not survives(str(path), str(path), lambda place, model=model: tp.read_policy(place, model))
+    finally:
+        tracemalloc.stop()
     assert ROUNDS // 4 < refused < ROUNDS
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tailpath.errors import FormatError, ModelError, OptionError
+from tailpath.formats.files import brief
 from tailpath.formats.registry import FORMATS, by_scheme, by_suffix
 from tailpath.model import SSP
 
@@ -66,14 +67,9 @@ def read(
             return entry.read(match[2], options)
         return by_suffix(place).read(place, options)
     except ModelError as error:
-        raise FormatError(_brief(f"{place}: {error}")) from None
+        raise FormatError(brief(f"{place}: {error}")) from None
     except FormatError as error:
-        raise FormatError(_brief(str(error))) from None
-
-
-def _brief(text: str) -> str:
-    """A hostile file may have names of any length; what is wrong stands at the beginning and at the end."""
-    return text if len(text) <= 600 else f"{text[:300]} ... {text[-250:]}"
+        raise FormatError(brief(str(error))) from None
 
 
 def write(ssp: SSP, path: str | os.PathLike[str]) -> None:

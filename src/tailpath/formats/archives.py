@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.errors import FormatError
-from tailpath.formats.files import budget, read_bytes, write_bytes
+from tailpath.formats.files import budget, read_bytes, shorten, write_bytes
 
 _HEADER = re.compile(rb"\{'descr': '([<>|][biuf][1248])', 'fortran_order': False, 'shape': \((\d{1,18}), ?(\d{1,18})?,?\), \}\s*")
 _BROKEN = (zipfile.BadZipFile, NotImplementedError, RuntimeError, zlib.error, EOFError, OSError, ValueError, OverflowError, struct.error)
@@ -37,7 +37,7 @@ class Archive:
             self._zip = zipfile.ZipFile(io.BytesIO(data))
             self._members = {info.filename: info for info in self._zip.infolist()}
         except _BROKEN as error:
-            raise FormatError(f"{path}: this is no npz archive: {error}") from None
+            raise FormatError(f"{path}: this is no npz archive: {shorten(str(error))}") from None
         if len(self._members) < len(self._zip.infolist()):
             raise FormatError(f"{path}: a member is given twice")
         unfolded, most = sum(info.file_size for info in self._members.values()), budget(len(data))
@@ -80,7 +80,7 @@ class Archive:
         try:
             data = self._zip.read(info)
         except _BROKEN as error:
-            raise FormatError(f"{where} is damaged: {error}") from None
+            raise FormatError(f"{where} is damaged: {shorten(str(error))}") from None
         length = int.from_bytes(data[8:10], "little") + 10
         header = _HEADER.fullmatch(data[10:length]) if data[:8] == b"\x93NUMPY\x01\x00" else None
         if header is None:

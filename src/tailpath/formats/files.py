@@ -6,8 +6,6 @@ where there is one, the line. Declared sizes are never trusted: memory follows t
 
 from __future__ import annotations
 
-import gzip
-import io
 import json
 import math
 import os
@@ -62,27 +60,28 @@ def budget(compressed: int) -> int:
 
 def unpacked(path: str, data: bytes) -> bytes:
     """Undo gzip or xz, within the byte budget; other data is returned as it is."""
+    decoder: Any
+    broken: type[Exception]
+    if data.startswith(b"\x1f\x8b"):
+        kind, decoder, broken = "gzip", zlib.decompressobj(zlib.MAX_WBITS | 16), zlib.error
+    elif data.startswith(b"\xfd7zXZ\x00"):
+        import lzma
+
+        kind, decoder, broken = "xz", lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY), lzma.LZMAError
+    else:
+        return data
     most = budget(len(data))
     try:
-        if data.startswith(b"\x1f\x8b"):
-            with gzip.GzipFile(fileobj=io.BytesIO(data)) as stream:
-                content = stream.read(most + 1)
-        elif data.startswith(b"\xfd7zXZ\x00"):
-            import lzma
-
-            decoder = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY)
-            try:
-                content = decoder.decompress(data, most + 1)
-            except lzma.LZMAError as error:
-                raise FormatError(f"{path}: broken xz data: {error}") from None
-            if len(content) <= most and not decoder.eof:
-                raise FormatError(f"{path}: broken xz data: it ends too early")
-        else:
-            return data
-    except (OSError, EOFError, zlib.error) as error:
-        raise FormatError(f"{path}: broken gzip data: {error}") from None
+        # Unlike a file object, a decoder takes memory only as the content grows.
+        content: bytes = decoder.decompress(data, most + 1)
+    except broken as error:
+        raise FormatError(f"{path}: broken {kind} data: {error}") from None
     if len(content) > most:
         raise FormatError(f"{path}: unfolds to more than {most} bytes, more than its {len(data)} bytes deserve")
+    if not decoder.eof:
+        raise FormatError(f"{path}: broken {kind} data: it ends too early")
+    if decoder.unused_data.strip(b"\0"):
+        raise FormatError(f"{path}: broken {kind} data: something follows its end")
     return content
 
 
@@ -131,8 +130,14 @@ def parse_number(text: str, where: str) -> float:
 
 
 def shorten(text: str) -> str:
-    """A piece of the file short enough for an error message."""
+    """A piece of the file short enough for an error message, on one line."""
+    text = " ".join(text.split())
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+def brief(text: str) -> str:
+    """A message short enough to read: a hostile file may have names of any length; what is wrong stands at the beginning and at the end."""
+    return text if len(text) <= 600 else f"{text[:300]} ... {text[-250:]}"
 
 
 def write_bytes(path: str, data: bytes) -> None:

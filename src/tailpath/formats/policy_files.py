@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from tailpath.errors import FormatError, OptionError, PolicyError
 from tailpath.formats.archives import Archive, write_archive
-from tailpath.formats.files import load_json, read_text, write_bytes
+from tailpath.formats.files import brief, load_json, read_text, write_bytes
 from tailpath.formats.json_files import check_header
 from tailpath.formats.policy_kinds import check_fit, pack, unpack
 from tailpath.model import SSP
@@ -71,6 +71,8 @@ def read_policy(path: str | os.PathLike[str], ssp: SSP) -> Policy:
         check_fit(policy, ssp, place)
     except RecursionError:
         raise FormatError(f"{place}: nested too deeply") from None
+    except (FormatError, PolicyError) as error:
+        raise type(error)(brief(str(error))) from None
     return policy
 
 
