@@ -40,7 +40,7 @@ class Layout:
 
     `node_of[s]` is the node of state s, -1 at goals and wherever the start cannot or must not go; `collapsed` marks nodes that stand for several
     states. `choice[k]` is the model's choice behind k. `reach` is the largest cost, in units, of an outcome that does not end at a goal.
-    `rounding` bounds the relative error that one level adds, joint blocks apart; `depth` counts the nodes a path can visit at one level, and
+    `rounding` bounds the relative error that one step adds; `depth` is the most blocks a path can visit at one level, and
     `visits` bounds the expected visits to the nodes of a joint block, summed over them. `start_value` is V* of the start in units, and
     `start_lower` its proved lower bound.
     """
@@ -136,7 +136,7 @@ def layout_of(ssp: SSP, expected: ExpectedSolution) -> Layout:
         choice=rows.choice,
         start=int(node_of[ssp.start_index]),
         reach=int(levels.segment_level[gathered].max(initial=0)),
-        rounding=order.depth * ((2 if rows.loops else 1) * most + 8) * UNIT,
+        rounding=((2 if rows.loops else 1) * most + 8) * UNIT,
         depth=order.depth,
         visits=_visits(levels, joint),
         unit=ssp.cost_unit,

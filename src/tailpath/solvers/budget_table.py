@@ -91,8 +91,10 @@ def _raise(layout: Layout, aim: Aim, pairs: bool, max_bytes: int, progress: Prog
         error, gain_left, w = max(error, worst), max(gain_left, left), end
         if progress is not None:
             progress(w - 1, best * float(layout.unit))
-    joint = layout.depth * (error + (gain_left + layout.rounding) * layout.visits) if layout.visits else 0.0
-    table = BudgetTable(layout, np.concatenate(excess), np.concatenate(mean) if pairs else None, pieces, layout.rounding + joint)
+    # A joint block adds the error of its elimination, of what goes into it, and of choices that are not quite the best at every visit.
+    joint = error + (gain_left + 4 * layout.rounding) * layout.visits if layout.visits else 0.0
+    per_level = layout.depth * (layout.rounding + joint)
+    table = BudgetTable(layout, np.concatenate(excess), np.concatenate(mean) if pairs else None, pieces, per_level)
     return table, best
 
 

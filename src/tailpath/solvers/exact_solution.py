@@ -162,7 +162,7 @@ class ExactSolution:
         outcome = np.flatnonzero(np.isin(ssp.outcome_choice, found.choices[zero & (found.choices >= 0)]))
         free = (self.level[outcome] == 0) & zero[ssp.outcome_target[outcome]]
         more = 0.0 if free.all() else float(np.max(found.upper[zero])) / float(self.unit)
-        return below * (1 + 1e-15), above * (1 + 1e-15), more
+        return min(below * (1 + 1e-15), 1.0), above * (1 + 1e-15), more
 
     @cached_property
     def _least_neutral_cost(self) -> float:
