@@ -12,6 +12,7 @@ The status of every solve is checked; whatever is not solved to optimality is an
 
 from __future__ import annotations
 
+import math
 from time import perf_counter
 from typing import Any
 
@@ -59,6 +60,8 @@ class TailPrograms:
                 f"the LP solver ended with status {model.modelStatusToString(status)!r} on {self._size} segments at y = {y:g}"
             )
         best = float(model.getInfo().objective_function_value)
+        if not math.isfinite(best):
+            raise TailpathError(f"the LP solver found the value {best} on {self._size} segments at y = {y:g}")
         self.solved += 1
         self.seconds += perf_counter() - begin
         return best

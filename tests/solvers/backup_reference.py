@@ -1,0 +1,71 @@
+"""The Bellman operator of the CVaR planners, two slow ways: a knapsack in fractions, and the textbook linear program by a generic solver.
+
+Values are `{state: [V(s, y) for y in atoms]}`, goals included with zeros.
+"""
+
+from fractions import Fraction
+
+import numpy as np
+from scipy.optimize import linprog
+
+from tests.reference import Model
+
+
+def areas(atoms, values):
+    """The points (y, y V), the origin first."""
+    return [Fraction(0), *(y * v for y, v in zip(atoms, values, strict=True))]
+
+
+def knapsack(outcomes, atoms, value, y, gamma=1):
+    """max over xi of sum P xi (c + gamma V(s', y xi)): segments sorted by slope, the steepest first, until the mass y is full."""
+    segments = []
+    for target, p, cost in outcomes:
+        area = areas(atoms, value[target])
+        for low, high, before, after in zip([Fraction(0), *atoms], atoms, area, area[1:], strict=False):
+            segments.append((cost + gamma * (after - before) / (high - low), p * (high - low)))
+    left, total = y, Fraction(0)
+    for slope, mass in sorted(segments, reverse=True):
+        total += slope * min(mass, left)
+        left -= min(mass, left)
+    return total / y
+
+
+def linear_program(outcomes, atoms, value, y, gamma=1.0):
+    """The same maximum as Chow et al. write it: variables xi and t per outcome, t below every line of the interpolation."""
+    n = len(outcomes)
+    rows, right = [], []
+    for k, (target, _, cost) in enumerate(outcomes):
+        area = [float(a) for a in areas(atoms, value[target])]
+        points = [0.0, *map(float, atoms)]
+        for j in range(len(atoms)):
+            slope = (area[j + 1] - area[j]) / (points[j + 1] - points[j])
+            row = np.zeros(2 * n)
+            row[n + k], row[k] = 1.0, -(float(cost) + gamma * slope)
+            rows.append(row)
+            right.append(gamma * (area[j] - slope * points[j]) / float(y))
+    chance = np.array([float(p) for _, p, _ in outcomes])
+    found = linprog(
+        np.concatenate([np.zeros(n), -chance]),
+        A_ub=np.array(rows),
+        b_ub=np.array(right),
+        A_eq=np.concatenate([chance, np.zeros(n)])[None, :],
+        b_eq=[1.0],
+        bounds=[(0.0, 1.0 / float(y))] * n + [(None, None)] * n,
+        method="highs-ds",
+    )
+    assert found.status == 0
+    return -found.fun
+
+
+def values_of(model: Model, solution, states):
+    """A solution's values as fractions, by state name."""
+    index = {name: i for i, name in enumerate(solution.ssp.states)}
+    return {s: [Fraction(float(v)) for v in solution.value[index[s]]] for s in states}
+
+
+def exact_values(model: Model, order, atoms):
+    """The fixed point on a model without cycles, states given in an order in which outcomes only lead forward."""
+    value = {g: [Fraction(0)] * len(atoms) for g in model.goals}
+    for s in reversed(order):
+        value[s] = [min(knapsack(outcomes, atoms, value, y) for outcomes in model.choices[s].values()) for y in atoms]
+    return value

@@ -1,0 +1,72 @@
+"""The door to the LP solver: right answers from models used again and again, and no number without an optimal status."""
+
+import pathlib
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tailpath
+from tailpath.errors import TailpathError
+from tailpath.linear_programs import TailPrograms
+
+#: One for all examples, so that every model is met with the basis of an earlier program.
+PROGRAMS = TailPrograms()
+
+
+def by_sorting(slope, mass, y):
+    left, total = y, 0.0
+    for k in np.argsort(-slope):
+        total += slope[k] * min(mass[k], left)
+        left -= min(mass[k], left)
+    return total / y
+
+
+@given(
+    st.integers(1, 12).flatmap(
+        lambda n: st.tuples(
+            st.lists(st.floats(0, 1000), min_size=n, max_size=n),
+            st.lists(st.floats(1e-6, 1), min_size=n, max_size=n),
+        )
+    ),
+    st.lists(st.floats(1e-6, 1), min_size=1, max_size=4),
+)
+def test_solves_agree_with_sorting(segments, masses):
+    slope, mass = (np.array(part) for part in segments)
+    mass /= mass.sum()
+    PROGRAMS.load(slope, mass)
+    for y in masses:
+        assert PROGRAMS.solve(y) == pytest.approx(by_sorting(slope, mass, y), rel=1e-9, abs=1e-6)
+        shares = PROGRAMS.shares()
+        assert shares.sum() == pytest.approx(1, abs=1e-9)
+        assert np.all((shares >= 0) & (shares * y <= mass * (1 + 1e-9) + 1e-10 * y))
+
+
+def test_every_solve_is_counted_and_timed():
+    programs = TailPrograms()
+    programs.load(np.array([3.0, 1.0]), np.array([0.5, 0.5]))
+    assert [programs.solve(y) for y in (0.25, 0.5, 1.0)] == pytest.approx([3.0, 3.0, 2.0])
+    assert programs.solved == 3
+    assert programs.seconds > 0
+
+
+def test_a_program_without_a_solution_is_an_error():
+    programs = TailPrograms()
+    programs.load(np.array([3.0, 1.0]), np.array([0.25, 0.25]))
+    with pytest.raises(TailpathError, match="'Infeasible' on 2 segments at y = 1"):
+        programs.solve(1.0)
+
+
+def test_a_slope_that_is_no_number_is_an_error():
+    programs = TailPrograms()
+    programs.load(np.array([np.nan, 1.0]), np.array([0.5, 0.5]))
+    with pytest.raises(TailpathError, match="on 2 segments"):
+        programs.solve(1.0)
+
+
+def test_nothing_else_imports_the_solver():
+    folder = pathlib.Path(tailpath.__file__).parent
+    importing = [path.name for path in folder.rglob("*.py") if re.search(r"^\s*(import|from) highspy", path.read_text(), re.MULTILINE)]
+    assert importing == ["linear_programs.py"]
