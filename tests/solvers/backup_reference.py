@@ -57,10 +57,10 @@ def linear_program(outcomes, atoms, value, y, gamma=1.0):
     return -found.fun
 
 
-def values_of(model: Model, solution, states):
-    """A solution's values as fractions, by state name."""
-    index = {name: i for i, name in enumerate(solution.ssp.states)}
-    return {s: [Fraction(float(v)) for v in solution.value[index[s]]] for s in states}
+def finite_values(solution):
+    """A solution's values as fractions, by state name, where they are finite."""
+    rows = zip(solution.ssp.states, solution.value.tolist(), strict=True)
+    return {s: [Fraction(v) for v in values] for s, values in rows if np.isfinite(values[0])}
 
 
 def exact_values(model: Model, order, atoms):

@@ -46,7 +46,10 @@ def plan(
         raise click.UsageError("the published planners need --alpha, the mass of the worst tail; for the mean alone use --method expected")
     import tailpath
 
-    grid = tailpath.log_atoms(_first_atom(alpha, alpha0, atoms), atoms)
+    first = alpha / 10 if alpha0 is None else alpha0
+    grid = tailpath.log_atoms(first if atoms > 1 else 1.0, atoms)
+    if atoms > 1 and first >= alpha:
+        say("warning", f"alpha0 = {first:g} is not below alpha = {alpha:g}; planners do badly near their first atom")
     begin = perf_counter()
     with progress_line() as tell:
         solution = solve(
@@ -95,16 +98,6 @@ def plan(
     if solution.linear_programs:
         rows.append(("linear programs", f"{solution.linear_programs}, {solution.lp_seconds:.3g} s"))
     return Answer(record, pairs(rows), policy)
-
-
-def _first_atom(alpha: float, alpha0: float | None, atoms: int) -> float:
-    """A tenth of alpha unless the user knows better; a grid of one atom has only 1."""
-    if atoms == 1:
-        return 1.0
-    first = alpha / 10 if alpha0 is None else alpha0
-    if first >= alpha:
-        say("warning", f"alpha0 = {first:g} is not below alpha = {alpha:g}; planners do badly near their first atom")
-    return first
 
 
 def _difference(value: float, scale: float) -> float:
