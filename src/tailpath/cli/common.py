@@ -14,6 +14,7 @@ import click
 from tailpath.cli.application import say
 
 if TYPE_CHECKING:
+    from tailpath import Policy
     from tailpath.model import SSP
 
 Command = Callable[..., Any]
@@ -89,6 +90,13 @@ def read_model(model: str, *, cost_of: Iterable[tuple[float, float]] = (), const
     for note in ssp.notes:
         say("note", note)
     return ssp
+
+
+def read_policy(policy: str, ssp: SSP) -> Policy:
+    """Read a policy as the command line names it: a file, or `expected` for the one with the least expected cost."""
+    import tailpath
+
+    return tailpath.solve_expected(ssp).policy if policy == "expected" else tailpath.read_policy(policy, ssp)
 
 
 # ---------------------------------------------------------------------- output

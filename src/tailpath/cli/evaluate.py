@@ -1,0 +1,93 @@
+"""`tailpath evaluate MODEL POLICY --alpha A...`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tailpath.cli.alphas import ManyAlphas, alphas_option
+from tailpath.cli.application import INTERRUPTED, say
+from tailpath.cli.common import json_option, number, pairs, read_policy, show, table, takes_model
+from tailpath.cli.progress import progress_line
+from tailpath.errors import EvaluationInterrupted
+
+if TYPE_CHECKING:
+    from tailpath.distribution import CostDistribution
+    from tailpath.model import SSP
+
+
+@click.command(cls=ManyAlphas)
+@takes_model
+@click.argument("policy")
+@alphas_option(required=True)
+@click.option("--engine", type=click.Choice(["auto", "lattice", "queue"]), default="auto", show_default=True, help="How to search.")
+@click.option("--heuristic", type=click.Choice(["min", "zero"]), default="min", show_default=True, help="Lower bound on the cost to go.")
+@click.option("--gamma", type=float, default=1.0, show_default=True, metavar="G", help="Discount: costs at step t count G^t times.")
+@click.option(
+    "--max-nodes", type=click.IntRange(min=1), metavar="N", help="Give up after N expanded pairs, with the bounds reached so far."
+)
+@click.option(
+    "--plot", "picture", type=click.Path(), metavar="FILE", help="Draw the distribution, marked at the smallest alpha (.png, .pdf, .svg)."
+)
+@json_option
+def command(ssp: SSP, source: str, policy: str, alphas: tuple[float, ...], picture: str | None, as_json: bool, **options: Any) -> int:
+    """The exact mean, VaR and CVaR of a POLICY on a MODEL, with rigorous bounds.
+
+    POLICY is a file made by `tailpath solve --output`, or the word expected for the policy with the least expected cost.
+    Ctrl-C ends the search with the bounds reached so far.
+    """
+    import tailpath
+
+    followed = read_policy(policy, ssp)
+    try:
+        with progress_line() as report:
+            costs = tailpath.evaluate(
+                ssp,
+                followed,
+                min(alphas),
+                progress=lambda arrived, expanded: report(f"{arrived:.9f} of the probability has arrived, {expanded} pairs expanded"),
+                **options,
+            )
+    except EvaluationInterrupted as interrupt:
+        say("error", str(interrupt))
+        return INTERRUPTED
+    if costs.stuck:
+        say("note", f"the goal is missed with probability {number(costs.unreached)}; a place to look at is {costs.stuck}")
+    record = describe(costs, alphas)
+    show({"model": source, "policy": policy, "gamma": options["gamma"], **record}, as_text(record), as_json)
+    if picture is not None:
+        save_picture(costs, min(alphas), picture)
+    return 0
+
+
+def describe(costs: CostDistribution, alphas: tuple[float, ...]) -> dict[str, Any]:
+    """What `evaluate` tells, for programs."""
+    return {
+        "results": [{"alpha": a, "var": costs.var(a), "cvar": costs.cvar(a), "bounds": list(costs.bounds(a))} for a in alphas],
+        "mean": costs.mean,
+        "mean_bounds": list(costs.mean_bounds),
+        "std": costs.std,
+        "unreached": costs.unreached,
+        "engine": costs.engine,
+        "expanded": costs.expanded,
+    }
+
+
+def as_text(record: dict[str, Any]) -> str:
+    """What `evaluate` tells, for people."""
+    rows = [(r["alpha"], r["var"], r["cvar"], *(number(bound, 15) for bound in r["bounds"])) for r in record["results"]]
+    facts = [
+        ("mean", number(record["mean"], 10)),
+        ("standard deviation", number(record["std"], 10)),
+        ("never arrives", number(record["unreached"])),
+        ("engine", f"{record['engine']}, {record['expanded']} pairs of state and cost expanded"),
+    ]
+    return table(["alpha", "VaR", "CVaR", "CVaR at least", "CVaR at most"], rows, digits=10) + "\n\n" + pairs(facts)
+
+
+def save_picture(costs: CostDistribution, at: float, path: str) -> None:
+    try:
+        costs.plot(at).figure.savefig(path)
+    except ValueError as error:  # matplotlib's word for a suffix it does not know
+        raise click.ClickException(f"{path}: {error}") from None

@@ -1,0 +1,56 @@
+"""`tailpath simulate MODEL POLICY --runs N --seed S --alpha A...`."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from tailpath.cli.alphas import ManyAlphas, alphas_option
+from tailpath.cli.common import json_option, number, pairs, read_policy, show, table, takes_model
+
+if TYPE_CHECKING:
+    from tailpath.model import SSP
+
+
+@click.command(cls=ManyAlphas)
+@takes_model
+@click.argument("policy")
+@click.option("--runs", type=click.IntRange(min=1), required=True, metavar="N", help="Number of runs.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, metavar="S", help="The same seed gives the same runs.")
+@alphas_option(required=True)
+@click.option(
+    "--confidence", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.95, show_default=True, help="Of all intervals."
+)
+@json_option
+def command(ssp: SSP, source: str, policy: str, runs: int, seed: int, alphas: tuple[float, ...], confidence: float, as_json: bool) -> None:
+    """Estimate mean, VaR and CVaR of a POLICY on a MODEL from random runs, with confidence intervals.
+
+    POLICY is a file made by `tailpath solve --output`, or the word expected for the policy with the least expected cost.
+    The exact values come from `tailpath evaluate`.
+    """
+    import tailpath
+
+    costs = tailpath.simulate(ssp, read_policy(policy, ssp), runs, seed)
+    estimates = [dataclasses.asdict(tailpath.estimate(costs, a, confidence)) for a in alphas]
+    common = {key: estimates[0].pop(key) for key in ("confidence", "runs", "mean", "mean_interval", "unreached")}
+    results = [{key: value for key, value in found.items() if key not in common} for found in estimates]
+    record = {"model": source, "policy": policy, "seed": seed, **common, "results": results}
+    show(record, as_text(record), as_json)
+
+
+def as_text(record: dict[str, Any]) -> str:
+    """What `simulate` tells, for people."""
+    rows = [(r["alpha"], r["var"], span(r["var_interval"]), r["cvar"], span(r["cvar_interval"])) for r in record["results"]]
+    facts = [
+        ("mean", f"{number(record['mean'])}, interval {span(record['mean_interval'])}"),
+        ("never arrives", number(record["unreached"])),
+        ("runs", f"{record['runs']} with seed {record['seed']}"),
+        ("confidence", number(record["confidence"])),
+    ]
+    return table(["alpha", "VaR", "interval", "CVaR", "interval"], rows) + "\n\n" + pairs(facts)
+
+
+def span(interval: tuple[float, float]) -> str:
+    return f"{number(interval[0])} to {number(interval[1])}"

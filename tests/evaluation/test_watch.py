@@ -1,0 +1,138 @@
+"""Searches that are watched: progress, and what an interrupt leaves behind."""
+
+import math
+import os
+import signal
+import threading
+
+import pytest
+
+import tailpath as tp
+from tailpath.errors import EvaluationInterrupted
+from tailpath.evaluation import lattice, queue
+from tailpath.evaluation.watch import Watch
+
+GRID = tp.domains.gridworld("8x9")
+EXPECTED = tp.solve_expected(GRID).policy
+RIVER = tp.domains.river(rows=10, columns=3)
+BUDGET = tp.solve_cvar_exact(RIVER, 1e-6).policy(1e-6)
+RETRY = tp.SSP.from_outcomes([("s", "a", "s", 0.25, 1), ("s", "a", "g", 0.75, 2)], "s", ["g"])
+SEARCHES = {
+    "lattice": (GRID, EXPECTED, {"engine": "lattice"}),
+    "queue": (GRID, EXPECTED, {"engine": "queue"}),
+    "budget": (RIVER, BUDGET, {}),
+    "discount": (RETRY, tp.MarkovPolicy({"s": "a"}), {"gamma": 0.9}),
+    "history": (RETRY, tp.HistoryPolicy(lambda h: "a"), {}),
+}
+
+
+@pytest.fixture(autouse=True)
+def short_pauses(monkeypatch):
+    monkeypatch.setattr(lattice, "PAUSE", 1)
+    monkeypatch.setattr(queue, "PAUSE", 1)
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_progress_is_told(name):
+    ssp, policy, options = SEARCHES[name]
+    told = []
+    found = tp.evaluate(ssp, policy, 1e-3, progress=lambda arrived, expanded: told.append((arrived, expanded)), **options)
+    assert len(told) > 3
+    assert told == sorted(told)
+    assert all(0 <= arrived <= 1 + 1e-12 and 0 <= expanded <= found.expanded for arrived, expanded in told)
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_an_interrupt_carries_sound_bounds(name):
+    ssp, policy, options = SEARCHES[name]
+    truth = tp.evaluate(ssp, policy, 1e-6, **options).cvar(1e-6)
+    widths = []
+    for patience in (0, 0.3, 0.9, 0.999):
+
+        def progress(arrived, expanded, patience=patience):
+            if arrived >= patience:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt) as caught:
+            tp.evaluate(ssp, policy, 1e-6, progress=progress, **options)
+        assert isinstance(caught.value, EvaluationInterrupted)
+        low, high = caught.value.bounds
+        assert low <= truth <= high
+        assert "interrupted with " in str(caught.value)
+        assert f"lies in [{low:.9g}, {high:.9g}]" in str(caught.value)
+        widths.append((low, high))
+    assert [low for low, _ in widths] == sorted(low for low, _ in widths)
+    assert [high for _, high in widths] == sorted((high for _, high in widths), reverse=True)
+    assert widths[-1][1] < 1e6 or name == "history"
+
+
+@pytest.mark.parametrize("name", SEARCHES)
+def test_a_signal_at_any_moment_leaves_nothing_half_done(name):
+    """The signal comes from the progress function; the search goes on to the next point where its numbers are sound."""
+    ssp, policy, options = SEARCHES[name]
+    truth = tp.evaluate(ssp, policy, 1e-6, **options).cvar(1e-6)
+
+    def progress(arrived, expanded):
+        if arrived > 0.5:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(EvaluationInterrupted) as caught:
+        tp.evaluate(ssp, policy, 1e-6, progress=progress, **options)
+    assert caught.value.bounds[0] <= truth <= caught.value.bounds[1]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_signal_inside_a_policy_waits_for_the_node():
+    """The function of a history policy is called in the middle of an expansion."""
+
+    def act(history):
+        if len(history) == 10:
+            os.kill(os.getpid(), signal.SIGINT)
+        return "a"
+
+    with pytest.raises(EvaluationInterrupted) as caught:
+        tp.evaluate(RETRY, tp.HistoryPolicy(act), 1e-6)
+    low, high = caught.value.bounds
+    assert low <= tp.evaluate(RETRY, tp.MarkovPolicy({"s": "a"}), 1e-6).cvar(1e-6)
+    assert high == math.inf, "a history has no expected cost to complete it with"
+
+
+def test_the_second_signal_is_not_held_back():
+    watch = Watch(None)
+    with pytest.raises(KeyboardInterrupt), watch:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert watch.stop
+        os.kill(os.getpid(), signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_handler_of_the_user_stays():
+    calls = []
+
+    def handler(*signal_and_frame):
+        calls.append(1)
+
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        tp.evaluate(RETRY, tp.MarkovPolicy({"s": "a"}), 1e-3, progress=lambda *numbers: os.kill(os.getpid(), signal.SIGINT))
+        assert calls
+        assert signal.getsignal(signal.SIGINT) is handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_other_threads_can_search():
+    found = []
+    worker = threading.Thread(target=lambda: found.append(tp.evaluate(GRID, EXPECTED, 0.01)))
+    worker.start()
+    worker.join()
+    assert found[0].cvar(0.01) == tp.evaluate(GRID, EXPECTED, 0.01).cvar(0.01)
+
+
+def test_an_error_of_the_progress_function_is_an_error():
+    def progress(arrived, expanded):
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        tp.evaluate(GRID, EXPECTED, 0.01, progress=progress)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
