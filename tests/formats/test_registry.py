@@ -10,7 +10,7 @@ import pytest
 import tailpath as tp
 from tailpath.errors import FormatError, OptionError
 from tailpath.formats.registry import FORMATS, by_suffix
-from tests.formats.models import by_choice, differences
+from tests.formats.models import by_choice, differences, outcomes, samples
 
 
 def test_schemes_are_the_domains():
@@ -130,6 +130,24 @@ def test_third_parties_add_readers(monkeypatch):
         tp.read("chain3:4", goal="x")
     with pytest.raises(OptionError, match="chain3 can be read, not written"):
         tp.write(by_choice(), "m.chain3")
+
+
+def test_a_third_party_that_cannot_be_loaded(monkeypatch):
+    point = importlib.metadata.EntryPoint("lost", "tests.formats.nowhere:read", "tailpath.readers")
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda *, group, name: [point])
+    with pytest.raises(OptionError, match=r"the reader tests\.formats\.nowhere:read of the group tailpath.readers cannot be loaded"):
+        tp.read("lost:x")
+
+
+@pytest.mark.parametrize("name", ["by choice", "gridworld", "river", "range"])
+def test_a_model_goes_through_all_formats_in_a_row(name, tmp_path):
+    model = samples()[name]
+    for suffix in ("json", "drn", "npz", "umb", "tra", "drn.gz", "json"):
+        tp.write(model, tmp_path / f"m.{suffix}")
+        model = tp.read(tmp_path / f"m.{suffix}")
+    assert differences(model, samples()[name]) == []
+    tp.write(model, tmp_path / "m.csv")
+    assert outcomes(tp.read(tmp_path / "m.csv")) == outcomes(model)
 
 
 def test_readers_are_loaded_when_used(tmp_path):

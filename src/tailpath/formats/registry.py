@@ -108,5 +108,8 @@ def _third_party(name: str) -> Format | None:
 
 def _load(place: str) -> Callable[..., Any]:
     module, _, function = place.partition(":")
-    loaded: Callable[..., Any] = getattr(importlib.import_module(module), function)
+    try:
+        loaded: Callable[..., Any] = getattr(importlib.import_module(module), function)
+    except (ImportError, AttributeError) as error:
+        raise OptionError(f"the reader {place} of the group {GROUP} cannot be loaded: {error}") from None
     return loaded

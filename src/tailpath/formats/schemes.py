@@ -14,10 +14,10 @@ def read_gridworld(source: str) -> SSP:
     """A bundled map by its size, or any map by the path of its text."""
     from tailpath.domains import gridworld
 
-    if os.path.exists(source):
-        return gridworld(read_text(source))
     if re.fullmatch(r"\d+x\d+", source):
         return gridworld(source)
+    if os.path.exists(source):
+        return gridworld(read_text(source))
     raise OptionError(f"gridworld:{source}: neither a bundled map such as 14x16 nor a file with a map")
 
 
