@@ -16,7 +16,6 @@ from tailpath.cli.progress import progress_line
 
 if TYPE_CHECKING:
     from tailpath.model import SSP
-    from tailpath.solvers.solution import AtomSolution
 
 OPTIONS = (
     ALPHA,
@@ -34,7 +33,7 @@ OPTIONS = (
 
 def plan(
     ssp: SSP,
-    solve: Callable[..., AtomSolution],
+    solve: Callable[..., Any],
     alpha: float | None,
     atoms: int,
     alpha0: float | None,
