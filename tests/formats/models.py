@@ -56,6 +56,8 @@ def awkward() -> SSP:
         (None, 7, "g", 1, 7),
         ("1", "", "ünïcödé\n", 1, 0.75),
         ("ünïcödé\n", "__NOLABEL__", "g", 1, 1e-3),
+        ("ünïcödé\n", "\ud800", "\udfff", 1, 1e-3),
+        ("\udfff", "\u2028 \x85", "g", 1, 1e-3),
     ]
     return SSP.from_outcomes(rows, start=(0, 1), goals=["g", ("x", 2.5)], notes=("a note", "ünïcödé"))
 

@@ -158,7 +158,7 @@ def _decode(cell: str, where: str) -> Name:
 
 def _encode(name: Name) -> str:
     plain = name if isinstance(name, str) else str(name) if type(name) is int else ""
-    if plain and plain == plain.strip():
+    if plain and plain == plain.strip() and plain.isprintable():
         back = _decode(plain, "")
         if back == name and type(back) is type(name):
             return plain
@@ -220,7 +220,7 @@ def write(ssp: SSP, path: str) -> None:
         ssp.outcome_cost[order].tolist(),
     ):
         writer.writerow([state_text[s], action_text[a], state_text[t], repr(p), prices[c]])
-    write_bytes(path, buffer.getvalue().encode("utf-8", "backslashreplace"))
+    write_bytes(path, buffer.getvalue().encode())
 
 
 def _price(ssp: SSP, cost: float) -> str:

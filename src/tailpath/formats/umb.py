@@ -48,6 +48,11 @@ def read(
     return to_ssp(UmbReader(path, read_bytes(path)).model(), goal, cost, rule)
 
 
+def writable_action(word: str) -> bool:
+    """Names are UTF-8, which half a surrogate pair is not."""
+    return word.encode("utf-8", "ignore").decode() == word
+
+
 class UmbReader:
     """The members of the archive, each compared with the sizes in the index before it is used."""
 
@@ -85,6 +90,7 @@ class UmbReader:
             labels=self._labels(),
             rewards=self._rewards(),
             initial=self._bits("state-is-initial.bin", n_states),
+            can_write_action=writable_action,
             extras=self._extras(),
         )
 
@@ -248,46 +254,52 @@ def _float(top: int, bottom: int) -> float:
 # ---------------------------------------------------------------------- writing
 
 
+class _WithLoops:
+    """Where choices and branches stand once every goal has a loop: each goal pushes what follows it by one choice and one branch."""
+
+    def __init__(self, ssp: SSP) -> None:
+        self.goals = np.flatnonzero(ssp.is_goal)
+        self.before = np.concatenate(([0], np.cumsum(ssp.is_goal)))
+        self.choice = np.arange(ssp.n_choices) + self.before[ssp.choice_state]
+        self.branch = np.arange(ssp.n_outcomes) + self.before[ssp.choice_state[ssp.outcome_choice]]
+        self.goal_choice = ssp.state_choices[self.goals] + self.before[self.goals]
+        self.goal_branch = ssp.choice_outcomes[ssp.state_choices[self.goals]] + self.before[self.goals]
+
+    def choices(self, values: Any, of_goals: Any, dtype: str) -> NDArray[Any]:
+        """An array over choices from the values of the model's own and those of the loops."""
+        array = np.empty(len(self.choice) + len(self.goals), dtype=dtype)
+        array[self.choice], array[self.goal_choice] = values, of_goals
+        return array
+
+    def branches(self, values: Any, of_goals: Any, dtype: str) -> NDArray[Any]:
+        array = np.empty(len(self.branch) + len(self.goals), dtype=dtype)
+        array[self.branch], array[self.goal_branch] = values, of_goals
+        return array
+
+
 def write(ssp: SSP, path: str) -> None:
     """Write a UMB file, packed with gzip. The goal is the proposition `goal`, the costs are the reward `cost`; goals have a loop."""
     first = ssp.choice_outcomes[:-1]
     uniform = np.array_equal(np.minimum.reduceat(ssp.outcome_cost, first), np.maximum.reduceat(ssp.outcome_cost, first))
+    rows = _WithLoops(ssp)
+    words = action_words(ssp, writable_action)
+    number = {word: index for index, word in enumerate(["", *dict.fromkeys(words)])}  # the loops of the goals have no name
+    strings = [word.encode() for word in number]
+    lengths = rows.choices(np.diff(ssp.choice_outcomes), 1, "<u8")
+    costs = rows.choices(ssp.outcome_cost[first], 0.0, "<f8") if uniform else rows.branches(ssp.outcome_cost, 0.0, "<f8")
     entity = "choices" if uniform else "branches"
-    words = action_words(ssp, bool)
-    strings = ["", *dict.fromkeys(words)]  # the loops of the goals have no name
-    number = {word: index for index, word in enumerate(strings)}
-    encoded = [word.encode("utf-8", "replace") for word in strings]
-
-    goals = np.flatnonzero(ssp.is_goal)
-    # Each goal pushes what follows it by one choice and one branch.
-    loops_before = np.concatenate(([0], np.cumsum(ssp.is_goal)))
-    goal_choice = ssp.state_choices[goals] + loops_before[goals]
-    goal_branch = ssp.choice_outcomes[ssp.state_choices[goals]] + loops_before[goals]
-    choice = np.arange(ssp.n_choices) + loops_before[ssp.choice_state]
-    branch = np.arange(ssp.n_outcomes) + loops_before[ssp.choice_state[ssp.outcome_choice]]
-
-    def spread(size: int, places: NDArray[Any], values: Any, goal_places: NDArray[Any], goal_values: Any, dtype: str) -> bytes:
-        array = np.empty(size, dtype=dtype)
-        array[places], array[goal_places] = values, goal_values
-        return array.tobytes()
-
-    n_choices, n_branches = ssp.n_choices + len(goals), ssp.n_outcomes + len(goals)
-    length = np.empty(n_choices, dtype="<u8")
-    length[choice], length[goal_choice] = np.diff(ssp.choice_outcomes), 1
-    costs = ssp.outcome_cost[first] if uniform else ssp.outcome_cost
-    at, goal_at, size = (choice, goal_choice, n_choices) if uniform else (branch, goal_branch, n_branches)
     members = {
-        "index.json": json.dumps(_index(ssp, n_choices, n_branches, len(strings), entity), indent=1).encode(),
-        "state-to-choices.bin": (ssp.state_choices + loops_before).astype("<u8").tobytes(),
+        "index.json": json.dumps(_index(ssp, len(lengths), int(lengths.sum()), len(strings), entity), indent=1).encode(),
+        "state-to-choices.bin": (ssp.state_choices + rows.before).astype("<u8").tobytes(),
         "state-is-initial.bin": _bitset(np.arange(ssp.n_states) == ssp.start_index),
-        "choice-to-branches.bin": np.concatenate(([0], np.cumsum(length))).astype("<u8").tobytes(),
-        "branch-to-target.bin": spread(n_branches, branch, ssp.outcome_target, goal_branch, goals, "<u8"),
-        "branch-to-probability.bin": spread(n_branches, branch, ssp.outcome_probability, goal_branch, 1.0, "<f8"),
-        "actions/choices/values.bin": spread(n_choices, choice, [number[word] for word in words], goal_choice, 0, "<u4"),
-        "actions/choices/string-mapping.bin": np.cumsum([0, *map(len, encoded)]).astype("<u8").tobytes(),
-        "actions/choices/strings.bin": b"".join(encoded),
+        "choice-to-branches.bin": np.concatenate(([0], np.cumsum(lengths))).astype("<u8").tobytes(),
+        "branch-to-target.bin": rows.branches(ssp.outcome_target, rows.goals, "<u8").tobytes(),
+        "branch-to-probability.bin": rows.branches(ssp.outcome_probability, 1.0, "<f8").tobytes(),
+        "actions/choices/values.bin": rows.choices([number[word] for word in words], 0, "<u4").tobytes(),
+        "actions/choices/string-mapping.bin": np.cumsum([0, *map(len, strings)]).astype("<u8").tobytes(),
+        "actions/choices/strings.bin": b"".join(strings),
         "annotations/aps/goal/states/values.bin": _bitset(ssp.is_goal),
-        f"annotations/rewards/cost/{entity}/values.bin": spread(size, at, costs, goal_at, 0.0, "<f8"),
+        f"annotations/rewards/cost/{entity}/values.bin": costs.tobytes(),
     }
     write_bytes(path, gzip.compress(write_tar(members), compresslevel=6, mtime=0))
 
