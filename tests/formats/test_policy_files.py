@@ -92,10 +92,19 @@ def test_any_markov_policy_survives_the_trip(suffix, data, tmp_path_factory):
     assert tp.read_policy(path, to_ssp(model)) == policy
 
 
+def exact(ssp):
+    return tp.solve_cvar_exact(ssp, alpha=0.05).policy(0.05)
+
+
+def quantile(ssp):
+    return tp.solve_cvar_quantile(ssp, atoms=tp.log_atoms(0.01, 4)).policy(0.05)
+
+
 @pytest.mark.parametrize("suffix", SUFFIXES)
-def test_the_optimal_policy_survives_the_trip(suffix, tmp_path):
+@pytest.mark.parametrize("solve", [exact, quantile])
+def test_the_policies_of_the_solvers_survive_the_trip(solve, suffix, tmp_path):
     ssp = tp.read("river:10x3")
-    policy = tp.solve_cvar_exact(ssp, alpha=0.05).policy(0.05)
+    policy = solve(ssp)
     tp.write_policy(policy, tmp_path / f"p.{suffix}")
     assert parts(tp.read_policy(tmp_path / f"p.{suffix}", ssp)) == parts(policy)
 

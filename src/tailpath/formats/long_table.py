@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from tailpath.cost_units import as_fraction, common_unit
 from tailpath.errors import FormatError
 from tailpath.formats.costs import CostRule, refuse_improbable, refuse_negative, without_bonus
-from tailpath.formats.files import read_text, shorten, write_bytes
+from tailpath.formats.files import load_json, read_text, shorten, write_bytes
 from tailpath.formats.names import decode_name, encode_name
 from tailpath.formats.rows import model_arrays
 from tailpath.formats.text import BLOCK, Numbers
@@ -150,9 +150,9 @@ def _decode(cell: str, where: str) -> Name:
     if not _JSON.fullmatch(cell):
         return cell
     try:
-        value = json.loads(cell)
-    except (ValueError, RecursionError):
-        return cell
+        value = load_json(cell, where)
+    except FormatError:
+        return cell  # a text that only begins like JSON
     return decode_name(value, where)
 
 
