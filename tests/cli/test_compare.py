@@ -1,6 +1,7 @@
 """`compare`, and `solve --method exact`, as users call them."""
 
 import math
+from fractions import Fraction
 
 import pytest
 
@@ -158,6 +159,19 @@ def test_solve_on_a_grid(capsys, odd):
     assert record["cvar"] == pytest.approx(3)
     assert record["bounds"][0] <= 3 <= record["bounds"][1]
     assert "optimum between" in run(capsys, "solve", odd, "--alpha", 0.5, "--delta", "0.001").out
+
+
+def test_solve_on_a_grid_where_the_policy_cannot_be_followed_to_the_end(capsys, tmp_path, monkeypatch):
+    from tailpath.cli.methods import exact
+
+    tp.write(tp.domains.gridworld("5x5", obstacle_cost=100 / 3), tmp_path / "odd.json")
+    monkeypatch.setattr(exact, "MOST_NODES", 10)
+    result = run(capsys, "solve", tmp_path / "odd.json", "--alpha", 0.001, "--delta", "0.5", "--json")
+    assert (result.code, result.json["cvar"]) == (0, None)
+    assert "not evaluated to the end" in result.err
+    low, high = result.json["bounds"]
+    near = tp.solve_cvar_exact(tp.domains.gridworld("5x5", obstacle_cost=Fraction(100, 3)), 0.001).cvar(0.001)
+    assert low <= near <= high
 
 
 def test_solve_needs_alpha(capsys):
