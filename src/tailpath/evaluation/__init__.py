@@ -27,7 +27,7 @@ from tailpath.evaluation.lattice import LatticeSearch, in_costs, lay_out
 from tailpath.evaluation.queue import ChainWalk, LazyWalk, QueueSearch
 from tailpath.evaluation.search import SearchResult, chain_deviation, completed, summarise
 from tailpath.evaluation.watch import Progress, Watch
-from tailpath.model import SSP
+from tailpath.model import SSP, FloatArray
 from tailpath.policies import BudgetPolicy, HistoryPolicy, Policy
 
 __all__ = ["evaluate"]
@@ -169,9 +169,7 @@ def _evaluate_discounted(chain: CostChain, alpha: float, heuristic: str, gamma: 
         raise PolicyError(f"the policy misses the goal with probability {missed:.6g}, more than alpha; its discounted costs never end")
     queue = QueueSearch(ChainWalk(chain, heuristic, gamma), alpha, gamma)
     finished = queue.run(limit, watch)
-    rate = np.bincount(chain.source, weights=chain.probability * chain.cost, minlength=chain.n).astype(np.float64)
-    distance = np.where(chain.arrives, chain.least_cost[:-1], 0.0)
-    rest = _with_goal(expected_total(chain.row_start, chain.target, gamma * chain.probability, rate, distance, np.full(chain.n, 1 - gamma)))
+    rest = _with_goal(_discounted_total(chain, chain.cost, gamma))
     found = _queue_result(queue, chain, 0.0)
     weight = np.array([gamma**node.stage for node in queue.open_nodes()], dtype=np.float64)
     low, value, high = (weight * v[found.open_node] for v in (rest.lower, rest.value, rest.upper))
@@ -185,9 +183,22 @@ def _evaluate_discounted(chain: CostChain, alpha: float, heuristic: str, gamma: 
         mean=(float(rest.value[start]), float(rest.lower[start]), float(rest.upper[start])),
         unreached=0.0,
         engine="queue",
-        deviation=lambda: float("nan"),
+        deviation=lambda: _discounted_deviation(chain, rest.value, gamma),
     )
     return completed(result, finished, alpha, limit, watch)
+
+
+def _discounted_total(chain: CostChain, price: FloatArray, gamma: float) -> Bracket:
+    """The expected discounted sum of a price per arrow."""
+    rate = np.bincount(chain.source, weights=chain.probability * price, minlength=chain.n).astype(np.float64)
+    distance = np.where(chain.arrives, chain.least_cost[:-1], 0.0)
+    return expected_total(chain.row_start, chain.target, gamma * chain.probability, rate, distance, np.full(chain.n, 1 - gamma))
+
+
+def _discounted_deviation(chain: CostChain, value: FloatArray, gamma: float) -> float:
+    """As without discount, the variance is a sum over the steps of (c + gamma V(x') - V(x))^2, each discounted twice."""
+    surprise = (chain.cost + gamma * value[chain.target] - value[chain.source]) ** 2
+    return float(np.sqrt(np.append(_discounted_total(chain, surprise, gamma**2).value, 0.0)[chain.start]))
 
 
 def _evaluate_lazily(ssp: SSP, policy: Policy, alpha: float, heuristic: str, gamma: float, limit: int, watch: Watch) -> CostDistribution:

@@ -127,8 +127,8 @@ class QueueSearch:
             self.lost += probability
             return
         self._open[key] = Node(x, cost, stage, probability, roundings)
-        priority = cost + (self.gamma**stage * least if self.gamma < 1 else least)
-        heapq.heappush(self._heap, (priority, cost, next(self._tick), key))
+        order = (cost + least, cost) if self.gamma == 1 else (_coarse(cost + self.gamma**stage * least), stage)
+        heapq.heappush(self._heap, (*order, next(self._tick), key))
 
     def open_mass(self) -> float:
         return math.fsum(node.probability for node in self._open.values()) + self.lost
@@ -185,6 +185,17 @@ class QueueSearch:
     def relative_error(self) -> float:
         worst = max((node.roundings for node in self._open.values()), default=0)
         return (max(worst, self.head_roundings) + 4) * UNIT
+
+
+def _coarse(priority: float) -> float:
+    """The priority in steps of about 1e-12 of itself.
+
+    Discounted costs pile up below a limit, where rounding decides which comes first. A node that left the queue before the last of its
+    predecessors would be expanded again for each of them, and so would its successors: their number explodes. Within a step the stage
+    decides instead, and every predecessor comes first. The odd fraction keeps limits such as 1 / (1 - gamma) off the edge of a step.
+    """
+    mantissa, exponent = math.frexp(priority)
+    return math.ldexp(math.floor(mantissa * 2**40 + 0.381966), exponent - 40)
 
 
 def discounted_least_cost(chain: CostChain, gamma: float) -> np.ndarray[Any, np.dtype[np.float64]]:

@@ -1,0 +1,83 @@
+"""Discounted costs against a plain enumeration by stages."""
+
+import math
+
+import numpy as np
+import pytest
+
+import tailpath as tp
+
+
+def by_stages(ssp, policy, gamma, stages=600):
+    """{cost: probability}, stage by stage; costs that agree in 12 digits are one."""
+    done, here = {}, {(ssp.start, 0.0): 1.0}
+    for stage in range(stages):
+        there = {}
+        for (state, cost), mass in here.items():
+            index = ssp.state_index(state)
+            k = ssp.choice_index(index, policy.action(state))
+            for o in range(ssp.choice_outcomes[k], ssp.choice_outcomes[k + 1]):
+                target = ssp.states[ssp.outcome_target[o]]
+                total = float(f"{cost + gamma**stage * ssp.outcome_cost[o]:.12g}")
+                into, key = (done, total) if target in ssp.goals else (there, (target, total))
+                into[key] = into.get(key, 0.0) + mass * ssp.outcome_probability[o]
+        here = {key: mass for key, mass in there.items() if mass > 1e-25}
+    assert not here
+    return done
+
+
+@pytest.mark.parametrize("gamma", [0.5, 0.9, 0.99])
+def test_a_grid(gamma):
+    """Costs pile up below 1 / (1 - gamma), where rounding must not make the search expand a node for each of its paths."""
+    ssp = tp.domains.gridworld("5x5")
+    policy = tp.solve_expected(ssp).policy
+    costs = by_stages(ssp, policy, gamma)
+    found = tp.evaluate(ssp, policy, 0.01, gamma=gamma, max_nodes=100_000)
+    mean = math.fsum(z * p for z, p in costs.items())
+    assert found.mean == pytest.approx(mean, rel=1e-10)
+    assert found.std == pytest.approx(math.sqrt(math.fsum(p * (z - mean) ** 2 for z, p in costs.items())), rel=1e-9)
+    for alpha in (0.01, 0.05, 0.3, 1.0):
+        tail = lambda x: math.fsum(p for z, p in costs.items() if z > x)  # noqa: E731
+        var = min(x for x in costs if tail(x) <= alpha)
+        assert found.var(alpha) == pytest.approx(var, rel=1e-10)
+        cvar = var + math.fsum(p * (z - var) for z, p in costs.items() if z > var) / alpha
+        assert found.cvar(alpha) == pytest.approx(cvar, rel=1e-9)
+        assert found.bounds(alpha)[0] <= cvar * (1 + 1e-9)
+        assert found.bounds(alpha)[1] >= cvar * (1 - 1e-9)
+
+
+def test_no_discount_is_the_limit():
+    ssp = tp.domains.river(rows=10, columns=3)
+    policy = tp.solve_expected(ssp).policy
+    plain = tp.evaluate(ssp, policy, 0.05)
+    nearly = tp.evaluate(ssp, policy, 0.05, gamma=1 - 1e-9)
+    assert nearly.mean == pytest.approx(plain.mean, rel=1e-7)
+    assert nearly.std == pytest.approx(plain.std, rel=1e-6)
+    assert nearly.cvar(0.05) == pytest.approx(plain.cvar(0.05), rel=1e-7)
+
+
+def test_a_start_that_is_a_goal():
+    ssp = tp.SSP.from_outcomes([("s", "a", "g", 1, 1)], "g", ["g"])
+    found = tp.evaluate(ssp, tp.MarkovPolicy({"s": "a"}), 0.5, gamma=0.5)
+    assert (found.mean, found.std, found.var(0.5), found.cvar(0.5)) == (0, 0, 0, 0)
+
+
+def test_a_policy_that_may_not_arrive():
+    """Half of all runs circle for ever at 1 a step: with a discount of 1/2 that sums to 2, but no finite search sees it."""
+    rows = [("s", "a", "g", 0.5, 1), ("s", "a", "t", 0.5, 1), ("t", "a", "t", 1, 1)]
+    ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
+    policy = tp.MarkovPolicy({"s": "a", "t": "a"})
+    with pytest.raises(tp.TailpathError, match=r"misses the goal with probability 0\.5"):
+        tp.evaluate(ssp, policy, 0.1, gamma=0.5)
+    found = tp.evaluate(ssp, policy, 0.6, gamma=0.5)
+    assert found.mean == pytest.approx(1.5)
+    assert found.var(0.6) == 1
+    assert found.cvar(0.6) == pytest.approx((0.5 * 2 + 0.1 * 1) / 0.6)
+
+
+def test_probabilities_stay_a_distribution():
+    ssp = tp.domains.gridworld("5x5")
+    found = tp.evaluate(ssp, tp.solve_expected(ssp).policy, 1e-3, gamma=0.9)
+    assert np.all(found.probabilities > 0)
+    assert np.all(np.diff(found.costs) > 0)
+    assert found.probabilities.sum() + found.tail_mass == pytest.approx(1, rel=1e-12)
