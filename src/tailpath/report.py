@@ -69,7 +69,7 @@ def _about(runs: Sequence[Run], others: int) -> str:
     ]
     if estimated:
         lines.append(
-            f"The planning times of {estimated} runs of CVaRVILI are estimated: linear programs were timed on whole sweeps at the final values and"
+            f"The planning times of {estimated} runs of CVaRVILI are estimated: linear programs were timed on whole sweeps and"
             " scaled by the number of sweeps; the values of these runs come from the closed form of the same inner problem."
         )
     if others:

@@ -6,6 +6,7 @@ import os
 import time
 from dataclasses import replace
 
+from tailpath.atoms import log_atoms
 from tailpath.store import Answer, Point, Run, Simulation, Task
 from tailpath.study.program import mark, program
 
@@ -14,7 +15,7 @@ ANSWER = Answer("1.0+abc", "model", "a machine", 2.0, plan_seconds=0.5, sweeps=9
 
 
 def run_of(task: Task = TASK, *, points=None, simulations=(), **answer) -> Run:
-    """A run with one point per atom, unless told otherwise."""
+    """A run with two points, unless told otherwise."""
     if points is None:
         points = [Point(task.alpha0, 9.0, 10.0, 8.0, 5.0, 0.001, 100), Point(1.0, 5.0, 5.0, 4.0, 5.0, 0.001, 50)]
     return Run(task, replace(ANSWER, **answer), tuple(points), tuple(simulations))
@@ -29,7 +30,8 @@ def simulation(alpha=0.1, simulated=11.0, exact=10.0, repetition=0) -> Simulatio
 
 def instant(task: Task) -> Run:
     """Stands in for `perform`, with the marks of this program."""
-    return run_of(task, program=program(), fingerprint=mark(task.domain, task.problem))
+    points = [Point(alpha, 9.0, 10.0, 8.0, 5.0, 0.001, 100) for alpha in log_atoms(task.alpha0, task.atoms).tolist()]
+    return run_of(task, points=points, program=program(), fingerprint=mark(task.domain, task.problem))
 
 
 def slow(task: Task) -> Run:
@@ -48,3 +50,14 @@ def failing(task: Task) -> Run:
     if task.atoms == 13:
         raise ValueError("no luck\nwith 13")
     return instant(task)
+
+
+def without_times(run: Run) -> Run:
+    """The run without what depends on the clock: all times, and the number of Monte Carlo samples with what they say."""
+    still = {"seconds": 0.0, "plan_seconds": None, "lp_seconds": None}
+    return replace(
+        run,
+        answer=replace(run.answer, **still),
+        points=tuple(replace(point, seconds=0.0) for point in run.points),
+        simulations=tuple(replace(row, seconds=0.0, samples=0, simulated=0.0) for row in run.simulations),
+    )

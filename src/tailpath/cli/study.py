@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tailpath.store import Edition, Task
 
 FAILED = 1
+MOST_SHOWN = 10
 
 
 @click.command()
@@ -86,7 +87,7 @@ def _run(folder: str, chosen: list[Task], workers: int | None, address: str | No
         outcome = run_study(store, chosen, open_executor, _progress(update))
     if outcome.others:
         say("note", f"{outcome.others} stored runs of another program version or model are left aside")
-    for failure in outcome.failures:
+    for failure in outcome.failures[:MOST_SHOWN]:
         say("error", f"{failure.task}: {failure.reason}")
     if outcome.failures:
         say("error", f"{len(outcome.failures)} runs are missing; all others are stored, and the same command tries again")

@@ -46,4 +46,5 @@ def tens(value: float) -> str:
 def save(figure: Any, stem: pathlib.Path) -> None:
     """Write PDF and PNG, without a date: equal rows give equal files."""
     figure.savefig(stem.with_suffix(".pdf"), metadata={"CreationDate": None})
+    figure.set_layout_engine("none")  # the layout is found once
     figure.savefig(stem.with_suffix(".png"), dpi=150)

@@ -12,8 +12,8 @@ finer grid than it shows: 49 atoms on the largest problems, `FINE_ATOMS`; these 
 CVaRVILI solves many millions of linear programs. How its values and times are found is the `inner` of its tasks:
 
     lp        by linear programs, to convergence
-    sampled   values by the closed form of the same inner problem; the time of the linear programs is measured on sweeps at the final values
-              and scaled by the number of sweeps: an estimate
+    sampled   values by the closed form of the same inner problem; the time of the linear programs is measured on whole sweeps and scaled by
+              the number of sweeps: an estimate
     greedy    values by the closed form, no linear programs
 """
 

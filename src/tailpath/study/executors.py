@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor, Executor, Future, InvalidStateError, ProcessPoolExecutor
+from contextlib import contextmanager, suppress
+from typing import Any
 
 from tailpath.errors import OptionError
 
 CONNECT_SECONDS = 10
+WATCH_SECONDS = 1.0
 
 
 @contextmanager
@@ -40,12 +43,55 @@ def cluster(address: str) -> Iterator[Executor]:
         from distributed import Client
     except ImportError:
         raise OptionError("a cluster needs Dask: pip install 'tailpath[cluster]'") from None
+    with _quiet("distributed", "tornado"):
+        try:
+            client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise OptionError(f"no Dask scheduler answers at {address}: {error}") from None
+        with client, client.get_executor() as executor:
+            watched = WatchedExecutor(executor, lambda: client.status in ("closing", "closed"))
+            try:
+                yield watched
+            finally:
+                watched.finished.set()
+
+
+class WatchedExecutor(Executor):
+    """Hands tasks on to another executor, and breaks when that has gone: Dask would leave its futures open for ever."""
+
+    def __init__(self, inner: Executor, gone: Callable[[], bool]) -> None:
+        self.inner, self.gone = inner, gone
+        self.finished = threading.Event()
+        self._open: set[Future[Any]] = set()
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **options: Any) -> Future[Any]:
+        future = self.inner.submit(fn, *args, **options)
+        self._open.add(future)
+        future.add_done_callback(self._open.discard)
+        return future
+
+    def _watch(self) -> None:
+        while not self.finished.wait(WATCH_SECONDS):
+            if self.gone():
+                for future in list(self._open):
+                    with suppress(InvalidStateError):  # finished at the last moment
+                        future.set_exception(BrokenExecutor("the scheduler is gone"))
+
+
+@contextmanager
+def _quiet(*names: str) -> Iterator[None]:
+    """Keep libraries from writing to the terminal; what matters comes as an exception."""
+    known = [name for name in logging.root.manager.loggerDict if name.split(".")[0] in names]
+    loggers = [logging.getLogger(name) for name in known]
+    levels = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL + 1)
     try:
-        client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
-    except (OSError, ValueError) as error:
-        raise OptionError(f"no Dask scheduler answers at {address}: {error}") from None
-    with client, client.get_executor() as executor:
-        yield executor
+        yield
+    finally:
+        for logger, level in zip(loggers, levels):
+            logger.setLevel(level)
 
 
 def start_worker() -> None:

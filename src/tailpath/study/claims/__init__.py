@@ -56,5 +56,7 @@ SECTIONS: dict[str, tuple[Check, ...]] = {
 
 def compare(results: Results) -> dict[str, list[Claim]]:
     """The claims that can be judged with these results, by section of the paper."""
+    if not results.problems:
+        return {}
     found = {section: [claim for check in checks if (claim := check(results)) is not None] for section, checks in SECTIONS.items()}
     return {section: claims for section, claims in found.items() if claims}

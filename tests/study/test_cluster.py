@@ -1,0 +1,94 @@
+"""A real Dask scheduler with two real workers, each a process of its own."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+from functools import partial
+
+import pytest
+
+from tailpath.errors import OptionError
+from tailpath.store import Store
+from tailpath.study import executors, runner
+from tailpath.study.design import tasks
+from tailpath.study.executors import cluster, processes
+from tailpath.study.runner import run_study
+from tests.study import making
+
+pytest.importorskip("distributed")
+ROOT = pathlib.Path(__file__).parents[2]
+TINY = tasks(only=["gridworld/5x5", "river/10x3"], atoms=[7], alpha0=[0.1], lp="none")
+WAIT = 60
+
+
+def start(folder, module, *arguments):
+    """Start a part of the cluster, with its output in a file."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}  # workers must be able to import what tests give them to do
+    with (folder / f"{module}.log").open("ab") as log:
+        command = [sys.executable, "-m", f"distributed.cli.{module}", "--scheduler-file", folder / "scheduler.json", *arguments]
+        return subprocess.Popen(command, stdout=log, stderr=log, env=environment, cwd=folder)
+
+
+@pytest.fixture(scope="module")
+def dask(tmp_path_factory):
+    """The address of a scheduler, and the processes: itself and two workers."""
+    folder = tmp_path_factory.mktemp("dask")
+    parts = [start(folder, "dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")]
+    try:
+        parts += [start(folder, "dask_worker", "--no-nanny", "--nthreads", "1", "--no-dashboard") for _ in range(2)]
+        yield wait_for_two(folder / "scheduler.json"), parts
+    finally:
+        for part in parts:
+            part.kill()
+            part.wait()
+
+
+def wait_for_two(file):
+    from distributed import Client
+
+    end = time.monotonic() + WAIT
+    while not file.exists() or not file.read_text():
+        assert time.monotonic() < end, "the scheduler did not start"
+        time.sleep(0.05)
+    address = json.loads(file.read_text())["address"]
+    with Client(address, timeout=WAIT, set_as_default=False) as client:
+        client.wait_for_workers(2, timeout=WAIT)
+    return address
+
+
+def test_a_cluster_gives_the_rows_of_this_machine(dask, tmp_path):
+    address, _ = dask
+    found = []
+    for name, open_executor in (("cluster", partial(cluster, address)), ("here", partial(processes, 1))):
+        with Store(tmp_path / name, create=True) as store:
+            outcome = run_study(store, TINY, open_executor)
+            assert (outcome.computed, outcome.failures) == (len(TINY), ())
+            found.append({run.task: making.without_times(run) for run in store.runs()})
+    assert found[0] == found[1]
+
+
+def test_what_is_lost_of_a_cluster_loses_no_finished_run(dask, tmp_path, monkeypatch):
+    """First a worker is killed, and the other does the rest; then the scheduler, and the study ends with an error."""
+    address, (scheduler, worker, _) = dask
+    monkeypatch.setattr(runner, "perform", making.slow)
+    monkeypatch.setattr(executors, "CONNECT_SECONDS", 1)
+    chosen = tasks(only=["gridworld/5x5"], atoms=[7], lp="none")
+    stored_at_death = []
+
+    def kill(part, done, left):
+        if done and part.poll() is None:
+            stored_at_death.append(len(done))
+            part.kill()
+
+    with Store(tmp_path / "worker", create=True) as store:
+        outcome = run_study(store, chosen, partial(cluster, address), partial(kill, worker))
+        assert (outcome.computed, outcome.failures) == (len(chosen), ())
+        assert {run.task for run in store.runs()} == set(chosen)
+    with Store(tmp_path / "scheduler", create=True) as store:
+        with pytest.raises(OptionError, match="no Dask scheduler answers"):
+            run_study(store, chosen, partial(cluster, address), partial(kill, scheduler))
+        assert 0 < len(store.runs()) < len(chosen)
+    assert all(0 < count < len(chosen) for count in stored_at_death)

@@ -1,0 +1,95 @@
+"""The report is made from stored rows alone, repeats byte for byte, and shows what is there."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tailpath.report import write_report
+from tailpath.store import Store, StoreError
+from tailpath.study.design import tasks
+from tailpath.study.figures import FIGURES
+from tests.study.test_claims import made
+
+PNG, PDF = b"\x89PNG\r\n", b"%PDF-"
+
+
+def store_of(folder, chosen):
+    with Store(folder, create=True) as store:
+        for task in chosen:
+            store.add(made(task))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    folder = store_of(tmp_path_factory.mktemp("study"), tasks())
+    return folder, write_report(folder)
+
+
+def test_every_figure_is_there_in_both_formats(whole):
+    folder, written = whole
+    for name in FIGURES:
+        assert (folder / "figures" / f"{name}.png").read_bytes().startswith(PNG)
+        assert (folder / "figures" / f"{name}.pdf").read_bytes().startswith(PDF)
+    assert all(path.is_file() for path in written)
+    assert len(written) == 1 + 2 * len(FIGURES) + 7
+
+
+def test_the_page_links_to_what_exists(whole):
+    folder, _ = whole
+    text = (folder / "study.md").read_text(encoding="utf-8")
+    links = re.findall(r"\]\(([^)]+)\)", text)
+    assert len(links) == 2 * len(FIGURES)
+    assert all((folder / link).is_file() for link in links)
+    assert "are estimated" in text
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert len({len(re.findall(r"(?<!\\)\|", line)) for line in rows if "**" in line}) == 1  # no bar ends a cell too early
+
+
+def test_equal_rows_give_equal_files(tmp_path):
+    chosen = tasks(only=["gridworld/5x5"], atoms=[7], alpha0=[0.1])
+    once, again = (write_report(store_of(tmp_path / name, chosen)) for name in ("once", "again"))
+    assert len(once) == len(again) > 10
+    for old, new in zip(once, again):
+        assert old.read_bytes() == new.read_bytes(), old.name
+
+
+def test_a_small_study_has_the_figures_it_can(tmp_path):
+    written = write_report(store_of(tmp_path, tasks(only=["gridworld/5x5"], atoms=[7], alpha0=[0.1])))
+    names = {path.stem for path in written if path.suffix == ".png"}
+    assert names == {"values", "box_atoms", "box_alpha0", "beyond_optimum"}
+    assert "Gridworld" in (tmp_path / "study.md").read_text(encoding="utf-8")
+
+
+def test_other_editions_are_left_out_and_said_so(tmp_path):
+    store_of(tmp_path, tasks(only=["gridworld/5x5"], atoms=[7], alpha0=[0.1]))
+    with Store(tmp_path) as store:
+        for task in tasks(only=["gridworld/5x5"], atoms=[13], alpha0=[0.1]):
+            store.add(made(task, program="9.9+new"))
+    write_report(tmp_path)
+    text = (tmp_path / "study.md").read_text(encoding="utf-8")
+    assert text.split("\n")[2].startswith("3 runs with 39 points, computed by tailpath 9.9+new")
+    assert "3 stored runs of other versions of the program or of other models are not used." in text
+
+
+def test_an_empty_store_has_no_report(tmp_path):
+    Store(tmp_path, create=True).__exit__()
+    with pytest.raises(StoreError, match="no finished runs yet"):
+        write_report(tmp_path)
+    assert not (tmp_path / "study.md").exists()
+
+
+def test_reporting_solves_and_evaluates_nothing(tmp_path):
+    store_of(tmp_path, tasks(only=["gridworld/5x5"], atoms=[7], alpha0=[0.1]))
+    code = """
+import sys
+from tailpath.cli import main
+code = main()
+print([name for name in sys.modules if name.split(".")[0] in ("numba", "highspy") or name.startswith(("tailpath.solvers", "tailpath.evaluation"))])
+sys.exit(code)
+"""
+    done = subprocess.run([sys.executable, "-c", code, "report", str(tmp_path)], capture_output=True, text=True, check=False, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[-1] == "[]"
