@@ -302,6 +302,8 @@ def test_a_trap_that_can_be_avoided_is_never_entered() -> None:
         ({"alpha": 0.1, "weight": 2}, "weight must lie in [0, 1], not 2"),
         ({"alpha": 0.1, "delta": 0}, "delta must be positive, not 0"),
         ({"alpha": 0.1, "delta": "wide"}, "delta must be a number, not 'wide'"),
+        ({"alpha": 0.1, "delta": "1/0"}, "delta must be a number, not '1/0'"),
+        ({"alpha": 0.1, "delta": math.inf}, "delta must be a number, not inf"),
         ({"alpha": 0.1, "delta": 1e-9}, "delta = 1e-09 is too fine"),
     ],
 )

@@ -76,7 +76,7 @@ def rounded(ssp: SSP, delta: Any, *, up: bool) -> SSP:
     """The same model with every cost rounded to a multiple of `delta`, exactly."""
     try:
         step = as_fraction(delta)
-    except (TypeError, ValueError, OverflowError):
+    except (TypeError, ValueError, ArithmeticError):
         raise OptionError(f"delta must be a number, not {delta!r}") from None
     if step <= 0:
         raise OptionError(f"delta must be positive, not {delta!r}")
@@ -84,7 +84,7 @@ def rounded(ssp: SSP, delta: Any, *, up: bool) -> SSP:
     costs, place = np.unique(exact, return_inverse=True)
     unit = Fraction(1) if ssp.cost_unit is None else ssp.cost_unit
     level = [(math.ceil if up else math.floor)(as_fraction(cost) * unit / step) for cost in costs.tolist()]
-    if max(level) > MOST_UNITS:
+    if max(level, default=0) > MOST_UNITS:
         raise OptionError(f"delta = {float(step):g} is too fine: the largest cost is {max(level)} of it, the most is {MOST_UNITS}")
     return replace(ssp, outcome_cost=np.array(level, dtype=np.float64)[place] * float(step), exact_unit=step)
 
