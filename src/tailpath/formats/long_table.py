@@ -16,9 +16,9 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -49,79 +49,58 @@ def read(
     """Read a long table."""
     table = _Table(path, one_based)
     rule = CostRule.from_options(-1 if table.is_reward else 1, step_cost, cost_of, negate_reward)
-    states, actions = _numbered([*table.source, *table.target]), _numbered(table.action)
-    state, target, action = (_numbers(names, of) for names, of in ((table.source, states), (table.target, states), (table.action, actions)))
-    costs = rule.apply(np.concatenate(table.price))
+    states, rank = table.states.ordered()
+    actions, action_rank = table.actions.ordered()
+    state, target, action = rank[table.source], rank[table.target], action_rank[table.action]
+    costs = rule.apply(table.price)
     is_goal, notes = _goals(table, state, target, costs, len(states))
     keep = ~is_goal[state]
     costs, bonus = without_bonus(costs, is_goal[target] & keep)
-    probability = np.concatenate(table.probability)
-    refuse_improbable(probability, path, table.place)
-    refuse_negative(np.where(keep, costs, 0.0), path, table.place)
+
+    def place(row: int) -> str:
+        return f"line {table.line[row]}: state {states[state[row]]!r}, action {actions[action[row]]!r} -> {states[target[row]]!r}"
+
+    refuse_improbable(table.probability, path, place)
+    refuse_negative(np.where(keep, costs, 0.0), path, place)
     if rule.sign < 0 and rule.step_cost is None:
         notes += ("costs are minus the rewards",)
-    arrays = model_arrays(state[keep], action[keep], target[keep], probability[keep], costs[keep], len(states), merge=True)
+    arrays = model_arrays(state[keep], action[keep], target[keep], table.probability[keep], costs[keep], len(states), merge=True)
     return SSP(
         **arrays,
         is_goal=is_goal,
         start_index=int(state[0]),
-        states=_sequence(states),
-        actions=_sequence(actions),
+        states=states,
+        actions=actions,
         exact_unit=table.exact_unit(costs[keep]) if rule == CostRule(1, None, {}) else None,
-        notes=(*bonus, *notes, f"the start is {table.source[0]!r}, the state of the first row"),
+        notes=(*bonus, *notes, f"the start is {states[state[0]]!r}, the state of the first row"),
     )
 
 
-class _Table:
-    """The columns of the file."""
+class _Names:
+    """Names and their numbers, as they appear; a cell is understood once."""
 
     def __init__(self, path: str, one_based: bool) -> None:
         self.path, self.one_based = path, one_based
-        self.numbers = Numbers(path)
-        self.names: dict[str, Name] = {}
-        self.source: list[Name] = []
-        self.action: list[Name] = []
-        self.target: list[Name] = []
-        self.probability: list[NDArray[np.float64]] = []
-        self.price: list[NDArray[np.float64]] = []
-        self.line: list[int] = []
-        self.fractions: set[str] = set()
-        reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
-        try:
-            self._read(reader)
-        except csv.Error as error:
-            raise FormatError(f"{path}:{reader.line_num}: {error}") from None
+        self.number_of_cell: dict[str, int] = {}
+        self.number: dict[Name, int] = {}
 
-    def _read(self, reader: Any) -> None:
-        header = [word.strip().lower() for word in next(reader, [])]
-        last = [word for word in header if word in ("reward", "cost")]
-        if sorted(header) != sorted([*COLUMNS, *last]) or len(last) != 1:
-            raise FormatError(
-                f"{self.path}:1: the columns must be {', '.join(COLUMNS)} and either reward or cost, not {shorten(', '.join(header))}"
-            )
-        self.is_reward = last == ["reward"]
-        at = [header.index(column) for column in (*COLUMNS, last[0])]
-        while block := list(islice(self._rows(reader), BLOCK)):
-            lines = [line for line, _ in block]
-            columns = list(zip(*(row for _, row in block)))
-            for names, column in zip((self.source, self.action, self.target), at):
-                for cell, line in zip(columns[column], lines):
-                    if cell not in self.names:
-                        self.names[cell] = self._name(cell, line)
-                names.extend(map(self.names.__getitem__, columns[column]))
-            self.probability.append(self.numbers.numbers(columns[at[3]], lines))
-            self.price.append(self.numbers.numbers(columns[at[4]], lines))
-            self.fractions.update(text.strip() for text in columns[at[4]] if "/" in text)
-            self.line.extend(lines)
-        if not self.line:
-            raise FormatError(f"{self.path}: the table has no rows")
+    def numbers(self, cells: Iterable[str], lines: Iterable[int], count: int) -> NDArray[np.int64]:
+        known = self.number_of_cell
+        for cell, line in zip(cells := list(cells), lines):
+            if cell not in known:
+                known[cell] = self.number.setdefault(self._name(cell, line), len(self.number))
+        return np.fromiter(map(known.__getitem__, cells), np.int64, count)
 
-    def _rows(self, reader: Any) -> Iterator[tuple[int, list[str]]]:
-        for row in reader:
-            if row and len(row) != 5:
-                raise FormatError(f"{self.path}:{reader.line_num}: {len(row)} columns, expected 5")
-            if row:
-                yield reader.line_num, row
+    def ordered(self) -> tuple[Sequence[Name], NDArray[np.int64]]:
+        """The names in their final order, and the place of each number there: whole numbers are sorted."""
+        names = list(self.number)
+        if not all(type(name) is int for name in names):
+            return tuple(names), np.arange(len(names))
+        whole = np.array(names, dtype=np.int64)
+        order = np.argsort(whole)
+        rank = np.empty(len(order), dtype=np.int64)
+        rank[order] = np.arange(len(order))
+        return range(len(names)) if (whole[order] == np.arange(len(order))).all() else tuple(whole[order].tolist()), rank
 
     def _name(self, cell: str, line: int) -> Name:
         name = _decode(cell.strip(), f"{self.path}:{line}")
@@ -131,8 +110,52 @@ class _Table:
             raise FormatError(f"{self.path}:{line}: {shorten(cell)!r} does not count from 1")
         return name - 1
 
-    def place(self, row: int) -> str:
-        return f"line {self.line[row]}: state {self.source[row]!r}, action {self.action[row]!r} -> {self.target[row]!r}"
+
+class _Table:
+    """The columns of the file."""
+
+    def __init__(self, path: str, one_based: bool) -> None:
+        self.path = path
+        self.states, self.actions = _Names(path, one_based), _Names(path, one_based)
+        self.line: list[int] = []
+        self.fractions: set[str] = set()
+        reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
+        try:
+            blocks = list(self._blocks(reader))
+        except csv.Error as error:
+            raise FormatError(f"{path}:{reader.line_num}: {error}") from None
+        if not blocks:
+            raise FormatError(f"{path}: the table has no rows")
+        self.source, self.target, self.action, self.probability, self.price = (np.concatenate(column) for column in zip(*blocks))
+
+    def _blocks(self, reader: Any) -> Iterator[tuple[NDArray[Any], ...]]:
+        """State, target, action, probability and price of many rows at a time."""
+        header = [word.strip().lower() for word in next(reader, [])]
+        last = [word for word in header if word in ("reward", "cost")]
+        if sorted(header) != sorted([*COLUMNS, *last]) or len(last) != 1:
+            raise FormatError(
+                f"{self.path}:1: the columns must be {', '.join(COLUMNS)} and either reward or cost, not {shorten(', '.join(header))}"
+            )
+        self.is_reward = last == ["reward"]
+        at = [header.index(column) for column in (*COLUMNS, last[0])]
+        numbers = Numbers(self.path)
+        while block := list(islice(self._rows(reader), BLOCK)):
+            lines = [line for line, _ in block]
+            columns = list(zip(*(row for _, row in block)))
+            source, action, target, probability, price = (columns[column] for column in at)
+            # Row by row, so that states count as they appear whatever the size of a block.
+            pairs = self.states.numbers(chain.from_iterable(zip(source, target)), chain.from_iterable(zip(lines, lines)), 2 * len(lines))
+            self.fractions.update(text.strip() for text in price if "/" in text)
+            self.line.extend(lines)
+            actions = self.actions.numbers(action, lines, len(lines))
+            yield pairs[::2], pairs[1::2], actions, numbers.numbers(probability, lines), numbers.numbers(price, lines)
+
+    def _rows(self, reader: Any) -> Iterator[tuple[int, list[str]]]:
+        for row in reader:
+            if row and len(row) != 5:
+                raise FormatError(f"{self.path}:{reader.line_num}: {len(row)} columns, expected 5")
+            if row:
+                yield reader.line_num, row
 
     def exact_unit(self, costs: NDArray[np.float64]) -> Fraction | None:
         """The unit of costs some of which are written as fractions, which floats cannot hold."""
@@ -163,22 +186,6 @@ def _encode(name: Name) -> str:
         if back == name and type(back) is type(name):
             return plain
     return json.dumps(encode_name(name))
-
-
-def _numbered(names: Sequence[Name]) -> dict[Name, int]:
-    """Numbers for names: whole numbers in their own order, others as they appear."""
-    distinct = dict.fromkeys(names)
-    ordered = sorted(distinct) if all(type(name) is int for name in distinct) else list(distinct)  # type: ignore[type-var]
-    return {name: index for index, name in enumerate(ordered)}
-
-
-def _numbers(names: Sequence[Name], number: Mapping[Name, int]) -> NDArray[np.int64]:
-    return np.fromiter((number[name] for name in names), np.int64, len(names))
-
-
-def _sequence(number: Mapping[Name, int]) -> Sequence[Name]:
-    names = tuple(number)
-    return range(len(names)) if names == tuple(range(len(names))) else names
 
 
 def _goals(

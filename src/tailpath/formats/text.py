@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from tailpath.errors import FormatError
 from tailpath.formats.files import parse_number, shorten
 
-#: Rows that are held as text at a time.
-BLOCK = 20_000
+#: Rows that are held as text at a time: few enough to be gone before the garbage collector looks at them a second time.
+BLOCK = 500
 _CHARACTERS = 1_000_000
 _DECIMAL = str.maketrans("", "", "0123456789.eE+-")
 
