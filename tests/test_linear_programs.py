@@ -59,6 +59,37 @@ def test_a_program_without_a_solution_is_an_error():
         programs.solve(1.0)
 
 
+@pytest.mark.parametrize("failures", [1, 2])
+def test_a_solve_that_fails_from_an_old_basis_is_repeated_from_scratch(failures):
+    """As HiGHS 1.15 does among ties on River 16x6 with 25 atoms: status unknown from the basis before, optimal without it."""
+    from highspy import HighsStatus
+
+    programs = TailPrograms()
+    programs.load(np.array([3.0, 1.0]), np.array([0.5, 0.5]))
+    programs.solve(0.5)
+    model, cleared = programs._models[2], []
+
+    class Failing:
+        def __getattr__(self, name):
+            return getattr(model, name)
+
+        def run(self):
+            self.runs = getattr(self, "runs", 0) + 1
+            return HighsStatus.kWarning if self.runs <= failures else model.run()
+
+        def clearSolver(self):  # noqa: N802
+            cleared.append(True)
+            return model.clearSolver()
+
+    programs._models[2] = Failing()
+    if failures == 1:
+        assert programs.solve(1.0) == pytest.approx(2.0)
+    else:
+        with pytest.raises(TailpathError, match="could not run"):
+            programs.solve(1.0)
+    assert cleared == [True]
+
+
 def test_a_slope_that_is_no_number_is_an_error():
     programs = TailPrograms()
     programs.load(np.array([np.nan, 1.0]), np.array([0.5, 0.5]))

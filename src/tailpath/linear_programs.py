@@ -47,13 +47,16 @@ class TailPrograms:
 
     def solve(self, y: float) -> float:
         """The best value of the segments taken up, for a tail of mass y."""
-        from highspy import HighsModelStatus
+        from highspy import HighsModelStatus, HighsStatus
 
         begin = perf_counter()
         model = self._model
         upper = np.minimum(self._mass / y, 1.0)
         self._check(model.changeColsBounds(self._size, self._columns, np.zeros(self._size), upper), "change the bounds")
-        self._check(model.run(), "run")
+        if model.run() != HighsStatus.kOk:
+            # From the basis of the program before, the simplex method may fail among ties; from scratch it does not.
+            model.clearSolver()
+            self._check(model.run(), "run")
         status = model.getModelStatus()
         if status != HighsModelStatus.kOptimal:
             raise TailpathError(
