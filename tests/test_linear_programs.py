@@ -77,7 +77,7 @@ def test_a_solve_that_fails_from_an_old_basis_is_repeated_from_scratch(failures)
             self.runs = getattr(self, "runs", 0) + 1
             return HighsStatus.kWarning if self.runs <= failures else model.run()
 
-        def clearSolver(self):  # noqa: N802
+        def clearSolver(self):
             cleared.append(True)
             return model.clearSolver()
 
