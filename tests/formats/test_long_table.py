@@ -45,6 +45,7 @@ def test_a_table_with_costs_columns_in_any_order(table):
 def test_numbers_are_sorted_names_are_not(table):
     assert tp.read(table(HEADER + "cost\n7,1,3,1,1\n3,0,10,1,1\n")).states == (3, 7, 10)
     assert tp.read(table(HEADER + "cost\nb,1,a,1,1\na,0,c,1,1\n")).states == ("b", "a", "c")
+    assert tp.read(table(HEADER + f"cost\n{10**30},1,-3,1,1\n-3,0,7,1,1\n")).states == (-3, 7, 10**30)
 
 
 def test_counting_from_one(table):

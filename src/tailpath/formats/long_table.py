@@ -93,14 +93,14 @@ class _Names:
 
     def ordered(self) -> tuple[Sequence[Name], NDArray[np.int64]]:
         """The names in their final order, and the place of each number there: whole numbers are sorted."""
-        names = list(self.number)
+        names: list[Any] = list(self.number)
         if not all(type(name) is int for name in names):
             return tuple(names), np.arange(len(names))
-        whole = np.array(names, dtype=np.int64)
-        order = np.argsort(whole)
+        order = np.array(sorted(range(len(names)), key=names.__getitem__), dtype=np.int64)
         rank = np.empty(len(order), dtype=np.int64)
         rank[order] = np.arange(len(order))
-        return range(len(names)) if (whole[order] == np.arange(len(order))).all() else tuple(whole[order].tolist()), rank
+        ordered = tuple(sorted(names))
+        return range(len(names)) if ordered == tuple(range(len(names))) else ordered, rank
 
     def _name(self, cell: str, line: int) -> Name:
         name = _decode(cell.strip(), f"{self.path}:{line}")
