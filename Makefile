@@ -9,7 +9,8 @@ WORKERS ?= 2
 .PHONY: run test setup lint bench clean
 
 run: setup
-	$(BIN)/tailpath solve river:30x10 --method expected
+	$(BIN)/tailpath compare river:30x10
+	$(BIN)/tailpath compare gridworld:14x16
 
 test: setup
 	$(BIN)/pytest -n $(WORKERS)

@@ -3,5 +3,7 @@
 from hypothesis import HealthCheck, settings
 
 # No deadline: kernels compile at their first call, and the machine may be busy. The number of examples keeps the suite within minutes.
-settings.register_profile("tailpath", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+# The same examples every time, so that a red run can be repeated; `pytest --hypothesis-profile=search` looks for new ones.
+settings.register_profile("search", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("tailpath", settings.get_profile("search"), derandomize=True)
 settings.load_profile("tailpath")

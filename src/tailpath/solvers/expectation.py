@@ -235,9 +235,14 @@ def _lower_bound(core: Core, bracket: Bracket) -> FloatArray:
 
     order = np.argsort(bracket.value, kind="stable")
     discount = 4 * max(lower_defect(*core.problem(), bracket.value), 0.0)
-    for _ in range(6):
-        value = bracket.value.copy()
-        min_sweeps(order, *core.problem(), discount, 0.25 * discount / (value.max(initial=0.0) + 1e-300), 500, value)
+    # The upper bound exceeds the value by a multiple of the expected steps; as much below is where the cheaper problem's values lie.
+    slope = np.where(np.isfinite(bracket.upper), bracket.upper - bracket.value, 0.0)
+    # News may need many sweeps through a long row of leaking cycles; small cores can afford them.
+    most = 500 + 50_000_000 // (len(core.target) + 1)
+    for attempt in range(6):
+        value = bracket.value - 4 * 100.0**attempt * slope
+        tolerance = 0.25 * discount / (bracket.value.max(initial=0.0) + 1e-300)
+        min_sweeps(order, *core.problem(), discount, tolerance, most, value)
         if lower_defect(*core.problem(), value) <= 0.0:
             return np.maximum(value, 0.0)
         discount *= 100
