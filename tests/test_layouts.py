@@ -191,3 +191,9 @@ def test_bad_arrays(changed, error, message):
     with pytest.raises(error) as refusal:
         good(**changed)
     assert str(refusal.value) == message
+
+
+def test_a_negative_probability_cannot_hide_in_a_sum():
+    rows = [("s", "a", "g", -0.5, 1), ("s", "a", "g", 1.5, 1)]
+    with pytest.raises(ModelError, match=r"state 's', action 'a' -> 'g' has probability -0\.5"):
+        SSP.from_outcomes(rows, "s", ["g"])

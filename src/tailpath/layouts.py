@@ -60,6 +60,9 @@ def arrays_from_outcomes(outcomes: Iterable[tuple[Name, Name, Name, Any, Any]], 
             continue
         source = state_index.setdefault(state, len(state_index))
         p_float = _number(p, "probability", state, action, next_state)
+        # Before equal rows are added up: a negative one could hide in the sum.
+        if not 0 <= p_float < np.inf:
+            raise ModelError(f"state {state!r}, action {action!r} -> {next_state!r} has probability {p_float}")
         key = (source, action_index.setdefault(action, len(action_index)))
         row_choice = choice_index.setdefault(key, len(choice_index))
         if p_float == 0:
