@@ -119,10 +119,11 @@ def _mean(values: FloatArray, confidence: float) -> tuple[float, Interval]:
     """
     n, mean = len(values), float(np.mean(values))
     centred = values - mean
-    deviation = math.sqrt(float(np.mean(centred**2)))
+    squares = centred * centred
+    deviation = math.sqrt(float(np.mean(squares)))
     if deviation == 0:
         return mean, (mean, mean)
-    a = float(np.mean((centred / deviation) ** 3)) / (6 * math.sqrt(n))
+    a = float(np.mean(squares * centred)) / deviation**3 / (6 * math.sqrt(n))
     quantile = NormalDist().inv_cdf((1 + confidence) / 2)
 
     def studentised(g: float) -> float:
