@@ -100,7 +100,7 @@ def test_a_picture(capsys, tmp_path):
 
 
 def test_simulate(capsys):
-    arguments = ["simulate", "textbook:geometric", "expected", "--runs", "20000", "--seed", "7", "--alpha", "0.05,0.5", "--confidence", "0.999"]
+    arguments = "simulate textbook:geometric expected --runs 20000 --seed 7 --alpha 0.05,0.5 --confidence 0.999".split()
     record = run(capsys, *arguments, "--json").json
     assert (record["runs"], record["seed"], record["confidence"], record["unreached"]) == (20000, 7, 0.999, 0)
     problem = tp.domains.textbook.geometric()

@@ -13,7 +13,7 @@ from tailpath.cli.progress import progress_line
 from tailpath.errors import EvaluationInterrupted
 
 if TYPE_CHECKING:
-    from tailpath.distribution import CostDistribution
+    from tailpath import CostDistribution
     from tailpath.model import SSP
 
 
