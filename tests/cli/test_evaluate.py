@@ -100,7 +100,8 @@ def test_a_picture(capsys, tmp_path):
 
 
 def test_simulate(capsys):
-    arguments = "simulate textbook:geometric expected --runs 20000 --seed 7 --alpha 0.05,0.5 --confidence 0.999".split()
+    plain = ["simulate", "textbook:geometric", "expected", "--runs", "20000", "--seed", "7", "--alpha", "0.05,0.5"]
+    arguments = [*plain, "--confidence", "0.999"]
     record = run(capsys, *arguments, "--json").json
     assert (record["runs"], record["seed"], record["confidence"], record["unreached"]) == (20000, 7, 0.999, 0)
     problem = tp.domains.textbook.geometric()
@@ -115,7 +116,7 @@ def test_simulate(capsys):
     text = run(capsys, *arguments).out
     assert "20000 with seed 7" in text
     assert text.splitlines()[2].split()[0] == "0.05"
-    narrower = run(capsys, *arguments[:-1], "0.9", "--json").json
+    narrower = run(capsys, *plain, "--confidence", "0.9", "--json").json
     assert record["mean_interval"][0] < narrower["mean_interval"][0] < narrower["mean_interval"][1] < record["mean_interval"][1]
 
 
