@@ -43,7 +43,7 @@ PAUSE = 50_000_000
 LEAST_BLOCK = 4096
 #: Pairs that a policy of functions may reach before it is walked step by step.
 MOST_PAIRS = 100_000
-#: Steps of one run through Python functions before it counts as lost. No compiled run is ever cut short.
+#: Steps of one run through Python functions before it ends in an error. No compiled run is ever cut short.
 MOST_STEPS = 100_000
 
 
