@@ -5,8 +5,10 @@ EXTRAS ?= gym,storm,cluster,parquet,validation,dev
 BIN := .venv/bin
 STAMP := .venv/.complete
 WORKERS ?= 2
+# Where `make study` keeps its runs; started again, it computes what is missing.
+STUDY ?= build/study
 
-.PHONY: run test setup lint bench clean
+.PHONY: run test setup lint bench study clean
 
 run: setup
 	$(BIN)/tailpath compare river:30x10
@@ -30,6 +32,9 @@ lint: setup
 
 bench: setup
 	$(BIN)/python -m benchmarks
+
+study: setup
+	$(BIN)/tailpath study --out $(STUDY) --workers $(WORKERS)
 
 clean:
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks

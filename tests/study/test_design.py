@@ -37,7 +37,7 @@ def test_linear_programs_run_where_they_are_few():
     assert set(by_default.values()) == {"lp", "sampled"}
     assert {task.inner for task in tasks(lp="full") if task.method == "interpolation"} == {"lp"}
     assert {task.inner for task in tasks(lp="none") if task.method == "interpolation"} == {"greedy"}
-    assert {len(tasks(lp=mode)) for mode in LP_MODES} == {192}
+    assert {len(tasks(lp=mode)) for mode in LP_MODES} == {186}
 
 
 def test_restrictions():

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 COLOURS = ("#0b4f8a", "#c8501e", "#3a8f5c", "#7a5195")
+COLOUR_OF = {"quantile": COLOURS[0], "interpolation": COLOURS[1], "optimum": COLOURS[2]}
+STYLE_OF = {"quantile": "-", "interpolation": "--", "optimum": ":"}
 MARKERS = ("o", "s", "^", "D")
 #: Line styles of series that differ in a number.
 ORDINAL = ("-", "--", ":", "-.")

@@ -13,10 +13,11 @@ from typing import Any
 
 from tailpath.store import Run
 from tailpath.study.boxes import box_alpha0, box_atoms
-from tailpath.study.canvas import COLOURS, MARKERS, ORDINAL, PERCENT, legend_below, panels, save, tens
+from tailpath.study.canvas import COLOUR_OF, COLOURS, MARKERS, ORDINAL, PERCENT, STYLE_OF, legend_below, panels, save, tens
 from tailpath.study.results import PLANNERS, Problem, Results, title
 
 Drawing = Callable[[Results], Any]
+Quantity = Callable[[Run], float | None]
 
 
 def draw_all(results: Results, folder: pathlib.Path) -> dict[str, str]:
@@ -45,9 +46,9 @@ def both_planners(results: Results, problems: Sequence[Problem], columns: int = 
     atoms, low = max(results.atoms), min(results.alpha0)
     figure, axes = panels([title(problem) for problem in problems], columns)
     for ax, problem in zip(axes, problems):
-        for method, marker, size, hollow, k in (("interpolation", "s", 8, True, 1), ("quantile", "o", 3.5, False, 0)):
+        for method, marker, size, face in (("interpolation", "s", 8, "none"), ("quantile", "o", 3.5, COLOUR_OF["quantile"])):
             run = results.get(method, problem, atoms, low)
-            look = {"marker": marker, "markersize": size, "color": COLOURS[k], "markerfacecolor": "none" if hollow else COLOURS[k]}
+            look = {"marker": marker, "markersize": size, "color": COLOUR_OF[method], "markerfacecolor": face}
             curve(ax, run, "predicted", linestyle="-", label=f"{PLANNERS[method]}, predicted", **look)
             curve(ax, run, "exact", linestyle="--", label=f"{PLANNERS[method]}, exact", **look)
         curve(ax, results.get("optimum", problem, atoms, low), "exact", **OPTIMUM)
@@ -127,26 +128,32 @@ def _has_plans(results: Results, problems: Iterable[Problem]) -> bool:
 # ---------------------------------------------------------------------- times
 
 
-def against_atoms(results: Results, methods: Sequence[str], rows: Sequence[tuple[Callable[[Run], float | None], str]]) -> Any:
+def against_atoms(results: Results, methods: Sequence[str], rows: Sequence[tuple[Quantity, str]], scale: str) -> Any:
     """Quantities of a run against the number of atoms, a row of panels for each; one series per method and alpha0."""
     if not results.settings("quantile") or len(results.atoms) < 2:
         return None
     figure, axes = panels([title(problem) for _ in rows for problem in results.shown], len(results.shown))
     for ax, (quantity, label, problem) in zip(axes, [(quantity, label, problem) for quantity, label in rows for problem in results.shown]):
-        for m, method in enumerate(methods):
+        guessed = False
+        for method in methods:
             for k, low in enumerate(results.alpha0):
                 runs = [run for n in results.atoms if (run := results.get(method, problem, n, low)) is not None]
-                look = {"marker": MARKERS[k], "color": COLOURS[m]}
+                look = {"marker": MARKERS[k], "color": COLOUR_OF[method], "markersize": 6}
                 name = rf"{PLANNERS[method]}, $\alpha_0$ = {tens(low)}"
-                ax.plot([run.task.atoms for run in runs], [quantity(run) for run in runs], ORDINAL[m], label=name, **look)
-                guessed = [run for run in runs if run.answer.estimated and quantity is planning_seconds]
-                hollow = {"linestyle": "none", "markerfacecolor": "white", "zorder": 3, **look}
-                ax.plot([run.task.atoms for run in guessed], [quantity(run) for run in guessed], **hollow)
-        ax.set_yscale("log")
+                ax.plot([run.task.atoms for run in runs], [quantity(run) for run in runs], STYLE_OF[method], label=name, **look)
+                hollow = [run for run in runs if run.answer.estimated and quantity is planning_seconds]
+                guessed = guessed or bool(hollow)
+                empty = {**look, "linestyle": "none", "markerfacecolor": "white", "zorder": 3}
+                ax.plot([run.task.atoms for run in hollow], [quantity(run) for run in hollow], **empty)
+        if guessed:
+            ax.plot([], [], "o", color=COLOUR_OF["interpolation"], markerfacecolor="white", label="hollow: estimated")
+        ax.set_yscale(scale)
+        if scale == "linear":
+            ax.set_ylim(bottom=0)
         ax.set_xticks(results.atoms)
         ax.set_xlabel("number of atoms |Y|")
         ax.set_ylabel(label)
-    legend_below(figure, axes[0], len(methods))
+    legend_below(figure, axes[0], len(methods) + 1)
     return figure
 
 
@@ -159,17 +166,20 @@ def evaluation_milliseconds(run: Run) -> float:
     return 1000 * run.points[0].seconds
 
 
-def expanded_nodes(run: Run) -> float:
-    return float(run.points[0].expanded)
+def expanded_thousands(run: Run) -> float:
+    return run.points[0].expanded / 1000
 
 
 def planning_time(results: Results) -> Any:
-    return against_atoms(results, ("interpolation", "quantile", "optimum"), [(planning_seconds, "planning time (s)")])
+    return against_atoms(results, ("interpolation", "quantile", "optimum"), [(planning_seconds, "planning time (s)")], "log")
 
 
 def evaluation_time(results: Results) -> Any:
-    rows = [(evaluation_milliseconds, "evaluation time (ms)"), (expanded_nodes, "expanded nodes")]
-    return against_atoms(results, ("quantile", "interpolation"), rows)
+    rows: list[tuple[Quantity, str]] = [
+        (evaluation_milliseconds, "evaluation time (ms)"),
+        (expanded_thousands, "expanded nodes (thousands)"),
+    ]
+    return against_atoms(results, ("quantile", "interpolation"), rows, "linear")
 
 
 def monte_carlo(results: Results) -> Any:

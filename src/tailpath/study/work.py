@@ -1,8 +1,9 @@
 """One task, computed: what a worker does, on this machine or another.
 
 A task is self-contained: it builds its model, plans, and evaluates its policy exactly from every atom (ForPECVaR, with alpha = that atom).
-Times are wall-clock seconds of one core, measured after a warm-up in the same process, so that no compilation is counted. A call that takes
-little time is repeated, and the least time counts: whatever else the machine does can only add to it.
+Times are processor seconds of one thread, which is what one core that does nothing else takes, measured after a warm-up in the same process:
+neither compilation nor other work of the machine is counted. A call whose time figures and tables show is repeated if it is short, and
+the least time counts.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from functools import cache, partial
-from time import perf_counter
+from time import perf_counter, thread_time
 from typing import TYPE_CHECKING, Any, TypeVar
 from zlib import crc32
 
@@ -27,9 +28,8 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 TOLERANCE = 1e-3  # the paper's epsilon
-#: A call is repeated until it was called this often or took this many seconds in all; times that figures and tables show are
-#: measured more carefully than the others.
-CALLS, CAREFUL, ENOUGH = 2, 9, 0.25
+#: A call is repeated until it was called this often or took this many seconds in all.
+CALLS, ENOUGH = 7, 0.25
 #: Whole sweeps of linear programs that are timed where they do not run to convergence.
 LP_SWEEPS = 2
 SMALL = Task("gridworld", "5x5", "", "", 7, 0.1)
@@ -56,13 +56,13 @@ def _perform(task: Task) -> Run:
     return Run(task, answer, tuple(points), tuple(simulations))
 
 
-def timed(call: Callable[[], Result], calls: int = CAREFUL) -> tuple[Result, float]:
+def timed(call: Callable[[], Result], calls: int = CALLS) -> tuple[Result, float]:
     """A call's result and its time."""
     seconds: list[float] = []
     while not seconds or (len(seconds) < calls and sum(seconds) < ENOUGH):
-        began = perf_counter()
+        began = thread_time()
         result = call()
-        seconds.append(perf_counter() - began)
+        seconds.append(thread_time() - began)
     return result, min(seconds)
 
 
@@ -104,11 +104,11 @@ def _estimated(ssp: SSP, atoms: FloatArray, sweeps: int) -> dict[str, Any]:
     """
     from tailpath.solvers.cvar_interpolation import solve_cvar_interpolation
 
-    ends = [perf_counter()]
+    ends = [thread_time()]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TailpathWarning)  # two sweeps do not converge, and need not
-        part = solve_cvar_interpolation(ssp, atoms, TOLERANCE, "lp", max_sweeps=LP_SWEEPS, progress=lambda *_: ends.append(perf_counter()))
-    rest = perf_counter() - ends[-1]
+        part = solve_cvar_interpolation(ssp, atoms, TOLERANCE, "lp", max_sweeps=LP_SWEEPS, progress=lambda *_: ends.append(thread_time()))
+    rest = thread_time() - ends[-1]
     seconds = (ends[-1] - ends[0]) / (len(ends) - 1)
     return {
         "plan_seconds": seconds * sweeps + rest,
@@ -133,7 +133,7 @@ def _points(task: Task, ssp: SSP, plan: Any) -> list[Point]:
     found: list[Point] = []
     for alpha in log_atoms(task.alpha0, task.atoms).tolist():
         policy = plan.policy(alpha)
-        costs, seconds = timed(partial(evaluate, ssp, policy, alpha), CALLS if found else CAREFUL)
+        costs, seconds = timed(partial(evaluate, ssp, policy, alpha), 1 if found else CALLS)
         found.append(Point(alpha, plan.cvar(alpha), costs.cvar(alpha), costs.var(alpha), costs.mean, seconds, costs.expanded))
     return found
 
@@ -156,9 +156,9 @@ def _simulation(task: Task, ssp: SSP) -> Computed:
     rows = []
     for repetition in range(REPETITIONS):
         seed = crc32(str(task).encode()) + repetition  # the same on every machine, another for every task
-        began = perf_counter()
+        began = thread_time()
         costs = simulate(ssp, policy, samples, seed, threads=1)
-        seconds = perf_counter() - began - set_up
+        seconds = thread_time() - began - set_up
         for alpha in atoms.tolist():
             rows.append(Simulation(repetition, seed, alpha, estimate(costs, alpha).cvar, exact.cvar(alpha), samples, seconds))
     return {}, [], rows
@@ -170,5 +170,5 @@ def fitting(call: Callable[[int], Any], budget: float) -> tuple[int, float]:
     many, more = 1, 0.0
     while more < budget:
         many *= 2
-        more = timed(partial(call, many), CALLS)[1] - set_up
+        more = timed(partial(call, many))[1] - set_up
     return max(1, round(many * budget / more)), set_up

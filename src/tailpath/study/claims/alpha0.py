@@ -6,7 +6,7 @@ import numpy as np
 
 from tailpath.study.boxes import TARGET, predicted_by_exact
 from tailpath.study.claims.claim import Claim, judge, named, percents, share
-from tailpath.study.design import ALPHA0, ATOMS, FINE_ATOMS, largest
+from tailpath.study.design import ALPHA0, ATOMS, FINE, FINE_ATOMS, largest
 from tailpath.study.results import Results, at
 
 
@@ -41,7 +41,7 @@ def river_alpha0(results: Results) -> Claim | None:
 
 
 def finer_river(results: Results) -> Claim | None:
-    table = exact_at(results, ("river", largest("river")), FINE_ATOMS)
+    table = exact_at(results, FINE, FINE_ATOMS)
     if not {(1e-2, 1e-3), (1e-2, 1e-2)} <= table.keys():
         return None
     says = "River 30×10: with more atoms the smaller alpha0 helps as in Gridworld"

@@ -43,9 +43,12 @@ def equal_predictions(results: Results) -> Claim | None:
     ours = f"largest {everywhere.max():.1e} at {everywhere.size} points"
     if programs.size:
         ours += f"; {programs.max():.1e} at the {programs.size} where linear programs ran to convergence"
-    remark = ""
-    if programs.size < everywhere.size:
-        remark = "Where linear programs did not run to convergence, CVaRVILI's inner problem was solved in closed form."
+    remark = "Where linear programs did not run to convergence, CVaRVILI's inner problem was solved in closed form."
+    if everywhere.max() >= 1e-6:
+        remark += (
+            " Both planners stop when no value moves by more than 1e-3. CVaRVIQ passes over states whose successors have hardly moved, and so"
+            " takes slightly other steps to the same fixed point."
+        )
     return Claim(
         "Predicted values of CVaRVILI and CVaRVIQ differ by less than 1e-6",
         "all 810",
@@ -76,9 +79,18 @@ def close_policies(results: Results) -> Claim | None:
         "97.28 %, 99.26 %, 100 % of 810",
         ours,
         judge(float(np.mean(hits))),
-        "Both planners have ties to break, between actions and between risk factors: a linear program returns a vertex where the quantile"
-        " form shares the mass at the VaR. The verdict is on the points with linear programs, if there are any.",
+        SAME if max(everywhere.max(), judged.max()) < 1e-9 else TIES,
     )
+
+
+SAME = (
+    "Here both planners break ties between actions in the same way. They share the mass at the VaR differently, which changes the atoms that their"
+    " policies remember, but no cost."
+)
+TIES = (
+    "Both planners have ties to break, between actions and between risk factors: a linear program returns a vertex where the quantile form"
+    " shares the mass at the VaR. The verdict is on the points with linear programs, if there are any."
+)
 
 
 def faster(results: Results) -> Claim | None:
@@ -93,7 +105,10 @@ def faster(results: Results) -> Claim | None:
         return None
     everything = [ratio for of_atoms in ratios.values() for ratio in of_atoms]
     ours = ", ".join(f"{min(of):,.0f} to {max(of):,.0f} times with {n} atoms" for n, of in sorted(ratios.items()))
-    remark = f"{estimated} of {len(everything)} times of CVaRVILI are estimated from whole sweeps of linear programs."
+    remark = (
+        f"{estimated} of {len(everything)} times of CVaRVILI are estimated from whole sweeps of linear programs. CVaRVIQ is compiled here,"
+        " while every linear program is a call to a solver, which makes the ratio larger than the paper's."
+    )
     return Claim(
         "CVaRVIQ is at least one order of magnitude faster, up to two with more atoms",
         "10 to 100 times",
