@@ -22,7 +22,7 @@ def run() -> None:
         matrices.append(csr_array((np.full(4 * n, 0.25), column.ravel(), np.arange(0, 4 * n + 1, 4, dtype=np.int32)), shape=(n, n)))
     cost = np.ones((n, 4))
     cost[-1] = 0
-    seconds, ssp = best_of(lambda: tp.SSP.from_arrays(matrices, costs=cost, goals=[n - 1], start=0), 2)
+    seconds, ssp = best_of(lambda: tp.SSP.from_arrays(matrices, costs=cost, goals=[n - 1], start=0), 1)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     print(f"from_arrays, {ssp.n_states:,} states, {ssp.n_outcomes:,} outcomes: {seconds:.2f} s; peak memory with the input {peak:.2f} GB")
     for name in ("gridworld:14x16", "river:30x10"):

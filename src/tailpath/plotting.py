@@ -112,7 +112,7 @@ def plot_comparison(curves: Sequence[Curve], ax: Any = None, title: str = "") ->
             colour, marker = LOOKS[methods.index(curve.method) % len(LOOKS)]
             look = {"color": colour, "linewidth": 1.4}
             if curve.kind == "deployed":
-                look |= {"marker": marker, "markersize": 4}
+                look |= {"marker": marker, "markersize": 4, "markevery": max(1, len(curve.alphas) // 12)}
         label = curve.method if curve.kind == "optimum" else f"{curve.method}, {curve.kind}"
         ax.plot(curve.alphas, curve.values, STYLES[curve.kind], label=label, **look)
     ax.set_xscale("log")

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 ALPHAS = (0.001, 0.01, 0.1, 0.5)
 #: Alphas at which deployed policies are evaluated for a figure, besides those asked for, and of the curves that cost nothing.
-FEW, MANY = 13, 61
+FEW, MANY = 49, 193
 
 
 @dataclass(frozen=True)
