@@ -41,7 +41,6 @@ class Work(NamedTuple):
     """Values, and what the sweeps remember. `area` and `due` are where `compute` leaves its results for `commit`, by place in the order.
 
     `stamp[t]` is when t last moved noticeably, `seen[x]` when x was last backed up; `drift` adds up moves too small to be told.
-    `floor[k]` is the area of choice k when last merged. Values only rise, so it bounds the area from below from then on.
     """
 
     value: Array
@@ -51,7 +50,6 @@ class Work(NamedTuple):
     drift: Array
     stamp: Array
     seen: Array
-    floor: Array
 
 
 class Heap(NamedTuple):
@@ -144,7 +142,7 @@ def merge(problem: Problem, slope: Array, choice: int, heap: Heap, out_area: Arr
 def compute(problem: Problem, work: Work, order: Array, first: int, last: int) -> None:
     """Back up the nodes at places first .. last - 1 of the order into `work.area`, unless none of their successors has moved."""
     heap = new_heap(problem)
-    var = np.empty(len(problem.atoms))
+    area, var = np.empty(len(problem.atoms)), np.empty(len(problem.atoms))
     for place in range(first, last):
         node = order[place]
         begin, end = problem.node_choices[node], problem.node_choices[node + 1]
@@ -157,32 +155,10 @@ def compute(problem: Problem, work: Work, order: Array, first: int, last: int) -
             continue
         best = work.area[place]
         best[:] = np.inf
-        # The choice that looked best half-way up goes first: the floors of most others then lie above it, and spare their merge.
-        ahead = begin
-        for choice in range(begin + 1, end):
-            if work.floor[choice, len(best) // 2] < work.floor[ahead, len(best) // 2]:
-                ahead = choice
-        _lower(problem, work, ahead, heap, var, best)
         for choice in range(begin, end):
-            if choice != ahead and _may_win(work.floor[choice], best):
-                _lower(problem, work, choice, heap, var, best)
-
-
-@kernel
-def _may_win(floor: Array, best: Array) -> bool:
-    found = False
-    for atom in range(len(best)):
-        found |= floor[atom] < best[atom]
-    return found
-
-
-@kernel
-def _lower(problem: Problem, work: Work, choice: int, heap: Heap, var: Array, out_best: Array) -> None:
-    """Merge one choice, and lower the best areas to its own where those are smaller."""
-    area = work.floor[choice]
-    merge(problem, work.slope, choice, heap, area, var)
-    for atom in range(len(area)):
-        out_best[atom] = min(out_best[atom], area[atom])
+            merge(problem, work.slope, choice, heap, area, var)
+            for atom in range(len(best)):
+                best[atom] = min(best[atom], area[atom])
 
 
 @kernel

@@ -6,8 +6,8 @@ slope as objective and its width as bound (`linear_programs`). It has the same a
 much longer. Where segments tie at the VaR the answer is not unique: a linear program returns a vertex, which serves some outcomes fully and
 others not at all, and `greedy` does the same, in the model's order. CVaRVIQ shares instead; hence the small differences between the policies.
 
-Order, start, stopping rule are those of `solvers.sweeps`, but no node is ever passed over: sweeps x state-action pairs x atoms programs are solved,
-and once more that many of one sweep for the policy.
+Order, start and stopping rule are those of `solvers.sweeps` (the start is found by merging), but no node is ever passed over: each sweep solves
+state-action pairs x atoms programs, and the policy takes as many once more.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tailpath.model import SSP, FloatArray
 from tailpath.solvers.atom_tables import Tables, make_arrive, run_offsets, solution_of
 from tailpath.solvers.cvar_quantile import solve_by_merging
 from tailpath.solvers.solution import AtomSolution
-from tailpath.solvers.sweeps import Augmented, Progress, augment, check_options, iterate
+from tailpath.solvers.sweeps import Augmented, Progress, Team, augment, check_options, iterate, start_from_neutral, warn_unless_converged
 
 
 def solve_cvar_interpolation(
@@ -35,7 +35,7 @@ def solve_cvar_interpolation(
     inner: str = "lp",
     *,
     gamma: float = 1.0,
-    max_sweeps: int = 100_000,
+    max_sweeps: int = 10_000,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> AtomSolution:
@@ -52,8 +52,10 @@ def solve_cvar_interpolation(
     grid = log_atoms(1e-3, 25) if atoms is None else checked_atoms(atoms)
     check_options(tolerance, gamma, max_sweeps)
     augmented = augment(ssp, grid, gamma)
+    start_from_neutral(augmented, Team(1), tolerance)
     programs = TailPrograms()
     progression = iterate(augmented, program_sweep(augmented, programs), tolerance, max_sweeps, progress)
+    warn_unless_converged(progression, tolerance)
     tables = _tables(augmented, programs)
     make_arrive(augmented, tables, share=False)
     solution = solution_of(augmented, tables, progression, tolerance, inner)
@@ -73,14 +75,17 @@ def program_sweep(augmented: Augmented, programs: TailPrograms) -> Callable[[int
             first, last = int(bounds[block]), int(bounds[block + 1])
             for place in range(first, last):
                 begin, end = problem.node_choices[order[place] : order[place] + 2]
-                for choice in range(begin, end):
-                    load(augmented, programs, choice)
-                    work.floor[choice] = [y * programs.solve(y) for y in problem.atoms.tolist()]
-                work.area[place] = work.floor[begin:end].min(axis=0)
+                work.area[place] = np.min([_areas(augmented, programs, choice) for choice in range(begin, end)], axis=0)
             change = max(change, float(commit(problem, work, order, first, last, clock + block, 0.0)))
         return change
 
     return sweep
+
+
+def _areas(augmented: Augmented, programs: TailPrograms, choice: int) -> list[float]:
+    """y Q(y) of a choice at all atoms, one program each."""
+    load(augmented, programs, choice)
+    return [y * programs.solve(y) for y in augmented.problem.atoms.tolist()]
 
 
 def load(augmented: Augmented, programs: TailPrograms, choice: int) -> None:

@@ -18,7 +18,17 @@ from tailpath.atoms import checked_atoms, log_atoms
 from tailpath.model import SSP
 from tailpath.solvers.atom_tables import greedy_tables, make_arrive, solution_of
 from tailpath.solvers.solution import AtomSolution
-from tailpath.solvers.sweeps import SLACK, Progress, augment, check_options, iterate, merge_sweep, team_for
+from tailpath.solvers.sweeps import (
+    SLACK,
+    Progress,
+    augment,
+    check_options,
+    iterate,
+    merge_sweep,
+    start_from_neutral,
+    team_for,
+    warn_unless_converged,
+)
 
 
 def solve_cvar_quantile(
@@ -27,7 +37,7 @@ def solve_cvar_quantile(
     tolerance: float = 1e-3,
     *,
     gamma: float = 1.0,
-    max_sweeps: int = 100_000,
+    max_sweeps: int = 10_000,
     threads: int | None = None,
     progress: Progress | None = None,
 ) -> AtomSolution:
@@ -58,7 +68,9 @@ def solve_by_merging(
     check_options(tolerance, gamma, max_sweeps)
     augmented = augment(ssp, grid, gamma)
     with team_for(augmented, threads) as team:
+        start_from_neutral(augmented, team, tolerance)
         progression = iterate(augmented, merge_sweep(augmented, team, SLACK * tolerance), tolerance, max_sweeps, progress)
         tables = greedy_tables(augmented, share, team)
+    warn_unless_converged(progression, tolerance)
     make_arrive(augmented, tables, share)
     return solution_of(augmented, tables, progression, tolerance, inner)

@@ -5,8 +5,10 @@ Both planners look for the fixed point of
     T[V](s, y) = min_a max_xi sum_o P_o xi_o (c_o + gamma V(s_o, y xi_o)),    sum_o P_o xi_o = 1,  0 <= xi_o <= 1 / y
 
 with `y V(s, y)` linear between the atoms. They work on the *core* of the model (sure states, safe choices, free components drawn together,
-see `expectation`), start from the verified lower bound of the risk-neutral optimum, constant in y, and rise: T is monotone, and a
-constant V gains nothing from xi, so V <= T[V] at the start and at every later moment, in whatever order nodes are updated.
+see `expectation`), where it is unique. The papers start from V = 0, and values rise. As long as they are too low, walking in a safe circle looks
+better than any way out, and each sweep adds no more than the cost of a step, hundreds of sweeps on a grid with obstacles of cost 100. So
+here the risk-neutral policy is evaluated first, by the same operator with its choices alone; from that value T can only gain (it is monotone), and
+values *fall*, in whatever order nodes are updated. Stopped early, the policy is still one that has been improved, not one fooled by low values.
 
 The *order* puts cheap nodes first, since costs flow from the goal outwards, and is cut into blocks such that no node shares a block with the
 node its risk-neutral policy most likely goes to. A block is computed from the values before it, by as many threads as there are, then
@@ -20,7 +22,7 @@ import os
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -40,13 +42,19 @@ if TYPE_CHECKING:
 Progress = Callable[[int, float], None]
 #: A node is passed over while its successors have moved by less than this share of the tolerance.
 SLACK = 1 / 16
+#: The risk-neutral policy is evaluated to this share of the tolerance, in at most so many sweeps.
+START = 1 / 10
+START_SWEEPS = 10_000
 #: Merged segments that are worth a second thread.
 WORTH_A_THREAD = 10_000
 
 
 @dataclass(frozen=True, eq=False)
 class Augmented:
-    """A model made ready for sweeps over (node, atom): its core, the kernels' arrays, the order and its blocks."""
+    """A model made ready for sweeps over (node, atom): its core, the kernels' arrays, the order and its blocks.
+
+    `neutral` is the core choice of the risk-neutral policy at each node.
+    """
 
     ssp: SSP
     core: Core
@@ -56,6 +64,7 @@ class Augmented:
     work: Work
     order: NDArray[np.int64]
     bounds: NDArray[np.int64]
+    neutral: NDArray[np.int64]
 
     @property
     def n(self) -> int:
@@ -92,13 +101,19 @@ def augment(ssp: SSP, atoms: FloatArray, gamma: float) -> Augmented:
     free = free_components(ssp, safe) if gamma == 1 else np.full(ssp.n_states, -1, dtype=np.int32)
     core = core_of(ssp, sure, safe, free)
     expected = solve_expected(ssp)
-    inside = np.flatnonzero((core.node_of >= 0) & (core.node_of < core.n))
-    member = np.empty(core.n, dtype=np.int64)
-    member[core.node_of[inside]] = inside
+    state = np.flatnonzero((core.node_of >= 0) & (core.node_of < core.n))
+    value = np.empty(core.n)
+    value[core.node_of[state]] = expected.value[state]
+    core_choice = np.full(ssp.n_choices, -1, dtype=np.int64)
+    core_choice[core.choice] = np.arange(len(core.choice))
+    neutral = np.empty(core.n, dtype=np.int64)
+    chosen = core_choice[expected.choices[state]]
+    # Members of a free component walk to the one that leaves; only that one's choice is part of the core.
+    neutral[core.node_of[state[chosen >= 0]]] = chosen[chosen >= 0]
     problem = _problem(ssp, core, atoms, gamma)
-    order, bounds = _blocks(problem, expected.value[member])
-    work = _first_work(expected.lower[member] if gamma == 1 else np.zeros(core.n), len(core.choice), len(atoms))
-    return Augmented(ssp, core, safe, free, problem, work, order, bounds)
+    order, bounds = _blocks(problem, value)
+    work = _first_work(value if gamma == 1 else np.zeros(core.n), len(atoms))
+    return Augmented(ssp, core, safe, free, problem, work, order, bounds, neutral)
 
 
 def _problem(ssp: SSP, core: Core, atoms: FloatArray, gamma: float) -> Problem:
@@ -119,7 +134,7 @@ def _problem(ssp: SSP, core: Core, atoms: FloatArray, gamma: float) -> Problem:
     )
 
 
-def _first_work(value: FloatArray, n_choices: int, n_atoms: int) -> Work:
+def _first_work(value: FloatArray, n_atoms: int) -> Work:
     from tailpath.kernels.quantile import Work
 
     n = len(value)
@@ -132,7 +147,6 @@ def _first_work(value: FloatArray, n_choices: int, n_atoms: int) -> Work:
         drift=np.zeros(n),
         stamp=np.zeros(n + 1, dtype=np.int64),
         seen=np.zeros(n, dtype=np.int64),
-        floor=np.zeros((n_choices, n_atoms)),
     )
 
 
@@ -154,6 +168,7 @@ def iterate(
 ) -> Progression:
     """Sweep until a full sweep moves no value by more than the tolerance. `sweep(clock)` returns the largest move."""
     work, clock, settled = augmented.work, 1, False
+    work.stamp[:], work.drift[:] = 0, 0.0
     for sweeps in range(1, max_sweeps + 1):
         full = sweeps == 1 or settled or sweeps == max_sweeps
         if full:
@@ -161,26 +176,38 @@ def iterate(
         residual = float(sweep(clock))
         clock += len(augmented.bounds)
         settled = residual <= tolerance
-        if full or sweeps & (sweeps - 1) == 0:
-            residual = max(residual, _raise_loops(augmented, clock))
-            clock += 1
         if progress is not None:
             progress(sweeps, residual)
-        if full and residual <= tolerance:
+        if full and settled:
             return Progression(sweeps, residual, True)
-    warnings.warn(
-        f"no convergence within {max_sweeps} sweeps: the last one still moved a value by {residual:.3g}, the tolerance is {tolerance:g}",
-        TailpathWarning,
-        stacklevel=3,
-    )
     return Progression(max_sweeps, residual, False)
 
 
-def _raise_loops(augmented: Augmented, clock: int) -> float:
-    """Lift the values out of loops. With gamma < 1 a loop may be the best there is."""
-    from tailpath.kernels.loops import raise_loops
+def start_from_neutral(augmented: Augmented, team: Team, tolerance: float) -> None:
+    """Bring the values to those of the risk-neutral policy, by sweeps over its choices alone."""
+    problem, chosen = augmented.problem, augmented.neutral
+    length = np.diff(problem.choice_outcomes)[chosen]
+    ends = np.concatenate(([0], np.cumsum(length))).astype(np.int64)
+    outcome = np.repeat(problem.choice_outcomes[chosen] - ends[:-1], length) + np.arange(ends[-1])
+    alone = problem._replace(
+        node_choices=np.arange(augmented.n + 1),
+        choice_outcomes=ends,
+        target=problem.target[outcome],
+        probability=problem.probability[outcome],
+        cost=problem.cost[outcome],
+    )
+    policy = replace(augmented, problem=alone)
+    iterate(policy, merge_sweep(policy, team, SLACK * START * tolerance), START * tolerance, START_SWEEPS, None)
 
-    return float(raise_loops(augmented.problem, augmented.work, augmented.order, clock)) if augmented.problem.gamma == 1 else 0.0
+
+def warn_unless_converged(progression: Progression, tolerance: float) -> None:
+    if not progression.converged:
+        warnings.warn(
+            f"no convergence within {progression.sweeps} sweeps: the last one still moved a value by {progression.residual:.3g},"
+            f" the tolerance is {tolerance:g}",
+            TailpathWarning,
+            stacklevel=4,
+        )
 
 
 class Team:

@@ -25,7 +25,7 @@ OPTIONS = (
         ["--tolerance"], type=float, default=1e-3, show_default=True, metavar="E", help="Stop when a sweep moves no value by more."
     ),
     click.Option(
-        ["--max-sweeps"], type=click.IntRange(min=1), default=100_000, show_default=True, metavar="N", help="Give up after N sweeps."
+        ["--max-sweeps"], type=click.IntRange(min=1), default=10_000, show_default=True, metavar="N", help="Give up after N sweeps."
     ),
     click.Option(["--gamma"], type=float, default=1.0, show_default=True, metavar="G", help="Discount: costs at step t count G^t times."),
 )

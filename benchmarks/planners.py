@@ -1,0 +1,67 @@
+"""The published planners: compile time, the paper's largest Gridworld, quantiles against linear programs, and a large grid."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+
+import tailpath as tp
+from benchmarks.measure import best_of, large_grid
+
+FIRST_CALL = """
+import time
+import tailpath as tp
+ssp = tp.domains.gridworld("5x5")
+begin = time.perf_counter()
+tp.solve_cvar_quantile(ssp)
+print(time.perf_counter() - begin)
+"""
+
+
+def run() -> None:
+    print(f"first call in a process, 5x5: {first_call(compiled=False):.1f} s with an empty cache, {first_call(compiled=True):.2f} s after")
+    largest_gridworld()
+    against_programs()
+    large()
+
+
+def first_call(compiled: bool) -> float:
+    """Seconds of the first solve in a process of its own, with the compiler's cache empty or filled."""
+    with tempfile.TemporaryDirectory() as folder:
+        for _ in range(2 if compiled else 1):
+            found = subprocess.run(
+                [sys.executable, "-c", FIRST_CALL], env={**os.environ, "NUMBA_CACHE_DIR": folder}, capture_output=True, text=True, check=True
+            )
+    return float(found.stdout)
+
+
+def largest_gridworld() -> None:
+    ssp, atoms = tp.domains.gridworld("14x16"), tp.log_atoms(1e-3, 25)
+    tp.solve_cvar_quantile(ssp, atoms)
+    seconds, plan = best_of(lambda: tp.solve_cvar_quantile(ssp, atoms, threads=1), 10)
+    print(f"14x16, 25 atoms, tolerance 1e-3, one core: {1e3 * seconds:.0f} ms, {plan.sweeps} sweeps (at most 150 ms wanted)")
+
+
+def against_programs() -> None:
+    print("CVaRVIQ against CVaRVILI, 7 atoms from 1e-3, tolerance 1e-3:")
+    for problem in ("gridworld:5x5", "gridworld:8x9", "river:10x3", "river:16x6"):
+        ssp, atoms = tp.read(problem), tp.log_atoms(1e-3, 7)
+        quick, quantiles = best_of(lambda ssp=ssp, atoms=atoms: tp.solve_cvar_quantile(ssp, atoms, threads=1), 5)
+        slow, programs = best_of(lambda ssp=ssp, atoms=atoms: tp.solve_cvar_interpolation(ssp, atoms), 1)
+        print(
+            f"  {problem:<14} {1e3 * quick:6.1f} ms   {slow:6.2f} s for {programs.linear_programs:,} programs ({programs.lp_seconds:.2f} s in the"
+            f" solver)   {slow / quick:.0f} times; values differ by {abs(quantiles.value - programs.value).max():.1e}"
+        )
+
+
+def large() -> None:
+    grid, atoms = large_grid(), tp.log_atoms(1e-3, 25)
+    begin = time.perf_counter()
+    plan = tp.solve_cvar_quantile(grid, atoms)
+    seconds = time.perf_counter() - begin
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    print(f"300 x 300 grid, 25 atoms, all cores: {seconds:.1f} s, {plan.sweeps} sweeps, residual {plan.residual:.1e}, peak {memory:.2f} GB")
