@@ -206,6 +206,13 @@ def test_gaps_are_percentages_of_the_right_value(whole):
     assert target[0][5] is None
 
 
+def test_alpha0_at_a_tenth_of_the_target_is_set_against_the_target():
+    rows = tables.alpha0_choice(grids({1e-3: 1.1, 1e-2: 1.2, 1e-1: 1.3})).rows
+    assert [row[:3] for row in rows] == [[1e-2, 25, 2], [1e-1, 25, 2]]
+    assert rows[0][3:] == pytest.approx([20, 10, 20, 10, 100 * (1 - 0.9 / 1.2), 100 * (1 - 0.9 / 1.1)])
+    assert rows[1][3:] == pytest.approx([30, 20, 30, 20, 100 * (1 - 0.9 / 1.3), 100 * (1 - 0.9 / 1.2)])
+
+
 def test_checks_would_show_a_policy_that_beats_the_optimum():
     chosen = tasks(only=["gridworld/5x5"], atoms=[7], alpha0=[0.1])
     rows = tables.checks(Results([made(task, ratio=1.2, excess=0.8) for task in chosen])).rows

@@ -34,7 +34,7 @@ def test_every_figure_is_there_in_both_formats(whole):
         assert (folder / "figures" / f"{name}.png").read_bytes().startswith(PNG)
         assert (folder / "figures" / f"{name}.pdf").read_bytes().startswith(PDF)
     assert all(path.is_file() for path in written)
-    assert len(written) == 1 + 2 * len(FIGURES) + 7
+    assert len(written) == 1 + 2 * len(FIGURES) + 8
 
 
 def test_the_page_links_to_what_exists(whole):

@@ -134,8 +134,8 @@ def against_atoms(results: Results, methods: Sequence[str], rows: Sequence[tuple
         return None
     figure, axes = panels([title(problem) for _ in rows for problem in results.shown], len(results.shown))
     for ax, (quantity, label, problem) in zip(axes, [(quantity, label, problem) for quantity, label in rows for problem in results.shown]):
-        guessed = False
         for method in methods:
+            guessed = False
             for k, low in enumerate(results.alpha0):
                 runs = [run for n in results.atoms if (run := results.get(method, problem, n, low)) is not None]
                 look = {"marker": MARKERS[k], "color": COLOUR_OF[method], "markersize": 6}
@@ -145,15 +145,15 @@ def against_atoms(results: Results, methods: Sequence[str], rows: Sequence[tuple
                 guessed = guessed or bool(hollow)
                 empty = {**look, "linestyle": "none", "markerfacecolor": "white", "zorder": 3}
                 ax.plot([run.task.atoms for run in hollow], [quantity(run) for run in hollow], **empty)
-        if guessed:
-            ax.plot([], [], "o", color=COLOUR_OF["interpolation"], markerfacecolor="white", label="hollow: estimated")
+            if guessed:
+                ax.plot([], [], "o", color=COLOUR_OF[method], markerfacecolor="white", label="hollow: estimated")
         ax.set_yscale(scale)
         if scale == "linear":
             ax.set_ylim(bottom=0)
         ax.set_xticks(results.atoms)
         ax.set_xlabel("number of atoms |Y|")
         ax.set_ylabel(label)
-    legend_below(figure, axes[0], len(methods) + 1)
+    legend_below(figure, axes[0], len(methods))
     return figure
 
 

@@ -79,9 +79,6 @@ class Results:
             for points in zip(*(self.of(method, setting).points for method in methods)):
                 yield setting, points
 
-    def runs(self) -> list[Run]:
-        return list(self._runs.values())
-
 
 def array(values: Iterable[float]) -> FloatArray:
     return np.array(list(values), dtype=np.float64)

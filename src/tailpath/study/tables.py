@@ -6,6 +6,7 @@ import csv
 import pathlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import isclose
 from typing import Any
 
 import numpy as np
@@ -48,7 +49,7 @@ def _cell(value: Any) -> str:
 
 def all_tables(results: Results) -> list[Table]:
     """Every table that has rows."""
-    makers = (checks, gaps, below_target, planning_times, evaluation_times, planner_differences, monte_carlo)
+    makers = (checks, gaps, alpha0_choice, below_target, planning_times, evaluation_times, planner_differences, monte_carlo)
     return [table for make in makers if (table := make(results)).rows]
 
 
@@ -94,6 +95,28 @@ def gaps(results: Results) -> Table:
     return Table(
         "gaps", "CVaRVIQ: predicted, exact and optimal values, all problems of a domain and all atoms as initial alpha.", headers, rows
     )
+
+
+def alpha0_choice(results: Results) -> Table:
+    """What alpha0 at a tenth of the target brings, against alpha0 at the target."""
+    rows = []
+    pairs = [(target, low) for target in results.alpha0 for low in results.alpha0 if isclose(low, target / 10)]
+    for target, low in pairs:
+        for n in results.atoms:
+            same, tenth = [], []
+            for problem in results.problems:
+                runs = [results.get("quantile", problem, n, first) for first in (target, low)]
+                best = results.get("optimum", problem, n, target)
+                points = [at(run, target) for run in (*runs, best) if run is not None]
+                if len(points) == 3 and points[0] and points[1] and points[2]:
+                    same.append((points[0].exact / points[2].exact - 1, 1 - points[0].predicted / points[0].exact))
+                    tenth.append((points[1].exact / points[2].exact - 1, 1 - points[1].predicted / points[1].exact))
+            if same:
+                cells = [(np.mean(of, axis=0)[0], np.max(of, axis=0)[0], np.mean(of, axis=0)[1]) for of in (same, tenth)]
+                rows.append([target, n, len(same), *(100 * float(value) for pair in zip(*cells) for value in pair)])
+    what = ("exact above optimum, mean %", "exact above optimum, max %", "predicted below exact, mean %")
+    headers = ["alpha target", "atoms", "problems", *(f"{name}, alpha0 = {low}" for name in what for low in ("target", "target / 10"))]
+    return Table("alpha0_choice", "CVaRVIQ at the target, all problems: alpha0 at the target, and at a tenth of it.", headers, rows)
 
 
 def below_target(results: Results) -> Table:
