@@ -181,6 +181,25 @@ def test_mass_at_the_var_is_shared():
     assert plan.xi[begin : begin + 2].tolist() == pytest.approx([4 / 3, 2 / 3])
 
 
+def test_ties_are_ties_up_to_rounding():
+    """0.1 + 0.2 and 0.3 are the same cost, though not the same float."""
+    rows = [("s", "go", "a", 0.5, 0.1), ("s", "go", "b", 0.5, 0.3), ("a", "go", "g", 1, 0.2), ("b", "go", "g", 1, 0)]
+    plan = quantile(tailpath.SSP.from_outcomes(rows, "s", ["g"]), [0.5, 1.0])
+    assert 0.1 + 0.2 != 0.3
+    begin = plan.xi_offset[plan.ssp.start_index, 0]
+    assert plan.xi[begin : begin + 2].tolist() == pytest.approx([1, 1])
+
+
+@pytest.mark.parametrize("problem", ["gridworld:5x5", "river:10x3"])
+def test_atoms_may_lie_close_together(problem):
+    """Then slopes are quotients of two small differences, and mostly rounding."""
+    atoms = np.sort(np.concatenate([np.array([0.02, 0.1, 0.3])[:, None] + 1e-12 * np.arange(5), [[0.9, 0.95, 0.97, 0.98, 1.0]]], axis=None))
+    plan = quantile(tailpath.read(problem), atoms)
+    check_factors(plan, 1e-9)
+    few = quantile(tailpath.read(problem), [0.02, 0.1, 0.3, 0.9, 0.95, 0.97, 0.98, 1.0])
+    assert plan.cvar(few.atoms) == pytest.approx(few.cvar(few.atoms), rel=1e-4)
+
+
 @pytest.mark.parametrize("solve", [greedy, programs])
 def test_a_vertex_serves_one_after_the_other(solve):
     plan = solve(two_ways(), [0.5, 1.0])
@@ -206,21 +225,35 @@ def test_tied_actions_go_to_the_lower_index(solve, gap, action):
 @pytest.mark.parametrize("solve", PLANNERS)
 def test_walking_for_nothing_ends_where_it_pays_to_leave(solve):
     """a and b are free to walk; a leaves at 5 for sure, b at 3 or, with one chance in 4, 9: b is better at y = 1 only."""
-    rows = [("a", "walk", "b", 0.5, 0), ("a", "walk", "a", 0.5, 0), ("b", "walk", "a", 1, 0)]
+    rows = [("s", "go", "a", 0.5, 1), ("s", "go", "g", 0.5, 0)]
+    rows += [("a", "walk", "b", 0.5, 0), ("a", "walk", "a", 0.5, 0), ("b", "walk", "a", 1, 0)]
     rows += [("a", "leave", "g", 1, 5), ("b", "leave", "g", 0.75, 3), ("b", "leave", "g", 0.25, 9)]
-    ssp = tailpath.SSP.from_outcomes(rows, "a", ["g"])
+    ssp = tailpath.SSP.from_outcomes(rows, "s", ["g"])
     plan = solve(ssp, [0.25, 0.5, 1.0])
     for state in ("a", "b"):
         assert plan.value[ssp.state_index(state)].tolist() == pytest.approx([5, 5, 4.5])
+    assert plan.detours == 0
     policy = plan.policy(1.0)
     assert [policy.action("a", i) for i in range(3)] == ["leave", "leave", "walk"]
     assert [policy.action("b", i) for i in range(3)] == ["walk", "walk", "leave"]
     # Walking leaves y alone: it is no news.
-    assert policy.remember(2, "a", "walk", 0.0, "b") == 2
+    begin = plan.xi_offset[ssp.state_index("a"), 2]
+    assert plan.xi[begin : begin + 2].tolist() == [1.0, 1.0]
+    assert [policy.remember(2, "a", "walk", 0.0, to) for to in ("a", "b")] == [2, 2]
     assert policy.remember(0, "b", "walk", 0.0, "a") == 0
     assert pairs_all_arrive(plan)
-    for alpha, exact in ((0.25, 5.0), (1.0, 4.5)):
+    for alpha, exact in ((0.25, 6.0), (0.5, 5.5)):
         assert tailpath.evaluate(ssp, plan.policy(alpha), alpha).cvar(alpha) == pytest.approx(exact)
+
+
+@pytest.mark.parametrize("solve", [quantile, greedy])
+def test_with_a_discount_walking_for_nothing_is_worth_something(solve):
+    """Every step halves what is still to pay, so the values go to nothing; but the policy must arrive."""
+    rows = [("a", "walk", "b", 1, 0), ("b", "walk", "a", 1, 0), ("b", "leave", "g", 1, 8)]
+    plan = solve(tailpath.SSP.from_outcomes(rows, "a", ["g"]), gamma=0.5, tolerance=1e-6)
+    assert plan.cvar(0.5) <= 1e-5
+    assert plan.detours == len(FEW)
+    assert pairs_all_arrive(plan)
 
 
 @pytest.mark.parametrize("solve", [quantile, greedy])

@@ -63,8 +63,7 @@ class AtomSolution:
         if not np.isfinite(values[0]):
             found = np.full(levels.shape, np.inf)
         else:
-            area = np.interp(levels, np.append(0.0, self.atoms), np.append(0.0, self.atoms * values))
-            found = np.where(levels <= self.atoms[0], values[0], area / levels)
+            found = np.interp(levels, np.append(0.0, self.atoms), np.append(0.0, self.atoms * values)) / levels
         return float(found) if np.ndim(alpha) == 0 else found
 
     def policy(self, alpha: float) -> AtomPolicy:
