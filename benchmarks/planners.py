@@ -34,7 +34,11 @@ def first_call(compiled: bool) -> float:
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(2 if compiled else 1):
             found = subprocess.run(
-                [sys.executable, "-c", FIRST_CALL], env={**os.environ, "NUMBA_CACHE_DIR": folder}, capture_output=True, text=True, check=True
+                [sys.executable, "-c", FIRST_CALL],
+                env={**os.environ, "NUMBA_CACHE_DIR": folder},
+                capture_output=True,
+                text=True,
+                check=True,
             )
     return float(found.stdout)
 
