@@ -71,8 +71,7 @@ class ExpectedSolution:
 class Core:
     """The part of a model on which expected costs are finite. Node n and above stand for the goals.
 
-    `node_of[s]` is the node of state s (n at goals, -1 where the value is infinite), `choice[k]` the model's choice behind core choice k,
-    and `inside[s]` the choice by which a state of a free component walks on within it, for members other than the exit.
+    `node_of[s]` is the node of state s (n at goals, -1 where the value is infinite), `choice[k]` the model's choice behind core choice k.
     """
 
     node_of: NDArray[np.int32]
