@@ -29,7 +29,7 @@ Result = TypeVar("Result")
 
 TOLERANCE = 1e-3  # the paper's epsilon
 #: A call is repeated until it was called this often or took this many seconds in all.
-CALLS, ENOUGH = 7, 0.25
+CALLS, ENOUGH = 15, 0.25
 #: Whole sweeps of linear programs that are timed where they do not run to convergence.
 LP_SWEEPS = 2
 SMALL = Task("gridworld", "5x5", "", "", 7, 0.1)
