@@ -22,27 +22,17 @@ def store_of(folder, chosen):
     return folder
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    folder = store_of(tmp_path_factory.mktemp("study"), tasks())
-    return folder, write_report(folder)
-
-
-def test_every_figure_is_there_in_both_formats(whole):
-    folder, written = whole
-    for name in FIGURES:
-        assert (folder / "figures" / f"{name}.png").read_bytes().startswith(PNG)
-        assert (folder / "figures" / f"{name}.pdf").read_bytes().startswith(PDF)
-    assert all(path.is_file() for path in written)
+def test_a_complete_study_has_every_figure_and_a_page_that_links_to_them(tmp_path):
+    written = write_report(store_of(tmp_path, tasks()))
     assert len(written) == 1 + 2 * len(FIGURES) + 8
-
-
-def test_the_page_links_to_what_exists(whole):
-    folder, _ = whole
-    text = (folder / "study.md").read_text(encoding="utf-8")
+    assert all(path.is_file() for path in written)
+    for name in FIGURES:
+        assert (tmp_path / "figures" / f"{name}.png").read_bytes().startswith(PNG)
+        assert (tmp_path / "figures" / f"{name}.pdf").read_bytes().startswith(PDF)
+    text = (tmp_path / "study.md").read_text(encoding="utf-8")
     links = re.findall(r"\]\(([^)]+)\)", text)
     assert len(links) == 2 * len(FIGURES)
-    assert all((folder / link).is_file() for link in links)
+    assert all((tmp_path / link).is_file() for link in links)
     assert "are estimated" in text
     rows = [line for line in text.splitlines() if line.startswith("|")]
     assert len({len(re.findall(r"(?<!\\)\|", line)) for line in rows if "**" in line}) == 1  # no bar ends a cell too early
