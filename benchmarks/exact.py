@@ -10,7 +10,7 @@ import numpy as np
 import tailpath as tp
 from benchmarks.measure import best_of, large_grid
 from tailpath.kernels.budget import raise_budget
-from tailpath.solvers.budget_layout import Layout, layout_of
+from tailpath.solvers.exact.layout import Layout, layout_of
 
 
 def run() -> None:

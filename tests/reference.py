@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from tailpath.model import SSP
+from tailpath.model.ssp import SSP
 
 State = Hashable
 Action = Hashable

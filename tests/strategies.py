@@ -18,7 +18,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tailpath.policies import MarkovPolicy, MemoryPolicy
+from tailpath.policies.kinds import MarkovPolicy, MemoryPolicy
 from tests.reference import Model, State
 
 UNITS = [Fraction(1), Fraction(1, 2), Fraction(1, 10), Fraction(1, 3), Fraction(5, 7), Fraction(100)]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tailpath.domains import textbook
-from tailpath.policies import HistoryPolicy, MarkovPolicy
+from tailpath.policies.kinds import HistoryPolicy, MarkovPolicy
 from tests.reference import (
     Model,
     cost_distribution,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tailpath.errors import OptionError
-from tailpath.risk_envelope import cvar_dual, cvar_primal, cvar_sorted
+from tests.risk_envelope import cvar_dual, cvar_primal, cvar_sorted
 
 #: Costs repeat often, and probabilities of 1/16 make exact hits on alpha common.
 distributions = st.integers(1, 7).flatmap(

@@ -12,13 +12,10 @@ from tailpath.version import __version__
 
 if TYPE_CHECKING:
     from tailpath import domains as domains
-    from tailpath.atoms import log_atoms as log_atoms
-    from tailpath.chain import CostChain as CostChain
-    from tailpath.chain import unroll as unroll
-    from tailpath.distribution import CostDistribution as CostDistribution
     from tailpath.errors import TailpathError as TailpathError
     from tailpath.errors import TailpathWarning as TailpathWarning
-    from tailpath.evaluation import evaluate as evaluate
+    from tailpath.evaluation.distribution import CostDistribution as CostDistribution
+    from tailpath.evaluation.evaluate import evaluate as evaluate
     from tailpath.evaluation.simulation import Estimate as Estimate
     from tailpath.evaluation.simulation import estimate as estimate
     from tailpath.evaluation.simulation import simulate as simulate
@@ -26,43 +23,46 @@ if TYPE_CHECKING:
     from tailpath.formats import write as write
     from tailpath.formats.policy_files import read_policy as read_policy
     from tailpath.formats.policy_files import write_policy as write_policy
-    from tailpath.improvement import improve as improve
-    from tailpath.model import SSP as SSP
-    from tailpath.policies import AtomPolicy as AtomPolicy
-    from tailpath.policies import BudgetPolicy as BudgetPolicy
-    from tailpath.policies import HistoryPolicy as HistoryPolicy
-    from tailpath.policies import MarkovPolicy as MarkovPolicy
-    from tailpath.policies import MemoryPolicy as MemoryPolicy
-    from tailpath.policies import Policy as Policy
-    from tailpath.solvers.cvar_exact import solve_cvar_exact as solve_cvar_exact
-    from tailpath.solvers.cvar_interpolation import solve_cvar_interpolation as solve_cvar_interpolation
-    from tailpath.solvers.cvar_quantile import solve_cvar_quantile as solve_cvar_quantile
+    from tailpath.model.ssp import SSP as SSP
+    from tailpath.policies.atoms import log_atoms as log_atoms
+    from tailpath.policies.chain import CostChain as CostChain
+    from tailpath.policies.chain import unroll as unroll
+    from tailpath.policies.kinds import AtomPolicy as AtomPolicy
+    from tailpath.policies.kinds import BudgetPolicy as BudgetPolicy
+    from tailpath.policies.kinds import HistoryPolicy as HistoryPolicy
+    from tailpath.policies.kinds import MarkovPolicy as MarkovPolicy
+    from tailpath.policies.kinds import MemoryPolicy as MemoryPolicy
+    from tailpath.policies.kinds import Policy as Policy
+    from tailpath.solvers.exact.solver import solve_cvar_exact as solve_cvar_exact
     from tailpath.solvers.expectation import solve_expected as solve_expected
+    from tailpath.solvers.improvement import improve as improve
+    from tailpath.solvers.published.interpolation import solve_cvar_interpolation as solve_cvar_interpolation
+    from tailpath.solvers.published.quantile import solve_cvar_quantile as solve_cvar_quantile
 
 _HOME = {
-    "SSP": "tailpath.model",
-    "Policy": "tailpath.policies",
-    "MarkovPolicy": "tailpath.policies",
-    "AtomPolicy": "tailpath.policies",
-    "BudgetPolicy": "tailpath.policies",
-    "MemoryPolicy": "tailpath.policies",
-    "HistoryPolicy": "tailpath.policies",
-    "CostChain": "tailpath.chain",
-    "CostDistribution": "tailpath.distribution",
+    "SSP": "tailpath.model.ssp",
+    "Policy": "tailpath.policies.kinds",
+    "MarkovPolicy": "tailpath.policies.kinds",
+    "AtomPolicy": "tailpath.policies.kinds",
+    "BudgetPolicy": "tailpath.policies.kinds",
+    "MemoryPolicy": "tailpath.policies.kinds",
+    "HistoryPolicy": "tailpath.policies.kinds",
+    "CostChain": "tailpath.policies.chain",
+    "CostDistribution": "tailpath.evaluation.distribution",
     "TailpathError": "tailpath.errors",
     "TailpathWarning": "tailpath.errors",
     "read": "tailpath.formats",
     "write": "tailpath.formats",
     "read_policy": "tailpath.formats.policy_files",
     "write_policy": "tailpath.formats.policy_files",
-    "log_atoms": "tailpath.atoms",
+    "log_atoms": "tailpath.policies.atoms",
     "solve_expected": "tailpath.solvers.expectation",
-    "solve_cvar_quantile": "tailpath.solvers.cvar_quantile",
-    "solve_cvar_interpolation": "tailpath.solvers.cvar_interpolation",
-    "solve_cvar_exact": "tailpath.solvers.cvar_exact",
-    "improve": "tailpath.improvement",
-    "unroll": "tailpath.chain",
-    "evaluate": "tailpath.evaluation",
+    "solve_cvar_quantile": "tailpath.solvers.published.quantile",
+    "solve_cvar_interpolation": "tailpath.solvers.published.interpolation",
+    "solve_cvar_exact": "tailpath.solvers.exact.solver",
+    "improve": "tailpath.solvers.improvement",
+    "unroll": "tailpath.policies.chain",
+    "evaluate": "tailpath.evaluation.evaluate",
     "simulate": "tailpath.evaluation.simulation",
     "estimate": "tailpath.evaluation.simulation",
     "Estimate": "tailpath.evaluation.simulation",

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.errors import TailpathError
-from tailpath.model import FloatArray
+from tailpath.model.ssp import FloatArray
 
 #: The tightest the solver takes, for feasibility and for reduced costs.
 TIGHTEST = 1e-10

@@ -8,12 +8,34 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from tailpath.distribution import CostDistribution
+
+class Distribution(Protocol):
+    """What is drawn of a `CostDistribution`."""
+
+    @property
+    def costs(self) -> NDArray[np.float64]: ...
+
+    @property
+    def probabilities(self) -> NDArray[np.float64]: ...
+
+    @property
+    def tail_mass(self) -> float: ...
+
+    @property
+    def mean(self) -> float: ...
+
+    @property
+    def unreached(self) -> float: ...
+
+    def var(self, alpha: float) -> float: ...
+
+    def cvar(self, alpha: float) -> float: ...
+
 
 #: More bars than this across the axes would be thinner than the eye can see, and are drawn as lines.
 MOST_BARS = 300
@@ -29,7 +51,7 @@ def own_axes(ax: Any, width: float = 7.0, height: float = 4.0) -> Any:
     return Figure(figsize=(width, height), layout="constrained").subplots()
 
 
-def plot_distribution(distribution: CostDistribution, alpha: float, ax: Any = None) -> Any:
+def plot_distribution(distribution: Distribution, alpha: float, ax: Any = None) -> Any:
     """The probability of every known total cost, with mean, VaR and CVaR at `alpha` marked. Returns the Axes.
 
     Costs above VaR are dark. Beyond the last known cost, hatched, only the probability is known, and is noted.
@@ -60,7 +82,7 @@ def plot_distribution(distribution: CostDistribution, alpha: float, ax: Any = No
     return ax
 
 
-def _span(distribution: CostDistribution, marked: list[float]) -> tuple[float, float]:
+def _span(distribution: Distribution, marked: list[float]) -> tuple[float, float]:
     """The costs to show: from 0, unless everything lies far from it."""
     costs = distribution.costs
     highest = max([*marked, *costs[-1:].tolist(), 0.0]) or 1.0
@@ -70,7 +92,7 @@ def _span(distribution: CostDistribution, marked: list[float]) -> tuple[float, f
     return lowest - 0.05 * (highest - lowest), highest + 0.05 * (highest - lowest)
 
 
-def _draw_head(distribution: CostDistribution, var: float, width: float, ax: Any) -> None:
+def _draw_head(distribution: Distribution, var: float, width: float, ax: Any) -> None:
     costs, probabilities = distribution.costs, distribution.probabilities
     gap = float(np.min(np.diff(costs), initial=width / 20))
     for part, colour in ((costs <= var, INSIDE), (costs > var, BEYOND)):
@@ -80,7 +102,7 @@ def _draw_head(distribution: CostDistribution, var: float, width: float, ax: Any
             ax.vlines(costs[part], 0, probabilities[part], color=colour, linewidth=1)
 
 
-def _note_tail(distribution: CostDistribution, right: float, ax: Any) -> None:
+def _note_tail(distribution: Distribution, right: float, ax: Any) -> None:
     """Hatch what lies beyond the last known cost, and say how much it is."""
     last = float(distribution.costs[-1]) if distribution.costs.size else 0.0
     missed = f", never arriving {distribution.unreached:.3g}" if distribution.unreached > 0 else ""

@@ -11,9 +11,9 @@ import time
 import pytest
 
 from tailpath.cli import study as command
-from tailpath.store import Store
 from tailpath.study import figures, runner
 from tailpath.study.design import tasks
+from tailpath.study.store import Store
 from tests.cli.running import refusal, run
 from tests.study import making
 

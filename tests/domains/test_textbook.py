@@ -6,7 +6,7 @@ import pytest
 
 from tailpath.domains import textbook
 from tailpath.errors import OptionError
-from tailpath.policies import MarkovPolicy
+from tailpath.policies.kinds import MarkovPolicy
 from tests.reference import Model, cost_distribution, expected_cost, expected_optimum, from_ssp
 
 ALPHAS = [F(1), F(99, 100), F(1, 2), F(1, 20), F(1, 1000), F(1, 10**6)]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import tailpath as tp
-from tailpath.model import SSP
+from tailpath.model.ssp import SSP
 
 ARRAYS = ("state_choices", "choice_outcomes", "outcome_target", "outcome_probability", "outcome_cost", "choice_action", "is_goal")
 

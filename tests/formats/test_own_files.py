@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 
 import tailpath as tp
-from tailpath.model import SSP
+from tailpath.model.ssp import SSP
 from tests.formats.models import awkward, by_choice, differences, samples
 from tests.reference import to_ssp
 from tests.strategies import any_models

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import tailpath as tp
 from tailpath.errors import FormatError, OptionError, PolicyError
-from tailpath.policies import AtomPolicy, BudgetPolicy, HistoryPolicy, MarkovPolicy, MemoryPolicy
+from tailpath.policies.kinds import AtomPolicy, BudgetPolicy, HistoryPolicy, MarkovPolicy, MemoryPolicy
 from tests.formats.models import awkward, by_choice
 from tests.reference import to_ssp
 from tests.strategies import any_models, randomised_policies

@@ -6,9 +6,9 @@ import os
 import time
 from dataclasses import replace
 
-from tailpath.atoms import log_atoms
-from tailpath.store import Answer, Point, Run, Simulation, Task
+from tailpath.policies.atoms import log_atoms
 from tailpath.study.program import mark, program
+from tailpath.study.store import Answer, Point, Run, Simulation, Task
 
 TASK = Task("gridworld", "5x5", "quantile", "", 7, 0.1)
 ANSWER = Answer("1.0+abc", "model", "a machine", 2.0, plan_seconds=0.5, sweeps=9, residual=1e-4)

@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 
 from tailpath import log_atoms
-from tailpath.store import Point, Run, Task
 from tailpath.study import boxes, tables
 from tailpath.study.claims import alpha0, atoms, compare, evaluation, planners
 from tailpath.study.claims.claim import judge
 from tailpath.study.design import tasks
 from tailpath.study.results import Results
+from tailpath.study.store import Point, Run, Task
 from tests.study.making import ANSWER, run_of, simulation
 
 

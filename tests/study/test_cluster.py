@@ -11,11 +11,11 @@ from functools import partial
 import pytest
 
 from tailpath.errors import OptionError
-from tailpath.store import Store
 from tailpath.study import executors, runner
 from tailpath.study.design import tasks
 from tailpath.study.executors import cluster, processes
 from tailpath.study.runner import run_study
+from tailpath.study.store import Store
 from tests.study import making
 
 pytest.importorskip("distributed")

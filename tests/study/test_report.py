@@ -6,10 +6,10 @@ import sys
 
 import pytest
 
-from tailpath.report import write_report
-from tailpath.store import Store, StoreError
 from tailpath.study.design import tasks
 from tailpath.study.figures import FIGURES
+from tailpath.study.report import write_report
+from tailpath.study.store import Store, StoreError
 from tests.study.test_claims import made
 
 PNG, PDF = b"\x89PNG\r\n", b"%PDF-"

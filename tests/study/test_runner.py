@@ -10,10 +10,10 @@ from itertools import pairwise
 import pytest
 
 from tailpath.errors import OptionError
-from tailpath.store import Store, StoreError, Task
 from tailpath.study import executors, runner
 from tailpath.study.executors import cluster, processes
 from tailpath.study.runner import edition_of, run_study
+from tailpath.study.store import Store, StoreError, Task
 from tests.study import making
 
 TASKS = [Task("gridworld", "5x5", method, "", n, 0.1) for n in (13, 7, 25) for method in ("quantile", "optimum")]

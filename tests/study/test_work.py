@@ -3,8 +3,8 @@
 import pytest
 
 import tailpath
-from tailpath.store import Task
 from tailpath.study import work
+from tailpath.study.store import Task
 from tailpath.study.work import fitting, perform, timed
 
 GRID = Task("gridworld", "5x5", "quantile", "", 7, 0.1)

@@ -15,7 +15,7 @@ from tailpath.cli.application import say
 
 if TYPE_CHECKING:
     from tailpath import Policy
-    from tailpath.model import SSP
+    from tailpath.model.ssp import SSP
 
 Command = Callable[..., Any]
 

@@ -26,7 +26,7 @@ from tailpath.cli.planners import Planner, Tell
 from tailpath.cli.progress import progress_line
 
 if TYPE_CHECKING:
-    from tailpath.model import SSP
+    from tailpath.model.ssp import SSP
 
 ALPHAS = (0.001, 0.01, 0.1, 0.5)
 #: Alphas at which deployed policies are evaluated for a figure, besides those asked for, and of the curves that cost nothing.

@@ -9,7 +9,7 @@ import click
 from tailpath.cli.common import json_option, show, takes_model
 
 if TYPE_CHECKING:
-    from tailpath.model import SSP
+    from tailpath.model.ssp import SSP
 
 
 @click.command()

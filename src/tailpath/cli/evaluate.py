@@ -14,7 +14,7 @@ from tailpath.errors import EvaluationInterrupted
 
 if TYPE_CHECKING:
     from tailpath import CostDistribution
-    from tailpath.model import SSP
+    from tailpath.model.ssp import SSP
 
 
 @click.command(cls=ManyAlphas)

@@ -9,7 +9,7 @@ import click
 from tailpath.cli.common import json_option, name, number, pairs, show, some, takes_model
 
 if TYPE_CHECKING:
-    from tailpath.model import SSP
+    from tailpath.model.ssp import SSP
 
 
 @click.command()
@@ -25,7 +25,7 @@ def describe(ssp: SSP, source: str) -> dict[str, Any]:
     """What `info` tells, for programs."""
     import numpy as np
 
-    from tailpath.reachability import dead_ends, every_policy_is_proper, sure_states
+    from tailpath.analysis.reachability import dead_ends, every_policy_is_proper, sure_states
 
     def spread(counts: Any) -> dict[str, Any] | None:
         return {"min": int(counts.min()), "mean": float(counts.mean()), "max": int(counts.max())} if len(counts) else None

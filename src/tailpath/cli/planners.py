@@ -8,7 +8,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tailpath.model import SSP
+    from tailpath.model.ssp import SSP
 
 Tell = Callable[[str], None]
 

@@ -15,7 +15,7 @@ def command(folder: str, as_json: bool) -> None:
 
     Where DIR holds runs of several program versions, those of the version that wrote last are shown.
     """
-    from tailpath.report import write_report
+    from tailpath.study.report import write_report
 
     written = write_report(folder)
     show({"files": [str(path) for path in written]}, f"{written[0]} and {len(written) - 1} more files written", as_json)

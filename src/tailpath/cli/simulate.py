@@ -11,7 +11,7 @@ from tailpath.cli.alphas import ManyAlphas, alphas_option
 from tailpath.cli.common import json_option, number, pairs, read_policy, show, table, takes_model
 
 if TYPE_CHECKING:
-    from tailpath.model import SSP
+    from tailpath.model.ssp import SSP
 
 
 @click.command(cls=ManyAlphas)

@@ -12,7 +12,7 @@ from tailpath.cli.common import json_option, show, takes_model
 from tailpath.cli.methods import Method, available
 
 if TYPE_CHECKING:
-    from tailpath.model import SSP
+    from tailpath.model.ssp import SSP
 
 
 class SolveCommand(click.Command):

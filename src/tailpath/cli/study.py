@@ -12,9 +12,10 @@ import click
 from tailpath.cli.application import say
 from tailpath.cli.common import json_option, show, table
 from tailpath.cli.progress import progress_line
+from tailpath.options import processors
 
 if TYPE_CHECKING:
-    from tailpath.store import Edition, Task
+    from tailpath.study.store import Edition, Task
 
 FAILED = 1
 MOST_SHOWN = 10
@@ -76,12 +77,12 @@ def command(
 
 
 def _run(folder: str, chosen: list[Task], workers: int | None, address: str | None) -> tuple[dict[str, Any], int]:
-    from tailpath.store import Store
     from tailpath.study.executors import cluster, processes
     from tailpath.study.runner import run_study
+    from tailpath.study.store import Store
 
     def open_executor() -> Any:
-        return processes(workers or os.cpu_count() or 1) if address is None else cluster(address)
+        return processes(workers or processors()) if address is None else cluster(address)
 
     with Store(folder, create=True) as store, progress_line() as update:
         outcome = run_study(store, chosen, open_executor, _progress(update))
@@ -97,8 +98,8 @@ def _run(folder: str, chosen: list[Task], workers: int | None, address: str | No
 
 def _finish(folder: str, edition: Edition | None, record: dict[str, Any], export: str | None, as_json: bool) -> None:
     """Rebuild the report of an edition (by default the one written last), export it if asked, and say what was written."""
-    from tailpath.report import write_report
-    from tailpath.store import Store
+    from tailpath.study.report import write_report
+    from tailpath.study.store import Store
 
     with Store(folder) as store:
         shown = store.latest() if edition is None else edition
@@ -116,8 +117,8 @@ def _list(chosen: list[Task], folder: str | None, as_json: bool) -> None:
 
 
 def _stored(chosen: list[Task], folder: str | None) -> Collection[Task]:
-    from tailpath.store import FILE_NAME, Store
     from tailpath.study.runner import edition_of
+    from tailpath.study.store import FILE_NAME, Store
 
     if folder is None or not os.path.exists(os.path.join(folder, FILE_NAME)):
         return ()

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.cost_units import as_fraction, common_unit
-from tailpath.layouts import offsets_of
-from tailpath.model import SSP, Geometry
+from tailpath.model.cost_units import as_fraction, common_unit
+from tailpath.model.ragged import offsets_of
+from tailpath.model.ssp import SSP, Geometry
 
 ACTIONS = ("N", "S", "E", "W")
 #: (rows down, columns right) of each action.

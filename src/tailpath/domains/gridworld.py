@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from tailpath.cost_units import as_fraction
 from tailpath.domains.grids import CERTAIN, STEPS, Moves, grid_model, shifted, to_one_cell
 from tailpath.errors import FormatError, OptionError
-from tailpath.model import SSP
+from tailpath.model.cost_units import as_fraction
+from tailpath.model.ssp import SSP
 
 MAPS = pathlib.Path(__file__).parent / "maps"
 KIND = {".": "floor", "#": "obstacle", "S": "floor", "G": "goal"}

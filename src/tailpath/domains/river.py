@@ -19,7 +19,7 @@ import numpy as np
 
 from tailpath.domains.grids import CERTAIN, STEPS, Moves, grid_model, shifted, to_one_cell
 from tailpath.errors import OptionError
-from tailpath.model import SSP
+from tailpath.model.ssp import SSP
 
 SWIM, CURRENT = Fraction(4, 5), Fraction(1, 5)
 #: The cost of N, S, E, W in the river.

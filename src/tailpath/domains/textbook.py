@@ -28,10 +28,10 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
-from tailpath.cost_units import as_fraction
 from tailpath.errors import OptionError
-from tailpath.model import SSP, Name
-from tailpath.policies import MarkovPolicy
+from tailpath.model.cost_units import as_fraction
+from tailpath.model.ssp import SSP, Name
+from tailpath.policies.kinds import MarkovPolicy
 
 Number = Any  # int, float or Fraction
 Answer = Callable[[Number], float]

@@ -13,17 +13,17 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.absorption import Bracket
-from tailpath.chain import CostChain, chain_of_choices, same_layout
-from tailpath.distribution import CostDistribution
+from tailpath.analysis.absorption import Bracket
+from tailpath.analysis.reachability import free_arrow_order
 from tailpath.errors import PolicyError
+from tailpath.evaluation.distribution import CostDistribution
 from tailpath.evaluation.lattice import Lattice, LatticeSearch, least_step
-from tailpath.evaluation.search import SearchResult, completed, node_variance, summarise
+from tailpath.evaluation.result import SearchResult, completed, node_variance, summarise
 from tailpath.evaluation.watch import Watch
 from tailpath.kernels.lattice_arrays import Arrows, BudgetRows
-from tailpath.model import SSP, FloatArray
-from tailpath.policies import BudgetPolicy
-from tailpath.reachability import free_arrow_order
+from tailpath.model.ssp import SSP, FloatArray
+from tailpath.policies.chain import CostChain, chain_of_choices, same_layout
+from tailpath.policies.kinds import BudgetPolicy
 
 
 def evaluate_budget(ssp: SSP, policy: BudgetPolicy, alpha: float, limit: int, watch: Watch) -> CostDistribution | None:

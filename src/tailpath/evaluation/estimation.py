@@ -27,8 +27,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tailpath.distribution import TIE, FloatArray, check_alpha
 from tailpath.errors import OptionError
+from tailpath.evaluation.distribution import FloatArray
+from tailpath.kernels.rounding import SAME_MASS
+from tailpath.options import check_alpha
 
 #: Fewer runs than this in the tail say nothing about its mean.
 LEAST_TAIL = 30
@@ -83,7 +85,7 @@ def estimate(costs: ArrayLike, alpha: float, confidence: float = 0.95) -> Estima
 def _tail(sample: FloatArray, alpha: float, confidence: float) -> tuple[float, Interval, float, Interval]:
     """VaR and CVaR of a sorted sample, each with its interval."""
     n = len(sample)
-    var = float(sample[max(n - math.floor(n * alpha * (1 + TIE)), 1) - 1])
+    var = float(sample[max(n - math.floor(n * alpha * (1 + SAME_MASS)), 1) - 1])
     var_interval = _var_interval(sample, alpha, 1 - confidence)
     if math.isinf(sample[-1]):
         return var, var_interval, math.inf, (math.inf, math.inf)

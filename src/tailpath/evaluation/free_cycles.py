@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.chain import CostChain
-from tailpath.layouts import merge_equal_outcomes, offsets_of
-from tailpath.reachability import strong_components
-
-UNIT = 2.0**-53
+from tailpath.analysis.reachability import strong_components
+from tailpath.kernels.rounding import UNIT
+from tailpath.model.builders import merge_equal_outcomes
+from tailpath.model.ragged import offsets_of
+from tailpath.policies.chain import CostChain
 
 
 def without_free_cycles(chain: CostChain) -> tuple[CostChain, float]:

@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.chain import CostChain
+from tailpath.analysis.reachability import free_arrow_order
 from tailpath.errors import PolicyError
-from tailpath.evaluation.search import SearchResult, negligible
+from tailpath.evaluation.result import SearchResult, negligible
 from tailpath.evaluation.watch import Watch
+from tailpath.kernels.lattice import frontier, search
 from tailpath.kernels.lattice_arrays import (
     BASE,
     BLOCK,
@@ -41,10 +42,10 @@ from tailpath.kernels.lattice_arrays import (
     Rings,
     Waiting,
 )
-from tailpath.layouts import offsets_of
-from tailpath.reachability import free_arrow_order
+from tailpath.kernels.rounding import UNIT
+from tailpath.model.ragged import offsets_of
+from tailpath.policies.chain import CostChain
 
-UNIT = 2.0**-53
 #: The ring is capped, in rows and in cells, so that it stays near the size of the caches; longer jumps wait in lists.
 MOST_RING_ROWS = 1 << 10
 MOST_RING_CELLS = 1 << 22
@@ -161,8 +162,6 @@ class LatticeSearch:
             return self._run(max_nodes, watch)
 
     def _run(self, max_nodes: int, watch: Watch) -> bool:
-        from tailpath.kernels.lattice import search
-
         lat = self.lattice
         while not watch.stop:
             status = search(
@@ -195,8 +194,6 @@ class LatticeSearch:
 
     def result(self, unit: Fraction, cycle_error: float) -> SearchResult:
         """The head and the open nodes, in the chain's numbering and in costs."""
-        from tailpath.kernels.lattice import frontier
-
         bucket = int(self.whole[BUCKET])
         nothing = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0)
         count = frontier(self.rings, self.waiting, bucket, *nothing)

@@ -26,14 +26,15 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tailpath.chain import CostChain, successors
-from tailpath.distribution import TIE
-from tailpath.evaluation.search import negligible
+from tailpath.evaluation.result import negligible
 from tailpath.evaluation.watch import Watch
-from tailpath.model import SSP
-from tailpath.policies import Policy
+from tailpath.kernels.forward import cheapest_way
+from tailpath.kernels.rounding import SAME_MASS, UNIT
+from tailpath.model.ragged import offsets_of
+from tailpath.model.ssp import SSP
+from tailpath.policies.chain import CostChain, successors
+from tailpath.policies.kinds import Policy
 
-UNIT = 2.0**-53
 GOAL = "goal"
 #: Expansions between two reports.
 PAUSE = 20_000
@@ -154,7 +155,7 @@ class QueueSearch:
                 rest = base - since
                 if rest <= stop * (1 + 1e-9) or rest < 0.25 * base:
                     base, since = self.open_mass(), 0.0
-                    if base <= stop * (1 + TIE):
+                    if base <= stop * (1 + SAME_MASS):
                         return True
                 if self.expanded > max_nodes:
                     return False
@@ -215,9 +216,6 @@ def discounted_least_cost(chain: CostChain, gamma: float) -> np.ndarray[Any, np.
 
 def model_least_cost(ssp: SSP) -> np.ndarray[Any, np.dtype[np.float64]]:
     """V_min over all policies: the cheapest way to a goal in the model, in units if there is one; infinite at dead ends."""
-    from tailpath.kernels.forward import cheapest_way
-    from tailpath.layouts import offsets_of
-
     target = np.where(ssp.is_goal[ssp.outcome_target], ssp.n_states, ssp.outcome_target)
     into = np.argsort(target, kind="stable")
     cost = ssp.outcome_cost if ssp.cost_unit is None else ssp.outcome_level.astype(np.float64)

@@ -15,8 +15,6 @@ A run that enters a part of the chain from which the goal is out of reach costs 
 
 from __future__ import annotations
 
-import operator
-import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -25,15 +23,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.chain import CostChain, chain_of_choices, decide, same_layout, unroll
-from tailpath.errors import BudgetExceededError, OptionError, PolicyError
+from tailpath.analysis.reachability import dead_ends
+from tailpath.errors import BudgetExceededError, PolicyError
 from tailpath.evaluation.budget import budget_rows, free_order
 from tailpath.evaluation.estimation import Estimate, estimate
 from tailpath.evaluation.lattice import in_costs
+from tailpath.kernels import sampling
 from tailpath.kernels.lattice_arrays import ROWS_OF_NODES, BudgetRows
-from tailpath.model import SSP, FloatArray
-from tailpath.policies import BudgetPolicy, HistoryPolicy, Policy
-from tailpath.reachability import dead_ends
+from tailpath.kernels.sampling import lay_rows
+from tailpath.model.ssp import SSP, FloatArray
+from tailpath.options import check_whole, processors
+from tailpath.policies.chain import CostChain, chain_of_choices, decide, same_layout, unroll
+from tailpath.policies.kinds import BudgetPolicy, HistoryPolicy, Policy
 
 __all__ = ["Estimate", "estimate", "simulate"]
 
@@ -52,7 +53,7 @@ def simulate(ssp: SSP, policy: Policy, n: int, seed: int, *, threads: int | None
 
     `seed` is any whole number from 0 up. The same seed gives the same costs on any number of `threads` (as many as there are cores).
     """
-    n, seed = _whole(n, "the number of runs"), _whole(seed, "the seed")
+    n, seed = check_whole(n, "the number of runs"), check_whole(seed, "the seed")
     if isinstance(policy, HistoryPolicy):
         return _walk_functions(ssp, policy, n, seed)
     paths = _budget_paths(ssp, policy) if isinstance(policy, BudgetPolicy) else None
@@ -65,16 +66,6 @@ def simulate(ssp: SSP, policy: Policy, n: int, seed: int, *, threads: int | None
     costs = in_costs(totals, paths.ssp.cost_unit) if paths.whole else totals
     costs[totals < 0] = np.inf
     return costs
-
-
-def _whole(value: Any, what: str) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = int(value) if isinstance(value, float) and value.is_integer() else -1
-    if number < 0:
-        raise OptionError(f"{what} must be a whole number of at least 0, not {value!r}")
-    return number
 
 
 # ---------------------------------------------------------------------- compiled walks
@@ -108,8 +99,6 @@ def _laid_out(
     spent: NDArray[np.int64],
     **others: Any,
 ) -> Paths:
-    from tailpath.kernels.sampling import lay_rows
-
     order, cumulative = np.empty(len(target), dtype=np.int64), np.empty(len(target))
     lay_rows(row_start, probability, order, cumulative)
     return Paths(row_start, target[order].astype(np.int32), cumulative, cost[order], spent[order] if spent.size else spent, **others)
@@ -160,7 +149,7 @@ def _walk_all(paths: Paths, n: int, seed: int, threads: int | None) -> NDArray[A
     """The totals of all runs, block by block on several threads; -1 for a run that never arrives."""
     totals = np.zeros(n, dtype=paths.cost.dtype)
     key = np.random.SeedSequence(seed).generate_state(4, np.uint64)
-    workers = max(1, min(threads or available_cores(), n // LEAST_BLOCK))
+    workers = max(1, min(threads or processors(), n // LEAST_BLOCK))
     if workers == 1:
         _walk_block(paths, key, 0, totals, threading.Event())
         return totals
@@ -178,14 +167,7 @@ def _walk_all(paths: Paths, n: int, seed: int, threads: int | None) -> NDArray[A
     return totals
 
 
-def available_cores() -> int:
-    """The cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def _walk_block(paths: Paths, key: NDArray[Any], first: int, totals: NDArray[Any], stopped: threading.Event) -> None:
-    from tailpath.kernels import sampling
-
     memo, word = np.array([0, -1, 0]), np.zeros(4, dtype=np.uint64)
     while not stopped.is_set():
         status = sampling.walk(

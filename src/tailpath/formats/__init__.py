@@ -13,7 +13,7 @@ from typing import Any
 from tailpath.errors import FormatError, ModelError, OptionError
 from tailpath.formats.files import brief
 from tailpath.formats.registry import FORMATS, by_scheme, by_suffix
-from tailpath.model import SSP
+from tailpath.model.ssp import SSP
 
 #: A scheme has two letters or more, so that `C:\\models\\a.json` is a path.
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9_+.-]+):(.*)", re.DOTALL)

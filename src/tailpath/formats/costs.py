@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.cost_units import as_fraction
 from tailpath.errors import FormatError, OptionError
+from tailpath.model.cost_units import as_fraction
 
 FloatArray = NDArray[np.float64]
 

@@ -28,7 +28,7 @@ from tailpath.formats.files import read_bytes, read_text, shorten, unpacked, wri
 from tailpath.formats.labelled import Labelled, Lazy, Reward, marked, to_ssp
 from tailpath.formats.tar import is_tar, tar_members, write_tar
 from tailpath.formats.text import BLOCK, Numbers, lines_of
-from tailpath.model import SSP
+from tailpath.model.ssp import SSP
 
 UNNAMED = "__NOLABEL__"
 _STATE = re.compile(r"state\s+(\S+)\s*(?:\[([^\]]*)\])?(.*)")

@@ -26,7 +26,7 @@ from tailpath.formats.names import (
     encode_names,
     encode_unit,
 )
-from tailpath.model import SSP, Geometry, Name
+from tailpath.model.ssp import SSP, Geometry, Name
 
 #: The line begins with this word, after whatever marks a comment.
 MARK = "tailpath"

@@ -23,7 +23,7 @@ import numpy as np
 from tailpath.errors import FormatError
 from tailpath.formats.costs import CostRule, refuse_improbable, refuse_negative, without_bonus
 from tailpath.formats.rows import model_arrays
-from tailpath.model import SSP, Name
+from tailpath.model.ssp import SSP, Name
 
 _Outcome = tuple[Name, Name, Name, float, float, bool]
 

@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy as np
 
-from tailpath.cost_units import common_unit
 from tailpath.errors import FormatError
 from tailpath.formats.files import load_json, parse_number, read_text, shorten, write_bytes
 from tailpath.formats.names import (
@@ -37,7 +36,8 @@ from tailpath.formats.names import (
     encode_unit,
 )
 from tailpath.formats.rows import model_arrays
-from tailpath.model import SSP, Name
+from tailpath.model.cost_units import common_unit
+from tailpath.model.ssp import SSP, Name
 
 FORMAT = "tailpath model"
 VERSION = 1

@@ -18,8 +18,9 @@ from tailpath.errors import FormatError
 from tailpath.formats.costs import CostRule, FloatArray, exact_sum, refuse_improbable, refuse_negative
 from tailpath.formats.extras import MARK, Extras, written_actions
 from tailpath.formats.files import shorten
-from tailpath.layouts import merge_equal_outcomes, offsets_of
-from tailpath.model import SSP, Name
+from tailpath.model.builders import merge_equal_outcomes
+from tailpath.model.ragged import offsets_of
+from tailpath.model.ssp import SSP, Name
 
 T = TypeVar("T")
 

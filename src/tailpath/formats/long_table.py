@@ -24,14 +24,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.cost_units import as_fraction, common_unit
 from tailpath.errors import FormatError
 from tailpath.formats.costs import CostRule, refuse_improbable, refuse_negative, without_bonus
 from tailpath.formats.files import load_json, read_text, shorten, write_bytes
 from tailpath.formats.names import decode_name, encode_name
 from tailpath.formats.rows import model_arrays
 from tailpath.formats.text import BLOCK, Numbers
-from tailpath.model import SSP, Name
+from tailpath.model.cost_units import as_fraction, common_unit
+from tailpath.model.ssp import SSP, Name
 
 COLUMNS = ("idstatefrom", "idaction", "idstateto", "probability")
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.cost_units import MOST_UNITS
 from tailpath.errors import FormatError
 from tailpath.formats.files import shorten
-from tailpath.model import Geometry, Name
+from tailpath.model.cost_units import MOST_UNITS
+from tailpath.model.ssp import Geometry, Name
 
 
 def encode_name(name: Name) -> Any:

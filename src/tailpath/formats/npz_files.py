@@ -26,7 +26,7 @@ from tailpath.formats.archives import Archive, write_archive
 from tailpath.formats.files import load_json
 from tailpath.formats.json_files import FORMAT, VERSION, check_header
 from tailpath.formats.names import decode_geometry, decode_names, decode_notes, decode_unit, encode_names, encode_unit
-from tailpath.model import SSP, Geometry
+from tailpath.model.ssp import SSP, Geometry
 
 ARRAYS = {
     "state_choices": np.int64,

@@ -30,8 +30,8 @@ from tailpath.formats.archives import Archive, write_archive
 from tailpath.formats.files import brief, load_json, read_text, write_bytes
 from tailpath.formats.json_files import check_header
 from tailpath.formats.policy_kinds import check_fit, pack, unpack
-from tailpath.model import SSP
-from tailpath.policies import Policy
+from tailpath.model.ssp import SSP
+from tailpath.policies.kinds import Policy
 
 FORMAT = "tailpath policy"
 VERSION = 1

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.atoms import checked_atoms
 from tailpath.errors import FormatError, ModelError, OptionError, PolicyError
 from tailpath.formats.files import shorten
 from tailpath.formats.names import decode_name, encode_name
-from tailpath.model import SSP, Name
-from tailpath.policies import AtomPolicy, BudgetPolicy, Decision, MarkovPolicy, MemoryPolicy, Policy
+from tailpath.model.ssp import SSP, Name
+from tailpath.policies.atoms import checked_atoms
+from tailpath.policies.kinds import AtomPolicy, BudgetPolicy, Decision, MarkovPolicy, MemoryPolicy, Policy
 
 _TABLE_TYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64")
 _ATOM_ARRAYS = {"atoms": (np.float64, 1), "choice": (np.int32, 2), "xi_offset": (np.int64, 2), "xi": (np.float64, 1)}

@@ -28,8 +28,8 @@ from tailpath.formats.extras import MARK, Extras, action_words, extras_line
 from tailpath.formats.files import read_text, shorten, write_bytes
 from tailpath.formats.labelled import Labelled, Labels, Lazy, Reward, marked, to_ssp
 from tailpath.formats.text import BLOCK, Numbers, lines_of
-from tailpath.layouts import offsets_of
-from tailpath.model import SSP, Name
+from tailpath.model.ragged import offsets_of
+from tailpath.model.ssp import SSP, Name
 
 _LABEL = re.compile(r'\s*(\d+)="([^"]*)"')
 _STRUCTURE = re.compile(r'#\s*Reward structure:?\s*"([^"]*)"')

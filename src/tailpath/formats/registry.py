@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tailpath.errors import OptionError
-from tailpath.model import SSP
+from tailpath.model.ssp import SSP
 
 GROUP = "tailpath.readers"
 

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.layouts import merge_equal_outcomes, offsets_of
+from tailpath.model.builders import merge_equal_outcomes
+from tailpath.model.ragged import offsets_of
 
 
 def model_arrays(

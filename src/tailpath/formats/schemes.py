@@ -7,7 +7,7 @@ import re
 
 from tailpath.errors import OptionError
 from tailpath.formats.files import read_text
-from tailpath.model import SSP
+from tailpath.model.ssp import SSP
 
 
 def read_gridworld(source: str) -> SSP:

@@ -20,7 +20,7 @@ from tailpath.formats.costs import CostRule
 from tailpath.formats.files import read_bytes
 from tailpath.formats.labelled import to_ssp
 from tailpath.formats.umb import UmbReader
-from tailpath.model import SSP, Name
+from tailpath.model.ssp import SSP, Name
 
 _CONSTANT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _VALUE = re.compile(r"[A-Za-z0-9_.+/-]+")

@@ -28,7 +28,7 @@ from tailpath.formats.extras import MARK, Extras, action_words, extras_line
 from tailpath.formats.files import load_json, read_bytes, shorten, unpacked, write_bytes
 from tailpath.formats.labelled import Labelled, Labels, Lazy, Reward, to_ssp
 from tailpath.formats.tar import tar_members, write_tar
-from tailpath.model import SSP
+from tailpath.model.ssp import SSP
 from tailpath.version import __version__
 
 _ENTITIES = ("states", "choices", "branches")

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.kernels.jit import kernel
+from tailpath.kernels.rounding import UNIT
 
 Array = NDArray[Any]
-UNIT = 2.0**-53
 
 
 @kernel

@@ -21,16 +21,14 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.kernels.free_moves import Joint, joint_backup, joint_optimum, joint_values
-from tailpath.kernels.jit import kernel
+from tailpath.kernels.jit import kernel, prange
+from tailpath.kernels.rounding import TINY
 
 Array = NDArray[Any]
-#: Values below this are taken for 0: they mean nothing, and numbers near the smallest double are slow to compute with.
-TINY = 1e-280
 
 
 class Levels(NamedTuple):
@@ -126,7 +124,7 @@ def value_block(levels: Levels, begin: int, end: int, w: int, slot: int, capacit
 
 @kernel(parallel=True)
 def value_block_threads(levels: Levels, begin: int, end: int, w: int, slot: int, capacity: int, ring: Array, out_row: Array) -> None:
-    for node in numba.prange(begin, end):
+    for node in prange(begin, end):
         ring[slot * len(levels.least) + node], picked = best_value(levels, node, w, slot, capacity, ring)
         out_row[node] = levels.choice_label[picked]
 
@@ -146,7 +144,7 @@ def pair_block_threads(
     levels: Levels, aim: Aim, begin: int, end: int, w: int, slot: int, capacity: int, ring: Array, ring_mean: Array, out_row: Array
 ) -> None:
     row = slot * len(levels.least)
-    for node in numba.prange(begin, end):
+    for node in prange(begin, end):
         ring[row + node], ring_mean[row + node], picked = best_pair(levels, aim, node, w, slot, capacity, ring, ring_mean)
         out_row[node] = levels.choice_label[picked]
 
@@ -268,8 +266,3 @@ def raise_budget(threads: bool, pairs: bool, joints: bool) -> Callable[..., Any]
     """
     compiled: Callable[..., Any] = kernel(_driver(threads, pairs, joints))
     return compiled
-
-
-def cores() -> int:
-    """How many cores a block may be spread over."""
-    return int(numba.get_num_threads())

@@ -1,7 +1,6 @@
 """Graph searches over the arrays of a model or a chain, in plain loops.
 
-The functions are not decorated: small inputs run as they stand, so that `tailpath info` needs no compiler, and large ones are compiled by
-the caller. Every function fills `out_` arrays.
+None of them calls another, so that on small inputs they can run as they stand (`plain`), and `tailpath info` needs no compiler.
 """
 
 from __future__ import annotations
@@ -11,9 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tailpath.kernels.jit import kernel
+
 Array = NDArray[Any]
 
 
+@kernel
 def forward_reach(row_start: Array, target: Array, start: int, out_reached: Array) -> None:
     """Mark everything that can be reached from `start` along the edges `row_start`, `target`."""
     stack = np.empty(len(row_start), dtype=np.int32)
@@ -31,6 +33,7 @@ def forward_reach(row_start: Array, target: Array, start: int, out_reached: Arra
                 size += 1
 
 
+@kernel
 def backward_reach(
     into_start: Array, into_outcome: Array, outcome_choice: Array, choice_state: Array, choice_allowed: Array, out_reached: Array
 ) -> None:
@@ -56,6 +59,7 @@ def backward_reach(
                 size += 1
 
 
+@kernel
 def close_under_choices(
     into_start: Array, into_outcome: Array, outcome_choice: Array, choice_state: Array, out_inside: Array, out_allowed: Array
 ) -> None:
@@ -96,6 +100,7 @@ def close_under_choices(
             out_allowed[choice] = False
 
 
+@kernel
 def strong_components(row_start: Array, target: Array, out_component: Array) -> int:
     """Tarjan's strongly connected components, without recursion. Edges to `target >= n` (a sink outside) are passed over.
 
@@ -153,6 +158,7 @@ def strong_components(row_start: Array, target: Array, out_component: Array) -> 
     return n_components
 
 
+@kernel
 def longest_paths(order: Array, row_start: Array, target: Array, out_length: Array) -> None:
     """The most arrows in a row from each node of a graph without cycles; `order` lists successors before their predecessors."""
     for node in order:

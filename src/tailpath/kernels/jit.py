@@ -1,33 +1,84 @@
-"""The only home of the compiler's options.
+"""How kernels are compiled, and when: the only home of the compiler and its options.
 
-`kernel` compiles a function at its first call and caches the machine code on disk, so that a second process loads it in a fraction of a
-second. The cache goes to the user's cache folder where the package's own folder cannot be written. Floating-point rules stay strict
-(no fastmath): the error bounds rely on them.
+`@kernel` marks a function; the compiler itself, which takes longer to import than small problems take to solve, is loaded at the first
+*call* of any kernel. So every module may import kernels at its top, and `tailpath info` on a small model never meets the compiler. The
+machine code is cached on disk, so that a second process loads it in a fraction of a second. The cache goes to the user's cache folder
+where the package's own folder cannot be written. Floating-point rules stay strict (no fastmath): the error bounds rely on them.
+
+In a kernel, `prange` from this module is a plain `range` until the kernel is compiled, and then the compiler's parallel one.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import pathlib
+import sys
+import threading
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
+#: Stands for the compiler's parallel range; put in place when a kernel that names it is compiled.
+prange = range
 
-def _cache_folder() -> None:
-    """Point the compiler's cache at the user's cache folder, unless the user chose one or the package folder is writable."""
+_LOCK = threading.RLock()
+
+
+class Kernel:
+    """A function that is compiled when it is first called. `plain` is the function as written, for inputs too small for a compiler."""
+
+    def __init__(self, function: FunctionType, parallel: bool) -> None:
+        functools.update_wrapper(self, function)
+        self.plain = function
+        self._parallel = parallel
+        self._compiled: Callable[..., Any] | None = None
+
+    def __call__(self, *arguments: Any) -> Any:
+        return (self._compiled or self.compiled())(*arguments)
+
+    def compiled(self) -> Callable[..., Any]:
+        """The compiled function; the kernels it calls are compiled with it, and take their marks' places in its module."""
+        with _LOCK:
+            if self._compiled is None:
+                numba = _compiler()
+                names = self.plain.__globals__
+                for name in _names_in(self.plain):
+                    if isinstance(names.get(name), Kernel):
+                        names[name] = names[name].compiled()
+                    elif names.get(name) is range:
+                        names[name] = numba.prange
+                self._compiled = numba.njit(self.plain, cache=True, nogil=True, parallel=self._parallel)
+            return self._compiled
+
+
+def kernel(function: Any = None, *, parallel: bool = False) -> Any:
+    """Compile at the first call, with cache, without the interpreter lock; `parallel=True` lets `prange` use all cores."""
+    if function is None:
+        return lambda inner: Kernel(inner, parallel)
+    return Kernel(function, parallel)
+
+
+def compiler_loaded() -> bool:
+    """Whether a kernel has been called, so that others cost no import any more."""
+    return "numba" in sys.modules
+
+
+def cores() -> int:
+    """How many cores a parallel kernel spreads its work over."""
+    return int(_compiler().get_num_threads())
+
+
+def _names_in(function: FunctionType) -> tuple[str, ...]:
+    return function.__code__.co_names
+
+
+def _compiler() -> Any:
+    """Import the compiler, after pointing its cache at the user's cache folder where the package's own cannot be written."""
     here = pathlib.Path(__file__).parent
     if "NUMBA_CACHE_DIR" not in os.environ and not os.access(here, os.W_OK):
         home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
         os.environ["NUMBA_CACHE_DIR"] = os.path.join(home, "tailpath", "numba")
+    import numba
 
-
-_cache_folder()
-
-import numba  # noqa: E402  (the cache folder must be chosen first)
-
-
-def kernel(function: Callable[..., Any] | None = None, *, parallel: bool = False) -> Any:
-    """Compile with cache, without the interpreter lock; `parallel=True` lets `numba.prange` use all cores."""
-    if function is None:
-        return lambda inner: kernel(inner, parallel=parallel)
-    return numba.njit(function, cache=True, nogil=True, parallel=parallel)
+    return numba

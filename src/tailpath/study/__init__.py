@@ -8,5 +8,5 @@
     results     stored runs, looked up
     claims      the paper's claims beside ours;  tables, figures, boxes, canvas: what a reader sees
 
-`tailpath.store` keeps the runs, `tailpath.report` writes the page.
+`tailpath.study.store` keeps the runs, `tailpath.study.report` writes the page.
 """

@@ -22,8 +22,8 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from tailpath.errors import OptionError
-from tailpath.model import SSP
-from tailpath.store import Task
+from tailpath.model.ssp import SSP
+from tailpath.study.store import Task
 
 #: The problems of each domain by number of cells, smallest first.
 PROBLEMS = {

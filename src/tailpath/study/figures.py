@@ -11,10 +11,10 @@ import pathlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from tailpath.store import Run
 from tailpath.study.boxes import box_alpha0, box_atoms
 from tailpath.study.canvas import COLOUR_OF, COLOURS, MARKERS, ORDINAL, PERCENT, STYLE_OF, legend_below, panels, save, tens
 from tailpath.study.results import PLANNERS, Problem, Results, title
+from tailpath.study.store import Run
 
 Drawing = Callable[[Results], Any]
 Quantity = Callable[[Run], float | None]

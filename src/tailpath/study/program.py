@@ -13,7 +13,7 @@ import platform
 from functools import cache
 
 from tailpath.formats.policy_files import fingerprint
-from tailpath.model import SSP
+from tailpath.model.ssp import SSP
 from tailpath.study.design import build
 from tailpath.version import __version__
 

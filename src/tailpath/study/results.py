@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.store import Point, Run
 from tailpath.study.design import ALPHA0, ATOMS, PROBLEMS, largest
+from tailpath.study.store import Point, Run
 
 FloatArray = NDArray[np.float64]
 Problem = tuple[str, str]

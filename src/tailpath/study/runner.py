@@ -13,8 +13,8 @@ from concurrent.futures import BrokenExecutor, CancelledError, Executor, as_comp
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from tailpath.store import Edition, Run, Store, Task
 from tailpath.study.program import mark, program
+from tailpath.study.store import Edition, Run, Store, Task
 from tailpath.study.work import perform
 
 #: Executors that may break one after the other without a single run finished between them, before tasks run one at a time.

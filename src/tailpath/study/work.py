@@ -15,15 +15,15 @@ from time import perf_counter, thread_time
 from typing import TYPE_CHECKING, Any, TypeVar
 from zlib import crc32
 
-from tailpath.atoms import log_atoms
 from tailpath.errors import TailpathWarning
-from tailpath.model import SSP, FloatArray
-from tailpath.store import Answer, Point, Run, Simulation, Task
+from tailpath.model.ssp import SSP, FloatArray
+from tailpath.policies.atoms import log_atoms
 from tailpath.study.design import REPETITIONS, build
 from tailpath.study.program import machine, mark_of, program
+from tailpath.study.store import Answer, Point, Run, Simulation, Task
 
 if TYPE_CHECKING:
-    from tailpath.solvers.solution import AtomSolution
+    from tailpath.solvers.published.solution import AtomSolution
 
 Result = TypeVar("Result")
 
@@ -77,13 +77,13 @@ def _quantile(task: Task, ssp: SSP) -> Computed:
 
 
 def _plan_by_quantiles(task: Task, ssp: SSP) -> AtomSolution:
-    from tailpath.solvers.cvar_quantile import solve_cvar_quantile
+    from tailpath.solvers.published.quantile import solve_cvar_quantile
 
     return solve_cvar_quantile(ssp, log_atoms(task.alpha0, task.atoms), tolerance=TOLERANCE, threads=1)
 
 
 def _interpolation(task: Task, ssp: SSP) -> Computed:
-    from tailpath.solvers.cvar_interpolation import solve_cvar_interpolation
+    from tailpath.solvers.published.interpolation import solve_cvar_interpolation
 
     atoms = log_atoms(task.alpha0, task.atoms)
     inner = "lp" if task.inner == "lp" else "greedy"
@@ -102,7 +102,7 @@ def _estimated(ssp: SSP, atoms: FloatArray, sweeps: int) -> dict[str, Any]:
     Sweeps of linear programs cost the same from the first to the last, and there are as many of them as in closed form: where both were
     run to the end, this was so.
     """
-    from tailpath.solvers.cvar_interpolation import solve_cvar_interpolation
+    from tailpath.solvers.published.interpolation import solve_cvar_interpolation
 
     ends = [thread_time()]
     with warnings.catch_warnings():
@@ -120,7 +120,7 @@ def _estimated(ssp: SSP, atoms: FloatArray, sweeps: int) -> dict[str, Any]:
 
 
 def _optimum(task: Task, ssp: SSP) -> Computed:
-    from tailpath.solvers.cvar_exact import solve_cvar_exact
+    from tailpath.solvers.exact.solver import solve_cvar_exact
 
     solution, seconds = timed(partial(solve_cvar_exact, ssp, task.alpha0))
     return {"plan_seconds": seconds}, _points(task, ssp, solution), []
@@ -128,7 +128,7 @@ def _optimum(task: Task, ssp: SSP) -> Computed:
 
 def _points(task: Task, ssp: SSP, plan: Any) -> list[Point]:
     """Every atom as the initial alpha: the value the planner gives, and the exact one of the policy that starts there."""
-    from tailpath.evaluation import evaluate
+    from tailpath.evaluation.evaluate import evaluate
 
     found: list[Point] = []
     for alpha in log_atoms(task.alpha0, task.atoms).tolist():
@@ -146,7 +146,7 @@ def _simulation(task: Task, ssp: SSP) -> Computed:
 
     Both unroll the policy first. That is counted for ForPECVaR and not for Monte Carlo, which favours Monte Carlo.
     """
-    from tailpath.evaluation import evaluate
+    from tailpath.evaluation.evaluate import evaluate
     from tailpath.evaluation.simulation import estimate, simulate
 
     atoms = log_atoms(task.alpha0, task.atoms)

@@ -14,7 +14,7 @@ from tailpath.cli.progress import progress_line
 from tailpath.errors import BudgetExceededError
 
 if TYPE_CHECKING:
-    from tailpath.model import SSP
+    from tailpath.model.ssp import SSP
 
 OPTIONS = (
     ALPHA,

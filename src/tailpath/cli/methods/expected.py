@@ -8,7 +8,7 @@ from tailpath.cli.common import number, pairs
 from tailpath.cli.methods import Answer, Method
 
 if TYPE_CHECKING:
-    from tailpath.model import SSP
+    from tailpath.model.ssp import SSP
 
 
 def run(ssp: SSP) -> Answer:

@@ -11,7 +11,7 @@ from tailpath.cli.methods import Answer, Method
 from tailpath.cli.methods.published import OPTIONS, plan
 
 if TYPE_CHECKING:
-    from tailpath.model import SSP
+    from tailpath.model.ssp import SSP
 
 INNER = click.Option(
     ["--inner"],

@@ -15,7 +15,7 @@ from tailpath.cli.methods import ALPHA, Answer
 from tailpath.cli.progress import progress_line
 
 if TYPE_CHECKING:
-    from tailpath.model import SSP
+    from tailpath.model.ssp import SSP
 
 OPTIONS = (
     ALPHA,

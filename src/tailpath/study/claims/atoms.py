@@ -6,10 +6,10 @@ import itertools
 
 import numpy as np
 
-from tailpath.store import Point
 from tailpath.study.boxes import exact_by_optimum, predicted_by_exact
 from tailpath.study.claims.claim import TOLERANCE, Claim, judge, listed, named, percents, share
 from tailpath.study.results import Results, Setting, array, at
+from tailpath.study.store import Point
 
 
 def common(results: Results) -> list[tuple[Setting, list[Point]]]:

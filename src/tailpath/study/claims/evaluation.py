@@ -6,9 +6,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from tailpath.store import Point
 from tailpath.study.claims.claim import Check, Claim, judge, share
 from tailpath.study.results import Problem, Results, Setting, title
+from tailpath.study.store import Point
 
 
 def evaluation_time(results: Results) -> Claim | None:

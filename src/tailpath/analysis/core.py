@@ -1,0 +1,152 @@
+"""The core of a model: the part on which expected costs are finite, cut once and kept with the model.
+
+Only sure states and safe choices are in it (elsewhere every expected cost is infinite), and every *free component*, a set of states that can be
+walked at no cost for ever, is drawn together into one node. In the core every policy that never arrives pays infinitely much, so that the
+equation V = min (r + P V) has one solution only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.analysis.reachability import fewest_steps, free_components, require_sure_start
+from tailpath.model.ragged import members_of, offsets_of, owners
+from tailpath.model.ssp import SSP, FloatArray
+
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Core:
+    """The part of a model on which expected costs are finite. Node n stands for the goals.
+
+    `node_of[s]` is the node of state s (n at goals, -1 where every expected cost is infinite); `free[s]` is the free component of state s, or
+    -1. `choice[k]` and `outcome[o]` are the model's choice and outcome behind those of the core, `rate[k]` the expected cost of a choice.
+    """
+
+    ssp: SSP
+    free: NDArray[np.int32]
+    node_of: NDArray[np.int32]
+    state_choices: IntArray
+    choice_outcomes: IntArray
+    choice: IntArray
+    outcome: IntArray
+    target: NDArray[np.int32]
+    probability: FloatArray
+    rate: FloatArray
+
+    @property
+    def n(self) -> int:
+        return len(self.state_choices) - 1
+
+    def problem(self) -> tuple[Any, ...]:
+        """What the kernels of the risk-neutral problem need."""
+        return self.state_choices, self.choice_outcomes, self.target, self.probability, self.rate
+
+    def outcome_node(self) -> IntArray:
+        """The node each outcome leaves."""
+        return np.repeat(owners(self.state_choices), np.diff(self.choice_outcomes))
+
+    def spread(self, per_node: FloatArray) -> FloatArray:
+        """Node values, one row each, to states: 0 at goals, infinite where there is no node."""
+        end = np.zeros((2, *per_node.shape[1:]))
+        end[1] = np.inf
+        values = np.concatenate([per_node, end])[self.node_of]
+        values.flags.writeable = False
+        return values
+
+    def gather(self, per_state: NDArray[Any]) -> NDArray[Any]:
+        """State values to nodes: those of any member, which must agree."""
+        state = np.flatnonzero((self.node_of >= 0) & (self.node_of < self.n))
+        values = np.empty(self.n, dtype=per_state.dtype)
+        values[self.node_of[state]] = per_state[state]
+        return values
+
+    def model_choices(self, chosen: IntArray) -> NDArray[np.int32]:
+        """Core choices, one per node, as choices of the model; members of a free component walk, at no cost, to the one that leaves it."""
+        ssp = self.ssp
+        choices = np.full(ssp.n_states, -1, dtype=np.int32)
+        leaving = self.choice[chosen]
+        choices[ssp.choice_state[leaving]] = leaving
+        pending = (self.free >= 0) & (choices < 0)
+        if not pending.any():
+            return choices
+        internal = _internal_choices(ssp, self.free)
+        # A component is strongly connected: stepping ever nearer to a settled member gets there surely.
+        walk = np.flatnonzero(internal[ssp.outcome_choice])
+        target = np.where(pending, np.arange(ssp.n_states), ssp.n_states)[ssp.outcome_target]
+        steps = np.append(fewest_steps(ssp.choice_state[ssp.outcome_choice[walk]], target[walk], ssp.n_states), 0)
+        nearest = np.minimum.reduceat(np.where(steps[target] < 0, ssp.n_states, steps[target]), ssp.choice_outcomes[:-1])
+        ready = np.flatnonzero(internal & pending[ssp.choice_state] & (nearest < steps[ssp.choice_state]))
+        choices[ssp.choice_state[ready][::-1]] = ready[::-1]
+        return choices
+
+    def core_choices(self, choices: NDArray[Any]) -> IntArray:
+        """The way back from `model_choices`: the core choice of every node."""
+        number = np.full(self.ssp.n_choices + 1, -1, dtype=np.int64)
+        number[self.choice] = np.arange(len(self.choice))
+        state = np.flatnonzero((self.node_of >= 0) & (self.node_of < self.n))
+        chosen = number[choices[state]]
+        # Members of a free component walk to the one that leaves; only that one's choice is part of the core.
+        result = np.empty(self.n, dtype=np.int64)
+        result[self.node_of[state[chosen >= 0]]] = chosen[chosen >= 0]
+        return result
+
+
+def core_of(ssp: SSP) -> Core:
+    """The core of a model, or an error that names the states that trap the start."""
+    return ssp.kept("core", lambda: _cut(ssp, free_components(ssp, require_sure_start(ssp)[1])))
+
+
+def loose_core_of(ssp: SSP) -> Core:
+    """The core with free components left as they are: for a discount, under which walking for nothing is worth something."""
+    if core_of(ssp).free.max(initial=-1) < 0:
+        return core_of(ssp)
+    return ssp.kept("loose core", lambda: _cut(ssp, np.full(ssp.n_states, -1, dtype=np.int32)))
+
+
+def _internal_choices(ssp: SSP, free: NDArray[np.int32]) -> NDArray[np.bool_]:
+    """The choices that only walk inside their own free component at no cost."""
+    if ssp.n_choices == 0 or free.max(initial=-1) < 0:
+        return np.zeros(ssp.n_choices, dtype=np.bool_)
+    home = free[ssp.choice_state][ssp.outcome_choice]
+    stays = (home >= 0) & (free[ssp.outcome_target] == home) & (ssp.outcome_cost == 0)
+    return np.asarray(np.logical_and.reduceat(stays, ssp.choice_outcomes[:-1]))
+
+
+def _cut(ssp: SSP, free: NDArray[np.int32]) -> Core:
+    """Cut the model to sure states and safe choices and draw free components together."""
+    sure, safe = require_sure_start(ssp)
+    transient = sure & ~ssp.is_goal
+    # One representative per node: every state outside free components, and the first member of each component.
+    representative = np.arange(ssp.n_states)
+    if free.max(initial=-1) >= 0:
+        _, first = np.unique(free, return_index=True)
+        by_component = first[1:] if (free == -1).any() else first
+        representative = np.where(free >= 0, by_component[np.maximum(free, 0)], representative)
+    kept = transient & (representative == np.arange(ssp.n_states))
+    n = int(kept.sum())
+    node_of = np.where(transient, (np.cumsum(kept) - 1)[representative], np.where(ssp.is_goal, n, -1)).astype(np.int32)
+
+    choice = np.flatnonzero(safe & ~_internal_choices(ssp, free))
+    node = node_of[ssp.choice_state[choice]]
+    order = np.argsort(node, kind="stable")
+    choice, node = choice[order], node[order]
+    outcome, choice_outcomes = members_of(ssp.choice_outcomes, choice)
+    probability, cost = ssp.outcome_probability[outcome], ssp.outcome_cost[outcome]
+    return Core(
+        ssp=ssp,
+        free=free,
+        node_of=node_of,
+        state_choices=offsets_of(node, n),
+        choice_outcomes=choice_outcomes,
+        choice=choice,
+        outcome=outcome,
+        target=node_of[ssp.outcome_target[outcome]],
+        probability=probability,
+        rate=np.add.reduceat(probability * cost, choice_outcomes[:-1]) if len(choice) else np.zeros(0),
+    )

@@ -1,0 +1,162 @@
+"""What the graph of a model alone decides: where a goal can be reached, surely or at all, and which choices keep it so.
+
+- A state is *sure* if some policy reaches a goal from it with probability 1; a choice is *safe* if all its outcomes are sure. Every finite
+  expected cost lives on sure states and safe choices.
+- A *dead end* is a state from which no policy reaches a goal at all.
+- Every policy is proper exactly if no policy can avoid the goals for ever, that is, if no set of states without goals can be kept by a
+  suitable choice in each.
+- A *free component* is a maximal set of states that can be left alone, visited all over and at no cost: an end component of the choices whose
+  every outcome is free. Inside it any state is as good as any other, and a value iteration from below may be fooled by it.
+
+Probabilities only matter by being positive, so all of this is exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.errors import GoalUnreachableError
+from tailpath.kernels import forward, graph
+from tailpath.kernels.jit import Kernel, compiler_loaded
+from tailpath.model.ragged import offsets_of
+from tailpath.model.ssp import SSP
+
+BoolArray = NDArray[np.bool_]
+#: Up to this many edges a search runs as plain Python, faster than the compiler loads, unless it is loaded already.
+SMALL = 20_000
+
+
+def _fit(search: Kernel, size: int) -> Callable[..., Any]:
+    return search.plain if size <= SMALL and not compiler_loaded() else search
+
+
+def strong_components(row_start: NDArray[Any], target: NDArray[Any]) -> tuple[NDArray[np.int32], int]:
+    """The strongly connected component of every node, numbered so that edges never lead to a higher number, and their count."""
+    component = np.empty(len(row_start) - 1, dtype=np.int32)
+    count = _fit(graph.strong_components, len(target))(row_start, target, component)
+    return component, int(count)
+
+
+def free_arrow_order(source: NDArray[Any], target: NDArray[Any], n: int) -> tuple[NDArray[np.int32], int] | None:
+    """For arrows among n nodes, sorted by source: a rank that falls along every arrow, and the most arrows in a row. None if they form a cycle."""
+    row_start = offsets_of(source, n)
+    rank, count = strong_components(row_start, target)
+    if count < n or np.any(source == target):
+        return None
+    length = np.zeros(n, dtype=np.int64)
+    _fit(graph.longest_paths, len(target))(np.argsort(rank), row_start, target, length)
+    return rank, int(length.max(initial=0))
+
+
+def reachable_nodes(row_start: NDArray[Any], target: NDArray[Any], start: int) -> BoolArray:
+    """The nodes that can be reached from `start`; targets beyond the last row are passed over."""
+    reached = np.zeros(len(row_start) - 1, dtype=np.bool_)
+    _fit(graph.forward_reach, len(target))(row_start, target, start, reached)
+    return reached
+
+
+def fewest_steps(source: NDArray[Any], target: NDArray[Any], n: int) -> NDArray[np.int32]:
+    """The least number of arrows from each of n nodes to any target >= n; -1 where there is no way."""
+    bounded = np.minimum(target, n)
+    into = np.argsort(bounded, kind="stable")
+    steps = np.full(n + 1, -1, dtype=np.int32)
+    forward.fewest_steps(offsets_of(bounded, n + 1), source[into], steps)
+    return steps[:n]
+
+
+def reachable_states(ssp: SSP) -> BoolArray:
+    """The states that can be reached from the start under some policy."""
+    return reachable_nodes(ssp.choice_outcomes[ssp.state_choices], ssp.outcome_target, ssp.start_index)
+
+
+class _Backward:
+    """The outcomes that lead into each state: what a search against the arrows needs, sorted once for several searches."""
+
+    def __init__(self, ssp: SSP) -> None:
+        self.ssp = ssp
+        self.into_outcome = np.argsort(ssp.outcome_target, kind="stable").astype(np.int32)
+        self.into_start = offsets_of(ssp.outcome_target, ssp.n_states)
+
+    def reach(self, reached: BoolArray, allowed: BoolArray) -> None:
+        search = _fit(graph.backward_reach, self.ssp.n_outcomes)
+        search(self.into_start, self.into_outcome, self.ssp.outcome_choice, self.ssp.choice_state, allowed, reached)
+
+    def close(self, inside: BoolArray, allowed: BoolArray) -> None:
+        search = _fit(graph.close_under_choices, self.ssp.n_outcomes)
+        search(self.into_start, self.into_outcome, self.ssp.outcome_choice, self.ssp.choice_state, inside, allowed)
+
+
+def dead_ends(ssp: SSP) -> BoolArray:
+    """The states from which no policy reaches a goal with positive probability."""
+    reached = ssp.is_goal.copy()
+    _Backward(ssp).reach(reached, np.ones(ssp.n_choices, dtype=np.bool_))
+    return ~reached
+
+
+def sure_states(ssp: SSP) -> tuple[BoolArray, BoolArray]:
+    """The states from which some policy surely reaches a goal, and the choices all of whose outcomes are such states."""
+    return ssp.kept("sure states", lambda: _sure_states(ssp))
+
+
+def _sure_states(ssp: SSP) -> tuple[BoolArray, BoolArray]:
+    backward = _Backward(ssp)
+    sure = np.ones(ssp.n_states, dtype=np.bool_)
+    while True:
+        safe = np.logical_and.reduceat(sure[ssp.outcome_target], ssp.choice_outcomes[:-1]) if ssp.n_choices else np.ones(0, dtype=np.bool_)
+        safe &= sure[ssp.choice_state]
+        reached = ssp.is_goal.copy()
+        backward.reach(reached, safe)
+        if np.array_equal(reached, sure):
+            return sure, safe
+        sure = reached
+
+
+def every_policy_is_proper(ssp: SSP) -> bool:
+    """Whether no policy, from any state, can fail to reach a goal with probability 1."""
+    inside = ~ssp.is_goal
+    allowed = np.ones(ssp.n_choices, dtype=np.bool_)
+    _Backward(ssp).close(inside, allowed)
+    return not bool(inside.any())
+
+
+def require_sure_start(ssp: SSP) -> tuple[BoolArray, BoolArray]:
+    """`sure_states`, or an error that names the states that trap the start."""
+    sure, safe = sure_states(ssp)
+    if not sure[ssp.start_index]:
+        traps = np.flatnonzero(dead_ends(ssp) & reachable_states(ssp))
+        shown = ", ".join(repr(ssp.states[s]) for s in traps[:5].tolist())
+        more = f" and {traps.size - 5} more" if traps.size > 5 else ""
+        raise GoalUnreachableError(
+            f"from the start {ssp.start!r} no policy surely reaches a goal, so every expected cost is infinite; the dead ends are {shown}{more}"
+        )
+    return sure, safe
+
+
+def free_components(ssp: SSP, choice_allowed: BoolArray) -> NDArray[np.int32]:
+    """The free component of each state, or -1: end components of the allowed choices whose every outcome costs nothing.
+
+    Standard refinement: split into strong components, drop choices that leave theirs, repeat until nothing changes.
+    """
+    component = np.full(ssp.n_states, -1, dtype=np.int32)
+    if ssp.n_choices == 0:
+        return component
+    free = np.logical_and.reduceat(ssp.outcome_cost == 0, ssp.choice_outcomes[:-1]) & choice_allowed
+    inside = np.zeros(ssp.n_states, dtype=np.bool_)
+    while True:
+        inside[:] = False
+        inside[ssp.choice_state[free]] = True
+        if not inside.any():
+            return component
+        edge = free[ssp.outcome_choice]
+        source = ssp.choice_state[ssp.outcome_choice[edge]]
+        label, _ = strong_components(offsets_of(source, ssp.n_states), ssp.outcome_target[edge])
+        stays = label[ssp.choice_state[ssp.outcome_choice]] == label[ssp.outcome_target]
+        kept = free & np.logical_and.reduceat(stays, ssp.choice_outcomes[:-1])
+        if np.array_equal(kept, free):
+            component[inside] = np.unique(label[inside], return_inverse=True)[1]
+            return component
+        free = kept

@@ -1,0 +1,162 @@
+"""The distribution of the total cost Z, and the only home of VaR and CVaR.
+
+Costs are minimised. `alpha` in (0, 1] is the mass of the *worst* tail:
+
+    VaR_alpha(Z)  = min { z : P(Z > z) <= alpha }                    alpha = 1: the smallest cost that can occur
+    CVaR_alpha(Z) = min_w  w + E[(Z - w)+] / alpha                   alpha = 1: the mean;  alpha -> 0: the worst cost
+
+Asking P(Z > z) <= alpha instead of F(z) >= 1 - alpha loses no digits for small alpha. The minimum is attained at w = VaR.
+
+A distribution is known by its *head*, every cost up to X = VaR at the alpha it was evaluated with, and by two numbers of the rest: its mass
+P(Z > X) and its excess E[(Z - X)+]. From them every larger alpha follows with non-negative sums only:
+
+    P(Z > z_k) = P(Z > z_{k+1}) + p_{k+1}        E[(Z - z_k)+] = E[(Z - z_{k+1})+] + (z_{k+1} - z_k) P(Z > z_k)
+
+so the result keeps its relative accuracy down to alpha = 1e-12 and below; (mean - head) / alpha would not.
+
+If the goal may be missed (`unreached` > 0), the mean and every CVaR are infinite, and VaR is finite exactly for alpha >= unreached.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.errors import OptionError
+from tailpath.kernels.rounding import SAME_MASS, UNIT
+from tailpath.options import check_alpha
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CostDistribution:
+    """What `evaluate` found out about the total cost.
+
+    `costs`, `probabilities`: the head, up to `VaR_alpha`. `tail_mass` is P(Z > costs[-1]), the never arriving part included.
+    `tail_excess` and its bounds are E[(Z - costs[-1])+]. `mean_bounds` enclose the mean. `relative_error` bounds the relative error of
+    every probability here.
+    `expanded` counts (node, cost) pairs taken from the queue; `engine` says which engine ran.
+    """
+
+    costs: FloatArray
+    probabilities: FloatArray
+    tail_mass: float
+    tail_excess: float
+    tail_excess_bounds: tuple[float, float]
+    alpha: float
+    mean: float
+    mean_bounds: tuple[float, float]
+    unreached: float
+    relative_error: float
+    expanded: int
+    engine: str
+    deviation: Callable[[], float]
+    stuck: str = ""
+
+    def __post_init__(self) -> None:
+        for array in (self.costs, self.probabilities):
+            array.flags.writeable = False
+
+    # ------------------------------------------------------------------ VaR, CVaR
+
+    @cached_property
+    def tails(self) -> FloatArray:
+        """P(Z > z) for every cost z of the head."""
+        if self.costs.size == 0:
+            return np.empty(0)
+        after = np.append(self.probabilities[1:], self.tail_mass)
+        return np.cumsum(after[::-1])[::-1]
+
+    def _excesses(self, tail_excess: float) -> FloatArray:
+        """E[(Z - z)+] for every cost z of the head."""
+        steps = np.append(np.diff(self.costs) * self.tails[:-1], tail_excess)
+        return np.cumsum(steps[::-1])[::-1]
+
+    def _position(self, alpha: float) -> int:
+        """Where VaR stands in the head; -1 if it is infinite."""
+        a = check_alpha(alpha)
+        if a < self.alpha * (1 - SAME_MASS):
+            raise OptionError(f"this distribution answers alpha >= {self.alpha:g}; call evaluate with alpha={a:g} or less")
+        inside = self.tails <= a * (1 + SAME_MASS)
+        return int(np.argmax(inside)) if inside.any() else -1
+
+    def var(self, alpha: float) -> float:
+        """Value at risk: the least cost that is exceeded with probability alpha at most. Infinite if `unreached` > alpha."""
+        position = self._position(alpha)
+        return float(self.costs[position]) if position >= 0 else math.inf
+
+    def cvar(self, alpha: float) -> float:
+        """Conditional value at risk: the mean of the worst `alpha` of all outcomes. Infinite if the goal may be missed."""
+        position = self._position(alpha)
+        if position < 0 or self.unreached > 0:
+            return math.inf
+        return float(self.costs[position] + self._excesses(self.tail_excess)[position] / float(alpha))
+
+    def bounds(self, alpha: float) -> tuple[float, float]:
+        """Rigorous bounds on `cvar(alpha)` of the model's numbers.
+
+        Upper: w + E[(Z - w)+] / alpha at the VaR found, with every rounding charged upwards; any w gives an upper bound. Lower: the
+        minimum of the same with rounding charged downwards over 0 and the head. Beyond the head it cannot fall by more than the
+        doubt about the tail mass times its own size, which the last factor takes off.
+        """
+        position = self._position(alpha)
+        if position < 0 or self.unreached > 0:
+            return math.inf, math.inf
+        doubt = self.relative_error + (len(self.costs) + 20) * 2 * UNIT
+        low, high = (self._excesses(excess) for excess in self.tail_excess_bounds)
+        upper = self.costs[position] + (1 + doubt) * high[position] / float(alpha)
+        lower = np.min(self.costs + (1 - doubt) * low / float(alpha))
+        at_zero = (1 - doubt) * (self.costs[0] + low[0]) / float(alpha)
+        slack = 4 * max(doubt, SAME_MASS)
+        return float(min(lower, at_zero)) * (1 - slack), float(upper) * (1 + 8 * UNIT)
+
+    # ------------------------------------------------------------------ the rest
+
+    def cdf(self, x: Any) -> Any:
+        """P(Z <= x), known up to `VaR_alpha`, the last cost of the head."""
+        points = np.asarray(x, dtype=np.float64)
+        beyond = np.any(points > self.costs[-1]) if self.costs.size else True
+        if beyond and self.tail_mass > 0:
+            last = f"{self.costs[-1]:g}" if self.costs.size else "nothing"
+            raise OptionError(f"the distribution is known up to cost {last}; call evaluate with an alpha below {self.alpha:g}")
+        cumulative = np.concatenate(([0.0], np.cumsum(self.probabilities)))
+        result = np.minimum(cumulative[np.searchsorted(self.costs, points, side="right")], 1.0)
+        return float(result) if np.ndim(x) == 0 else result
+
+    @cached_property
+    def std(self) -> float:
+        """The standard deviation; infinite if the goal may be missed."""
+        return math.inf if self.unreached > 0 else self.deviation()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the pictures, as plain numbers and lists."""
+        return {
+            "alpha": self.alpha,
+            "mean": self.mean,
+            "std": self.std,
+            "var": self.var(self.alpha),
+            "cvar": self.cvar(self.alpha),
+            "cvar_bounds": list(self.bounds(self.alpha)),
+            "unreached": self.unreached,
+            "tail_mass": self.tail_mass,
+            "costs": self.costs.tolist(),
+            "probabilities": self.probabilities.tolist(),
+            "expanded": self.expanded,
+            "engine": self.engine,
+        }
+
+    def plot(self, alpha: float | None = None, ax: Any = None) -> Any:
+        """Probability bars with VaR and CVaR marked; returns the matplotlib Axes."""
+        from tailpath.plotting import plot_distribution
+
+        return plot_distribution(self, self.alpha if alpha is None else alpha, ax)
+
+    def __repr__(self) -> str:
+        return f"<CostDistribution alpha>={self.alpha:g}: mean {self.mean:.6g}, VaR {self.var(self.alpha):.6g}, CVaR {self.cvar(self.alpha):.6g}>"

@@ -1,0 +1,1 @@
+"""The stochastic shortest path problem: its arrays, its names, its exact costs, and how it is built."""

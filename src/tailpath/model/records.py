@@ -1,0 +1,52 @@
+"""Plain data: what all nouns have in common.
+
+A `Record` is a frozen dataclass of names, numbers and arrays. It compares by content, pickles by its fields alone (whatever it has found out
+on the way stays behind), and its arrays are read-only, after unpickling too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+
+class Record:
+    """Base of the frozen dataclasses; declare them with `eq=False`, so that these methods hold."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            object.__setattr__(self, name, value)
+        self._freeze()
+
+    def _freeze(self) -> None:
+        """Make the arrays read-only."""
+        for field in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if type(self) is not type(other):
+            return NotImplemented
+        return all(_same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self) if f.compare)  # type: ignore[arg-type]
+
+    def __hash__(self) -> int:
+        return hash((type(self).__name__, *(_trace(getattr(self, field.name)) for field in fields(self) if field.compare)))  # type: ignore[arg-type]
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return np.array_equal(a, b, equal_nan=np.asarray(a).dtype.kind == "f")
+    return bool(a == b or (a != a and b != b))
+
+
+def _trace(value: Any) -> Any:
+    """Something cheap that equal values share."""
+    return value if isinstance(value, (str, int, float, bool, type(None))) else np.shape(value) if isinstance(value, np.ndarray) else 0

@@ -1,0 +1,342 @@
+"""The stochastic shortest path problem: who can go where, with which probability, at which cost.
+
+A model is three levels of arrays, state -> choice -> outcome:
+
+    the choices of state s    are  state_choices[s] .. state_choices[s + 1]
+    the outcomes of choice k  are  choice_outcomes[k] .. choice_outcomes[k + 1]
+    outcome o leads to outcome_target[o] with outcome_probability[o] and costs outcome_cost[o]
+
+The cost sits on the *outcome*. Two outcomes of one choice that lead to the same state at different costs stay two outcomes:
+merging them would keep the mean and change the risk. Goal states are absorbing and free and have no choices.
+
+Costs are minimised and never negative. `cost_unit` is the largest rational u such that every cost is a whole number of u; with it
+accumulated costs are integers, and equal costs are equal exactly (0.1 + 0.2 is 0.3). A float is read as the shortest decimal that prints it.
+All checks happen once, here; an SSP that exists is sound. Arrays are read-only.
+"""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.errors import ModelError, TailpathWarning
+from tailpath.model.builders import arrays_from_matrices, arrays_from_outcomes
+from tailpath.model.cost_units import common_unit
+from tailpath.model.records import Record
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+Name = Hashable
+Found = TypeVar("Found")
+
+#: A row of n probabilities may miss 1 by this times n; it is then scaled to 1, with a warning.
+ROW_TOLERANCE = 1e-9
+
+
+class _Findings:
+    """What was found out about a model, and the lock under which more is found."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, Any] = {}
+        self.lock = threading.RLock()
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """Where the states of a grid lie, so that maps and policies can be drawn. States off the grid have row and column -1."""
+
+    rows: int
+    columns: int
+    row: tuple[int, ...]
+    column: tuple[int, ...]
+    kind: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SSP(Record):
+    """An immutable stochastic shortest path problem. See the module's docstring for the arrays.
+
+    Most users call `SSP.from_outcomes`, `SSP.from_arrays`, `tailpath.read` or a function of `tailpath.domains`.
+    `states` and `actions` are sequences of names in index order; a `range` costs no memory. `choice_action[k]` is the index of the name
+    of choice k. `exact_unit` is given by builders that know the costs as rationals; otherwise the unit is found from the floats.
+    `notes` tell what a reader assumed or changed (signs, redirected goals, a shift), for the command line to repeat.
+    """
+
+    state_choices: IntArray
+    choice_outcomes: IntArray
+    outcome_target: NDArray[np.int32]
+    outcome_probability: FloatArray
+    outcome_cost: FloatArray
+    choice_action: NDArray[np.int32]
+    is_goal: NDArray[np.bool_]
+    start_index: int
+    states: Sequence[Name]
+    actions: Sequence[Name]
+    exact_unit: Fraction | None = None
+    geometry: Geometry | None = None
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        dtypes = {
+            "state_choices": np.int64,
+            "choice_outcomes": np.int64,
+            "outcome_target": np.int32,
+            "outcome_probability": np.float64,
+            "outcome_cost": np.float64,
+            "choice_action": np.int32,
+            "is_goal": np.bool_,
+        }
+        for name, dtype in dtypes.items():
+            given = np.asarray(getattr(self, name))
+            array: NDArray[Any] = np.ascontiguousarray(given.astype(dtype, copy=False))
+            if array.dtype.kind == "i" and given.dtype != array.dtype and not np.array_equal(array, given):
+                raise ModelError(f"{name} must hold whole numbers that fit {array.dtype}")
+            if array.flags.writeable and array is getattr(self, name):
+                array = array.view()
+            object.__setattr__(self, name, array)
+        self._check_structure()
+        self._check_outcomes()
+        object.__setattr__(self, "outcome_probability", self._checked_probabilities())
+        self._freeze()
+
+    # ------------------------------------------------------------------ sizes and names
+
+    @property
+    def n_states(self) -> int:
+        return len(self.state_choices) - 1
+
+    @property
+    def n_choices(self) -> int:
+        return len(self.choice_outcomes) - 1
+
+    @property
+    def n_outcomes(self) -> int:
+        return len(self.outcome_target)
+
+    @property
+    def start(self) -> Name:
+        return self.states[self.start_index]
+
+    @property
+    def goals(self) -> tuple[Name, ...]:
+        return tuple(self.states[s] for s in np.flatnonzero(self.is_goal).tolist())
+
+    @cached_property
+    def _state_index(self) -> dict[Name, int]:
+        return {name: index for index, name in enumerate(self.states)}
+
+    def state_index(self, state: Name) -> int:
+        """The index of a state's name."""
+        if isinstance(self.states, range) and isinstance(state, (int, np.integer)):
+            if 0 <= state < self.n_states:
+                return int(state)
+        elif state in self._state_index:
+            return self._state_index[state]
+        raise ModelError(f"the model has no state {state!r}")
+
+    def choice_index(self, state: int, action: Name) -> int:
+        """The choice of a state (by index) that carries this action name, or -1."""
+        for choice in range(self.state_choices[state], self.state_choices[state + 1]):
+            if self.actions[self.choice_action[choice]] == action:
+                return choice
+        return -1
+
+    def choice_name(self, choice: int) -> Name:
+        """The action name of a choice."""
+        name: Name = self.actions[int(self.choice_action[choice])]
+        return name
+
+    @cached_property
+    def choice_state(self) -> NDArray[np.int32]:
+        """The state each choice belongs to."""
+        return np.repeat(np.arange(self.n_states, dtype=np.int32), np.diff(self.state_choices))
+
+    @cached_property
+    def outcome_choice(self) -> NDArray[np.int32]:
+        """The choice each outcome belongs to."""
+        return np.repeat(np.arange(self.n_choices, dtype=np.int32), np.diff(self.choice_outcomes))
+
+    # ------------------------------------------------------------------ what was found out
+
+    def kept(self, name: str, find: Callable[[], Found]) -> Found:
+        """What was found out about this model before under this name, or is found now: once, whichever thread asks first. It is not pickled."""
+        findings: _Findings = self.__dict__.setdefault("_findings", _Findings())
+        if name not in findings.known:
+            with findings.lock:
+                if name not in findings.known:
+                    findings.known[name] = find()
+        found: Found = findings.known[name]
+        return found
+
+    # ------------------------------------------------------------------ exact costs
+
+    @cached_property
+    def cost_unit(self) -> Fraction | None:
+        """The largest rational of which every cost is a whole multiple; `None` where it would be too fine to use."""
+        if self.exact_unit is not None:
+            return self.exact_unit
+        return common_unit(np.unique(self.outcome_cost).tolist())
+
+    @cached_property
+    def outcome_level(self) -> IntArray:
+        """Each outcome's cost as a whole number of cost units."""
+        if self.cost_unit is None:
+            raise ModelError("the costs have no common unit; round them to a grid first")
+        # At most 10^7 units, so the quotient is within 1e-8 of the whole number it stands for.
+        levels = np.rint(self.outcome_cost * (self.cost_unit.denominator / self.cost_unit.numerator)).astype(np.int64)
+        levels.flags.writeable = False
+        return levels
+
+    # ------------------------------------------------------------------ checks
+
+    def _check_structure(self) -> None:
+        n, offsets, rows = self.n_states, self.state_choices, self.choice_outcomes
+        if n <= 0:
+            raise ModelError("the model has no states")
+        for name, array, end in (
+            ("state_choices", offsets, self.n_choices),
+            ("choice_outcomes", rows, self.n_outcomes),
+        ):
+            if array[0] != 0 or array[-1] != end or np.any(np.diff(array) < 0):
+                raise ModelError(f"{name} must rise from 0 to {end}")
+        if len(self.outcome_probability) != self.n_outcomes or len(self.outcome_cost) != self.n_outcomes:
+            raise ModelError("outcome arrays differ in length")
+        if len(self.choice_action) != self.n_choices or len(self.is_goal) != n or len(self.states) != n:
+            raise ModelError("choice or state arrays differ in length")
+        if self.n_choices and not 0 <= self.choice_action.min() <= self.choice_action.max() < len(self.actions):
+            raise ModelError("choice_action points outside the list of actions")
+        if not isinstance(self.states, range) and len(self._state_index) < n:
+            repeated = next(name for index, name in enumerate(self.states) if self._state_index[name] != index)
+            raise ModelError(f"two states are named {repeated!r}")
+        if not isinstance(self.actions, range) and len(set(self.actions)) < len(self.actions):
+            repeated = next(name for index, name in enumerate(self.actions) if name in self.actions[:index])
+            raise ModelError(f"two actions are named {repeated!r}")
+        if not 0 <= self.start_index < n:
+            raise ModelError(f"the start index {self.start_index} lies outside 0..{n - 1}")
+        if not self.is_goal.any():
+            raise ModelError("the model has no goals")
+        choices_of = np.diff(offsets)
+        for state in np.flatnonzero((choices_of == 0) & ~self.is_goal)[:1].tolist():
+            raise ModelError(f"state {self.states[state]!r} has no choices and is no goal")
+        for state in np.flatnonzero((choices_of > 0) & self.is_goal)[:1].tolist():
+            raise ModelError(f"goal {self.states[state]!r} has choices: goals are absorbing and free, and need none")
+        for choice in np.flatnonzero(np.diff(rows) == 0)[:1].tolist():
+            raise ModelError(f"{self._where(choice)} has no outcomes")
+        self._check_repeated_actions()
+
+    def _check_repeated_actions(self) -> None:
+        key = self.choice_state.astype(np.int64) * len(self.actions) + self.choice_action
+        rising = np.diff(key) > 0
+        if rising.all():
+            return
+        order = np.argsort(key, kind="stable")
+        for position in np.flatnonzero(np.diff(key[order]) == 0)[:1].tolist():
+            raise ModelError(f"{self._where(int(order[position]))} is given twice")
+
+    def _check_outcomes(self) -> None:
+        target, cost = self.outcome_target, self.outcome_cost
+        for outcome in np.flatnonzero((target < 0) | (target >= self.n_states))[:1].tolist():
+            raise ModelError(f"{self._where_outcome(outcome)} leads to state index {target[outcome]}, outside 0..{self.n_states - 1}")
+        for outcome in np.flatnonzero(~np.isfinite(cost))[:1].tolist():
+            raise ModelError(f"{self._where_outcome(outcome)} costs {cost[outcome]}")
+        for outcome in np.flatnonzero(cost < 0)[:1].tolist():
+            raise ModelError(f"{self._where_outcome(outcome)} has the negative cost {cost[outcome]:g}; costs must be 0 or more")
+        if np.signbit(cost).any():  # a reward of 0 turned into a cost of -0
+            object.__setattr__(self, "outcome_cost", cost + 0.0)
+
+    def _checked_probabilities(self) -> FloatArray:
+        probability = self.outcome_probability
+        # NaN fails every comparison, so ask for what is wanted rather than for what is not.
+        for outcome in np.flatnonzero(~((probability >= 0) & (probability < np.inf)))[:1].tolist():
+            raise ModelError(f"{self._where_outcome(outcome)} has probability {probability[outcome]}")
+        for outcome in np.flatnonzero(probability == 0)[:1].tolist():
+            raise ModelError(f"{self._where_outcome(outcome)} has probability 0: leave it out")
+        if self.n_choices == 0:
+            return probability
+        length = np.diff(self.choice_outcomes)
+        total = np.add.reduceat(probability, self.choice_outcomes[:-1])
+        gap = np.abs(total - 1.0)
+        for choice in np.flatnonzero(gap > ROW_TOLERANCE * length)[:1].tolist():
+            raise ModelError(f"the probabilities of {self._where(choice)} sum to {total[choice]:.12g}, not 1")
+        noise = 4 * np.finfo(np.float64).eps * np.maximum(length, 4)
+        rough = np.flatnonzero(gap > noise)
+        if rough.size == 0:
+            return probability
+        first = int(rough[0])
+        warnings.warn(
+            f"the probabilities of {rough.size} choices were scaled to sum to 1; the first is {self._where(first)}, off by {gap[first]:.3g}",
+            TailpathWarning,
+            stacklevel=4,
+        )
+        scale = np.ones(self.n_choices)
+        scale[rough] = total[rough]
+        return np.asarray(probability / np.repeat(scale, length))
+
+    def _where(self, choice: int) -> str:
+        state = int(np.searchsorted(self.state_choices, choice, side="right")) - 1
+        return f"state {self.states[state]!r}, action {self.choice_name(choice)!r}"
+
+    def _where_outcome(self, outcome: int) -> str:
+        choice = int(np.searchsorted(self.choice_outcomes, outcome, side="right")) - 1
+        target = int(self.outcome_target[outcome])
+        to = f" -> {self.states[target]!r}" if 0 <= target < self.n_states else ""
+        return f"{self._where(choice)}{to}"
+
+    def __repr__(self) -> str:
+        return f"<SSP {self.n_states} states, {self.n_choices} choices, {self.n_outcomes} outcomes, start {self.start!r}>"
+
+    # ------------------------------------------------------------------ builders
+
+    @classmethod
+    def from_outcomes(
+        cls,
+        outcomes: Iterable[tuple[Name, Name, Name, Any, Any]],
+        start: Name,
+        goals: Iterable[Name],
+        *,
+        geometry: Geometry | None = None,
+        notes: tuple[str, ...] = (),
+    ) -> SSP:
+        """Build a model from rows `(state, action, next_state, probability, cost)`, in any order, with any hashable names.
+
+        States are numbered as they first appear. Rows that agree in all but the probability are added up; rows with probability 0 are left
+        out. Costs may be ints, floats, decimals or fractions; the cost unit is found from them exactly as given.
+        A goal needs no rows; if it has any they must lead to itself at no cost.
+        """
+        return cls(**arrays_from_outcomes(outcomes, start, goals)._asdict(), geometry=geometry, notes=notes)
+
+    @classmethod
+    def from_arrays(
+        cls,
+        P: Any,
+        *,
+        goals: Iterable[int],
+        start: int,
+        costs: Any = None,
+        rewards: Any = None,
+        s_indices: Any = None,
+        a_indices: Any = None,
+        layout: str = "auto",
+    ) -> SSP:
+        """Build a model from arrays as pymdptoolbox or QuantEcon hold them.
+
+        | layout | `P` | `costs` or `rewards` |
+        | --- | --- | --- |
+        | pymdptoolbox | (A, S, S), or a sequence of A matrices (S, S), dense or sparse | (S,), (S, A), (A, S, S) or A matrices |
+        | QuantEcon product | (S, A, S) | (S, A); an infinite entry marks an action the state does not have |
+        | QuantEcon pairs | (L, S) dense or sparse, with `s_indices` and `a_indices` (L,) in any order | (L,) |
+
+        Give either `costs` or `rewards`; a cost is minus its reward. Costs per outcome stay on the outcome (pymdptoolbox averages them,
+        which keeps the mean and changes the risk). `start` and `goals` are state indices; the rows of a goal must be absorbing and free.
+        `layout="mdptoolbox"` or `"quantecon"` decides where A equals S and the shape alone cannot.
+        """
+        arrays = arrays_from_matrices(P, costs, rewards, s_indices, a_indices, layout, start, goals)
+        return cls(**arrays._asdict())

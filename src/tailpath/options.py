@@ -1,0 +1,52 @@
+"""The checks of arguments that several verbs take, and the processors a verb may use."""
+
+from __future__ import annotations
+
+import math
+import operator
+import os
+from typing import Any
+
+from tailpath.errors import OptionError
+
+
+def check_alpha(alpha: Any) -> float:
+    """`alpha`, the mass of the worst tail, as a float in (0, 1]."""
+    try:
+        value = float(alpha)
+    except (TypeError, ValueError):
+        raise OptionError(f"alpha must be a number in (0, 1], not {alpha!r}") from None
+    if not 0 < value <= 1:
+        raise OptionError(f"alpha must lie in (0, 1], not {alpha!r}")
+    return value
+
+
+def check_invertible_alpha(alpha: Any) -> float:
+    """As `check_alpha`, for those that divide by it: 1 / alpha must be a number, too."""
+    value = check_alpha(alpha)
+    if math.isinf(1 / value):
+        raise OptionError(f"alpha = {alpha!r} is too small for floating point")
+    return value
+
+
+def check_gamma(gamma: Any) -> float:
+    """`gamma`, the discount of a step, as a float in (0, 1]."""
+    if not 0 < gamma <= 1:
+        raise OptionError(f"gamma must lie in (0, 1], not {gamma!r}")
+    return float(gamma)
+
+
+def check_whole(value: Any, what: str, least: int = 0) -> int:
+    """A whole number of at least `least`; floats that are whole count."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = int(value) if isinstance(value, float) and value.is_integer() else least - 1
+    if number < least:
+        raise OptionError(f"{what} must be a whole number of at least {least}, not {value!r}")
+    return number
+
+
+def processors() -> int:
+    """The processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

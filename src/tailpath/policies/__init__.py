@@ -1,0 +1,1 @@
+"""Policies as pure memory machines, and the chain that a policy makes of a model."""

@@ -1,0 +1,210 @@
+"""Policies as pure memory machines.
+
+A policy is three pure functions over *names*:
+
+    start(state)                                          -> the memory before the first step
+    action(state, memory)                                 -> an action name, or {action name: probability}
+    remember(memory, state, action, cost, next_state)     -> the memory after the step
+
+Memory is any hashable value. There is no hidden state, so a policy may be shared between threads and processes, and any object with these
+three methods is a policy. The kinds below differ in what they remember:
+
+| kind | memory | made by |
+| --- | --- | --- |
+| `MarkovPolicy` | nothing | users, `solve_expected` |
+| `AtomPolicy` | the index of an atom y of the grid Y | `solve_cvar_quantile`, `solve_cvar_interpolation` |
+| `BudgetPolicy` | the cost units still left of a budget | `solve_cvar_exact` |
+| `MemoryPolicy` | whatever the user's controller remembers | users |
+| `HistoryPolicy` | the whole history (s0, a0, c0, s1, ...) | users |
+
+`AtomPolicy` and `BudgetPolicy` hold their tables as arrays over the model's indices, for `unroll` and the kernels to use directly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.errors import PolicyError
+from tailpath.model.ssp import SSP, Name
+from tailpath.policies.atoms import nearest_atom
+
+Decision = Name | Mapping[Name, float]
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """Anything with these three pure functions."""
+
+    def start(self, state: Name) -> Any: ...
+
+    def action(self, state: Name, memory: Any) -> Any: ...
+
+    def remember(self, memory: Any, state: Name, action: Name, cost: float, next_state: Name) -> Any: ...
+
+
+@dataclass(frozen=True)
+class MarkovPolicy:
+    """One decision per state: an action name, or a distribution `{action: probability}`. States never visited may be left out."""
+
+    decisions: Mapping[Name, Decision]
+    solved: tuple[SSP, NDArray[Any]] | None = field(default=None, repr=False, compare=False)
+
+    def choices_for(self, ssp: SSP) -> NDArray[Any] | None:
+        """The choice indices behind the names, if the policy was made for this very model by `from_choices`."""
+        return self.solved[1] if self.solved is not None and self.solved[0] is ssp else None
+
+    def start(self, state: Name) -> None:
+        return None
+
+    def action(self, state: Name, memory: None = None) -> Decision:
+        if state not in self.decisions:
+            raise PolicyError(f"the policy has no action for state {state!r}")
+        return self.decisions[state]
+
+    def remember(self, memory: None, state: Name, action: Name, cost: float, next_state: Name) -> None:
+        return None
+
+    @classmethod
+    def from_choices(cls, ssp: SSP, choices: NDArray[Any]) -> MarkovPolicy:
+        """From one choice index per state; -1 where the state is a goal or has no decision."""
+        return cls({ssp.states[s]: ssp.choice_name(k) for s, k in enumerate(choices.tolist()) if k >= 0}, (ssp, choices))
+
+
+@dataclass(frozen=True, eq=False)
+class AtomPolicy:
+    """The policy of CVaRVILI and CVaRVIQ: decisions over (state, atom), and the risk factor xi that moves the atom.
+
+    After outcome o of the chosen choice, y becomes the atom nearest in log distance to `y * xi` (equation 9 of the paper).
+    `choice[s, i]` is the choice at state s and atom i (-1 at goals and dead ends). `xi_offset[s, i]` points into `xi`, where the factors of
+    the outcomes of that choice stand in the model's order.
+    """
+
+    ssp: SSP
+    atoms: NDArray[np.float64]
+    choice: NDArray[np.int32]
+    xi_offset: NDArray[np.int64]
+    xi: NDArray[np.float64]
+    start_atom: int
+
+    def start(self, state: Name) -> int:
+        return self.start_atom
+
+    def action(self, state: Name, memory: int) -> Name:
+        choice = int(self.choice[self.ssp.state_index(state), memory])
+        if choice < 0:
+            raise PolicyError(f"the policy has no action for state {state!r} at y = {self.atoms[memory]:g}")
+        return self.ssp.choice_name(choice)
+
+    def remember(self, memory: int, state: Name, action: Name, cost: float, next_state: Name) -> int:
+        ssp = self.ssp
+        source, target = ssp.state_index(state), ssp.state_index(next_state)
+        choice = int(self.choice[source, memory])
+        if choice < 0 or ssp.choice_name(choice) != action:
+            raise PolicyError(f"the policy did not choose {action!r} in state {state!r} at y = {self.atoms[memory]:g}")
+        first = int(ssp.choice_outcomes[choice])
+        for outcome in range(first, int(ssp.choice_outcomes[choice + 1])):
+            if ssp.outcome_target[outcome] == target and ssp.outcome_cost[outcome] == cost:
+                factor = self.xi[self.xi_offset[source, memory] + outcome - first]
+                return int(nearest_atom(self.atoms, self.atoms[memory] * factor))
+        raise PolicyError(f"state {state!r}, action {action!r} has no outcome {next_state!r} at cost {cost!r}")
+
+
+@dataclass(frozen=True, eq=False)
+class BudgetPolicy:
+    """The optimal kind: decisions over (state, remaining budget), risk-neutral once the budget is spent.
+
+    The memory is the budget left, in whole cost units; it falls by the cost of each outcome and stays at 0 once spent.
+    `table[k, b]` is the position, among the choices of state `table_state[k]`, of the choice at remaining budget b = 1 .. budget (column 0
+    is the risk-neutral position and is also in `neutral`). States without a row (`row[s] == -1`) are never met with budget left.
+    `neutral[s]` is the choice index at no budget, -1 at goals and dead ends. `level` gives the cost of each outcome in units: it is the
+    model's own, or, for models on a rounded grid, the rounded one.
+    """
+
+    ssp: SSP
+    budget: int
+    row: NDArray[np.int32]
+    table: NDArray[Any]
+    neutral: NDArray[np.int32]
+    level: NDArray[np.int64]
+    unit: Any
+
+    def start(self, state: Name) -> int:
+        return self.budget
+
+    def choice(self, state: int, memory: int) -> int:
+        """The choice index at a state index with this much budget left."""
+        if memory <= 0:
+            return int(self.neutral[state])
+        row = int(self.row[state])
+        if row < 0 or memory >= self.table.shape[1]:
+            return int(self.neutral[state])
+        return int(self.ssp.state_choices[state]) + int(self.table[row, memory])
+
+    def action(self, state: Name, memory: int) -> Name:
+        choice = self.choice(self.ssp.state_index(state), memory)
+        if choice < 0:
+            raise PolicyError(f"the policy has no action for state {state!r}")
+        return self.ssp.choice_name(choice)
+
+    def remember(self, memory: int, state: Name, action: Name, cost: float, next_state: Name) -> int:
+        ssp = self.ssp
+        choice = ssp.choice_index(ssp.state_index(state), action)
+        target = ssp.state_index(next_state)
+        for outcome in range(int(ssp.choice_outcomes[choice]), int(ssp.choice_outcomes[choice + 1])) if choice >= 0 else ():
+            if ssp.outcome_target[outcome] == target and ssp.outcome_cost[outcome] == cost:
+                return max(0, memory - int(self.level[outcome]))
+        raise PolicyError(f"state {state!r}, action {action!r} has no outcome {next_state!r} at cost {cost!r}")
+
+
+@dataclass(frozen=True)
+class MemoryPolicy:
+    """Any finite-memory controller, from its three functions (or tables).
+
+    `start` is a function of the state, or the first memory itself; `action` and `remember` are functions, or mappings keyed by
+    `(state, memory)` and `(memory, state, action, cost, next_state)`. Only a policy made of tables can be saved.
+    """
+
+    start_: Any
+    action_: Any
+    remember_: Any
+
+    def start(self, state: Name) -> Any:
+        return self.start_(state) if callable(self.start_) else self.start_
+
+    def action(self, state: Name, memory: Any) -> Decision:
+        if callable(self.action_):
+            called: Decision = self.action_(state, memory)
+            return called
+        if (state, memory) not in self.action_:
+            raise PolicyError(f"the policy has no action for state {state!r} with memory {memory!r}")
+        found: Decision = self.action_[state, memory]
+        return found
+
+    def remember(self, memory: Any, state: Name, action: Name, cost: float, next_state: Name) -> Any:
+        if callable(self.remember_):
+            return self.remember_(memory, state, action, cost, next_state)
+        key = (memory, state, action, cost, next_state)
+        if key not in self.remember_:
+            raise PolicyError(f"the policy does not say what to remember after {key!r}")
+        return self.remember_[key]
+
+
+@dataclass(frozen=True)
+class HistoryPolicy:
+    """The fully history-dependent case: `function((s0, a0, c0, s1, a1, c1, ..., s)) -> action`."""
+
+    function: Callable[[tuple[Any, ...]], Decision]
+
+    def start(self, state: Name) -> tuple[Any, ...]:
+        return (state,)
+
+    def action(self, state: Name, memory: tuple[Any, ...]) -> Decision:
+        return self.function(memory)
+
+    def remember(self, memory: tuple[Any, ...], state: Name, action: Name, cost: float, next_state: Name) -> tuple[Any, ...]:
+        return (*memory, action, cost, next_state)

@@ -1,0 +1,257 @@
+"""A model laid out for the recursion over budgets (`kernels/budget.py`).
+
+What is kept: sure states, safe choices, and of these what the start can reach; free components (sets that can be walked at no cost for ever) are
+one node each, with the choices that leave it. A free outcome back to its own node is divided out: with q the probability of all other outcomes
+of the choice, their probabilities become p / q. What free outcomes remain between nodes decides the order of the blocks.
+
+Choices of a node stand with the risk-neutral one first, then in the model's order, so that ties go to the policy that is also good on average.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.analysis.core import Core, core_of
+from tailpath.analysis.reachability import strong_components
+from tailpath.errors import ModelError
+from tailpath.kernels.budget import Aim, Levels
+from tailpath.kernels.forward import cheapest_way
+from tailpath.kernels.free_moves import Joint, joint_optimum, longest_ways
+from tailpath.kernels.rounding import UNIT
+from tailpath.model.ragged import members_of, offsets_of, owners
+from tailpath.model.ssp import SSP, FloatArray
+from tailpath.solvers.expectation import ExpectedSolution
+
+#: Nodes joined by cycles of free moves are solved together, densely; beyond this many at once the model is refused.
+LARGEST_JOINT = 2_000
+
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """The arrays of the recursion, and the way back to the model.
+
+    `node_of[s]` is the node of state s, -1 at goals and wherever the start cannot or must not go; `collapsed` marks nodes that stand for several
+    states. `choice[k]` is the model's choice behind k. `reach` is the largest cost, in units, of an outcome that does not end at a goal.
+    `rounding` bounds the relative error that one step adds; `depth` is the most blocks a path can visit at one level, and
+    `visits` bounds the expected visits to the nodes of a joint block, summed over them. `start_value` is V* of the start in units, and
+    `start_lower` its proved lower bound.
+    """
+
+    levels: Levels
+    joint: Joint
+    node_of: NDArray[np.int32]
+    collapsed: BoolArray
+    choice: IntArray
+    start: int
+    reach: int
+    rounding: float
+    depth: int
+    visits: float
+    unit: Fraction
+    start_value: float
+    start_lower: float
+
+    @property
+    def n(self) -> int:
+        return len(self.levels.least)
+
+    def aim(
+        self, weight: float = 0.0, excess_price: float = 1.0, mean_price: float = 0.0, *, limit: float = math.inf, tie: float = 0.0
+    ) -> Aim:
+        """What the recursion is to minimise at the start."""
+        return Aim(self.start, weight, excess_price, mean_price, mean_price * self.start_lower, limit, tie)
+
+
+class _Order(NamedTuple):
+    """The nodes in the order of the recursion: `node[i]` is the core's node at place i."""
+
+    node: IntArray
+    block_start: IntArray
+    block_joint: BoolArray
+    depth: int
+
+
+class _Rows(NamedTuple):
+    """The choices kept, in the order of their nodes, and their outcomes; targets are places, -1 at goals."""
+
+    choice: IntArray
+    node: IntArray
+    owner: IntArray
+    level: IntArray
+    target: IntArray
+    probability: FloatArray
+    loops: bool
+
+
+def layout_of(ssp: SSP, expected: ExpectedSolution) -> Layout:
+    """Lay out a model that has a cost unit and whose start is no goal."""
+    assert ssp.cost_unit is not None
+    core = core_of(ssp)
+    level = ssp.outcome_level[core.outcome]
+    source = core.outcome_node()
+    least = _least_from(int(core.node_of[ssp.start_index]), core, source, level)
+    order = _ordered(core, least, source, level)
+    place = np.full(core.n + 2, -1, dtype=np.int64)
+    place[order.node] = np.arange(len(order.node))
+    node_of = place[core.node_of].astype(np.int32)
+
+    rows = _rows(ssp, core, place, level, expected)
+    block = np.repeat(np.arange(len(order.block_joint)), np.diff(order.block_start))
+    inner = (
+        (rows.level == 0)
+        & (rows.target >= 0)
+        & order.block_joint[block[rows.target]]
+        & (block[rows.target] == block[rows.node[rows.owner]])
+    )
+    collapsed = np.bincount(node_of[node_of >= 0], minlength=len(order.node)) > 1
+    node_choices = offsets_of(rows.node, len(order.node))
+    levels = Levels(
+        block_start=order.block_start,
+        block_joint=order.block_joint,
+        least=least[order.node].astype(np.int64),
+        node_choices=node_choices,
+        choice_label=_labels(ssp, rows, node_choices, collapsed),
+        choice_cost=np.bincount(rows.owner, weights=rows.probability * rows.level, minlength=len(rows.choice)),
+        **_segments(rows, inner, _node_values(expected, ssp.cost_unit, node_of, len(order.node))),
+    )
+    joint = _joint(rows, inner, order.block_start[block])
+    most = int(np.max(np.bincount(rows.owner) + np.diff(levels.choice_segments)))
+    gathered = np.diff(levels.segment_outcomes) > 0
+    return Layout(
+        levels=levels,
+        joint=joint,
+        node_of=node_of,
+        collapsed=collapsed,
+        choice=rows.choice,
+        start=int(node_of[ssp.start_index]),
+        reach=int(levels.segment_level[gathered].max(initial=0)),
+        rounding=((2 if rows.loops else 1) * most + 8) * UNIT,
+        depth=order.depth,
+        visits=_visits(levels, joint),
+        unit=ssp.cost_unit,
+        start_value=expected.cost() / float(ssp.cost_unit),
+        start_lower=expected.bounds[0] / float(ssp.cost_unit),
+    )
+
+
+def _least_from(start: int, core: Core, source: IntArray, level: IntArray) -> FloatArray:
+    """The least cost, in units, at which the start can reach each node; infinite where it cannot."""
+    # The search begins at its last node, so the start gets a free arrow from one more node behind the goals' node.
+    least = np.full(core.n + 2, np.inf)
+    target = np.append(np.minimum(core.target, core.n), start).astype(np.int32)
+    cheapest_way(offsets_of(np.append(source, core.n + 1), core.n + 2), target, np.append(level, 0).astype(np.float64), least)
+    return least[: core.n]
+
+
+def _ordered(core: Core, least: FloatArray, source: IntArray, level: IntArray) -> _Order:
+    """Blocks such that free outcomes only lead to earlier blocks, or within a joint one; plain blocks sorted by least cost."""
+    kept = np.flatnonzero(np.isfinite(least))
+    edge = np.flatnonzero((level == 0) & (core.target < core.n) & (core.target != source) & np.isfinite(least[source]))
+    if edge.size == 0:
+        return _Order(kept[np.argsort(least[kept], kind="stable")], np.array([0, len(kept)]), np.zeros(1, dtype=np.bool_), 1)
+    edge = edge[np.argsort(source[edge], kind="stable")]
+    component, count = strong_components(offsets_of(source[edge], core.n), core.target[edge])
+    depth = np.zeros(count, dtype=np.int64)
+    by_component = np.argsort(component[source[edge]], kind="stable")
+    longest_ways(component[source[edge]][by_component], component[core.target[edge]][by_component], depth)
+    size = np.bincount(component, minlength=count)
+    if size.max() > LARGEST_JOINT:
+        raise ModelError(
+            f"{size.max()} states are joined by cycles of free outcomes; the exact solver takes at most {LARGEST_JOINT} at once"
+        )
+    joint = size[component] > 1
+    group = np.where(joint, component, -1)
+    node = kept[np.lexsort((least[kept], group[kept], depth[component][kept]))]
+    keys = np.stack((depth[component][node], group[node]))
+    first = np.flatnonzero(np.append(True, np.any(keys[:, 1:] != keys[:, :-1], axis=0)))
+    # A joint block may be walked all over, so a path at one level can meet each of its nodes; eliminations carry their own bounds.
+    return _Order(node, np.append(first, len(node)), joint[node[first]], int(depth.max()) + 1)
+
+
+def _rows(ssp: SSP, core: Core, place: IntArray, level: IntArray, expected: ExpectedSolution) -> _Rows:
+    node = np.repeat(place[: core.n], np.diff(core.state_choices))
+    neutral = np.zeros(ssp.n_choices, dtype=np.bool_)
+    neutral[expected.choices[expected.choices >= 0]] = True
+    kept = np.flatnonzero(node >= 0)
+    kept = kept[np.lexsort((~neutral[core.choice[kept]], node[kept]))]
+    outcome, kept_outcomes = members_of(core.choice_outcomes, kept)
+    owner = owners(kept_outcomes)
+    target, probability, level = place[core.target[outcome]], core.probability[outcome], level[outcome]
+    loop = (level == 0) & (target == node[kept][owner])
+    if loop.any():
+        leave = np.bincount(owner[~loop], weights=probability[~loop], minlength=len(kept))
+        leave[np.setdiff1d(np.arange(len(kept)), owner[loop])] = 1.0
+        owner, target, probability, level = owner[~loop], target[~loop], (probability / leave[owner])[~loop], level[~loop]
+    return _Rows(core.choice[kept], node[kept], owner, level, target, probability, bool(loop.any()))
+
+
+def _node_values(expected: ExpectedSolution, unit: Fraction, node_of: NDArray[np.int32], n: int) -> FloatArray:
+    """V* per node in units, and 0 for the goals' place -1."""
+    value = np.zeros(n + 1)
+    kept = node_of >= 0
+    value[node_of[kept]] = expected.value[kept] / float(unit)
+    return value
+
+
+def _segments(rows: _Rows, inner: BoolArray, value: FloatArray) -> dict[str, NDArray[Any]]:
+    """Outcomes grouped by choice and cost, with the closed form of each group; only targets that need a row stay in the lists."""
+    order = np.arange(len(rows.owner))
+    if np.any((np.diff(rows.owner) == 0) & (np.diff(rows.level) < 0)):
+        order = np.lexsort((rows.level, rows.owner))
+    owner, level, target, probability = rows.owner[order], rows.level[order], rows.target[order], rows.probability[order]
+    first = np.flatnonzero(np.append(True, (np.diff(owner) != 0) | (np.diff(level) != 0)))
+    gathered = (target >= 0) & ~inner[order]
+    if len(owner) >= 2**32 or level.max() >= 2**31:
+        raise ModelError(f"{len(owner)} outcomes with costs of up to {level.max()} units are beyond this solver")
+    return {
+        "choice_segments": offsets_of(owner[first], len(rows.choice)).astype(np.uint32),
+        "segment_level": level[first].astype(np.int32),
+        "segment_outcomes": np.append(0, np.cumsum(gathered))[np.append(first, len(owner))].astype(np.uint32),
+        "segment_mass": np.add.reduceat(probability, first),
+        "segment_mean": np.add.reduceat(probability * value[target], first),
+        "target": target[gathered].astype(np.uint32),
+        "probability": probability[gathered],
+    }
+
+
+def _joint(rows: _Rows, inner: BoolArray, block_first: IntArray) -> Joint:
+    """The free outcomes inside joint blocks, by choice; empty arrays where there are none."""
+    if not inner.any():
+        return Joint(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0))
+    order = np.flatnonzero(inner)
+    return Joint(
+        inner_start=offsets_of(rows.owner[order], len(rows.choice)),
+        inner_target=rows.target[order] - block_first[rows.target[order]],
+        inner_probability=rows.probability[order],
+        leave=np.bincount(rows.owner[~inner], weights=rows.probability[~inner], minlength=len(rows.choice)),
+    )
+
+
+def _labels(ssp: SSP, rows: _Rows, node_choices: IntArray, collapsed: BoolArray) -> NDArray[Any]:
+    """What the table of decisions stores: the choice's place in its state, or, where a node stands for several states, in its node."""
+    in_state = rows.choice - ssp.state_choices[ssp.choice_state[rows.choice]]
+    label = np.where(collapsed[rows.node], np.arange(len(rows.choice)) - node_choices[rows.node], in_state)
+    return label.astype(np.min_scalar_type(int(label.max())))
+
+
+def _visits(levels: Levels, joint: Joint) -> float:
+    """The most expected visits to the nodes of a joint block, summed over them, under any policy; for the error bound."""
+    most = 0.0
+    policy = levels.node_choices[:-1].copy()
+    for block in np.flatnonzero(levels.block_joint).tolist():
+        first, last = int(levels.block_start[block]), int(levels.block_start[block + 1])
+        begin, end = int(levels.node_choices[first]), int(levels.node_choices[last])
+        steps = np.empty(last - first)
+        everything = np.ones(end - begin, dtype=np.bool_)
+        joint_optimum(joint, levels.node_choices, first, last, np.full(end - begin, -1.0), everything, policy, steps)
+        most = max(most, -1.01 * float(steps.sum()))
+    return most

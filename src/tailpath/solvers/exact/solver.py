@@ -1,0 +1,149 @@
+"""The least CVaR over all policies, history-dependent ones included, and a policy that attains it.
+
+With Z the total cost, CVaR_alpha = min over w of w + E[(Z - w)+] / alpha, and the two minimisations may be exchanged. For a fixed budget w
+
+    U(s, w) = min over policies of E[(Z - w)+]
+            = V*(s) - w                        for w <= 0: the budget is spent, and the risk-neutral optimum V* is best
+            = min_a sum P U(s', w - c)         for w > 0
+
+so that the budget left is all a policy has to remember (Baeuerle, Ott 2011; Meggendorfer 2022). Costs are whole numbers of the cost unit, between
+two of them `w + U / alpha` is concave, and so a whole budget is best: CVaR*_alpha = min over w = 0, 1, ... of w + U(start, w) / alpha. No
+w beyond the best value found can win, which ends the search. Nothing here depends on alpha but its end: one table serves every a >= alpha.
+
+- The smallest best budget is the VaR of the policy it gives. (Were the VaR smaller, it would be a best budget, too.) Budgets that tie within
+  the error bound count as equal. At budget 0 the policy is the risk-neutral one, and its VaR is its least possible cost.
+- `lexicographic`: of all policies with the least CVaR the one with the least expected cost (Rigter et al. 2022), by breaking ties in U, and in w,
+  by the expected cost. Ties are differences below 1e-13, relatively.
+- `weight`: minimises (1 - weight) * mean + weight * CVaR_alpha. The recursion carries U and the mean of the same policy and compares
+  (1 - weight) * mean + weight / alpha * U; this table belongs to one alpha.
+- `delta`: all costs are rounded up to a grid, which gives a policy and an upper bound, and down, which gives a lower bound: the true costs of any
+  policy lie between the two. The exact value of the policy is `evaluate`'s to say.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.errors import ModelError, OptionError
+from tailpath.kernels.rounding import SAME_VALUE
+from tailpath.model.cost_units import MOST_UNITS, as_fraction
+from tailpath.model.ssp import SSP
+from tailpath.options import check_invertible_alpha
+from tailpath.policies.kinds import BudgetPolicy
+from tailpath.solvers.exact.layout import layout_of
+from tailpath.solvers.exact.solution import ExactSolution
+from tailpath.solvers.exact.table import decisions, fill_table
+from tailpath.solvers.expectation import ExpectedSolution, solve_expected
+
+#: The table of decisions and the values still needed may take this much memory.
+MAX_BYTES = 4 * 2**30
+
+
+def solve_cvar_exact(
+    ssp: SSP,
+    alpha: float,
+    lexicographic: bool = False,
+    *,
+    weight: float = 1.0,
+    delta: Any = None,
+    max_bytes: int = MAX_BYTES,
+    progress: Callable[[int, float], None] | None = None,
+) -> ExactSolution:
+    """The least CVaR over all policies, for every `a >= alpha`, with a policy for each.
+
+    `lexicographic=True` returns, of all policies with the least CVaR, the one with the least expected cost, and reports both expected costs
+    (`mean`, `plain_mean`). `weight` in [0, 1] minimises `(1 - weight) * mean + weight * CVaR`: 0 is the risk-neutral optimum, 1 the default.
+    `delta` rounds the costs to a grid; `bounds` then brackets the optimum of the true costs. Memory beyond `max_bytes` is refused with the bounds
+    found so far. `progress(budget, best)` is called now and then with the budget reached, in units, and the best value so far.
+    """
+    alpha = check_invertible_alpha(alpha)
+    if not 0 <= weight <= 1:
+        raise OptionError(f"weight must lie in [0, 1], not {weight!r}")
+    options = (alpha, float(weight), bool(lexicographic), max_bytes, progress)
+    if delta is not None:
+        upper = _solve(rounded(ssp, delta, up=True), *options)
+        lower = _solve(rounded(ssp, delta, up=False), *options)
+        return replace(upper, ssp=ssp, floor=lower)
+    if ssp.cost_unit is None:
+        raise ModelError("the costs have no common unit that is coarse enough to count in; give the width of a grid, delta=")
+    return _solve(ssp, *options)
+
+
+def rounded(ssp: SSP, delta: Any, *, up: bool) -> SSP:
+    """The same model with every cost rounded to a multiple of `delta`, exactly."""
+    try:
+        step = as_fraction(delta)
+    except (TypeError, ValueError, ArithmeticError):
+        raise OptionError(f"delta must be a number, not {delta!r}") from None
+    if step <= 0:
+        raise OptionError(f"delta must be positive, not {delta!r}")
+    exact = ssp.outcome_cost if ssp.cost_unit is None else ssp.outcome_level
+    costs, place = np.unique(exact, return_inverse=True)
+    unit = Fraction(1) if ssp.cost_unit is None else ssp.cost_unit
+    level = [(math.ceil if up else math.floor)(as_fraction(cost) * unit / step) for cost in costs.tolist()]
+    if max(level, default=0) > MOST_UNITS:
+        raise OptionError(f"delta = {float(step):g} is too fine: the largest cost is {max(level)} of it, the most is {MOST_UNITS}")
+    return replace(ssp, outcome_cost=np.array(level, dtype=np.float64)[place] * float(step), exact_unit=step)
+
+
+def best_for_budget(ssp: SSP, budget: int, expected: ExpectedSolution, max_bytes: int = MAX_BYTES) -> BudgetPolicy:
+    """The policy with the least E[(Z - budget)+], the budget in cost units: what remains of the problem once the budget is given.
+
+    `expected` is the risk-neutral optimum of the model.
+    """
+    row, decided = _no_decisions(ssp)
+    if budget > 0 and not ssp.is_goal[ssp.start_index]:
+        layout = layout_of(ssp, expected)
+        table = fill_table(layout, layout.aim(limit=float(budget)), False, max_bytes)
+        row, decided = decisions(ssp, table, budget, expected.choices)
+    return BudgetPolicy(ssp, budget, row, decided, expected.choices, ssp.outcome_level, ssp.cost_unit)
+
+
+def _solve(
+    ssp: SSP, alpha: float, weight: float, lexicographic: bool, max_bytes: int, progress: Callable[[int, float], None] | None
+) -> ExactSolution:
+    """The table for a model with a cost unit."""
+    expected = solve_expected(ssp)
+    solution = _risk_neutral(ssp, expected, alpha, weight, lexicographic)
+    if weight == 0 or ssp.is_goal[ssp.start_index]:
+        return solution
+    layout = layout_of(ssp, expected)
+    aim = layout.aim(weight, weight / alpha, 1 - weight, tie=SAME_VALUE if lexicographic else 0.0)
+    table = fill_table(layout, aim, lexicographic or weight < 1, max_bytes, progress)
+    plain = fill_table(layout, aim._replace(tie=0.0), True, max_bytes, progress) if lexicographic else table
+    solution = replace(solution, excess=table.excess, mean_cost=table.mean, plain_mean_cost=plain.mean, error=table.error)
+    row, decided = decisions(ssp, table, solution.best_budget(alpha), expected.choices)
+    return replace(solution, row=row, table=decided)
+
+
+def _risk_neutral(ssp: SSP, expected: ExpectedSolution, alpha: float, weight: float, lexicographic: bool) -> ExactSolution:
+    """The solution at budget 0: the whole answer where the start is a goal or the weight is 0."""
+    assert ssp.cost_unit is not None
+    excess = np.array([expected.cost() / float(ssp.cost_unit)])
+    row, decided = _no_decisions(ssp)
+    return ExactSolution(
+        ssp=ssp,
+        alpha=alpha,
+        weight=weight,
+        lexicographic=lexicographic,
+        unit=ssp.cost_unit,
+        expected=expected,
+        excess=excess,
+        mean_cost=excess,
+        plain_mean_cost=excess,
+        error=0.0,
+        row=row,
+        table=decided,
+        level=ssp.outcome_level,
+    )
+
+
+def _no_decisions(ssp: SSP) -> tuple[NDArray[np.int32], NDArray[Any]]:
+    return np.full(ssp.n_states, -1, dtype=np.int32), np.zeros((0, 1), dtype=np.uint8)

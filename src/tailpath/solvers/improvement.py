@@ -1,0 +1,60 @@
+"""CVaR policy iteration: make any policy better, a use the paper names for its exact evaluator.
+
+With Z the cost of the policy at hand and w = VaR_alpha(Z), CVaR_alpha(Z) = w + E[(Z - w)+] / alpha. Take the policy with the least E[(Z - w)+]
+for this budget w: its CVaR is no larger, since w + E[(Z' - w)+] / alpha already is not, and its own VaR may be a still better budget. So
+
+    evaluate the policy exactly -> its VaR is the budget -> the best policy for that budget -> again, until nothing improves.
+
+Nothing returned is ever worse than what was given. But budget and policy are improved in turn, each with the other held fixed, so the end
+may be a *local* optimum, a budget that is the VaR of its own best policy; `solve_cvar_exact` looks at all budgets, and at little more cost.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from tailpath.errors import ModelError
+from tailpath.evaluation.distribution import CostDistribution
+from tailpath.evaluation.evaluate import evaluate
+from tailpath.model.ssp import SSP
+from tailpath.options import check_alpha
+from tailpath.policies.kinds import Policy
+from tailpath.solvers.exact.solver import best_for_budget
+from tailpath.solvers.expectation import solve_expected
+
+#: A new policy must be better by this much, relatively: well above what rounding can feign.
+GAIN = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Improvement:
+    """The best policy found, the distribution of its cost, and the CVaR of every policy on the way, the one given first."""
+
+    policy: Policy
+    costs: CostDistribution
+    history: tuple[float, ...]
+
+
+def improve(ssp: SSP, policy: Policy, alpha: float) -> Improvement:
+    """Improve a policy's CVaR at `alpha` until neither its budget nor its decisions can be bettered alone.
+
+    Any policy will do, also one that may never arrive. The result may be a local optimum; it is never worse than `policy`, which is returned
+    itself where nothing better was found. The costs need a common unit.
+    """
+    alpha = check_alpha(alpha)
+    if ssp.cost_unit is None:
+        raise ModelError("the costs have no common unit; `improve` counts budgets in units")
+    expected = solve_expected(ssp)
+    costs = evaluate(ssp, policy, alpha)
+    history = [costs.cvar(alpha)]
+    while True:
+        var = costs.var(alpha)
+        # A policy that is not sure to arrive may have no VaR; the risk-neutral one is a fresh start.
+        budget = round(var / float(ssp.cost_unit)) if math.isfinite(var) else 0
+        candidate = best_for_budget(ssp, budget, expected)
+        found = evaluate(ssp, candidate, alpha)
+        if not found.cvar(alpha) < history[-1] * (1 - GAIN):
+            return Improvement(policy, costs, tuple(history))
+        policy, costs = candidate, found
+        history.append(costs.cvar(alpha))

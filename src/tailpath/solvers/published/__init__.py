@@ -1,0 +1,1 @@
+"""The published planners CVaRVIQ and CVaRVILI, on a grid of confidence levels."""

@@ -1,0 +1,135 @@
+"""CVaRVILI: CVaR value iteration with linear interpolation (Chow et al. 2015; the paper's section 2).
+
+One linear program per state, action and atom in every sweep: `max_xi sum_o P_o I_o(y xi_o) / y` over the risk envelope, I_o the interpolated
+`y V` of outcome o's successor. I_o is concave and piecewise linear, so the program splits y xi_o into the segments of I_o, each with its
+slope as objective and its width as bound (`linear_programs`). It has the same answer as the merge of CVaRVIQ, `inner="greedy"`, and takes
+much longer. Where segments tie at the VaR the answer is not unique: a linear program returns a vertex, which serves some outcomes fully and
+others not at all, and `greedy` does the same, in the model's order. CVaRVIQ shares instead; hence the small differences between the policies.
+
+Order, start and stopping rule are those of `solvers.sweeps` (the start is found by merging), but no node is ever passed over: each sweep solves
+state-action pairs x atoms programs, and the policy takes as many once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tailpath.errors import OptionError
+from tailpath.kernels.atom_policy import beats
+from tailpath.kernels.quantile import commit, merge, new_heap
+from tailpath.linear_programs import TailPrograms
+from tailpath.model.ssp import SSP, FloatArray
+from tailpath.policies.atoms import checked_atoms, log_atoms
+from tailpath.solvers.published.quantile import solve_by_merging
+from tailpath.solvers.published.solution import AtomSolution
+from tailpath.solvers.published.sweeps import (
+    Augmented,
+    Progress,
+    Team,
+    augment,
+    check_options,
+    iterate,
+    start_from_neutral,
+    warn_unless_converged,
+)
+from tailpath.solvers.published.tables import Tables, make_arrive, run_offsets, solution_of
+
+
+def solve_cvar_interpolation(
+    ssp: SSP,
+    atoms: ArrayLike | None = None,
+    tolerance: float = 1e-3,
+    inner: str = "lp",
+    *,
+    gamma: float = 1.0,
+    max_sweeps: int = 10_000,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> AtomSolution:
+    """CVaRVILI: predicted CVaR and VaR, a policy and its risk factors xi, for every state and atom.
+
+    `inner="lp"` solves every inner problem as a linear program by HiGHS, one after the other; `inner="greedy"` solves the same problems in
+    closed form, hundreds of times faster (only then `threads` matters). All other options are those of `solve_cvar_quantile`.
+    The result tells how many linear programs were solved (`linear_programs`) and how long they took (`lp_seconds`).
+    """
+    if inner == "greedy":
+        return solve_by_merging(ssp, atoms, tolerance, gamma, max_sweeps, threads, progress, share=False, inner=inner)
+    if inner != "lp":
+        raise OptionError(f"unknown inner problem solver {inner!r}; use 'lp' or 'greedy'")
+    grid = log_atoms(1e-3, 25) if atoms is None else checked_atoms(atoms)
+    check_options(tolerance, gamma, max_sweeps)
+    augmented = augment(ssp, grid, gamma)
+    start_from_neutral(augmented, Team(1), tolerance)
+    programs = TailPrograms()
+    progression = iterate(augmented, program_sweep(augmented, programs), tolerance, max_sweeps, progress)
+    warn_unless_converged(progression, tolerance)
+    tables = _tables(augmented, programs)
+    make_arrive(augmented, tables, share=False)
+    solution = solution_of(augmented, tables, progression, tolerance, inner)
+    return replace(solution, linear_programs=programs.solved, lp_seconds=programs.seconds)
+
+
+def program_sweep(augmented: Augmented, programs: TailPrograms) -> Callable[[int], float]:
+    """The sweep of CVaRVILI: every node, every choice, every atom."""
+    problem, work, order, bounds = augmented.problem, augmented.work, augmented.order, augmented.bounds
+
+    def sweep(clock: int) -> float:
+        change = 0.0
+        work.due[:] = True
+        for block in range(len(bounds) - 1):
+            first, last = int(bounds[block]), int(bounds[block + 1])
+            for place in range(first, last):
+                begin, end = problem.node_choices[order[place] : order[place] + 2]
+                work.area[place] = np.min([_areas(augmented, programs, choice) for choice in range(begin, end)], axis=0)
+            change = max(change, float(commit(problem, work, order, first, last, clock + block, 0.0)))
+        return change
+
+    return sweep
+
+
+def _areas(augmented: Augmented, programs: TailPrograms, choice: int) -> list[float]:
+    """y Q(y) of a choice at all atoms, one program each."""
+    load(augmented, programs, choice)
+    return [y * programs.solve(y) for y in augmented.problem.atoms.tolist()]
+
+
+def load(augmented: Augmented, programs: TailPrograms, choice: int) -> None:
+    """The segments of a choice: those of its first outcome, then of its second, and so on."""
+    problem, slope = augmented.problem, augmented.work.slope
+    outcomes = slice(problem.choice_outcomes[choice], problem.choice_outcomes[choice + 1])
+    slopes = problem.cost[outcomes, None] + problem.gamma * slope[problem.target[outcomes]]
+    programs.load(slopes.reshape(-1), np.outer(problem.probability[outcomes], problem.width).reshape(-1))
+
+
+def _tables(augmented: Augmented, programs: TailPrograms) -> Tables:
+    """The greedy choices, with the factors of the vertices that the programs return."""
+    problem = augmented.problem
+    atoms = problem.atoms.tolist()
+    choice: NDArray[np.int64] = np.zeros(augmented.work.value.shape, dtype=np.int64)
+    var = np.zeros(choice.shape)
+    runs: list[list[FloatArray]] = []
+    heap, area, slopes = new_heap(problem), np.empty(len(atoms)), np.empty(len(atoms))
+    for node in range(augmented.n):
+        best, run = [np.inf] * len(atoms), [np.empty(0)] * len(atoms)
+        for k in range(problem.node_choices[node], problem.node_choices[node + 1]):
+            load(augmented, programs, k)
+            merge(problem, augmented.work.slope, k, heap, area, slopes)
+            for i, y in enumerate(atoms):
+                found = y * programs.solve(y)
+                if beats(found, best[i], y):
+                    best[i], run[i], choice[node, i], var[node, i] = found, _factors(augmented, programs, k), k, slopes[i]
+        runs.append(run)
+    offset, _ = run_offsets(augmented, choice)
+    return Tables(choice, var, offset, np.concatenate([part for run in runs for part in run] or [np.empty(0)]))
+
+
+def _factors(augmented: Augmented, programs: TailPrograms, choice: int) -> FloatArray:
+    """xi of each outcome: its share of the tail by its probability."""
+    problem = augmented.problem
+    outcomes = slice(problem.choice_outcomes[choice], problem.choice_outcomes[choice + 1])
+    shares = programs.shares().reshape(-1, len(problem.atoms)).sum(axis=1)
+    return np.asarray(shares / problem.probability[outcomes])

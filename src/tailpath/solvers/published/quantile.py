@@ -1,0 +1,76 @@
+"""CVaRVIQ: CVaR value iteration via quantiles (Stanko and Macek 2019; the paper's section 2).
+
+`y V(s, y)` of a state is the area under its quantile function, and between atoms the quantile function is a step: slope VaR, width the distance
+of the atoms. The inner problem of the Bellman operator, `max_xi sum_o P_o I_o(y xi_o) / y` with concave piecewise-linear I_o, is a
+fractional knapsack, so taking the successors' steps in order of falling slope (outcome costs added) solves it exactly for all y at once:
+one merge per choice instead of one linear program per choice and atom. Sweeps, order and stopping rule are those of `solvers.sweeps`.
+
+The factors xi, which the published code does not return, follow from the VaR of the merged steps: all mass above it, none below. Mass *at* it is
+shared among the outcomes in proportion to what they have there. The published formula F(VaR) / y gives all of it to each of them, and
+then sum P xi exceeds 1.
+"""
+
+from __future__ import annotations
+
+from numpy.typing import ArrayLike
+
+from tailpath.model.ssp import SSP
+from tailpath.policies.atoms import checked_atoms, log_atoms
+from tailpath.solvers.published.solution import AtomSolution
+from tailpath.solvers.published.sweeps import (
+    SLACK,
+    Progress,
+    augment,
+    check_options,
+    iterate,
+    merge_sweep,
+    start_from_neutral,
+    team_for,
+    warn_unless_converged,
+)
+from tailpath.solvers.published.tables import greedy_tables, make_arrive, solution_of
+
+
+def solve_cvar_quantile(
+    ssp: SSP,
+    atoms: ArrayLike | None = None,
+    tolerance: float = 1e-3,
+    *,
+    gamma: float = 1.0,
+    max_sweeps: int = 10_000,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> AtomSolution:
+    """CVaRVIQ: predicted CVaR and VaR, and a policy, for every state and atom.
+
+    `atoms` is any rising list in (0, 1] that ends at 1; by default 25, log-spaced from 1e-3. Choose the first atom well below the alpha you
+    are after. Sweeps end when a full one moves no value by more than `tolerance`; after `max_sweeps` a warning says so, and the result has
+    `converged=False`. Costs at stage t count with `gamma ** t`. `threads` bounds the threads used (all processors by default); the
+    result does not depend on it. `progress(sweeps, residual)` is called after every sweep.
+    """
+    return solve_by_merging(ssp, atoms, tolerance, gamma, max_sweeps, threads, progress, share=True, inner="quantile")
+
+
+def solve_by_merging(
+    ssp: SSP,
+    atoms: ArrayLike | None,
+    tolerance: float,
+    gamma: float,
+    max_sweeps: int,
+    threads: int | None,
+    progress: Progress | None,
+    *,
+    share: bool,
+    inner: str,
+) -> AtomSolution:
+    """Values by merged segments; `share` decides how mass at the VaR goes to the outcomes (see `kernels.atom_policy.factors`)."""
+    grid = log_atoms(1e-3, 25) if atoms is None else checked_atoms(atoms)
+    check_options(tolerance, gamma, max_sweeps)
+    augmented = augment(ssp, grid, gamma)
+    with team_for(augmented, threads) as team:
+        start_from_neutral(augmented, team, tolerance)
+        progression = iterate(augmented, merge_sweep(augmented, team, SLACK * tolerance), tolerance, max_sweeps, progress)
+        tables = greedy_tables(augmented, share, team)
+    warn_unless_converged(progression, tolerance)
+    make_arrive(augmented, tables, share)
+    return solution_of(augmented, tables, progression, tolerance, inner)

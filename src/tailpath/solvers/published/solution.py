@@ -1,0 +1,71 @@
+"""What CVaRVIQ and CVaRVILI return: predicted values over (state, atom), and the policy over (state, atom) that goes with them.
+
+The prediction is the fixed point of an approximate decomposition. It is in general neither the CVaR of the policy it comes with nor the best
+CVaR there is, at any number of atoms (`docs/planners.md`); `tailpath.evaluate` says what the policy really delivers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.model.ssp import SSP, FloatArray, Name
+from tailpath.options import check_alpha
+from tailpath.policies.atoms import nearest_atom
+from tailpath.policies.kinds import AtomPolicy
+
+
+@dataclass(frozen=True, eq=False)
+class AtomSolution:
+    """The result of a published planner; arrays are over (state, atom) in index order, and read-only.
+
+    `value[s, i]` is the CVaR predicted at atom y_i (0 at goals, infinite where no policy surely arrives) and `var[s, i]` the VaR that goes
+    with it. `choice`, `xi_offset` and `xi` are the policy's tables, see `AtomPolicy`.
+
+    `residual` is the largest change in the last full sweep, no bound on the error; `converged` tells whether it met `tolerance`. `detours`
+    counts pairs (state, atom) where the greedy choice was given up because it would never arrive. `inner` says how the inner problem was solved,
+    `linear_programs` and `lp_seconds` how many linear programs that took and how long.
+    """
+
+    ssp: SSP
+    atoms: FloatArray
+    value: FloatArray
+    var: FloatArray
+    choice: NDArray[np.int32]
+    xi_offset: NDArray[np.int64]
+    xi: FloatArray
+    gamma: float
+    tolerance: float
+    residual: float
+    sweeps: int
+    converged: bool
+    detours: int
+    inner: str
+    linear_programs: int = 0
+    lp_seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        for array in (self.atoms, self.value, self.var, self.choice, self.xi_offset, self.xi):
+            array.flags.writeable = False
+
+    def cvar(self, alpha: Any, state: Name | None = None) -> Any:
+        """The predicted CVaR from a state (by name; the start if none is given) at one alpha or an array of them.
+
+        Between atoms `y V(s, y)` is linear, through (0, 0) as well; below the first atom V is constant.
+        """
+        levels = np.asarray(alpha, dtype=np.float64)
+        for level in levels[~((levels > 0) & (levels <= 1))].reshape(-1)[:1].tolist():
+            check_alpha(level)
+        values = self.value[self.ssp.start_index if state is None else self.ssp.state_index(state)]
+        if not np.isfinite(values[0]):
+            found = np.full(levels.shape, np.inf)
+        else:
+            found = np.interp(levels, np.append(0.0, self.atoms), np.append(0.0, self.atoms * values)) / levels
+        return float(found) if np.ndim(alpha) == 0 else found
+
+    def policy(self, alpha: float) -> AtomPolicy:
+        """The policy that starts at the atom nearest to `alpha` in log distance."""
+        return AtomPolicy(self.ssp, self.atoms, self.choice, self.xi_offset, self.xi, int(nearest_atom(self.atoms, check_alpha(alpha))))

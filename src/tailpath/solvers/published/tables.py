@@ -1,0 +1,123 @@
+"""From the values of a planner to its policy, as tables over the model's states.
+
+The policy is greedy with respect to the values returned; choices that tie go to the lower index. Two things need care.
+
+- *It must arrive.* The values interpolate between atoms while the policy goes on at the nearest one, and they may still be a little too low, so
+  a greedy policy could walk in circles. Pairs (node, atom) that cannot arrive take a *detour*: of all choices that may meet a pair that does
+  arrive, the one that costs least more, and the cheapest detours first. Every sure state has such a choice, so in the end all pairs arrive.
+- *Free components* were one node. At each atom its member with the chosen choice takes it; the others walk there, at no cost and with xi = 1,
+  which leaves y as it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.kernels.atom_policy import all_factors, choose, factors, find_detours, mark_arriving
+from tailpath.model.ssp import FloatArray
+from tailpath.policies.atoms import atom_borders
+from tailpath.solvers.published.solution import AtomSolution
+from tailpath.solvers.published.sweeps import Augmented, Progression, Team
+
+#: Detours whose regrets differ by less than this are taken together.
+SAME_REGRET = 1e-12
+
+
+@dataclass(eq=False)
+class Tables:
+    """Decisions over (node, atom): core choices, VaR, and where in `xi` the factors of the outcomes begin. `detours` counts the exceptions."""
+
+    choice: NDArray[np.int64]
+    var: FloatArray
+    offset: NDArray[np.int64]
+    xi: FloatArray
+    detours: int = 0
+
+
+def greedy_tables(augmented: Augmented, share: bool, team: Team) -> Tables:
+    """The greedy choices and their factors by the closed form."""
+    problem, slope = augmented.problem, augmented.work.slope
+    choice = np.zeros(augmented.work.value.shape, dtype=np.int64)
+    var = np.zeros(choice.shape)
+    team.share(0, augmented.n, lambda first, last: choose(problem, slope, first, last, choice, var))
+    offset, total = run_offsets(augmented, choice)
+    xi = np.empty(total)
+    team.share(0, augmented.n, lambda first, last: all_factors(problem, slope, first, last, choice, var, offset, share, xi))
+    return Tables(choice, var, offset, xi)
+
+
+def run_offsets(augmented: Augmented, choice: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
+    """Where the factors of each pair begin if they are stored one after the other, and how many there are."""
+    ends = np.cumsum(np.diff(augmented.core.choice_outcomes)[choice.reshape(-1)])
+    starts = np.concatenate(([0], ends[:-1])) if ends.size else ends
+    return starts.reshape(choice.shape).astype(np.int64), int(ends[-1]) if ends.size else 0
+
+
+def make_arrive(augmented: Augmented, tables: Tables, share: bool) -> None:
+    """Give detours to the pairs from which the policy would never arrive."""
+    problem, slope = augmented.problem, augmented.work.slope
+    borders = atom_borders(problem.atoms)
+    arrives = np.zeros(tables.choice.shape, dtype=np.bool_)
+    while not mark_arriving(problem, augmented.order, borders, tables.choice, tables.offset, tables.xi, arrives):
+        choice, var = tables.choice.copy(), tables.var.copy()
+        regret = np.full(choice.shape, np.inf)
+        find_detours(problem, slope, borders, arrives, share, choice, var, regret)
+        taken = regret <= regret.min() + SAME_REGRET
+        _replace(augmented, tables, np.argwhere(taken), choice, var, share)
+        tables.detours += int(taken.sum())
+
+
+def _replace(augmented: Augmented, tables: Tables, pairs: NDArray[Any], choice: NDArray[np.int64], var: FloatArray, share: bool) -> None:
+    """Other choices at some pairs; their factors go to the end of the list."""
+    runs, end = [tables.xi], len(tables.xi)
+    for node, atom in pairs.tolist():
+        chosen = int(choice[node, atom])
+        run = np.empty(int(np.diff(augmented.core.choice_outcomes[chosen : chosen + 2])[0]))
+        factors(augmented.problem, augmented.work.slope, chosen, augmented.problem.atoms[atom], var[node, atom], share, run)
+        tables.choice[node, atom], tables.var[node, atom], tables.offset[node, atom] = chosen, var[node, atom], end
+        runs.append(run)
+        end += len(run)
+    tables.xi = np.concatenate(runs)
+
+
+def _over_states(augmented: Augmented, tables: Tables) -> tuple[NDArray[np.int32], NDArray[np.int64], FloatArray]:
+    """Choices, offsets and factors over the model's states; -1 and 0 at goals and where no policy surely arrives."""
+    ssp, core = augmented.core.ssp, augmented.core
+    shape = (ssp.n_states, len(augmented.problem.atoms))
+    choice, offset, xi = np.full(shape, -1, dtype=np.int32), np.zeros(shape, dtype=np.int64), tables.xi
+    inside = (core.node_of >= 0) & (core.node_of < core.n)
+    if core.free.max(initial=-1) < 0:
+        choice[inside] = core.choice[tables.choice[core.node_of[inside]]]
+        offset[inside] = tables.offset[core.node_of[inside]]
+        return choice, offset, xi
+    for atom in range(shape[1]):
+        choice[:, atom] = core.model_choices(tables.choice[:, atom])
+        leaving = core.choice[tables.choice[:, atom]]
+        offset[inside, atom] = len(xi)
+        offset[ssp.choice_state[leaving], atom] = tables.offset[:, atom]
+    return choice, offset, np.concatenate([xi, np.ones(int(np.diff(ssp.choice_outcomes).max(initial=1)))])
+
+
+def solution_of(augmented: Augmented, tables: Tables, progression: Progression, tolerance: float, inner: str) -> AtomSolution:
+    """Everything over the model's own states."""
+    choice, offset, xi = _over_states(augmented, tables)
+    return AtomSolution(
+        ssp=augmented.core.ssp,
+        atoms=augmented.problem.atoms,
+        value=augmented.core.spread(augmented.work.value),
+        var=augmented.core.spread(tables.var),
+        choice=choice,
+        xi_offset=offset,
+        xi=xi,
+        gamma=augmented.problem.gamma,
+        tolerance=tolerance,
+        residual=progression.residual,
+        sweeps=progression.sweeps,
+        converged=progression.converged,
+        detours=tables.detours,
+        inner=inner,
+    )

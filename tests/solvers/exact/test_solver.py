@@ -1,0 +1,327 @@
+"""The exact optimum on problems with known answers, its edges, its sizes and its refusals."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tailpath as tp
+from tailpath.domains import textbook
+from tailpath.errors import BudgetExceededError, GoalUnreachableError, ModelError, OptionError
+
+PROBLEMS = {
+    "14x16": lambda: tp.domains.gridworld("14x16"),
+    "8x9": lambda: tp.domains.gridworld("8x9"),
+    "5x5": lambda: tp.domains.gridworld("5x5"),
+    "river 30x10": lambda: tp.domains.river(rows=30, columns=10),
+    "river 16x6": lambda: tp.domains.river(rows=16, columns=6),
+    "river 10x3": lambda: tp.domains.river(rows=10, columns=3),
+}
+
+
+@pytest.mark.parametrize(
+    ("problem", "alpha", "cvar", "var"),
+    [
+        ("14x16", 0.001, 89.464, 54),
+        ("14x16", 0.1, 45.370, 43),
+        ("8x9", 0.001, 84.805, 33),
+        ("8x9", 0.1, 25.971, 24),
+        ("5x5", 0.1, 32.129, 14),
+        ("river 30x10", 0.001, 30.195, 29),
+        ("river 30x10", 0.1, 22.556, 20),
+        ("river 16x6", 0.001, 20.363, 18.5),
+        ("river 10x3", 0.1, 5.356, 4),
+    ],
+)
+def test_the_optimum_measured_by_an_independent_prototype(problem: str, alpha: float, cvar: float, var: float) -> None:
+    best = tp.solve_cvar_exact(PROBLEMS[problem](), alpha)
+    assert best.cvar(alpha) == pytest.approx(cvar, abs=5e-4)
+    assert best.var(alpha) == var
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_policies_deliver_what_is_promised_at_every_alpha(problem: str) -> None:
+    ssp = PROBLEMS[problem]()
+    best = tp.solve_cvar_exact(ssp, 1e-3)
+    kinder = tp.solve_cvar_exact(ssp, 1e-3, lexicographic=True)
+    for alpha in [*tp.log_atoms(1e-3, 7).tolist(), 0.9]:
+        costs = tp.evaluate(ssp, best.policy(alpha), alpha)
+        assert costs.cvar(alpha) == pytest.approx(best.cvar(alpha), rel=1e-12)
+        assert costs.var(alpha) == best.var(alpha)
+        low, high = best.bounds(alpha)
+        assert low <= costs.cvar(alpha) * (1 + 1e-12) and costs.cvar(alpha) * (1 - 1e-12) <= high
+        assert high - low <= 1e-9 * high
+        costs = tp.evaluate(ssp, kinder.policy(alpha), alpha)
+        assert costs.cvar(alpha) == pytest.approx(best.cvar(alpha), rel=1e-12)
+        assert costs.mean == pytest.approx(kinder.mean(alpha), rel=1e-12)
+    assert np.all(np.diff(best.curve(tp.log_atoms(1e-3, 25))) <= 1e-12)
+    assert best.cvar(1.0) == pytest.approx(tp.solve_expected(ssp).cost(), rel=1e-12)
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_no_planner_beats_the_optimum(problem: str) -> None:
+    ssp = PROBLEMS[problem]()
+    atoms = tp.log_atoms(1e-3, 13)
+    best, plan, neutral = tp.solve_cvar_exact(ssp, 1e-3), tp.solve_cvar_quantile(ssp, atoms), tp.solve_expected(ssp).policy
+    for alpha in atoms.tolist():
+        for policy in (plan.policy(alpha), neutral):
+            assert tp.evaluate(ssp, policy, alpha).cvar(alpha) >= best.bounds(alpha)[0]
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_laws_of_the_optimum(problem: str) -> None:
+    """alpha CVaR* is the least of linear functions of alpha, hence concave, and it grows with alpha; costs scale."""
+    ssp = PROBLEMS[problem]()
+    best = tp.solve_cvar_exact(ssp, 1e-3)
+    alphas = np.linspace(1e-3, 1, 200)
+    mass = alphas * best.curve(alphas)
+    assert np.all(np.diff(mass) >= 0)
+    assert np.all(np.diff(mass, 2) <= 1e-11)
+    assert np.all(np.diff(best.excess) <= 0)
+    rows = [
+        (
+            state,
+            ssp.choice_name(k),
+            ssp.states[ssp.outcome_target[o]],
+            ssp.outcome_probability[o],
+            Fraction(ssp.outcome_cost[o]) * Fraction(2, 7),
+        )
+        for s, state in enumerate(ssp.states)
+        for k in range(ssp.state_choices[s], ssp.state_choices[s + 1])
+        for o in range(ssp.choice_outcomes[k], ssp.choice_outcomes[k + 1])
+    ]
+    scaled = tp.solve_cvar_exact(tp.SSP.from_outcomes(rows, ssp.start, ssp.goals), 1e-3)
+    for alpha in (1e-3, 0.03, 0.4, 1.0):
+        assert scaled.cvar(alpha) == pytest.approx(best.cvar(alpha) * 2 / 7, rel=1e-12)
+        assert scaled.var(alpha) == pytest.approx(best.var(alpha) * 2 / 7, rel=1e-15)
+
+
+def test_the_least_mean_on_the_bridge() -> None:
+    """River 30x10 at alpha = 0.001: the same CVaR, but a policy that does not idle where nothing can go wrong."""
+    best = tp.solve_cvar_exact(PROBLEMS["river 30x10"](), 0.001, lexicographic=True)
+    assert best.mean(0.001) < best.plain_mean(0.001) - 1
+
+
+def test_the_counter_example_to_the_dual_decomposition() -> None:
+    problem = textbook.counter_example()
+    best = tp.solve_cvar_exact(problem.ssp, 0.5)
+    assert best.cvar(0.5) == 650
+    policy = best.policy(0.5)
+    assert policy.action("s1", policy.remember(policy.start("s0"), "s0", "go", 0.0, "s1")) == "a3"
+    for alpha in (0.5, 0.6, 0.8, 1.0):
+        assert best.cvar(alpha) == pytest.approx(problem.cvar(alpha), rel=1e-13)
+
+
+@pytest.mark.parametrize("name", ["geometric", "negative-binomial", "lottery", "gamblers-ruin", "coupon-collector", "deterministic-chain"])
+def test_where_there_is_no_choice_the_optimum_is_the_closed_form(name: str) -> None:
+    problem = textbook.PROBLEMS[name]()
+    best = tp.solve_cvar_exact(problem.ssp, 1e-12)
+    for alpha in (1e-12, 1e-6, 0.01, 0.3, 1.0):
+        assert best.cvar(alpha) == pytest.approx(problem.cvar(alpha), rel=1e-12)
+        assert best.var(alpha) == problem.var(alpha)
+        low, high = best.bounds(alpha)
+        assert low <= problem.cvar(alpha) * (1 + 1e-15) and problem.cvar(alpha) * (1 - 1e-15) <= high
+
+
+def test_alpha_equal_to_a_tail_mass() -> None:
+    """With P(Z > 2) = 1/4 exactly every budget between 2 and the next cost is best; VaR is the smallest."""
+    rows = [("s", "go", "g", 0.75, 2), ("s", "go", "g", 0.25, 10)]
+    best = tp.solve_cvar_exact(tp.SSP.from_outcomes(rows, "s", ["g"]), 0.25)
+    assert (best.var(0.25), best.cvar(0.25)) == (2, 10)
+
+
+# ---------------------------------------------------------------------- free outcomes
+
+
+def test_a_free_circle_is_no_way_to_save_cost() -> None:
+    """Circling between s and t is free for ever; only leaving counts, by the better of two exits, and the policy must walk there."""
+    rows = [
+        ("s", "across", "t", 1, 0),
+        ("t", "across", "s", 1, 0),
+        ("s", "safe", "g", 1, 10),
+        ("t", "risky", "g", 0.9, 1),
+        ("t", "risky", "g", 0.1, 60),
+    ]
+    ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
+    best = tp.solve_cvar_exact(ssp, 0.05)
+    assert [best.cvar(a) for a in (0.05, 0.5, 0.9)] == pytest.approx([10, 10, (0.1 * 60 + 0.8) / 0.9])
+    for alpha in (0.05, 0.5, 0.9):
+        assert tp.evaluate(ssp, best.policy(alpha), alpha).cvar(alpha) == pytest.approx(best.cvar(alpha))
+
+
+def test_free_circles_that_leak_are_solved_exactly() -> None:
+    """a and b send each other back and forth for free and leave once in 2^20 rounds: value iteration would need millions of sweeps."""
+    leak = 2.0**-20
+    rows = [
+        ("a", "wait", "b", 1 - leak, 0),
+        ("a", "wait", "g", leak, 3),
+        ("b", "wait", "a", 1 - leak, 0),
+        ("b", "wait", "g", leak, 5),
+        ("b", "pay", "g", 1, 6),
+    ]
+    ssp = tp.SSP.from_outcomes(rows, "a", ["g"])
+    best = tp.solve_cvar_exact(ssp, 0.25)
+    first = 1 / (2 - Fraction(leak))  # the chance that a is the one who leaves
+    at_half = 2 * (first * 3 + (1 - first) * 5) - 3  # the worst half of {3: first, 5: 1 - first}, a little more than half of it 3
+    assert best.cvar(0.25) == 5
+    assert best.cvar(0.5) == pytest.approx(float((1 - first) * 5 + (Fraction(1, 2) - (1 - first)) * 3) * 2, rel=1e-14)
+    assert best.cvar(0.5) == pytest.approx(float(at_half), rel=1e-14)
+    assert best.bounds(0.5)[1] - best.bounds(0.5)[0] < 1e-6
+    assert tp.evaluate(ssp, best.policy(0.5), 0.5).cvar(0.5) == pytest.approx(best.cvar(0.5), rel=1e-13)
+
+
+# ---------------------------------------------------------------------- rounded costs
+
+
+def test_costs_without_a_unit_need_a_grid() -> None:
+    root = math.sqrt(2)
+    rows = [
+        ("s", "try", "s", 0.5, root),
+        ("s", "try", "g", 0.5, math.pi / 1e6),
+        ("s", "pay", "g", 1, math.e),
+    ]
+    ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
+    with pytest.raises(ModelError, match="delta="):
+        tp.solve_cvar_exact(ssp, 0.1)
+    best = tp.solve_cvar_exact(ssp, 0.1, delta=1e-4)
+    low, high = best.bounds(0.1)
+    # Paying at once costs e for certain. Trying once first, then paying, costs more than e in the worst tenth.
+    assert low <= math.e <= high and high - low < 2e-3
+    assert tp.evaluate(ssp, best.policy(0.1), 0.1).cvar(0.1) == pytest.approx(math.e)
+
+
+def test_rounding_is_exact_on_multiples() -> None:
+    """0.3 is three times 0.1, though not in floating point: a grid that fits changes nothing."""
+    ssp = tp.SSP.from_outcomes([("s", "go", "g", 0.5, 0.3), ("s", "go", "g", 0.5, 0.1)], "s", ["g"])
+    low, high = tp.solve_cvar_exact(ssp, 0.5, delta=0.1).bounds(0.5)
+    assert low <= 0.3 <= high and high - low < 1e-12
+
+
+# ---------------------------------------------------------------------- sizes
+
+
+def test_a_huge_cost_takes_no_memory_of_its_own() -> None:
+    """Costs of a million units on thousands of states would fill 8 GB if every level had to be kept."""
+    n = 1_000
+    rows: list[tuple[Any, ...]] = []
+    for i in range(n):
+        rows += [(i, "walk", i + 1, 0.999, 1), (i, "walk", (i + 17) % n, 0.001, 1_000_000), (i, "jump", n, 1, 2_000)]
+    best = tp.solve_cvar_exact(tp.SSP.from_outcomes(rows, 0, [n]), 0.5, max_bytes=2**27)
+    assert best.cvar(0.5) == 2_000
+
+
+def test_only_states_within_the_budget_are_stored() -> None:
+    rows: list[tuple[Any, ...]] = [(i, "on", i + 1, 1, 1) for i in range(500)]
+    rows += [(i, "out", "g", p, c) for i in range(500) for p, c in ((0.5, 3), (0.5, 4))] + [(500, "on", "g", 1, 1)]
+    best = tp.solve_cvar_exact(tp.SSP.from_outcomes(rows, 0, ["g"]), 0.1)
+    assert best.cvar(0.1) == 4
+    assert best.table.dtype == np.uint8
+    assert best.table.shape[0] <= 4
+    assert np.count_nonzero(best.row >= 0) == best.table.shape[0]
+
+
+def test_many_choices_widen_the_table() -> None:
+    rows = [("s", f"a{k}", "g", 1, 1000 - k) for k in range(300)]
+    best = tp.solve_cvar_exact(tp.SSP.from_outcomes(rows, "s", ["g"]), 0.5)
+    assert best.table.dtype == np.uint16
+    assert best.policy(0.5).action("s", best.policy(0.5).start("s")) == "a299"
+
+
+def test_too_little_memory_is_refused_with_bounds() -> None:
+    ssp = PROBLEMS["14x16"]()
+    with pytest.raises(BudgetExceededError, match=r"223 states .*delta=") as caught:
+        tp.solve_cvar_exact(ssp, 0.001, max_bytes=1000)
+    low, high = caught.value.bounds
+    assert low <= tp.solve_cvar_exact(ssp, 0.001).cvar(0.001) <= high
+
+
+def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tailpath.solvers.exact import table
+
+    ssp = PROBLEMS["14x16"]()
+    alone = [tp.solve_cvar_exact(ssp, 0.01, lexicographic) for lexicographic in (False, True)]
+    monkeypatch.setattr(table, "WORTH_THREADS", 0)
+    monkeypatch.setattr(table, "cores", lambda: 2)
+    for one, lexicographic in zip(alone, (False, True), strict=True):
+        many = tp.solve_cvar_exact(ssp, 0.01, lexicographic)
+        assert np.array_equal(one.excess, many.excess) and np.array_equal(one.table, many.table)
+
+
+# ---------------------------------------------------------------------- edges and refusals
+
+
+def test_progress_is_told() -> None:
+    seen: list[tuple[int, float]] = []
+    best = tp.solve_cvar_exact(PROBLEMS["river 16x6"](), 0.01, progress=lambda budget, value: seen.append((budget, value)))
+    assert seen[-1][0] == len(best.excess) - 1
+    assert seen[-1][1] == pytest.approx(best.cvar(0.01))
+
+
+def test_a_start_that_is_a_goal() -> None:
+    ssp = tp.SSP.from_outcomes([("s", "go", "g", 1, 1)], "g", ["g"])
+    best = tp.solve_cvar_exact(ssp, 0.1, lexicographic=True)
+    assert (best.cvar(0.1), best.var(0.1), best.mean(0.1), best.bounds(0.1)[0]) == (0, 0, 0, 0)
+    assert tp.evaluate(ssp, best.policy(0.1), 0.1).cvar(0.1) == 0
+
+
+def test_weight_0_is_the_mean_and_weight_1_the_cvar() -> None:
+    ssp = PROBLEMS["8x9"]()
+    plain = tp.solve_cvar_exact(ssp, 0.01)
+    assert tp.solve_cvar_exact(ssp, 0.01, weight=0).mean(0.01) == pytest.approx(tp.solve_expected(ssp).cost())
+    assert tp.solve_cvar_exact(ssp, 0.01, weight=1).cvar(0.01) == plain.cvar(0.01)
+    middle = tp.solve_cvar_exact(ssp, 0.01, weight=0.5)
+    assert middle.cvar(0.01) >= plain.cvar(0.01) and middle.mean(0.01) >= tp.solve_expected(ssp).cost()
+
+
+def test_a_trap_that_can_be_avoided_is_never_entered() -> None:
+    rows = [
+        ("s", "cheap", "g", 0.999, 1),
+        ("s", "cheap", "pit", 0.001, 1),
+        ("s", "dear", "g", 1, 5),
+        ("pit", "wait", "pit", 1, 1),
+    ]
+    ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
+    best = tp.solve_cvar_exact(ssp, 0.1)
+    assert best.cvar(0.1) == 5 and best.cvar(1.0) == 5
+    with pytest.raises(GoalUnreachableError, match="pit"):
+        tp.solve_cvar_exact(tp.SSP.from_outcomes([row for row in rows if row[1] != "dear"], "s", ["g"]), 0.1)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"alpha": 0}, "alpha must lie in (0, 1], not 0"),
+        ({"alpha": 1.5}, "alpha must lie in (0, 1], not 1.5"),
+        ({"alpha": math.nan}, "alpha must lie in (0, 1], not nan"),
+        ({"alpha": "small"}, "alpha must be a number in (0, 1], not 'small'"),
+        ({"alpha": 1e-310}, "alpha = 1e-310 is too small"),
+        ({"alpha": 0.1, "weight": 2}, "weight must lie in [0, 1], not 2"),
+        ({"alpha": 0.1, "delta": 0}, "delta must be positive, not 0"),
+        ({"alpha": 0.1, "delta": "wide"}, "delta must be a number, not 'wide'"),
+        ({"alpha": 0.1, "delta": "1/0"}, "delta must be a number, not '1/0'"),
+        ({"alpha": 0.1, "delta": math.inf}, "delta must be a number, not inf"),
+        ({"alpha": 0.1, "delta": 1e-9}, "delta = 1e-09 is too fine"),
+    ],
+)
+def test_options_out_of_range(options: dict[str, Any], text: str) -> None:
+    ssp = tp.SSP.from_outcomes([("s", "go", "g", 1, 1)], "s", ["g"])
+    with pytest.raises(OptionError) as caught:
+        tp.solve_cvar_exact(ssp, **options)
+    assert text in str(caught.value)
+
+
+def test_questions_the_table_cannot_answer() -> None:
+    ssp = PROBLEMS["5x5"]()
+    best = tp.solve_cvar_exact(ssp, 0.1)
+    with pytest.raises(OptionError, match=r"made for alpha >= 0\.1; solve with alpha=0\.05"):
+        best.cvar(0.05)
+    with pytest.raises(OptionError, match="lexicographic=True"):
+        best.mean(0.1)
+    with pytest.raises(OptionError, match=r"belongs to alpha = 0\.1 alone"):
+        tp.solve_cvar_exact(ssp, 0.1, weight=0.5).cvar(0.2)
+    with pytest.raises(OptionError, match="mean alone"):
+        tp.solve_cvar_exact(ssp, 0.1, weight=0).cvar(0.1)
