@@ -55,6 +55,11 @@ def test_unrolling_any_policy(data):
     chain = tp.unroll(reference.to_ssp(model), policy)
     assert_same_rows(rows_of(chain), slow_rows(slow))
     assert rows_of(chain).keys() == set() or (chain.ssp.states[chain.state[chain.start]] == model.start)
+    ssp, outcome = chain.ssp, chain.outcome
+    assert np.array_equal(ssp.choice_state[ssp.outcome_choice[outcome]], chain.state[chain.source])
+    assert np.array_equal(ssp.outcome_level[outcome], chain.level)
+    inner = chain.target < chain.n
+    assert np.array_equal(ssp.outcome_target[outcome[inner]], chain.state[chain.target[inner]])
 
 
 def test_a_start_that_is_a_goal_has_no_pairs():

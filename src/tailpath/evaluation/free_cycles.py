@@ -64,6 +64,7 @@ def without_free_cycles(chain: CostChain) -> tuple[CostChain, float]:
             probability=probability,
             cost=merged * unit if chain.level is not None else merged,
             level=None if chain.level is None else merged,
+            outcome=None,
         ),
         error,
     )

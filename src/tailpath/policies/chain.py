@@ -36,7 +36,8 @@ class CostChain:
     """A Markov chain with costs on its arrows. Nodes 0 .. n-1 are transient or traps; node n is the goal.
 
     `state[x]` is the model's state behind node x and `label(x)` names the pair for messages. With a `unit`, `level` holds every cost as a
-    whole number of it; without, `level` is None. `start` is n if the start is a goal.
+    whole number of it; without, `level` is None. `start` is n if the start is a goal. `outcome` is the model's outcome behind each arrow; a chain
+    whose arrows are walks of several outcomes has none.
     """
 
     row_start: NDArray[np.int64]
@@ -49,6 +50,7 @@ class CostChain:
     state: NDArray[np.int32]
     memory: tuple[Any, ...] | NDArray[Any] | None
     ssp: SSP
+    outcome: NDArray[np.int64] | None = None
 
     @property
     def n(self) -> int:
@@ -229,6 +231,7 @@ def _cut(
         state=state[reached].astype(np.int32),
         memory=None if memory is None else memory[reached],
         ssp=ssp,
+        outcome=outcome[edge].astype(np.int64),
     )
 
 
@@ -356,4 +359,5 @@ def _unroll_any(ssp: SSP, policy: Policy, max_nodes: int) -> CostChain:
         state=np.array([state for state, _ in pairs], dtype=np.int32),
         memory=tuple(memory for _, memory in pairs),
         ssp=ssp,
+        outcome=outcome_array,
     )
