@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import tailpath as tp
 from tailpath.errors import BudgetExceededError, ModelError, PolicyError
-from tailpath.policies.chain import same_layout
+from tailpath.model.fingerprint import same_numbering
 from tests import reference, strategies
 
 GOAL = "the goal"
@@ -170,7 +170,7 @@ def test_a_table_follows_the_names(kind):
     else:
         policy = tp.solve_cvar_exact(ssp, 0.05).policy(0.05)
     turned = tp.SSP.from_outcomes(rows[::-1], ssp.start, ssp.goals)
-    assert not same_layout(ssp, turned)
+    assert not same_numbering(ssp, turned)
     here, there = tp.evaluate(ssp, policy, 0.01), tp.evaluate(turned, policy, 0.01)
     assert there.costs.tolist() == here.costs.tolist()
     assert there.cvar(0.01) == pytest.approx(here.cvar(0.01), rel=1e-12)
@@ -185,12 +185,12 @@ def test_a_layout_is_numbers_and_names():
     ssp, rows = river_rows()
     again = tp.SSP.from_outcomes(rows, ssp.start, ssp.goals)
     dearer = tp.SSP.from_outcomes([(*row[:4], 2 * row[4]) for row in rows], ssp.start, ssp.goals)
-    assert same_layout(again, again)
-    assert same_layout(again, dearer)
+    assert same_numbering(again, again)
+    assert same_numbering(again, dearer)
     renamed = tp.SSP.from_outcomes(
         [((row[0], "x"), row[1], (row[2], "x"), *row[3:]) for row in rows], (ssp.start, "x"), [(g, "x") for g in ssp.goals]
     )
-    assert not same_layout(again, renamed)
+    assert not same_numbering(again, renamed)
 
 
 # ---------------------------------------------------------------------- values of the chain

@@ -26,7 +26,7 @@ from tailpath.model.ragged import offsets_of
 from tailpath.model.ssp import SSP
 
 BoolArray = NDArray[np.bool_]
-#: Up to this many edges a search runs as plain Python, faster than the compiler loads, unless it is loaded already.
+#: Up to this many arrows a search runs as plain Python, faster than the compiler loads, unless it is loaded already.
 SMALL = 20_000
 
 
@@ -35,7 +35,7 @@ def _fit(search: Kernel, size: int) -> Callable[..., Any]:
 
 
 def strong_components(row_start: NDArray[Any], target: NDArray[Any]) -> tuple[NDArray[np.int32], int]:
-    """The strongly connected component of every node, numbered so that edges never lead to a higher number, and their count."""
+    """The strongly connected component of every node, numbered so that arrows never lead to a higher number, and their count."""
     component = np.empty(len(row_start) - 1, dtype=np.int32)
     count = _fit(graph.strong_components, len(target))(row_start, target, component)
     return component, int(count)
@@ -151,9 +151,9 @@ def free_components(ssp: SSP, choice_allowed: BoolArray) -> NDArray[np.int32]:
         inside[ssp.choice_state[free]] = True
         if not inside.any():
             return component
-        edge = free[ssp.outcome_choice]
-        source = ssp.choice_state[ssp.outcome_choice[edge]]
-        label, _ = strong_components(offsets_of(source, ssp.n_states), ssp.outcome_target[edge])
+        arrow = free[ssp.outcome_choice]
+        source = ssp.choice_state[ssp.outcome_choice[arrow]]
+        label, _ = strong_components(offsets_of(source, ssp.n_states), ssp.outcome_target[arrow])
         stays = label[ssp.choice_state[ssp.outcome_choice]] == label[ssp.outcome_target]
         kept = free & np.logical_and.reduceat(stays, ssp.choice_outcomes[:-1])
         if np.array_equal(kept, free):

@@ -21,14 +21,15 @@ from tailpath.evaluation.lattice import Lattice, LatticeSearch, least_step
 from tailpath.evaluation.result import SearchResult, completed, node_variance, summarise
 from tailpath.evaluation.watch import Watch
 from tailpath.kernels.lattice_arrays import Arrows, BudgetRows
+from tailpath.model.fingerprint import same_numbering
 from tailpath.model.ssp import SSP, FloatArray
-from tailpath.policies.chain import CostChain, chain_of_choices, same_layout
+from tailpath.policies.chain import CostChain, chain_of_choices
 from tailpath.policies.kinds import BudgetPolicy
 
 
 def evaluate_budget(ssp: SSP, policy: BudgetPolicy, alpha: float, limit: int, watch: Watch) -> CostDistribution | None:
     """The distribution of the total cost, or None where the short cut does not apply."""
-    if ssp.is_goal[ssp.start_index] or not same_layout(policy.ssp, ssp):
+    if ssp.is_goal[ssp.start_index] or not same_numbering(policy.ssp, ssp):
         return None
     if policy.unit != ssp.cost_unit or not np.array_equal(policy.level, ssp.outcome_level):
         return None

@@ -220,6 +220,6 @@ def model_least_cost(ssp: SSP) -> np.ndarray[Any, np.dtype[np.float64]]:
     into = np.argsort(target, kind="stable")
     cost = ssp.outcome_cost if ssp.cost_unit is None else ssp.outcome_level.astype(np.float64)
     least = np.full(ssp.n_states + 1, np.inf)
-    cheapest_way(offsets_of(target, ssp.n_states + 1), ssp.choice_state[ssp.outcome_choice[into]], cost[into], least)
+    cheapest_way(offsets_of(target, ssp.n_states + 1), ssp.choice_state[ssp.outcome_choice[into]], cost[into], ssp.n_states, least)
     least[:-1][ssp.is_goal] = 0.0
     return least[:-1]

@@ -31,9 +31,10 @@ from tailpath.evaluation.lattice import in_costs
 from tailpath.kernels import sampling
 from tailpath.kernels.lattice_arrays import ROWS_OF_NODES, BudgetRows
 from tailpath.kernels.sampling import lay_rows
+from tailpath.model.fingerprint import same_numbering
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import check_whole, processors
-from tailpath.policies.chain import CostChain, chain_of_choices, decide, same_layout, unroll
+from tailpath.policies.chain import CostChain, chain_of_choices, decide, unroll
 from tailpath.policies.kinds import BudgetPolicy, HistoryPolicy, Policy
 
 __all__ = ["Estimate", "estimate", "simulate"]
@@ -123,7 +124,7 @@ def _budget_paths(ssp: SSP, policy: BudgetPolicy) -> Paths | None:
 
     Otherwise the budget of every run is spent some day, and a run is lost exactly where the risk-neutral part cannot arrive.
     """
-    if not same_layout(policy.ssp, ssp) or free_order(ssp, policy.level) is None:
+    if not same_numbering(policy.ssp, ssp) or free_order(ssp, policy.level) is None:
         return None
     try:
         neutral = chain_of_choices(ssp, policy.neutral)

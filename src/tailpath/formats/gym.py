@@ -22,7 +22,7 @@ import numpy as np
 
 from tailpath.errors import FormatError
 from tailpath.formats.costs import CostRule, refuse_improbable, refuse_negative, without_bonus
-from tailpath.formats.rows import model_arrays
+from tailpath.model.builders import arrays_from_rows
 from tailpath.model.ssp import SSP, Name
 
 _Outcome = tuple[Name, Name, Name, float, float, bool]
@@ -115,7 +115,7 @@ def _in_order(outcomes: list[Any], states: list[Name], start: Name, goal: Name, 
     """The model with its states in the order of the table, where `SSP.from_outcomes` would number them as they appear."""
     number = {state: index for index, state in enumerate(states)}
     action = {name: index for index, name in enumerate(dict.fromkeys(outcome[1] for outcome in outcomes))}
-    arrays = model_arrays(
+    arrays = arrays_from_rows(
         np.array([number[outcome[0]] for outcome in outcomes]),
         np.array([action[outcome[1]] for outcome in outcomes]),
         np.array([number[outcome[2]] for outcome in outcomes]),

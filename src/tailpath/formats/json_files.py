@@ -35,7 +35,7 @@ from tailpath.formats.names import (
     encode_names,
     encode_unit,
 )
-from tailpath.formats.rows import model_arrays
+from tailpath.model.builders import arrays_from_rows
 from tailpath.model.cost_units import common_unit
 from tailpath.model.ssp import SSP, Name
 
@@ -146,7 +146,7 @@ class _Rows:
             raise FormatError(f"{path}: outcomes[{number}]: a goal must be absorbing and free")
         keep = ~of_goal
         return SSP(
-            **model_arrays(state[keep], action[keep], target[keep], probability[keep], cost[keep], len(is_goal), merge=False),
+            **arrays_from_rows(state[keep], action[keep], target[keep], probability[keep], cost[keep], len(is_goal), merge=False),
             is_goal=is_goal,
             start_index=start,
             states=self.states.sequence(),

@@ -28,8 +28,8 @@ from tailpath.errors import FormatError
 from tailpath.formats.costs import CostRule, refuse_improbable, refuse_negative, without_bonus
 from tailpath.formats.files import load_json, read_text, shorten, write_bytes
 from tailpath.formats.names import decode_name, encode_name
-from tailpath.formats.rows import model_arrays
 from tailpath.formats.text import BLOCK, Numbers
+from tailpath.model.builders import arrays_from_rows
 from tailpath.model.cost_units import as_fraction, common_unit
 from tailpath.model.ssp import SSP, Name
 
@@ -64,7 +64,7 @@ def read(
     refuse_negative(np.where(keep, costs, 0.0), path, place)
     if rule.sign < 0 and rule.step_cost is None:
         notes += ("costs are minus the rewards",)
-    arrays = model_arrays(state[keep], action[keep], target[keep], table.probability[keep], costs[keep], len(states), merge=True)
+    arrays = arrays_from_rows(state[keep], action[keep], target[keep], table.probability[keep], costs[keep], len(states), merge=True)
     return SSP(
         **arrays,
         is_goal=is_goal,

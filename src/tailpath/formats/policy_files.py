@@ -16,7 +16,6 @@ A policy of names (`markov`, `memory`) has no model of its own: on reading, its 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -30,6 +29,7 @@ from tailpath.formats.archives import Archive, write_archive
 from tailpath.formats.files import brief, load_json, read_text, write_bytes
 from tailpath.formats.json_files import check_header
 from tailpath.formats.policy_kinds import check_fit, pack, unpack
+from tailpath.model.fingerprint import fingerprint
 from tailpath.model.ssp import SSP
 from tailpath.policies.kinds import Policy
 
@@ -74,15 +74,6 @@ def read_policy(path: str | os.PathLike[str], ssp: SSP) -> Policy:
     except (FormatError, PolicyError) as error:
         raise type(error)(brief(str(error))) from None
     return policy
-
-
-def fingerprint(ssp: SSP) -> dict[str, Any]:
-    """The sizes of a model and a hash of its arrays, the same on every machine. Names and geometry do not matter to a table of numbers."""
-    digest = hashlib.sha256()
-    arrays = (ssp.state_choices, ssp.choice_outcomes, ssp.outcome_target, ssp.outcome_probability, ssp.outcome_cost, ssp.is_goal)
-    for array, kind in zip(arrays, ("<i8", "<i8", "<i8", "<f8", "<f8", "u1")):
-        digest.update(np.ascontiguousarray(array, dtype=kind).tobytes())
-    return {"n_states": ssp.n_states, "n_choices": ssp.n_choices, "n_outcomes": ssp.n_outcomes, "sha256": digest.hexdigest()}
 
 
 def _check_model(found: Any, ssp: SSP, place: str) -> None:

@@ -32,16 +32,15 @@ def fewest_steps(into_start: Array, into_source: Array, out_steps: Array) -> Non
 
 
 @kernel
-def cheapest_way(into_start: Array, into_source: Array, into_cost: Array, out_least: Array) -> None:
-    """Dijkstra against the arrows from the last node (the goal); `out_least` comes in infinite.
+def cheapest_way(into_start: Array, into_source: Array, into_cost: Array, begin: int, out_least: Array) -> None:
+    """Dijkstra against the arrows from the node `begin`; `out_least` comes in infinite.
 
     A binary heap with lazy deletion: an arrow may enter the heap once, so it never holds more than there are arrows.
     """
-    goal = len(out_least) - 1
     key = np.empty(len(into_source) + 1)
     item = np.empty(len(into_source) + 1, dtype=np.int32)
-    out_least[goal] = 0.0
-    key[0], item[0] = 0.0, goal
+    out_least[begin] = 0.0
+    key[0], item[0] = 0.0, begin
     size = 1
     while size > 0:
         least, node = key[0], item[0]

@@ -28,8 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.errors import ModelError, TailpathWarning
-from tailpath.model.builders import arrays_from_matrices, arrays_from_outcomes
+from tailpath.model.builders import arrays_from_outcomes
 from tailpath.model.cost_units import common_unit
+from tailpath.model.matrices import arrays_from_matrices
 from tailpath.model.records import Record
 
 FloatArray = NDArray[np.float64]
@@ -99,9 +100,12 @@ class SSP(Record):
             array: NDArray[Any] = np.ascontiguousarray(given.astype(dtype, copy=False))
             if array.dtype.kind == "i" and given.dtype != array.dtype and not np.array_equal(array, given):
                 raise ModelError(f"{name} must hold whole numbers that fit {array.dtype}")
-            if array.flags.writeable and array is getattr(self, name):
-                array = array.view()
+            if array.flags.writeable and given is getattr(self, name) and np.may_share_memory(array, given):
+                array = array.copy()  # or the model would change with the caller's array
             object.__setattr__(self, name, array)
+        for name in ("states", "actions"):
+            if isinstance(getattr(self, name), list):
+                object.__setattr__(self, name, tuple(getattr(self, name)))
         self._check_structure()
         self._check_outcomes()
         object.__setattr__(self, "outcome_probability", self._checked_probabilities())

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,9 @@ from tailpath.analysis.absorption import Bracket, expected_total
 from tailpath.analysis.reachability import reachable_nodes, strong_components
 from tailpath.errors import BudgetExceededError, ModelError, PolicyError
 from tailpath.kernels.forward import cheapest_way
+from tailpath.model.fingerprint import same_numbering
 from tailpath.model.ragged import members_of, offsets_of, owners
+from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, FloatArray, Name
 from tailpath.policies.atoms import nearest_atom
 from tailpath.policies.kinds import AtomPolicy, MarkovPolicy, Policy
@@ -31,8 +33,8 @@ from tailpath.policies.kinds import AtomPolicy, MarkovPolicy, Policy
 MOST_PAIRS = 5_000_000
 
 
-@dataclass(frozen=True, eq=False)
-class CostChain:
+@dataclass(frozen=True, eq=False, repr=False)
+class CostChain(Record):
     """A Markov chain with costs on its arrows. Nodes 0 .. n-1 are transient or traps; node n is the goal.
 
     `state[x]` is the model's state behind node x and `label(x)` names the pair for messages. With a `unit`, `level` holds every cost as a
@@ -51,6 +53,13 @@ class CostChain:
     memory: tuple[Any, ...] | NDArray[Any] | None
     ssp: SSP
     outcome: NDArray[np.int64] | None = None
+
+    def __post_init__(self) -> None:
+        self._freeze()
+
+    def __repr__(self) -> str:
+        unit = "no cost unit" if self.unit is None else f"cost unit {self.unit}"
+        return f"<CostChain {self.n} nodes, {len(self.target)} arrows, {unit}>"
 
     @property
     def n(self) -> int:
@@ -71,7 +80,7 @@ class CostChain:
         into = np.argsort(self.target, kind="stable").astype(np.int64)
         cost = self.cost if self.level is None else self.level.astype(np.float64)
         least = np.full(self.n + 1, np.inf)
-        cheapest_way(offsets_of(self.target, self.n + 1), self.source[into], cost[into], least)
+        cheapest_way(offsets_of(self.target, self.n + 1), self.source[into], cost[into], self.n, least)
         least.flags.writeable = False
         return least
 
@@ -86,32 +95,26 @@ class CostChain:
         if self.arrives.all():
             zero = np.zeros(self.n)
             return Bracket(zero, zero, zero, "graph")
-        row_start, target, probability, keep = self._among(self.arrives)
-        edge = np.flatnonzero(self.arrives[self.source])
-        lost = ~np.append(self.arrives, True)[self.target[edge]]
-        position = np.cumsum(self.arrives) - 1
-        rate = _sum_by(position[self.source[edge]], self.probability[edge] * lost, int(self.arrives.sum()))
-        inner = expected_total(row_start, target, probability, rate, self.least_cost[:-1][self.arrives])
-        return _widen(inner, keep, 1.0)
+        lost = ~np.append(self.arrives, True)[self.target]
+        return self._total(lost.astype(np.float64), self.arrives, 1.0)
 
     @cached_property
     def expected_cost(self) -> Bracket:
         """V_mean per node with verified bounds; infinite where the goal may be missed."""
-        proper = self.unreached.value == 0
-        row_start, target, probability, keep = self._among(proper)
-        edge = np.flatnonzero(proper[self.source])
-        position = np.cumsum(proper) - 1
-        rate = _sum_by(position[self.source[edge]], self.probability[edge] * self.cost[edge], int(proper.sum()))
-        inner = expected_total(row_start, target, probability, rate, self.least_cost[:-1][proper])
-        return _widen(inner, keep, np.inf)
+        return self._total(self.cost, self.unreached.value == 0, np.inf)
 
-    def _among(self, inside: NDArray[np.bool_]) -> tuple[NDArray[Any], NDArray[Any], FloatArray, NDArray[np.bool_]]:
-        """The chain cut to some nodes; everything else counts as absorbed."""
+    def _total(self, price: FloatArray, inside: NDArray[np.bool_], outside: float) -> Bracket:
+        """The expected total of a price per arrow, from the nodes inside until they are left; `outside` for all others."""
         count = int(inside.sum())
         position = np.where(inside, np.cumsum(inside) - 1, count)
-        edge = np.flatnonzero(inside[self.source])
-        target = np.append(position, count)[self.target[edge]].astype(np.int32)
-        return offsets_of(position[self.source[edge]], count), target, self.probability[edge], inside
+        arrow = np.flatnonzero(inside[self.source])
+        source, probability = position[self.source[arrow]], self.probability[arrow]
+        target = np.append(position, count)[self.target[arrow]].astype(np.int32)
+        rate = np.bincount(source, weights=probability * price[arrow], minlength=count).astype(np.float64)
+        inner = expected_total(offsets_of(source, count), target, probability, rate, self.least_cost[:-1][inside])
+        value, lower, upper = (np.full(self.n, outside) for _ in range(3))
+        value[inside], lower[inside], upper[inside] = inner.value, inner.lower, inner.upper
+        return Bracket(value, lower, upper, inner.method)
 
     def refuse_free_traps(self) -> None:
         """A trap that costs nothing has no total cost worth the name: an error that names its states."""
@@ -128,43 +131,22 @@ class CostChain:
             raise PolicyError(f"the policy ends in a cycle that costs nothing and never reaches a goal: {shown}")
 
 
-def _sum_by(group: NDArray[Any], weights: FloatArray, count: int) -> FloatArray:
-    return np.bincount(group, weights=weights, minlength=count).astype(np.float64)
-
-
-def _widen(inner: Bracket, keep: NDArray[np.bool_], outside: float) -> Bracket:
-    """Values on some nodes to values on all."""
-    full = [np.full(len(keep), outside) for _ in range(3)]
-    for array, part in zip(full, (inner.value, inner.lower, inner.upper)):
-        array[keep] = part
-    return Bracket(full[0], full[1], full[2], inner.method)
-
-
 def unroll(ssp: SSP, policy: Policy, *, max_nodes: int = MOST_PAIRS) -> CostChain:
     """The chain of a policy on a model: reachable pairs only. `max_nodes` stops a policy whose memory never ends."""
     if isinstance(policy, MarkovPolicy):
         return _unroll_markov(ssp, policy)
-    if isinstance(policy, AtomPolicy) and same_layout(policy.ssp, ssp):
+    if isinstance(policy, AtomPolicy) and same_numbering(policy.ssp, ssp):
         return _unroll_atoms(ssp, policy)
     return _unroll_any(ssp, policy, max_nodes)
-
-
-def same_layout(made_for: SSP, ssp: SSP) -> bool:
-    """Whether tables of choice and outcome numbers made for one model mean the same on another; names decide where they do not."""
-    if made_for is ssp:
-        return True
-    arrays = ("state_choices", "choice_outcomes", "outcome_target", "choice_action")
-    same_numbers = all(np.array_equal(getattr(made_for, name), getattr(ssp, name)) for name in arrays)
-    return same_numbers and list(made_for.states) == list(ssp.states) and list(made_for.actions) == list(ssp.actions)
 
 
 def decide(ssp: SSP, policy: Policy, state: int, memory: Any) -> list[tuple[int, float]]:
     """What a policy does at a state (by index): pairs (choice, probability), checked."""
     name = ssp.states[state]
-    return _checked_decision(ssp, state, policy.action(name, memory))
+    return checked_decision(ssp, state, policy.action(name, memory))
 
 
-def _checked_decision(ssp: SSP, state: int, decision: Any) -> list[tuple[int, float]]:
+def checked_decision(ssp: SSP, state: int, decision: Any) -> list[tuple[int, float]]:
     weights: Mapping[Name, float] = decision if isinstance(decision, Mapping) else {decision: 1.0}
     name = ssp.states[state]
     pairs = []
@@ -183,100 +165,86 @@ def _checked_decision(ssp: SSP, state: int, decision: Any) -> list[tuple[int, fl
     return [(choice, weight / total) for choice, weight in pairs] if len(pairs) > 1 else pairs
 
 
-def _from_rows(
-    ssp: SSP,
-    row: NDArray[Any],
-    outcome: NDArray[Any],
-    weight: FloatArray | None,
-    target: NDArray[Any],
-    start: int,
-    state: NDArray[Any],
-    memory: NDArray[Any] | None,
-) -> CostChain:
-    """Cut rows over all conceivable nodes (goal = the last number) to those reachable from the start."""
-    n_all = len(state)
-    row_start = offsets_of(row, n_all)
-    reached = reachable_nodes(row_start, target, start) if start < n_all else np.zeros(n_all, dtype=np.bool_)
-    return _cut(ssp, row_start, row, outcome, weight, target, start, state, memory, reached)
+class _Arrows(NamedTuple):
+    """What a policy does on all conceivable nodes, reachable or not; the goal has the number after the last node.
+
+    Arrow i leaves node `source[i]`, in ascending order, by outcome `outcome[i]` of the model, which the policy takes with probability `weight[i]`
+    (None: surely), for node `target[i]`. `state[x]` and `memory[x]` are what node x stands for.
+    """
+
+    ssp: SSP
+    source: NDArray[Any]
+    outcome: NDArray[Any]
+    weight: FloatArray | None
+    target: NDArray[Any]
+    state: NDArray[Any]
+    memory: NDArray[Any] | None
+
+    def reached_from(self, start: int) -> CostChain:
+        """The chain on what can be reached from a node."""
+        goal = len(self.state)
+        reached = reachable_nodes(offsets_of(self.source, goal), self.target, start) if start < goal else np.zeros(goal, dtype=np.bool_)
+        return self.cut(reached, start)
+
+    def cut(self, kept: NDArray[np.bool_], start: int) -> CostChain:
+        """The chain on the nodes kept; a kept node without an arrow is a state that the policy reaches and does not know."""
+        ssp, count = self.ssp, int(kept.sum())
+        knows = np.bincount(self.source, minlength=len(self.state)) > 0
+        for node in np.flatnonzero(kept & ~knows)[:1].tolist():
+            raise PolicyError(f"the policy has no action for state {ssp.states[int(self.state[node])]!r}, which it can reach")
+        number = np.append(np.where(kept, np.cumsum(kept) - 1, count), count)
+        arrow = kept[self.source]
+        outcome = self.outcome[arrow]
+        probability = ssp.outcome_probability[outcome]
+        return CostChain(
+            row_start=offsets_of(number[self.source[arrow]], count),
+            target=number[self.target[arrow]].astype(np.int32),
+            probability=probability if self.weight is None else probability * self.weight[arrow],
+            cost=ssp.outcome_cost[outcome],
+            level=None if ssp.cost_unit is None else ssp.outcome_level[outcome],
+            unit=ssp.cost_unit,
+            start=int(number[start]),
+            state=self.state[kept].astype(np.int32),
+            memory=None if self.memory is None else self.memory[kept],
+            ssp=ssp,
+            outcome=outcome.astype(np.int64),
+        )
 
 
-def _cut(
-    ssp: SSP,
-    row_start: NDArray[Any],
-    row: NDArray[Any],
-    outcome: NDArray[Any],
-    weight: FloatArray | None,
-    target: NDArray[Any],
-    start: int,
-    state: NDArray[Any],
-    memory: NDArray[Any] | None,
-    reached: NDArray[np.bool_],
-) -> CostChain:
-    """The chain on the nodes kept; a kept node without a row is a state that the policy reaches and does not know."""
-    n_all = len(state)
-    for node in np.flatnonzero(reached & (np.diff(row_start) == 0))[:1].tolist():
-        raise PolicyError(f"the policy has no action for state {ssp.states[int(state[node])]!r}, which it can reach")
-    number = np.where(reached, np.cumsum(reached) - 1, int(reached.sum()))
-    count = int(reached.sum())
-    edge = reached[row]
-    probability = ssp.outcome_probability[outcome[edge]]
-    return CostChain(
-        row_start=offsets_of(number[row[edge]], count),
-        target=np.append(number, count)[target[edge]].astype(np.int32),
-        probability=probability if weight is None else probability * weight[edge],
-        cost=ssp.outcome_cost[outcome[edge]],
-        level=None if ssp.cost_unit is None else ssp.outcome_level[outcome[edge]],
-        unit=ssp.cost_unit,
-        start=int(number[start]) if start < n_all else count,
-        state=state[reached].astype(np.int32),
-        memory=None if memory is None else memory[reached],
-        ssp=ssp,
-        outcome=outcome[edge].astype(np.int64),
-    )
+def _arrows_of_choices(ssp: SSP, state: NDArray[Any], choice: NDArray[Any], weight: FloatArray | None = None) -> _Arrows:
+    """What choices do, each in its state, in ascending order of states. Goals have the number after the last state."""
+    outcome, first = members_of(ssp.choice_outcomes, choice)
+    of_arrow = owners(first)
+    goal_or_state = np.where(ssp.is_goal, ssp.n_states, np.arange(ssp.n_states))
+    weights = None if weight is None else weight[of_arrow]
+    return _Arrows(ssp, state[of_arrow], outcome, weights, goal_or_state[ssp.outcome_target[outcome]], np.arange(ssp.n_states), None)
 
 
 def _unroll_markov(ssp: SSP, policy: MarkovPolicy) -> CostChain:
+    start = ssp.n_states if ssp.is_goal[ssp.start_index] else ssp.start_index
     choices = policy.choices_for(ssp)
     if choices is not None:
         state = np.flatnonzero(choices >= 0)
-        choice, weight = choices[state].astype(np.int64), None
-    else:
-        rows: list[tuple[int, int, float]] = []
-        for name, decision in policy.decisions.items():
-            index = ssp.state_index(name)
-            if not ssp.is_goal[index]:
-                rows.extend((index, k, w) for k, w in _checked_decision(ssp, index, decision))
-        rows.sort(key=lambda r: r[0])
-        state = np.array([r[0] for r in rows], dtype=np.int64)
-        choice = np.array([r[1] for r in rows], dtype=np.int64)
-        weight = np.array([r[2] for r in rows]) if any(r[2] != 1.0 for r in rows) else None
-    outcome, rows_start = members_of(ssp.choice_outcomes, choice)
-    position = owners(rows_start)
-    # Goals are node n_states here; a goal as start likewise.
-    goal_or_state = np.where(ssp.is_goal, ssp.n_states, np.arange(ssp.n_states))
-    return _from_rows(
-        ssp,
-        state[position],
-        outcome,
-        None if weight is None else weight[position],
-        goal_or_state[ssp.outcome_target[outcome]],
-        int(goal_or_state[ssp.start_index]),
-        np.arange(ssp.n_states),
-        None,
-    )
+        return _arrows_of_choices(ssp, state, choices[state].astype(np.int64)).reached_from(start)
+    rows: list[tuple[int, int, float]] = []
+    for name, decision in policy.decisions.items():
+        index = ssp.state_index(name)
+        if not ssp.is_goal[index]:
+            rows.extend((index, choice, weight) for choice, weight in checked_decision(ssp, index, decision))
+    rows.sort(key=lambda row: row[0])
+    state, choice = (np.array([row[column] for row in rows], dtype=np.int64) for column in (0, 1))
+    weight = np.array([row[2] for row in rows]) if any(row[2] != 1.0 for row in rows) else None
+    return _arrows_of_choices(ssp, state, choice, weight).reached_from(start)
 
 
 def chain_of_choices(ssp: SSP, choices: NDArray[Any]) -> CostChain:
     """The chain of one choice per state on *every* state that has one, reachable or not; a state without (-1) must not be a successor."""
     state = np.flatnonzero(choices >= 0)
-    outcome, rows_start = members_of(ssp.choice_outcomes, choices[state])
-    position = owners(rows_start)
-    row = state[position]
-    target = np.where(ssp.is_goal, ssp.n_states, np.arange(ssp.n_states))[ssp.outcome_target[outcome]]
-    kept = np.zeros(ssp.n_states, dtype=np.bool_)
-    kept[row] = True
-    kept[target[target < ssp.n_states]] = True
-    return _cut(ssp, offsets_of(row, ssp.n_states), row, outcome, None, target, ssp.n_states, np.arange(ssp.n_states), None, kept)
+    arrows = _arrows_of_choices(ssp, state, choices[state])
+    kept = np.zeros(ssp.n_states + 1, dtype=np.bool_)
+    kept[arrows.source] = True
+    kept[arrows.target] = True
+    return arrows.cut(kept[:-1], ssp.n_states)
 
 
 def _unroll_atoms(ssp: SSP, policy: AtomPolicy) -> CostChain:
@@ -284,24 +252,23 @@ def _unroll_atoms(ssp: SSP, policy: AtomPolicy) -> CostChain:
     n_atoms = len(policy.atoms)
     flat_choice = policy.choice.reshape(-1)
     node = np.flatnonzero(flat_choice >= 0)
-    outcome, rows_start = members_of(ssp.choice_outcomes, flat_choice[node])
-    position = owners(rows_start)
-    row = node[position]
-    within = outcome - ssp.choice_outcomes[flat_choice[row]]
-    factor = policy.xi[policy.xi_offset.reshape(-1)[row] + within]
-    atom = nearest_atom(policy.atoms, policy.atoms[row % n_atoms] * factor)
+    outcome, first = members_of(ssp.choice_outcomes, flat_choice[node])
+    source = node[owners(first)]
+    within = outcome - ssp.choice_outcomes[flat_choice[source]]
+    factor = policy.xi[policy.xi_offset.reshape(-1)[source] + within]
+    atom = nearest_atom(policy.atoms, policy.atoms[source % n_atoms] * factor)
     target = ssp.outcome_target[outcome].astype(np.int64)
     goal = ssp.n_states * n_atoms
-    return _from_rows(
+    arrows = _Arrows(
         ssp,
-        row,
+        source,
         outcome,
-        None,
-        np.where(ssp.is_goal[target], goal, target * n_atoms + atom),
-        goal if ssp.is_goal[ssp.start_index] else ssp.start_index * n_atoms + policy.start_atom,
-        np.repeat(np.arange(ssp.n_states), n_atoms),
-        np.tile(np.arange(n_atoms), ssp.n_states),
+        weight=None,
+        target=np.where(ssp.is_goal[target], goal, target * n_atoms + atom),
+        state=np.repeat(np.arange(ssp.n_states), n_atoms),
+        memory=np.tile(np.arange(n_atoms), ssp.n_states),
     )
+    return arrows.reached_from(goal if ssp.is_goal[ssp.start_index] else ssp.start_index * n_atoms + policy.start_atom)
 
 
 def successors(ssp: SSP, policy: Policy, state: int, memory: Any) -> Iterator[tuple[int, Any, int, float]]:

@@ -22,14 +22,16 @@ three methods is a policy. The kinds below differ in what they remember:
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.errors import PolicyError
+from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, Name
 from tailpath.policies.atoms import nearest_atom
 
@@ -47,16 +49,22 @@ class Policy(Protocol):
     def remember(self, memory: Any, state: Name, action: Name, cost: float, next_state: Name) -> Any: ...
 
 
-@dataclass(frozen=True)
-class MarkovPolicy:
+@dataclass(frozen=True, eq=False, repr=False)
+class MarkovPolicy(Record):
     """One decision per state: an action name, or a distribution `{action: probability}`. States never visited may be left out."""
 
     decisions: Mapping[Name, Decision]
-    solved: tuple[SSP, NDArray[Any]] | None = field(default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "decisions", dict(self.decisions))
+
+    def __repr__(self) -> str:
+        return f"<MarkovPolicy {len(self.decisions)} decisions>"
 
     def choices_for(self, ssp: SSP) -> NDArray[Any] | None:
         """The choice indices behind the names, if the policy was made for this very model by `from_choices`."""
-        return self.solved[1] if self.solved is not None and self.solved[0] is ssp else None
+        made_for, choices = self.__dict__.get("_made_for", (lambda: None, None))
+        return choices if made_for() is ssp else None
 
     def start(self, state: Name) -> None:
         return None
@@ -72,11 +80,14 @@ class MarkovPolicy:
     @classmethod
     def from_choices(cls, ssp: SSP, choices: NDArray[Any]) -> MarkovPolicy:
         """From one choice index per state; -1 where the state is a goal or has no decision."""
-        return cls({ssp.states[s]: ssp.choice_name(k) for s, k in enumerate(choices.tolist()) if k >= 0}, (ssp, choices))
+        policy = cls({ssp.states[s]: ssp.choice_name(k) for s, k in enumerate(choices.tolist()) if k >= 0})
+        # Beside the names, for speed; it neither keeps the model alive nor travels with the policy.
+        object.__setattr__(policy, "_made_for", (weakref.ref(ssp), choices))
+        return policy
 
 
-@dataclass(frozen=True, eq=False)
-class AtomPolicy:
+@dataclass(frozen=True, eq=False, repr=False)
+class AtomPolicy(Record):
     """The policy of CVaRVILI and CVaRVIQ: decisions over (state, atom), and the risk factor xi that moves the atom.
 
     After outcome o of the chosen choice, y becomes the atom nearest in log distance to `y * xi` (equation 9 of the paper).
@@ -90,6 +101,12 @@ class AtomPolicy:
     xi_offset: NDArray[np.int64]
     xi: NDArray[np.float64]
     start_atom: int
+
+    def __post_init__(self) -> None:
+        self._freeze()
+
+    def __repr__(self) -> str:
+        return f"<AtomPolicy {self.choice.shape[0]} states, {len(self.atoms)} atoms, start at y = {self.atoms[self.start_atom]:g}>"
 
     def start(self, state: Name) -> int:
         return self.start_atom
@@ -114,15 +131,14 @@ class AtomPolicy:
         raise PolicyError(f"state {state!r}, action {action!r} has no outcome {next_state!r} at cost {cost!r}")
 
 
-@dataclass(frozen=True, eq=False)
-class BudgetPolicy:
+@dataclass(frozen=True, eq=False, repr=False)
+class BudgetPolicy(Record):
     """The optimal kind: decisions over (state, remaining budget), risk-neutral once the budget is spent.
 
     The memory is the budget left, in whole cost units; it falls by the cost of each outcome and stays at 0 once spent.
-    `table[k, b]` is the position, among the choices of state `table_state[k]`, of the choice at remaining budget b = 1 .. budget (column 0
-    is the risk-neutral position and is also in `neutral`). States without a row (`row[s] == -1`) are never met with budget left.
-    `neutral[s]` is the choice index at no budget, -1 at goals and dead ends. `level` gives the cost of each outcome in units: it is the
-    model's own, or, for models on a rounded grid, the rounded one.
+    `table[row[s], b]` is the position, among the choices of state s, of its choice with budget b left, b = 1 .. budget. With nothing left the
+    choice is `neutral[s]` (a choice index, -1 at goals and dead ends); column 0 is not used. States without a row (`row[s] == -1`) are never met
+    with budget left. `level` gives the cost of each outcome in units: it is the model's own, or, for models on a rounded grid, the rounded one.
     """
 
     ssp: SSP
@@ -132,6 +148,12 @@ class BudgetPolicy:
     neutral: NDArray[np.int32]
     level: NDArray[np.int64]
     unit: Any
+
+    def __post_init__(self) -> None:
+        self._freeze()
+
+    def __repr__(self) -> str:
+        return f"<BudgetPolicy budget of {self.budget} units of {self.unit}, {len(self.table)} of {len(self.row)} states in its table>"
 
     def start(self, state: Name) -> int:
         return self.budget
@@ -161,8 +183,8 @@ class BudgetPolicy:
         raise PolicyError(f"state {state!r}, action {action!r} has no outcome {next_state!r} at cost {cost!r}")
 
 
-@dataclass(frozen=True)
-class MemoryPolicy:
+@dataclass(frozen=True, eq=False, repr=False)
+class MemoryPolicy(Record):
     """Any finite-memory controller, from its three functions (or tables).
 
     `start` is a function of the state, or the first memory itself; `action` and `remember` are functions, or mappings keyed by
@@ -172,6 +194,11 @@ class MemoryPolicy:
     start_: Any
     action_: Any
     remember_: Any
+
+    def __repr__(self) -> str:
+        if callable(self.action_):
+            return f"<MemoryPolicy of {_function(self.action_)}>"
+        return f"<MemoryPolicy {len(self.action_)} decisions, start {'by function' if callable(self.start_) else repr(self.start_)}>"
 
     def start(self, state: Name) -> Any:
         return self.start_(state) if callable(self.start_) else self.start_
@@ -194,11 +221,14 @@ class MemoryPolicy:
         return self.remember_[key]
 
 
-@dataclass(frozen=True)
-class HistoryPolicy:
+@dataclass(frozen=True, eq=False, repr=False)
+class HistoryPolicy(Record):
     """The fully history-dependent case: `function((s0, a0, c0, s1, a1, c1, ..., s)) -> action`."""
 
     function: Callable[[tuple[Any, ...]], Decision]
+
+    def __repr__(self) -> str:
+        return f"<HistoryPolicy of {_function(self.function)}>"
 
     def start(self, state: Name) -> tuple[Any, ...]:
         return (state,)
@@ -208,3 +238,7 @@ class HistoryPolicy:
 
     def remember(self, memory: tuple[Any, ...], state: Name, action: Name, cost: float, next_state: Name) -> tuple[Any, ...]:
         return (*memory, action, cost, next_state)
+
+
+def _function(function: Any) -> str:
+    return str(getattr(function, "__qualname__", type(function).__name__))

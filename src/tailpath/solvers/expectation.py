@@ -27,6 +27,7 @@ from tailpath.analysis.reachability import fewest_steps
 from tailpath.kernels.absorption import sweep_components
 from tailpath.kernels.bellman import improve_choices, lower_defect, min_sweeps
 from tailpath.model.ragged import members_of, owners
+from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, FloatArray, Name
 from tailpath.policies.kinds import MarkovPolicy
 from tailpath.solvers.rational_expectation import solve_core_exactly
@@ -36,7 +37,7 @@ LARGEST_EXACT = 400
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ExpectedSolution:
+class ExpectedSolution(Record):
     """The least expected cost from every state, with verified bounds.
 
     `value[s]`, `lower[s] <= V*(s) <= upper[s]` in index order: 0 at goals, infinite where no policy surely arrives. `choices[s]` is the choice
@@ -51,6 +52,9 @@ class ExpectedSolution:
     choices: NDArray[np.int32]
     method: str
     iterations: int
+
+    def __post_init__(self) -> None:
+        self._freeze()
 
     @cached_property
     def policy(self) -> MarkovPolicy:

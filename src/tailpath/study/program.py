@@ -12,8 +12,7 @@ import pathlib
 import platform
 from functools import cache
 
-from tailpath.formats.policy_files import fingerprint
-from tailpath.model.ssp import SSP
+from tailpath.model.fingerprint import model_mark
 from tailpath.study.design import build
 from tailpath.version import __version__
 
@@ -33,16 +32,10 @@ def program() -> str:
     return f"{__version__}+{digest.hexdigest()[:12]}"
 
 
-def mark_of(ssp: SSP) -> str:
-    """A hash of a model, its start included."""
-    whole = f"{fingerprint(ssp)['sha256']} {ssp.start_index}"
-    return hashlib.sha256(whole.encode()).hexdigest()[:16]
-
-
 @cache
 def mark(domain: str, problem: str) -> str:
     """The hash of the model of a problem."""
-    return mark_of(build(domain, problem))
+    return model_mark(build(domain, problem))
 
 
 @cache

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from zlib import crc32
 
 from tailpath.errors import TailpathWarning
+from tailpath.model.fingerprint import model_mark
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.policies.atoms import log_atoms
 from tailpath.study.design import REPETITIONS, build
-from tailpath.study.program import machine, mark_of, program
+from tailpath.study.program import machine, program
 from tailpath.study.store import Answer, Point, Run, Simulation, Task
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def _perform(task: Task) -> Run:
     ssp = build(task.domain, task.problem)
     compute = {"quantile": _quantile, "interpolation": _interpolation, "optimum": _optimum, "simulation": _simulation}[task.method]
     columns, points, simulations = compute(task, ssp)
-    answer = Answer(program(), mark_of(ssp), machine(), perf_counter() - began, **columns)
+    answer = Answer(program(), model_mark(ssp), machine(), perf_counter() - began, **columns)
     return Run(task, answer, tuple(points), tuple(simulations))
 
 

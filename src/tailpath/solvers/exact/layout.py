@@ -145,10 +145,8 @@ def layout_of(ssp: SSP, expected: ExpectedSolution) -> Layout:
 
 def _least_from(start: int, core: Core, source: IntArray, level: IntArray) -> FloatArray:
     """The least cost, in units, at which the start can reach each node; infinite where it cannot."""
-    # The search begins at its last node, so the start gets a free arrow from one more node behind the goals' node.
-    least = np.full(core.n + 2, np.inf)
-    target = np.append(np.minimum(core.target, core.n), start).astype(np.int32)
-    cheapest_way(offsets_of(np.append(source, core.n + 1), core.n + 2), target, np.append(level, 0).astype(np.float64), least)
+    least = np.full(core.n + 1, np.inf)
+    cheapest_way(offsets_of(source, core.n + 1), np.minimum(core.target, core.n), level.astype(np.float64), start, least)
     return least[: core.n]
 
 

@@ -155,11 +155,7 @@ class ExactSolution:
         """The least cost at which the risk-neutral policy can arrive."""
         ssp = self.ssp
         outcome = np.flatnonzero(np.isin(ssp.outcome_choice, self.expected.choices))
-        source = np.append(ssp.choice_state[ssp.outcome_choice[outcome]], ssp.n_states)
-        # The search begins at its last node: one more than there are states, with a free arrow to the start.
-        target = np.append(ssp.outcome_target[outcome], ssp.start_index).astype(np.int32)
-        order = np.argsort(source, kind="stable")
-        least = np.full(ssp.n_states + 1, np.inf)
-        cost = np.append(self.level[outcome], 0).astype(np.float64)
-        cheapest_way(offsets_of(source, ssp.n_states + 1), target[order], cost[order], least)
-        return float(int(least[:-1][ssp.is_goal].min()) * self.unit)
+        least = np.full(ssp.n_states, np.inf)
+        row_start = offsets_of(ssp.choice_state[ssp.outcome_choice[outcome]], ssp.n_states)
+        cheapest_way(row_start, ssp.outcome_target[outcome], self.level[outcome].astype(np.float64), ssp.start_index, least)
+        return float(int(least[ssp.is_goal].min()) * self.unit)

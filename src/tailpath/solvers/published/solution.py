@@ -6,20 +6,21 @@ CVaR there is, at any number of atoms (`docs/planners.md`); `tailpath.evaluate` 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, FloatArray, Name
 from tailpath.options import check_alpha
 from tailpath.policies.atoms import nearest_atom
 from tailpath.policies.kinds import AtomPolicy
 
 
-@dataclass(frozen=True, eq=False)
-class AtomSolution:
+@dataclass(frozen=True, eq=False, repr=False)
+class AtomSolution(Record):
     """The result of a published planner; arrays are over (state, atom) in index order, and read-only.
 
     `value[s, i]` is the CVaR predicted at atom y_i (0 at goals, infinite where no policy surely arrives) and `var[s, i]` the VaR that goes
@@ -45,11 +46,14 @@ class AtomSolution:
     detours: int
     inner: str
     linear_programs: int = 0
-    lp_seconds: float = 0.0
+    lp_seconds: float = field(default=0.0, compare=False)
 
     def __post_init__(self) -> None:
-        for array in (self.atoms, self.value, self.var, self.choice, self.xi_offset, self.xi):
-            array.flags.writeable = False
+        self._freeze()
+
+    def __repr__(self) -> str:
+        sweeps = f"{self.sweeps} sweeps" if self.converged else f"{self.sweeps} sweeps, not converged"
+        return f"<AtomSolution {len(self.value)} states, {len(self.atoms)} atoms, inner {self.inner!r}, {sweeps}>"
 
     def cvar(self, alpha: Any, state: Name | None = None) -> Any:
         """The predicted CVaR from a state (by name; the start if none is given) at one alpha or an array of them.

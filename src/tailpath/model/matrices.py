@@ -1,0 +1,208 @@
+"""From matrices, as pymdptoolbox and QuantEcon hold them, to the arrays of a model. Nothing here knows the SSP; it checks the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from operator import index
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.errors import ModelError, OptionError
+from tailpath.model.builders import ModelArrays
+from tailpath.model.ragged import offsets_from_lengths, offsets_of
+
+
+def arrays_from_matrices(
+    P: Any, costs: Any, rewards: Any, s_indices: Any, a_indices: Any, layout: str, start: int, goals: Iterable[int]
+) -> ModelArrays:
+    """The layouts of pymdptoolbox and QuantEcon; `SSP.from_arrays` has the table."""
+    if (costs is None) == (rewards is None):
+        raise OptionError("give either costs or rewards")
+    if (s_indices is None) != (a_indices is None):
+        raise OptionError("s_indices and a_indices go together")
+    price, sign = (costs, 1.0) if rewards is None else (rewards, -1.0)
+    if s_indices is not None:
+        matrix, state, action, price = _from_pairs(P, price, s_indices, a_indices)
+    else:
+        matrix, state, action, price = _from_actions(P, price, layout)
+    n_states = matrix.shape[1]
+    is_goal = np.zeros(n_states, dtype=np.bool_)
+    if not isinstance(goals, Iterable):
+        raise ModelError(f"goals must be a collection of state indices; put {goals!r} in a list")
+    is_goal[[_state_number(goal, "a goal", n_states) for goal in goals]] = True
+    start = _state_number(start, "the start", n_states)
+
+    order = np.lexsort((action, state))
+    if not np.array_equal(order, np.arange(len(order))):
+        matrix, state, action = matrix[order], state[order], action[order]
+        price = price[order]
+    price_of_outcome = np.repeat(price, np.diff(matrix.indptr)) if isinstance(price, np.ndarray) else _values_at(price, matrix)
+    rows = _Choices(state, action, np.diff(matrix.indptr), matrix.indices, matrix.data, sign * price_of_outcome)
+    # An infinite price marks an action that the state does not have.
+    feasible = sign * price != np.inf if isinstance(price, np.ndarray) else np.ones(len(state), dtype=np.bool_)
+    rows.check_goals(is_goal, feasible)
+    return _arrays(rows.only(feasible & ~is_goal[state]), is_goal, start)
+
+
+class _Choices(NamedTuple):
+    """One row per choice, sorted by state; the outcomes of the rows one after the other, `length` of them in each."""
+
+    state: NDArray[Any]
+    action: NDArray[Any]
+    length: NDArray[Any]
+    target: NDArray[Any]
+    probability: NDArray[Any]
+    cost: NDArray[Any]
+
+    def check_goals(self, is_goal: NDArray[np.bool_], feasible: NDArray[np.bool_]) -> None:
+        """Refuse a goal that leads elsewhere or costs something."""
+        goal_row = is_goal[self.state] & feasible
+        if not goal_row.any():
+            return
+        row_of = np.repeat(np.arange(len(self.state)), self.length)
+        leaves = (self.target != self.state[row_of]) | (self.cost != 0)
+        for outcome in np.flatnonzero(goal_row[row_of] & (self.probability != 0) & leaves)[:1].tolist():
+            row = int(row_of[outcome])
+            raise ModelError(
+                f"goal {int(self.state[row])}, action {int(self.action[row])} leads to {int(self.target[outcome])}"
+                f" at cost {self.cost[outcome]:g}: a goal must be absorbing and free"
+            )
+
+    def only(self, kept: NDArray[np.bool_]) -> _Choices:
+        """The rows kept, without outcomes of probability 0. A row left empty stays, and the model will refuse it."""
+        possible = (self.probability != 0) & np.repeat(kept, self.length)
+        if possible.all() and kept.all():
+            return self
+        row_of = np.repeat(np.arange(len(self.state)), self.length)[possible]
+        length = np.bincount(row_of, minlength=len(self.state))[kept]
+        return _Choices(self.state[kept], self.action[kept], length, self.target[possible], self.probability[possible], self.cost[possible])
+
+
+def _arrays(rows: _Choices, is_goal: NDArray[np.bool_], start: int) -> ModelArrays:
+    return ModelArrays(
+        state_choices=offsets_of(rows.state, len(is_goal)),
+        choice_outcomes=offsets_from_lengths(rows.length),
+        outcome_target=rows.target,
+        outcome_probability=rows.probability,
+        outcome_cost=rows.cost,
+        choice_action=rows.action,
+        is_goal=is_goal,
+        start_index=start,
+        states=range(len(is_goal)),
+        actions=range(int(rows.action.max(initial=-1)) + 1),
+    )
+
+
+def _state_number(value: Any, what: str, n_states: int) -> int:
+    try:
+        number = index(value)
+    except TypeError:
+        raise ModelError(f"{what} must be a state index, not {value!r}") from None
+    if not 0 <= number < n_states:
+        raise ModelError(f"{what} is state index {number}, outside 0..{n_states - 1}")
+    return number
+
+
+def _floats(values: Any, what: str) -> NDArray[np.float64]:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ModelError(f"{what} must be an array of numbers, with all its rows of one length") from None
+
+
+def _csr(matrix: Any) -> Any:
+    """A CSR matrix of floats with sorted columns; explicit zeros survive until `_Choices.only` drops them."""
+    from scipy.sparse import csr_array, issparse
+
+    if not issparse(matrix):
+        matrix = _floats(matrix, "a matrix")
+        if matrix.ndim != 2:
+            raise ModelError(f"expected a matrix, got an array of shape {matrix.shape}")
+    result = csr_array(matrix, dtype=np.float64)
+    if not result.has_canonical_format:
+        result = result.copy()
+        result.sum_duplicates()
+    return result
+
+
+def _values_at(price: Any, matrix: Any) -> NDArray[np.float64]:
+    """The entries of one sparse matrix at the stored positions of another; absent entries are 0."""
+    if np.array_equal(price.indptr, matrix.indptr) and np.array_equal(price.indices, matrix.indices):
+        return np.asarray(price.data)
+    n_columns = matrix.shape[1]
+
+    def keys(m: Any) -> Any:
+        return np.repeat(np.arange(m.shape[0], dtype=np.int64), np.diff(m.indptr)) * n_columns + m.indices
+
+    wanted, present = keys(matrix), keys(price)
+    position = np.minimum(np.searchsorted(present, wanted), max(len(present) - 1, 0))
+    found = present[position] == wanted if len(present) else np.zeros(len(wanted), dtype=np.bool_)
+    return np.where(found, price.data[position] if len(present) else 0.0, 0.0)
+
+
+def _from_pairs(P: Any, price: Any, s_indices: Any, a_indices: Any) -> tuple[Any, NDArray[Any], NDArray[Any], Any]:
+    matrix = _csr(P)
+    state, action = np.asarray(s_indices), np.asarray(a_indices)
+    vector = _floats(price, "costs")
+    length = matrix.shape[0]
+    if state.shape != (length,) or action.shape != (length,) or vector.shape != (length,):
+        raise ModelError(
+            f"P has {length} rows; s_indices, a_indices and costs must be of that length, not {state.shape}, {action.shape}, {vector.shape}"
+        )
+    for what, given, end in (("s_indices", state, matrix.shape[1]), ("a_indices", action, np.iinfo(np.int32).max)):
+        if length and not (np.issubdtype(given.dtype, np.integer) and given.min() >= 0 and given.max() < end):
+            raise ModelError(f"{what} must be whole numbers in 0..{end - 1}")
+    return matrix, state, action, vector
+
+
+def _from_actions(P: Any, price: Any, layout: str) -> tuple[Any, NDArray[Any], NDArray[Any], Any]:
+    """One matrix per action, stacked action by action."""
+    from scipy.sparse import issparse, vstack
+
+    if layout not in ("auto", "mdptoolbox", "quantecon"):
+        raise OptionError(f"unknown layout {layout!r}; use 'auto', 'mdptoolbox' or 'quantecon'")
+    if issparse(P):
+        raise ModelError("a single sparse matrix needs s_indices and a_indices; for several actions give a list of matrices")
+    if not isinstance(P, (list, tuple)) or not any(issparse(matrix) for matrix in P):
+        P = _split_dense(_floats(P, "P"), layout)
+    matrices = [_csr(matrix) for matrix in P]
+    if not matrices or any(matrix.shape != (matrices[0].shape[1],) * 2 for matrix in matrices):
+        raise ModelError(f"expected square matrices of one size, got {[matrix.shape for matrix in matrices]}")
+    n_actions, n_states = len(matrices), matrices[0].shape[0]
+    state = np.tile(np.arange(n_states, dtype=np.int32), n_actions)
+    action = np.repeat(np.arange(n_actions, dtype=np.int32), n_states)
+    return vstack(matrices, format="csr"), state, action, _price_by_action(price, n_actions, n_states)
+
+
+def _split_dense(P: NDArray[Any], layout: str) -> list[NDArray[Any]]:
+    if P.ndim != 3:
+        raise ModelError(f"P must have three axes, or be a list of matrices, or come with s_indices; its shape is {P.shape}")
+    if layout == "quantecon" or (layout == "auto" and P.shape[1] != P.shape[2] and P.shape[0] == P.shape[2]):
+        P = P.transpose(1, 0, 2)
+    if P.shape[1] != P.shape[2]:
+        raise ModelError(f"P has shape {P.shape}; expected (A, S, S) or (S, A, S)")
+    return list(P)
+
+
+def _price_by_action(price: Any, n_actions: int, n_states: int) -> Any:
+    """Costs in the order of the stacked rows: a vector where they do not depend on the outcome, else a sparse matrix."""
+    from scipy.sparse import issparse, vstack
+
+    if isinstance(price, (list, tuple)) and any(issparse(matrix) for matrix in price):
+        stacked = [_csr(matrix) for matrix in price]
+    else:
+        array = _floats(price, "costs")
+        if array.shape == (n_states,):
+            return np.tile(array, n_actions)
+        if array.shape == (n_states, n_actions):
+            return array.T.ravel()
+        if array.shape != (n_actions, n_states, n_states):
+            raise ModelError(
+                f"costs have shape {array.shape}; expected ({n_states},), ({n_states}, {n_actions}) or ({n_actions}, {n_states}, {n_states})"
+            )
+        stacked = [_csr(matrix) for matrix in array]
+    if len(stacked) != n_actions or any(matrix.shape != (n_states, n_states) for matrix in stacked):
+        raise ModelError(f"expected {n_actions} cost matrices of shape ({n_states}, {n_states})")
+    return vstack(stacked, format="csr")
