@@ -1,11 +1,11 @@
-"""The checks of arguments that several verbs take, and the processors a verb may use."""
+"""The checks of arguments that several verbs take, the progress they tell, and the processors a verb may use."""
 
 from __future__ import annotations
 
 import math
 import operator
 import os
-from typing import Any
+from typing import Any, Protocol
 
 from tailpath.errors import OptionError
 
@@ -45,6 +45,20 @@ def check_whole(value: Any, what: str, least: int = 0) -> int:
     if number < least:
         raise OptionError(f"{what} must be a whole number of at least {least}, not {value!r}")
     return number
+
+
+class Progress(Protocol):
+    """What long computations call now and then, all in the same way: with the steps taken so far, and how far these have led.
+
+    | who | steps | how far |
+    | --- | --- | --- |
+    | `evaluate` | pairs of state and cost expanded | the probability that has arrived |
+    | `solve_cvar_quantile`, `solve_cvar_interpolation` | sweeps | the residual of the last one |
+    | `solve_cvar_exact` | the budget reached, in cost units | the best value so far |
+    | a study | runs finished | the share of the expected effort that is done |
+    """
+
+    def __call__(self, steps: int, reached: float, /) -> None: ...
 
 
 def processors() -> int:

@@ -119,14 +119,11 @@ def test_a_report_needs_runs(capsys, tmp_path):
 def test_progress_tells_runs_rate_and_time_left(monkeypatch):
     clock = iter([100.0, 100.0, 110.0])
     monkeypatch.setattr(command, "monotonic", lambda: next(clock))
-    monkeypatch.setattr("tailpath.study.design.effort", lambda task: float(task.atoms))
     texts = []
     progress = command._progress(texts.append)
-    short, long = making.TASK, making.replace(making.TASK, atoms=21)
-    progress([], [short, long])
-    progress([short], [long])
-    assert texts[0].startswith("0 runs done, 2 left")
-    assert texts[1] == "1 runs done, 1 left, 0.1 per second, about 30 s left"
+    progress(0, 0.0)
+    progress(1, 0.25)
+    assert texts == ["0 runs done, 0.0 per second, 0% of the work", "1 runs done, 0.1 per second, 25% of the work, about 30 s left"]
 
 
 # ---------------------------------------------------------------------- killed in the middle

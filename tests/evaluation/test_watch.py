@@ -36,10 +36,10 @@ def short_pauses(monkeypatch):
 def test_progress_is_told(name):
     ssp, policy, options = SEARCHES[name]
     told = []
-    found = tp.evaluate(ssp, policy, 1e-3, progress=lambda arrived, expanded: told.append((arrived, expanded)), **options)
+    found = tp.evaluate(ssp, policy, 1e-3, progress=lambda expanded, arrived: told.append((expanded, arrived)), **options)
     assert len(told) > 3
     assert told == sorted(told)
-    assert all(0 <= arrived <= 1 + 1e-12 and 0 <= expanded <= found.expanded for arrived, expanded in told)
+    assert all(0 <= arrived <= 1 + 1e-12 and 0 <= expanded <= found.expanded for expanded, arrived in told)
 
 
 @pytest.mark.parametrize("name", SEARCHES)
@@ -49,7 +49,7 @@ def test_an_interrupt_carries_sound_bounds(name):
     widths = []
     for patience in (0, 0.3, 0.9, 0.999):
 
-        def progress(arrived, expanded, patience=patience):
+        def progress(expanded, arrived, patience=patience):
             if arrived >= patience:
                 raise KeyboardInterrupt
 
@@ -72,7 +72,7 @@ def test_a_signal_at_any_moment_leaves_nothing_half_done(name):
     ssp, policy, options = SEARCHES[name]
     truth = tp.evaluate(ssp, policy, 1e-6, **options).cvar(1e-6)
 
-    def progress(arrived, expanded):
+    def progress(expanded, arrived):
         if arrived > 0.5:
             os.kill(os.getpid(), signal.SIGINT)
 
@@ -130,7 +130,7 @@ def test_other_threads_can_search():
 
 
 def test_an_error_of_the_progress_function_is_an_error():
-    def progress(arrived, expanded):
+    def progress(expanded, arrived):
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):

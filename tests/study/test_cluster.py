@@ -26,7 +26,8 @@ WAIT = 60
 
 def start(folder, module, *arguments):
     """Start a part of the cluster, with its output in a file."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}  # workers must be able to import what tests give them to do
+    # Workers run this source, and must be able to import what tests give them to do.
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")])}
     with (folder / f"{module}.log").open("ab") as log:
         command = [sys.executable, "-m", f"distributed.cli.{module}", "--scheduler-file", folder / "scheduler.json", *arguments]
         return subprocess.Popen(command, stdout=log, stderr=log, env=environment, cwd=folder)
@@ -78,9 +79,9 @@ def test_what_is_lost_of_a_cluster_loses_no_finished_run(dask, tmp_path, monkeyp
     chosen = tasks(only=["gridworld/5x5"], atoms=[7], lp="none")
     stored_at_death = []
 
-    def kill(part, done, left):
+    def kill(part, done, share):
         if done and part.poll() is None:
-            stored_at_death.append(len(done))
+            stored_at_death.append(done)
             part.kill()
 
     with Store(tmp_path / "worker", create=True) as store:

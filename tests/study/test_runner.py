@@ -41,9 +41,11 @@ def one_process():
 def test_every_run_is_stored_and_counted(store, monkeypatch):
     work_like(monkeypatch, making.instant)
     seen = []
-    outcome = run_study(store, TASKS, one_thread, lambda done, left: seen.append((len(done), len(left))))
+    outcome = run_study(store, TASKS, one_thread, lambda done, share: seen.append((done, share)))
     assert (outcome.computed, outcome.found, outcome.others, outcome.failures) == (6, 0, 0, ())
-    assert seen == [(k, 6 - k) for k in range(7)]
+    assert [done for done, _ in seen] == list(range(7))
+    shares = [share for _, share in seen]
+    assert (shares[0], shares[-1]) == (0.0, 1.0) and shares == sorted(shares)
     assert store.finished(edition_of(TASKS)) == set(TASKS)
 
 
@@ -107,8 +109,8 @@ def test_a_killed_worker_loses_no_finished_run(store, monkeypatch):
     work_like(monkeypatch, making.slow)
     seen = []
 
-    def kill_after_the_first(done, left):
-        seen.append(len(done))
+    def kill_after_the_first(done, share):
+        seen.append(done)
         if seen == [0, 1]:
             for child in multiprocessing.active_children():
                 os.kill(child.pid, signal.SIGKILL)
@@ -134,7 +136,7 @@ def test_no_process_survives_an_interrupt(store, monkeypatch):
     before = set(multiprocessing.active_children())
     started = []
 
-    def interrupt(done, left):
+    def interrupt(done, share):
         started.extend(set(multiprocessing.active_children()) - before)
         if done:
             raise KeyboardInterrupt
@@ -174,10 +176,11 @@ def test_the_program_is_known_by_its_source(monkeypatch, tmp_path):
 
 def test_a_model_is_known_by_its_numbers_and_its_start():
     import tailpath
-    from tailpath.study.program import mark, mark_of
+    from tailpath.model.fingerprint import model_mark
+    from tailpath.study.program import mark
 
     model = tailpath.domains.gridworld("5x5")
     moved = replace(model, start_index=model.start_index - 1)
     dearer = tailpath.domains.gridworld("5x5", obstacle_cost=99)
-    assert mark_of(model) == mark("gridworld", "5x5")
-    assert len({mark_of(model), mark_of(moved), mark_of(dearer), mark("river", "10x3")}) == 4
+    assert model_mark(model) == mark("gridworld", "5x5")
+    assert len({model_mark(model), model_mark(moved), model_mark(dearer), mark("river", "10x3")}) == 4

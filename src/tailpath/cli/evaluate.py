@@ -41,12 +41,12 @@ def command(ssp: SSP, source: str, policy: str, alphas: tuple[float, ...], pictu
 
     followed = read_policy(policy, ssp)
     try:
-        with progress_line() as report:
+        with progress_line() as tell:
             costs = tailpath.evaluate(
                 ssp,
                 followed,
                 min(alphas),
-                progress=lambda arrived, expanded: report(f"{arrived:.9f} of the probability has arrived, {expanded} pairs expanded"),
+                progress=lambda expanded, arrived: tell(f"{arrived:.9f} of the probability has arrived, {expanded} pairs expanded"),
                 **options,
             )
     except EvaluationInterrupted as interrupt:

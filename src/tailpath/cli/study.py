@@ -12,7 +12,7 @@ import click
 from tailpath.cli.application import say
 from tailpath.cli.common import json_option, show, table
 from tailpath.cli.progress import progress_line
-from tailpath.options import processors
+from tailpath.options import Progress, processors
 
 if TYPE_CHECKING:
     from tailpath.study.store import Edition, Task
@@ -126,16 +126,13 @@ def _stored(chosen: list[Task], folder: str | None) -> Collection[Task]:
         return store.finished(edition_of(chosen)) & set(chosen)
 
 
-def _progress(update: Callable[[str], None]) -> Callable[[Collection[Task], Collection[Task]], None]:
-    """Tells runs done and left, their rate, and the time left by the effort they are expected to take."""
-    from tailpath.study.design import effort
-
+def _progress(update: Callable[[str], None]) -> Progress:
+    """Tells runs done, their rate, and the time left by the share of the effort that is done."""
     began = monotonic()
 
-    def show_progress(done: Collection[Task], left: Collection[Task]) -> None:
+    def show_progress(done: int, share: float) -> None:
         passed = max(monotonic() - began, 1e-9)
-        finished = sum(map(effort, done))
-        rest = f", about {passed * sum(map(effort, left)) / finished:.0f} s left" if finished else ""
-        update(f"{len(done)} runs done, {len(left)} left, {len(done) / passed:.1f} per second{rest}")
+        rest = f", about {passed * (1 / share - 1):.0f} s left" if share > 0 else ""
+        update(f"{done} runs done, {done / passed:.1f} per second, {share:.0%} of the work{rest}")
 
     return show_progress

@@ -26,9 +26,9 @@ from tailpath.evaluation.free_cycles import without_free_cycles
 from tailpath.evaluation.lattice import LatticeSearch, in_costs, lay_out
 from tailpath.evaluation.queue import ChainWalk, LazyWalk, QueueSearch
 from tailpath.evaluation.result import SearchResult, chain_deviation, completed, summarise
-from tailpath.evaluation.watch import Progress, Watch
+from tailpath.evaluation.watch import Watch
 from tailpath.model.ssp import SSP, FloatArray
-from tailpath.options import check_alpha, check_gamma
+from tailpath.options import Progress, check_alpha, check_gamma
 from tailpath.policies.chain import CostChain, unroll
 from tailpath.policies.kinds import BudgetPolicy, HistoryPolicy, Policy
 
@@ -56,7 +56,7 @@ def evaluate(
     `engine` is `auto`, `lattice` or `queue`; `heuristic` is `min` (V_min, expands nothing beyond VaR) or `zero`. With `gamma` < 1 costs at
     stage t are multiplied by gamma^t. `max_nodes` limits the expanded (node, cost) pairs: beyond it an error carries the bounds reached
     so far.
-    `progress` is called now and then with the probability that has arrived and the number of expanded pairs. Ctrl-C raises
+    `progress(expanded, arrived)` is called now and then with the number of expanded pairs and the probability that has arrived. Ctrl-C raises
     `tailpath.errors.EvaluationInterrupted`, a KeyboardInterrupt that carries the bounds reached so far.
 
     If the policy may miss the goal, the mean and CVaR are infinite, `unreached` is the probability of that, and `stuck` names a state.

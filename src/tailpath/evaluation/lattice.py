@@ -185,7 +185,7 @@ class LatticeSearch:
             elif status == NEED_LISTS:
                 self._grow_lists(self.n_listed)
             elif status == PAUSED:
-                watch.report(float(np.sum(self.head_mass[: self.whole[N_HEAD]])), self.expanded)
+                watch.tell(self.expanded, float(np.sum(self.head_mass[: self.whole[N_HEAD]])))
             elif status == NO_ACTION:
                 raise PolicyError("the policy has no action for a state that it can reach")
             else:

@@ -171,7 +171,7 @@ class QueueSearch:
             if self.expanded > 2 * max_nodes + 1000:
                 return False
             if self.expanded % PAUSE == 0:
-                watch.report(math.fsum(self.head.values()), self.expanded)
+                watch.tell(self.expanded, math.fsum(self.head.values()))
         return True
 
     def _expand(self, node: Node) -> None:

@@ -9,11 +9,9 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable
 from typing import Any
 
-#: Called now and then with (probability that has arrived, expanded nodes). It may raise KeyboardInterrupt to stop the search.
-Progress = Callable[[float, int], None]
+from tailpath.options import Progress
 
 
 class Watch:
@@ -24,11 +22,11 @@ class Watch:
         self._before: Any = None
         self.stop = False
 
-    def report(self, arrived: float, expanded: int) -> None:
-        """Tell the user how far the search has come."""
+    def tell(self, expanded: int, arrived: float) -> None:
+        """Tell the user how far the search has come; he may raise KeyboardInterrupt to stop it."""
         if self._progress is not None:
             try:
-                self._progress(arrived, expanded)
+                self._progress(expanded, arrived)
             except KeyboardInterrupt:
                 self.stop = True
 

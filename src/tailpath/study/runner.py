@@ -13,6 +13,8 @@ from concurrent.futures import BrokenExecutor, CancelledError, Executor, as_comp
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
+from tailpath.options import Progress
+from tailpath.study.design import effort
 from tailpath.study.program import mark, program
 from tailpath.study.store import Edition, Run, Store, Task
 from tailpath.study.work import perform
@@ -20,7 +22,6 @@ from tailpath.study.work import perform
 #: Executors that may break one after the other without a single run finished between them, before tasks run one at a time.
 FRUITLESS = 2
 
-Progress = Callable[[Collection[Task], Collection[Task]], None]
 Open = Callable[[], AbstractContextManager[Executor]]
 
 
@@ -47,8 +48,8 @@ def edition_of(tasks: Collection[Task]) -> Edition:
     return Edition(program(), {key: mark(*key) for key in {(task.domain, task.problem) for task in tasks}})
 
 
-def run_study(store: Store, tasks: Sequence[Task], open_executor: Open, progress: Progress = lambda done, left: None) -> Outcome:
-    """Compute the tasks that the store does not have. `progress` gets the tasks done and those left, after every run."""
+def run_study(store: Store, tasks: Sequence[Task], open_executor: Open, progress: Progress = lambda done, share: None) -> Outcome:
+    """Compute the tasks that the store does not have. `progress(done, share)` tells, after every run, how many are and their part of the effort."""
     edition = edition_of(tasks)
     found = store.finished(edition)
     missing = [task for task in tasks if task not in found]
@@ -63,7 +64,8 @@ class _Campaign:
     def __init__(self, store: Store, edition: Edition, missing: Sequence[Task], progress: Progress) -> None:
         self.store, self.edition, self.progress = store, edition, progress
         self.left = dict.fromkeys(missing)
-        self.done: list[Task] = []
+        self.all = sum(map(effort, missing))
+        self.done = 0
         self.failures: list[Failure] = []
 
     def run(self, open_executor: Open) -> list[Failure]:
@@ -88,7 +90,7 @@ class _Campaign:
                 futures[executor.submit(perform, task)] = task
         except BrokenExecutor:
             pass  # what was handed over tells its own story below
-        self.progress(self.done, self.left)
+        self._tell()
         for future in as_completed(futures):
             task = futures.pop(future)
             try:
@@ -99,7 +101,7 @@ class _Campaign:
                 self._fail(task, f"{type(error).__name__}: {error}")
             else:
                 self._take(task, run)
-            self.progress(self.done, self.left)
+            self._tell()
 
     def _take(self, task: Task, run: Run) -> None:
         answer = run.answer
@@ -108,7 +110,10 @@ class _Campaign:
             return
         self.store.add(run)
         del self.left[task]
-        self.done.append(task)
+        self.done += 1
+
+    def _tell(self) -> None:
+        self.progress(self.done, 1 - sum(map(effort, self.left)) / self.all)
 
     def _fail(self, task: Task, reason: str) -> None:
         del self.left[task]

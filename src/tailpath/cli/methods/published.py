@@ -61,7 +61,7 @@ def plan(
             policy,
             alpha,
             gamma=gamma,
-            progress=lambda arrived, expanded: tell(f"evaluating: {arrived:.9f} of the probability has arrived"),
+            progress=lambda expanded, arrived: tell(f"evaluating: {arrived:.9f} of the probability has arrived"),
         )
     predicted, deployed = solution.cvar(alpha), costs.cvar(alpha)
     record = {

@@ -23,7 +23,6 @@ w beyond the best value found can win, which ends the search. Nothing here depen
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -35,7 +34,7 @@ from tailpath.errors import ModelError, OptionError
 from tailpath.kernels.rounding import SAME_VALUE
 from tailpath.model.cost_units import MOST_UNITS, as_fraction
 from tailpath.model.ssp import SSP
-from tailpath.options import check_invertible_alpha
+from tailpath.options import Progress, check_invertible_alpha
 from tailpath.policies.kinds import BudgetPolicy
 from tailpath.solvers.exact.layout import layout_of
 from tailpath.solvers.exact.solution import ExactSolution
@@ -54,7 +53,7 @@ def solve_cvar_exact(
     weight: float = 1.0,
     delta: Any = None,
     max_bytes: int = MAX_BYTES,
-    progress: Callable[[int, float], None] | None = None,
+    progress: Progress | None = None,
 ) -> ExactSolution:
     """The least CVaR over all policies, for every `a >= alpha`, with a policy for each.
 
@@ -106,9 +105,7 @@ def best_for_budget(ssp: SSP, budget: int, expected: ExpectedSolution, max_bytes
     return BudgetPolicy(ssp, budget, row, decided, expected.choices, ssp.outcome_level, ssp.cost_unit)
 
 
-def _solve(
-    ssp: SSP, alpha: float, weight: float, lexicographic: bool, max_bytes: int, progress: Callable[[int, float], None] | None
-) -> ExactSolution:
+def _solve(ssp: SSP, alpha: float, weight: float, lexicographic: bool, max_bytes: int, progress: Progress | None) -> ExactSolution:
     """The table for a model with a cost unit."""
     expected = solve_expected(ssp)
     solution = _risk_neutral(ssp, expected, alpha, weight, lexicographic)

@@ -7,7 +7,6 @@ dropped, and with it every state that the start cannot reach within that budget.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,12 +17,11 @@ from tailpath.errors import BudgetExceededError
 from tailpath.kernels.budget import Aim, cutoff_of, raise_budget
 from tailpath.kernels.jit import cores
 from tailpath.model.ssp import SSP, FloatArray
+from tailpath.options import Progress
 from tailpath.solvers.exact.layout import Layout
 
 #: A block with fewer outcomes than this is not worth waking the other cores for.
 WORTH_THREADS = 100_000
-#: Called now and then with the budget reached, in units, and the best value so far.
-Progress = Callable[[int, float], None]
 #: A piece of the table of decisions has about this many entries.
 PIECE = 2**23
 

@@ -23,12 +23,12 @@ from tailpath.kernels.atom_policy import beats
 from tailpath.kernels.quantile import commit, merge, new_heap
 from tailpath.linear_programs import TailPrograms
 from tailpath.model.ssp import SSP, FloatArray
+from tailpath.options import Progress
 from tailpath.policies.atoms import checked_atoms, log_atoms
 from tailpath.solvers.published.quantile import solve_by_merging
 from tailpath.solvers.published.solution import AtomSolution
 from tailpath.solvers.published.sweeps import (
     Augmented,
-    Progress,
     Team,
     augment,
     check_options,

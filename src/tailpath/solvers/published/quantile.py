@@ -15,11 +15,11 @@ from __future__ import annotations
 from numpy.typing import ArrayLike
 
 from tailpath.model.ssp import SSP
+from tailpath.options import Progress
 from tailpath.policies.atoms import checked_atoms, log_atoms
 from tailpath.solvers.published.solution import AtomSolution
 from tailpath.solvers.published.sweeps import (
     SLACK,
-    Progress,
     augment,
     check_options,
     iterate,

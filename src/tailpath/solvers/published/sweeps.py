@@ -34,11 +34,9 @@ from tailpath.errors import OptionError, TailpathWarning
 from tailpath.kernels.quantile import Problem, Work, commit, compute, cut_blocks, sweep
 from tailpath.model.ragged import members_of
 from tailpath.model.ssp import SSP, FloatArray
-from tailpath.options import check_gamma, processors
+from tailpath.options import Progress, check_gamma, processors
 from tailpath.solvers.expectation import solve_expected
 
-#: Called after every sweep with their number so far and the residual.
-Progress = Callable[[int, float], None]
 #: A node is passed over while its successors have moved by less than this share of the tolerance: little enough that CVaRVIQ and CVaRVILI,
 #: which passes nothing over, agree to far better than 1e-6 at the paper's tolerance of 1e-3.
 SLACK = 1e-5
