@@ -37,5 +37,5 @@ study: setup
 	$(BIN)/tailpath study --out $(STUDY) --workers $(WORKERS)
 
 clean:
-	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .benchmarks
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -111,6 +111,17 @@ def test_imports_inside_functions_are_few():
     assert len(late) <= 68
 
 
+def test_test_modules_do_not_import_each_other():
+    """What several of them need lives in a module of its own, which pytest does not collect."""
+    found = {
+        (str(path.relative_to(ROOT)), module)
+        for path in (ROOT / "tests").rglob("*.py")
+        for module, _ in imports(path.read_text(encoding="utf-8"), "tests")
+        if module.rpartition(".")[2].startswith("test_")
+    }
+    assert not found
+
+
 @pytest.mark.parametrize("path", INSIDE, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_imports_stay_within_the_table(path):
     found = breaches(module_of(path), path.read_text(encoding="utf-8"), package_of(path))

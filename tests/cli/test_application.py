@@ -158,6 +158,7 @@ def test_warnings_are_one_line(capsys, monkeypatch):
     assert (result.code, result.err) == (0, "tailpath: warning: rows were scaled\n")
 
 
+@pytest.mark.kill
 def test_a_real_interrupt_ends_a_real_process(tmp_path):
     code = """
         import sys, time, click

@@ -179,6 +179,7 @@ def endless(tmp_path_factory):
 
 @pytest.mark.skipif(not hasattr(os, "openpty"), reason="needs a terminal")
 @pytest.mark.parametrize("engine", ["lattice", "queue"])
+@pytest.mark.kill
 def test_an_interrupt_tells_the_bounds_so_far(endless, engine):
     """On a terminal: wait for the line of progress, press Ctrl-C, and read what is certain."""
     terminal, standard_error = os.openpty()
@@ -211,6 +212,7 @@ def test_an_interrupt_tells_the_bounds_so_far(endless, engine):
     assert 0 < low < high
 
 
+@pytest.mark.kill
 def test_an_interrupt_before_the_search_is_plain(endless):
     code = "import os, signal, sys; from tailpath.cli import main; import tailpath.policies.chain as c\n"
     code += "c.unroll = lambda *a, **k: os.kill(os.getpid(), signal.SIGINT)\n"

@@ -159,6 +159,7 @@ def wait_until(condition, what):
         time.sleep(0.002)
 
 
+@pytest.mark.kill
 def test_killed_and_started_again_it_ends_with_the_same_rows(tmp_path):
     disturbed, undisturbed = tmp_path / "disturbed", tmp_path / "undisturbed"
     first = start_study(disturbed)
@@ -177,6 +178,7 @@ def test_killed_and_started_again_it_ends_with_the_same_rows(tmp_path):
     assert all(row in rows(disturbed) for row in before)
 
 
+@pytest.mark.kill
 def test_interrupted_it_leaves_with_130_and_keeps_what_is_done(tmp_path):
     study = subprocess.Popen([sys.executable, "-m", "tailpath", "study", "--out", tmp_path, *NINE], stderr=subprocess.PIPE, text=True)
     wait_until(lambda: stored(tmp_path) > 0, "nothing was stored")

@@ -274,6 +274,7 @@ def test_an_action_the_state_does_not_have():
             tp.simulate(RETRY, policy, 1, 0)
 
 
+@pytest.mark.kill
 def test_an_interrupt_ends_threads_too():
     """Each run needs 3 * 2^39 steps."""
     code = """

@@ -19,7 +19,9 @@ import pytest
 import tailpath as tp
 from tailpath.formats.tar import tar_members, write_tar
 from tests.formats.models import awkward, by_choice, samples
-from tests.formats.test_policy_files import CASES as POLICIES
+from tests.formats.policies import CASES as POLICIES
+
+pytestmark = pytest.mark.fuzz
 
 NUMBERS = """nan inf -inf Infinity NaN -1 -0.0 0 1 2 1e999 1e-999 1E5 0x10 1_000 .5 5. +3 1/3 1/0 -1/2 0/1 9999999999 999999999 2147483648
 4294967296 18446744073709551615 99999999999999999999999 1e308 \u0663 \u00b2 \u00bd"""

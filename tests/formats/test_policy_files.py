@@ -10,57 +10,13 @@ from hypothesis import strategies as st
 
 import tailpath as tp
 from tailpath.errors import FormatError, OptionError, PolicyError
-from tailpath.policies.kinds import AtomPolicy, BudgetPolicy, HistoryPolicy, MarkovPolicy, MemoryPolicy
-from tests.formats.models import awkward, by_choice
+from tailpath.policies.kinds import HistoryPolicy, MarkovPolicy, MemoryPolicy
+from tests.formats.models import by_choice
+from tests.formats.policies import CASES, budget_policy, markov_policy
 from tests.reference import to_ssp
 from tests.strategies import any_models, randomised_policies
 
 SUFFIXES = ["json", "npz"]
-
-
-def atom_policy():
-    """Two atoms on `by_choice`: states 0, 1, 2, 3, where 3 is the goal and state 0 has two choices."""
-    return AtomPolicy(
-        by_choice(),
-        atoms=np.array([0.1, 1.0]),
-        choice=np.array([[0, 1], [2, 2], [3, 3], [-1, -1]], dtype=np.int32),
-        xi_offset=np.array([[0, 2], [3, 5], [7, 9], [0, 0]]),
-        xi=np.array([0.5, 1.5, 1.0, 1 / 3, 2.0, 0.0, 10 / 9, 1, 1, 1, 1]),
-        start_atom=1,
-    )
-
-
-def budget_policy():
-    ssp = by_choice()
-    return BudgetPolicy(
-        ssp,
-        budget=4,
-        row=np.array([0, 1, -1, -1], dtype=np.int32),
-        table=np.array([[0, 1, 0, 1, 1], [0, 0, 0, 0, 0]], dtype=np.uint8),
-        neutral=np.array([1, 2, 3, -1], dtype=np.int32),
-        level=ssp.outcome_level,
-        unit=ssp.cost_unit,
-    )
-
-
-def markov_policy():
-    return MarkovPolicy({(0, 1): "a", 1: {None: 0.25, "go there": 0.75}, "1": (1, "1", (2,)), None: 7})
-
-
-def memory_policy():
-    return MemoryPolicy(
-        ("fresh", 0),
-        {((0, 1), ("fresh", 0)): "a", (1, "tired"): {None: 0.5, "go there": 0.5}},
-        {(("fresh", 0), (0, 1), "a", 5.0, 1): "tired", ("tired", 1, None, 2.0, "g"): None},
-    )
-
-
-CASES = {
-    "markov": (markov_policy, awkward),
-    "memory": (memory_policy, awkward),
-    "atom": (atom_policy, by_choice),
-    "budget": (budget_policy, by_choice),
-}
 
 
 def parts(policy):

@@ -1,6 +1,7 @@
 """One table finds the format; a reader takes exactly the options it names; others may add readers."""
 
 import importlib.metadata
+import inspect
 import pathlib
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import pytest
 
 import tailpath as tp
 from tailpath.errors import FormatError, OptionError
+from tailpath.formats.reading import options
 from tailpath.formats.registry import FORMATS, by_suffix
 from tests.formats.models import by_choice, differences, outcomes, samples
 
@@ -134,7 +136,7 @@ def test_third_parties_add_readers(monkeypatch):
 
 def test_a_third_party_that_cannot_be_loaded(monkeypatch):
     point = importlib.metadata.EntryPoint("lost", "tests.formats.nowhere:read", "tailpath.readers")
-    monkeypatch.setattr(importlib.metadata, "entry_points", lambda *, group, name: [point])
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda *, group, name: [point] if group == point.group else [])
     with pytest.raises(OptionError, match=r"the reader tests\.formats\.nowhere:read of the group tailpath.readers cannot be loaded"):
         tp.read("lost:x")
 
@@ -148,6 +150,12 @@ def test_a_model_goes_through_all_formats_in_a_row(name, tmp_path):
     assert differences(model, samples()[name]) == []
     tp.write(model, tmp_path / "m.csv")
     assert outcomes(tp.read(tmp_path / "m.csv")) == outcomes(model)
+
+
+def test_read_takes_the_options_that_are_declared():
+    parameters = inspect.signature(tp.read).parameters.values()
+    assert [parameter.name for parameter in parameters][1:] == [option.name for option in options()]
+    assert {name for entry in FORMATS for name in entry.options} == {option.name for option in options()}
 
 
 def test_readers_are_loaded_when_used(tmp_path):

@@ -11,21 +11,8 @@ from tailpath.study.claims import alpha0, atoms, compare, evaluation, planners
 from tailpath.study.claims.claim import judge
 from tailpath.study.design import tasks
 from tailpath.study.results import Results
-from tailpath.study.store import Point, Run, Task
-from tests.study.making import ANSWER, run_of, simulation
-
-
-def made(task: Task, ratio: float = 0.9, excess: float = 1.1, **answer) -> Run:
-    """A run whose optimum is 10 / alpha; predictions are `ratio` and exact values `excess` times that."""
-    points = []
-    for k, alpha in enumerate(log_atoms(task.alpha0, task.atoms).tolist()):
-        best = 10 / alpha
-        low, high = (1.0, 1.0) if task.method == "optimum" else (ratio, excess)
-        points.append(Point(alpha, low * best, high * best, best, 10.0, 0.001 * task.atoms / task.alpha0, 1000 * task.atoms - k))
-    seconds = {"quantile": 0.1, "optimum": 0.01, "interpolation": 5.0, "simulation": 1.0}[task.method] * task.atoms
-    rows = [simulation(alpha=task.alpha0, repetition=k) for k in range(5)] if task.method == "simulation" else ()
-    known = {"plan_seconds": seconds, "sweeps": 7, "estimated": int(task.inner == "sampled")}
-    return Run(task, replace(ANSWER, **{**known, **answer}), tuple(points) if task.method != "simulation" else (), tuple(rows))
+from tailpath.study.store import Point, Task
+from tests.study.making import made, run_of, simulation
 
 
 @pytest.fixture(scope="module")

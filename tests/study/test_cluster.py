@@ -19,6 +19,7 @@ from tailpath.study.store import Store
 from tests.study import making
 
 pytest.importorskip("distributed")
+pytestmark = pytest.mark.cluster
 ROOT = pathlib.Path(__file__).parents[2]
 TINY = tasks(only=["gridworld/5x5", "river/10x3"], atoms=[7], alpha0=[0.1], lp="none")
 WAIT = 60

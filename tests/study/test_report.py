@@ -10,7 +10,7 @@ from tailpath.study.design import tasks
 from tailpath.study.figures import FIGURES
 from tailpath.study.report import write_report
 from tailpath.study.store import Store, StoreError
-from tests.study.test_claims import made
+from tests.study.making import made
 
 PNG, PDF = b"\x89PNG\r\n", b"%PDF-"
 

@@ -105,6 +105,7 @@ def test_a_full_disk_is_no_failure_of_a_task(store, monkeypatch):
         run_study(store, TASKS, one_thread)
 
 
+@pytest.mark.kill
 def test_a_killed_worker_loses_no_finished_run(store, monkeypatch):
     work_like(monkeypatch, making.slow)
     seen = []

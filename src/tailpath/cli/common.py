@@ -6,12 +6,14 @@ import functools
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import Field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from tailpath.cli.application import say
+from tailpath.formats.reading import options as reading_options
 
 if TYPE_CHECKING:
     from tailpath import Policy
@@ -53,15 +55,15 @@ def _float(text: str) -> float:
         raise click.BadParameter(f"{text!r} is no number") from None
 
 
-MODEL_OPTIONS = (
-    click.option("--goal", metavar="LABEL", help="Label of the goal states."),
-    click.option("--cost", metavar="NAME", help="Reward structure that holds the costs."),
-    click.option("--step-cost", type=float, metavar="C", help="Every outcome costs C, whatever its reward."),
-    click.option("--cost-of", type=reward_and_cost, multiple=True, metavar="R=C", help="An outcome with reward R costs C (repeatable)."),
-    click.option("--negate-reward", is_flag=True, help="Take the opposite of the format's own sign of rewards."),
-    click.option("--const", type=name_and_value, multiple=True, metavar="N=V", help="Value V of the constant N (repeatable)."),
-    click.option("--one-based", is_flag=True, help="States and actions of a table are counted from 1."),
-)
+def _model_option(option: Field[Any]) -> Callable[[Command], Command]:
+    """The flag of an option of `read`; the word for its value, or its absence, says what kind of value that is."""
+    flag, word, text = (option.metadata[key] for key in ("flag", "word", "help"))
+    many = word in ("R=C", "N=V")
+    kind = {"R=C": reward_and_cost, "N=V": name_and_value, "C": float}.get(word, str)
+    if not word:
+        return click.option(flag, option.name, is_flag=True, help=text)
+    return click.option(flag, option.name, type=kind, multiple=many, metavar=word, help=text)
+
 
 json_option = click.option("--json", "as_json", is_flag=True, help='Print JSON for programs; infinite numbers are the string "inf".')
 
@@ -74,19 +76,21 @@ def takes_model(command: Command) -> Command:
 
     @functools.wraps(command)
     def with_model(*args: Any, model: str, **options: Any) -> Any:
-        reading = {name: options.pop(name) for name in ("goal", "cost", "step_cost", "cost_of", "negate_reward", "const", "one_based")}
+        reading = {option.name: options.pop(option.name) for option in reading_options()}
         return command(*args, ssp=read_model(model, **reading), source=model, **options)
 
-    for option in reversed(MODEL_OPTIONS):
-        with_model = option(with_model)
-    return click.argument("model")(with_model)
+    wrapped: Command = with_model
+    for option in reversed(reading_options()):
+        wrapped = _model_option(option)(wrapped)
+    return click.argument("model")(wrapped)
 
 
-def read_model(model: str, *, cost_of: Iterable[tuple[float, float]] = (), const: Iterable[tuple[str, str]] = (), **options: Any) -> SSP:
+def read_model(model: str, **options: Any) -> SSP:
     """Read a model as the command line names it, and repeat its notes on standard error."""
     import tailpath
 
-    ssp = tailpath.read(model, cost_of=dict(cost_of), constants=dict(const), **options)
+    reading: dict[str, Any] = {name: dict(value) if isinstance(value, tuple) else value for name, value in options.items()}
+    ssp = tailpath.read(model, **reading)
     for note in ssp.notes:
         say("note", note)
     return ssp

@@ -1,7 +1,8 @@
-"""Ready-made problems: the two domains of the paper, and textbook problems that carry their answers."""
+"""Ready-made problems: the two domains of the paper, textbook problems that carry their answers, and the register where others add theirs."""
 
 from tailpath.domains import textbook
 from tailpath.domains.gridworld import gridworld
+from tailpath.domains.register import Domain, register
 from tailpath.domains.river import river
 
-__all__ = ["gridworld", "river", "textbook"]
+__all__ = ["Domain", "gridworld", "register", "river", "textbook"]

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from tailpath.domains.grids import CERTAIN, STEPS, Moves, grid_model, shifted, to_one_cell
+from tailpath.domains.register import Domain
 from tailpath.errors import FormatError, OptionError
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.ssp import SSP
@@ -99,3 +100,11 @@ def _rows(text: str) -> list[str]:
         if letter not in seen:
             raise FormatError(f"the map has no {what}: no cell of its {len(rows)} rows and {len(rows[0])} columns holds {letter!r}")
     return rows
+
+
+def _named(text: str) -> SSP | None:
+    return gridworld(text) if re.fullmatch(r"\d+x\d+", text) else None
+
+
+#: `gridworld:14x16`, a bundled map, or `gridworld:PATH`, the text of any map.
+DOMAIN = Domain("gridworld", _named, "neither a bundled map such as 14x16 nor a file with a map", from_text=gridworld)

@@ -11,6 +11,7 @@ The start is on the left bank, one row above the bottom; the goal is on the righ
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from operator import index
 from typing import Any
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from tailpath.domains.grids import CERTAIN, STEPS, Moves, grid_model, shifted, to_one_cell
+from tailpath.domains.register import Domain
 from tailpath.errors import OptionError
 from tailpath.model.ssp import SSP
 
@@ -61,3 +63,12 @@ def _size(value: Any, what: str) -> int:
     if size < 2:
         raise OptionError(f"a River needs at least 2 {what}, not {size}")
     return size
+
+
+def _sized(text: str) -> SSP | None:
+    size = re.fullmatch(r"(\d{1,6})x(\d{1,6})", text)
+    return river(rows=int(size[1]), columns=int(size[2])) if size else None
+
+
+#: `river:ROWSxCOLUMNS`.
+DOMAIN = Domain("river", _sized, "write the size as ROWSxCOLUMNS, e.g. river:30x10")

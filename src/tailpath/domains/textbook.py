@@ -28,6 +28,7 @@ from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
+from tailpath.domains.register import Domain
 from tailpath.errors import OptionError
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.ssp import SSP, Name
@@ -197,6 +198,11 @@ PROBLEMS: Mapping[str, Callable[..., Problem]] = MappingProxyType(
         "counter-example": counter_example,
         "haddad-monmege": haddad_monmege,
     }
+)
+
+#: `textbook:NAME`.
+DOMAIN = Domain(
+    "textbook", lambda text: PROBLEMS[text]().ssp if text in PROBLEMS else None, f"no such problem; there are {', '.join(PROBLEMS)}"
 )
 
 # ---------------------------------------------------------------------- answers

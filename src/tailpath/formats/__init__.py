@@ -12,6 +12,7 @@ from typing import Any
 
 from tailpath.errors import FormatError, ModelError, OptionError
 from tailpath.formats.files import brief
+from tailpath.formats.reading import Reading
 from tailpath.formats.registry import FORMATS, by_scheme, by_suffix
 from tailpath.model.ssp import SSP
 
@@ -44,28 +45,18 @@ def read(
 
     A format refuses the options it has no use for. `ssp.notes` says what the reader assumed.
     """
-    values: dict[str, Any] = {
-        "goal": goal,
-        "cost": cost,
-        "step_cost": step_cost,
-        "cost_of": cost_of or None,
-        "negate_reward": negate_reward or None,
-        "constants": constants or None,
-        "one_based": one_based or None,
-    }
-    for name, kind in (("goal", str), ("cost", str), ("cost_of", Mapping), ("constants", Mapping)):
-        if values[name] is not None and not isinstance(values[name], kind):
-            raise OptionError(f"{name} must be a {'text' if kind is str else 'mapping'}, not {values[name]!r}")
-    options = {name: value for name, value in values.items() if value is not None}
+    reading = Reading(
+        goal, cost, step_cost, {} if cost_of is None else cost_of, negate_reward, {} if constants is None else constants, one_based
+    )
     if not isinstance(source, (str, os.PathLike)):
-        return _read_object(source, options)
+        return _read_object(source, reading)
     place = os.fsdecode(source)
     try:
         match = _SCHEME.fullmatch(place) if isinstance(source, str) else None
         entry = by_scheme(match[1].lower()) if match else None
         if match and entry:
-            return entry.read(match[2], options)
-        return by_suffix(place).read(place, options)
+            return entry.read(match[2], reading)
+        return by_suffix(place).read(place, reading)
     except ModelError as error:
         raise FormatError(brief(f"{place}: {error}")) from None
     except FormatError as error:
@@ -78,8 +69,8 @@ def write(ssp: SSP, path: str | os.PathLike[str]) -> None:
     by_suffix(place).write(ssp, place)
 
 
-def _read_object(source: Any, options: Mapping[str, Any]) -> SSP:
+def _read_object(source: Any, reading: Reading) -> SSP:
     if not hasattr(getattr(source, "unwrapped", source), "P"):
         raise OptionError(f"cannot read a {type(source).__name__}: give a path, a scheme string or an object with a table .P")
     gym = next(entry for entry in FORMATS if entry.scheme == "gym")
-    return gym.read(source, options)
+    return gym.read(source, reading)

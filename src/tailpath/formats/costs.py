@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.errors import FormatError, OptionError
+from tailpath.formats.reading import Reading
 from tailpath.model.cost_units import as_fraction
 
 FloatArray = NDArray[np.float64]
@@ -33,11 +34,11 @@ class CostRule:
     cost_of: Mapping[float, float]
 
     @classmethod
-    def from_options(cls, sign: int, step_cost: Any, cost_of: Any, negate_reward: bool) -> CostRule:
+    def from_options(cls, sign: int, reading: Reading) -> CostRule:
         """Check the options; their refusals name the option."""
-        step = None if step_cost is None else _cost(step_cost, "step_cost")
-        pairs = {_finite(reward, "a reward in cost_of"): _cost(cost, "cost_of") for reward, cost in (cost_of or {}).items()}
-        return cls(-sign if negate_reward else sign, step, pairs)
+        step = None if reading.step_cost is None else _cost(reading.step_cost, "step_cost")
+        pairs = {_finite(reward, "a reward in cost_of"): _cost(cost, "cost_of") for reward, cost in reading.cost_of.items()}
+        return cls(-sign if reading.negate_reward else sign, step, pairs)
 
     @property
     def ignores_rewards(self) -> bool:

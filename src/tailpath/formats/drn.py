@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import gzip
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -26,6 +26,7 @@ from tailpath.formats.costs import CostRule
 from tailpath.formats.extras import MARK, Extras, action_words, extras_line
 from tailpath.formats.files import read_bytes, read_text, shorten, unpacked, write_bytes
 from tailpath.formats.labelled import Labelled, Lazy, Reward, marked, to_ssp
+from tailpath.formats.reading import Reading
 from tailpath.formats.tar import is_tar, tar_members, write_tar
 from tailpath.formats.text import BLOCK, Numbers, lines_of
 from tailpath.model.ssp import SSP
@@ -37,24 +38,16 @@ _LABEL = re.compile(r'\s+|"([^"]+)"(?=["\s]|$)|([^\s"]+)(?=\s|$)')
 _SECTIONS = ("@parameters", "@reward_models", "@nr_states", "@nr_choices")
 
 
-def read(
-    path: str,
-    *,
-    goal: str | None = None,
-    cost: str | None = None,
-    step_cost: float | None = None,
-    cost_of: Mapping[float, float] | None = None,
-    negate_reward: bool = False,
-) -> SSP:
+def read(path: str, reading: Reading) -> SSP:
     """Read a DRN file."""
-    rule = CostRule.from_options(1, step_cost, cost_of, negate_reward)
+    rule = CostRule.from_options(1, reading)
     data = unpacked(path, read_bytes(path))
     if is_tar(data):
         members = tar_members(path, data)
         if len(members) != 1:
             raise FormatError(f"{path}: a packed DRN file holds one file, not {len(members)}")
         data = bytes(*members.values())
-    return to_ssp(_folded(_Parser(path, read_text(path, data)).model()), goal, cost, rule)
+    return to_ssp(_folded(_Parser(path, read_text(path, data)).model()), reading, rule)
 
 
 def writable_action(word: str) -> bool:

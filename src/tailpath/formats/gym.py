@@ -22,28 +22,22 @@ import numpy as np
 
 from tailpath.errors import FormatError
 from tailpath.formats.costs import CostRule, refuse_improbable, refuse_negative, without_bonus
+from tailpath.formats.reading import Reading
 from tailpath.model.builders import arrays_from_rows
 from tailpath.model.ssp import SSP, Name
 
 _Outcome = tuple[Name, Name, Name, float, float, bool]
 
 
-def read(
-    source: Any,
-    *,
-    step_cost: float | None = None,
-    cost_of: Mapping[float, float] | None = None,
-    negate_reward: bool = False,
-    constants: Mapping[str, Any] | None = None,
-) -> SSP:
+def read(source: Any, reading: Reading) -> SSP:
     """Read an environment by its name, or an object that holds the table; `constants` are arguments of `gymnasium.make`."""
-    rule = CostRule.from_options(-1, step_cost, cost_of, negate_reward)
+    rule = CostRule.from_options(-1, reading)
     if isinstance(source, str):
         where = f"gym:{source}"
-        environment = _make(source, constants or {}, where)
+        environment = _make(source, reading.constants, where)
     else:
         where, environment = type(source).__name__, source
-        if constants:
+        if reading.constants:
             raise FormatError(f"{where}: the environment is already made; constants belong to gym:ENV_ID")
     table = getattr(getattr(environment, "unwrapped", environment), "P", None)
     if table is None:

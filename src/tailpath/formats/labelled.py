@@ -18,6 +18,7 @@ from tailpath.errors import FormatError
 from tailpath.formats.costs import CostRule, FloatArray, exact_sum, refuse_improbable, refuse_negative
 from tailpath.formats.extras import MARK, Extras, written_actions
 from tailpath.formats.files import shorten
+from tailpath.formats.reading import Reading
 from tailpath.model.builders import merge_equal_outcomes
 from tailpath.model.ragged import offsets_of
 from tailpath.model.ssp import SSP, Name
@@ -108,11 +109,11 @@ class _Rows(NamedTuple):
     cost: NDArray[Any]
 
 
-def to_ssp(model: Labelled, goal: str | None, cost: str | None, rule: CostRule) -> SSP:
+def to_ssp(model: Labelled, reading: Reading, rule: CostRule) -> SSP:
     """Choose goal and cost, make goals absorbing, and hand the rest to `SSP`."""
-    is_goal = _goal(model, goal)
+    is_goal = _goal(model, reading.goal)
     start = _start(model)
-    actions, rows, notes = _without_goal_rows(model, is_goal, cost, rule)
+    actions, rows, notes = _without_goal_rows(model, is_goal, reading.cost, rule)
     lost = np.setdiff1d(np.flatnonzero(~is_goal), rows.choice_state)
     if lost.size:
         rows = _with_loops(rows, lost)

@@ -16,7 +16,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from itertools import chain, islice
 from typing import Any
@@ -28,6 +28,7 @@ from tailpath.errors import FormatError
 from tailpath.formats.costs import CostRule, refuse_improbable, refuse_negative, without_bonus
 from tailpath.formats.files import load_json, read_text, shorten, write_bytes
 from tailpath.formats.names import decode_name, encode_name
+from tailpath.formats.reading import Reading
 from tailpath.formats.text import BLOCK, Numbers
 from tailpath.model.builders import arrays_from_rows
 from tailpath.model.cost_units import as_fraction, common_unit
@@ -38,17 +39,10 @@ _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _JSON = re.compile(r'["\[{].*|true|false|null|-?[0-9].*', re.DOTALL)
 
 
-def read(
-    path: str,
-    *,
-    step_cost: float | None = None,
-    cost_of: Mapping[float, float] | None = None,
-    negate_reward: bool = False,
-    one_based: bool = False,
-) -> SSP:
+def read(path: str, reading: Reading) -> SSP:
     """Read a long table."""
-    table = _Table(path, one_based)
-    rule = CostRule.from_options(-1 if table.is_reward else 1, step_cost, cost_of, negate_reward)
+    table = _Table(path, reading.one_based)
+    rule = CostRule.from_options(-1 if table.is_reward else 1, reading)
     states, rank = table.states.ordered()
     actions, action_rank = table.actions.ordered()
     state, target, action = rank[table.source], rank[table.target], action_rank[table.action]

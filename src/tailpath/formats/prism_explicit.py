@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -27,6 +27,7 @@ from tailpath.formats.costs import CostRule
 from tailpath.formats.extras import MARK, Extras, action_words, extras_line
 from tailpath.formats.files import read_text, shorten, write_bytes
 from tailpath.formats.labelled import Labelled, Labels, Lazy, Reward, marked, to_ssp
+from tailpath.formats.reading import Reading
 from tailpath.formats.text import BLOCK, Numbers, lines_of
 from tailpath.model.ragged import offsets_of
 from tailpath.model.ssp import SSP, Name
@@ -35,18 +36,10 @@ _LABEL = re.compile(r'\s*(\d+)="([^"]*)"')
 _STRUCTURE = re.compile(r'#\s*Reward structure:?\s*"([^"]*)"')
 
 
-def read(
-    path: str,
-    *,
-    goal: str | None = None,
-    cost: str | None = None,
-    step_cost: float | None = None,
-    cost_of: Mapping[float, float] | None = None,
-    negate_reward: bool = False,
-) -> SSP:
+def read(path: str, reading: Reading) -> SSP:
     """Read the files of a model from the path of its `.tra`."""
-    rule = CostRule.from_options(1, step_cost, cost_of, negate_reward)
-    return to_ssp(_model(path), goal, cost, rule)
+    rule = CostRule.from_options(1, reading)
+    return to_ssp(_model(path), reading, rule)
 
 
 def writable_action(word: str) -> bool:

@@ -1,47 +1,51 @@
 """The one table of formats, by suffix and by scheme.
 
-A reader is a function `read(source, *, option=..., ...) -> SSP`, a writer a function `write(ssp, path)`. They are named as
-`module:function` and imported when they are used, so that a model in one format never pays for the libraries of another. A reader takes
-exactly the options that its signature names; any other option is refused here, with the name of the format.
+A reader is a function `read(source, reading) -> SSP` that gets the options as a `Reading`, or `read(source)` where it has none; a writer is a
+function `write(ssp, path)`. They are named as `module:function` and imported when they are used, so that a model in one format never pays for
+the libraries of another. A row lists the options that apply; any other option is refused here, with the name of the format.
+
+A domain is a format of its own: `scheme:text` is read by what `tailpath.domains` has registered under the scheme.
 
 Third parties add readers through the entry-point group `tailpath.readers`: the entry point `abc = "package.module:function"` serves both
-`model.abc` and `abc:anything` (the function is then given the part after the colon). Our own table wins where both have the name.
+`model.abc` and `abc:anything` (the function is then given the part after the colon). It takes its options as keyword arguments, exactly those
+that its signature names. Our own table wins where both have the name.
 """
 
 from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from tailpath.domains.register import Domain, find_domain, schemes
 from tailpath.errors import OptionError
+from tailpath.formats.files import read_text
+from tailpath.formats.reading import LABELLED, REWARDS, Reading
 from tailpath.model.ssp import SSP
 
 GROUP = "tailpath.readers"
+Reader = Callable[..., Any]
 
 
 @dataclass(frozen=True)
 class Format:
-    """One row of the table: what users call the format, how it is recognised, who reads and writes it."""
+    """One row of the table: what users call the format, how it is recognised, who reads and writes it, which options apply."""
 
     title: str
-    reader: str
+    reader: str | Reader
     writer: str = ""
     suffixes: tuple[str, ...] = ()
     scheme: str = ""
+    options: tuple[str, ...] = ()
 
-    def read(self, source: Any, options: Mapping[str, Any]) -> SSP:
-        """Read with the options given; an option that the reader does not name is refused."""
+    def read(self, source: Any, reading: Reading) -> SSP:
+        """Read with the options given; an option that the format has no use for is refused."""
+        self._refuse_others(reading, self.options)
         reader = _load(self.reader)
-        parameters = inspect.signature(reader).parameters.values()
-        if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
-            taken = [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
-            for name in options:
-                if name not in taken:
-                    raise OptionError(f"the option {name} does not apply to {self.title}, which takes {', '.join(taken) or 'no options'}")
-        ssp: SSP = reader(source, **options)
+        ssp: SSP = reader(source, reading) if self.options else reader(source)
         return ssp
 
     def write(self, ssp: SSP, path: str) -> None:
@@ -49,6 +53,33 @@ class Format:
         if not self.writer:
             raise OptionError(f"{path}: {self.title} can be read, not written; write one of {', '.join(written_suffixes())}")
         _load(self.writer)(ssp, path)
+
+    def _refuse_others(self, reading: Reading, taken: tuple[str, ...]) -> None:
+        for name in reading.given():
+            if name not in taken:
+                raise OptionError(f"the option {name} does not apply to {self.title}, which takes {', '.join(taken) or 'no options'}")
+
+
+class ForeignFormat(Format):
+    """The reader of a third party: it knows nothing of `Reading`, and its signature says which options it takes."""
+
+    def read(self, source: Any, reading: Reading) -> SSP:
+        reader = _load(self.reader)
+        parameters = inspect.signature(reader).parameters.values()
+        if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+            self._refuse_others(reading, tuple(parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY))
+        ssp: SSP = reader(source, **reading.given())
+        return ssp
+
+
+def _read_domain(domain: Domain, text: str) -> SSP:
+    """The text after the scheme names a problem, or the file that describes one."""
+    ssp = domain.build(text)
+    if ssp is None and domain.from_text is not None and os.path.exists(text):
+        ssp = domain.from_text(read_text(text))
+    if ssp is None:
+        raise OptionError(f"{domain.scheme}:{text}: {domain.expects}")
+    return ssp
 
 
 def _home(module: str) -> str:
@@ -58,16 +89,13 @@ def _home(module: str) -> str:
 FORMATS = (
     Format("tailpath JSON", _home("json_files:read"), _home("json_files:write"), (".json",)),
     Format("tailpath npz", _home("npz_files:read"), _home("npz_files:write"), (".npz",)),
-    Format("Storm DRN", _home("drn:read"), _home("drn:write"), (".drn", ".drn.gz", ".drn.xz")),
-    Format("PRISM explicit", _home("prism_explicit:read"), _home("prism_explicit:write"), (".tra",)),
-    Format("UMB", _home("umb:read"), _home("umb:write"), (".umb",)),
-    Format("long table", _home("long_table:read"), _home("long_table:write"), (".csv",)),
-    Format("PRISM language", _home("storm_language:read_prism"), suffixes=(".nm", ".pm", ".prism")),
-    Format("JANI", _home("storm_language:read_jani"), suffixes=(".jani",)),
-    Format("Gymnasium", _home("gym:read"), scheme="gym"),
-    Format("gridworld:", _home("schemes:read_gridworld"), scheme="gridworld"),
-    Format("river:", _home("schemes:read_river"), scheme="river"),
-    Format("textbook:", _home("schemes:read_textbook"), scheme="textbook"),
+    Format("Storm DRN", _home("drn:read"), _home("drn:write"), (".drn", ".drn.gz", ".drn.xz"), options=LABELLED),
+    Format("PRISM explicit", _home("prism_explicit:read"), _home("prism_explicit:write"), (".tra",), options=LABELLED),
+    Format("UMB", _home("umb:read"), _home("umb:write"), (".umb",), options=LABELLED),
+    Format("long table", _home("long_table:read"), _home("long_table:write"), (".csv",), options=(*REWARDS, "one_based")),
+    Format("PRISM language", _home("storm_language:read"), suffixes=(".nm", ".pm", ".prism"), options=(*LABELLED, "constants")),
+    Format("JANI", _home("storm_language:read"), suffixes=(".jani",), options=(*LABELLED, "constants")),
+    Format("Gymnasium", _home("gym:read"), scheme="gym", options=(*REWARDS, "constants")),
 )
 
 
@@ -81,7 +109,10 @@ def by_scheme(scheme: str) -> Format | None:
     for entry in FORMATS:
         if entry.scheme and entry.scheme == scheme:
             return entry
-    return _third_party(scheme)
+    domain = find_domain(scheme)
+    if domain is None:
+        return _third_party(scheme)
+    return Format(f"{scheme}:", lambda text: _read_domain(domain, text))
 
 
 def by_suffix(path: str) -> Format:
@@ -94,22 +125,24 @@ def by_suffix(path: str) -> Format:
     if found is not None:
         return found
     suffixes = [suffix for entry in FORMATS for suffix in entry.suffixes]
-    schemes = [f"{entry.scheme}:" for entry in FORMATS if entry.scheme]
-    raise OptionError(f"{path}: unknown format; known suffixes are {', '.join(suffixes)}, known schemes are {', '.join(schemes)}")
+    known = [f"{scheme}:" for scheme in (*(entry.scheme for entry in FORMATS if entry.scheme), *schemes())]
+    raise OptionError(f"{path}: unknown format; known suffixes are {', '.join(suffixes)}, known schemes are {', '.join(known)}")
 
 
 def _third_party(name: str) -> Format | None:
     from importlib.metadata import entry_points  # slow to import, and only needed for what our table lacks
 
     for point in entry_points(group=GROUP, name=name):
-        return Format(point.name, point.value)
+        return ForeignFormat(point.name, point.value)
     return None
 
 
-def _load(place: str) -> Callable[..., Any]:
+def _load(place: str | Reader) -> Reader:
+    if not isinstance(place, str):
+        return place
     module, _, function = place.partition(":")
     try:
-        loaded: Callable[..., Any] = getattr(importlib.import_module(module), function)
+        loaded: Reader = getattr(importlib.import_module(module), function)
     except (ImportError, AttributeError) as error:
         raise OptionError(f"the reader {place} of the group {GROUP} cannot be loaded: {error}") from None
     return loaded

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -19,6 +19,7 @@ from tailpath.errors import FormatError, OptionError
 from tailpath.formats.costs import CostRule
 from tailpath.formats.files import read_bytes
 from tailpath.formats.labelled import to_ssp
+from tailpath.formats.reading import Reading
 from tailpath.formats.umb import UmbReader
 from tailpath.model.ssp import SSP, Name
 
@@ -26,37 +27,9 @@ _CONSTANT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _VALUE = re.compile(r"[A-Za-z0-9_.+/-]+")
 
 
-def read_prism(
-    path: str,
-    *,
-    goal: str | None = None,
-    cost: str | None = None,
-    step_cost: float | None = None,
-    cost_of: Mapping[float, float] | None = None,
-    negate_reward: bool = False,
-    constants: Mapping[str, Any] | None = None,
-) -> SSP:
-    """Read a program in the PRISM language."""
-    rule = CostRule.from_options(1, step_cost, cost_of, negate_reward)
-    return _read(path, lambda stormpy: stormpy.parse_prism_program(path), constants or {}, goal, cost, rule)
-
-
-def read_jani(
-    path: str,
-    *,
-    goal: str | None = None,
-    cost: str | None = None,
-    step_cost: float | None = None,
-    cost_of: Mapping[float, float] | None = None,
-    negate_reward: bool = False,
-    constants: Mapping[str, Any] | None = None,
-) -> SSP:
-    """Read a JANI model; its properties are ignored."""
-    rule = CostRule.from_options(1, step_cost, cost_of, negate_reward)
-    return _read(path, lambda stormpy: stormpy.parse_jani_model(path)[0], constants or {}, goal, cost, rule)
-
-
-def _read(path: str, parse: Callable[[Any], Any], constants: Mapping[str, Any], goal: str | None, cost: str | None, rule: CostRule) -> SSP:
+def read(path: str, reading: Reading) -> SSP:
+    """Read a program in the PRISM language, or a JANI model, whose properties are ignored."""
+    rule = CostRule.from_options(1, reading)
     try:
         import stormpy
         import stormpy.io
@@ -64,10 +37,10 @@ def _read(path: str, parse: Callable[[Any], Any], constants: Mapping[str, Any], 
     except ImportError:
         raise FormatError(f"{path}: models in the PRISM language or JANI need stormpy; install tailpath[storm]") from None
     read_bytes(path)  # for our own words where there is no such file
-    given = _definitions(constants)
+    given = _definitions(reading.constants)
     with _quiet(developer):
         try:
-            program = parse(stormpy)
+            program = _parse(stormpy, path)
             if given:
                 program, _ = stormpy.io.instantiate_constants(program, given)
         except Exception as error:  # Storm has no common type of errors
@@ -77,7 +50,11 @@ def _read(path: str, parse: Callable[[Any], Any], constants: Mapping[str, Any], 
             raise FormatError(f"{path}: give the constants {', '.join(missing)} a value with --const NAME=VALUE (constants=)")
         data, names = _build(stormpy, program, path)
     model = UmbReader(path, data).model()
-    return to_ssp(replace(model, states=names), goal, cost, rule)
+    return to_ssp(replace(model, states=names), reading, rule)
+
+
+def _parse(stormpy: Any, path: str) -> Any:
+    return stormpy.parse_jani_model(path)[0] if path.lower().endswith(".jani") else stormpy.parse_prism_program(path)
 
 
 def _build(stormpy: Any, program: Any, path: str) -> tuple[bytes, Sequence[Name] | None]:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -27,6 +26,7 @@ from tailpath.formats.costs import CostRule
 from tailpath.formats.extras import MARK, Extras, action_words, extras_line
 from tailpath.formats.files import load_json, read_bytes, shorten, unpacked, write_bytes
 from tailpath.formats.labelled import Labelled, Labels, Lazy, Reward, to_ssp
+from tailpath.formats.reading import Reading
 from tailpath.formats.tar import tar_members, write_tar
 from tailpath.model.ssp import SSP
 from tailpath.version import __version__
@@ -34,18 +34,10 @@ from tailpath.version import __version__
 _ENTITIES = ("states", "choices", "branches")
 
 
-def read(
-    path: str,
-    *,
-    goal: str | None = None,
-    cost: str | None = None,
-    step_cost: float | None = None,
-    cost_of: Mapping[float, float] | None = None,
-    negate_reward: bool = False,
-) -> SSP:
+def read(path: str, reading: Reading) -> SSP:
     """Read a UMB file."""
-    rule = CostRule.from_options(1, step_cost, cost_of, negate_reward)
-    return to_ssp(UmbReader(path, read_bytes(path)).model(), goal, cost, rule)
+    rule = CostRule.from_options(1, reading)
+    return to_ssp(UmbReader(path, read_bytes(path)).model(), reading, rule)
 
 
 def writable_action(word: str) -> bool:

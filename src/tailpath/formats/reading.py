@@ -1,0 +1,52 @@
+"""The options of `read`, declared once: what a format may be told besides its source.
+
+Each field of `Reading` is an option; its metadata are the flag of the command line with the word for its value, and its line of help. A row of
+the registry names the options that its format takes, and the command line builds its flags from the same fields.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import Field, dataclass, field, fields
+from typing import Any
+
+from tailpath.errors import OptionError
+
+
+def _option(default: Any, flag: str, word: str, text: str) -> Any:
+    metadata = {"flag": flag, "word": word, "help": text}
+    return field(default_factory=dict, metadata=metadata) if default is dict else field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The options as given; a field at its default was not given."""
+
+    goal: str | None = _option(None, "--goal", "LABEL", "Label of the goal states.")
+    cost: str | None = _option(None, "--cost", "NAME", "Reward structure that holds the costs.")
+    step_cost: float | None = _option(None, "--step-cost", "C", "Every outcome costs C, whatever its reward.")
+    cost_of: Mapping[float, float] = _option(dict, "--cost-of", "R=C", "An outcome with reward R costs C (repeatable).")
+    negate_reward: bool = _option(False, "--negate-reward", "", "Take the opposite of the format's own sign of rewards.")
+    constants: Mapping[str, Any] = _option(dict, "--const", "N=V", "Value V of the constant N (repeatable).")
+    one_based: bool = _option(False, "--one-based", "", "States and actions of a table are counted from 1.")
+
+    def __post_init__(self) -> None:
+        for name, kind in (("goal", str), ("cost", str), ("cost_of", Mapping), ("constants", Mapping)):
+            value = getattr(self, name)
+            if value is not None and not isinstance(value, kind):
+                raise OptionError(f"{name} must be a {'text' if kind is str else 'mapping'}, not {value!r}")
+
+    def given(self) -> dict[str, Any]:
+        """The options that are not at their default, by name."""
+        values = {option.name: getattr(self, option.name) for option in options()}
+        return {name: value for name, value in values.items() if value is not None and value is not False and value != {}}
+
+
+def options() -> tuple[Field[Any], ...]:
+    """The fields of `Reading`, in the order of the command line's help."""
+    return fields(Reading)
+
+
+#: What formats with labels and reward structures take, and those that only have rewards.
+REWARDS = ("step_cost", "cost_of", "negate_reward")
+LABELLED = ("goal", "cost", *REWARDS)

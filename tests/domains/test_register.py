@@ -1,0 +1,86 @@
+"""A domain from outside: known to `read` and to the commands as ours are, registered by a call or by an entry point."""
+
+import importlib.metadata
+import re
+
+import pytest
+
+import tailpath as tp
+from tailpath.cli import main
+from tailpath.domains import register as public_register
+from tailpath.domains.register import PLACES, Domain, _registered, register
+from tailpath.errors import OptionError
+
+
+def steps(length):
+    """A walk of so many steps, each of which may have to be repeated."""
+    rows = [(s, "go", s + 1, 0.5, 1) for s in range(length)] + [(s, "go", s, 0.5, 1) for s in range(length)]
+    return tp.SSP.from_outcomes(rows, 0, [length])
+
+
+TOY = Domain(
+    "toy",
+    lambda text: steps(int(text)) if re.fullmatch("[1-9]", text) else None,
+    "write the number of steps, e.g. toy:3",
+    from_text=lambda text: steps(text.count("x")),
+)
+
+
+@pytest.fixture(params=["a call", "an entry point"])
+def toy(request, monkeypatch):
+    """The toy domain, made known in one of the two ways; gone after the test."""
+    if request.param == "a call":
+        public_register(TOY)
+        yield
+        del _registered["toy"]
+        return
+    point = importlib.metadata.EntryPoint("toy", "tests.domains.test_register:TOY", "tailpath.domains")
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda *, group, name: [point] if (group, name) == (point.group, "toy") else [])
+    yield
+
+
+def test_read_knows_it(toy, tmp_path):
+    assert tp.read("toy:3").n_states == 4
+    (tmp_path / "map").write_text("xx")
+    assert tp.read(f"toy:{tmp_path / 'map'}").n_states == 3
+    with pytest.raises(OptionError, match=r"toy:many: write the number of steps, e\.g\. toy:3"):
+        tp.read("toy:many")
+    with pytest.raises(OptionError, match="the option goal does not apply to toy:, which takes no options"):
+        tp.read("toy:3", goal="x")
+
+
+def test_the_commands_know_it(toy, capsys):
+    assert main(["info", "toy:3"]) == 0
+    assert "4" in capsys.readouterr().out
+    assert main(["solve", "toy:3", "--method", "expected"]) == 0
+    assert "least expected cost  6" in capsys.readouterr().out
+    assert main(["compare", "toy:3", "--alpha", "1"]) == 0
+    assert "CVaR of toy:3" in capsys.readouterr().out
+
+
+def test_without_it_the_scheme_is_unknown():
+    with pytest.raises(OptionError, match=r"toy:3: unknown format; .* known schemes are gym:, gridworld:, river:, textbook:"):
+        tp.read("toy:3")
+
+
+@pytest.mark.parametrize("scheme", ["", "t", "Toy", "to y", "töy", "1toy"])
+def test_a_scheme_is_a_word(scheme):
+    with pytest.raises(OptionError, match="must be a word of small letters"):
+        Domain(scheme, TOY.build, TOY.expects)
+
+
+@pytest.mark.parametrize("scheme", [*PLACES, "gym"])
+def test_our_own_schemes_are_taken(scheme):
+    with pytest.raises(OptionError, match=f"the scheme {scheme}: is taken"):
+        register(Domain(scheme, TOY.build, TOY.expects))
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [("tests.domains.nowhere:TOY", "cannot be loaded"), ("tests.domains.test_register:steps", r"is no tailpath\.domains\.Domain")],
+)
+def test_an_entry_point_that_leads_nowhere(place, message, monkeypatch):
+    point = importlib.metadata.EntryPoint("toy", place, "tailpath.domains")
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda *, group, name: [point] if group == point.group else [])
+    with pytest.raises(OptionError, match=message):
+        tp.read("toy:3")
