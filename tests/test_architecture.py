@@ -108,7 +108,7 @@ def test_imports_inside_functions_are_few():
         for node in ast.walk(function)
         if isinstance(node, ast.Import | ast.ImportFrom)
     ]
-    assert len(late) <= 68
+    assert len(late) <= 25
 
 
 def test_test_modules_do_not_import_each_other():

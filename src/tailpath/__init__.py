@@ -12,6 +12,7 @@ from tailpath.version import __version__
 
 if TYPE_CHECKING:
     from tailpath import domains as domains
+    from tailpath import methods as methods
     from tailpath.errors import TailpathError as TailpathError
     from tailpath.errors import TailpathWarning as TailpathWarning
     from tailpath.evaluation.distribution import CostDistribution as CostDistribution
@@ -68,12 +69,12 @@ _HOME = {
     "Estimate": "tailpath.evaluation.simulation",
 }
 
-__all__ = ["__version__", "domains", *_HOME]
+__all__ = ["__version__", "domains", "methods", *_HOME]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "domains":
-        return importlib.import_module("tailpath.domains")
+    if name in ("domains", "methods"):
+        return importlib.import_module(f"tailpath.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'tailpath' has no attribute {name!r}")
     value = getattr(importlib.import_module(_HOME[name]), name)

@@ -5,7 +5,7 @@ import subprocess
 import pytest
 
 import tailpath as tp
-from tailpath.cli import bench, methods, solve
+from tailpath.cli import bench
 from tests.cli.running import refusal, run
 
 
@@ -105,14 +105,11 @@ def test_solve_refuses_a_trapped_start(capsys, trapped):
     assert "pit" in refusal(capsys, "solve", trapped, "--method", "expected")
 
 
-def test_solve_refuses_options_of_other_methods(capsys, monkeypatch):
-    """With a second method that takes --alpha, the first one still does not."""
-    made_up = methods.Method((methods.ALPHA,), lambda ssp, alpha: methods.Answer({"alpha": alpha}, f"alpha is {alpha}", None))
-    monkeypatch.setattr(solve, "command", solve.build({"expected": methods.available()["expected"], "made-up": made_up}))
-    message = "--alpha does not apply to --method expected, only to made-up (see 'tailpath solve --help')"
-    assert refusal(capsys, "solve", "river:10x3", "--alpha", "0.1") == message
-    assert run(capsys, "solve", "river:10x3", "--method", "made-up", "--alpha", "0.1").out == "alpha is 0.1\n"
-    assert "does not lie in (0, 1]" in refusal(capsys, "solve", "river:10x3", "--method", "made-up", "--alpha", "2")
+def test_solve_refuses_options_of_other_methods(capsys):
+    message = "--delta does not apply to --method expected, only to exact (see 'tailpath solve --help')"
+    assert refusal(capsys, "solve", "river:10x3", "--method", "expected", "--delta", "1") == message
+    assert "--alpha does not apply to --method expected" in refusal(capsys, "solve", "river:10x3", "--method", "expected", "--alpha", "0.1")
+    assert refusal(capsys, "solve", "river:10x3", "--method", "magic").startswith("there is no method 'magic'; there are exact, expected,")
 
 
 def test_convert_there_and_back(capsys, tmp_path):

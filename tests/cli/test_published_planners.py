@@ -68,7 +68,7 @@ def test_discounting(capsys):
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        ([], "need --alpha, the mass of the worst tail"),
+        ([], "--method quantile needs --alpha, the mass of the worst tail"),
         (["--alpha", 0], "0 does not lie in (0, 1]"),
         (["--alpha", 0.1, "--atoms", 0], "--atoms"),
         (["--alpha", 0.1, "--alpha0", 1], "cannot place 25 different atoms between alpha0 = 1 and 1"),

@@ -11,7 +11,6 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
-from importlib.util import find_spec
 
 import click
 
@@ -38,7 +37,7 @@ class LazyGroup(click.Group):
     """Knows its commands by name and imports one when it is called, so that `--help` costs next to nothing."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [name for name in COMMANDS if find_spec(f"tailpath.cli.{name}") is not None]
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.list_commands(ctx):

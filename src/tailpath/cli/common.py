@@ -8,16 +8,14 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import Field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+import tailpath
 from tailpath.cli.application import say
 from tailpath.formats.reading import options as reading_options
-
-if TYPE_CHECKING:
-    from tailpath import Policy
-    from tailpath.model.ssp import SSP
+from tailpath.model.ssp import SSP
 
 Command = Callable[..., Any]
 
@@ -87,8 +85,6 @@ def takes_model(command: Command) -> Command:
 
 def read_model(model: str, **options: Any) -> SSP:
     """Read a model as the command line names it, and repeat its notes on standard error."""
-    import tailpath
-
     reading: dict[str, Any] = {name: dict(value) if isinstance(value, tuple) else value for name, value in options.items()}
     ssp = tailpath.read(model, **reading)
     for note in ssp.notes:
@@ -96,10 +92,8 @@ def read_model(model: str, **options: Any) -> SSP:
     return ssp
 
 
-def read_policy(policy: str, ssp: SSP) -> Policy:
+def read_policy(policy: str, ssp: SSP) -> tailpath.Policy:
     """Read a policy as the command line names it: a file, or `expected` for the one with the least expected cost."""
-    import tailpath
-
     return tailpath.solve_expected(ssp).policy if policy == "expected" else tailpath.read_policy(policy, ssp)
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
+import tailpath
 from tailpath.cli.common import json_option, show, takes_model
-
-if TYPE_CHECKING:
-    from tailpath.model.ssp import SSP
+from tailpath.model.ssp import SSP
 
 
 @click.command()
@@ -21,8 +18,6 @@ def command(ssp: SSP, source: str, target: str, as_json: bool) -> None:
 
     What the format of TARGET cannot hold is refused, and nothing is written.
     """
-    import tailpath
-
     tailpath.write(ssp, target)
     record = {"model": source, "written": target, "states": ssp.n_states, "choices": ssp.n_choices, "outcomes": ssp.n_outcomes}
     show(record, f"{target}: {ssp.n_states} states, {ssp.n_choices} choices, {ssp.n_outcomes} outcomes", as_json)

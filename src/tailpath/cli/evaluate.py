@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+import tailpath
 from tailpath.cli.alphas import ManyAlphas, alphas_option
 from tailpath.cli.application import INTERRUPTED, say
 from tailpath.cli.common import json_option, number, pairs, read_policy, show, table, takes_model
 from tailpath.cli.progress import progress_line
 from tailpath.errors import EvaluationInterrupted
-
-if TYPE_CHECKING:
-    from tailpath import CostDistribution
-    from tailpath.model.ssp import SSP
+from tailpath.model.ssp import SSP
 
 
 @click.command(cls=ManyAlphas)
@@ -37,8 +35,6 @@ def command(ssp: SSP, source: str, policy: str, alphas: tuple[float, ...], pictu
     POLICY is a file made by `tailpath solve --output`, or the word expected for the policy with the least expected cost.
     Ctrl-C ends the search with the bounds reached so far.
     """
-    import tailpath
-
     followed = read_policy(policy, ssp)
     try:
         with progress_line() as tell:
@@ -61,7 +57,7 @@ def command(ssp: SSP, source: str, policy: str, alphas: tuple[float, ...], pictu
     return 0
 
 
-def describe(costs: CostDistribution, alphas: tuple[float, ...]) -> dict[str, Any]:
+def describe(costs: tailpath.CostDistribution, alphas: tuple[float, ...]) -> dict[str, Any]:
     """What `evaluate` tells, for programs."""
     return {
         "results": [{"alpha": a, "var": costs.var(a), "cvar": costs.cvar(a), "bounds": list(costs.bounds(a))} for a in alphas],
@@ -86,7 +82,7 @@ def as_text(record: dict[str, Any]) -> str:
     return table(["alpha", "VaR", "CVaR", "CVaR at least", "CVaR at most"], rows, digits=10) + "\n\n" + pairs(facts)
 
 
-def save_picture(costs: CostDistribution, at: float, path: str) -> None:
+def save_picture(costs: tailpath.CostDistribution, at: float, path: str) -> None:
     try:
         costs.plot(at).figure.savefig(path)
     except ValueError as error:  # matplotlib's word for a suffix it does not know

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+import numpy as np
 
+from tailpath.analysis.reachability import dead_ends, every_policy_is_proper, sure_states
 from tailpath.cli.common import json_option, name, number, pairs, show, some, takes_model
-
-if TYPE_CHECKING:
-    from tailpath.model.ssp import SSP
+from tailpath.model.ssp import SSP
 
 
 @click.command()
@@ -23,9 +23,6 @@ def command(ssp: SSP, source: str, as_json: bool) -> None:
 
 def describe(ssp: SSP, source: str) -> dict[str, Any]:
     """What `info` tells, for programs."""
-    import numpy as np
-
-    from tailpath.analysis.reachability import dead_ends, every_policy_is_proper, sure_states
 
     def spread(counts: Any) -> dict[str, Any] | None:
         return {"min": int(counts.min()), "mean": float(counts.mean()), "max": int(counts.max())} if len(counts) else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from tailpath.cli.common import json_option, show
+from tailpath.study.report import write_report
 
 
 @click.command()
@@ -15,7 +16,5 @@ def command(folder: str, as_json: bool) -> None:
 
     Where DIR holds runs of several program versions, those of the version that wrote last are shown.
     """
-    from tailpath.study.report import write_report
-
     written = write_report(folder)
     show({"files": [str(path) for path in written]}, f"{written[0]} and {len(written) - 1} more files written", as_json)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+import tailpath
 from tailpath.cli.alphas import ManyAlphas, alphas_option
 from tailpath.cli.common import json_option, number, pairs, read_policy, show, table, takes_model
-
-if TYPE_CHECKING:
-    from tailpath.model.ssp import SSP
+from tailpath.model.ssp import SSP
 
 
 @click.command(cls=ManyAlphas)
@@ -30,8 +29,6 @@ def command(ssp: SSP, source: str, policy: str, runs: int, seed: int, alphas: tu
     POLICY is a file made by `tailpath solve --output`, or the word expected for the policy with the least expected cost.
     The exact values come from `tailpath evaluate`.
     """
-    import tailpath
-
     costs = tailpath.simulate(ssp, read_policy(policy, ssp), runs, seed)
     estimates = [dataclasses.asdict(tailpath.estimate(costs, a, confidence)) for a in alphas]
     common = {key: estimates[0].pop(key) for key in ("confidence", "runs", "mean", "mean_interval", "unreached")}

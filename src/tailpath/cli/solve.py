@@ -1,62 +1,105 @@
-"""`tailpath solve MODEL`: one command, several methods. Each method is a file of `tailpath.cli.methods`."""
+"""`tailpath solve MODEL`: one command, all methods of the register (`tailpath.methods`), each with the options it declares."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from time import perf_counter
+from typing import Any
 
 import click
-from click.core import ParameterSource
 
-from tailpath.cli.common import json_option, show, takes_model
-from tailpath.cli.methods import Method, available
+import tailpath
+from tailpath.cli.application import say
+from tailpath.cli.common import alpha as tail_mass
+from tailpath.cli.common import json_option, pairs, show, takes_model
+from tailpath.cli.planning import flags_of, progress_of
+from tailpath.cli.progress import progress_line
+from tailpath.errors import BudgetExceededError
+from tailpath.methods import Found, Method, Plan, find_method, method_names
+from tailpath.model.ssp import SSP
 
-if TYPE_CHECKING:
-    from tailpath.model.ssp import SSP
+#: Without a cost unit the evaluation of a policy may branch without end; after so many nodes the bracket of the optimum has to do.
+MOST_NODES = 1_000_000
 
 
 class SolveCommand(click.Command):
     """Takes the options of all methods, each once, and refuses those that the chosen method has no use for."""
 
-    def __init__(self, *args: Any, methods: Mapping[str, Method], **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **settings)
         self.takers: dict[str, list[str]] = {}
-        for name, method in methods.items():
-            for option in method.options:
-                if option.opts[0] not in self.takers:
-                    self.params.append(option)
-                self.takers.setdefault(option.opts[0], []).append(name)
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        methods = [find_method(name) for name in method_names()]
+        flags = flags_of(methods)
+        self.takers = {"alpha": [method.name for method in methods if method.risk]}
+        self.takers |= {name: takers for name, (_, takers) in flags.items()}
+        return [*super().get_params(ctx), *(option for option, _ in flags.values())]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         left = super().parse_args(ctx, args)
         method = ctx.params.get("method")
-        for param in self.params:
-            takers = self.takers.get(param.opts[0])
-            given = param.name is not None and ctx.get_parameter_source(param.name) is ParameterSource.COMMANDLINE
-            if takers and given and method not in takers:
-                raise click.UsageError(f"{param.opts[0]} does not apply to --method {method}, only to {', '.join(takers)}", ctx)
+        for name, takers in self.takers.items():
+            if ctx.params.get(name) is not None and method not in takers:
+                dashed = name.replace("_", "-")
+                raise click.UsageError(f"--{dashed} does not apply to --method {method}, only to {', '.join(takers)}", ctx)
         return left
 
 
-def build(methods: Mapping[str, Method]) -> click.Command:
-    """The command over these methods; the first is the default."""
-
-    @click.command(cls=SolveCommand, methods=methods)
-    @takes_model
-    @click.option("--method", type=click.Choice(list(methods)), default=next(iter(methods)), show_default=True, help="How to solve.")
-    @click.option("-o", "--output", type=click.Path(), metavar="FILE", help="Save the policy (.json or .npz).")
-    @json_option
-    def solve(ssp: SSP, source: str, method: str, output: str | None, as_json: bool, **options: Any) -> None:
-        """Find the best policy of a MODEL and what it costs."""
-        chosen = methods[method]
-        answer = chosen.run(ssp, **{option.name: options[option.name] for option in chosen.options if option.name})
-        if output is not None:
-            import tailpath
-
-            tailpath.write_policy(answer.policy, output)
-        show({"model": source, "method": method, **answer.record}, answer.text, as_json)
-
-    return solve
+def _known(ctx: click.Context, param: click.Parameter, value: str) -> str:
+    return find_method(value).name
 
 
-command = build(available())
+@click.command(cls=SolveCommand)
+@takes_model
+@click.option(
+    "--method",
+    metavar="NAME",
+    default=method_names()[0],
+    show_default=True,
+    callback=_known,
+    help=f"How to solve: {', '.join(method_names())}.",
+)
+@click.option("--alpha", type=tail_mass, metavar="A", help="Mass of the worst tail, in (0, 1].")
+@click.option("--max-nodes", type=click.IntRange(min=1), metavar="N", help="Give up evaluating the policy after N expanded pairs.")
+@click.option("-o", "--output", type=click.Path(), metavar="FILE", help="Save the policy (.json or .npz).")
+@json_option
+def command(
+    ssp: SSP, source: str, method: str, alpha: float | None, max_nodes: int | None, output: str | None, as_json: bool, **options: Any
+) -> None:
+    """Find the best policy of a MODEL and what it costs."""
+    chosen = find_method(method)
+    if chosen.risk and alpha is None:
+        raise click.UsageError(f"--method {method} needs --alpha, the mass of the worst tail; for the mean alone use --method expected")
+    found = solve(chosen, ssp, alpha, options, max_nodes)
+    answer = chosen.answer(found)
+    if output is not None:
+        tailpath.write_policy(found.policy, output)
+    show({"model": source, "method": method, **answer.record}, pairs(answer.rows.items()), as_json)
+
+
+def solve(method: Method, ssp: SSP, alpha: float | None, options: dict[str, Any], max_nodes: int | None) -> Found:
+    """Plan, and evaluate the policy exactly where there is an alpha to evaluate it at."""
+    begin = perf_counter()
+    with progress_line() as tell:
+        plan = method.make(ssp, alpha, options, progress_of(method, tell))
+        seconds = perf_counter() - begin
+        policy = plan.policy(1.0 if alpha is None else alpha)
+        costs = None
+        if alpha is not None:
+            if max_nodes is None and ssp.cost_unit is None and plan.bounds is not None:
+                max_nodes = MOST_NODES
+            costs = _deployed(ssp, plan, policy, alpha, max_nodes, lambda _, arrived: tell(f"evaluating: {arrived:.9f} has arrived"))
+    return Found(plan, alpha, policy, costs, seconds)
+
+
+def _deployed(
+    ssp: SSP, plan: Plan, policy: tailpath.Policy, alpha: float, max_nodes: int | None, progress: Any
+) -> tailpath.CostDistribution | None:
+    """The exact costs of the policy. Where that is given up, the bounds that a plan has must do, and a plan without is refused."""
+    try:
+        return tailpath.evaluate(ssp, policy, alpha, gamma=plan.gamma, max_nodes=max_nodes, progress=progress)
+    except BudgetExceededError as error:
+        if plan.bounds is None:
+            raise
+        say("warning", f"the policy was not evaluated to the end: {error}")
+        return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -13,9 +13,11 @@ from tailpath.cli.application import say
 from tailpath.cli.common import json_option, show, table
 from tailpath.cli.progress import progress_line
 from tailpath.options import Progress, processors
-
-if TYPE_CHECKING:
-    from tailpath.study.store import Edition, Task
+from tailpath.study.design import tasks
+from tailpath.study.executors import cluster, processes
+from tailpath.study.report import write_report
+from tailpath.study.runner import edition_of, run_study
+from tailpath.study.store import FILE_NAME, Edition, Store, Task
 
 FAILED = 1
 MOST_SHOWN = 10
@@ -56,8 +58,6 @@ def command(
     Every finished run is stored at once in DIR/runs.sqlite. Stop it at any time and start it again: only what is missing is computed.
     Runs of another program version or model are never mixed with these.
     """
-    from tailpath.study.design import tasks
-    from tailpath.study.runner import edition_of
 
     if workers is not None and address is not None:
         raise click.UsageError("--workers is for this machine and --cluster for others; give one of them")
@@ -77,9 +77,6 @@ def command(
 
 
 def _run(folder: str, chosen: list[Task], workers: int | None, address: str | None) -> tuple[dict[str, Any], int]:
-    from tailpath.study.executors import cluster, processes
-    from tailpath.study.runner import run_study
-    from tailpath.study.store import Store
 
     def open_executor() -> Any:
         return processes(workers or processors()) if address is None else cluster(address)
@@ -98,8 +95,6 @@ def _run(folder: str, chosen: list[Task], workers: int | None, address: str | No
 
 def _finish(folder: str, edition: Edition | None, record: dict[str, Any], export: str | None, as_json: bool) -> None:
     """Rebuild the report of an edition (by default the one written last), export it if asked, and say what was written."""
-    from tailpath.study.report import write_report
-    from tailpath.study.store import Store
 
     with Store(folder) as store:
         shown = store.latest() if edition is None else edition
@@ -117,8 +112,6 @@ def _list(chosen: list[Task], folder: str | None, as_json: bool) -> None:
 
 
 def _stored(chosen: list[Task], folder: str | None) -> Collection[Task]:
-    from tailpath.study.runner import edition_of
-    from tailpath.study.store import FILE_NAME, Store
 
     if folder is None or not os.path.exists(os.path.join(folder, FILE_NAME)):
         return ()

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from tailpath import domains
 from tailpath.errors import OptionError
 from tailpath.model.ssp import SSP
 from tailpath.study.store import Task
@@ -47,8 +48,6 @@ def largest(domain: str) -> str:
 
 def build(domain: str, problem: str) -> SSP:
     """The model of a problem."""
-    from tailpath import domains
-
     if domain == "gridworld":
         return domains.gridworld(problem)
     rows, columns = problem.split("x")

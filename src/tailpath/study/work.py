@@ -10,21 +10,23 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache, partial
 from time import perf_counter, thread_time
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 from zlib import crc32
 
-from tailpath.errors import TailpathWarning
+from tailpath.errors import OptionError, TailpathWarning
+from tailpath.evaluation.evaluate import evaluate
+from tailpath.evaluation.simulation import estimate, simulate
+from tailpath.methods import Plan, find_method
 from tailpath.model.fingerprint import model_mark
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.policies.atoms import log_atoms
+from tailpath.solvers.published.interpolation import solve_cvar_interpolation
 from tailpath.study.design import REPETITIONS, build
 from tailpath.study.program import machine, program
 from tailpath.study.store import Answer, Point, Run, Simulation, Task
-
-if TYPE_CHECKING:
-    from tailpath.solvers.published.solution import AtomSolution
 
 Result = TypeVar("Result")
 
@@ -51,7 +53,7 @@ def warm_up(method: str, inner: str) -> None:
 def _perform(task: Task) -> Run:
     began = perf_counter()
     ssp = build(task.domain, task.problem)
-    compute = {"quantile": _quantile, "interpolation": _interpolation, "optimum": _optimum, "simulation": _simulation}[task.method]
+    compute = _simulation if task.method == "simulation" else _planner
     columns, points, simulations = compute(task, ssp)
     answer = Answer(program(), model_mark(ssp), machine(), perf_counter() - began, **columns)
     return Run(task, answer, tuple(points), tuple(simulations))
@@ -72,29 +74,25 @@ def timed(call: Callable[[], Result], calls: int = CALLS) -> tuple[Result, float
 Computed = tuple[dict[str, Any], list[Point], list[Simulation]]
 
 
-def _quantile(task: Task, ssp: SSP) -> Computed:
-    plan, seconds = timed(partial(_plan_by_quantiles, task, ssp))
-    return {"plan_seconds": seconds, "sweeps": plan.sweeps, "residual": plan.residual}, _points(task, ssp, plan), []
-
-
-def _plan_by_quantiles(task: Task, ssp: SSP) -> AtomSolution:
-    from tailpath.solvers.published.quantile import solve_cvar_quantile
-
-    return solve_cvar_quantile(ssp, log_atoms(task.alpha0, task.atoms), tolerance=TOLERANCE, threads=1)
-
-
-def _interpolation(task: Task, ssp: SSP) -> Computed:
-    from tailpath.solvers.published.interpolation import solve_cvar_interpolation
-
-    atoms = log_atoms(task.alpha0, task.atoms)
-    inner = "lp" if task.inner == "lp" else "greedy"
-    plan, seconds = timed(partial(solve_cvar_interpolation, ssp, atoms, TOLERANCE, inner, threads=1))
-    columns = {"plan_seconds": seconds, "sweeps": plan.sweeps, "residual": plan.residual}
-    if task.inner == "lp":
-        columns |= {"lps": plan.linear_programs, "lp_sweeps": plan.sweeps, "lp_seconds": plan.lp_seconds}
+def _planner(task: Task, ssp: SSP) -> Computed:
+    """Any method of the register. Every timed call gets a model that nothing is known about yet."""
+    plan, seconds = timed(lambda: _plan(task, replace(ssp)))
+    facts = plan.facts
+    columns = {"plan_seconds": seconds, "sweeps": facts.get("sweeps"), "residual": facts.get("residual")}
+    if facts.get("linear_programs"):
+        columns |= {"lps": facts["linear_programs"], "lp_sweeps": facts["sweeps"], "lp_seconds": facts["lp_seconds"]}
     elif task.inner == "sampled":
-        columns |= _estimated(ssp, atoms, plan.sweeps)
+        columns |= _estimated(ssp, log_atoms(task.alpha0, task.atoms), facts["sweeps"])
     return columns, _points(task, ssp, plan), []
+
+
+def _plan(task: Task, ssp: SSP) -> Plan:
+    settings: dict[str, Any] = {"atoms": task.atoms, "alpha0": task.alpha0, "tolerance": TOLERANCE, "threads": 1}
+    if task.inner:
+        settings["inner"] = "lp" if task.inner == "lp" else "greedy"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TailpathWarning)  # that alpha0 is not below alpha is what is studied
+        return find_method(task.method).make(ssp, task.alpha0, settings)
 
 
 def _estimated(ssp: SSP, atoms: FloatArray, sweeps: int) -> dict[str, Any]:
@@ -103,8 +101,6 @@ def _estimated(ssp: SSP, atoms: FloatArray, sweeps: int) -> dict[str, Any]:
     Sweeps of linear programs cost the same from the first to the last, and there are as many of them as in closed form: where both were
     run to the end, this was so.
     """
-    from tailpath.solvers.published.interpolation import solve_cvar_interpolation
-
     ends = [thread_time()]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TailpathWarning)  # two sweeps do not converge, and need not
@@ -120,22 +116,16 @@ def _estimated(ssp: SSP, atoms: FloatArray, sweeps: int) -> dict[str, Any]:
     }
 
 
-def _optimum(task: Task, ssp: SSP) -> Computed:
-    from tailpath.solvers.exact.solver import solve_cvar_exact
-
-    solution, seconds = timed(partial(solve_cvar_exact, ssp, task.alpha0))
-    return {"plan_seconds": seconds}, _points(task, ssp, solution), []
-
-
-def _points(task: Task, ssp: SSP, plan: Any) -> list[Point]:
+def _points(task: Task, ssp: SSP, plan: Plan) -> list[Point]:
     """Every atom as the initial alpha: the value the planner gives, and the exact one of the policy that starts there."""
-    from tailpath.evaluation.evaluate import evaluate
-
     found: list[Point] = []
     for alpha in log_atoms(task.alpha0, task.atoms).tolist():
         policy = plan.policy(alpha)
         costs, seconds = timed(partial(evaluate, ssp, policy, alpha), 1 if found else CALLS)
-        found.append(Point(alpha, plan.cvar(alpha), costs.cvar(alpha), costs.var(alpha), costs.mean, seconds, costs.expanded))
+        predicted = plan.predict(alpha)
+        if predicted is None:
+            raise OptionError(f"the method {task.method} predicts no CVaR; a study sets what is predicted beside what is delivered")
+        found.append(Point(alpha, predicted, costs.cvar(alpha), costs.var(alpha), costs.mean, seconds, costs.expanded))
     return found
 
 
@@ -147,11 +137,8 @@ def _simulation(task: Task, ssp: SSP) -> Computed:
 
     Both unroll the policy first. That is counted for ForPECVaR and not for Monte Carlo, which favours Monte Carlo.
     """
-    from tailpath.evaluation.evaluate import evaluate
-    from tailpath.evaluation.simulation import estimate, simulate
-
     atoms = log_atoms(task.alpha0, task.atoms)
-    policy = _plan_by_quantiles(task, ssp).policy(task.alpha0)
+    policy = _plan(replace(task, method="quantile"), ssp).policy(task.alpha0)
     exact, budget = timed(partial(evaluate, ssp, policy, task.alpha0))
     samples, set_up = fitting(lambda n: simulate(ssp, policy, n, 0, threads=1), budget)
     rows = []

@@ -1,0 +1,46 @@
+"""Flags made from the options of planning methods, and progress in a method's own words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import click
+
+from tailpath.cli.common import alpha as tail_mass
+from tailpath.methods import Method, Option
+from tailpath.options import Progress
+
+Tell = Callable[[str], None]
+
+
+def flag(option: Option) -> click.Option:
+    """The flag of an option. Its value is None where the user says nothing, and the method then takes its default."""
+    words: dict[str, Any] = {"help": option.help} | ({"metavar": option.word} if option.word else {})
+    name = f"--{option.name.replace('_', '-')}"
+    if option.kind is bool:
+        return click.Option([name], is_flag=True, default=None, **words)
+    kind: Any = tail_mass if option.mass else option.kind
+    if option.choices:
+        kind = click.Choice(option.choices)
+    elif option.least is not None:
+        kind = click.IntRange(min=option.least)
+    if option.default is not None:
+        words["help"] += f"  [default: {option.default}]"
+    return click.Option([name], type=kind, default=None, **words)
+
+
+def flags_of(methods: Iterable[Method]) -> dict[str, tuple[click.Option, list[str]]]:
+    """The flags of all options of these methods, each once, with the names of the methods that take it."""
+    found: dict[str, tuple[click.Option, list[str]]] = {}
+    for method in methods:
+        for option in method.options:
+            if option.name not in found:
+                found[option.name] = (flag(option), [])
+            found[option.name][1].append(method.name)
+    return found
+
+
+def progress_of(method: Method, tell: Tell, prefix: str = "") -> Progress:
+    """Tells in the method's own words how far it has come."""
+    return lambda steps, reached: tell(prefix + method.doing.format(steps=steps, reached=reached))

@@ -1,0 +1,38 @@
+"""The risk-neutral optimum as a method: one policy for every alpha, and no word about CVaR."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tailpath.methods.method import Answer, Found, Method, Plan
+from tailpath.model.ssp import SSP
+from tailpath.options import Progress
+from tailpath.solvers.expectation import solve_expected
+
+
+def plan(ssp: SSP, alpha: float | None, *, progress: Progress) -> Plan:
+    solution = solve_expected(ssp)
+    policy = solution.policy
+    return Plan(lambda alpha: policy, note="least expected cost", solution=solution)
+
+
+def answer(found: Found) -> Answer:
+    solution = found.plan.solution
+    low, high = solution.bounds
+    record: dict[str, Any] = {"expected_cost": solution.cost(), "bounds": [low, high], "solver": solution.method}
+    rows = {
+        "least expected cost": f"{solution.cost():.10g}",
+        "verified bounds": f"{low:.15g} to {high:.15g}",
+        "solved by": solution.method,
+    }
+    return Answer(record, rows)
+
+
+METHOD = Method(
+    name="expected",
+    title="risk-neutral optimum",
+    summary="the least expected cost",
+    plan=plan,
+    risk=False,
+    answer=answer,
+)

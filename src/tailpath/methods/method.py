@@ -1,0 +1,141 @@
+"""What a planning method is: options, a plan, and what is said about it.
+
+`plan(ssp, alpha, *, progress, **options)` solves a model once and returns a `Plan`: a policy for every tail mass from `alpha` up, and the CVaR it
+predicts there, if it predicts any. What the policy delivers is not for the method to say: `evaluate` finds it, for all methods alike.
+
+The command line makes a flag of each `Option`; `compare` and `study` hand a method those of their settings that it has an option for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tailpath.evaluation.distribution import CostDistribution
+from tailpath.options import Progress
+from tailpath.policies.kinds import Policy
+
+#: Differences below this part of the numbers they come from are rounding, and shown as 0.
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Option:
+    """A keyword of `plan`, and the flag made from it. `kind` reads its value (`bool` makes a switch); `word` stands for the value in the help.
+
+    `least` is the smallest whole number allowed; `choices` are the texts allowed; `mass` marks a number in (0, 1].
+    """
+
+    name: str
+    kind: Callable[[str], Any]
+    default: Any
+    help: str
+    word: str = ""
+    choices: tuple[str, ...] = ()
+    least: int | None = None
+    mass: bool = False
+
+
+def no_prediction(alpha: float) -> None:
+    return None
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What a method found.
+
+    `policy(alpha)` may take time: a method that plans for one alpha at a time does it there. `bounds(alpha)` encloses the optimum, proved, where
+    the method knows it. `note` is a line for `compare`; `facts` are figures for programs and `rows` the same for people, in the order in which
+    they are shown; "seconds" and "time" in them are filled in by who measures. `gamma` is the discount of the costs that were planned for.
+    """
+
+    policy: Callable[[float], Policy]
+    predict: Callable[[float], float | None] = no_prediction
+    bounds: Callable[[float], tuple[float, float]] | None = None
+    note: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    rows: Mapping[str, str] = field(default_factory=dict)
+    gamma: float = 1.0
+    solution: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """A plan for one alpha, and the exact costs of its policy there; none where no alpha was asked for, or the evaluation was given up."""
+
+    plan: Plan
+    alpha: float | None
+    policy: Policy
+    costs: CostDistribution | None
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What `solve` says: a record for programs, and rows of what and value for people."""
+
+    record: Mapping[str, Any]
+    rows: Mapping[str, str]
+
+
+def predicted_and_deployed(found: Found) -> Answer:
+    """The answer of most methods: what was predicted beside what the policy exactly does."""
+    plan, alpha, costs = found.plan, found.alpha, found.costs
+    assert alpha is not None and costs is not None
+    predicted, deployed = plan.predict(alpha), costs.cvar(alpha)
+    gap = None if predicted is None else deployed - predicted
+    record = {
+        "alpha": alpha,
+        "predicted": predicted,
+        "deployed": deployed,
+        "gap": gap,
+        "deployed_bounds": list(costs.bounds(alpha)),
+        "var": costs.var(alpha),
+        "mean": costs.mean,
+        **plan.facts,
+        "seconds": found.seconds,
+    }
+    rows = {"alpha": f"{alpha:.6g}"}
+    if predicted is not None and gap is not None:
+        rows["CVaR predicted by the planner"] = f"{predicted:.10g}"
+    rows["CVaR of its policy, exact"] = f"{deployed:.10g}"
+    if gap is not None:
+        rows["gap"] = f"{gap if abs(gap) > ROUNDING * deployed else 0.0:.6g}"
+    rows |= {"VaR of its policy": f"{costs.var(alpha):.10g}", "expected cost of its policy": f"{costs.mean:.10g}"}
+    return Answer(record, {**rows, **plan.rows, "time": f"{found.seconds:.3g} s"})
+
+
+def ignore(steps: int, reached: float, /) -> None:
+    """A progress function that says nothing."""
+
+
+@dataclass(frozen=True)
+class Method:
+    """One planning method.
+
+    `name` is what users type and `shown` what tables call it, `title` the name in the literature, `summary` a line of help. `risk` is whether it
+    takes the mass of the worst tail into account at all. `neutral` is whether it starts from the risk-neutral optimum, which is found once per
+    model: `compare` counts its time with every method that needs it. `doing` is a line of progress, with `{steps}` and `{reached}` in it.
+    """
+
+    name: str
+    title: str
+    summary: str
+    plan: Callable[..., Plan]
+    options: tuple[Option, ...] = ()
+    shown: str = ""
+    risk: bool = True
+    neutral: bool = True
+    doing: str = "step {steps}, {reached:.6g}"
+    answer: Callable[[Found], Answer] = predicted_and_deployed
+
+    @property
+    def label(self) -> str:
+        return self.shown or self.name
+
+    def make(self, ssp: Any, alpha: float | None, settings: Mapping[str, Any], progress: Progress = ignore) -> Plan:
+        """Plan with those of the settings that are options of this method and have a value; the others keep their defaults."""
+        known = {option.name for option in self.options}
+        given = {name: value for name, value in settings.items() if name in known and value is not None}
+        return self.plan(ssp, alpha, progress=progress, **given)

@@ -1,0 +1,72 @@
+"""The register of methods: a planner from outside is known to `solve`, `compare` and `study`."""
+
+import sys
+from importlib.metadata import EntryPoint
+
+import pytest
+
+import tailpath as tp
+from tailpath.errors import OptionError
+from tailpath.methods import find_method, method_names, register
+from tailpath.study.work import perform
+from tests.cli.running import refusal, run
+from tests.methods import toy
+from tests.study.making import TASK, replace
+
+registry = sys.modules["tailpath.methods.register"]
+MODEL = "textbook:counter-example"
+
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch):
+    monkeypatch.setattr(registry, "_registered", {"toy": toy.TOY})
+
+
+def test_solve_takes_it_with_its_options(capsys):
+    record = run(capsys, "solve", MODEL, "--method", "toy", "--alpha", 0.5, "--which", 0, "--json").json
+    assert (record["method"], record["which"]) == ("toy", 0)
+    assert record["predicted"] == record["deployed"] == pytest.approx(tp.evaluate(*policy_of(MODEL), 0.5).cvar(0.5))
+    assert "--which does not apply to --method exact, only to toy" in refusal(capsys, "solve", MODEL, "--alpha", 0.5, "--which", 0)
+    assert "--which" in run(capsys, "solve", "--help").out
+
+
+def test_compare_shows_it(capsys):
+    for arguments in (["--method", "toy"], ["--all"]):
+        record = run(capsys, "compare", MODEL, "--alpha", 0.5, *arguments, "--json").json
+        (row,) = [row for row in record["rows"] if row["method"] == "toy"]
+        assert row["deployed"] == pytest.approx(tp.evaluate(*policy_of(MODEL), 0.5).cvar(0.5))
+        assert record["planners"]["toy"]["note"] == "choice 0 everywhere"
+
+
+def test_study_computes_it():
+    made = perform(replace(TASK, domain="river", problem="10x3", method="toy", alpha0=0.5))
+    ssp, policy = policy_of("river:10x3")
+    assert [point.predicted for point in made.points] == [tp.evaluate(ssp, policy, point.alpha).cvar(point.alpha) for point in made.points]
+
+
+def policy_of(model):
+    ssp = tp.read(model)
+    return ssp, toy.plan(ssp, 0.5, progress=lambda steps, reached: None).policy(0.5)
+
+
+def test_an_installed_package_brings_its_own(capsys, monkeypatch):
+    monkeypatch.setattr(registry, "_registered", {})
+    registry._installed.cache_clear()
+    point = EntryPoint("toy", "tests.methods.toy:TOY", registry.GROUP)
+    broken = EntryPoint("broken", "tests.methods.toy:NOTHING", registry.GROUP)
+    monkeypatch.setattr(registry, "entry_points", lambda group: [point, broken] if group == "tailpath.methods" else [])
+    try:
+        assert {"toy", "broken"} <= set(method_names())
+        assert find_method("toy") is toy.TOY
+        with pytest.raises(OptionError, match=r"toy:NOTHING of the group tailpath\.methods cannot be loaded"):
+            find_method("broken")
+    finally:
+        registry._installed.cache_clear()
+
+
+def test_names_are_unique_and_unknown_ones_are_refused():
+    with pytest.raises(OptionError, match="the method quantile is there already"):
+        register(replace(toy.TOY, name="quantile"))
+    with pytest.raises(OptionError, match="there is no method 'magic'; there are exact, "):
+        find_method("magic")
+    assert find_method("optimum") is find_method("exact")
