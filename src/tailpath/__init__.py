@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tailpath.policies.atoms import log_atoms as log_atoms
     from tailpath.policies.chain import CostChain as CostChain
     from tailpath.policies.chain import unroll as unroll
+    from tailpath.policies.given import policy as policy
     from tailpath.policies.kinds import AtomPolicy as AtomPolicy
     from tailpath.policies.kinds import BudgetPolicy as BudgetPolicy
     from tailpath.policies.kinds import HistoryPolicy as HistoryPolicy
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "SSP": "tailpath.model.ssp",
+    "policy": "tailpath.policies.given",
     "Policy": "tailpath.policies.kinds",
     "MarkovPolicy": "tailpath.policies.kinds",
     "AtomPolicy": "tailpath.policies.kinds",

@@ -30,6 +30,7 @@ from tailpath.evaluation.watch import Watch
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import Progress, check_alpha, check_gamma
 from tailpath.policies.chain import CostChain, unroll
+from tailpath.policies.given import as_policy
 from tailpath.policies.kinds import BudgetPolicy, HistoryPolicy, Policy
 
 __all__ = ["evaluate"]
@@ -42,7 +43,7 @@ LAZY_REST = 1e-14
 
 def evaluate(
     ssp: SSP,
-    policy: Policy,
+    policy: Any,
     alpha: float,
     *,
     engine: str = "auto",
@@ -53,6 +54,7 @@ def evaluate(
 ) -> CostDistribution:
     """The exact distribution of the total cost of a policy, good for every tail mass from `alpha` up.
 
+    `policy` is anything that `tailpath.policy` takes: a policy, a solution, an array of actions, a mapping, a function.
     `engine` is `auto`, `lattice` or `queue`; `heuristic` is `min` (V_min, expands nothing beyond VaR) or `zero`. With `gamma` < 1 costs at
     stage t are multiplied by gamma^t. `max_nodes` limits the expanded (node, cost) pairs: beyond it an error carries the bounds reached
     so far.
@@ -62,6 +64,7 @@ def evaluate(
     If the policy may miss the goal, the mean and CVaR are infinite, `unreached` is the probability of that, and `stuck` names a state.
     """
     alpha = check_alpha(alpha)
+    policy = as_policy(ssp, policy, alpha=alpha)
     chosen = _engine(ssp, policy, engine, heuristic, gamma)
     limit = MOST_NODES[chosen] if max_nodes is None else max_nodes
     watch = Watch(progress)

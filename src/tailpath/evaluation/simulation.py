@@ -34,7 +34,9 @@ from tailpath.kernels.sampling import lay_rows
 from tailpath.model.fingerprint import same_numbering
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import check_whole, processors
-from tailpath.policies.chain import CostChain, chain_of_choices, decide, unroll
+from tailpath.policies.chain import CostChain, chain_of_choices, unroll
+from tailpath.policies.decisions import decide
+from tailpath.policies.given import as_policy
 from tailpath.policies.kinds import BudgetPolicy, HistoryPolicy, Policy
 
 __all__ = ["Estimate", "estimate", "simulate"]
@@ -49,12 +51,13 @@ MOST_PAIRS = 100_000
 MOST_STEPS = 100_000
 
 
-def simulate(ssp: SSP, policy: Policy, n: int, seed: int, *, threads: int | None = None) -> FloatArray:
+def simulate(ssp: SSP, policy: Any, n: int, seed: int, *, threads: int | None = None) -> FloatArray:
     """The total costs of `n` runs of a policy; infinite for runs that can no longer arrive.
 
     `seed` is any whole number from 0 up. The same seed gives the same costs on any number of `threads` (as many as there are cores).
     """
     n, seed = check_whole(n, "the number of runs"), check_whole(seed, "the seed")
+    policy = as_policy(ssp, policy)
     if isinstance(policy, HistoryPolicy):
         return _walk_functions(ssp, policy, n, seed)
     paths = _budget_paths(ssp, policy) if isinstance(policy, BudgetPolicy) else None

@@ -45,7 +45,7 @@ def read(path: str) -> SSP:
     archive = Archive(path)
     header = load_json(archive.text("header"), f"{path}: member header")
     check_header(header, path, FORMAT, VERSION)
-    arrays = {name: archive.array(name, dtype) for name, dtype in ARRAYS.items()}
+    arrays: dict[str, Any] = {name: archive.array(name, dtype) for name, dtype in ARRAYS.items()}
     n_states = len(arrays["is_goal"])
     actions = header.get("actions")
     if type(header.get("start")) is not int or not 0 <= header["start"] < n_states:

@@ -62,13 +62,25 @@ class Geometry:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class Origin(Record):
+    """Of a model made from another: `index[s]` is the state of the other model that state s stands for, or -1; `states` are its names."""
+
+    states: Sequence[Name]
+    index: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        self._freeze()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class SSP(Record):
     """An immutable stochastic shortest path problem. See the module's docstring for the arrays.
 
     Most users call `SSP.from_outcomes`, `SSP.from_arrays`, `tailpath.read` or a function of `tailpath.domains`.
     `states` and `actions` are sequences of names in index order; a `range` costs no memory. `choice_action[k]` is the index of the name
     of choice k. `exact_unit` is given by builders that know the costs as rationals; otherwise the unit is found from the floats.
-    `notes` tell what a reader assumed or changed (signs, redirected goals, a shift), for the command line to repeat.
+    `notes` tell what a reader assumed or changed (signs, redirected goals, a shift), for the command line to repeat. `origin` is set where a state
+    stands for a state of another model, so that policies for that one are understood; files do not keep it.
     """
 
     state_choices: IntArray
@@ -84,6 +96,7 @@ class SSP(Record):
     exact_unit: Fraction | None = None
     geometry: Geometry | None = None
     notes: tuple[str, ...] = ()
+    origin: Origin | None = None
 
     def __post_init__(self) -> None:
         dtypes = {

@@ -9,7 +9,7 @@ one node, number n. Evaluation, expected cost, the heuristic and simulation look
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -25,8 +25,10 @@ from tailpath.kernels.forward import cheapest_way
 from tailpath.model.fingerprint import same_numbering
 from tailpath.model.ragged import members_of, offsets_of, owners
 from tailpath.model.records import Record
-from tailpath.model.ssp import SSP, FloatArray, Name
+from tailpath.model.ssp import SSP, FloatArray
 from tailpath.policies.atoms import nearest_atom
+from tailpath.policies.decisions import checked_decision, decide
+from tailpath.policies.given import as_policy
 from tailpath.policies.kinds import AtomPolicy, MarkovPolicy, Policy
 
 #: Pairs that `unroll` visits before it gives up on a policy whose memory does not end.
@@ -131,38 +133,17 @@ class CostChain(Record):
             raise PolicyError(f"the policy ends in a cycle that costs nothing and never reaches a goal: {shown}")
 
 
-def unroll(ssp: SSP, policy: Policy, *, max_nodes: int = MOST_PAIRS) -> CostChain:
-    """The chain of a policy on a model: reachable pairs only. `max_nodes` stops a policy whose memory never ends."""
+def unroll(ssp: SSP, policy: Any, *, max_nodes: int = MOST_PAIRS) -> CostChain:
+    """The chain of a policy, or of anything that `tailpath.policy` takes, on a model: reachable pairs only.
+
+    `max_nodes` stops a policy whose memory never ends.
+    """
+    policy = as_policy(ssp, policy)
     if isinstance(policy, MarkovPolicy):
         return _unroll_markov(ssp, policy)
     if isinstance(policy, AtomPolicy) and same_numbering(policy.ssp, ssp):
         return _unroll_atoms(ssp, policy)
     return _unroll_any(ssp, policy, max_nodes)
-
-
-def decide(ssp: SSP, policy: Policy, state: int, memory: Any) -> list[tuple[int, float]]:
-    """What a policy does at a state (by index): pairs (choice, probability), checked."""
-    name = ssp.states[state]
-    return checked_decision(ssp, state, policy.action(name, memory))
-
-
-def checked_decision(ssp: SSP, state: int, decision: Any) -> list[tuple[int, float]]:
-    weights: Mapping[Name, float] = decision if isinstance(decision, Mapping) else {decision: 1.0}
-    name = ssp.states[state]
-    pairs = []
-    for action, weight in weights.items():
-        choice = ssp.choice_index(state, action)
-        if choice < 0:
-            known = ", ".join(repr(ssp.choice_name(k)) for k in range(ssp.state_choices[state], ssp.state_choices[state + 1]))
-            raise PolicyError(f"the policy takes action {action!r} in state {name!r}, which only has {known}")
-        if not 0 <= weight <= 1 + 1e-9:
-            raise PolicyError(f"the policy takes action {action!r} in state {name!r} with probability {weight!r}")
-        if weight > 0:
-            pairs.append((choice, float(weight)))
-    total = sum(weight for _, weight in pairs)
-    if abs(total - 1) > 1e-9 * max(len(pairs), 1):
-        raise PolicyError(f"the action probabilities of the policy in state {name!r} sum to {total:.12g}, not 1")
-    return [(choice, weight / total) for choice, weight in pairs] if len(pairs) > 1 else pairs
 
 
 class _Arrows(NamedTuple):

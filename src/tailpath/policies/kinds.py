@@ -56,6 +56,11 @@ class MarkovPolicy(Record):
     decisions: Mapping[Name, Decision]
 
     def __post_init__(self) -> None:
+        if not isinstance(self.decisions, Mapping):
+            kind = type(self.decisions).__name__
+            raise PolicyError(
+                f"a MarkovPolicy is made of a mapping of states to actions, not of a {kind}; tailpath.policy(ssp, ...) takes it"
+            )
         object.__setattr__(self, "decisions", dict(self.decisions))
 
     def __repr__(self) -> str:

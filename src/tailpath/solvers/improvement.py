@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from tailpath.errors import ModelError
 from tailpath.evaluation.distribution import CostDistribution
 from tailpath.evaluation.evaluate import evaluate
 from tailpath.model.ssp import SSP
 from tailpath.options import check_alpha
+from tailpath.policies.given import as_policy
 from tailpath.policies.kinds import Policy
 from tailpath.solvers.exact.solver import best_for_budget
 from tailpath.solvers.expectation import solve_expected
@@ -36,13 +38,14 @@ class Improvement:
     history: tuple[float, ...]
 
 
-def improve(ssp: SSP, policy: Policy, alpha: float) -> Improvement:
+def improve(ssp: SSP, policy: Any, alpha: float) -> Improvement:
     """Improve a policy's CVaR at `alpha` until neither its budget nor its decisions can be bettered alone.
 
     Any policy will do, also one that may never arrive. The result may be a local optimum; it is never worse than `policy`, which is returned
     itself where nothing better was found. The costs need a common unit.
     """
     alpha = check_alpha(alpha)
+    policy = as_policy(ssp, policy, alpha=alpha)
     if ssp.cost_unit is None:
         raise ModelError("the costs have no common unit; `improve` counts budgets in units")
     expected = solve_expected(ssp)

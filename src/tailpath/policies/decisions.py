@@ -1,0 +1,114 @@
+"""What a policy says in one state, checked against the model: pairs (choice, probability)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tailpath.errors import PolicyError
+from tailpath.model.ssp import SSP, Name
+from tailpath.policies.kinds import Decision, Policy
+
+#: The probabilities of a decision may miss 1 by this, for each action.
+TOLERANCE = 1e-9
+
+
+def decide(ssp: SSP, policy: Policy, state: int, memory: Any) -> list[tuple[int, float]]:
+    """What a policy does at a state (by index): pairs (choice, probability), checked."""
+    return checked_decision(ssp, state, policy.action(ssp.states[state], memory))
+
+
+def checked_decision(ssp: SSP, state: int, decision: Any) -> list[tuple[int, float]]:
+    """A decision, an action or a distribution over actions, as pairs (choice, probability)."""
+    weights: Mapping[Name, float] = decision if isinstance(decision, Mapping) else {decision: 1.0}
+    name = ssp.states[state]
+    pairs = []
+    for action, weight in weights.items():
+        choice = ssp.choice_index(state, action)
+        if choice < 0:
+            raise PolicyError(f"the policy takes action {action!r} in state {name!r}, which only has {known_actions(ssp, state)}")
+        if not 0 <= weight <= 1 + TOLERANCE:
+            raise PolicyError(f"the policy takes action {action!r} in state {name!r} with probability {weight!r}")
+        if weight > 0:
+            pairs.append((choice, float(weight)))
+    total = sum(weight for _, weight in pairs)
+    if abs(total - 1) > TOLERANCE * max(len(pairs), 1):
+        raise PolicyError(f"the action probabilities of the policy in state {name!r} sum to {total:.12g}, not 1")
+    return [(choice, weight / total) for choice, weight in pairs] if len(pairs) > 1 else pairs
+
+
+def known_actions(ssp: SSP, state: int) -> str:
+    """The actions of a state, for a message."""
+    names = [repr(ssp.choice_name(k)) for k in range(ssp.state_choices[state], ssp.state_choices[state + 1])]
+    return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
+
+
+class Actions:
+    """How the actions of a model are named by others: by name, or, where names are no numbers, by their place in `ssp.actions`."""
+
+    def __init__(self, ssp: SSP) -> None:
+        self.ssp = ssp
+        # Where there is nothing to decide, nobody needs to name the action.
+        decisive = np.unique(ssp.choice_action[(np.diff(ssp.state_choices) > 1)[ssp.choice_state]]).tolist()
+        names: list[Any] = [ssp.actions[action] for action in decisive]
+        self.numbered = all(_is_number(name) for name in names)
+        #: Numbers in a row over all actions.
+        self.width: int = max(names, default=-1) + 1 if self.numbered else len(ssp.actions)
+
+    def understood(self, state: int, said: Any) -> Decision | None:
+        """What was said about a state, as the model names it; None for no decision (None, -1, not a number, masked)."""
+        if isinstance(said, Mapping):
+            shares = {self.name(state, key): float(share) for key, share in said.items() if share and share == share}
+            return shares or None
+        if isinstance(said, np.ndarray) and said.ndim == 1 and said.dtype.kind in "fiu" and said.size > 1:
+            return self.understood(state, self.row(state, said))
+        if _is_nothing(said) and (said is np.ma.masked or self.ssp.choice_index(state, said) < 0):  # -1 may be an action
+            return None
+        return self.name(state, said)
+
+    def name(self, state: int, said: Any) -> Name:
+        """The action that a name or a number stands for in a state."""
+        plain: Any = said.item() if isinstance(said, (np.generic, np.ndarray)) and np.size(said) == 1 else said
+        if isinstance(plain, float) and plain.is_integer():
+            plain = int(plain)
+        try:
+            known = self.ssp.choice_index(state, plain) >= 0
+            hash(plain)
+        except (TypeError, ValueError):
+            known, plain = False, repr(plain)
+        if not known and not self.numbered and _is_number(plain) and 0 <= plain < len(self.ssp.actions):
+            plain = self.ssp.actions[int(plain)]
+            known = self.ssp.choice_index(state, plain) >= 0
+        if not known:
+            raise PolicyError(
+                f"the policy takes action {plain!r} in state {self.ssp.states[state]!r}, which only has {known_actions(self.ssp, state)}"
+            )
+        name: Name = plain
+        return name
+
+    def row(self, state: int, values: Any) -> dict[Name, Any]:
+        """A row of numbers, one for each action, by the names of the actions that the state has."""
+        ssp = self.ssp
+        if len(values) != self.width and not (self.numbered and len(values) > self.width):
+            raise PolicyError(
+                f"the row of state {ssp.states[state]!r} has {len(values)} numbers; expected one for each of {self.width} actions"
+            )
+        choices = range(int(ssp.state_choices[state]), int(ssp.state_choices[state + 1]))
+        names: list[Any] = [ssp.choice_name(choice) for choice in choices]
+        places = names if self.numbered else [int(ssp.choice_action[choice]) for choice in choices]
+        return {name: values[place] for name, place in zip(names, places)}
+
+
+def _is_number(name: Any) -> bool:
+    return isinstance(name, (int, np.integer)) and not isinstance(name, bool)
+
+
+def _is_nothing(said: Any) -> bool:
+    if said is None or said is np.ma.masked:
+        return True
+    if isinstance(said, (np.ndarray, np.generic)) and np.size(said) == 1:
+        said = said.item()
+    return isinstance(said, (int, float)) and not isinstance(said, bool) and (said == -1 or (isinstance(said, float) and math.isnan(said)))

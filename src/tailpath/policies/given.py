@@ -1,0 +1,264 @@
+"""A policy from whatever a user holds: `policy(ssp, anything)`, and `as_policy`, through which every verb passes the policy it is given.
+
+| given | taken as |
+| --- | --- |
+| a policy | itself |
+| a solution | its policy; where it has one for every alpha, the one for `alpha` |
+| a mapping, a Series | `{state: action}` or `{state: {action: probability}}` |
+| a list or array of one axis | the action of every state: a name, or its number; -1, None, NaN or masked where there is none |
+| an array of two axes, a DataFrame | the probability of every action in every state |
+| the same with `minimise` | a Q-table: the best action of every state; also as `{state: {action: value}}` or `{(state, action): value}` |
+| a function of the state | its action in every state it reaches; the function must always answer the same |
+| a function of `history`, or of the state and the history | a `HistoryPolicy`; the history is `(s0, a0, c0, s1, ...)` |
+| an agent with `predict` | `predict(state, deterministic=True)` |
+
+*Numbers.* Where the states of the model are themselves numbers, as those of Gymnasium are, entry s is about the state called s, and entries for
+states that the model has not kept are passed over. Where they have other names, entry i is about `ssp.states[i]`. Actions likewise.
+A model made by `within` takes policies for the model it was made from. Goals, states with one action and states that are never reached need no
+entry.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from tailpath.errors import PolicyError
+from tailpath.model.ssp import SSP, Name
+from tailpath.policies.decisions import Actions, checked_decision, known_actions
+from tailpath.policies.kinds import AtomPolicy, BudgetPolicy, Decision, HistoryPolicy, MarkovPolicy, MemoryPolicy, Policy
+
+KINDS = (MarkovPolicy, AtomPolicy, BudgetPolicy, MemoryPolicy, HistoryPolicy)
+
+
+def policy(ssp: SSP, anything: Any, *, minimise: bool | None = None, alpha: float | None = None) -> Policy:
+    """A policy for a model from an array, a matrix, a Q-table, a mapping, a function, a solution or an agent; see the table of the module.
+
+    With `minimise` a table of numbers is a Q-table, whose best action is the least (True, costs) or the greatest (False, rewards). `alpha`
+    picks the policy of a solution that has one for every alpha. What is missing or wrong in a state that the policy reaches is refused at once.
+    """
+    found = as_policy(ssp, anything, minimise=minimise, alpha=alpha)
+    if isinstance(found, MarkovPolicy):
+        _walk(ssp, lambda state, name: found.decisions.get(name))
+    return found
+
+
+def as_policy(ssp: SSP, anything: Any, *, minimise: bool | None = None, alpha: float | None = None) -> Policy:
+    """As `policy`, for verbs that will meet what is missing themselves."""
+    if isinstance(anything, (*KINDS, Policy)):
+        return anything
+    if hasattr(anything, "predict"):  # before .policy: an agent has one of its own kind
+        return _of_function(ssp, _predictor(anything))
+    if hasattr(anything, "policy"):
+        return _of_solution(anything, alpha)
+    table = _table(anything)
+    if minimise is not None:
+        return _of_values(ssp, table, minimise)
+    if isinstance(table, Mapping):
+        return _of_entries(ssp, lambda place: table.get(place.name), table)
+    if isinstance(table, (np.ndarray, list, tuple)):
+        try:
+            return _of_entries(ssp, _by_place(ssp, table))
+        except PolicyError as error:
+            hint = "; if these are values, not probabilities, say minimise=True or minimise=False" if np.ndim(table) == 2 else ""
+            raise PolicyError(f"{error}{hint}") from None
+    if callable(anything):
+        return _of_callable(ssp, anything)
+    raise PolicyError(
+        f"cannot make a policy of a {type(anything).__name__}; give a policy, a solution, a mapping of states to actions, an array with the"
+        " action of every state, a matrix of probabilities, a function or an agent"
+    )
+
+
+# ---------------------------------------------------------------------- tables
+
+
+class _Place:
+    """A state where a decision is needed: its number, its name in the model and in the model that policies are written for."""
+
+    def __init__(self, index: int, name: Name, number: int) -> None:
+        self.index, self.name, self.number = index, name, number
+
+
+def _places(ssp: SSP) -> list[_Place]:
+    """All states but goals."""
+    names, number = (ssp.states, range(ssp.n_states)) if ssp.origin is None else (ssp.origin.states, ssp.origin.index.tolist())
+    known = [(s, number[s]) for s in np.flatnonzero(~ssp.is_goal).tolist()]
+    return [_Place(s, names[k] if k >= 0 else ssp.states[s], k) for s, k in known]
+
+
+def _of_entries(ssp: SSP, entry: Callable[[_Place], Any], given: Mapping[Any, Any] | None = None) -> MarkovPolicy:
+    """From what is said about each state; a state with one action needs nothing said."""
+    actions = Actions(ssp)
+    decisions: dict[Name, Decision] = {}
+    places = _places(ssp)
+    for place in places:
+        said = entry(place)
+        decision = None if said is None else actions.understood(place.index, said)
+        if decision is not None:
+            checked_decision(ssp, place.index, decision)
+        elif ssp.state_choices[place.index + 1] - ssp.state_choices[place.index] == 1:
+            decision = ssp.choice_name(int(ssp.state_choices[place.index]))
+        if decision is not None:
+            decisions[ssp.states[place.index]] = decision
+    if given and not any(place.name in given for place in places):
+        shown = next(iter(given))
+        raise PolicyError(f"the policy decides in {shown!r} and other states, none of which the model has; its states are {_some(ssp)}")
+    return MarkovPolicy(decisions)
+
+
+def _by_place(ssp: SSP, table: Any) -> Callable[[_Place], Any]:
+    """The entry of a state in a sequence: by the number that is its name, or by its place."""
+    base = ssp.states if ssp.origin is None else ssp.origin.states
+    numbers = [name for name in base if isinstance(name, (int, np.integer)) and not isinstance(name, bool)]
+    length = len(table)
+    if numbers and min(numbers) >= 0 and length > max(numbers):
+        return lambda place: table[place.name] if isinstance(place.name, (int, np.integer)) else None
+    if length == len(base):
+        return lambda place: table[place.number] if place.number >= 0 else None
+    more = f", or more than {max(numbers)}, to be read by the states' numbers" if numbers else ""
+    raise PolicyError(f"the policy has {length} entries; expected one for each of the {len(base)} states{more}")
+
+
+def _of_values(ssp: SSP, table: Any, minimise: bool) -> MarkovPolicy:
+    """The greedy policy of a Q-table; the first of equally good actions."""
+    if isinstance(table, Mapping) and table and all(isinstance(key, tuple) and len(key) == 2 for key in table):
+        by_state: dict[Name, dict[Name, Any]] = {}
+        for (state, action), value in table.items():
+            by_state.setdefault(state, {})[action] = value
+        if not any(key in set(ssp.states) for key in table):
+            table = by_state
+    if not isinstance(table, (Mapping, np.ndarray, list, tuple)):
+        raise PolicyError(f"cannot read a {type(table).__name__} as a Q-table; give an array or a mapping of states to values")
+    if isinstance(table, np.ndarray) and table.ndim != 2:
+        raise PolicyError(f"a Q-table has a row for every state and a number for every action, not the shape {table.shape}")
+    row_of = (lambda place: table.get(place.name)) if isinstance(table, Mapping) else _by_place(ssp, table)
+    actions = Actions(ssp)
+
+    def best(place: _Place) -> Any:
+        row = row_of(place)
+        if row is None:
+            return None
+        if isinstance(row, Mapping):
+            # Tables often have a value for every action, whether the state has it or not.
+            values = {action: value for action, value in row.items() if ssp.choice_index(place.index, action) >= 0}
+        else:
+            values = actions.row(place.index, row)
+        known = {action: float(value) for action, value in values.items() if value is not np.ma.masked and not np.isnan(value)}
+        return (min if minimise else max)(known, key=known.__getitem__, default=None)
+
+    return _of_entries(ssp, best, table if isinstance(table, Mapping) else None)
+
+
+def _table(anything: Any) -> Any:
+    """Frames, series and sequences as mappings or arrays."""
+    if hasattr(anything, "to_dict") and hasattr(anything, "index"):  # pandas
+        return anything.to_dict("index") if getattr(anything, "ndim", 1) == 2 else anything.to_dict()
+    if isinstance(anything, (list, tuple)) and anything and all(isinstance(row, (list, np.ndarray)) for row in anything):
+        try:
+            return np.array(anything, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise PolicyError("the rows of a matrix must hold one number for every action") from None
+    return anything
+
+
+def _of_solution(solution: Any, alpha: float | None) -> Policy:
+    found = solution.policy
+    if isinstance(found, Policy):
+        return found
+    level = alpha if alpha is not None else getattr(solution, "alpha", None)
+    if level is None:
+        raise PolicyError(f"this {type(solution).__name__} has a policy for every alpha; give alpha=, or its .policy(alpha)")
+    chosen: Policy = found(level)
+    return chosen
+
+
+# ---------------------------------------------------------------------- functions
+
+
+def _of_callable(ssp: SSP, function: Callable[..., Any]) -> Policy:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return _of_function(ssp, function)  # a built-in function does not say
+    needed = [p.name for p in parameters if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    if len(needed) == 2:
+        return HistoryPolicy(_OfHistory(ssp, function, with_state=True))
+    if needed == ["history"]:
+        return HistoryPolicy(_OfHistory(ssp, function, with_state=False))
+    if len(needed) > 2:
+        raise PolicyError(f"a function that is a policy takes the state, the history or both, not {', '.join(needed)}")
+    return _of_function(ssp, function)
+
+
+class _OfHistory:
+    """A user's function of the history as `HistoryPolicy` calls it, with its answers understood."""
+
+    def __init__(self, ssp: SSP, function: Callable[..., Any], *, with_state: bool) -> None:
+        self.ssp, self.function, self.with_state = ssp, function, with_state
+        self.actions = Actions(ssp)
+        self.__qualname__ = getattr(function, "__qualname__", type(function).__name__)
+
+    def __call__(self, history: tuple[Any, ...]) -> Decision:
+        said = self.function(history[-1], history) if self.with_state else self.function(history)
+        state = self.ssp.state_index(history[-1])
+        decision = self.actions.understood(state, said)
+        if decision is None:
+            raise PolicyError(_missing(self.ssp, state))
+        return decision
+
+
+def _of_function(ssp: SSP, function: Callable[[Any], Any]) -> MarkovPolicy:
+    """Ask a function about every state it leads to."""
+    actions = Actions(ssp)
+    origin = ssp.origin
+
+    def ask(state: int, name: Name) -> Decision | None:
+        if ssp.state_choices[state + 1] - ssp.state_choices[state] == 1:
+            return ssp.choice_name(int(ssp.state_choices[state]))
+        base = name if origin is None or origin.index[state] < 0 else origin.states[int(origin.index[state])]
+        return actions.understood(state, function(base))
+
+    return MarkovPolicy(_walk(ssp, ask))
+
+
+def _predictor(agent: Any) -> Callable[[Any], Any]:
+    def predict(state: Any) -> Any:
+        try:
+            answer = agent.predict(state, deterministic=True)
+        except TypeError:
+            answer = agent.predict(state)
+        return answer[0] if isinstance(answer, tuple) else answer
+
+    return predict
+
+
+def _walk(ssp: SSP, ask: Callable[[int, Name], Decision | None]) -> dict[Name, Decision]:
+    """The decisions in all states that they lead to, from the start on."""
+    decisions: dict[Name, Decision] = {}
+    seen, waiting = {ssp.start_index}, [ssp.start_index]
+    while waiting:
+        state = waiting.pop()
+        if ssp.is_goal[state]:
+            continue
+        decision = ask(state, ssp.states[state])
+        if decision is None:
+            raise PolicyError(_missing(ssp, state))
+        decisions[ssp.states[state]] = decision
+        for choice, _ in checked_decision(ssp, state, decision):
+            for target in ssp.outcome_target[ssp.choice_outcomes[choice] : ssp.choice_outcomes[choice + 1]].tolist():
+                if target not in seen:
+                    seen.add(target)
+                    waiting.append(target)
+    return decisions
+
+
+def _missing(ssp: SSP, state: int) -> str:
+    return f"the policy has no action for state {ssp.states[state]!r}, which it can reach; expected one of {known_actions(ssp, state)}"
+
+
+def _some(ssp: SSP) -> str:
+    return ", ".join(repr(name) for name in ssp.states[:5]) + (", ..." if ssp.n_states > 5 else "")
