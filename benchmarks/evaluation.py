@@ -8,6 +8,7 @@ import time
 import tailpath as tp
 from benchmarks.measure import best_of, large_grid
 from tailpath.evaluation.lattice import LatticeSearch, lay_out
+from tailpath.evaluation.request import Request
 from tailpath.evaluation.watch import Watch
 
 
@@ -47,9 +48,10 @@ def run() -> None:
 
 def search(chain: tp.CostChain, alpha: float, heuristic: str = "min") -> int:
     """The search alone: layout, buckets, stop. V_min is at hand."""
+    request = Request(alpha, heuristic, 1.0, 10**12, Watch(None))
     lattice = lay_out(chain, heuristic)
-    engine = LatticeSearch(lattice, alpha, int(lattice.place[chain.start]))
-    engine.run(10**12, Watch(None))
+    engine = LatticeSearch(lattice, int(lattice.place[chain.start]), request)
+    engine.run(request.watch)
     return engine.expanded
 
 

@@ -6,6 +6,8 @@ The command line prints it as it stands and leaves with exit code 2.
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class TailpathError(Exception):
     """Root of all refusals."""
@@ -31,20 +33,23 @@ class GoalUnreachableError(TailpathError):
     """The start cannot avoid states from which no policy surely reaches a goal; the expected cost is infinite."""
 
 
-class BudgetExceededError(TailpathError):
+class _Bounded(BaseException):
+    """Carries what is certain about the CVaR at the moment of an early end, also through a pickle: `bounds` is `(low, high)`."""
+
+    def __init__(self, message: str, bounds: tuple[float, float]) -> None:
+        super().__init__(message)
+        self.bounds = bounds
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.bounds)
+
+
+class BudgetExceededError(_Bounded, TailpathError):
     """A node budget ran out. `bounds` holds what is certain about the CVaR at that moment: `(low, high)`."""
 
-    def __init__(self, message: str, bounds: tuple[float, float]) -> None:
-        super().__init__(message)
-        self.bounds = bounds
 
-
-class EvaluationInterrupted(KeyboardInterrupt):
+class EvaluationInterrupted(_Bounded, KeyboardInterrupt):
     """Ctrl-C ended an evaluation. `bounds` holds what is certain about the CVaR at that moment: `(low, high)`."""
-
-    def __init__(self, message: str, bounds: tuple[float, float]) -> None:
-        super().__init__(message)
-        self.bounds = bounds
 
 
 class TailpathWarning(UserWarning):

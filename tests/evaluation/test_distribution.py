@@ -1,8 +1,10 @@
 """The laws of VaR and CVaR on random models, and the edges of a distribution."""
 
+import gc
 import itertools
-import json
 import math
+import pickle
+import weakref
 from fractions import Fraction
 
 import numpy as np
@@ -11,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tailpath as tp
+from tailpath.evaluation import evaluate as evaluation
 from tests import reference, strategies
 from tests.reference import Model
 
@@ -171,16 +174,35 @@ def test_the_distribution_function(drawn):
             array[0] = 0
 
 
-def test_what_to_dict_holds():
+def test_a_distribution_is_plain_data():
+    """It compares by content and pickles, and nothing that was needed to find it stays alive with it."""
     ssp = tp.domains.gridworld("5x5")
-    found = tp.evaluate(ssp, tp.solve_expected(ssp).policy, 0.01)
-    record = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    assert record["cvar"] == found.cvar(0.01)
-    assert record["cvar_bounds"] == list(found.bounds(0.01))
-    assert record["costs"] == found.costs.tolist()
-    assert math.fsum(record["probabilities"]) + record["tail_mass"] == pytest.approx(1)
-    assert (record["engine"], record["unreached"], record["expanded"]) == ("lattice", 0, found.expanded)
+    policy = tp.solve_expected(ssp).policy
+    found, again = (tp.evaluate(ssp, policy, 0.01) for _ in range(2))
+    copy = pickle.loads(pickle.dumps(found))
+    assert found == again == copy
+    assert hash(found) == hash(copy)
+    assert found != tp.evaluate(ssp, policy, 0.02)
+    assert (copy.std, copy.cvar(0.01), copy.bounds(0.01)) == (found.std, found.cvar(0.01), found.bounds(0.01))
+    assert not copy.costs.flags.writeable
     assert f"{found!r}" == f"<CostDistribution alpha>=0.01: mean {found.mean:.6g}, VaR {found.var(0.01):.6g}, CVaR {found.cvar(0.01):.6g}>"
+
+
+@pytest.mark.parametrize("gamma", [1.0, 0.9])
+def test_a_distribution_lets_go_of_its_chain(gamma, monkeypatch):
+    chains = []
+
+    def remembered(*arguments, **options):
+        chain = tp.unroll(*arguments, **options)
+        chains.append(weakref.ref(chain))
+        return chain
+
+    monkeypatch.setattr(evaluation, "unroll", remembered)
+    ssp = tp.domains.gridworld("5x5")
+    found = tp.evaluate(ssp, tp.solve_expected(ssp).policy, 0.01, gamma=gamma)
+    gc.collect()
+    assert [chain() for chain in chains] == [None]
+    assert found.std > 0
 
 
 def test_the_whole_distribution_of_a_policy_that_ends():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import multiprocessing
+import pickle
 from fractions import Fraction
 from typing import Any
 
@@ -11,6 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tailpath as tp
+from tailpath.errors import BudgetExceededError, EvaluationInterrupted
+from tailpath.evaluation.evaluate import evaluate_as
+from tailpath.evaluation.request import Request, Tuning
+from tailpath.evaluation.watch import Watch
 from tests import reference, strategies
 
 ENGINES = [("lattice", "min"), ("lattice", "zero"), ("queue", "min"), ("queue", "zero")]
@@ -270,18 +276,38 @@ def test_asking_below_alpha_says_what_to_do() -> None:
 
 @pytest.mark.parametrize("rows", [2, 4, 1024])
 @pytest.mark.parametrize("far_cells", [0, 1 << 20])
-def test_where_long_jumps_wait_changes_nothing(monkeypatch: pytest.MonkeyPatch, rows: int, far_cells: int) -> None:
+def test_where_long_jumps_wait_changes_nothing(rows: int, far_cells: int) -> None:
     """The ring, the second ring and the lists are three places for the same entries."""
-    from tailpath.evaluation import lattice
-
-    monkeypatch.setattr(lattice, "MOST_RING_ROWS", rows)
-    monkeypatch.setattr(lattice, "MOST_FAR_CELLS", far_cells)
     ssp = tp.domains.gridworld("8x9", obstacle_cost=150)
     policy = tp.solve_expected(ssp).policy
     queue = tp.evaluate(ssp, policy, 1e-4, engine="queue")
-    found = tp.evaluate(ssp, policy, 1e-4, engine="lattice")
+    tuning = Tuning(ring_rows=rows, far_cells=far_cells)
+    found = evaluate_as(ssp, policy, "lattice", Request(1e-4, "min", 1.0, 10**9, Watch(None), tuning))
     assert found.expanded == queue.expanded
     assert found.costs.tolist() == queue.costs.tolist()
     assert found.probabilities == pytest.approx(queue.probabilities, rel=1e-12)
     assert found.cvar(1e-4) == pytest.approx(queue.cvar(1e-4), rel=1e-13)
     assert found.tail_mass == pytest.approx(queue.tail_mass, rel=1e-12)
+
+
+@pytest.mark.parametrize("error", [BudgetExceededError("too many", (1.0, 2.5)), EvaluationInterrupted("stopped", (0.5, math.inf))])
+def test_an_early_end_survives_a_pickle(error: Any) -> None:
+    """A pool of processes hands errors over by pickle; one that cannot be read back hangs it."""
+    copy = pickle.loads(pickle.dumps(error))
+    assert type(copy) is type(error)
+    assert (str(copy), copy.bounds) == (str(error), error.bounds)
+
+
+def test_a_pool_hands_over_what_is_certain() -> None:
+    with multiprocessing.get_context("spawn").Pool(1) as pool, pytest.raises(BudgetExceededError, match="node budget of 3") as caught:
+        pool.apply(_too_few_nodes)
+    assert caught.value.bounds[0] <= tp.evaluate(*_coin(), 1e-6).cvar(1e-6) <= caught.value.bounds[1]
+
+
+def _coin() -> tuple[tp.SSP, tp.MarkovPolicy]:
+    rows = [("s", "a", "s", 0.5, 1), ("s", "a", "g", 0.5, 1)]
+    return tp.SSP.from_outcomes(rows, "s", ["g"]), tp.MarkovPolicy({"s": "a"})
+
+
+def _too_few_nodes() -> None:
+    tp.evaluate(*_coin(), 1e-6, max_nodes=3)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tailpath as tp
@@ -98,6 +98,16 @@ def test_budgets_on_random_models(model, alpha):
     assert short.mean == pytest.approx(long.mean, rel=1e-12)
     assert short.std == pytest.approx(long.std, rel=1e-9, abs=1e-9 * long.mean)
     assert np.array_equal(tp.simulate(ssp, policy, 50, 3), tp.simulate(ssp, product, 50, 3))
+
+
+@settings(max_examples=40)
+@given(strategies.proper_models(max_states=4), st.sampled_from([0.5, 0.05]))
+def test_atoms_on_random_models(model, alpha):
+    ssp = reference.to_ssp(model)
+    policy = tp.solve_cvar_quantile(ssp, tp.log_atoms(0.01, 4)).policy(alpha)
+    exact = float(reference.cost_distribution(model, policy, alpha).cvar(alpha))
+    for engine in ("lattice", "queue"):
+        assert tp.evaluate(ssp, policy, alpha, engine=engine).cvar(alpha) == pytest.approx(exact, rel=1e-10)
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -14,8 +14,8 @@ from scipy.stats import chi2
 
 import tailpath as tp
 from tailpath.errors import OptionError, PolicyError
-from tailpath.evaluation import simulation
 from tailpath.evaluation.estimation import LEAST_TAIL
+from tailpath.evaluation.simulation import Tuning, simulate_as
 
 TEXTBOOK = tp.domains.textbook
 GRID = tp.domains.gridworld("8x9")
@@ -88,13 +88,13 @@ def test_estimates_agree_with_the_exact_values(name):
 
 
 @pytest.mark.parametrize("name", ["markov", "budget"])
-def test_runs_do_not_depend_on_threads_blocks_or_pauses(name, monkeypatch):
+def test_runs_do_not_depend_on_threads_blocks_or_pauses(name):
     ssp, policy = CASES[name]
     alone = tp.simulate(ssp, policy, 20_000, 5, threads=1)
     assert np.array_equal(tp.simulate(ssp, policy, 20_000, 5, threads=3), alone)
     assert np.array_equal(tp.simulate(ssp, policy, 137, 5), alone[:137])
-    monkeypatch.setattr(simulation, "PAUSE", 7)
-    assert np.array_equal(tp.simulate(ssp, policy, 500, 5), alone[:500])
+    assert np.array_equal(simulate_as(ssp, policy, 500, 5, 1, Tuning(pause=7)), alone[:500])
+    assert np.array_equal(simulate_as(ssp, policy, 5_000, 5, 2, Tuning(block=100)), alone[:5_000])
     assert not np.array_equal(tp.simulate(ssp, policy, 20_000, 6), alone)
 
 
@@ -229,17 +229,15 @@ def test_lost_runs_cost_infinity():
     assert np.all(np.isinf(tp.simulate(ssp, tp.MarkovPolicy({"s": "b"}), 5, 1))), "the start itself is lost"
 
 
-def test_a_history_that_goes_nowhere_is_noticed(monkeypatch):
-    monkeypatch.setattr(simulation, "MOST_STEPS", 50)
+def test_a_history_that_goes_nowhere_is_noticed():
     ssp = tp.SSP.from_outcomes([("s", "a", "g", 1, 1), ("s", "b", "s", 1, 1)], "s", ["g"])
     with pytest.raises(PolicyError, match="after 50 steps; it is in state 's'"):
-        tp.simulate(ssp, tp.HistoryPolicy(lambda h: "b"), 1, 0)
+        simulate_as(ssp, tp.HistoryPolicy(lambda h: "b"), 1, 0, 1, Tuning(steps=50))
 
 
-def test_a_memory_that_does_not_end_is_walked_step_by_step(monkeypatch):
-    monkeypatch.setattr(simulation, "MOST_PAIRS", 50)
+def test_a_memory_that_does_not_end_is_walked_step_by_step():
     counting = tp.MemoryPolicy(0, lambda s, m: "ab"[m % 2], lambda m, *step: m + 1)
-    costs = tp.simulate(RETRY, counting, 10_000, 1)
+    costs = simulate_as(RETRY, counting, 10_000, 1, 1, Tuning(pairs=50))
     assert p_value(RETRY, CASES["history"][1], costs) > 1e-3
 
 

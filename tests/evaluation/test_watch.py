@@ -9,7 +9,8 @@ import pytest
 
 import tailpath as tp
 from tailpath.errors import EvaluationInterrupted
-from tailpath.evaluation import lattice, queue
+from tailpath.evaluation.evaluate import MOST_NODES, evaluate_as
+from tailpath.evaluation.request import Request, Tuning
 from tailpath.evaluation.watch import Watch
 
 GRID = tp.domains.gridworld("8x9")
@@ -18,25 +19,25 @@ RIVER = tp.domains.river(rows=10, columns=3)
 BUDGET = tp.solve_cvar_exact(RIVER, 1e-6).policy(1e-6)
 RETRY = tp.SSP.from_outcomes([("s", "a", "s", 0.25, 1), ("s", "a", "g", 0.75, 2)], "s", ["g"])
 SEARCHES = {
-    "lattice": (GRID, EXPECTED, {"engine": "lattice"}),
-    "queue": (GRID, EXPECTED, {"engine": "queue"}),
-    "budget": (RIVER, BUDGET, {}),
-    "discount": (RETRY, tp.MarkovPolicy({"s": "a"}), {"gamma": 0.9}),
-    "history": (RETRY, tp.HistoryPolicy(lambda h: "a"), {}),
+    "lattice": (GRID, EXPECTED, "lattice", 1.0),
+    "queue": (GRID, EXPECTED, "queue", 1.0),
+    "budget": (RIVER, BUDGET, "lattice", 1.0),
+    "discount": (RETRY, tp.MarkovPolicy({"s": "a"}), "queue", 0.9),
+    "history": (RETRY, tp.HistoryPolicy(lambda h: "a"), "queue", 1.0),
 }
 
 
-@pytest.fixture(autouse=True)
-def short_pauses(monkeypatch):
-    monkeypatch.setattr(lattice, "PAUSE", 1)
-    monkeypatch.setattr(queue, "PAUSE", 1)
+def watched(name, alpha, progress=None):
+    """A search that looks at its user after every expansion."""
+    ssp, policy, engine, gamma = SEARCHES[name]
+    tuning = Tuning(lattice_pause=1, queue_pause=1)
+    return evaluate_as(ssp, policy, engine, Request(alpha, "min", gamma, MOST_NODES[engine], Watch(progress), tuning))
 
 
 @pytest.mark.parametrize("name", SEARCHES)
 def test_progress_is_told(name):
-    ssp, policy, options = SEARCHES[name]
     told = []
-    found = tp.evaluate(ssp, policy, 1e-3, progress=lambda expanded, arrived: told.append((expanded, arrived)), **options)
+    found = watched(name, 1e-3, lambda expanded, arrived: told.append((expanded, arrived)))
     assert len(told) > 3
     assert told == sorted(told)
     assert all(0 <= arrived <= 1 + 1e-12 and 0 <= expanded <= found.expanded for expanded, arrived in told)
@@ -44,8 +45,7 @@ def test_progress_is_told(name):
 
 @pytest.mark.parametrize("name", SEARCHES)
 def test_an_interrupt_carries_sound_bounds(name):
-    ssp, policy, options = SEARCHES[name]
-    truth = tp.evaluate(ssp, policy, 1e-6, **options).cvar(1e-6)
+    truth = watched(name, 1e-6).cvar(1e-6)
     widths = []
     for patience in (0, 0.3, 0.9, 0.999):
 
@@ -54,7 +54,7 @@ def test_an_interrupt_carries_sound_bounds(name):
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt) as caught:
-            tp.evaluate(ssp, policy, 1e-6, progress=progress, **options)
+            watched(name, 1e-6, progress)
         assert isinstance(caught.value, EvaluationInterrupted)
         low, high = caught.value.bounds
         assert low <= truth <= high
@@ -69,15 +69,14 @@ def test_an_interrupt_carries_sound_bounds(name):
 @pytest.mark.parametrize("name", SEARCHES)
 def test_a_signal_at_any_moment_leaves_nothing_half_done(name):
     """The signal comes from the progress function; the search goes on to the next point where its numbers are sound."""
-    ssp, policy, options = SEARCHES[name]
-    truth = tp.evaluate(ssp, policy, 1e-6, **options).cvar(1e-6)
+    truth = watched(name, 1e-6).cvar(1e-6)
 
     def progress(expanded, arrived):
         if arrived > 0.5:
             os.kill(os.getpid(), signal.SIGINT)
 
     with pytest.raises(EvaluationInterrupted) as caught:
-        tp.evaluate(ssp, policy, 1e-6, progress=progress, **options)
+        watched(name, 1e-6, progress)
     assert caught.value.bounds[0] <= truth <= caught.value.bounds[1]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
@@ -114,7 +113,7 @@ def test_a_handler_of_the_user_stays():
 
     before = signal.signal(signal.SIGINT, handler)
     try:
-        tp.evaluate(RETRY, tp.MarkovPolicy({"s": "a"}), 1e-3, progress=lambda *numbers: os.kill(os.getpid(), signal.SIGINT))
+        watched("lattice", 1e-3, lambda *numbers: os.kill(os.getpid(), signal.SIGINT))
         assert calls
         assert signal.getsignal(signal.SIGINT) is handler
     finally:
@@ -134,5 +133,5 @@ def test_an_error_of_the_progress_function_is_an_error():
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        tp.evaluate(GRID, EXPECTED, 0.01, progress=progress)
+        watched("lattice", 0.01, progress)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -43,6 +43,8 @@ def strong_components(row_start: NDArray[Any], target: NDArray[Any]) -> tuple[ND
 
 def free_arrow_order(source: NDArray[Any], target: NDArray[Any], n: int) -> tuple[NDArray[np.int32], int] | None:
     """For arrows among n nodes, sorted by source: a rank that falls along every arrow, and the most arrows in a row. None if they form a cycle."""
+    if len(target) == 0:
+        return np.arange(n, dtype=np.int32), 0
     row_start = offsets_of(source, n)
     rank, count = strong_components(row_start, target)
     if count < n or np.any(source == target):

@@ -18,8 +18,9 @@ from tailpath.analysis.reachability import free_arrow_order
 from tailpath.errors import PolicyError
 from tailpath.evaluation.distribution import CostDistribution
 from tailpath.evaluation.lattice import Lattice, LatticeSearch, least_step
-from tailpath.evaluation.result import SearchResult, completed, node_variance, summarise
-from tailpath.evaluation.watch import Watch
+from tailpath.evaluation.request import Request
+from tailpath.evaluation.result import SearchResult, completed, summarise
+from tailpath.evaluation.variance import node_variance
 from tailpath.kernels.lattice_arrays import Arrows, BudgetRows
 from tailpath.model.fingerprint import same_numbering
 from tailpath.model.ssp import SSP, FloatArray
@@ -27,7 +28,7 @@ from tailpath.policies.chain import CostChain, chain_of_choices
 from tailpath.policies.kinds import BudgetPolicy
 
 
-def evaluate_budget(ssp: SSP, policy: BudgetPolicy, alpha: float, limit: int, watch: Watch) -> CostDistribution | None:
+def evaluate_budget(ssp: SSP, policy: BudgetPolicy, request: Request) -> CostDistribution | None:
     """The distribution of the total cost, or None where the short cut does not apply."""
     if ssp.is_goal[ssp.start_index] or not same_numbering(policy.ssp, ssp):
         return None
@@ -40,9 +41,9 @@ def evaluate_budget(ssp: SSP, policy: BudgetPolicy, alpha: float, limit: int, wa
         neutral = chain_of_choices(ssp, policy.neutral)
     except PolicyError:
         return None
-    search = LatticeSearch(lattice, alpha, int(lattice.place[ssp.start_index]))
+    search = LatticeSearch(lattice, int(lattice.place[ssp.start_index]), request)
     try:
-        finished = search.run(limit, watch)
+        finished = search.run(request.watch)
     except PolicyError:
         return None
     assert ssp.cost_unit is not None
@@ -50,7 +51,7 @@ def evaluate_budget(ssp: SSP, policy: BudgetPolicy, alpha: float, limit: int, wa
     rest = _by_state(ssp, neutral)
     if not np.all(np.isfinite(rest.upper[found.open_node])):
         return None
-    return completed(_summary(ssp, neutral, found, rest, alpha), finished, alpha, limit, watch)
+    return completed(_summary(ssp, neutral, found, rest, request.alpha), finished, request)
 
 
 def free_order(ssp: SSP, level: NDArray[np.int64]) -> tuple[NDArray[np.int64], int] | None:
@@ -119,19 +120,16 @@ def _summary(ssp: SSP, neutral: CostChain, found: SearchResult, rest: Bracket, a
 
     slack = found.relative_error + (len(found.costs) + len(found.open_mass) + 10) * 2.0**-53
     mean = total(rest.value)
-
-    def deviation() -> float:
-        variance = np.zeros(ssp.n_states + 1)
-        variance[neutral.state] = node_variance(neutral)
-        ahead = (found.open_cost + rest.value[found.open_node] - mean) ** 2 + variance[found.open_node]
-        return float(np.sqrt(np.sum(found.probabilities * (found.costs - mean) ** 2) + np.sum(found.open_mass * ahead)))
-
+    variance = np.zeros(ssp.n_states + 1)
+    variance[neutral.state] = node_variance(neutral)
+    ahead = (found.open_cost + rest.value[found.open_node] - mean) ** 2 + variance[found.open_node]
+    spread = np.sum(found.probabilities * (found.costs - mean) ** 2) + np.sum(found.open_mass * ahead)
     return summarise(
         found,
         rest,
         alpha=alpha,
         mean=(mean, total(rest.lower) * (1 - slack), total(rest.upper) * (1 + slack)),
+        std=float(np.sqrt(spread)),
         unreached=0.0,
         engine="lattice",
-        deviation=deviation,
     )

@@ -20,7 +20,6 @@ If the goal may be missed (`unreached` > 0), the mean and every CVaR are infinit
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -30,17 +29,19 @@ from numpy.typing import NDArray
 
 from tailpath.errors import OptionError
 from tailpath.kernels.rounding import SAME_MASS, UNIT
+from tailpath.model.records import Record
 from tailpath.options import check_alpha
 
 FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CostDistribution:
+class CostDistribution(Record):
     """What `evaluate` found out about the total cost.
 
     `costs`, `probabilities`: the head, up to `VaR_alpha`. `tail_mass` is P(Z > costs[-1]), the never arriving part included.
-    `tail_excess` and its bounds are E[(Z - costs[-1])+]. `mean_bounds` enclose the mean. `relative_error` bounds the relative error of
+    `tail_excess` and its bounds are E[(Z - costs[-1])+]. `mean_bounds` enclose the mean, `std` is the standard
+    deviation (both infinite if the goal may be missed). `relative_error` bounds the relative error of
     every probability here.
     `expanded` counts (node, cost) pairs taken from the queue; `engine` says which engine ran.
     """
@@ -53,16 +54,15 @@ class CostDistribution:
     alpha: float
     mean: float
     mean_bounds: tuple[float, float]
+    std: float
     unreached: float
     relative_error: float
     expanded: int
     engine: str
-    deviation: Callable[[], float]
     stuck: str = ""
 
     def __post_init__(self) -> None:
-        for array in (self.costs, self.probabilities):
-            array.flags.writeable = False
+        self._freeze()
 
     # ------------------------------------------------------------------ VaR, CVaR
 
@@ -129,28 +129,6 @@ class CostDistribution:
         cumulative = np.concatenate(([0.0], np.cumsum(self.probabilities)))
         result = np.minimum(cumulative[np.searchsorted(self.costs, points, side="right")], 1.0)
         return float(result) if np.ndim(x) == 0 else result
-
-    @cached_property
-    def std(self) -> float:
-        """The standard deviation; infinite if the goal may be missed."""
-        return math.inf if self.unreached > 0 else self.deviation()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything but the pictures, as plain numbers and lists."""
-        return {
-            "alpha": self.alpha,
-            "mean": self.mean,
-            "std": self.std,
-            "var": self.var(self.alpha),
-            "cvar": self.cvar(self.alpha),
-            "cvar_bounds": list(self.bounds(self.alpha)),
-            "unreached": self.unreached,
-            "tail_mass": self.tail_mass,
-            "costs": self.costs.tolist(),
-            "probabilities": self.probabilities.tolist(),
-            "expanded": self.expanded,
-            "engine": self.engine,
-        }
 
     def plot(self, alpha: float | None = None, ax: Any = None) -> Any:
         """Probability bars with VaR and CVaR marked; returns the matplotlib Axes."""

@@ -1,9 +1,9 @@
 """Cycles of cost 0 that leak: solved as small linear systems before the search, so that no level is unrolled for ever.
 
-Inside a strong component of free arrows a walker moves at no cost until it takes an arrow out of it. Let Q hold the free probabilities
-inside and N = (I - Q)^-1 the expected visits; then node i leaves through the other arrows of node j with weight N_ij. Replacing the rows
-of the component by these weighted rows changes neither the distribution of the total cost nor V_mean nor V_min, and leaves free arrows
-without cycles.
+Inside a strong component of free arrows a walker moves at no cost until it takes an arrow out of it. Let Q hold the free probabilities inside
+and R those of leaving, a column for each target and cost; then (I - Q)^-1 R says with which probability a walker leaves by which of them.
+Replacing the rows of the component by these changes neither the distribution of the total cost nor V_mean nor V_min, and leaves free arrows
+without cycles. Only nodes where the component is entered need a row.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.analysis.reachability import strong_components
+from tailpath.kernels.absorption import eliminate_dense
 from tailpath.kernels.rounding import UNIT
 from tailpath.model.builders import merge_equal_outcomes
 from tailpath.model.ragged import offsets_of
@@ -48,8 +49,11 @@ def without_free_cycles(chain: CostChain) -> tuple[CostChain, float]:
     edges = edges[np.argsort(label, kind="stable")]
     ends = np.cumsum(np.bincount(label, minlength=count)[cyclic & ~loop])
     position = np.full(chain.n, -1)
+    entered = np.zeros(chain.n + 1, dtype=np.bool_)
+    entered[chain.start] = True
+    entered[chain.target[~inside]] = True
     for of_members in np.split(edges, ends[:-1]) if edges.size else ():
-        rows, leaving, probability, part_error = _leave(chain, of_members, inside, position)
+        rows, leaving, probability, part_error = _leave(chain, of_members, inside, entered, position)
         pieces.append((rows, leaving, probability))
         error = max(error, part_error)
     source, edge, probability = (np.concatenate(parts) for parts in zip(*pieces))
@@ -71,39 +75,24 @@ def without_free_cycles(chain: CostChain) -> tuple[CostChain, float]:
 
 
 def _leave(
-    chain: CostChain, of_members: NDArray[Any], inside: NDArray[np.bool_], position: NDArray[Any]
+    chain: CostChain, of_members: NDArray[Any], inside: NDArray[np.bool_], entered: NDArray[np.bool_], position: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64], float]:
-    """New rows for the nodes of one component, given its arrows: (node, old arrow, probability) triples, and their relative error.
+    """New rows for the nodes of one component, given its arrows: (node, an old arrow of the same target and cost, probability) triples.
 
-    `position` is a scratch array over all nodes.
+    Also their relative error. `position` is a scratch array over all nodes.
     """
-    members = np.unique(chain.source[of_members])
+    inner, outer = of_members[inside[of_members]], of_members[~inside[of_members]]
+    # The last goes first: nodes with few neighbours, so that hubs do not fill the matrix early.
+    members, degree = np.unique(np.concatenate((chain.source[inner], chain.target[inner])), return_counts=True)
+    members = members[np.argsort(-degree, kind="stable")]
     m = len(members)
     position[members] = np.arange(m)
-    inner = of_members[inside[of_members]]
-    outer = of_members[~inside[of_members]]
-    walk = np.zeros((m, m))
+    exits = np.stack((chain.target[outer].astype(np.float64), chain.cost[outer]))
+    _, arrow, column = np.unique(exits, axis=1, return_index=True, return_inverse=True)
+    walk, leave = np.zeros((m, m)), np.zeros((m, len(arrow)))
     np.add.at(walk, (position[chain.source[inner]], position[chain.target[inner]]), chain.probability[inner])
-    leave = np.bincount(position[chain.source[outer]], weights=chain.probability[outer], minlength=m).astype(np.float64)
-    visits = _expected_visits(walk, leave)
-    # visits[i, j] times the probability of each outer arrow of j.
-    weight = visits[:, position[chain.source[outer]]] * chain.probability[outer]
-    rows, columns = np.nonzero(weight)
-    return members[rows], outer[columns], weight[rows, columns], 2.0 * m * m * (m + 6) * UNIT
-
-
-def _expected_visits(walk: NDArray[np.float64], leave: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(I - walk)^-1 by elimination without subtraction; `leave` is what `walk` lacks to row sums of 1."""
-    m = len(leave)
-    walk, leave = walk.copy(), leave.copy()
-    gain = np.eye(m)
-    pivot = np.empty(m)
-    for k in range(m - 1, -1, -1):
-        pivot[k] = leave[k] + walk[k, :k].sum()
-        weight = walk[:k, k] / pivot[k]
-        walk[:k, :k] += np.outer(weight, walk[k, :k])
-        leave[:k] += weight * leave[k]
-        gain[:k] += np.outer(weight, gain[k])
-    for k in range(m):
-        gain[k] = (gain[k] + walk[k, :k] @ gain[:k]) / pivot[k]
-    return gain
+    np.add.at(leave, (position[chain.source[outer]], column.ravel()), chain.probability[outer])
+    longest = int(np.bincount(position[chain.source[of_members]]).max())
+    error = (2 * m + 2) * (longest + 4) * UNIT + eliminate_dense(walk, leave.sum(axis=1), leave)
+    rows, columns = np.nonzero(leave * entered[members, None])
+    return members[rows], outer[arrow[columns]], leave[rows, columns], error

@@ -19,41 +19,14 @@ from numpy.typing import NDArray
 
 from tailpath.analysis.reachability import free_arrow_order
 from tailpath.errors import PolicyError
+from tailpath.evaluation.request import Request, Tuning
 from tailpath.evaluation.result import SearchResult, negligible
 from tailpath.evaluation.watch import Watch
 from tailpath.kernels.lattice import frontier, search
-from tailpath.kernels.lattice_arrays import (
-    BASE,
-    BLOCK,
-    BUCKET,
-    EXPANDED,
-    FREE,
-    LIMIT,
-    LOST,
-    N_FLAGS,
-    N_HEAD,
-    NEED_HEAD,
-    NEED_LISTS,
-    NO_ACTION,
-    PAUSED,
-    ROWS_OF_NODES,
-    Arrows,
-    BudgetRows,
-    Rings,
-    Waiting,
-)
+from tailpath.kernels.lattice_arrays import BLOCK, ROWS_OF_NODES, Arrows, BudgetRows, Rings, Stop, Waiting, standing
 from tailpath.kernels.rounding import UNIT
-from tailpath.model.ragged import offsets_of
+from tailpath.model.ragged import members_of, offsets_of
 from tailpath.policies.chain import CostChain
-
-#: The ring is capped, in rows and in cells, so that it stays near the size of the caches; longer jumps wait in lists.
-MOST_RING_ROWS = 1 << 10
-MOST_RING_CELLS = 1 << 22
-#: Rows and cells of the second ring, for the nodes that long jumps lead to; beyond, entries wait in lists.
-MOST_FAR_ROWS = 1 << 14
-MOST_FAR_CELLS = 1 << 23
-#: Expansions between two looks at the clock, the user and the limit.
-PAUSE = 5_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,13 +64,15 @@ def lay_out(chain: CostChain, heuristic: str) -> Lattice:
     place[nodes] = np.arange(len(nodes))
     place[n_all] = len(nodes)
 
-    edge = np.flatnonzero(inner)
-    order = edge[np.argsort(place[chain.source[edge]], kind="stable")]
+    order, row_start = members_of(chain.row_start, nodes)
+    if not inner.all():
+        order = order[inner[order]]
+        row_start = offsets_of(place[chain.source[order]], len(nodes))
     lost = finite[chain.source] & ~finite[chain.target]
     leak = np.bincount(place[chain.source[lost]], weights=chain.probability[lost], minlength=len(nodes)).astype(np.float64)
     level = chain.level[order]
     arrows = Arrows(
-        row_start=offsets_of(place[chain.source[order]], len(nodes)),
+        row_start=row_start,
         target=place[chain.target[order]].astype(np.int32),
         probability=chain.probability[order],
         jump=level + height[chain.target[order]] - height[chain.source[order]],
@@ -122,26 +97,25 @@ def least_step(level: NDArray[Any]) -> int:
 class LatticeSearch:
     """A search that can be stopped and looked at between calls of `run`."""
 
-    def __init__(self, lattice: Lattice, alpha: float, start: int) -> None:
+    def __init__(self, lattice: Lattice, start: int, request: Request) -> None:
         """Begin at a node of the lattice with nothing paid and probability 1."""
-        self.lattice, self.alpha = lattice, alpha
+        self.lattice, self.request = lattice, request
         longest = int(lattice.arrows.jump.max(initial=0))
-        self.rings = _rings(lattice)
+        self.rings = _rings(lattice, request.tuning)
         width = len(self.rings.ring)
         self.n_listed = int(np.count_nonzero(lattice.arrows.jump >= max(width, len(self.rings.far))))
         self.waiting = Waiting(np.full((longest >> self.rings.shift) + 3, -1, dtype=np.int64), *_entries(0))
-        self.whole, self.real = np.zeros(7, dtype=np.int64), np.zeros(3)
+        self.now = standing()
         self.head_level, self.head_mass = np.empty(1024, dtype=np.int64), np.empty(1024)
         first = int(lattice.heuristic[start])
-        self.whole[BUCKET], self.whole[FREE], self.whole[N_FLAGS] = first, -1, 1
+        self.now.bucket, self.now.free, self.now.n_flags, self.now.base = first, -1, 1, 1.0
         self.rings.ring[first & (width - 1), start] = 1.0
         self.rings.flag[first & (width - 1), start >> BLOCK] = 1
-        self.real[BASE] = 1.0
         self._grow_lists(self.n_listed)
 
     @property
     def expanded(self) -> int:
-        return int(self.whole[EXPANDED])
+        return int(self.now.expanded)
 
     def _grow_lists(self, room: int) -> None:
         """Make the pool of waiting entries larger and chain the new ones to the free list."""
@@ -151,18 +125,18 @@ class LatticeSearch:
         grown = _entries(size)
         for new, kept in zip(grown, present, strict=True):
             new[:old] = kept
-        grown[0][old:] = np.append(np.arange(old + 1, size), self.whole[FREE])[: size - old]
+        grown[0][old:] = np.append(np.arange(old + 1, size), self.now.free)[: size - old]
         if size > old:
-            self.whole[FREE] = old
+            self.now.free = old
         self.waiting = Waiting(first, *grown)
 
-    def run(self, max_nodes: int, watch: Watch) -> bool:
-        """Search until P(Z > X) <= alpha or nothing is open (True), or until `max_nodes` pairs were expanded or the user stops it (False)."""
+    def run(self, watch: Watch) -> bool:
+        """Search until P(Z > X) <= alpha or nothing is open (True), or until the limit is passed or the user stops it (False)."""
         with watch:
-            return self._run(max_nodes, watch)
+            return self._run(watch)
 
-    def _run(self, max_nodes: int, watch: Watch) -> bool:
-        lat = self.lattice
+    def _run(self, watch: Watch) -> bool:
+        lat, request = self.lattice, self.request
         while not watch.stop:
             status = search(
                 lat.arrows,
@@ -170,44 +144,43 @@ class LatticeSearch:
                 self.rings,
                 self.waiting,
                 self.n_listed,
-                self.alpha,
-                negligible(self.alpha),
-                max_nodes,
-                PAUSE,
+                request.alpha,
+                negligible(request.alpha),
+                request.limit,
+                request.tuning.lattice_pause,
                 self.head_level,
                 self.head_mass,
-                self.whole,
-                self.real,
+                self.now,
             )
-            if status == NEED_HEAD:
+            if status == Stop.NEED_HEAD:
                 self.head_level = np.append(self.head_level, np.empty_like(self.head_level))
                 self.head_mass = np.append(self.head_mass, np.empty_like(self.head_mass))
-            elif status == NEED_LISTS:
+            elif status == Stop.NEED_LISTS:
                 self._grow_lists(self.n_listed)
-            elif status == PAUSED:
-                watch.tell(self.expanded, float(np.sum(self.head_mass[: self.whole[N_HEAD]])))
-            elif status == NO_ACTION:
+            elif status == Stop.PAUSED:
+                watch.tell(self.expanded, float(np.sum(self.head_mass[: self.now.n_head])))
+            elif status == Stop.NO_ACTION:
                 raise PolicyError("the policy has no action for a state that it can reach")
             else:
-                return bool(status != LIMIT)
+                return bool(status != Stop.LIMIT)
         return False
 
     def result(self, unit: Fraction, cycle_error: float) -> SearchResult:
         """The head and the open nodes, in the chain's numbering and in costs."""
-        bucket = int(self.whole[BUCKET])
+        bucket = int(self.now.bucket)
         nothing = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0)
         count = frontier(self.rings, self.waiting, bucket, *nothing)
         node, at, mass = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64), np.empty(count)
         if count:
             frontier(self.rings, self.waiting, bucket, node, at, mass)
-        n_head = int(self.whole[N_HEAD])
+        n_head = int(self.now.n_head)
         return SearchResult(
             costs=in_costs(self.head_level[:n_head], unit),
             probabilities=self.head_mass[:n_head].copy(),
             open_cost=in_costs(at - self.lattice.heuristic[node], unit),
             open_mass=mass,
             open_node=self.lattice.node[node],
-            lost=float(self.real[LOST]),
+            lost=float(self.now.lost),
             relative_error=self._relative_error(bucket, cycle_error),
             expanded=self.expanded,
         )
@@ -220,16 +193,17 @@ class LatticeSearch:
         return float(steps * per_step + (int(into[-1]) + 4) * UNIT)
 
 
-def _rings(lattice: Lattice) -> Rings:
+def _rings(lattice: Lattice, tuning: Tuning) -> Rings:
     """The ring, with rows for nineteen jumps in twenty within the caps, and the second ring for the targets of longer ones.
 
     The second ring is left empty, and long jumps wait in lists, where it would be too large.
     """
     jump = lattice.arrows.jump
-    usual = int(np.quantile(jump, 0.95, method="higher")) if jump.size else 0
+    some = jump[:: len(jump) // 1024 + 1]
+    usual = int(np.quantile(some, 0.95, method="higher")) if some.size else 0
     # Very long jumps ask for more rows, so that there are not too many lists.
-    wanted = max(usual + 1, int(jump.max(initial=0)) // MOST_FAR_ROWS, 2)
-    most = min(MOST_RING_ROWS, max(2, MOST_RING_CELLS // (lattice.n + 1)))
+    wanted = max(usual + 1, int(jump.max(initial=0)) // tuning.far_rows, 2)
+    most = min(tuning.ring_rows, max(2, tuning.ring_cells // (lattice.n + 1)))
     shift = (wanted - 1).bit_length() if wanted <= most else most.bit_length() - 1
     ring = np.zeros((1 << shift, lattice.n + 1))
     flag = np.zeros((1 << shift, (lattice.n >> BLOCK) + 1), dtype=np.uint8)
@@ -237,7 +211,7 @@ def _rings(lattice: Lattice) -> Rings:
     place = np.full(lattice.n + 1, -1, dtype=np.int64)
     nodes = np.unique(lattice.arrows.target[jump >= 1 << shift]).astype(np.int64)
     far_rows = 1 << int(jump.max(initial=0)).bit_length()
-    if nodes.size == 0 or far_rows > MOST_FAR_ROWS or far_rows * nodes.size > MOST_FAR_CELLS:
+    if nodes.size == 0 or far_rows > tuning.far_rows or far_rows * nodes.size > tuning.far_cells:
         return Rings(shift, ring, flag, np.zeros((0, 0)), nodes[:0], place)
     place[nodes] = np.arange(nodes.size)
     return Rings(shift, ring, flag, np.zeros((far_rows, nodes.size)), nodes, place)

@@ -22,11 +22,15 @@ import itertools
 import math
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tailpath.evaluation.result import negligible
+from tailpath.evaluation.lattice import in_costs
+from tailpath.evaluation.request import Request
+from tailpath.evaluation.result import SearchResult, negligible
 from tailpath.evaluation.watch import Watch
 from tailpath.kernels.forward import cheapest_way
 from tailpath.kernels.rounding import SAME_MASS, UNIT
@@ -36,8 +40,6 @@ from tailpath.policies.chain import CostChain, successors
 from tailpath.policies.kinds import Policy
 
 GOAL = "goal"
-#: Expansions between two reports.
-PAUSE = 20_000
 
 
 class Walk(Protocol):
@@ -103,10 +105,11 @@ class Node:
 
 
 class QueueSearch:
-    """Algorithm 1 with insert-and-group. `finished` tells whether P(Z > X) <= alpha was reached."""
+    """Algorithm 1 with insert-and-group, on a walk."""
 
-    def __init__(self, walk: Walk, alpha: float, gamma: float) -> None:
-        self.walk, self.alpha, self.gamma = walk, alpha, gamma
+    def __init__(self, walk: Walk, request: Request) -> None:
+        self.walk, self.alpha, self.gamma = walk, request.alpha, request.gamma
+        self._limit, self._pause = request.limit, request.tuning.queue_pause
         self.head: dict[Any, float] = {}
         self.head_roundings = 0
         self.lost = 0.0
@@ -134,15 +137,15 @@ class QueueSearch:
     def open_mass(self) -> float:
         return math.fsum(node.probability for node in self._open.values()) + self.lost
 
-    def run(self, max_nodes: int, watch: Watch, until: float = 0.0) -> bool:
-        """Expand until P(Z > X) <= alpha (True), or until `max_nodes` is passed or the user stops it (False).
+    def run(self, watch: Watch, until: float = 0.0) -> bool:
+        """Expand until P(Z > X) <= alpha (True), or until the limit is passed or the user stops it (False).
 
         `until` < alpha goes on to that open mass.
         """
         with watch:
-            return self._run(max_nodes, watch, until)
+            return self._run(watch, until)
 
-    def _run(self, max_nodes: int, watch: Watch, until: float) -> bool:
+    def _run(self, watch: Watch, until: float) -> bool:
         stop = until if until > 0 else self.alpha
         least_mass = negligible(self.alpha)
         base, since = 1.0, 0.0
@@ -157,7 +160,7 @@ class QueueSearch:
                     base, since = self.open_mass(), 0.0
                     if base <= stop * (1 + SAME_MASS):
                         return True
-                if self.expanded > max_nodes:
+                if self.expanded > self._limit:
                     return False
             last_priority, _, _, key = heapq.heappop(self._heap)
             node = self._open.pop(key)
@@ -168,9 +171,9 @@ class QueueSearch:
                 continue
             if node.probability >= least_mass:
                 self._expand(node)
-            if self.expanded > 2 * max_nodes + 1000:
+            if self.expanded > 2 * self._limit + 1000:
                 return False
-            if self.expanded % PAUSE == 0:
+            if self.expanded % self._pause == 0:
                 watch.tell(self.expanded, math.fsum(self.head.values()))
         return True
 
@@ -186,6 +189,25 @@ class QueueSearch:
     def relative_error(self) -> float:
         worst = max((node.roundings for node in self._open.values()), default=0)
         return (max(worst, self.head_roundings) + 4) * UNIT
+
+    def result(self, unit: Fraction | None, cycle_error: float = 0.0, *, numbered: bool = True) -> SearchResult:
+        """The head and the open nodes as arrays; with a unit, costs count it. Nodes that have no numbers are numbered as they are listed."""
+        items = sorted(self.head.items())
+        nodes = self.open_nodes()
+
+        def costs(values: list[Any]) -> NDArray[np.float64]:
+            return np.array(values, dtype=np.float64) if unit is None else in_costs(np.array(values, dtype=np.int64), unit)
+
+        return SearchResult(
+            costs=costs([cost for cost, _ in items]),
+            probabilities=np.array([p for _, p in items], dtype=np.float64),
+            open_cost=costs([node.cost for node in nodes]),
+            open_mass=np.array([node.probability for node in nodes], dtype=np.float64),
+            open_node=np.array([node.x for node in nodes], dtype=np.int64) if numbered else np.arange(len(nodes)),
+            lost=self.lost,
+            relative_error=self.relative_error() * (1 + cycle_error / UNIT),
+            expanded=self.expanded,
+        )
 
 
 def _coarse(priority: float) -> float:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.analysis.absorption import Bracket, expected_total
+from tailpath.analysis.absorption import Bracket
 from tailpath.errors import BudgetExceededError, EvaluationInterrupted
 from tailpath.evaluation.distribution import CostDistribution, FloatArray
-from tailpath.evaluation.watch import Watch
-from tailpath.policies.chain import CostChain
+from tailpath.evaluation.request import Request
 
 
 def negligible(alpha: float) -> float:
@@ -38,15 +36,26 @@ class SearchResult:
     expanded: int
 
 
+def nothing_found() -> SearchResult:
+    """The start itself is out of reach of the goal."""
+    nothing = np.empty(0)
+    return SearchResult(nothing, nothing, nothing, nothing, np.empty(0, dtype=np.int64), 1.0, 0.0, 0)
+
+
+def with_goal(bracket: Bracket) -> Bracket:
+    """Per-node values with one entry more for the goal, where nothing is left to pay."""
+    return Bracket(np.append(bracket.value, 0.0), np.append(bracket.lower, 0.0), np.append(bracket.upper, 0.0), bracket.method)
+
+
 def summarise(
     found: SearchResult,
     rest: Bracket,
     *,
     alpha: float,
     mean: tuple[float, float, float],
+    std: float,
     unreached: float,
     engine: str,
-    deviation: Callable[[], float],
     stuck: str = "",
 ) -> CostDistribution:
     """Complete the open nodes by V_mean: E[(Z - X)+] is a sum of non-negative terms over the frontier."""
@@ -67,24 +76,25 @@ def summarise(
         alpha=alpha,
         mean=mean[0],
         mean_bounds=(mean[1], mean[2]),
+        std=std,
         unreached=unreached,
         relative_error=found.relative_error,
         expanded=found.expanded,
         engine=engine,
-        deviation=deviation,
         stuck=stuck,
     )
 
 
-def completed(result: CostDistribution, finished: bool, alpha: float, limit: int, watch: Watch) -> CostDistribution:
+def completed(result: CostDistribution, finished: bool, request: Request) -> CostDistribution:
     """The result of a search that came to its end; otherwise an error that carries what is certain so far."""
-    if finished and not watch.stop:
+    stopped = request.watch.stop
+    if finished and not stopped:
         return result
-    low, high = partial_bounds(result, alpha)
-    known = f"with {1 - result.tail_mass:.6g} of the probability arrived; CVaR at alpha {alpha:g} lies in [{low:.9g}, {high:.9g}]"
-    if watch.stop:
+    low, high = partial_bounds(result, request.alpha)
+    known = f"with {1 - result.tail_mass:.6g} of the probability arrived; CVaR at alpha {request.alpha:g} lies in [{low:.9g}, {high:.9g}]"
+    if stopped:
         raise EvaluationInterrupted(f"interrupted {known}", (low, high))
-    raise BudgetExceededError(f"the node budget of {limit} is used up {known}", (low, high))
+    raise BudgetExceededError(f"the node budget of {request.limit} is used up {known}", (low, high))
 
 
 def partial_bounds(partial: CostDistribution, alpha: float) -> tuple[float, float]:
@@ -99,18 +109,3 @@ def partial_bounds(partial: CostDistribution, alpha: float) -> tuple[float, floa
         return float("inf"), float("inf")
     tail = max(partial.tail_mass, alpha)
     return (last + low / (tail * doubt * doubt)) / doubt, (last + high * doubt / alpha) * doubt
-
-
-def chain_deviation(chain: CostChain) -> float:
-    """The standard deviation of the total cost: the variance is the expected total of (c + V(x') - V(x))^2, a non-negative rate."""
-    if chain.start >= chain.n:
-        return 0.0
-    return float(np.sqrt(node_variance(chain)[chain.start]))
-
-
-def node_variance(chain: CostChain) -> FloatArray:
-    """The variance of the cost to go from every node of a proper chain."""
-    value = np.append(chain.expected_cost.value, 0.0)
-    step = (chain.cost + value[chain.target] - value[chain.source]) ** 2
-    rate = np.bincount(chain.source, weights=chain.probability * step, minlength=chain.n).astype(np.float64)
-    return expected_total(chain.row_start, chain.target, chain.probability, rate, chain.least_cost[:-1]).value

@@ -17,8 +17,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,9 +27,8 @@ from tailpath.errors import BudgetExceededError, PolicyError
 from tailpath.evaluation.budget import budget_rows, free_order
 from tailpath.evaluation.estimation import Estimate, estimate
 from tailpath.evaluation.lattice import in_costs
-from tailpath.kernels import sampling
 from tailpath.kernels.lattice_arrays import ROWS_OF_NODES, BudgetRows
-from tailpath.kernels.sampling import lay_rows
+from tailpath.kernels.sampling import Paths, Pause, lay_rows, walk, walker
 from tailpath.model.fingerprint import same_numbering
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import check_whole, processors
@@ -41,14 +39,16 @@ from tailpath.policies.kinds import BudgetPolicy, HistoryPolicy, Policy
 
 __all__ = ["Estimate", "estimate", "simulate"]
 
-#: Steps between two looks at the user: about half a second.
-PAUSE = 50_000_000
-#: Runs that make a thread worth its while.
-LEAST_BLOCK = 4096
-#: Pairs that a policy of functions may reach before it is walked step by step.
-MOST_PAIRS = 100_000
-#: Steps of one run through Python functions before it ends in an error. No compiled run is ever cut short.
-MOST_STEPS = 100_000
+
+class Tuning(NamedTuple):
+    """What decides how runs are made, and no number: runs that make a thread worth its while, steps between two looks at the user (about half a
+    second), pairs that a policy of functions may reach before it is walked step by step, and steps of one such run before it ends in an
+    error. No compiled run is ever cut short."""
+
+    block: int = 4096
+    pause: int = 50_000_000
+    pairs: int = 100_000
+    steps: int = 100_000
 
 
 def simulate(ssp: SSP, policy: Any, n: int, seed: int, *, threads: int | None = None) -> FloatArray:
@@ -57,17 +57,21 @@ def simulate(ssp: SSP, policy: Any, n: int, seed: int, *, threads: int | None = 
     `seed` is any whole number from 0 up. The same seed gives the same costs on any number of `threads` (as many as there are cores).
     """
     n, seed = check_whole(n, "the number of runs"), check_whole(seed, "the seed")
-    policy = as_policy(ssp, policy)
+    return simulate_as(ssp, as_policy(ssp, policy), n, seed, threads or processors(), Tuning())
+
+
+def simulate_as(ssp: SSP, policy: Policy, n: int, seed: int, threads: int, tuning: Tuning) -> FloatArray:
+    """`simulate` with everything decided."""
     if isinstance(policy, HistoryPolicy):
-        return _walk_functions(ssp, policy, n, seed)
-    paths = _budget_paths(ssp, policy) if isinstance(policy, BudgetPolicy) else None
-    if paths is None:
+        return _walk_functions(ssp, policy, n, seed, tuning.steps)
+    task = _budget_task(ssp, policy) if isinstance(policy, BudgetPolicy) else None
+    if task is None:
         try:
-            paths = _chain_paths(unroll(ssp, policy, max_nodes=MOST_PAIRS))
+            task = _chain_task(unroll(ssp, policy, max_nodes=tuning.pairs))
         except BudgetExceededError:
-            return _walk_functions(ssp, policy, n, seed)
-    totals = _walk_all(paths, n, seed, threads)
-    costs = in_costs(totals, paths.ssp.cost_unit) if paths.whole else totals
+            return _walk_functions(ssp, policy, n, seed, tuning.steps)
+    totals = _walk_all(task, n, seed, threads, tuning)
+    costs = in_costs(totals, ssp.cost_unit) if totals.dtype == np.int64 else totals
     costs[totals < 0] = np.inf
     return costs
 
@@ -75,24 +79,13 @@ def simulate(ssp: SSP, policy: Any, n: int, seed: int, *, threads: int | None = 
 # ---------------------------------------------------------------------- compiled walks
 
 
-@dataclass(frozen=True, eq=False)
-class Paths:
-    """Rows ready for drawing: arrows by falling probability, with cumulative sums. Node n is the goal."""
+class _Task(NamedTuple):
+    """Where to walk, and from which node."""
 
-    row_start: NDArray[np.int64]
-    target: NDArray[np.int32]
-    cumulative: FloatArray
-    cost: NDArray[Any]
-    spent: NDArray[np.int64]
-    trapped: NDArray[np.bool_]
+    paths: Paths
     rows: BudgetRows
     start: int
     ssp: SSP
-
-    @property
-    def whole(self) -> bool:
-        """Whether costs count units."""
-        return self.cost.dtype == np.int64
 
 
 def _laid_out(
@@ -101,28 +94,20 @@ def _laid_out(
     probability: FloatArray,
     cost: NDArray[Any],
     spent: NDArray[np.int64],
-    **others: Any,
+    trapped: NDArray[np.bool_],
 ) -> Paths:
     order, cumulative = np.empty(len(target), dtype=np.int64), np.empty(len(target))
     lay_rows(row_start, probability, order, cumulative)
-    return Paths(row_start, target[order].astype(np.int32), cumulative, cost[order], spent[order] if spent.size else spent, **others)
+    return Paths(row_start, target[order].astype(np.int32), cumulative, cost[order], spent[order] if spent.size else spent, trapped)
 
 
-def _chain_paths(chain: CostChain) -> Paths:
-    return _laid_out(
-        chain.row_start,
-        chain.target,
-        chain.probability,
-        chain.cost if chain.level is None else chain.level,
-        np.empty(0, dtype=np.int64),
-        trapped=~chain.arrives,
-        rows=ROWS_OF_NODES,
-        start=chain.start,
-        ssp=chain.ssp,
-    )
+def _chain_task(chain: CostChain) -> _Task:
+    price = chain.cost if chain.level is None else chain.level
+    paths = _laid_out(chain.row_start, chain.target, chain.probability, price, np.empty(0, dtype=np.int64), ~chain.arrives)
+    return _Task(paths, ROWS_OF_NODES, chain.start, chain.ssp)
 
 
-def _budget_paths(ssp: SSP, policy: BudgetPolicy) -> Paths | None:
+def _budget_task(ssp: SSP, policy: BudgetPolicy) -> _Task | None:
     """The model's own states, all goals in one. None where a run might circle at no cost with budget left, or leave the policy's states.
 
     Otherwise the budget of every run is spent some day, and a run is lost exactly where the risk-neutral part cannot arrive.
@@ -136,33 +121,28 @@ def _budget_paths(ssp: SSP, policy: BudgetPolicy) -> Paths | None:
     trapped = np.zeros(ssp.n_states, dtype=np.bool_)
     trapped[neutral.state] = ~neutral.arrives
     node = np.where(ssp.is_goal, ssp.n_states, np.arange(ssp.n_states))
-    return _laid_out(
-        ssp.choice_outcomes,
-        node[ssp.outcome_target],
-        ssp.outcome_probability,
-        ssp.outcome_cost if ssp.cost_unit is None else ssp.outcome_level,
-        policy.level,
-        trapped=trapped,
-        rows=budget_rows(ssp, policy, np.arange(ssp.n_states)),
-        start=int(node[ssp.start_index]),
-        ssp=ssp,
-    )
+    price = ssp.outcome_cost if ssp.cost_unit is None else ssp.outcome_level
+    paths = _laid_out(ssp.choice_outcomes, node[ssp.outcome_target], ssp.outcome_probability, price, policy.level, trapped)
+    return _Task(paths, budget_rows(ssp, policy, np.arange(ssp.n_states)), int(node[ssp.start_index]), ssp)
 
 
-def _walk_all(paths: Paths, n: int, seed: int, threads: int | None) -> NDArray[Any]:
+def _walk_all(task: _Task, n: int, seed: int, threads: int, tuning: Tuning) -> NDArray[Any]:
     """The totals of all runs, block by block on several threads; -1 for a run that never arrives."""
-    totals = np.zeros(n, dtype=paths.cost.dtype)
+    totals = np.zeros(n, dtype=task.paths.cost.dtype)
     key = np.random.SeedSequence(seed).generate_state(4, np.uint64)
-    workers = max(1, min(threads or processors(), n // LEAST_BLOCK))
+    workers = max(1, min(threads, n // tuning.block))
+    stopped = threading.Event()
     if workers == 1:
-        _walk_block(paths, key, 0, totals, threading.Event())
+        _walk_block(task, key, 0, totals, tuning.pause, stopped)
         return totals
     # Several blocks for each worker, so that all end at about the same time.
-    size = max(LEAST_BLOCK, -(-n // (16 * workers)))
-    stopped = threading.Event()
+    size = max(tuning.block, -(-n // (16 * workers)))
     with ThreadPoolExecutor(workers) as pool:
         try:
-            blocks = [pool.submit(_walk_block, paths, key, first, totals[first : first + size], stopped) for first in range(0, n, size)]
+            blocks = [
+                pool.submit(_walk_block, task, key, first, totals[first : first + size], tuning.pause, stopped)
+                for first in range(0, n, size)
+            ]
             for block in blocks:
                 block.result()
         except BaseException:
@@ -171,50 +151,35 @@ def _walk_all(paths: Paths, n: int, seed: int, threads: int | None) -> NDArray[A
     return totals
 
 
-def _walk_block(paths: Paths, key: NDArray[Any], first: int, totals: NDArray[Any], stopped: threading.Event) -> None:
-    memo, word = np.array([0, -1, 0]), np.zeros(4, dtype=np.uint64)
+def _walk_block(task: _Task, key: NDArray[Any], first: int, totals: NDArray[Any], pause: int, stopped: threading.Event) -> None:
+    now = walker()
     while not stopped.is_set():
-        status = sampling.walk(
-            paths.row_start,
-            paths.target,
-            paths.cumulative,
-            paths.cost,
-            paths.spent,
-            paths.trapped,
-            *paths.rows,
-            paths.start,
-            key,
-            first,
-            PAUSE,
-            memo,
-            word,
-            totals,
-        )
-        if status == sampling.NO_ACTION:
-            raise PolicyError(f"the policy has no action for state {paths.ssp.states[int(memo[1])]!r}, which it can reach")
-        if status == sampling.FINISHED:
+        status = walk(task.paths, task.rows, task.start, key, first, pause, now, totals)
+        if status == Pause.NO_ACTION:
+            raise PolicyError(f"the policy has no action for state {task.ssp.states[int(now.node)]!r}, which it can reach")
+        if status == Pause.FINISHED:
             return
 
 
 # ---------------------------------------------------------------------- step by step
 
 
-def _walk_functions(ssp: SSP, policy: Policy, n: int, seed: int) -> FloatArray:
+def _walk_functions(ssp: SSP, policy: Policy, n: int, seed: int, most: int) -> FloatArray:
     """Runs through the policy's own functions."""
     unit = ssp.cost_unit
     prices = (ssp.outcome_cost if unit is None else ssp.outcome_level).tolist()
     dead = dead_ends(ssp)
     random = np.random.default_rng(seed)
-    totals = [_walk_once(ssp, policy, prices, dead, random) for _ in range(n)]
+    totals = [_walk_once(ssp, policy, prices, dead, random, most) for _ in range(n)]
     costs = np.array([np.inf if total is None else total for total in totals], dtype=np.float64)
     return costs if unit is None else in_costs(costs, unit)
 
 
-def _walk_once(ssp: SSP, policy: Policy, prices: list[Any], dead: NDArray[np.bool_], random: np.random.Generator) -> Any:
+def _walk_once(ssp: SSP, policy: Policy, prices: list[Any], dead: NDArray[np.bool_], random: np.random.Generator, most: int) -> Any:
     """The cost of one run, or None if it enters a state from which no policy arrives."""
     state, total = ssp.start_index, 0
     memory = None if ssp.is_goal[state] else policy.start(ssp.start)
-    for _ in range(MOST_STEPS):
+    for _ in range(most):
         if ssp.is_goal[state]:
             return total
         if dead[state]:
@@ -227,9 +192,7 @@ def _walk_once(ssp: SSP, policy: Policy, prices: list[Any], dead: NDArray[np.boo
         name, state = ssp.states[state], int(ssp.outcome_target[outcome])
         if not ssp.is_goal[state]:
             memory = policy.remember(memory, name, ssp.choice_name(choice), float(ssp.outcome_cost[outcome]), ssp.states[state])
-    raise PolicyError(
-        f"a run has not arrived after {MOST_STEPS} steps; it is in state {ssp.states[state]!r}. Does the policy arrive at all?"
-    )
+    raise PolicyError(f"a run has not arrived after {most} steps; it is in state {ssp.states[state]!r}. Does the policy arrive at all?")
 
 
 def _drawn(weights: list[float], random: np.random.Generator) -> int:

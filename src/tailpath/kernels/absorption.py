@@ -80,6 +80,46 @@ def sweep_components(
 
 
 @kernel
+def sweep_values(
+    order: Array,
+    part_start: Array,
+    row_start: Array,
+    target: Array,
+    probability: Array,
+    rate: Array,
+    leak: Array,
+    tolerance: float,
+    most: int,
+    out_value: Array,
+) -> int:
+    """As `sweep_components` for the value alone, until no node of a component changes by more than `tolerance`, relatively: no proof follows."""
+    n = len(rate)
+    worst = 0
+    for part in range(len(part_start) - 1):
+        first, last = part_start[part], part_start[part + 1]
+        sweep, change = 0, np.inf
+        while change > tolerance and (sweep == 0 or last - first > 1):
+            if sweep == most:
+                return most + 1
+            sweep += 1
+            change = 0.0
+            for position in range(first, last):
+                node = order[position]
+                value, leave = rate[node], leak[node]
+                for edge in range(row_start[node], row_start[node + 1]):
+                    to = target[edge]
+                    if to != node:
+                        leave += probability[edge]
+                        if to < n:
+                            value += probability[edge] * out_value[to]
+                value /= leave
+                change = max(change, abs(value - out_value[node]) / (value + 1e-300))
+                out_value[node] = value
+        worst = max(worst, sweep)
+    return worst
+
+
+@kernel
 def certify(row_start: Array, target: Array, probability: Array, rate: Array, value: Array, steps: Array) -> float:
     """The least eps with |V - value| <= eps * steps, proved by one look at every node; infinite if the proof fails.
 
@@ -173,7 +213,10 @@ def _position(place: Array, order: Array, node: int, first: int, last: int) -> i
 
 @kernel
 def eliminate_dense(inner: Array, leave: Array, gain: Array) -> float:
-    """Solve one component in place (`gain` becomes the values); returns the relative error bound of `eliminate`."""
+    """Solve one component in place (`gain` becomes the values); returns the relative error bound of `eliminate`.
+
+    `gain` holds one number per node, or a row of them: several problems on the same component. The last node goes first.
+    """
     m = len(gain)
     pivot = np.empty(m)
     columns = np.empty(m, dtype=np.int64)
@@ -196,9 +239,10 @@ def eliminate_dense(inner: Array, leave: Array, gain: Array) -> float:
                 leave[i] += weight * leave[k]
                 gain[i] += weight * gain[k]
     for k in range(m):
-        value = gain[k]
+        value = gain[k] + 0.0
         for j in range(k):
-            value += inner[k, j] * gain[j]
+            if inner[k, j] > 0.0:
+                value += inner[k, j] * gain[j]
         gain[k] = value / pivot[k]
         error += 2 * UNIT
     return error

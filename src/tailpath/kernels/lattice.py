@@ -16,30 +16,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from tailpath.kernels.jit import kernel
-from tailpath.kernels.lattice_arrays import (
-    BASE,
-    BLOCK,
-    BUCKET,
-    EXHAUSTED,
-    EXPANDED,
-    FINISHED,
-    FREE,
-    LIMIT,
-    LOST,
-    N_FAR,
-    N_FLAGS,
-    N_HEAD,
-    N_WAITING,
-    NEED_HEAD,
-    NEED_LISTS,
-    NO_ACTION,
-    PAUSED,
-    SINCE,
-    Arrows,
-    BudgetRows,
-    Rings,
-    Waiting,
-)
+from tailpath.kernels.lattice_arrays import BLOCK, Arrows, BudgetRows, Rings, Stop, Waiting
 
 Array = NDArray[Any]
 
@@ -57,77 +34,74 @@ def search(
     pause: int,
     out_level: Array,
     out_mass: Array,
-    whole: Array,
-    real: Array,
+    now: Any,
 ) -> int:
     """Work through buckets until P(Z > f) <= alpha, `limit` expansions in all, or `pause` expansions in this call.
 
-    `whole` and `real` carry the state from call to call. `real[BASE]` is a summed open mass and `real[SINCE]` what reached the goal since; the
-    difference is P(Z > f) with nearly full relative accuracy while it is a fair share of the base, and the sum is taken anew when it no
-    longer is. A tail that cannot be told from alpha counts as equal.
+    `now`, a record of `STANDING`, carries the state from call to call. `now.base` is a summed open mass and `now.since` what reached the goal
+    since; the difference is P(Z > f) with nearly full relative accuracy while it is a fair share of the base, and the sum is taken anew when
+    it no longer is. A tail that cannot be told from alpha counts as equal.
 
     With a budget >= 0 rows belong to choices, not to nodes, and a node picks its choice by the budget left in the bucket: `table` while
     there is any, `neutral` after. V_min is 0 then, a bucket is an accumulated level, and the search does not stop before the budget is
     spent. `n_listed` arrows at most put an entry on a list in one bucket.
     """
     n = rings.ring.shape[1] - 1
-    first_expanded = whole[EXPANDED]
+    first_expanded = now.expanded
     while True:
-        if not _next_bucket(rings, waiting, whole):
-            return EXHAUSTED
-        f = whole[BUCKET]
-        if whole[N_HEAD] >= len(out_level):
-            return NEED_HEAD
-        if len(waiting.after) - whole[N_WAITING] < n_listed:
-            return NEED_LISTS
-        if whole[EXPANDED] > limit:
-            return LIMIT
-        if whole[EXPANDED] - first_expanded > pause:
-            return PAUSED
+        if not _next_bucket(rings, waiting, now):
+            return Stop.EXHAUSTED
+        f = now.bucket
+        if now.n_head >= len(out_level):
+            return Stop.NEED_HEAD
+        if len(waiting.after) - now.n_waiting < n_listed:
+            return Stop.NEED_LISTS
+        if now.expanded > limit:
+            return Stop.LIMIT
+        if now.expanded - first_expanded > pause:
+            return Stop.PAUSED
 
-        _take_in_far(f, rings, whole)
-        if whole[N_FLAGS] > 0 and not _expand_bucket(f, arrows, by_budget, rings, waiting, flush, whole, real):
-            return NO_ACTION
+        _take_in_far(f, rings, now)
+        if now.n_flags > 0 and not _expand_bucket(f, arrows, by_budget, rings, waiting, flush, now):
+            return Stop.NO_ACTION
         arrived = rings.ring[f & ((1 << rings.shift) - 1), n]
         if arrived > 0.0:
-            out_level[whole[N_HEAD]], out_mass[whole[N_HEAD]] = f, arrived
-            whole[N_HEAD] += 1
-            real[SINCE] += arrived
+            out_level[now.n_head], out_mass[now.n_head] = f, arrived
+            now.n_head += 1
+            now.since += arrived
             rings.ring[f & ((1 << rings.shift) - 1), n] = 0.0
-        whole[BUCKET] = f + 1
+        now.bucket = f + 1
 
-        rest = real[BASE] - real[SINCE]
-        if rest < 0.25 * real[BASE]:
-            rest = _open_mass(rings, waiting) + real[LOST]
-            real[BASE], real[SINCE] = rest, 0.0
-        if whole[N_HEAD] > 0 and f + 1 >= by_budget.budget and rest <= alpha * (1 + 5e-13):
-            return FINISHED
+        rest = now.base - now.since
+        if rest < 0.25 * now.base:
+            rest = _open_mass(rings, waiting) + now.lost
+            now.base, now.since = rest, 0.0
+        if now.n_head > 0 and f + 1 >= by_budget.budget and rest <= alpha * (1 + 5e-13):
+            return Stop.FINISHED
 
 
 @kernel
-def _next_bucket(rings: Rings, waiting: Waiting, whole: Array) -> bool:
+def _next_bucket(rings: Rings, waiting: Waiting, now: Any) -> bool:
     """Move on to the next bucket that may hold anything, taking in the entries of each epoch that starts; False if nothing is left."""
     width = 1 << rings.shift
-    f = whole[BUCKET]
-    nothing_near = whole[N_FLAGS] == 0 and whole[N_FAR] == 0
+    f = now.bucket
+    nothing_near = now.n_flags == 0 and now.n_far == 0
     if nothing_near and (f & (width - 1)) != 0:
         f = ((f >> rings.shift) + 1) << rings.shift
     if (f & (width - 1)) == 0:
         if nothing_near:
-            if whole[N_WAITING] == 0:
-                whole[BUCKET] = f
+            if now.n_waiting == 0:
+                now.bucket = f
                 return False
             while waiting.first[(f >> rings.shift) % len(waiting.first)] < 0:
                 f += width
-        _take_in_epoch(f, rings, waiting, whole)
-    whole[BUCKET] = f
+        _take_in_epoch(f, rings, waiting, now)
+    now.bucket = f
     return True
 
 
 @kernel
-def _expand_bucket(
-    f: int, arrows: Arrows, by_budget: BudgetRows, rings: Rings, waiting: Waiting, flush: float, whole: Array, real: Array
-) -> bool:
+def _expand_bucket(f: int, arrows: Arrows, by_budget: BudgetRows, rings: Rings, waiting: Waiting, flush: float, now: Any) -> bool:
     """Send on what the nodes hold in bucket f; False if one of them has no action. What arrives at the goal stays there.
 
     One call per bucket: handing these groups of arrays over costs more than expanding a block.
@@ -174,66 +148,66 @@ def _expand_bucket(
                         new_far += 1
                     far[there, rings.far_place[to]] += share
                 else:
-                    wait(f + jump, to, share, rings.shift, waiting, whole)
+                    wait(f + jump, to, share, rings.shift, waiting, now)
         # Cleared only now: arrows within the block mark it again while it is worked on.
         flag[row, block] = 0
         new_flags -= 1
-    whole[EXPANDED] += expanded
-    whole[N_FLAGS] += new_flags
-    whole[N_FAR] += new_far
-    real[LOST] += lost
+    now.expanded += expanded
+    now.n_flags += new_flags
+    now.n_far += new_far
+    now.lost += lost
     return True
 
 
 @kernel
-def wait(bucket: int, node: int, mass: float, shift: int, waiting: Waiting, whole: Array) -> None:
+def wait(bucket: int, node: int, mass: float, shift: int, waiting: Waiting, now: Any) -> None:
     """Put an entry on the list of its epoch; the pool has room for it."""
-    entry = whole[FREE]
-    whole[FREE] = waiting.after[entry]
+    entry = now.free
+    now.free = waiting.after[entry]
     epoch = (bucket >> shift) % len(waiting.first)
     waiting.bucket[entry] = bucket
     waiting.node[entry] = node
     waiting.mass[entry] = mass
     waiting.after[entry] = waiting.first[epoch]
     waiting.first[epoch] = entry
-    whole[N_WAITING] += 1
+    now.n_waiting += 1
 
 
 @kernel
-def _put(row: int, node: int, mass: float, rings: Rings, whole: Array) -> None:
+def _put(row: int, node: int, mass: float, rings: Rings, now: Any) -> None:
     """Add mass to the ring and flag its block."""
     rings.ring[row, node] += mass
     if rings.flag[row, node >> BLOCK] == 0:
         rings.flag[row, node >> BLOCK] = 1
-        whole[N_FLAGS] += 1
+        now.n_flags += 1
 
 
 @kernel
-def _take_in_far(f: int, rings: Rings, whole: Array) -> None:
+def _take_in_far(f: int, rings: Rings, now: Any) -> None:
     """Move what the second ring holds for bucket f into the first."""
-    if whole[N_FAR] == 0:
+    if now.n_far == 0:
         return
     row = f & ((1 << rings.shift) - 1)
     far_row = f & (rings.far.shape[0] - 1)
     for i in range(len(rings.far_node)):
         if rings.far[far_row, i] > 0.0:
-            _put(row, rings.far_node[i], rings.far[far_row, i], rings, whole)
+            _put(row, rings.far_node[i], rings.far[far_row, i], rings, now)
             rings.far[far_row, i] = 0.0
-            whole[N_FAR] -= 1
+            now.n_far -= 1
 
 
 @kernel
-def _take_in_epoch(f: int, rings: Rings, waiting: Waiting, whole: Array) -> None:
+def _take_in_epoch(f: int, rings: Rings, waiting: Waiting, now: Any) -> None:
     """Move the entries of the epoch that starts at f into the ring."""
     epoch = (f >> rings.shift) % len(waiting.first)
     entry = waiting.first[epoch]
     waiting.first[epoch] = -1
     while entry >= 0:
         after = waiting.after[entry]
-        _put(waiting.bucket[entry] & ((1 << rings.shift) - 1), waiting.node[entry], waiting.mass[entry], rings, whole)
-        waiting.after[entry] = whole[FREE]
-        whole[FREE] = entry
-        whole[N_WAITING] -= 1
+        _put(waiting.bucket[entry] & ((1 << rings.shift) - 1), waiting.node[entry], waiting.mass[entry], rings, now)
+        waiting.after[entry] = now.free
+        now.free = entry
+        now.n_waiting -= 1
         entry = after
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import IntEnum
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,10 +54,40 @@ class Waiting(NamedTuple):
     mass: NDArray[np.float64]
 
 
-#: Slots of the whole and the real numbers that survive between calls of the search.
-BUCKET, N_HEAD, EXPANDED, N_WAITING, FREE, N_FLAGS, N_FAR = 0, 1, 2, 3, 4, 5, 6
-BASE, SINCE, LOST = 0, 1, 2
-#: Why the search returned.
-FINISHED, PAUSED, NEED_HEAD, NEED_LISTS, LIMIT, EXHAUSTED, NO_ACTION = 0, 1, 2, 3, 4, 5, 6
+#: What survives between two calls of the search: the bucket to do next, the sizes of the head and of the lists, the first free entry, the marked
+#: blocks and the occupied cells of the second ring; a summed open mass, what arrived since, and what fell into traps.
+STANDING = np.dtype(
+    [
+        ("bucket", np.int64),
+        ("n_head", np.int64),
+        ("expanded", np.int64),
+        ("n_waiting", np.int64),
+        ("free", np.int64),
+        ("n_flags", np.int64),
+        ("n_far", np.int64),
+        ("base", np.float64),
+        ("since", np.float64),
+        ("lost", np.float64),
+    ]
+)
+
+
+def standing() -> Any:
+    """A record of `STANDING`, all zeros: kernels change it in place."""
+    return np.zeros(1, dtype=STANDING).view(np.recarray)[0]
+
+
+class Stop(IntEnum):
+    """Why the search returned."""
+
+    FINISHED = 0
+    PAUSED = 1
+    NEED_HEAD = 2
+    NEED_LISTS = 3
+    LIMIT = 4
+    EXHAUSTED = 5
+    NO_ACTION = 6
+
+
 #: log2 of the nodes that share a flag.
 BLOCK = 6

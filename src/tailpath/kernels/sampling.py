@@ -2,7 +2,7 @@
 
 Run r is driven by xoshiro256+ (Blackman and Vigna), its four words set by the mixing function of splitmix64 from four keys and the number r.
 The mixing function is a bijection, so no two runs of a seed share their words, and a run does not depend on which thread it falls to or
-on how many others there are.
+on how many others there are. (numpy's own Generator, called from compiled code, takes six times as long for a number.)
 
 A short row lists its arrows by falling probability with their cumulative sums, and is searched from the front: with the rows of planning
 problems this is about twice as fast as alias tables, since the first arrow is nearly always the one. Long rows are searched by halving.
@@ -10,21 +10,51 @@ problems this is about twice as fast as alias tables, since the first arrow is n
 
 from __future__ import annotations
 
-from typing import Any
+from enum import IntEnum
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.kernels.jit import kernel
+from tailpath.kernels.lattice_arrays import BudgetRows
 
 Array = NDArray[Any]
 #: Rows longer than this are halved until they are not.
 LONG = 16
-#: Slots of the state that survives between calls: the run at work, its node (-1: not begun) and its budget.
-RUN, NODE, LEFT = 0, 1, 2
-#: What `walk` returns, and what it puts in place of a total that never ends.
-FINISHED, PAUSED, NO_ACTION = 0, 1, 2
+#: What `walk` puts in place of a total that never ends.
 NEVER = -1
+#: What survives between two calls of `walk`: the run at work, its node (-1: not begun), its budget, and the words of its generator.
+WALKER = np.dtype(
+    [(name, np.int64) for name in ("run", "node", "left")] + [(word, np.uint64) for word in ("s0", "s1", "s2", "s3")],
+)
+
+
+def walker() -> Any:
+    """A record of `WALKER` before its first run."""
+    now = np.zeros(1, dtype=WALKER).view(np.recarray)[0]
+    now.node = -1
+    return now
+
+
+class Pause(IntEnum):
+    """Why `walk` returned."""
+
+    FINISHED = 0
+    STEPS_DONE = 1
+    NO_ACTION = 2
+
+
+class Paths(NamedTuple):
+    """Rows ready for drawing: arrows by falling probability, with cumulative sums. The goal is the node behind the last of `trapped`."""
+
+    row_start: Array
+    target: Array
+    cumulative: Array
+    cost: Array
+    spent: Array
+    trapped: Array
+
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _STEP = 2.0**-53
@@ -76,56 +106,36 @@ def _drawn(row_start: Array, cumulative: Array, row: int, u: float) -> Any:
 
 
 @kernel
-def walk(
-    row_start: Array,
-    target: Array,
-    cumulative: Array,
-    cost: Array,
-    spent: Array,
-    trapped: Array,
-    budget: int,
-    first_choice: Array,
-    neutral: Array,
-    table_row: Array,
-    table: Array,
-    start: int,
-    key: Array,
-    first: int,
-    pause: int,
-    memo: Array,
-    word: Array,
-    out_total: Array,
-) -> int:
+def walk(paths: Paths, rows: BudgetRows, start: int, key: Array, first: int, pause: int, now: Any, out_total: Array) -> int:
     """Walk runs `first`, `first` + 1, ... until each has arrived at the last node, or until `pause` steps are done.
 
-    `memo` and `word` carry the run at work from call to call; `out_total` comes in as zeros. With a `budget` >= 0 rows belong to choices,
-    and a node picks its row by the budget left, which falls by `spent`. `trapped` nodes never arrive once no budget is left.
+    `now`, a record of `WALKER`, carries the run at work from call to call; `out_total` comes in as zeros. With a budget >= 0 rows belong to
+    choices, and a node picks its row by the budget left, which falls by `spent`. `trapped` nodes never arrive once no budget is left.
     """
-    goal = len(trapped)
-    by_budget = budget >= 0
+    goal = len(paths.trapped)
+    by_budget = rows.budget >= 0
     steps = 0
-    while memo[RUN] < len(out_total):
-        run = memo[RUN]
-        if memo[NODE] < 0:
-            counter = np.uint64(first + run + 1) * _GOLDEN
+    while now.run < len(out_total):
+        if now.node < 0:
+            counter = np.uint64(first + now.run + 1) * _GOLDEN
             s0, s1, s2, s3 = _mixed(key[0] + counter), _mixed(key[1] + counter), _mixed(key[2] + counter), _mixed(key[3] + counter)
-            node, left = start, max(budget, 0)
+            node, left = start, max(rows.budget, 0)
         else:
-            s0, s1, s2, s3 = word[0], word[1], word[2], word[3]
-            node, left = memo[NODE], memo[LEFT]
-        total = out_total[run]
+            s0, s1, s2, s3 = now.s0, now.s1, now.s2, now.s3
+            node, left = now.node, now.left
+        total = out_total[now.run]
         while node < goal and steps < pause:
             row = node
-            if left <= 0 and trapped[node]:
+            if left <= 0 and paths.trapped[node]:
                 total, node = total * 0 + NEVER, goal
                 break
             if by_budget:
-                row = neutral[node]
-                if left > 0 and table_row[node] >= 0 and left < table.shape[1]:
-                    row = first_choice[node] + table[table_row[node], left]
+                row = rows.neutral[node]
+                if left > 0 and rows.table_row[node] >= 0 and left < rows.table.shape[1]:
+                    row = rows.first_choice[node] + rows.table[rows.table_row[node], left]
                 if row < 0:
-                    memo[NODE] = node
-                    return NO_ACTION
+                    now.node = node
+                    return Pause.NO_ACTION
             u = ((s0 + s3) >> np.uint64(11)) * _STEP
             shifted = s1 << np.uint64(17)
             s2 ^= s0
@@ -134,16 +144,16 @@ def walk(
             s0 ^= s3
             s2 ^= shifted
             s3 = (s3 << np.uint64(45)) | (s3 >> np.uint64(19))
-            edge = _drawn(row_start, cumulative, row, u)
-            total += cost[edge]
+            edge = _drawn(paths.row_start, paths.cumulative, row, u)
+            total += paths.cost[edge]
             if by_budget:
-                left -= spent[edge]
-            node = target[edge]
+                left -= paths.spent[edge]
+            node = paths.target[edge]
             steps += 1
-        out_total[run] = total
+        out_total[now.run] = total
         if node < goal:
-            memo[NODE], memo[LEFT] = node, left
-            word[0], word[1], word[2], word[3] = s0, s1, s2, s3
-            return PAUSED
-        memo[RUN], memo[NODE] = run + 1, -1
-    return FINISHED
+            now.node, now.left = node, left
+            now.s0, now.s1, now.s2, now.s3 = s0, s1, s2, s3
+            return Pause.STEPS_DONE
+        now.run, now.node = now.run + 1, -1
+    return Pause.FINISHED

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 import tailpath
 from tailpath.errors import TailpathWarning
 from tailpath.policies.kinds import AtomPolicy
-from tests.reference import cost_distribution, from_ssp, to_ssp, unroll
+from tests.reference import from_ssp, to_ssp, unroll
 from tests.solvers.published.backup_reference import finite_values, knapsack
-from tests.strategies import proper_models, solvable_models
+from tests.strategies import solvable_models
 
 ATOMS = [Fraction(1, 8), Fraction(1, 4), Fraction(1, 2), Fraction(1)]
 FEW = [float(y) for y in ATOMS]
@@ -138,25 +138,6 @@ def test_policies_of_the_paper_s_problems_arrive(problem):
         for atom in range(n):
             chain = tailpath.unroll(plan.ssp, AtomPolicy(plan.ssp, plan.atoms, plan.choice, plan.xi_offset, plan.xi, atom))
             assert chain.arrives.all()
-
-
-@settings(max_examples=40)
-@given(proper_models(max_states=4), st.sampled_from([0.5, 0.05]))
-def test_both_engines_and_fractions_agree_on_the_policy(model, alpha):
-    plan = quantile(to_ssp(model), tailpath.log_atoms(0.01, 4))
-    policy = plan.policy(alpha)
-    lattice, queue = (tailpath.evaluate(plan.ssp, policy, alpha, engine=engine).cvar(alpha) for engine in ("lattice", "queue"))
-    exact = float(cost_distribution(model, policy, alpha).cvar(alpha))
-    assert lattice == pytest.approx(exact, rel=1e-10)
-    assert queue == pytest.approx(exact, rel=1e-10)
-
-
-@pytest.mark.parametrize("problem", ["gridworld:8x9", "river:16x6"])
-def test_both_engines_agree_on_the_paper_s_problems(problem):
-    ssp = tailpath.read(problem)
-    policy = quantile(ssp, tailpath.log_atoms(1e-3, 13)).policy(0.01)
-    lattice, queue = (tailpath.evaluate(ssp, policy, 0.01, engine=engine).cvar(0.01) for engine in ("lattice", "queue"))
-    assert lattice == pytest.approx(queue, rel=1e-12)
 
 
 # ---------------------------------------------------------------------- ties

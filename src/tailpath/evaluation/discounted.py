@@ -1,0 +1,58 @@
+"""Evaluation with a discount: a cost at stage t counts gamma^t times.
+
+Absorption at rate 1 - gamma per step makes every expected total finite, and equal costs at different stages have different futures, so that
+the stage belongs to a node of the search and open nodes count with gamma^t V_mean.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tailpath.analysis.absorption import Bracket, expected_total
+from tailpath.errors import PolicyError
+from tailpath.evaluation.distribution import CostDistribution
+from tailpath.evaluation.queue import ChainWalk, QueueSearch
+from tailpath.evaluation.request import Request
+from tailpath.evaluation.result import completed, summarise, with_goal
+from tailpath.model.ssp import FloatArray
+from tailpath.policies.chain import CostChain
+
+
+def evaluate_discounted(chain: CostChain, request: Request) -> CostDistribution:
+    """The distribution of the discounted cost; refused where a mass above alpha never arrives, since its costs never end."""
+    alpha, gamma = request.alpha, request.gamma
+    missed = float(np.append(chain.unreached.value, 0.0)[chain.start])
+    if missed > alpha:
+        raise PolicyError(f"the policy misses the goal with probability {missed:.6g}, more than alpha; its discounted costs never end")
+    search = QueueSearch(ChainWalk(chain, request.heuristic, gamma), request)
+    finished = search.run(request.watch)
+    rest = with_goal(_discounted_total(chain, chain.cost, gamma))
+    found = search.result(None)
+    weight = np.array([gamma**node.stage for node in search.open_nodes()], dtype=np.float64)
+    low, value, high = (weight * v[found.open_node] for v in (rest.lower, rest.value, rest.upper))
+    start = chain.start
+    result = summarise(
+        replace(found, open_node=np.arange(len(weight))),
+        Bracket(value, low, high, rest.method),
+        alpha=alpha,
+        mean=(float(rest.value[start]), float(rest.lower[start]), float(rest.upper[start])),
+        std=_deviation(chain, rest.value, gamma),
+        unreached=0.0,
+        engine="queue",
+    )
+    return completed(result, finished, request)
+
+
+def _discounted_total(chain: CostChain, price: FloatArray, gamma: float) -> Bracket:
+    """The expected discounted sum of a price per arrow."""
+    rate = np.bincount(chain.source, weights=chain.probability * price, minlength=chain.n).astype(np.float64)
+    distance = np.where(chain.arrives, chain.least_cost[:-1], 0.0)
+    return expected_total(chain.row_start, chain.target, gamma * chain.probability, rate, distance, np.full(chain.n, 1 - gamma))
+
+
+def _deviation(chain: CostChain, value: FloatArray, gamma: float) -> float:
+    """As without discount, the variance is a sum over the steps of (c + gamma V(x') - V(x))^2, each discounted twice."""
+    surprise = (chain.cost + gamma * value[chain.target] - value[chain.source]) ** 2
+    return float(np.sqrt(np.append(_discounted_total(chain, surprise, gamma**2).value, 0.0)[chain.start]))
