@@ -59,29 +59,38 @@ def _known(ctx: click.Context, param: click.Parameter, value: str) -> str:
     callback=_known,
     help=f"How to solve: {', '.join(method_names())}.",
 )
+@click.option("--variant", metavar="NAME", default="", help="The method in a variant it has: published, for CVaRVIQ and CVaRVILI.")
 @click.option("--alpha", type=tail_mass, metavar="A", help="Mass of the worst tail, in (0, 1].")
 @click.option("--max-nodes", type=click.IntRange(min=1), metavar="N", help="Give up evaluating the policy after N expanded pairs.")
 @click.option("-o", "--output", type=click.Path(), metavar="FILE", help="Save the policy (.json or .npz).")
 @json_option
 def command(
-    ssp: SSP, source: str, method: str, alpha: float | None, max_nodes: int | None, output: str | None, as_json: bool, **options: Any
+    ssp: SSP,
+    source: str,
+    method: str,
+    variant: str,
+    alpha: float | None,
+    max_nodes: int | None,
+    output: str | None,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Find the best policy of a MODEL and what it costs."""
     chosen = find_method(method)
     if chosen.risk and alpha is None:
         raise click.UsageError(f"--method {method} needs --alpha, the mass of the worst tail; for the mean alone use --method expected")
-    found = solve(chosen, ssp, alpha, options, max_nodes)
-    answer = chosen.answer(found)
+    found = solve(chosen, ssp, alpha, options, max_nodes, variant)
+    account = chosen.account(found)
     if output is not None:
         tailpath.write_policy(found.policy, output)
-    show({"model": source, "method": method, **answer.record}, pairs(answer.rows.items()), as_json)
+    show({"model": source, "method": method, **account.record}, pairs(account.rows.items()), as_json)
 
 
-def solve(method: Method, ssp: SSP, alpha: float | None, options: dict[str, Any], max_nodes: int | None) -> Found:
+def solve(method: Method, ssp: SSP, alpha: float | None, options: dict[str, Any], max_nodes: int | None, variant: str = "") -> Found:
     """Plan, and evaluate the policy exactly where there is an alpha to evaluate it at."""
     begin = perf_counter()
     with progress_line() as tell:
-        plan = method.make(ssp, alpha, options, progress_of(method, tell))
+        plan = method.make(ssp, alpha, options, progress_of(method, tell), variant)
         seconds = perf_counter() - begin
         policy = plan.policy(1.0 if alpha is None else alpha)
         costs = None

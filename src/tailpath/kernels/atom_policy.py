@@ -18,6 +18,8 @@ Array = NDArray[Any]
 #: Choices and slopes tied within these, relative to their size where it exceeds 1, count as equal.
 SAME_VALUE = 1e-12
 SAME_SLOPE = 1e-9
+#: How mass at the VaR goes to the outcomes: the first take all they can, all share it, or each gets all of it.
+VERTEX, SHARED, PUBLISHED = 0, 1, 2
 
 
 @kernel
@@ -45,11 +47,12 @@ def choose(problem: Problem, slope: Array, first: int, last: int, out_choice: Ar
 
 
 @kernel
-def factors(problem: Problem, slope: Array, choice: int, y: float, var: float, share: bool, out_xi: Array) -> None:
+def factors(problem: Problem, slope: Array, choice: int, y: float, var: float, rule: int, out_xi: Array) -> None:
     """The risk factors of a choice at mass y: what lies above the VaR counts in full, what lies at it fills the rest.
 
-    With `share` the outcomes split that rest in proportion to their mass at the VaR; without, the first ones take all they can, which is a
-    vertex such as a linear program returns. Masses are sums of atoms, not of widths: then 0 <= y xi <= 1 holds without exception.
+    `SHARED`: the outcomes split that rest in proportion to their mass at the VaR. `VERTEX`: the first ones take all they can, as in a vertex that
+    a linear program returns. `PUBLISHED`: xi = F(VaR) / y, each outcome counts all its mass at the VaR, and sum P xi may exceed 1. Masses are
+    sums of atoms, not of widths: then 0 <= y xi <= 1 holds without exception.
     """
     first, last = problem.choice_outcomes[choice], problem.choice_outcomes[choice + 1]
     tie = SAME_SLOPE * max(1.0, abs(var))
@@ -62,7 +65,9 @@ def factors(problem: Problem, slope: Array, choice: int, y: float, var: float, s
     part = min(max(rest / tied, 0.0), 1.0) if tied > 0.0 else 0.0
     for outcome in range(first, last):
         low, high = _reach(problem, slope, outcome, var, tie)
-        if not share:
+        if rule == PUBLISHED:
+            part = 1.0
+        elif rule == VERTEX:
             mass = problem.probability[outcome] * (high - low)
             part = min(max(rest / mass, 0.0), 1.0) if mass > 0.0 else 0.0
             rest -= part * mass
@@ -86,13 +91,13 @@ def _reach(problem: Problem, slope: Array, outcome: int, var: float, tie: float)
 
 @kernel
 def all_factors(
-    problem: Problem, slope: Array, first: int, last: int, choice: Array, var: Array, offset: Array, share: bool, out_xi: Array
+    problem: Problem, slope: Array, first: int, last: int, choice: Array, var: Array, offset: Array, rule: int, out_xi: Array
 ) -> None:
     """`factors` for the chosen choice at every atom of nodes first .. last - 1."""
     for node in range(first, last):
         for atom in range(len(problem.atoms)):
             begin = offset[node, atom]
-            factors(problem, slope, choice[node, atom], problem.atoms[atom], var[node, atom], share, out_xi[begin:])
+            factors(problem, slope, choice[node, atom], problem.atoms[atom], var[node, atom], rule, out_xi[begin:])
 
 
 @kernel
@@ -127,7 +132,7 @@ def _meets(problem: Problem, middle: Array, choice: int, y: float, xi: Array, ar
 
 @kernel
 def find_detours(
-    problem: Problem, slope: Array, middle: Array, arrives: Array, share: bool, out_choice: Array, out_var: Array, out_regret: Array
+    problem: Problem, slope: Array, middle: Array, arrives: Array, rule: int, out_choice: Array, out_var: Array, out_regret: Array
 ) -> None:
     """For every pair that does not arrive: the cheapest choice that may meet one that does, and what it costs more than the best."""
     heap = new_heap(problem)
@@ -146,7 +151,7 @@ def find_detours(
                 best[atom] = min(best[atom], area[atom] / y)
                 if arrives[node, atom] or area[atom] / y >= least[atom]:
                     continue
-                factors(problem, slope, choice, y, var[atom], share, xi)
+                factors(problem, slope, choice, y, var[atom], rule, xi)
                 if _meets(problem, middle, choice, y, xi, arrives):
                     least[atom] = area[atom] / y
                     out_choice[node, atom] = choice

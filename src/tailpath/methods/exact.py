@@ -1,10 +1,10 @@
-"""The least CVaR over all policies as a method. Its answer also tells its policy's mean, by exact evaluation."""
+"""The least CVaR over all policies as a method. Its account also tells its policy's mean, by exact evaluation."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tailpath.methods.method import Answer, Found, Method, Option, Plan
+from tailpath.methods.method import Account, Found, Method, Option, Plan
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress
 from tailpath.solvers.exact.solver import solve_cvar_exact
@@ -29,7 +29,7 @@ def plan(ssp: SSP, alpha: float, *, progress: Progress, lexicographic: bool = Fa
     )
 
 
-def answer(found: Found) -> Answer:
+def account(found: Found) -> Account:
     """What the policy costs, by exact evaluation; nothing where that was given up."""
     plan, alpha, costs = found.plan, found.alpha, found.costs
     assert alpha is not None and plan.bounds is not None
@@ -41,7 +41,7 @@ def answer(found: Found) -> Answer:
         record |= {"cvar": cvar, "var": costs.var(alpha), "mean": mean, "objective": (1 - weight) * mean + weight * cvar}
     if plan.solution.lexicographic and record["delta"] is None:
         record["plain_mean"] = plan.solution.plain_mean(alpha)
-    return Answer(record, _rows(record))
+    return Account(record, _rows(record))
 
 
 def _rows(record: dict[str, Any]) -> dict[str, str]:
@@ -71,5 +71,5 @@ METHOD = Method(
     options=OPTIONS,
     shown="optimum",
     doing="budget {steps}, best value so far {reached:.6g}",
-    answer=answer,
+    account=account,
 )

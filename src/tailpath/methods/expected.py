@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tailpath.methods.method import Answer, Found, Method, Plan
+from tailpath.methods.method import Account, Found, Method, Plan
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress
 from tailpath.solvers.expectation import solve_expected
@@ -16,7 +16,7 @@ def plan(ssp: SSP, alpha: float | None, *, progress: Progress) -> Plan:
     return Plan(lambda alpha: policy, note="least expected cost", solution=solution)
 
 
-def answer(found: Found) -> Answer:
+def account(found: Found) -> Account:
     solution = found.plan.solution
     low, high = solution.bounds
     record: dict[str, Any] = {"expected_cost": solution.cost(), "bounds": [low, high], "solver": solution.method}
@@ -25,7 +25,7 @@ def answer(found: Found) -> Answer:
         "verified bounds": f"{low:.15g} to {high:.15g}",
         "solved by": solution.method,
     }
-    return Answer(record, rows)
+    return Account(record, rows)
 
 
 METHOD = Method(
@@ -34,5 +34,5 @@ METHOD = Method(
     summary="the least expected cost",
     plan=plan,
     risk=False,
-    answer=answer,
+    account=account,
 )

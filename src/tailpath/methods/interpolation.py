@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from tailpath.methods.method import Method, Option
-from tailpath.methods.published import DOING, OPTIONS, plan
+from tailpath.methods.published import DOING, OPTIONS, PUBLISHED, factors, plan
 from tailpath.solvers.published.interpolation import solve_cvar_interpolation
 
 INNER = Option("inner", str, "lp", "Inner problems: linear programs by HiGHS, or their closed form.", choices=("lp", "greedy"))
@@ -15,6 +15,7 @@ METHOD = Method(
     title="CVaRVILI",
     summary="CVaR value iteration by linear interpolation, as published",
     plan=partial(plan, solve_cvar_interpolation),
-    options=(*OPTIONS, INNER),
+    options=(*OPTIONS, INNER, factors("vertex")),
+    variants={"published": PUBLISHED},
     doing=DOING,
 )

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tailpath.errors import OptionError
 from tailpath.evaluation.distribution import CostDistribution
 from tailpath.options import Progress
 from tailpath.policies.kinds import Policy
@@ -72,15 +73,15 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Answer:
+class Account:
     """What `solve` says: a record for programs, and rows of what and value for people."""
 
     record: Mapping[str, Any]
     rows: Mapping[str, str]
 
 
-def predicted_and_deployed(found: Found) -> Answer:
-    """The answer of most methods: what was predicted beside what the policy exactly does."""
+def predicted_and_deployed(found: Found) -> Account:
+    """The account of most methods: what was predicted beside what the policy exactly does."""
     plan, alpha, costs = found.plan, found.alpha, found.costs
     assert alpha is not None and costs is not None
     predicted, deployed = plan.predict(alpha), costs.cvar(alpha)
@@ -103,7 +104,7 @@ def predicted_and_deployed(found: Found) -> Answer:
     if gap is not None:
         rows["gap"] = f"{gap if abs(gap) > ROUNDING * deployed else 0.0:.6g}"
     rows |= {"VaR of its policy": f"{costs.var(alpha):.10g}", "expected cost of its policy": f"{costs.mean:.10g}"}
-    return Answer(record, {**rows, **plan.rows, "time": f"{found.seconds:.3g} s"})
+    return Account(record, {**rows, **plan.rows, "time": f"{found.seconds:.3g} s"})
 
 
 def ignore(steps: int, reached: float, /) -> None:
@@ -117,6 +118,7 @@ class Method:
     `name` is what users type and `shown` what tables call it, `title` the name in the literature, `summary` a line of help. `risk` is whether it
     takes the mass of the worst tail into account at all. `neutral` is whether it starts from the risk-neutral optimum, which is found once per
     model: `compare` counts its time with every method that needs it. `doing` is a line of progress, with `{steps}` and `{reached}` in it.
+    `variants` are settings with a name, beside the defaults: `published` for a planner exactly as its authors describe it.
     """
 
     name: str
@@ -128,14 +130,19 @@ class Method:
     risk: bool = True
     neutral: bool = True
     doing: str = "step {steps}, {reached:.6g}"
-    answer: Callable[[Found], Answer] = predicted_and_deployed
+    variants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    account: Callable[[Found], Account] = predicted_and_deployed
 
     @property
     def label(self) -> str:
         return self.shown or self.name
 
-    def make(self, ssp: Any, alpha: float | None, settings: Mapping[str, Any], progress: Progress = ignore) -> Plan:
-        """Plan with those of the settings that are options of this method and have a value; the others keep their defaults."""
+    def make(self, ssp: Any, alpha: float | None, settings: Mapping[str, Any], progress: Progress = ignore, variant: str = "") -> Plan:
+        """Plan with those of the settings that are options of this method and have a value; the others are the variant's or the defaults."""
+        if variant and variant not in self.variants:
+            there = f"it has {', '.join(self.variants)}" if self.variants else "it has none"
+            raise OptionError(f"the method {self.name} has no variant {variant!r}; {there}")
         known = {option.name for option in self.options}
         given = {name: value for name, value in settings.items() if name in known and value is not None}
+        given = {**self.variants.get(variant, {}), **given}
         return self.plan(ssp, alpha, progress=progress, **given)

@@ -12,6 +12,7 @@ from tailpath.model.ssp import SSP
 from tailpath.options import Progress
 from tailpath.policies.atoms import log_atoms
 from tailpath.solvers.published.solution import AtomSolution
+from tailpath.solvers.published.sweeps import FACTORS, STARTS
 
 ATOMS = Option("atoms", int, 25, "Number of atoms.", "N", least=1)
 ALPHA0 = Option("alpha0", float, None, "The first atom.  [default: a tenth of alpha]", "A", mass=True)
@@ -21,10 +22,17 @@ OPTIONS = (
     ALPHA0,
     TOLERANCE,
     Option("max_sweeps", int, 10_000, "Give up after N sweeps.", "N", least=1),
+    Option("start", str, "neutral", "Values start at those of the risk-neutral policy, or at 0 as published.", choices=STARTS),
     Option("gamma", float, 1.0, "Discount: costs at step t count G^t times.", "G"),
     Option("threads", int, None, "Threads of a planner.  [default: all processors]", "N", least=1),
 )
+#: The planners as published, beside today's defaults: for CVaRVIQ its own factors F(VaR) / y, for CVaRVILI the linear programs' own vertices.
+PUBLISHED = {"start": "zero"}
 DOING = "sweep {steps}, residual {reached:.3g}"
+
+
+def factors(default: str) -> Option:
+    return Option("factors", str, default, "How a policy shares the mass at the VaR among outcomes that tie.", choices=tuple(FACTORS))
 
 
 def plan(

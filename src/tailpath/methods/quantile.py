@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from tailpath.methods.method import Method
-from tailpath.methods.published import DOING, OPTIONS, plan
+from tailpath.methods.published import DOING, OPTIONS, PUBLISHED, factors, plan
 from tailpath.solvers.published.quantile import solve_cvar_quantile
 
 METHOD = Method(
@@ -13,6 +13,7 @@ METHOD = Method(
     title="CVaRVIQ",
     summary="CVaR value iteration by quantiles, as published",
     plan=partial(plan, solve_cvar_quantile),
-    options=OPTIONS,
+    options=(*OPTIONS, factors("shared")),
+    variants={"published": {**PUBLISHED, "factors": "published"}},
     doing=DOING,
 )

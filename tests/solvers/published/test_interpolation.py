@@ -9,7 +9,7 @@ from tailpath.domains import textbook
 from tailpath.errors import OptionError, TailpathWarning
 from tailpath.linear_programs import TailPrograms
 from tailpath.solvers.published.interpolation import program_sweep
-from tailpath.solvers.published.sweeps import SLACK, Team, augment, iterate, merge_sweep, start_from_neutral
+from tailpath.solvers.published.sweeps import SLACK, Settings, Team, augment, iterate, merge_sweep, start_from_neutral
 from tests.reference import to_ssp
 from tests.strategies import solvable_models
 
@@ -39,7 +39,7 @@ def test_linear_programs_and_quantiles_agree_at_the_end(problem):
 def test_the_values_of_quantiles_are_a_fixed_point_of_the_linear_programs(problem):
     """With 13 atoms, one sweep of programs over the settled values of CVaRVIQ: to let the programs settle on their own takes long."""
     n = 13
-    augmented = augment(tailpath.read(problem), tailpath.log_atoms(1e-3, n), 1.0)
+    augmented = augment(tailpath.read(problem), tailpath.log_atoms(1e-3, n), Settings(1e-3, 1.0, 10, "neutral", "vertex"))
     start_from_neutral(augmented, Team(1), 1e-9)
     iterate(augmented, merge_sweep(augmented, Team(1), SLACK * 1e-9), 1e-9, 10_000, None)
     settled = augmented.work.value.copy()

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tailpath.errors import OptionError
-from tailpath.kernels.atom_policy import beats
+from tailpath.kernels.atom_policy import VERTEX, all_factors, beats
 from tailpath.kernels.quantile import commit, merge, new_heap
 from tailpath.linear_programs import TailPrograms
 from tailpath.model.ssp import SSP, FloatArray
@@ -29,9 +29,9 @@ from tailpath.solvers.published.quantile import solve_by_merging
 from tailpath.solvers.published.solution import AtomSolution
 from tailpath.solvers.published.sweeps import (
     Augmented,
+    Settings,
     Team,
     augment,
-    check_options,
     iterate,
     start_from_neutral,
     warn_unless_converged,
@@ -49,27 +49,31 @@ def solve_cvar_interpolation(
     max_sweeps: int = 10_000,
     threads: int | None = None,
     progress: Progress | None = None,
+    start: str = "neutral",
+    factors: str = "vertex",
 ) -> AtomSolution:
     """CVaRVILI: predicted CVaR and VaR, a policy and its risk factors xi, for every state and atom.
 
     `inner="lp"` solves every inner problem as a linear program by HiGHS, one after the other; `inner="greedy"` solves the same problems in
-    closed form, hundreds of times faster (only then `threads` matters). All other options are those of `solve_cvar_quantile`.
+    closed form, hundreds of times faster (only then `threads` matters). All other options are those of `solve_cvar_quantile`; the planner as
+    published starts from `"zero"` and takes the factors of the linear programs' own vertices, `factors="vertex"`, which is the default here.
     The result tells how many linear programs were solved (`linear_programs`) and how long they took (`lp_seconds`).
     """
+    settings = Settings(tolerance, gamma, max_sweeps, start, factors)
     if inner == "greedy":
-        return solve_by_merging(ssp, atoms, tolerance, gamma, max_sweeps, threads, progress, share=False, inner=inner)
+        return solve_by_merging(ssp, atoms, settings, threads, progress, inner)
     if inner != "lp":
         raise OptionError(f"unknown inner problem solver {inner!r}; use 'lp' or 'greedy'")
     grid = log_atoms(1e-3, 25) if atoms is None else checked_atoms(atoms)
-    check_options(tolerance, gamma, max_sweeps)
-    augmented = augment(ssp, grid, gamma)
-    start_from_neutral(augmented, Team(1), tolerance)
+    augmented = augment(ssp, grid, settings)
+    if start == "neutral":
+        start_from_neutral(augmented, Team(1), tolerance)
     programs = TailPrograms()
     progression = iterate(augmented, program_sweep(augmented, programs), tolerance, max_sweeps, progress)
     warn_unless_converged(progression, tolerance)
-    tables = _tables(augmented, programs)
-    make_arrive(augmented, tables, share=False)
-    solution = solution_of(augmented, tables, progression, tolerance, inner)
+    tables = _tables(augmented, programs, settings.rule)
+    make_arrive(augmented, tables, settings.rule)
+    solution = solution_of(augmented, tables, progression, settings, inner)
     return replace(solution, linear_programs=programs.solved, lp_seconds=programs.seconds)
 
 
@@ -105,8 +109,8 @@ def load(augmented: Augmented, programs: TailPrograms, choice: int) -> None:
     programs.load(slopes.reshape(-1), np.outer(problem.probability[outcomes], problem.width).reshape(-1))
 
 
-def _tables(augmented: Augmented, programs: TailPrograms) -> Tables:
-    """The greedy choices, with the factors of the vertices that the programs return."""
+def _tables(augmented: Augmented, programs: TailPrograms, rule: int) -> Tables:
+    """The greedy choices, with the factors of the vertices that the programs return, or by another rule from the values."""
     problem = augmented.problem
     atoms = problem.atoms.tolist()
     choice: NDArray[np.int64] = np.zeros(augmented.work.value.shape, dtype=np.int64)
@@ -124,6 +128,10 @@ def _tables(augmented: Augmented, programs: TailPrograms) -> Tables:
                     best[i], run[i], choice[node, i], var[node, i] = found, _factors(augmented, programs, k), k, slopes[i]
         runs.append(run)
     offset, _ = run_offsets(augmented, choice)
+    if rule != VERTEX:
+        xi = np.empty(sum(len(part) for run in runs for part in run))
+        all_factors(problem, augmented.work.slope, 0, augmented.n, choice, var, offset, rule, xi)
+        return Tables(choice, var, offset, xi)
     return Tables(choice, var, offset, np.concatenate([part for run in runs for part in run] or [np.empty(0)]))
 
 

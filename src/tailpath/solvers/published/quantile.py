@@ -6,8 +6,8 @@ fractional knapsack, so taking the successors' steps in order of falling slope (
 one merge per choice instead of one linear program per choice and atom. Sweeps, order and stopping rule are those of `solvers.sweeps`.
 
 The factors xi, which the published code does not return, follow from the VaR of the merged steps: all mass above it, none below. Mass *at* it is
-shared among the outcomes in proportion to what they have there. The published formula F(VaR) / y gives all of it to each of them, and
-then sum P xi exceeds 1.
+shared among the outcomes in proportion to what they have there. The published formula xi = F(VaR) / y gives all of it to each of them, and
+then sum P xi exceeds 1. *The published planner* is `start="zero", factors="published"`; it has the same fixed point, and other policies.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from tailpath.policies.atoms import checked_atoms, log_atoms
 from tailpath.solvers.published.solution import AtomSolution
 from tailpath.solvers.published.sweeps import (
     SLACK,
+    Settings,
     augment,
-    check_options,
     iterate,
     merge_sweep,
     start_from_neutral,
@@ -40,6 +40,8 @@ def solve_cvar_quantile(
     max_sweeps: int = 10_000,
     threads: int | None = None,
     progress: Progress | None = None,
+    start: str = "neutral",
+    factors: str = "shared",
 ) -> AtomSolution:
     """CVaRVIQ: predicted CVaR and VaR, and a policy, for every state and atom.
 
@@ -47,30 +49,32 @@ def solve_cvar_quantile(
     are after. Sweeps end when a full one moves no value by more than `tolerance`; after `max_sweeps` a warning says so, and the result has
     `converged=False`. Costs at stage t count with `gamma ** t`. `threads` bounds the threads used (all processors by default); the
     result does not depend on it. `progress(sweeps, residual)` is called after every sweep.
+
+    Values start at those of the risk-neutral policy and fall (`start="neutral"`), or at 0 and rise as published (`"zero"`). The risk factors of
+    the policy share the mass at the VaR (`factors="shared"`), give it to the first outcomes (`"vertex"`), or give all of it to each of them as
+    published (`"published"`): then a warning says how far sum P xi exceeds 1.
     """
-    return solve_by_merging(ssp, atoms, tolerance, gamma, max_sweeps, threads, progress, share=True, inner="quantile")
+    settings = Settings(tolerance, gamma, max_sweeps, start, factors)
+    return solve_by_merging(ssp, atoms, settings, threads, progress, "quantile")
 
 
 def solve_by_merging(
     ssp: SSP,
     atoms: ArrayLike | None,
-    tolerance: float,
-    gamma: float,
-    max_sweeps: int,
+    settings: Settings,
     threads: int | None,
     progress: Progress | None,
-    *,
-    share: bool,
     inner: str,
 ) -> AtomSolution:
-    """Values by merged segments; `share` decides how mass at the VaR goes to the outcomes (see `kernels.atom_policy.factors`)."""
+    """Values by merged segments; `settings.factors` decides how mass at the VaR goes to the outcomes (see `kernels.atom_policy.factors`)."""
+    tolerance = settings.tolerance
     grid = log_atoms(1e-3, 25) if atoms is None else checked_atoms(atoms)
-    check_options(tolerance, gamma, max_sweeps)
-    augmented = augment(ssp, grid, gamma)
+    augmented = augment(ssp, grid, settings)
     with team_for(augmented, threads) as team:
-        start_from_neutral(augmented, team, tolerance)
-        progression = iterate(augmented, merge_sweep(augmented, team, SLACK * tolerance), tolerance, max_sweeps, progress)
-        tables = greedy_tables(augmented, share, team)
+        if settings.start == "neutral":
+            start_from_neutral(augmented, team, tolerance)
+        progression = iterate(augmented, merge_sweep(augmented, team, SLACK * tolerance), tolerance, settings.max_sweeps, progress)
+        tables = greedy_tables(augmented, settings.rule, team)
     warn_unless_converged(progression, tolerance)
-    make_arrive(augmented, tables, share)
-    return solution_of(augmented, tables, progression, tolerance, inner)
+    make_arrive(augmented, tables, settings.rule)
+    return solution_of(augmented, tables, progression, settings, inner)

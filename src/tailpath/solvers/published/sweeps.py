@@ -5,10 +5,11 @@ Both planners look for the fixed point of
     T[V](s, y) = min_a max_xi sum_o P_o xi_o (c_o + gamma V(s_o, y xi_o)),    sum_o P_o xi_o = 1,  0 <= xi_o <= 1 / y
 
 with `y V(s, y)` linear between the atoms. They work on the *core* of the model (sure states, safe choices, free components drawn together,
-see `expectation`), where it is unique. The papers start from V = 0, and values rise. As long as they are too low, walking in a safe circle looks
-better than any way out, and each sweep adds no more than the cost of a step, hundreds of sweeps on a grid with obstacles of cost 100. So
-here the risk-neutral policy is evaluated first, by the same operator with its choices alone; from that value T can only gain (it is monotone), and
-values *fall*, in whatever order nodes are updated. Stopped early, the policy is still one that has been improved, not one fooled by low values.
+see `expectation`), where it is unique. The papers start from V = 0 (`start="zero"`), and values rise. As long as they are too low, walking
+in a safe circle looks better than any way out, and each sweep adds no more than the cost of a step, hundreds of sweeps on a grid with
+obstacles of cost 100. So by default the risk-neutral policy is evaluated first, by the same operator with its choices alone; from that
+value T can only gain (it is monotone), and values *fall*, in whatever order nodes are updated. Stopped early, the policy is still one that
+has been improved, not one fooled by low values.
 
 The *order* puts cheap nodes first, since costs flow from the goal outwards, and is cut into blocks such that no node shares a block with the
 node its risk-neutral policy most likely goes to. A block is computed from the values before it, by as many threads as there are, then
@@ -31,6 +32,7 @@ from numpy.typing import NDArray
 
 from tailpath.analysis.core import Core, core_of, loose_core_of
 from tailpath.errors import OptionError, TailpathWarning
+from tailpath.kernels.atom_policy import PUBLISHED, SHARED, VERTEX
 from tailpath.kernels.quantile import Problem, Work, commit, compute, cut_blocks, sweep
 from tailpath.model.ragged import members_of
 from tailpath.model.ssp import SSP, FloatArray
@@ -45,6 +47,9 @@ START = 1 / 10
 START_SWEEPS = 10_000
 #: Merged segments that are worth a second thread.
 WORTH_A_THREAD = 10_000
+#: Where values start: at those of the risk-neutral policy, and fall; or at 0 as published, and rise.
+STARTS = ("neutral", "zero")
+FACTORS = {"shared": SHARED, "vertex": VERTEX, "published": PUBLISHED}
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,22 +85,41 @@ class Progression:
     converged: bool
 
 
-def check_options(tolerance: float, gamma: float, max_sweeps: int) -> None:
-    if not tolerance > 0:
-        raise OptionError(f"tolerance must be positive, not {tolerance!r}")
-    check_gamma(gamma)
-    if max_sweeps < 1:
-        raise OptionError(f"max_sweeps must be 1 or more, not {max_sweeps!r}")
+@dataclass(frozen=True)
+class Settings:
+    """How a planner runs: when to stop, from where, and with which risk factors; checked when made."""
+
+    tolerance: float
+    gamma: float
+    max_sweeps: int
+    start: str
+    factors: str
+
+    def __post_init__(self) -> None:
+        if not self.tolerance > 0:
+            raise OptionError(f"tolerance must be positive, not {self.tolerance!r}")
+        check_gamma(self.gamma)
+        if self.max_sweeps < 1:
+            raise OptionError(f"max_sweeps must be 1 or more, not {self.max_sweeps!r}")
+        for given, known, what in ((self.start, STARTS, "start"), (self.factors, tuple(FACTORS), "factors")):
+            if given not in known:
+                raise OptionError(f"unknown {what} {given!r}; use {', '.join(map(repr, known[:-1]))} or {known[-1]!r}")
+
+    @property
+    def rule(self) -> int:
+        """The kernels' number for the factors."""
+        return FACTORS[self.factors]
 
 
-def augment(ssp: SSP, atoms: FloatArray, gamma: float) -> Augmented:
+def augment(ssp: SSP, atoms: FloatArray, settings: Settings) -> Augmented:
     """Cut the model to its core and choose the first values and the order of the sweeps."""
+    gamma = settings.gamma
     core = core_of(ssp) if gamma == 1 else loose_core_of(ssp)
     expected = solve_expected(ssp)
     value = core.gather(expected.value)
     problem = _problem(core, atoms, gamma)
     order, bounds = _blocks(problem, value)
-    work = _first_work(value if gamma == 1 else np.zeros(core.n), len(atoms))
+    work = _first_work(value if gamma == 1 and settings.start == "neutral" else np.zeros(core.n), len(atoms))
     return Augmented(core, problem, work, order, bounds, core.core_choices(expected.choices))
 
 

@@ -11,20 +11,25 @@ The policy is greedy with respect to the values returned; choices that tie go to
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tailpath.errors import TailpathWarning
 from tailpath.kernels.atom_policy import all_factors, choose, factors, find_detours, mark_arriving
+from tailpath.model.ragged import members_of
 from tailpath.model.ssp import FloatArray
 from tailpath.policies.atoms import atom_borders
 from tailpath.solvers.published.solution import AtomSolution
-from tailpath.solvers.published.sweeps import Augmented, Progression, Team
+from tailpath.solvers.published.sweeps import Augmented, Progression, Settings, Team
 
 #: Detours whose regrets differ by less than this are taken together.
 SAME_REGRET = 1e-12
+#: A sum of factors beyond 1 by less than this is rounding.
+SAME_SUM = 1e-6
 
 
 @dataclass(eq=False)
@@ -38,7 +43,7 @@ class Tables:
     detours: int = 0
 
 
-def greedy_tables(augmented: Augmented, share: bool, team: Team) -> Tables:
+def greedy_tables(augmented: Augmented, rule: int, team: Team) -> Tables:
     """The greedy choices and their factors by the closed form."""
     problem, slope = augmented.problem, augmented.work.slope
     choice = np.zeros(augmented.work.value.shape, dtype=np.int64)
@@ -46,7 +51,7 @@ def greedy_tables(augmented: Augmented, share: bool, team: Team) -> Tables:
     team.share(0, augmented.n, lambda first, last: choose(problem, slope, first, last, choice, var))
     offset, total = run_offsets(augmented, choice)
     xi = np.empty(total)
-    team.share(0, augmented.n, lambda first, last: all_factors(problem, slope, first, last, choice, var, offset, share, xi))
+    team.share(0, augmented.n, lambda first, last: all_factors(problem, slope, first, last, choice, var, offset, rule, xi))
     return Tables(choice, var, offset, xi)
 
 
@@ -57,7 +62,7 @@ def run_offsets(augmented: Augmented, choice: NDArray[np.int64]) -> tuple[NDArra
     return starts.reshape(choice.shape).astype(np.int64), int(ends[-1]) if ends.size else 0
 
 
-def make_arrive(augmented: Augmented, tables: Tables, share: bool) -> None:
+def make_arrive(augmented: Augmented, tables: Tables, rule: int) -> None:
     """Give detours to the pairs from which the policy would never arrive."""
     problem, slope = augmented.problem, augmented.work.slope
     borders = atom_borders(problem.atoms)
@@ -65,19 +70,19 @@ def make_arrive(augmented: Augmented, tables: Tables, share: bool) -> None:
     while not mark_arriving(problem, augmented.order, borders, tables.choice, tables.offset, tables.xi, arrives):
         choice, var = tables.choice.copy(), tables.var.copy()
         regret = np.full(choice.shape, np.inf)
-        find_detours(problem, slope, borders, arrives, share, choice, var, regret)
+        find_detours(problem, slope, borders, arrives, rule, choice, var, regret)
         taken = regret <= regret.min() + SAME_REGRET
-        _replace(augmented, tables, np.argwhere(taken), choice, var, share)
+        _replace(augmented, tables, np.argwhere(taken), choice, var, rule)
         tables.detours += int(taken.sum())
 
 
-def _replace(augmented: Augmented, tables: Tables, pairs: NDArray[Any], choice: NDArray[np.int64], var: FloatArray, share: bool) -> None:
+def _replace(augmented: Augmented, tables: Tables, pairs: NDArray[Any], choice: NDArray[np.int64], var: FloatArray, rule: int) -> None:
     """Other choices at some pairs; their factors go to the end of the list."""
     runs, end = [tables.xi], len(tables.xi)
     for node, atom in pairs.tolist():
         chosen = int(choice[node, atom])
         run = np.empty(int(np.diff(augmented.core.choice_outcomes[chosen : chosen + 2])[0]))
-        factors(augmented.problem, augmented.work.slope, chosen, augmented.problem.atoms[atom], var[node, atom], share, run)
+        factors(augmented.problem, augmented.work.slope, chosen, augmented.problem.atoms[atom], var[node, atom], rule, run)
         tables.choice[node, atom], tables.var[node, atom], tables.offset[node, atom] = chosen, var[node, atom], end
         runs.append(run)
         end += len(run)
@@ -102,8 +107,30 @@ def _over_states(augmented: Augmented, tables: Tables) -> tuple[NDArray[np.int32
     return choice, offset, np.concatenate([xi, np.ones(int(np.diff(ssp.choice_outcomes).max(initial=1)))])
 
 
-def solution_of(augmented: Augmented, tables: Tables, progression: Progression, tolerance: float, inner: str) -> AtomSolution:
+def factor_sums(augmented: Augmented, tables: Tables) -> FloatArray:
+    """sum P xi at every pair (node, atom): 1, but for rounding, unless the factors are the published ones."""
+    outcome, ends = members_of(augmented.problem.choice_outcomes, tables.choice.reshape(-1))
+    first, count = ends[:-1], np.diff(ends)
+    place = np.repeat(tables.offset.reshape(-1) - first, count) + np.arange(len(outcome))
+    products = augmented.problem.probability[outcome] * tables.xi[place]
+    return np.add.reduceat(products, first) if len(first) else products
+
+
+def warn_of_excess(sums: FloatArray) -> None:
+    over = sums > 1 + SAME_SUM
+    if over.any():
+        warnings.warn(
+            f"the factors F(VaR) / y hand out more than the whole tail at {int(over.sum())} of {len(sums)} pairs of state and atom: sum P xi is up"
+            f" to {sums.max():.3g}, and the policy believes in larger tails than it has",
+            TailpathWarning,
+            stacklevel=4,
+        )
+
+
+def solution_of(augmented: Augmented, tables: Tables, progression: Progression, settings: Settings, inner: str) -> AtomSolution:
     """Everything over the model's own states."""
+    sums = factor_sums(augmented, tables)
+    warn_of_excess(sums)
     choice, offset, xi = _over_states(augmented, tables)
     return AtomSolution(
         ssp=augmented.core.ssp,
@@ -114,10 +141,13 @@ def solution_of(augmented: Augmented, tables: Tables, progression: Progression, 
         xi_offset=offset,
         xi=xi,
         gamma=augmented.problem.gamma,
-        tolerance=tolerance,
+        tolerance=settings.tolerance,
         residual=progression.residual,
         sweeps=progression.sweeps,
         converged=progression.converged,
         detours=tables.detours,
         inner=inner,
+        start=settings.start,
+        factors=settings.factors,
+        factor_sum=float(sums.max(initial=1.0)),
     )
