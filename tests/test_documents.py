@@ -12,7 +12,9 @@ NUMBER = r"(?:-?\d+(?:\.\d+)?(?:e-?\d+)?|inf)"
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/model.md", "docs/optimum.md", "docs/evaluation.md", "docs/planners.md", "docs/bring_your_own.md"])
+@pytest.mark.parametrize(
+    "name", ["README.md", "docs/model.md", "docs/optimum.md", "docs/evaluation.md", "docs/planners.md", "docs/bring_your_own.md"]
+)
 def test_examples_run(name):
     text = (ROOT / name).read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)

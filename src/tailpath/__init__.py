@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from tailpath.formats import write as write
     from tailpath.formats.policy_files import read_policy as read_policy
     from tailpath.formats.policy_files import write_policy as write_policy
+    from tailpath.model.endings import give_up as give_up
+    from tailpath.model.endings import within as within
     from tailpath.model.ssp import SSP as SSP
     from tailpath.policies.atoms import log_atoms as log_atoms
     from tailpath.policies.chain import CostChain as CostChain
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from tailpath.policies.kinds import MarkovPolicy as MarkovPolicy
     from tailpath.policies.kinds import MemoryPolicy as MemoryPolicy
     from tailpath.policies.kinds import Policy as Policy
+    from tailpath.solvers.arrival import given_arrival as given_arrival
     from tailpath.solvers.exact.solver import solve_cvar_exact as solve_cvar_exact
     from tailpath.solvers.expectation import solve_expected as solve_expected
     from tailpath.solvers.improvement import improve as improve
@@ -63,6 +66,9 @@ _HOME = {
     "solve_cvar_quantile": "tailpath.solvers.published.quantile",
     "solve_cvar_interpolation": "tailpath.solvers.published.interpolation",
     "solve_cvar_exact": "tailpath.solvers.exact.solver",
+    "give_up": "tailpath.model.endings",
+    "within": "tailpath.model.endings",
+    "given_arrival": "tailpath.solvers.arrival",
     "improve": "tailpath.solvers.improvement",
     "unroll": "tailpath.policies.chain",
     "evaluate": "tailpath.evaluation.evaluate",

@@ -93,6 +93,10 @@ def test_numbers_are_names_where_states_have_numbers():
         tp.policy(shuffled, np.zeros(5))
 
 
+def test_what_is_wrong_where_it_never_comes_does_not_matter():
+    assert tp.policy(NAMED, {**WANTED, "c": "fly"}) == MarkovPolicy(WANTED)
+
+
 @pytest.mark.parametrize("numbered", [False, True])
 def test_q_tables(numbered):
     ssp = NUMBERED if numbered else NAMED

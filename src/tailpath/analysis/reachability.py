@@ -26,6 +26,8 @@ from tailpath.model.ragged import offsets_of
 from tailpath.model.ssp import SSP
 
 BoolArray = NDArray[np.bool_]
+#: What to do where arriving is not sure.
+WAYS = "end runs at a price (give_up, --give-up C), look at those that arrive (given_arrival, --given-arrival) or limit steps (within, --within N)"
 #: Up to this many arrows a search runs as plain Python, faster than the compiler loads, unless it is loaded already.
 SMALL = 20_000
 
@@ -133,7 +135,8 @@ def require_sure_start(ssp: SSP) -> tuple[BoolArray, BoolArray]:
         shown = ", ".join(repr(ssp.states[s]) for s in traps[:5].tolist())
         more = f" and {traps.size - 5} more" if traps.size > 5 else ""
         raise GoalUnreachableError(
-            f"from the start {ssp.start!r} no policy surely reaches a goal, so every expected cost is infinite; the dead ends are {shown}{more}"
+            f"from the start {ssp.start!r} no policy surely reaches a goal, so every expected cost is infinite; the dead ends are {shown}{more};"
+            f" {WAYS}"
         )
     return sure, safe
 

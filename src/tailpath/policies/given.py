@@ -91,23 +91,39 @@ def _places(ssp: SSP) -> list[_Place]:
 
 
 def _of_entries(ssp: SSP, entry: Callable[[_Place], Any], given: Mapping[Any, Any] | None = None) -> MarkovPolicy:
-    """From what is said about each state; a state with one action needs nothing said."""
-    actions = Actions(ssp)
-    decisions: dict[Name, Decision] = {}
-    places = _places(ssp)
-    for place in places:
-        said = entry(place)
-        decision = None if said is None else actions.understood(place.index, said)
-        if decision is not None:
-            checked_decision(ssp, place.index, decision)
-        elif ssp.state_choices[place.index + 1] - ssp.state_choices[place.index] == 1:
-            decision = ssp.choice_name(int(ssp.state_choices[place.index]))
-        if decision is not None:
-            decisions[ssp.states[place.index]] = decision
+    """From what is said about each state; a state with one action needs nothing said, and what is wrong in states never reached is passed over."""
+    actions, places = Actions(ssp), _places(ssp)
     if given and not any(place.name in given for place in places):
         shown = next(iter(given))
         raise PolicyError(f"the policy decides in {shown!r} and other states, none of which the model has; its states are {_some(ssp)}")
+    decisions: dict[Name, Decision] = {}
+    wrong: dict[Name, PolicyError] = {}
+    for place in places:
+        name = ssp.states[place.index]
+        try:
+            decision = _decision(ssp, actions, place, entry(place))
+        except PolicyError as error:
+            wrong[name] = error
+            continue
+        if decision is not None:
+            decisions[name] = decision
+
+    def ask(state: int, name: Name) -> Decision | None:
+        if name in wrong:
+            raise wrong[name]
+        return decisions.get(name)
+
+    _walk(ssp, ask)
     return MarkovPolicy(decisions)
+
+
+def _decision(ssp: SSP, actions: Actions, place: _Place, said: Any) -> Decision | None:
+    decision = None if said is None else actions.understood(place.index, said)
+    if decision is not None:
+        checked_decision(ssp, place.index, decision)
+    elif ssp.state_choices[place.index + 1] - ssp.state_choices[place.index] == 1:
+        decision = ssp.choice_name(int(ssp.state_choices[place.index]))
+    return decision
 
 
 def _by_place(ssp: SSP, table: Any) -> Callable[[_Place], Any]:

@@ -20,6 +20,14 @@ Row = dict[int, Fraction]
 
 
 def solve_core_exactly(core: Core, chosen: NDArray[np.int64]) -> tuple[NDArray[np.int64], Bracket]:
+    """The optimum of a core, from a proper policy on, with the bounds that rounded probabilities allow."""
+    policy, value = rational_optimum(core, chosen)
+    rounded = np.array([float(v) for v in value])
+    doubt = (4 * core.n + 8) * 2.0**-53
+    return policy, Bracket(rounded, rounded * (1 - doubt), rounded * (1 + doubt), "rationals")
+
+
+def rational_optimum(core: Core, chosen: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[Fraction]]:
     """Improve a proper policy until no choice of any node is strictly better, in rationals."""
     rows, rates = _rational_choices(core)
     policy = chosen.tolist()
@@ -34,25 +42,26 @@ def solve_core_exactly(core: Core, chosen: NDArray[np.int64]) -> tuple[NDArray[n
                 policy[node] = first + costs.index(best)
                 moved = True
         if not moved:
-            break
-    rounded = np.array([float(v) for v in value])
-    doubt = (4 * core.n + 8) * 2.0**-53
-    return np.array(policy, dtype=np.int64), Bracket(rounded, rounded * (1 - doubt), rounded * (1 + doubt), "rationals")
+            return np.array(policy, dtype=np.int64), value
 
 
 def _rational_choices(core: Core) -> tuple[list[Row], list[Fraction]]:
     rows: list[Row] = []
+    rates: list[Fraction] = []
     for choice in range(len(core.choice_outcomes) - 1):
         outcomes = range(int(core.choice_outcomes[choice]), int(core.choice_outcomes[choice + 1]))
         weight = [Fraction(float(core.probability[o])) for o in outcomes]
         total = sum(weight)
         row: Row = {}
+        rate = Fraction(0)
         for outcome, w in zip(outcomes, weight):
+            rate += w / total * Fraction(float(core.ssp.outcome_cost[core.outcome[outcome]]))
             to = int(core.target[outcome])
             if to < core.n:
                 row[to] = row.get(to, Fraction(0)) + w / total
         rows.append(row)
-    return rows, [Fraction(float(r)) for r in core.rate]
+        rates.append(rate)
+    return rows, rates
 
 
 def _evaluate(n: int, rows: list[Row], rates: list[Fraction]) -> list[Fraction]:

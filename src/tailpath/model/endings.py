@@ -1,0 +1,173 @@
+"""Models whose goal is sure, made from models in which it is not: another way to end, or an end of time.
+
+    give_up(ssp, cost)                 one more choice in every state, at a price, that ends the run (known as the finite-penalty model)
+    within(ssp, steps, otherwise=)     the product with a counter of steps; what has not arrived in time pays a price, or has not arrived
+
+The third way, `given_arrival`, needs the largest probability of arriving and lives with the solvers (`solvers/arrival.py`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.errors import ModelError, OptionError
+from tailpath.model.builders import arrays_from_rows
+from tailpath.model.cost_units import as_fraction, common_unit
+from tailpath.model.ragged import members_of, owners
+from tailpath.model.ssp import SSP, Geometry, Name, Origin
+
+#: Pairs of state and step beyond which a product is refused.
+MOST_PAIRS = 50_000_000
+
+
+def give_up(ssp: SSP, cost: Any) -> SSP:
+    """The model with one more choice in every state, `give up`, which ends the run at a price of `cost`. Then every goal is sure.
+
+    It leads to a goal of its own, `gave up`. The price may be a number, a decimal or a fraction; it is paid on top of what the run has cost.
+    """
+    price = _price(cost, "the price of giving up")
+    ending, action = fresh_name("gave up", ssp.states), fresh_name("give up", ssp.actions)
+    state = np.flatnonzero(~ssp.is_goal)
+    count = len(state)
+    source = ssp.choice_state[ssp.outcome_choice]
+    arrays = arrays_from_rows(
+        np.append(source, state),
+        np.append(ssp.choice_action[ssp.outcome_choice], np.full(count, len(ssp.actions))),
+        np.append(ssp.outcome_target, np.full(count, ssp.n_states)),
+        np.append(ssp.outcome_probability, np.ones(count)),
+        np.append(ssp.outcome_cost, np.full(count, float(price))),
+        n_states=ssp.n_states + 1,
+        merge=False,
+    )
+    return SSP(
+        **arrays,
+        is_goal=np.append(ssp.is_goal, True),
+        start_index=ssp.start_index,
+        states=(*ssp.states, ending),
+        actions=(*ssp.actions, action),
+        exact_unit=_unit(ssp, price),
+        geometry=_more_places(ssp.geometry),
+        notes=(*ssp.notes, f"giving up costs {float(price):g}, in any state; the run then ends in {ending!r}"),
+        origin=None if ssp.origin is None else Origin(ssp.origin.states, np.append(ssp.origin.index, -1)),
+    )
+
+
+def within(ssp: SSP, steps: int, otherwise: Any = None) -> SSP:
+    """The model with at most `steps` steps: its states are pairs `(state, steps taken)`, as far as they can be reached.
+
+    A run that has not arrived after so many steps is `out of time`: with `otherwise` it pays this price and ends, without it it never arrives, so
+    that `unreached` of its distribution is the probability of being late. Policies for the model itself are understood (`tailpath.policy`).
+    """
+    if not isinstance(steps, (int, np.integer)) or steps < 1:
+        raise OptionError(f"the number of steps must be a whole number of at least 1, not {steps!r}")
+    price = None if otherwise is None else _price(otherwise, "the price of being late")
+    goals = np.flatnonzero(ssp.is_goal)
+    if ssp.is_goal[ssp.start_index]:
+        return ssp
+    layers = _layers(ssp, int(steps))
+    first = np.concatenate(([0], np.cumsum([len(layer) for layer in layers])))
+    n_pairs = int(first[-1])
+    late = n_pairs + len(goals)
+    place_of_goal = np.full(ssp.n_states, -1, dtype=np.int64)
+    place_of_goal[goals] = n_pairs + np.arange(len(goals))
+    columns: list[tuple[NDArray[Any], ...]] = []
+    for step, layer in enumerate(layers):
+        after = np.full(ssp.n_states, late, dtype=np.int64)
+        if step + 1 < len(layers):
+            after[layers[step + 1]] = first[step + 1] + np.arange(len(layers[step + 1]))
+        columns.append(_rows_of(ssp, layer, int(first[step]), np.where(ssp.is_goal, place_of_goal, after)))
+    finish = 1 if price is not None else 0
+    loop = float(ssp.cost_unit) if ssp.cost_unit is not None else float(ssp.outcome_cost.max())
+    last = (late, len(ssp.actions), late + finish, 1.0, float(price) if price is not None else loop)
+    source, action, target, probability, cost = (np.append(np.concatenate(column), end) for column, end in zip(zip(*columns), last))
+    arrays = arrays_from_rows(source, action, target, probability, cost, n_states=late + 1 + finish, merge=False)
+    is_goal = np.zeros(late + 1 + finish, dtype=np.bool_)
+    is_goal[n_pairs:] = True
+    is_goal[late] = False
+    names = [(ssp.states[s], step) for step, layer in enumerate(layers) for s in layer.tolist()]
+    taken = (*names, *(ssp.states[g] for g in goals.tolist()))
+    ending = fresh_name("out of time", taken)
+    base = ssp.origin or Origin(ssp.states, np.arange(ssp.n_states))
+    index = np.concatenate([*(base.index[layer] for layer in layers), base.index[goals], np.full(1 + finish, -1)])
+    what = "never arrives" if price is None else f"pays {float(price):g}"
+    return SSP(
+        **arrays,
+        is_goal=is_goal,
+        start_index=0,
+        states=(*taken, ending, *([fresh_name("ended late", (*taken, ending))] if finish else [])),
+        actions=(*ssp.actions, fresh_name("pay" if finish else "wait", ssp.actions)),
+        exact_unit=_unit(ssp, price or Fraction(0)),
+        notes=(*ssp.notes, f"a run that has not arrived after {steps} steps {what}; states are pairs (state, steps taken)"),
+        origin=Origin(base.states, index),
+    )
+
+
+def _layers(ssp: SSP, steps: int) -> list[NDArray[np.int64]]:
+    """The states, goals aside, that can be entered after exactly 0, 1, .. steps."""
+    layers = [np.array([ssp.start_index], dtype=np.int64)]
+    pairs = 1
+    while len(layers) < steps:
+        choice, _ = members_of(ssp.state_choices, layers[-1])
+        outcome, _ = members_of(ssp.choice_outcomes, choice)
+        reached = np.zeros(ssp.n_states, dtype=np.bool_)
+        reached[ssp.outcome_target[outcome]] = True
+        layer = np.flatnonzero(reached & ~ssp.is_goal)
+        if not len(layer):
+            break
+        layers.append(layer)
+        pairs += len(layer)
+        if pairs > MOST_PAIRS:
+            raise ModelError(f"{steps} steps make more than {MOST_PAIRS} pairs of state and step")
+    return layers
+
+
+def _rows_of(ssp: SSP, layer: NDArray[np.int64], first: int, place: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
+    """The outcomes of some states as rows of a product: `place` says where each target goes."""
+    choice, of_state = members_of(ssp.state_choices, layer)
+    outcome, of_choice = members_of(ssp.choice_outcomes, choice)
+    owner = owners(of_choice)
+    return (
+        first + owners(of_state)[owner],
+        ssp.choice_action[choice][owner].astype(np.int64),
+        place[ssp.outcome_target[outcome]],
+        ssp.outcome_probability[outcome],
+        ssp.outcome_cost[outcome],
+    )
+
+
+def _price(cost: Any, what: str) -> Fraction:
+    try:
+        price = as_fraction(cost)
+    except (TypeError, ValueError, OverflowError, ZeroDivisionError):
+        raise OptionError(f"{what} must be a number, not {cost!r}") from None
+    if price < 0 or not math.isfinite(float(price)):
+        raise OptionError(f"{what} must be 0 or more, not {cost!r}")
+    return price
+
+
+def _unit(ssp: SSP, price: Fraction) -> Fraction | None:
+    """The unit of the model's costs and one more, found exactly; None where the model's costs have none."""
+    if ssp.cost_unit is None:
+        return None
+    return common_unit([*(level * ssp.cost_unit for level in np.unique(ssp.outcome_level).tolist()), price])
+
+
+def _more_places(geometry: Geometry | None) -> Geometry | None:
+    """The geometry with one state more, off the grid."""
+    if geometry is None:
+        return None
+    return Geometry(geometry.rows, geometry.columns, (*geometry.row, -1), (*geometry.column, -1), (*geometry.kind, "end"))
+
+
+def fresh_name(name: str, taken: Iterable[Name] | Sequence[Name]) -> str:
+    """The name, with as many primes as it takes to be new."""
+    known = set(taken)
+    while name in known:
+        name += "'"
+    return name

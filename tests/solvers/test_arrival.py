@@ -1,0 +1,254 @@
+"""Goals that are not sure: against enumeration in rationals on models without cycles, and against all policies on models with them."""
+
+import itertools
+import pickle
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tailpath as tp
+from tailpath import SSP, MarkovPolicy
+from tailpath.errors import GoalUnreachableError, OptionError, TailpathError
+from tailpath.solvers import arrival
+from tailpath.solvers.arrival import largest_arrival
+from tests import reference
+from tests.reference import Model
+from tests.strategies import any_models
+
+TRAP = "trap"
+
+
+@st.composite
+def models_with_dead_ends(draw, most=4):
+    """States in a row, every step leads on; some outcomes end in a trap. All probabilities are sixteenths."""
+    names = [f"s{i}" for i in range(draw(st.integers(1, most)))]
+    choices = {}
+    for i, state in enumerate(names):
+        actions = {}
+        for k in range(draw(st.integers(1, 2))):
+            n = draw(st.integers(1, 3))
+            cuts = sorted(draw(st.lists(st.integers(1, 15), min_size=n - 1, max_size=n - 1, unique=True)))
+            chance = [Fraction(b - a, 16) for a, b in zip([0, *cuts], [*cuts, 16], strict=True)]
+            targets = draw(st.lists(st.sampled_from([*names[i + 1 :], "goal", "goal", TRAP]), min_size=n, max_size=n))
+            costs = draw(st.lists(st.integers(0, 3), min_size=n, max_size=n))
+            actions[f"a{k}"] = [(t, p, Fraction(c, 2)) for t, p, c in zip(targets, chance, costs, strict=True)]
+        choices[state] = actions
+    choices[TRAP] = {"stay": [(TRAP, Fraction(1), Fraction(1))]}
+    return Model(choices, "s0", frozenset(["goal"]))
+
+
+def best_chance(model, state="s0"):
+    """The largest probability of arriving, by recursion along the row of states."""
+    if state in model.goals or state == TRAP:
+        return Fraction(int(state != TRAP))
+    return max(sum(p * best_chance(model, t) for t, p, _ in outcomes) for outcomes in model.choices[state].values())
+
+
+def runs(model, policy, most_steps=20):
+    """All runs of a policy of names: {(end state, cost, steps): probability}."""
+    found, waiting = {}, [(model.start, Fraction(0), 0, Fraction(1))]
+    while waiting:
+        state, cost, steps, chance = waiting.pop()
+        if state in model.goals or state == TRAP or steps == most_steps:
+            found[state, cost, steps] = found.get((state, cost, steps), 0) + chance
+            continue
+        waiting.extend((t, cost + c, steps + 1, chance * p) for t, p, c in model.choices[state][policy[state]])
+    return found
+
+
+def all_policies(model):
+    states = [s for s in model.choices if s != TRAP]
+    return [dict(zip(states, picked, strict=True)) for picked in itertools.product(*(model.choices[s] for s in states))]
+
+
+def distribution(ssp, policy):
+    """Cost -> probability, with everything in the head."""
+    found = tp.evaluate(ssp, policy, 1e-9)
+    return {Fraction(cost).limit_denominator(2): p for cost, p in zip(found.costs.tolist(), found.probabilities.tolist(), strict=True)}
+
+
+def totals(weighted):
+    added = {}
+    for cost, p in weighted:
+        added[cost] = added.get(cost, 0) + p
+    return {cost: float(p) for cost, p in added.items()}
+
+
+@settings(max_examples=60, deadline=None)
+@given(models_with_dead_ends())
+def test_the_largest_probability_of_arriving(model):
+    ssp = reference.to_ssp(model)
+    found = largest_arrival(ssp)
+    assert found.exact[ssp.start_index] == best_chance(model)
+    assert found.bounds[0] <= best_chance(model) <= found.bounds[1]
+    assert found.probability("goal") == 1
+    if TRAP in ssp.states:
+        assert found.probability(TRAP) == 0
+
+
+@settings(max_examples=60, deadline=None)
+@given(any_models(max_states=3, dyadic=True))
+def test_the_largest_probability_with_cycles(model):
+    ssp = reference.to_ssp(model)
+    states = list(model.choices)
+    every = [dict(zip(states, picked, strict=True)) for picked in itertools.product(*(model.choices[s] for s in states))]
+    best = max(1 - reference.unreached(model, MarkovPolicy(policy)) for policy in every)
+    assert largest_arrival(ssp).exact[ssp.start_index] == best
+
+
+@settings(max_examples=40, deadline=None)
+@given(any_models(max_states=5))
+def test_floats_agree_with_rationals(model):
+    ssp, again = reference.to_ssp(model), reference.to_ssp(model)
+    exact = largest_arrival(ssp)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(arrival, "LARGEST_EXACT", -1)
+        nearly = largest_arrival(again)
+    assert nearly.exact is None
+    assert nearly.value == pytest.approx(exact.value, rel=1e-12)
+    assert (nearly.lower <= exact.value * (1 + 1e-15)).all()
+    assert (nearly.upper >= exact.value * (1 - 1e-15)).all()
+    if exact.probability() > 0:
+        there, here = tp.given_arrival(ssp), tp.given_arrival(again)
+        assert (there.states, there.n_choices) == (here.states, here.n_choices)
+        assert there.outcome_probability == pytest.approx(here.outcome_probability, rel=1e-11)
+
+
+@settings(max_examples=40, deadline=None)
+@given(models_with_dead_ends())
+def test_given_arrival_is_the_model_of_the_runs_that_arrive(model):
+    ssp = reference.to_ssp(model)
+    best = best_chance(model)
+    if best == 0:
+        with pytest.raises(GoalUnreachableError, match=r"^from the start 's0' no policy reaches a goal at all"):
+            tp.given_arrival(ssp)
+        return
+    sure = tp.given_arrival(ssp)
+    assert TRAP not in sure.states
+    kept = {(sure.states[s], sure.choice_name(k)) for k, s in enumerate(sure.choice_state.tolist())}
+    for policy in all_policies(model):
+        every = runs(model, policy)
+        reached = {state for state, p in visited(model, policy).items() if p > 0 and best_chance(model, state) > 0}
+        arriving = {key: p for key, p in every.items() if key[0] in model.goals}
+        inside = all((state, policy[state]) in kept for state in reached if state not in model.goals)
+        assert inside == (sum(arriving.values()) == best), "the choices kept are those of the surest policies"
+        if inside:
+            wanted = totals((cost, p / best) for (_, cost, _), p in arriving.items())
+            assert distribution(sure, {s: a for s, a in policy.items() if s in sure.states}) == pytest.approx(wanted, rel=1e-13)
+
+
+def visited(model, policy):
+    found, waiting = {}, [(model.start, Fraction(1))]
+    while waiting:
+        state, chance = waiting.pop()
+        found[state] = found.get(state, 0) + chance
+        if state not in model.goals and state != TRAP:
+            waiting.extend((t, chance * p) for t, p, _ in model.choices[state][policy[state]])
+    return found
+
+
+def least_excess(model, price, state, budget):
+    """U(s, w): the least expected excess over a budget where a run may be given up, over all that policies may remember."""
+    up = max(price - budget, Fraction(0))
+    if state in model.goals:
+        return max(-budget, Fraction(0))
+    if state == TRAP:
+        return up  # to wait only costs more
+    return min(up, *(sum(p * least_excess(model, price, t, budget - c) for t, p, c in o) for o in model.choices[state].values()))
+
+
+def least_mean(model, price, state):
+    if state in model.goals:
+        return Fraction(0)
+    if state == TRAP:
+        return price
+    return min(price, *(sum(p * (c + least_mean(model, price, t)) for t, p, c in o) for o in model.choices[state].values()))
+
+
+@settings(max_examples=40, deadline=None)
+@given(models_with_dead_ends(most=3), st.sampled_from([Fraction(0), Fraction(5, 2), Fraction(7), Fraction(100, 3)]))
+def test_giving_up(model, price):
+    sure = tp.give_up(reference.to_ssp(model), price)
+    assert tp.solve_expected(sure).cost() == pytest.approx(float(least_mean(model, price, "s0")), rel=1e-13)
+    costs = {c for policy in all_policies(model) for _, c, _ in runs(model, policy)}
+    for part in itertools.accumulate([Fraction(0), Fraction(1, 2), Fraction(1, 2), Fraction(1, 2), Fraction(1)]):
+        costs.add(part)
+    budgets = {c + p for c in costs for p in (0, price)}
+    for alpha in (0.5, 0.1):
+        wanted = min(w + least_excess(model, price, "s0", w) / Fraction(alpha) for w in budgets)
+        assert tp.solve_cvar_exact(sure, alpha).cvar(alpha) == pytest.approx(float(wanted), rel=1e-12)
+
+
+@settings(max_examples=40, deadline=None)
+@given(models_with_dead_ends(), st.integers(1, 5), st.sampled_from([None, Fraction(0), Fraction(9, 2)]), st.data())
+def test_within(model, steps, price, data):
+    limited = tp.within(reference.to_ssp(model), steps, otherwise=price)
+    policy = data.draw(st.sampled_from(all_policies(model)))
+    every = runs(model, policy, steps)
+    if price is None:
+        late = sum(p for (state, _, _), p in every.items() if state not in model.goals)
+        assert tp.evaluate(limited, policy, 1e-9).unreached == pytest.approx(float(late), rel=1e-13, abs=1e-300)
+        best = max(sum(p for (s, _, _), p in runs(model, other, steps).items() if s in model.goals) for other in all_policies(model))
+        assert largest_arrival(limited).probability() >= best
+        return
+    wanted = totals(
+        (cost if state in model.goals else cost + (steps - at if state == TRAP else 0) + price, p) for (state, cost, at), p in every.items()
+    )
+    assert distribution(limited, policy) == pytest.approx(wanted, rel=1e-13)
+
+
+LAKE = SSP.from_outcomes(
+    [("ice", "go", "home", 0.5, 1), ("ice", "go", "hole", 0.25, 1), ("ice", "go", "ice", 0.25, 1), ("hole", "stay", "hole", 1, 1)],
+    "ice",
+    ["home"],
+)
+
+
+def test_an_unsure_goal_names_the_ways_out():
+    with pytest.raises(GoalUnreachableError) as refusal:
+        tp.solve_expected(LAKE)
+    for way in ("give_up", "--give-up", "given_arrival", "--given-arrival", "within", "--within"):
+        assert way in str(refusal.value)
+
+
+def test_new_names_do_not_clash_and_old_ones_stay():
+    twice = tp.give_up(tp.give_up(LAKE, 3), "1/3")
+    assert twice.states == ("ice", "home", "hole", "gave up", "gave up'")
+    assert twice.actions == ("go", "stay", "give up", "give up'")
+    assert twice.cost_unit == Fraction(1, 3)
+    assert len(twice.notes) == 2
+    limited = tp.within(tp.within(LAKE, 3), 2)
+    assert limited.origin.states == LAKE.states
+    assert pickle.loads(pickle.dumps(limited)) == limited
+    assert (
+        tp.evaluate(limited, {"ice": "go"}, 0.5).unreached == tp.evaluate(tp.within(LAKE, 2), ["go", None, "stay"], 0.5).unreached == 3 / 8
+    )
+
+
+def test_a_model_that_starts_at_a_goal_needs_no_time():
+    done = SSP.from_outcomes([("a", "go", "b", 1, 1)], "b", ["b"])
+    assert tp.within(done, 5) is done
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: tp.give_up(LAKE, -1), r"^the price of giving up must be 0 or more, not -1$"),
+        (lambda: tp.give_up(LAKE, "dear"), r"^the price of giving up must be a number, not 'dear'$"),
+        (lambda: tp.give_up(LAKE, np.inf), r"^the price of giving up must be a number, not inf$"),
+        (lambda: tp.within(LAKE, 0), r"^the number of steps must be a whole number of at least 1, not 0$"),
+        (lambda: tp.within(LAKE, 2, otherwise=-1), r"^the price of being late must be 0 or more, not -1$"),
+    ],
+)
+def test_what_is_refused(call, message):
+    with pytest.raises(OptionError, match=message):
+        call()
+
+
+def test_a_product_too_large_is_refused(monkeypatch):
+    monkeypatch.setattr("tailpath.model.endings.MOST_PAIRS", 3)
+    with pytest.raises(TailpathError, match=r"^50 steps make more than 3 pairs of state and step$"):
+        tp.within(LAKE, 50)
