@@ -44,8 +44,12 @@ class _Bounded(BaseException):
         return type(self), (str(self), self.bounds)
 
 
-class BudgetExceededError(_Bounded, TailpathError):
-    """A node budget ran out. `bounds` holds what is certain about the CVaR at that moment: `(low, high)`."""
+class LimitExceededError(_Bounded, TailpathError):
+    """A limit on nodes or memory was met. `bounds` holds what is certain about the CVaR at that moment: `(low, high)`."""
+
+
+#: Its first name, from before *budget* meant the cost still allowed and nothing else.
+BudgetExceededError = LimitExceededError
 
 
 class EvaluationInterrupted(_Bounded, KeyboardInterrupt):

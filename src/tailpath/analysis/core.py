@@ -68,11 +68,16 @@ class Core:
 
     def model_choices(self, chosen: IntArray) -> NDArray[np.int32]:
         """Core choices, one per node, as choices of the model; members of a free component walk, at no cost, to the one that leaves it."""
+        return self.walks_to(self.choice[chosen])
+
+    def walks_to(self, leaving: IntArray) -> NDArray[np.int32]:
+        """The given choices of the model, -1 at all other states, but that members of free components walk to the one that leaves theirs."""
         ssp = self.ssp
         choices = np.full(ssp.n_states, -1, dtype=np.int32)
-        leaving = self.choice[chosen]
         choices[ssp.choice_state[leaving]] = leaving
-        pending = (self.free >= 0) & (choices < 0)
+        left = np.zeros(self.free.max(initial=-1) + 2, dtype=np.bool_)
+        left[self.free[ssp.choice_state[leaving]]] = True
+        pending = left[self.free] & (self.free >= 0) & (choices < 0)
         if not pending.any():
             return choices
         internal = _internal_choices(ssp, self.free)

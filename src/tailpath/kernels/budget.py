@@ -1,13 +1,21 @@
 """The recursion over the budget left, one level of whole cost units at a time.
 
-`U(s, w)` is the least E[(Z - w)+] from node s with budget w. A level w > 0 needs the levels w - c for the costs c that occur, so they live in a
-ring of `capacity` rows, flat: level v of node s is `ring[(v % capacity) * n + s]`. At w <= 0 nothing is stored: U(s, w) = V*(s) - w.
+`U(s, w)` is the least value of node s with budget w, say the least E[(Z - w)+]. A level w > 0 needs the levels w - c for the costs c that occur, so
+they live in a ring of `capacity` rows, flat: level v of node s is `ring[(v % capacity) * n + s]`. At w <= 0 nothing is stored.
+
+*Accounts* say what is counted: row i of `accounts` is (base, slope, rest, own). With the budget spent, w <= 0, a node is worth
+
+    base + slope * (-w) + rest * V*(s),         and `own` times the expected cost of a choice is added at every step.
+
+So (0, 1, 1, 0) is the excess E[(Z - w)+], (1, 0, 0, 0) the probability of a cost of w or more, and (0, 0, 1, 1) the expected cost. Account 0 is
+what is minimised; the others are carried along for the choices taken, each in a ring of its own behind the first.
 
 The outcomes of a choice are grouped by cost into *segments*. While w <= cost, a whole segment is its closed form,
 
-    sum p (V*(t) + cost - w) = segment_mean + segment_mass * (cost - w),
+    sum p (base + slope * (cost - w) + rest * V*(t)) = rest * segment_mean + segment_mass * (base + slope * (cost - w)),
 
-and afterwards its gathered sum over targets that are no goals (a goal with budget left is worth 0). So neither a goal nor a cost beyond the
+and afterwards its gathered sum over targets that are no goals (a goal with budget left is worth 0, unless a `loss` says otherwise: then the
+goals are the last node, and `loss[w, i]` is what arriving with budget w is worth in account i). So neither a goal nor a cost beyond the
 budget ever needs a row. Counters are unsigned: numba then leaves out the test for negative indices, which is a third of the time.
 
 Nodes come in *blocks*, in an order in which free outcomes only lead back: the nodes of a plain block do not need one another at the same level,
@@ -29,6 +37,8 @@ from tailpath.kernels.jit import kernel, prange
 from tailpath.kernels.rounding import TINY
 
 Array = NDArray[Any]
+#: The columns of `accounts`.
+BASE, SLOPE, REST, OWN = 0, 1, 2, 3
 
 
 class Levels(NamedTuple):
@@ -50,26 +60,27 @@ class Levels(NamedTuple):
 
 
 class Aim(NamedTuple):
-    """What is minimised at the start node, `weight * w + excess_price * U + mean_price * M`, with M the expected cost.
+    """What is minimised at the start node, `weight * w + price * U`, with U the value of account 0.
 
     Levels matter up to `limit`, and until `weight * w + floor` exceeds the best value found.
-    `tie` is the relative difference within which two choices count as equal, and then the smaller M decides; 0 for none.
+    `tie` is the relative difference within which two choices count as equal, and then the smaller value of account 1 decides; 0 for none.
     """
 
     start: int
     weight: float
-    excess_price: float
-    mean_price: float
+    price: float
     floor: float
     limit: float
     tie: float
 
 
 @kernel
-def choice_value(levels: Levels, choice: int, w: int, slot: int, capacity: int, ring: Array, slope: float) -> float:
-    """The value of a choice at budget w, whose row is `slot`; `slope` is 1 for the excess over the budget, 0 for a plain expectation."""
+def choice_value(levels: Levels, accounts: Array, i: int, choice: int, w: int, slot: int, capacity: int, ring: Array) -> float:
+    """The value of a choice in account i at budget w, whose row is `slot`."""
     n = len(levels.least)
     total = 0.0
+    if accounts[i, OWN] != 0.0:
+        total = accounts[i, OWN] * levels.choice_cost[choice]
     segment, last = np.uint64(levels.choice_segments[choice]), np.uint64(levels.choice_segments[choice + 1])
     outcome = np.uint64(levels.segment_outcomes[segment])
     while segment < last:
@@ -77,111 +88,88 @@ def choice_value(levels: Levels, choice: int, w: int, slot: int, capacity: int, 
         cost = levels.segment_level[segment]
         if w > cost:
             back = slot - cost
-            row = np.uint64((back if back >= 0 else back + capacity) * n)
+            row = np.uint64((i * capacity + (back if back >= 0 else back + capacity)) * n)
             while outcome < end:
                 total += levels.probability[outcome] * ring[row + np.uint64(levels.target[outcome])]
                 outcome += np.uint64(1)
         else:
-            total += levels.segment_mean[segment] + slope * (levels.segment_mass[segment] * (cost - w))
+            spent = accounts[i, BASE] + accounts[i, SLOPE] * (cost - w)
+            total += accounts[i, REST] * levels.segment_mean[segment] + levels.segment_mass[segment] * spent
             outcome = end
         segment += np.uint64(1)
     return total
 
 
 @kernel
-def best_value(levels: Levels, node: int, w: int, slot: int, capacity: int, ring: Array) -> tuple[float, int]:
-    """The least excess at a node, and the first choice that attains it."""
-    best, picked = np.inf, 0
+def best_choice(levels: Levels, accounts: Array, tie: float, node: int, w: int, slot: int, capacity: int, ring: Array) -> tuple[float, int]:
+    """The least value at a node and the first choice that attains it; of choices that tie, the one with the least value in account 1."""
+    least, picked = np.inf, 0
+    if tie == 0.0:
+        for choice in range(levels.node_choices[node], levels.node_choices[node + 1]):
+            value = choice_value(levels, accounts, 0, choice, w, slot, capacity, ring)
+            picked = choice if value < least else picked
+            least = min(least, value)
+        return least if least > TINY else 0.0, picked
+    best, best_second = np.inf, np.inf
     for choice in range(levels.node_choices[node], levels.node_choices[node + 1]):
-        value = choice_value(levels, choice, w, slot, capacity, ring, 1.0)
-        picked = choice if value < best else picked
-        best = min(best, value)
+        value = choice_value(levels, accounts, 0, choice, w, slot, capacity, ring)
+        if value <= least * (1 + tie):
+            second = choice_value(levels, accounts, 1, choice, w, slot, capacity, ring)
+            if value < least * (1 - tie) or second < best_second:
+                best, best_second, picked = value, second, choice
+        least = min(least, value)
     return best if best > TINY else 0.0, picked
 
 
-@kernel
-def best_pair(
-    levels: Levels, aim: Aim, node: int, w: int, slot: int, capacity: int, ring: Array, ring_mean: Array
-) -> tuple[float, float, int]:
-    """The excess and the mean of the choice with the least price; of choices whose prices tie, the one with the least mean."""
-    least, best_excess, best_mean, picked = np.inf, 0.0, np.inf, 0
-    for choice in range(levels.node_choices[node], levels.node_choices[node + 1]):
-        excess = choice_value(levels, choice, w, slot, capacity, ring, 1.0)
-        mean = levels.choice_cost[choice] + choice_value(levels, choice, w, slot, capacity, ring_mean, 0.0)
-        price = aim.excess_price * excess + aim.mean_price * mean
-        if price < least * (1 - aim.tie) or (price <= least * (1 + aim.tie) and mean < best_mean and aim.tie > 0):
-            best_excess, best_mean, picked = excess, mean, choice
-        least = min(least, price)
-    return best_excess if best_excess > TINY else 0.0, best_mean, picked
+def _settle_plainly(threads: bool, several: bool) -> Any:
+    """Nodes that do not need one another, one after the other or on all cores: one source, compiled for one account or several."""
+
+    def settle_plainly(
+        levels: Levels, accounts: Array, tie: float, begin: int, end: int, w: int, slot: int, capacity: int, ring: Array, out_row: Array
+    ) -> None:
+        n = len(levels.least)
+        for node in prange(begin, end):
+            ring[slot * n + node], picked = best_choice(levels, accounts, tie if several else 0.0, node, w, slot, capacity, ring)
+            out_row[node] = levels.choice_label[picked]
+            if several:
+                for i in range(1, len(accounts)):
+                    value = choice_value(levels, accounts, i, picked, w, slot, capacity, ring)
+                    ring[(i * capacity + slot) * n + node] = value if value > TINY else 0.0
+
+    # The cache on disk knows functions by name and closure, not by the compiler's options.
+    settle_plainly.__qualname__ += "_threads" if threads else ""
+    return kernel(settle_plainly, parallel=threads)
 
 
-@kernel
-def value_block(levels: Levels, begin: int, end: int, w: int, slot: int, capacity: int, ring: Array, out_row: Array) -> None:
-    for node in range(begin, end):
-        ring[slot * len(levels.least) + node], picked = best_value(levels, node, w, slot, capacity, ring)
-        out_row[node] = levels.choice_label[picked]
-
-
-@kernel(parallel=True)
-def value_block_threads(levels: Levels, begin: int, end: int, w: int, slot: int, capacity: int, ring: Array, out_row: Array) -> None:
-    for node in prange(begin, end):
-        ring[slot * len(levels.least) + node], picked = best_value(levels, node, w, slot, capacity, ring)
-        out_row[node] = levels.choice_label[picked]
-
-
-@kernel
-def pair_block(
-    levels: Levels, aim: Aim, begin: int, end: int, w: int, slot: int, capacity: int, ring: Array, ring_mean: Array, out_row: Array
-) -> None:
-    row = slot * len(levels.least)
-    for node in range(begin, end):
-        ring[row + node], ring_mean[row + node], picked = best_pair(levels, aim, node, w, slot, capacity, ring, ring_mean)
-        out_row[node] = levels.choice_label[picked]
-
-
-@kernel(parallel=True)
-def pair_block_threads(
-    levels: Levels, aim: Aim, begin: int, end: int, w: int, slot: int, capacity: int, ring: Array, ring_mean: Array, out_row: Array
-) -> None:
-    row = slot * len(levels.least)
-    for node in prange(begin, end):
-        ring[row + node], ring_mean[row + node], picked = best_pair(levels, aim, node, w, slot, capacity, ring, ring_mean)
-        out_row[node] = levels.choice_label[picked]
+settle_one, settle_several = _settle_plainly(False, False), _settle_plainly(False, True)
+settle_one_threads, settle_several_threads = _settle_plainly(True, False), _settle_plainly(True, True)
 
 
 @kernel
 def settle_jointly(
-    levels: Levels, joint: Joint, aim: Aim, first: int, last: int, w: int, capacity: int, ring: Array, ring_mean: Array, policy: Array
+    levels: Levels, joint: Joint, accounts: Array, tie: float, first: int, last: int, w: int, capacity: int, ring: Array, policy: Array
 ) -> tuple[float, float]:
-    """A joint block at budget w: first the price, then, among choices that tie, the mean. Returns what `joint_optimum` returns.
-
-    Without `ring_mean` (of length 0) the excess alone counts.
-    """
-    offset, slot, pairs = levels.node_choices[first], w % capacity, len(ring_mean) > 0
-    size = levels.node_choices[last] - offset
-    excess, mean, price = np.empty(size), np.zeros(size), np.empty(size)
-    for k in range(size):
-        excess[k] = choice_value(levels, offset + k, w, slot, capacity, ring, 1.0)
-        if pairs:
-            mean[k] = levels.choice_cost[offset + k] + choice_value(levels, offset + k, w, slot, capacity, ring_mean, 0.0)
-        price[k] = aim.excess_price * excess[k] + aim.mean_price * mean[k]
+    """A joint block at budget w: first account 0, then, among choices that tie, account 1. Returns what `joint_optimum` returns."""
+    offset, slot = levels.node_choices[first], w % capacity
+    size, count = levels.node_choices[last] - offset, len(accounts)
+    gain = np.empty((count, size))
+    for i in range(count):
+        for k in range(size):
+            gain[i, k] = choice_value(levels, accounts, i, offset + k, w, slot, capacity, ring)
     allowed = np.ones(size, dtype=np.bool_)
     value = np.empty(last - first)
-    quality: tuple[float, float] = joint_optimum(joint, levels.node_choices, first, last, price, allowed, policy, value)
-    if aim.tie > 0:
+    quality: tuple[float, float] = joint_optimum(joint, levels.node_choices, first, last, gain[0], allowed, policy, value)
+    if tie > 0:
         for i in range(last - first):
             for choice in range(levels.node_choices[first + i], levels.node_choices[first + i + 1]):
-                total = joint_backup(joint, choice, price[choice - offset], value)
-                allowed[choice - offset] = choice == policy[first + i] or total <= value[i] * (1 + aim.tie)
-        joint_optimum(joint, levels.node_choices, first, last, mean, allowed, policy, value)
-    row = slot * len(levels.least)
-    joint_values(joint, levels.node_choices, first, last, policy, excess, value)
-    for i in range(last - first):
-        ring[row + first + i] = value[i] if value[i] > TINY else 0.0
-    if pairs:
-        joint_values(joint, levels.node_choices, first, last, policy, mean, value)
-        for i in range(last - first):
-            ring_mean[row + first + i] = value[i]
+                total = joint_backup(joint, choice, gain[0, choice - offset], value)
+                allowed[choice - offset] = choice == policy[first + i] or total <= value[i] * (1 + tie)
+        joint_optimum(joint, levels.node_choices, first, last, gain[1], allowed, policy, value)
+    for i in range(count):
+        joint_values(joint, levels.node_choices, first, last, policy, gain[i], value)
+        row = (i * capacity + slot) * len(levels.least) + first
+        for k in range(last - first):
+            ring[row + k] = value[k] if value[k] > TINY else 0.0
     return quality
 
 
@@ -201,24 +189,24 @@ def still_active(least: Array, first: int, active: int, room: float) -> int:
     return active
 
 
-def _driver(threads: bool, pairs: bool, joints: bool) -> Callable[..., Any]:
+def _driver(threads: bool, several: bool, joints: bool) -> Callable[..., Any]:
     """The loop over levels. The flags are constants of the closure: the compiler drops the branches not taken and caches each by its flags."""
 
     def raise_budget(
         levels: Levels,
         joint: Joint,
         aim: Aim,
+        accounts: Array,
+        loss: Array,
         first: int,
         last: int,
         best: float,
         capacity: int,
         ring: Array,
-        ring_mean: Array,
         active: Array,
         policy: Array,
         out_choice: Array,
-        out_excess: Array,
-        out_mean: Array,
+        out_value: Array,
     ) -> tuple[int, float, float, float]:
         n = len(levels.least)
         error, left, w = 0.0, 0.0, first
@@ -226,31 +214,31 @@ def _driver(threads: bool, pairs: bool, joints: bool) -> Callable[..., Any]:
             room = cutoff_of(aim, best) - w
             slot = w % capacity
             row = out_choice[w - first]
+            if len(loss) > 0:
+                for i in range(len(accounts)):
+                    ring[(i * capacity + slot) * n + n - 1] = loss[w, i]
             for block in range(len(levels.block_joint)):
                 begin, end = levels.block_start[block], levels.block_start[block + 1]
                 if joints and levels.block_joint[block]:
                     if levels.least[begin] <= room:
-                        quality = settle_jointly(levels, joint, aim, begin, end, w, capacity, ring, ring_mean, policy)
+                        quality = settle_jointly(levels, joint, accounts, aim.tie, begin, end, w, capacity, ring, policy)
                         error, left = max(error, quality[0]), max(left, quality[1])
                         for node in range(begin, end):
                             row[node] = levels.choice_label[policy[node]]
                     continue
                 end = active[block] = still_active(levels.least, begin, active[block], room)
-                if pairs:
+                if several:
                     if threads:
-                        pair_block_threads(levels, aim, begin, end, w, slot, capacity, ring, ring_mean, row)
+                        settle_several_threads(levels, accounts, aim.tie, begin, end, w, slot, capacity, ring, row)
                     else:
-                        pair_block(levels, aim, begin, end, w, slot, capacity, ring, ring_mean, row)
+                        settle_several(levels, accounts, aim.tie, begin, end, w, slot, capacity, ring, row)
                 elif threads:
-                    value_block_threads(levels, begin, end, w, slot, capacity, ring, row)
+                    settle_one_threads(levels, accounts, 0.0, begin, end, w, slot, capacity, ring, row)
                 else:
-                    value_block(levels, begin, end, w, slot, capacity, ring, row)
-            out_excess[w - first] = ring[slot * n + aim.start]
-            value = aim.weight * w + aim.excess_price * out_excess[w - first]
-            if pairs:
-                out_mean[w - first] = ring_mean[slot * n + aim.start]
-                value += aim.mean_price * out_mean[w - first]
-            best = min(best, value)
+                    settle_one(levels, accounts, 0.0, begin, end, w, slot, capacity, ring, row)
+            for i in range(len(accounts)):
+                out_value[w - first, i] = ring[(i * capacity + slot) * n + aim.start]
+            best = min(best, aim.weight * w + aim.price * out_value[w - first, 0])
             w += 1
         return w, best, error, left
 
@@ -258,11 +246,11 @@ def _driver(threads: bool, pairs: bool, joints: bool) -> Callable[..., Any]:
 
 
 @cache
-def raise_budget(threads: bool, pairs: bool, joints: bool) -> Callable[..., Any]:
+def raise_budget(threads: bool, several: bool, joints: bool) -> Callable[..., Any]:
     """The compiled loop that raises the budget from level `first` to `last`, or until nothing beyond can matter.
 
-    It fills the rows `out_choice[w - first]` and the values at the start, and returns the first level not done, the best value found, and
-    the worst error bound and relative gain left of joint blocks.
+    It fills the rows `out_choice[w - first]` and the values at the start, `out_value[w - first, i]`, and returns the first level not done, the
+    best value found, and the worst error bound and relative gain left of joint blocks. `several`: there is more than one account.
     """
-    compiled: Callable[..., Any] = kernel(_driver(threads, pairs, joints))
+    compiled: Callable[..., Any] = kernel(_driver(threads, several, joints))
     return compiled

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from fractions import Fraction
 from typing import Any
 
@@ -219,15 +220,15 @@ def test_only_states_within_the_budget_are_stored() -> None:
     rows += [(i, "out", "g", p, c) for i in range(500) for p, c in ((0.5, 3), (0.5, 4))] + [(500, "on", "g", 1, 1)]
     best = tp.solve_cvar_exact(tp.SSP.from_outcomes(rows, 0, ["g"]), 0.1)
     assert best.cvar(0.1) == 4
-    assert best.table.dtype == np.uint8
-    assert best.table.shape[0] <= 4
-    assert np.count_nonzero(best.row >= 0) == best.table.shape[0]
+    assert best.decisions.table.dtype == np.uint8
+    assert best.decisions.table.shape[0] <= 4
+    assert np.count_nonzero(best.decisions.row >= 0) == best.decisions.table.shape[0]
 
 
 def test_many_choices_widen_the_table() -> None:
     rows = [("s", f"a{k}", "g", 1, 1000 - k) for k in range(300)]
     best = tp.solve_cvar_exact(tp.SSP.from_outcomes(rows, "s", ["g"]), 0.5)
-    assert best.table.dtype == np.uint16
+    assert best.decisions.table.dtype == np.uint16
     assert best.policy(0.5).action("s", best.policy(0.5).start("s")) == "a299"
 
 
@@ -248,7 +249,7 @@ def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table, "cores", lambda: 2)
     for one, lexicographic in zip(alone, (False, True), strict=True):
         many = tp.solve_cvar_exact(ssp, 0.01, lexicographic)
-        assert np.array_equal(one.excess, many.excess) and np.array_equal(one.table, many.table)
+        assert np.array_equal(one.excess, many.excess) and np.array_equal(one.decisions.table, many.decisions.table)
 
 
 # ---------------------------------------------------------------------- edges and refusals
@@ -319,9 +320,24 @@ def test_questions_the_table_cannot_answer() -> None:
     best = tp.solve_cvar_exact(ssp, 0.1)
     with pytest.raises(OptionError, match=r"made for alpha >= 0\.1; solve with alpha=0\.05"):
         best.cvar(0.05)
-    with pytest.raises(OptionError, match="lexicographic=True"):
-        best.mean(0.1)
     with pytest.raises(OptionError, match=r"belongs to alpha = 0\.1 alone"):
         tp.solve_cvar_exact(ssp, 0.1, weight=0.5).cvar(0.2)
-    with pytest.raises(OptionError, match="mean alone"):
-        tp.solve_cvar_exact(ssp, 0.1, weight=0).cvar(0.1)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"weight": 0.5}, {"weight": 0}, {"lexicographic": True}, {"delta": 2}, {"weight": 0.5, "lexicographic": True}]
+)
+def test_every_kind_of_solution_answers_every_question(options: dict[str, Any]) -> None:
+    ssp = PROBLEMS["5x5"]()
+    best = tp.solve_cvar_exact(ssp, 0.1, **options)
+    costs = tp.evaluate(ssp, best.policy(0.1), 0.1)
+    if "delta" not in options:
+        assert (best.cvar(0.1), best.mean(0.1)) == pytest.approx((costs.cvar(0.1), costs.mean), rel=1e-12)
+        assert best.plain_mean(0.1) >= best.mean(0.1) * (1 - 1e-12)
+        assert best.var(0.1) == costs.var(0.1)
+        assert best.curve([0.1])[0] == best.cvar(0.1)
+    low, high = best.bounds(0.1)
+    assert low <= best.objective(0.1) <= high
+    again = pickle.loads(pickle.dumps(best))
+    assert again == best and again != tp.solve_cvar_exact(ssp, 0.2, **options)
+    assert len(repr(best)) < 100 and f"{0.1:g}" in repr(best)

@@ -30,6 +30,8 @@ from tailpath.solvers.expectation import ExpectedSolution
 
 #: Nodes joined by cycles of free moves are solved together, densely; beyond this many at once the model is refused.
 LARGEST_JOINT = 2_000
+#: The least cost at which the start reaches a node that no level needs.
+NEVER = 2**62
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
@@ -64,11 +66,9 @@ class Layout:
     def n(self) -> int:
         return len(self.levels.least)
 
-    def aim(
-        self, weight: float = 0.0, excess_price: float = 1.0, mean_price: float = 0.0, *, limit: float = math.inf, tie: float = 0.0
-    ) -> Aim:
+    def aim(self, weight: float = 0.0, price: float = 1.0, *, floor: float = 0.0, limit: float = math.inf, tie: float = 0.0) -> Aim:
         """What the recursion is to minimise at the start."""
-        return Aim(self.start, weight, excess_price, mean_price, mean_price * self.start_lower, limit, tie)
+        return Aim(self.start, weight, price, floor, limit, tie)
 
 
 class _Order(NamedTuple):
@@ -92,8 +92,9 @@ class _Rows(NamedTuple):
     loops: bool
 
 
-def layout_of(ssp: SSP, expected: ExpectedSolution) -> Layout:
-    """Lay out a model that has a cost unit and whose start is no goal."""
+def layout_of(ssp: SSP, expected: ExpectedSolution, *, goal_node: bool = False) -> Layout:
+    """Lay out a model that has a cost unit and whose start is no goal. With `goal_node` the goals are the last node, for losses that ask
+    how much of the budget is left on arrival."""
     assert ssp.cost_unit is not None
     core = core_of(ssp)
     level = ssp.outcome_level[core.outcome]
@@ -103,29 +104,13 @@ def layout_of(ssp: SSP, expected: ExpectedSolution) -> Layout:
     place = np.full(core.n + 2, -1, dtype=np.int64)
     place[order.node] = np.arange(len(order.node))
     node_of = place[core.node_of].astype(np.int32)
-
-    rows = _rows(ssp, core, place, level, expected)
-    block = np.repeat(np.arange(len(order.block_joint)), np.diff(order.block_start))
-    inner = (
-        (rows.level == 0)
-        & (rows.target >= 0)
-        & order.block_joint[block[rows.target]]
-        & (block[rows.target] == block[rows.node[rows.owner]])
-    )
     collapsed = np.bincount(node_of[node_of >= 0], minlength=len(order.node)) > 1
-    node_choices = offsets_of(rows.node, len(order.node))
-    levels = Levels(
-        block_start=order.block_start,
-        block_joint=order.block_joint,
-        least=least[order.node].astype(np.int64),
-        node_choices=node_choices,
-        choice_label=_labels(ssp, rows, node_choices, collapsed),
-        choice_cost=np.bincount(rows.owner, weights=rows.probability * rows.level, minlength=len(rows.choice)),
-        **_segments(rows, inner, _node_values(expected, ssp.cost_unit, node_of, len(order.node))),
+    rows = _rows(ssp, core, place, level, expected)
+    inner = _inner(rows, order)
+    levels = _levels(
+        rows, inner, order, least, _labels(ssp, rows, collapsed), _node_values(expected, ssp.cost_unit, node_of, order), goal_node
     )
-    joint = _joint(rows, inner, order.block_start[block])
-    most = int(np.max(np.bincount(rows.owner) + np.diff(levels.choice_segments)))
-    gathered = np.diff(levels.segment_outcomes) > 0
+    joint = _joint(rows, inner, order)
     return Layout(
         levels=levels,
         joint=joint,
@@ -133,8 +118,8 @@ def layout_of(ssp: SSP, expected: ExpectedSolution) -> Layout:
         collapsed=collapsed,
         choice=rows.choice,
         start=int(node_of[ssp.start_index]),
-        reach=int(levels.segment_level[gathered].max(initial=0)),
-        rounding=((2 if rows.loops else 1) * most + 8) * UNIT,
+        reach=int(levels.segment_level[np.diff(levels.segment_outcomes) > 0].max(initial=0)),
+        rounding=_rounding(rows, levels),
         depth=order.depth,
         visits=_visits(levels, joint),
         unit=ssp.cost_unit,
@@ -192,21 +177,46 @@ def _rows(ssp: SSP, core: Core, place: IntArray, level: IntArray, expected: Expe
     return _Rows(core.choice[kept], node[kept], owner, level, target, probability, bool(loop.any()))
 
 
-def _node_values(expected: ExpectedSolution, unit: Fraction, node_of: NDArray[np.int32], n: int) -> FloatArray:
+def _inner(rows: _Rows, order: _Order) -> BoolArray:
+    """Which outcomes are free and stay inside their joint block."""
+    block = np.repeat(np.arange(len(order.block_joint)), np.diff(order.block_start))
+    stays = (rows.target >= 0) & (block[rows.target] == block[rows.node[rows.owner]])
+    return np.asarray(stays & (rows.level == 0) & order.block_joint[block[rows.target]])
+
+
+def _node_values(expected: ExpectedSolution, unit: Fraction, node_of: NDArray[np.int32], order: _Order) -> FloatArray:
     """V* per node in units, and 0 for the goals' place -1."""
-    value = np.zeros(n + 1)
+    value = np.zeros(len(order.node) + 1)
     kept = node_of >= 0
     value[node_of[kept]] = expected.value[kept] / float(unit)
     return value
 
 
-def _segments(rows: _Rows, inner: BoolArray, value: FloatArray) -> dict[str, NDArray[Any]]:
+def _levels(
+    rows: _Rows, inner: BoolArray, order: _Order, least: FloatArray, label: NDArray[Any], value: FloatArray, goal_node: bool
+) -> Levels:
+    """The arrays of the kernel. The goals, if they are a node, come last, belong to no block and have no choices."""
+    n = len(order.node) + goal_node
+    return Levels(
+        block_start=order.block_start,
+        block_joint=order.block_joint,
+        least=np.append(least[order.node], [NEVER] * goal_node).astype(np.int64),
+        node_choices=offsets_of(rows.node, n),
+        choice_label=label,
+        choice_cost=np.bincount(rows.owner, weights=rows.probability * rows.level, minlength=len(rows.choice)),
+        **_segments(rows, inner, value, n - 1 if goal_node else -1),
+    )
+
+
+def _segments(rows: _Rows, inner: BoolArray, value: FloatArray, goal: int) -> dict[str, NDArray[Any]]:
     """Outcomes grouped by choice and cost, with the closed form of each group; only targets that need a row stay in the lists."""
     order = np.arange(len(rows.owner))
     if np.any((np.diff(rows.owner) == 0) & (np.diff(rows.level) < 0)):
         order = np.lexsort((rows.level, rows.owner))
     owner, level, target, probability = rows.owner[order], rows.level[order], rows.target[order], rows.probability[order]
     first = np.flatnonzero(np.append(True, (np.diff(owner) != 0) | (np.diff(level) != 0)))
+    mean = np.add.reduceat(probability * value[target], first)
+    target = np.where(target < 0, goal, target)
     gathered = (target >= 0) & ~inner[order]
     if len(owner) >= 2**32 or level.max() >= 2**31:
         raise ModelError(f"{len(owner)} outcomes with costs of up to {level.max()} units are beyond this solver")
@@ -215,30 +225,38 @@ def _segments(rows: _Rows, inner: BoolArray, value: FloatArray) -> dict[str, NDA
         "segment_level": level[first].astype(np.int32),
         "segment_outcomes": np.append(0, np.cumsum(gathered))[np.append(first, len(owner))].astype(np.uint32),
         "segment_mass": np.add.reduceat(probability, first),
-        "segment_mean": np.add.reduceat(probability * value[target], first),
+        "segment_mean": mean,
         "target": target[gathered].astype(np.uint32),
         "probability": probability[gathered],
     }
 
 
-def _joint(rows: _Rows, inner: BoolArray, block_first: IntArray) -> Joint:
+def _joint(rows: _Rows, inner: BoolArray, order: _Order) -> Joint:
     """The free outcomes inside joint blocks, by choice; empty arrays where there are none."""
     if not inner.any():
         return Joint(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0))
-    order = np.flatnonzero(inner)
+    free = np.flatnonzero(inner)
+    block_first = np.repeat(order.block_start[:-1], np.diff(order.block_start))
     return Joint(
-        inner_start=offsets_of(rows.owner[order], len(rows.choice)),
-        inner_target=rows.target[order] - block_first[rows.target[order]],
-        inner_probability=rows.probability[order],
+        inner_start=offsets_of(rows.owner[free], len(rows.choice)),
+        inner_target=rows.target[free] - block_first[rows.target[free]],
+        inner_probability=rows.probability[free],
         leave=np.bincount(rows.owner[~inner], weights=rows.probability[~inner], minlength=len(rows.choice)),
     )
 
 
-def _labels(ssp: SSP, rows: _Rows, node_choices: IntArray, collapsed: BoolArray) -> NDArray[Any]:
+def _labels(ssp: SSP, rows: _Rows, collapsed: BoolArray) -> NDArray[Any]:
     """What the table of decisions stores: the choice's place in its state, or, where a node stands for several states, in its node."""
     in_state = rows.choice - ssp.state_choices[ssp.choice_state[rows.choice]]
-    label = np.where(collapsed[rows.node], np.arange(len(rows.choice)) - node_choices[rows.node], in_state)
+    in_node = np.arange(len(rows.choice)) - offsets_of(rows.node, len(collapsed))[rows.node]
+    label = np.where(collapsed[rows.node], in_node, in_state)
     return label.astype(np.min_scalar_type(int(label.max())))
+
+
+def _rounding(rows: _Rows, levels: Levels) -> float:
+    """The relative error that one step adds at most: k + 8 units for k outcomes and cost groups, twice k where loops were divided out."""
+    most = int(np.max(np.bincount(rows.owner) + np.diff(levels.choice_segments)))
+    return ((2 if rows.loops else 1) * most + 8) * UNIT
 
 
 def _visits(levels: Levels, joint: Joint) -> float:

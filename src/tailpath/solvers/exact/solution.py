@@ -7,21 +7,58 @@ groups, per step; a budget of w is spent within w steps (times the longest run o
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from tailpath.errors import OptionError
+from tailpath.evaluation.evaluate import evaluate
 from tailpath.kernels.forward import cheapest_way
 from tailpath.kernels.rounding import SAME_VALUE
 from tailpath.model.ragged import offsets_of
-from tailpath.model.ssp import SSP, FloatArray
+from tailpath.model.records import Record
+from tailpath.model.ssp import FloatArray
 from tailpath.options import check_invertible_alpha
 from tailpath.policies.kinds import BudgetPolicy
+from tailpath.solvers.exact.table import Decisions
 from tailpath.solvers.expectation import ExpectedSolution
+
+
+class Doubt(NamedTuple):
+    """How far V* may lie below and above its value, relatively, and above where the value is 0, in units; and what each level adds, relatively."""
+
+    below: float
+    above: float
+    at_zero: float
+    per_level: float
+
+
+def doubt_of(expected: ExpectedSolution, per_level: float) -> Doubt:
+    """The doubt about V*, and what each level of a table adds."""
+    ssp, unit = expected.ssp, expected.ssp.cost_unit
+    assert unit is not None
+    positive = (expected.value > 0) & np.isfinite(expected.value)
+    value, zero = expected.value[positive], expected.value == 0
+    below = float(np.max((value - expected.lower[positive]) / value, initial=0.0))
+    above = float(np.max((expected.upper[positive] - value) / value, initial=0.0))
+    # A policy that keeps to free outcomes among states of value 0 proves the 0; otherwise their upper bounds count.
+    outcome = np.flatnonzero(np.isin(ssp.outcome_choice, expected.choices[zero & (expected.choices >= 0)]))
+    free = (ssp.outcome_level[outcome] == 0) & zero[ssp.outcome_target[outcome]]
+    at_zero = 0.0 if free.all() else float(np.max(expected.upper[zero])) / float(unit)
+    return Doubt(min(below * (1 + 1e-15), 1.0), above * (1 + 1e-15), at_zero, per_level)
+
+
+def proved(priced: FloatArray, weight: float, doubt: Doubt, scale: float) -> tuple[float, float]:
+    """Bounds, in units, on the least of `weight * w + priced[w]`; `scale` is the price of one unit of V*."""
+    w = np.arange(len(priced))
+    lost = np.minimum(w * doubt.per_level, 1.0)
+    low = float(np.min(weight * w + priced * (1 - doubt.below) * (1 - lost)))
+    raised = np.where(priced > 0, priced * (1 + doubt.above), 0.0) + doubt.at_zero * scale
+    high = float(np.min(weight * w + np.where(lost < 1, raised / np.maximum(1 - lost, 1e-300), np.inf)))
+    # A few units more for the sums above, and for values so small that they were taken for 0.
+    return low * (1 - 2e-15), high * (1 + 2e-15) + 1e-250 * scale
 
 
 def best_budget(value: FloatArray, mean: FloatArray | None, error: float) -> int:
@@ -33,129 +70,196 @@ def best_budget(value: FloatArray, mean: FloatArray | None, error: float) -> int
     return int(tied[0])
 
 
-@dataclass(frozen=True, eq=False)
-class ExactSolution:
-    """The optimum for every `a >= alpha`, or, with a `weight` below 1, for `alpha` alone.
+def least_neutral_cost(decided: Decisions) -> float:
+    """The least cost at which the risk-neutral policy can arrive."""
+    ssp = decided.ssp
+    outcome = np.flatnonzero(np.isin(ssp.outcome_choice, decided.neutral))
+    source = ssp.choice_state[ssp.outcome_choice[outcome]]
+    least = np.full(ssp.n_states, np.inf)
+    # Outcomes stand in the order of their states.
+    cheapest_way(
+        offsets_of(source, ssp.n_states), ssp.outcome_target[outcome], decided.level[outcome].astype(np.float64), ssp.start_index, least
+    )
+    return float(int(least[ssp.is_goal].min()) * decided.unit)
 
-    In cost units, by budget w: `excess[w]` is U(start, w), `mean_cost[w]` the expected cost of the policy behind it and `plain_mean_cost[w]` that of
-    the policy without `lexicographic`; both None where they were not asked for. `error` bounds the relative error that each level adds.
-    `row` and `table` are those of the policies, for budgets up to the best one for `alpha`.
-    With `delta`, all values are those of the costs rounded up, `unit` is delta and `floor` the solution for the costs rounded down.
+
+class _OfBudgets(Record):
+    """What both kinds of solution have in common: a policy for every alpha they answer, by the budget that it starts with."""
+
+    decisions: Decisions
+    plain_mean_cost: FloatArray | None
+
+    @property
+    def lexicographic(self) -> bool:
+        """Whether ties were broken by the expected cost."""
+        return self.plain_mean_cost is not None
+
+    def budget(self, a: float) -> int:
+        """The budget, in units, that the policy for `a` starts with."""
+        raise NotImplementedError
+
+    def policy(self, a: float) -> BudgetPolicy:
+        """The policy that attains the optimum for `a`. All share one table; they differ in the budget at the start."""
+        return self.decisions.policy(self.budget(a))
+
+    def _var(self, a: float) -> float:
+        w = self.budget(a)
+        return float(w * self.decisions.unit) if w > 0 else self._least_neutral_cost
+
+    @cached_property
+    def _least_neutral_cost(self) -> float:
+        return least_neutral_cost(self.decisions)
+
+    @property
+    def _unit(self) -> float:
+        return float(self.decisions.unit)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ExactSolution(_OfBudgets):
+    """The optimum for every `a >= alpha`.
+
+    In cost units, by budget w: `excess[w]` is U(start, w); with `lexicographic`, `mean_cost[w]` is the expected cost of the policy behind it and
+    `plain_mean_cost[w]` that of the policy without. `decisions` are those of the policies, for budgets up to the best one for `alpha`.
+    With `delta`, all values are those of the costs rounded up, the unit is delta and `floor` the solution for the costs rounded down.
     """
 
-    ssp: SSP
     alpha: float
-    weight: float
-    lexicographic: bool
-    unit: Fraction
-    expected: ExpectedSolution
     excess: FloatArray
     mean_cost: FloatArray | None
     plain_mean_cost: FloatArray | None
-    error: float
-    row: NDArray[np.int32]
-    table: NDArray[Any]
-    level: NDArray[np.int64]
+    doubt: Doubt
+    decisions: Decisions
     floor: ExactSolution | None = None
 
     def cvar(self, a: float) -> float:
-        """The least CVaR at `a`; with a weight below 1, the CVaR of the policy that minimises the weighted sum."""
-        if self.weight == 0:
-            raise OptionError("weight 0 asks for the mean alone; evaluate the policy to learn its CVaR")
+        """The least CVaR at `a`."""
         w = self.budget(a)
-        return float((w + self.excess[w] / a) * float(self.unit))
+        return float((w + self.excess[w] / a) * self._unit)
+
+    def objective(self, a: float) -> float:
+        """What is minimised: `cvar(a)`."""
+        return self.cvar(a)
 
     def var(self, a: float) -> float:
-        """The VaR at `a` of the policy for `a`. With weight 0 it is not known."""
-        if self.weight == 0:
-            raise OptionError("weight 0 asks for the mean alone; evaluate the policy to learn its VaR")
-        w = self.budget(a)
-        return float(w * self.unit) if w > 0 else self._least_neutral_cost
+        """The VaR at `a` of the policy for `a`."""
+        return self._var(a)
 
     def mean(self, a: float) -> float:
-        """The expected cost of the policy for `a`; known with `lexicographic` or a weight below 1."""
-        return float(self._known(self.mean_cost)[self.budget(a)]) * float(self.unit)
+        """The expected cost of the policy for `a`; without `lexicographic` it is evaluated for it."""
+        if self.mean_cost is None:
+            return evaluate(self.decisions.ssp, self.policy(a), 1.0).mean
+        return float(self.mean_cost[self.budget(a)]) * self._unit
 
     def plain_mean(self, a: float) -> float:
         """The expected cost of the policy that the solver would return for `a` without `lexicographic`."""
-        self._check(a)
-        w = best_budget(self._objective(a), None, self.error)
-        return float(self._known(self.plain_mean_cost)[w]) * float(self.unit)
-
-    def objective(self, a: float) -> float:
-        """(1 - weight) * mean + weight * CVaR: what is minimised. With weight 1, `cvar(a)`."""
-        return float(self._objective(a)[self.budget(a)]) * float(self.unit)
+        if self.plain_mean_cost is None:
+            return self.mean(a)
+        return float(self.plain_mean_cost[best_budget(self._price(a), None, self.doubt.per_level)]) * self._unit
 
     def curve(self, alphas: ArrayLike) -> FloatArray:
         """The least CVaR at each of `alphas`."""
         return np.array([self.cvar(float(a)) for a in np.asarray(alphas, dtype=np.float64).ravel()])
 
     def bounds(self, a: float) -> tuple[float, float]:
-        """Proved lower and upper bound on the optimum, `objective(a)`; with `delta`, on the optimum of the costs as they are."""
+        """Proved lower and upper bound on `cvar(a)`; with `delta`, on the optimum of the costs as they are."""
         self._check(a)
-        w = np.arange(len(self.excess))
-        below, above, more = self._value_error
-        lost = np.minimum(w * self.error, 1.0)
-        priced = self._objective(a) - self.weight * w
-        low = float(np.min(self.weight * w + priced * (1 - below) * (1 - lost)))
-        raised = np.where(priced > 0, priced * (1 + above), 0.0) + more / a
-        high = float(np.min(self.weight * w + np.where(lost < 1, raised / np.maximum(1 - lost, 1e-300), np.inf)))
-        # A few units more for the sums above, and for values so small that they were taken for 0.
-        proved = low * float(self.unit) * (1 - 2e-15), high * float(self.unit) * (1 + 2e-15) + 1e-250 / a
-        return (self.floor.bounds(a)[0], proved[1]) if self.floor else proved
+        low, high = proved(self.excess / a, 1.0, self.doubt, 1 / a)
+        return self.floor.bounds(a)[0] if self.floor else low * self._unit, high * self._unit
 
     def budget(self, a: float) -> int:
         """The budget, in units, that the policy for `a` starts with."""
         self._check(a)
-        return self.best_budget(a, self.table.shape[1])
+        return self.best_budget(a, self.decisions.budgets)
 
     def best_budget(self, a: float, among: int | None = None) -> int:
         """The best of the first `among` budgets, or of all."""
-        if self.weight == 0:
-            return 0
-        mean = self.mean_cost if self.lexicographic else None
-        return best_budget(self._objective(a)[:among], None if mean is None else mean[:among], self.error)
+        mean = None if self.mean_cost is None else self.mean_cost[:among]
+        return best_budget(self._price(a)[:among], mean, self.doubt.per_level)
 
-    def policy(self, a: float) -> BudgetPolicy:
-        """The policy that attains the optimum for `a`. All share one table; they differ in the budget at the start."""
-        return BudgetPolicy(self.ssp, self.budget(a), self.row, self.table, self.expected.choices, self.level, self.unit)
-
-    def _objective(self, a: float) -> FloatArray:
-        """What is minimised, in units, for every budget."""
-        value: FloatArray = self.weight * np.arange(len(self.excess)) + self.weight / a * self.excess
-        return value if self.weight == 1 else value + (1 - self.weight) * self._known(self.mean_cost)
-
-    def _known(self, mean_cost: FloatArray | None) -> FloatArray:
-        if mean_cost is None:
-            raise OptionError("the expected cost was not computed; solve with lexicographic=True, or evaluate the policy")
-        return mean_cost
+    def _price(self, a: float) -> FloatArray:
+        price: FloatArray = np.arange(len(self.excess)) + self.excess / a
+        return price
 
     def _check(self, a: float) -> None:
         if check_invertible_alpha(a) < self.alpha:
             raise OptionError(f"the table was made for alpha >= {self.alpha:g}; solve with alpha={a:g}")
-        if a != self.alpha and self.weight < 1:
+
+    def __repr__(self) -> str:
+        return f"<ExactSolution for alpha>={self.alpha:g}: CVaR {self.cvar(self.alpha):.6g}, VaR {self.var(self.alpha):.6g}>"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class WeightedSolution(_OfBudgets):
+    """The least `(1 - weight) * mean + weight * CVaR` for one alpha.
+
+    In cost units, by budget w: `price[w]` is (1 - weight) * mean + weight / alpha * excess, and `excess[w]` and `mean_cost[w]` are those of the
+    policy behind it. `plain_mean_cost`, `decisions` and `floor` are as in `ExactSolution`. With weight 0 there is budget 0 alone.
+    """
+
+    alpha: float
+    weight: float
+    price: FloatArray
+    excess: FloatArray
+    mean_cost: FloatArray
+    plain_mean_cost: FloatArray | None
+    doubt: Doubt
+    decisions: Decisions
+    floor: WeightedSolution | None = None
+
+    def cvar(self, a: float) -> float:
+        """The CVaR of the policy. With weight 0 the table knows the mean alone, and the policy is evaluated."""
+        w = self.budget(a)
+        if self.weight == 0:
+            return evaluate(self.decisions.ssp, self.policy(a), a).cvar(a)
+        return float((w + self.excess[w] / a) * self._unit)
+
+    def var(self, a: float) -> float:
+        """The VaR of the policy. With weight 0 the table knows the mean alone, and the policy is evaluated."""
+        if self.weight == 0:
+            return evaluate(self.decisions.ssp, self.policy(a), a).var(a)
+        return self._var(a)
+
+    def objective(self, a: float) -> float:
+        """What is minimised: (1 - weight) * mean + weight * CVaR."""
+        w = self.budget(a)
+        return float(self.weight * w + self.price[w]) * self._unit
+
+    def mean(self, a: float) -> float:
+        """The expected cost of the policy."""
+        return float(self.mean_cost[self.budget(a)]) * self._unit
+
+    def plain_mean(self, a: float) -> float:
+        """The expected cost of the policy that the solver would return without `lexicographic`."""
+        if self.plain_mean_cost is None:
+            return self.mean(a)
+        total = self.weight * np.arange(len(self.price)) + self.price
+        return float(self.plain_mean_cost[best_budget(total, None, self.doubt.per_level)]) * self._unit
+
+    def curve(self, alphas: ArrayLike) -> FloatArray:
+        """The CVaR of the policy; `alphas` may name no alpha but the one solved for."""
+        return np.array([self.cvar(float(a)) for a in np.asarray(alphas, dtype=np.float64).ravel()])
+
+    def bounds(self, a: float) -> tuple[float, float]:
+        """Proved lower and upper bound on `objective(a)`; with `delta`, on the optimum of the costs as they are."""
+        self._check(a)
+        low, high = proved(self.price, self.weight, self.doubt, 1 / a)
+        return self.floor.bounds(a)[0] if self.floor else low * self._unit, high * self._unit
+
+    def budget(self, a: float) -> int:
+        """The budget, in units, that the policy starts with."""
+        self._check(a)
+        return self.best_budget(a, self.decisions.budgets)
+
+    def best_budget(self, a: float, among: int | None = None) -> int:
+        """The best of the first `among` budgets, or of all."""
+        total = self.weight * np.arange(len(self.price)) + self.price
+        mean = None if self.plain_mean_cost is None else self.mean_cost[:among]
+        return best_budget(total[:among], mean, self.doubt.per_level)
+
+    def _check(self, a: float) -> None:
+        if check_invertible_alpha(a) != self.alpha:
             raise OptionError(f"with weight {self.weight:g} the table belongs to alpha = {self.alpha:g} alone; solve with alpha={a:g}")
 
-    @cached_property
-    def _value_error(self) -> tuple[float, float, float]:
-        """How far V* may lie below and above its value, relatively, and above where the value is 0, in units."""
-        found, ssp = self.expected, self.ssp
-        positive = (found.value > 0) & np.isfinite(found.value)
-        value, zero = found.value[positive], found.value == 0
-        below = float(np.max((value - found.lower[positive]) / value, initial=0.0))
-        above = float(np.max((found.upper[positive] - value) / value, initial=0.0))
-        # A policy that keeps to free outcomes among states of value 0 proves the 0; otherwise their upper bounds count.
-        outcome = np.flatnonzero(np.isin(ssp.outcome_choice, found.choices[zero & (found.choices >= 0)]))
-        free = (self.level[outcome] == 0) & zero[ssp.outcome_target[outcome]]
-        more = 0.0 if free.all() else float(np.max(found.upper[zero])) / float(self.unit)
-        return min(below * (1 + 1e-15), 1.0), above * (1 + 1e-15), more
-
-    @cached_property
-    def _least_neutral_cost(self) -> float:
-        """The least cost at which the risk-neutral policy can arrive."""
-        ssp = self.ssp
-        outcome = np.flatnonzero(np.isin(ssp.outcome_choice, self.expected.choices))
-        least = np.full(ssp.n_states, np.inf)
-        row_start = offsets_of(ssp.choice_state[ssp.outcome_choice[outcome]], ssp.n_states)
-        cheapest_way(row_start, ssp.outcome_target[outcome], self.level[outcome].astype(np.float64), ssp.start_index, least)
-        return float(int(least[ssp.is_goal].min()) * self.unit)
+    def __repr__(self) -> str:
+        return f"<WeightedSolution for alpha {self.alpha:g}, weight {self.weight:g}: {self.objective(self.alpha):.6g}>"

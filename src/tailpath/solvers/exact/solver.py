@@ -14,8 +14,8 @@ w beyond the best value found can win, which ends the search. Nothing here depen
   the error bound count as equal. At budget 0 the policy is the risk-neutral one, and its VaR is its least possible cost.
 - `lexicographic`: of all policies with the least CVaR the one with the least expected cost (Rigter et al. 2022), by breaking ties in U, and in w,
   by the expected cost. Ties are differences below 1e-13, relatively.
-- `weight`: minimises (1 - weight) * mean + weight * CVaR_alpha. The recursion carries U and the mean of the same policy and compares
-  (1 - weight) * mean + weight / alpha * U; this table belongs to one alpha.
+- `weight`: minimises (1 - weight) * mean + weight * CVaR_alpha, by the recursion for (1 - weight) * mean + weight / alpha * U, which carries the
+  mean and U of the same policy along; this table belongs to one alpha.
 - `delta`: all costs are rounded up to a grid, which gives a policy and an upper bound, and down, which gives a lower bound: the true costs of any
   policy lie between the two. The exact value of the policy is `evaluate`'s to say.
 """
@@ -25,10 +25,9 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.errors import ModelError, OptionError
 from tailpath.kernels.rounding import SAME_VALUE
@@ -37,12 +36,9 @@ from tailpath.model.ssp import SSP
 from tailpath.options import Progress, check_invertible_alpha
 from tailpath.policies.kinds import BudgetPolicy
 from tailpath.solvers.exact.layout import layout_of
-from tailpath.solvers.exact.solution import ExactSolution
-from tailpath.solvers.exact.table import decisions, fill_table
+from tailpath.solvers.exact.solution import ExactSolution, WeightedSolution, doubt_of
+from tailpath.solvers.exact.table import EXCESS, MAX_BYTES, MEAN, decisions, fill_table, no_decisions
 from tailpath.solvers.expectation import ExpectedSolution, solve_expected
-
-#: The table of decisions and the values still needed may take this much memory.
-MAX_BYTES = 4 * 2**30
 
 
 def solve_cvar_exact(
@@ -54,7 +50,7 @@ def solve_cvar_exact(
     delta: Any = None,
     max_bytes: int = MAX_BYTES,
     progress: Progress | None = None,
-) -> ExactSolution:
+) -> ExactSolution | WeightedSolution:
     """The least CVaR over all policies, for every `a >= alpha`, with a policy for each.
 
     `lexicographic=True` returns, of all policies with the least CVaR, the one with the least expected cost, and reports both expected costs
@@ -65,14 +61,15 @@ def solve_cvar_exact(
     alpha = check_invertible_alpha(alpha)
     if not 0 <= weight <= 1:
         raise OptionError(f"weight must lie in [0, 1], not {weight!r}")
-    options = (alpha, float(weight), bool(lexicographic), max_bytes, progress)
+    solve = _weighted if weight < 1 else _every_alpha
+    task = _Task(alpha, float(weight), bool(lexicographic), max_bytes, progress)
     if delta is not None:
-        upper = _solve(rounded(ssp, delta, up=True), *options)
-        lower = _solve(rounded(ssp, delta, up=False), *options)
-        return replace(upper, ssp=ssp, floor=lower)
+        upper, lower = (solve(rounded(ssp, delta, up=up), task) for up in (True, False))
+        both: ExactSolution | WeightedSolution = replace(upper, decisions=replace(upper.decisions, ssp=ssp), floor=lower)  # type: ignore[arg-type]
+        return both
     if ssp.cost_unit is None:
         raise ModelError("the costs have no common unit that is coarse enough to count in; give the width of a grid, delta=")
-    return _solve(ssp, *options)
+    return solve(ssp, task)
 
 
 def rounded(ssp: SSP, delta: Any, *, up: bool) -> SSP:
@@ -97,50 +94,65 @@ def best_for_budget(ssp: SSP, budget: int, expected: ExpectedSolution, max_bytes
 
     `expected` is the risk-neutral optimum of the model.
     """
-    row, decided = _no_decisions(ssp)
-    if budget > 0 and not ssp.is_goal[ssp.start_index]:
-        layout = layout_of(ssp, expected)
-        table = fill_table(layout, layout.aim(limit=float(budget)), False, max_bytes)
-        row, decided = decisions(ssp, table, budget, expected.choices)
-    return BudgetPolicy(ssp, budget, row, decided, expected.choices, ssp.outcome_level, ssp.cost_unit)
-
-
-def _solve(ssp: SSP, alpha: float, weight: float, lexicographic: bool, max_bytes: int, progress: Progress | None) -> ExactSolution:
-    """The table for a model with a cost unit."""
-    expected = solve_expected(ssp)
-    solution = _risk_neutral(ssp, expected, alpha, weight, lexicographic)
-    if weight == 0 or ssp.is_goal[ssp.start_index]:
-        return solution
+    if budget == 0 or ssp.is_goal[ssp.start_index]:
+        return no_decisions(ssp, expected.choices).policy(budget)
     layout = layout_of(ssp, expected)
-    aim = layout.aim(weight, weight / alpha, 1 - weight, tie=SAME_VALUE if lexicographic else 0.0)
-    table = fill_table(layout, aim, lexicographic or weight < 1, max_bytes, progress)
-    plain = fill_table(layout, aim._replace(tie=0.0), True, max_bytes, progress) if lexicographic else table
-    solution = replace(solution, excess=table.excess, mean_cost=table.mean, plain_mean_cost=plain.mean, error=table.error)
-    row, decided = decisions(ssp, table, solution.best_budget(alpha), expected.choices)
-    return replace(solution, row=row, table=decided)
+    table = fill_table(layout, layout.aim(limit=float(budget)), EXCESS, max_bytes=max_bytes)
+    return decisions(ssp, table, budget, expected.choices).policy(budget)
 
 
-def _risk_neutral(ssp: SSP, expected: ExpectedSolution, alpha: float, weight: float, lexicographic: bool) -> ExactSolution:
-    """The solution at budget 0: the whole answer where the start is a goal or the weight is 0."""
+class _Task(NamedTuple):
+    """What is asked for."""
+
+    alpha: float
+    weight: float
+    lexicographic: bool
+    max_bytes: int
+    progress: Progress | None
+
+
+def _every_alpha(ssp: SSP, task: _Task) -> ExactSolution:
+    """The least CVaR for a model with a cost unit."""
     assert ssp.cost_unit is not None
-    excess = np.array([expected.cost() / float(ssp.cost_unit)])
-    row, decided = _no_decisions(ssp)
-    return ExactSolution(
-        ssp=ssp,
-        alpha=alpha,
-        weight=weight,
-        lexicographic=lexicographic,
-        unit=ssp.cost_unit,
-        expected=expected,
-        excess=excess,
-        mean_cost=excess,
-        plain_mean_cost=excess,
-        error=0.0,
-        row=row,
-        table=decided,
-        level=ssp.outcome_level,
-    )
+    expected = solve_expected(ssp)
+    if ssp.is_goal[ssp.start_index]:
+        mean = np.zeros(1) if task.lexicographic else None
+        return ExactSolution(task.alpha, np.zeros(1), mean, mean, doubt_of(expected, 0.0), no_decisions(ssp, expected.choices))
+    layout = layout_of(ssp, expected)
+    tie = SAME_VALUE if task.lexicographic else 0.0
+    aim = layout.aim(1.0, 1 / task.alpha, tie=tie)
+    accounts = np.stack([EXCESS, MEAN]) if task.lexicographic else EXCESS
+    table = fill_table(layout, aim, accounts, max_bytes=task.max_bytes, progress=task.progress)
+    mean, plain = None, None
+    if task.lexicographic:
+        mean = table.values[:, 1]
+        plain = fill_table(layout, aim._replace(tie=0.0), accounts, keep=False, max_bytes=task.max_bytes, progress=task.progress).values[
+            :, 1
+        ]
+    nothing = no_decisions(ssp, expected.choices)
+    solution = ExactSolution(task.alpha, table.values[:, 0], mean, plain, doubt_of(expected, table.error), nothing)
+    return replace(solution, decisions=decisions(ssp, table, solution.best_budget(task.alpha), expected.choices))
 
 
-def _no_decisions(ssp: SSP) -> tuple[NDArray[np.int32], NDArray[Any]]:
-    return np.full(ssp.n_states, -1, dtype=np.int32), np.zeros((0, 1), dtype=np.uint8)
+def _weighted(ssp: SSP, task: _Task) -> WeightedSolution:
+    """The least weighted sum of mean and CVaR for a model with a cost unit."""
+    assert ssp.cost_unit is not None
+    expected = solve_expected(ssp)
+    nothing, alone = no_decisions(ssp, expected.choices), np.array([expected.cost() / float(ssp.cost_unit)])
+    if task.weight == 0 or ssp.is_goal[ssp.start_index]:
+        return WeightedSolution(task.alpha, task.weight, alone, alone, alone, None, doubt_of(expected, 0.0), nothing)
+    layout = layout_of(ssp, expected)
+    price = (1 - task.weight) * MEAN + task.weight / task.alpha * EXCESS
+    tie = SAME_VALUE if task.lexicographic else 0.0
+    aim = layout.aim(task.weight, floor=(1 - task.weight) * layout.start_lower, tie=tie)
+    accounts = np.stack([price, MEAN, EXCESS])
+    table = fill_table(layout, aim, accounts, max_bytes=task.max_bytes, progress=task.progress)
+    plain = None
+    if task.lexicographic:
+        plain = fill_table(layout, aim._replace(tie=0.0), accounts, keep=False, max_bytes=task.max_bytes, progress=task.progress).values[
+            :, 1
+        ]
+    values = table.values
+    doubt = doubt_of(expected, table.error)
+    solution = WeightedSolution(task.alpha, task.weight, values[:, 0], values[:, 2], values[:, 1], plain, doubt, nothing)
+    return replace(solution, decisions=decisions(ssp, table, solution.best_budget(task.alpha), expected.choices))

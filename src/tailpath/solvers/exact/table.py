@@ -8,120 +8,174 @@ dropped, and with it every state that the start cannot reach within that budget.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.errors import BudgetExceededError
-from tailpath.kernels.budget import Aim, cutoff_of, raise_budget
+from tailpath.analysis.core import core_of
+from tailpath.errors import LimitExceededError
+from tailpath.kernels.budget import BASE, REST, Aim, cutoff_of, raise_budget
 from tailpath.kernels.jit import cores
+from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import Progress
+from tailpath.policies.kinds import BudgetPolicy
 from tailpath.solvers.exact.layout import Layout
 
 #: A block with fewer outcomes than this is not worth waking the other cores for.
 WORTH_THREADS = 100_000
 #: A piece of the table of decisions has about this many entries.
 PIECE = 2**23
+#: The table of decisions and the values still needed may take this much memory.
+MAX_BYTES = 4 * 2**30
+
+#: What can be counted (`kernels/budget.py`): E[(Z - w)+], the probability of a cost of w or more, and the expected cost. They may be added up.
+EXCESS, LATE, MEAN = np.array([0.0, 1.0, 1.0, 0.0]), np.array([1.0, 0.0, 0.0, 0.0]), np.array([0.0, 0.0, 1.0, 1.0])
 
 
 @dataclass(frozen=True, eq=False)
 class BudgetTable:
-    """What the recursion found, in cost units, for budgets w = 0, 1, ..., len(excess) - 1.
+    """What the recursion found, in cost units, for budgets w = 0, 1, ..., len(values) - 1.
 
-    `excess[w]` is U(start, w); `mean[w]` the expected cost of the policy behind it, if it was asked for. `pieces` hold the decisions by level,
-    from level 1 on, and node. `error` bounds the relative error that each level added to the excess.
+    `values[w, i]` is the value of the start in account i. `pieces` hold the decisions by level, from level 1 on, and node. `error` bounds the
+    relative error that each level added.
     """
 
     layout: Layout
-    excess: FloatArray
-    mean: FloatArray | None
+    values: FloatArray
     pieces: list[NDArray[Any]]
     error: float
 
 
-def fill_table(layout: Layout, aim: Aim, pairs: bool, max_bytes: int, progress: Progress | None = None) -> BudgetTable:
-    """Raise the budget until no larger one can matter. `pairs` carries the expected cost of the policy along.
+@dataclass(frozen=True, eq=False, repr=False)
+class Decisions(Record):
+    """The decisions of every budget up to the largest one kept: the arrays that all `BudgetPolicy` of one table share."""
+
+    ssp: SSP
+    row: NDArray[np.int32]
+    table: NDArray[Any]
+    neutral: NDArray[np.int32]
+    level: NDArray[np.int64]
+    unit: Fraction
+
+    @property
+    def budgets(self) -> int:
+        """How many budgets there are decisions for, 0 included."""
+        return int(self.table.shape[1])
+
+    def policy(self, budget: int) -> BudgetPolicy:
+        """The policy that starts with this budget."""
+        return BudgetPolicy(self.ssp, budget, self.row, self.table, self.neutral, self.level, self.unit)
+
+    def __repr__(self) -> str:
+        return f"<Decisions for {self.budgets} budgets in {len(self.table)} of {self.ssp.n_states} states>"
+
+
+def fill_table(
+    layout: Layout,
+    aim: Aim,
+    accounts: FloatArray,
+    *,
+    loss: FloatArray | None = None,
+    keep: bool = True,
+    max_bytes: int = MAX_BYTES,
+    progress: Progress | None = None,
+) -> BudgetTable:
+    """Raise the budget until no larger one can matter. `accounts` are the rows of `kernels/budget.py`; without `keep` no decisions are kept.
 
     The smaller the largest budget that may matter, the fewer states the start can reach within it. It is not known before the end; so where it
     pays, it is guessed, and raised if it was too small: a state beyond the guess does not touch the values of the budgets within.
     """
-    diameter = float(layout.levels.least.max())
+    filling = _Filling(layout, np.atleast_2d(accounts), np.zeros((0, 0)) if loss is None else loss, keep, max_bytes, progress)
     guess = max(2 * layout.start_value, 16.0)
-    while aim.weight > 0 and guess < 2 * diameter:
-        table, best = _raise(layout, aim._replace(limit=guess), pairs, max_bytes, progress)
+    while aim.weight > 0 and guess < 2 * float(layout.levels.least.max()):
+        table, best = filling.run(aim._replace(limit=guess))
         if cutoff_of(aim, best) <= guess:
             return table
         guess = min(cutoff_of(aim, best), 2 * guess)
-    return _raise(layout, aim, pairs, max_bytes, progress)[0]
+    return filling.run(aim)[0]
 
 
-def _raise(layout: Layout, aim: Aim, pairs: bool, max_bytes: int, progress: Progress | None) -> tuple[BudgetTable, float]:
-    """One pass from budget 1 to the cutoff; also returns the best value at the start."""
-    n, levels = layout.n, layout.levels
-    blocks, reached = len(levels.block_joint), int(np.count_nonzero(levels.least <= aim.limit))
-    threads = len(levels.target) > WORTH_THREADS * blocks and cores() > 1
-    advance = raise_budget(threads, pairs, bool(levels.block_joint.any()))
-    rows = int(np.clip(PIECE // n, 16, 4096))
-    capacity = min(layout.reach, rows) + 1
-    ring, ring_mean = np.zeros(capacity * n), np.zeros(capacity * n if pairs else 0)
-    active, policy = levels.block_start[1:].copy(), levels.node_choices[:-1].copy()
-    excess, mean = [np.array([layout.start_value])], [np.array([layout.start_value])]
-    pieces: list[NDArray[Any]] = []
-    best = (aim.excess_price + aim.mean_price) * layout.start_value
-    error, gain_left, w, last = 0.0, 0.0, 1, 0
-    while w > last:
-        last = w + rows - 1
-        if min(layout.reach, last) >= capacity:
-            ring, ring_mean = (_longer(r, last, layout) for r in (ring, ring_mean))
-            capacity = min(layout.reach, 2 * last) + 1
-        # Pages that are never written take no memory, so only the states within reach count.
-        piece = np.zeros((rows, n), dtype=levels.choice_label.dtype)
-        needed = ring.nbytes + ring_mean.nbytes + (len(pieces) + 1) * rows * reached * piece.itemsize
-        _check_memory(needed, max_bytes, layout, aim, w, best)
-        piece_excess, piece_mean = np.empty(rows), np.empty(rows if pairs else 0)
-        end, best, worst, left = advance(
-            levels, layout.joint, aim, w, last, best, capacity, ring, ring_mean, active, policy, piece, piece_excess, piece_mean
+@dataclass(frozen=True, eq=False)
+class _Filling:
+    """What every pass over the levels has in common."""
+
+    layout: Layout
+    accounts: FloatArray
+    loss: FloatArray
+    keep: bool
+    max_bytes: int
+    progress: Progress | None
+
+    def run(self, aim: Aim) -> tuple[BudgetTable, float]:
+        """One pass from budget 1 to the cutoff; also returns the best value at the start."""
+        layout, accounts = self.layout, self.accounts
+        n, levels, count = layout.n, layout.levels, len(accounts)
+        blocks, reached = len(levels.block_joint), int(np.count_nonzero(levels.least <= aim.limit))
+        threads = len(levels.target) > WORTH_THREADS * blocks and cores() > 1
+        advance = raise_budget(threads, count > 1, bool(levels.block_joint.any()))
+        rows = int(np.clip(PIECE // n, 16, min(4096, max(16.0, aim.limit + 1))))
+        capacity = min(layout.reach, rows) + 1
+        ring = np.zeros((count, capacity * n))
+        active, policy = levels.block_start[1:].copy(), levels.node_choices[:-1].copy()
+        values = [accounts[None, :, BASE] + accounts[None, :, REST] * layout.start_value]
+        pieces: list[NDArray[Any]] = []
+        best = aim.price * float(values[0][0, 0])
+        error, gain_left, w, last = 0.0, 0.0, 1, 0
+        while w > last:
+            last = w + rows - 1
+            if min(layout.reach, last) >= capacity:
+                ring = _longer(ring, last, layout)
+                capacity = min(layout.reach, 2 * last) + 1
+            # Pages that are never written take no memory, so only the states within reach count.
+            if self.keep or not pieces:
+                pieces.append(np.zeros((rows, n), dtype=levels.choice_label.dtype))
+            self._check_memory(ring.nbytes + len(pieces) * rows * reached * pieces[0].itemsize, aim, w, best)
+            value = np.empty((rows, count))
+            end, best, worst, left = advance(
+                levels, layout.joint, aim, accounts, self.loss, w, last, best, capacity, ring.ravel(), active, policy, pieces[-1], value
+            )
+            values.append(value[: end - w])
+            error, gain_left, w = max(error, worst), max(gain_left, left), end
+            if self.progress is not None:
+                self.progress(w - 1, best * float(layout.unit))
+        # A joint block adds the error of its elimination, of what goes into it, and of choices that are not quite the best at every visit.
+        joint = error + (gain_left + 4 * layout.rounding) * layout.visits if layout.visits else 0.0
+        per_level = layout.depth * (layout.rounding + joint)
+        return BudgetTable(layout, np.concatenate(values), pieces, per_level), best
+
+    def _check_memory(self, needed: int, aim: Aim, w: int, best: float) -> None:
+        if needed <= self.max_bytes:
+            return
+        if aim.weight > 0:
+            low = min(best, aim.weight * w + aim.floor)
+        else:
+            low, best = 0.0, np.inf
+        raise LimitExceededError(
+            f"{self.layout.n} states x {w} cost levels need more than {self.max_bytes / 2**30:.3g} GiB, and more levels are to come; "
+            "a coarser grid (delta=) or a larger max_bytes would help",
+            (low * float(self.layout.unit), best * float(self.layout.unit)),
         )
-        pieces.append(piece)
-        excess.append(piece_excess[: end - w])
-        mean.append(piece_mean[: end - w])
-        error, gain_left, w = max(error, worst), max(gain_left, left), end
-        if progress is not None:
-            progress(w - 1, best * float(layout.unit))
-    # A joint block adds the error of its elimination, of what goes into it, and of choices that are not quite the best at every visit.
-    joint = error + (gain_left + 4 * layout.rounding) * layout.visits if layout.visits else 0.0
-    per_level = layout.depth * (layout.rounding + joint)
-    table = BudgetTable(layout, np.concatenate(excess), np.concatenate(mean) if pairs else None, pieces, per_level)
-    return table, best
 
 
 def _longer(ring: FloatArray, last: int, layout: Layout) -> FloatArray:
-    """A longer ring. It grows before it ever wraps, so its rows are levels 0, 1, ... in order."""
-    if ring.size == 0:
-        return ring
-    longer = np.zeros((min(layout.reach, 2 * last) + 1) * layout.n)
-    longer[: ring.size] = ring
+    """Longer rings. They grow before they ever wrap, so their rows are levels 0, 1, ... in order."""
+    longer = np.zeros((len(ring), (min(layout.reach, 2 * last) + 1) * layout.n))
+    longer[:, : ring.shape[1]] = ring
     return longer
 
 
-def _check_memory(needed: int, max_bytes: int, layout: Layout, aim: Aim, w: int, best: float) -> None:
-    if needed <= max_bytes:
-        return
-    if aim.weight > 0:
-        low = min(best, aim.weight * w + aim.floor)
-    else:
-        low, best = 0.0, np.inf
-    raise BudgetExceededError(
-        f"{layout.n} states x {w} cost levels need more than {max_bytes / 2**30:.3g} GiB, and more levels are to come; "
-        "a coarser grid (delta=) or a larger max_bytes would help",
-        (low * float(layout.unit), best * float(layout.unit)),
-    )
+def no_decisions(ssp: SSP, neutral: NDArray[np.int32]) -> Decisions:
+    """For budget 0 alone: the risk-neutral policy."""
+    assert ssp.cost_unit is not None
+    row, table = np.full(ssp.n_states, -1, dtype=np.int32), np.zeros((0, 1), dtype=np.uint8)
+    return Decisions(ssp, row, table, neutral, ssp.outcome_level, ssp.cost_unit)
 
 
-def decisions(ssp: SSP, table: BudgetTable, budget: int, neutral: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[Any]]:
-    """The rows and the table of a `BudgetPolicy` for budgets up to `budget`. Empties `table.pieces` on the way, to save memory."""
+def decisions(ssp: SSP, table: BudgetTable, budget: int, neutral: NDArray[np.int32]) -> Decisions:
+    """The decisions for budgets up to `budget`, with the risk-neutral choices `neutral`. Empties `table.pieces` on the way, to save memory."""
     layout = table.layout
     nodes = np.flatnonzero(layout.levels.least < budget)
     # By level first: a policy's evaluation goes level by level.
@@ -142,43 +196,22 @@ def decisions(ssp: SSP, table: BudgetTable, budget: int, neutral: NDArray[np.int
     states = np.flatnonzero(row >= 0)
     kept[0, row[states]] = neutral[states] - ssp.state_choices[states]
     kept.flags.writeable = row.flags.writeable = False
-    return row, kept.T
+    return Decisions(ssp, row, kept.T, neutral, ssp.outcome_level, layout.unit)
 
 
 def _spread_components(ssp: SSP, layout: Layout, row: NDArray[np.int32], kept: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[Any]]:
     """Give every state of a free component its own row: it walks, at no cost, to the state that leaves, which then leaves."""
-    row = row.copy()
-    columns = [kept]
     states = np.flatnonzero((row >= 0) & layout.collapsed[layout.node_of])
-    states = states[np.argsort(layout.node_of[states], kind="stable")]
-    first = np.flatnonzero(np.append(True, np.diff(layout.node_of[states]) != 0))
-    for members in np.split(states, first[1:]):
-        node = int(layout.node_of[members[0]])
-        picked = int(layout.levels.node_choices[node]) + kept[:, row[members[0]]].astype(np.int64)
-        own = np.zeros((len(kept), len(members)), dtype=np.min_scalar_type(int(np.diff(ssp.state_choices).max())))
-        for choice in np.unique(picked).tolist():
-            own[picked == choice] = _walk_to(ssp, members, int(layout.choice[choice])) - ssp.state_choices[members]
-        columns.append(own)
+    node = layout.node_of[states]
+    picked = layout.levels.node_choices[node] + kept[:, row[states]].astype(np.int64)
+    own = np.zeros(picked.shape, dtype=np.min_scalar_type(int(np.diff(ssp.state_choices).max())))
+    # One walk serves all components at once, so there are as many walks as the most exits that one component uses.
+    exits = [np.unique(picked[:, np.argmax(node == component)]) for component in np.unique(node).tolist()]
+    for turn in range(max(len(some) for some in exits)):
+        leaving = np.array([some[min(turn, len(some) - 1)] for some in exits])
+        walk = core_of(ssp).walks_to(layout.choice[leaving])[states] - ssp.state_choices[states]
+        here = np.isin(picked, leaving)
+        own[here] = np.broadcast_to(walk, picked.shape)[here]
+    row = row.copy()
     row[states] = np.arange(kept.shape[1], kept.shape[1] + len(states))
-    return row, np.concatenate(columns, axis=1)
-
-
-def _walk_to(ssp: SSP, members: NDArray[Any], exit_choice: int) -> NDArray[np.int64]:
-    """The choice of each member of a free component so that all surely come to the state of `exit_choice`, and there take it."""
-    inside = set(members.tolist())
-    settled = {int(ssp.choice_state[exit_choice]): exit_choice}
-    into: dict[int, list[tuple[int, int]]] = {}
-    for state in inside:
-        for choice in range(ssp.state_choices[state], ssp.state_choices[state + 1]):
-            ends = slice(ssp.choice_outcomes[choice], ssp.choice_outcomes[choice + 1])
-            targets = ssp.outcome_target[ends].tolist()
-            if inside.issuperset(targets) and not ssp.outcome_cost[ends].any():
-                for target in targets:
-                    into.setdefault(target, []).append((state, choice))
-    waiting = list(settled)
-    for reached in waiting:  # grows while it is read: a search against the arrows
-        for state, choice in into.get(reached, ()):
-            if state not in settled:
-                settled[state] = choice
-                waiting.append(state)
-    return np.array([settled[state] for state in members.tolist()])
+    return row, np.concatenate([kept, own], axis=1)
