@@ -279,3 +279,17 @@ def test_unusual_archives_are_refused(tmp_path, members):
     path.write_bytes(b"")
     with pytest.raises(tp.TailpathError, match="empty"):
         tp.read(path)
+
+
+@pytest.mark.parametrize("cost", [1e-6, 1.0000005, 2 + 1e-9])
+def test_a_unit_that_contradicts_a_cost_is_refused(cost, tmp_path):
+    """It was accepted within a millionth of a unit, and values fell outside their own bounds."""
+    path = tmp_path / "m.json"
+    rows = [["s", "a", "s", 0.5, cost], ["s", "a", "g", 0.5, 1]]
+    path.write_text(
+        json.dumps({"format": "tailpath model", "version": 1, "start": "s", "goals": ["g"], "cost_unit": "1/1", "outcomes": rows})
+    )
+    with pytest.raises(
+        tp.TailpathError, match=rf"m\.json: state 's', action 'a' -> 's' costs {cost!r}, no whole number of 1, the cost unit"
+    ):
+        tp.read(path)

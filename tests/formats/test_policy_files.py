@@ -175,3 +175,25 @@ def test_a_model_is_no_policy(suffix, tmp_path):
     tp.write(by_choice(), tmp_path / f"m.{suffix}")
     with pytest.raises(FormatError, match="this is a 'tailpath model' file, not a 'tailpath policy' file"):
         tp.read_policy(tmp_path / f"m.{suffix}", by_choice())
+
+
+@pytest.mark.parametrize("kind", CASES)
+@pytest.mark.parametrize("member", ["mixd", "arays"])
+def test_members_that_mean_nothing_are_refused(kind, member, tmp_path):
+    tp.write_policy(CASES[kind][0](), tmp_path / "p.json")
+    document = json.loads((tmp_path / "p.json").read_text())
+    (tmp_path / "p.json").write_text(json.dumps({**document, member: []}))
+    with pytest.raises(FormatError, match=rf"p\.json: unknown member '{member}'; known are format, version, kind, model, arrays"):
+        tp.read_policy(tmp_path / "p.json", CASES[kind][1]())
+    (tmp_path / "p.json").write_text(json.dumps({**document, "arrays": {**document.get("arrays", {}), member: [1]}}))
+    with pytest.raises(FormatError, match=f"unknown array '{member}'"):
+        tp.read_policy(tmp_path / "p.json", CASES[kind][1]())
+
+
+def test_two_memories_for_one_step_are_refused(tmp_path):
+    tp.write_policy(CASES["memory"][0](), tmp_path / "p.json")
+    document = json.loads((tmp_path / "p.json").read_text())
+    document["remember"].append([*document["remember"][0][:5], "other"])
+    (tmp_path / "p.json").write_text(json.dumps(document))
+    with pytest.raises(FormatError, match=r"remember\[2\]: a second memory for"):
+        tp.read_policy(tmp_path / "p.json", CASES["memory"][1]())

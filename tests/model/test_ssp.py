@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tailpath import SSP, TailpathWarning
+from tailpath import SSP, TailpathWarning, solve_expected
 from tailpath.errors import ModelError
 from tailpath.model.cost_units import MOST_UNITS, as_fraction, common_unit
+from tailpath.model.ssp import Geometry
 from tests.reference import from_ssp, to_ssp
 from tests.strategies import any_models
 
@@ -337,3 +338,46 @@ def test_bad_arrays(changed, message):
 def test_a_dead_end_is_accepted():
     ssp = build([*ROWS, ("a", "fall", "pit", 1, 1), ("pit", "wait", "pit", 1, 1)])
     assert ssp.state_index("pit") == 3
+
+
+# ---------------------------------------------------------------------- objects built by hand
+
+
+def fields_of(ssp):
+    return {field.name: getattr(ssp, field.name) for field in dataclasses.fields(ssp)}
+
+
+LOOP = SSP.from_outcomes([("s", "a", "s", 0.5, 2), ("s", "a", "g", 0.5, 3)], "s", ["g"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"outcome_cost": np.zeros((2, 1))}, "outcome_cost must have one axis, not 2"),
+        ({"start_index": 0.5}, "the start index must be a whole number, not 0.5"),
+        ({"start_index": True}, "the start index must be a whole number"),
+        ({"geometry": Geometry(1, 1, (0,), (0,), ("floor",))}, "the geometry needs a row, a column and a kind per state"),
+        ({"exact_unit": F(2)}, "state 's', action 'a' -> 'g' costs 3.0, no whole number of 2, the cost unit"),
+        ({"exact_unit": F(1, 10**9)}, "too fine or too large"),
+        ({"exact_unit": F(0)}, "must be a positive fraction"),
+        ({"exact_unit": 0.5}, "must be a positive fraction, not 0.5"),
+        ({"outcome_cost": np.array([1e-6, 3.0]), "exact_unit": F(1)}, "costs 1e-06, no whole number of 1, the cost unit"),
+        ({"outcome_cost": np.array([1e-310, 3.0])}, "costs 1e-310, too small to compute with"),
+        ({"outcome_cost": np.array([1.7e308, 3.0])}, r"costs 1.7e\+308, too large to compute with"),
+    ],
+)
+def test_a_model_built_by_hand_is_checked(changes, message):
+    with pytest.raises(ModelError, match=message):
+        SSP(**{**fields_of(LOOP), **changes})
+
+
+def test_costs_next_to_a_multiple_of_the_unit_become_it():
+    """0.1 + 0.2 is not 0.3 in floats; with the unit 1/10 it is."""
+    ssp = SSP(**{**fields_of(LOOP), "outcome_cost": np.array([0.1 + 0.2, 0.1]), "exact_unit": F(1, 10)})
+    assert ssp.outcome_cost.tolist() == [0.3, 0.1] and ssp.outcome_level.tolist() == [3, 1]
+
+
+def test_totals_beyond_the_floats_are_refused():
+    ssp = SSP.from_outcomes([("s", "a", "g", 1e-9, 1e300), ("s", "a", "s", 1 - 1e-9, 1e300)], "s", ["g"])
+    with pytest.raises(ModelError, match="the expected costs are too large to compute with"):
+        solve_expected(ssp)

@@ -1,6 +1,7 @@
 """Unrolling against slow plain Python, and the chain's own values against rationals and brute force."""
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -287,3 +288,16 @@ def test_a_free_trap_is_named():
     with_memory = tp.unroll(LOOP, tp.MemoryPolicy("m", lambda s, m: "b", lambda m, *step: m))
     with pytest.raises(PolicyError, match="state 's' with memory 'm'"):
         with_memory.refuse_free_traps()
+
+
+@pytest.mark.parametrize(
+    "changes", [{"target": [9]}, {"target": [-1]}, {"start": 7}, {"row_start": [0, 2, 2]}, {"cost": [1.0]}, {"state": [0, 0]}]
+)
+def test_a_chain_built_by_hand_is_checked(changes):
+    """Its kernels would read beside the arrays."""
+    chain = tp.unroll(tp.read("textbook:lottery"), tp.domains.textbook.lottery().policy)
+    values = {name: np.array(value) if isinstance(value, list) else value for name, value in changes.items()}
+    if "target" in changes:
+        values["target"] = np.full(len(chain.target), changes["target"][0])
+    with pytest.raises(ModelError, match="chain"):
+        replace(chain, **values)

@@ -47,6 +47,9 @@ class Archive:
     def has(self, name: str) -> bool:
         return f"{name}.npy" in self._members
 
+    def names(self) -> set[str]:
+        return {name.removesuffix(".npy") for name in self._members}
+
     def array(self, name: str, dtype: Any, axes: int = 1) -> NDArray[Any]:
         """One array, converted to `dtype` where that loses nothing."""
         where = f"{self.path}: member {name}"

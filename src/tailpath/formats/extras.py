@@ -12,9 +12,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from tailpath.errors import FormatError
 from tailpath.formats.files import load_json
 from tailpath.formats.names import (
@@ -73,8 +70,8 @@ class Extras:
             raise FormatError(f"{self.where}: actions says {count}")
         return decode_names(self.actions, count, f"{self.where}: actions")
 
-    def unit(self, costs: NDArray[np.float64]) -> Fraction | None:
-        return decode_unit(self.cost_unit, costs, f"{self.where}: cost_unit")
+    def unit(self) -> Fraction | None:
+        return decode_unit(self.cost_unit, f"{self.where}: cost_unit")
 
     def place(self, n_states: int) -> Geometry | None:
         return decode_geometry(self.geometry, n_states, f"{self.where}: geometry")

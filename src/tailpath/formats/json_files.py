@@ -151,7 +151,7 @@ class _Rows:
             start_index=start,
             states=self.states.sequence(),
             actions=self.actions.sequence(),
-            exact_unit=self._unit(cost),
+            exact_unit=self._unit(),
             geometry=decode_geometry(document.get("geometry"), len(is_goal), f"{path}: geometry"),
             notes=decode_notes(document.get("notes", []), f"{path}: notes"),
         )
@@ -186,10 +186,10 @@ class _Rows:
                 pass
         raise FormatError(f"{self.path}: {place} {shorten(repr(value))} is no number")
 
-    def _unit(self, cost: Any) -> Fraction | None:
+    def _unit(self) -> Fraction | None:
         if self.document.get("cost_unit") is None and any(type(value) is str for value in self.exact):
             return common_unit(Fraction(value) if type(value) is str else value for value in self.exact)
-        return decode_unit(self.document.get("cost_unit"), cost, f"{self.path}: cost_unit")
+        return decode_unit(self.document.get("cost_unit"), f"{self.path}: cost_unit")
 
 
 def write(ssp: SSP, path: str) -> None:

@@ -131,7 +131,7 @@ def to_ssp(model: Labelled, reading: Reading, rule: CostRule) -> SSP:
         start_index=start,
         states=model.extras.state_names(model.n_states) if model.states is None else model.states,
         actions=actions,
-        exact_unit=model.extras.unit(costs),
+        exact_unit=model.extras.unit(),
         geometry=model.extras.place(model.n_states),
         notes=(*model.extras.notes, *notes),
     )

@@ -12,11 +12,9 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.errors import FormatError
 from tailpath.formats.files import shorten
-from tailpath.model.cost_units import MOST_UNITS
 from tailpath.model.ssp import Geometry, Name
 
 
@@ -66,23 +64,14 @@ def encode_unit(unit: Fraction | None) -> str | None:
     return None if unit is None else f"{unit.numerator}/{unit.denominator}"
 
 
-def decode_unit(value: Any, costs: NDArray[np.float64], where: str) -> Fraction | None:
-    """The exact cost unit, checked against the costs: each must be a whole number of units, as near as floats can tell."""
+def decode_unit(value: Any, where: str) -> Fraction | None:
+    """The exact cost unit; the model compares it with the costs."""
     if value is None:
         return None
     top, slash, bottom = value.partition("/") if isinstance(value, str) and len(value) < 600 else ("", "", "")
     if not (slash and top.isascii() and top.isdigit() and bottom.isascii() and bottom.isdigit() and int(top) > 0 and int(bottom) > 0):
         raise FormatError(f"{where}: {shorten(repr(value))} is no positive fraction 'p/q'")
-    unit = Fraction(int(top), int(bottom))
-    if not np.isfinite(costs).all():
-        return unit  # the model will refuse such costs, and name one
-    largest = float(costs.max(initial=0.0))
-    if not Fraction(1, 10**300) < unit < 10**300 or Fraction(largest) > MOST_UNITS * unit:
-        raise FormatError(f"{where}: {shorten(value)} is too fine or too large a unit for costs up to {largest:g}")
-    levels = costs / float(unit)
-    for outcome in np.flatnonzero(~(np.abs(levels - np.rint(levels)) <= 1e-6))[:1].tolist():
-        raise FormatError(f"{where}: the cost {costs[outcome]!r} is no whole number of {value}")
-    return unit
+    return Fraction(int(top), int(bottom))
 
 
 def encode_geometry(geometry: Geometry | None) -> dict[str, Any] | None:

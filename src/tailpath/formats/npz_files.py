@@ -58,7 +58,7 @@ def read(path: str) -> SSP:
             start_index=header["start"],
             states=decode_names(header.get("states"), n_states, f"{path}: member header: states"),
             actions=decode_names(actions, actions if type(actions) is int else _length(actions), f"{path}: member header: actions"),
-            exact_unit=decode_unit(header.get("cost_unit"), arrays["outcome_cost"], f"{path}: member header: cost_unit"),
+            exact_unit=decode_unit(header.get("cost_unit"), f"{path}: member header: cost_unit"),
             geometry=_geometry(archive, header.get("geometry"), n_states),
             notes=decode_notes(header.get("notes", []), f"{path}: member header: notes"),
         )

@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 
 from tailpath.errors import FormatError, OptionError, PolicyError
 from tailpath.formats.archives import Archive, write_archive
-from tailpath.formats.files import brief, load_json, read_text, write_bytes
+from tailpath.formats.files import brief, load_json, read_text, shorten, write_bytes
 from tailpath.formats.json_files import check_header
-from tailpath.formats.policy_kinds import check_fit, pack, unpack
+from tailpath.formats.policy_kinds import ARRAYS, check_fit, pack, unpack
 from tailpath.model.fingerprint import fingerprint
 from tailpath.model.ssp import SSP
 from tailpath.policies.kinds import Policy
@@ -62,12 +62,16 @@ def read_policy(path: str | os.PathLike[str], ssp: SSP) -> Policy:
             header = load_json(archive.text("header"), f"{place}: member header")
             check_header(header, place, FORMAT, VERSION)
             source: Any = archive.array
+            found = archive.names() - {"header"}
         else:
             header = load_json(read_text(place), place)
             check_header(header, place, FORMAT, VERSION)
-            source = _ListedArrays(place, header.get("arrays", {})).array
+            listed = _ListedArrays(place, header.get("arrays", {}))
+            source, found = listed.array, set(listed.members)
         _check_model(header.get("model"), ssp, place)
         policy = unpack(header, source, ssp, place)
+        for name in sorted(found - set(ARRAYS.get(header["kind"], ()))):
+            raise FormatError(f"{place}: unknown array {shorten(repr(name))}")
         check_fit(policy, ssp, place)
     except RecursionError:
         raise FormatError(f"{place}: nested too deeply") from None

@@ -15,11 +15,20 @@ from tailpath.errors import FormatError, ModelError, OptionError, PolicyError
 from tailpath.formats.files import shorten
 from tailpath.formats.names import decode_name, encode_name
 from tailpath.model.ssp import SSP, Name
-from tailpath.policies.atoms import checked_atoms
 from tailpath.policies.kinds import AtomPolicy, BudgetPolicy, Decision, MarkovPolicy, MemoryPolicy, Policy
 
 _TABLE_TYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64")
 _ATOM_ARRAYS = {"atoms": (np.float64, 1), "choice": (np.int32, 2), "xi_offset": (np.int64, 2), "xi": (np.float64, 1)}
+
+#: What a header has besides what all of them have, by kind; and the arrays of the kinds that have some.
+MEMBERS = {
+    "markov": ("decisions", "mixed"),
+    "atom": ("start_atom",),
+    "budget": ("budget", "unit", "table_type"),
+    "memory": ("start", "decisions", "mixed", "remember"),
+}
+ARRAYS = {"atom": tuple(_ATOM_ARRAYS), "budget": ("row", "table", "neutral", "level")}
+_COMMON = ("format", "version", "kind", "model", "arrays")
 
 #: `source(name, dtype, axes)` gives an array of the file.
 Source = Callable[[str, Any, int], NDArray[Any]]
@@ -40,11 +49,11 @@ def pack(policy: Policy) -> Stored:
     if isinstance(policy, MarkovPolicy):
         return Stored("markov", _decision_rows({(state,): choice for state, choice in policy.decisions.items()}))
     if isinstance(policy, AtomPolicy):
-        arrays = {name: getattr(policy, name) for name in _ATOM_ARRAYS}
+        arrays = {name: getattr(policy, name) for name in ARRAYS["atom"]}
         return Stored("atom", {"start_atom": int(policy.start_atom)}, arrays, policy.ssp)
     if isinstance(policy, BudgetPolicy):
         header = {"budget": int(policy.budget), "unit": _encode_unit(policy.unit), "table_type": policy.table.dtype.name}
-        arrays = {name: getattr(policy, name) for name in ("row", "table", "neutral", "level")}
+        arrays = {name: getattr(policy, name) for name in ARRAYS["budget"]}
         return Stored("budget", header, arrays, policy.ssp)
     if isinstance(policy, MemoryPolicy) and not any(callable(part) for part in (policy.start_, policy.action_, policy.remember_)):
         rows = [[encode_name(part) for part in (*key, memory)] for key, memory in policy.remember_.items()]
@@ -55,29 +64,39 @@ def pack(policy: Policy) -> Stored:
 def unpack(header: Mapping[str, Any], source: Source, ssp: SSP, path: str) -> Policy:
     """The policy that a header and its arrays describe."""
     kind = header.get("kind")
+    if not isinstance(kind, str) or kind not in MEMBERS:
+        raise FormatError(f"{path}: unknown kind of policy {shorten(repr(kind))}; known are {', '.join(MEMBERS)}")
+    known = (*_COMMON, *MEMBERS[kind])
+    for member in header:
+        if member not in known:
+            raise FormatError(f"{path}: unknown member {shorten(repr(member))}; known are {', '.join(known)}")
     if kind == "markov":
         return MarkovPolicy({key[0]: choice for key, choice in _decisions(header, 1, path).items()})
-    if kind == "atom":
-        start = _whole(header.get("start_atom"), f"{path}: start_atom")
-        return AtomPolicy(ssp, start_atom=start, **{name: source(name, *shape) for name, shape in _ATOM_ARRAYS.items()})
-    if kind == "budget":
-        if header.get("table_type") not in _TABLE_TYPES:
-            raise FormatError(f"{path}: table_type must be one of {', '.join(_TABLE_TYPES)}")
-        return BudgetPolicy(
-            ssp,
-            budget=_whole(header.get("budget"), f"{path}: budget"),
-            row=source("row", np.int32, 1),
-            table=source("table", header["table_type"], 2),
-            neutral=source("neutral", np.int32, 1),
-            level=source("level", np.int64, 1),
-            unit=_decode_unit(header.get("unit"), f"{path}: unit"),
-        )
     if kind == "memory":
-        remember = {}
-        for place, row in _rows(header, "remember", 6, path):
-            remember[tuple(decode_name(part, place) for part in row[:5])] = decode_name(row[5], place)
-        return MemoryPolicy(decode_name(header.get("start"), f"{path}: start"), _decisions(header, 2, path), remember)
-    raise FormatError(f"{path}: unknown kind of policy {shorten(repr(kind))}; known are markov, atom, budget, memory")
+        return MemoryPolicy(decode_name(header.get("start"), f"{path}: start"), _decisions(header, 2, path), _remembered(header, path))
+    try:
+        return _unpack_atoms(header, source, ssp, path) if kind == "atom" else _unpack_budget(header, source, ssp, path)
+    except PolicyError as error:
+        raise FormatError(f"{path}: {error}") from None
+
+
+def _unpack_atoms(header: Mapping[str, Any], source: Source, ssp: SSP, path: str) -> AtomPolicy:
+    start = _whole(header.get("start_atom"), f"{path}: start_atom")
+    return AtomPolicy(ssp, start_atom=start, **{name: source(name, *shape) for name, shape in _ATOM_ARRAYS.items()})
+
+
+def _unpack_budget(header: Mapping[str, Any], source: Source, ssp: SSP, path: str) -> BudgetPolicy:
+    if header.get("table_type") not in _TABLE_TYPES:
+        raise FormatError(f"{path}: table_type must be one of {', '.join(_TABLE_TYPES)}")
+    return BudgetPolicy(
+        ssp,
+        budget=_whole(header.get("budget"), f"{path}: budget"),
+        row=source("row", np.int32, 1),
+        table=source("table", header["table_type"], 2),
+        neutral=source("neutral", np.int32, 1),
+        level=source("level", np.int64, 1),
+        unit=_decode_unit(header.get("unit"), f"{path}: unit"),
+    )
 
 
 # ---------------------------------------------------------------------- tables of names
@@ -117,6 +136,16 @@ def _decisions(header: Mapping[str, Any], width: int, path: str) -> dict[tuple[N
     return {**table, **mixed}
 
 
+def _remembered(header: Mapping[str, Any], path: str) -> dict[tuple[Name, ...], Name]:
+    remember: dict[tuple[Name, ...], Name] = {}
+    for place, row in _rows(header, "remember", 6, path):
+        key = tuple(decode_name(part, place) for part in row[:5])
+        if key in remember:
+            raise FormatError(f"{place}: a second memory for {key!r}")
+        remember[key] = decode_name(row[5], place)
+    return remember
+
+
 def _rows(header: Mapping[str, Any], member: str, width: int, path: str) -> list[tuple[str, list[Any]]]:
     rows = header.get(member, [])
     if not isinstance(rows, list):
@@ -150,12 +179,8 @@ def _decode_unit(value: Any, where: str) -> Any:
 
 
 def check_fit(policy: Policy, ssp: SSP, path: str) -> None:
-    """Every name must be the model's, every number inside its range."""
-    if isinstance(policy, AtomPolicy):
-        _check_atoms(policy, ssp, path)
-    elif isinstance(policy, BudgetPolicy):
-        _check_budget(policy, ssp, path)
-    elif isinstance(policy, MarkovPolicy):
+    """Every name must be the model's; tables of numbers check themselves."""
+    if isinstance(policy, MarkovPolicy):
         for state, decision in policy.decisions.items():
             _check_names(ssp, state, decision, path)
     elif isinstance(policy, MemoryPolicy):
@@ -171,47 +196,3 @@ def _check_names(ssp: SSP, state: Name, decision: Decision, path: str) -> None:
     for action in decision if isinstance(decision, Mapping) else (decision,):
         if ssp.choice_index(index, action) < 0:
             raise PolicyError(f"{path}: the policy takes {action!r} in state {state!r}, where the model has no such action")
-
-
-def _check_atoms(policy: AtomPolicy, ssp: SSP, path: str) -> None:
-    n_atoms = len(policy.atoms)
-    try:
-        checked_atoms(policy.atoms)
-    except OptionError as error:
-        raise FormatError(f"{path}: {error}") from None
-    shape = (ssp.n_states, n_atoms)
-    if policy.choice.shape != shape or policy.xi_offset.shape != shape:
-        raise FormatError(f"{path}: choice and xi_offset must be {shape[0]} x {shape[1]}")
-    if policy.start_atom >= n_atoms:
-        raise FormatError(f"{path}: start_atom is {policy.start_atom}, outside 0..{n_atoms - 1}")
-    _check_choices(policy.choice, ssp, f"{path}: choice")
-    taken = policy.choice >= 0
-    length = np.diff(ssp.choice_outcomes)[policy.choice[taken]]
-    offset = policy.xi_offset[taken]
-    if ((offset < 0) | (offset > len(policy.xi) - length)).any():
-        raise FormatError(f"{path}: xi_offset points outside xi")
-    if not ((policy.xi >= 0) & np.isfinite(policy.xi)).all():
-        raise FormatError(f"{path}: xi must be finite and not negative")
-
-
-def _check_budget(policy: BudgetPolicy, ssp: SSP, path: str) -> None:
-    if policy.row.shape != (ssp.n_states,) or policy.neutral.shape != (ssp.n_states,) or policy.level.shape != (ssp.n_outcomes,):
-        raise FormatError(f"{path}: row and neutral need an entry per state, level one per outcome")
-    if (policy.level < 0).any():
-        raise FormatError(f"{path}: level must not be negative")
-    if ((policy.row < -1) | (policy.row >= len(policy.table))).any():
-        raise FormatError(f"{path}: row points outside the table")
-    _check_choices(policy.neutral, ssp, f"{path}: neutral")
-    for state in np.flatnonzero(policy.row >= 0).tolist():
-        positions = policy.table[policy.row[state]]
-        if positions.size and not 0 <= positions.min() <= positions.max() < ssp.state_choices[state + 1] - ssp.state_choices[state]:
-            raise FormatError(f"{path}: the table has a choice that state {ssp.states[state]!r} does not have")
-
-
-def _check_choices(choice: NDArray[Any], ssp: SSP, where: str) -> None:
-    """Choice numbers by state, -1 for none: each must belong to its state."""
-    by_state = choice.reshape(ssp.n_states, -1)
-    low, high = ssp.state_choices[:-1, None], ssp.state_choices[1:, None]
-    wrong = (by_state != -1) & ((by_state < low) | (by_state >= high))
-    for state in np.flatnonzero(wrong.any(axis=1))[:1].tolist():
-        raise FormatError(f"{where} has a choice that state {ssp.states[state]!r} does not have")

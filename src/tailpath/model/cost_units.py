@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 #: Beyond this many units in the largest cost, an integer grid is of no use and costs stay floats.
 MOST_UNITS = 10_000_000
@@ -34,3 +35,12 @@ def common_unit(costs: Iterable[Any]) -> Fraction | None:
         if numerator and largest * denominator > MOST_UNITS * numerator:
             return None
     return Fraction(numerator, denominator) if numerator else Fraction(1)
+
+
+def as_multiples(costs: NDArray[np.float64], unit: Fraction) -> NDArray[np.float64]:
+    """For each cost the float nearest to a whole multiple of the unit, the multiple that is nearest to the cost."""
+    levels = np.rint(costs * (unit.denominator / unit.numerator))
+    if unit.numerator * float(levels.max(initial=0.0)) < 2**53 and unit.denominator < 2**53:
+        return np.asarray(levels * unit.numerator / unit.denominator)  # a whole number divided once: rounded once
+    distinct, at = np.unique(levels, return_inverse=True)
+    return np.array([float(int(level) * unit) for level in distinct.tolist()], dtype=np.float64)[at]

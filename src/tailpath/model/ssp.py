@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from tailpath.errors import ModelError, TailpathWarning
 from tailpath.model.builders import arrays_from_outcomes
-from tailpath.model.cost_units import common_unit
+from tailpath.model.cost_units import MOST_UNITS, as_multiples, common_unit
 from tailpath.model.matrices import arrays_from_matrices
 from tailpath.model.records import Record
 
@@ -40,6 +40,8 @@ Found = TypeVar("Found")
 
 #: A row of n probabilities may miss 1 by this times n; it is then scaled to 1, with a warning.
 ROW_TOLERANCE = 1e-9
+#: Beyond this, and below its inverse, sums of costs would overflow or lose their relative precision.
+LARGEST_COST = 1e300
 
 
 class _Findings:
@@ -48,6 +50,11 @@ class _Findings:
     def __init__(self) -> None:
         self.known: dict[str, Any] = {}
         self.lock = threading.RLock()
+
+
+def _short(unit: Fraction) -> str:
+    text = str(unit)
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 @dataclass(frozen=True)
@@ -110,6 +117,8 @@ class SSP(Record):
         }
         for name, dtype in dtypes.items():
             given = np.asarray(getattr(self, name))
+            if given.ndim != 1:
+                raise ModelError(f"{name} must have one axis, not {given.ndim}")
             array: NDArray[Any] = np.ascontiguousarray(given.astype(dtype, copy=False))
             if array.dtype.kind == "i" and given.dtype != array.dtype and not np.array_equal(array, given):
                 raise ModelError(f"{name} must hold whole numbers that fit {array.dtype}")
@@ -121,6 +130,7 @@ class SSP(Record):
                 object.__setattr__(self, name, tuple(getattr(self, name)))
         self._check_structure()
         self._check_outcomes()
+        self._check_unit()
         object.__setattr__(self, "outcome_probability", self._checked_probabilities())
         self._freeze()
 
@@ -236,10 +246,14 @@ class SSP(Record):
         if not isinstance(self.actions, range) and len(set(self.actions)) < len(self.actions):
             repeated = next(name for index, name in enumerate(self.actions) if name in self.actions[:index])
             raise ModelError(f"two actions are named {repeated!r}")
+        if isinstance(self.start_index, bool) or not isinstance(self.start_index, (int, np.integer)):
+            raise ModelError(f"the start index must be a whole number, not {self.start_index!r}")
         if not 0 <= self.start_index < n:
             raise ModelError(f"the start index {self.start_index} lies outside 0..{n - 1}")
         if not self.is_goal.any():
             raise ModelError("the model has no goals")
+        if self.geometry is not None and not len(self.geometry.row) == len(self.geometry.column) == len(self.geometry.kind) == n:
+            raise ModelError("the geometry needs a row, a column and a kind per state")
         choices_of = np.diff(offsets)
         for state in np.flatnonzero((choices_of == 0) & ~self.is_goal)[:1].tolist():
             raise ModelError(f"state {self.states[state]!r} has no choices and is no goal")
@@ -266,8 +280,32 @@ class SSP(Record):
             raise ModelError(f"{self._where_outcome(outcome)} costs {cost[outcome]}")
         for outcome in np.flatnonzero(cost < 0)[:1].tolist():
             raise ModelError(f"{self._where_outcome(outcome)} has the negative cost {cost[outcome]:g}; costs must be 0 or more")
+        for outcome in np.flatnonzero((cost > LARGEST_COST) | ((cost > 0) & (cost < 1 / LARGEST_COST)))[:1].tolist():
+            size = "large" if cost[outcome] > 1 else "small"
+            raise ModelError(
+                f"{self._where_outcome(outcome)} costs {cost[outcome]:g}, too {size} to compute with; choose another unit of cost"
+            )
         if np.signbit(cost).any():  # a reward of 0 turned into a cost of -0
             object.__setattr__(self, "outcome_cost", cost + 0.0)
+
+    def _check_unit(self) -> None:
+        """A unit given beside the costs must be theirs: each cost is the float of a whole number of units, or next to it and becomes it."""
+        if self.exact_unit is None:
+            return
+        if not isinstance(self.exact_unit, (int, Fraction)) or not self.exact_unit > 0:
+            raise ModelError(f"the cost unit must be a positive fraction, not {self.exact_unit!r}")
+        unit, cost = Fraction(self.exact_unit), self.outcome_cost
+        object.__setattr__(self, "exact_unit", unit)
+        largest = float(cost.max(initial=0.0))
+        if not Fraction(1, 10**307) <= unit <= 10**300 or Fraction(largest) > MOST_UNITS * unit:
+            raise ModelError(f"the cost unit {_short(unit)} is too fine or too large for costs up to {largest:g}")
+        exact = as_multiples(cost, unit)
+        # A reader of decimals may have added some up, each sum with half a unit of its last digit.
+        for outcome in np.flatnonzero(np.abs(exact - cost) > 4 * np.finfo(np.float64).eps * cost)[:1].tolist():
+            raise ModelError(
+                f"{self._where_outcome(outcome)} costs {float(cost[outcome])!r}, no whole number of {_short(unit)}, the cost unit"
+            )
+        object.__setattr__(self, "outcome_cost", exact)
 
     def _checked_probabilities(self) -> FloatArray:
         probability = self.outcome_probability

@@ -34,6 +34,7 @@ from tailpath.errors import PolicyError
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, Name
 from tailpath.policies.atoms import nearest_atom
+from tailpath.policies.checks import atom_tables, budget_tables, checked_choices
 
 Decision = Name | Mapping[Name, float]
 
@@ -85,6 +86,7 @@ class MarkovPolicy(Record):
     @classmethod
     def from_choices(cls, ssp: SSP, choices: NDArray[Any]) -> MarkovPolicy:
         """From one choice index per state; -1 where the state is a goal or has no decision."""
+        choices = checked_choices(choices, ssp)
         policy = cls({ssp.states[s]: ssp.choice_name(k) for s, k in enumerate(choices.tolist()) if k >= 0})
         # Beside the names, for speed; it neither keeps the model alive nor travels with the policy.
         object.__setattr__(policy, "_made_for", (weakref.ref(ssp), choices))
@@ -108,7 +110,7 @@ class AtomPolicy(Record):
     start_atom: int
 
     def __post_init__(self) -> None:
-        self._freeze()
+        self._become(atom_tables(self.ssp, self.atoms, self.choice, self.xi_offset, self.xi, self.start_atom))
 
     def __repr__(self) -> str:
         return f"<AtomPolicy {self.choice.shape[0]} states, {len(self.atoms)} atoms, start at y = {self.atoms[self.start_atom]:g}>"
@@ -155,7 +157,7 @@ class BudgetPolicy(Record):
     unit: Any
 
     def __post_init__(self) -> None:
-        self._freeze()
+        self._become(budget_tables(self.ssp, self.budget, self.row, self.table, self.neutral, self.level, self.unit))
 
     def __repr__(self) -> str:
         return f"<BudgetPolicy budget of {self.budget} units of {self.unit}, {len(self.table)} of {len(self.row)} states in its table>"

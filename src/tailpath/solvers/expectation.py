@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from tailpath.analysis.absorption import Bracket, expected_total, is_wide
 from tailpath.analysis.core import Core, core_of
 from tailpath.analysis.reachability import fewest_steps
+from tailpath.errors import ModelError
 from tailpath.kernels.absorption import sweep_components
 from tailpath.kernels.bellman import improve_choices, lower_defect, min_sweeps
 from tailpath.model.ragged import members_of, owners
@@ -122,6 +123,8 @@ def _policy_iteration(core: Core, distance: NDArray[Any]) -> tuple[NDArray[np.in
     for _ in range(50):
         if min_sweeps(np.argsort(value, kind="stable"), *core.problem(), 0.0, 1e-9, 8, value) < 8:
             break
+    if not np.isfinite(value).all():
+        raise ModelError("the expected costs are too large to compute with; choose another unit of cost")
     greedy = np.full(core.n, -1, dtype=np.int64)
     improve_choices(*core.problem(), value, 0.0, greedy)
     if _is_proper(core, greedy):

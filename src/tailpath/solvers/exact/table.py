@@ -67,7 +67,9 @@ class Decisions(Record):
 
     def policy(self, budget: int) -> BudgetPolicy:
         """The policy that starts with this budget."""
-        return BudgetPolicy(self.ssp, budget, self.row, self.table, self.neutral, self.level, self.unit)
+        return BudgetPolicy.trusted(
+            ssp=self.ssp, budget=budget, row=self.row, table=self.table, neutral=self.neutral, level=self.level, unit=self.unit
+        )
 
     def __repr__(self) -> str:
         return f"<Decisions for {self.budgets} budgets in {len(self.table)} of {self.ssp.n_states} states>"

@@ -76,4 +76,7 @@ class AtomSolution(Record):
 
     def policy(self, alpha: float) -> AtomPolicy:
         """The policy that starts at the atom nearest to `alpha` in log distance."""
-        return AtomPolicy(self.ssp, self.atoms, self.choice, self.xi_offset, self.xi, int(nearest_atom(self.atoms, check_alpha(alpha))))
+        start = int(nearest_atom(self.atoms, check_alpha(alpha)))
+        return AtomPolicy.trusted(
+            ssp=self.ssp, atoms=self.atoms, choice=self.choice, xi_offset=self.xi_offset, xi=self.xi, start_atom=start
+        )

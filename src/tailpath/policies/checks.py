@@ -1,0 +1,129 @@
+"""Every index, width and length of a table policy, checked once on the way in: kernels trust their arrays and would read beside them.
+
+A refusal says which array and, where there is one, which state. The arrays are copied, so that a policy never changes with its maker's.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.errors import OptionError, PolicyError
+from tailpath.model.ssp import SSP
+from tailpath.policies.atoms import checked_atoms
+
+#: Budgets and levels beyond this could overflow where they are added up.
+MOST_LEVELS = 2**62
+
+
+def whole_numbers(values: Any, what: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+    """A copy as whole numbers of `dtype`, of the given shape; -1 in a shape stands for any length."""
+    array = np.asarray(values)
+    _check_shape(array, what, shape)
+    if array.size and array.dtype.kind not in "iu":
+        raise PolicyError(f"{what} must hold whole numbers, not {array.dtype}")
+    limits = np.iinfo(dtype)
+    if array.size and not limits.min <= int(array.min()) <= int(array.max()) <= limits.max:
+        raise PolicyError(f"{what} must hold whole numbers that fit {np.dtype(dtype)}")
+    return np.array(array, dtype=dtype, order="C")
+
+
+def finite_numbers(values: Any, what: str) -> NDArray[np.float64]:
+    """A copy as floats, one axis, finite and not negative."""
+    array = np.asarray(values)
+    _check_shape(array, what, (-1,))
+    if array.size and array.dtype.kind not in "iuf":
+        raise PolicyError(f"{what} must hold numbers, not {array.dtype}")
+    found = np.array(array, dtype=np.float64)
+    if not ((found >= 0) & np.isfinite(found)).all():
+        raise PolicyError(f"{what} must be finite and not negative")
+    return found
+
+
+def whole_number(value: Any, what: str, end: int) -> int:
+    """A whole number in 0 .. end - 1."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+        raise PolicyError(f"{what} must be a whole number, not {value!r}")
+    if not 0 <= value < end:
+        raise PolicyError(f"{what} is {value}, outside 0..{end - 1}")
+    return int(value)
+
+
+def own_choices(choice: NDArray[Any], ssp: SSP, what: str) -> None:
+    """Choice numbers by state, -1 for none: each must belong to its state."""
+    by_state = choice.reshape(ssp.n_states, -1)
+    low, high = ssp.state_choices[:-1, None], ssp.state_choices[1:, None]
+    wrong = (by_state != -1) & ((by_state < low) | (by_state >= high))
+    for state in np.flatnonzero(wrong.any(axis=1))[:1].tolist():
+        raise PolicyError(f"{what} has a choice that state {ssp.states[state]!r} does not have")
+
+
+def checked_choices(choices: Any, ssp: SSP) -> NDArray[np.int64]:
+    """One choice per state, -1 where there is none."""
+    found = whole_numbers(choices, "choices", (_model(ssp).n_states,), np.int64)
+    own_choices(found, ssp, "choices")
+    return found
+
+
+def atom_tables(ssp: SSP, atoms: Any, choice: Any, xi_offset: Any, xi: Any, start_atom: Any) -> dict[str, Any]:
+    """The fields of an `AtomPolicy`, checked."""
+    try:
+        grid = checked_atoms(atoms)
+    except OptionError as error:
+        raise PolicyError(str(error)) from None
+    shape = (_model(ssp).n_states, len(grid))
+    for array in (choice, xi_offset):
+        if np.shape(array) != shape:
+            raise PolicyError(f"choice and xi_offset must be {shape[0]} x {shape[1]}")
+    choice = whole_numbers(choice, "choice", shape, np.int32)
+    xi_offset = whole_numbers(xi_offset, "xi_offset", shape, np.int64)
+    xi = finite_numbers(xi, "xi")
+    start = whole_number(start_atom, "start_atom", len(grid))
+    own_choices(choice, ssp, "choice")
+    taken = choice >= 0
+    length = np.diff(ssp.choice_outcomes)[choice[taken]]
+    if ((xi_offset[taken] < 0) | (xi_offset[taken] > len(xi) - length)).any():
+        raise PolicyError("xi_offset points outside xi")
+    return {"atoms": grid, "choice": choice, "xi_offset": xi_offset, "xi": xi, "start_atom": start}
+
+
+def budget_tables(ssp: SSP, budget: Any, row: Any, table: Any, neutral: Any, level: Any, unit: Any) -> dict[str, Any]:
+    """The fields of a `BudgetPolicy`, checked."""
+    n_states = _model(ssp).n_states
+    if np.shape(row) != (n_states,) or np.shape(neutral) != (n_states,) or np.shape(level) != (ssp.n_outcomes,):
+        raise PolicyError("row and neutral need an entry per state, level one per outcome")
+    row, neutral = (whole_numbers(array, what, (n_states,), np.int32) for array, what in ((row, "row"), (neutral, "neutral")))
+    level = whole_numbers(level, "level", (ssp.n_outcomes,), np.int64)
+    table = whole_numbers(table, "table", (-1, -1), np.asarray(table).dtype if np.asarray(table).dtype.kind in "iu" else np.int64)
+    budget = whole_number(budget, "budget", MOST_LEVELS)
+    if level.size and not 0 <= level.min() <= level.max() < MOST_LEVELS:
+        raise PolicyError("level must not be negative" if level.min() < 0 else f"level must stay below {MOST_LEVELS}")
+    if ((row < -1) | (row >= len(table))).any():
+        raise PolicyError("row points outside the table")
+    if len(table) and budget >= table.shape[1]:
+        raise PolicyError(f"the budget is {budget}, but the table ends at {table.shape[1] - 1}")
+    if unit is not None and not (isinstance(unit, (int, float, Fraction)) and 0 < unit < math.inf):
+        raise PolicyError(f"unit must be a positive number, not {unit!r}")
+    own_choices(neutral, ssp, "neutral")
+    if table.size:
+        with_row = np.flatnonzero(row >= 0)
+        low, high = table.min(axis=1)[row[with_row]], table.max(axis=1)[row[with_row]]
+        for at in np.flatnonzero((low < 0) | (high >= np.diff(ssp.state_choices)[with_row]))[:1].tolist():
+            raise PolicyError(f"the table has a choice that state {ssp.states[with_row[at]]!r} does not have")
+    return {"budget": budget, "row": row, "table": table, "neutral": neutral, "level": level}
+
+
+def _check_shape(array: NDArray[Any], what: str, shape: tuple[int, ...]) -> None:
+    if array.ndim != len(shape) or any(wanted not in (-1, found) for wanted, found in zip(shape, array.shape)):
+        wanted = " x ".join("any" if size < 0 else str(size) for size in shape)
+        raise PolicyError(f"{what} must be {wanted}, not {' x '.join(map(str, array.shape)) or 'a single number'}")
+
+
+def _model(ssp: Any) -> SSP:
+    if not isinstance(ssp, SSP):
+        raise PolicyError(f"a table policy needs its model, not a {type(ssp).__name__}")
+    return ssp
