@@ -7,6 +7,7 @@ import pytest
 
 import tailpath as tp
 from tailpath.errors import FormatError, OptionError
+from tailpath.solvers.arrival import largest_arrival
 
 gymnasium = pytest.importorskip("gymnasium", reason="the extra `gym` is not installed")
 
@@ -41,7 +42,8 @@ def test_the_slippery_cliff():
 
 
 def lake(schedule):
-    return tp.read(gymnasium.make("FrozenLake-v1", is_slippery=True, reward_schedule=schedule))
+    """Ends of any kind are priced, and all of them are goals."""
+    return tp.read(gymnasium.make("FrozenLake-v1", is_slippery=True, reward_schedule=schedule), goal="all")
 
 
 def test_the_frozen_lake_is_crossed_with_14_in_17():
@@ -52,11 +54,11 @@ def test_the_frozen_lake_is_crossed_with_14_in_17():
 
 
 def test_the_lake_from_the_command_line_form():
-    ssp = tp.read("gym:FrozenLake-v1", constants={"is_slippery": "true", "reward_schedule": "[0, -1, 0]"})
+    ssp = tp.read("gym:FrozenLake-v1", constants={"is_slippery": "true", "reward_schedule": "[0, -1, 0]"}, goal="all")
     assert tp.solve_expected(ssp).cost() == pytest.approx(3 / 17, abs=1e-12)
     dry = tp.read("gym:FrozenLake-v1", constants={"is_slippery": "False", "map_name": "8x8"}, step_cost=1, cost_of={1: 0})
-    # The way to the goal takes fourteen moves; the nearest hole is five away, and is an end as well.
-    assert tp.solve_expected(dry).cost() == 5
+    # The way to the goal takes fourteen moves, the last of which is free; the nearest hole is five away, and no goal.
+    assert tp.solve_expected(dry).cost() == 13
 
 
 def test_the_taxi():
@@ -97,7 +99,7 @@ def mean_taxi_steps():
 
 
 def test_terminated_outcomes_lead_to_one_goal_and_terminal_rows_are_ignored():
-    ssp = tp.read(environment(TABLE, [1, 0, 0]))
+    ssp = tp.read(environment(TABLE, [1, 0, 0]), goal="all")
     assert ssp.states == (0, 1, "goal") and ssp.start == 0 and ssp.goals == ("goal",)
     rows = {(ssp.states[ssp.choice_state[k]], ssp.choice_name(k)): k for k in range(ssp.n_choices)}
     last = slice(*ssp.choice_outcomes[rows[1, 0] : rows[1, 0] + 2])
@@ -120,7 +122,7 @@ def test_tables_may_be_lists_and_have_numpy_numbers():
 
 
 def test_a_start_distribution_becomes_a_state():
-    ssp = tp.read(environment(TABLE, [0.25, 0.75, 0]))
+    ssp = tp.read(environment(TABLE, [0.25, 0.75, 0]), goal="all")
     assert ssp.start == "start" and ssp.states[-1] == "start"
     assert tp.solve_expected(ssp).cost() == pytest.approx(0.25 * min(5, 2 + 2.5) + 0.75 * 2.5)
 
@@ -135,7 +137,7 @@ def test_names_that_are_taken():
 
 def test_options_choose_the_costs():
     def costs(**options):
-        return sorted(set(tp.read(environment(TABLE), **options).outcome_cost.tolist()))
+        return sorted(set(tp.read(environment(TABLE), goal="all", **options).outcome_cost.tolist()))
 
     assert costs() == [1, 2, 3, 5]
     assert costs(step_cost=7) == [7]
@@ -159,7 +161,8 @@ def test_a_constant_bonus_is_shifted_out():
 def test_a_bonus_that_varies_is_refused(reward):
     table = {0: {0: [(0.5, 1, 20.0, True), (0.5, 0, -1.0, False)], 1: [(1, 1, reward, True)]}}
     with pytest.raises(FormatError, match=r"state 0, action 0 -> 1 with reward 20 has the negative cost -20; use --step-cost .*--cost-of"):
-        tp.read(environment(table))
+        tp.read(environment(table), goal="all")
+    assert "dead end" in tp.read(environment(table)).states
 
 
 def test_a_reward_on_the_way_is_refused():
@@ -167,9 +170,152 @@ def test_a_reward_on_the_way_is_refused():
         tp.read(environment({0: {0: [(0.5, 1, -1.0, True), (0.5, 0, 3.0, False)]}}))
 
 
-def test_the_lake_without_options_is_refused():
-    with pytest.raises(FormatError, match=r"gym:FrozenLake-v1: .*negative cost -1; use --step-cost COST, --cost-of REWARD=COST"):
-        tp.read("gym:FrozenLake-v1")
+# ---------------------------------------------------------------------- ends that are no goals
+
+
+def chances(env, sweeps=20_000):
+    """The largest probability of arriving, by value iteration on the environment's own table."""
+    table, chance = env.unwrapped.P, np.zeros(env.observation_space.n)
+    for _ in range(sweeps):
+        after = np.array(
+            [max(sum(p * (r if end else chance[t]) for p, t, r, end in row) for row in rows.values()) for rows in table.values()]
+        )
+        if np.max(np.abs(after - chance)) < 1e-15:
+            return after
+        chance = after
+    raise AssertionError("value iteration has not settled")
+
+
+def steps_given_arrival(env, chance, sweeps=200_000):
+    """The least expected steps of the runs that arrive, among policies that arrive as surely as any."""
+    table, steps = env.unwrapped.P, np.zeros(len(chance))
+    for _ in range(sweeps):
+        after = steps.copy()
+        for state, rows in table.items():
+            if chance[state] == 0:
+                continue
+            found = []
+            for row in rows.values():
+                share = [p * (r if end else chance[t]) for p, t, r, end in row]
+                if sum(share) >= chance[state] * (1 - 1e-9):
+                    on = sum(s * (0 if end else steps[t]) for s, (p, t, r, end) in zip(share, row, strict=True))
+                    found.append(1 + on / sum(share))
+            after[state] = min(found)
+        if np.max(np.abs(after - steps)) < 1e-12:
+            return after
+        steps = after
+    raise AssertionError("value iteration has not settled")
+
+
+@pytest.mark.parametrize("size", ["4x4", "8x8"])
+@pytest.mark.parametrize("slippery", [True, False])
+def test_the_lake_as_shipped(size, slippery):
+    env = gymnasium.make("FrozenLake-v1", map_name=size, is_slippery=slippery)
+    ssp = tp.read(env)
+    assert ssp.goals == ("goal",) and "dead end" in ssp.states
+    assert set(ssp.outcome_cost.tolist()) == {1.0}
+    chance = chances(env)
+    assert largest_arrival(ssp).probability() == pytest.approx(chance[0], rel=1e-9)
+    assert tp.solve_expected(tp.given_arrival(ssp)).cost() == pytest.approx(steps_given_arrival(env, chance)[0], rel=1e-7)
+
+
+def test_the_lake_at_a_price():
+    """CVaR with giving up, against the recursion over budgets written with loops on the environment's own table."""
+    env, price, alpha, most = gymnasium.make("FrozenLake-v1", map_name="4x4"), 30, 0.1, 160
+    table, hole = env.unwrapped.P, 16
+
+    def after(values, row, arrival=0.0):
+        """The expected value after a step; `values` has an entry for every state, and one for the hole."""
+        return sum(p * (arrival if end and r else values[hole if end else t]) for p, t, r, end in row)
+
+    mean = np.zeros(17)  # at no budget the mean counts
+    for _ in range(20_000):
+        mean = np.array([min(price, *(1 + after(mean, row) for row in table[s].values())) for s in range(16)] + [price])
+    excess = [mean]
+    for w in range(1, most + 1):
+        ways = [[after(excess[-1], row) for row in table[s].values()] for s in range(16)]
+        excess.append(np.array([min(max(price - w, 0), *row) for row in ways] + [max(price - w, 0)]))
+    wanted = min(w + values[0] / alpha for w, values in enumerate(excess))
+    found = tp.solve_cvar_exact(tp.give_up(tp.read(env), price), alpha)
+    assert found.cvar(alpha) == pytest.approx(wanted, rel=1e-9)
+
+
+def test_within_is_the_time_limit_of_gymnasium():
+    """A policy simulated in the environment under its own TimeLimit, 10^6 times on the table, arrives as often as the product says."""
+    env = gymnasium.make("FrozenLake-v1", map_name="4x4", max_episode_steps=25)
+    ssp = tp.read(env)
+    assert any("stops after 25 steps" in note for note in ssp.notes)
+    policy = tp.solve_expected(tp.given_arrival(ssp)).policy
+    pi = np.array([policy.decisions.get(state, 0) for state in range(16)])
+    late = tp.evaluate(tp.within(ssp, env.spec.max_episode_steps), pi, alpha=0.5).unreached
+    n = 1_000_000
+    random = np.random.default_rng(7)
+    table = env.unwrapped.P
+    rows = {s: table[s][int(pi[s])] for s in range(16)}
+    state, arrived = np.zeros(n, dtype=int), np.zeros(n, dtype=bool)
+    going = np.ones(n, dtype=bool)
+    for _ in range(25):
+        draw = random.random(n)
+        for s in range(16):
+            here = going & (state == s)
+            edges = np.cumsum([p for p, _, _, _ in rows[s]])
+            slot = np.minimum(np.searchsorted(edges, draw[here], side="right"), len(edges) - 1)
+            place = np.flatnonzero(here)
+            state[place] = np.array([t for _, t, _, _ in rows[s]])[slot] + 100  # entered in this step
+            arrived[place] |= np.array([end and r > 0 for _, _, r, end in rows[s]])[slot]
+            going[place] &= ~np.array([end for _, _, _, end in rows[s]])[slot]
+        state %= 100
+    rate = 1 - arrived.mean()
+    assert abs(rate - late) < 3.3 * np.sqrt(late * (1 - late) / n)
+    # And the environment itself, a few times.
+    few, seen = 2000, 0
+    for run in range(few):
+        observation, _ = env.reset(seed=run)
+        ended = False
+        while not ended:
+            observation, reward, terminated, truncated, _ = env.step(int(pi[observation]))
+            ended = terminated or truncated
+        seen += reward > 0
+    assert abs((1 - seen / few) - late) < 4 * np.sqrt(late * (1 - late) / few)
+
+
+def test_goals_can_be_said_otherwise():
+    lake = "gym:FrozenLake-v1"
+    assert tp.read(lake).n_states == tp.read(lake, goal="best").n_states == tp.read(lake, goal="1").n_states
+    assert "dead end" not in tp.read(lake, goal="all", step_cost=1).states
+    assert tp.read(lake, goal="0", step_cost=1).goals == ("goal",), "one may look for the holes"
+    with pytest.raises(FormatError, match=r"goal must be best, all or the reward of an end, one of 0, 1, not 'x'"):
+        tp.read(lake, goal="x")
+
+
+@pytest.mark.parametrize("options", [{}, {"step_cost": 1}, {"negate_reward": True}, {"cost_of": {1: 0}, "step_cost": 2}])
+def test_no_option_turns_a_hole_into_a_goal(options):
+    ssp = tp.read("gym:FrozenLake-v1", **options)
+    assert largest_arrival(ssp).probability() == pytest.approx(14 / 17, rel=1e-12)
+    assert any("one that ends with 0 is lost" in note for note in ssp.notes)
+
+
+def test_every_assumption_about_the_lake_is_noted():
+    assert tp.read("gym:FrozenLake-v1").notes == (
+        "a run that ends with a reward of 1 has arrived, one that ends with 0 is lost (goal='all', --goal all: every end counts)",
+        "the rewards say nothing about effort: every step costs 1 (step_cost=, --step-cost), and the reward of 1 for arriving is left out",
+        "time limits are not part of the table: total costs are untruncated; the environment stops after 100 steps, which within(ssp, 100) or"
+        " --within 100 honours",
+    )
+
+
+def test_a_table_alone():
+    env = gymnasium.make("CliffWalking-v1")
+    ssp = tp.read(env.unwrapped.P, start=36)
+    assert tp.solve_expected(ssp).cost() == 13
+    assert tp.solve_expected(tp.read("gym:CliffWalking-v1", start="35")).cost() == 1
+    with pytest.raises(FormatError, match=r"the table has no state 99 to start from"):
+        tp.read(env.unwrapped.P, start=99)
+
+
+def test_a_wrapped_environment():
+    wrapped = gymnasium.wrappers.TimeLimit(gymnasium.make("CliffWalking-v1"), 500)
+    assert tp.solve_expected(tp.read(wrapped)).cost() == 13
 
 
 # ---------------------------------------------------------------------- refusals
@@ -226,5 +372,5 @@ def test_starts_that_are_no_distribution(starts):
 def test_constants_are_for_names_only():
     with pytest.raises(FormatError, match="already made"):
         tp.read(environment(TABLE), constants={"a": 1})
-    with pytest.raises(OptionError, match="the option goal does not apply to Gymnasium"):
-        tp.read(environment(TABLE), goal="x")
+    with pytest.raises(OptionError, match="the option cost does not apply to Gymnasium"):
+        tp.read(environment(TABLE), cost="x")

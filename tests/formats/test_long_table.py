@@ -95,9 +95,14 @@ def test_fractions_keep_the_unit(table):
     ("text", "message"),
     [
         ("", "the file is empty"),
-        ("idstatefrom,idaction\n", ":1: the columns must be idstatefrom"),
-        (HEADER + "reward,cost\n", ":1: the columns must be"),
-        (HEADER + "cost,idoutcome\n", ":1: the columns must be"),
+        ("idstatefrom,idaction\n", ":1: no column is the next_state; expected one of next_state, to, target"),
+        (HEADER + "reward,cost\n", ":1: exactly one column must be the cost or the reward"),
+        (HEADER + "cost,idoutcome\n", ":1: a table with idoutcome describes a robust model"),
+        ("from,to,source,time\n", ":1: the columns from, source could all be the state"),
+        ("from,to,p,time\n", ":1: where there are probabilities a column must be the action"),
+        ("from,to,time,goal\na,b,1,perhaps\n", ":2: goal: 'perhaps' is neither true nor false"),
+        ("from,to,time,goal\na,b,1,no\n", "the column goal marks no row"),
+        ("from,to,time,start\na,b,1,no\n", "the column start marks 0 states; exactly one must be the start"),
         (HEADER + "cost\n", "the table has no rows"),
         (HEADER + "cost\n\n0,0,1,1\n", ":3: 4 columns, expected 5"),
         (HEADER + "cost\n0,0,1,1,2,3\n", ":2: 6 columns, expected 5"),
@@ -179,3 +184,31 @@ def test_other_systems_write_other_line_ends(table):
     tp.write(by_choice(), path)
     data = path.read_bytes()
     assert outcomes(tp.read(table(b"\xef\xbb\xbf" + data.replace(b"\n", b"\r\n")))) == outcomes(by_choice())
+
+
+OWN = "state,action,next_state,probability,cost\na,go,b,0.5,2\na,go,home,0.5,6\nb,go,home,1,4\nb,wait,a,1,1\n"
+
+
+def test_our_own_columns_and_other_names_for_them(table):
+    ssp = tp.read(table(OWN))
+    assert ssp.states == ("a", "b", "home") and ssp.start == "a" and ssp.goals == ("home",)
+    for header in ("from,action,to,prob,time", "source,a,target,p,duration", "From_State, Choice ,to state,chance,weight"):
+        assert tp.read(table(OWN.replace("state,action,next_state,probability,cost", header))) == ssp
+
+
+def test_roads_need_no_action(table):
+    ssp = tp.read(table("from,to,time,name\na,b,2,x\na,c,7,y\nb,c,3.5,z\n"))
+    assert tp.solve_expected(ssp).cost() == 5.5
+    assert tp.solve_expected(ssp).policy.action("a") == "b"
+
+
+def test_start_and_goals_as_options_or_columns(table):
+    path = table(OWN)
+    given = tp.read(path, start="b", goals=["a", "home"])
+    assert (given.start, given.goals) == ("b", ("a", "home"))
+    assert not any("start" in note or "goals" in note for note in given.notes)
+    numbers = table("from,to,time,start,goal\n1,2,3,,0\n2,3,4,x,true\n2,1,1,x,0\n")
+    assert (tp.read(numbers).start, tp.read(numbers).goals) == (2, (3,))
+    assert tp.read(numbers, start="1", goals=["3", "2"]).goals == (2, 3), "texts stand for numbers, as on the command line"
+    with pytest.raises(FormatError, match=r"m\.csv: the table has no state 'z'"):
+        tp.read(path, start="z")

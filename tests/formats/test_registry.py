@@ -39,7 +39,7 @@ def test_a_gridworld_map_may_be_a_file(tmp_path):
         ("model", "known schemes are gym:"),
         ("strange:model", "unknown format"),
         ("", "unknown format"),
-        (7, "cannot read a int: give a path, a scheme string or an object with a table .P"),
+        (7, "cannot read a int: give a path, a scheme string, a table, a graph"),
     ],
 )
 def test_unknown_sources_are_refused(source, message):
@@ -64,6 +64,8 @@ OPTIONS = {
     "cost_of": {1: 2},
     "negate_reward": True,
     "constants": {"N": 1},
+    "start": "s",
+    "goals": ["g"],
     "one_based": True,
 }
 LABELLED = {"goal", "cost", "step_cost", "cost_of", "negate_reward"}
@@ -78,8 +80,8 @@ TAKES = {
     "m.umb": LABELLED,
     "m.pm": LABELLED | {"constants"},
     "m.jani": LABELLED | {"constants"},
-    "m.csv": {"step_cost", "cost_of", "negate_reward", "one_based"},
-    "gym:CliffWalking-v1": {"step_cost", "cost_of", "negate_reward", "constants"},
+    "m.csv": {"step_cost", "cost_of", "negate_reward", "start", "goals", "one_based"},
+    "gym:CliffWalking-v1": {"step_cost", "cost_of", "negate_reward", "goal", "start", "constants"},
 }
 
 

@@ -56,7 +56,7 @@ def _float(text: str) -> float:
 def _model_option(option: Field[Any]) -> Callable[[Command], Command]:
     """The flag of an option of `read`; the word for its value, or its absence, says what kind of value that is."""
     flag, word, text = (option.metadata[key] for key in ("flag", "word", "help"))
-    many = word in ("R=C", "N=V")
+    many = word in ("R=C", "N=V", "STATES")
     kind = {"R=C": reward_and_cost, "N=V": name_and_value, "C": float}.get(word, str)
     if not word:
         return click.option(flag, option.name, is_flag=True, help=text)
@@ -85,7 +85,9 @@ def takes_model(command: Command) -> Command:
 
 def read_model(model: str, **options: Any) -> SSP:
     """Read a model as the command line names it, and repeat its notes on standard error."""
-    reading: dict[str, Any] = {name: dict(value) if isinstance(value, tuple) else value for name, value in options.items()}
+    reading: dict[str, Any] = {
+        name: dict(value) if isinstance(value, tuple) and name != "goals" else value for name, value in options.items()
+    }
     ssp = tailpath.read(model, **reading)
     for note in ssp.notes:
         say("note", note)

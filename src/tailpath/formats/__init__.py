@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tailpath.errors import FormatError, ModelError, OptionError
 from tailpath.formats.files import brief
 from tailpath.formats.reading import Reading
-from tailpath.formats.registry import FORMATS, by_scheme, by_suffix
+from tailpath.formats.registry import FORMATS, IN_MEMORY, by_scheme, by_suffix
 from tailpath.model.ssp import SSP
+from tailpath.model.tables import is_graph, is_table
 
 #: A scheme has two letters or more, so that `C:\\models\\a.json` is a path.
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9_+.-]+):(.*)", re.DOTALL)
@@ -29,24 +30,28 @@ def read(
     cost_of: Mapping[float, float] | None = None,
     negate_reward: bool = False,
     constants: Mapping[str, Any] | None = None,
+    start: Any = None,
+    goals: Iterable[Any] = (),
     one_based: bool = False,
 ) -> SSP:
-    """Read a model from a path, a `scheme:` string or an object with a table `.P` as Gymnasium's environments have it.
+    """Read a model from a path, a `scheme:` string, a table, a graph, or an environment of Gymnasium or its table `P`.
 
     | option | meaning |
     | --- | --- |
-    | `goal` | the label of the goal states (default `goal`) |
+    | `goal` | the label of the goal states (default `goal`); in Gymnasium `best` (the default), `all` or a final reward |
     | `cost` | the reward structure that holds the costs (default: the only one) |
     | `step_cost` | every outcome costs this much, whatever its reward |
     | `cost_of` | `{reward: cost}`: what an outcome with exactly this reward costs; wins over `step_cost` |
     | `negate_reward` | the opposite of the sign that the format's owner uses |
     | `constants` | values of the constants that the model leaves open |
+    | `start` | the state where runs begin, in a table, a graph or an environment |
+    | `goals` | the goal states of a table or a graph |
     | `one_based` | the states and actions of a table are counted from 1 |
 
     A format refuses the options it has no use for. `ssp.notes` says what the reader assumed.
     """
     reading = Reading(
-        goal, cost, step_cost, {} if cost_of is None else cost_of, negate_reward, {} if constants is None else constants, one_based
+        goal, cost, step_cost, cost_of or {}, negate_reward, constants or {}, start, () if goals is None else goals, one_based
     )
     if not isinstance(source, (str, os.PathLike)):
         return _read_object(source, reading)
@@ -70,7 +75,11 @@ def write(ssp: SSP, path: str | os.PathLike[str]) -> None:
 
 
 def _read_object(source: Any, reading: Reading) -> SSP:
-    if not hasattr(getattr(source, "unwrapped", source), "P"):
-        raise OptionError(f"cannot read a {type(source).__name__}: give a path, a scheme string or an object with a table .P")
+    if is_graph(source) or is_table(source):
+        return IN_MEMORY.read(source, reading)
+    if not isinstance(source, Mapping) and not hasattr(getattr(source, "unwrapped", source), "P"):
+        raise OptionError(
+            f"cannot read a {type(source).__name__}: give a path, a scheme string, a table, a graph, or an environment or its dictionary P"
+        )
     gym = next(entry for entry in FORMATS if entry.scheme == "gym")
     return gym.read(source, reading)

@@ -1,13 +1,17 @@
-"""Gymnasium: `gym:ENV_ID`, or any object with a table `.P`.
+"""Gymnasium: `gym:ENV_ID`, any object with a table `.P`, or such a table itself.
 
-`P[state][action]` lists outcomes `(probability, next state, reward, terminated)`; `initial_state_distrib` gives the start.
+`P[state][action]` lists outcomes `(probability, next state, reward, terminated)`; `initial_state_distrib` gives the start. What is assumed is
+noted, and can be said otherwise:
 
-- Cost is minus the reward: Gymnasium maximises.
-- Every outcome with `terminated` leads to one fresh state, `goal`, wherever the table says it goes: the rows of terminal states are not
-  absorbing in all environments, and are never used.
-- Several start states become a fresh state, `start`, whose only choice, `draw`, draws one at no cost.
+- *Goals.* Where outcomes with `terminated` carry different rewards, those with the best one arrive, and the others are dead ends: a hole in the ice
+  is an end, but no goal. `goal="all"` makes every end a goal, `goal="1"` those with this reward. Arrivals lead to one fresh state, `goal`, and
+  losses to another, `dead end`, wherever the table says they go: the rows of terminal states are not absorbing in all environments, and
+  are never used.
+- *Costs.* Cost is minus the reward: Gymnasium maximises. A bonus that every arrival carries is taken out. Where all rewards on the way are 0 and all
+  arrivals carry the same, which is no cost, rewards say nothing about effort, and every step costs 1; `step_cost` and `cost_of` say otherwise.
+- *Start.* Several start states become a fresh state, `start`, whose only choice, `draw`, draws one at no cost; `start` names one instead.
 - States that cannot be reached are left out.
-- Time limits are wrappers around an environment and not in `P`: total costs are untruncated.
+- Time limits are wrappers around an environment and not in `P`: total costs are untruncated. `tailpath.within` honours a limit.
 """
 
 from __future__ import annotations
@@ -16,9 +20,10 @@ import json
 import math
 import numbers
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tailpath.errors import FormatError
 from tailpath.formats.costs import CostRule, refuse_improbable, refuse_negative, without_bonus
@@ -39,10 +44,27 @@ def read(source: Any, reading: Reading) -> SSP:
         where, environment = type(source).__name__, source
         if reading.constants:
             raise FormatError(f"{where}: the environment is already made; constants belong to gym:ENV_ID")
-    table = getattr(getattr(environment, "unwrapped", environment), "P", None)
+    table = source if isinstance(source, Mapping) else getattr(getattr(environment, "unwrapped", environment), "P", None)
     if table is None:
         raise FormatError(f"{where}: this environment has no transition table .P")
-    return _build(table, _starts(environment, table, where), rule, where)
+    starts = _starts(environment, table, where) if reading.start is None else {_named(reading.start, table, where): 1.0}
+    rows = list(_reachable(table, starts, where))
+    return _build(rows, starts, _Endings.of(rows, reading.goal, where), rule, (*_time_limit(environment),), where)
+
+
+def _named(start: Any, table: Any, where: str) -> Name:
+    """The start as the table names it; a text may stand for a number."""
+    names = [name for name, _ in _items(table)]
+    for name in names:
+        if name == start or (isinstance(start, str) and str(name) == start):
+            return name
+    raise FormatError(f"{where}: the table has no state {start!r} to start from")
+
+
+def _time_limit(environment: Any) -> Iterator[str]:
+    limit = getattr(getattr(environment, "spec", None), "max_episode_steps", None)
+    known = f"; the environment stops after {limit} steps, which within(ssp, {limit}) or --within {limit} honours" if limit else ""
+    yield f"time limits are not part of the table: total costs are untruncated{known}"
 
 
 def _make(name: str, constants: Mapping[str, Any], where: str) -> Any:
@@ -78,31 +100,91 @@ def _starts(environment: Any, table: Any, where: str) -> dict[Name, float]:
     return {int(state): float(weights[state]) for state in np.flatnonzero(weights)}
 
 
-def _build(table: Any, starts: Mapping[Name, float], rule: CostRule, where: str) -> SSP:
-    rows = list(_reachable(table, starts, where))
-    ends = np.array([row[5] for row in rows], dtype=np.bool_)
-    if not ends.any():
-        raise FormatError(f"{where}: no outcome that can be reached is marked as terminated, so there is no goal")
+class _Endings(NamedTuple):
+    """Which outcomes arrive and which are lost; the others go on."""
+
+    arrives: NDArray[np.bool_]
+    lost: NDArray[np.bool_]
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, rows: list[_Outcome], goal: str | None, where: str) -> _Endings:
+        ends = np.array([row[5] for row in rows], dtype=np.bool_)
+        if not ends.any():
+            raise FormatError(f"{where}: no outcome that can be reached is marked as terminated, so there is no goal")
+        rewards = np.array([row[4] for row in rows], dtype=np.float64)
+        final = np.unique(rewards[ends])
+        if goal == "all":
+            wanted = final
+        elif goal is None or goal == "best":
+            wanted = final[-1:]
+        else:
+            wanted = np.array([_reward(part, final, where) for part in goal.split(",")])
+        arrives = ends & np.isin(rewards, wanted)
+        lost = ends & ~arrives
+        if not lost.any():
+            return cls(arrives, lost, ())
+        others = ", ".join(f"{value:g}" for value in final if value not in wanted)
+        best = ", ".join(f"{value:g}" for value in wanted)
+        note = f"a run that ends with a reward of {best} has arrived, one that ends with {others} is lost (goal='all', --goal all: every end counts)"
+        return cls(arrives, lost, (note,))
+
+
+def _reward(text: str, final: NDArray[Any], where: str) -> float:
+    known = ", ".join(f"{value:g}" for value in final)
+    try:
+        reward = float(text)
+    except ValueError:
+        reward = math.nan
+    if reward not in final:
+        raise FormatError(f"{where}: goal must be best, all or the reward of an end, one of {known}, not {text.strip()!r}")
+    return reward
+
+
+def _costs(rows: list[_Outcome], endings: _Endings, rule: CostRule, where: str) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+    """The costs of all rows, and what was assumed about them."""
     rewards = np.array([row[4] for row in rows], dtype=np.float64)
-    costs, notes = without_bonus(rule.apply(rewards), ends)
 
     def name(row: int) -> str:
         return f"state {rows[row][0]!r}, action {rows[row][1]!r} -> {rows[row][2]!r} with reward {rewards[row]:g}"
 
     refuse_improbable(np.array([row[3] for row in rows]), where, name)
-    refuse_negative(costs, where, name)
+    on_the_way = ~(endings.arrives | endings.lost)
+    arrival = rewards[endings.arrives]
+    if rule == CostRule(-1, None, {}) and not rewards[on_the_way].any() and arrival[0] >= 0 and (arrival == arrival[0]).all():
+        bonus = f", and the reward of {arrival[0]:g} for arriving is left out" if arrival[0] else ""
+        return np.ones(len(rows)), (f"the rewards say nothing about effort: every step costs 1 (step_cost=, --step-cost){bonus}",)
+    costs, notes = without_bonus(rule.apply(rewards), endings.arrives)
     if rule.sign < 0 and rule.step_cost is None:
         notes += ("costs are minus the rewards",)
+
+    # What a lost run has won does not make up for it.
+    costs = np.where(endings.lost, np.maximum(costs, 0.0), costs)
+    refuse_negative(costs, where, name)
+    return costs, notes
+
+
+def _build(
+    rows: list[_Outcome], starts: Mapping[Name, float], endings: _Endings, rule: CostRule, notes: tuple[str, ...], where: str
+) -> SSP:
+    costs, assumed = _costs(rows, endings, rule, where)
+    notes = (*endings.notes, *assumed, *notes)
     names = dict.fromkeys(row[0] for row in rows)
-    goal = _fresh("goal", names)
-    outcomes = [(row[0], row[1], goal if row[5] else row[2], row[3], cost) for row, cost in zip(rows, costs.tolist())]
+    goal, dead = _fresh("goal", names), _fresh("dead end", names)
+    ended = np.where(endings.arrives, 1, np.where(endings.lost, 2, 0)).tolist()
+    outcomes = [(row[0], row[1], (row[2], goal, dead)[end], row[3], cost) for row, end, cost in zip(rows, ended, costs.tolist())]
+    states = [*names, goal]
+    if endings.lost.any():
+        states.append(dead)
+        # What waiting costs does not matter, but nothing may be free for ever; a cost of the model keeps its unit.
+        outcomes.append((dead, "stay", dead, 1.0, float(costs[costs > 0].min()) if costs.any() else 1.0))
     start = next(iter(starts))
     if len(starts) > 1:
         start = _fresh("start", names)
+        states.append(start)
         outcomes.extend((start, "draw", state, share, 0.0) for state, share in starts.items())
-        notes += (f"the start is drawn among {len(starts)} states, at no cost",)
-    notes += ("time limits are not part of the table: total costs are untruncated",)
-    return _in_order(outcomes, [*names, goal, *([start] if start not in names else [])], start, goal, notes)
+        notes = (*notes[:-1], f"the start is drawn among {len(starts)} states, at no cost", notes[-1])
+    return _in_order(outcomes, states, start, goal, notes)
 
 
 def _in_order(outcomes: list[Any], states: list[Name], start: Name, goal: Name, notes: tuple[str, ...]) -> SSP:

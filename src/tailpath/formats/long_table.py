@@ -1,11 +1,12 @@
-"""Long tables, `.csv`: one row per outcome, as craam, MDPs.jl and RiskMDPs.jl keep their models.
+"""Long tables, `.csv`: one row per outcome, with our own columns or as craam, MDPs.jl and RiskMDPs.jl keep their models.
 
-    idstatefrom,idaction,idstateto,probability,reward          or, our own, with a last column `cost`
+    state,action,next_state,probability,cost          or          idstatefrom,idaction,idstateto,probability,reward
 
+- The columns may stand in any order and have other names: `model/tables.py` lists the names, and says what a missing column means.
 - Cost is minus the reward: these tools maximise. A `cost` is taken as it is.
-- A state that never stands in `idstatefrom` is terminal: a goal. Where there is none, states that only lead to themselves for nothing are
-  the goals.
-- The start is the state of the first row.
+- The goals are those given, or those that a column `goal` marks; otherwise a state that no row leaves is a goal, and where there is none, states
+  that only lead to themselves for nothing.
+- The start is the one given, or the one that a column `start` marks; otherwise the state of the first row.
 - Identifiers are numbers from 0 (or from 1, with `one_based`), or names. A name that could be mistaken for something else, or that is no
   text, is written as JSON: `"7"` is a text, `[1, 2]` a pair. Numbers may be fractions `p/q`.
 """
@@ -24,17 +25,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.errors import FormatError
+from tailpath.errors import FormatError, ModelError
 from tailpath.formats.costs import CostRule, refuse_improbable, refuse_negative, without_bonus
-from tailpath.formats.files import load_json, read_text, shorten, write_bytes
+from tailpath.formats.files import brief, load_json, read_text, shorten, write_bytes
 from tailpath.formats.names import decode_name, encode_name
 from tailpath.formats.reading import Reading
 from tailpath.formats.text import BLOCK, Numbers
 from tailpath.model.builders import arrays_from_rows
 from tailpath.model.cost_units import as_fraction, common_unit
 from tailpath.model.ssp import SSP, Name
+from tailpath.model.tables import columns_called
 
-COLUMNS = ("idstatefrom", "idaction", "idstateto", "probability")
+#: The header of what is written; the words of craam, which other tools know.
+COLUMNS = ("idstatefrom", "idaction", "idstateto", "probability", "cost")
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _JSON = re.compile(r'["\[{].*|true|false|null|-?[0-9].*', re.DOTALL)
 
@@ -47,7 +50,9 @@ def read(path: str, reading: Reading) -> SSP:
     actions, action_rank = table.actions.ordered()
     state, target, action = rank[table.source], rank[table.target], action_rank[table.action]
     costs = rule.apply(table.price)
-    is_goal, notes = _goals(table, state, target, costs, len(states))
+    is_goal, notes = _goals(table, state, target, costs, states, reading.goals)
+    start, found = _start(table, state, states, reading.start)
+    notes += found
     keep = ~is_goal[state]
     costs, bonus = without_bonus(costs, is_goal[target] & keep)
 
@@ -62,11 +67,11 @@ def read(path: str, reading: Reading) -> SSP:
     return SSP(
         **arrays,
         is_goal=is_goal,
-        start_index=int(state[0]),
+        start_index=start,
         states=states,
         actions=actions,
         exact_unit=table.exact_unit(costs[keep]) if rule == CostRule(1, None, {}) else None,
-        notes=(*bonus, *notes, f"the start is {states[state[0]]!r}, the state of the first row"),
+        notes=(*bonus, *notes),
     )
 
 
@@ -113,6 +118,7 @@ class _Table:
         self.states, self.actions = _Names(path, one_based), _Names(path, one_based)
         self.line: list[int] = []
         self.fractions: set[str] = set()
+        self.marks: dict[str, list[bool]] = {}
         reader = csv.reader(io.StringIO(read_text(path), newline=""), strict=True)
         try:
             blocks = list(self._blocks(reader))
@@ -124,30 +130,42 @@ class _Table:
 
     def _blocks(self, reader: Any) -> Iterator[tuple[NDArray[Any], ...]]:
         """State, target, action, probability and price of many rows at a time."""
-        header = [word.strip().lower() for word in next(reader, [])]
-        last = [word for word in header if word in ("reward", "cost")]
-        if sorted(header) != sorted([*COLUMNS, *last]) or len(last) != 1:
-            raise FormatError(
-                f"{self.path}:1: the columns must be {', '.join(COLUMNS)} and either reward or cost, not {shorten(', '.join(header))}"
-            )
-        self.is_reward = last == ["reward"]
-        at = [header.index(column) for column in (*COLUMNS, last[0])]
+        at = self._header(next(reader, []))
         numbers = Numbers(self.path)
         while block := list(islice(self._rows(reader), BLOCK)):
             lines = [line for line, _ in block]
             columns = list(zip(*(row for _, row in block)))
-            source, action, target, probability, price = (columns[column] for column in at)
+            source, target, price = columns[at["state"]], columns[at["next_state"]], columns[at["price"]]
+            probability = columns[at["probability"]] if "probability" in at else ("1",) * len(lines)
             # Row by row, so that states count as they appear whatever the size of a block.
             pairs = self.states.numbers(chain.from_iterable(zip(source, target)), chain.from_iterable(zip(lines, lines)), 2 * len(lines))
             self.fractions.update(text.strip() for text in price if "/" in text)
             self.line.extend(lines)
-            actions = self.actions.numbers(action, lines, len(lines))
+            actions = self.actions.numbers(columns[at["action"]] if "action" in at else target, lines, len(lines))
+            for mark, marked in self.marks.items():
+                marked.extend(_truth(text, f"{self.path}:{line}: {mark}") for text, line in zip(columns[at[mark]], lines))
             yield pairs[::2], pairs[1::2], actions, numbers.numbers(probability, lines), numbers.numbers(price, lines)
+
+    def _header(self, words: list[str]) -> dict[str, int]:
+        """Where each column stands; cost or reward is the `price`."""
+        names = [word.strip() for word in words]
+        self.width = len(names)
+        if "idoutcome" in names:
+            raise FormatError(f"{self.path}:1: a table with idoutcome describes a robust model, which is none of ours")
+        try:
+            called = columns_called(names)
+        except ModelError as error:
+            raise FormatError(f"{self.path}:1: {brief(str(error))}") from None
+        at = {column: names.index(name) for column, name in called.items()}
+        self.is_reward = "reward" in at
+        at["price"] = at["reward" if self.is_reward else "cost"]
+        self.marks = {mark: [] for mark in ("goal", "start") if mark in at}
+        return at
 
     def _rows(self, reader: Any) -> Iterator[tuple[int, list[str]]]:
         for row in reader:
-            if row and len(row) != 5:
-                raise FormatError(f"{self.path}:{reader.line_num}: {len(row)} columns, expected 5")
+            if row and len(row) != self.width:
+                raise FormatError(f"{self.path}:{reader.line_num}: {len(row)} columns, expected {self.width}")
             if row:
                 yield reader.line_num, row
 
@@ -183,17 +201,54 @@ def _encode(name: Name) -> str:
 
 
 def _goals(
-    table: _Table, state: NDArray[Any], target: NDArray[Any], costs: NDArray[Any], n_states: int
+    table: _Table, state: NDArray[Any], target: NDArray[Any], costs: NDArray[Any], states: Sequence[Name], given: Iterable[Any]
 ) -> tuple[NDArray[np.bool_], tuple[str, ...]]:
-    has_rows = np.zeros(n_states, dtype=np.bool_)
-    has_rows[state] = True
-    if not has_rows.all():
-        return ~has_rows, (f"states without rows are the goals ({np.count_nonzero(~has_rows)} of them)",)
-    leaves = np.zeros(n_states, dtype=np.bool_)
+    wanted = [given] if isinstance(given, str) else list(given)
+    marked = np.zeros(len(states), dtype=np.bool_)
+    if wanted:
+        marked[[_number_of(name, states, table.path) for name in wanted]] = True
+        return marked, ()
+    if "goal" in table.marks:
+        marked[target[np.array(table.marks["goal"])]] = True
+        if not marked.any():
+            raise FormatError(f"{table.path}: the column goal marks no row")
+        return marked, ()
+    marked[state] = True
+    if not marked.all():
+        return ~marked, (f"states without rows are the goals ({np.count_nonzero(~marked)} of them)",)
+    leaves = np.zeros(len(states), dtype=np.bool_)
     leaves[state[(target != state) | (costs != 0)]] = True
     if leaves.all():
         raise FormatError(f"{table.path}: no goal: every state has rows, and none only leads to itself for nothing")
     return ~leaves, (f"states that only lead to themselves for nothing are the goals ({np.count_nonzero(~leaves)} of them)",)
+
+
+def _start(table: _Table, state: NDArray[Any], states: Sequence[Name], given: Any) -> tuple[int, tuple[str, ...]]:
+    if given is not None:
+        return _number_of(given, states, table.path), ()
+    if "start" in table.marks:
+        marked = np.unique(state[np.array(table.marks["start"])])
+        if len(marked) != 1:
+            raise FormatError(f"{table.path}: the column start marks {len(marked)} states; exactly one must be the start")
+        return int(marked[0]), ()
+    return int(state[0]), (f"the start is {states[state[0]]!r}, the state of the first row",)
+
+
+def _number_of(given: Any, states: Sequence[Name], path: str) -> int:
+    """The number of a state given by its name, or by what stands for it in the file."""
+    for name in (given, _decode(given.strip(), path)) if isinstance(given, str) else (given,):
+        if name in states:
+            return states.index(name)
+    raise FormatError(f"{path}: the table has no state {given!r}")
+
+
+def _truth(text: str, where: str) -> bool:
+    word = text.strip().lower()
+    if word in ("1", "true", "yes", "x", "t"):
+        return True
+    if word in ("", "0", "false", "no", "f"):
+        return False
+    raise FormatError(f"{where}: {shorten(text)!r} is neither true nor false")
 
 
 def write(ssp: SSP, path: str) -> None:
@@ -211,7 +266,7 @@ def write(ssp: SSP, path: str) -> None:
     order = np.argsort(source != ssp.start_index, kind="stable")
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow([*COLUMNS, "cost"])
+    writer.writerow(COLUMNS)
     prices = {cost: _price(ssp, cost) for cost in np.unique(ssp.outcome_cost).tolist()}
     for s, a, t, p, c in zip(
         source[order].tolist(),

@@ -6,7 +6,7 @@ the registry names the options that its format takes, and the command line build
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from typing import Any
 
@@ -22,12 +22,14 @@ def _option(default: Any, flag: str, word: str, text: str) -> Any:
 class Reading:
     """The options as given; a field at its default was not given."""
 
-    goal: str | None = _option(None, "--goal", "LABEL", "Label of the goal states.")
+    goal: str | None = _option(None, "--goal", "LABEL", "Label of the goal states; in Gymnasium best, all or a final reward.")
     cost: str | None = _option(None, "--cost", "NAME", "Reward structure that holds the costs.")
     step_cost: float | None = _option(None, "--step-cost", "C", "Every outcome costs C, whatever its reward.")
     cost_of: Mapping[float, float] = _option(dict, "--cost-of", "R=C", "An outcome with reward R costs C (repeatable).")
     negate_reward: bool = _option(False, "--negate-reward", "", "Take the opposite of the format's own sign of rewards.")
     constants: Mapping[str, Any] = _option(dict, "--const", "N=V", "Value V of the constant N (repeatable).")
+    start: str | int | tuple[Any, ...] | None = _option(None, "--start", "STATE", "State where runs begin.")
+    goals: Iterable[Any] = _option((), "--goals", "STATES", "Goal states of a table (repeatable).")
     one_based: bool = _option(False, "--one-based", "", "States and actions of a table are counted from 1.")
 
     def __post_init__(self) -> None:
@@ -39,7 +41,7 @@ class Reading:
     def given(self) -> dict[str, Any]:
         """The options that are not at their default, by name."""
         values = {option.name: getattr(self, option.name) for option in options()}
-        return {name: value for name, value in values.items() if value is not None and value is not False and value != {}}
+        return {name: value for name, value in values.items() if value is not None and value is not False and value != {} and value != ()}
 
 
 def options() -> tuple[Field[Any], ...]:

@@ -92,11 +92,19 @@ FORMATS = (
     Format("Storm DRN", _home("drn:read"), _home("drn:write"), (".drn", ".drn.gz", ".drn.xz"), options=LABELLED),
     Format("PRISM explicit", _home("prism_explicit:read"), _home("prism_explicit:write"), (".tra",), options=LABELLED),
     Format("UMB", _home("umb:read"), _home("umb:write"), (".umb",), options=LABELLED),
-    Format("long table", _home("long_table:read"), _home("long_table:write"), (".csv",), options=(*REWARDS, "one_based")),
+    Format("long table", _home("long_table:read"), _home("long_table:write"), (".csv",), options=(*REWARDS, "start", "goals", "one_based")),
     Format("PRISM language", _home("storm_language:read"), suffixes=(".nm", ".pm", ".prism"), options=(*LABELLED, "constants")),
     Format("JANI", _home("storm_language:read"), suffixes=(".jani",), options=(*LABELLED, "constants")),
-    Format("Gymnasium", _home("gym:read"), scheme="gym", options=(*REWARDS, "constants")),
+    Format("Gymnasium", _home("gym:read"), scheme="gym", options=(*REWARDS, "goal", "start", "constants")),
 )
+
+
+def _read_table(source: Any, reading: Reading) -> SSP:
+    return SSP.from_table(source, start=reading.start, goals=reading.goals or None)
+
+
+#: Tables and graphs that are no files.
+IN_MEMORY = Format("a table", _read_table, options=("start", "goals"))
 
 
 def written_suffixes() -> list[str]:

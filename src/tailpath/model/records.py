@@ -6,10 +6,13 @@ on the way stays behind), and its arrays are read-only, after unpickling too.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, Self
 
 import numpy as np
+
+from tailpath.errors import OptionError
 
 
 class Record:
@@ -50,6 +53,15 @@ class Record:
 
     def __hash__(self) -> int:
         return hash((type(self).__name__, *(_trace(getattr(self, field.name)) for field in fields(self) if field.compare)))  # type: ignore[arg-type]
+
+
+def data_frame(columns: Mapping[str, Any]) -> Any:
+    """Columns as a DataFrame of pandas, for the `to_pandas` of the nouns."""
+    try:
+        import pandas
+    except ImportError:
+        raise OptionError("pandas is not installed; install tailpath[tables]") from None
+    return pandas.DataFrame(dict(columns))
 
 
 def _same(a: Any, b: Any) -> bool:

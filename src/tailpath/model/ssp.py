@@ -31,7 +31,8 @@ from tailpath.errors import ModelError, TailpathWarning
 from tailpath.model.builders import arrays_from_outcomes
 from tailpath.model.cost_units import MOST_UNITS, as_multiples, common_unit
 from tailpath.model.matrices import arrays_from_matrices
-from tailpath.model.records import Record
+from tailpath.model.records import Record, data_frame
+from tailpath.model.tables import is_graph, outcomes_of_graph, outcomes_of_table
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -367,6 +368,30 @@ class SSP(Record):
         A goal needs no rows; if it has any they must lead to itself at no cost.
         """
         return cls(**arrays_from_outcomes(outcomes, start, goals)._asdict(), geometry=geometry, notes=notes)
+
+    @classmethod
+    def from_table(cls, frame: Any, *, start: Name | None = None, goals: Iterable[Name] | None = None) -> SSP:
+        """Build a model from a table with one row per outcome: a DataFrame of pandas or polars, a table of pyarrow, a dictionary of columns.
+
+        Columns are state, action, next_state, probability and cost; `from`, `to`, `p`, `prob`, `time`, `reward` and others are understood
+        (`model/tables.py` lists them). Start and goals are given here or in columns of the table; otherwise the start is the state of the first row
+        and states without rows are the goals. A graph of networkx with such attributes on its edges is taken, too.
+        """
+        found = (outcomes_of_graph if is_graph(frame) else outcomes_of_table)(frame, start, goals)
+        return cls.from_outcomes(found.rows, found.start, found.goals, notes=found.notes)
+
+    def to_pandas(self) -> Any:
+        """The outcomes as a DataFrame that `from_table` reads back, given start and goals."""
+        state = self.choice_state[self.outcome_choice]
+        return data_frame(
+            {
+                "state": [self.states[s] for s in state.tolist()],
+                "action": [self.choice_name(k) for k in self.outcome_choice.tolist()],
+                "next_state": [self.states[t] for t in self.outcome_target.tolist()],
+                "probability": self.outcome_probability,
+                "cost": self.outcome_cost,
+            }
+        )
 
     @classmethod
     def from_arrays(

@@ -1,0 +1,165 @@
+"""Tables with one row per outcome, as pandas, polars, pyarrow or a dictionary of columns hold them, and graphs with costs on their edges.
+
+| column | also called | if there is none |
+| --- | --- | --- |
+| state | from, source, s, from_state, idstatefrom | it must be there |
+| next_state | to, target, next, destination, to_state, idstateto | it must be there |
+| action | a, choice, idaction | the way is the action: it is called like the state it leads to, and surely leads there |
+| probability | prob, p, chance | 1 |
+| cost | time, duration, length, distance, weight, c; or reward, r, taken with the other sign | it must be there |
+| goal | terminated, done | true where the row leads to a goal; without it, states without rows are the goals |
+| start | | true where the row leaves the start; without it, the first row does |
+
+Other columns are passed over. What was assumed is among the notes of the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from tailpath.errors import ModelError
+
+#: What the columns are called, each by its own name first; costs that are rewards have the other sign.
+WORDS = {
+    "state": ("state", "from", "source", "s", "from_state", "idstatefrom"),
+    "action": ("action", "a", "choice", "idaction"),
+    "next_state": ("next_state", "to", "target", "next", "destination", "to_state", "idstateto"),
+    "probability": ("probability", "prob", "p", "chance"),
+    "cost": ("cost", "time", "duration", "length", "distance", "weight", "c"),
+    "reward": ("reward", "r"),
+    "goal": ("goal", "terminated", "done"),
+    "start": ("start",),
+}
+
+
+class Outcomes(NamedTuple):
+    """What `SSP.from_outcomes` takes."""
+
+    rows: list[tuple[Any, Any, Any, Any, Any]]
+    start: Any
+    goals: Sequence[Any]
+    notes: tuple[str, ...]
+
+
+def columns_called(names: Iterable[Any]) -> dict[str, Any]:
+    """Which of the names is which column: `{column: name}`. Of two names for one column, or none for one that must be there, refuses."""
+    names = list(names)
+    plain = {str(name).strip().lower().replace(" ", "_"): name for name in reversed(names)}
+    found: dict[str, Any] = {}
+    for column, words in WORDS.items():
+        present = [plain[word] for word in words if word in plain]
+        if len(present) > 1 and words[0] not in plain:
+            raise ModelError(f"the columns {', '.join(map(str, present))} could all be the {column}")
+        if present:
+            found[column] = present[0]
+    for column in ("state", "next_state"):
+        if column not in found:
+            raise ModelError(f"no column is the {column}; expected one of {', '.join(WORDS[column])} among {', '.join(map(str, names))}")
+    if ("cost" in found) == ("reward" in found):
+        expected = ", ".join((*WORDS["cost"], *WORDS["reward"]))
+        raise ModelError(f"exactly one column must be the cost or the reward, one of {expected}; there are {', '.join(map(str, names))}")
+    if "action" not in found and "probability" in found:
+        raise ModelError(f"where there are probabilities a column must be the action, one of {', '.join(WORDS['action'])}")
+    return found
+
+
+def outcomes_of_table(frame: Any, start: Any, goals: Any) -> Outcomes:
+    """The outcomes of a table, its start and its goals."""
+    columns = {column: _values(frame, name) for column, name in columns_called(_names(frame)).items()}
+    count = len(columns["state"])
+    if count == 0:
+        raise ModelError("the table has no rows")
+    columns.setdefault("probability", [1] * count)
+    columns.setdefault("action", columns["next_state"])
+    if "reward" in columns:
+        columns["cost"] = [-value for value in columns["reward"]]
+    rows = list(zip(*(columns[column] for column in ("state", "action", "next_state", "probability", "cost"))))
+    notes: list[str] = ["costs are minus the rewards"] if "reward" in columns else []
+    found_goals = _goals(rows, columns.get("goal"), goals, notes)
+    ends = set(found_goals)
+    kept = [row for row in rows if row[0] not in ends]
+    return Outcomes(kept, _start(rows, columns.get("start"), start, notes), found_goals, tuple(notes))
+
+
+def outcomes_of_graph(graph: Any, start: Any, goals: Any) -> Outcomes:
+    """The outcomes of a networkx graph: each edge is an action called like its end, unless the edges have actions and probabilities."""
+    edges = [(tail, head, data) for tail, head, data in graph.edges(data=True)]
+    if not edges:
+        raise ModelError("the graph has no edges")
+    attributes = columns_called(["state", "next_state", *edges[0][2]])
+    both = [] if graph.is_directed() else [(head, tail, data) for tail, head, data in edges if head != tail]
+    table: dict[str, list[Any]] = {"state": [], "next_state": []}
+    for tail, head, data in (*edges, *both):
+        table["state"].append(tail)
+        table["next_state"].append(head)
+        for column, name in attributes.items():
+            if column not in ("state", "next_state"):
+                if name not in data:
+                    raise ModelError(f"the edge from {tail!r} to {head!r} has no {name}")
+                table.setdefault(column, []).append(data[name])
+    if start is None or goals is None:
+        raise ModelError("a graph does not say where runs begin and end: give start= and goals=")
+    return outcomes_of_table(table, start, goals)
+
+
+def is_table(source: Any) -> bool:
+    """Whether something is a table of pandas, polars or pyarrow, or a dictionary of columns."""
+    if isinstance(source, Mapping):
+        words = {word for column in ("state", "next_state") for word in WORDS[column]}
+        return any(isinstance(name, str) and name.strip().lower() in words for name in source)
+    return hasattr(source, "column_names") or (hasattr(source, "columns") and hasattr(source, "shape"))
+
+
+def is_graph(source: Any) -> bool:
+    """Whether something is a graph of networkx."""
+    return hasattr(source, "edges") and hasattr(source, "is_directed")
+
+
+def _names(frame: Any) -> list[Any]:
+    if isinstance(frame, Mapping):
+        return list(frame)
+    names = getattr(frame, "column_names", None)  # pyarrow, whose columns are arrays
+    if names is None:
+        names = getattr(frame, "columns", None)
+    if names is None:
+        raise ModelError(f"cannot read a {type(frame).__name__} as a table; give a DataFrame or a dictionary of columns")
+    return list(names)
+
+
+def _values(frame: Any, name: Any) -> list[Any]:
+    column = frame[name]
+    for method in ("tolist", "to_list", "to_pylist"):
+        if hasattr(column, method):
+            return list(getattr(column, method)())
+    return list(column)
+
+
+def _goals(rows: list[tuple[Any, ...]], marked: list[Any] | None, goals: Any, notes: list[str]) -> list[Any]:
+    if goals is not None:
+        return [goals] if isinstance(goals, str) or not isinstance(goals, Iterable) else list(goals)
+    if marked is not None:
+        return list(dict.fromkeys(row[2] for row, mark in zip(rows, marked) if mark))
+    leaving = dict.fromkeys(row[0] for row in rows)
+    found = list(dict.fromkeys(row[2] for row in rows if row[2] not in leaving))
+    if found:
+        notes.append(f"states without rows are the goals ({len(found)} of them)")
+        return found
+    moving = {row[0] for row in rows if row[2] != row[0] or row[4] != 0}
+    found = [state for state in leaving if state not in moving]
+    if not found:
+        raise ModelError("no goal: every state has rows, and none only leads to itself for nothing; give goals=")
+    notes.append(f"states that only lead to themselves for nothing are the goals ({len(found)} of them)")
+    return found
+
+
+def _start(rows: list[tuple[Any, ...]], marked: list[Any] | None, start: Any, notes: list[str]) -> Any:
+    if start is not None:
+        return start
+    if marked is not None:
+        found = list(dict.fromkeys(row[0] for row, mark in zip(rows, marked) if mark))
+        if len(found) != 1:
+            raise ModelError(f"the column start marks {len(found)} states; exactly one must be the start")
+        return found[0]
+    notes.append(f"the start is {rows[0][0]!r}, the state of the first row")
+    return rows[0][0]
