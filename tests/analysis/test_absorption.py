@@ -47,13 +47,13 @@ def test_every_method_brackets_the_truth(chain: Any, method: str) -> None:
     start, target, probability, rate = arrays(rows, rates)
     component, count = absorption.strong_components(start, target)
     parts = absorption.offsets_of(component, count)
-    leak = np.zeros(len(rate))
+    chain = absorption.Chain(start, target, probability, rate, np.zeros(len(rate)))
     if method == "sweeps":
-        bracket = absorption._by_sweeps(component, parts, start, target, probability, rate, leak, None)
+        bracket = absorption._by_sweeps(chain, component, parts, None)
     elif method == "elimination":
-        bracket = absorption._by_elimination(component, parts, start, target, probability, rate, leak)
+        bracket = absorption._by_elimination(chain, component, parts)
     else:
-        bracket = absorption._by_factorisation(start, target, probability, rate)
+        bracket = absorption._by_factorisation(chain)
     for x, exact in enumerate(exact_values(rows, rates)):
         assert bracket.lower[x] <= exact <= bracket.upper[x]
         assert bracket.value[x] == pytest.approx(float(exact), rel=1e-12)

@@ -136,3 +136,70 @@ def test_renaming_states_changes_nothing(data: Any) -> None:
     first, second = tp.solve_expected(reference.to_ssp(model)), tp.solve_expected(twin)
     for name in names:
         assert np.isclose(first.cost(name), second.cost(swap[name]), rtol=1e-12, atol=0) or first.cost(name) == second.cost(swap[name])
+
+
+def arrays_model(target: Any, probability: Any, cost: Any) -> tp.SSP:
+    """A model from arrays (states, choices, outcomes); the goal is one number beyond the states, the start state 0."""
+    n, n_choices, n_outcomes = target.shape
+    return tp.SSP(
+        state_choices=np.append(np.arange(0, n * n_choices + 1, n_choices), n * n_choices),
+        choice_outcomes=np.arange(0, target.size + 1, n_outcomes),
+        outcome_target=target.reshape(-1),
+        outcome_probability=np.broadcast_to(probability, target.shape).reshape(-1),
+        outcome_cost=np.repeat(cost.reshape(-1), n_outcomes),
+        choice_action=np.tile(np.arange(n_choices), n),
+        is_goal=np.append(np.zeros(n, dtype=bool), True),
+        start_index=0,
+        states=range(n + 1),
+        actions=range(n_choices),
+    )
+
+
+def test_a_long_way_does_not_widen_the_bounds() -> None:
+    """A hundred thousand steps, each of which may fail: n / p in closed form."""
+    n = 100_000
+    target = np.stack([np.arange(n) + 1, np.arange(n)], axis=1).reshape(n, 1, 2)
+    solution = tp.solve_expected(arrays_model(target, [0.25, 0.75], np.ones((n, 1))))
+    assert solution.method == "value iteration"
+    for state in (0, n // 2, n - 1):
+        assert solution.lower[state] <= 4 * (n - state) <= solution.upper[state]
+    low, high = solution.bounds
+    assert high - low <= 1e-13 * high
+
+
+def test_a_free_way_is_free_in_whatever_order_it_is_given() -> None:
+    """Values are exactly 0 where nothing needs to be paid, also on a long row of leaking cycles that costs nothing."""
+    n = 3_000
+    place = np.random.default_rng(5).permutation(n)
+    after, before = np.append(place, n)[1:], place[np.maximum(np.arange(n) - 1, 0)]
+    target, cost = np.empty((n, 2, 2), dtype=np.int64), np.zeros((n, 2))
+    target[place, 0], target[place, 1] = np.stack([after, before], axis=1), n
+    cost[:, 1] = 7
+    solution = tp.solve_expected(arrays_model(target, [0.75, 0.25], cost))
+    assert not solution.value.any()
+    assert not solution.lower.any()
+    assert solution.upper.max() <= 1e-10
+
+
+@pytest.mark.parametrize("free", [False, True])
+def test_a_rare_exit_is_found_by_leaps(free: bool) -> None:
+    """Every state jumps anywhere and leaves once in 2^17 steps: plain sweeps would need millions. The dearer choice only waits."""
+    n, leave = 3_000, 2.0**-17
+    target = np.random.default_rng(1).integers(0, n, (n, 2, 3))
+    target[:, 0, 0] = n
+    probability = np.empty((n, 2, 3))
+    probability[:, 0], probability[:, 1] = [leave, 0.5, 0.5 - leave], [0.5, 0.25, 0.25]
+    cost = np.full((n, 2), 2.0)
+    cost[:, 1] = 0.0 if free else 3.0
+    if free:  # waiting for nothing leads nowhere, so that it must cost something somewhere: at the start's neighbours
+        cost[::2, 1] = 3.0
+        target[1::2, 1] = np.random.default_rng(2).integers(0, n // 2, (n // 2, 3)) * 2
+    solution = tp.solve_expected(arrays_model(target, probability, cost))
+    assert solution.method == "value iteration"
+    # Waiting once for free saves a step but keeps the chance of leaving for later: no state gains or loses more than one step.
+    exact = 2 / leave
+    if not free:
+        assert np.all(solution.lower[:n] <= exact) and np.all(exact <= solution.upper[:n])
+    assert np.all(np.abs(solution.value[:n] - exact) <= (3 if free else 1e-4))
+    low, high = solution.bounds
+    assert high - low <= 1e-9 * high

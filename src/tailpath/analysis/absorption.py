@@ -7,16 +7,14 @@ have this form.
 A small residual is no error bound: on a chain that needs 10^6 steps a residual of 10^-10 may hide an error of 10^-4. So every answer is a
 `Bracket` whose `lower` and `upper` are verified, by one of two proofs:
 
-- *Sweeps* (Gauss-Seidel by strong component) find v and the expected steps t together; if v is off by the defect e at most and t
-decreases by the
-  drift d at least, then |V - v| <= max(e / d) t. With all rounding charged to the bad side this is a proof, and it is tight for the
+- *Sweeps* (Gauss-Seidel by strong component) find v and the expected steps t together; if v is off by the defect e at most and t decreases
+  by the drift d at least, then |V - v| <= max(e / d) t. With all rounding charged to the bad side this is a proof, and it is tight for the
   chains that arise from planning: about 2^-53 times the number of steps.
 - *Elimination* without subtraction carries a relative error bound of its own that does not depend on the conditioning. It rescues the
-chains
-  that break sweeps and sparse LU alike (Haddad and Monmege's takes 2^N steps).
+  chains that break sweeps and sparse LU alike (Haddad and Monmege's takes 2^N steps).
 
 Between the two, for large chains that mix slowly, a sparse LU provides v and t, and the same proof as for the sweeps accepts or refuses
-them. Bounds hold for every chain whose probabilities are within 2 units in the last place of the given ones.
+them. Bounds hold for every chain whose probabilities sum to 1 and are within 2 units in the last place of the given ones.
 """
 
 from __future__ import annotations
@@ -30,8 +28,9 @@ from numpy.typing import NDArray
 
 from tailpath.analysis.reachability import strong_components
 from tailpath.errors import TailpathWarning
-from tailpath.kernels.absorption import certify, eliminate, sweep_components
-from tailpath.model.ragged import offsets_of
+from tailpath.kernels.absorption import Chain, certify, eliminate, sweep_components
+from tailpath.kernels.rounding import UNIT
+from tailpath.model.ragged import offsets_of, owners
 
 FloatArray = NDArray[np.float64]
 #: Sweeps over one component before it counts as slow.
@@ -40,6 +39,8 @@ MOST_SWEEPS = 2_000
 WIDE = 1e-11
 #: Components beyond this size are not eliminated: the dense elimination takes m^3 / 3 operations.
 LARGEST_ELIMINATION = 2_500
+#: Nodes times band beyond which a chain is not factorised: the factors of a graph without small separators would fill gigabytes.
+LARGEST_FACTORS = 200_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,19 +66,16 @@ def expected_total(
     `distance` (any number that tends to fall towards the exit) orders the sweeps inside a component; it affects speed only.
     `leak[x]` is a probability of absorption that the rows do not list, such as 1 - gamma for a discount.
     """
-    n = len(rate)
-    if leak is None:
-        leak = np.zeros(n)
-    if n == 0:
-        empty = np.zeros(0)
-        return Bracket(empty, empty, empty, "sweeps")
+    chain = Chain(row_start, target, probability, rate, np.zeros(len(rate)) if leak is None else leak)
+    if len(rate) == 0:
+        return Bracket(rate, rate, rate, "sweeps")
     component, count = strong_components(row_start, target)
     part_start = offsets_of(component, count)
-    bracket = _by_sweeps(component, part_start, row_start, target, probability, rate, leak, distance)
+    bracket = _by_sweeps(chain, component, part_start, distance)
     if is_wide(bracket.lower, bracket.upper) and np.diff(part_start).max() <= LARGEST_ELIMINATION:
-        bracket = _tighter(bracket, _by_elimination(component, part_start, row_start, target, probability, rate, leak))
+        bracket = _tighter(bracket, _by_elimination(chain, component, part_start))
     if is_wide(bracket.lower, bracket.upper):
-        bracket = _tighter(bracket, _by_factorisation(row_start, target, probability, rate))
+        bracket = _tighter(bracket, _by_factorisation(chain))
     if not np.all(np.isfinite(bracket.upper)):
         warnings.warn(
             "no upper bound on an expected total could be proved; the chain mixes too slowly for its size", TailpathWarning, stacklevel=2
@@ -91,84 +89,71 @@ def is_wide(lower: FloatArray, upper: FloatArray) -> bool:
     return not bool(np.all(upper - lower <= 2 * WIDE * scale))
 
 
+def proved(chain: Chain, value: FloatArray, steps: FloatArray, method: str) -> Bracket:
+    """Bounds around values of a chain by way of its expected steps; neither needs to be exact."""
+    eps = certify(chain, value, steps)
+    if not np.isfinite(eps):
+        return _unproved(value, method)
+    slack = (eps * steps) * (1 + 1e-15)
+    return Bracket(value, np.maximum(np.nextafter(value - slack, -np.inf), 0.0), np.nextafter(value + slack, np.inf), method)
+
+
+def _unproved(value: FloatArray, method: str) -> Bracket:
+    return Bracket(value, np.zeros_like(value), np.full_like(value, np.inf), method)
+
+
 def _tighter(a: Bracket, b: Bracket) -> Bracket:
     """The one with the smaller worst relative width; a width that is not a number loses."""
     width = [float(np.nan_to_num(np.max((x.upper - x.lower) / np.maximum(x.value, 1e-300)), nan=np.inf)) for x in (a, b)]
     return b if width[1] < width[0] else a
 
 
-def _proved(
-    value: FloatArray,
-    steps: FloatArray,
-    row_start: NDArray[Any],
-    target: NDArray[Any],
-    probability: FloatArray,
-    rate: FloatArray,
-    method: str,
-) -> Bracket:
-    eps = certify(row_start, target, probability, rate, value, steps)
-    if not np.isfinite(eps):
-        return Bracket(value, np.zeros_like(value), np.full_like(value, np.inf), method)
-    slack = (eps * steps) * (1 + 1e-15)
-    return Bracket(value, np.maximum(np.nextafter(value - slack, -np.inf), 0.0), np.nextafter(value + slack, np.inf), method)
-
-
-def _by_sweeps(
-    component: NDArray[Any],
-    part_start: NDArray[Any],
-    row_start: NDArray[Any],
-    target: NDArray[Any],
-    probability: FloatArray,
-    rate: FloatArray,
-    leak: FloatArray,
-    distance: NDArray[Any] | None,
-) -> Bracket:
+def _by_sweeps(chain: Chain, component: NDArray[Any], part_start: NDArray[Any], distance: NDArray[Any] | None) -> Bracket:
     order = np.lexsort((distance, component)) if distance is not None else np.argsort(component, kind="stable")
-    value, steps = np.zeros(len(rate)), np.zeros(len(rate))
-    sweeps = sweep_components(order, part_start, row_start, target, probability, rate, leak, MOST_SWEEPS, value, steps)
-    if sweeps > MOST_SWEEPS:
-        return Bracket(value, np.zeros_like(value), np.full_like(value, np.inf), "sweeps")
-    return _proved(value, steps, row_start, target, probability, rate, "sweeps")
+    value, steps = np.zeros(len(order)), np.zeros(len(order))
+    if sweep_components(order, part_start, chain, 4 * UNIT, MOST_SWEEPS, value, steps) > MOST_SWEEPS:
+        return _unproved(value, "sweeps")
+    return proved(chain, value, steps, "sweeps")
 
 
-def _by_elimination(
-    component: NDArray[Any],
-    part_start: NDArray[Any],
-    row_start: NDArray[Any],
-    target: NDArray[Any],
-    probability: FloatArray,
-    rate: FloatArray,
-    leak: FloatArray,
-) -> Bracket:
-    n = len(rate)
+def _by_elimination(chain: Chain, component: NDArray[Any], part_start: NDArray[Any]) -> Bracket:
+    n = len(chain.rate)
     # The last of a component goes first: nodes with few neighbours, so that hubs do not fill the matrix early.
-    degree = np.diff(row_start) + np.bincount(target[target < n], minlength=n)
+    degree = np.diff(chain.row_start) + np.bincount(chain.target[chain.target < n], minlength=n)
     order = np.lexsort((-degree, component))
     value, error = np.zeros(n), np.zeros(n)
-    eliminate(order, part_start, row_start, target, probability, rate, leak, value, error)
+    eliminate(order, part_start, chain, value, error)
     if not np.all(np.isfinite(value)) or not np.all(error < 0.5):
-        return Bracket(value, np.zeros_like(value), np.full_like(value, np.inf), "elimination")
+        return _unproved(value, "elimination")
     error = error / (1 - error)
     return Bracket(value, value * (1 - error) * (1 - 1e-15), value * (1 + error) * (1 + 1e-15), "elimination")
 
 
-def _by_factorisation(row_start: NDArray[Any], target: NDArray[Any], probability: FloatArray, rate: FloatArray) -> Bracket:
-    from scipy.sparse import csr_array, eye_array
-    from scipy.sparse.linalg import splu
+def _by_factorisation(chain: Chain) -> Bracket:
+    from scipy.sparse import csgraph, csr_array, eye_array, linalg
 
-    n = len(rate)
-    inside = target < n
-    source = np.repeat(np.arange(n), np.diff(row_start))[inside]
-    chain = csr_array((probability[inside], (source, target[inside])), shape=(n, n))
-    failed = Bracket(np.zeros(n), np.zeros(n), np.full(n, np.inf), "factorisation")
+    n = len(chain.rate)
+    inside = chain.target < n
+    matrix = csr_array((chain.probability[inside], (owners(chain.row_start)[inside], chain.target[inside])), shape=(n, n))
+    failed = _unproved(np.zeros(n), "factorisation")
+    if n * _band(matrix, csgraph.reverse_cuthill_mckee(matrix)) > LARGEST_FACTORS:
+        return failed
     try:
-        factors = splu((eye_array(n, format="csr") - chain).tocsc())
+        factors = linalg.splu((eye_array(n, format="csr") - matrix).tocsc())
     except (RuntimeError, MemoryError):
         return failed
-    value, steps = factors.solve(rate), factors.solve(np.ones(n))
+    value, steps = factors.solve(chain.rate), factors.solve(np.ones(n))
     for _ in range(2):
-        value += factors.solve(rate - value + chain @ value)
-        steps += factors.solve(1.0 - steps + chain @ steps)
+        value += factors.solve(chain.rate - value + matrix @ value)
+        steps += factors.solve(1.0 - steps + matrix @ steps)
     if not (np.all(np.isfinite(value)) and np.all(np.isfinite(steps)) and value.min() >= 0 and steps.min() > 0):
         return failed
-    return _proved(value, steps, row_start, target, probability, rate, "factorisation")
+    return proved(chain, value, steps, "factorisation")
+
+
+def _band(matrix: Any, order: NDArray[Any]) -> int:
+    """How far from the diagonal a matrix reaches when its nodes are numbered in this order: what its factors fill, per row, at the worst."""
+    number = np.empty(len(order), dtype=np.int64)
+    number[order] = np.arange(len(order))
+    entries = matrix.tocoo()
+    return int(np.abs(number[entries.row] - number[entries.col]).max(initial=0))

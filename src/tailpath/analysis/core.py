@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.analysis.reachability import fewest_steps, free_components, require_sure_start
+from tailpath.kernels.bellman import Decisions
 from tailpath.model.ragged import members_of, offsets_of, owners
 from tailpath.model.ssp import SSP, FloatArray
 
@@ -43,9 +44,9 @@ class Core:
     def n(self) -> int:
         return len(self.state_choices) - 1
 
-    def problem(self) -> tuple[Any, ...]:
+    def decisions(self) -> Decisions:
         """What the kernels of the risk-neutral problem need."""
-        return self.state_choices, self.choice_outcomes, self.target, self.probability, self.rate
+        return Decisions(self.state_choices, self.choice_outcomes, self.target, self.probability, self.rate)
 
     def outcome_node(self) -> IntArray:
         """The node each outcome leaves."""

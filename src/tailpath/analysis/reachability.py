@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from tailpath.errors import GoalUnreachableError
 from tailpath.kernels import forward, graph
 from tailpath.kernels.jit import Kernel, compiler_loaded
-from tailpath.model.ragged import offsets_of
+from tailpath.model.ragged import grouped, offsets_of
 from tailpath.model.ssp import SSP
 
 BoolArray = NDArray[np.bool_]
@@ -65,10 +65,9 @@ def reachable_nodes(row_start: NDArray[Any], target: NDArray[Any], start: int) -
 
 def fewest_steps(source: NDArray[Any], target: NDArray[Any], n: int) -> NDArray[np.int32]:
     """The least number of arrows from each of n nodes to any target >= n; -1 where there is no way."""
-    bounded = np.minimum(target, n)
-    into = np.argsort(bounded, kind="stable")
+    into, into_start = grouped(np.minimum(target, n), n + 1)
     steps = np.full(n + 1, -1, dtype=np.int32)
-    forward.fewest_steps(offsets_of(bounded, n + 1), source[into], steps)
+    forward.fewest_steps(into_start, source[into], steps)
     return steps[:n]
 
 
@@ -82,8 +81,8 @@ class _Backward:
 
     def __init__(self, ssp: SSP) -> None:
         self.ssp = ssp
-        self.into_outcome = np.argsort(ssp.outcome_target, kind="stable").astype(np.int32)
-        self.into_start = offsets_of(ssp.outcome_target, ssp.n_states)
+        into_outcome, self.into_start = grouped(ssp.outcome_target, ssp.n_states)
+        self.into_outcome = into_outcome.astype(np.int32, copy=False)
 
     def reach(self, reached: BoolArray, allowed: BoolArray) -> None:
         search = _fit(graph.backward_reach, self.ssp.n_outcomes)
@@ -103,15 +102,23 @@ def dead_ends(ssp: SSP) -> BoolArray:
 
 def sure_states(ssp: SSP) -> tuple[BoolArray, BoolArray]:
     """The states from which some policy surely reaches a goal, and the choices all of whose outcomes are such states."""
-    return ssp.kept("sure states", lambda: _sure_states(ssp))
+    return ssp.kept("sure states", lambda: _sure_by(ssp, np.ones(ssp.n_choices, dtype=np.bool_)))
 
 
-def _sure_states(ssp: SSP) -> tuple[BoolArray, BoolArray]:
+def surely_free_states(ssp: SSP) -> BoolArray:
+    """The states from which some policy surely reaches a goal at no cost at all."""
+    if ssp.n_choices == 0:
+        return ssp.is_goal
+    return _sure_by(ssp, np.logical_and.reduceat(ssp.outcome_cost == 0, ssp.choice_outcomes[:-1]))[0]
+
+
+def _sure_by(ssp: SSP, allowed: BoolArray) -> tuple[BoolArray, BoolArray]:
+    """The states from which a goal can surely be reached by allowed choices alone, and the allowed choices that keep it so."""
     backward = _Backward(ssp)
     sure = np.ones(ssp.n_states, dtype=np.bool_)
     while True:
         safe = np.logical_and.reduceat(sure[ssp.outcome_target], ssp.choice_outcomes[:-1]) if ssp.n_choices else np.ones(0, dtype=np.bool_)
-        safe &= sure[ssp.choice_state]
+        safe &= sure[ssp.choice_state] & allowed
         reached = ssp.is_goal.copy()
         backward.reach(reached, safe)
         if np.array_equal(reached, sure):

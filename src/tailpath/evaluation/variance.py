@@ -10,7 +10,7 @@ import numpy as np
 
 from tailpath.analysis.absorption import expected_total
 from tailpath.analysis.reachability import strong_components
-from tailpath.kernels.absorption import sweep_values
+from tailpath.kernels.absorption import Chain, sweep_values
 from tailpath.model.ragged import offsets_of
 from tailpath.model.ssp import FloatArray
 from tailpath.policies.chain import CostChain
@@ -36,6 +36,6 @@ def node_variance(chain: CostChain) -> FloatArray:
     # News travels from low to high values: in this order few sweeps do.
     order = np.lexsort((cost, component))
     variance = np.zeros(chain.n)
-    if sweep_values(order, offsets_of(component, count), *arrows, rate, leak, SETTLED, MOST_SWEEPS, variance) > MOST_SWEEPS:
+    if sweep_values(order, offsets_of(component, count), Chain(*arrows, rate, leak), SETTLED, MOST_SWEEPS, variance) > MOST_SWEEPS:
         variance = expected_total(*arrows, rate, cost, leak).value
     return np.where(proper, variance, np.inf)

@@ -1,12 +1,8 @@
-"""Loops for absorbing chains: v = r + P v on transient nodes, with everything beyond them worth 0.
-
-Rows are CSR (`row_start`, `target`, `probability`); a target >= n is outside and worth 0, and so is the probability `leak` that rows do
-not list. `UNIT` is the unit roundoff of a double.
-"""
+"""Loops for absorbing chains: v = r + P v on transient nodes, with everything beyond them worth 0, and elimination without subtraction."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,25 +13,25 @@ from tailpath.kernels.rounding import UNIT
 Array = NDArray[Any]
 
 
+class Chain(NamedTuple):
+    """Rows of arrows (CSR) with the `rate` collected at each visit. A target >= n is outside, and so is the probability `leak` no row lists."""
+
+    row_start: Array
+    target: Array
+    probability: Array
+    rate: Array
+    leak: Array
+
+
 @kernel
-def sweep_components(
-    order: Array,
-    part_start: Array,
-    row_start: Array,
-    target: Array,
-    probability: Array,
-    rate: Array,
-    leak: Array,
-    most: int,
-    out_value: Array,
-    out_steps: Array,
-) -> int:
+def sweep_components(order: Array, part_start: Array, chain: Chain, tolerance: float, most: int, out_value: Array, out_steps: Array) -> int:
     """Gauss-Seidel, one strong component after the other, for the value and for the expected number of steps at once.
 
     A component's successors are done before it starts. A node's own loop is divided out by the sum of its other probabilities, never by
-    1 - p. Returns the number of sweeps over the worst component; more than `most` means that one of them was given up.
+    1 - p. It starts from the numbers given and stops when none moves by more than `tolerance` relative. Returns the number of sweeps over the
+    worst component; more than `most` means that one of them was given up.
     """
-    n = len(rate)
+    n = len(chain.rate)
     worst = 0
     for part in range(len(part_start) - 1):
         first, last = part_start[part], part_start[part + 1]
@@ -46,10 +42,10 @@ def sweep_components(
             change = 0.0
             for position in range(first, last):
                 node = order[position]
-                value, steps, leave = rate[node], 1.0, leak[node]
-                for edge in range(row_start[node], row_start[node + 1]):
-                    to = target[edge]
-                    p = probability[edge]
+                value, steps, leave = chain.rate[node], 1.0, chain.leak[node]
+                for edge in range(chain.row_start[node], chain.row_start[node + 1]):
+                    to = chain.target[edge]
+                    p = chain.probability[edge]
                     if to >= n:
                         leave += p
                     elif to != node:
@@ -62,7 +58,7 @@ def sweep_components(
                 change = max(change, abs(steps - out_steps[node]) / steps, abs(value - out_value[node]) / (value + 1e-300))
                 out_value[node] = value
                 out_steps[node] = steps
-            if last - first == 1 or change <= 4 * UNIT:
+            if last - first == 1 or change <= tolerance:
                 break
             # Rounding can keep the last bits moving for ever; stop when they no longer settle.
             if change <= 64 * UNIT and change >= previous:
@@ -80,20 +76,9 @@ def sweep_components(
 
 
 @kernel
-def sweep_values(
-    order: Array,
-    part_start: Array,
-    row_start: Array,
-    target: Array,
-    probability: Array,
-    rate: Array,
-    leak: Array,
-    tolerance: float,
-    most: int,
-    out_value: Array,
-) -> int:
+def sweep_values(order: Array, part_start: Array, chain: Chain, tolerance: float, most: int, out_value: Array) -> int:
     """As `sweep_components` for the value alone, until no node of a component changes by more than `tolerance`, relatively: no proof follows."""
-    n = len(rate)
+    n = len(chain.rate)
     worst = 0
     for part in range(len(part_start) - 1):
         first, last = part_start[part], part_start[part + 1]
@@ -105,13 +90,13 @@ def sweep_values(
             change = 0.0
             for position in range(first, last):
                 node = order[position]
-                value, leave = rate[node], leak[node]
-                for edge in range(row_start[node], row_start[node + 1]):
-                    to = target[edge]
+                value, leave = chain.rate[node], chain.leak[node]
+                for edge in range(chain.row_start[node], chain.row_start[node + 1]):
+                    to = chain.target[edge]
                     if to != node:
-                        leave += probability[edge]
+                        leave += chain.probability[edge]
                         if to < n:
-                            value += probability[edge] * out_value[to]
+                            value += chain.probability[edge] * out_value[to]
                 value /= leave
                 change = max(change, abs(value - out_value[node]) / (value + 1e-300))
                 out_value[node] = value
@@ -120,44 +105,38 @@ def sweep_values(
 
 
 @kernel
-def certify(row_start: Array, target: Array, probability: Array, rate: Array, value: Array, steps: Array) -> float:
+def certify(chain: Chain, value: Array, steps: Array) -> float:
     """The least eps with |V - value| <= eps * steps, proved by one look at every node; infinite if the proof fails.
 
     If e bounds the defect |value - (r + P value)| and d > 0 the drift steps - P steps, both with all rounding charged to the bad side, then
     value + eps * steps with eps >= e / d dominates its own backup, hence the true V; and value - eps * steps likewise from below.
-    The charge (2 k + 10) UNIT for a row of k outcomes also covers a relative error of 2 UNIT in every probability and every rate.
+    Probabilities sum to 1, so both are sums of differences between a node and where it leads, and rounding is charged on these. The charge
+    for a row of k outcomes also covers a relative error of 2 UNIT in every probability and every rate, and of what the row misses 1 by.
     """
-    n = len(rate)
+    n = len(chain.rate)
     eps = 0.0
     for node in range(n):
-        backup, ahead = rate[node], 0.0
-        count = row_start[node + 1] - row_start[node]
-        for edge in range(row_start[node], row_start[node + 1]):
-            to = target[edge]
-            if to < n:
-                backup += probability[edge] * value[to]
-                ahead += probability[edge] * steps[to]
-        charge = (2 * count + 10) * UNIT
-        defect = abs(value[node] - backup) + charge * (value[node] + backup)
-        drift = steps[node] - ahead - charge * (steps[node] + ahead)
+        gain, drift, mass = chain.rate[node] - chain.leak[node] * value[node], chain.leak[node] * steps[node], chain.leak[node]
+        gain_size, drift_size = chain.rate[node] + chain.leak[node] * value[node], drift
+        for edge in range(chain.row_start[node], chain.row_start[node + 1]):
+            to, p = chain.target[edge], chain.probability[edge]
+            mass += p
+            ahead = p * ((value[to] if to < n else 0.0) - value[node])
+            nearer = p * (steps[node] - (steps[to] if to < n else 0.0))
+            gain += ahead
+            gain_size += abs(ahead)
+            drift += nearer
+            drift_size += abs(nearer)
+        charge = (2 * (chain.row_start[node + 1] - chain.row_start[node]) + 12) * UNIT + abs(mass - 1.0)
+        drift -= charge * drift_size
         if not drift > 0.0:
             return np.inf
-        eps = max(eps, defect / drift)
+        eps = max(eps, (abs(gain) + charge * gain_size) / drift)
     return eps * (1 + 16 * UNIT)
 
 
 @kernel
-def eliminate(
-    order: Array,
-    part_start: Array,
-    row_start: Array,
-    target: Array,
-    probability: Array,
-    rate: Array,
-    leak: Array,
-    out_value: Array,
-    out_error: Array,
-) -> None:
+def eliminate(order: Array, part_start: Array, chain: Chain, out_value: Array, out_error: Array) -> None:
     """Elimination without subtraction (Grassmann, Taksar, Heyman), one strong component after the other.
 
     Inside a component of m nodes, `leave` is the probability of leaving it at once and `gain` the rate plus what waits outside. Eliminating
@@ -169,7 +148,7 @@ def eliminate(
     most 2 m eps. Eliminating a row with k entries while m nodes remain commits relative errors of at most (k + 5) UNIT, hence adds 2 m (k
     + 5) UNIT; the first term is for the probabilities as given.
     """
-    n = len(rate)
+    n = len(chain.rate)
     place = np.empty(n, dtype=np.int64)
     for part in range(len(part_start) - 1):
         first, last = part_start[part], part_start[part + 1]
@@ -183,17 +162,17 @@ def eliminate(
             place[order[first + i]] = i
         for i in range(m):
             node = order[first + i]
-            gain[i] = rate[node]
-            leave[i] = leak[node]
-            most_row = max(most_row, row_start[node + 1] - row_start[node])
-            for edge in range(row_start[node], row_start[node + 1]):
-                to = target[edge]
+            gain[i] = chain.rate[node]
+            leave[i] = chain.leak[node]
+            most_row = max(most_row, chain.row_start[node + 1] - chain.row_start[node])
+            for edge in range(chain.row_start[node], chain.row_start[node + 1]):
+                to = chain.target[edge]
                 if to < n and first <= _position(place, order, to, first, last) < last:
-                    inner[i, place[to]] += probability[edge]
+                    inner[i, place[to]] += chain.probability[edge]
                 else:
-                    leave[i] += probability[edge]
+                    leave[i] += chain.probability[edge]
                     if to < n:
-                        gain[i] += probability[edge] * out_value[to]
+                        gain[i] += chain.probability[edge] * out_value[to]
                         error = max(error, out_error[to])
         error += (2 * m + 2) * (most_row + 4) * UNIT
         error += eliminate_dense(inner, leave, gain)

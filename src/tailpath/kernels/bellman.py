@@ -1,8 +1,14 @@
-"""Loops of the risk-neutral problem: v(s) = min over choices of r + P v. Targets >= n are goals, worth 0."""
+"""Loops of the risk-neutral problem: v(s) = min over choices of r + P v. Targets >= n are goals, worth 0.
+
+*Folded* decisions are what the sweeps run over: states stand in the order in which they are swept, goals are left out, and the chance of staying
+is divided out of every choice by the sum of its other probabilities, never by 1 - p. Where a choice never leaves its state it is left out.
+Proofs look at the decisions as given, and at differences of values only: with probabilities that sum to 1,
+r + P v - v(s) = r + sum p (v(t) - v(s)), and rounding is charged on the differences, which stay small however long the way is.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,71 +17,140 @@ from tailpath.kernels.jit import kernel
 from tailpath.kernels.rounding import UNIT
 
 Array = NDArray[Any]
+#: States per block, and how often a block follows its policy while it is in the cache, after its choices were made.
+BLOCK = 2_048
+FOLLOWED = 8
+
+
+class Decisions(NamedTuple):
+    """State -> choices -> outcomes, with the expected cost `rate` of every choice."""
+
+    state_choices: Array
+    choice_outcomes: Array
+    target: Array
+    probability: Array
+    rate: Array
 
 
 @kernel
-def min_sweeps(
-    order: Array,
-    state_choices: Array,
-    choice_outcomes: Array,
-    target: Array,
-    probability: Array,
-    rate: Array,
-    discount: float,
-    tolerance: float,
-    most: int,
-    out_value: Array,
-) -> int:
-    """Gauss-Seidel value iteration with every choice `discount` cheaper, until a sweep moves no value by more than `tolerance` relative.
+def fold(given: Decisions, order: Array, out: Decisions) -> tuple[int, int]:
+    """Fold decisions into the given order; returns how many choices and outcomes are left."""
+    n = len(order)
+    number = np.empty(n, dtype=np.int32)
+    for place in range(n):
+        number[order[place]] = place
+    choices, outcomes = 0, 0
+    out.state_choices[0] = out.choice_outcomes[0] = 0
+    for place in range(n):
+        state = order[place]
+        for choice in range(given.state_choices[state], given.state_choices[state + 1]):
+            leave = 0.0
+            for outcome in range(given.choice_outcomes[choice], given.choice_outcomes[choice + 1]):
+                if given.target[outcome] != state:
+                    leave += given.probability[outcome]
+            if leave == 0.0:
+                continue
+            for outcome in range(given.choice_outcomes[choice], given.choice_outcomes[choice + 1]):
+                to = given.target[outcome]
+                if to != state and to < n:
+                    out.target[outcomes] = number[to]
+                    out.probability[outcomes] = given.probability[outcome] / leave
+                    outcomes += 1
+            out.rate[choices] = given.rate[choice] / leave
+            choices += 1
+            out.choice_outcomes[choices] = outcomes
+        out.state_choices[place + 1] = choices
+    return choices, outcomes
 
-    A choice that may stay where it is is solved for its own state. Returns the number of sweeps.
+
+@kernel
+def least_values(
+    part_start: Array, part: int, folded: Decisions, tolerance: float, most: int, out_value: Array, out_chosen: Array
+) -> tuple[int, int]:
+    """Value iteration over folded decisions, one strong component after the other, until a round moves no value by more than `tolerance` relative.
+
+    A round chooses anew in every state and then follows the choices `FOLLOWED` times. It goes through the component block by block, each
+    stage one block behind the one before, so that a block is read from memory once a round; values are overwritten as they are found.
+    Begins with the component `part`; returns the first that has not settled within `most` rounds, or their number, and the most rounds needed.
     """
-    n = len(state_choices) - 1
-    for sweep in range(1, most + 1):
-        change = 0.0
-        for state in order:
-            best = np.inf
-            for choice in range(state_choices[state], state_choices[state + 1]):
-                total, leave = rate[choice] - discount, 0.0
-                for outcome in range(choice_outcomes[choice], choice_outcomes[choice + 1]):
-                    to = target[outcome]
-                    if to != state:
-                        leave += probability[outcome]
-                        if to < n:
-                            total += probability[outcome] * out_value[to]
-                if leave > 0.0:
-                    best = min(best, total / leave)
-            change = max(change, abs(best - out_value[state]) / (abs(best) + 1e-300))
-            out_value[state] = best
-        if change <= tolerance:
-            return sweep
-    return most
+    worst = 0
+    while part < len(part_start) - 1:
+        first, last = part_start[part], part_start[part + 1]
+        if last - first == 1:
+            _choose(folded, first, last, out_value, out_chosen)
+        else:
+            change, previous = np.inf, np.inf
+            rounds = 0
+            # Rounding can keep the last bits moving for ever: stop when they no longer settle.
+            while change > tolerance and not (change <= 64 * UNIT and change >= previous):
+                if rounds == most:
+                    return part, worst
+                previous = change
+                change = play_round(folded, first, last, out_value, out_chosen)
+                rounds += 1
+            worst = max(worst, rounds)
+        part += 1
+    return part, worst
 
 
 @kernel
-def improve_choices(
-    state_choices: Array,
-    choice_outcomes: Array,
-    target: Array,
-    probability: Array,
-    rate: Array,
-    value: Array,
-    margin: float,
-    out_choice: Array,
-) -> int:
+def play_round(folded: Decisions, first: int, last: int, out_value: Array, out_chosen: Array) -> float:
+    """One round over one component; returns the largest relative change made by choosing."""
+    blocks = (last - first + BLOCK - 1) // BLOCK
+    change = 0.0
+    for beat in range(blocks + FOLLOWED):
+        if beat < blocks:
+            begin = first + beat * BLOCK
+            change = max(change, _choose(folded, begin, min(begin + BLOCK, last), out_value, out_chosen))
+        for block in range(min(beat - 1, blocks - 1), max(beat - FOLLOWED, 0) - 1, -1):
+            begin = first + block * BLOCK
+            _follow(folded, begin, min(begin + BLOCK, last), out_value, out_chosen)
+    return change
+
+
+@kernel
+def _choose(folded: Decisions, first: int, last: int, out_value: Array, out_chosen: Array) -> float:
+    """Give every state in a row its best choice and that choice's value; returns the largest relative change."""
+    change = 0.0
+    for state in range(first, last):
+        best = np.inf
+        for choice in range(folded.state_choices[state], folded.state_choices[state + 1]):
+            total = folded.rate[choice]
+            for outcome in range(folded.choice_outcomes[choice], folded.choice_outcomes[choice + 1]):
+                total += folded.probability[outcome] * out_value[folded.target[outcome]]
+            if total < best:
+                best = total
+                out_chosen[state] = choice
+        change = max(change, abs(best - out_value[state]) / (abs(best) + 1e-300))
+        out_value[state] = best
+    return change
+
+
+@kernel
+def _follow(folded: Decisions, first: int, last: int, out_value: Array, chosen: Array) -> None:
+    for state in range(first, last):
+        choice = chosen[state]
+        total = folded.rate[choice]
+        for outcome in range(folded.choice_outcomes[choice], folded.choice_outcomes[choice + 1]):
+            total += folded.probability[outcome] * out_value[folded.target[outcome]]
+        out_value[state] = total
+
+
+@kernel
+def improve_choices(given: Decisions, value: Array, margin: float, out_choice: Array) -> int:
     """Howard's step: move to the best choice where it beats the present one by more than `margin` relative. Returns how many moved.
 
     Only strict gains count: a tie could close a loop that never arrives.
     """
-    n = len(state_choices) - 1
+    n = len(given.state_choices) - 1
     moved = 0
     for state in range(n):
         best, best_choice, present = np.inf, -1, np.inf
-        for choice in range(state_choices[state], state_choices[state + 1]):
-            total = rate[choice]
-            for outcome in range(choice_outcomes[choice], choice_outcomes[choice + 1]):
-                if target[outcome] < n:
-                    total += probability[outcome] * value[target[outcome]]
+        for choice in range(given.state_choices[state], given.state_choices[state + 1]):
+            total = given.rate[choice]
+            for outcome in range(given.choice_outcomes[choice], given.choice_outcomes[choice + 1]):
+                if given.target[outcome] < n:
+                    total += given.probability[outcome] * value[given.target[outcome]]
             if choice == out_choice[state]:
                 present = total
             if total < best:
@@ -87,23 +162,48 @@ def improve_choices(
 
 
 @kernel
-def lower_defect(state_choices: Array, choice_outcomes: Array, target: Array, probability: Array, rate: Array, value: Array) -> float:
-    """The largest amount by which `value` may exceed its own backup, with all rounding charged to the bad side.
+def _surplus(given: Decisions, state: int, choice: int, value: Array) -> tuple[float, float]:
+    """r + P v - v(s), and what its rounding may amount to.
 
-    A result <= 0 proves `value` a lower bound on the cost of every policy that arrives. The charge covers a relative error of 2 UNIT in every
-    probability and rate.
+    Covered is a relative error of 2 UNIT in the rate and in every probability, and of as much as the row misses 1 by.
     """
-    n = len(state_choices) - 1
+    n = len(given.state_choices) - 1
+    total, size, mass = given.rate[choice], given.rate[choice], 0.0
+    for outcome in range(given.choice_outcomes[choice], given.choice_outcomes[choice + 1]):
+        to, p = given.target[outcome], given.probability[outcome]
+        term = p * ((value[to] if to < n else 0.0) - value[state])
+        total += term
+        size += abs(term)
+        mass += p
+    count = given.choice_outcomes[choice + 1] - given.choice_outcomes[choice]
+    return total, ((2 * count + 10) * UNIT + abs(mass - 1.0)) * size
+
+
+@kernel
+def lower_defect(given: Decisions, value: Array) -> float:
+    """The largest amount by which `value` may exceed its own backup. If it is <= 0, no policy that arrives costs less."""
     worst = -np.inf
-    for state in range(n):
-        for choice in range(state_choices[state], state_choices[state + 1]):
-            total, size = rate[choice], rate[choice]
-            count = choice_outcomes[choice + 1] - choice_outcomes[choice]
-            for outcome in range(choice_outcomes[choice], choice_outcomes[choice + 1]):
-                if target[outcome] < n:
-                    term = probability[outcome] * value[target[outcome]]
-                    total += term
-                    size += abs(term)
-            charge = (2 * count + 10) * UNIT * (size + abs(value[state]))
-            worst = max(worst, value[state] - total + charge)
+    for state in range(len(given.state_choices) - 1):
+        for choice in range(given.state_choices[state], given.state_choices[state + 1]):
+            total, doubt = _surplus(given, state, choice, value)
+            worst = max(worst, doubt - total)
     return worst
+
+
+@kernel
+def relative_bounds(given: Decisions, value: Array, chosen: Array) -> tuple[float, float]:
+    """Shares d, e with (1 - d) value <= V* and V of the policy `chosen` <= (1 + e) value, proved by one look; all rates must be positive.
+
+    With D = r + P v - v(s), (1 - d) v lies below its backup if d r >= -D for every choice, and (1 + e) v above its own under the policy if
+    e (r - D) >= D. Since rates are positive, such an upper bound also proves that the policy arrives.
+    """
+    low, high = 0.0, 0.0
+    for state in range(len(given.state_choices) - 1):
+        for choice in range(given.state_choices[state], given.state_choices[state + 1]):
+            total, doubt = _surplus(given, state, choice, value)
+            low = max(low, (doubt - total) / given.rate[choice])
+            if choice == chosen[state]:
+                above, room = total + doubt, given.rate[choice] - total - doubt
+                if above > 0.0:
+                    high = max(high, above / room if room > 0.0 else np.inf)
+    return low * (1 + 16 * UNIT), high * (1 + 16 * UNIT)

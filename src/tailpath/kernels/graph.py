@@ -166,3 +166,12 @@ def longest_paths(order: Array, row_start: Array, target: Array, out_length: Arr
         for edge in range(row_start[node], row_start[node + 1]):
             longest = max(longest, out_length[target[edge]] + 1)
         out_length[node] = longest
+
+
+@kernel
+def place_members(group: Array, next_place: Array, out_members: Array) -> None:
+    """Counting sort: every member goes to the next place of its group; `next_place` comes in as the groups' first places."""
+    for member in range(len(group)):
+        place = next_place[group[member]]
+        next_place[group[member]] = place + 1
+        out_members[place] = member

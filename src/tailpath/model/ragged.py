@@ -10,7 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tailpath.kernels.graph import place_members
+
 IntArray = NDArray[np.int64]
+#: Up to this many members sorting is faster than loading the compiler.
+SMALL = 20_000
 
 
 def offsets_of(group: NDArray[Any], n_groups: int) -> IntArray:
@@ -33,3 +37,13 @@ def members_of(offsets: NDArray[Any], groups: NDArray[Any]) -> tuple[IntArray, I
 def owners(offsets: NDArray[Any], dtype: Any = np.int64) -> NDArray[Any]:
     """The group of every member."""
     return np.repeat(np.arange(len(offsets) - 1, dtype=dtype), np.diff(offsets))
+
+
+def grouped(group: NDArray[Any], n_groups: int) -> tuple[NDArray[Any], IntArray]:
+    """The members of each group, one group after the other, for an array that lists the group of every member in any order; and the offsets."""
+    offsets = offsets_of(group, n_groups)
+    if len(group) <= SMALL:
+        return np.argsort(group, kind="stable"), offsets
+    members = np.empty(len(group), dtype=np.int32)
+    place_members(group, offsets[:-1].copy(), members)
+    return members, offsets

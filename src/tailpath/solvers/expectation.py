@@ -3,13 +3,14 @@
 The model is first cut to its *core* (`analysis.core`). There V* is the only solution of V = min (r + P V), and value iteration and policy
 iteration are both sound. V* is found once and kept with the model.
 
-1. Value iteration (Gauss-Seidel, from the cost of a plain policy downwards) finds good values; its greedy policy starts
-2. policy iteration, each policy evaluated by `absorption.expected_total`, strict gains only, so that every policy on the way is proper.
-3. The *upper* bound is the verified value of the last policy. The *lower* bound solves the problem once more with every step slightly cheaper;
-   the result L satisfies L <= min (r + P L) with room for rounding, which is checked, and hence bounds every policy from below.
+1. *Values*: value iteration in the order in which news travels (`value_iteration`), until only the last bits move.
+2. *Bounds*. Where every choice costs something, one look at every choice proves that V* lies within a share d of the values and that the greedy
+   policy arrives. Otherwise the *upper* bound is the verified value of that policy, and the *lower* one solves the problem once more with
+   every step slightly cheaper: the result L satisfies L <= min (r + P L) with room for rounding, which is checked.
 
-The bounds are part of the result. Where no tight lower bound can be proved in floating point (chains that need 2^50 steps), the core is solved
-again in exact rational arithmetic if it is small; otherwise the bounds are sound and wide.
+Where news travels too slowly (chains that need 2^50 steps), policy iteration takes over, each policy evaluated by `absorption.expected_total`,
+strict gains only, so that every policy on the way is proper. Where floating point then proves no tight lower bound, a small core is solved
+again in exact rational arithmetic; otherwise the bounds are sound and wide.
 """
 
 from __future__ import annotations
@@ -21,20 +22,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.analysis.absorption import Bracket, expected_total, is_wide
+from tailpath.analysis.absorption import LARGEST_ELIMINATION, Bracket, expected_total, is_wide, proved
 from tailpath.analysis.core import Core, core_of
 from tailpath.analysis.reachability import fewest_steps
 from tailpath.errors import ModelError
-from tailpath.kernels.absorption import sweep_components
-from tailpath.kernels.bellman import improve_choices, lower_defect, min_sweeps
+from tailpath.kernels.absorption import Chain
+from tailpath.kernels.bellman import improve_choices, lower_defect, relative_bounds
+from tailpath.kernels.rounding import UNIT
 from tailpath.model.ragged import members_of, owners
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, FloatArray, Name
 from tailpath.policies.kinds import MarkovPolicy
 from tailpath.solvers.rational_expectation import solve_core_exactly
+from tailpath.solvers.value_iteration import MOST_ROUNDS, Sweeps
 
 #: Cores up to this many states may be solved in rationals when floating point cannot prove the lower bound.
 LARGEST_EXACT = 400
+#: A relative width of the bounds that is good enough for large cores.
+FAIR = 1e-9
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -42,8 +47,8 @@ class ExpectedSolution(Record):
     """The least expected cost from every state, with verified bounds.
 
     `value[s]`, `lower[s] <= V*(s) <= upper[s]` in index order: 0 at goals, infinite where no policy surely arrives. `choices[s]` is the choice
-    of the policy (-1 at goals and where the value is infinite). `method` says how the last policy was evaluated, `iterations` how many
-    policies were tried.
+    of the policy (-1 at goals and where the value is infinite). `method` says how it was found and proved, `iterations` how many rounds of value
+    iteration or how many policies that took.
     """
 
     ssp: SSP
@@ -84,95 +89,119 @@ def solve_expected(ssp: SSP) -> ExpectedSolution:
 
 
 def _solve(core: Core) -> ExpectedSolution:
-    distance = _distance(core)
-    chosen, bracket, iterations = _policy_iteration(core, distance)
-    lower = _lower_bound(core, bracket)
-    if core.n <= LARGEST_EXACT and is_wide(lower, bracket.upper):
-        chosen, bracket = solve_core_exactly(core, chosen)
-        lower = bracket.lower
+    sweeps = Sweeps.of(core)
+    value, rounds = sweeps.run(sweeps.folded(core.decisions()), sweeps.first, 4 * UNIT)
+    if not np.isfinite(value).all():
+        raise ModelError("the expected costs are too large to compute with; choose another unit of cost")
+    chosen = np.full(core.n, -1, dtype=np.int64)
+    improve_choices(core.decisions(), value, 0.0, chosen)
+    found = _proved(core, sweeps, value, chosen, rounds)
+    if found is None or _is_poor(found.bracket):
+        slow = _policy_iteration(core, sweeps, value, chosen)
+        found = slow if found is None or _width(slow.bracket) < _width(found.bracket) else found
+    if core.n <= LARGEST_EXACT and is_wide(found.bracket.lower, found.bracket.upper):
+        chosen, bracket = solve_core_exactly(core, found.chosen)
+        found = _Found(chosen, bracket, found.iterations)
+    bracket = found.bracket
     return ExpectedSolution(
         ssp=core.ssp,
         value=core.spread(bracket.value),
-        lower=core.spread(lower),
+        lower=core.spread(bracket.lower),
         upper=core.spread(bracket.upper),
-        choices=core.model_choices(chosen),
+        choices=core.model_choices(found.chosen),
         method=bracket.method,
-        iterations=iterations,
+        iterations=found.iterations,
     )
 
 
-def _distance(core: Core) -> NDArray[np.int32]:
-    """Least number of steps to a goal from every node: the order of the sweeps."""
-    return fewest_steps(core.outcome_node(), core.target, core.n)
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """A policy of the core, what is proved of V*, and how many iterations it took."""
+
+    chosen: NDArray[np.int64]
+    bracket: Bracket
+    iterations: int
 
 
-def _policy_chain(core: Core, chosen: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], FloatArray, FloatArray]:
+def _is_poor(bracket: Bracket) -> bool:
+    """Whether policy iteration may find better bounds: for larger cores it seldom does, and only where value iteration did not end well."""
+    return _width(bracket) > FAIR if len(bracket.value) > LARGEST_ELIMINATION else is_wide(bracket.lower, bracket.upper)
+
+
+def _width(bracket: Bracket) -> float:
+    """The worst relative width; as in `is_wide`, small values are allowed what comes with the rounding of the largest."""
+    scale = bracket.value + 1e-3 * bracket.value.max(initial=0.0) + 1e-300
+    return float(np.nan_to_num(np.max((bracket.upper - bracket.lower) / scale, initial=0.0), nan=np.inf))
+
+
+def _proved(core: Core, sweeps: Sweeps, value: FloatArray, chosen: NDArray[np.int64], rounds: int) -> _Found | None:
+    """What value iteration found, with bounds; None if it was given up, or leapt below 0, where no proof holds."""
+    if rounds > MOST_ROUNDS or value.min(initial=0.0) < 0.0:
+        return None
+    if core.rate.all():
+        low, high = relative_bounds(core.decisions(), value, chosen)
+        bracket = Bracket(value, value * max(1 - low, 0.0) * (1 - 1e-15), value * (1 + high) * (1 + 1e-15), "value iteration")
+        if not _is_poor(bracket):
+            return _Found(chosen, bracket, rounds)
+    chain = _policy_chain(core, chosen)
+    # A drift that is nearly 1 proves as much as one that is 1 exactly, so the steps need not settle to the last bit.
+    steps, taken = sweeps.steps(chain)
+    if taken > MOST_ROUNDS or steps.min(initial=1.0) <= 0.0:
+        return None
+    upper = proved(chain, value, steps, "value iteration")
+    return _Found(chosen, _with_lower_bound(core, sweeps, upper), rounds)
+
+
+def _policy_chain(core: Core, chosen: NDArray[Any]) -> Chain:
     outcome, row_start = members_of(core.choice_outcomes, chosen)
-    return row_start, core.target[outcome], core.probability[outcome], core.rate[chosen]
+    return Chain(row_start, core.target[outcome], core.probability[outcome], core.rate[chosen], np.zeros(core.n))
 
 
 def _is_proper(core: Core, chosen: NDArray[Any]) -> bool:
-    row_start, target, _, _ = _policy_chain(core, chosen)
-    return bool(np.all(fewest_steps(owners(row_start), target, core.n) >= 0))
+    chain = _policy_chain(core, chosen)
+    return bool(np.all(fewest_steps(owners(chain.row_start), chain.target, core.n) >= 0))
 
 
-def _policy_iteration(core: Core, distance: NDArray[Any]) -> tuple[NDArray[np.int64], Bracket, int]:
-    chosen = _nearer_choices(core, distance)
-    value = _rough_value(core, chosen, distance)
-    # From the cost of a policy the values only fall, and news travels from low to high values: sorted by value, few sweeps do.
-    for _ in range(50):
-        if min_sweeps(np.argsort(value, kind="stable"), *core.problem(), 0.0, 1e-9, 8, value) < 8:
-            break
-    if not np.isfinite(value).all():
-        raise ModelError("the expected costs are too large to compute with; choose another unit of cost")
-    greedy = np.full(core.n, -1, dtype=np.int64)
-    improve_choices(*core.problem(), value, 0.0, greedy)
-    if _is_proper(core, greedy):
-        chosen = greedy
+def _policy_iteration(core: Core, sweeps: Sweeps, value: FloatArray, greedy: NDArray[np.int64]) -> _Found:
+    chosen = greedy if _is_proper(core, greedy) else _nearer_choices(core)
     iterations = 0
     while True:
-        bracket = expected_total(*_policy_chain(core, chosen), value)
+        chain = _policy_chain(core, chosen)
+        bracket = expected_total(chain.row_start, chain.target, chain.probability, chain.rate, value)
         iterations += 1
         better = chosen.copy()
-        if improve_choices(*core.problem(), bracket.value, 1e-13, better) == 0 or not _is_proper(core, better):
-            return chosen, bracket, iterations
+        if improve_choices(core.decisions(), bracket.value, 1e-13, better) == 0 or not _is_proper(core, better):
+            break
         chosen = better
+    named = Bracket(bracket.value, bracket.lower, bracket.upper, f"policy iteration, {bracket.method}")
+    return _Found(chosen, _with_lower_bound(core, sweeps, named), iterations)
 
 
-def _rough_value(core: Core, chosen: NDArray[np.int64], distance: NDArray[Any]) -> FloatArray:
-    """About the cost of a policy: enough to start value iteration from above."""
-    value, steps = np.zeros(core.n), np.zeros(core.n)
-    whole = np.array([0, core.n], dtype=np.int64)
-    sweep_components(np.argsort(distance, kind="stable"), whole, *_policy_chain(core, chosen), np.zeros(core.n), 40, value, steps)
-    return value
-
-
-def _nearer_choices(core: Core, distance: NDArray[Any]) -> NDArray[np.int64]:
+def _nearer_choices(core: Core) -> NDArray[np.int64]:
     """A proper policy: in every node the first choice that may come one step nearer to a goal."""
-    nearest = np.append(distance, 0)[np.minimum(core.target, core.n)]
+    distance = fewest_steps(core.outcome_node(), core.target, core.n)
+    nearest = np.append(distance, 0)[core.target]
     least = np.minimum.reduceat(nearest, core.choice_outcomes[:-1])
-    node = np.repeat(np.arange(core.n), np.diff(core.state_choices))
+    node = owners(core.state_choices)
     nearer = np.flatnonzero(least < distance[node])
     chosen = np.full(core.n, -1, dtype=np.int64)
     chosen[node[nearer][::-1]] = nearer[::-1]
     return chosen
 
 
-def _lower_bound(core: Core, bracket: Bracket) -> FloatArray:
-    """Values proved to lie below the cost of every proper policy: the best that rounding allows, 0 in the worst case."""
-    order = np.argsort(bracket.value, kind="stable")
-    discount = 4 * max(lower_defect(*core.problem(), bracket.value), 0.0)
+def _with_lower_bound(core: Core, sweeps: Sweeps, policy: Bracket) -> Bracket:
+    """A policy's bracket, with a lower bound that holds for every proper policy: the best that rounding allows, 0 in the worst case."""
+    discount = 4 * max(lower_defect(core.decisions(), policy.value), 0.0)
     # The upper bound exceeds the value by a multiple of the expected steps; as much below is where the cheaper problem's values lie.
-    slope = np.where(np.isfinite(bracket.upper), bracket.upper - bracket.value, 0.0)
-    # News may need many sweeps through a long row of leaking cycles; small cores can afford them.
-    most = 500 + 50_000_000 // (len(core.target) + 1)
+    slope = np.where(np.isfinite(policy.upper), policy.upper - policy.value, 0.0)
     for attempt in range(6):
-        value = bracket.value - 4 * 100.0**attempt * slope
-        tolerance = 0.25 * discount / (bracket.value.max(initial=0.0) + 1e-300)
-        min_sweeps(order, *core.problem(), discount, tolerance, most, value)
-        if lower_defect(*core.problem(), value) <= 0.0:
-            return np.maximum(value, 0.0)
+        value = policy.value - 4 * 100.0**attempt * slope
+        tolerance = 0.25 * discount / (policy.value.max(initial=0.0) + 1e-300)
+        cheaper = core.decisions()._replace(rate=core.rate - discount)
+        value, _ = sweeps.run(sweeps.folded(cheaper), value, tolerance)
+        if lower_defect(core.decisions(), value) <= 0.0:
+            return Bracket(policy.value, np.maximum(value, 0.0), policy.upper, policy.method)
         discount *= 100
-    if np.all(np.diff(core.state_choices) == 1):
-        return bracket.lower
-    return np.zeros(core.n)
+    # Without a decision the value of the only policy is the least.
+    only = bool(np.all(np.diff(core.state_choices) == 1))
+    return policy if only else Bracket(policy.value, np.zeros(core.n), policy.upper, policy.method)
