@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from tailpath.policies.kinds import MemoryPolicy as MemoryPolicy
     from tailpath.policies.kinds import Policy as Policy
     from tailpath.solvers.arrival import given_arrival as given_arrival
+    from tailpath.solvers.arrival import solve_arrival as solve_arrival
     from tailpath.solvers.exact.solver import solve_cvar_exact as solve_cvar_exact
     from tailpath.solvers.expectation import solve_expected as solve_expected
     from tailpath.solvers.improvement import improve as improve
@@ -69,6 +70,7 @@ _HOME = {
     "give_up": "tailpath.model.endings",
     "within": "tailpath.model.endings",
     "given_arrival": "tailpath.solvers.arrival",
+    "solve_arrival": "tailpath.solvers.arrival",
     "improve": "tailpath.solvers.improvement",
     "unroll": "tailpath.policies.chain",
     "evaluate": "tailpath.evaluation.evaluate",

@@ -7,7 +7,7 @@ import pytest
 
 import tailpath as tp
 from tailpath.errors import FormatError, OptionError
-from tailpath.solvers.arrival import largest_arrival
+from tailpath.solvers.arrival import solve_arrival
 
 gymnasium = pytest.importorskip("gymnasium", reason="the extra `gym` is not installed")
 
@@ -215,7 +215,7 @@ def test_the_lake_as_shipped(size, slippery):
     assert ssp.goals == ("goal",) and "dead end" in ssp.states
     assert set(ssp.outcome_cost.tolist()) == {1.0}
     chance = chances(env)
-    assert largest_arrival(ssp).probability() == pytest.approx(chance[0], rel=1e-9)
+    assert solve_arrival(ssp).probability() == pytest.approx(chance[0], rel=1e-9)
     assert tp.solve_expected(tp.given_arrival(ssp)).cost() == pytest.approx(steps_given_arrival(env, chance)[0], rel=1e-7)
 
 
@@ -291,7 +291,7 @@ def test_goals_can_be_said_otherwise():
 @pytest.mark.parametrize("options", [{}, {"step_cost": 1}, {"negate_reward": True}, {"cost_of": {1: 0}, "step_cost": 2}])
 def test_no_option_turns_a_hole_into_a_goal(options):
     ssp = tp.read("gym:FrozenLake-v1", **options)
-    assert largest_arrival(ssp).probability() == pytest.approx(14 / 17, rel=1e-12)
+    assert solve_arrival(ssp).probability() == pytest.approx(14 / 17, rel=1e-12)
     assert any("one that ends with 0 is lost" in note for note in ssp.notes)
 
 

@@ -13,7 +13,7 @@ import tailpath as tp
 from tailpath import SSP, MarkovPolicy
 from tailpath.errors import GoalUnreachableError, OptionError, TailpathError
 from tailpath.solvers import arrival
-from tailpath.solvers.arrival import largest_arrival
+from tailpath.solvers.arrival import solve_arrival
 from tests import reference
 from tests.reference import Model
 from tests.strategies import any_models
@@ -81,7 +81,7 @@ def totals(weighted):
 @given(models_with_dead_ends())
 def test_the_largest_probability_of_arriving(model):
     ssp = reference.to_ssp(model)
-    found = largest_arrival(ssp)
+    found = solve_arrival(ssp)
     assert found.exact[ssp.start_index] == best_chance(model)
     assert found.bounds[0] <= best_chance(model) <= found.bounds[1]
     assert found.probability("goal") == 1
@@ -96,17 +96,17 @@ def test_the_largest_probability_with_cycles(model):
     states = list(model.choices)
     every = [dict(zip(states, picked, strict=True)) for picked in itertools.product(*(model.choices[s] for s in states))]
     best = max(1 - reference.unreached(model, MarkovPolicy(policy)) for policy in every)
-    assert largest_arrival(ssp).exact[ssp.start_index] == best
+    assert solve_arrival(ssp).exact[ssp.start_index] == best
 
 
 @settings(max_examples=40, deadline=None)
 @given(any_models(max_states=5))
 def test_floats_agree_with_rationals(model):
     ssp, again = reference.to_ssp(model), reference.to_ssp(model)
-    exact = largest_arrival(ssp)
+    exact = solve_arrival(ssp)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(arrival, "LARGEST_EXACT", -1)
-        nearly = largest_arrival(again)
+        nearly = solve_arrival(again)
     assert nearly.exact is None
     assert nearly.value == pytest.approx(exact.value, rel=1e-12)
     assert (nearly.lower <= exact.value * (1 + 1e-15)).all()
@@ -192,7 +192,7 @@ def test_within(model, steps, price, data):
         late = sum(p for (state, _, _), p in every.items() if state not in model.goals)
         assert tp.evaluate(limited, policy, 1e-9).unreached == pytest.approx(float(late), rel=1e-13, abs=1e-300)
         best = max(sum(p for (s, _, _), p in runs(model, other, steps).items() if s in model.goals) for other in all_policies(model))
-        assert largest_arrival(limited).probability() >= best
+        assert solve_arrival(limited).probability() >= best
         return
     wanted = totals(
         (cost if state in model.goals else cost + (steps - at if state == TRAP else 0) + price, p) for (state, cost, at), p in every.items()

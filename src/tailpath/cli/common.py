@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import Field
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -75,20 +75,51 @@ def takes_model(command: Command) -> Command:
     @functools.wraps(command)
     def with_model(*args: Any, model: str, **options: Any) -> Any:
         reading = {option.name: options.pop(option.name) for option in reading_options()}
-        return command(*args, ssp=read_model(model, **reading), source=model, **options)
+        ways = {way.name: options.pop(way.name) for way in ENDINGS}
+        return command(*args, ssp=read_model(model, ways, **reading), source=model, **options)
 
     wrapped: Command = with_model
+    for ending in reversed(ENDINGS):
+        wrapped = click.option(ending.flag, ending.name, help=ending.help, **ending.settings)(wrapped)
     for option in reversed(reading_options()):
         wrapped = _model_option(option)(wrapped)
     return click.argument("model")(wrapped)
 
 
-def read_model(model: str, **options: Any) -> SSP:
-    """Read a model as the command line names it, and repeat its notes on standard error."""
+class Ending(NamedTuple):
+    """A flag that makes a goal sure."""
+
+    name: str
+    flag: str
+    help: str
+    settings: dict[str, Any]
+
+
+ENDINGS = (
+    Ending("give_up", "--give-up", "Let every state end the run at a price of C.", {"metavar": "C"}),
+    Ending("given_arrival", "--given-arrival", "Arrive as surely as possible, and count the runs that arrive.", {"is_flag": True}),
+    Ending("within", "--within", "End every run after N steps; late ones never arrive.", {"type": click.IntRange(min=1), "metavar": "N"}),
+    Ending("otherwise", "--otherwise", "With --within, late runs pay C instead.", {"metavar": "C"}),
+)
+
+
+def _ended(ssp: SSP, ways: Mapping[str, Any]) -> SSP:
+    """The model with the ends asked for: the limit of steps first, since the others look at what it leaves open."""
+    if ways.get("within") is not None:
+        ssp = tailpath.within(ssp, ways["within"], ways["otherwise"])
+    elif ways.get("otherwise") is not None:
+        raise click.UsageError("--otherwise is the price of being late, and goes with --within N")
+    if ways.get("give_up") is not None:
+        ssp = tailpath.give_up(ssp, ways["give_up"])
+    return tailpath.given_arrival(ssp) if ways.get("given_arrival") else ssp
+
+
+def read_model(model: str, ways: Mapping[str, Any] | None = None, **options: Any) -> SSP:
+    """Read a model as the command line names it, end it in the ways asked for, and repeat its notes on standard error."""
     reading: dict[str, Any] = {
         name: dict(value) if isinstance(value, tuple) and name != "goals" else value for name, value in options.items()
     }
-    ssp = tailpath.read(model, **reading)
+    ssp = _ended(tailpath.read(model, **reading), ways or {})
     for note in ssp.notes:
         say("note", note)
     return ssp

@@ -7,6 +7,7 @@ from typing import Any
 import click
 import numpy as np
 
+import tailpath
 from tailpath.analysis.reachability import dead_ends, every_policy_is_proper, sure_states
 from tailpath.cli.common import json_option, name, number, pairs, show, some, takes_model
 from tailpath.model.ssp import SSP
@@ -38,6 +39,7 @@ def describe(ssp: SSP, source: str) -> dict[str, Any]:
         "goals": list(ssp.goals),
         "dead_ends": [ssp.states[s] for s in np.flatnonzero(dead_ends(ssp)).tolist()],
         "start_surely_reaches_a_goal": bool(sure[ssp.start_index]),
+        "largest_probability_of_arriving": 1.0 if sure[ssp.start_index] else tailpath.solve_arrival(ssp).probability(),
         "every_policy_is_proper": every_policy_is_proper(ssp),
         "cost_unit": ssp.cost_unit,
         "costs": {"min": float(cost.min()), "max": float(cost.max()), "free_outcomes": int((cost == 0).sum())} if len(cost) else None,
@@ -70,8 +72,11 @@ def as_text(record: dict[str, Any]) -> str:
             ("dead ends", f"{len(dead)}: {some(dead)}" if dead else "none"),
             (
                 "goal surely reached",
-                "yes, by some policy" if record["start_surely_reaches_a_goal"] else "no: from the start no policy surely arrives",
+                "yes, by some policy"
+                if record["start_surely_reaches_a_goal"]
+                else f"no: with probability {number(record['largest_probability_of_arriving'])} at most",
             ),
+            *([] if record["start_surely_reaches_a_goal"] else [("ways on", "--give-up C, --given-arrival, --within N")]),
             ("every policy proper", "yes" if record["every_policy_is_proper"] else "no: some policy may never arrive"),
         ]
     )

@@ -63,7 +63,7 @@ class Arrival(Record):
         return f"<Arrival {self.probability():.6g} from {self.ssp.start!r}>"
 
 
-def largest_arrival(ssp: SSP) -> Arrival:
+def solve_arrival(ssp: SSP) -> Arrival:
     """The largest probability of arriving, found once and kept with the model."""
     return ssp.kept("arrival", lambda: _find(ssp))
 
@@ -125,7 +125,7 @@ def _arrival_of(losses: SSP, least: ExpectedSolution) -> Any:
 
 def given_arrival(ssp: SSP) -> SSP:
     """The model of the runs that arrive, for policies that arrive as surely as possible. States from which none arrives are left out."""
-    arrival = largest_arrival(ssp)
+    arrival = solve_arrival(ssp)
     if arrival.probability() == 0:
         raise GoalUnreachableError(
             f"from the start {ssp.start!r} no policy reaches a goal at all, so nothing is known about runs that arrive"
