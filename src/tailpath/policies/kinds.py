@@ -22,9 +22,11 @@ three methods is a policy. The kinds below differ in what they remember:
 
 from __future__ import annotations
 
+import math
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -35,6 +37,7 @@ from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, Name
 from tailpath.policies.atoms import nearest_atom
 from tailpath.policies.checks import atom_tables, budget_tables, checked_choices
+from tailpath.policies.running import Runs, spent
 
 Decision = Name | Mapping[Name, float]
 
@@ -51,7 +54,7 @@ class Policy(Protocol):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MarkovPolicy(Record):
+class MarkovPolicy(Record, Runs):
     """One decision per state: an action name, or a distribution `{action: probability}`. States never visited may be left out."""
 
     decisions: Mapping[Name, Decision]
@@ -94,7 +97,7 @@ class MarkovPolicy(Record):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class AtomPolicy(Record):
+class AtomPolicy(Record, Runs):
     """The policy of CVaRVILI and CVaRVIQ: decisions over (state, atom), and the risk factor xi that moves the atom.
 
     After outcome o of the chosen choice, y becomes the atom nearest in log distance to `y * xi` (equation 9 of the paper).
@@ -130,16 +133,31 @@ class AtomPolicy(Record):
         choice = int(self.choice[source, memory])
         if choice < 0 or ssp.choice_name(choice) != action:
             raise PolicyError(f"the policy did not choose {action!r} in state {state!r} at y = {self.atoms[memory]:g}")
-        first = int(ssp.choice_outcomes[choice])
-        for outcome in range(first, int(ssp.choice_outcomes[choice + 1])):
+        for outcome in range(int(ssp.choice_outcomes[choice]), int(ssp.choice_outcomes[choice + 1])):
             if ssp.outcome_target[outcome] == target and ssp.outcome_cost[outcome] == cost:
-                factor = self.xi[self.xi_offset[source, memory] + outcome - first]
-                return int(nearest_atom(self.atoms, self.atoms[memory] * factor))
+                return self._moved(memory, source, outcome)
         raise PolicyError(f"state {state!r}, action {action!r} has no outcome {next_state!r} at cost {cost!r}")
+
+    def _moved(self, memory: int, state: int, outcome: int) -> int:
+        """The atom after an outcome of the choice at a state."""
+        factor = self.xi[self.xi_offset[state, memory] + outcome - int(self.ssp.choice_outcomes[self.choice[state, memory]])]
+        return int(nearest_atom(self.atoms, self.atoms[memory] * factor))
+
+    def remember_roughly(self, memory: int, state: Name, action: Name, cost: Fraction, next_state: Name) -> int:
+        """As after the outcome of nearest cost that leads to the same state; of two as near, the dearer. The same atom where none does."""
+        ssp = self.ssp
+        source = ssp.state_index(state)
+        choice = int(self.choice[source, memory])
+        outcomes = range(int(ssp.choice_outcomes[choice]), int(ssp.choice_outcomes[choice + 1]))
+        near = [o for o in outcomes if ssp.states[int(ssp.outcome_target[o])] == next_state]
+        if not near:
+            return memory
+        nearest = min(near, key=lambda o: (abs(float(ssp.outcome_cost[o]) - float(cost)), -float(ssp.outcome_cost[o])))
+        return self._moved(memory, source, nearest)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class BudgetPolicy(Record):
+class BudgetPolicy(Record, Runs):
     """The optimal kind: decisions over (state, remaining budget), risk-neutral once the budget is spent.
 
     The memory is the budget left, in whole cost units; it falls by the cost of each outcome and stays at 0 once spent.
@@ -165,8 +183,9 @@ class BudgetPolicy(Record):
     def start(self, state: Name) -> int:
         return self.budget
 
-    def choice(self, state: int, memory: int) -> int:
-        """The choice index at a state index with this much budget left."""
+    def choice(self, state: int, memory: Any) -> int:
+        """The choice index at a state index with this much budget left; a broken unit does not count."""
+        memory = math.floor(memory)
         if memory <= 0:
             return int(self.neutral[state])
         row = int(self.row[state])
@@ -174,7 +193,7 @@ class BudgetPolicy(Record):
             return int(self.neutral[state])
         return int(self.ssp.state_choices[state]) + int(self.table[row, memory])
 
-    def action(self, state: Name, memory: int) -> Name:
+    def action(self, state: Name, memory: Any) -> Name:
         choice = self.choice(self.ssp.state_index(state), memory)
         if choice < 0:
             raise PolicyError(f"the policy has no action for state {state!r}")
@@ -189,9 +208,13 @@ class BudgetPolicy(Record):
                 return max(0, memory - int(self.level[outcome]))
         raise PolicyError(f"state {state!r}, action {action!r} has no outcome {next_state!r} at cost {cost!r}")
 
+    def remember_roughly(self, memory: Any, state: Name, action: Name, cost: Fraction, next_state: Name) -> Any:
+        """Any cost is charged to the budget, exactly."""
+        return memory if self.unit is None else spent(memory, cost, self.unit)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MemoryPolicy(Record):
+class MemoryPolicy(Record, Runs):
     """Any finite-memory controller, from its three functions (or tables).
 
     `start` is a function of the state, or the first memory itself; `action` and `remember` are functions, or mappings keyed by
@@ -227,9 +250,14 @@ class MemoryPolicy(Record):
             raise PolicyError(f"the policy does not say what to remember after {key!r}")
         return self.remember_[key]
 
+    def remember_roughly(self, memory: Any, state: Name, action: Name, cost: Fraction, next_state: Name) -> Any:
+        """As after the step of nearest cost that is in the table; the same memory where there is none."""
+        near = [key for key in self.remember_ if (*key[:3], key[4]) == (memory, state, action, next_state)]
+        return self.remember_[min(near, key=lambda key: (abs(key[3] - float(cost)), -key[3]))] if near else memory
+
 
 @dataclass(frozen=True, eq=False, repr=False)
-class HistoryPolicy(Record):
+class HistoryPolicy(Record, Runs):
     """The fully history-dependent case: `function((s0, a0, c0, s1, a1, c1, ..., s)) -> action`."""
 
     function: Callable[[tuple[Any, ...]], Decision]

@@ -1,0 +1,173 @@
+"""Policies that run in the world, where costs and states are observed and need not be those of the model.
+
+    runner = policy.start_run()
+    action = runner.action(state)              what to do now
+    runner.observe(cost, next_state)           what it cost, and where it led
+
+What the model foresees is remembered as the policy says. What it does not is taken as it comes, and `surprises` tells what was done:
+
+| kind | what was observed | what the runner does |
+| --- | --- | --- |
+| `cost` | a cost that the model does not know for this successor | charges it exactly to a budget; moves an atom as for the nearest known cost |
+| `forbidden` | a state of the model to which the action does not lead | goes on from there; a budget is charged, an atom stays |
+| `unknown` | a state that the model does not have | charges the cost; there is no action until a known state is reached |
+| `moved` | an action is asked for in another state than the one observed last | goes on from there, as if nothing had been paid |
+
+A budget is kept as a fraction and rounded down where it is looked up, so that spending is rounded up to the unit, once and not at every step.
+The policy itself stays pure: all that changes is in the runner.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from tailpath.errors import OptionError, PolicyError
+from tailpath.model.cost_units import as_fraction
+from tailpath.model.ssp import SSP, Name
+
+
+class Surprise(NamedTuple):
+    """Something that the model did not foresee at a step, counted from 1, and what was done about it."""
+
+    step: int
+    kind: str
+    text: str
+
+
+class Runs:
+    """What every kind of policy has: it can be run."""
+
+    def start_run(self, *, seed: int | None = None) -> Runner:
+        """A runner at the beginning of a run; `seed` is for policies that draw their actions."""
+        return Runner(self, seed)
+
+    def remember_roughly(self, memory: Any, state: Name, action: Name, cost: Fraction, next_state: Name) -> Any:
+        """The memory after a step that the model did not foresee; the same, unless a kind knows better."""
+        return memory
+
+
+class Runner:
+    """One run of a policy. `cost` is what was paid so far, exactly; `memory` what the policy remembers."""
+
+    def __init__(self, policy: Any, seed: int | None = None) -> None:
+        self.policy = policy
+        self.state: Name = None
+        self.memory: Any = None
+        self.cost = Fraction(0)
+        self.steps = 0
+        self.surprises: list[Surprise] = []
+        self._begun = False
+        self._chosen: tuple[Name] | None = None
+        self._random = random.Random(seed)
+
+    def __repr__(self) -> str:
+        return f"<Runner in {self.state!r} after {self.steps} steps and a cost of {float(self.cost):g}, {len(self.surprises)} surprises>"
+
+    def action(self, state: Name) -> Name:
+        """The action to take in a state, by name; the same one until something is observed."""
+        state = _plain(state)
+        if not self._begun:
+            self.state, self.memory, self._begun = state, self.policy.start(state), True
+        elif state != self.state:
+            self._note(
+                "moved", f"the run was in {self.state!r} and is now in {state!r}, for whatever reason; the policy goes on from there"
+            )
+            self.state, self._chosen = state, None
+        if self._chosen is None:
+            self._refuse_unknown(state)
+            self._chosen = (self._drawn(self.policy.action(state, self.memory)),)
+        return self._chosen[0]
+
+    def observe(self, cost: Any, next_state: Name) -> Surprise | None:
+        """Take note of what the action cost and where it led; returns the surprise, if it was one."""
+        if self._chosen is None:
+            raise PolicyError("nothing to observe: ask the runner for an action first")
+        try:
+            price = as_fraction(cost)
+        except (TypeError, ValueError, OverflowError):
+            raise OptionError(f"a cost must be a number, not {cost!r}") from None
+        before, action, state, next_state = len(self.surprises), self._chosen[0], self.state, _plain(next_state)
+        self.steps, self.cost = self.steps + 1, self.cost + price
+        foreseen = self._foreseen(state, action, price, next_state)
+        if foreseen is not None:
+            self.memory = self.policy.remember(self.memory, state, action, foreseen, next_state)
+        else:
+            roughly = getattr(self.policy, "remember_roughly", None)
+            self.memory = roughly(self.memory, state, action, price, next_state) if roughly else self.memory
+        self.state, self._chosen = next_state, None
+        return self.surprises[-1] if len(self.surprises) > before else None
+
+    def _foreseen(self, state: Name, action: Name, price: Fraction, next_state: Name) -> float | None:
+        """The cost as the model writes it, if the model knows this step; None, and a surprise noted, if it does not."""
+        ssp: SSP | None = getattr(self.policy, "ssp", None)
+        if ssp is None:
+            try:
+                self.policy.remember(self.memory, state, action, float(price), next_state)
+            except PolicyError as error:
+                self._note("cost", f"{error}; the nearest cost it knows counts, or else nothing changes")
+                return None
+            return float(price)
+        target = _index(ssp, next_state)
+        if target is None:
+            self._note(
+                "unknown",
+                f"the model has no state {next_state!r}; the cost is charged, and there is no action until a known state is reached",
+            )
+            return None
+        choice = ssp.choice_index(ssp.state_index(state), action)
+        outcomes = range(int(ssp.choice_outcomes[choice]), int(ssp.choice_outcomes[choice + 1]))
+        costs = [float(ssp.outcome_cost[o]) for o in outcomes if ssp.outcome_target[o] == target]
+        if not costs:
+            self._note("forbidden", f"in the model, {action!r} in {state!r} does not lead to {next_state!r}; the policy goes on from there")
+            return None
+        for known in costs:
+            if as_fraction(known) == price or known == float(price):
+                return known
+        listed = ", ".join(f"{known:g}" for known in sorted(costs))
+        seen = f"{action!r} in {state!r} led to {next_state!r} at a cost of {float(price):g}"
+        self._note("cost", f"{seen}, where the model says {listed}; it counts as observed")
+        return None
+
+    def _refuse_unknown(self, state: Name) -> None:
+        ssp: SSP | None = getattr(self.policy, "ssp", None)
+        if ssp is None:
+            return
+        index = _index(ssp, state)
+        if index is None:
+            raise PolicyError(f"the model has no state {state!r}, so the policy has no action there")
+        if ssp.is_goal[index]:
+            raise PolicyError(f"the run has arrived in {state!r}; nothing is left to do")
+
+    def _drawn(self, decision: Any) -> Name:
+        if not isinstance(decision, Mapping):
+            name: Name = decision
+            return name
+        drawn: Name = self._random.choices(list(decision), list(decision.values()))[0]
+        return drawn
+
+    def _note(self, kind: str, text: str) -> None:
+        self.surprises.append(Surprise(self.steps, kind, text))
+
+
+def spent(memory: Any, cost: Fraction, unit: Any) -> Any:
+    """A budget, in units, after a cost: exact, and never below 0."""
+    left = max(Fraction(0), memory - cost / as_fraction(unit))
+    return int(left) if left.denominator == 1 else left
+
+
+def _index(ssp: SSP, state: Name) -> int | None:
+    if isinstance(ssp.states, range):
+        return int(state) if isinstance(state, int) and 0 <= state < ssp.n_states else None
+    try:
+        return ssp.state_index(state) if state in ssp.states else None
+    except TypeError:
+        raise PolicyError(f"{state!r} is no name of a state") from None
+
+
+def _plain(state: Any) -> Name:
+    """An observation as names are: numbers of numpy become plain ones."""
+    name: Name = state.item() if getattr(state, "ndim", 1) == 0 and hasattr(state, "item") else state
+    return name
