@@ -17,8 +17,8 @@ from tailpath.study.store import Store
 from tests.cli.running import refusal, run
 from tests.study import making
 
-TINY = ("--only", "gridworld/5x5", "--atoms", "7", "--alpha0", "0.1", "--lp", "none", "--workers", "1")
-NINE = ("--only", "gridworld/5x5", "--atoms", "7", "--lp", "none", "--workers", "1")
+TINY = ("--variant", "improved", "--only", "gridworld/5x5", "--atoms", "7", "--alpha0", "0.1", "--lp", "none", "--workers", "1")
+NINE = ("--variant", "improved", "--only", "gridworld/5x5", "--atoms", "7", "--lp", "none", "--workers", "1")
 
 
 def rows(folder):
@@ -62,11 +62,13 @@ def test_figures_and_report_are_the_same(capsys, folder):
 
 
 def test_the_list_says_what_is_stored(capsys, folder):
-    result = run(capsys, "study", "--list", "--only", "gridworld/5x5", "--atoms", 7, "--lp", "none", "--out", folder)
+    result = run(
+        capsys, "study", "--list", "--variant", "improved", "--only", "gridworld/5x5", "--atoms", 7, "--lp", "none", "--out", folder
+    )
     assert result.out.endswith("\n9 runs, 3 stored\n")
     everything = run(capsys, "study", "--list", "--json").json
     assert (len(everything["runs"]), everything["stored"]) == (len(tasks()), 0)
-    assert set(everything["runs"][0]) == {"problem", "method", "inner", "atoms", "alpha0", "state"}
+    assert set(everything["runs"][0]) == {"problem", "method", "variant", "inner", "atoms", "alpha0", "state"}
 
 
 def test_listing_creates_nothing(capsys, tmp_path):
@@ -87,9 +89,24 @@ def test_a_change_of_the_program_is_noticed(capsys, folder, tmp_path, monkeypatc
 
 def test_missing_runs_are_named_and_the_exit_code_says_so(capsys, tmp_path, monkeypatch):
     monkeypatch.setattr(runner, "perform", making.failing)
-    result = run(capsys, "study", "--out", tmp_path, "--only", "gridworld/5x5", "--alpha0", 0.1, "--lp", "none", "--workers", 1)
+    result = run(
+        capsys,
+        "study",
+        "--out",
+        tmp_path,
+        "--variant",
+        "improved",
+        "--only",
+        "gridworld/5x5",
+        "--alpha0",
+        0.1,
+        "--lp",
+        "none",
+        "--workers",
+        1,
+    )
     assert result.code == 1
-    assert "tailpath: error: gridworld/5x5 quantile, 13 atoms from 0.1: ValueError: no luck with 13\n" in result.err
+    assert "tailpath: error: gridworld/5x5 quantile (improved), 13 atoms from 0.1: ValueError: no luck with 13\n" in result.err
     assert result.err.endswith("3 runs are missing; all others are stored, and the same command tries again\n")
     assert result.out.startswith("6 runs computed, 0 found")
 
@@ -99,7 +116,12 @@ def test_missing_runs_are_named_and_the_exit_code_says_so(capsys, tmp_path, monk
     [
         ([], "Missing option '--out' (see 'tailpath study --help')"),
         (["--out", "x", "--only", "desert"], "the study has no problem 'desert'; it has gridworld/5x5, "),
-        (["--out", "x", "--atoms", "8"], "the study has no atoms 8; it has 7, 13, 25, 49"),
+        (["--out", "x", "--atoms", "0"], "cannot place 0 different atoms"),
+        (["--out", "x", "--alpha0", "2"], "Invalid value for '--alpha0': 2 does not lie in (0, 1]"),
+        (["--out", "x", "--variant", "odd"], "no method of the study has a variant 'odd'; there are improved, published"),
+        (["--out", "x", "--method", "odd"], "there is no method 'odd'; there are exact, "),
+        (["--out", "x", "--gamma", "0"], "gamma must lie in (0, 1], not 0.0"),
+        (["--out", "x", "--model", "missing.json"], "missing.json: "),
         (
             ["--out", "x", "--workers", "2", "--cluster", "tcp://a:1"],
             "--workers is for this machine and --cluster for others; give one of them",

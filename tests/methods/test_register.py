@@ -8,7 +8,7 @@ import pytest
 import tailpath as tp
 from tailpath.errors import OptionError
 from tailpath.methods import find_method, method_names, register
-from tailpath.study.work import perform
+from tailpath.study.work import Job, perform
 from tests.cli.running import refusal, run
 from tests.methods import toy
 from tests.study.making import TASK, replace
@@ -39,7 +39,8 @@ def test_compare_shows_it(capsys):
 
 
 def test_study_computes_it():
-    made = perform(replace(TASK, domain="river", problem="10x3", method="toy", alpha0=0.5))
+    task = replace(TASK, domain="river", problem="10x3", method="toy", alpha0=0.5)
+    made = perform(Job(task, tp.read("river:10x3")))
     ssp, policy = policy_of("river:10x3")
     assert [point.predicted for point in made.points] == [tp.evaluate(ssp, policy, point.alpha).cvar(point.alpha) for point in made.points]
 

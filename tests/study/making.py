@@ -6,71 +6,90 @@ import os
 import time
 from dataclasses import replace
 
+from tailpath.model.fingerprint import model_mark
 from tailpath.policies.atoms import log_atoms
-from tailpath.study.program import mark, program
+from tailpath.study.design import paper, restricted, tasks
+from tailpath.study.program import program
+from tailpath.study.runner import Study
 from tailpath.study.store import Answer, Point, Run, Simulation, Task
+from tailpath.study.work import Job
 
-TASK = Task("gridworld", "5x5", "quantile", "", 7, 0.1)
+TASK = Task("gridworld", "5x5", "quantile", "", "", 7, 0.1)
 ANSWER = Answer("1.0+abc", "model", "a machine", 2.0, plan_seconds=0.5, sweeps=9, residual=1e-4)
 
 
 def run_of(task: Task = TASK, *, points=None, simulations=(), **answer) -> Run:
     """A run with two points, unless told otherwise."""
     if points is None:
-        points = [Point(task.alpha0, 9.0, 10.0, 8.0, 5.0, 0.001, 100), Point(1.0, 5.0, 5.0, 4.0, 5.0, 0.001, 50)]
+        points = [
+            Point(task.alpha0, 9.0, 10.0, 8.0, 5.0, 0.001, 0.001, 0.001, 100),
+            Point(1.0, 5.0, 5.0, 4.0, 5.0, 0.001, 0.001, 0.001, 50),
+        ]
     return Run(task, replace(ANSWER, **answer), tuple(points), tuple(simulations))
 
 
-def simulation(alpha=0.1, simulated=11.0, exact=10.0, repetition=0) -> Simulation:
-    return Simulation(repetition, 7, alpha, simulated, exact, 1000, 0.01)
+def simulation(alpha=0.1, simulated=11.0, deployed=10.0, repetition=0) -> Simulation:
+    return Simulation(repetition, 7, alpha, simulated, deployed, 1000, 0.01)
 
 
 def made(task: Task, ratio: float = 0.9, excess: float = 1.1, **answer) -> Run:
-    """A run whose optimum is 10 / alpha; predictions are `ratio` and exact values `excess` times that."""
+    """A run whose optimum is 10 / alpha; predictions are `ratio` and deployed values `excess` times that."""
     points = []
     for k, alpha in enumerate(log_atoms(task.alpha0, task.atoms).tolist()):
         best = 10 / alpha
         low, high = (1.0, 1.0) if task.method == "optimum" else (ratio, excess)
-        points.append(Point(alpha, low * best, high * best, best, 10.0, 0.001 * task.atoms / task.alpha0, 1000 * task.atoms - k))
+        points.append(Point(alpha, low * best, high * best, best, 10.0, *[0.001 * task.atoms / task.alpha0] * 3, 1000 * task.atoms - k))
     seconds = {"quantile": 0.1, "optimum": 0.01, "interpolation": 5.0, "simulation": 1.0}[task.method] * task.atoms
     rows = [simulation(alpha=task.alpha0, repetition=k) for k in range(5)] if task.method == "simulation" else ()
     known = {"plan_seconds": seconds, "sweeps": 7, "estimated": int(task.inner == "sampled")}
     return Run(task, replace(ANSWER, **{**known, **answer}), tuple(points) if task.method != "simulation" else (), tuple(rows))
 
 
+def sliced(*, lp="default", simulation=True, variants=("improved",), **restrictions) -> list[Task]:
+    """Tasks of a part of the paper's study."""
+    return tasks(restricted(paper(), variants=variants, **restrictions), lp=lp, simulation=simulation)
+
+
+def study_of(chosen) -> Study:
+    """Tasks of the paper's problems, with their models."""
+    keys = {(task.domain, task.problem) for task in chosen}
+    return Study(paper(), chosen, {problem.key: problem.read() for problem in paper().problems if problem.key in keys})
+
+
 # ---------------------------------------------------------------------- what workers do in tests of the runner
 
 
-def instant(task: Task) -> Run:
+def instant(job: Job) -> Run:
     """Stands in for `perform`, with the marks of this program."""
-    points = [Point(alpha, 9.0, 10.0, 8.0, 5.0, 0.001, 100) for alpha in log_atoms(task.alpha0, task.atoms).tolist()]
-    return run_of(task, points=points, program=program(), fingerprint=mark(task.domain, task.problem))
+    task = job.task
+    points = [Point(alpha, 9.0, 10.0, 8.0, 5.0, 0.001, 0.001, 0.001, 100) for alpha in log_atoms(task.alpha0, task.atoms).tolist()]
+    return run_of(task, points=points, program=program(), fingerprint=model_mark(job.model))
 
 
-def slow(task: Task) -> Run:
+def slow(job: Job) -> Run:
     time.sleep(0.3)
-    return instant(task)
+    return instant(job)
 
 
-def deadly(task: Task) -> Run:
+def deadly(job: Job) -> Run:
     """Ends its worker at the tasks with 13 atoms."""
-    if task.atoms == 13:
+    if job.task.atoms == 13:
         os._exit(9)
-    return instant(task)
+    return instant(job)
 
 
-def failing(task: Task) -> Run:
-    if task.atoms == 13:
+def failing(job: Job) -> Run:
+    if job.task.atoms == 13:
         raise ValueError("no luck\nwith 13")
-    return instant(task)
+    return instant(job)
 
 
 def without_times(run: Run) -> Run:
     """The run without what depends on the clock: all times, and the number of Monte Carlo samples with what they say."""
-    still = {"seconds": 0.0, "plan_seconds": None, "lp_seconds": None}
+    still = {"seconds": 0.0} | dict.fromkeys(("plan_seconds", "plan_least", "plan_most", "plan_calls", "lp_seconds"))
     return replace(
         run,
         answer=replace(run.answer, **still),
-        points=tuple(replace(point, seconds=0.0) for point in run.points),
+        points=tuple(replace(point, seconds=0.0, least=0.0, most=0.0) for point in run.points),
         simulations=tuple(replace(row, seconds=0.0, samples=0, simulated=0.0) for row in run.simulations),
     )

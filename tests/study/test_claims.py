@@ -9,16 +9,15 @@ from tailpath import log_atoms
 from tailpath.study import boxes, tables
 from tailpath.study.claims import alpha0, atoms, compare, evaluation, planners
 from tailpath.study.claims.claim import judge
-from tailpath.study.design import tasks
 from tailpath.study.results import Results
 from tailpath.study.store import Point, Task
-from tests.study.making import made, run_of, simulation
+from tests.study.making import made, run_of, simulation, sliced
 
 
 @pytest.fixture(scope="module")
 def whole():
     """A complete study in which everything is as simple as can be."""
-    return Results([made(task) for task in tasks()])
+    return Results([made(task) for task in sliced()])
 
 
 def test_verdicts_go_by_the_part_of_the_cases():
@@ -31,19 +30,24 @@ def test_a_complete_study_judges_every_claim(whole):
     found = compare(whole)
     assert [len(claims) for claims in found.values()] == [6, 5, 6, 5]
     claims = {claim.says: claim for section in found.values() for claim in section}
-    assert claims["Predicted and exact values of both planners"].ours == "810 of each, and the optimum at 810 of the same points"
+    assert claims["Predicted and deployed values of both planners"].ours == "810 of each, and the optimum at 810 of the same points"
 
 
-def test_a_partial_study_judges_what_it_can():
-    few = Results([made(task) for task in tasks(only=["gridworld/5x5"], atoms=[7], alpha0=[0.1])])
+def test_a_slice_is_judged_as_a_slice():
+    few = Results([made(task) for task in sliced(only=["gridworld/5x5"], atoms=[7], alpha0=[0.1])])
     says = [claim.says for section in compare(few).values() for claim in section]
     assert "Points near alpha0 are further off than points near 1, in general" in says
-    assert not any("River" in text or text.startswith("With more atoms") for text in says)
+    assert not any("River" in text or text.startswith(("With more atoms", "Predicted and deployed")) for text in says)
+    without = Results([made(task) for task in sliced(lp="none")])
+    says = [claim.says for section in compare(without).values() for claim in section]
+    assert not any("CVaRVILI and CVaRVIQ differ" in text or "faster" in text or "two policies" in text for text in says)
+    own = Results([made(replace(task, domain="own", problem="road")) for task in sliced(only=["gridworld/5x5"])])
+    assert compare(own) == {}
     assert compare(Results([])) == {}
 
 
 def test_linear_programs_are_preferred_to_estimates():
-    task = Task("gridworld", "5x5", "interpolation", "lp", 7, 0.1)
+    task = Task("gridworld", "5x5", "interpolation", "", "lp", 7, 0.1)
     for order in (("lp", "sampled", "greedy"), ("greedy", "sampled", "lp")):
         results = Results([made(replace(task, inner=inner)) for inner in order])
         assert results.get("interpolation", ("gridworld", "5x5"), 7, 0.1).task.inner == "lp"
@@ -53,10 +57,10 @@ def test_linear_programs_are_preferred_to_estimates():
 
 
 def two_planners(*differences, inner="lp"):
-    base = Task("gridworld", "5x5", "quantile", "", 7, 0.1)
+    base = Task("gridworld", "5x5", "quantile", "", "", 7, 0.1)
     values = range(len(differences))
-    one = [Point(0.1 + 0.1 * k, 5.0, 10.0, 8.0, 5.0, 0.001, 10) for k in values]
-    other = [Point(0.1 + 0.1 * k, 5.0 + 1e-9, 10.0 + differences[k], 8.0, 5.0, 0.001, 10) for k in values]
+    one = [Point(0.1 + 0.1 * k, 5.0, 10.0, 8.0, 5.0, 0.001, 0.001, 0.001, 10) for k in values]
+    other = [Point(0.1 + 0.1 * k, 5.0 + 1e-9, 10.0 + differences[k], 8.0, 5.0, 0.001, 0.001, 0.001, 10) for k in values]
     return [run_of(base, points=one), run_of(replace(base, method="interpolation", inner=inner), points=other, plan_seconds=25.0)]
 
 
@@ -67,7 +71,7 @@ def test_differences_are_counted_below_each_limit():
     assert claim.verdict == "in part"
     assert planners.equal_predictions(results).verdict == "holds"
     rows = tables.planner_differences(results).rows
-    assert [row[3:6] for row in rows if row[0] == "exact values"] == [[50.0, 75.0, 100.0]] * 2
+    assert [row[3:6] for row in rows if row[0] == "deployed values"] == [[50.0, 75.0, 100.0]] * 2
 
 
 def test_the_ratio_of_planning_times():
@@ -79,7 +83,7 @@ def test_the_ratio_of_planning_times():
 
 def test_times_that_do_not_rise_are_seen(whole):
     assert planners.atoms_take_time(whole).ours.startswith("CVaRVIQ: 18 of 18 series")
-    flat = Results([made(task, plan_seconds=1.0) for task in tasks()])
+    flat = Results([made(task, plan_seconds=1.0) for task in sliced()])
     assert planners.atoms_take_time(flat).verdict == "differs"
     assert planners.alpha0_matters_less(flat).verdict == "differs"
     assert planners.alpha0_matters_less(whole).verdict == "holds"
@@ -90,33 +94,37 @@ def test_times_that_do_not_rise_are_seen(whole):
 
 def test_more_atoms_compares_at_common_atoms():
     def study(ratios, excesses):
-        chosen = tasks(only=["gridworld/5x5"], alpha0=[0.1])
+        chosen = sliced(only=["gridworld/5x5"], alpha0=[0.1])
         by_atoms = dict(zip((7, 13, 25), zip(ratios, excesses)))
         return Results([made(task, *by_atoms[task.atoms]) for task in chosen])
 
     good = atoms.more_atoms(study((0.7, 0.8, 0.9), (1.3, 1.2, 1.1)))
     assert good.verdict == "holds"
-    assert good.ours.startswith("predicted rises at 7 of 7 common atoms; exact falls at every step at 7 of 7")
+    assert good.ours.startswith("predicted rises at 7 of 7 common atoms; deployed falls at every step at 7 of 7")
     bad = atoms.more_atoms(study((0.7, 0.8, 0.9), (1.1, 1.3, 1.0)))
-    assert "exact falls at every step at 0 of 7, from the coarsest to the finest grid at 7 of 7" in bad.ours
-    assert (bad.verdict, bad.remark[:60]) == ("differs", "The largest rise of an exact value with more atoms is 20. No"[:60])
+    assert "deployed falls at every step at 0 of 7, from the coarsest to the finest grid at 7 of 7" in bad.ours
+    assert (bad.verdict, bad.remark[:60]) == ("differs", "The largest rise of a deployed value with more atoms is 20. No"[:60])
 
 
 def test_boxes_have_as_many_points_as_the_paper_says(whole):
     low = 1e-3
-    assert [boxes.predicted_by_exact(whole, "river", n, low).size for n in (7, 13, 25)] == [21, 39, 75]
-    assert boxes.predicted_by_exact(whole, "river", 7, 1e-2, boxes.TARGET).size == 3 * 4
-    assert boxes.predicted_by_exact(whole, "river", 7, 1e-3, boxes.TARGET).size == 3 * 3
-    assert boxes.predicted_by_exact(whole, "river", 7, low) == pytest.approx(0.9 / 1.1)
-    assert boxes.exact_by_optimum(whole, "river", 7, low) == pytest.approx(1.1)
+    assert [boxes.predicted_by_deployed(whole, "river", n, low).size for n in (7, 13, 25)] == [21, 39, 75]
+    assert boxes.predicted_by_deployed(whole, "river", 7, 1e-2, boxes.TARGET).size == 3 * 4
+    assert boxes.predicted_by_deployed(whole, "river", 7, 1e-3, boxes.TARGET).size == 3 * 3
+    assert boxes.predicted_by_deployed(whole, "river", 7, low) == pytest.approx(0.9 / 1.1)
+    assert boxes.deployed_by_optimum(whole, "river", 7, low) == pytest.approx(1.1)
 
 
 def test_the_gap_near_alpha0_is_seen():
-    task = Task("river", "10x3", "quantile", "", 7, 0.1)
+    task = Task("river", "10x3", "quantile", "", "", 7, 0.1)
 
     def run(ratios):
         return Results(
-            [run_of(task, points=[Point(y, r * 10, 10.0, 8.0, 5.0, 1e-3, 9) for y, r in zip(log_atoms(0.1, 7).tolist(), ratios)])]
+            [
+                run_of(
+                    task, points=[Point(y, r * 10, 10.0, 8.0, 5.0, 1e-3, 1e-3, 1e-3, 9) for y, r in zip(log_atoms(0.1, 7).tolist(), ratios)]
+                )
+            ]
         )
 
     assert atoms.worse_near_alpha0(run([0.5, 0.6, 0.7, 1, 1, 1, 1])).ours.endswith("mean distance 50.0% at alpha0, 0.00% at alpha = 1")
@@ -124,8 +132,8 @@ def test_the_gap_near_alpha0_is_seen():
 
 
 def grids(values):
-    """CVaRVIQ on the largest Gridworld with 25 atoms; `values[alpha0]` is what exact values are multiplied by."""
-    chosen = [task for task in tasks(only=["gridworld/14x16", "river/30x10"], atoms=[25]) if task.method in ("quantile", "optimum")]
+    """CVaRVIQ on the largest Gridworld with 25 atoms; `values[alpha0]` is what deployed values are multiplied by."""
+    chosen = [task for task in sliced(only=["gridworld/14x16", "river/30x10"], atoms=[25]) if task.method in ("quantile", "optimum")]
     return Results([made(task, excess=values[task.alpha0]) for task in chosen])
 
 
@@ -165,7 +173,7 @@ def test_evaluation_times_and_nodes_are_judged_apart(whole):
 
 
 def test_monte_carlo_errors_are_averaged_over_repetitions():
-    task = Task("river", "30x10", "simulation", "", 7, 0.1)
+    task = Task("river", "30x10", "simulation", "", "", 7, 0.1)
     one = [simulation(0.1, 11.0), simulation(1.0, 10.0), simulation(0.1, 10.0, repetition=1), simulation(1.0, 10.5, repetition=1)]
     other = [simulation(0.1, 7.0), simulation(1.0, 10.0), simulation(0.1, 10.0, repetition=1), simulation(1.0, 10.0, repetition=1)]
     results = Results([run_of(task, points=(), simulations=one), run_of(replace(task, atoms=13), points=(), simulations=other)])
@@ -201,7 +209,7 @@ def test_alpha0_at_a_tenth_of_the_target_is_set_against_the_target():
 
 
 def test_checks_would_show_a_policy_that_beats_the_optimum():
-    chosen = tasks(only=["gridworld/5x5"], atoms=[7], alpha0=[0.1])
+    chosen = sliced(only=["gridworld/5x5"], atoms=[7], alpha0=[0.1])
     rows = tables.checks(Results([made(task, ratio=1.2, excess=0.8) for task in chosen])).rows
     assert [row[3] for row in rows] == pytest.approx([0.0, -0.2, 0.2, -0.2, 0.2])
 

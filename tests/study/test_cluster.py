@@ -12,7 +12,6 @@ import pytest
 
 from tailpath.errors import OptionError
 from tailpath.study import executors, runner
-from tailpath.study.design import tasks
 from tailpath.study.executors import cluster, processes
 from tailpath.study.runner import run_study
 from tailpath.study.store import Store
@@ -21,7 +20,7 @@ from tests.study import making
 pytest.importorskip("distributed")
 pytestmark = pytest.mark.cluster
 ROOT = pathlib.Path(__file__).parents[2]
-TINY = tasks(only=["gridworld/5x5", "river/10x3"], atoms=[7], alpha0=[0.1], lp="none")
+TINY = making.sliced(only=["gridworld/5x5", "river/10x3"], atoms=[7], alpha0=[0.1], lp="none")
 WAIT = 60
 
 
@@ -66,7 +65,7 @@ def test_a_cluster_gives_the_rows_of_this_machine(dask, tmp_path):
     found = []
     for name, open_executor in (("cluster", partial(cluster, address)), ("here", partial(processes, 1))):
         with Store(tmp_path / name, create=True) as store:
-            outcome = run_study(store, TINY, open_executor)
+            outcome = run_study(store, making.study_of(TINY), open_executor)
             assert (outcome.computed, outcome.failures) == (len(TINY), ())
             found.append({run.task: making.without_times(run) for run in store.runs()})
     assert found[0] == found[1]
@@ -77,7 +76,7 @@ def test_what_is_lost_of_a_cluster_loses_no_finished_run(dask, tmp_path, monkeyp
     address, (scheduler, worker, _) = dask
     monkeypatch.setattr(runner, "perform", making.slow)
     monkeypatch.setattr(executors, "CONNECT_SECONDS", 1)
-    chosen = tasks(only=["gridworld/5x5"], atoms=[7], lp="none")
+    chosen = making.sliced(only=["gridworld/5x5"], atoms=[7], lp="none")
     stored_at_death = []
 
     def kill(part, done, share):
@@ -86,11 +85,11 @@ def test_what_is_lost_of_a_cluster_loses_no_finished_run(dask, tmp_path, monkeyp
             part.kill()
 
     with Store(tmp_path / "worker", create=True) as store:
-        outcome = run_study(store, chosen, partial(cluster, address), partial(kill, worker))
+        outcome = run_study(store, making.study_of(chosen), partial(cluster, address), partial(kill, worker))
         assert (outcome.computed, outcome.failures) == (len(chosen), ())
         assert {run.task for run in store.runs()} == set(chosen)
     with Store(tmp_path / "scheduler", create=True) as store:
         with pytest.raises(OptionError, match="no Dask scheduler answers"):
-            run_study(store, chosen, partial(cluster, address), partial(kill, scheduler))
+            run_study(store, making.study_of(chosen), partial(cluster, address), partial(kill, scheduler))
         assert 0 < len(store.runs()) < len(chosen)
     assert all(0 < count < len(chosen) for count in stored_at_death)

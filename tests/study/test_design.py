@@ -1,28 +1,35 @@
-"""The design is the paper's: section 5 counts its points, and so do we."""
+"""The built-in design is the paper's: section 5 counts its points, and so do we. Others are described by a file."""
 
 import pytest
 
 import tailpath
 from tailpath.errors import OptionError
-from tailpath.study.design import ALPHA0, ATOMS, FINE_ATOMS, LP_MODES, PROBLEMS, build, effort, largest, tasks
+from tailpath.study.design import LP_MODES, effort, paper, read_design, restricted, tasks
+from tests.study.making import sliced
+
+SIZES = {"gridworld": {"5x5": 25, "8x9": 72, "14x16": 224}, "river": {"10x3": 30, "16x6": 96, "30x10": 300}}
 
 
-def test_the_paper_has_810_points_and_18_simulations():
+def test_the_paper_has_810_points_of_every_method_and_variant_and_18_simulations():
     everything = tasks()
-    for method in ("quantile", "interpolation", "optimum"):
-        assert sum(task.atoms for task in everything if task.method == method and task.atoms != FINE_ATOMS) == 810
+    for variant in ("improved", "published"):
+        for method in ("quantile", "interpolation"):
+            here = [task for task in everything if (task.method, task.variant, task.part) == (method, variant, "")]
+            assert (len(here), sum(task.atoms for task in here)) == (54, 810)
+    assert sum(task.atoms for task in everything if task.method == "optimum" and task.part == "") == 810
     simulations = [task for task in everything if task.method == "simulation"]
     assert len(simulations) == 18
     assert {(task.domain, task.problem) for task in simulations} == {("gridworld", "14x16"), ("river", "30x10")}
     assert len(set(everything)) == len(everything)
+    assert {(task.problem, task.atoms) for task in everything if task.part == "finer"} == {("30x10", 49)}
 
 
-@pytest.mark.parametrize(("domain", "problem"), [(domain, problem) for domain in PROBLEMS for problem in PROBLEMS[domain]])
-def test_problems_have_the_paper_s_sizes(domain, problem):
-    model = build(domain, problem)
-    assert model.n_states == PROBLEMS[domain][problem]
-    rows, columns = (int(side) for side in problem.split("x"))
-    assert (model.geometry.rows, model.geometry.columns) == (rows, columns)
+def test_problems_have_the_paper_s_sizes():
+    assert [problem.key for problem in paper().problems] == [(domain, name) for domain in SIZES for name in SIZES[domain]]
+    for problem in paper().problems:
+        model, (domain, name) = problem.read(), problem.key
+        assert model.n_states == SIZES[domain][name]
+        assert [model.geometry.rows, model.geometry.columns] == [int(side) for side in name.split("x")]
 
 
 def test_the_footnote_of_the_paper():
@@ -37,30 +44,101 @@ def test_linear_programs_run_where_they_are_few():
     assert set(by_default.values()) == {"lp", "sampled"}
     assert {task.inner for task in tasks(lp="full") if task.method == "interpolation"} == {"lp"}
     assert {task.inner for task in tasks(lp="none") if task.method == "interpolation"} == {"greedy"}
-    assert {len(tasks(lp=mode)) for mode in LP_MODES} == {186}
+    assert {len(tasks(lp=mode)) for mode in LP_MODES} == {5 * 54 + 9 + 18}
 
 
 def test_restrictions():
-    found = tasks(only=["gridworld/5x5"], atoms=[7], alpha0=[0.1])
+    found = sliced(only=["gridworld/5x5"], atoms=[7], alpha0=[0.1])
     assert {(task.domain, task.problem, task.atoms, task.alpha0) for task in found} == {("gridworld", "5x5", 7, 0.1)}
     assert sorted(task.method for task in found) == ["interpolation", "optimum", "quantile"]
-    assert {task.problem for task in tasks(only=["river", "gridworld/8x9"])} == {"10x3", "16x6", "30x10", "8x9"}
-    assert not any(task.method == "simulation" for task in tasks(simulation=False))
-    assert {task.atoms for task in tasks(atoms=[FINE_ATOMS])} == {FINE_ATOMS}
+    assert {task.problem for task in sliced(only=["river", "gridworld/8x9"])} == {"10x3", "16x6", "30x10", "8x9"}
+    assert not any(task.method == "simulation" for task in sliced(simulation=False))
+    assert {task.method for task in sliced(methods=["quantile"], simulation=False)} == {"quantile"}
+    assert {task.variant for task in sliced(variants=["published"], methods=["quantile"])} == {"published"}
+
+
+def test_what_the_paper_does_not_have_is_studied_all_the_same():
+    found = sliced(only=["river/10x4"], atoms=[9], alpha0=[0.05], gamma=0.99)
+    assert {(task.domain, task.problem, task.atoms, task.alpha0, task.gamma) for task in found} == {("river", "10x4", 9, 0.05, 0.99)}
+    assert {task.method for task in found} == {"quantile", "interpolation"}  # there is no discounted optimum
+
+
+def test_any_model_is_a_problem(tmp_path):
+    path = tmp_path / "road.json"
+    tailpath.write(tailpath.read("textbook:lottery"), path)
+    design = restricted(paper(), models=[str(path), "textbook:geometric"], atoms=[5])
+    assert [problem.key for problem in design.problems] == [("own", "road"), ("textbook", "geometric")]
+    assert design.problems[0].read() == tailpath.read(path)
+    assert {task.atoms for task in tasks(design)} == {5}
+
+
+DESIGN = """
+title = "Mine"
+methods = ["quantile", "expected"]
+atoms = [3]
+alpha0 = [0.5]
+tolerance = 1e-6
+[[problems]]
+name = "roads/short"
+model = "road.json"
+[[problems]]
+name = "lottery"
+model = "textbook:lottery"
+"""
+
+
+def test_a_design_of_one_s_own(tmp_path):
+    tailpath.write(tailpath.read("textbook:lottery"), tmp_path / "road.json")
+    (tmp_path / "mine.toml").write_text(DESIGN)
+    design = read_design(tmp_path / "mine.toml")
+    assert (design.title, design.variants, design.tolerance) == ("Mine", ("improved",), 1e-6)
+    assert [problem.key for problem in design.problems] == [("roads", "short"), ("own", "lottery")]
+    assert design.problems[0].read() == design.problems[1].read()
+    assert [(task.method, task.variant, task.tolerance) for task in tasks(design)] == [
+        *(("quantile", "improved", 1e-6), ("expected", "", 1e-6)) * 2
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (("title = ", "titel = "), "unknown key 'titel'; there are problems, title, "),
+        (("atoms = [3]", "atoms = 3"), "atoms = 3 is no list of int"),
+        (("atoms = [3]", "atoms = [-3]"), "atoms = [-3] is no list of int"),
+        (("atoms = [3]", "atoms = [3"), "mine.toml: "),
+        (('model = "road.json"', ""), "problem 1 has no model"),
+        (('"lottery"', '"roads/short"'), "the study has two problems roads/short"),
+        (('"expected"', '"magic"'), "there is no method 'magic'"),
+        (("alpha0 = [0.5]", "alpha0 = [2]"), "alpha0 must lie in (0, 1], not 2"),
+        (("tolerance = 1e-6", 'import = ["no.such.module"]'), "the module 'no.such.module' of the study's design cannot be imported"),
+    ],
+)
+def test_designs_that_are_refused(tmp_path, change, text):
+    (tmp_path / "mine.toml").write_text(DESIGN.replace(*change))
+    with pytest.raises(OptionError) as caught:
+        read_design(tmp_path / "mine.toml")
+    assert text in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_design_without_problems(tmp_path):
+    (tmp_path / "empty.toml").write_text("title = 'nothing'\n")
+    with pytest.raises(OptionError, match="a study needs problems"):
+        read_design(tmp_path / "empty.toml")
 
 
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        ({"only": ["gridworld/6x6"]}, "the study has no problem 'gridworld/6x6'; it has gridworld/5x5, "),
-        ({"atoms": [8]}, "the study has no atoms 8; it has 7, 13, 25, 49"),
-        ({"alpha0": [0.2]}, "the study has no alpha0 0.2; it has 0.001, 0.01, 0.1"),
+        ({"only": ["desert/6x6"]}, "the study has no problem 'desert/6x6'; it has gridworld/5x5, "),
+        ({"only": ["desert"]}, "the study has no problem 'desert'; it has gridworld/5x5, "),
+        ({"alpha0": [1.0]}, "cannot place 7 different atoms between alpha0 = 1 and 1"),
         ({"lp": "some"}, "unknown choice of linear programs 'some'"),
     ],
 )
 def test_what_the_study_does_not_have(given, text):
     with pytest.raises(OptionError) as caught:
-        tasks(**given)
+        sliced(**given)
     assert str(caught.value).startswith(text)
 
 
@@ -68,5 +146,4 @@ def test_the_longest_come_first():
     efforts = [effort(task) for task in tasks()]
     assert efforts == sorted(efforts, reverse=True)
     assert efforts[-1] > 0
-    assert [largest(domain) for domain in PROBLEMS] == ["14x16", "30x10"]
-    assert (ATOMS, ALPHA0) == ((7, 13, 25), (1e-3, 1e-2, 1e-1))
+    assert (paper().atoms, paper().alpha0) == ((7, 13, 25), (1e-3, 1e-2, 1e-1))

@@ -9,15 +9,19 @@ from itertools import pairwise
 
 import pytest
 
+import tailpath
 from tailpath.errors import OptionError
+from tailpath.model.fingerprint import model_mark
 from tailpath.study import executors, runner
+from tailpath.study.design import paper, restricted
 from tailpath.study.executors import cluster, processes
-from tailpath.study.runner import edition_of, run_study
+from tailpath.study.runner import prepare, run_study
 from tailpath.study.store import Store, StoreError, Task
 from tests.study import making
 
-TASKS = [Task("gridworld", "5x5", method, "", n, 0.1) for n in (13, 7, 25) for method in ("quantile", "optimum")]
+TASKS = [Task("gridworld", "5x5", method, "", "", n, 0.1) for n in (13, 7, 25) for method in ("quantile", "optimum")]
 FINE = [task for task in TASKS if task.atoms != 13]
+STUDY = making.study_of(TASKS)
 
 
 @pytest.fixture
@@ -41,50 +45,49 @@ def one_process():
 def test_every_run_is_stored_and_counted(store, monkeypatch):
     work_like(monkeypatch, making.instant)
     seen = []
-    outcome = run_study(store, TASKS, one_thread, lambda done, share: seen.append((done, share)))
+    outcome = run_study(store, STUDY, one_thread, lambda done, share: seen.append((done, share)))
     assert (outcome.computed, outcome.found, outcome.others, outcome.failures) == (6, 0, 0, ())
     assert [done for done, _ in seen] == list(range(7))
     shares = [share for _, share in seen]
     assert (shares[0], shares[-1]) == (0.0, 1.0) and shares == sorted(shares)
-    assert store.finished(edition_of(TASKS)) == set(TASKS)
+    assert store.finished(STUDY.edition) == set(TASKS)
 
 
 def test_only_the_missing_is_computed(store, monkeypatch):
     work_like(monkeypatch, making.instant)
-    run_study(store, TASKS[:2], one_thread)
+    run_study(store, making.study_of(TASKS[:2]), one_thread)
     asked = []
-    work_like(monkeypatch, lambda task: asked.append(task) or making.instant(task))
-    assert run_study(store, TASKS, one_thread).computed == 4
+    work_like(monkeypatch, lambda job: asked.append(job.task) or making.instant(job))
+    assert run_study(store, STUDY, one_thread).computed == 4
     assert asked == TASKS[2:]
     work_like(monkeypatch, making.failing)
-    outcome = run_study(store, TASKS, lambda: pytest.fail("nothing is missing, so nothing needs an executor"))
+    outcome = run_study(store, STUDY, lambda: pytest.fail("nothing is missing, so nothing needs an executor"))
     assert (outcome.computed, outcome.found) == (0, 6)
 
 
 def test_another_program_version_computes_anew(store, monkeypatch):
     work_like(monkeypatch, making.instant)
-    run_study(store, TASKS, one_thread)
+    run_study(store, STUDY, one_thread)
     for module in (runner, making):
         monkeypatch.setattr(module, "program", lambda: "9.9+new")
-    outcome = run_study(store, TASKS, one_thread)
+    outcome = run_study(store, STUDY, one_thread)
     assert (outcome.computed, outcome.found, outcome.others) == (6, 0, 6)
 
 
 def test_another_model_computes_anew(store, monkeypatch):
     work_like(monkeypatch, making.instant)
-    run_study(store, TASKS, one_thread)
-    for module in (runner, making):
-        monkeypatch.setattr(module, "mark", lambda domain, problem: "another map")
-    outcome = run_study(store, TASKS, one_thread)
+    run_study(store, STUDY, one_thread)
+    other = replace(STUDY, models={("gridworld", "5x5"): tailpath.domains.gridworld("5x5", obstacle_cost=99)})
+    outcome = run_study(store, other, one_thread)
     assert (outcome.computed, outcome.found, outcome.others) == (6, 0, 6)
 
 
 def test_a_failing_task_does_not_stop_the_others(store, monkeypatch):
     work_like(monkeypatch, making.failing)
-    outcome = run_study(store, TASKS, one_thread)
+    outcome = run_study(store, STUDY, one_thread)
     assert outcome.computed == 4
     assert [(failure.task, failure.reason) for failure in outcome.failures] == [(task, "ValueError: no luck with 13") for task in TASKS[:2]]
-    assert store.finished(edition_of(TASKS)) == set(FINE)
+    assert store.finished(STUDY.edition) == set(FINE)
 
 
 def test_a_worker_with_another_program_is_refused(store, monkeypatch):
@@ -102,7 +105,7 @@ def test_a_full_disk_is_no_failure_of_a_task(store, monkeypatch):
 
     monkeypatch.setattr(store, "add", full)
     with pytest.raises(StoreError, match="disk is full"):
-        run_study(store, TASKS, one_thread)
+        run_study(store, STUDY, one_thread)
 
 
 @pytest.mark.kill
@@ -117,7 +120,7 @@ def test_a_killed_worker_loses_no_finished_run(store, monkeypatch):
                 os.kill(child.pid, signal.SIGKILL)
 
     opened = []
-    outcome = run_study(store, TASKS, lambda: opened.append(1) or one_process(), kill_after_the_first)
+    outcome = run_study(store, STUDY, lambda: opened.append(1) or one_process(), kill_after_the_first)
     assert (outcome.computed, outcome.failures, len(opened)) == (6, (), 2)
     assert [run.task for run in store.runs()][:1] == TASKS[:1]
     assert len(store.runs()) == 6
@@ -125,8 +128,8 @@ def test_a_killed_worker_loses_no_finished_run(store, monkeypatch):
 
 def test_a_deadly_task_does_not_take_the_others_with_it(store, monkeypatch):
     work_like(monkeypatch, making.deadly)
-    outcome = run_study(store, TASKS, one_process)
-    assert store.finished(edition_of(TASKS)) == set(FINE)
+    outcome = run_study(store, STUDY, one_process)
+    assert store.finished(STUDY.edition) == set(FINE)
     assert {failure.task for failure in outcome.failures} == set(TASKS) - set(FINE)
     assert all("ended abruptly" in failure.reason for failure in outcome.failures)
     assert outcome.computed == 4
@@ -143,7 +146,7 @@ def test_no_process_survives_an_interrupt(store, monkeypatch):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_study(store, TASKS, one_process, interrupt)
+        run_study(store, STUDY, one_process, interrupt)
     for child in started:
         child.join(timeout=30)
         assert not child.is_alive()
@@ -176,12 +179,10 @@ def test_the_program_is_known_by_its_source(monkeypatch, tmp_path):
 
 
 def test_a_model_is_known_by_its_numbers_and_its_start():
-    import tailpath
-    from tailpath.model.fingerprint import model_mark
-    from tailpath.study.program import mark
-
     model = tailpath.domains.gridworld("5x5")
     moved = replace(model, start_index=model.start_index - 1)
     dearer = tailpath.domains.gridworld("5x5", obstacle_cost=99)
-    assert model_mark(model) == mark("gridworld", "5x5")
-    assert len({model_mark(model), model_mark(moved), model_mark(dearer), mark("river", "10x3")}) == 4
+    study = prepare(restricted(paper(), only=["gridworld/5x5", "river/10x3"]), [])
+    marks = study.edition.fingerprints
+    assert model_mark(model) == marks["gridworld", "5x5"]
+    assert len({model_mark(model), model_mark(moved), model_mark(dearer), marks["river", "10x3"]}) == 4

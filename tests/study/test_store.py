@@ -72,7 +72,7 @@ def test_another_program_or_model_is_never_mixed(store, change):
 
 
 def test_the_latest_edition_has_one_model_per_problem(store):
-    small, large = TASK, Task("river", "10x3", "quantile", "", 7, 0.1)
+    small, large = TASK, Task("river", "10x3", "quantile", "", "", 7, 0.1)
     store.add(run_of(small, fingerprint="old"))
     store.add(run_of(large, fingerprint="river"))
     store.add(run_of(small, fingerprint="new"))
@@ -105,7 +105,7 @@ def test_other_files_are_refused(tmp_path):
 def test_other_schemas_are_refused(store):
     with sqlite3.connect(store.path) as base:
         base.execute("PRAGMA user_version = 99")
-    with pytest.raises(StoreError, match="schema 99, expected 1"):
+    with pytest.raises(StoreError, match="schema 99, expected 2"):
         Store(store.folder, create=True)
     other = store.folder / "other"
     other.mkdir()
@@ -119,7 +119,7 @@ def test_other_schemas_are_refused(store):
 
 
 def test_export_to_csv_keeps_every_digit(store):
-    third = run_of().points[0].__class__(1 / 3, 9.1, 10.2, 8.0, 5.0, 0.001, 100)
+    third = run_of().points[0].__class__(1 / 3, 9.1, 10.2, 8.0, 5.0, 0.001, 0.001, 0.001, 100)
     store.add(run_of(program="old"))
     store.add(run_of(points=[third]))
     paths = store.export("csv", HERE)
@@ -127,7 +127,7 @@ def test_export_to_csv_keeps_every_digit(store):
     runs, points, simulations = ([*csv.DictReader(path.open())] for path in paths)
     assert [row["program"] for row in runs] == ["1.0+abc"]
     assert runs[0]["lps"] == ""
-    assert (float(points[0]["alpha"]), float(points[0]["exact"])) == (1 / 3, 10.2)
+    assert (float(points[0]["alpha"]), float(points[0]["deployed"])) == (1 / 3, 10.2)
     assert {row["run"] for row in points} == {runs[0]["id"]}
     assert simulations == []
 

@@ -10,13 +10,14 @@ from typing import Any
 import click
 
 from tailpath.cli.application import say
+from tailpath.cli.common import alpha as tail_mass
 from tailpath.cli.common import json_option, show, table
 from tailpath.cli.progress import progress_line
 from tailpath.options import Progress, processors
-from tailpath.study.design import tasks
+from tailpath.study.design import paper, read_design, restricted, tasks
 from tailpath.study.executors import cluster, processes
 from tailpath.study.report import write_report
-from tailpath.study.runner import edition_of, run_study
+from tailpath.study.runner import Study, prepare, run_study
 from tailpath.study.store import FILE_NAME, Edition, Store, Task
 
 FAILED = 1
@@ -25,9 +26,18 @@ MOST_SHOWN = 10
 
 @click.command()
 @click.option("--out", "folder", type=click.Path(file_okay=False), metavar="DIR", help="Where runs, figures, tables and study.md go.")
+@click.option(
+    "--design", type=click.Path(exists=True, dir_okay=False), metavar="FILE", help="A study of your own (.toml); the paper's by default."
+)
 @click.option("--only", multiple=True, metavar="DOMAIN[/PROBLEM]", help="Only this domain or problem, e.g. gridworld/5x5 (repeatable).")
+@click.option("--model", "models", multiple=True, metavar="MODEL", help="Study this model, a file or scheme:text (repeatable).")
+@click.option("--method", "methods", multiple=True, metavar="NAME", help="Only this method of the register (repeatable).")
+@click.option(
+    "--variant", "variants", multiple=True, metavar="NAME", help="Only this variant of the planners: improved or published (repeatable)."
+)
 @click.option("--atoms", multiple=True, type=int, metavar="N", help="Only this number of atoms (repeatable).")
-@click.option("--alpha0", multiple=True, type=float, metavar="A", help="Only this least atom (repeatable).")
+@click.option("--alpha0", multiple=True, type=tail_mass, metavar="A", help="Only this least atom (repeatable).")
+@click.option("--gamma", type=float, metavar="G", help="Discount: costs at step t count G^t times; there is no optimum then.")
 @click.option(
     "--lp",
     type=click.Choice(["default", "full", "none"]),
@@ -44,45 +54,49 @@ MOST_SHOWN = 10
 @json_option
 def command(
     folder: str | None,
+    design: str | None,
     workers: int | None,
     address: str | None,
     only_list: bool,
     only_report: bool,
     export: str | None,
     as_json: bool,
+    lp: str,
     no_simulation: bool,
     **restrictions: Any,
 ) -> int:
-    """Repeat the paper's experiments on this program's domains, and add the optimum.
+    """Repeat the paper's experiments on this program's domains, and add the optimum; or study models and methods of your own.
 
     Every finished run is stored at once in DIR/runs.sqlite. Stop it at any time and start it again: only what is missing is computed.
     Runs of another program version or model are never mixed with these.
     """
-
     if workers is not None and address is not None:
         raise click.UsageError("--workers is for this machine and --cluster for others; give one of them")
     if folder is None and not only_list:
         raise click.UsageError("Missing option '--out'")
-    chosen = tasks(simulation=not no_simulation, **restrictions)
-    if only_list:
-        _list(chosen, folder, as_json)
-        return 0
-    assert folder is not None
     if only_report:
+        assert folder is not None
         _finish(folder, None, {}, export, as_json)
         return 0
-    record, code = _run(folder, chosen, workers, address)
-    _finish(folder, edition_of(tasks()), record, export, as_json)
+    chosen = restricted(paper() if design is None else read_design(design), **restrictions)
+    study = prepare(chosen, tasks(chosen, lp=lp, simulation=not no_simulation))
+    for note in sorted({note for model in study.models.values() for note in model.notes}):
+        say("note", note)
+    if only_list:
+        _list(study, folder, as_json)
+        return 0
+    assert folder is not None
+    record, code = _run(folder, study, workers, address)
+    _finish(folder, study.edition, record, export, as_json)
     return code
 
 
-def _run(folder: str, chosen: list[Task], workers: int | None, address: str | None) -> tuple[dict[str, Any], int]:
-
+def _run(folder: str, study: Study, workers: int | None, address: str | None) -> tuple[dict[str, Any], int]:
     def open_executor() -> Any:
         return processes(workers or processors()) if address is None else cluster(address)
 
     with Store(folder, create=True) as store, progress_line() as update:
-        outcome = run_study(store, chosen, open_executor, _progress(update))
+        outcome = run_study(store, study, open_executor, _progress(update))
     if outcome.others:
         say("note", f"{outcome.others} stored runs of another program version or model are left aside")
     for failure in outcome.failures[:MOST_SHOWN]:
@@ -95,28 +109,31 @@ def _run(folder: str, chosen: list[Task], workers: int | None, address: str | No
 
 def _finish(folder: str, edition: Edition | None, record: dict[str, Any], export: str | None, as_json: bool) -> None:
     """Rebuild the report of an edition (by default the one written last), export it if asked, and say what was written."""
-
     with Store(folder) as store:
-        shown = store.latest() if edition is None else edition
+        shown = store.latest() if edition is None else store.widened(edition)
         written = write_report(folder, shown) + (store.export(export, shown) if export is not None else [])
     counts = f"{record['computed']} runs computed, {record['found']} found in the store\n" if record else ""
     show({**record, "files": [str(path) for path in written]}, f"{counts}{written[0]} and {len(written) - 1} more files written", as_json)
 
 
-def _list(chosen: list[Task], folder: str | None, as_json: bool) -> None:
-    done = _stored(chosen, folder)
-    rows = [(f"{t.domain}/{t.problem}", t.method, t.inner or "-", t.atoms, t.alpha0, "stored" if t in done else "missing") for t in chosen]
-    records = [dict(zip(("problem", "method", "inner", "atoms", "alpha0", "state"), row)) for row in rows]
-    text = f"{table(('problem', 'method', 'inner', 'atoms', 'alpha0', 'state'), rows)}\n{len(rows)} runs, {len(done)} stored"
-    show({"runs": records, "stored": len(done)}, text, as_json)
+COLUMNS = ("problem", "method", "variant", "inner", "atoms", "alpha0", "state")
 
 
-def _stored(chosen: list[Task], folder: str | None) -> Collection[Task]:
+def _list(study: Study, folder: str | None, as_json: bool) -> None:
+    done = _stored(study, folder)
+    rows = [
+        (f"{t.domain}/{t.problem}", t.method, t.variant or "-", t.inner or "-", t.atoms, t.alpha0, "stored" if t in done else "missing")
+        for t in study.tasks
+    ]
+    text = f"{table(COLUMNS, rows)}\n{len(rows)} runs, {len(done)} stored"
+    show({"runs": [dict(zip(COLUMNS, row)) for row in rows], "stored": len(done)}, text, as_json)
 
+
+def _stored(study: Study, folder: str | None) -> Collection[Task]:
     if folder is None or not os.path.exists(os.path.join(folder, FILE_NAME)):
         return ()
     with Store(folder) as store:
-        return store.finished(edition_of(chosen)) & set(chosen)
+        return store.finished(study.edition) & set(study.tasks)
 
 
 def _progress(update: Callable[[str], None]) -> Progress:

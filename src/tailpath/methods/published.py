@@ -61,6 +61,7 @@ def plan(
         "residual": solution.residual,
         "converged": solution.converged,
         "detours": solution.detours,
+        "factor_sum": solution.factor_sum,
         "seconds": None,
         "linear_programs": solution.linear_programs,
         "lp_seconds": solution.lp_seconds,

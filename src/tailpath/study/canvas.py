@@ -1,4 +1,4 @@
-"""What all figures share: panels, signs that differ in black and white, files that repeat byte for byte."""
+"""What all figures share: panels, signs that differ in black and white, legends that fit, files that repeat byte for byte."""
 
 from __future__ import annotations
 
@@ -7,22 +7,24 @@ import pathlib
 from collections.abc import Sequence
 from typing import Any
 
-COLOURS = ("#0b4f8a", "#c8501e", "#3a8f5c", "#7a5195")
-COLOUR_OF = {"quantile": COLOURS[0], "interpolation": COLOURS[1], "optimum": COLOURS[2]}
-STYLE_OF = {"quantile": "-", "interpolation": "--", "optimum": ":"}
-MARKERS = ("o", "s", "^", "D")
+COLOURS = ("#0b4f8a", "#c8501e", "#3a8f5c", "#7a5195", "#8a6d0b", "#555555")
+MARKERS = ("o", "s", "^", "D", "v", "P")
 #: Line styles of series that differ in a number.
-ORDINAL = ("-", "--", ":", "-.")
+ORDINAL = ("-", "--", ":", "-.", (0, (5, 1)), (0, (1, 1)))
 PERCENT = "above the optimum (%)"
+OPTIMUM = {"linestyle": ":", "color": "black", "linewidth": 2.2, "label": "optimum"}
+#: Inches of a panel; and of a legend's entry: its line, and each letter of its name.
+WIDTH, HEIGHT, LINE, LETTER = 4.6, 3.3, 0.75, 0.075
 
 
 def panels(titles: Sequence[str], columns: int = 2) -> tuple[Any, list[Any]]:
-    """A figure with one panel per title, row by row."""
+    """A figure with one panel per title, row by row; a single one is wider, to have room for its legend."""
     from matplotlib.figure import Figure
 
-    columns = min(columns, len(titles))
+    columns = max(1, min(columns, len(titles)))
     rows = math.ceil(len(titles) / columns)
-    figure = Figure(figsize=(4.6 * columns, 3.3 * rows), layout="constrained")
+    width = WIDTH * columns if columns > 1 else 1.35 * WIDTH
+    figure = Figure(figsize=(width, HEIGHT * rows), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False).ravel().tolist()
     for ax, text in zip(axes, titles):
         ax.set_title(text, fontsize=11)
@@ -33,10 +35,38 @@ def panels(titles: Sequence[str], columns: int = 2) -> tuple[Any, list[Any]]:
     return figure, axes[: len(titles)]
 
 
-def legend_below(figure: Any, axes: Any, columns: int) -> None:
-    """One legend for all panels, with the series of one of them."""
-    handles, names = axes.get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=columns, fontsize=8.5, frameon=False, handlelength=3.5)
+def style(k: int) -> dict[str, Any]:
+    """Marker and colour of the k-th of several series."""
+    return {"marker": MARKERS[k % len(MARKERS)], "color": COLOURS[k % len(COLOURS)]}
+
+
+def legend_below(figure: Any, axes: Sequence[Any], columns: int) -> None:
+    """One legend for all panels, with the series of all of them, each once, in as many columns as the figure has room for."""
+    entries: dict[str, Any] = {}
+    for ax in axes:
+        for handle, name in zip(*ax.get_legend_handles_labels()):
+            entries.setdefault(name, handle)
+    if not entries:
+        return
+    widest = LINE + LETTER * max(len(name.replace("$", "").replace("\\alpha_0", "a0")) for name in entries)
+    fitting = max(1, int(figure.get_size_inches()[0] / widest))
+    figure.legend(
+        list(entries.values()),
+        list(entries),
+        loc="outside lower center",
+        ncols=min(columns, fitting, len(entries)),
+        fontsize=8.5,
+        frameon=False,
+        handlelength=3.5,
+    )
+
+
+def whole_ticks(ax: Any, numbers: Sequence[int]) -> None:
+    """The numbers of atoms on the horizontal axis, and no others."""
+    ax.set_xticks(list(numbers), [str(n) for n in numbers])
+    ax.set_xlabel("number of atoms |Y|")
+    if len(numbers) == 1:
+        ax.set_xlim(numbers[0] - 1, numbers[0] + 1)
 
 
 def tens(value: float) -> str:

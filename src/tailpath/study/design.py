@@ -1,13 +1,8 @@
-"""What the paper's section 5 asks for, as a list of tasks.
+"""What a study asks for: a small TOML file, read into a `Design`, which becomes a list of tasks.
 
-2 domains x 3 problems x |Y| in {7, 13, 25} x alpha0 in {1e-3, 1e-2, 1e-1}, every atom an initial alpha: 810 points for each of
-
-    quantile        CVaRVIQ
-    interpolation   CVaRVILI
-    optimum         the least CVaR over all policies, which the paper could not have
-
-and 18 Monte Carlo comparisons, `simulation`, on the largest problem of each domain. One claim of the paper (River, "considering more atoms") needs a
-finer grid than it shows: 49 atoms on the largest problem of River, `FINE`; these points are no part of the 810.
+Problems x methods x variants x numbers of atoms x values of alpha0, every atom an initial alpha. A problem is any model that `read` takes; a
+method any of the register (`tailpath.methods`), in the variants it has (`improved` is its default); modules named under `import` may register
+more of both. `paper.toml` is the paper's own study. Methods that take no atoms are run at the same points, for comparison.
 
 CVaRVILI solves many millions of linear programs. How its values and times are found is the `inner` of its tasks:
 
@@ -19,92 +14,249 @@ CVaRVILI solves many millions of linear programs. How its values and times are f
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import importlib
+import os
+import pathlib
+import tomllib
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cache
+from typing import Any
 
-from tailpath import domains
+from tailpath.domains.register import schemes
 from tailpath.errors import OptionError
+from tailpath.formats import read
+from tailpath.methods import find_method
 from tailpath.model.ssp import SSP
+from tailpath.options import check_gamma
+from tailpath.policies.atoms import log_atoms
 from tailpath.study.store import Task
 
-#: The problems of each domain by number of cells, smallest first.
-PROBLEMS = {
-    "gridworld": {"5x5": 25, "8x9": 72, "14x16": 224},
-    "river": {"10x3": 30, "16x6": 96, "30x10": 300},
-}
-ATOMS = (7, 13, 25)
-FINE_ATOMS = 49
-FINE = ("river", "30x10")
-ALPHA0 = (1e-3, 1e-2, 1e-1)
-REPETITIONS = 5
-#: Where linear programs run to convergence by default: these problems, with the fewest atoms.
-FULL_LP = {("gridworld", "5x5"), ("gridworld", "8x9"), ("river", "10x3"), ("river", "16x6")}
+PAPER = pathlib.Path(__file__).with_name("paper.toml")
 LP_MODES = ("default", "full", "none")
+#: The name of a planner's default among its variants, and the domain of models that belong to none.
+IMPROVED, OWN = "improved", "own"
 
 
-def largest(domain: str) -> str:
-    """The problem that the paper's figures show."""
-    return max(PROBLEMS[domain], key=PROBLEMS[domain].__getitem__)
+@dataclass(frozen=True)
+class StudyProblem:
+    """A model under a name `domain/problem`.
+
+    `model` is what `read` takes, with its `options`. CVaRVILI's linear programs run to convergence with the numbers of atoms in `programs`;
+    `simulate` adds Monte Carlo; `finer` are numbers of atoms for all methods but CVaRVILI, beside the study's grid.
+    """
+
+    name: str
+    model: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    programs: tuple[int, ...] = ()
+    finer: tuple[int, ...] = ()
+    simulate: bool = False
+
+    @property
+    def key(self) -> tuple[str, str]:
+        domain, _, rest = self.name.rpartition("/")
+        return domain or OWN, rest
+
+    def read(self) -> SSP:
+        return read(self.model, **self.options)
 
 
-def build(domain: str, problem: str) -> SSP:
-    """The model of a problem."""
-    if domain == "gridworld":
-        return domains.gridworld(problem)
-    rows, columns = problem.split("x")
-    return domains.river(rows=int(rows), columns=int(columns))
+@dataclass(frozen=True)
+class Design:
+    """A study: see the module. `imports` are modules that register planners and domains; workers import them, too."""
+
+    problems: tuple[StudyProblem, ...]
+    title: str = "A study"
+    methods: tuple[str, ...] = ("quantile", "optimum")
+    variants: tuple[str, ...] = (IMPROVED,)
+    atoms: tuple[int, ...] = (25,)
+    alpha0: tuple[float, ...] = (1e-3,)
+    gamma: float = 1.0
+    tolerance: float = 1e-3
+    repetitions: int = 5
+    imports: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        import_all(self.imports)
+        for name in self.methods:
+            find_method(name)
+        for n in self.atoms:
+            for low in self.alpha0:
+                log_atoms(low, n)
+        check_gamma(self.gamma)
+        known = {IMPROVED, *(variant for name in self.methods for variant in find_method(name).variants)}
+        for variant in self.variants:
+            if variant not in known:
+                raise OptionError(f"no method of the study has a variant {variant!r}; there are {', '.join(sorted(known))}")
+        names = [problem.key for problem in self.problems]
+        for key in names:
+            if names.count(key) > 1:
+                raise OptionError(f"the study has two problems {'/'.join(key)}")
 
 
-def tasks(
+def import_all(modules: Collection[str]) -> None:
+    """Import modules for what they register."""
+    for module in modules:
+        try:
+            importlib.import_module(module)
+        except ImportError as error:
+            raise OptionError(f"the module {module!r} of the study's design cannot be imported: {error}") from None
+
+
+# ---------------------------------------------------------------------- the file
+
+
+def read_design(path: str | os.PathLike[str] = PAPER) -> Design:
+    """Read a design; paths of models in it are relative to it."""
+    place = pathlib.Path(path)
+    try:
+        content = tomllib.loads(place.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise OptionError(f"{place}: {error}") from None
+    content["imports"] = content.pop("import", [])
+    problems = content.pop("problems", [])
+    if not isinstance(problems, list) or not problems:
+        raise OptionError(f"{place}: a study needs problems, each a table [[problems]] with a name and a model")
+    made = tuple(_made(StudyProblem, entry, f"{place}: problem {k}") for k, entry in enumerate(problems, 1))
+    made = tuple(replace(problem, model=_beside(place.parent, problem.model)) for problem in made)
+    design: Design = _made(Design, {**content, "problems": made}, str(place))
+    return design
+
+
+KINDS: dict[str, Callable[[Any], bool]] = {
+    "str": lambda value: isinstance(value, str),
+    "bool": lambda value: isinstance(value, bool),
+    "int": lambda value: isinstance(value, int) and not isinstance(value, bool) and value > 0,
+    "float": lambda value: isinstance(value, (int, float)) and not isinstance(value, bool),
+    "Mapping[str, Any]": lambda value: isinstance(value, dict),
+    "StudyProblem": lambda value: isinstance(value, StudyProblem),
+}
+
+
+def _made(kind: Any, entry: Any, where: str) -> Any:
+    """A record from a table of the file, with every key and value looked at."""
+    if not isinstance(entry, dict):
+        raise OptionError(f"{where} is no table")
+    known = {known.name: str(known.type) for known in fields(kind)}
+    for key, value in entry.items():
+        if key not in known:
+            raise OptionError(f"{where}: unknown key {key!r}; there are {', '.join(known)}")
+        several = known[key].startswith("tuple[")
+        of = known[key].removeprefix("tuple[").removesuffix(", ...]") if several else known[key]
+        if (several and not isinstance(value, (list, tuple))) or not all(KINDS[of](one) for one in (value if several else [value])):
+            raise OptionError(f"{where}: {key} = {value!r} is no {'list of ' if several else ''}{of}")
+    for needed in ("name", "model") if kind is StudyProblem else ():
+        if needed not in entry:
+            raise OptionError(f"{where} has no {needed}")
+    return kind(**{key: tuple(value) if known[key].startswith("tuple[") else value for key, value in entry.items()})
+
+
+def _beside(folder: pathlib.Path, model: str) -> str:
+    """A model's path, seen from the folder of the design; strings such as `river:30x10` stay as they are."""
+    return str(folder / model) if (folder / model).exists() else model
+
+
+# ---------------------------------------------------------------------- restrictions
+
+
+def restricted(
+    design: Design,
     *,
     only: Collection[str] = (),
+    models: Collection[str] = (),
     atoms: Collection[int] = (),
     alpha0: Collection[float] = (),
-    lp: str = "default",
-    simulation: bool = True,
-) -> list[Task]:
-    """The tasks of a study, the longest first, restricted to problems `only` ("gridworld/5x5" or "river"), numbers of atoms and alpha0."""
+    methods: Collection[str] = (),
+    variants: Collection[str] = (),
+    gamma: float | None = None,
+) -> Design:
+    """The design with other problems, atoms, alpha0, methods, variants or discount, as the command line asks for them.
+
+    `only` names problems or domains of the design, or a problem of a domain that the design does not have (`river/10x4`); `models` adds models.
+    """
+    problems = [] if models and not only else list(_problems(design, only))
+    problems += [StudyProblem(pathlib.Path(model).stem if os.path.exists(model) else model.replace(":", "/"), model) for model in models]
+    if atoms:
+        problems = [replace(problem, finer=tuple(n for n in problem.finer if n in atoms)) for problem in problems]
+        finer = {n for problem in problems for n in problem.finer}
+        atoms = tuple(n for n in atoms if n not in finer or n in design.atoms) or tuple(atoms)
+    changes: dict[str, Any] = {"problems": tuple(problems)}
+    for name, value in (("atoms", atoms), ("alpha0", alpha0), ("methods", methods), ("variants", variants)):
+        if value:
+            changes[name] = tuple(value)
+    if gamma is not None:
+        changes["gamma"] = gamma
+    return replace(design, **changes)
+
+
+def _problems(design: Design, only: Collection[str]) -> list[StudyProblem]:
+    """The problems wanted, in the order of the design, and then those it does not have."""
+    wanted = {problem.name for problem in design.problems for text in only if text in (problem.name, problem.key[0])}
+    found = [problem for problem in design.problems if not only or problem.name in wanted]
+    for text in only:
+        if not any(text in (problem.name, problem.key[0]) for problem in design.problems):
+            scheme, slash, rest = text.partition("/")
+            if not slash or scheme not in schemes():
+                there = ", ".join(problem.name for problem in design.problems)
+                raise OptionError(f"the study has no problem {text!r}; it has {there}")
+            found.append(StudyProblem(text, f"{scheme}:{rest}"))
+    return found
+
+
+# ---------------------------------------------------------------------- tasks
+
+
+def tasks(design: Design | None = None, *, lp: str = "default", simulation: bool = True) -> list[Task]:
+    """The tasks of a design, by default the paper's, the longest first."""
+    design = paper() if design is None else design
     if lp not in LP_MODES:
         raise OptionError(f"unknown choice of linear programs {lp!r}; use {', '.join(LP_MODES)}")
-    for given, known, what in ((atoms, (*ATOMS, FINE_ATOMS), "atoms"), (alpha0, ALPHA0, "alpha0")):
-        for value in given:
-            if value not in known:
-                raise OptionError(f"the study has no {what} {value:g}; it has {', '.join(f'{k:g}' for k in known)}")
     found = []
-    for domain, problem in _problems(only):
-        is_largest = problem == largest(domain)
-        for n in (*ATOMS, *([FINE_ATOMS] if (domain, problem) == FINE else ())):
-            for low in ALPHA0:
-                if (atoms and n not in atoms) or (alpha0 and low not in alpha0):
-                    continue
-                found += [Task(domain, problem, method, "", n, low) for method in ("quantile", "optimum")]
-                if n == FINE_ATOMS:
-                    continue
-                found.append(Task(domain, problem, "interpolation", _inner(domain, problem, n, lp), n, low))
-                if is_largest and simulation:
-                    found.append(Task(domain, problem, "simulation", "", n, low))
+    for problem in design.problems:
+        for n in (*design.atoms, *problem.finer):
+            for low in design.alpha0:
+                found += _tasks_at(design, problem, n, low, lp)
+                if problem.simulate and simulation and n in design.atoms and "quantile" in design.methods:
+                    found.append(_task(design, problem, "simulation", design.variants[0], "", n, low))
     return sorted(found, key=effort, reverse=True)
 
 
-def effort(task: Task) -> float:
-    """Roughly the seconds that a task takes, to start long ones first and to tell how much is left."""
-    size = PROBLEMS[task.domain][task.problem] * task.atoms
-    if task.inner == "lp":
-        return 0.015 * size
-    return {"sampled": 0.0015, "greedy": 0.0005}.get(task.inner, 0.0003) * size
+def _tasks_at(design: Design, problem: StudyProblem, n: int, low: float, lp: str) -> list[Task]:
+    found = []
+    for name in design.methods:
+        method = find_method(name)
+        if n not in design.atoms and (name == "interpolation" or n not in problem.finer):
+            continue
+        if design.gamma < 1 and not any(option.name == "gamma" for option in method.options):
+            continue
+        inner = _inner(problem, n, lp) if name == "interpolation" else ""
+        variants = [v for v in design.variants if v == IMPROVED or v in method.variants] if method.variants else [""]
+        found += [_task(design, problem, name, variant, inner, n, low) for variant in variants]
+    return found
 
 
-def _inner(domain: str, problem: str, atoms: int, lp: str) -> str:
+def _task(design: Design, problem: StudyProblem, method: str, variant: str, inner: str, n: int, low: float) -> Task:
+    part = "" if n in design.atoms else "finer"
+    return Task(*problem.key, method, variant, inner, n, low, design.gamma, design.tolerance, part)
+
+
+def _inner(problem: StudyProblem, atoms: int, lp: str) -> str:
     if lp == "none":
         return "greedy"
-    return "lp" if lp == "full" or ((domain, problem) in FULL_LP and atoms == min(ATOMS)) else "sampled"
+    return "lp" if lp == "full" or atoms in problem.programs else "sampled"
 
 
-def _problems(only: Collection[str]) -> list[tuple[str, str]]:
-    everything = [(domain, problem) for domain, problems in PROBLEMS.items() for problem in problems]
-    wanted = []
-    for text in only:
-        matching = [(domain, problem) for domain, problem in everything if text in (domain, f"{domain}/{problem}")]
-        if not matching:
-            raise OptionError(f"the study has no problem {text!r}; it has {', '.join(f'{d}/{p}' for d, p in everything)}")
-        wanted += matching
-    return [pair for pair in everything if not only or pair in wanted]
+@cache
+def paper() -> Design:
+    """The paper's own study."""
+    return read_design()
+
+
+def effort(task: Task) -> float:
+    """Roughly how long a task takes, in some unit, to start long ones first and to tell how much is left."""
+    cells = 1.0
+    for number in task.problem.split("x"):
+        cells *= int(number) if number.isdigit() else 10
+    weight = {"lp": 50.0, "sampled": 5.0, "greedy": 1.7}.get(task.inner, 1.0)
+    return cells * task.atoms * weight * (2.0 if task.variant == "published" else 1.0)

@@ -12,8 +12,6 @@ import pathlib
 import platform
 from functools import cache
 
-from tailpath.model.fingerprint import model_mark
-from tailpath.study.design import build
 from tailpath.version import __version__
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -30,12 +28,6 @@ def program() -> str:
         digest.update(path.relative_to(ROOT).as_posix().encode() + b"\0")
         digest.update(path.read_bytes().replace(b"\r\n", b"\n") + b"\0")
     return f"{__version__}+{digest.hexdigest()[:12]}"
-
-
-@cache
-def mark(domain: str, problem: str) -> str:
-    """The hash of the model of a problem."""
-    return model_mark(build(domain, problem))
 
 
 @cache

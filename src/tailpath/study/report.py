@@ -11,6 +11,7 @@ import pathlib
 from collections.abc import Mapping, Sequence
 
 from tailpath.study.claims import Claim, compare
+from tailpath.study.claims.planners import is_whole
 from tailpath.study.figures import draw_all
 from tailpath.study.results import Results
 from tailpath.study.store import Edition, Run, Store
@@ -32,18 +33,19 @@ def write_report(folder: str | os.PathLike[str], edition: Edition | None = None)
         table.write(place / "tables")
     figures = draw_all(results, place / "figures")
     page = place / PAGE
-    page.write_text(_page(runs, others, compare(results), tables, figures), encoding="utf-8")
+    page.write_text(_page(results, runs, others, tables, figures), encoding="utf-8")
     drawn = [place / "figures" / f"{name}{suffix}" for name in figures for suffix in (".pdf", ".png")]
     return [page, *drawn, *(place / "tables" / f"{table.name}.csv" for table in tables)]
 
 
-def _page(
-    runs: Sequence[Run], others: int, claims: Mapping[str, Sequence[Claim]], tables: Sequence[Table], figures: Mapping[str, str]
-) -> str:
-    parts = ["# The paper's experiments, repeated", _about(runs, others)]
-    parts += ["## The paper's claims", CLAIMS]
-    for section, found in claims.items():
-        parts += [f"### {section}", _claims(found)]
+def _page(results: Results, runs: Sequence[Run], others: int, tables: Sequence[Table], figures: Mapping[str, str]) -> str:
+    parts = ["# The paper's experiments, repeated" if is_whole(results.of_paper()) else "# A study", _about(results, runs, others)]
+    judged = {variant: compare(results.of_variant(variant)) for variant in results.variants or [""]}
+    sections = list(dict.fromkeys(section for found in judged.values() for section in found))
+    if sections:
+        parts += ["## The paper's claims", CLAIMS]
+    for section in sections:
+        parts += [f"### {section}", _claims({variant: found.get(section, []) for variant, found in judged.items()})]
     parts.append("## Tables")
     for table in tables:
         parts += [f"**{table.caption}**", table.markdown()]
@@ -57,16 +59,23 @@ in a third of them; *differs*: in fewer. The obstacles of the paper's Gridworld 
 machine and the programming language are others. Numbers of Gridworld and all times can therefore agree in their proportions only."""
 
 
-def _about(runs: Sequence[Run], others: int) -> str:
+def _about(results: Results, runs: Sequence[Run], others: int) -> str:
     points = sum(len(run.points) for run in runs)
     estimated = sum(run.answer.estimated for run in runs)
     lines = [
         f"{len(runs)} runs with {points} points, computed by tailpath {', '.join(sorted({run.answer.program for run in runs}))}",
         f"on {'; '.join(sorted({run.answer.machine for run in runs}))}.",
         "Costs are minimised; alpha is the worst-tail mass; CVaR at alpha 1 is the mean.",
-        "*Predicted* is the value that a planner returns (the paper's approximate value), *exact* the value of its policy by ForPECVaR,",
-        "*optimum* the least CVaR over all policies.",
+        "*Predicted* is the value that a planner returns (the paper's approximate value), *deployed* the value of its policy by ForPECVaR",
+        "(the paper's exact value), *optimum* the least CVaR over all policies. Times are medians of several calls, in processor seconds.",
     ]
+    if results.variants:
+        lines.append(
+            "*improved* planners start from the risk-neutral policy and share the mass at the VaR; *published* ones start from V = 0, and CVaRVIQ"
+            f" takes xi = F(VaR) / y. Here: {' and '.join(results.variants)}; tables and figures show {results.variant} unless they say otherwise."
+        )
+    if not is_whole(results.of_paper()):
+        lines.append("This is not the paper's whole design: its claims are judged on what is here, and those that need more are left out.")
     if estimated:
         lines.append(
             f"The planning times of {estimated} runs of CVaRVILI are estimated: linear programs were timed on whole sweeps and"
@@ -77,8 +86,20 @@ def _about(runs: Sequence[Run], others: int) -> str:
     return "\n".join(lines)
 
 
-def _claims(claims: Sequence[Claim]) -> str:
-    rows = [(claim.says, claim.paper, claim.ours, f"**{claim.verdict}**") for claim in claims]
-    table = Table("claims", "", ("the paper says", "paper", "here", "verdict"), rows).markdown()
-    remarks = [f"- {claim.says}: {claim.remark}" for claim in claims if claim.remark]
+def _claims(by_variant: Mapping[str, Sequence[Claim]]) -> str:
+    """A row for every claim and variant; where both say the same, it is said once."""
+    found: dict[str, dict[str, Claim]] = {}
+    for variant, claims in by_variant.items():
+        for claim in claims:
+            found.setdefault(claim.says, {})[variant] = claim
+    rows, remarks = [], []
+    for says, claims_of in found.items():
+        first = next(iter(claims_of.values()))
+        if len({(claim.ours, claim.verdict) for claim in claims_of.values()}) == 1 and len(claims_of) > 1:
+            claims_of = {"both": first}
+        rows += [(says, claim.paper, variant, claim.ours, f"**{claim.verdict}**") for variant, claim in claims_of.items()]
+        for variant, claim in claims_of.items():
+            if claim.remark and f"- {says}: {claim.remark}" not in remarks:
+                remarks.append(f"- {says}: {claim.remark}" if len(claims_of) == 1 else f"- {says} ({variant}): {claim.remark}")
+    table = Table("claims", "", ("the paper says", "paper", "variant", "here", "verdict"), rows).markdown()
     return table + ("\n\nRemarks:\n\n" + "\n".join(remarks) if remarks else "")

@@ -6,67 +6,101 @@ Nothing here computes a value of a model: all numbers are stored ones, their dif
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.study.design import ALPHA0, ATOMS, PROBLEMS, largest
-from tailpath.study.store import Point, Run
+from tailpath.errors import OptionError
+from tailpath.methods import find_method
+from tailpath.study.design import IMPROVED, OWN, paper
+from tailpath.study.store import Point, Run, Task
 
 FloatArray = NDArray[np.float64]
-Problem = tuple[str, str]
+Key = tuple[str, str]
 #: Of several ways to compute the same task the one that leaves the least to estimates.
 PREFERRED = ("", "greedy", "sampled", "lp")
-PLANNERS = {"quantile": "CVaRVIQ", "interpolation": "CVaRVILI", "optimum": "optimum"}
 
 
-def title(problem: Problem) -> str:
-    """A problem as the paper writes it."""
-    return f"{problem[0].capitalize()} {problem[1].replace('x', '×')}"
+def title(problem: Key) -> str:
+    """A problem as the paper writes it; a model of one's own by its name."""
+    return problem[1] if problem[0] == OWN else f"{problem[0].capitalize()} {problem[1].replace('x', '×')}"
+
+
+@cache
+def planner(method: str) -> str:
+    """A method as the literature calls it; one that is not installed here, by its name."""
+    try:
+        return find_method(method).title
+    except OptionError:
+        return method
 
 
 @dataclass(frozen=True)
 class Setting:
     """One grid of atoms on one problem."""
 
-    problem: Problem
+    problem: Key
     atoms: int
     alpha0: float
 
 
 class Results:
-    """The runs of one edition."""
+    """The runs of one edition, the planners in one variant: of those there are, the first (`improved`, if it is there), unless told otherwise."""
 
-    def __init__(self, runs: Iterable[Run]) -> None:
+    def __init__(self, runs: Iterable[Run], variant: str | None = None) -> None:
+        self._all = list(runs)
+        known = dict.fromkeys(run.task.variant for run in self._all if run.task.variant)
+        self.variants = sorted(known, key=lambda name: (name != IMPROVED, name))
+        self.variant = variant or next(iter(self.variants), "")
         self._runs: dict[tuple[str, Setting], Run] = {}
-        for run in sorted(runs, key=lambda run: PREFERRED.index(run.task.inner)):
+        for run in sorted(self._all, key=lambda run: PREFERRED.index(run.task.inner)):
             task = run.task
-            self._runs[task.method, Setting((task.domain, task.problem), task.atoms, task.alpha0)] = run
-        settings = {setting for _, setting in self._runs}
-        everything = [(domain, problem) for domain, problems in PROBLEMS.items() for problem in problems]
-        self.problems = [problem for problem in everything if any(setting.problem == problem for setting in settings)]
-        self.atoms = [n for n in ATOMS if any(setting.atoms == n for setting in settings)]
-        self.alpha0 = [low for low in ALPHA0 if any(setting.alpha0 == low for setting in settings)]
+            if task.variant in ("", self.variant):
+                self._runs[task.method, Setting((task.domain, task.problem), task.atoms, task.alpha0)] = run
+        grid = {setting for (_, setting), run in self._runs.items() if run.task.part == ""}
+        first = [problem.key for problem in paper().problems]
+        rest = sorted({setting.problem for setting in grid} - set(first))
+        self.problems = [problem for problem in [*first, *rest] if any(setting.problem == problem for setting in grid)]
+        self.atoms = sorted({setting.atoms for setting in grid})
+        self.alpha0 = sorted({setting.alpha0 for setting in grid})
+        self.methods = sorted({method for method, _ in self._runs} - {"simulation"}, key=_usual_order)
+
+    def of_variant(self, variant: str) -> Results:
+        return Results(self._all, variant)
+
+    def of_paper(self) -> Results:
+        """Those of the runs that are part of the paper's own design."""
+        design = paper()
+        keys = {problem.key: {*design.atoms, *problem.finer} for problem in design.problems}
+
+        def holds(task: Task) -> bool:
+            grid = task.atoms in keys.get((task.domain, task.problem), ()) and task.alpha0 in design.alpha0
+            return grid and (task.gamma, task.tolerance) == (design.gamma, design.tolerance)
+
+        part = [run for run in self._all if holds(run.task)]
+        finer = [replace(run, task=replace(run.task, part="" if run.task.atoms in design.atoms else "finer")) for run in part]
+        return Results(finer, self.variant)
 
     @property
     def domains(self) -> list[str]:
         return list(dict.fromkeys(domain for domain, _ in self.problems))
 
     @property
-    def shown(self) -> list[Problem]:
-        """The largest problem of each domain, which the paper's figures show; where it is missing, the largest there is."""
+    def shown(self) -> list[Key]:
+        """The largest problem of each domain, which the paper's figures show, and every model that belongs to none."""
         found = []
         for domain in self.domains:
             there = [problem for problem in self.problems if problem[0] == domain]
-            found.append((domain, largest(domain)) if (domain, largest(domain)) in there else there[-1])
+            found += there if domain == OWN else there[-1:]
         return found
 
-    def get(self, method: str, problem: Problem, atoms: int, alpha0: float) -> Run | None:
+    def get(self, method: str, problem: Key, atoms: int, alpha0: float) -> Run | None:
         return self._runs.get((method, Setting(problem, atoms, alpha0)))
 
     def settings(self, *methods: str) -> list[Setting]:
-        """The settings of the paper's design that all these methods have, in its order."""
+        """The settings of the design that all these methods have, problem by problem."""
         design = (Setting(problem, n, low) for problem in self.problems for n in self.atoms for low in self.alpha0)
         return [setting for setting in design if all((method, setting) in self._runs for method in methods)]
 
@@ -78,6 +112,11 @@ class Results:
         for setting in self.settings(*methods) if settings is None else settings:
             for points in zip(*(self.of(method, setting).points for method in methods)):
                 yield setting, points
+
+
+def _usual_order(method: str) -> tuple[int, str]:
+    usual = ("expected", "quantile", "interpolation", "optimum")
+    return (usual.index(method) if method in usual else len(usual) - 1, method)
 
 
 def array(values: Iterable[float]) -> FloatArray:

@@ -8,16 +8,18 @@ reported and does not stop the others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, as_completed
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
+from tailpath.model.fingerprint import model_mark
+from tailpath.model.ssp import SSP
 from tailpath.options import Progress
-from tailpath.study.design import effort
-from tailpath.study.program import mark, program
+from tailpath.study.design import Design, effort
+from tailpath.study.program import program
 from tailpath.study.store import Edition, Run, Store, Task
-from tailpath.study.work import perform
+from tailpath.study.work import Job, perform
 
 #: Executors that may break one after the other without a single run finished between them, before tasks run one at a time.
 FRUITLESS = 2
@@ -43,17 +45,32 @@ class Outcome:
     failures: tuple[Failure, ...]
 
 
-def edition_of(tasks: Collection[Task]) -> Edition:
-    """The edition that this program would write for these tasks."""
-    return Edition(program(), {key: mark(*key) for key in {(task.domain, task.problem) for task in tasks}})
+@dataclass(frozen=True, eq=False)
+class Study:
+    """A design made ready to run: its tasks, and its models, which travel to the workers with them."""
+
+    design: Design
+    tasks: Sequence[Task]
+    models: Mapping[tuple[str, str], SSP]
+
+    @property
+    def edition(self) -> Edition:
+        """The edition that this program would write."""
+        marks = {key: model_mark(model) for key, model in self.models.items()}
+        return Edition(program(), marks, self.design.gamma, self.design.tolerance)
 
 
-def run_study(store: Store, tasks: Sequence[Task], open_executor: Open, progress: Progress = lambda done, share: None) -> Outcome:
+def prepare(design: Design, tasks: Sequence[Task]) -> Study:
+    """Read the models of a design."""
+    return Study(design, tasks, {problem.key: problem.read() for problem in design.problems})
+
+
+def run_study(store: Store, study: Study, open_executor: Open, progress: Progress = lambda done, share: None) -> Outcome:
     """Compute the tasks that the store does not have. `progress(done, share)` tells, after every run, how many are and their part of the effort."""
-    edition = edition_of(tasks)
+    edition, tasks = study.edition, study.tasks
     found = store.finished(edition)
     missing = [task for task in tasks if task not in found]
-    failures = _Campaign(store, edition, missing, progress).run(open_executor) if missing else []
+    failures = _Campaign(store, study, edition, missing, progress).run(open_executor) if missing else []
     computed = len(missing) - len(failures)
     return Outcome(computed, len(tasks) - len(missing), store.others(edition), tuple(failures))
 
@@ -61,8 +78,8 @@ def run_study(store: Store, tasks: Sequence[Task], open_executor: Open, progress
 class _Campaign:
     """The tasks left and done, while they run."""
 
-    def __init__(self, store: Store, edition: Edition, missing: Sequence[Task], progress: Progress) -> None:
-        self.store, self.edition, self.progress = store, edition, progress
+    def __init__(self, store: Store, study: Study, edition: Edition, missing: Sequence[Task], progress: Progress) -> None:
+        self.store, self.study, self.edition, self.progress = store, study, edition, progress
         self.left = dict.fromkeys(missing)
         self.all = sum(map(effort, missing))
         self.done = 0
@@ -87,7 +104,9 @@ class _Campaign:
         futures = {}
         try:
             for task in tasks:
-                futures[executor.submit(perform, task)] = task
+                model = self.study.models[task.domain, task.problem]
+                job = Job(task, model, self.study.design.repetitions, self.study.design.imports)
+                futures[executor.submit(perform, job)] = task
         except BrokenExecutor:
             pass  # what was handed over tells its own story below
         self._tell()

@@ -5,31 +5,32 @@ A **Task** says what is asked; a **Run** is a task with its answer. A store is o
 | table | one row per |
 | --- | --- |
 | `runs` | finished run: the task, who computed it, planning time, sweeps, linear programs |
-| `points` | atom of a run: predicted and exact CVaR, VaR, mean, evaluation time, expanded nodes |
+| `points` | atom of a run: predicted and deployed CVaR, VaR, mean, evaluation time, expanded nodes |
 | `simulations` | Monte Carlo repetition and atom: the simulated CVaR, its samples and time |
 
 A run and its rows are written in one transaction when the run is finished, and only by the process that started the study: a store never holds half
 a run. The write-ahead log lets others read meanwhile. `program` (version and hash of the source that computes) and `fingerprint` (hash of the
 model) belong to the key of a run. Runs of another program or model stay in the file, are never counted as done and never mixed with others: an
-**edition** is the runs of one program on one model per problem, and readers see one edition at a time.
+**edition** is the runs of one program on one model per problem, with one discount and tolerance, and readers see one edition at a time.
 """
 
 from __future__ import annotations
 
 import csv
+import math
 import os
 import pathlib
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from tailpath.errors import OptionError, TailpathError
 
 FILE_NAME = "runs.sqlite"
 #: Kept in the file as `PRAGMA user_version`; a change of the tables below needs a new number.
-SCHEMA = 1
+SCHEMA = 2
 SQL_TYPE = {"str": "TEXT NOT NULL", "int": "INTEGER NOT NULL", "float": "REAL NOT NULL", "int | None": "INTEGER", "float | None": "REAL"}
 
 
@@ -39,42 +40,60 @@ class StoreError(TailpathError):
 
 @dataclass(frozen=True)
 class Task:
-    """What is asked: one method on one problem with one grid of atoms. `inner` says how CVaRVILI is solved and timed, "" for others."""
+    """What is asked: one method on one problem with one grid of atoms.
+
+    `variant` says which variant of a method that has some, and `inner` how CVaRVILI is solved and timed; both are "" for others. `part` is "finer"
+    for grids beside those of the study's design.
+    """
 
     domain: str
     problem: str
     method: str
+    variant: str
     inner: str
     atoms: int
     alpha0: float
+    gamma: float = 1.0
+    tolerance: float = 1e-3
+    part: str = ""
 
     def __str__(self) -> str:
-        inner = f" ({self.inner})" if self.inner else ""
-        return f"{self.domain}/{self.problem} {self.method}{inner}, {self.atoms} atoms from {self.alpha0:g}"
+        how = ", ".join(word for word in (self.variant, self.inner) if word)
+        return f"{self.domain}/{self.problem} {self.method}{f' ({how})' if how else ''}, {self.atoms} atoms from {self.alpha0:g}"
 
 
 @dataclass(frozen=True)
 class Point:
-    """One atom as the initial alpha: what the planner predicted, and what its policy exactly does."""
+    """One atom as the initial alpha: what the planner predicted, if it predicts anything, and what its policy delivers, exactly.
+
+    `seconds` is the median time of several evaluations, `least` and `most` how far they spread.
+    """
 
     alpha: float
-    predicted: float
-    exact: float
+    predicted: float | None
+    deployed: float
     var: float
     mean: float
     seconds: float
+    least: float
+    most: float
     expanded: int
+
+    @property
+    def prediction(self) -> float:
+        """What was predicted, as a number: NaN where nothing was."""
+        return math.nan if self.predicted is None else self.predicted
 
 
 @dataclass(frozen=True)
 class Simulation:
-    """One Monte Carlo repetition seen at one alpha: the simulated CVaR beside the exact one of the same policy."""
+    """One Monte Carlo repetition seen at one alpha: the simulated CVaR beside the deployed one of the same policy."""
 
     repetition: int
     seed: int
     alpha: float
     simulated: float
-    exact: float
+    deployed: float
     samples: int
     seconds: float
 
@@ -83,7 +102,8 @@ class Simulation:
 class Answer:
     """The columns of a run beside its task.
 
-    `plan_seconds` is the planning time, an estimate if `estimated`; `seconds` is what the whole run took. `lps` linear programs were solved in
+    `plan_seconds` is the planning time, the median of `plan_calls` calls that took `plan_least` to `plan_most`, or an estimate if `estimated`;
+    `seconds` is what the whole run took. `factor_sum` is the largest sum P xi of the policy. `lps` linear programs were solved in
     `lp_seconds`, in `lp_sweeps` sweeps.
     """
 
@@ -92,9 +112,13 @@ class Answer:
     machine: str
     seconds: float
     plan_seconds: float | None = None
+    plan_least: float | None = None
+    plan_most: float | None = None
+    plan_calls: int | None = None
     estimated: int = 0
     sweeps: int | None = None
     residual: float | None = None
+    factor_sum: float | None = None
     lps: int | None = None
     lp_sweeps: int | None = None
     lp_seconds: float | None = None
@@ -133,9 +157,12 @@ class Edition:
 
     program: str
     fingerprints: Mapping[tuple[str, str], str]
+    gamma: float = 1.0
+    tolerance: float = 1e-3
 
     def holds(self, task: Task, program: str, fingerprint: str) -> bool:
-        return program == self.program and self.fingerprints.get((task.domain, task.problem)) == fingerprint
+        same = (program, task.gamma, task.tolerance) == (self.program, self.gamma, self.tolerance)
+        return same and self.fingerprints.get((task.domain, task.problem)) == fingerprint
 
 
 class Store:
@@ -195,8 +222,14 @@ class Store:
         keys = self._keys()
         if not keys:
             raise StoreError(f"{self.path}: there are no finished runs yet")
-        program = keys[-1][1]
-        return Edition(program, {(task.domain, task.problem): mark for task, of, mark in keys if of == program})
+        last, program, _ = keys[-1]
+        marks = {(task.domain, task.problem): mark for task, of, mark in keys if of == program}
+        return Edition(program, marks, last.gamma, last.tolerance)
+
+    def widened(self, edition: Edition) -> Edition:
+        """The edition with all other problems that the store has of its program, so that a slice is shown with what was computed before."""
+        known = {(task.domain, task.problem): mark for task, program, mark in self._keys() if program == edition.program}
+        return replace(edition, fingerprints={**known, **edition.fingerprints})
 
     def export(self, kind: str, edition: Edition) -> list[pathlib.Path]:
         """Write the three tables of an edition as `csv` or `parquet` files beside the store; `run` in the others is `id` in runs."""

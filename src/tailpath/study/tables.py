@@ -13,13 +13,17 @@ import numpy as np
 
 from tailpath.study.claims.evaluation import PAPER_ERRORS, longest_evaluations, simulation_errors
 from tailpath.study.claims.planners import LIMITS, differences
-from tailpath.study.results import PLANNERS, Results, array, at, title
+from tailpath.study.results import FloatArray, Results, Setting, array, at, planner, title
+from tailpath.study.store import Answer
 
 #: The paper's Table 1, in seconds.
+PAPER_TABLE = ("gridworld/5x5", "gridworld/8x9", "gridworld/14x16", "river/10x3", "river/16x6", "river/30x10")
 PAPER_SECONDS = {
-    "interpolation": {"5x5": 6.79, "8x9": 122.52, "14x16": 3244.18, "10x3": 0.02, "16x6": 2.27, "30x10": 79.67},
-    "quantile": {"5x5": 7.95, "8x9": 130.12, "14x16": 3344.86, "10x3": 0.02, "16x6": 2.29, "30x10": 81.32},
+    "interpolation": dict(zip(PAPER_TABLE, (6.79, 122.52, 3244.18, 0.02, 2.27, 79.67))),
+    "quantile": dict(zip(PAPER_TABLE, (7.95, 130.12, 3344.86, 0.02, 2.29, 81.32))),
 }
+#: Differences below this many percent are rounding.
+SAME_PERCENT = 1e-7
 
 
 @dataclass(frozen=True)
@@ -49,7 +53,18 @@ def _cell(value: Any) -> str:
 
 def all_tables(results: Results) -> list[Table]:
     """Every table that has rows."""
-    makers = (checks, gaps, alpha0_choice, below_target, planning_times, evaluation_times, planner_differences, monte_carlo)
+    makers = (
+        checks,
+        variants,
+        methods,
+        gaps,
+        alpha0_choice,
+        below_target,
+        planning_times,
+        evaluation_times,
+        planner_differences,
+        monte_carlo,
+    )
     return [table for make in makers if (table := make(results)).rows]
 
 
@@ -58,21 +73,75 @@ def checks(results: Results) -> Table:
     best = [point for _, (point,) in results.pairs("optimum")]
     rows: list[list[Any]] = []
     if best:
-        off = max(abs(point.predicted / point.exact - 1) for point in best)
+        off = max(abs(point.prediction / point.deployed - 1) for point in best)
         rows.append(["the optimum is what its policy exactly has", "largest relative difference", len(best), off])
     for method in ("quantile", "interpolation"):
         pairs = [points for _, points in results.pairs(method, "optimum")]
         if pairs:
-            exact = min(point.exact / other.exact - 1 for point, other in pairs)
-            predicted = max(point.predicted / other.exact - 1 for point, other in pairs)
-            name = PLANNERS[method]
-            rows.append([f"no policy of {name} beats the optimum", "least exact / optimum − 1", len(pairs), exact])
+            deployed = min(point.deployed / other.deployed - 1 for point, other in pairs)
+            predicted = max(point.prediction / other.deployed - 1 for point, other in pairs)
+            name = planner(method)
+            rows.append([f"no policy of {name} beats the optimum", "least deployed / optimum − 1", len(pairs), deployed])
             rows.append([f"{name} predicts less than the optimum", "largest predicted / optimum − 1", len(pairs), predicted])
-    return Table("checks", "Checks: exact values against the optimum.", ["what", "measured", "points", "value"], rows)
+    return Table("checks", "Checks: deployed values against the optimum.", ["what", "measured", "points", "value"], rows)
+
+
+def variants(results: Results) -> Table:
+    """How much of the published planner's distance to the optimum is the method's, and how much the formula's and the start's."""
+    rows: list[list[Any]] = []
+    if "improved" in results.variants and "published" in results.variants:
+        improved, published = results.of_variant("improved"), results.of_variant("published")
+        there = set(published.settings("quantile", "optimum"))
+        for domain in results.domains:
+            for n in results.atoms:
+                for low in results.alpha0:
+                    settings = [
+                        s for s in improved.settings("quantile", "optimum") if (s.problem[0], s.atoms, s.alpha0) == (domain, n, low)
+                    ]
+                    settings = [setting for setting in settings if setting in there]
+                    if settings:
+                        rows.append([domain, n, low, *_variant_cells(improved, published, settings)])
+    headers = ["domain", "atoms", "alpha0", "points", "published above optimum, mean %", "of it the method's", "of it the formula's"]
+    headers += ["published worse at", "improved worse at", "sweeps, improved", "sweeps, published"]
+    caption = "CVaRVIQ as published: its deployed value above the optimum, and what is left of that with the mass at the VaR shared."
+    return Table("variants", caption, headers, rows)
+
+
+def _variant_cells(improved: Results, published: Results, settings: Sequence[Setting]) -> list[Any]:
+    ours = [points for _, points in improved.pairs("quantile", "optimum", settings=settings)]
+    theirs = [points for _, points in published.pairs("quantile", "optimum", settings=settings)]
+    method = 100 * array(mine.deployed / best.deployed - 1 for mine, best in ours)
+    total = 100 * array(other.deployed / best.deployed - 1 for other, best in theirs)
+    sweeps = [sum(of.of("quantile", setting).answer.sweeps or 0 for setting in settings) for of in (improved, published)]
+    worse = [int(np.sum(sign * (total - method) > SAME_PERCENT)) for sign in (1, -1)]
+    return [len(ours), float(total.mean()), float(method.mean()), float((total - method).mean()), *worse, *sweeps]
+
+
+def methods(results: Results) -> Table:
+    """Every method and variant at the points of the optimum, for studies with methods of their own."""
+    rows: list[list[Any]] = []
+    for variant in results.variants or [""]:
+        these = results.of_variant(variant) if variant else results
+        for method in these.methods:
+            settings = these.settings(method)
+            points = [point for setting in settings for point in these.of(method, setting).points]
+            best = [pair for _, pair in these.pairs(method, "optimum", settings=[s for s in settings if s in these.settings("optimum")])]
+            kinds = {these.of(method, setting).task.variant for setting in settings}
+            gap = 100 * array(1 - point.prediction / point.deployed for point in points)
+            over = 100 * array(point.deployed / other.deployed - 1 for point, other in best)
+            row = [planner(method), "/".join(sorted(kinds)), len(points), _mean(gap), _mean(over), float(over.max()) if over.size else None]
+            if row not in rows:
+                rows.append(row)
+    headers = ["method", "variant", "points", "predicted below deployed, mean %", "deployed above optimum, mean %", "max %"]
+    return Table("methods", "All methods at all points.", headers, rows)
+
+
+def _mean(values: FloatArray) -> float | None:
+    return float(values.mean()) if values.size and np.isfinite(values).all() else None
 
 
 def gaps(results: Results) -> Table:
-    """How far predicted, exact and optimal values lie apart, in percent of the last of two."""
+    """How far predicted, deployed and optimal values lie apart, in percent of the last of two."""
     rows = []
     for domain in results.domains:
         for n in results.atoms:
@@ -80,20 +149,20 @@ def gaps(results: Results) -> Table:
                 settings = [s for s in results.settings("quantile", "optimum") if (s.problem[0], s.atoms, s.alpha0) == (domain, n, low)]
                 points = [pair for _, pair in results.pairs("quantile", "optimum", settings=settings)]
                 if points:
-                    below_exact = 100 * array(1 - p.predicted / p.exact for p, _ in points)
-                    below_best = 100 * array(1 - p.predicted / best.exact for p, best in points)
-                    above_best = 100 * array(p.exact / best.exact - 1 for p, best in points)
-                    means = [float(np.mean(x)) for x in (below_exact, below_best, above_best)]
-                    most = [float(np.max(x)) for x in (below_exact, below_best, above_best)]
+                    below_deployed = 100 * array(1 - p.prediction / p.deployed for p, _ in points)
+                    below_best = 100 * array(1 - p.prediction / best.deployed for p, best in points)
+                    above_best = 100 * array(p.deployed / best.deployed - 1 for p, best in points)
+                    means = [float(np.mean(x)) for x in (below_deployed, below_best, above_best)]
+                    most = [float(np.max(x)) for x in (below_deployed, below_best, above_best)]
                     rows.append([domain, n, low, len(points), *(x for pair in zip(means, most) for x in pair)])
     headers = ["domain", "atoms", "alpha0", "points"]
     headers += [
         f"{what}, {of}"
-        for what in ("predicted below exact", "predicted below optimum", "exact above optimum")
+        for what in ("predicted below deployed", "predicted below optimum", "deployed above optimum")
         for of in ("mean %", "max %")
     ]
     return Table(
-        "gaps", "CVaRVIQ: predicted, exact and optimal values, all problems of a domain and all atoms as initial alpha.", headers, rows
+        "gaps", "CVaRVIQ: predicted, deployed and optimal values, all problems of a domain and all atoms as initial alpha.", headers, rows
     )
 
 
@@ -109,12 +178,12 @@ def alpha0_choice(results: Results) -> Table:
                 best = results.get("optimum", problem, n, target)
                 points = [at(run, target) for run in (*runs, best) if run is not None]
                 if len(points) == 3 and points[0] and points[1] and points[2]:
-                    same.append((points[0].exact / points[2].exact - 1, 1 - points[0].predicted / points[0].exact))
-                    tenth.append((points[1].exact / points[2].exact - 1, 1 - points[1].predicted / points[1].exact))
+                    same.append((points[0].deployed / points[2].deployed - 1, 1 - points[0].prediction / points[0].deployed))
+                    tenth.append((points[1].deployed / points[2].deployed - 1, 1 - points[1].prediction / points[1].deployed))
             if same:
                 cells = [(np.mean(of, axis=0)[0], np.max(of, axis=0)[0], np.mean(of, axis=0)[1]) for of in (same, tenth)]
                 rows.append([target, n, len(same), *(100 * float(value) for pair in zip(*cells) for value in pair)])
-    what = ("exact above optimum, mean %", "exact above optimum, max %", "predicted below exact, mean %")
+    what = ("deployed above optimum, mean %", "deployed above optimum, max %", "predicted below deployed, mean %")
     headers = ["alpha target", "atoms", "problems", *(f"{name}, alpha0 = {low}" for name in what for low in ("target", "target / 10"))]
     return Table("alpha0_choice", "CVaRVIQ at the target, all problems: alpha0 at the target, and at a tenth of it.", headers, rows)
 
@@ -130,8 +199,8 @@ def below_target(results: Results) -> Table:
             for low in results.alpha0:
                 run, best = (results.get(method, problem, atoms, low) for method in ("quantile", "optimum"))
                 point, other = (at(of, target) if of is not None and low <= target else None for of in (run, best))
-                optimum = other.exact if other is not None else optimum
-                cells.append(100 * (point.exact / other.exact - 1) if point is not None and other is not None else None)
+                optimum = other.deployed if other is not None else optimum
+                cells.append(100 * (point.deployed / other.deployed - 1) if point is not None and other is not None else None)
             if optimum is not None:
                 rows.append([title(problem), target, optimum, *cells])
     headers = ["problem", "alpha target", "optimum", *(f"above optimum with alpha0 = {low:g}, %" for low in results.alpha0)]
@@ -141,7 +210,7 @@ def below_target(results: Results) -> Table:
 def planning_times(results: Results) -> Table:
     rows = []
     for setting in results.settings("quantile", "optimum"):
-        times = {method: results.of(method, setting).answer.plan_seconds for method in ("quantile", "optimum")}
+        times = {method: _spread(results.of(method, setting).answer) for method in ("quantile", "optimum")}
         slow = results.get("interpolation", setting.problem, setting.atoms, setting.alpha0)
         known = slow is not None and slow.task.inner != "greedy"
         rows.append(
@@ -151,13 +220,32 @@ def planning_times(results: Results) -> Table:
                 setting.alpha0,
                 slow.answer.plan_seconds if slow is not None and known else None,
                 ("estimated" if slow.answer.estimated else "measured") if slow is not None and known else None,
-                times["quantile"],
-                times["optimum"],
+                *times["quantile"],
+                *times["optimum"],
                 results.of("quantile", setting).answer.sweeps,
             ]
         )
-    headers = ["problem", "atoms", "alpha0", "CVaRVILI (s)", "CVaRVILI's time is", "CVaRVIQ (s)", "optimum (s)", "sweeps of CVaRVIQ"]
-    return Table("planning_times", "Planning time in seconds, one core.", headers, rows)
+    headers = [
+        "problem",
+        "atoms",
+        "alpha0",
+        "CVaRVILI (s)",
+        "CVaRVILI's time is",
+        "CVaRVIQ (s)",
+        "least to most",
+        "optimum (s)",
+        "least to most ",
+        "sweeps of CVaRVIQ",
+    ]
+    return Table(
+        "planning_times", "Planning time in seconds, one core: the median of several calls, and how far they spread.", headers, rows
+    )
+
+
+def _spread(answer: Answer) -> tuple[float | None, str | None]:
+    """The median planning time, and from where to where it spreads."""
+    least, most = answer.plan_least, answer.plan_most
+    return answer.plan_seconds, f"{least:.3g} to {most:.3g}" if least is not None and most is not None else None
 
 
 def evaluation_times(results: Results) -> Table:
@@ -169,16 +257,16 @@ def evaluation_times(results: Results) -> Table:
             if (method, problem) in found:
                 seconds, setting = found[method, problem]
                 where = f"{setting.atoms} atoms, alpha0 = {setting.alpha0:g}"
-                paper = PAPER_SECONDS[method][problem[1]]
+                paper = PAPER_SECONDS[method].get("/".join(problem))
                 nodes = max(results.of(method, s).points[0].expanded for s in results.settings(method) if s.problem == problem)
-                rows.append([PLANNERS[method], title(problem), paper, seconds, where, nodes])
+                rows.append([planner(method), title(problem), paper, seconds, where, nodes])
     headers = ["policy of", "problem", "paper (s)", "here (s)", "with", "most expanded nodes"]
     return Table("evaluation_times", "Table 1: maximum time of ForPECVaR at alpha_target = alpha0.", headers, rows)
 
 
 def planner_differences(results: Results) -> Table:
     rows = []
-    for field, what in (("predicted", "predicted values"), ("exact", "exact values")):
+    for field, what in (("prediction", "predicted values"), ("deployed", "deployed values")):
         for values, where in zip(differences(results, field), ("all points", "linear programs to convergence")):
             if values.size:
                 shares = [100 * float(np.mean(values < limit)) for limit in LIMITS]
@@ -194,7 +282,7 @@ def monte_carlo(results: Results) -> Table:
             errors = simulation_errors(results, domain, every_atom)
             if errors is not None:
                 rows.append([domain, "here", where, *errors])
-        if rows and rows[-1][0] == domain:
+        if rows and rows[-1][0] == domain and domain in PAPER_ERRORS:
             rows.append([domain, "paper", "not said", *PAPER_ERRORS[domain]])
     headers = ["domain", "who", "points", "mean", "median", "maximum"]
-    return Table("monte_carlo", "Monte Carlo in the time of ForPECVaR: |simulated − exact CVaR|, averaged over 5 runs.", headers, rows)
+    return Table("monte_carlo", "Monte Carlo in the time of ForPECVaR: |simulated − deployed CVaR|, averaged over 5 runs.", headers, rows)

@@ -55,7 +55,8 @@ SECTIONS: dict[str, tuple[Check, ...]] = {
 
 
 def compare(results: Results) -> dict[str, list[Claim]]:
-    """The claims that can be judged with these results, by section of the paper."""
+    """The claims that can be judged with these results, by section of the paper. Runs that are no part of the paper's design say nothing to them."""
+    results = results.of_paper()
     if not results.problems:
         return {}
     found = {section: [claim for check in checks if (claim := check(results)) is not None] for section, checks in SECTIONS.items()}

@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from tailpath.study.boxes import exact_by_optimum, predicted_by_exact
+from tailpath.study.boxes import deployed_by_optimum, predicted_by_deployed
 from tailpath.study.claims.claim import TOLERANCE, Claim, judge, listed, named, percents, share
 from tailpath.study.results import Results, Setting, array, at
 from tailpath.study.store import Point
@@ -32,21 +32,21 @@ def more_atoms(results: Results) -> Claim | None:
     series = [points for _, points in common(results)]
     if not series:
         return None
-    up, up_part = share(all(b.predicted >= a.predicted - TOLERANCE for a, b in itertools.pairwise(points)) for points in series)
-    down, down_part = share(all(b.exact <= a.exact + TOLERANCE for a, b in itertools.pairwise(points)) for points in series)
-    first_to_last, _ = share(points[-1].exact <= points[0].exact + TOLERANCE for points in series)
+    up, up_part = share(all(b.prediction >= a.prediction - TOLERANCE for a, b in itertools.pairwise(points)) for points in series)
+    down, down_part = share(all(b.deployed <= a.deployed + TOLERANCE for a, b in itertools.pairwise(points)) for points in series)
+    first_to_last, _ = share(points[-1].deployed <= points[0].deployed + TOLERANCE for points in series)
     near, near_part = share(
-        all(b.exact - b.predicted <= a.exact - a.predicted + TOLERANCE for a, b in itertools.pairwise(points)) for points in series
+        all(b.deployed - b.prediction <= a.deployed - a.prediction + TOLERANCE for a, b in itertools.pairwise(points)) for points in series
     )
-    worst = max(b.exact - a.exact for points in series for a, b in itertools.pairwise(points))
+    worst = max(b.deployed - a.deployed for points in series for a, b in itertools.pairwise(points))
     ours = (
-        f"predicted rises at {up} common atoms; exact falls at every step at {down}, from the coarsest to the finest grid at {first_to_last};"
+        f"predicted rises at {up} common atoms; deployed falls at every step at {down}, from the coarsest to the finest grid at {first_to_last};"
         f" the distance shrinks at {near}"
     )
-    remark = f"The largest rise of an exact value with more atoms is {worst:.2g}. No theorem forbids it: a finer grid is another policy."
+    remark = f"The largest rise of a deployed value with more atoms is {worst:.2g}. No theorem forbids it: a finer grid is another policy."
     verdict = judge(min(up_part, down_part, near_part))
     return Claim(
-        "With more atoms predicted values rise, exact ones fall and the distance shrinks, in all experiments",
+        "With more atoms predicted values rise, deployed ones fall and the distance shrinks, in all experiments",
         "all",
         ours,
         verdict,
@@ -57,7 +57,7 @@ def more_atoms(results: Results) -> Claim | None:
 def worse_near_alpha0(results: Results) -> Claim | None:
     hits, gaps = [], []
     for setting in results.settings("quantile"):
-        gap = array(1 - point.predicted / point.exact for point in results.of("quantile", setting).points)
+        gap = array(1 - point.prediction / point.deployed for point in results.of("quantile", setting).points)
         half = len(gap) // 2
         if gap.max() > TOLERANCE:
             hits.append(bool(gap[:half].mean() > gap[half + 1 :].mean()))
@@ -73,14 +73,14 @@ def worse_near_alpha0(results: Results) -> Claim | None:
 def boxes_narrow(results: Results) -> Claim | None:
     low, ours, hits = min(results.alpha0, default=0.0), [], []
     for domain in results.domains:
-        boxes = [predicted_by_exact(results, domain, n, low) for n in results.atoms]
+        boxes = [predicted_by_deployed(results, domain, n, low) for n in results.atoms]
         if len(boxes) < 2 or not all(box.size for box in boxes):
             return None
         quartiles = [float(np.percentile(box, 25)) for box in boxes]
         medians = [float(np.median(box)) for box in boxes]
         hits.append(bool(np.all(np.diff(medians) >= 0) and np.all(np.diff(quartiles) >= 0)))
         ours.append(f"{domain}: medians {listed(medians)}, first quartiles {listed(quartiles)} with {named(results.atoms)} atoms")
-    return Claim("Box plots: predicted / exact comes closer to 1 with more atoms", "yes", "; ".join(ours), judge(float(np.mean(hits))))
+    return Claim("Box plots: predicted / deployed comes closer to 1 with more atoms", "yes", "; ".join(ours), judge(float(np.mean(hits))))
 
 
 def outliers_near_alpha0(results: Results) -> Claim | None:
@@ -89,7 +89,7 @@ def outliers_near_alpha0(results: Results) -> Claim | None:
         for n in results.atoms:
             settings = [s for s in results.settings("quantile") if (s.problem[0], s.atoms, s.alpha0) == (domain, n, low)]
             points = [point for _, (point,) in results.pairs("quantile", settings=settings)]
-            ratio = array(point.predicted / point.exact for point in points)
+            ratio = array(point.prediction / point.deployed for point in points)
             if not ratio.size:
                 continue
             boxes += 1
@@ -106,12 +106,12 @@ def outliers_near_alpha0(results: Results) -> Claim | None:
 def towards_optimum(results: Results) -> Claim | None:
     low, ours, hits = min(results.alpha0, default=0.0), [], []
     for domain in results.domains:
-        boxes = [exact_by_optimum(results, domain, n, low) for n in results.atoms]
+        boxes = [deployed_by_optimum(results, domain, n, low) for n in results.atoms]
         if len(boxes) < 2 or not all(box.size for box in boxes):
             return None
         means, most = [float(np.mean(box)) - 1 for box in boxes], [float(box.max()) - 1 for box in boxes]
         hits.append(bool(np.all(np.diff(means) <= 0)))
-        ours.append(f"{domain}: exact value above the optimum by {percents(means)} on average, {percents(most)} at most")
+        ours.append(f"{domain}: deployed value above the optimum by {percents(means)} on average, {percents(most)} at most")
     remark = "The distance to the optimum does not vanish: the fixed point of the dual decomposition is not the optimum, with any number of atoms."
     says = "Value and policy move towards the optimal value with more atoms"
     return Claim(says, "yes (inferred)", f"{'; '.join(ours)}, with {named(results.atoms)} atoms", judge(float(np.mean(hits))), remark)

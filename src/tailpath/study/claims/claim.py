@@ -11,6 +11,11 @@ from tailpath.study.results import Results
 TOLERANCE = 1e-3
 
 
+#: The largest problems of the paper, which most of its claims are about, and its finest grid.
+GRID, RIVER = ("gridworld", "14x16"), ("river", "30x10")
+MOST_ATOMS = 25
+
+
 @dataclass(frozen=True)
 class Claim:
     """What the paper says, its number and ours."""
