@@ -5,6 +5,7 @@
 | `proper_models()` | every policy is proper: each outcome list has a way forward, along a hidden order of the states |
 | `solvable_models()` | some policy surely arrives from the start; others may not; dead ends may be around, but can be avoided |
 | `any_models()` | anything goes: the start itself may be trapped |
+| `acyclic_models()` | no state is met twice, so that all runs can be listed |
 
 All have costs per outcome, costs of zero, parallel outcomes, cycles and rational cost units. With `dyadic=True` every probability is a
 multiple of 1/16, hence exact as a float; otherwise also thirds, sevenths and so on, whose floats sum to 1 only nearly.
@@ -63,6 +64,17 @@ def any_models(draw: st.DrawFn, max_states: int = 5, dyadic: bool = False) -> Mo
     everywhere = [*names, *_goals(names)]
     choices = {state: _choices(draw, everywhere, everywhere, 0, dyadic) for state in names}
     return _finished(draw, choices, draw(st.sampled_from(UNITS)), draw(st.sampled_from(names)), _goals(names))
+
+
+@st.composite
+def acyclic_models(draw: st.DrawFn, max_states: int = 4, dyadic: bool = True) -> Model:
+    names = _names(draw, max_states)
+    goals = _goals(names)
+    choices = {}
+    for i, state in enumerate(names):
+        forward = [*names[i + 1 :], *goals]
+        choices[state] = _choices(draw, forward, forward, 0, dyadic)
+    return _finished(draw, choices, draw(st.sampled_from(UNITS)), names[0], goals)
 
 
 # ---------------------------------------------------------------------- policies

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from tailpath.policies.kinds import MarkovPolicy as MarkovPolicy
     from tailpath.policies.kinds import MemoryPolicy as MemoryPolicy
     from tailpath.policies.kinds import Policy as Policy
+    from tailpath.show.differences import differences as differences
+    from tailpath.show.runs import trace as trace
+    from tailpath.show.runs import worst_runs as worst_runs
     from tailpath.solvers.arrival import given_arrival as given_arrival
     from tailpath.solvers.arrival import solve_arrival as solve_arrival
     from tailpath.solvers.exact.solver import solve_cvar_exact as solve_cvar_exact
@@ -75,6 +78,9 @@ _HOME = {
     "unroll": "tailpath.policies.chain",
     "evaluate": "tailpath.evaluation.evaluate",
     "simulate": "tailpath.evaluation.simulation",
+    "trace": "tailpath.show.runs",
+    "worst_runs": "tailpath.show.runs",
+    "differences": "tailpath.show.differences",
     "estimate": "tailpath.evaluation.simulation",
     "Estimate": "tailpath.evaluation.simulation",
 }

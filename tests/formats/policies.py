@@ -26,7 +26,7 @@ def budget_policy():
         ssp,
         budget=4,
         row=np.array([0, 1, -1, -1], dtype=np.int32),
-        table=np.array([[0, 1, 0, 1, 1], [0, 0, 0, 0, 0]], dtype=np.uint8),
+        position=np.array([[0, 1, 0, 1, 1], [0, 0, 0, 0, 0]], dtype=np.uint8),
         neutral=np.array([1, 2, 3, -1], dtype=np.int32),
         level=ssp.outcome_level,
         unit=ssp.cost_unit,

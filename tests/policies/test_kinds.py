@@ -40,7 +40,7 @@ def budget_policy():
         ssp=SMALL,
         budget=3,
         row=np.array([0, 1, -1], dtype=np.int32),
-        table=np.array([[1, 1, 0, 0], [0, 0, 0, 0]], dtype=np.int8),
+        position=np.array([[1, 1, 0, 0], [0, 0, 0, 0]], dtype=np.int8),
         neutral=np.array([1, 2, -1], dtype=np.int32),
         level=SMALL.outcome_level,
         unit=SMALL.cost_unit,

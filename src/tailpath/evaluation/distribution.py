@@ -31,6 +31,7 @@ from tailpath.errors import OptionError
 from tailpath.kernels.rounding import SAME_MASS, UNIT
 from tailpath.model.records import Record
 from tailpath.options import check_alpha
+from tailpath.plotting import plot_distribution
 
 FloatArray = NDArray[np.float64]
 
@@ -132,8 +133,6 @@ class CostDistribution(Record):
 
     def plot(self, alpha: float | None = None, ax: Any = None) -> Any:
         """Probability bars with VaR and CVaR marked; returns the matplotlib Axes."""
-        from tailpath.plotting import plot_distribution
-
         return plot_distribution(self, self.alpha if alpha is None else alpha, ax)
 
     def __repr__(self) -> str:

@@ -52,8 +52,8 @@ def pack(policy: Policy) -> Stored:
         arrays = {name: getattr(policy, name) for name in ARRAYS["atom"]}
         return Stored("atom", {"start_atom": int(policy.start_atom)}, arrays, policy.ssp)
     if isinstance(policy, BudgetPolicy):
-        header = {"budget": int(policy.budget), "unit": _encode_unit(policy.unit), "table_type": policy.table.dtype.name}
-        arrays = {name: getattr(policy, name) for name in ARRAYS["budget"]}
+        header = {"budget": int(policy.budget), "unit": _encode_unit(policy.unit), "table_type": policy.position.dtype.name}
+        arrays = {"row": policy.row, "table": policy.position, "neutral": policy.neutral, "level": policy.level}
         return Stored("budget", header, arrays, policy.ssp)
     if isinstance(policy, MemoryPolicy) and not any(callable(part) for part in (policy.start_, policy.action_, policy.remember_)):
         rows = [[encode_name(part) for part in (*key, memory)] for key, memory in policy.remember_.items()]
@@ -92,7 +92,7 @@ def _unpack_budget(header: Mapping[str, Any], source: Source, ssp: SSP, path: st
         ssp,
         budget=_whole(header.get("budget"), f"{path}: budget"),
         row=source("row", np.int32, 1),
-        table=source("table", header["table_type"], 2),
+        position=source("table", header["table_type"], 2),
         neutral=source("neutral", np.int32, 1),
         level=source("level", np.int64, 1),
         unit=_decode_unit(header.get("unit"), f"{path}: unit"),

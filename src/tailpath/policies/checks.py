@@ -114,7 +114,7 @@ def budget_tables(ssp: SSP, budget: Any, row: Any, table: Any, neutral: Any, lev
         low, high = table.min(axis=1)[row[with_row]], table.max(axis=1)[row[with_row]]
         for at in np.flatnonzero((low < 0) | (high >= np.diff(ssp.state_choices)[with_row]))[:1].tolist():
             raise PolicyError(f"the table has a choice that state {ssp.states[with_row[at]]!r} does not have")
-    return {"budget": budget, "row": row, "table": table, "neutral": neutral, "level": level}
+    return {"budget": budget, "row": row, "position": table, "neutral": neutral, "level": level}
 
 
 def _check_shape(array: NDArray[Any], what: str, shape: tuple[int, ...]) -> None:

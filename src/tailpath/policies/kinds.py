@@ -27,7 +27,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +38,9 @@ from tailpath.model.ssp import SSP, Name
 from tailpath.policies.atoms import nearest_atom
 from tailpath.policies.checks import atom_tables, budget_tables, checked_choices
 from tailpath.policies.running import Runs, spent
+
+if TYPE_CHECKING:
+    from tailpath.policies.table import Row
 
 Decision = Name | Mapping[Name, float]
 
@@ -53,8 +56,21 @@ class Policy(Protocol):
     def remember(self, memory: Any, state: Name, action: Name, cost: float, next_state: Name) -> Any: ...
 
 
+class Kind(Record, Runs):
+    """What the kinds below have besides the three functions."""
+
+    def table(self, ssp: SSP, alpha: float = 0.05, most: int | None = None) -> list[Row]:
+        """What the policy does, as rows that pandas takes: state, memory in words, action, the probability of ever being there, and the expected
+        cost and the CVaR at `alpha` of the cost from there. The likeliest rows come first; `most` limits their number.
+        """
+        # Here, because a table is made of a chain, and a chain of a policy.
+        from tailpath.policies.table import decision_table
+
+        return decision_table(ssp, self, alpha, most)  # type: ignore[arg-type]
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class MarkovPolicy(Record, Runs):
+class MarkovPolicy(Kind):
     """One decision per state: an action name, or a distribution `{action: probability}`. States never visited may be left out."""
 
     decisions: Mapping[Name, Decision]
@@ -97,7 +113,7 @@ class MarkovPolicy(Record, Runs):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class AtomPolicy(Record, Runs):
+class AtomPolicy(Kind):
     """The policy of CVaRVILI and CVaRVIQ: decisions over (state, atom), and the risk factor xi that moves the atom.
 
     After outcome o of the chosen choice, y becomes the atom nearest in log distance to `y * xi` (equation 9 of the paper).
@@ -157,11 +173,11 @@ class AtomPolicy(Record, Runs):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class BudgetPolicy(Record, Runs):
+class BudgetPolicy(Kind):
     """The optimal kind: decisions over (state, remaining budget), risk-neutral once the budget is spent.
 
     The memory is the budget left, in whole cost units; it falls by the cost of each outcome and stays at 0 once spent.
-    `table[row[s], b]` is the position, among the choices of state s, of its choice with budget b left, b = 1 .. budget. With nothing left the
+    `position[row[s], b]` is the position, among the choices of state s, of its choice with budget b left, b = 1 .. budget. With nothing left the
     choice is `neutral[s]` (a choice index, -1 at goals and dead ends); column 0 is not used. States without a row (`row[s] == -1`) are never met
     with budget left. `level` gives the cost of each outcome in units: it is the model's own, or, for models on a rounded grid, the rounded one.
     """
@@ -169,16 +185,16 @@ class BudgetPolicy(Record, Runs):
     ssp: SSP
     budget: int
     row: NDArray[np.int32]
-    table: NDArray[Any]
+    position: NDArray[Any]
     neutral: NDArray[np.int32]
     level: NDArray[np.int64]
     unit: Any
 
     def __post_init__(self) -> None:
-        self._become(budget_tables(self.ssp, self.budget, self.row, self.table, self.neutral, self.level, self.unit))
+        self._become(budget_tables(self.ssp, self.budget, self.row, self.position, self.neutral, self.level, self.unit))
 
     def __repr__(self) -> str:
-        return f"<BudgetPolicy budget of {self.budget} units of {self.unit}, {len(self.table)} of {len(self.row)} states in its table>"
+        return f"<BudgetPolicy budget of {self.budget} units of {self.unit}, {len(self.position)} of {len(self.row)} states in its table>"
 
     def start(self, state: Name) -> int:
         return self.budget
@@ -189,9 +205,9 @@ class BudgetPolicy(Record, Runs):
         if memory <= 0:
             return int(self.neutral[state])
         row = int(self.row[state])
-        if row < 0 or memory >= self.table.shape[1]:
+        if row < 0 or memory >= self.position.shape[1]:
             return int(self.neutral[state])
-        return int(self.ssp.state_choices[state]) + int(self.table[row, memory])
+        return int(self.ssp.state_choices[state]) + int(self.position[row, memory])
 
     def action(self, state: Name, memory: Any) -> Name:
         choice = self.choice(self.ssp.state_index(state), memory)
@@ -214,7 +230,7 @@ class BudgetPolicy(Record, Runs):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MemoryPolicy(Record, Runs):
+class MemoryPolicy(Kind):
     """Any finite-memory controller, from its three functions (or tables).
 
     `start` is a function of the state, or the first memory itself; `action` and `remember` are functions, or mappings keyed by
@@ -257,7 +273,7 @@ class MemoryPolicy(Record, Runs):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class HistoryPolicy(Record, Runs):
+class HistoryPolicy(Kind):
     """The fully history-dependent case: `function((s0, a0, c0, s1, a1, c1, ..., s)) -> action`."""
 
     function: Callable[[tuple[Any, ...]], Decision]

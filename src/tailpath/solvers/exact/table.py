@@ -68,7 +68,7 @@ class Decisions(Record):
     def policy(self, budget: int) -> BudgetPolicy:
         """The policy that starts with this budget."""
         return BudgetPolicy.trusted(
-            ssp=self.ssp, budget=budget, row=self.row, table=self.table, neutral=self.neutral, level=self.level, unit=self.unit
+            ssp=self.ssp, budget=budget, row=self.row, position=self.table, neutral=self.neutral, level=self.level, unit=self.unit
         )
 
     def __repr__(self) -> str:

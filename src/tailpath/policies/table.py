@@ -1,0 +1,123 @@
+"""The decisions of a policy, in words: one row per state and memory that it reaches.
+
+Budgets left that follow each other and lead to the same decision are one row. A row tells with which probability a run is ever there, and, from the
+moment it first is, the expected cost to go and the CVaR of the cost to go.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.model.ssp import SSP, FloatArray, Name
+from tailpath.options import check_invertible_alpha
+from tailpath.policies.chain import CostChain, unroll
+from tailpath.policies.decisions import decide
+from tailpath.policies.kinds import BudgetPolicy, Policy
+from tailpath.policies.visits import Visits, cvar_to_go
+from tailpath.policies.words import budgets_in_words, memory_in_words
+
+#: Pairs of state and memory beyond which a policy of functions is not listed.
+MOST_PAIRS = 200_000
+
+
+class Row(NamedTuple):
+    """What a policy does at a state. `action` is a name, or `{name: probability}`; `cvar` is None where costs have no unit."""
+
+    state: Name
+    memory: str
+    action: Any
+    probability: float
+    mean: float
+    cvar: float | None
+
+
+def decision_table(ssp: SSP, policy: Policy, alpha: float = 0.05, most: int | None = None) -> list[Row]:
+    """All rows, or the `most` that are met most often; the likeliest first, and of equally likely ones the one farther from the goal.
+
+    `mean` and `cvar`, the CVaR at `alpha`, are of the cost from there to the goal.
+    """
+    alpha = check_invertible_alpha(alpha)
+    chain = unroll(ssp, policy, max_nodes=MOST_PAIRS)
+    memory = [None] * chain.n if chain.memory is None else list(chain.memory)
+    decisions = [decide(ssp, policy, state, memory[node]) for node, state in enumerate(chain.state.tolist())]
+    group, words = _groups(ssp, policy, chain, memory, decisions)
+    if chain.n == 0:
+        return []
+    visits = Visits(chain)
+    if most is not None and len(words) > most:
+        group = _likeliest(visits.expected, group, most)
+    entry = visits.first(group)
+    listed = np.flatnonzero(group >= 0)
+    cvar = cvar_to_go(chain, listed, group[listed], entry[listed], len(words), alpha)
+    rows = []
+    for number, members in _members(group):
+        weight = entry[members]
+        total = float(weight.sum())
+        first = int(members[0])
+        mean = float(weight @ chain.expected_cost.value[members]) / total if total > 0 else float(chain.expected_cost.value[first])
+        rows.append(
+            Row(
+                ssp.states[int(chain.state[first])],
+                words[number],
+                action_of(ssp, decisions[first]),
+                min(total, 1.0),
+                mean,
+                None if np.isnan(cvar[number]) else float(cvar[number]),
+            )
+        )
+    return sorted(rows, key=lambda row: (-round(row.probability, 9), -row.mean))
+
+
+def action_of(ssp: SSP, decision: list[tuple[int, float]]) -> Any:
+    """A decision by names: an action, or `{action: probability}`."""
+    if len(decision) == 1:
+        return ssp.choice_name(decision[0][0])
+    return {ssp.choice_name(choice): weight for choice, weight in decision}
+
+
+def _groups(
+    ssp: SSP, policy: Policy, chain: CostChain, memory: list[Any], decisions: list[list[tuple[int, float]]]
+) -> tuple[NDArray[np.int64], list[str]]:
+    """The row of every node, and what is said of its memory."""
+    if not isinstance(policy, BudgetPolicy):
+        return np.arange(chain.n), [memory_in_words(policy, each) for each in memory]
+    group = np.zeros(chain.n, dtype=np.int64)
+    words: list[str] = []
+    order = sorted(range(chain.n), key=lambda node: (chain.state[node], memory[node]))
+    begin = 0
+    for place, node in enumerate(order):
+        last = place + 1 == len(order)
+        if last or not _alike(policy, ssp, chain, memory, decisions, node, order[place + 1]):
+            run = order[begin : place + 1]
+            group[run] = len(words)
+            words.append(budgets_in_words(policy.unit, memory[run[0]], memory[node]))
+            begin = place + 1
+    return group, words
+
+
+def _alike(policy: BudgetPolicy, ssp: SSP, chain: CostChain, memory: list[Any], decisions: list[Any], node: int, after: int) -> bool:
+    """Whether two nodes of one state decide alike, and so do all budgets between them."""
+    if chain.state[node] != chain.state[after] or decisions[node] != decisions[after]:
+        return False
+    state = policy.ssp.state_index(ssp.states[int(chain.state[node])])
+    choice = policy.choice(state, memory[node])
+    return all(policy.choice(state, budget) == choice for budget in range(memory[node] + 1, memory[after]))
+
+
+def _likeliest(expected: FloatArray, group: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+    """Only the groups whose nodes are met most often, in all."""
+    total = np.bincount(group, weights=expected)
+    kept = np.zeros(len(total), dtype=np.bool_)
+    kept[np.argsort(-total, kind="stable")[:most]] = True
+    return np.where(kept[group], group, -1)
+
+
+def _members(group: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int64]]]:
+    order = np.argsort(group, kind="stable")
+    order = order[group[order] >= 0]
+    for members in np.split(order, np.flatnonzero(np.diff(group[order])) + 1) if order.size else ():
+        yield int(group[members[0]]), members

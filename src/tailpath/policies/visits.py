@@ -1,0 +1,184 @@
+"""Where a policy gets to, and what is still to come from there.
+
+*Ever being there.* With N(x) the expected visits of a node from the start and G(x, y) those of y from x, the probabilities f that a group A of
+nodes is first entered at each of its members satisfy
+
+    N(y) = sum over x in A of f(x) G(x, y)        for y in A
+
+and their sum is the probability of ever being in A. For one node this is N(x) / G(x, x). A closed class, which no run leaves again, counts as
+one node without arrows: who is in it meets all of it.
+
+*Risk to go.* E(x, w) = E[(cost to go - w)+] from node x satisfies E(x, w) = sum P E(y, w - c), with V_mean(x) - w for w <= 0, and CVaR is the least
+w + E / alpha, for a mixture of nodes as for one. No w above the best value found can win, which ends the search.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.analysis.equations import equations
+from tailpath.analysis.reachability import strong_components
+from tailpath.model.ragged import offsets_of
+from tailpath.model.ssp import FloatArray
+from tailpath.policies.chain import CostChain
+
+#: Right-hand sides solved at a time.
+BATCH = 256
+#: Arrows times levels beyond which a risk to go is not worth its time: about a minute.
+MOST_WORK = 2_000_000_000
+
+
+class Visits:
+    """The expected visits of the nodes of a chain, and the probabilities of ever being there."""
+
+    def __init__(self, chain: CostChain) -> None:
+        self.node, count, source, target, probability = _without_closed_classes(chain)
+        self.count, self.returning = count, _returning(source, target, count)
+        # Nodes stand in the order of their components, so that the matrix is block triangular.
+        self.factors = equations(source, target, probability, count, ordered=True)
+        begin = np.zeros(count)
+        begin[self.node[chain.start]] = 1.0
+        self.visits = self.factors.solve(begin, trans="T")
+
+    @property
+    def expected(self) -> FloatArray:
+        """The expected visits of every node; in a closed class, the probability of entering it."""
+        return np.asarray(self.visits[self.node])
+
+    def first(self, group: NDArray[Any]) -> FloatArray:
+        """For every node, the probability that its group is entered, and first at this node. `group` is a number per node, -1 for none."""
+        # One member of each group per node of the cut chain; the others of a closed class add nothing.
+        among = np.flatnonzero(group >= 0)
+        (numbers, place), index = np.unique(np.stack([group, self.node])[:, among], axis=1, return_index=True)
+        member = among[index]
+        entry = np.zeros(len(group))
+        entry[member] = self.visits[place]
+        bounds = offsets_of(numbers, int(group.max(initial=-1)) + 1)
+        size = np.diff(bounds)
+        again = np.bincount(numbers, weights=self.returning[place], minlength=len(size)) > 0
+        for groups in _batches(np.flatnonzero((size > 1) | again), size):
+            self._correct(entry, groups, bounds, member, place)
+        return np.maximum(entry, 0.0)
+
+    def _correct(self, entry: FloatArray, groups: NDArray[Any], bounds: NDArray[Any], member: NDArray[Any], place: NDArray[Any]) -> None:
+        """Solve N = f G within each of some groups."""
+        columns = np.concatenate([np.arange(bounds[g], bounds[g + 1]) for g in groups.tolist()])
+        unit = np.zeros((self.count, len(columns)))
+        unit[place[columns], np.arange(len(columns))] = 1.0
+        seen = self.factors.solve(unit)
+        done = 0
+        for g in groups.tolist():
+            inside = place[bounds[g] : bounds[g + 1]]
+            green = seen[inside][:, done : done + len(inside)]
+            entry[member[bounds[g] : bounds[g + 1]]] = np.linalg.solve(green.T, self.visits[inside])
+            done += len(inside)
+
+
+def _batches(groups: NDArray[Any], size: NDArray[Any]) -> list[NDArray[Any]]:
+    """Groups in turn, each batch with about `BATCH` members."""
+    if groups.size == 0:
+        return []
+    turn = np.cumsum(size[groups]) // BATCH
+    return np.split(groups, np.flatnonzero(np.diff(turn)) + 1)
+
+
+def _returning(source: NDArray[Any], target: NDArray[Any], count: int) -> NDArray[np.bool_]:
+    """Whether a node may be met twice."""
+    order = np.argsort(source, kind="stable")
+    component, number = strong_components(offsets_of(source[order], count), target[order].astype(np.int32))
+    alone = np.bincount(component, minlength=number)[component] == 1
+    loop = np.zeros(count, dtype=np.bool_)
+    loop[source[source == target]] = True
+    loop |= ~alone
+    return loop
+
+
+def _without_closed_classes(chain: CostChain) -> tuple[NDArray[Any], int, NDArray[Any], NDArray[Any], FloatArray]:
+    """The node of each node in the cut chain, its size, and its arrows; the goal is left out."""
+    component, count = strong_components(chain.row_start, chain.target)
+    outside = np.append(component, -1)[chain.target] != component[chain.source]
+    closed = np.ones(count, dtype=np.bool_)
+    closed[component[chain.source[outside]]] = False
+    representative = np.arange(chain.n)
+    inside = closed[component]
+    first = np.full(count, chain.n)
+    np.minimum.at(first, component, np.arange(chain.n))
+    representative[inside] = first[component[inside]]
+    kept = np.unique(representative)
+    number = np.zeros(chain.n, dtype=np.int64)
+    number[kept[np.argsort(-component[kept], kind="stable")]] = np.arange(len(kept))
+    node = number[representative]
+    edge = np.flatnonzero(~inside[chain.source] & (chain.target < chain.n))
+    return node, len(kept), node[chain.source[edge]], node[chain.target[edge]], chain.probability[edge]
+
+
+def cvar_to_go(chain: CostChain, node: NDArray[Any], group: NDArray[Any], weight: FloatArray, count: int, alpha: float) -> FloatArray:
+    """The CVaR of the cost to go for each of `count` groups: a run starts at `node[i]` with weight `weight[i]` among those of group `group[i]`.
+
+    Infinite where the goal may be missed; not a number for a group without weight, a chain without a cost unit, or too many levels.
+    """
+    result = np.full(count, np.nan)
+    kept = weight > 0
+    node, group, weight = node[kept], group[kept], weight[kept]
+    if chain.level is None or chain.unit is None or node.size == 0:
+        return result
+    unit = float(chain.unit)
+    mean = np.append(chain.expected_cost.value, 0.0) / unit
+    total = np.bincount(group, weights=weight, minlength=count)
+    share = weight / total[group]
+
+    def of_groups(excess: FloatArray) -> FloatArray:
+        return np.bincount(group, weights=share * excess[node], minlength=count).astype(np.float64)
+
+    best = of_groups(mean) / alpha
+    wanted = np.isfinite(best) & (total > 0)
+    result[(total > 0) & ~wanted] = np.inf
+    levels = ExcessLevels(chain, np.where(np.isfinite(mean), mean, 0.0))
+    w = 0
+    while wanted.any() and w < best[wanted].max():
+        w += 1
+        if w * len(chain.target) > MOST_WORK:
+            return result
+        best = np.minimum(best, w + of_groups(levels.next()) / alpha)
+    result[wanted] = best[wanted] * unit
+    return result
+
+
+class ExcessLevels:
+    """E[(cost to go - w)+] of every node of a chain with a unit, for w = 1, 2, ...; the goal is the last entry. `mean` is V_mean, in units."""
+
+    def __init__(self, chain: CostChain, mean: FloatArray) -> None:
+        assert chain.level is not None
+        self.chain, self.mean, self.w = chain, mean, 0
+        self.depth = int(chain.level.max(initial=0)) + 1
+        self.ring = np.zeros((self.depth, chain.n + 1))
+        self.ring[0] = mean
+        self.through_free = free_walks(chain)
+
+    def next(self) -> FloatArray:
+        chain, self.w = self.chain, self.w + 1
+        level = chain.level
+        assert level is not None
+        left = self.w - level
+        value = np.where(left > 0, self.ring[left % self.depth, chain.target], self.mean[chain.target] - left)
+        paid = np.where(level > 0, chain.probability * value, 0.0)
+        row = self.ring[self.w % self.depth]
+        row[:-1] = self.through_free(np.bincount(chain.source, weights=paid, minlength=chain.n))
+        return np.asarray(row)
+
+
+def free_walks(chain: CostChain, trans: str = "N") -> Any:
+    """A function that follows the free arrows of a chain to their end: it solves x = constant + F x, F the free arrows (or their transpose).
+
+    Free circles that are never left belong to traps; they are not followed.
+    """
+    assert chain.level is not None
+    arrives = np.append(chain.arrives, False)
+    edge = np.flatnonzero((chain.level == 0) & arrives[chain.target] & arrives[chain.source])
+    if edge.size == 0:
+        return lambda constant: constant
+    factors = equations(chain.source[edge], chain.target[edge], chain.probability[edge], chain.n)
+    return lambda constant: factors.solve(np.asarray(constant, dtype=np.float64), trans=trans)

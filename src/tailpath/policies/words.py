@@ -1,0 +1,42 @@
+"""Names, decisions and memories as people read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from tailpath.policies.kinds import AtomPolicy, BudgetPolicy, HistoryPolicy, MarkovPolicy
+
+
+def name_in_words(name: Any) -> str:
+    """A state or an action."""
+    return name if isinstance(name, str) else repr(name)
+
+
+def decision_in_words(decision: Any) -> str:
+    """An action, or a mixture: `go 0.25, jump 0.75`."""
+    if isinstance(decision, Mapping):
+        return ", ".join(f"{name_in_words(action)} {weight:.4g}" for action, weight in decision.items())
+    return name_in_words(decision)
+
+
+def memory_in_words(policy: Any, memory: Any) -> str:
+    """What a policy remembers: nothing, the budget left, the atom, or the memory as it is."""
+    if isinstance(policy, MarkovPolicy) or memory is None:
+        return ""
+    if isinstance(policy, BudgetPolicy):
+        return budgets_in_words(policy.unit, memory, memory)
+    if isinstance(policy, AtomPolicy):
+        return f"y = {policy.atoms[memory]:.4g}"
+    if isinstance(policy, HistoryPolicy):
+        return "after " + ", ".join(map(name_in_words, memory[:-1])) if len(memory) > 1 else ""
+    return name_in_words(memory)
+
+
+def budgets_in_words(unit: Any, low: int, high: int) -> str:
+    """Budgets left, given in units: `spent`, `12 left`, `8 to 12 left`."""
+    if high <= 0:
+        return "budget spent"
+    least, most = (f"{float(Fraction(unit) * units):g}" for units in (low, high))
+    return f"{most} left" if low == high else f"{least if low > 0 else 0} to {most} left"

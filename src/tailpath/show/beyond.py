@@ -1,0 +1,160 @@
+"""The runs of a chain that cost more than some threshold v: what leads to them, from every node and with every cost still allowed.
+
+Costs count in units. At node x with r = v - (cost so far) still allowed, for r >= 0, sums and maxima over the arrows (x, y, p, c):
+
+    chance(x, r)     P(Z > v)                      = sum p chance(y, r - c)       1 beyond v, 0 at the goal
+    excess(x, r)     E[(Z - v)+]                   = sum p excess(y, r - c)       V_mean(x) - r beyond v
+    likeliest(x, r)  the most probable way to end  = max p likeliest(y, r - c)    beyond v: of all ways to the goal
+                     with Z > v
+    visits(x, r)     the expected number of times a run is there                  from the start at r = v forward
+
+A node from which the goal is out of reach ends a run, at infinite cost. Arrays are indexed `[r, x]`, with the goal as the last x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.analysis.equations import equations
+from tailpath.errors import ModelError, OptionError
+from tailpath.kernels.forward import cheapest_way
+from tailpath.model.ragged import offsets_of
+from tailpath.model.ssp import FloatArray
+from tailpath.policies.chain import CostChain
+from tailpath.policies.visits import free_walks
+
+#: Pairs of node and cost beyond which the tables would not fit a small machine, and levels of cost beyond which they take minutes.
+MOST_PAIRS, MOST_LEVELS = 40_000_000, 100_000
+
+
+class Beyond:
+    """A chain and a threshold, in units; None looks for the runs that never arrive."""
+
+    def __init__(self, chain: CostChain, threshold: int | None) -> None:
+        self.missed_only, threshold = threshold is None, threshold or 0
+        if chain.level is None:
+            raise ModelError("the costs have no common unit that is coarse enough to count in; round them first")
+        if (threshold + 1) * (chain.n + 1) > MOST_PAIRS or threshold > MOST_LEVELS:
+            raise OptionError(f"{chain.n} pairs of state and memory with {threshold} units of cost are too many to look at run by run")
+        self.chain, self.threshold, self.level = chain, threshold, chain.level
+
+    @cached_property
+    def ends(self) -> NDArray[np.bool_]:
+        """Whether a run ends at a node: at the goal, and where the goal is out of reach."""
+        return np.append(~self.chain.arrives, True)
+
+    @cached_property
+    def _edges(self) -> NDArray[np.int64]:
+        """The arrows of the nodes at which a run goes on."""
+        return np.flatnonzero(~self.ends[self.chain.source])
+
+    def after(self, table: FloatArray, beyond: FloatArray, r: int, edges: NDArray[np.int64]) -> FloatArray:
+        """The value behind each of some arrows, taken with r still allowed: from the table, or, past the threshold, from `beyond`."""
+        left, target = r - self.level[edges], self.chain.target[edges]
+        return np.where(left >= 0, table[np.maximum(left, 0), target], beyond[target])
+
+    @cached_property
+    def chance(self) -> FloatArray:
+        return self._sums(np.ones(self.chain.n + 1), lambda r, edges: np.ones(len(edges)))
+
+    @cached_property
+    def mean(self) -> FloatArray:
+        """V_mean in units, with the goal; infinite where the goal may be missed."""
+        assert self.chain.unit is not None
+        return np.append(self.chain.expected_cost.value, 0.0) / float(self.chain.unit)
+
+    @cached_property
+    def excess(self) -> FloatArray:
+        return self._sums(self.mean, lambda r, edges: self.mean[self.chain.target[edges]] + self.level[edges] - r)
+
+    def _sums(self, at_end: FloatArray, past: Callable[[int, NDArray[np.int64]], FloatArray]) -> FloatArray:
+        """The table of sum p value(y, r - c); `past` gives the values past the threshold, `at_end` those of nodes that end a run (the goal: 0)."""
+        chain, edges = self.chain, self._edges
+        paying = edges[self.level[edges] > 0]
+        # Free arrows into a node that ends the run keep their value; those among others are followed by `through`.
+        ending = edges[(self.level[edges] == 0) & self.ends[chain.target[edges]]]
+        counted = np.concatenate([paying, ending])
+        source, probability, left = chain.source[counted], chain.probability[counted], -self.level[counted]
+        through = free_walks(chain)
+        table = np.zeros((self.threshold + 1, chain.n + 1))
+        end = np.where(self.ends, at_end, 0.0)
+        end[-1] = 0.0
+        table[:] = end
+        for r in range(self.threshold + 1):
+            room = r + left
+            value = np.where(room >= 0, table[np.maximum(room, 0), chain.target[counted]], past(r, counted))
+            total = through(np.bincount(source, weights=probability * value, minlength=chain.n))
+            table[r, :-1] = np.where(self.ends[:-1], end[:-1], total)
+        return table
+
+    # ------------------------------------------------------------------ the most probable way
+
+    @cached_property
+    def way(self) -> FloatArray:
+        """The probability of the most probable way to an end that counts, from every node."""
+        chain = self.chain
+        wanted = self.ends & ~np.append(chain.arrives, self.missed_only)
+        edges = np.flatnonzero(wanted[chain.target] | ~self.ends[chain.target])
+        target = np.where(wanted, chain.n, np.arange(chain.n + 1))[chain.target[edges]]
+        into = edges[np.argsort(target, kind="stable")]
+        length = np.full(chain.n + 1, np.inf)
+        cheapest_way(
+            offsets_of(target, chain.n + 1), chain.source[into], np.maximum(-np.log(chain.probability), 0.0)[into], chain.n, length
+        )
+        return np.asarray(np.where(self.ends, 1.0 * wanted, np.exp(-length)))
+
+    @cached_property
+    def likeliest(self) -> FloatArray:
+        chain, edges = self.chain, self._edges
+        table = np.zeros((self.threshold + 1, chain.n + 1))
+        # A run that ends where the goal is out of reach costs more than anything.
+        table[:, :-1] = ~chain.arrives
+        free = edges[(self.level[edges] == 0) & (chain.target[edges] < chain.n)]
+        paying = edges[self.level[edges] > 0]
+        for r in range(self.threshold + 1):
+            row = table[r]
+            np.maximum.at(row, chain.source[paying], chain.probability[paying] * self.after(table, self.way, r, paying))
+            while free.size:
+                better = row.copy()
+                np.maximum.at(better, chain.source[free], chain.probability[free] * row[chain.target[free]])
+                if np.array_equal(better, row):
+                    break
+                row[:] = better
+        return table
+
+    # ------------------------------------------------------------------ from the start forward
+
+    @cached_property
+    def visits(self) -> tuple[FloatArray, FloatArray]:
+        """The expected visits of every node with r still allowed, and past the threshold; of nodes at which a run goes on."""
+        chain = self.chain
+        edges = self._edges
+        inner = edges[~self.ends[chain.target[edges]]]
+        paying = inner[self.level[inner] > 0]
+        source, target, probability = chain.source[paying], chain.target[paying], chain.probability[paying]
+        through = free_walks(chain, "T")
+        table = np.zeros((self.threshold + 1, chain.n))
+        past = np.zeros(chain.n)
+        if chain.start < chain.n and not self.ends[chain.start]:
+            table[self.threshold, chain.start] = 1.0
+        for r in range(self.threshold, -1, -1):
+            table[r] = through(table[r])
+            flow = table[r, source] * probability
+            left = r - self.level[paying]
+            within = left >= 0
+            np.add.at(table, (left[within], target[within]), flow[within])
+            past += np.bincount(target[~within], weights=flow[~within], minlength=chain.n)
+        return table, self._all_visits(past)
+
+    def _all_visits(self, first: FloatArray) -> FloatArray:
+        """The expected visits of every node once runs start there with these masses."""
+        if not first.any():
+            return first
+        chain = self.chain
+        edges = self._edges[~self.ends[chain.target[self._edges]]]
+        found: FloatArray = equations(chain.source[edges], chain.target[edges], chain.probability[edges], chain.n).solve(first, trans="T")
+        return found

@@ -1,0 +1,76 @@
+"""What is to blame for the excess E[(Z - VaR)+]: three numbers for every outcome of the model, each exact.
+
+    share     where the excess is paid. The excess of a run is what it pays after its cost has passed VaR (of the outcome that passes it, the part
+              beyond); summed over the runs, by outcome. The shares sum to the excess.
+    slope     what one unit of cost more on this outcome would add to the excess: the expected number of times it happens in runs beyond VaR.
+    setback   where runs turn bad. Each outcome moves the expected excess of its run, up or down; summed over the runs that end beyond VaR, and
+              divided by the probability of the others, the moves sum to the excess, too. A setback below 0 is good luck that was not enough.
+
+With the notation of `beyond.py`, an outcome (x, y, p, c) has, summed over r and, with V_mean, past the threshold:
+
+    share = visits p ((c - r)+)      slope = visits p chance(y, r - c)      setback = visits p chance(y, r - c) (excess(y, r - c) - excess(x, r))
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tailpath.model.ssp import FloatArray, Name
+from tailpath.show.beyond import Beyond
+
+
+class Blame(NamedTuple):
+    """The part of one outcome in the excess; `share` and `setback`, over all outcomes, each sum to the excess."""
+
+    state: Name
+    action: Name
+    next_state: Name
+    cost: float
+    share: float
+    slope: float
+    setback: float
+
+
+def blame_of(beyond: Beyond) -> tuple[Blame, ...]:
+    """The outcomes that have a part in the excess, the one with the greatest share first. The goal must be sure."""
+    chain, ssp = beyond.chain, beyond.chain.ssp
+    outcome = chain.outcome
+    assert outcome is not None
+    assert chain.unit is not None
+    share, slope, setback = (np.zeros(len(chain.target)) for _ in range(3))
+    level, target, source, mean = beyond.level, chain.target, chain.source, beyond.mean
+    visits, past = beyond.visits
+    everywhere = np.arange(len(target))
+    for r in np.flatnonzero(visits.any(axis=1)).tolist():
+        flow = visits[r, source] * chain.probability
+        bad = flow * beyond.after(beyond.chance, np.ones(chain.n + 1), r, everywhere)
+        left = r - level
+        ahead = np.where(left >= 0, beyond.excess[np.maximum(left, 0), target], mean[target] - left)
+        share += flow * np.maximum(-left, 0)
+        slope += bad
+        setback += bad * (ahead - beyond.excess[r, source])
+    flow = past[source] * chain.probability
+    share += flow * level
+    slope += flow
+    setback += flow * (level + mean[target] - mean[source])
+    safe = 1 - beyond.chance[beyond.threshold, chain.start]
+    unit = float(chain.unit)
+
+    def by_outcome(values: FloatArray) -> FloatArray:
+        return np.asarray(np.bincount(outcome, weights=values, minlength=ssp.n_outcomes), dtype=np.float64)
+
+    total = [by_outcome(share) * unit, by_outcome(slope), by_outcome(setback) * (unit / safe)]
+    part = np.flatnonzero(total[1] > 0)
+    part = part[np.argsort(-total[0][part], kind="stable")]
+    return tuple(
+        Blame(
+            ssp.states[int(ssp.choice_state[ssp.outcome_choice[o]])],
+            ssp.choice_name(int(ssp.outcome_choice[o])),
+            ssp.states[int(ssp.outcome_target[o])],
+            float(ssp.outcome_cost[o]),
+            *(float(values[o]) for values in total),
+        )
+        for o in part.tolist()
+    )

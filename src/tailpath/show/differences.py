@@ -1,0 +1,203 @@
+"""Where two policies first part ways, how probable that is, and what each choice costs from there.
+
+Both policies are followed side by side for as long as they decide alike: over pairs of nodes of their two chains, from the pair of starts. A pair at
+which they decide differently is where they part. The probability of parting there is the expected number of visits of a node without arrows, found
+with all others by one linear system. From there each policy goes its own way: the expected cost to go and the CVaR of the cost to go are those of its
+own chain. Partings at the same state between the same decisions are told as one, whatever was remembered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+
+from tailpath.analysis.equations import equations
+from tailpath.evaluation.evaluate import evaluate
+from tailpath.model.records import Record
+from tailpath.model.ssp import SSP, FloatArray, Name
+from tailpath.options import check_invertible_alpha
+from tailpath.policies.chain import CostChain, unroll
+from tailpath.policies.decisions import decide
+from tailpath.policies.given import as_policy
+from tailpath.policies.kinds import BudgetPolicy, Policy
+from tailpath.policies.table import MOST_PAIRS, action_of
+from tailpath.policies.visits import cvar_to_go
+from tailpath.policies.words import budgets_in_words, decision_in_words, memory_in_words
+
+#: Action weights that differ by no more than this are the same decision.
+SAME_WEIGHT = 1e-12
+
+
+class Parting(NamedTuple):
+    """Where two policies part: the state, what each remembers and does, the probability, and mean and CVaR of the cost to go of each."""
+
+    state: Name
+    first_memory: str
+    first_action: Any
+    second_memory: str
+    second_action: Any
+    probability: float
+    first_mean: float
+    second_mean: float
+    first_cvar: float | None
+    second_cvar: float | None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Differences(Record, Sequence[Parting]):
+    """The partings of two policies as a sequence, the likeliest first. `means` and `cvars`, at `alpha`, are of the two policies from the start."""
+
+    alpha: float
+    partings: tuple[Parting, ...]
+    means: tuple[float, float]
+    cvars: tuple[float, float]
+
+    @property
+    def probability(self) -> float:
+        """The probability that the two ever decide differently."""
+        return min(sum(parting.probability for parting in self.partings), 1.0)
+
+    @overload
+    def __getitem__(self, place: int) -> Parting: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Parting, ...]: ...
+
+    def __getitem__(self, place: Any) -> Any:
+        return self.partings[place]
+
+    def __len__(self) -> int:
+        return len(self.partings)
+
+    def __repr__(self) -> str:
+        return f"<Differences in {len(self)} places, met with probability {self.probability:.4g}>"
+
+
+class _Side:
+    """One of the two policies, with its chain and decisions."""
+
+    def __init__(self, ssp: SSP, policy: Policy, alpha: float) -> None:
+        self.ssp, self.policy, self.alpha = ssp, as_policy(ssp, policy, alpha=alpha), alpha
+        self.chain = unroll(ssp, self.policy, max_nodes=MOST_PAIRS)
+        self.known: dict[int, dict[int, float]] = {}
+        self.costs = evaluate(ssp, self.policy, alpha)
+
+    def memory(self, node: int) -> Any:
+        return None if self.chain.memory is None else self.chain.memory[node]
+
+    def decision(self, node: int) -> dict[int, float]:
+        if node not in self.known:
+            self.known[node] = dict(decide(self.ssp, self.policy, int(self.chain.state[node]), self.memory(node)))
+        return self.known[node]
+
+    def words(self, nodes: list[int]) -> str:
+        """What is remembered at some nodes of one state."""
+        memories = [self.memory(node) for node in nodes]
+        if isinstance(self.policy, BudgetPolicy):
+            return budgets_in_words(self.policy.unit, min(memories), max(memories))
+        told = list(dict.fromkeys(memory_in_words(self.policy, memory) for memory in memories))
+        return told[0] if len(told) == 1 else f"{told[0]}, or {len(told) - 1} more"
+
+    def to_go(self, groups: list[list[tuple[int, float]]]) -> tuple[FloatArray, FloatArray]:
+        """Mean and CVaR of the cost to go for mixtures of nodes."""
+        group = np.array([place for place, members in enumerate(groups) for _ in members], dtype=np.int64)
+        node = np.array([node for members in groups for node, _ in members], dtype=np.int64)
+        weight = np.array([weight for members in groups for _, weight in members])
+        total = np.bincount(group, weights=weight, minlength=len(groups))
+        mean = np.bincount(group, weights=weight * self.chain.expected_cost.value[node], minlength=len(groups)) / total
+        return mean, cvar_to_go(self.chain, node, group, weight, len(groups), self.alpha)
+
+
+def differences(ssp: SSP, first: Policy, second: Policy, alpha: float = 0.05) -> Differences:
+    """Where the two policies first decide differently; CVaR is at `alpha`."""
+    alpha = check_invertible_alpha(alpha)
+    sides = _Side(ssp, first, alpha), _Side(ssp, second, alpha)
+    parted: dict[tuple[Any, ...], list[tuple[int, int, float]]] = {}
+    for (x, y), probability in _partings(*sides).items():
+        key = (int(sides[0].chain.state[x]), tuple(sides[0].decision(x).items()), tuple(sides[1].decision(y).items()))
+        parted.setdefault(key, []).append((x, y, probability))
+    groups = list(parted.values())
+    first_mean, first_cvar = sides[0].to_go([[(x, p) for x, _, p in group] for group in groups])
+    second_mean, second_cvar = sides[1].to_go([[(y, p) for _, y, p in group] for group in groups])
+    rows = [
+        Parting(
+            ssp.states[state],
+            sides[0].words([x for x, _, _ in group]),
+            action_of(ssp, list(one)),
+            sides[1].words([y for _, y, _ in group]),
+            action_of(ssp, list(other)),
+            min(sum(p for _, _, p in group), 1.0),
+            float(first_mean[place]),
+            float(second_mean[place]),
+            *(None if np.isnan(cvar[place]) else float(cvar[place]) for cvar in (first_cvar, second_cvar)),
+        )
+        for place, ((state, one, other), group) in enumerate(parted.items())
+    ]
+    rows.sort(key=lambda row: (-round(row.probability, 9), repr(row.state), decision_in_words(row.first_action)))
+    costs = [side.costs for side in sides]
+    return Differences(alpha, tuple(rows), (costs[0].mean, costs[1].mean), (costs[0].cvar(alpha), costs[1].cvar(alpha)))
+
+
+def _partings(one: _Side, other: _Side) -> dict[tuple[int, int], float]:
+    """The pairs of nodes at which the two part, with their probabilities."""
+    start = (one.chain.start, other.chain.start)
+    if start[0] >= one.chain.n:
+        return {}
+    number, queue = {start: 0}, [start]
+    arrows: list[tuple[int, int, float]] = []
+    parting = []
+    for pair in queue:
+        if not _alike(one.decision(pair[0]), other.decision(pair[1])):
+            parting.append(pair)
+            continue
+        for target, p in _steps(one.chain, other.chain, *pair):
+            if target[0] < one.chain.n:
+                if target not in number:
+                    number[target] = len(number)
+                    queue.append(target)
+                arrows.append((number[pair], number[target], p))
+    visits = _visits(arrows, len(number), {number[pair] for pair in parting})
+    return {pair: float(visits[number[pair]]) for pair in parting if visits[number[pair]] > 0}
+
+
+def _alike(one: dict[int, float], other: dict[int, float]) -> bool:
+    return one.keys() == other.keys() and all(abs(weight - other[choice]) <= SAME_WEIGHT for choice, weight in one.items())
+
+
+def _steps(one: CostChain, other: CostChain, x: int, y: int) -> list[tuple[tuple[int, int], float]]:
+    """The pairs after one step of two nodes that decide alike."""
+    assert one.outcome is not None
+    assert other.outcome is not None
+    edges = {int(other.outcome[edge]): edge for edge in range(int(other.row_start[y]), int(other.row_start[y + 1]))}
+    found = []
+    for edge in range(int(one.row_start[x]), int(one.row_start[x + 1])):
+        twin = edges[int(one.outcome[edge])]
+        found.append(((int(one.target[edge]), int(other.target[twin])), float(one.probability[edge])))
+    return found
+
+
+def _visits(arrows: list[tuple[int, int, float]], count: int, parting: set[int]) -> FloatArray:
+    """The expected visits from node 0. Where runs circle for ever without parting, the circle counts as left."""
+    ahead = _reaching(arrows, count, parting)
+    kept = np.array([(x, y, p) for x, y, p in arrows if ahead[x] and ahead[y]]).reshape(-1, 3)
+    source, target = kept[:, :2].astype(np.int64).T
+    begin = np.zeros(count)
+    begin[0] = 1.0
+    found: FloatArray = equations(source, target, kept[:, 2], count).solve(begin, trans="T")
+    return found
+
+
+def _reaching(arrows: list[tuple[int, int, float]], count: int, parting: set[int]) -> list[bool]:
+    """Which nodes may still come to a parting."""
+    into: list[list[int]] = [[] for _ in range(count)]
+    for x, y, _ in arrows:
+        into[y].append(x)
+    ahead, queue = [False] * count, list(parting)
+    for node in queue:
+        if not ahead[node]:
+            ahead[node] = True
+            queue.extend(into[node])
+    return ahead

@@ -1,0 +1,205 @@
+"""Runs one can look at: one at random, and the most probable ones beyond VaR.
+
+A run is the list of its steps; `trace` draws one, `worst_runs` finds the most probable runs that cost more than VaR, by best-first search. A run that
+is not finished yet is worth its probability times that of the most probable way to finish it beyond VaR, which `beyond.py` tabulates: so the search
+steps only on runs that will be among the answers, and their probabilities are products of the model's own.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+
+from tailpath.analysis.reachability import dead_ends
+from tailpath.errors import PolicyError
+from tailpath.evaluation.evaluate import evaluate
+from tailpath.model.records import Record
+from tailpath.model.ssp import SSP, Name
+from tailpath.options import check_invertible_alpha, check_whole
+from tailpath.policies.chain import CostChain, successors, unroll
+from tailpath.policies.given import as_policy
+from tailpath.policies.kinds import Policy
+from tailpath.policies.table import MOST_PAIRS
+from tailpath.policies.words import memory_in_words
+from tailpath.show.beyond import Beyond
+from tailpath.show.blame import Blame, blame_of
+
+#: Steps of a run drawn at random before it ends in an error.
+MOST_STEPS = 100_000
+
+
+class Step(NamedTuple):
+    """One step of a run. `memory` is what the policy remembers before it, in words."""
+
+    state: Name
+    memory: str
+    action: Name
+    cost: float
+    next_state: Name
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Trace(Record, Sequence[Step]):
+    """One run, as the sequence of its steps. `cost` is infinite if it came to where the goal is out of reach."""
+
+    steps: tuple[Step, ...]
+    cost: float
+    probability: float
+
+    @overload
+    def __getitem__(self, place: int) -> Step: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Step, ...]: ...
+
+    def __getitem__(self, place: Any) -> Any:
+        return self.steps[place]
+
+    def __len__(self) -> int:
+        return len(self.steps)
+
+    def __repr__(self) -> str:
+        return f"<Trace {len(self)} steps, cost {self.cost:g}, probability {self.probability:.4g}>"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class WorstRuns(Record, Sequence[Trace]):
+    """The most probable runs that cost more than VaR, as a sequence, the likeliest first.
+
+    `chance` is the probability of all runs that do, `excess` is E[(Z - VaR)+], and `blame` splits it by outcome (`show/blame.py`); where the goal
+    may be missed the excess is infinite and the blame empty.
+    """
+
+    alpha: float
+    var: float
+    cvar: float
+    chance: float
+    excess: float
+    runs: tuple[Trace, ...]
+    blame: tuple[Blame, ...]
+
+    @overload
+    def __getitem__(self, place: int) -> Trace: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Trace, ...]: ...
+
+    def __getitem__(self, place: Any) -> Any:
+        return self.runs[place]
+
+    def __len__(self) -> int:
+        return len(self.runs)
+
+    def __repr__(self) -> str:
+        return f"<WorstRuns at alpha {self.alpha:g}: {len(self)} runs beyond VaR {self.var:g}, of {self.chance:.4g} in all>"
+
+
+def trace(ssp: SSP, policy: Policy, seed: int) -> Trace:
+    """One run of a policy, drawn at random: the same seed gives the same run. It ends at a goal, or where no policy arrives any more."""
+    policy, random = as_policy(ssp, policy), np.random.default_rng(check_whole(seed, "the seed"))
+    dead = dead_ends(ssp)
+    state, probability = ssp.start_index, 1.0
+    outcomes: list[int] = []
+    steps: list[Step] = []
+    memory = None if ssp.is_goal[state] else policy.start(ssp.start)
+    while not ssp.is_goal[state] and not dead[state]:
+        if len(steps) >= MOST_STEPS:
+            raise PolicyError(
+                f"a run has not arrived after {MOST_STEPS} steps; it is in state {ssp.states[state]!r}. Does the policy arrive at all?"
+            )
+        way = list(successors(ssp, policy, state, memory))
+        chances = np.array([chance for *_, chance in way])
+        target, after, outcome, chance = way[int(random.choice(len(way), p=chances / chances.sum()))]
+        steps.append(_step(ssp, policy, state, memory, outcome))
+        outcomes.append(outcome)
+        state, memory, probability = target, after, probability * chance
+    return Trace(tuple(steps), _total(ssp, outcomes) if ssp.is_goal[state] else math.inf, probability)
+
+
+def _total(ssp: SSP, outcomes: list[int]) -> float:
+    """The cost of a run, added up in units where there is one."""
+    if ssp.cost_unit is None:
+        return math.fsum(ssp.outcome_cost[outcomes].tolist())
+    return float(int(ssp.outcome_level[outcomes].sum()) * ssp.cost_unit) if outcomes else 0.0
+
+
+def worst_runs(ssp: SSP, policy: Policy, alpha: float, k: int = 5) -> WorstRuns:
+    """The `k` most probable runs of a policy that cost more than its VaR at `alpha`, exactly, and what is to blame for the excess.
+
+    If VaR is infinite, they are the most probable runs that never arrive. Fewer than `k` are returned where there are no more.
+    """
+    alpha, k = check_invertible_alpha(alpha), check_whole(k, "the number of runs")
+    policy = as_policy(ssp, policy, alpha=alpha)
+    costs = evaluate(ssp, policy, alpha)
+    var = costs.var(alpha)
+    chain = unroll(ssp, policy, max_nodes=MOST_PAIRS)
+    beyond = Beyond(chain, round(var / float(chain.unit)) if math.isfinite(var) and chain.unit else None)
+    start = min(chain.start, chain.n)
+    chance = costs.unreached if math.isinf(var) else float(beyond.chance[beyond.threshold, start])
+    blame = blame_of(beyond) if costs.unreached == 0 and chance > 0 else ()
+    excess = math.inf if costs.unreached > 0 else math.fsum(row.share for row in blame)
+    runs = tuple(_told(ssp, policy, chain, edges) for edges in _best_first(beyond, k))
+    return WorstRuns(alpha, var, costs.cvar(alpha), chance, excess, runs, blame)
+
+
+def _best_first(beyond: Beyond, k: int) -> Iterator[list[int]]:
+    """The arrows of the `k` most probable runs past the threshold, the likeliest first."""
+    chain, level = beyond.chain, beyond.level
+
+    def finish(node: int, left: int) -> float:
+        return float(beyond.likeliest[left, node] if left >= 0 else beyond.way[node])
+
+    # Equal runs differ by rounding; told apart to nine digits of the logarithm, the one that has come farther goes first, and none is put off.
+    def rank(probability: float, node: int, left: int) -> float:
+        return -round(math.log(probability * finish(node, left)), 9)
+
+    waiting: list[tuple[float, int, int, int, int, float, Any]] = []
+    count = 0
+    if chain.start < chain.n and finish(chain.start, beyond.threshold) > 0:
+        waiting.append((rank(1.0, chain.start, beyond.threshold), 0, count, chain.start, beyond.threshold, 1.0, None))
+    while waiting and k > 0:
+        _, steps, _, node, left, probability, path = heapq.heappop(waiting)
+        if beyond.ends[node]:
+            yield _arrows(path)
+            k -= 1
+            continue
+        for edge in range(int(chain.row_start[node]), int(chain.row_start[node + 1])):
+            target, after = int(chain.target[edge]), left - int(level[edge])
+            further = probability * float(chain.probability[edge])
+            if further * finish(target, after) > 0:
+                count += 1
+                heapq.heappush(waiting, (rank(further, target, after), steps - 1, count, target, after, further, (edge, path)))
+
+
+def _arrows(path: Any) -> list[int]:
+    edges = []
+    while path is not None:
+        edge, path = path
+        edges.append(edge)
+    return edges[::-1]
+
+
+def _told(ssp: SSP, policy: Policy, chain: CostChain, edges: list[int]) -> Trace:
+    """A run by names."""
+    assert chain.outcome is not None
+    outcomes = chain.outcome[edges].tolist()
+    nodes = chain.source[edges].tolist()
+    memory = [None if chain.memory is None else chain.memory[node] for node in nodes]
+    steps = tuple(_step(ssp, policy, int(chain.state[node]), known, outcome) for node, known, outcome in zip(nodes, memory, outcomes))
+    arrived = int(chain.target[edges[-1]]) == chain.n
+    return Trace(steps, _total(ssp, outcomes) if arrived else math.inf, math.prod(chain.probability[edges].tolist()))
+
+
+def _step(ssp: SSP, policy: Policy, state: int, memory: Any, outcome: int) -> Step:
+    return Step(
+        ssp.states[state],
+        memory_in_words(policy, memory),
+        ssp.choice_name(int(ssp.outcome_choice[outcome])),
+        float(ssp.outcome_cost[outcome]),
+        ssp.states[int(ssp.outcome_target[outcome])],
+    )

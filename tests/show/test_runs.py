@@ -1,0 +1,240 @@
+"""Worst runs against the list of all runs, blame against finite differences, in exact fractions; single runs against the model."""
+
+import math
+from collections import Counter
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tailpath as tp
+from tailpath.errors import ModelError, OptionError
+from tests import strategies
+from tests.reference import Model, to_ssp
+from tests.show.listing import all_runs, excess_of, policies_of_every_kind, var_of
+
+alphas = st.sampled_from([0.75, 0.5, 0.125, 0.01])
+
+
+def told(run):
+    """What a run and a listed run have in common."""
+    return tuple((step[0], step[-3], float(step[-2]), step[-1]) for step in getattr(run, "steps", run))
+
+
+@given(data=st.data(), alpha=alphas, k=st.integers(0, 8))
+def test_worst_runs_are_the_most_probable_of_all_runs_beyond_var(data, alpha, k):
+    model = data.draw(strategies.acyclic_models())
+    policy = data.draw(policies_of_every_kind(model))
+    listed = all_runs(model, policy)
+    var = var_of(listed, alpha)
+    beyond = sorted((run for run in listed if run.cost > var), key=lambda run: -run.probability)
+    found = tp.worst_runs(to_ssp(model), policy, alpha, k)
+    assert found.var == float(var)
+    assert found.chance == pytest.approx(float(sum(run.probability for run in beyond)), rel=1e-12, abs=0)
+    assert found.excess == pytest.approx(float(excess_of(listed, var)), rel=1e-12, abs=1e-300)
+    assert len(found) == min(k, len(beyond))
+    assert [run.probability for run in found] == pytest.approx([float(run.probability) for run in beyond[:k]], rel=1e-9)
+    exact = Counter()
+    for run in beyond:
+        exact[told(run), float(run.probability), float(run.cost)] += 1
+    assert not Counter((told(run), run.probability, run.cost) for run in found) - exact
+
+
+@given(data=st.data(), alpha=alphas)
+def test_shares_and_setbacks_split_the_excess_of_all_runs(data, alpha):
+    model = data.draw(strategies.acyclic_models())
+    policy = data.draw(policies_of_every_kind(model))
+    listed = all_runs(model, policy)
+    var = var_of(listed, alpha)
+    shares, setbacks = {}, {}
+    safe = sum(run.probability for run in listed if run.cost <= var)
+    for run in listed:
+        paid = Fraction(0)
+        for place, (state, _, _, action, cost, after) in enumerate(run.steps):
+            key = (state, action, after, float(cost))
+            shares[key] = shares.get(key, 0) + run.probability * (max(paid + cost - var, 0) - max(paid - var, 0))
+            if run.cost > var:
+                move = excess_after(listed, run.steps[: place + 1], var) - excess_after(listed, run.steps[:place], var)
+                setbacks[key] = setbacks.get(key, 0) + run.probability * move / safe
+            paid += cost
+    found = {(row.state, row.action, row.next_state, row.cost): row for row in tp.worst_runs(to_ssp(model), policy, alpha, 0).blame}
+    assert {key for key, share in shares.items() if share} <= found.keys()
+    for key, row in found.items():
+        assert row.share == pytest.approx(float(shares[key]), rel=1e-12, abs=1e-300)
+        assert row.setback == pytest.approx(float(setbacks[key]), rel=1e-9, abs=1e-12 * float(var + 1))
+
+
+def excess_after(listed, prefix, var):
+    """The expected excess of the runs that begin like this."""
+    begun = [run for run in listed if run.steps[: len(prefix)] == prefix]
+    return excess_of(begun, var) / sum(run.probability for run in begun)
+
+
+@given(data=st.data(), alpha=alphas)
+def test_slopes_are_finite_differences_of_the_excess(data, alpha):
+    model = data.draw(strategies.acyclic_models())
+    policy = data.draw(strategies.randomised_policies(model))
+    listed = all_runs(model, policy)
+    var = var_of(listed, alpha)
+    # So small a step that no run crosses VaR; downwards, so that runs which cost exactly VaR stay out of it.
+    step = min([run.cost - var for run in listed if run.cost > var], default=Fraction(1)) / (2 * len(model.choices) + 2)
+    for row in tp.worst_runs(to_ssp(model), policy, alpha, 0).blame:
+        changed = {
+            state: {
+                action: [
+                    (t, p, c - step if (state, action, t, float(c)) == (row.state, row.action, row.next_state, row.cost) else c)
+                    for t, p, c in outcomes
+                ]
+                for action, outcomes in actions.items()
+            }
+            for state, actions in model.choices.items()
+        }
+        lower = excess_of(all_runs(Model(changed, model.start, model.goals), policy), var)
+        assert row.slope == pytest.approx(float((excess_of(listed, var) - lower) / step), rel=1e-12, abs=0)
+
+
+@given(data=st.data(), alpha=alphas)
+def test_worst_runs_of_models_with_circles(data, alpha):
+    """Runs that go round are endless in number; the k found must be possible, beyond VaR, different, and as probable as any simple search finds."""
+    model = data.draw(strategies.proper_models(max_states=3, dyadic=True))
+    policy = data.draw(strategies.policies(model))
+    ssp = to_ssp(model)
+    found = tp.worst_runs(ssp, policy, alpha, 4)
+    costs = tp.evaluate(ssp, policy, alpha)
+    assert found.excess == pytest.approx((costs.cvar(alpha) - costs.var(alpha)) * alpha, rel=1e-9, abs=1e-12 * costs.mean)
+    assert sum(row.setback for row in found.blame) == pytest.approx(found.excess, rel=1e-9, abs=1e-12 * costs.mean)
+    best = sorted(
+        slow_search(model, policy, Fraction(found.var).limit_denominator(10**6), least=found[-1].probability if len(found) else 1.0)
+    )
+    assert [run.probability for run in found] == pytest.approx(best[::-1][: len(found)], rel=1e-9)
+    assert len({told(run) for run in found}) == len(found)
+
+
+def slow_search(model, policy, var, least, most_steps=60):
+    """The probabilities of all runs beyond VaR that are at least as probable as `least`, by trying everything."""
+    floor = Fraction(least) * (1 - Fraction(1, 10**9))
+    waiting = [(model.start, policy.start(model.start), Fraction(1), Fraction(0), 0)]
+    while waiting:
+        state, memory, probability, cost, steps = waiting.pop()
+        if state in model.goals:
+            if cost > var:
+                yield float(probability)
+            continue
+        if steps == most_steps:
+            continue
+        decision = policy.action(state, memory)
+        merged = {}
+        for action, weight in (decision if isinstance(decision, dict) else {decision: 1}).items():
+            for t, p, c in model.choices[state][action]:
+                merged[action, t, c] = merged.get((action, t, c), 0) + p * Fraction(weight)
+        for (action, t, c), p in merged.items():
+            if probability * p >= floor:
+                waiting.append((t, policy.remember(memory, state, action, float(c), t), probability * p, cost + c, steps + 1))
+
+
+TRAP = tp.SSP.from_outcomes(
+    [
+        ("a", "go", "b", 0.5, 1),
+        ("a", "go", "goal", 0.5, 1),
+        ("b", "go", "goal", 0.75, 2),
+        ("b", "go", "pit", 0.25, 1),
+        ("pit", "sit", "pit", 1, 1),
+    ],
+    "a",
+    ["goal"],
+)
+TRAPPED = tp.MarkovPolicy({"a": "go", "b": "go", "pit": "sit"})
+
+
+def test_a_run_that_never_arrives_ends_where_the_goal_is_out_of_reach():
+    found = tp.worst_runs(TRAP, TRAPPED, 0.1, 3)
+    assert (found.var, found.excess, found.blame) == (math.inf, math.inf, ())
+    assert found.chance == 0.125
+    assert [(run.cost, run.probability, len(run)) for run in found] == [(math.inf, 0.125, 2)]
+    finite = tp.worst_runs(TRAP, TRAPPED, 0.5, 3)
+    assert finite.var == 1
+    assert [(run.cost, run.probability) for run in finite] == [(3, 0.375), (math.inf, 0.125)]
+
+
+def test_a_sure_cost_has_no_worst_runs():
+    ssp = tp.SSP.from_outcomes([("a", "go", "goal", 1, 3)], "a", ["goal"])
+    found = tp.worst_runs(ssp, tp.MarkovPolicy({"a": "go"}), 0.5, 3)
+    assert (list(found), found.excess, found.chance, found.blame) == ([], 0, 0, ())
+
+
+def test_a_start_at_the_goal():
+    ssp = tp.SSP.from_outcomes([("a", "go", "goal", 1, 3)], "goal", ["goal"])
+    policy = tp.MarkovPolicy({"a": "go"})
+    assert list(tp.worst_runs(ssp, policy, 0.5, 3)) == []
+    assert list(tp.trace(ssp, policy, 0)) == []
+    assert tp.trace(ssp, policy, 0).cost == 0
+
+
+def test_many_equally_probable_runs_do_not_hold_up_the_search():
+    ssp = tp.domains.gridworld("14x16")
+    found = tp.worst_runs(ssp, tp.solve_expected(ssp).policy, 1e-6, 20)
+    assert len(found) == 20
+    assert all(run.cost > found.var for run in found)
+    assert sorted((run.probability for run in found), reverse=True) == pytest.approx([run.probability for run in found], rel=1e-8)
+
+
+def test_costs_without_a_unit_are_refused_in_one_line():
+    ssp = replace(TRAP, outcome_cost=TRAP.outcome_cost**math.pi, exact_unit=None)
+    assert ssp.cost_unit is None
+    with pytest.raises(ModelError, match="common unit"):
+        tp.worst_runs(ssp, TRAPPED, 0.5, 1)
+
+
+def test_too_large_a_table_is_refused_in_one_line():
+    ssp = tp.SSP.from_outcomes([("a", "go", "a", 0.5, 1), ("a", "go", "goal", 0.5, 10**7)], "a", ["goal"])
+    with pytest.raises(OptionError, match="too many"):
+        tp.worst_runs(ssp, tp.MarkovPolicy({"a": "go"}), 1e-9, 1)
+
+
+# ---------------------------------------------------------------------- one run
+
+
+@given(data=st.data(), seed=st.integers(0, 2**32))
+def test_a_trace_is_a_run_of_the_model_and_the_policy(data, seed):
+    model = data.draw(strategies.acyclic_models())
+    policy = data.draw(policies_of_every_kind(model))
+    ssp = to_ssp(model)
+    run = tp.trace(ssp, policy, seed)
+    assert run == tp.trace(ssp, policy, seed)
+    exact = {told(listed): listed for listed in all_runs(model, policy)}
+    assert run.cost == float(exact[told(run)].cost)
+    assert run.probability == pytest.approx(float(exact[told(run)].probability), rel=1e-12)
+
+
+def test_traces_come_as_often_as_they_are_probable():
+    ssp = tp.SSP.from_outcomes([("a", "go", "b", 0.25, 1), ("a", "go", "goal", 0.75, 2), ("b", "go", "goal", 1, 0)], "a", ["goal"])
+    policy = tp.MarkovPolicy({"a": "go", "b": "go"})
+    long = sum(len(tp.trace(ssp, policy, seed)) == 2 for seed in range(2000))
+    assert abs(long - 500) < 5 * math.sqrt(2000 * 0.25 * 0.75)
+
+
+def test_a_trace_ends_where_no_policy_arrives():
+    runs = [tp.trace(TRAP, TRAPPED, seed) for seed in range(50)]
+    assert {run.cost for run in runs} == {1, 3, math.inf}
+    assert {run[-1].next_state for run in runs if math.isinf(run.cost)} == {"pit"}
+
+
+def test_runs_are_plain_data():
+    import pickle
+
+    run = tp.trace(TRAP, TRAPPED, 1)
+    assert pickle.loads(pickle.dumps(run)) == run
+    found = tp.worst_runs(TRAP, TRAPPED, 0.1, 3)
+    assert pickle.loads(pickle.dumps(found)) == found
+    assert repr(run).startswith("<Trace")
+
+
+def test_pandas_takes_runs_and_blame():
+    pandas = pytest.importorskip("pandas")
+    ssp = tp.domains.river(rows=5, columns=4)
+    found = tp.worst_runs(ssp, tp.solve_expected(ssp).policy, 0.1, 2)
+    assert list(pandas.DataFrame(found[0]).columns) == ["state", "memory", "action", "cost", "next_state"]
+    frame = pandas.DataFrame(found.blame)
+    assert frame["share"].sum() == pytest.approx(found.excess)
