@@ -63,3 +63,24 @@ def test_every_way_on(lake, capsys, flags, cost):
 def test_what_is_refused(lake, capsys, flags, message):
     told = run(capsys, "info", lake, *flags)
     assert told.code == 2 and message in told.err and told.err.count("\n") == 1
+
+
+def test_a_policy_for_a_model_that_has_changed(lake, capsys, tmp_path):
+    sure = [(s, a, t, p, c + 1) for s, a, t, p, c in ROWS if s == "ice"]
+    old, new, policy = (str(tmp_path / name) for name in ("old.json", "new.json", "policy.json"))
+    tp.write(tp.SSP.from_outcomes([*sure, ("hole", "climb", "ice", 1, 5)], "ice", ["home"]), old)
+    tp.write(tp.SSP.from_outcomes([*sure, ("hole", "climb", "ice", 1, 6)], "ice", ["home"]), new)
+    assert run(capsys, "solve", old, "--alpha", "0.1", "--output", policy).code == 0
+    refused = run(capsys, "evaluate", new, policy, "--alpha", "0.1")
+    assert refused.code == 2 and "costs differ; strict=False (--loose)" in refused.err
+    for command in (["evaluate", new, policy], ["simulate", new, policy, "--runs", "10"]):
+        told = run(capsys, *command, "--alpha", "0.1", "--loose")
+        assert told.code == 0 and "warning: " in told.err and "decisions were found again by name" in told.err
+
+
+def test_a_policy_that_may_miss_the_goal_gets_the_ways_on(lake, capsys, tmp_path):
+    policy = tmp_path / "p.json"
+    tp.write_policy(tp.MarkovPolicy({"ice": "go", "hole": "stay"}), policy)
+    told = run(capsys, "evaluate", lake, str(policy), "--alpha", "0.5")
+    assert told.code == 0 and "missed with probability 0.333333" in told.err and "--give-up C" in told.err
+    assert run(capsys, "evaluate", lake, str(policy), "--alpha", "0.5", "--within", "3").code == 0

@@ -1,6 +1,8 @@
 """Policies on disk: lossless, tied to their model, and checked before a kernel may use them."""
 
 import json
+import pathlib
+import runpy
 from fractions import Fraction
 
 import numpy as np
@@ -197,3 +199,127 @@ def test_two_memories_for_one_step_are_refused(tmp_path):
     (tmp_path / "p.json").write_text(json.dumps(document))
     with pytest.raises(FormatError, match=r"remember\[2\]: a second memory for"):
         tp.read_policy(tmp_path / "p.json", CASES["memory"][1]())
+
+
+# ---------------------------------------------------------------------- on another model
+
+LEGS = [
+    ("home", "highway", "mid", 0.75, 10),
+    ("home", "highway", "mid", 0.25, 30),
+    ("home", "road", "mid", 1, 20),
+    ("mid", "highway", "work", 0.75, 10),
+    ("mid", "highway", "work", 0.25, 40),
+    ("mid", "road", "work", 1, 20),
+]
+ROADS = tp.SSP.from_outcomes(LEGS, "home", ["work"])
+#: The same, with states, actions and outcomes in another order, one more state and another probability.
+TURNED = tp.SSP.from_outcomes(
+    [("ferry", "sail", "work", 1, 5), *((s, a, t, {0.75: 0.5, 0.25: 0.5}.get(p, p), c) for s, a, t, p, c in reversed(LEGS))],
+    "home",
+    ["work"],
+)
+
+
+def kinds():
+    best, plan = tp.solve_cvar_exact(ROADS, 0.1), tp.solve_cvar_quantile(ROADS, tp.log_atoms(0.05, 4))
+    return {"budget": best.policy(0.1), "atom": plan.policy(0.3), "markov": tp.solve_expected(ROADS).policy}
+
+
+@pytest.mark.parametrize("kind", ["budget", "atom", "markov"])
+@pytest.mark.parametrize("suffix", ["json", "npz"])
+def test_a_table_is_found_again_by_name(kind, suffix, tmp_path):
+    policy, path = kinds()[kind], tmp_path / f"p.{suffix}"
+    tp.write_policy(policy, path)
+    assert tp.read_policy(path, ROADS, strict=False) == policy, "on its own model nothing is said and nothing moves"
+    if kind == "markov":
+        moved = tp.read_policy(path, TURNED, strict=False)
+    else:
+        with pytest.raises(PolicyError, match=r"made for a model with 3 states; this model has 4; strict=False \(--loose\) finds"):
+            tp.read_policy(path, TURNED)
+        with pytest.warns(tp.TailpathWarning, match=r"3 states; this model has 4; .*; decisions were found again by name$"):
+            moved = tp.read_policy(path, TURNED, strict=False)
+    # The two agree on everything a run can meet.
+    waiting, seen = [("home", policy.start("home"), moved.start("home"))], set()
+    while waiting:
+        state, memory, other = waiting.pop()
+        assert memory == other and moved.action(state, other) == policy.action(state, memory)
+        seen.add(state)
+        for s, a, t, _, c in LEGS:
+            if s == state and a == policy.action(state, memory) and t != "work":
+                waiting.append((t, policy.remember(memory, s, a, float(c), t), moved.remember(other, s, a, float(c), t)))
+    assert seen == {"home", "mid"}
+    assert tp.evaluate(TURNED, moved, 0.5).unreached == 0
+
+
+def test_costs_that_changed_count_in_the_old_unit(tmp_path):
+    policy = kinds()["budget"]
+    tp.write_policy(policy, tmp_path / "p.json")
+    dearer = tp.SSP.from_outcomes([(s, a, t, p, c + 1) for s, a, t, p, c in LEGS], "home", ["work"])
+    with pytest.warns(tp.TailpathWarning, match="another model of the same size: costs differ"):
+        moved = tp.read_policy(tmp_path / "p.json", dearer, strict=False)
+    assert moved.budget == policy.budget and moved.unit == policy.unit
+    assert moved.level.tolist() == [-(-int(c) // int(policy.unit)) for c in dearer.outcome_cost]
+
+
+def test_an_action_that_is_gone_is_named(tmp_path):
+    tp.write_policy(kinds()["budget"], tmp_path / "p.json")
+    closed = tp.SSP.from_outcomes(
+        [leg for leg in LEGS if leg[:2] != ("home", "road")] + [("home", "walk", "work", 1, 99)], "home", ["work"]
+    )
+    with pytest.raises(PolicyError, match=r"p\.json: the policy takes 'road' in state 'home', where the model has no such action"):
+        tp.read_policy(tmp_path / "p.json", closed, strict=False)
+
+
+def test_a_file_without_names_fits_its_own_model_only(tmp_path):
+    tp.write_policy(kinds()["budget"], tmp_path / "p.json")
+    record = json.loads((tmp_path / "p.json").read_text())
+    for member in ("states", "actions"):
+        del record[member]
+    for array in ("state_choices", "choice_action"):
+        del record["arrays"][array]
+    (tmp_path / "old.json").write_text(json.dumps(record))
+    assert tp.read_policy(tmp_path / "old.json", ROADS) == kinds()["budget"]
+    with pytest.raises(
+        PolicyError, match=r"old\.json: this file is older than the names in it, and fits no model but its own; write it again"
+    ):
+        tp.read_policy(tmp_path / "old.json", TURNED, strict=False)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"state_choices": [0, 2, 9, 9]}, "state_choices must rise from 0 to 4"),
+        ({"choice_action": [0, 1, 0, 7]}, "choice_action points outside the actions"),
+        ({"row": [0, 1]}, "row and neutral need an entry per state"),
+        ({"neutral": [0, 99, -1]}, "row and neutral need an entry per state"),
+    ],
+)
+def test_broken_skeletons(change, message, tmp_path):
+    tp.write_policy(kinds()["budget"], tmp_path / "p.json")
+    record = json.loads((tmp_path / "p.json").read_text())
+    record["arrays"] |= change
+    (tmp_path / "p.json").write_text(json.dumps(record))
+    with pytest.raises(tp.TailpathError, match=message):
+        tp.read_policy(tmp_path / "p.json", TURNED, strict=False)
+
+
+def test_a_policy_of_names_on_a_limited_model(tmp_path):
+    tp.write_policy(kinds()["markov"], tmp_path / "p.json")
+    limited = tp.within(ROADS, 5)
+    assert tp.evaluate(limited, tp.read_policy(tmp_path / "p.json", limited), 0.5).mean == tp.solve_expected(ROADS).cost()
+
+
+def test_the_plain_reader_follows_the_policy(tmp_path):
+    policy = kinds()["budget"]
+    tp.write_policy(policy, tmp_path / "p.json")
+    source = pathlib.Path(__file__).parents[2] / "examples" / "plain_policy_reader.py"
+    assert "tailpath" not in source.read_text().partition('"""\n\n')[2]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("sys.argv", ["reader", str(tmp_path / "p.json")])
+        action = runpy.run_path(str(source))["action"]
+    for spent in range(200):
+        runner = policy.start_run()
+        runner.action("home")
+        runner.observe(spent, "mid")
+        assert action("mid", spent) == runner.action("mid")
+    assert action("work", 0) is None

@@ -125,9 +125,12 @@ def read_model(model: str, ways: Mapping[str, Any] | None = None, **options: Any
     return ssp
 
 
-def read_policy(policy: str, ssp: SSP) -> tailpath.Policy:
+loose_option = click.option("--loose", is_flag=True, help="Take a policy made for another model with the same states and actions.")
+
+
+def read_policy(policy: str, ssp: SSP, loose: bool = False) -> tailpath.Policy:
     """Read a policy as the command line names it: a file, or `expected` for the one with the least expected cost."""
-    return tailpath.solve_expected(ssp).policy if policy == "expected" else tailpath.read_policy(policy, ssp)
+    return tailpath.solve_expected(ssp).policy if policy == "expected" else tailpath.read_policy(policy, ssp, strict=not loose)
 
 
 # ---------------------------------------------------------------------- output

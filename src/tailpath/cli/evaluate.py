@@ -7,9 +7,10 @@ from typing import Any
 import click
 
 import tailpath
+from tailpath.analysis.reachability import WAYS
 from tailpath.cli.alphas import ManyAlphas, alphas_option
 from tailpath.cli.application import INTERRUPTED, say
-from tailpath.cli.common import json_option, number, pairs, read_policy, show, table, takes_model
+from tailpath.cli.common import json_option, loose_option, number, pairs, read_policy, show, table, takes_model
 from tailpath.cli.progress import progress_line
 from tailpath.errors import EvaluationInterrupted
 from tailpath.model.ssp import SSP
@@ -28,14 +29,17 @@ from tailpath.model.ssp import SSP
 @click.option(
     "--plot", "picture", type=click.Path(), metavar="FILE", help="Draw the distribution, marked at the smallest alpha (.png, .pdf, .svg)."
 )
+@loose_option
 @json_option
-def command(ssp: SSP, source: str, policy: str, alphas: tuple[float, ...], picture: str | None, as_json: bool, **options: Any) -> int:
+def command(
+    ssp: SSP, source: str, policy: str, alphas: tuple[float, ...], picture: str | None, loose: bool, as_json: bool, **options: Any
+) -> int:
     """The exact mean, VaR and CVaR of a POLICY on a MODEL, with rigorous bounds.
 
     POLICY is a file made by `tailpath solve --output`, or the word expected for the policy with the least expected cost.
     Ctrl-C ends the search with the bounds reached so far.
     """
-    followed = read_policy(policy, ssp)
+    followed = read_policy(policy, ssp, loose)
     try:
         with progress_line() as tell:
             costs = tailpath.evaluate(
@@ -49,7 +53,7 @@ def command(ssp: SSP, source: str, policy: str, alphas: tuple[float, ...], pictu
         say("error", str(interrupt))
         return INTERRUPTED
     if costs.stuck:
-        say("note", f"the goal is missed with probability {number(costs.unreached)}; a place to look at is {costs.stuck}")
+        say("note", f"the goal is missed with probability {number(costs.unreached)}; a place to look at is {costs.stuck}; {WAYS}")
     record = describe(costs, alphas)
     show({"model": source, "policy": policy, "gamma": options["gamma"], **record}, as_text(record), as_json)
     if picture is not None:

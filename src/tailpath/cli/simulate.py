@@ -9,7 +9,7 @@ import click
 
 import tailpath
 from tailpath.cli.alphas import ManyAlphas, alphas_option
-from tailpath.cli.common import json_option, number, pairs, read_policy, show, table, takes_model
+from tailpath.cli.common import json_option, loose_option, number, pairs, read_policy, show, table, takes_model
 from tailpath.model.ssp import SSP
 
 
@@ -22,14 +22,17 @@ from tailpath.model.ssp import SSP
 @click.option(
     "--confidence", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.95, show_default=True, help="Of all intervals."
 )
+@loose_option
 @json_option
-def command(ssp: SSP, source: str, policy: str, runs: int, seed: int, alphas: tuple[float, ...], confidence: float, as_json: bool) -> None:
+def command(
+    ssp: SSP, source: str, policy: str, runs: int, seed: int, alphas: tuple[float, ...], confidence: float, loose: bool, as_json: bool
+) -> None:
     """Estimate mean, VaR and CVaR of a POLICY on a MODEL from random runs, with confidence intervals.
 
     POLICY is a file made by `tailpath solve --output`, or the word expected for the policy with the least expected cost.
     The exact values come from `tailpath evaluate`.
     """
-    costs = tailpath.simulate(ssp, read_policy(policy, ssp), runs, seed)
+    costs = tailpath.simulate(ssp, read_policy(policy, ssp, loose), runs, seed)
     estimates = [dataclasses.asdict(tailpath.estimate(costs, a, confidence)) for a in alphas]
     common = {key: estimates[0].pop(key) for key in ("confidence", "runs", "mean", "mean_interval", "unreached")}
     results = [{key: value for key, value in found.items() if key not in common} for found in estimates]

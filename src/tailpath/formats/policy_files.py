@@ -2,12 +2,13 @@
 
 A file has a header and arrays. The header (JSON) has `format`, `version`, `kind`, and `model`: the sizes of the model the policy was made
 for and a SHA-256 hash of its arrays, so that a table of choice numbers never meets a model whose choices are numbered otherwise.
+Beside the numbers stand the names they are for, by which a table can be carried over to another model (`policy_transfer.py`).
 
 | kind | header | arrays |
 | --- | --- | --- |
 | `markov` | `decisions`: rows `[state, action]`; `mixed`: rows `[state, action, probability]` | |
-| `atom` | `start_atom` | `atoms`, `choice`, `xi_offset`, `xi` |
-| `budget` | `budget`, `unit`, `table_type` | `row`, `table`, `neutral`, `level` |
+| `atom` | `start_atom`, `states`, `actions` | `atoms`, `choice`, `xi_offset`, `xi`; `state_choices`, `choice_action`; the model's outcomes |
+| `budget` | `budget`, `unit`, `table_type`, `states`, `actions` | `row`, `table`, `neutral`, `level`; `state_choices`, `choice_action` |
 | `memory` | `start`, `decisions`: rows `[state, memory, action]`; `mixed`; `remember`: rows `[memory, state, action, cost, next state, memory]` | |
 
 In `.npz` the header is the member `header` and each array a member; in `.json` the arrays are lists in the member `arrays`.
@@ -18,20 +19,22 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.errors import FormatError, OptionError, PolicyError
+from tailpath.errors import FormatError, OptionError, PolicyError, TailpathWarning
 from tailpath.formats.archives import Archive, write_archive
 from tailpath.formats.files import brief, load_json, read_text, shorten, write_bytes
 from tailpath.formats.json_files import check_header
-from tailpath.formats.policy_kinds import ARRAYS, check_fit, pack, unpack
-from tailpath.model.fingerprint import fingerprint
+from tailpath.formats.policy_kinds import ARRAYS, check_fit, only_known, pack, unpack
+from tailpath.model.fingerprint import PARTS, fingerprint
 from tailpath.model.ssp import SSP
-from tailpath.policies.kinds import Policy
+from tailpath.policies.given import as_policy
+from tailpath.policies.kinds import MarkovPolicy, Policy
 
 FORMAT = "tailpath policy"
 VERSION = 1
@@ -53,8 +56,12 @@ def write_policy(policy: Policy, path: str | os.PathLike[str]) -> None:
     write_bytes(place, (_lines(header) + "\n").encode("utf-8", "backslashreplace"))
 
 
-def read_policy(path: str | os.PathLike[str], ssp: SSP) -> Policy:
-    """Read a policy and check that it belongs to this model."""
+def read_policy(path: str | os.PathLike[str], ssp: SSP, *, strict: bool = True) -> Policy:
+    """Read a policy and check that it belongs to this model.
+
+    With `strict=False` it may have been made for another one with the same states and actions: its tables are found again by name, and a warning
+    says what differs. On a model made by `within`, a policy of names for the model behind it is understood.
+    """
     place = os.fsdecode(path)
     try:
         if _suffix(place) == ".npz":
@@ -68,11 +75,19 @@ def read_policy(path: str | os.PathLike[str], ssp: SSP) -> Policy:
             check_header(header, place, FORMAT, VERSION)
             listed = _ListedArrays(place, header.get("arrays", {}))
             source, found = listed.array, set(listed.members)
-        _check_model(header.get("model"), ssp, place)
-        policy = unpack(header, source, ssp, place)
+        differs = _differences(header.get("model"), ssp, place)
+        if differs and strict:
+            raise PolicyError(f"{place}: {differs[0]}; strict=False (--loose) finds the same states and actions again")
+        policy = unpack(header, source, ssp, place, elsewhere=bool(differs))
         for name in sorted(found - set(ARRAYS.get(header["kind"], ()))):
             raise FormatError(f"{place}: unknown array {shorten(repr(name))}")
+        if isinstance(policy, MarkovPolicy) and ssp.origin is not None:
+            return as_policy(ssp, policy.decisions)
+        if isinstance(policy, MarkovPolicy) and not strict:
+            policy = only_known(policy, ssp)
         check_fit(policy, ssp, place)
+        if differs:
+            warnings.warn(f"{place}: {'; '.join(differs)}; decisions were found again by name", TailpathWarning, stacklevel=2)
     except RecursionError:
         raise FormatError(f"{place}: nested too deeply") from None
     except (FormatError, PolicyError) as error:
@@ -80,17 +95,22 @@ def read_policy(path: str | os.PathLike[str], ssp: SSP) -> Policy:
     return policy
 
 
-def _check_model(found: Any, ssp: SSP, place: str) -> None:
+def _differences(found: Any, ssp: SSP, place: str) -> list[str]:
+    """In what the model differs from the one that the policy was made for; a policy of names was made for none."""
     if found is None:
-        return
+        return []
     if not isinstance(found, dict):
         raise FormatError(f"{place}: model must be an object with sizes and a hash")
     here = fingerprint(ssp)
-    for key, what in (("n_states", "states"), ("n_choices", "choices"), ("n_outcomes", "outcomes")):
-        if found.get(key) != here[key]:
-            raise PolicyError(f"{place}: this policy was made for a model with {found.get(key)!r} {what}; this model has {here[key]}")
-    if found.get("sha256") != here["sha256"]:
-        raise PolicyError(f"{place}: this policy was made for another model of the same size: probabilities, costs or targets differ")
+    sizes = [
+        f"this policy was made for a model with {found.get(key)!r} {what}; this model has {here[key]}"
+        for key, what in (("n_states", "states"), ("n_choices", "choices"), ("n_outcomes", "outcomes"))
+        if found.get(key) != here[key]
+    ]
+    if sizes or found.get("sha256") == here["sha256"]:
+        return sizes
+    parts = [part for part in PARTS if part in found and found[part] != here[part]]
+    return [f"this policy was made for another model of the same size: {', '.join(parts) or 'probabilities, costs or targets'} differ"]
 
 
 class _ListedArrays:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from tailpath.errors import FormatError, ModelError, OptionError, PolicyError
 from tailpath.formats.files import shorten
-from tailpath.formats.names import decode_name, encode_name
+from tailpath.formats.names import decode_name, decode_names, encode_name, encode_names
+from tailpath.formats.policy_transfer import Skeleton, atoms_on, budget_on, has_state
 from tailpath.model.ssp import SSP, Name
 from tailpath.policies.kinds import AtomPolicy, BudgetPolicy, Decision, MarkovPolicy, MemoryPolicy, Policy
 
@@ -23,11 +24,13 @@ _ATOM_ARRAYS = {"atoms": (np.float64, 1), "choice": (np.int32, 2), "xi_offset": 
 #: What a header has besides what all of them have, by kind; and the arrays of the kinds that have some.
 MEMBERS = {
     "markov": ("decisions", "mixed"),
-    "atom": ("start_atom",),
-    "budget": ("budget", "unit", "table_type"),
+    "atom": ("start_atom", "states", "actions"),
+    "budget": ("budget", "unit", "table_type", "states", "actions"),
     "memory": ("start", "decisions", "mixed", "remember"),
 }
-ARRAYS = {"atom": tuple(_ATOM_ARRAYS), "budget": ("row", "table", "neutral", "level")}
+_SKELETON = {"state_choices": np.int64, "choice_action": np.int32}
+_OUTCOMES = {"choice_outcomes": np.int64, "outcome_target": np.int32, "outcome_cost": np.float64}
+ARRAYS = {"atom": (*_ATOM_ARRAYS, *_SKELETON, *_OUTCOMES), "budget": ("row", "table", "neutral", "level", *_SKELETON)}
 _COMMON = ("format", "version", "kind", "model", "arrays")
 
 #: `source(name, dtype, axes)` gives an array of the file.
@@ -49,20 +52,27 @@ def pack(policy: Policy) -> Stored:
     if isinstance(policy, MarkovPolicy):
         return Stored("markov", _decision_rows({(state,): choice for state, choice in policy.decisions.items()}))
     if isinstance(policy, AtomPolicy):
-        arrays = {name: getattr(policy, name) for name in ARRAYS["atom"]}
-        return Stored("atom", {"start_atom": int(policy.start_atom)}, arrays, policy.ssp)
+        arrays = {name: getattr(policy, name) for name in _ATOM_ARRAYS}
+        arrays |= {name: getattr(policy.ssp, name) for name in (*_SKELETON, *_OUTCOMES)}
+        return Stored("atom", {"start_atom": int(policy.start_atom), **_names(policy.ssp)}, arrays, policy.ssp)
     if isinstance(policy, BudgetPolicy):
         header = {"budget": int(policy.budget), "unit": _encode_unit(policy.unit), "table_type": policy.position.dtype.name}
         arrays = {"row": policy.row, "table": policy.position, "neutral": policy.neutral, "level": policy.level}
-        return Stored("budget", header, arrays, policy.ssp)
+        arrays |= {name: getattr(policy.ssp, name) for name in _SKELETON}
+        return Stored("budget", {**header, **_names(policy.ssp)}, arrays, policy.ssp)
     if isinstance(policy, MemoryPolicy) and not any(callable(part) for part in (policy.start_, policy.action_, policy.remember_)):
         rows = [[encode_name(part) for part in (*key, memory)] for key, memory in policy.remember_.items()]
         return Stored("memory", {"start": encode_name(policy.start_), **_decision_rows(policy.action_), "remember": rows})
     raise OptionError(f"a {type(policy).__name__} made of functions cannot be saved; only policies made of tables can")
 
 
-def unpack(header: Mapping[str, Any], source: Source, ssp: SSP, path: str) -> Policy:
-    """The policy that a header and its arrays describe."""
+def _names(ssp: SSP) -> dict[str, Any]:
+    """The names that the numbers of a table stand for."""
+    return {"states": encode_names(ssp.states), "actions": encode_names(ssp.actions)}
+
+
+def unpack(header: Mapping[str, Any], source: Source, ssp: SSP, path: str, *, elsewhere: bool = False) -> Policy:
+    """The policy that a header and its arrays describe; with `elsewhere`, found again by name on a model it was not made for."""
     kind = header.get("kind")
     if not isinstance(kind, str) or kind not in MEMBERS:
         raise FormatError(f"{path}: unknown kind of policy {shorten(repr(kind))}; known are {', '.join(MEMBERS)}")
@@ -75,28 +85,47 @@ def unpack(header: Mapping[str, Any], source: Source, ssp: SSP, path: str) -> Po
     if kind == "memory":
         return MemoryPolicy(decode_name(header.get("start"), f"{path}: start"), _decisions(header, 2, path), _remembered(header, path))
     try:
-        return _unpack_atoms(header, source, ssp, path) if kind == "atom" else _unpack_budget(header, source, ssp, path)
+        old = _skeleton(header, source, kind, path) if elsewhere else None
+        return _unpack_atoms(header, source, ssp, path, old) if kind == "atom" else _unpack_budget(header, source, ssp, path, old)
     except PolicyError as error:
+        if elsewhere:
+            raise
         raise FormatError(f"{path}: {error}") from None
 
 
-def _unpack_atoms(header: Mapping[str, Any], source: Source, ssp: SSP, path: str) -> AtomPolicy:
+def _skeleton(header: Mapping[str, Any], source: Source, kind: str, path: str) -> Skeleton:
+    """The names and choices of the model that the file was made for."""
+    if "states" not in header or "actions" not in header:
+        raise PolicyError(f"{path}: this file is older than the names in it, and fits no model but its own; write it again")
+    arrays: dict[str, Any] = {name: source(name, dtype, 1) for name, dtype in (_SKELETON | (_OUTCOMES if kind == "atom" else {})).items()}
+    parts: dict[str, Any] = {what: _listed(header[what], f"{path}: {what}") for what in ("states", "actions")}
+    old = Skeleton(**parts, **arrays)
+    old.check(path)
+    return old
+
+
+def _listed(value: Any, where: str) -> Sequence[Name]:
+    return decode_names(value, len(value) if isinstance(value, list) else value if type(value) is int and 0 <= value < 2**31 else 0, where)
+
+
+def _unpack_atoms(header: Mapping[str, Any], source: Source, ssp: SSP, path: str, old: Skeleton | None) -> AtomPolicy:
     start = _whole(header.get("start_atom"), f"{path}: start_atom")
-    return AtomPolicy(ssp, start_atom=start, **{name: source(name, *shape) for name, shape in _ATOM_ARRAYS.items()})
+    arrays = {name: source(name, *shape) for name, shape in _ATOM_ARRAYS.items()}
+    return AtomPolicy(ssp, start_atom=start, **arrays) if old is None else atoms_on(ssp, old, path, start_atom=start, **arrays)
 
 
-def _unpack_budget(header: Mapping[str, Any], source: Source, ssp: SSP, path: str) -> BudgetPolicy:
+def _unpack_budget(header: Mapping[str, Any], source: Source, ssp: SSP, path: str, old: Skeleton | None) -> BudgetPolicy:
     if header.get("table_type") not in _TABLE_TYPES:
         raise FormatError(f"{path}: table_type must be one of {', '.join(_TABLE_TYPES)}")
-    return BudgetPolicy(
-        ssp,
-        budget=_whole(header.get("budget"), f"{path}: budget"),
-        row=source("row", np.int32, 1),
-        position=source("table", header["table_type"], 2),
-        neutral=source("neutral", np.int32, 1),
-        level=source("level", np.int64, 1),
-        unit=_decode_unit(header.get("unit"), f"{path}: unit"),
-    )
+    parts: dict[str, Any] = {
+        "budget": _whole(header.get("budget"), f"{path}: budget"),
+        "row": source("row", np.int32, 1),
+        "position": source("table", header["table_type"], 2),
+        "neutral": source("neutral", np.int32, 1),
+        "unit": _decode_unit(header.get("unit"), f"{path}: unit"),
+    }
+    level = source("level", np.int64, 1)
+    return BudgetPolicy(ssp, level=level, **parts) if old is None else budget_on(ssp, old, path, **parts)
 
 
 # ---------------------------------------------------------------------- tables of names
@@ -196,3 +225,8 @@ def _check_names(ssp: SSP, state: Name, decision: Decision, path: str) -> None:
     for action in decision if isinstance(decision, Mapping) else (decision,):
         if ssp.choice_index(index, action) < 0:
             raise PolicyError(f"{path}: the policy takes {action!r} in state {state!r}, where the model has no such action")
+
+
+def only_known(policy: MarkovPolicy, ssp: SSP) -> MarkovPolicy:
+    """A policy of names without the states that a model does not have."""
+    return MarkovPolicy({state: decision for state, decision in policy.decisions.items() if has_state(ssp, state)})

@@ -14,6 +14,9 @@ import numpy as np
 
 from tailpath.model.ssp import SSP
 
+#: The parts of a model that have a hash of their own.
+PARTS = ("targets", "probabilities", "costs")
+
 
 def same_numbering(made_for: SSP, ssp: SSP) -> bool:
     """Whether tables of choice and outcome numbers made for one model mean the same on another; names decide where they do not."""
@@ -25,12 +28,16 @@ def same_numbering(made_for: SSP, ssp: SSP) -> bool:
 
 
 def fingerprint(ssp: SSP) -> dict[str, Any]:
-    """The sizes of a model and a hash of its arrays."""
+    """The sizes of a model, a hash of its arrays, and short ones of its parts, so that one can say what differs."""
     digest = hashlib.sha256()
     arrays = (ssp.state_choices, ssp.choice_outcomes, ssp.outcome_target, ssp.outcome_probability, ssp.outcome_cost, ssp.is_goal)
+    parts = []
     for array, kind in zip(arrays, ("<i8", "<i8", "<i8", "<f8", "<f8", "u1")):
-        digest.update(np.ascontiguousarray(array, dtype=kind).tobytes())
-    return {"n_states": ssp.n_states, "n_choices": ssp.n_choices, "n_outcomes": ssp.n_outcomes, "sha256": digest.hexdigest()}
+        part = np.ascontiguousarray(array, dtype=kind).tobytes()
+        digest.update(part)
+        parts.append(hashlib.sha256(part).hexdigest()[:16])
+    sizes = {"n_states": ssp.n_states, "n_choices": ssp.n_choices, "n_outcomes": ssp.n_outcomes}
+    return {**sizes, "sha256": digest.hexdigest(), **dict(zip(PARTS, parts[2:5]))}
 
 
 def model_mark(ssp: SSP) -> str:

@@ -1,0 +1,150 @@
+"""A table policy made for one model, on another with the same names: the numbers of states, choices and outcomes are found again by name.
+
+A file holds, beside its tables, the skeleton of the model they number: the names of states and actions, the action of every choice, and for an
+`AtomPolicy` the target and the cost of every outcome. With it
+
+- decisions move to the choice of the same state with the same action; one that the other model does not have is refused with its name, unless its
+  state is gone as well;
+- a budget stays what it is, in the same unit; costs of the other model count in it rounded up;
+- a risk factor belongs to the outcome of the same choice that leads to the same state at the nearest cost; where there is none, y stays.
+
+States that the policy does not know have no decision; `evaluate` says so if they are reached.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.errors import PolicyError
+from tailpath.model.cost_units import as_fraction
+from tailpath.model.ssp import SSP, Name
+from tailpath.policies.kinds import AtomPolicy, BudgetPolicy
+
+
+@dataclass(frozen=True, eq=False)
+class Skeleton:
+    """The model that a file's tables number, as far as names go; outcomes are there for atoms only."""
+
+    states: Sequence[Name]
+    actions: Sequence[Name]
+    state_choices: NDArray[np.int64]
+    choice_action: NDArray[np.int32]
+    choice_outcomes: NDArray[np.int64] | None = None
+    outcome_target: NDArray[np.int32] | None = None
+    outcome_cost: NDArray[np.float64] | None = None
+
+    def check(self, where: str) -> None:
+        """Everything inside its range, before anything is looked up."""
+        n_choices = len(self.choice_action)
+        rises = len(self.state_choices) == len(self.states) + 1 and self.state_choices[0] == 0 and self.state_choices[-1] == n_choices
+        if not rises or (np.diff(self.state_choices) < 0).any():
+            raise PolicyError(f"{where}: state_choices must rise from 0 to {n_choices}, with an entry for each state and one more")
+        if n_choices and not 0 <= self.choice_action.min() <= self.choice_action.max() < len(self.actions):
+            raise PolicyError(f"{where}: choice_action points outside the actions")
+        if self.choice_outcomes is None or self.outcome_target is None or self.outcome_cost is None:
+            return
+        ends, count = self.choice_outcomes, len(self.outcome_target)
+        if len(ends) != n_choices + 1 or ends[0] != 0 or ends[-1] != count or (np.diff(ends) < 0).any() or len(self.outcome_cost) != count:
+            raise PolicyError(f"{where}: choice_outcomes, outcome_target and outcome_cost do not fit each other")
+        if count and not 0 <= self.outcome_target.min() <= self.outcome_target.max() < len(self.states):
+            raise PolicyError(f"{where}: outcome_target points outside the states")
+
+    def choices_in(self, ssp: SSP) -> NDArray[np.int64]:
+        """The choice of the other model for each choice here, by the names of state and action; -1 where there is none."""
+        found = np.full(len(self.choice_action), -1, dtype=np.int64)
+        for state, name in enumerate(self.states):
+            if has_state(ssp, name):
+                there = ssp.state_index(name)
+                for choice in range(int(self.state_choices[state]), int(self.state_choices[state + 1])):
+                    found[choice] = ssp.choice_index(there, self.actions[int(self.choice_action[choice])])
+        return found
+
+
+def has_state(ssp: SSP, name: Name) -> bool:
+    """Whether a model has a state of this name."""
+    if isinstance(ssp.states, range):
+        return isinstance(name, int) and 0 <= name < ssp.n_states
+    return name in ssp._state_index
+
+
+def budget_on(ssp: SSP, old: Skeleton, where: str, budget: int, row: Any, position: Any, neutral: Any, unit: Any) -> BudgetPolicy:
+    """The tables of a `BudgetPolicy` in the numbers of another model."""
+    moved = old.choices_in(ssp)
+    n_old = len(old.states)
+    if len(row) != n_old or len(neutral) != n_old or (row >= len(position)).any() or (neutral >= len(moved)).any():
+        raise PolicyError(f"{where}: row and neutral need an entry per state, inside the table and the choices")
+    new_row, new_neutral = np.full(ssp.n_states, -1, dtype=np.int32), np.full(ssp.n_states, -1, dtype=np.int32)
+    new_table = np.zeros(position.shape, dtype=np.int32)
+    for state, name in enumerate(old.states):
+        if not has_state(ssp, name) or ssp.is_goal[ssp.state_index(name)]:
+            continue
+        there = ssp.state_index(name)
+        first, last = int(old.state_choices[state]), int(old.state_choices[state + 1])
+        if neutral[state] >= 0:
+            new_neutral[there] = _moved(old, moved, int(neutral[state]), name, where)
+        if row[state] >= 0:
+            positions = position[row[state]]
+            if positions.size and not 0 <= positions.min() <= positions.max() < last - first:
+                raise PolicyError(f"{where}: the table has a choice that state {name!r} does not have")
+            for place in np.unique(positions).tolist():
+                choice = _moved(old, moved, first + place, name, where)
+                new_table[row[state], positions == place] = choice - ssp.state_choices[there]
+            new_row[there] = row[state]
+    levels = {cost: math.ceil(as_fraction(cost) / as_fraction(unit)) for cost in np.unique(ssp.outcome_cost).tolist()}
+    level = np.array([levels[cost] for cost in ssp.outcome_cost.tolist()], dtype=np.int64)
+    return BudgetPolicy(ssp, budget, new_row, new_table, new_neutral, level, unit)
+
+
+def atoms_on(ssp: SSP, old: Skeleton, where: str, atoms: Any, choice: Any, xi_offset: Any, xi: Any, start_atom: int) -> AtomPolicy:
+    """The tables of an `AtomPolicy` in the numbers of another model."""
+    assert old.choice_outcomes is not None
+    moved = old.choices_in(ssp)
+    if choice.shape != (len(old.states), len(atoms)) or xi_offset.shape != choice.shape or (choice >= len(moved)).any():
+        raise PolicyError(f"{where}: choice and xi_offset must be {len(old.states)} x {len(atoms)}, inside the choices")
+    new_choice, new_offset = np.full((ssp.n_states, len(atoms)), -1, dtype=np.int32), np.zeros((ssp.n_states, len(atoms)), dtype=np.int64)
+    lengths = np.diff(old.choice_outcomes)
+    factors: list[float] = []
+    matched: dict[int, list[int]] = {}
+    for state, name in enumerate(old.states):
+        if not has_state(ssp, name) or ssp.is_goal[ssp.state_index(name)]:
+            continue
+        there = ssp.state_index(name)
+        for atom in np.flatnonzero(choice[state] >= 0).tolist():
+            taken = int(choice[state, atom])
+            offset, length = int(xi_offset[state, atom]), int(lengths[taken])
+            if not 0 <= offset <= len(xi) - length:
+                raise PolicyError(f"{where}: xi_offset points outside xi")
+            if taken not in matched:
+                matched[taken] = _outcomes(old, taken, ssp, _moved(old, moved, taken, name, where))
+            new_choice[there, atom], new_offset[there, atom] = moved[taken], len(factors)
+            factors.extend(float(xi[offset + place]) if place >= 0 else 1.0 for place in matched[taken])
+    return AtomPolicy(ssp, atoms, new_choice, new_offset, np.array(factors), start_atom)
+
+
+def _moved(old: Skeleton, moved: NDArray[np.int64], choice: int, state: Name, where: str) -> int:
+    if moved[choice] < 0:
+        action = old.actions[int(old.choice_action[choice])]
+        raise PolicyError(f"{where}: the policy takes {action!r} in state {state!r}, where the model has no such action")
+    return int(moved[choice])
+
+
+def _outcomes(old: Skeleton, choice: int, ssp: SSP, there: int) -> list[int]:
+    """For each outcome of a choice of the other model, the place among those here that leads to the same state at the nearest cost, or -1."""
+    assert old.choice_outcomes is not None and old.outcome_target is not None and old.outcome_cost is not None
+    first = int(old.choice_outcomes[choice])
+    here = [
+        (old.states[int(old.outcome_target[o])], float(old.outcome_cost[o]), o - first)
+        for o in range(first, int(old.choice_outcomes[choice + 1]))
+    ]
+    found = []
+    for outcome in range(int(ssp.choice_outcomes[there]), int(ssp.choice_outcomes[there + 1])):
+        target, cost = ssp.states[int(ssp.outcome_target[outcome])], float(ssp.outcome_cost[outcome])
+        near = [(abs(known - cost), -known, place) for name, known, place in here if name == target]
+        found.append(min(near)[2] if near else -1)
+    return found
