@@ -180,7 +180,6 @@ def test_equal_outcomes_are_merged_and_impossible_ones_left_out(drn):
         ("3 : 1\n", "3 :\n", ":20: '' is no finite number"),
         ("[7, 0]", "[7, x]", ":25: 'x' is no finite number"),
         ("state 0 [1, 0.1] init", "3 : 1\nstate 0 [1, 0.1] init", ":14: an action or a transition before the first state"),
-        ("trap", "init", "2 states are initial"),
         (" init", "", "0 states are initial"),
         ("@type: MDP", "@type: DTMC", ":19: a state of a DTMC has one action"),
         ("// Exported", '//tailpath {"states": 7}\n// Exported', "states says 7, the arrays say 4"),
@@ -268,3 +267,14 @@ def test_without_our_line_the_auxiliary_states_carry_the_costs(tmp_path):
     assert plain.n_states > model.n_states
     assert np.diff(plain.choice_outcomes).max() == np.diff(model.choice_outcomes).max()
     assert tp.solve_expected(plain).cost() == tp.solve_expected(model).cost()
+
+
+def test_rewards_that_are_thirds_have_a_unit(tmp_path):
+    """As a double a third has no usable unit; as the fraction it was it has."""
+    text = "@type: DTMC\n@reward_models\nr\n@nr_states\n3\n@model\n"
+    text += "state 0 [{}] init\naction 0\n0 : 0.5\n1 : 0.5\nstate 1 [1]\naction 0\n2 : 1\nstate 2 [0] goal\naction 0\n2 : 1\n"
+    (tmp_path / "m.drn").write_text(text.format(repr(1 / 3)))
+    ssp = tp.read(tmp_path / "m.drn")
+    assert ssp.cost_unit == Fraction(1, 3) and "costs are taken for whole numbers of 1/3, which decimals cannot say" in ssp.notes
+    (tmp_path / "m.drn").write_text(text.format("0.333333333333"))
+    assert tp.read(tmp_path / "m.drn").exact_unit is None

@@ -1,5 +1,6 @@
 """PRISM's explicit files, with all their companions."""
 
+import gzip
 import os
 
 import pytest
@@ -87,7 +88,11 @@ def test_rows_in_any_order(prism):
     [
         ("tra", "3 4 5", "3 4", r"m\.tra:3: '0 0 1 0.5 go' has 5 words, expected 3 or 4"),
         ("tra", "3 4 5", "3", r"m\.tra:2: the header '3' must have 2 or 3 numbers"),
-        ("tra", "3 4 5", "4 4 5", r"m\.tra:2: the header says 4 states, the file has 3"),
+        ("tra", "3 4 5", "4000 4 5", r"m\.tra:2: the header says 4000 states, the file has 3"),
+        ("trew", "3 4 3", "3 5 3", r"m\.trew:2: the header says 5 choices, the file has 4"),
+        ("sta", "(-1,false)", "(-1,false,3)", r"m\.sta:3: 3 values, but 2 variables are declared"),
+        ("sta", "(x,ready)", "x", r"m\.sta:1: expected the variables"),
+        ("tra", "2 0 2 1\n", "2 0 2 -3\n", "state 2, choice 0 -> 2 has probability -3"),
         ("tra", "3 4 5", "999999999999 4 5", "the header says 999999999999 states, the file has 3"),
         ("tra", "3 4 5", "3 5 5", "the header says 5 choices, the file has 4"),
         ("tra", "3 4 5", "3 4 6", "the header says 6 transitions, the file has 5"),
@@ -101,7 +106,7 @@ def test_rows_in_any_order(prism):
         ("lab", '1="deadlock"', '0="deadlock"', r'm\.lab:1: the label 0="deadlock" is declared twice'),
         ("lab", "2: 2 3", "2: 2 4", r"m\.lab:4: label 4 is not declared"),
         ("lab", "2: 2 3", "7: 2 3", r"m\.lab:4: expected 'state: label label' with a state below 3"),
-        ("lab", "0: 0\n", "0: 0\n1: 0\n", "2 states are initial"),
+        ("lab", "0: 0\n", "", "0 states are initial; choose where runs begin with --start LABEL"),
         ("srew", "3 2", "4 2", r"m\.srew:3: the header says 4 states, the file has 3"),
         ("srew", "3 2", "3 9", r"m\.srew:3: the header says 9 rewards, the file has 2"),
         ("srew", "2 9", "0 9", r"m\.srew:5: a second reward for state 0"),
@@ -151,3 +156,61 @@ def test_an_older_companion_is_not_taken_for_ours(tmp_path):
     (tmp_path / "m.srew").write_text("4 1\n0 100\n")
     tp.write(by_choice(), tmp_path / "m.tra")
     assert differences(tp.read(tmp_path / "m.tra"), by_choice()) == []
+
+
+# ---------------------------------------------------------------------- as PRISM and Storm write them
+
+
+def test_an_isolated_state_is_a_dead_end(prism):
+    """PRISM writes one where a state has neither transitions nor a way in."""
+    ssp = tp.read(prism(tra=FILES["m.tra"].replace("3 4 5", "4 4 5"), srew=None, trew=None, sta=None), step_cost=1)
+    assert ssp.n_states == 4 and any("dead ends and got a loop: 1, the first is number 3" in note for note in ssp.notes)
+
+
+def test_a_row_per_line(prism):
+    """As `prism -exportrows` writes it."""
+    rows = "3 4 5\n0 0.5:1 1/2:2 go\n0 1:2 wait\n1 1:1 \n2 1:2 \n"
+    assert outcomes(tp.read(prism(tra=rows))) == outcomes(tp.read(prism()))
+    chain = tp.read(
+        prism(tra="2 3\n0 .5:0 0.5:1\n1 1:1\n", lab='0="init" 1="goal"\n0: 0\n1: 1\n', srew=None, trew=None, sta=None), step_cost=2
+    )
+    assert outcomes(chain) == {(0, 0): [("0", 0.5, 2.0), ("1", 0.5, 2.0)]}
+    with pytest.raises(FormatError, match=r"m\.tra:3: a second row for state 0 of a DTMC"):
+        tp.read(prism(tra="2 3\n0 .5:0 0.5:1\n0 1:1\n", srew=None, trew=None, sta=None), step_cost=2)
+    with pytest.raises(FormatError, match=r"m\.tra:2: 'x' is no whole number"):
+        tp.read(prism(tra="2 3\n0 .5:x 0.5:1\n"))
+
+
+def test_the_header_and_the_labels_of_storm(prism):
+    """Storm names the type of the model instead of its sizes."""
+    tra = FILES["m.tra"].replace("3 4 5", "mdp")
+    lab = "#DECLARATION\ninit deadlock goal\n#END\n0 init\n2 goal\n"
+    assert outcomes(tp.read(prism(tra=tra, lab=lab))) == outcomes(tp.read(prism()))
+    with pytest.raises(FormatError, match=r"m\.lab:5: label 'gaol' is not declared"):
+        tp.read(prism(tra=tra, lab=lab.replace("2 goal", "2 gaol")))
+
+
+def test_packed_files(prism, tmp_path):
+    plain = tp.read(prism())
+    for path in sorted(tmp_path.iterdir()):
+        (tmp_path / f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
+        path.unlink()
+    assert differences(tp.read(tmp_path / "m.tra.gz"), plain) == []
+    with pytest.raises(FormatError, match=r"packed explicit files are read, not written; write \.tra"):
+        tp.write(plain, tmp_path / "n.tra.gz")
+
+
+def test_several_starts_are_drawn(prism):
+    lab = FILES["m.lab"].replace("0: 0", "0: 0\n1: 0")
+    ssp = tp.read(prism(lab=lab))
+    assert ssp.start == "start" and "the start is drawn among 2 states, at no cost" in ssp.notes
+    assert outcomes(ssp)["start", "draw"] == [("(-1, False)", 0.5, 0.0), ("(0, True)", 0.5, 0.0)]
+    assert tp.read(prism(lab=lab), start="two words").start == (7, True)
+    assert tp.read(prism(lab=lab), start="1").start == tp.read(prism(lab=lab), start=1).start == (-1, False)
+    for start in ("nowhere", "9", 9, -1):
+        with pytest.raises(FormatError, match="choose the start with --start LABEL"):
+            tp.read(prism(lab=lab), start=start)
+
+
+def test_rewards_on_goals_are_noted(prism):
+    assert any(note.startswith("rewards on goals are left out (1 ") for note in tp.read(prism()).notes)

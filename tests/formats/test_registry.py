@@ -68,7 +68,7 @@ OPTIONS = {
     "goals": ["g"],
     "one_based": True,
 }
-LABELLED = {"goal", "cost", "step_cost", "cost_of", "negate_reward"}
+LABELLED = {"goal", "cost", "start", "step_cost", "cost_of", "negate_reward"}
 TAKES = {
     "m.json": set(),
     "m.npz": set(),

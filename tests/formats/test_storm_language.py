@@ -2,11 +2,14 @@
 
 import json
 import sys
+from fractions import Fraction
 
 import pytest
 
 import tailpath as tp
 from tailpath.errors import FormatError, OptionError
+from tailpath.formats.reading import Reading
+from tailpath.formats.storm_language import Limits, read
 from tests.formats.models import outcomes
 
 PROGRAM = """mdp
@@ -159,3 +162,81 @@ def test_without_gymnasium_the_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "gymnasium", None)
     with pytest.raises(FormatError, match=r"Gymnasium is not installed; install tailpath\[gym\]"):
         tp.read("gym:CliffWalking-v1")
+
+
+# ---------------------------------------------------------------------- what Storm must not do to us
+
+
+def test_an_update_out_of_range_is_an_error(model, storm):
+    """With the upper bound 2^k - 1 the value wrapped around, and the model was solved."""
+    text = "mdp\nmodule m\nx:[0..3] init 1;\n[] x<4 -> 0.5:(x'=x+2) + 0.5:(x'=0);\nendmodule\nlabel \"goal\" = x=0;\n"
+    with pytest.raises(FormatError, match=r"m\.prism: .*bound"):
+        tp.read(model(text), step_cost=1)
+    fifths = text.replace("0.5:(x'=x+2) + 0.5:(x'=0)", "1/5:(x'=x+2) + " + " + ".join(["1/5:(x'=0)"] * 4))
+    with pytest.raises(FormatError, match=r"m\.prism: .*bound"):
+        tp.read(model(fifths), step_cost=1)
+    assert tp.read(model(fifths.replace("x'=x+2", "x'=x")), step_cost=1).n_states == 2
+
+
+def test_a_crash_of_storm_is_one_line(model, storm):
+    deep = "mdp\nmodule m\nx:[0..1];\n[] " + "(" * 200_000 + "x=0" + ")" * 200_000 + " -> (x'=1);\nendmodule\n"
+    with pytest.raises(FormatError, match=r"m\.prism: (Storm crashed on this model|.*)") as caught:
+        tp.read(model(deep), step_cost=1, goal="x=1")
+    assert "\n" not in str(caught.value)
+    with pytest.raises(FormatError, match=r"m\.jani: "):
+        tp.read(model({**JANI, "constants": [{"name": "K", "type": 1}]}, "m.jani"))
+
+
+ENDLESS = 'mdp\nmodule m\nx:[0..2000000000];\n[] true -> (x\'=x+1);\nendmodule\nlabel "goal" = x=2000000000;\n'
+
+
+@pytest.mark.parametrize(
+    ("limits", "message"),
+    [
+        (Limits(seconds=3.0), "Storm did not finish this model within 3 s"),
+        (Limits(bytes=200 * 2**20, seconds=300), "Storm (needs more than 0.195 GiB for this model|crashed on this model)"),
+    ],
+)
+def test_storm_has_limits(limits, message, model, storm):
+    with pytest.raises(FormatError, match=message):
+        read(str(model(ENDLESS)), Reading(step_cost=1), limits)
+
+
+def test_storm_has_a_limit_of_states(model, storm):
+    with pytest.raises(FormatError, match="Storm found 101 states; the most are 100"):
+        read(str(model()), Reading(goal="done", cost="time", constants={"N": 100}), Limits(states=100))
+
+
+# ---------------------------------------------------------------------- as others write their models
+
+
+def test_the_goal_may_be_a_condition(model, storm):
+    ssp = tp.read(model(), constants={"N": 4}, goal="x>=2 & x!=3", cost="time")
+    assert set(ssp.goals) == {"x=2", "x=4"}
+    assert tp.read(model(JANI, "m.jani"), constants={"K": 3}, goal="s=2", cost="r").goals == ("s=2",)
+    for goal in ("y=2", "x=2;", "x=", "dne", '"done"]; P=? [F "done"'):
+        with pytest.raises(FormatError, match=r"m\.prism: (no label|.* is neither a label nor a condition)"):
+            tp.read(model(), constants={"N": 4}, goal=goal, cost="time")
+
+
+def test_a_label_is_no_condition(model, storm):
+    """A label and a variable may share a name."""
+    text = 'mdp\nmodule m\ndone:bool init false;\n[a] !done -> (done\'=true);\nendmodule\nlabel "done" = !done;\n'
+    assert tp.read(model(text), goal="done", step_cost=1).goals == ("done=false",)
+
+
+def test_several_initial_states(model, storm):
+    text = 'mdp\nmodule m\nx:[0..3];\n[a] x<3 -> (x\'=x+1);\nendmodule\ninit x<3 endinit\nlabel "goal" = x=3;\n'
+    ssp = tp.read(model(text), step_cost=1)
+    assert ssp.start == "start" and tp.solve_expected(ssp).cost() == pytest.approx(2)
+    assert tp.read(model(text), step_cost=1, start="x=2").start == "x=2"
+
+
+def test_a_program_without_a_type_is_an_mdp(model, storm):
+    ssp = tp.read(model("// mdp?\n" + PROGRAM.replace("mdp\n", "", 1)), constants={"N": 2}, goal="done", cost="time")
+    assert ssp.choice_index(ssp.start_index, "jump") >= 0
+
+
+def test_thirds_have_a_unit(model, storm):
+    ssp = tp.read(model(PROGRAM.replace("[step] true : 1;", "[step] true : 1/3;")), constants={"N": 2}, goal="done", cost="time")
+    assert ssp.cost_unit == Fraction(1, 3)

@@ -38,13 +38,13 @@ def read(
 
     | option | meaning |
     | --- | --- |
-    | `goal` | the label of the goal states (default `goal`); in Gymnasium `best` (the default), `all` or a final reward |
+    | `goal` | the label of the goal states (default `goal`), or a condition (`x=3 & y=1`); in Gymnasium `best`, `all` or a final reward |
     | `cost` | the reward structure that holds the costs (default: the only one) |
     | `step_cost` | every outcome costs this much, whatever its reward |
     | `cost_of` | `{reward: cost}`: what an outcome with exactly this reward costs; wins over `step_cost` |
     | `negate_reward` | the opposite of the sign that the format's owner uses |
     | `constants` | values of the constants that the model leaves open |
-    | `start` | the state where runs begin, in a table, a graph or an environment |
+    | `start` | the state where runs begin; where states have labels, a label, a condition or the number of a state |
     | `goals` | the goal states of a table or a graph |
     | `one_based` | the states and actions of a table are counted from 1 |
 

@@ -144,6 +144,8 @@ class _Rows:
         of_goal = is_goal[state]
         for number in np.flatnonzero(of_goal & ((target != state) | (cost != 0)))[:1].tolist():
             raise FormatError(f"{path}: outcomes[{number}]: a goal must be absorbing and free")
+        for number in np.flatnonzero(of_goal & ~((probability >= 0) & (probability <= 1)))[:1].tolist():
+            raise FormatError(f"{path}: outcomes[{number}]: the probability {probability[number]:g} of a goal's loop lies outside [0, 1]")
         keep = ~of_goal
         return SSP(
             **arrays_from_rows(state[keep], action[keep], target[keep], probability[keep], cost[keep], len(is_goal), merge=False),

@@ -20,6 +20,8 @@ from tailpath.formats.extras import MARK, Extras, written_actions
 from tailpath.formats.files import shorten
 from tailpath.formats.reading import Reading
 from tailpath.model.builders import merge_equal_outcomes
+from tailpath.model.cost_units import fraction_unit
+from tailpath.model.endings import fresh_name
 from tailpath.model.ragged import offsets_of
 from tailpath.model.ssp import SSP, Name
 
@@ -112,16 +114,27 @@ class _Rows(NamedTuple):
 def to_ssp(model: Labelled, reading: Reading, rule: CostRule) -> SSP:
     """Choose goal and cost, make goals absorbing, and hand the rest to `SSP`."""
     is_goal = _goal(model, reading.goal)
-    start = _start(model)
+    starts = _starts(model, reading.start)
     actions, rows, notes = _without_goal_rows(model, is_goal, reading.cost, rule)
     lost = np.setdiff1d(np.flatnonzero(~is_goal), rows.choice_state)
     if lost.size:
         rows = _with_loops(rows, lost)
         actions = actions or range(1)
         notes.append(f"states without transitions are dead ends and got a loop: {lost.size}, the first is number {lost[0]}")
+    n_states, start = model.n_states, int(starts[0])
+    states = model.extras.state_names(n_states) if model.states is None else model.states
+    geometry = model.extras.place(n_states)
+    if starts.size > 1:
+        rows = _with_draw(rows, starts, n_states, len(actions))
+        states, actions, geometry = (*states, fresh_name("start", states)), (*actions, fresh_name("draw", actions)), None
+        is_goal, start, n_states = np.append(is_goal, False), n_states, n_states + 1
+        notes.append(f"the start is drawn among {starts.size} states, at no cost")
     choice, target, probability, costs = merge_equal_outcomes(*rows[2:])
+    unit = model.extras.unit()
+    if unit is None and (unit := fraction_unit(np.unique(costs).tolist())) is not None:
+        notes.append(f"costs are taken for whole numbers of {unit}, which decimals cannot say")
     return SSP(
-        state_choices=offsets_of(rows.choice_state, model.n_states),
+        state_choices=offsets_of(rows.choice_state, n_states),
         choice_outcomes=offsets_of(choice, len(rows.choice_state)),
         outcome_target=target,
         outcome_probability=probability,
@@ -129,10 +142,10 @@ def to_ssp(model: Labelled, reading: Reading, rule: CostRule) -> SSP:
         choice_action=rows.choice_action,
         is_goal=is_goal,
         start_index=start,
-        states=model.extras.state_names(model.n_states) if model.states is None else model.states,
+        states=states,
         actions=actions,
-        exact_unit=model.extras.unit(),
-        geometry=model.extras.place(model.n_states),
+        exact_unit=unit,
+        geometry=geometry,
         notes=(*model.extras.notes, *notes),
     )
 
@@ -148,19 +161,35 @@ def _without_goal_rows(
     away = ~kept[branch_choice] & (model.target != choice_state[branch_choice]) & (model.probability > 0)
     if away.any():
         notes.append(f"what the goals do is left out ({np.count_nonzero(away)} transitions lead away from a goal)")
+    paid = ~kept[branch_choice] & (costs != 0) & (model.probability > 0) & (rule.step_cost is None)
+    if paid.any():
+        notes.append(f"rewards on goals are left out ({np.count_nonzero(paid)} transitions of goals have one)")
+    refuse_improbable(model.probability, model.where, lambda branch: _branch_name(model, choice_state, branch_choice, branch))
     used = np.flatnonzero(kept[branch_choice] & (model.probability != 0))
 
-    def name(outcome: int) -> str:
-        choice = int(branch_choice[used[outcome]])
-        state = int(choice_state[choice])
-        return f"state {state}, choice {choice - int(model.state_choices[state])} -> {int(model.target[used[outcome]])}"
-
-    refuse_improbable(model.probability[used], model.where, name)
-    refuse_negative(costs[used], model.where, name)
+    refuse_negative(costs[used], model.where, lambda outcome: _branch_name(model, choice_state, branch_choice, int(used[outcome])))
     actions, action = _named_choices(model, choice_state, kept)
     rank = np.cumsum(kept) - 1
     rows = _Rows(choice_state[kept], action, rank[branch_choice[used]], model.target[used], model.probability[used], costs[used])
     return actions, rows, notes
+
+
+def _branch_name(model: Labelled, choice_state: NDArray[Any], branch_choice: NDArray[Any], branch: int) -> str:
+    choice = int(branch_choice[branch])
+    state = int(choice_state[choice])
+    return f"state {state}, choice {choice - int(model.state_choices[state])} -> {int(model.target[branch])}"
+
+
+def _with_draw(rows: _Rows, starts: NDArray[Any], state: int, action: int) -> _Rows:
+    """One more state, the last, whose only choice draws one of the starts, each as likely as the others."""
+    return _Rows(
+        np.append(rows.choice_state, state),
+        np.append(rows.choice_action, np.int32(action)),
+        np.append(rows.branch_choice, np.full(starts.size, len(rows.choice_state))),
+        np.append(rows.target, starts),
+        np.append(rows.probability, np.full(starts.size, 1 / starts.size)),
+        np.append(rows.cost, np.zeros(starts.size)),
+    )
 
 
 def _with_loops(rows: _Rows, lost: NDArray[Any]) -> _Rows:
@@ -191,11 +220,27 @@ def _goal(model: Labelled, goal: str | None) -> NDArray[np.bool_]:
     return mask
 
 
-def _start(model: Labelled) -> int:
-    initial = np.flatnonzero(model.initial)
-    if len(initial) != 1:
-        raise FormatError(f"{model.where}: {len(initial)} states are initial; a shortest path has one start")
-    return int(initial[0])
+def _starts(model: Labelled, start: Any) -> NDArray[np.int64]:
+    """The states where runs begin: those marked as initial, or those that the user chose by a label or a number."""
+    if start is None:
+        initial = np.flatnonzero(model.initial)
+        if initial.size == 0:
+            raise FormatError(f"{model.where}: 0 states are initial; choose where runs begin with --start LABEL (start=)")
+        return initial
+    if isinstance(start, str) and start in model.labels:
+        chosen = np.flatnonzero(model.labels[start])
+        if chosen.size == 0:
+            raise FormatError(f"{model.where}: no state carries the label {start!r} of the start")
+        return chosen
+    number = (
+        int(start) if isinstance(start, int) or (isinstance(start, str) and start.isascii() and start.isdigit() and len(start) < 19) else -1
+    )
+    if not 0 <= number < model.n_states:
+        what = f"no label {start!r}, nor a state of this number" if number >= 0 else f"no label {start!r}"
+        raise FormatError(
+            f"{model.where}: {what}; choose the start with --start LABEL (start=) among: {_list(model.labels)}, or 0..{model.n_states - 1}"
+        )
+    return np.array([number], dtype=np.int64)
 
 
 def _costs(model: Labelled, cost: str | None, rule: CostRule, choice_state: NDArray[Any], branch_choice: NDArray[Any]) -> FloatArray:

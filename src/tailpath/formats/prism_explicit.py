@@ -6,6 +6,8 @@
     .trew   MDP: "n c m", then "i k j r"          DTMC: "n m", then "i j r"
     .sta    (x,y), then "i:(1,true)"
 
+PRISM's `-exportrows` writes a choice per line, "i x:j x:j [a]". Storm writes `mdp` or `dtmc` for the header and lists labels between
+`#DECLARATION` and `#END`, then "s l l". Every file may be packed with gzip, as `NAME.tra.gz`.
 Lines that start with `#` and blank lines may stand anywhere. Without `.lab` the start is state 0. A model with several reward structures has
 `NAME1.srew`, `NAME2.srew` and so on; a comment `# Reward structure "name"` names one. We read a `.trew` whose rewards differ within a
 choice, which PRISM does not, and refuse to write one.
@@ -16,19 +18,17 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
-from itertools import islice
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.errors import FormatError
 from tailpath.formats.costs import CostRule
-from tailpath.formats.extras import MARK, Extras, action_words, extras_line
-from tailpath.formats.files import read_text, shorten, write_bytes
+from tailpath.formats.extras import action_words, extras_line
+from tailpath.formats.files import shorten, write_bytes
 from tailpath.formats.labelled import Labelled, Labels, Lazy, Reward, marked, to_ssp
+from tailpath.formats.prism_transitions import ExplicitFile, Transitions, with_choice
 from tailpath.formats.reading import Reading
-from tailpath.formats.text import BLOCK, Numbers, lines_of
 from tailpath.model.ragged import offsets_of
 from tailpath.model.ssp import SSP, Name
 
@@ -47,124 +47,13 @@ def writable_action(word: str) -> bool:
     return word.isprintable() and not any(c.isspace() for c in word)
 
 
-class _Lines:
-    """The lines of one file that say something, with their numbers; the first of them is the header."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self.numbers = Numbers(path)
-        self.comments: list[tuple[int, str]] = []
-        self._lines = enumerate(lines_of(read_text(path)), start=1)
-        self.header_line, self.header = next(self.rows(), (1, ""))
-
-    def rows(self) -> Iterator[tuple[int, str]]:
-        for line, text in self._lines:
-            text = text.strip()
-            if text.startswith("#"):
-                self.comments.append((line, text))
-            elif text:
-                yield line, text
-
-    def blocks(self, *widths: int) -> Iterator[tuple[list[int], list[list[str]]]]:
-        """Lines and their words, many at a time; every row must have one of the widths."""
-        rows = self.rows()
-        while block := list(islice(rows, BLOCK)):
-            words = [text.split() for _, text in block]
-            for (line, text), row in zip(block, words):
-                if len(row) not in widths:
-                    raise self.fail(line, f"{shorten(text)!r} has {len(row)} words, expected {' or '.join(map(str, widths))}")
-            yield [line for line, _ in block], words
-
-    def sizes(self, *counts: int) -> list[int]:
-        """The header as whole numbers, of which there must be one of the given counts."""
-        words = self.header.split()
-        if len(words) not in counts:
-            raise self.fail(self.header_line, f"the header {shorten(self.header)!r} must have {' or '.join(map(str, counts))} numbers")
-        return [self.numbers.whole(word, self.header_line) for word in words]
-
-    def compare(self, what: str, said: int, found: int) -> None:
-        if said != found:
-            raise self.fail(self.header_line, f"the header says {said} {what}, the file has {found}")
-
-    def fail(self, line: int, message: str) -> FormatError:
-        return FormatError(f"{self.path}:{line}: {message}")
-
-
-class _Transitions:
-    """The `.tra` file: one row per transition, sorted by state and choice."""
-
-    def __init__(self, path: str) -> None:
-        file = _Lines(path)
-        sizes = file.sizes(2, 3)
-        self.nondeterministic = len(sizes) == 3
-        self.n_states = sizes[0]
-        width = len(sizes)
-        columns: list[NDArray[np.int64]] = [np.zeros((0, width), dtype=np.int64)]
-        probability: list[NDArray[np.float64]] = [np.zeros(0)]
-        actions: dict[str, int] = {}
-        action: list[int] = []
-        self.line: list[int] = []
-        for lines, rows in file.blocks(width + 1, width + 2):
-            columns.append(np.column_stack([file.numbers.wholes([row[at] for row in rows], lines) for at in range(width)]))
-            probability.append(file.numbers.numbers([row[width] for row in rows], lines))
-            action.extend(actions.setdefault(row[width + 1], len(actions)) if len(row) == width + 2 else -1 for row in rows)
-            self.line.extend(lines)
-        self.file, self.actions = file, list(actions)
-        file.compare("transitions", sizes[-1], len(action))
-        self._sort(_with_choice(np.concatenate(columns)), np.concatenate(probability), np.array(action, dtype=np.int64))
-        if self.nondeterministic:
-            file.compare("choices", sizes[1], len(self.choice_action))
-        self.extras = _extras(file)
-
-    def _sort(self, columns: NDArray[np.int64], probability: NDArray[Any], action: NDArray[Any]) -> None:
-        state, choice, target = columns.T
-        for row in np.flatnonzero((state >= self.n_states) | (target >= self.n_states))[:1].tolist():
-            raise self.file.fail(self.line[row], f"state {max(state[row], target[row])} lies outside 0..{self.n_states - 1}")
-        # Every state but the start is one that a transition enters or leaves; a larger number is wrong, and memory must not follow it.
-        self.file.compare("states", self.n_states, len(np.unique(np.concatenate([state, target, [0]]))))
-        order = np.lexsort((choice, state))
-        state, choice, action = state[order], choice[order], action[order]
-        new = np.ones(len(state), dtype=np.bool_)
-        new[1:] = (np.diff(state) != 0) | (np.diff(choice) != 0)
-        first_of_state = np.ones(len(state), dtype=np.bool_)
-        first_of_state[1:] = np.diff(state) != 0
-        expected = np.where(first_of_state, 0, np.roll(choice, 1) + new)
-        for row in np.flatnonzero(choice != expected)[:1].tolist():
-            raise self.file.fail(
-                self.line[order[row]], f"choice {choice[row]} of state {state[row]}, but there is no choice {expected[row]}"
-            )
-        of_row = np.cumsum(new) - 1
-        for row in np.flatnonzero(action != action[np.flatnonzero(new)][of_row])[:1].tolist():
-            raise self.file.fail(self.line[order[row]], f"choice {choice[row]} of state {state[row]} has two action names")
-        self.choice_state, self.choice_action = state[new], action[new]
-        self.row_choice, self.target, self.probability = of_row, target[order], probability[order]
-
-    def keys(self, state: NDArray[Any], choice: NDArray[Any], target: NDArray[Any]) -> NDArray[np.int64]:
-        """One number per (choice, target); -1 where there is no such choice."""
-        begin = offsets_of(self.choice_state, self.n_states)
-        inside = (state < self.n_states) & (target < self.n_states)
-        index = begin[np.where(inside, state, 0)] + choice
-        inside &= index < begin[np.where(inside, state, 0) + 1]
-        return np.where(inside, index * self.n_states + target, -1)
-
-
-def _with_choice(columns: NDArray[np.int64]) -> NDArray[np.int64]:
-    """State, choice, target; a Markov chain has one choice per state and does not write it."""
-    return columns if columns.shape[1] == 3 else np.insert(columns, 1, 0, axis=1)
-
-
-def _extras(file: _Lines) -> Extras:
-    for line, text in file.comments:
-        if text.startswith(f"#{MARK} "):
-            return Extras.parse(text[len(MARK) + 2 :], f"{file.path}:{line}")
-    return Extras()
-
-
 def _model(path: str) -> Labelled:
-    stem = path[: -len(".tra")]
-    tra = _Transitions(path)
+    stem = _stem(path)
+    tra = Transitions(path)
     structures = _rewards(stem, tra)
-    labels = _labels(f"{stem}.lab", tra.n_states) if os.path.exists(f"{stem}.lab") else marked({"init": [0]}, tra.n_states)
+    place = _beside(stem, "lab")
+    labels = marked({"init": [0]}, tra.n_states) if place is None else _labels(place, tra.n_states)
+    variables = _beside(stem, "sta") if tra.extras.states is None else None
     return Labelled(
         where=path,
         state_choices=offsets_of(tra.choice_state, tra.n_states),
@@ -177,13 +66,24 @@ def _model(path: str) -> Labelled:
         rewards=Lazy(structures, structures.__getitem__),
         initial=labels["init"] if "init" in labels else np.zeros(tra.n_states, dtype=np.bool_),
         can_write_action=writable_action,
-        states=_state_names(f"{stem}.sta", tra.n_states) if tra.extras.states is None and os.path.exists(f"{stem}.sta") else None,
+        states=None if variables is None else _state_names(variables, tra.n_states),
         extras=tra.extras,
     )
 
 
+def _stem(path: str) -> str:
+    return path[: -len(".tra.gz")] if path.lower().endswith(".gz") else path[: -len(".tra")]
+
+
+def _beside(stem: str, suffix: str) -> str | None:
+    """The path of a companion of the model, packed or not, if it has one."""
+    return next((place for place in (f"{stem}.{suffix}", f"{stem}.{suffix}.gz") if os.path.exists(place)), None)
+
+
 def _labels(path: str, n_states: int) -> Labels:
-    file = _Lines(path)
+    file = ExplicitFile(path)
+    if any(text == "#DECLARATION" for _, text in file.comments):
+        return _declared_labels(file, n_states)
     names: dict[int, str] = {}
     members: dict[str, list[int]] = {}
     position = 0
@@ -209,19 +109,38 @@ def _labels(path: str, n_states: int) -> Labels:
     return marked(members, n_states)
 
 
-def _rewards(stem: str, tra: _Transitions) -> dict[str, Reward]:
+def _declared_labels(file: ExplicitFile, n_states: int) -> Labels:
+    """Labels as Storm writes them."""
+    members: dict[str, list[int]] = {name: [] for name in file.header.split()}
+    for line, text in file.rows():
+        state, *names = text.split()
+        if file.numbers.whole(state, line) >= n_states:
+            raise file.fail(line, f"state {state} lies outside 0..{n_states - 1}")
+        for name in names:
+            if name not in members:
+                raise file.fail(line, f"label {shorten(name)!r} is not declared")
+            members[name].append(int(state))
+    return marked(members, n_states)
+
+
+def _rewards(stem: str, tra: Transitions) -> dict[str, Reward]:
     """One structure beside the model, or several with numbers."""
     structures: dict[str, Reward] = {}
-    stems = [stem] if any(os.path.exists(f"{stem}.{suffix}") for suffix in ("srew", "trew")) else []
+
+    def has_rewards(place: str) -> bool:
+        return any(_beside(place, suffix) for suffix in ("srew", "trew"))
+
+    stems = [stem] if has_rewards(stem) else []
     while not stems or stems[-1] != stem:
         candidate = f"{stem}{len(stems) + 1}"
-        if not any(os.path.exists(f"{candidate}.{suffix}") for suffix in ("srew", "trew")):
+        if not has_rewards(candidate):
             break
         stems.append(candidate)
     for number, place in enumerate(stems, start=1):
         names: list[str] = []
-        state = _state_rewards(f"{place}.srew", tra.n_states, names) if os.path.exists(f"{place}.srew") else None
-        branch = _branch_rewards(f"{place}.trew", tra, names) if os.path.exists(f"{place}.trew") else None
+        of_states, of_branches = _beside(place, "srew"), _beside(place, "trew")
+        state = None if of_states is None else _state_rewards(of_states, tra.n_states, names)
+        branch = None if of_branches is None else _branch_rewards(of_branches, tra, names)
         name = names[0] if names else str(number)
         if name in structures:
             raise FormatError(f"{place}.srew: a second reward structure {name!r}")
@@ -229,12 +148,12 @@ def _rewards(stem: str, tra: _Transitions) -> dict[str, Reward]:
     return structures
 
 
-def _note_name(file: _Lines, names: list[str]) -> None:
+def _note_name(file: ExplicitFile, names: list[str]) -> None:
     names.extend(match[1] for _, text in file.comments if (match := _STRUCTURE.match(text)))
 
 
 def _state_rewards(path: str, n_states: int, names: list[str]) -> NDArray[np.float64]:
-    file = _Lines(path)
+    file = ExplicitFile(path)
     sizes = file.sizes(2)
     rewards = np.zeros(n_states)
     seen: set[int] = set()
@@ -253,8 +172,8 @@ def _state_rewards(path: str, n_states: int, names: list[str]) -> NDArray[np.flo
     return rewards
 
 
-def _branch_rewards(path: str, tra: _Transitions, names: list[str]) -> NDArray[np.float64]:
-    file = _Lines(path)
+def _branch_rewards(path: str, tra: Transitions, names: list[str]) -> NDArray[np.float64]:
+    file = ExplicitFile(path)
     width = 3 if tra.nondeterministic else 2
     sizes = file.sizes(width)
     places: list[NDArray[np.int64]] = [np.zeros((0, width), dtype=np.int64)]
@@ -267,8 +186,10 @@ def _branch_rewards(path: str, tra: _Transitions, names: list[str]) -> NDArray[n
     values = np.concatenate(parts)
     file.compare("rewards", sizes[-1], len(values))
     file.compare("states", sizes[0], tra.n_states)
+    if tra.nondeterministic:
+        file.compare("choices", sizes[1], len(tra.choice_action))
     _note_name(file, names)
-    wanted = tra.keys(*_with_choice(np.concatenate(places)).T)
+    wanted = tra.keys(*with_choice(np.concatenate(places)).T)
     present = tra.row_choice * tra.n_states + tra.target
     order = np.argsort(wanted, kind="stable")
     ranked = wanted[order]
@@ -286,7 +207,10 @@ def _branch_rewards(path: str, tra: _Transitions, names: list[str]) -> NDArray[n
 
 def _state_names(path: str, n_states: int) -> Sequence[Name]:
     """The values of the variables as names; every state must have a line of its own."""
-    file = _Lines(path)
+    file = ExplicitFile(path)
+    n_variables = file.header.count(",") + 1
+    if not (file.header.startswith("(") and file.header.endswith(")")):
+        raise file.fail(file.header_line, f"expected the variables '(x,y)', not {shorten(file.header)!r}")
     names: dict[int, Name] = {}
     for line, text in file.rows():
         left, colon, right = text.partition(":")
@@ -295,7 +219,10 @@ def _state_names(path: str, n_states: int) -> Sequence[Name]:
             raise file.fail(line, f"expected 'state:(value,...)', not {shorten(text)!r}")
         if state in names or state >= n_states:
             raise file.fail(line, f"state {state} lies outside 0..{n_states - 1} or is described twice")
-        names[state] = tuple(_value(word) for word in right.strip()[1:-1].split(","))
+        values = right.strip()[1:-1].split(",")
+        if len(values) != n_variables:
+            raise file.fail(line, f"{len(values)} values, but {n_variables} variables are declared")
+        names[state] = tuple(_value(word) for word in values)
     if len(names) != n_states:
         raise FormatError(f"{path}: describes {len(names)} of {n_states} states")
     return tuple(names[state] for state in range(n_states))
@@ -313,7 +240,9 @@ def _value(word: str) -> Name:
 
 def write(ssp: SSP, path: str) -> None:
     """Write `.tra`, `.lab`, `.srew` and `.trew`, and `.sta` where the states are tuples of numbers."""
-    stem = path[: -len(".tra")]
+    if path.lower().endswith(".gz"):
+        raise FormatError(f"{path}: packed explicit files are read, not written; write .tra")
+    stem = _stem(path)
     first = ssp.choice_outcomes[:-1]
     choice_cost = np.minimum.reduceat(ssp.outcome_cost, first)
     for choice in np.flatnonzero(choice_cost != np.maximum.reduceat(ssp.outcome_cost, first))[:1].tolist():

@@ -22,13 +22,15 @@ def _option(default: Any, flag: str, word: str, text: str) -> Any:
 class Reading:
     """The options as given; a field at its default was not given."""
 
-    goal: str | None = _option(None, "--goal", "LABEL", "Label of the goal states; in Gymnasium best, all or a final reward.")
+    goal: str | None = _option(
+        None, "--goal", "LABEL", "Label of the goals, or condition (PRISM, JANI); in Gymnasium best, all, a final reward."
+    )
     cost: str | None = _option(None, "--cost", "NAME", "Reward structure that holds the costs.")
     step_cost: float | None = _option(None, "--step-cost", "C", "Every outcome costs C, whatever its reward.")
     cost_of: Mapping[float, float] = _option(dict, "--cost-of", "R=C", "An outcome with reward R costs C (repeatable).")
     negate_reward: bool = _option(False, "--negate-reward", "", "Take the opposite of the format's own sign of rewards.")
     constants: Mapping[str, Any] = _option(dict, "--const", "N=V", "Value V of the constant N (repeatable).")
-    start: str | int | tuple[Any, ...] | None = _option(None, "--start", "STATE", "State where runs begin.")
+    start: str | int | tuple[Any, ...] | None = _option(None, "--start", "STATE", "State, label or condition where runs begin.")
     goals: Iterable[Any] = _option((), "--goals", "STATES", "Goal states of a table (repeatable).")
     one_based: bool = _option(False, "--one-based", "", "States and actions of a table are counted from 1.")
 
@@ -51,4 +53,4 @@ def options() -> tuple[Field[Any], ...]:
 
 #: What formats with labels and reward structures take, and those that only have rewards.
 REWARDS = ("step_cost", "cost_of", "negate_reward")
-LABELLED = ("goal", "cost", *REWARDS)
+LABELLED = ("goal", "cost", "start", *REWARDS)

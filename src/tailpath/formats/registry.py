@@ -90,7 +90,7 @@ FORMATS = (
     Format("tailpath JSON", _home("json_files:read"), _home("json_files:write"), (".json",)),
     Format("tailpath npz", _home("npz_files:read"), _home("npz_files:write"), (".npz",)),
     Format("Storm DRN", _home("drn:read"), _home("drn:write"), (".drn", ".drn.gz", ".drn.xz"), options=LABELLED),
-    Format("PRISM explicit", _home("prism_explicit:read"), _home("prism_explicit:write"), (".tra",), options=LABELLED),
+    Format("PRISM explicit", _home("prism_explicit:read"), _home("prism_explicit:write"), (".tra", ".tra.gz"), options=LABELLED),
     Format("UMB", _home("umb:read"), _home("umb:write"), (".umb",), options=LABELLED),
     Format("long table", _home("long_table:read"), _home("long_table:write"), (".csv",), options=(*REWARDS, "start", "goals", "one_based")),
     Format("PRISM language", _home("storm_language:read"), suffixes=(".nm", ".pm", ".prism"), options=(*LABELLED, "constants")),

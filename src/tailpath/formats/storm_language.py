@@ -1,101 +1,114 @@
 """Models in the PRISM language (`.nm`, `.pm`, `.prism`) and in JANI (`.jani`), built by Storm through the optional package `stormpy`.
 
-Storm explores the states; what it built comes over as UMB, without loss, and is read like any other UMB file. A state is named after the
-values of its variables. Rewards on single destinations (JANI can have them) are refused: Storm can only replace them by their average over
-the destinations, which keeps the mean and changes the risk.
+Storm explores the states, in a process of its own with limits of time, memory and states (`storm_worker.py`); what it built comes over as UMB,
+without loss, and is read like any other UMB file. A state is named after the values of its variables. The goal and the start may be conditions
+on the variables. Rewards on single destinations (JANI can have them) are refused: Storm can only replace them by their average over the
+destinations, which keeps the mean and changes the risk.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import subprocess
+import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from typing import Any
 
 from tailpath.errors import FormatError, OptionError
 from tailpath.formats.costs import CostRule
-from tailpath.formats.files import read_bytes
-from tailpath.formats.labelled import to_ssp
+from tailpath.formats.files import read_bytes, read_text, shorten
+from tailpath.formats.labelled import DEFAULT_GOAL, Labelled, Lazy, to_ssp
 from tailpath.formats.reading import Reading
 from tailpath.formats.umb import UmbReader
-from tailpath.model.ssp import SSP, Name
+from tailpath.model.ssp import SSP
 
 _CONSTANT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _VALUE = re.compile(r"[A-Za-z0-9_.+/-]+")
+_WORKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "storm_worker.py")
 
 
-def read(path: str, reading: Reading) -> SSP:
+@dataclass(frozen=True)
+class Limits:
+    """What Storm may take: seconds by the clock, bytes of memory, states."""
+
+    seconds: float = 900.0
+    bytes: int = 4 * 2**30
+    states: int = 20_000_000
+
+
+def read(path: str, reading: Reading, limits: Limits = Limits()) -> SSP:  # noqa: B008 - a frozen record
     """Read a program in the PRISM language, or a JANI model, whose properties are ignored."""
     rule = CostRule.from_options(1, reading)
-    try:
-        import stormpy
-        import stormpy.io
-        from stormpy import developer
-    except ImportError:
-        raise FormatError(f"{path}: models in the PRISM language or JANI need stormpy; install tailpath[storm]") from None
-    read_bytes(path)  # for our own words where there is no such file
+    if find_spec("stormpy") is None:
+        raise FormatError(f"{path}: models in the PRISM language or JANI need stormpy; install tailpath[storm]")
+    read_text(path)  # for our own words where there is no such file, or no text in it
     given = _definitions(reading.constants)
-    with _quiet(developer):
-        try:
-            program = _parse(stormpy, path)
-            if given:
-                program, _ = stormpy.io.instantiate_constants(program, given)
-        except Exception as error:  # Storm has no common type of errors
-            raise FormatError(f"{path}: {_first_lines(error)}") from None
-        missing = [constant.name for constant in program.constants if not constant.defined]
-        if missing:
-            raise FormatError(f"{path}: give the constants {', '.join(missing)} a value with --const NAME=VALUE (constants=)")
-        data, names = _build(stormpy, program, path)
-    model = UmbReader(path, data).model()
-    return to_ssp(replace(model, states=names), reading, rule)
+    goal = DEFAULT_GOAL if reading.goal is None else reading.goal
+    start = reading.start
+    model, labels = _built(path, given, [text for text in (goal, start) if isinstance(text, str)], limits)
+    chosen = labels.get(start, start) if isinstance(start, str) else start
+    return to_ssp(model, replace(reading, goal=labels.get(goal, goal), start=chosen), rule)
 
 
-def _parse(stormpy: Any, path: str) -> Any:
-    return stormpy.parse_jani_model(path)[0] if path.lower().endswith(".jani") else stormpy.parse_prism_program(path)
+def _built(path: str, constants: str, expressions: list[str], limits: Limits) -> tuple[Labelled, dict[str, str]]:
+    """What Storm makes of the file, and the labels it gave to conditions that are no labels themselves."""
+    with tempfile.TemporaryDirectory(prefix="tailpath-") as folder:
+        request = {
+            "path": os.path.abspath(path),
+            "constants": constants,
+            "expressions": expressions,
+            "bytes": limits.bytes,
+            "states": limits.states,
+            "folder": folder,
+        }
+        answer = _ask(path, request, limits)
+        if "missing" in answer:
+            names = ", ".join(answer["missing"])
+            raise FormatError(f"{path}: give the constants {names} a value with --const NAME=VALUE (constants=)")
+        if "error" in answer:
+            text = answer["error"]
+            if "Transition rewards are not supported" in text:
+                text = "a reward depends on the destination; Storm can only average such rewards, which would change the risk"
+            raise FormatError(f"{path}: {text}")
+        model = UmbReader(path, read_bytes(os.path.join(folder, "model.umb"))).model()
+    names = answer["names"]
+    known = {text: label for text, label in answer["labels"].items() if text not in model.labels and label in model.labels}
+    # The labels that the conditions got are Storm's words, not the model's.
+    shown = Lazy([label for label in model.labels if label not in known.values()] + list(known.values()), model.labels.__getitem__)
+    return replace(model, labels=shown, states=tuple(names) if len(set(names)) == len(names) == model.n_states else None), known
 
 
-def _build(stormpy: Any, program: Any, path: str) -> tuple[bytes, Sequence[Name] | None]:
-    """The UMB file that Storm writes of the model, and the names of its states."""
-    options = stormpy.BuilderOptions(build_full=True)
-    options.set_scale_and_lift_transition_rewards(False)  # never average a reward over destinations
+def _ask(path: str, request: Mapping[str, Any], limits: Limits) -> dict[str, Any]:
+    """The answer of the worker; a crash, a hang and a lack of memory become one clear line."""
+    # -P keeps the folder of the script, and the working directory, off the path of imports.
+    command = [sys.executable, "-P", _WORKER]
     try:
-        model = stormpy.build_model(program, options=options)
-        with tempfile.TemporaryDirectory() as folder:
-            place = os.path.join(folder, "model.umb")
-            stormpy.io.export_to_umb(model, place)
-            data = read_bytes(place)
-        names = _names(model, program)
-    except FormatError:
-        raise
-    except Exception as error:
-        text = _first_lines(error)
-        if "Transition rewards are not supported" in text:
-            text = "a reward depends on the destination; Storm can only average such rewards, which would change the risk"
-        raise FormatError(f"{path}: {text}") from None
-    return data, names if len(set(names)) == len(names) else None
-
-
-def _names(model: Any, program: Any) -> tuple[str, ...]:
-    """Names such as `x=1 & ready=true`. Not among them: JANI's transient variables, and locations of automata that have only one."""
-    transient = {variable.name for variable in getattr(program, "global_variables", ()) if getattr(variable, "is_transient", False)}
-    parts: list[list[str]] = []
-    for variable in sorted(model.state_valuations.get_all_variables(), key=lambda variable: variable.index):
-        if variable.name in transient:
-            continue
-        if variable.has_boolean_type():
-            values = ["false"] * model.nr_states
-            for state in model.state_valuations.get_boolean_values(variable):
-                values[state] = "true"
-        elif variable.has_integer_type():
-            values = [str(value) for value in model.state_valuations.get_int64_values(variable)]
-        else:
-            continue
-        if not (variable.name.startswith("_loc_") and len(set(values)) == 1):
-            parts.append([f"{variable.name}={value}" for value in values])
-    return tuple(" & ".join(part) for part in zip(*parts))
+        done = subprocess.run(
+            command,
+            input=json.dumps(request).encode(),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            timeout=limits.seconds,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise FormatError(f"{path}: Storm did not finish this model within {limits.seconds:g} s") from None
+    place = os.path.join(request["folder"], "answer.json")
+    if done.returncode == 0 and os.path.exists(place):
+        with open(place, encoding="utf-8") as stream:
+            answer: dict[str, Any] = json.load(stream)
+        if answer.get("error") in ("not enough memory", "std::bad_alloc"):
+            raise FormatError(f"{path}: Storm needs more than {limits.bytes / 2**30:.3g} GiB for this model")
+        return answer
+    if done.returncode < 0:
+        raise FormatError(f"{path}: Storm crashed on this model (signal {-done.returncode})")
+    said = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
+    raise FormatError(f"{path}: Storm could not be run: {shorten(said) or f'exit code {done.returncode}'}")
 
 
 def _definitions(constants: Mapping[str, Any]) -> str:
@@ -107,18 +120,3 @@ def _definitions(constants: Mapping[str, Any]) -> str:
             raise OptionError(f"constants: {name}={value} is no constant with a value")
         parts.append(f"{name}={text}")
     return ",".join(parts)
-
-
-@contextmanager
-def _quiet(developer: Any) -> Iterator[None]:
-    """Storm logs to standard output, where our results go; its errors reach us as exceptions anyway."""
-    level = developer.get_log_level()
-    developer.set_log_level(developer.LogLevel.OFF)
-    try:
-        yield
-    finally:
-        developer.set_log_level(level)
-
-
-def _first_lines(error: Exception) -> str:
-    return " ".join(str(error).split())[:300]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -44,3 +44,15 @@ def as_multiples(costs: NDArray[np.float64], unit: Fraction) -> NDArray[np.float
         return np.asarray(levels * unit.numerator / unit.denominator)  # a whole number divided once: rounded once
     distinct, at = np.unique(levels, return_inverse=True)
     return np.array([float(int(level) * unit) for level in distinct.tolist()], dtype=np.float64)[at]
+
+
+def fraction_unit(costs: Sequence[float]) -> Fraction | None:
+    """The unit of costs that came as floats and were fractions such as 1/3: each the float of one with a small denominator.
+
+    `None` where the costs have a unit as they stand, or none this way either. Among the fractions with a denominator below 10^4 only one
+    in 10^8 floats has one that rounds to it, so a cost that has is hardly anything else.
+    """
+    if common_unit(costs) is not None:
+        return None
+    fractions = [Fraction(cost).limit_denominator(10_000) for cost in costs]
+    return common_unit(fractions) if all(float(fraction) == cost for fraction, cost in zip(fractions, costs)) else None

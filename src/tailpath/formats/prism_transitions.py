@@ -1,0 +1,173 @@
+"""The lines of PRISM's explicit files, and the transitions of `.tra` in the forms in which PRISM and Storm write them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain, islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.errors import FormatError
+from tailpath.formats.extras import MARK, Extras
+from tailpath.formats.files import read_bytes, read_text, shorten, unpacked
+from tailpath.formats.text import BLOCK, Numbers, lines_of
+from tailpath.model.ragged import offsets_of
+
+
+class ExplicitFile:
+    """The lines of one file that say something, with their numbers; the first of them is the header."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.numbers = Numbers(path)
+        self.comments: list[tuple[int, str]] = []
+        self._lines: Iterator[tuple[int, str]] = enumerate(lines_of(read_text(path, unpacked(path, read_bytes(path)))), start=1)
+        self.header_line, self.header = next(self.rows(), (1, ""))
+
+    def rows(self) -> Iterator[tuple[int, str]]:
+        for line, text in self._lines:
+            text = text.strip()
+            if text.startswith("#"):
+                self.comments.append((line, text))
+            elif text:
+                yield line, text
+
+    def blocks(self, *widths: int) -> Iterator[tuple[list[int], list[list[str]]]]:
+        """Lines and their words, many at a time; every row must have one of the widths."""
+        rows = self.rows()
+        while block := list(islice(rows, BLOCK)):
+            words = [text.split() for _, text in block]
+            for (line, text), row in zip(block, words):
+                if len(row) not in widths:
+                    raise self.fail(line, f"{shorten(text)!r} has {len(row)} words, expected {' or '.join(map(str, widths))}")
+            yield [line for line, _ in block], words
+
+    def push_back(self, row: tuple[int, str]) -> None:
+        """Let the next reader of rows begin with this one."""
+        self._lines = chain([row], self._lines)
+
+    def sizes(self, *counts: int) -> list[int]:
+        """The header as whole numbers, of which there must be one of the given counts."""
+        words = self.header.split()
+        if len(words) not in counts:
+            raise self.fail(self.header_line, f"the header {shorten(self.header)!r} must have {' or '.join(map(str, counts))} numbers")
+        return [self.numbers.whole(word, self.header_line) for word in words]
+
+    def compare(self, what: str, said: int, found: int) -> None:
+        if said != found:
+            raise self.fail(self.header_line, f"the header says {said} {what}, the file has {found}")
+
+    def fail(self, line: int, message: str) -> FormatError:
+        return FormatError(f"{self.path}:{line}: {message}")
+
+
+class Transitions:
+    """The `.tra` file: one row per transition, sorted by state and choice."""
+
+    def __init__(self, path: str) -> None:
+        file = ExplicitFile(path)
+        self.file = file
+        self.line: list[int] = []
+        kind = file.header.lower()
+        sizes = [] if kind in ("mdp", "dtmc") else file.sizes(2, 3)
+        self.nondeterministic = kind == "mdp" if not sizes else len(sizes) == 3
+        width = 3 if self.nondeterministic else 2
+        actions: dict[str, int] = {}
+        columns, probability, action = self._read(width, actions)
+        self.actions = list(actions)
+        self.n_states = sizes[0] if sizes else int(columns[:, [0, -1]].max(initial=0)) + 1
+        if sizes:
+            file.compare("transitions", sizes[-1], len(action))
+        self._sort(with_choice(columns), probability, action)
+        if len(sizes) == 3:
+            file.compare("choices", sizes[1], len(self.choice_action))
+        self.extras = _extras(file)
+
+    def _read(self, width: int, actions: dict[str, int]) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
+        """State, choice and target of every transition, its probability, and its action or -1."""
+        file = self.file
+        first = next(file.rows(), None)
+        if first is not None:
+            file.push_back(first)
+        if first is not None and ":" in first[1].partition(" ")[2].split(" ")[0]:
+            return self._read_rows(width, actions)
+        columns: list[NDArray[np.int64]] = [np.zeros((0, width), dtype=np.int64)]
+        probability: list[NDArray[np.float64]] = [np.zeros(0)]
+        action: list[int] = []
+        for lines, rows in file.blocks(width + 1, width + 2):
+            columns.append(np.column_stack([file.numbers.wholes([row[at] for row in rows], lines) for at in range(width)]))
+            probability.append(file.numbers.numbers([row[width] for row in rows], lines))
+            action.extend(actions.setdefault(row[width + 1], len(actions)) if len(row) == width + 2 else -1 for row in rows)
+            self.line.extend(lines)
+        return np.concatenate(columns), np.concatenate(probability), np.array(action, dtype=np.int64)
+
+    def _read_rows(self, width: int, actions: dict[str, int]) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
+        """A choice per line, numbered within its state as the lines come."""
+        columns: list[tuple[int, ...]] = []
+        probability: list[float] = []
+        action: list[int] = []
+        choices: dict[int, int] = {}
+        numbers = self.file.numbers
+        for line, text in self.file.rows():
+            words = text.split()
+            state = numbers.whole(words[0], line)
+            named = ":" not in words[-1]
+            which = actions.setdefault(words[-1], len(actions)) if named else -1
+            choice = choices[state] = choices.get(state, -1) + 1
+            if choice and width == 2:
+                raise self.file.fail(line, f"a second row for state {state} of a DTMC")
+            for word in words[1 : len(words) - named]:
+                share, _, target = word.partition(":")
+                columns.append((state, choice, numbers.whole(target, line)) if width == 3 else (state, numbers.whole(target, line)))
+                probability.append(numbers.number(share, line))
+                action.append(which)
+                self.line.append(line)
+        place = np.array(columns, dtype=np.int64).reshape(-1, width)
+        return place, np.array(probability, dtype=np.float64), np.array(action, dtype=np.int64)
+
+    def _sort(self, columns: NDArray[np.int64], probability: NDArray[Any], action: NDArray[Any]) -> None:
+        state, choice, target = columns.T
+        for row in np.flatnonzero((state >= self.n_states) | (target >= self.n_states))[:1].tolist():
+            raise self.file.fail(self.line[row], f"state {max(state[row], target[row])} lies outside 0..{self.n_states - 1}")
+        # A state that no transition enters or leaves may be meant; many of them are a wrong number, and memory must not follow it.
+        met = len(np.unique(np.concatenate([state, target, [0]])))
+        if self.n_states > 2 * met + 1000:
+            self.file.compare("states", self.n_states, met)
+        order = np.lexsort((choice, state))
+        state, choice, action = state[order], choice[order], action[order]
+        new = np.ones(len(state), dtype=np.bool_)
+        new[1:] = (np.diff(state) != 0) | (np.diff(choice) != 0)
+        first_of_state = np.ones(len(state), dtype=np.bool_)
+        first_of_state[1:] = np.diff(state) != 0
+        expected = np.where(first_of_state, 0, np.roll(choice, 1) + new)
+        for row in np.flatnonzero(choice != expected)[:1].tolist():
+            raise self.file.fail(
+                self.line[order[row]], f"choice {choice[row]} of state {state[row]}, but there is no choice {expected[row]}"
+            )
+        of_row = np.cumsum(new) - 1
+        for row in np.flatnonzero(action != action[np.flatnonzero(new)][of_row])[:1].tolist():
+            raise self.file.fail(self.line[order[row]], f"choice {choice[row]} of state {state[row]} has two action names")
+        self.choice_state, self.choice_action = state[new], action[new]
+        self.row_choice, self.target, self.probability = of_row, target[order], probability[order]
+
+    def keys(self, state: NDArray[Any], choice: NDArray[Any], target: NDArray[Any]) -> NDArray[np.int64]:
+        """One number per (choice, target); -1 where there is no such choice."""
+        begin = offsets_of(self.choice_state, self.n_states)
+        inside = (state < self.n_states) & (target < self.n_states)
+        index = begin[np.where(inside, state, 0)] + choice
+        inside &= index < begin[np.where(inside, state, 0) + 1]
+        return np.where(inside, index * self.n_states + target, -1)
+
+
+def with_choice(columns: NDArray[np.int64]) -> NDArray[np.int64]:
+    """State, choice, target; a Markov chain has one choice per state and does not write it."""
+    return columns if columns.shape[1] == 3 else np.insert(columns, 1, 0, axis=1)
+
+
+def _extras(file: ExplicitFile) -> Extras:
+    for line, text in file.comments:
+        if text.startswith(f"#{MARK} "):
+            return Extras.parse(text[len(MARK) + 2 :], f"{file.path}:{line}")
+    return Extras()

@@ -1,0 +1,163 @@
+"""Storm in a process of its own: run as a script, with one request on standard input and the answer in a folder.
+
+Storm is compiled code that a hostile file can crash, hang or let grow without end. Here it may: the process has a limit of memory, its parent
+one of time, and whatever happens to it the parent sees an exit code. The script imports nothing of ours, so that it starts quickly.
+
+    request   {"path", "constants", "expressions": [..], "bytes", "states", "folder"}, one JSON object
+    answer    folder/model.umb and folder/answer.json: {"names", "labels": {expression: label}}, or {"error"} or {"missing": [constants]}
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from typing import Any
+
+import stormpy
+import stormpy.io
+from stormpy import developer
+
+try:
+    import resource
+except ImportError:  # not on every system
+    resource = None  # type: ignore[assignment]
+
+_TYPE = re.compile(r"^\s*(dtmc|mdp|ctmc|ctmdp|ma|pta|pomdp|popta|smg|probabilistic|nondeterministic|stochastic)\b", re.MULTILINE)
+_COMMENT = re.compile(r"//.*")
+
+
+class Refusal(Exception):
+    """What is wrong with the request, in one line."""
+
+
+def main() -> None:
+    request = json.load(sys.stdin)
+    # Storm logs to standard output and standard error; the answer goes to a file.
+    silence = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silence, 1)
+    os.dup2(silence, 2)
+    try:
+        answer = build(request)
+    except Refusal as error:
+        answer = {"error": str(error)}
+    except MemoryError:
+        answer = {"error": "not enough memory"}
+    except Exception as error:  # Storm has no common type of errors
+        answer = {"error": " ".join(str(error).split())[:300] or type(error).__name__}
+    with open(os.path.join(request["folder"], "answer.json"), "w", encoding="utf-8", errors="backslashreplace") as stream:
+        json.dump(answer, stream)
+        stream.flush()
+    os._exit(0)  # the destructors of a model of many states, or of one that Storm did not finish, are not worth waiting for
+
+
+def build(request: dict[str, Any]) -> dict[str, Any]:
+    """Parse, explore and export the model."""
+    limit_memory(request["bytes"])
+    developer.set_log_level(developer.LogLevel.OFF)
+    program = parse(request["path"], request["folder"])
+    if request["constants"]:
+        program, _ = stormpy.io.instantiate_constants(program, request["constants"])
+    missing = [constant.name for constant in program.constants if not constant.defined]
+    if missing:
+        return {"missing": missing}
+    formulas, labels = label_expressions(program, request["expressions"])
+    model = explore(program, formulas)
+    if model.nr_states > request["states"]:
+        raise Refusal(f"Storm found {model.nr_states} states; the most are {request['states']}")
+    stormpy.io.export_to_umb(model, os.path.join(request["folder"], "model.umb"))
+    return {"names": names_of(model, program), "labels": labels}
+
+
+def explore(program: Any, formulas: list[Any]) -> Any:
+    """The model, if no update leaves the range of its variable: unchecked, Storm would go on with another value."""
+
+    def options() -> Any:
+        # Given one formula alone, Storm would not explore beyond the states that decide it.
+        chosen = stormpy.BuilderOptions(formulas + formulas)
+        chosen.set_build_all_labels()
+        chosen.set_build_all_reward_models()
+        chosen.set_build_choice_labels()
+        chosen.set_build_state_valuations()
+        chosen.set_scale_and_lift_transition_rewards(False)  # never average a reward over destinations
+        return chosen
+
+    checked = options()
+    checked.set_exploration_checks(True)
+    try:
+        return stormpy.build_model(program, options=checked)
+    except Exception as error:
+        if "update probabilities" not in str(error) or not hasattr(program, "modules"):
+            raise
+    # Its checks refuse sums that miss 1 by rounding, 1/5 taken five times say, which we judge ourselves: look for the other fault alone.
+    probe = stormpy.BuilderOptions([])
+    probe.set_add_out_of_bounds_state(True)
+    labels = stormpy.build_model(program, options=probe).labeling
+    if labels.contains_label("out_of_bounds") and labels.get_states("out_of_bounds").number_of_set_bits() > 0:
+        raise Refusal("an update leads to a value out of the bounds of its variable")
+    return stormpy.build_model(program, options=options())
+
+
+def limit_memory(most: int) -> None:
+    """Let the process grow by so many bytes from here on, where the system can see to it."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as stream:
+            now = int(stream.read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (now + most, now + most))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    except (AttributeError, OSError, ValueError):
+        pass
+
+
+def parse(path: str, folder: str) -> Any:
+    if path.lower().endswith(".jani"):
+        return stormpy.parse_jani_model(path)[0]
+    with open(path, encoding="utf-8-sig", errors="replace") as stream:
+        text = stream.read()
+    if _TYPE.search(_COMMENT.sub("", text)):
+        return stormpy.parse_prism_program(path)
+    # PRISM takes a program that does not say what it is for an MDP; Storm wants to be told. On the first line, so that lines keep their numbers.
+    place = os.path.join(folder, "program.prism")
+    with open(place, "w", encoding="utf-8") as stream:
+        stream.write(f"mdp {text}")
+    return stormpy.parse_prism_program(place)
+
+
+def label_expressions(program: Any, expressions: list[str]) -> tuple[list[Any], dict[str, str]]:
+    """Formulas that make Storm label the states where each expression holds, and the label of each; names of labels are no expressions."""
+    formulas, labels = [], {}
+    for text in expressions:
+        if '"' in text or ";" in text or "[" in text or "]" in text or "\n" in text:
+            raise Refusal(f"{text!r} is neither a label nor a condition on the variables")
+        try:
+            formula = stormpy.parse_properties(f"P=? [F ({text})]", program)[0].get_raw_formula()
+        except Exception:
+            continue  # neither; whoever asked for it lists the labels there are
+        formulas.append(formula)
+        labels[text] = str(formula).removeprefix("P=? [F ").removesuffix("]")
+    return formulas, labels
+
+
+def names_of(model: Any, program: Any) -> list[str]:
+    """Names such as `x=1 & ready=true`. Not among them: JANI's transient variables, and locations of automata that have only one."""
+    transient = {variable.name for variable in getattr(program, "global_variables", ()) if getattr(variable, "is_transient", False)}
+    parts: list[list[str]] = []
+    for variable in sorted(model.state_valuations.get_all_variables(), key=lambda variable: variable.index):
+        if variable.name in transient:
+            continue
+        if variable.has_boolean_type():
+            values = ["false"] * model.nr_states
+            for state in model.state_valuations.get_boolean_values(variable):
+                values[state] = "true"
+        elif variable.has_integer_type():
+            values = [str(value) for value in model.state_valuations.get_int64_values(variable)]
+        else:
+            continue
+        if not (variable.name.startswith("_loc_") and len(set(values)) == 1):
+            parts.append([f"{variable.name}={value}" for value in values])
+    return [" & ".join(part) for part in zip(*parts)]
+
+
+if __name__ == "__main__":
+    main()
