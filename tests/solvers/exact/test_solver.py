@@ -240,6 +240,25 @@ def test_too_little_memory_is_refused_with_bounds() -> None:
     assert low <= tp.solve_cvar_exact(ssp, 0.001).cvar(0.001) <= high
 
 
+def test_decisions_beyond_the_memory_allowed_go_to_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tailpath.solvers.exact import storage, table
+
+    made = []
+    monkeypatch.setattr(table, "zeros", lambda shape, dtype, on_disk: made.append(on_disk) or storage.zeros(shape, dtype, on_disk))
+    monkeypatch.setattr(table, "PIECE", 223 * 16)
+    ssp = PROBLEMS["14x16"]()
+    plenty, little = (tp.solve_cvar_exact(ssp, 0.001, max_bytes=size) for size in (2**30, 12_000))
+    assert set(made) == {True, False}
+    assert little.decisions == plenty.decisions
+    assert little.cvar(0.001) == plenty.cvar(0.001)
+    costs = tp.evaluate(ssp, little.policy(0.001), 0.001)
+    assert costs.cvar(0.001) == tp.evaluate(ssp, plenty.policy(0.001), 0.001).cvar(0.001)
+    assert pickle.loads(pickle.dumps(little)).decisions == plenty.decisions
+    monkeypatch.setattr(table, "free_disk", lambda: 1000)
+    with pytest.raises(BudgetExceededError, match="the disk for temporary files"):
+        tp.solve_cvar_exact(ssp, 0.001, max_bytes=12_000)
+
+
 def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     from tailpath.solvers.exact import table
 

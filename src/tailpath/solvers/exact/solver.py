@@ -55,8 +55,9 @@ def solve_cvar_exact(
 
     `lexicographic=True` returns, of all policies with the least CVaR, the one with the least expected cost, and reports both expected costs
     (`mean`, `plain_mean`). `weight` in [0, 1] minimises `(1 - weight) * mean + weight * CVaR`: 0 is the risk-neutral optimum, 1 the default.
-    `delta` rounds the costs to a grid; `bounds` then brackets the optimum of the true costs. Memory beyond `max_bytes` is refused with the bounds
-    found so far. `progress(budget, best)` is called now and then with the budget reached, in units, and the best value so far.
+    `delta` rounds the costs to a grid; `bounds` then brackets the optimum of the true costs. Decisions beyond `max_bytes` of memory go to a
+    temporary file; values beyond it are refused with the bounds found so far. `progress(budget, best)` is called now and then with the
+    budget reached, in units, and the best value so far.
     """
     alpha = check_invertible_alpha(alpha)
     if not 0 <= weight <= 1:

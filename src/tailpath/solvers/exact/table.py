@@ -2,7 +2,7 @@
 
 Values live in a ring that holds no more levels than the largest cost to a state that is no goal; only the values at the start are kept. Decisions are
 kept for every level, in the smallest integer type, in pieces, until it is known which budget is the largest one needed; then the rest is
-dropped, and with it every state that the start cannot reach within that budget.
+dropped, and with it every state that the start cannot reach within that budget. What exceeds the memory allowed goes to disk (`storage.py`).
 """
 
 from __future__ import annotations
@@ -23,12 +23,13 @@ from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import Progress
 from tailpath.policies.kinds import BudgetPolicy
 from tailpath.solvers.exact.layout import Layout
+from tailpath.solvers.exact.storage import free_disk, zeros
 
 #: A block with fewer outcomes than this is not worth waking the other cores for.
 WORTH_THREADS = 100_000
 #: A piece of the table of decisions has about this many entries.
 PIECE = 2**23
-#: The table of decisions and the values still needed may take this much memory.
+#: The values still needed and the table of decisions may take this much memory; beyond it decisions go to disk, and values are refused.
 MAX_BYTES = 4 * 2**30
 
 #: What can be counted (`kernels/budget.py`): E[(Z - w)+], the probability of a cost of w or more, and the expected cost. They may be added up.
@@ -40,13 +41,14 @@ class BudgetTable:
     """What the recursion found, in cost units, for budgets w = 0, 1, ..., len(values) - 1.
 
     `values[w, i]` is the value of the start in account i. `pieces` hold the decisions by level, from level 1 on, and node. `error` bounds the
-    relative error that each level added.
+    relative error that each level added. `on_disk`: the decisions exceed the memory allowed.
     """
 
     layout: Layout
     values: FloatArray
     pieces: list[NDArray[Any]]
     error: float
+    on_disk: bool
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -125,7 +127,7 @@ class _Filling:
         values = [accounts[None, :, BASE] + accounts[None, :, REST] * layout.start_value]
         pieces: list[NDArray[Any]] = []
         best = aim.price * float(values[0][0, 0])
-        error, gain_left, w, last = 0.0, 0.0, 1, 0
+        error, gain_left, w, last, on_disk = 0.0, 0.0, 1, 0, False
         while w > last:
             last = w + rows - 1
             if min(layout.reach, last) >= capacity:
@@ -133,8 +135,10 @@ class _Filling:
                 capacity = min(layout.reach, 2 * last) + 1
             # Pages that are never written take no memory, so only the states within reach count.
             if self.keep or not pieces:
-                pieces.append(np.zeros((rows, n), dtype=levels.choice_label.dtype))
-            self._check_memory(ring.nbytes + len(pieces) * rows * reached * pieces[0].itemsize, aim, w, best)
+                size = rows * reached * levels.choice_label.itemsize
+                on_disk = ring.nbytes + (len(pieces) + 1) * size > self.max_bytes
+                self._check_room(ring.nbytes, 2 * size if on_disk else 0, aim, w, best)
+                pieces.append(zeros((rows, n), levels.choice_label.dtype, on_disk))
             value = np.empty((rows, count))
             end, best, worst, left = advance(
                 levels, layout.joint, aim, accounts, self.loss, w, last, best, capacity, ring.ravel(), active, policy, pieces[-1], value
@@ -146,17 +150,19 @@ class _Filling:
         # A joint block adds the error of its elimination, of what goes into it, and of choices that are not quite the best at every visit.
         joint = error + (gain_left + 4 * layout.rounding) * layout.visits if layout.visits else 0.0
         per_level = layout.depth * (layout.rounding + joint)
-        return BudgetTable(layout, np.concatenate(values), pieces, per_level), best
+        return BudgetTable(layout, np.concatenate(values), pieces, per_level, on_disk), best
 
-    def _check_memory(self, needed: int, aim: Aim, w: int, best: float) -> None:
-        if needed <= self.max_bytes:
+    def _check_room(self, memory: int, disk: int, aim: Aim, w: int, best: float) -> None:
+        """Refuse values beyond the memory allowed, and decisions (which are copied once) beyond the disk."""
+        if memory <= self.max_bytes and disk <= free_disk():
             return
         if aim.weight > 0:
             low = min(best, aim.weight * w + aim.floor)
         else:
             low, best = 0.0, np.inf
+        limit = f"{self.max_bytes / 2**30:.3g} GiB" if memory > self.max_bytes else "the disk for temporary files has left"
         raise LimitExceededError(
-            f"{self.layout.n} states x {w} cost levels need more than {self.max_bytes / 2**30:.3g} GiB, and more levels are to come; "
+            f"{self.layout.n} states x {w} cost levels need more than {limit}, and more levels are to come; "
             "a coarser grid (delta=) or a larger max_bytes would help",
             (low * float(self.layout.unit), best * float(self.layout.unit)),
         )
@@ -181,7 +187,7 @@ def decisions(ssp: SSP, table: BudgetTable, budget: int, neutral: NDArray[np.int
     layout = table.layout
     nodes = np.flatnonzero(layout.levels.least < budget)
     # By level first: a policy's evaluation goes level by level.
-    kept = np.zeros((budget + 1, len(nodes)), dtype=layout.levels.choice_label.dtype)
+    kept = zeros((budget + 1, len(nodes)), layout.levels.choice_label.dtype, table.on_disk)
     take: Any = slice(0, len(nodes)) if nodes.size and nodes[-1] == len(nodes) - 1 else nodes
     level = 1
     while level <= budget:
