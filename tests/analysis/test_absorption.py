@@ -45,13 +45,12 @@ def exact_values(rows: list[dict[int, Fraction]], rates: list[Fraction]) -> list
 def test_every_method_brackets_the_truth(chain: Any, method: str) -> None:
     rows, rates = chain
     start, target, probability, rate = arrays(rows, rates)
-    component, count = absorption.strong_components(start, target)
-    parts = absorption.offsets_of(component, count)
+    sweeps = absorption.Sweeps.by(start, target, None)
     chain = absorption.Chain(start, target, probability, rate, np.zeros(len(rate)))
     if method == "sweeps":
-        bracket = absorption._by_sweeps(chain, component, parts, None)
+        bracket = absorption._by_sweeps(chain, sweeps)
     elif method == "elimination":
-        bracket = absorption._by_elimination(chain, component, parts)
+        bracket = absorption._by_elimination(chain, sweeps)
     else:
         bracket = absorption._by_factorisation(chain)
     for x, exact in enumerate(exact_values(rows, rates)):

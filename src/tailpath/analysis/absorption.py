@@ -7,9 +7,9 @@ have this form.
 A small residual is no error bound: on a chain that needs 10^6 steps a residual of 10^-10 may hide an error of 10^-4. So every answer is a
 `Bracket` whose `lower` and `upper` are verified, by one of two proofs:
 
-- *Sweeps* (Gauss-Seidel by strong component) find v and the expected steps t together; if v is off by the defect e at most and t decreases
-  by the drift d at least, then |V - v| <= max(e / d) t. With all rounding charged to the bad side this is a proof, and it is tight for the
-  chains that arise from planning: about 2^-53 times the number of steps.
+- *Sweeps* (`value_iteration`) find v. If every rate is positive, the defect of each node compared with its rate proves a share by which v may be
+  off. Otherwise sweeps find the expected steps t, too; if v is off by the defect e at most and t decreases by the drift d at least, then
+  |V - v| <= max(e / d) t. With all rounding charged to the bad side both are proofs, and tight for the chains that arise from planning.
 - *Elimination* without subtraction carries a relative error bound of its own that does not depend on the conditioning. It rescues the
   chains that break sweeps and sparse LU alike (Haddad and Monmege's takes 2^N steps).
 
@@ -26,15 +26,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.analysis.reachability import strong_components
+from tailpath.analysis.value_iteration import MOST_ROUNDS, Sweeps
 from tailpath.errors import TailpathWarning
-from tailpath.kernels.absorption import Chain, certify, eliminate, sweep_components
+from tailpath.kernels.absorption import Chain, certify, eliminate
+from tailpath.kernels.bellman import Decisions, relative_bounds
 from tailpath.kernels.rounding import UNIT
-from tailpath.model.ragged import offsets_of, owners
+from tailpath.model.ragged import owners
 
 FloatArray = NDArray[np.float64]
-#: Sweeps over one component before it counts as slow.
-MOST_SWEEPS = 2_000
 #: A proved relative error above this makes the solver look for a better method.
 WIDE = 1e-11
 #: Components beyond this size are not eliminated: the dense elimination takes m^3 / 3 operations.
@@ -69,11 +68,10 @@ def expected_total(
     chain = Chain(row_start, target, probability, rate, np.zeros(len(rate)) if leak is None else leak)
     if len(rate) == 0:
         return Bracket(rate, rate, rate, "sweeps")
-    component, count = strong_components(row_start, target)
-    part_start = offsets_of(component, count)
-    bracket = _by_sweeps(chain, component, part_start, distance)
-    if is_wide(bracket.lower, bracket.upper) and np.diff(part_start).max() <= LARGEST_ELIMINATION:
-        bracket = _tighter(bracket, _by_elimination(chain, component, part_start))
+    sweeps = Sweeps.by(row_start, target, distance)
+    bracket = _by_sweeps(chain, sweeps)
+    if is_wide(bracket.lower, bracket.upper) and np.diff(sweeps.part_start).max() <= LARGEST_ELIMINATION:
+        bracket = _tighter(bracket, _by_elimination(chain, sweeps))
     if is_wide(bracket.lower, bracket.upper):
         bracket = _tighter(bracket, _by_factorisation(chain))
     if not np.all(np.isfinite(bracket.upper)):
@@ -81,6 +79,13 @@ def expected_total(
             "no upper bound on an expected total could be proved; the chain mixes too slowly for its size", TailpathWarning, stacklevel=2
         )
     return bracket
+
+
+def settled_total(chain: Chain, distance: NDArray[Any], tolerance: float) -> FloatArray | None:
+    """Expected totals without a proof: what sweeps settle to, or None if they do not."""
+    sweeps = Sweeps.by(chain.row_start, chain.target, distance)
+    value, rounds = sweeps.run(sweeps.folded(_decided(chain, chain.rate), chain.leak), np.zeros(len(chain.rate)), tolerance)
+    return None if rounds > MOST_ROUNDS or value.min(initial=0.0) < 0.0 else value
 
 
 def is_wide(lower: FloatArray, upper: FloatArray) -> bool:
@@ -108,21 +113,48 @@ def _tighter(a: Bracket, b: Bracket) -> Bracket:
     return b if width[1] < width[0] else a
 
 
-def _by_sweeps(chain: Chain, component: NDArray[Any], part_start: NDArray[Any], distance: NDArray[Any] | None) -> Bracket:
-    order = np.lexsort((distance, component)) if distance is not None else np.argsort(component, kind="stable")
-    value, steps = np.zeros(len(order)), np.zeros(len(order))
-    if sweep_components(order, part_start, chain, 4 * UNIT, MOST_SWEEPS, value, steps) > MOST_SWEEPS:
+def _by_sweeps(chain: Chain, sweeps: Sweeps) -> Bracket:
+    n = len(chain.rate)
+    only = _decided(chain, chain.rate)
+    value, rounds = sweeps.run(sweeps.folded(only, chain.leak), np.zeros(n), 4 * UNIT)
+    if rounds > MOST_ROUNDS or value.min(initial=0.0) < 0.0:
         return _unproved(value, "sweeps")
-    return proved(chain, value, steps, "sweeps")
+    if chain.rate.all() and not chain.leak.any():
+        bracket = shares(value, relative_bounds(only, value, np.arange(n)), "sweeps")
+        if not is_wide(bracket.lower, bracket.upper):
+            return bracket
+    return by_steps(chain, sweeps, value, "sweeps")
 
 
-def _by_elimination(chain: Chain, component: NDArray[Any], part_start: NDArray[Any]) -> Bracket:
+def by_steps(chain: Chain, sweeps: Sweeps, value: FloatArray, method: str) -> Bracket:
+    """Bounds around values by way of the expected steps, which are found on the way.
+
+    A drift that is nearly 1 proves as much as one that is 1 exactly, so the steps need not settle to the last bit.
+    """
+    steps, rounds = sweeps.run(sweeps.folded(_decided(chain, np.ones(len(value))), chain.leak), np.ones(len(value)), 1e-9)
+    return proved(chain, value, steps, method) if rounds <= MOST_ROUNDS and steps.min() > 0.0 else _unproved(value, method)
+
+
+def shares(value: FloatArray, share: tuple[float, float], method: str) -> Bracket:
+    """Bounds that lie the proved shares below and above."""
+    low, high = share
+    return Bracket(value, value * max(1 - low, 0.0) * (1 - 1e-15), value * (1 + high) * (1 + 1e-15), method)
+
+
+def _decided(chain: Chain, rate: FloatArray) -> Decisions:
+    """A chain as decisions with one choice each."""
+    return Decisions(np.arange(len(rate) + 1), chain.row_start, chain.target, chain.probability, rate)
+
+
+def _by_elimination(chain: Chain, sweeps: Sweeps) -> Bracket:
     n = len(chain.rate)
     # The last of a component goes first: nodes with few neighbours, so that hubs do not fill the matrix early.
     degree = np.diff(chain.row_start) + np.bincount(chain.target[chain.target < n], minlength=n)
+    component = np.empty(n, dtype=np.int64)
+    component[sweeps.order] = owners(sweeps.part_start)
     order = np.lexsort((-degree, component))
     value, error = np.zeros(n), np.zeros(n)
-    eliminate(order, part_start, chain, value, error)
+    eliminate(order, sweeps.part_start, chain, value, error)
     if not np.all(np.isfinite(value)) or not np.all(error < 0.5):
         return _unproved(value, "elimination")
     error = error / (1 - error)

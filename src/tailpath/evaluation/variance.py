@@ -8,16 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from tailpath.analysis.absorption import expected_total
-from tailpath.analysis.reachability import strong_components
-from tailpath.kernels.absorption import Chain, sweep_values
-from tailpath.model.ragged import offsets_of
+from tailpath.analysis.absorption import expected_total, settled_total
+from tailpath.kernels.absorption import Chain
 from tailpath.model.ssp import FloatArray
 from tailpath.policies.chain import CostChain
 
-#: Where sweeps end: the relative change of the worst node, and how many of them at most before other methods are tried.
+#: Where sweeps end: the relative change of the worst node.
 SETTLED = 1e-13
-MOST_SWEEPS = 2_000
 
 
 def node_variance(chain: CostChain) -> FloatArray:
@@ -32,10 +29,8 @@ def node_variance(chain: CostChain) -> FloatArray:
     value = np.append(cost, 0.0)
     surprise = (chain.cost + value[chain.target] - value[chain.source]) ** 2
     rate = np.bincount(chain.source, weights=arrows[2] * surprise, minlength=chain.n).astype(np.float64)
-    component, count = strong_components(chain.row_start, chain.target)
     # News travels from low to high values: in this order few sweeps do.
-    order = np.lexsort((cost, component))
-    variance = np.zeros(chain.n)
-    if sweep_values(order, offsets_of(component, count), Chain(*arrows, rate, leak), SETTLED, MOST_SWEEPS, variance) > MOST_SWEEPS:
+    variance = settled_total(Chain(*arrows, rate, leak), cost, SETTLED)
+    if variance is None:
         variance = expected_total(*arrows, rate, cost, leak).value
     return np.where(proper, variance, np.inf)

@@ -33,8 +33,8 @@ class Decisions(NamedTuple):
 
 
 @kernel
-def fold(given: Decisions, order: Array, out: Decisions) -> tuple[int, int]:
-    """Fold decisions into the given order; returns how many choices and outcomes are left."""
+def fold(given: Decisions, leak: Array, order: Array, out: Decisions) -> tuple[int, int]:
+    """Fold decisions into the given order; returns how many choices and outcomes are left. `leak` is a chance to arrive that is not listed."""
     n = len(order)
     number = np.empty(n, dtype=np.int32)
     for place in range(n):
@@ -44,7 +44,7 @@ def fold(given: Decisions, order: Array, out: Decisions) -> tuple[int, int]:
     for place in range(n):
         state = order[place]
         for choice in range(given.state_choices[state], given.state_choices[state + 1]):
-            leave = 0.0
+            leave = leak[choice]
             for outcome in range(given.choice_outcomes[choice], given.choice_outcomes[choice + 1]):
                 if given.target[outcome] != state:
                     leave += given.probability[outcome]

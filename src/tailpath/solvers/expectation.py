@@ -22,9 +22,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.analysis.absorption import LARGEST_ELIMINATION, Bracket, expected_total, is_wide, proved
+from tailpath.analysis.absorption import LARGEST_ELIMINATION, Bracket, by_steps, expected_total, is_wide, shares
 from tailpath.analysis.core import Core, core_of
 from tailpath.analysis.reachability import fewest_steps
+from tailpath.analysis.value_iteration import MOST_ROUNDS, Sweeps, first_sweeps
 from tailpath.errors import ModelError
 from tailpath.kernels.absorption import Chain
 from tailpath.kernels.bellman import improve_choices, lower_defect, relative_bounds
@@ -34,7 +35,6 @@ from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, FloatArray, Name
 from tailpath.policies.kinds import MarkovPolicy
 from tailpath.solvers.rational_expectation import solve_core_exactly
-from tailpath.solvers.value_iteration import MOST_ROUNDS, Sweeps
 
 #: Cores up to this many states may be solved in rationals when floating point cannot prove the lower bound.
 LARGEST_EXACT = 400
@@ -89,8 +89,8 @@ def solve_expected(ssp: SSP) -> ExpectedSolution:
 
 
 def _solve(core: Core) -> ExpectedSolution:
-    sweeps = Sweeps.of(core)
-    value, rounds = sweeps.run(sweeps.folded(core.decisions()), sweeps.first, 4 * UNIT)
+    sweeps, first = first_sweeps(core)
+    value, rounds = sweeps.run(sweeps.folded(core.decisions()), first, 4 * UNIT)
     if not np.isfinite(value).all():
         raise ModelError("the expected costs are too large to compute with; choose another unit of cost")
     chosen = np.full(core.n, -1, dtype=np.int64)
@@ -139,16 +139,12 @@ def _proved(core: Core, sweeps: Sweeps, value: FloatArray, chosen: NDArray[np.in
     if rounds > MOST_ROUNDS or value.min(initial=0.0) < 0.0:
         return None
     if core.rate.all():
-        low, high = relative_bounds(core.decisions(), value, chosen)
-        bracket = Bracket(value, value * max(1 - low, 0.0) * (1 - 1e-15), value * (1 + high) * (1 + 1e-15), "value iteration")
+        bracket = shares(value, relative_bounds(core.decisions(), value, chosen), "value iteration")
         if not _is_poor(bracket):
             return _Found(chosen, bracket, rounds)
-    chain = _policy_chain(core, chosen)
-    # A drift that is nearly 1 proves as much as one that is 1 exactly, so the steps need not settle to the last bit.
-    steps, taken = sweeps.steps(chain)
-    if taken > MOST_ROUNDS or steps.min(initial=1.0) <= 0.0:
+    upper = by_steps(_policy_chain(core, chosen), sweeps, value, "value iteration")
+    if not np.all(np.isfinite(upper.upper)):
         return None
-    upper = proved(chain, value, steps, "value iteration")
     return _Found(chosen, _with_lower_bound(core, sweeps, upper), rounds)
 
 

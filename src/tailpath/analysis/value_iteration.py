@@ -1,4 +1,4 @@
-"""Value iteration over a core, in the order in which news travels.
+"""Value iteration, in the order in which news travels: over the decisions of a core, or over a chain, where there is nothing to decide.
 
 *First values* are distances to the goal where an outcome is as long as its choice's cost divided by its probability: about what it costs to
 wait for it. Sorted by strong component and then by distance, states are renumbered (`kernels/bellman.fold`), so that a sweep reads memory from one
@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from tailpath.analysis.core import Core
 from tailpath.analysis.reachability import strong_components, surely_free_states
-from tailpath.kernels.absorption import Chain
 from tailpath.kernels.bellman import Decisions, fold, least_values, play_round
 from tailpath.kernels.forward import cheapest_way
 from tailpath.kernels.rounding import UNIT
@@ -31,29 +30,22 @@ REMEMBERED = 4
 
 @dataclass(frozen=True, eq=False)
 class Sweeps:
-    """The nodes of a core in the order in which they are swept, where each strong component begins in it, and first values by node."""
+    """Nodes in the order in which they are swept, and where each strong component begins in it."""
 
     order: NDArray[Any]
     part_start: NDArray[Any]
-    first: FloatArray
 
     @classmethod
-    def of(cls, core: Core) -> Sweeps:
-        component, count = strong_components(core.choice_outcomes[core.state_choices], core.target)
-        first = _first_values(core)
-        order = np.lexsort((first, component)) if count > 1 else np.argsort(first, kind="stable")
-        if not core.rate.all():
-            # Elsewhere values are positive; these are exactly 0, and a sweep that starts from 0 keeps them so.
-            first[core.gather(surely_free_states(core.ssp))] = 0.0
-        return cls(order, offsets_of(component, count), first)
+    def by(cls, row_start: NDArray[Any], target: NDArray[Any], distance: NDArray[Any] | None) -> Sweeps:
+        """Components after those they lead to, and inside them by any number that tends to fall towards the exit."""
+        component, count = strong_components(row_start, target)
+        if count == 1 and distance is not None:
+            order = np.argsort(distance, kind="stable")
+        else:
+            order = np.lexsort((distance, component)) if distance is not None else np.argsort(component, kind="stable")
+        return cls(order, offsets_of(component, count))
 
-    def steps(self, chain: Chain) -> tuple[FloatArray, int]:
-        """About the expected steps of the chain of one choice per node, and the rounds it took."""
-        n = len(chain.rate)
-        only = Decisions(np.arange(n + 1), chain.row_start, chain.target, chain.probability, np.ones(n))
-        return self.run(self.folded(only), np.ones(n), 1e-9)
-
-    def folded(self, given: Decisions) -> Decisions:
+    def folded(self, given: Decisions, leak: FloatArray | None = None) -> Decisions:
         """Decisions as value iteration takes them: in the order of the sweeps, with the chance to stay divided out."""
         n_choices, n_outcomes = len(given.rate), len(given.target)
         small = np.int32 if n_outcomes < 2**31 else np.int64
@@ -64,7 +56,7 @@ class Sweeps:
             np.empty(n_outcomes),
             np.empty(n_choices),
         )
-        choices, outcomes = fold(given, self.order, out)
+        choices, outcomes = fold(given, np.zeros(n_choices) if leak is None else leak, self.order, out)
         return Decisions(
             out.state_choices, out.choice_outcomes[: choices + 1], out.target[:outcomes], out.probability[:outcomes], out.rate[:choices]
         )
@@ -85,7 +77,17 @@ class Sweeps:
         return result, rounds
 
 
-def _first_values(core: Core) -> FloatArray:
+def first_sweeps(core: Core) -> tuple[Sweeps, FloatArray]:
+    """The sweeps over a core, and first values by node."""
+    first = _distances(core)
+    sweeps = Sweeps.by(core.choice_outcomes[core.state_choices], core.target, first)
+    if not core.rate.all():
+        # Elsewhere values are positive; these are exactly 0, and a sweep that starts from 0 keeps them so.
+        first[core.gather(surely_free_states(core.ssp))] = 0.0
+    return sweeps, first
+
+
+def _distances(core: Core) -> FloatArray:
     """Distance to the goals from every node, where an outcome is as long as its choice's rate divided by its probability.
 
     A little more per step makes the order strict where steps are free.
