@@ -42,7 +42,7 @@ def test_agrees_with_rationals(data: Any, alpha: float, engine: tuple[str, str])
     assert close(found.var(alpha), var, 1e-15)
     low, high = found.bounds(alpha)
     assert low <= cvar <= high
-    assert (high - low) <= 1e-10 * high
+    assert (high - low) <= 1e-9 * high, "a thousand steps, each charged with some hundred roundings"
     assert found.mean_bounds[0] <= exact.mean <= found.mean_bounds[1]
     head = [(z, p) for z, p in exact.head if z <= var]
     assert len(found.costs) >= len(head)
@@ -282,7 +282,7 @@ def test_where_long_jumps_wait_changes_nothing(rows: int, far_cells: int) -> Non
     policy = tp.solve_expected(ssp).policy
     queue = tp.evaluate(ssp, policy, 1e-4, engine="queue")
     tuning = Tuning(ring_rows=rows, far_cells=far_cells)
-    found = evaluate_as(ssp, policy, "lattice", Request(1e-4, "min", 1.0, 10**9, Watch(None), tuning))
+    found = evaluate_as(ssp, policy, "lattice", Request(1e-4, "min", 1.0, 10**9, Watch(None), tuning=tuning))
     assert found.expanded == queue.expanded
     assert found.costs.tolist() == queue.costs.tolist()
     assert found.probabilities == pytest.approx(queue.probabilities, rel=1e-12)

@@ -14,7 +14,7 @@ A small residual is no error bound: on a chain that needs 10^6 steps a residual 
   chains that break sweeps and sparse LU alike (Haddad and Monmege's takes 2^N steps).
 
 Between the two, for large chains that mix slowly, a sparse LU provides v and t, and the same proof as for the sweeps accepts or refuses
-them. Bounds hold for every chain whose probabilities sum to 1 and are within 2 units in the last place of the given ones.
+them. Bounds hold for the decimals that probabilities and rates stand for, each row scaled to 1 (`kernels/rounding.py`).
 """
 
 from __future__ import annotations

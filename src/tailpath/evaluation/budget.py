@@ -19,7 +19,7 @@ from tailpath.errors import PolicyError
 from tailpath.evaluation.distribution import CostDistribution
 from tailpath.evaluation.lattice import Lattice, LatticeSearch, least_step
 from tailpath.evaluation.request import Request
-from tailpath.evaluation.result import SearchResult, completed, summarise
+from tailpath.evaluation.result import SearchResult, charged, completed, summarise
 from tailpath.evaluation.variance import node_variance
 from tailpath.kernels.lattice_arrays import Arrows, BudgetRows
 from tailpath.model.fingerprint import same_numbering
@@ -43,15 +43,18 @@ def evaluate_budget(ssp: SSP, policy: BudgetPolicy, request: Request) -> CostDis
         return None
     search = LatticeSearch(lattice, int(lattice.place[ssp.start_index]), request)
     try:
-        finished = search.run(request.watch)
+        end = search.run(request.watch)
     except PolicyError:
         return None
     assert ssp.cost_unit is not None
     found = search.result(ssp.cost_unit, 0.0)
     rest = _by_state(ssp, neutral)
-    if not np.all(np.isfinite(rest.upper[found.open_node])):
+    if not np.all(np.isfinite(rest.upper[found.open.node])):
         return None
-    return completed(_summary(ssp, neutral, found, rest, request.alpha), finished, request)
+    if search.now.bucket < policy.budget:
+        # With budget left nobody knows what is still to pay.
+        rest = Bracket(rest.value, np.zeros_like(rest.lower), np.full_like(rest.upper, np.inf), "nothing known")
+    return completed(_summary(ssp, neutral, found, rest, request.alpha), end, request)
 
 
 def free_order(ssp: SSP, level: NDArray[np.int64]) -> tuple[NDArray[np.int64], int] | None:
@@ -116,19 +119,20 @@ def _summary(ssp: SSP, neutral: CostChain, found: SearchResult, rest: Bracket, a
     """Mean and variance from the head and the open nodes, all sums of non-negative terms."""
 
     def total(values: FloatArray) -> float:
-        return float(np.sum(found.probabilities * found.costs) + np.sum(found.open_mass * (found.open_cost + values[found.open_node])))
+        return float(np.sum(found.probabilities * found.costs) + np.sum(found.open.mass * (found.open.cost + values[found.open.node])))
 
-    slack = found.relative_error + (len(found.costs) + len(found.open_mass) + 10) * 2.0**-53
+    slack = found.relative_error + found.cost_error + (len(found.costs) + len(found.open.mass) + 10) * 2.0**-53
     mean = total(rest.value)
     variance = np.zeros(ssp.n_states + 1)
     variance[neutral.state] = node_variance(neutral)
-    ahead = (found.open_cost + rest.value[found.open_node] - mean) ** 2 + variance[found.open_node]
-    spread = np.sum(found.probabilities * (found.costs - mean) ** 2) + np.sum(found.open_mass * ahead)
+    ahead = (found.open.cost + rest.value[found.open.node] - mean) ** 2 + variance[found.open.node]
+    spread = np.sum(found.probabilities * (found.costs - mean) ** 2) + np.sum(found.open.mass * ahead)
+    more = charged(found.aside, found.aside.cost + rest.upper[found.aside.node])
     return summarise(
         found,
         rest,
         alpha=alpha,
-        mean=(mean, total(rest.lower) * (1 - slack), total(rest.upper) * (1 + slack)),
+        mean=(mean + more, total(rest.lower) * (1 - slack), total(rest.upper) * (1 + slack) + more),
         std=float(np.sqrt(spread)),
         unreached=0.0,
         engine="lattice",

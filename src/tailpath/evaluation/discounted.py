@@ -6,8 +6,6 @@ the stage belongs to a node of the search and open nodes count with gamma^t V_me
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from tailpath.analysis.absorption import Bracket, expected_total
@@ -27,14 +25,15 @@ def evaluate_discounted(chain: CostChain, request: Request) -> CostDistribution:
     if missed > alpha:
         raise PolicyError(f"the policy misses the goal with probability {missed:.6g}, more than alpha; its discounted costs never end")
     search = QueueSearch(ChainWalk(chain, request.heuristic, gamma), request)
-    finished = search.run(request.watch)
+    end = search.run(request.watch)
     rest = with_goal(_discounted_total(chain, chain.cost, gamma))
-    found = search.result(None)
-    weight = np.array([gamma**node.stage for node in search.open_nodes()], dtype=np.float64)
-    low, value, high = (weight * v[found.open_node] for v in (rest.lower, rest.value, rest.upper))
+    listed = search.listed()
+    weight = np.array([gamma**node.stage for node in listed], dtype=np.float64)
+    node = np.array([node.x for node in listed], dtype=np.int64)
+    low, value, high = (weight * v[node] for v in (rest.lower, rest.value, rest.upper))
     start = chain.start
     result = summarise(
-        replace(found, open_node=np.arange(len(weight))),
+        search.result(None, numbered=False),
         Bracket(value, low, high, rest.method),
         alpha=alpha,
         mean=(float(rest.value[start]), float(rest.lower[start]), float(rest.upper[start])),
@@ -42,7 +41,7 @@ def evaluate_discounted(chain: CostChain, request: Request) -> CostDistribution:
         unreached=0.0,
         engine="queue",
     )
-    return completed(result, finished, request)
+    return completed(result, end, request)
 
 
 def _discounted_total(chain: CostChain, price: FloatArray, gamma: float) -> Bracket:

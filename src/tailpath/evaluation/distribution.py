@@ -43,7 +43,7 @@ class CostDistribution(Record):
     `costs`, `probabilities`: the head, up to `VaR_alpha`. `tail_mass` is P(Z > costs[-1]), the never arriving part included.
     `tail_excess` and its bounds are E[(Z - costs[-1])+]. `mean_bounds` enclose the mean, `std` is the standard
     deviation (both infinite if the goal may be missed). `relative_error` bounds the relative error of
-    every probability here.
+    every probability here but for a mass `dropped`, part of `tail_mass`, that was too small to be followed; `cost_error` that of every cost.
     `expanded` counts (node, cost) pairs taken from the queue; `engine` says which engine ran.
     """
 
@@ -58,6 +58,8 @@ class CostDistribution(Record):
     std: float
     unreached: float
     relative_error: float
+    cost_error: float
+    dropped: float
     expanded: int
     engine: str
     stuck: str = ""
@@ -75,9 +77,9 @@ class CostDistribution(Record):
         after = np.append(self.probabilities[1:], self.tail_mass)
         return np.cumsum(after[::-1])[::-1]
 
-    def _excesses(self, tail_excess: float) -> FloatArray:
-        """E[(Z - z)+] for every cost z of the head."""
-        steps = np.append(np.diff(self.costs) * self.tails[:-1], tail_excess)
+    def _excesses(self, tail_excess: float, dropped: float = 0.0) -> FloatArray:
+        """E[(Z - z)+] for every cost z of the head, without a part of the tail."""
+        steps = np.append(np.diff(self.costs) * np.maximum(self.tails[:-1] - dropped, 0.0), tail_excess)
         return np.cumsum(steps[::-1])[::-1]
 
     def _position(self, alpha: float) -> int:
@@ -85,7 +87,7 @@ class CostDistribution(Record):
         a = check_alpha(alpha)
         if a < self.alpha * (1 - SAME_MASS):
             raise OptionError(f"this distribution answers alpha >= {self.alpha:g}; call evaluate with alpha={a:g} or less")
-        inside = self.tails <= a * (1 + SAME_MASS)
+        inside = self.tails - self.dropped <= a * (1 + SAME_MASS)
         return int(np.argmax(inside)) if inside.any() else -1
 
     def var(self, alpha: float) -> float:
@@ -98,25 +100,30 @@ class CostDistribution(Record):
         position = self._position(alpha)
         if position < 0 or self.unreached > 0:
             return math.inf
-        return float(self.costs[position] + self._excesses(self.tail_excess)[position] / float(alpha))
+        value = float(self.costs[position] + self._excesses(self.tail_excess)[position] / float(alpha))
+        low, high = self.bounds(alpha)
+        # No CVaR lies below the mean, and that of all runs is the mean.
+        return self.mean if alpha == 1 else min(max(value, low, self.mean), high)
 
     def bounds(self, alpha: float) -> tuple[float, float]:
         """Rigorous bounds on `cvar(alpha)` of the model's numbers.
 
         Upper: w + E[(Z - w)+] / alpha at the VaR found, with every rounding charged upwards; any w gives an upper bound. Lower: the
         minimum of the same with rounding charged downwards over 0 and the head. Beyond the head it cannot fall by more than the
-        doubt about the tail mass times its own size, which the last factor takes off.
+        doubt about the tail mass times its own size, which the last factor takes off. Neither lies below the mean.
         """
         position = self._position(alpha)
         if position < 0 or self.unreached > 0:
             return math.inf, math.inf
         doubt = self.relative_error + (len(self.costs) + 20) * 2 * UNIT
-        low, high = (self._excesses(excess) for excess in self.tail_excess_bounds)
+        low, high = (self._excesses(self.tail_excess_bounds[0], self.dropped), self._excesses(self.tail_excess_bounds[1]))
         upper = self.costs[position] + (1 + doubt) * high[position] / float(alpha)
         lower = np.min(self.costs + (1 - doubt) * low / float(alpha))
-        at_zero = (1 - doubt) * (self.costs[0] + low[0]) / float(alpha)
-        slack = 4 * max(doubt, SAME_MASS)
-        return float(min(lower, at_zero)) * (1 - slack), float(upper) * (1 + 8 * UNIT)
+        at_zero = (1 - doubt) * (self.costs[0] * (1 - self.dropped) + low[0]) / float(alpha)
+        slack = 4 * max(doubt, SAME_MASS) + self.cost_error
+        least = max(float(min(lower, at_zero)) * (1 - slack), self.mean_bounds[0])
+        most = max(float(upper) * (1 + 8 * UNIT + self.cost_error), self.mean)
+        return least, min(most, self.mean_bounds[1]) if alpha == 1 else most
 
     # ------------------------------------------------------------------ the rest
 

@@ -26,7 +26,7 @@ from tailpath.evaluation.free_cycles import without_free_cycles
 from tailpath.evaluation.lattice import LatticeSearch, lay_out
 from tailpath.evaluation.lazy import evaluate_lazily
 from tailpath.evaluation.queue import ChainWalk, QueueSearch
-from tailpath.evaluation.request import Request
+from tailpath.evaluation.request import MOST_BYTES, End, Request
 from tailpath.evaluation.result import SearchResult, completed, nothing_found, summarise, with_goal
 from tailpath.evaluation.variance import node_variance
 from tailpath.evaluation.watch import Watch
@@ -51,14 +51,15 @@ def evaluate(
     heuristic: str = "min",
     gamma: float = 1.0,
     max_nodes: int | None = None,
+    max_bytes: int = MOST_BYTES,
     progress: Progress | None = None,
 ) -> CostDistribution:
     """The exact distribution of the total cost of a policy, good for every tail mass from `alpha` up.
 
     `policy` is anything that `tailpath.policy` takes: a policy, a solution, an array of actions, a mapping, a function.
     `engine` is `auto`, `lattice` or `queue`; `heuristic` is `min` (V_min, expands nothing beyond VaR) or `zero`. With `gamma` < 1 costs at
-    stage t are multiplied by gamma^t. `max_nodes` limits the expanded (node, cost) pairs: beyond it an error carries the bounds reached
-    so far.
+    stage t are multiplied by gamma^t. `max_nodes` limits the expanded (node, cost) pairs and `max_bytes` the memory: beyond them an error
+    carries the bounds reached so far.
     `progress(expanded, arrived)` is called now and then with the number of expanded pairs and the probability that has arrived. Ctrl-C raises
     `tailpath.errors.EvaluationInterrupted`, a KeyboardInterrupt that carries the bounds reached so far.
 
@@ -68,7 +69,7 @@ def evaluate(
     policy = as_policy(ssp, policy, alpha=alpha)
     chosen = _engine(ssp, policy, engine, heuristic, gamma)
     limit = MOST_NODES[chosen] if max_nodes is None else max_nodes
-    return evaluate_as(ssp, policy, chosen, Request(alpha, heuristic, float(gamma), limit, Watch(progress)))
+    return evaluate_as(ssp, policy, chosen, Request(alpha, heuristic, float(gamma), limit, Watch(progress), max_bytes))
 
 
 def evaluate_as(ssp: SSP, policy: Policy, engine: str, request: Request) -> CostDistribution:
@@ -76,17 +77,17 @@ def evaluate_as(ssp: SSP, policy: Policy, engine: str, request: Request) -> Cost
     if isinstance(policy, HistoryPolicy):
         return evaluate_lazily(ssp, policy, request)
     if isinstance(policy, BudgetPolicy) and engine == "lattice":
-        found = evaluate_budget(ssp, policy, request)
-        if found is not None:
-            return found
+        short = evaluate_budget(ssp, policy, request)
+        if short is not None:
+            return short
     chain = unroll(ssp, policy)
     chain.refuse_free_traps()
     if request.gamma < 1:
         return evaluate_discounted(chain, request)
     searched, cycle_error = without_free_cycles(chain)
     search = _search_levels if engine == "lattice" else _search_costs
-    nodes, finished = search(searched, cycle_error, request)
-    return completed(_of_chain(chain, nodes, request.alpha, engine), finished, request)
+    found, end = search(searched, cycle_error, request)
+    return completed(_of_chain(chain, found, request.alpha, engine), end, request)
 
 
 def _engine(ssp: SSP, policy: Policy, engine: str, heuristic: str, gamma: float) -> str:
@@ -108,21 +109,21 @@ def _engine(ssp: SSP, policy: Policy, engine: str, heuristic: str, gamma: float)
     return engine
 
 
-def _search_levels(chain: CostChain, cycle_error: float, request: Request) -> tuple[SearchResult, bool]:
+def _search_levels(chain: CostChain, cycle_error: float, request: Request) -> tuple[SearchResult, End]:
     lattice = lay_out(chain, request.heuristic)
     start = int(lattice.place[chain.start])
     if start < 0:
-        return nothing_found(), True
+        return nothing_found(), End.FINISHED
     search = LatticeSearch(lattice, start, request)
-    finished = search.run(request.watch)
+    end = search.run(request.watch)
     assert chain.unit is not None
-    return search.result(chain.unit, cycle_error), finished
+    return search.result(chain.unit, cycle_error), end
 
 
-def _search_costs(chain: CostChain, cycle_error: float, request: Request) -> tuple[SearchResult, bool]:
+def _search_costs(chain: CostChain, cycle_error: float, request: Request) -> tuple[SearchResult, End]:
     search = QueueSearch(ChainWalk(chain, request.heuristic, 1.0), request)
-    finished = search.run(request.watch)
-    return search.result(chain.unit, cycle_error), finished
+    end = search.run(request.watch)
+    return search.result(chain.unit, cycle_error), end
 
 
 def _of_chain(chain: CostChain, found: SearchResult, alpha: float, engine: str) -> CostDistribution:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tailpath.analysis.reachability import strong_components
 from tailpath.kernels.absorption import eliminate_dense
-from tailpath.kernels.rounding import UNIT
+from tailpath.kernels.rounding import FIXED, ROW, UNIT
 from tailpath.model.builders import merge_equal_outcomes
 from tailpath.model.ragged import offsets_of
 from tailpath.policies.chain import CostChain
@@ -43,7 +43,7 @@ def without_free_cycles(chain: CostChain) -> tuple[CostChain, float]:
     if out.size:
         leave = np.bincount(chain.source[out], weights=chain.probability[out], minlength=chain.n)
         pieces.append((chain.source[out], out, chain.probability[out] / leave[chain.source[out]]))
-        error = (int(np.bincount(chain.source[out]).max()) + 2) * UNIT
+        error = ((ROW + 1) * int(np.bincount(chain.source[out]).max()) + FIXED + 2) * UNIT
     edges = np.flatnonzero((cyclic & ~loop)[component[chain.source]])
     label = component[chain.source[edges]]
     edges = edges[np.argsort(label, kind="stable")]
@@ -93,6 +93,6 @@ def _leave(
     np.add.at(walk, (position[chain.source[inner]], position[chain.target[inner]]), chain.probability[inner])
     np.add.at(leave, (position[chain.source[outer]], column.ravel()), chain.probability[outer])
     longest = int(np.bincount(position[chain.source[of_members]]).max())
-    error = (2 * m + 2) * (longest + 4) * UNIT + eliminate_dense(walk, leave.sum(axis=1), leave)
+    error = (2 * m + 2) * ((ROW + 1) * longest + FIXED + 3) * UNIT + eliminate_dense(walk, leave.sum(axis=1), leave)
     rows, columns = np.nonzero(leave * entered[members, None])
     return members[rows], outer[arrow[columns]], leave[rows, columns], error

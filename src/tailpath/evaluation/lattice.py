@@ -3,9 +3,10 @@
 The search works through buckets f = level + V_min(x), lowest first (`kernels/lattice.py` has the layout). Nothing with f > VaR is
 expanded, and when the search stops at X every open node has Z > X. Time and memory grow with the number of expanded (node, level) pairs.
 
-Every number is a sum of products of non-negative numbers. A product along a path of t arrows commits 2 t roundings and inherits t input
-roundings, a sum with at most k terms per node and level commits k per arrow; so all probabilities are within t (k + 4) units of the
-truth, and t is bounded by the levels passed.
+Every number is a sum of products of non-negative numbers. A product along a path of t arrows commits t roundings and inherits what t
+probabilities are off by (`kernels/rounding.py`), a sum with at most k terms per node and level commits k per arrow; so all probabilities are
+within t (k + that) units of the truth, and t is bounded by the levels passed. Probabilities are counted in units of 2^-1000, so that products of
+tiny ones do not vanish; what becomes negligible all the same is put aside, node by node, and charged in the end.
 """
 
 from __future__ import annotations
@@ -19,14 +20,17 @@ from numpy.typing import NDArray
 
 from tailpath.analysis.reachability import free_arrow_order
 from tailpath.errors import PolicyError
-from tailpath.evaluation.request import Request, Tuning
-from tailpath.evaluation.result import SearchResult, negligible
+from tailpath.evaluation.request import End, Request, Tuning
+from tailpath.evaluation.result import SCALE, Left, SearchResult, negligible, unscaled
 from tailpath.evaluation.watch import Watch
 from tailpath.kernels.lattice import frontier, search
-from tailpath.kernels.lattice_arrays import BLOCK, ROWS_OF_NODES, Arrows, BudgetRows, Rings, Stop, Waiting, standing
-from tailpath.kernels.rounding import UNIT
+from tailpath.kernels.lattice_arrays import BLOCK, ROWS_OF_NODES, Arrows, Aside, BudgetRows, Rings, Stop, Waiting, standing
+from tailpath.kernels.rounding import FIXED, ROW, UNIT
 from tailpath.model.ragged import members_of, offsets_of
 from tailpath.policies.chain import CostChain
+
+#: What a cost of the head takes while the result is made of it: level and mass, cost and probability, tails and sums.
+HEAD_BYTES = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,11 +109,13 @@ class LatticeSearch:
         width = len(self.rings.ring)
         self.n_listed = int(np.count_nonzero(lattice.arrows.jump >= max(width, len(self.rings.far))))
         self.waiting = Waiting(np.full((longest >> self.rings.shift) + 3, -1, dtype=np.int64), *_entries(0))
+        self.aside = Aside(np.zeros(lattice.n), np.zeros(lattice.n, dtype=np.int64))
+        self.flush = negligible(request.alpha, float(lattice.arrows.probability.min(initial=1.0)))
         self.now = standing()
         self.head_level, self.head_mass = np.empty(1024, dtype=np.int64), np.empty(1024)
         first = int(lattice.heuristic[start])
-        self.now.bucket, self.now.free, self.now.n_flags, self.now.base = first, -1, 1, 1.0
-        self.rings.ring[first & (width - 1), start] = 1.0
+        self.now.bucket, self.now.free, self.now.n_flags, self.now.base = first, -1, 1, 2.0**SCALE
+        self.rings.ring[first & (width - 1), start] = 2.0**SCALE
         self.rings.flag[first & (width - 1), start >> BLOCK] = 1
         self._grow_lists(self.n_listed)
 
@@ -130,12 +136,16 @@ class LatticeSearch:
             self.now.free = old
         self.waiting = Waiting(first, *grown)
 
-    def run(self, watch: Watch) -> bool:
-        """Search until P(Z > X) <= alpha or nothing is open (True), or until the limit is passed or the user stops it (False)."""
+    def _bytes(self) -> int:
+        """Memory that grows: the head, once more and some sums of it in the result, and the waiting entries."""
+        return HEAD_BYTES * len(self.head_level) + 28 * len(self.waiting.after)
+
+    def run(self, watch: Watch) -> End:
+        """Search until P(Z > X) <= alpha or nothing is open, or until a limit is passed or the user stops it."""
         with watch:
             return self._run(watch)
 
-    def _run(self, watch: Watch) -> bool:
+    def _run(self, watch: Watch) -> End:
         lat, request = self.lattice, self.request
         while not watch.stop:
             status = search(
@@ -143,27 +153,30 @@ class LatticeSearch:
                 lat.by_budget,
                 self.rings,
                 self.waiting,
+                self.aside,
                 self.n_listed,
-                request.alpha,
-                negligible(request.alpha),
+                request.alpha * 2.0**SCALE,
+                self.flush,
                 request.limit,
                 request.tuning.lattice_pause,
                 self.head_level,
                 self.head_mass,
                 self.now,
             )
+            if status in (Stop.NEED_HEAD, Stop.NEED_LISTS) and 2 * self._bytes() > request.max_bytes:
+                return End.MEMORY
             if status == Stop.NEED_HEAD:
                 self.head_level = np.append(self.head_level, np.empty_like(self.head_level))
                 self.head_mass = np.append(self.head_mass, np.empty_like(self.head_mass))
             elif status == Stop.NEED_LISTS:
                 self._grow_lists(self.n_listed)
             elif status == Stop.PAUSED:
-                watch.tell(self.expanded, float(np.sum(self.head_mass[: self.now.n_head])))
+                watch.tell(self.expanded, float(np.sum(self.head_mass[: self.now.n_head]) * 2.0**-SCALE))
             elif status == Stop.NO_ACTION:
                 raise PolicyError("the policy has no action for a state that it can reach")
             else:
-                return bool(status != Stop.LIMIT)
-        return False
+                return End.NODES if status == Stop.LIMIT else End.FINISHED
+        return End.STOPPED
 
     def result(self, unit: Fraction, cycle_error: float) -> SearchResult:
         """The head and the open nodes, in the chain's numbering and in costs."""
@@ -174,22 +187,27 @@ class LatticeSearch:
         if count:
             frontier(self.rings, self.waiting, bucket, node, at, mass)
         n_head = int(self.now.n_head)
-        return SearchResult(
-            costs=in_costs(self.head_level[:n_head], unit),
-            probabilities=self.head_mass[:n_head].copy(),
-            open_cost=in_costs(at - self.lattice.heuristic[node], unit),
-            open_mass=mass,
-            open_node=self.lattice.node[node],
-            lost=float(self.now.lost),
-            relative_error=self._relative_error(bucket, cycle_error),
-            expanded=self.expanded,
+        small = np.flatnonzero(self.aside.mass)
+        height, name = self.lattice.heuristic, self.lattice.node
+        return unscaled(
+            SearchResult(
+                costs=in_costs(self.head_level[:n_head], unit),
+                probabilities=self.head_mass[:n_head],
+                open=Left(name[node], in_costs(at - height[node], unit), mass),
+                aside=Left(name[small], in_costs(self.aside.bucket[small] - height[small], unit), self.aside.mass[small]),
+                lost=float(self.now.lost),
+                relative_error=self._relative_error(bucket, cycle_error),
+                cost_error=4 * UNIT,
+                expanded=self.expanded,
+            )
         )
 
     def _relative_error(self, bucket: int, cycle_error: float) -> float:
         lat = self.lattice
         steps = (max(bucket, 1) // lat.least_step + 2) * (1 + lat.free_depth)
         into = np.bincount(lat.arrows.target, minlength=lat.n + 1)
-        per_step = (int(into[:-1].max(initial=0)) + 4) * UNIT + cycle_error
+        longest = int(np.diff(lat.arrows.row_start).max(initial=0))
+        per_step = (int(into[:-1].max(initial=0)) + ROW * longest + FIXED + 4) * UNIT + cycle_error
         return float(steps * per_step + (int(into[-1]) + 4) * UNIT)
 
 

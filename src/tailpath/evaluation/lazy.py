@@ -25,14 +25,14 @@ def evaluate_lazily(ssp: SSP, policy: Policy, request: Request) -> CostDistribut
     gamma = request.gamma
     walk = LazyWalk(ssp, policy, request.heuristic, gamma)
     search = QueueSearch(walk, request)
-    finished = search.run(request.watch, until=request.alpha * REST)
+    end = search.run(request.watch, until=request.alpha * REST)
     unit = None if gamma < 1 else ssp.cost_unit
     found = search.result(unit, numbered=False)
     scale = 1.0 if unit is None else float(unit)
-    least = np.array([scale * walk.least(node.x) * gamma**node.stage for node in search.open_nodes()], dtype=np.float64)
-    mean = float(np.sum(found.costs * found.probabilities)) + float(np.sum(found.open_mass * (found.open_cost + least)))
-    settled = found.open_mass.size == 0
-    slack = 1 + found.relative_error + 1e-15 * (len(found.costs) + 2)
+    least = np.array([scale * walk.least(node.x) * gamma**node.stage for node in search.listed()], dtype=np.float64)
+    settled = found.open.mass.size == 0 and found.aside.mass.size == 0
+    mean = float(np.sum(found.costs * found.probabilities)) + float(np.sum(found.open.mass * (found.open.cost + least[found.open.node])))
+    slack = 1 + found.relative_error + found.cost_error + 1e-15 * (len(found.costs) + 2)
     variance = float(np.sum(found.probabilities * (found.costs - mean) ** 2))
     arrives = found.lost == 0
     result = summarise(
@@ -44,4 +44,4 @@ def evaluate_lazily(ssp: SSP, policy: Policy, request: Request) -> CostDistribut
         unreached=found.lost,
         engine="queue",
     )
-    return completed(result, finished, request)
+    return completed(result, end, request)

@@ -29,11 +29,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.evaluation.lattice import in_costs
-from tailpath.evaluation.request import Request
-from tailpath.evaluation.result import SearchResult, negligible
+from tailpath.evaluation.request import End, Request
+from tailpath.evaluation.result import SCALE, Left, SearchResult, negligible, unscaled
 from tailpath.evaluation.watch import Watch
 from tailpath.kernels.forward import cheapest_way
-from tailpath.kernels.rounding import SAME_MASS, UNIT
+from tailpath.kernels.rounding import FIXED, ROW, SAME_MASS, UNIT
 from tailpath.model.ragged import offsets_of
 from tailpath.model.ssp import SSP
 from tailpath.policies.chain import CostChain, successors
@@ -47,6 +47,8 @@ class Walk(Protocol):
 
     start: Any
     goal: Any
+    least_probability: float
+    remembers_all: bool
 
     def step(self, x: Any) -> Iterable[tuple[Any, Any, float]]: ...
 
@@ -60,6 +62,8 @@ class ChainWalk:
         cost = chain.cost if chain.level is None or gamma < 1 else chain.level
         self.start: Any = chain.start
         self.goal: Any = chain.n
+        self.least_probability = float(chain.probability.min(initial=1.0))
+        self.remembers_all = False
         self._row_start = chain.row_start.tolist()
         self._arrows = list(zip(chain.target.tolist(), cost.tolist(), chain.probability.tolist()))
         least = chain.least_cost if gamma == 1 else discounted_least_cost(chain, gamma)
@@ -78,6 +82,9 @@ class LazyWalk:
 
     def __init__(self, ssp: SSP, policy: Policy, heuristic: str, gamma: float) -> None:
         self.ssp, self.policy = ssp, policy
+        # A policy may mix actions with probabilities of its own; nobody mixes in less than this.
+        self.least_probability = float(ssp.outcome_probability.min(initial=1.0)) * 1e-20
+        self.remembers_all = True
         self.goal: Any = GOAL
         self.start: Any = GOAL if ssp.is_goal[ssp.start_index] else (ssp.start_index, policy.start(ssp.start))
         self._cost = (ssp.outcome_cost if ssp.cost_unit is None or gamma < 1 else ssp.outcome_level).tolist()
@@ -95,7 +102,7 @@ class LazyWalk:
 
 @dataclass
 class Node:
-    """An entry of the queue; `roundings` counts the worst chain of roundings behind `probability`."""
+    """An entry of the queue, its probability in units of 2^-SCALE; `roundings` counts the worst chain of roundings behind it."""
 
     x: Any
     cost: Any
@@ -108,16 +115,16 @@ class QueueSearch:
     """Algorithm 1 with insert-and-group, on a walk."""
 
     def __init__(self, walk: Walk, request: Request) -> None:
-        self.walk, self.alpha, self.gamma = walk, request.alpha, request.gamma
-        self._limit, self._pause = request.limit, request.tuning.queue_pause
+        self.walk, self.request, self.gamma = walk, request, request.gamma
         self.head: dict[Any, float] = {}
-        self.head_roundings = 0
+        self.head_roundings = self.longest = 0
         self.lost = 0.0
         self.expanded = 0
         self._open: dict[tuple[Hashable, Any, int], Node] = {}
+        self._aside: list[Node] = []
         self._heap: list[tuple[float, Any, int, tuple[Hashable, Any, int]]] = []
         self._tick = itertools.count()
-        self._insert_and_group(walk.start, 0, 0, 1.0, 0)
+        self._insert_and_group(walk.start, 0, 0, 2.0**SCALE, 0)
 
     def _insert_and_group(self, x: Any, cost: Any, stage: int, probability: float, roundings: int) -> None:
         key = (x, cost, stage if self.gamma < 1 else 0)
@@ -125,6 +132,7 @@ class QueueSearch:
             node = self._open[key]
             node.probability += probability
             node.roundings = max(node.roundings, roundings) + 1
+            node.stage = max(node.stage, stage)
             return
         least = self.walk.least(x)
         if math.isinf(least):
@@ -135,78 +143,100 @@ class QueueSearch:
         heapq.heappush(self._heap, (*order, next(self._tick), key))
 
     def open_mass(self) -> float:
-        return math.fsum(node.probability for node in self._open.values()) + self.lost
+        return math.fsum(node.probability for node in itertools.chain(self._open.values(), self._aside)) + self.lost
 
-    def run(self, watch: Watch, until: float = 0.0) -> bool:
-        """Expand until P(Z > X) <= alpha (True), or until the limit is passed or the user stops it (False).
-
-        `until` < alpha goes on to that open mass.
-        """
+    def run(self, watch: Watch, until: float = 0.0) -> End:
+        """Expand until P(Z > X) <= alpha, or until a limit is passed or the user stops it. `until` < alpha goes on to that open mass."""
         with watch:
-            return self._run(watch, until)
+            return self._run(watch, (until if until > 0 else self.request.alpha) * 2.0**SCALE)
 
-    def _run(self, watch: Watch, until: float) -> bool:
-        stop = until if until > 0 else self.alpha
-        least_mass = negligible(self.alpha)
-        base, since = 1.0, 0.0
+    def _run(self, watch: Watch, stop: float) -> End:
+        limit, pause = self.request.limit, self.request.tuning.queue_pause
+        least_mass = negligible(self.request.alpha, self.walk.least_probability)
+        base, since = 2.0**SCALE, 0.0
         last_priority = -math.inf
         while self._heap:
             if watch.stop:
-                return False
+                return End.STOPPED
             # Look before each new priority: the head is complete up to the last one.
             if self.head and self._heap[0][0] > last_priority:
                 rest = base - since
                 if rest <= stop * (1 + 1e-9) or rest < 0.25 * base:
                     base, since = self.open_mass(), 0.0
                     if base <= stop * (1 + SAME_MASS):
-                        return True
-                if self.expanded > self._limit:
-                    return False
+                        return End.FINISHED
+                if self.expanded > limit:
+                    return End.NODES
             last_priority, _, _, key = heapq.heappop(self._heap)
             node = self._open.pop(key)
             if node.x == self.walk.goal:
                 self.head[node.cost] = self.head.get(node.cost, 0.0) + node.probability
                 self.head_roundings = max(self.head_roundings, node.roundings + 1)
+                self.longest = max(self.longest, node.stage)
                 since += node.probability
                 continue
             if node.probability >= least_mass:
                 self._expand(node)
-            if self.expanded > 2 * self._limit + 1000:
-                return False
-            if self.expanded % self._pause == 0:
-                watch.tell(self.expanded, math.fsum(self.head.values()))
-        return True
+            else:
+                self._aside.append(node)
+            if self.expanded > 2 * limit + 1000:
+                return End.NODES
+            if self.expanded % pause == 0:
+                if self._bytes(node.stage) > self.request.max_bytes:
+                    return End.MEMORY
+                watch.tell(self.expanded, math.fsum(self.head.values()) * 2.0**-SCALE)
+        return End.FINISHED
 
     def _expand(self, node: Node) -> None:
         self.expanded += 1
         factor = self.gamma**node.stage if self.gamma < 1 else 1
-        for x, cost, p in self.walk.step(node.x):
-            self._insert_and_group(x, node.cost + factor * cost, node.stage + 1, node.probability * p, node.roundings + 3)
+        successors = list(self.walk.step(node.x))
+        roundings = node.roundings + ROW * len(successors) + FIXED + 2
+        for x, cost, p in successors:
+            self._insert_and_group(x, node.cost + factor * cost, node.stage + 1, node.probability * p, roundings)
 
-    def open_nodes(self) -> list[Node]:
-        return list(self._open.values())
+    def _bytes(self, stage: int) -> int:
+        """About the memory in use: an entry of the queue takes 600 bytes, and a memory that is a history as much as it is long."""
+        history = 24 * stage if self.walk.remembers_all else 0
+        return (len(self._open) + len(self._aside)) * (600 + history) + 200 * len(self.head)
+
+    def listed(self) -> list[Node]:
+        """All that has not arrived: first what is open, then what was put aside."""
+        return [*self._open.values(), *self._aside]
 
     def relative_error(self) -> float:
         worst = max((node.roundings for node in self._open.values()), default=0)
         return (max(worst, self.head_roundings) + 4) * UNIT
 
+    def cost_error(self, unit: Fraction | None) -> float:
+        """Whole costs are exact. Others are added up with a rounding for each step, and with a discount its powers are off by as many."""
+        longest = max((node.stage for node in self.listed()), default=0)
+        return (4 if unit is not None else 2 * max(self.longest, longest) + 6) * UNIT
+
     def result(self, unit: Fraction | None, cycle_error: float = 0.0, *, numbered: bool = True) -> SearchResult:
-        """The head and the open nodes as arrays; with a unit, costs count it. Nodes that have no numbers are numbered as they are listed."""
+        """What was found, as arrays; with a unit, costs count it. `numbered=False`: nodes get the numbers of their places in `listed`."""
         items = sorted(self.head.items())
-        nodes = self.open_nodes()
+        nodes, opened = self.listed(), len(self._open)
 
         def costs(values: list[Any]) -> NDArray[np.float64]:
             return np.array(values, dtype=np.float64) if unit is None else in_costs(np.array(values, dtype=np.int64), unit)
 
-        return SearchResult(
-            costs=costs([cost for cost, _ in items]),
-            probabilities=np.array([p for _, p in items], dtype=np.float64),
-            open_cost=costs([node.cost for node in nodes]),
-            open_mass=np.array([node.probability for node in nodes], dtype=np.float64),
-            open_node=np.array([node.x for node in nodes], dtype=np.int64) if numbered else np.arange(len(nodes)),
-            lost=self.lost,
-            relative_error=self.relative_error() * (1 + cycle_error / UNIT),
-            expanded=self.expanded,
+        left = Left(
+            np.array([node.x for node in nodes], dtype=np.int64) if numbered else np.arange(len(nodes)),
+            costs([node.cost for node in nodes]),
+            np.array([node.probability for node in nodes], dtype=np.float64),
+        )
+        return unscaled(
+            SearchResult(
+                costs=costs([cost for cost, _ in items]),
+                probabilities=np.array([p for _, p in items], dtype=np.float64),
+                open=left.part(slice(opened)),
+                aside=left.part(slice(opened, None)),
+                lost=self.lost,
+                relative_error=self.relative_error() * (1 + cycle_error / UNIT),
+                cost_error=self.cost_error(unit),
+                expanded=self.expanded,
+            )
         )
 
 

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import NamedTuple
 
 from tailpath.evaluation.watch import Watch
+
+
+class End(Enum):
+    """How a search ended."""
+
+    FINISHED = "finished"
+    NODES = "the node budget is used up"
+    MEMORY = "the memory limit is reached"
+    STOPPED = "the user stopped it"
 
 
 class Tuning(NamedTuple):
@@ -24,15 +34,18 @@ class Tuning(NamedTuple):
 
 
 USUAL = Tuning()
+#: What grows with the search may take this much memory.
+MOST_BYTES = 4 * 2**30
 
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """One evaluation: the tail mass, the heuristic (`min` or `zero`), the discount, the most expanded pairs, and who watches."""
+    """One evaluation: the tail mass, the heuristic (`min` or `zero`), the discount, the most expanded pairs, the most memory, and who watches."""
 
     alpha: float
     heuristic: str
     gamma: float
     limit: int
     watch: Watch
+    max_bytes: int = MOST_BYTES
     tuning: Tuning = USUAL

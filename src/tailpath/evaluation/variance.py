@@ -27,7 +27,8 @@ def node_variance(chain: CostChain) -> FloatArray:
         arrows, leak = (*arrows[:2], np.where(proper[chain.source], chain.probability, 0.0)), np.where(proper, 0.0, 1.0)
         cost = np.where(proper, cost, 0.0)
     value = np.append(cost, 0.0)
-    surprise = (chain.cost + value[chain.target] - value[chain.source]) ** 2
+    with np.errstate(over="ignore"):
+        surprise = (chain.cost + value[chain.target] - value[chain.source]) ** 2
     rate = np.bincount(chain.source, weights=arrows[2] * surprise, minlength=chain.n).astype(np.float64)
     # News travels from low to high values: in this order few sweeps do.
     variance = settled_total(Chain(*arrows, rate, leak), cost, SETTLED)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.kernels.jit import kernel
-from tailpath.kernels.rounding import UNIT
+from tailpath.kernels.rounding import FIXED, ROW, UNIT, VANISHED
 
 Array = NDArray[Any]
 
@@ -30,7 +30,7 @@ def certify(chain: Chain, value: Array, steps: Array) -> float:
     If e bounds the defect |value - (r + P value)| and d > 0 the drift steps - P steps, both with all rounding charged to the bad side, then
     value + eps * steps with eps >= e / d dominates its own backup, hence the true V; and value - eps * steps likewise from below.
     Probabilities sum to 1, so both are sums of differences between a node and where it leads, and rounding is charged on these. The charge
-    for a row of k outcomes also covers a relative error of 2 UNIT in every probability and every rate, and of what the row misses 1 by.
+    for a row of k outcomes also covers what probabilities and rates are off from the decimals as written (`kernels/rounding.py`).
     """
     n = len(chain.rate)
     eps = 0.0
@@ -46,11 +46,13 @@ def certify(chain: Chain, value: Array, steps: Array) -> float:
             gain_size += abs(ahead)
             drift += nearer
             drift_size += abs(nearer)
-        charge = (2 * (chain.row_start[node + 1] - chain.row_start[node]) + 12) * UNIT + abs(mass - 1.0)
+        charge = (3 * (chain.row_start[node + 1] - chain.row_start[node]) + 16) * UNIT + abs(mass - 1.0)
         drift -= charge * drift_size
         if not drift > 0.0:
             return np.inf
-        eps = max(eps, (abs(gain) + charge * gain_size) / drift)
+        defect = abs(gain) + charge * gain_size
+        if defect > 0.0:
+            eps = max(eps, (defect + VANISHED) / drift)
     return eps * (1 + 16 * UNIT)
 
 
@@ -93,7 +95,7 @@ def eliminate(order: Array, part_start: Array, chain: Chain, out_value: Array, o
                     if to < n:
                         gain[i] += chain.probability[edge] * out_value[to]
                         error = max(error, out_error[to])
-        error += (2 * m + 2) * (most_row + 4) * UNIT
+        error += (2 * m + 2) * ((ROW + 1) * most_row + FIXED + 3) * UNIT
         error += eliminate_dense(inner, leave, gain)
         for i in range(m):
             out_value[order[first + i]] = gain[i]

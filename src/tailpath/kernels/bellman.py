@@ -165,7 +165,7 @@ def improve_choices(given: Decisions, value: Array, margin: float, out_choice: A
 def _surplus(given: Decisions, state: int, choice: int, value: Array) -> tuple[float, float]:
     """r + P v - v(s), and what its rounding may amount to.
 
-    Covered is a relative error of 2 UNIT in the rate and in every probability, and of as much as the row misses 1 by.
+    Covered is what the rate and the probabilities are off from the decimals as written.
     """
     n = len(given.state_choices) - 1
     total, size, mass = given.rate[choice], given.rate[choice], 0.0
@@ -176,7 +176,7 @@ def _surplus(given: Decisions, state: int, choice: int, value: Array) -> tuple[f
         size += abs(term)
         mass += p
     count = given.choice_outcomes[choice + 1] - given.choice_outcomes[choice]
-    return total, ((2 * count + 10) * UNIT + abs(mass - 1.0)) * size
+    return total, ((3 * count + 12) * UNIT + abs(mass - 1.0)) * size
 
 
 @kernel

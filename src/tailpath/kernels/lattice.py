@@ -16,7 +16,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from tailpath.kernels.jit import kernel
-from tailpath.kernels.lattice_arrays import BLOCK, Arrows, BudgetRows, Rings, Stop, Waiting
+from tailpath.kernels.lattice_arrays import BLOCK, Arrows, Aside, BudgetRows, Rings, Stop, Waiting
 
 Array = NDArray[Any]
 
@@ -27,6 +27,7 @@ def search(
     by_budget: BudgetRows,
     rings: Rings,
     waiting: Waiting,
+    aside: Aside,
     n_listed: int,
     alpha: float,
     flush: float,
@@ -62,7 +63,7 @@ def search(
             return Stop.PAUSED
 
         _take_in_far(f, rings, now)
-        if now.n_flags > 0 and not _expand_bucket(f, arrows, by_budget, rings, waiting, flush, now):
+        if now.n_flags > 0 and not _expand_bucket(f, arrows, by_budget, rings, waiting, aside, flush, now):
             return Stop.NO_ACTION
         arrived = rings.ring[f & ((1 << rings.shift) - 1), n]
         if arrived > 0.0:
@@ -74,7 +75,7 @@ def search(
 
         rest = now.base - now.since
         if rest < 0.25 * now.base:
-            rest = _open_mass(rings, waiting) + now.lost
+            rest = _open_mass(rings, waiting) + now.lost + now.aside
             now.base, now.since = rest, 0.0
         if now.n_head > 0 and f + 1 >= by_budget.budget and rest <= alpha * (1 + 5e-13):
             return Stop.FINISHED
@@ -101,7 +102,9 @@ def _next_bucket(rings: Rings, waiting: Waiting, now: Any) -> bool:
 
 
 @kernel
-def _expand_bucket(f: int, arrows: Arrows, by_budget: BudgetRows, rings: Rings, waiting: Waiting, flush: float, now: Any) -> bool:
+def _expand_bucket(
+    f: int, arrows: Arrows, by_budget: BudgetRows, rings: Rings, waiting: Waiting, aside: Aside, flush: float, now: Any
+) -> bool:
     """Send on what the nodes hold in bucket f; False if one of them has no action. What arrives at the goal stays there.
 
     One call per bucket: handing these groups of arrays over costs more than expanding a block.
@@ -120,8 +123,11 @@ def _expand_bucket(f: int, arrows: Arrows, by_budget: BudgetRows, rings: Rings, 
             if mass == 0.0:
                 continue
             ring[row, node] = 0.0
-            # Masses at the edge of underflow change nothing and would slow every operation down.
+            # Masses at the edge of underflow would lose digits, and slow every operation down.
             if mass < flush:
+                aside.mass[node] += mass
+                aside.bucket[node] = f
+                now.aside += mass
                 continue
             expanded += 1
             lost += mass * arrows.leak[node]

@@ -44,6 +44,13 @@ class Rings(NamedTuple):
     far_place: NDArray[np.int64]
 
 
+class Aside(NamedTuple):
+    """Masses too small to be followed, by node, and the last bucket in which there were any."""
+
+    mass: NDArray[np.float64]
+    bucket: NDArray[np.int64]
+
+
 class Waiting(NamedTuple):
     """Entries that wait in lists by epoch: `first[epoch]` is an entry or -1, `after[entry]` the next one, also of the free list."""
 
@@ -55,7 +62,7 @@ class Waiting(NamedTuple):
 
 
 #: What survives between two calls of the search: the bucket to do next, the sizes of the head and of the lists, the first free entry, the marked
-#: blocks and the occupied cells of the second ring; a summed open mass, what arrived since, and what fell into traps.
+#: blocks and the occupied cells of the second ring; a summed open mass, what arrived since, what fell into traps, and what was put aside.
 STANDING = np.dtype(
     [
         ("bucket", np.int64),
@@ -68,6 +75,7 @@ STANDING = np.dtype(
         ("base", np.float64),
         ("since", np.float64),
         ("lost", np.float64),
+        ("aside", np.float64),
     ]
 )
 

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.analysis.absorption import Bracket, expected_total
-from tailpath.analysis.reachability import reachable_nodes, strong_components
+from tailpath.analysis.reachability import fewest_steps, reachable_nodes, strong_components
 from tailpath.errors import BudgetExceededError, ModelError, PolicyError
 from tailpath.kernels.forward import cheapest_way
 from tailpath.model.fingerprint import same_numbering
@@ -100,18 +100,29 @@ class CostChain(Record):
         return np.isfinite(self.least_cost[: self.n])
 
     @cached_property
+    def proper(self) -> NDArray[np.bool_]:
+        """Whether the goal is reached surely from a node: no way leads to where it is out of reach, however small its probability."""
+        if self.arrives.all():
+            return self.arrives
+        arrow = np.flatnonzero(self.target < self.n)
+        into_trap = ~self.arrives[self.target[arrow]]
+        return fewest_steps(self.source[arrow], np.where(into_trap, self.n, self.target[arrow]), self.n) < 0
+
+    @cached_property
     def unreached(self) -> Bracket:
-        """The probability of never arriving, per node."""
+        """The probability of never arriving, per node: 0 exactly where a node is `proper`, though a float may be too coarse for the rest."""
         if self.arrives.all():
             zero = np.zeros(self.n)
             return Bracket(zero, zero, zero, "graph")
         lost = ~np.append(self.arrives, True)[self.target]
-        return self._total(lost.astype(np.float64), self.arrives, 1.0)
+        found = self._total(lost.astype(np.float64), self.arrives, 1.0)
+        least = np.where(self.proper, 0.0, np.nextafter(0.0, 1.0))
+        return Bracket(np.maximum(found.value, least), found.lower, np.maximum(found.upper, least), found.method)
 
     @cached_property
     def expected_cost(self) -> Bracket:
         """V_mean per node with verified bounds; infinite where the goal may be missed."""
-        return self._total(self.cost, self.unreached.value == 0, np.inf)
+        return self._total(self.cost, self.proper, np.inf)
 
     def _total(self, price: FloatArray, inside: NDArray[np.bool_], outside: float) -> Bracket:
         """The expected total of a price per arrow, from the nodes inside until they are left; `outside` for all others."""

@@ -1,8 +1,8 @@
 """Policy iteration in exact rationals, for small cores on which floating point proves nothing useful.
 
-The probabilities are read as the fractions the floats are, scaled to sum to 1; elimination is exact, so the last policy is optimal. The bounds
-are its value, widened to hold for all probabilities within 2 units in the last place: by the matrix-tree theorem (see `kernels/absorption.py`) such
-a change moves the value of any policy on n nodes by at most 4 n + 4 units, hence their minimum too.
+Probabilities and costs are read as the decimals that they stand for, rows scaled to sum to 1; elimination is exact, so the last policy is optimal.
+The bounds are its value, widened for rows that were scaled before: by the matrix-tree theorem (see `kernels/absorption.py`) a relative change of
+eps in all probabilities moves the value of any policy on n nodes by at most (2 n + 2) eps, hence their minimum too.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from tailpath.analysis.absorption import Bracket
 from tailpath.analysis.core import Core
+from tailpath.kernels.rounding import UNIT
+from tailpath.model.cost_units import as_fraction
 
 Row = dict[int, Fraction]
 
@@ -23,7 +25,8 @@ def solve_core_exactly(core: Core, chosen: NDArray[np.int64]) -> tuple[NDArray[n
     """The optimum of a core, from a proper policy on, with the bounds that rounded probabilities allow."""
     policy, value = rational_optimum(core, chosen)
     rounded = np.array([float(v) for v in value])
-    doubt = (4 * core.n + 8) * 2.0**-53
+    longest = int(np.diff(core.choice_outcomes).max(initial=0))
+    doubt = (2 * core.n + 2) * (longest + 3) * UNIT
     return policy, Bracket(rounded, rounded * (1 - doubt), rounded * (1 + doubt), "rationals")
 
 
@@ -50,12 +53,12 @@ def _rational_choices(core: Core) -> tuple[list[Row], list[Fraction]]:
     rates: list[Fraction] = []
     for choice in range(len(core.choice_outcomes) - 1):
         outcomes = range(int(core.choice_outcomes[choice]), int(core.choice_outcomes[choice + 1]))
-        weight = [Fraction(float(core.probability[o])) for o in outcomes]
+        weight = [as_fraction(float(core.probability[o])) for o in outcomes]
         total = sum(weight)
         row: Row = {}
         rate = Fraction(0)
         for outcome, w in zip(outcomes, weight):
-            rate += w / total * Fraction(float(core.ssp.outcome_cost[core.outcome[outcome]]))
+            rate += w / total * as_fraction(float(core.ssp.outcome_cost[core.outcome[outcome]]))
             to = int(core.target[outcome])
             if to < core.n:
                 row[to] = row.get(to, Fraction(0)) + w / total

@@ -23,7 +23,7 @@ from tailpath.errors import ModelError
 from tailpath.kernels.budget import Aim, Levels
 from tailpath.kernels.forward import cheapest_way
 from tailpath.kernels.free_moves import Joint, joint_optimum, longest_ways
-from tailpath.kernels.rounding import UNIT
+from tailpath.kernels.rounding import FIXED, ROW, UNIT
 from tailpath.model.ragged import members_of, offsets_of, owners
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.solvers.expectation import ExpectedSolution
@@ -254,9 +254,13 @@ def _labels(ssp: SSP, rows: _Rows, collapsed: BoolArray) -> NDArray[Any]:
 
 
 def _rounding(rows: _Rows, levels: Levels) -> float:
-    """The relative error that one step adds at most: k + 8 units for k outcomes and cost groups, twice k where loops were divided out."""
+    """The relative error that one step adds at most.
+
+    k + 8 units for k outcomes and cost groups, twice k where loops were divided out, and what the probabilities are off from the decimals as
+    written (`kernels/rounding.py`).
+    """
     most = int(np.max(np.bincount(rows.owner) + np.diff(levels.choice_segments)))
-    return ((2 if rows.loops else 1) * most + 8) * UNIT
+    return ((2 if rows.loops else 1) * most + 8 + ROW * int(np.bincount(rows.owner).max()) + FIXED) * UNIT
 
 
 def _visits(levels: Levels, joint: Joint) -> float:

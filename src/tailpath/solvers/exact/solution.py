@@ -1,6 +1,6 @@
 """What the exact solver found: the optimum as a function of alpha, with proved bounds, and the policies that attain it.
 
-*Bounds.* All terms of the recursion are non-negative, so rounding is a relative error: at most k + 8 units for a choice with k outcomes and cost
+*Bounds.* All terms of the recursion are non-negative, so rounding is a relative error: at most 4 k + 17 units for a choice with k outcomes and cost
 groups, per step; a budget of w is spent within w steps (times the longest run of free outcomes). To this comes the proved error of V*.
 """
 

@@ -1,0 +1,112 @@
+"""Everything that a search leaves out or rounds is charged to the bounds: small models on which it once was not."""
+
+import math
+from fractions import Fraction
+
+import pytest
+
+import tailpath as tp
+from tailpath.errors import BudgetExceededError
+
+
+def chain_of(rows, start="s"):
+    """A model with one action per state, and the policy that takes it."""
+    ssp = tp.SSP.from_outcomes([(s, "a", t, p, c) for s, t, p, c in rows], start, ["g"])
+    return ssp, tp.MarkovPolicy({s: "a" for s in ssp.states if s != "g"})
+
+
+@pytest.mark.parametrize("nodes", [3, 10, 30, 40])
+def test_a_history_cut_short_knows_what_is_certain(nodes):
+    """A coin at cost 1 a throw; CVaR at 0.2 is 3 + 0.125 * 2 / 0.2. The search for histories goes on far beyond VaR."""
+    ssp, _ = chain_of([("s", "s", 0.5, 1), ("s", "g", 0.5, 1)])
+    with pytest.raises(BudgetExceededError) as caught:
+        tp.evaluate(ssp, tp.HistoryPolicy(lambda h: "a"), 0.2, max_nodes=nodes)
+    low, high = caught.value.bounds
+    assert 3.9 <= low <= 4.25 <= high
+
+
+@pytest.mark.parametrize("alpha", [1.0, 0.5, 1e-3])
+@pytest.mark.parametrize("dear", [1e300, 10**7])
+def test_tiny_probabilities_of_huge_costs_count(alpha, dear):
+    rows = [("s", "g", 1, 10), ("s", "X", 1e-290, 0), ("X", "g", 0.5, 1), ("X", "Y", 0.5, 1), ("Y", "g", 1, dear)]
+    found = tp.evaluate(*chain_of(rows), alpha)
+    tiny = Fraction("1e-290") / (1 + Fraction("1e-290"))
+    truth = 10 + tiny * Fraction(1, 2) * (Fraction(repr(float(dear))) + 1 - 10) / Fraction(alpha)
+    low, high = found.bounds(alpha)
+    assert low <= truth <= high
+    assert found.cvar(alpha) == pytest.approx(float(truth), rel=1e-9)
+    assert found.cvar(alpha) >= found.mean
+
+
+def test_a_long_row_of_unlikely_steps_is_not_lost():
+    """Each step goes on with 2^-33, so that 91 of them are beyond every double; what waits at the end is dear."""
+    rows = [(i, i + 1, 2.0**-33, 1) for i in range(91)] + [(i, "g", 1 - 2.0**-33, 1) for i in range(91)] + [(91, "g", 1, 10**6)]
+    found = tp.evaluate(*chain_of(rows, 0), 1e-6)
+    p = Fraction(1, 2**33)
+    mean = sum(p**i for i in range(91)) + p**91 * 10**6
+    assert found.mean_bounds[0] <= mean <= found.mean_bounds[1]
+    for alpha in (1e-6, 0.5, 1.0):
+        above = sum(p**i for i in range(1, 91)) + p**91 * 10**6
+        truth = 1 + above / Fraction(alpha)
+        assert found.bounds(alpha)[0] <= truth <= found.bounds(alpha)[1]
+        assert found.cvar(alpha) >= found.mean
+
+
+def test_costs_without_a_unit_are_added_up_with_care():
+    """55 steps of 1.3 and one of 1e-8: the float sum lies below the sum."""
+    rows = [(i, i + 1, 1, 1.3) for i in range(55)] + [(55, "g", 1, 1e-8)]
+    found = tp.evaluate(*chain_of(rows, 0), 0.5)
+    assert found.engine == "queue"
+    low, high = found.bounds(0.5)
+    assert Fraction(low) <= Fraction("71.50000001") <= Fraction(high)
+    assert high - low < 1e-9
+
+
+def test_rows_that_miss_one_are_scaled_whoever_asks():
+    """A loop whose row lacks 3e-15: over 10^5 steps that is 3e-10, for the mean and for CVaR alike."""
+    stay, leave = Fraction("0.999989999999997"), Fraction("0.00001")
+    found = tp.evaluate(*chain_of([("s", "s", float(stay), 1), ("s", "g", float(leave), 1)]), 1e-3)
+    mean = (stay + leave) / leave
+    assert found.mean_bounds[0] <= mean <= found.mean_bounds[1]
+    n, p = round(found.var(1e-3)), stay / (stay + leave)
+    tail = math.exp(n * math.log1p(-float(leave / (stay + leave))))
+    assert abs(tail - 1e-3) < 1e-8
+    # The tail beyond n is a coin again: P(Z > n) = p^n, and CVaR = n + p^n / (1 - p) / alpha, here in 60 digits.
+    from decimal import Decimal, localcontext
+
+    with localcontext() as context:
+        context.prec = 60
+        exact = n + (Decimal(p.numerator) / Decimal(p.denominator)) ** n * Decimal(mean.numerator) / Decimal(mean.denominator) * 1000
+        low, high = found.bounds(1e-3)
+        assert Decimal(low) <= exact <= Decimal(high)
+    assert (high - low) / high < 1e-7
+
+
+def test_missing_the_goal_with_a_probability_below_every_double():
+    rows = [("s", "g", 1, 1), ("s", "a", 1e-200, 1), ("a", "g", 1, 1), ("a", "b", 1e-200, 1), ("b", "b", 1, 1)]
+    found = tp.evaluate(*chain_of(rows), 0.5)
+    assert 0 < found.unreached < 1e-300
+    assert (found.mean, found.cvar(0.5), found.var(0.5), found.std) == (math.inf, math.inf, 1, math.inf)
+    assert found.stuck == "state 'b'"
+
+
+@pytest.mark.parametrize("engine", ["lattice", "queue"])
+def test_memory_ends_in_bounds(engine):
+    ssp, policy = chain_of([("s", "s", 1 - 1e-6, 1), ("s", "g", 1e-6, 1)])
+    with pytest.raises(BudgetExceededError, match=r"memory limit of 0.000977 GiB is used up with 0\.0") as caught:
+        tp.evaluate(ssp, policy, 1e-3, engine=engine, max_bytes=2**20)
+    low, high = caught.value.bounds
+    assert low <= 1e6 * (1 + math.log(1000)) <= high < 1e10
+
+
+def test_a_budget_cut_short_claims_nothing_about_what_is_left():
+    """The policy pays 5 for sure while there is budget; its risk-neutral part would pay 2.5 on average, and is not what is followed."""
+    gamble = [("t", "risky", "g", 0.5, 0), ("t", "risky", "u", 0.5, 0), ("u", "on", "g", 1, 5)]
+    ssp = tp.SSP.from_outcomes([("s", "safe", "t", 1, 1), ("t", "safe", "g", 1, 5), *gamble], "s", ["g"])
+    policy = tp.solve_cvar_exact(ssp, 0.01).policy(0.01)
+    truth = tp.evaluate(ssp, policy, 0.01).cvar(0.01)
+    for nodes in range(3):
+        try:
+            tp.evaluate(ssp, policy, 0.01, max_nodes=nodes)
+        except BudgetExceededError as error:
+            assert error.bounds[0] <= truth <= error.bounds[1]
