@@ -5,10 +5,12 @@ EXTRAS ?= gym,storm,cluster,parquet,validation,dev
 BIN := .venv/bin
 STAMP := .venv/.complete
 WORKERS ?= 2
+# How long `make fuzz` searches; it prints its seed, and keeps what fails in build/fuzz.
+FUZZ_SECONDS ?= 180
 # Where `make study` keeps its runs; started again, it computes what is missing.
 STUDY ?= build/study
 
-.PHONY: run test setup lint bench study clean
+.PHONY: run test setup lint bench fuzz study clean
 
 run: setup
 	$(BIN)/tailpath compare river:30x10
@@ -32,6 +34,9 @@ lint: setup
 
 bench: setup
 	$(BIN)/python -m benchmarks
+
+fuzz: setup
+	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)
 
 study: setup
 	$(BIN)/tailpath study --out $(STUDY) --workers $(WORKERS)

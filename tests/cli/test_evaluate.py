@@ -79,7 +79,9 @@ def test_a_policy_from_a_file(capsys, tmp_path):
 def test_an_improper_policy(capsys, leaky):
     result = run(capsys, "evaluate", *leaky, "--alpha", "0.1", "0.25", "--json")
     assert result.code == 0
-    assert result.err.startswith("tailpath: note: the goal is missed with probability 0.25; a place to look at is state 'pit'; end runs at a")
+    assert result.err.startswith(
+        "tailpath: note: the goal is missed with probability 0.25; a place to look at is state 'pit'; end runs at a"
+    )
     assert [(entry["var"], entry["cvar"]) for entry in result.json["results"]] == [("inf", "inf"), (1.0, "inf")]
     assert (result.json["unreached"], result.json["mean"], result.json["std"]) == (0.25, "inf", "inf")
     record = run(capsys, "simulate", *leaky, "--alpha", "0.5", "--runs", "1000", "--json").json

@@ -1,0 +1,1 @@
+"""The search that goes on: `python -m tests.fuzz`, and `make fuzz`."""

@@ -1,0 +1,60 @@
+"""A child of the search: `python -m tests.fuzz.child KIND FIRST COUNT FOLDER` makes trials and notes the number of each before it begins.
+
+With `KIND file NAME FOLDER` it tries the files of FOLDER/input once, for shrinking. Exit code 0, or 3 after a fault, which stands in the notes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import pathlib
+import resource
+import sys
+import tempfile
+import warnings
+
+from tests.fuzz import cases
+
+#: The memory that a trial may take beyond what the program has when it begins.
+MOST_BYTES = 2**30
+
+
+def main() -> int:
+    kind, first, count, place = sys.argv[1:5]
+    folder = pathlib.Path(place)
+    warnings.simplefilter("ignore")
+    with tempfile.TemporaryDirectory() as made, (folder / "notes").open("a", buffering=1) as notes:
+        inside = pathlib.Path(made)
+        if first == "file":
+            files = {path.name: path.read_bytes() for path in (folder / "input").iterdir()}
+            return note(notes, -1, lambda: cases.attempt(kind, files, count, inside))
+        sound = cases.originals(kind, inside) if kind != "options" else []
+        with contextlib.suppress(OSError, ValueError):
+            size = int(pathlib.Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+            resource.setrlimit(resource.RLIMIT_AS, (size + 2 * MOST_BYTES, size + 2 * MOST_BYTES))
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        for number in range(int(first), int(first) + int(count)):
+            notes.write(f"{number}\n")
+            for path in inside.iterdir():
+                path.unlink()
+            code = note(notes, number, lambda number=number: cases.run(kind, number, sound, inside))
+            grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
+            if grown > MOST_BYTES:
+                notes.write(json.dumps({"number": number, "fault": f"{grown >> 20} MB of memory"}) + "\n")
+                return 3
+            if code:
+                return code
+    return 0
+
+
+def note(notes, number, trial) -> int:
+    try:
+        notes.write(f"{trial()}\n")
+    except BaseException as error:
+        notes.write(json.dumps({"number": number, "fault": f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"}) + "\n")
+        return 3
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
