@@ -173,3 +173,18 @@ def test_solve_on_a_grid_where_the_policy_cannot_be_followed_to_the_end(capsys, 
 def test_solve_needs_alpha(capsys):
     assert "--method exact needs --alpha" in refusal(capsys, "solve", "river:10x3")
     assert "weight must lie in [0, 1]" in refusal(capsys, "solve", "river:10x3", "--alpha", 0.1, "--weight", 2)
+
+
+def test_own_policies_beside_the_planners(capsys, tmp_path):
+    ssp = tp.domains.gridworld("5x5")
+    mine, other = tmp_path / "mine.json", tmp_path / "careful.npz"
+    tp.write_policy(tp.solve_expected(ssp).policy, mine)
+    tp.write_policy(tp.solve_cvar_exact(ssp, 0.1).policy(0.1), other)
+    record = run(
+        capsys, "compare", "gridworld:5x5", "--alpha", 0.1, "--policy", mine, "--policy", other, "--method", "expected", "--json"
+    ).json
+    assert [row["method"] for row in record["rows"]] == ["mine", "careful", "expected", "optimum"]
+    assert rows(record, "mine")[0]["deployed"] == rows(record, "expected")[0]["deployed"]
+    assert rows(record, "careful")[0]["over"] == pytest.approx(0, abs=1e-9)
+    assert "no such file" in refusal(capsys, "compare", "gridworld:5x5", "--policy", tmp_path / "none.json")
+    assert "two rows of the table would be called 'mine'" in refusal(capsys, "compare", "gridworld:5x5", "--policy", mine, "--policy", mine)

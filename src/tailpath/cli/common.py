@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import json
 import math
+import shutil
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import Field
 from fractions import Fraction
@@ -13,9 +15,13 @@ from typing import Any, NamedTuple
 import click
 
 import tailpath
+from tailpath import texts
 from tailpath.cli.application import say
 from tailpath.formats.reading import options as reading_options
 from tailpath.model.ssp import SSP
+from tailpath.texts import name, number, pairs
+
+__all__ = ["name", "number", "pairs"]
 
 Command = Callable[..., Any]
 
@@ -160,41 +166,17 @@ def plain(value: Any) -> Any:
     return str(value)
 
 
-def name(value: Any) -> str:
-    """A state or action as people read it."""
-    return value if isinstance(value, str) else repr(value)
-
-
 def some(values: Sequence[Any], most: int = 8) -> str:
     """The first few names, and how many more there are."""
     shown = ", ".join(name(value) for value in values[:most])
     return shown if len(values) <= most else f"{shown}, and {len(values) - most} more"
 
 
-def number(value: float, digits: int = 6) -> str:
-    """A number for people, with this many significant digits."""
-    return f"{value:.{digits}g}"
-
-
-def pairs(rows: Iterable[tuple[str, str]]) -> str:
-    """Two columns: what, and its value."""
-    kept = list(rows)
-    width = max(len(what) for what, _ in kept)
-    return "\n".join(f"{what:<{width}}  {value}" for what, value in kept)
+def terminal_width() -> int | None:
+    """The width that a table may take: that of the terminal, if standard output is one."""
+    return shutil.get_terminal_size().columns if sys.stdout is not None and sys.stdout.isatty() else None
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[Any]], digits: int = 6) -> str:
-    """A plain table: texts to the left, numbers to the right with `digits` significant digits, `None` as a dash."""
-    kept = [list(row) for row in rows]
-    right = [all(isinstance(row[k], (int, float, type(None))) for row in kept) for k in range(len(headers))]
-    cells = [list(headers)] + [[_cell(value, digits) for value in row] for row in kept]
-    widths = [max(len(row[k]) for row in cells) for k in range(len(headers))]
-    lines = ["  ".join(cell.rjust(w) if r else cell.ljust(w) for cell, w, r in zip(row, widths, right)).rstrip() for row in cells]
-    lines.insert(1, "  ".join("-" * w for w in widths))
-    return "\n".join(lines)
-
-
-def _cell(value: Any, digits: int) -> str:
-    if value is None:
-        return "-"
-    return number(value, digits) if isinstance(value, float) else name(value)
+    """A table that fits the terminal."""
+    return texts.table(headers, rows, digits, terminal_width())

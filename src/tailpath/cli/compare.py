@@ -1,17 +1,10 @@
-"""`tailpath compare MODEL`: for every alpha what the planners predict, what their policies deliver when deployed, and what is best.
-
-    predicted   the planner's own value
-    deployed    the exact CVaR of the policy it returns
-    optimum     the least CVaR of any policy; there the two agree, and the evaluation is a check
-
-`docs/optimum.md` tells why they differ.
-"""
+"""`tailpath compare MODEL`: for every alpha what the planners predict, what their policies deliver when deployed, and what is best."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from time import perf_counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import click
@@ -19,55 +12,26 @@ import click
 import tailpath
 from tailpath.cli.alphas import ManyAlphas, alphas_option
 from tailpath.cli.common import alpha as alpha_type
-from tailpath.cli.common import json_option, number, show, table, takes_model
+from tailpath.cli.common import json_option, loose_option, read_policy, show, takes_model, terminal_width
 from tailpath.cli.pictures import save_picture
-from tailpath.cli.planning import Tell, progress_of
-from tailpath.cli.progress import progress_line
-from tailpath.methods import Method, Plan, find_method, method_names
-from tailpath.methods.method import ROUNDING
+from tailpath.cli.progress import PATIENCE, compiling, progress_line
+from tailpath.errors import OptionError
+from tailpath.methods import Method
+from tailpath.methods.comparison import ALPHAS, USUAL, Row, Tell, chosen_methods, given_row, improved_rows, planned, tabled
 from tailpath.model.ssp import SSP
 from tailpath.plotting import Curve, plot_comparison
 
-ALPHAS = (0.001, 0.01, 0.1, 0.5)
 #: Alphas at which deployed policies are evaluated for a figure, besides those asked for, and of the curves that cost nothing.
 FEW, MANY = 49, 193
-#: Compared unless others are named; the optimum is always there, at the end.
-USUAL = ("expected", "quantile")
-BEST = "exact"
 #: A problem and settings so small that solving it is nothing but loading what a method needs.
 TINY, TINY_ALPHA, TINY_SETTINGS = "textbook:counter-example", 0.5, {"atoms": 3, "alpha0": 0.1}
-
-
-@dataclass(frozen=True)
-class Line:
-    """One method at one alpha. `gap` is deployed minus predicted, `over` deployed minus the optimum; `seconds` for planning and evaluating."""
-
-    alpha: float
-    method: str
-    predicted: float | None
-    deployed: float
-    gap: float | None
-    over: float
-    var: float
-    mean: float
-    seconds: float
-
-
-@dataclass(frozen=True, eq=False)
-class Row:
-    """A method that has planned, and how long that took; for all alphas, unless its policies take time of their own."""
-
-    name: str
-    plan: Plan
-    policy: Callable[[float], tailpath.Policy]
-    seconds: float
-    noted: bool = True
 
 
 @click.command(cls=ManyAlphas)
 @takes_model
 @alphas_option(default=ALPHAS)
 @click.option("--method", "named", multiple=True, metavar="NAME", help="Compare this method, beside the optimum (repeatable).")
+@click.option("--policy", "files", multiple=True, metavar="FILE", help="Also this policy of yours, called like its file (repeatable).")
 @click.option("--all", "everything", is_flag=True, help="Compare all methods there are.")
 @click.option("--atoms", type=click.IntRange(min=2), default=25, show_default=True, help="Atoms of the planners' grid.")
 @click.option("--alpha0", type=alpha_type, metavar="A", help="The first atom.  [default: a tenth of the smallest alpha]")
@@ -76,131 +40,69 @@ class Row:
 @click.option("--improve", is_flag=True, help="Also what policy iteration makes of the planners' policies.")
 @click.option("--delta", metavar="D", help="Round costs to multiples of D for the optimum, which is then bracketed.")
 @click.option("--plot", type=click.Path(dir_okay=False), metavar="FILE", help="Draw CVaR against alpha (.png, .pdf or .svg).")
+@loose_option
 @json_option
 def command(
     ssp: SSP,
     source: str,
     alphas: tuple[float, ...],
     named: tuple[str, ...],
+    files: tuple[str, ...],
     everything: bool,
     interpolation: bool,
     improve: bool,
     plot: str | None,
+    loose: bool,
     as_json: bool,
     **settings: Any,
 ) -> None:
-    """Set side by side what the planners predict for a MODEL, what their policies deliver, and the optimum."""
-    chosen = chosen_methods(named, everything, interpolation)
-    warm_up(chosen)
+    """Set side by side what the planners predict for a MODEL, what their policies deliver, and the optimum.
+
+    With --policy your own policies stand beside them.
+    """
+    names = [*(named or USUAL), *(["interpolation"] if interpolation else [])]
+    chosen = chosen_methods(names, everything)
+    mine = own_policies(ssp, files, loose, chosen)
     with progress_line() as tell:
+        loading = warm_up(chosen)
         *rows, optimum = planned(ssp, chosen, alphas[0], settings, tell)
-        shown = [*rows, *(_improved(ssp, row) for row in rows)] if improve else rows
-        lines = [line for alpha in alphas for line in _lines(ssp, alpha, [*shown, optimum], tell)]
+        every = [*mine, *rows]
+        shown = [*every, *improved_rows(ssp, every)] if improve else every
+        found = tabled(ssp, [*shown, optimum], alphas, tell)
         if plot is not None:
-            _draw(ssp, source, rows, optimum, alphas, plot, tell)
-    assert optimum.plan.bounds is not None
-    bounds = [{"alpha": alpha, "bounds": optimum.plan.bounds(alpha)} for alpha in alphas]
+            _draw(ssp, source, every, optimum, alphas, plot, tell)
     record = {
         "model": source,
         "planners": {row.name: {"seconds": row.seconds, "note": row.plan.note} for row in [*rows, optimum]},
-        "optimum_bounds": bounds,
-        "rows": [asdict(line) for line in lines],
+        "optimum_bounds": [{"alpha": alpha, "bounds": bounds} for alpha, bounds in found.bounds.items()],
+        "rows": [asdict(line) for line in found.lines],
+        "loading_seconds": loading,
     }
-    show(record, _as_text(source, lines, [*rows, optimum], bounds if settings["delta"] else []), as_json)
+    text = found.as_text(terminal_width(), bracketed=bool(settings["delta"]))
+    show(record, f"CVaR of {source}\n\n{text}{said_of_loading(loading)}", as_json)
 
 
-def chosen_methods(named: Iterable[str], everything: bool, interpolation: bool) -> list[Method]:
-    """The methods to compare, each once, the optimum last."""
-    names = [*(method_names() if everything else named or USUAL), *(["interpolation"] if interpolation else [])]
-    found = {method.name: method for method in map(find_method, names)}
-    found.pop(BEST, None)
-    return [*found.values(), find_method(BEST)]
-
-
-def warm_up(methods: Sequence[Method]) -> None:
-    """Load, or on the first run compile, what the methods need, so that the times shown are those of the methods."""
-    tiny = tailpath.read(TINY)
-    for method in methods:
-        tailpath.evaluate(tiny, method.make(tiny, TINY_ALPHA, TINY_SETTINGS).policy(TINY_ALPHA), TINY_ALPHA)
-
-
-def planned(ssp: SSP, methods: Sequence[Method], alpha: float, settings: Mapping[str, Any], tell: Tell) -> list[Row]:
-    """All methods, planned from `alpha` up.
-
-    The risk-neutral optimum is found once and kept with the model; every method that starts from it would need that time alone, too.
-    """
-    begin = perf_counter()
-    tailpath.solve_expected(ssp)
-    shared = perf_counter() - begin
-    found = []
-    for method in methods:
-        begin = perf_counter()
-        plan = method.make(ssp, alpha, settings, progress_of(method, tell, f"{method.label}: "))
-        seconds = perf_counter() - begin + (shared if method.neutral else 0.0)
-        found.append(Row(method.label, plan, plan.policy, seconds))
+def own_policies(ssp: SSP, files: Sequence[str], loose: bool, chosen: Sequence[Method]) -> list[Row]:
+    """The user's policies, each called like its file; read before anything is planned, so that a wrong file is told at once."""
+    found = [given_row(ssp, Path(file).stem, read_policy(file, ssp, loose)) for file in files]
+    names = [row.name for row in found] + [method.label for method in chosen]
+    for name in [name for place, name in enumerate(names) if name in names[:place]][:1]:
+        raise OptionError(f"two rows of the table would be called {name!r}: rename the file")
     return found
 
 
-def _improved(ssp: SSP, row: Row) -> Row:
-    """Policy iteration from the policies of a method. It plans per alpha, so its time is part of asking for the policy."""
-
-    def better(alpha: float) -> tailpath.Policy:
-        return tailpath.improve(ssp, row.policy(alpha), alpha).policy
-
-    return Row(f"{row.name}, improved", Plan(better), better, 0.0, False)
-
-
-def _lines(ssp: SSP, alpha: float, rows: Sequence[Row], tell: Tell) -> list[Line]:
-    """All methods at one alpha, the optimum last."""
-    found = []
-    for row in rows:
-        tell(f"alpha {alpha:g}: {row.name}")
-        begin = perf_counter()
-        costs = tailpath.evaluate(ssp, row.policy(alpha), alpha)
-        found.append((row, costs, row.seconds + perf_counter() - begin))
-    best = found[-1][1].cvar(alpha)
-    return [
-        Line(
-            alpha=alpha,
-            method=row.name,
-            predicted=row.plan.predict(alpha),
-            deployed=costs.cvar(alpha),
-            gap=None if (predicted := row.plan.predict(alpha)) is None else costs.cvar(alpha) - predicted,
-            over=costs.cvar(alpha) - best,
-            var=costs.var(alpha),
-            mean=costs.mean,
-            seconds=seconds,
-        )
-        for row, costs, seconds in found
-    ]
+def warm_up(methods: Sequence[Method]) -> float:
+    """Load, or on the first run compile, what the methods need, so that the times shown are those of the methods; how long that took."""
+    with compiling() as taken:
+        tiny = tailpath.read(TINY)
+        for method in methods:
+            tailpath.evaluate(tiny, method.make(tiny, TINY_ALPHA, TINY_SETTINGS).policy(TINY_ALPHA), TINY_ALPHA)
+    return taken()
 
 
-def _as_text(source: str, lines: Sequence[Line], methods: Sequence[Row], brackets: Sequence[Mapping[str, Any]]) -> str:
-    headers = ["alpha", "method", "predicted", "deployed", "gap", "over", "over %", "VaR", "mean", "seconds"]
-    rows = [
-        [
-            number(line.alpha),
-            line.method,
-            line.predicted,
-            line.deployed,
-            _difference(line.gap, line.deployed),
-            _difference(line.over, line.deployed),
-            round(100 * line.over / (line.deployed - line.over), 2) if line.deployed > line.over else None,
-            line.var,
-            line.mean,
-            float(number(line.seconds, 2)),
-        ]
-        for line in lines
-    ]
-    notes = [f"{method.name}: {method.plan.note}, planned in {number(method.seconds, 2)} s" for method in methods]
-    notes += [f"alpha {entry['alpha']:g}: the optimum lies between {' and '.join(map(number, entry['bounds']))}" for entry in brackets]
-    explained = "gap: deployed minus predicted CVaR; over: deployed minus optimal CVaR; seconds: planning and evaluation"
-    return "\n".join([f"CVaR of {source}", "", table(headers, rows), "", explained, *notes])
-
-
-def _difference(value: float | None, scale: float) -> float | None:
-    """A difference for people: what is below the ninth digit is rounding."""
-    return value if value is None or abs(value) > ROUNDING * scale else 0.0
+def said_of_loading(seconds: float) -> str:
+    """A line about the time that went into compiling, where that is worth a line."""
+    return f"\ncompiled and loaded in {seconds:.1f} s, which is not in the seconds above" if seconds >= PATIENCE else ""
 
 
 def _draw(ssp: SSP, source: str, methods: Sequence[Row], optimum: Row, alphas: Sequence[float], path: str, tell: Tell) -> None:

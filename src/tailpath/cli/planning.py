@@ -1,17 +1,14 @@
-"""Flags made from the options of planning methods, and progress in a method's own words."""
+"""Flags made from the options of planning methods."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import click
 
 from tailpath.cli.common import alpha as tail_mass
 from tailpath.methods import Method, Option
-from tailpath.options import Progress
-
-Tell = Callable[[str], None]
 
 
 def flag(option: Option) -> click.Option:
@@ -39,8 +36,3 @@ def flags_of(methods: Iterable[Method]) -> dict[str, tuple[click.Option, list[st
                 found[option.name] = (flag(option), [])
             found[option.name][1].append(method.name)
     return found
-
-
-def progress_of(method: Method, tell: Tell, prefix: str = "") -> Progress:
-    """Tells in the method's own words how far it has come."""
-    return lambda steps, reached: tell(prefix + method.doing.format(steps=steps, reached=reached))

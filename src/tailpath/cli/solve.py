@@ -11,10 +11,11 @@ import tailpath
 from tailpath.cli.application import say
 from tailpath.cli.common import alpha as tail_mass
 from tailpath.cli.common import json_option, pairs, show, takes_model
-from tailpath.cli.planning import flags_of, progress_of
+from tailpath.cli.planning import flags_of
 from tailpath.cli.progress import progress_line
 from tailpath.errors import BudgetExceededError
 from tailpath.methods import Found, Method, Plan, find_method, method_names
+from tailpath.methods.comparison import progress_of
 from tailpath.model.ssp import SSP
 
 #: Without a cost unit the evaluation of a policy may branch without end; after so many nodes the bracket of the optimum has to do.

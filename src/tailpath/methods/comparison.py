@@ -1,0 +1,237 @@
+"""Methods and policies side by side: for every alpha what was predicted, what is delivered when deployed, and what is best.
+
+    predicted   the planner's own value; a plain policy has none
+    deployed    the exact CVaR of the policy
+    optimum     the least CVaR of any policy; there the two agree, and the evaluation is a check
+
+`docs/optimum.md` tells why they differ. `tailpath compare` is this table on the command line.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from time import perf_counter
+from typing import Any
+
+from tailpath.errors import OptionError
+from tailpath.evaluation.evaluate import evaluate
+from tailpath.methods.method import ROUNDING, Method, Plan
+from tailpath.methods.register import find_method, method_names
+from tailpath.model.records import Record, data_frame
+from tailpath.model.ssp import SSP
+from tailpath.options import Progress, check_alpha
+from tailpath.policies.given import as_policy
+from tailpath.policies.kinds import Policy
+from tailpath.solvers.expectation import solve_expected
+from tailpath.solvers.improvement import improve
+from tailpath.texts import number, table
+
+ALPHAS = (0.001, 0.01, 0.1, 0.5)
+#: Compared where nothing else is named; the optimum is always there, at the end.
+USUAL = ("expected", "quantile")
+BEST = "exact"
+HEADERS = ("alpha", "method", "predicted", "deployed", "gap", "over", "over %", "VaR", "mean", "seconds")
+EXPLAINED = "gap: deployed minus predicted CVaR; over: deployed minus optimal CVaR; seconds: planning and evaluation"
+
+#: Told what is going on, and by whom.
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One method at one alpha. `gap` is deployed minus predicted, `over` deployed minus the optimum; `seconds` for planning and evaluating."""
+
+    alpha: float
+    method: str
+    predicted: float | None
+    deployed: float
+    gap: float | None
+    over: float
+    var: float
+    mean: float
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """A method that has planned, and how long that took; for all alphas, unless its policies take time of their own."""
+
+    name: str
+    plan: Plan
+    policy: Callable[[float], Policy]
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison(Record):
+    """The lines of the table, by alpha, the optimum last; printed, it is the table. `notes` say how each method planned."""
+
+    lines: tuple[Line, ...]
+    bounds: dict[float, tuple[float, float]]
+    notes: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        methods, alphas = {line.method for line in self.lines}, {line.alpha for line in self.lines}
+        return f"<Comparison {len(methods)} methods at {len(alphas)} alphas>"
+
+    def __str__(self) -> str:
+        return self.as_text()
+
+    def __getitem__(self, key: tuple[str, float]) -> Line:
+        """The line of a method at an alpha."""
+        for line in self.lines:
+            if (line.method, line.alpha) == key:
+                return line
+        raise KeyError(key)
+
+    def as_text(self, width: int | None = None, bracketed: bool = False) -> str:
+        """The table for people, in a width if one is given; `bracketed` tells the bounds of the optimum, too."""
+        notes = list(self.notes)
+        if bracketed:
+            notes += [f"alpha {alpha:g}: the optimum lies between {' and '.join(map(number, ends))}" for alpha, ends in self.bounds.items()]
+        said = [EXPLAINED, *notes] if width is None else [textwrap.fill(note, width) for note in (EXPLAINED, *notes)]
+        return "\n".join([table(HEADERS, map(_cells, self.lines), width=width), "", *said])
+
+    def to_pandas(self) -> Any:
+        """The lines as a DataFrame."""
+        rows = [asdict(line) for line in self.lines]
+        return data_frame({column: [row[column] for row in rows] for column in rows[0]})
+
+
+def compare(
+    ssp: SSP,
+    policies: Mapping[str, Any] | None = None,
+    alphas: Iterable[float] | float = ALPHAS,
+    *,
+    methods: Sequence[str] | None = None,
+    improved: bool = False,
+    tell: Tell | None = None,
+    **settings: Any,
+) -> Comparison:
+    """Set policies, and methods by name, beside the optimum, for every alpha.
+
+    `policies` maps names to anything that `tailpath.policy` takes. `methods` are those of `tailpath solve`; without policies they are `expected` and
+    `quantile`, with policies none. `settings` go to the methods that have such an option: `atoms`, `alpha0`, `tolerance`, `delta`.
+    `improved` adds what policy iteration makes of each.
+    """
+    levels = sorted({check_alpha(alpha) for alpha in ([alphas] if isinstance(alphas, (int, float)) else alphas)})
+    if not levels:
+        raise OptionError("give at least one alpha")
+    chosen = chosen_methods(USUAL if methods is None and not policies else methods or ())
+    clash = next((name for name in policies or {} if name in {method.label for method in chosen}), None)
+    if clash is not None:
+        raise OptionError(f"a policy cannot be called {clash!r}: a method of that name is compared, too")
+    told = tell or (lambda text: None)
+    *rows, optimum = planned(ssp, chosen, levels[0], settings, told)
+    rows = [*(given_row(ssp, name, given) for name, given in (policies or {}).items()), *rows]
+    every = [*rows, *improved_rows(ssp, rows)] if improved else rows
+    return tabled(ssp, [*every, optimum], levels, told)
+
+
+def chosen_methods(names: Iterable[str], everything: bool = False) -> list[Method]:
+    """The methods to compare, each once, the optimum last."""
+    found = {method.name: method for method in map(find_method, method_names() if everything else names)}
+    found.pop(BEST, None)
+    return [*found.values(), find_method(BEST)]
+
+
+def given_row(ssp: SSP, name: str, given: Any) -> Row:
+    """A user's policy. A solution predicts its own CVaR; a plain policy is understood once, so that what is wrong is said before anything else."""
+    begin = perf_counter()
+    by_alpha = callable(getattr(given, "policy", None))
+    fixed = None if by_alpha else as_policy(ssp, given)
+
+    def policy(alpha: float) -> Policy:
+        return as_policy(ssp, given, alpha=alpha) if fixed is None else fixed
+
+    predict = given.cvar if by_alpha and hasattr(given, "cvar") else None
+    return Row(name, Plan(policy, predict) if predict else Plan(policy), policy, perf_counter() - begin)
+
+
+def planned(ssp: SSP, methods: Sequence[Method], alpha: float, settings: Mapping[str, Any], tell: Tell) -> list[Row]:
+    """All methods, planned from `alpha` up.
+
+    The risk-neutral optimum is found once and kept with the model; every method that starts from it would need that time alone, too.
+    """
+    begin = perf_counter()
+    solve_expected(ssp)
+    shared = perf_counter() - begin
+    found = []
+    for method in methods:
+        begin = perf_counter()
+        plan = method.make(ssp, alpha, settings, progress_of(method, tell, f"{method.label}: "))
+        seconds = perf_counter() - begin + (shared if method.neutral else 0.0)
+        found.append(Row(method.label, plan, plan.policy, seconds))
+    return found
+
+
+def progress_of(method: Method, tell: Tell, prefix: str = "") -> Progress:
+    """Tells in the method's own words how far it has come."""
+    return lambda steps, reached: tell(prefix + method.doing.format(steps=steps, reached=reached))
+
+
+def tabled(ssp: SSP, rows: Sequence[Row], alphas: Sequence[float], tell: Tell) -> Comparison:
+    """Every row evaluated at every alpha; the last is the optimum."""
+    lines = tuple(line for alpha in alphas for line in _lines(ssp, alpha, rows, tell))
+    notes = tuple(f"{row.name}: {row.plan.note}, planned in {number(row.seconds, 2)} s" for row in rows if row.plan.note)
+    known = rows[-1].plan.bounds
+    return Comparison(lines, {alpha: known(alpha) for alpha in alphas} if known else {}, notes)
+
+
+def improved_rows(ssp: SSP, rows: Sequence[Row]) -> list[Row]:
+    """Policy iteration from the policies of methods. It plans per alpha, so its time is part of asking for the policy."""
+
+    def of(row: Row) -> Row:
+        def better(alpha: float) -> Policy:
+            return improve(ssp, row.policy(alpha), alpha).policy
+
+        return Row(f"{row.name}, improved", Plan(better), better, 0.0)
+
+    return [of(row) for row in rows]
+
+
+def _lines(ssp: SSP, alpha: float, rows: Sequence[Row], tell: Tell) -> list[Line]:
+    """All methods at one alpha, the optimum last."""
+    found = []
+    for row in rows:
+        tell(f"alpha {alpha:g}: {row.name}")
+        begin = perf_counter()
+        costs = evaluate(ssp, row.policy(alpha), alpha)
+        found.append((row, costs, row.seconds + perf_counter() - begin))
+    best = found[-1][1].cvar(alpha)
+    return [
+        Line(
+            alpha=alpha,
+            method=row.name,
+            predicted=(predicted := row.plan.predict(alpha)),
+            deployed=costs.cvar(alpha),
+            gap=None if predicted is None else costs.cvar(alpha) - predicted,
+            over=costs.cvar(alpha) - best,
+            var=costs.var(alpha),
+            mean=costs.mean,
+            seconds=seconds,
+        )
+        for row, costs, seconds in found
+    ]
+
+
+def _cells(line: Line) -> list[Any]:
+    return [
+        number(line.alpha),
+        line.method,
+        line.predicted,
+        line.deployed,
+        _difference(line.gap, line.deployed),
+        _difference(line.over, line.deployed),
+        round(100 * line.over / (line.deployed - line.over), 2) if line.deployed > line.over else None,
+        line.var,
+        line.mean,
+        float(number(line.seconds, 2)),
+    ]
+
+
+def _difference(value: float | None, scale: float) -> float | None:
+    """A difference for people: what is below the ninth digit is rounding."""
+    return value if value is None or abs(value) > ROUNDING * scale else 0.0

@@ -1,0 +1,61 @@
+"""Numbers and tables as people read them, in the width there is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+#: Numbers lose digits, down to this many, before a table is cut into blocks.
+FEWEST_DIGITS = 3
+
+
+def name(value: Any) -> str:
+    """A state or action as people read it."""
+    return value if isinstance(value, str) else repr(value)
+
+
+def number(value: float, digits: int = 6) -> str:
+    """A number for people, with this many significant digits."""
+    return f"{value:.{digits}g}"
+
+
+def pairs(rows: Iterable[tuple[str, str]]) -> str:
+    """Two columns: what, and its value."""
+    kept = list(rows)
+    width = max(len(what) for what, _ in kept)
+    return "\n".join(f"{what:<{width}}  {value}" for what, value in kept)
+
+
+def table(headers: Sequence[str], rows: Iterable[Sequence[Any]], digits: int = 6, width: int | None = None) -> str:
+    """A plain table: texts to the left, numbers to the right with `digits` significant digits, `None` as a dash.
+
+    Where it is wider than `width` its numbers lose digits, then its columns draw together; if that is not enough, every row is a block of lines.
+    """
+    kept = [list(row) for row in rows]
+    for fewer in range(digits, FEWEST_DIGITS - 1, -1):
+        lines = _lines(headers, kept, fewer, "  ")
+        if _fits(lines, width):
+            return "\n".join(lines)
+    lines = _lines(headers, kept, FEWEST_DIGITS, " ")
+    if _fits(lines, width):
+        return "\n".join(lines)
+    return "\n\n".join(pairs([(header, _cell(value, digits)) for header, value in zip(headers, row)]) for row in kept)
+
+
+def _fits(lines: Sequence[str], width: int | None) -> bool:
+    return width is None or max(map(len, lines)) <= width
+
+
+def _lines(headers: Sequence[str], rows: Sequence[Sequence[Any]], digits: int, gap: str) -> list[str]:
+    right = [all(isinstance(row[k], (int, float, type(None))) for row in rows) for k in range(len(headers))]
+    cells = [list(headers)] + [[_cell(value, digits) for value in row] for row in rows]
+    widths = [max(len(row[k]) for row in cells) for k in range(len(headers))]
+    lines = [gap.join(cell.rjust(w) if r else cell.ljust(w) for cell, w, r in zip(row, widths, right)).rstrip() for row in cells]
+    lines.insert(1, gap.join("-" * w for w in widths))
+    return lines
+
+
+def _cell(value: Any, digits: int) -> str:
+    if value is None:
+        return "-"
+    return number(value, digits) if isinstance(value, float) else name(value)
