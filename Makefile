@@ -9,8 +9,9 @@ WORKERS ?= 2
 FUZZ_SECONDS ?= 180
 # Where `make study` keeps its runs; started again, it computes what is missing.
 STUDY ?= build/study
+SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: run test setup lint bench fuzz study clean
+.PHONY: run test setup browser lint bench fuzz study clean
 
 run: setup
 	$(BIN)/tailpath compare river:30x10
@@ -26,6 +27,11 @@ $(STAMP): pyproject.toml
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$(EXTRAS)]'
 	touch $(STAMP)
+
+# What the tests of `tailpath page` need besides: a browser, its driver (packages of Debian and Ubuntu) and selenium.
+browser: setup
+	command -v chromium chromedriver >/dev/null || { $(SUDO) apt-get update -qq && $(SUDO) apt-get install -qq -y chromium chromium-driver; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[browser]'
 
 lint: setup
 	$(BIN)/ruff check .

@@ -7,3 +7,10 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("search", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("tailpath", settings.get_profile("search"), derandomize=True)
 settings.load_profile("tailpath")
+
+
+def pytest_terminal_summary(terminalreporter):
+    """One line if there was no browser to look at the page with."""
+    left_out = [report for report in terminalreporter.stats.get("skipped", []) if "no browser" in str(report.longrepr)]
+    if left_out:
+        terminalreporter.write_line(f"{len(left_out)} tests of the page in a browser were left out: `make browser` installs what they need")

@@ -29,10 +29,12 @@ from tailpath.model.ssp import SSP, FloatArray
 from tailpath.policies.atoms import nearest_atom
 from tailpath.policies.decisions import checked_decision, decide
 from tailpath.policies.given import as_policy
-from tailpath.policies.kinds import AtomPolicy, MarkovPolicy, Policy
+from tailpath.policies.kinds import AtomPolicy, BudgetPolicy, MarkovPolicy, Policy
 
 #: Pairs that `unroll` visits before it gives up on a policy whose memory does not end.
 MOST_PAIRS = 5_000_000
+#: Pairs of state and budget up to which all are laid out at once; beyond, only those that are reached are looked at.
+MOST_LAID_OUT = 2_000_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -162,6 +164,8 @@ def unroll(ssp: SSP, policy: Any, *, max_nodes: int = MOST_PAIRS) -> CostChain:
         return _unroll_markov(ssp, policy)
     if isinstance(policy, AtomPolicy) and same_numbering(policy.ssp, ssp):
         return _unroll_atoms(ssp, policy)
+    if isinstance(policy, BudgetPolicy) and same_numbering(policy.ssp, ssp) and ssp.n_states * (policy.budget + 1) <= MOST_LAID_OUT:
+        return _unroll_budget(ssp, policy)
     return _unroll_any(ssp, policy, max_nodes)
 
 
@@ -269,6 +273,31 @@ def _unroll_atoms(ssp: SSP, policy: AtomPolicy) -> CostChain:
         memory=np.tile(np.arange(n_atoms), ssp.n_states),
     )
     return arrows.reached_from(goal if ssp.is_goal[ssp.start_index] else ssp.start_index * n_atoms + policy.start_atom)
+
+
+def _unroll_budget(ssp: SSP, policy: BudgetPolicy) -> CostChain:
+    """Pair (s, b) is node s * (budget + 1) + b; the budget left falls by the cost of each outcome."""
+    n_budgets = policy.budget + 1
+    choice = np.repeat(policy.neutral.astype(np.int64)[:, None], n_budgets, axis=1)
+    with_row = np.flatnonzero(policy.row >= 0)
+    choice[with_row, 1:] = ssp.state_choices[with_row, None] + policy.position[policy.row[with_row], 1:n_budgets].astype(np.int64)
+    flat_choice = choice.reshape(-1)
+    node = np.flatnonzero(flat_choice >= 0)
+    outcome, first = members_of(ssp.choice_outcomes, flat_choice[node])
+    source = node[owners(first)]
+    left = np.maximum(source % n_budgets - policy.level[outcome], 0)
+    target = ssp.outcome_target[outcome].astype(np.int64)
+    goal = ssp.n_states * n_budgets
+    arrows = _Arrows(
+        ssp,
+        source,
+        outcome,
+        weight=None,
+        target=np.where(ssp.is_goal[target], goal, target * n_budgets + left),
+        state=np.repeat(np.arange(ssp.n_states), n_budgets),
+        memory=np.tile(np.arange(n_budgets), ssp.n_states),
+    )
+    return arrows.reached_from(goal if ssp.is_goal[ssp.start_index] else ssp.start_index * n_budgets + policy.budget)
 
 
 def successors(ssp: SSP, policy: Policy, state: int, memory: Any) -> Iterator[tuple[int, Any, int, float]]:

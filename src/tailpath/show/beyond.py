@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from tailpath.analysis.equations import equations
 from tailpath.errors import ModelError, OptionError
 from tailpath.kernels.forward import cheapest_way
-from tailpath.model.ragged import offsets_of
+from tailpath.model.ragged import members_of, offsets_of
 from tailpath.model.ssp import FloatArray
 from tailpath.policies.chain import CostChain
 from tailpath.policies.visits import free_walks
@@ -48,9 +48,15 @@ class Beyond:
         return np.append(~self.chain.arrives, True)
 
     @cached_property
-    def _edges(self) -> NDArray[np.int64]:
-        """The arrows of the nodes at which a run goes on."""
-        return np.flatnonzero(~self.ends[self.chain.source])
+    def _met(self) -> list[NDArray[np.int64]]:
+        return [self._arrows_of(np.flatnonzero(row)) for row in self.visits[0]]
+
+    def met(self, r: int) -> NDArray[np.int64]:
+        """The arrows of the nodes that runs come to with r still allowed; nothing else is ever asked for."""
+        return self._met[r]
+
+    def _arrows_of(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
+        return members_of(self.chain.row_start, nodes)[0]
 
     def after(self, table: FloatArray, beyond: FloatArray, r: int, edges: NDArray[np.int64]) -> FloatArray:
         """The value behind each of some arrows, taken with r still allowed: from the table, or, past the threshold, from `beyond`."""
@@ -73,21 +79,17 @@ class Beyond:
 
     def _sums(self, at_end: FloatArray, past: Callable[[int, NDArray[np.int64]], FloatArray]) -> FloatArray:
         """The table of sum p value(y, r - c); `past` gives the values past the threshold, `at_end` those of nodes that end a run (the goal: 0)."""
-        chain, edges = self.chain, self._edges
-        paying = edges[self.level[edges] > 0]
-        # Free arrows into a node that ends the run keep their value; those among others are followed by `through`.
-        ending = edges[(self.level[edges] == 0) & self.ends[chain.target[edges]]]
-        counted = np.concatenate([paying, ending])
-        source, probability, left = chain.source[counted], chain.probability[counted], -self.level[counted]
-        through = free_walks(chain)
-        table = np.zeros((self.threshold + 1, chain.n + 1))
+        chain, through = self.chain, free_walks(self.chain)
         end = np.where(self.ends, at_end, 0.0)
         end[-1] = 0.0
-        table[:] = end
+        table = np.tile(end, (self.threshold + 1, 1))
         for r in range(self.threshold + 1):
-            room = r + left
-            value = np.where(room >= 0, table[np.maximum(room, 0), chain.target[counted]], past(r, counted))
-            total = through(np.bincount(source, weights=probability * value, minlength=chain.n))
+            edges = self.met(r)
+            # Free arrows among nodes at which a run goes on are followed by `through`.
+            edges = edges[(self.level[edges] > 0) | self.ends[chain.target[edges]]]
+            left = r - self.level[edges]
+            value = np.where(left >= 0, table[np.maximum(left, 0), chain.target[edges]], past(r, edges))
+            total = through(np.bincount(chain.source[edges], weights=chain.probability[edges] * value, minlength=chain.n))
             table[r, :-1] = np.where(self.ends[:-1], end[:-1], total)
         return table
 
@@ -109,14 +111,14 @@ class Beyond:
 
     @cached_property
     def likeliest(self) -> FloatArray:
-        chain, edges = self.chain, self._edges
+        chain = self.chain
         table = np.zeros((self.threshold + 1, chain.n + 1))
         # A run that ends where the goal is out of reach costs more than anything.
         table[:, :-1] = ~chain.arrives
-        free = edges[(self.level[edges] == 0) & (chain.target[edges] < chain.n)]
-        paying = edges[self.level[edges] > 0]
         for r in range(self.threshold + 1):
-            row = table[r]
+            row, edges = table[r], self.met(r)
+            paying = edges[self.level[edges] > 0]
+            free = edges[(self.level[edges] == 0) & (chain.target[edges] < chain.n)]
             np.maximum.at(row, chain.source[paying], chain.probability[paying] * self.after(table, self.way, r, paying))
             while free.size:
                 better = row.copy()
@@ -131,20 +133,17 @@ class Beyond:
     @cached_property
     def visits(self) -> tuple[FloatArray, FloatArray]:
         """The expected visits of every node with r still allowed, and past the threshold; of nodes at which a run goes on."""
-        chain = self.chain
-        edges = self._edges
-        inner = edges[~self.ends[chain.target[edges]]]
-        paying = inner[self.level[inner] > 0]
-        source, target, probability = chain.source[paying], chain.target[paying], chain.probability[paying]
-        through = free_walks(chain, "T")
+        chain, through = self.chain, free_walks(self.chain, "T")
         table = np.zeros((self.threshold + 1, chain.n))
         past = np.zeros(chain.n)
         if chain.start < chain.n and not self.ends[chain.start]:
             table[self.threshold, chain.start] = 1.0
         for r in range(self.threshold, -1, -1):
             table[r] = through(table[r])
-            flow = table[r, source] * probability
-            left = r - self.level[paying]
+            edges = self._arrows_of(np.flatnonzero(table[r]))
+            edges = edges[(self.level[edges] > 0) & ~self.ends[chain.target[edges]]]
+            flow, target = table[r, chain.source[edges]] * chain.probability[edges], chain.target[edges]
+            left = r - self.level[edges]
             within = left >= 0
             np.add.at(table, (left[within], target[within]), flow[within])
             past += np.bincount(target[~within], weights=flow[~within], minlength=chain.n)
@@ -155,6 +154,6 @@ class Beyond:
         if not first.any():
             return first
         chain = self.chain
-        edges = self._edges[~self.ends[chain.target[self._edges]]]
+        edges = np.flatnonzero(~self.ends[chain.source] & ~self.ends[chain.target])
         found: FloatArray = equations(chain.source[edges], chain.target[edges], chain.probability[edges], chain.n).solve(first, trans="T")
         return found

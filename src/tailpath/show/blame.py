@@ -42,15 +42,15 @@ def blame_of(beyond: Beyond) -> tuple[Blame, ...]:
     share, slope, setback = (np.zeros(len(chain.target)) for _ in range(3))
     level, target, source, mean = beyond.level, chain.target, chain.source, beyond.mean
     visits, past = beyond.visits
-    everywhere = np.arange(len(target))
-    for r in np.flatnonzero(visits.any(axis=1)).tolist():
-        flow = visits[r, source] * chain.probability
-        bad = flow * beyond.after(beyond.chance, np.ones(chain.n + 1), r, everywhere)
-        left = r - level
-        ahead = np.where(left >= 0, beyond.excess[np.maximum(left, 0), target], mean[target] - left)
-        share += flow * np.maximum(-left, 0)
-        slope += bad
-        setback += bad * (ahead - beyond.excess[r, source])
+    for r in range(beyond.threshold + 1):
+        met = beyond.met(r)
+        left, after = r - level[met], target[met]
+        flow = visits[r, source[met]] * chain.probability[met]
+        bad = flow * beyond.after(beyond.chance, np.ones(chain.n + 1), r, met)
+        ahead = np.where(left >= 0, beyond.excess[np.maximum(left, 0), after], mean[after] - left)
+        share[met] += flow * np.maximum(-left, 0)
+        slope[met] += bad
+        setback[met] += bad * (ahead - beyond.excess[r, source[met]])
     flow = past[source] * chain.probability
     share += flow * level
     slope += flow

@@ -1,0 +1,323 @@
+"use strict";
+// Draws the data of the page. Names only ever become text nodes; nothing here makes markup of them.
+(() => {
+const D = JSON.parse(document.getElementById("data").textContent);
+const COLOURS = ["#d55e00", "#7a5fb5", "#0072b2"];
+const DASHES = ["6 4", "2 3", ""];
+const KINDS = { river: "#cfe6f7", bridge: "#d9b77e", bank: "#efe6cf", waterfall: "#6d93c4", floor: "#f4f4f1", obstacle: "#8b8f9a", goal: "#8fce9b", start: "#fbe3a6" };
+const OTHERS = ["#e7e3f3", "#dfeee2", "#f6e2dc", "#e3edf3", "#f2ecd5"];
+const state = { alpha: Math.max(0, D.alphas.length - 2), policy: 2, memory: null, usual: true, colour: 0, run: 0, step: 0, timer: null };
+const $ = id => document.getElementById(id);
+const SVG = "http://www.w3.org/2000/svg";
+const of = new Map(D.scene.places.map((place, k) => [place.state, k]));
+
+// ---------------------------------------------------------------- small helpers
+function node(name, attributes, ...children) {
+  const element = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes || {})) element.setAttribute(key, value);
+  element.append(...children);
+  return element;
+}
+function svg(name, attributes, ...children) {
+  const element = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes || {})) element.setAttribute(key, value);
+  element.append(...children);
+  return element;
+}
+function number(value, digits = 5) {
+  if (value === null || value === undefined) return "∞";
+  if (value === 0) return "0";
+  const size = Math.abs(value);
+  if (size < 1e-3 || size >= 1e7) return tick(value);
+  return String(+value.toPrecision(digits));
+}
+const percent = value => number(100 * value, 3) + " %";
+const here = () => D.cases[state.alpha][state.policy];
+const fill = (element, ...children) => { element.replaceChildren(...children); };
+function kindColour(kind) {
+  if (KINDS[kind]) return KINDS[kind];
+  if (!kind) return "#eef1f6";
+  let sum = 0;
+  for (const letter of kind) sum = (sum * 31 + letter.codePointAt(0)) % 997;
+  return OTHERS[sum % OTHERS.length];
+}
+function position(k) {  // which of its choices the chosen policy takes at a shown state, with the memory of the slider
+  const runs = D.decisions[state.policy][k], met = here().met[k];
+  const memory = state.policy === 0 ? 0 : state.usual ? (met ? met[1] : here().memory) : state.memory;
+  let found = -1;
+  for (const [from, at] of runs) { if (from <= memory) found = at; else break; }
+  return found;
+}
+
+function likely(k) {  // how plainly to draw a decision: by how often a run is there; faintly where it never is
+  const met = here().met[k];
+  if (!met) return 0.1;
+  if (!state.usual && state.policy && !met[2].some(([from, to]) => from <= state.memory && state.memory <= to)) return 0.1;
+  return Math.max(0.35, Math.min(1, 0.55 + 0.2 * Math.log10(Math.max(met[0], 1e-9)) + 0.45));
+}
+const idle = D.scene.choices.map(choices => choices.every(choice => JSON.stringify(choice.outcomes) === JSON.stringify(choices[0].outcomes)));  // nothing to decide
+
+// ---------------------------------------------------------------- map and graph
+const scene = { cells: [], arrows: [], labels: [], edges: null, path: null, token: null };
+function drawScene() {
+  const { width, height, kind, places } = D.scene;
+  const picture = svg("svg", { viewBox: `-0.1 -0.1 ${width + 0.2} ${height + 0.2}`, role: "img", "aria-label": "the states and what the policy does there" });
+  if (kind === "map") picture.style.maxWidth = `${Math.max(360, width * 46)}px`;
+  else picture.style.minWidth = `${Math.min(1200, width * 52)}px`;
+  picture.append(svg("defs", {}, svg("marker", { id: "tip", viewBox: "0 0 10 10", refX: 8, refY: 5, markerWidth: 5, markerHeight: 5, orient: "auto-start-reverse" }, svg("path", { d: "M0 0 L10 5 L0 10 z", fill: "#1d2433" }))));
+  const edges = svg("g", {}), cells = svg("g", {}), arrows = svg("g", {});
+  scene.edges = edges;
+  places.forEach((place, k) => {
+    const isStart = place.state === D.start;
+    const border = { stroke: isStart ? "#1d2433" : "#b9bfca", "stroke-width": isStart ? 0.09 : 0.025, fill: kindColour(place.kind) };
+    const shape = kind === "map" ? svg("rect", { x: place.x - 0.5, y: place.y - 0.5, width: 1, height: 1, ...border }) : svg("circle", { cx: place.x, cy: place.y, r: 0.3, ...border });
+    shape.append(svg("title", {}, place.name));
+    scene.cells.push(shape);
+    cells.append(shape);
+    if (kind === "map") {
+      const arrow = svg("path", { fill: "#1d2433", d: "" });
+      scene.arrows.push(arrow);
+      const label = svg("text", { x: place.x, y: place.y + 0.13, "font-size": 0.36, "text-anchor": "middle" }, place.goal ? "goal" : "");
+      scene.labels.push(label);
+      arrows.append(arrow, label);
+    } else {
+      const label = svg("text", { x: place.x, y: place.y - 0.4, "font-size": 0.28, "text-anchor": "middle" }, short(place.name));
+      const action = svg("text", { x: place.x, y: place.y + 0.62, "font-size": 0.25, "text-anchor": "middle", style: "fill:#0072b2" });
+      scene.labels.push(action);
+      arrows.append(label, action);
+    }
+  });
+  scene.path = svg("polyline", { fill: "none", stroke: "#c2185b", "stroke-width": 0.09, "stroke-linejoin": "round", opacity: 0.75 });
+  scene.token = svg("circle", { r: 0.24, fill: "#c2185b", stroke: "#fff", "stroke-width": 0.06, visibility: "hidden" });
+  picture.append(cells, edges, arrows, scene.path, scene.token);
+  if (kind === "map") { const at = places[of.get(D.start)]; if (at) picture.append(svg("text", { x: at.x, y: at.y - 0.26, "font-size": 0.24, "text-anchor": "middle" }, "start")); }
+  fill($("scene"), picture);
+  const seen = [...new Set(places.map(place => place.kind).filter(Boolean))];
+  const legend = seen.map(each => { const box = node("span", { class: "swatch" }); box.style.background = kindColour(each); return node("span", {}, box, " " + each); });
+  if (kind === "few") legend.push(node("span", {}, `${places.length} of ${D.states} states: those at which runs turn bad`));
+  fill($("legend"), ...legend);
+}
+const short = name => name.length > 18 ? name.slice(0, 16) + "…" : name;
+function arrowPath(place, k, at) {
+  const outcomes = D.scene.choices[k][at].outcomes;
+  const to = outcomes.map(([target]) => D.scene.places[of.get(target)]).find(target => target && target !== place);
+  if (!to) return null;
+  const dx = to.x - place.x, dy = to.y - place.y, far = Math.hypot(dx, dy);
+  if (far > 2.9) return null;
+  const ux = dx / far, uy = dy / far, point = (along, across) => `${(place.x + along * ux - across * uy).toFixed(3)} ${(place.y + along * uy + across * ux).toFixed(3)}`;
+  return `M${point(-0.3, 0.045)} L${point(0.06, 0.045)} L${point(0.06, 0.15)} L${point(0.34, 0)} L${point(0.06, -0.15)} L${point(0.06, -0.045)} L${point(-0.3, -0.045)} z`;
+}
+function drawDecisions() {
+  const { places, choices, kind } = D.scene;
+  const blame = new Map(here().blame.map(([at, ...values]) => [at, values[state.colour - 1]]));
+  const most = Math.max(1e-12, ...[...blame.values()].map(value => value || 0));
+  if (kind !== "map") scene.edges.replaceChildren();
+  places.forEach((place, k) => {
+    const at = place.goal ? -1 : position(k);
+    const cell = scene.cells[k];
+    let colour = kindColour(place.kind), says = place.name + (place.kind ? `, ${place.kind}` : "");
+    if (state.colour) {
+      const value = Math.max(0, blame.get(place.state) || 0);
+      colour = `rgb(${Math.round(255 - 40 * value / most)}, ${Math.round(255 - 205 * Math.sqrt(value / most))}, ${Math.round(255 - 215 * Math.sqrt(value / most))})`;
+      says += `: ${percent(value)} of the excess`;
+    }
+    cell.setAttribute("fill", colour);
+    if (at >= 0) says += `: ${choices[k][at].name}`;
+    cell.firstChild.textContent = says;
+    if (kind === "map") {
+      const path = at >= 0 && !idle[k] ? arrowPath(place, k, at) : null;
+      scene.arrows[k].setAttribute("d", path || "");
+      scene.arrows[k].setAttribute("opacity", likely(k));
+      if (!place.goal) { scene.labels[k].textContent = at >= 0 && !path && !idle[k] ? short(choices[k][at].name) : ""; scene.labels[k].setAttribute("opacity", likely(k)); }
+    } else {
+      scene.labels[k].textContent = at >= 0 ? short(choices[k][at].name) : "";
+      drawEdges(place, k, at);
+    }
+  });
+  $("scene").dataset.decisions = places.map((place, k) => place.goal ? "" : position(k)).join(",");
+  const remembers = state.usual ? "" : ["", ` at y = ${number(D.atoms[state.memory] ?? 1, 3)}`, state.memory ? ` with ${number(state.memory * D.unit)} left` : " once the budget is spent"][state.policy];
+  $("scene-title").textContent = `What the ${D.names[state.policy]} policy does${remembers}; faint where it never comes`;
+}
+function drawEdges(place, k, at) {
+  D.scene.choices[k].forEach((choice, which) => {
+    for (const [target, chance] of choice.outcomes) {
+      const to = D.scene.places[of.get(target)];
+      if (!to || to === place) continue;
+      const chosen = which === at;
+      if (!chosen && D.scene.places.length > 60) continue;
+      const dx = to.x - place.x, dy = to.y - place.y, far = Math.hypot(dx, dy), bend = 0.16 + 0.08 * which;
+      const middle = [(place.x + to.x) / 2 - bend * dy / far * 2, (place.y + to.y) / 2 + bend * dx / far * 2];
+      const from = [place.x + 0.3 * dx / far, place.y + 0.3 * dy / far], end = [to.x - 0.36 * dx / far, to.y - 0.36 * dy / far];
+      scene.edges.append(svg("path", { d: `M${from} Q${middle} ${end}`, fill: "none", stroke: chosen ? "#1d2433" : "#cdd2dc", "stroke-width": chosen ? 0.03 + 0.07 * chance : 0.025, opacity: chosen ? likely(k) : 1, ...(chosen ? { "marker-end": "url(#tip)" } : {}) },
+        svg("title", {}, `${choice.name}: ${number(chance, 3)}`)));
+    }
+  });
+}
+
+// ---------------------------------------------------------------- charts
+function chart(id, { lines, dots = [], marks = [], xlabel, ylabel, xlog, ylog, level }) {
+  const W = 420, H = 270, left = 54, right = 12, top = 10, bottom = 44;
+  const xs = [...lines.flatMap(line => line.points.map(p => p[0])), ...dots.map(d => d.at[0]), ...marks.map(m => m.at)].filter(Number.isFinite);
+  const ys = [...lines.flatMap(line => line.points.map(p => p[1])), ...dots.map(d => d.at[1])].filter(value => Number.isFinite(value) && (!ylog || value > 0));
+  if (!xs.length || !ys.length) { fill($(id), document.createTextNode("nothing to draw")); return; }
+  const scale = (values, log, from, to) => {
+    let low = Math.min(...values), high = Math.max(...values);
+    if (log) { low = Math.log10(low); high = Math.log10(high); } else { const pad = 0.06 * (high - low || Math.abs(high) || 1); low = Math.max(low >= 0 ? 0 : -Infinity, low - pad); high += pad; }
+    if (high - low < 1e-12) { low -= 0.5; high += 0.5; }
+    const to_ = value => from + (to - from) * ((log ? Math.log10(value) : value) - low) / (high - low);
+    return { to: to_, low, high, log };
+  };
+  const X = scale(xs, xlog, left, W - right), Y = scale(ys, ylog, H - bottom, top);
+  const picture = svg("svg", { viewBox: `0 0 ${W} ${H}`, width: "100%", role: "img", "aria-label": `${ylabel} against ${xlabel}` });
+  const ticks = axis => {
+    if (axis.log) { const found = []; const every = Math.max(1, Math.ceil((axis.high - axis.low) / 6)); for (let e = Math.ceil(axis.low - 1e-9); e <= axis.high + 1e-9; e += every) found.push(10 ** e); return found; }
+    const step = 10 ** Math.floor(Math.log10((axis.high - axis.low) / 4)), wide = [1, 2, 5, 10].map(f => f * step).find(s => (axis.high - axis.low) / s <= 5.5);
+    const found = []; for (let t = Math.ceil(axis.low / wide) * wide; t <= axis.high + 1e-9 * wide; t += wide) found.push(+t.toPrecision(10)); return found;
+  };
+  for (const t of ticks(X)) picture.append(svg("line", { x1: X.to(t), x2: X.to(t), y1: top, y2: H - bottom, stroke: "#e6e9ef" }), svg("text", { x: X.to(t), y: H - bottom + 15, "font-size": 11, "text-anchor": "middle" }, tick(t)));
+  for (const t of ticks(Y)) picture.append(svg("line", { x1: left, x2: W - right, y1: Y.to(t), y2: Y.to(t), stroke: "#e6e9ef" }), svg("text", { x: left - 6, y: Y.to(t) + 4, "font-size": 11, "text-anchor": "end" }, tick(t)));
+  if (level) picture.append(svg("line", { x1: left, x2: W - right, y1: Y.to(level), y2: Y.to(level), stroke: "#1d2433", "stroke-width": 0.8, "stroke-dasharray": "1 3" }), svg("text", { x: left + 4, y: Y.to(level) - 4, "font-size": 11 }, `alpha ${tick(level)}`));
+  for (const line of lines) {
+    const usable = line.points.filter(p => Number.isFinite(p[0]) && Number.isFinite(p[1]) && (!ylog || p[1] > 0));
+    let d = "";
+    usable.forEach(([x, y], k) => { d += k === 0 ? `M${X.to(x).toFixed(1)} ${Y.to(y).toFixed(1)}` : line.steps ? `H${X.to(x).toFixed(1)}V${Y.to(y).toFixed(1)}` : `L${X.to(x).toFixed(1)} ${Y.to(y).toFixed(1)}`; });
+    picture.append(svg("path", { d, fill: "none", stroke: line.colour, "stroke-width": line.width || 2, "stroke-dasharray": line.dash || "" }));
+  }
+  for (const { at, colour, name, hollow } of dots) if (at.every(Number.isFinite)) picture.append(svg("circle", { cx: X.to(at[0]), cy: Y.to(at[1]), r: 4.5, fill: hollow ? "#fff" : colour, stroke: hollow ? colour : "#fff", "stroke-width": hollow ? 1.6 : 1 }, svg("title", {}, name)));
+  for (const { at, colour, name } of marks) if (Number.isFinite(at)) picture.append(svg("path", { d: `M${X.to(at)} ${H - bottom} l-4 9 h8 z`, fill: colour }, svg("title", {}, name)));
+  picture.append(svg("text", { x: (left + W - right) / 2, y: H - 6, "font-size": 12, "text-anchor": "middle" }, xlabel), svg("text", { x: 13, y: (top + H - bottom) / 2, "font-size": 12, "text-anchor": "middle", transform: `rotate(-90 13 ${(top + H - bottom) / 2})` }, ylabel));
+  fill($(id), picture);
+}
+function tick(value) {
+  if (value === 0) return "0";
+  if (Math.abs(value) >= 1e5 || Math.abs(value) < 1e-3) { const e = Math.floor(Math.log10(Math.abs(value)) + 1e-9), m = +(value / 10 ** e).toPrecision(3); return (m === 1 ? "" : m + "·") + "10" + [..."" + e].map(c => "⁰¹²³⁴⁵⁶⁷⁸⁹"[c] ?? "⁻").join(""); }
+  return String(+value.toPrecision(4));
+}
+function drawCharts() {
+  const row = D.cases[state.alpha], alpha = D.alphas[state.alpha];
+  chart("tail", {
+    lines: row.map((each, k) => ({ points: [[Math.min(0, each.costs[0] ?? 0), 1], ...each.costs.map((cost, i) => [cost, each.tails[i]])], colour: COLOURS[k], dash: DASHES[k], steps: true })),
+    dots: row.map((each, k) => ({ at: [each.var, each.tails[each.costs.indexOf(each.var)] || alpha], colour: COLOURS[k], name: `VaR of ${D.names[k]}: ${number(each.var)}` })),
+    marks: row.map((each, k) => ({ at: each.cvar, colour: COLOURS[k], name: `CVaR of ${D.names[k]}: ${number(each.cvar)}` })),
+    xlabel: "total cost z", ylabel: "probability of more than z", ylog: true, level: alpha });
+  const at = D.alphas.map((a, k) => [a, D.cases[k][1].cvar]);
+  chart("curve", {
+    lines: [{ points: D.curve.alphas.map((a, k) => [a, D.curve["average-best"][k]]), colour: COLOURS[0], dash: DASHES[0] }, { points: at, colour: COLOURS[1], dash: DASHES[1] }, { points: D.curve.alphas.map((a, k) => [a, D.curve.optimal[k]]), colour: COLOURS[2] }],
+    dots: [...row.map((each, k) => ({ at: [alpha, each.cvar], colour: COLOURS[k], name: `${D.names[k]}: ${number(each.cvar)}` })), ...D.alphas.map((a, k) => ({ at: [a, D.curve.predicted[k]], colour: COLOURS[1], hollow: true, name: `predicted by the published planner: ${number(D.curve.predicted[k])}` }))],
+    xlabel: "alpha (hollow: what the published planner predicts)", ylabel: "CVaR", xlog: true });
+  chart("frontier", {
+    lines: [{ points: D.frontier[state.alpha], colour: "#9aa3b2", width: 2.5 }],
+    dots: row.map((each, k) => ({ at: [each.mean, each.cvar], colour: COLOURS[k], name: `${D.names[k]}: mean ${number(each.mean)}, CVaR ${number(each.cvar)}` })),
+    xlabel: "mean cost", ylabel: `CVaR at ${tick(alpha)}` });
+}
+
+// ---------------------------------------------------------------- numbers, words, blame
+function drawNumbers() {
+  const alpha = D.alphas[state.alpha];
+  const head = node("tr", {}, ...["policy", "mean", `VaR at ${tick(alpha)}`, `CVaR at ${tick(alpha)}`, "above the optimum"].map(text => node("th", {}, text)));
+  const best = D.cases[state.alpha][2].cvar;
+  const rows = D.cases[state.alpha].map((each, k) => {
+    const box = node("span", { class: "swatch" });
+    box.style.background = COLOURS[k];
+    const line = node("tr", { "data-policy": k }, node("td", {}, box, " " + D.names[k]), ...[each.mean, each.var, each.cvar].map(value => node("td", {}, number(value))), node("td", {}, each.cvar - best <= 1e-8 * best ? "0" : number(each.cvar - best, 3)));
+    if (k === state.policy) line.className = "chosen";
+    return line;
+  });
+  fill($("numbers"), head, ...rows);
+  fill($("words"), ...D.words[state.alpha].map(text => node("p", {}, text)));
+  const blamed = here().blamed;
+  $("blame-card").hidden = !blamed.length;
+  fill($("blamed"), node("tr", {}, ...["at", "doing", "ends in", "of the excess"].map(text => node("th", {}, text))),
+    ...blamed.map(([from, action, to, cost, share]) => node("tr", {}, ...[from, action, to, percent(share)].map(text => node("td", {}, text)))));
+}
+
+// ---------------------------------------------------------------- runs
+function drawRun() {
+  const runs = here().runs, run = runs[state.run];
+  $("player-card").hidden = false;
+  $("run").replaceChildren(...runs.map((each, k) => node("option", { value: k }, `${k + 1}: cost ${number(each.cost)}, probability ${number(each.probability, 3)}`)));
+  for (const id of ["back", "forward", "play", "step", "run"]) $(id).disabled = !run;
+  if (!run) {
+    $("step-words").textContent = here().chance === null ? "Too large a model to look at run by run." : "No run costs more than VaR.";
+    scene.path.setAttribute("points", ""); scene.token.setAttribute("visibility", "hidden");
+    return;
+  }
+  $("run").value = state.run;
+  $("step").max = run.actions.length;
+  $("step").value = state.step;
+  const places = run.states.map(at => D.scene.places[of.get(at)]);
+  scene.path.setAttribute("points", places.slice(0, state.step + 1).filter(Boolean).map(place => `${place.x},${place.y}`).join(" "));
+  const now = places[state.step];
+  scene.token.setAttribute("visibility", now ? "visible" : "hidden");
+  if (now) { scene.token.setAttribute("cx", now.x); scene.token.setAttribute("cy", now.y); }
+  const paid = run.costs.slice(0, state.step).reduce((sum, cost) => sum + cost, 0);
+  const before = state.step ? `After ${state.step} of ${run.actions.length} steps, ${number(paid)} paid` : `Before the first of ${run.actions.length} steps`;
+  const next = state.step < run.actions.length ? `: at ${run.names[state.step]}${run.memories[state.step] ? ` (${run.memories[state.step]})` : ""}, it does ${run.actions[state.step]}, which costs ${number(run.costs[state.step])} and ends in ${run.names[state.step + 1]}.` : `: it ends in ${run.names[state.step]}.`;
+  $("step-words").textContent = before + next;
+}
+function go(step) {
+  const run = here().runs[state.run];
+  if (!run) return;
+  state.step = Math.max(0, Math.min(run.actions.length, step));
+  if (state.policy === 2) {  // the budget follows the run
+    const paid = run.costs.slice(0, state.step).reduce((sum, cost) => sum + cost, 0);
+    state.memory = Math.max(0, here().memory - Math.round(paid / D.unit));
+    state.usual = state.step === 0;
+    showMemory();
+    drawDecisions();
+  }
+  drawRun();
+}
+function stop() { clearInterval(state.timer); state.timer = null; $("play").textContent = "play"; }
+function play() {
+  if (state.timer) { stop(); return; }
+  const run = here().runs[state.run];
+  if (!run) return;
+  if (state.step >= run.actions.length) go(0);
+  $("play").textContent = "pause";
+  state.timer = setInterval(() => { if (state.step >= run.actions.length) stop(); else go(state.step + 1); }, 450);
+}
+
+// ---------------------------------------------------------------- controls
+function showMemory() {
+  const slider = $("memory"), policy = state.policy;
+  slider.disabled = policy === 0;
+  slider.max = policy === 2 ? Math.max(...D.cases.map(row => row[2].memory)) : policy === 1 ? D.atoms.length - 1 : 0;
+  slider.value = state.memory;
+  $("usual").checked = state.usual || policy === 0;
+  $("usual").disabled = policy === 0;
+  $("memory-label").textContent = policy === 1 ? "the atom y it remembers" : "budget left";
+  $("memory-value").textContent = policy === 0 ? "it remembers nothing" : policy === 1 ? number(D.atoms[state.memory], 3) : state.memory ? number(state.memory * D.unit) : "spent";
+}
+function refresh() {
+  stop();
+  const alpha = D.alphas[state.alpha];
+  $("alpha").value = state.alpha;
+  $("alpha-value").textContent = `${tick(alpha)}, the worst ${percent(alpha)}`;
+  $("alpha").setAttribute("aria-valuetext", String(alpha));
+  state.memory = here().memory; state.usual = true; state.run = 0; state.step = 0;
+  for (const input of document.querySelectorAll("#policies input")) input.checked = +input.value === state.policy;
+  showMemory(); drawDecisions(); drawNumbers(); drawCharts(); drawRun();
+}
+$("title").textContent = D.name;
+document.title = D.name;
+$("lead").textContent = `${D.states} states, ${D.choices} choices. Three policies: the one that is best on average, the one a published planner finds for the chosen alpha, and the one with the least CVaR there is. Move alpha to care about fewer, worse runs.`;
+$("alpha").max = D.alphas.length - 1;
+fill($("policies"), ...D.names.map((name, k) => {
+  const box = node("span", { class: "swatch" });
+  box.style.background = COLOURS[k];
+  return node("label", {}, node("input", { type: "radio", name: "policy", value: k }), box, name);
+}));
+drawScene();
+refresh();
+$("alpha").addEventListener("input", event => { state.alpha = +event.target.value; refresh(); });
+$("policies").addEventListener("change", event => { state.policy = +event.target.value; refresh(); });
+$("memory").addEventListener("input", event => { state.memory = +event.target.value; state.usual = false; showMemory(); drawDecisions(); });
+$("usual").addEventListener("change", event => { state.usual = event.target.checked; showMemory(); drawDecisions(); });
+$("colour").addEventListener("change", event => { state.colour = +event.target.value; drawDecisions(); });
+$("run").addEventListener("change", event => { stop(); state.run = +event.target.value; go(0); });
+$("step").addEventListener("input", event => { stop(); go(+event.target.value); });
+$("back").addEventListener("click", () => { stop(); go(state.step - 1); });
+$("forward").addEventListener("click", () => { stop(); go(state.step + 1); });
+$("play").addEventListener("click", play);
+})();

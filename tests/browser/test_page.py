@@ -1,0 +1,150 @@
+"""The page in a real browser: sliders move arrows and numbers to what the library says, by keyboard and in narrow windows; nothing leaves it."""
+
+import json
+
+import pytest
+
+import tailpath as tp
+from tailpath.show.page.make import page
+
+ALPHAS = (0.5, 0.1, 0.01)
+NASTY = "<img src=x onerror='window.hacked=1'>"
+
+
+@pytest.fixture(scope="module")
+def river():
+    return tp.domains.river(rows=8, columns=6)
+
+
+@pytest.fixture(scope="module")
+def roads():
+    rows = [
+        (NASTY, "motorway", "town", 0.9, 10),
+        (NASTY, "motorway", "jam", 0.1, 10),
+        (NASTY, "lane", "town", 1, 14),
+        ("jam", "wait", "town", 1, 40),
+        ("town", "ring", "home", 1, 5),
+        ("town", "centre", "home", 0.8, 3),
+        ("town", "centre", "home", 0.2, 12),
+    ]
+    return tp.SSP.from_outcomes(rows, NASTY, ["home"])
+
+
+def opened(browser, tmp_path, ssp, name):
+    path = tmp_path / "page.html"
+    path.write_text(page(ssp, name, ALPHAS), encoding="utf-8")
+    browser.set_window_size(1280, 1400)
+    browser.get_log("browser"), browser.get_log("performance")  # what came before is not this page's
+    browser.get(path.as_uri())
+    return browser
+
+
+def by_id(browser, name):
+    return browser.find_element("id", name)
+
+
+def key(browser, name, word, times=1):
+    from selenium.webdriver.common.keys import Keys
+
+    for _ in range(times):
+        by_id(browser, name).send_keys(getattr(Keys, word))
+
+
+def cells(browser, policy):
+    row = browser.find_element("css selector", f"#numbers tr[data-policy='{policy}']")
+    return [cell.text for cell in row.find_elements("tag name", "td")][1:4]
+
+
+def test_alpha_moves_the_numbers_to_the_librarys(browser, tmp_path, river):
+    opened(browser, tmp_path, river, "river")
+    best = tp.solve_cvar_exact(river, 0.01)
+    key(browser, "alpha", "HOME")
+    for alpha in ALPHAS:
+        assert by_id(browser, "alpha-value").text.startswith(f"{alpha:g},")
+        for number, policy in ((0, tp.solve_expected(river).policy), (2, best.policy(alpha))):
+            costs = tp.evaluate(river, policy, alpha)
+            found = [float(text) for text in cells(browser, number)]
+            assert found == pytest.approx([costs.mean, costs.var(alpha), costs.cvar(alpha)], rel=1e-4)
+        key(browser, "alpha", "ARROW_RIGHT")
+
+
+def test_the_budget_slider_moves_the_arrows(browser, tmp_path, river):
+    opened(browser, tmp_path, river, "river")
+    key(browser, "alpha", "END")
+    best = tp.solve_cvar_exact(river, 0.01).policy(0.01)
+    seen = set()
+    for steps in range(0, best.budget + 1, 3):
+        key(browser, "memory", "HOME")
+        key(browser, "memory", "ARROW_RIGHT", steps)
+        found = by_id(browser, "scene").get_attribute("data-decisions").split(",")
+        wanted = ["" if river.is_goal[s] else str(best.choice(s, steps) - river.state_choices[s]) for s in range(river.n_states)]
+        assert found == wanted
+        seen.add(tuple(found))
+        assert not by_id(browser, "usual").is_selected()
+    assert len(seen) > 1
+
+
+def test_policies_by_keyboard(browser, tmp_path, river):
+    opened(browser, tmp_path, river, "river")
+    chosen = browser.find_element("css selector", "#policies input:checked")
+    from selenium.webdriver.common.keys import Keys
+
+    chosen.send_keys(Keys.ARROW_LEFT)
+    assert "published planner" in by_id(browser, "scene-title").text
+    browser.find_element("css selector", "#policies input:checked").send_keys(Keys.ARROW_LEFT)
+    assert "average-best" in by_id(browser, "scene-title").text
+    found = by_id(browser, "scene").get_attribute("data-decisions").split(",")
+    choices = tp.solve_expected(river).choices
+    assert found == ["" if river.is_goal[s] else str(choices[s] - river.state_choices[s]) for s in range(river.n_states)]
+    assert not by_id(browser, "memory").is_enabled()
+
+
+def test_runs_are_played_step_by_step(browser, tmp_path, river):
+    opened(browser, tmp_path, river, "river")
+    key(browser, "alpha", "HOME")
+    best = tp.solve_cvar_exact(river, 0.01).policy(0.5)
+    [run, *_] = tp.worst_runs(river, best, 0.5, 3)
+    assert "Before the first" in by_id(browser, "step-words").text
+    for place, step in enumerate(run):
+        words = by_id(browser, "step-words").text
+        assert f"at {step.state}" in words
+        assert f"ends in {step.next_state}" in words
+        by_id(browser, "forward").click()
+        assert by_id(browser, "step").get_property("value") == str(place + 1)
+    assert f"{run.cost:g} paid" in by_id(browser, "step-words").text
+
+
+def test_nothing_leaves_the_page_and_nothing_breaks(browser, tmp_path, river, roads):
+    for ssp in (river, roads):
+        opened(browser, tmp_path, ssp, "a model")
+        for name in ("alpha", "memory", "step"):
+            if by_id(browser, name).is_enabled():
+                key(browser, name, "ARROW_LEFT")
+        by_id(browser, "colour").send_keys("where runs")
+        by_id(browser, "play").click()
+        asked = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+        urls = [entry["params"]["request"]["url"] for entry in asked if entry["method"] == "Network.requestWillBeSent"]
+        assert urls
+        assert all(url.startswith(("file://", "data:")) for url in urls), urls
+        assert browser.get_log("browser") == []
+
+
+def test_names_stay_text(browser, tmp_path, roads):
+    opened(browser, tmp_path, roads, NASTY)
+    assert by_id(browser, "title").text == NASTY
+    assert browser.execute_script("return window.hacked") is None
+    assert browser.find_elements("css selector", "img") == []
+    titles = browser.execute_script("return [...document.querySelectorAll('#scene title')].map(each => each.textContent)")
+    assert any(NASTY in title for title in titles)
+
+
+@pytest.mark.parametrize("width", [360, 700, 1280])
+def test_windows_of_any_width(browser, tmp_path, river, width):
+    opened(browser, tmp_path, river, "river")
+    browser.set_window_size(width, 900)
+    # Headless windows have a least width of their own; the document's is what counts.
+    inner, wide = browser.execute_script("return [window.innerWidth, document.documentElement.scrollWidth]")
+    assert wide <= inner
+    for name in ("alpha", "memory", "scene", "words", "tail", "curve", "frontier", "forward"):
+        box = browser.execute_script("const b = arguments[0].getBoundingClientRect(); return [b.left, b.right]", by_id(browser, name))
+        assert 0 <= box[0] < box[1] <= inner, name
