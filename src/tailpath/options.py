@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 import os
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar, cast
+
+import numpy as np
 
 from tailpath.errors import OptionError
+
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 def check_alpha(alpha: Any) -> float:
@@ -19,6 +25,18 @@ def check_alpha(alpha: Any) -> float:
     if not 0 < value <= 1:
         raise OptionError(f"alpha must lie in (0, 1], not {alpha!r}")
     return value
+
+
+def each(method: Method) -> Method:
+    """Let a method of one alpha take a list or an array of them, too; the answer is then an array."""
+
+    @functools.wraps(method)
+    def of_all(self: Any, alpha: Any, *rest: Any) -> Any:
+        if isinstance(alpha, (list, tuple)) or (isinstance(alpha, np.ndarray) and alpha.ndim > 0):
+            return np.array([method(self, one, *rest) for one in alpha])
+        return method(self, alpha, *rest)
+
+    return cast(Method, of_all)
 
 
 def check_invertible_alpha(alpha: Any) -> float:

@@ -11,6 +11,7 @@ import os
 import sys
 import warnings
 from collections.abc import Sequence
+from difflib import get_close_matches
 
 import click
 
@@ -49,20 +50,29 @@ class LazyGroup(click.Group):
         command: click.Command = importlib.import_module(f"tailpath.cli.{cmd_name}").command
         return command
 
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        near = get_close_matches(args[0], self.list_commands(ctx), n=1) if args else []
+        if near and args[0] != near[0] and args[0] not in self.list_commands(ctx):
+            ctx.fail(f"No such command {args[0]!r}; did you mean {near[0]!r}?")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         # The inherited method would import every command for its help text.
         with formatter.section("Commands"):
             formatter.write_dl([(name, COMMANDS[name]) for name in self.list_commands(ctx)])
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="tailpath", message="%(prog)s %(version)s")
-def group() -> None:
+@click.pass_context
+def group(ctx: click.Context) -> None:
     """Exact tail risk for stochastic shortest paths.
 
     A MODEL is a file (its suffix decides the format) or a string such as gridworld:14x16, river:30x10 or textbook:geometric.
     Costs are minimised; alpha is the mass of the worst tail; CVaR at alpha 1 is the mean.
     """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -13,10 +13,12 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 import click
+from click.shell_completion import CompletionItem
 
 import tailpath
 from tailpath import texts
 from tailpath.cli.application import say
+from tailpath.domains.register import schemes
 from tailpath.formats.reading import options as reading_options
 from tailpath.model.ssp import SSP
 from tailpath.texts import name, number, pairs
@@ -89,7 +91,18 @@ def takes_model(command: Command) -> Command:
         wrapped = click.option(ending.flag, ending.name, help=ending.help, **ending.settings)(wrapped)
     for option in reversed(reading_options()):
         wrapped = _model_option(option)(wrapped)
-    return click.argument("model")(wrapped)
+    return click.argument("model", shell_complete=complete_model)(wrapped)
+
+
+def complete_model(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """What the shell offers for a MODEL: files, and the schemes of bundled problems."""
+    known = [f"{scheme}:" for scheme in ("gym", *schemes()) if f"{scheme}:".startswith(incomplete)]
+    return [*map(CompletionItem, known if incomplete else []), CompletionItem(incomplete, type="file")]
+
+
+def complete_file(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """What the shell offers for a POLICY: files."""
+    return [CompletionItem(incomplete, type="file")]
 
 
 class Ending(NamedTuple):

@@ -10,7 +10,7 @@ import tailpath
 from tailpath.analysis.reachability import WAYS
 from tailpath.cli.alphas import ManyAlphas, alphas_option
 from tailpath.cli.application import INTERRUPTED, say
-from tailpath.cli.common import json_option, loose_option, number, pairs, read_policy, show, table, takes_model
+from tailpath.cli.common import complete_file, json_option, loose_option, number, pairs, read_policy, show, table, takes_model
 from tailpath.cli.progress import progress_line
 from tailpath.errors import EvaluationInterrupted
 from tailpath.model.ssp import SSP
@@ -18,7 +18,7 @@ from tailpath.model.ssp import SSP
 
 @click.command(cls=ManyAlphas)
 @takes_model
-@click.argument("policy")
+@click.argument("policy", shell_complete=complete_file)
 @alphas_option(required=True)
 @click.option("--engine", type=click.Choice(["auto", "lattice", "queue"]), default="auto", show_default=True, help="How to search.")
 @click.option("--heuristic", type=click.Choice(["min", "zero"]), default="min", show_default=True, help="Lower bound on the cost to go.")

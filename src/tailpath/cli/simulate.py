@@ -9,13 +9,13 @@ import click
 
 import tailpath
 from tailpath.cli.alphas import ManyAlphas, alphas_option
-from tailpath.cli.common import json_option, loose_option, number, pairs, read_policy, show, table, takes_model
+from tailpath.cli.common import complete_file, json_option, loose_option, number, pairs, read_policy, show, table, takes_model
 from tailpath.model.ssp import SSP
 
 
 @click.command(cls=ManyAlphas)
 @takes_model
-@click.argument("policy")
+@click.argument("policy", shell_complete=complete_file)
 @click.option("--runs", type=click.IntRange(min=1), required=True, metavar="N", help="Number of runs.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, metavar="S", help="The same seed gives the same runs.")
 @alphas_option(required=True)

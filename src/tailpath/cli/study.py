@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection
+from importlib.util import find_spec
 from time import monotonic
 from typing import Any
 
@@ -13,12 +14,13 @@ from tailpath.cli.application import say
 from tailpath.cli.common import alpha as tail_mass
 from tailpath.cli.common import json_option, show, table
 from tailpath.cli.progress import progress_line
+from tailpath.errors import OptionError
 from tailpath.options import Progress, processors
 from tailpath.study.design import paper, read_design, restricted, tasks
 from tailpath.study.executors import cluster, processes
 from tailpath.study.report import write_report
 from tailpath.study.runner import Study, prepare, run_study
-from tailpath.study.store import FILE_NAME, Edition, Store, Task
+from tailpath.study.store import FILE_NAME, NEEDS_PYARROW, Edition, Store, Task
 
 FAILED = 1
 MOST_SHOWN = 10
@@ -72,6 +74,8 @@ def command(
     """
     if workers is not None and address is not None:
         raise click.UsageError("--workers is for this machine and --cluster for others; give one of them")
+    if export == "parquet" and find_spec("pyarrow") is None:  # before hours of work, not after
+        raise OptionError(NEEDS_PYARROW)
     if folder is None and not only_list:
         raise click.UsageError("Missing option '--out'")
     if only_report:

@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 
 from tailpath.errors import OptionError
 from tailpath.kernels.rounding import SAME_MASS, UNIT
-from tailpath.model.records import Record
-from tailpath.options import check_alpha
+from tailpath.model.records import Record, data_frame
+from tailpath.options import check_alpha, each
 from tailpath.plotting import plot_distribution
 
 FloatArray = NDArray[np.float64]
@@ -90,11 +90,13 @@ class CostDistribution(Record):
         inside = self.tails - self.dropped <= a * (1 + SAME_MASS)
         return int(np.argmax(inside)) if inside.any() else -1
 
+    @each
     def var(self, alpha: float) -> float:
         """Value at risk: the least cost that is exceeded with probability alpha at most. Infinite if `unreached` > alpha."""
         position = self._position(alpha)
         return float(self.costs[position]) if position >= 0 else math.inf
 
+    @each
     def cvar(self, alpha: float) -> float:
         """Conditional value at risk: the mean of the worst `alpha` of all outcomes. Infinite if the goal may be missed."""
         position = self._position(alpha)
@@ -105,6 +107,7 @@ class CostDistribution(Record):
         # No CVaR lies below the mean, and that of all runs is the mean.
         return self.mean if alpha == 1 else min(max(value, low, self.mean), high)
 
+    @each
     def bounds(self, alpha: float) -> tuple[float, float]:
         """Rigorous bounds on `cvar(alpha)` of the model's numbers.
 
@@ -137,6 +140,10 @@ class CostDistribution(Record):
         cumulative = np.concatenate(([0.0], np.cumsum(self.probabilities)))
         result = np.minimum(cumulative[np.searchsorted(self.costs, points, side="right")], 1.0)
         return float(result) if np.ndim(x) == 0 else result
+
+    def to_pandas(self) -> Any:
+        """The head of the distribution as a DataFrame: costs and their probabilities, up to `VaR_alpha`."""
+        return data_frame({"cost": self.costs, "probability": self.probabilities})
 
     def plot(self, alpha: float | None = None, ax: Any = None) -> Any:
         """Probability bars with VaR and CVaR marked; returns the matplotlib Axes."""

@@ -31,7 +31,7 @@ from tailpath.kernels.absorption import Chain
 from tailpath.kernels.bellman import improve_choices, lower_defect, relative_bounds
 from tailpath.kernels.rounding import UNIT
 from tailpath.model.ragged import members_of, owners
-from tailpath.model.records import Record
+from tailpath.model.records import Record, data_frame
 from tailpath.model.ssp import SSP, FloatArray, Name
 from tailpath.policies.kinds import MarkovPolicy
 from tailpath.solvers.rational_expectation import solve_core_exactly
@@ -75,6 +75,13 @@ class ExpectedSolution(Record):
         """The least expected cost from a state, by name; from the start if none is given."""
         index = self.ssp.start_index if state is None else self.ssp.state_index(state)
         return float(self.value[index])
+
+    def to_pandas(self) -> Any:
+        """Every state with its least expected cost, verified bounds and the action of the policy."""
+        actions = [self.ssp.choice_name(choice) if choice >= 0 else None for choice in self.choices.tolist()]
+        return data_frame(
+            {"state": list(self.ssp.states), "value": self.value, "lower": self.lower, "upper": self.upper, "action": actions}
+        )
 
     def __repr__(self) -> str:
         return f"<ExpectedSolution {self.cost():.6g} from {self.ssp.start!r}, by {self.method}>"

@@ -299,12 +299,16 @@ def _write_csv(path: pathlib.Path, names: Sequence[str], rows: Sequence[Sequence
         writer.writerows(rows)
 
 
+#: What a missing package is answered with.
+NEEDS_PYARROW = "parquet files need pyarrow: pip install 'tailpath[parquet]'"
+
+
 def _write_parquet(path: pathlib.Path, names: Sequence[str], rows: Sequence[Sequence[Any]], kinds: Sequence[Any]) -> None:
     try:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
-        raise OptionError("parquet files need pyarrow: pip install 'tailpath[parquet]'") from None
+        raise OptionError(NEEDS_PYARROW) from None
     arrow = {"TEXT": pyarrow.string(), "INTEGER": pyarrow.int64(), "REAL": pyarrow.float64()}
     types = [pyarrow.int64(), *(arrow[SQL_TYPE[str(field.type)].split()[0]] for kind in kinds for field in fields(kind))]
     # Columns keep their types where all their values are missing, or where there are no rows.

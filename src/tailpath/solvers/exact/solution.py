@@ -20,7 +20,7 @@ from tailpath.kernels.rounding import SAME_VALUE
 from tailpath.model.ragged import offsets_of
 from tailpath.model.records import Record
 from tailpath.model.ssp import FloatArray
-from tailpath.options import check_invertible_alpha
+from tailpath.options import check_invertible_alpha, each
 from tailpath.policies.kinds import BudgetPolicy
 from tailpath.solvers.exact.table import Decisions
 from tailpath.solvers.expectation import ExpectedSolution
@@ -132,6 +132,7 @@ class ExactSolution(_OfBudgets):
     decisions: Decisions
     floor: ExactSolution | None = None
 
+    @each
     def cvar(self, a: float) -> float:
         """The least CVaR at `a`."""
         w = self.budget(a)
@@ -141,10 +142,12 @@ class ExactSolution(_OfBudgets):
         """What is minimised: `cvar(a)`."""
         return self.cvar(a)
 
+    @each
     def var(self, a: float) -> float:
         """The VaR at `a` of the policy for `a`."""
         return self._var(a)
 
+    @each
     def mean(self, a: float) -> float:
         """The expected cost of the policy for `a`; without `lexicographic` it is evaluated for it."""
         if self.mean_cost is None:
@@ -207,6 +210,7 @@ class WeightedSolution(_OfBudgets):
     decisions: Decisions
     floor: WeightedSolution | None = None
 
+    @each
     def cvar(self, a: float) -> float:
         """The CVaR of the policy. With weight 0 the table knows the mean alone, and the policy is evaluated."""
         w = self.budget(a)
@@ -214,6 +218,7 @@ class WeightedSolution(_OfBudgets):
             return evaluate(self.decisions.ssp, self.policy(a), a).cvar(a)
         return float((w + self.excess[w] / a) * self._unit)
 
+    @each
     def var(self, a: float) -> float:
         """The VaR of the policy. With weight 0 the table knows the mean alone, and the policy is evaluated."""
         if self.weight == 0:
@@ -225,6 +230,7 @@ class WeightedSolution(_OfBudgets):
         w = self.budget(a)
         return float(self.weight * w + self.price[w]) * self._unit
 
+    @each
     def mean(self, a: float) -> float:
         """The expected cost of the policy."""
         return float(self.mean_cost[self.budget(a)]) * self._unit

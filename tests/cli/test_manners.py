@@ -1,0 +1,83 @@
+"""What a newcomer meets first: no arguments, a typing mistake, a narrow terminal, completion, a package that is not there."""
+
+import sys
+
+import numpy as np
+import pytest
+from click.shell_completion import BashComplete
+
+import tailpath as tp
+from tailpath.cli.application import COMMANDS, group
+from tailpath.cli.progress import compiling
+from tests.cli.running import refusal, run
+
+
+def test_alone_it_shows_its_help(capsys):
+    alone, asked = run(capsys), run(capsys, "--help")
+    assert (alone.code, alone.err) == (0, "")
+    assert alone.out.strip() == asked.out.strip()
+    assert all(command in alone.out for command in COMMANDS)
+
+
+@pytest.mark.parametrize(("typed", "meant"), [("compre", "compare"), ("evalute", "evaluate"), ("sovle", "solve"), ("infos", "info")])
+def test_a_typing_mistake_is_understood(capsys, typed, meant):
+    assert refusal(capsys, typed, "x") == f"No such command {typed!r}; did you mean {meant!r}? (see 'tailpath --help')"
+
+
+def completions(*words):
+    completer = BashComplete(group, {}, "tailpath", "_TAILPATH_COMPLETE")
+    return [(item.type, item.value) for item in completer.get_completions(list(words[:-1]), words[-1])]
+
+
+def test_the_shell_completes_commands_schemes_and_files():
+    assert ("plain", "compare") in completions("com")
+    assert completions("info", "riv") == [("plain", "river:"), ("file", "riv")]
+    assert completions("info", "gym") == [("plain", "gym:"), ("file", "gym")]
+    assert completions("info", "") == [("file", "")]
+    assert completions("evaluate", "river:5x5", "p") == [("file", "p")]
+
+
+@pytest.mark.parametrize("suffix", ["json", "npz", "drn", "tra", "umb", "csv", "prism", "jani"])
+def test_a_missing_file_is_no_such_file(capsys, tmp_path, suffix):
+    assert "no such file" in refusal(capsys, "info", tmp_path / f"none.{suffix}")
+
+
+def test_a_missing_package_is_told_before_the_work(capsys, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.setattr("tailpath.cli.study.find_spec", lambda name: None)
+    assert "parquet files need pyarrow" in refusal(capsys, "study", "--out", tmp_path / "s", "--export", "parquet")
+    assert not (tmp_path / "s").exists()
+
+
+def test_compiling_is_said_once_and_timed(capsys, monkeypatch):
+    monkeypatch.setattr("tailpath.cli.progress.PATIENCE", 0.01)
+    with compiling() as taken:
+        import time
+
+        time.sleep(0.2)
+    assert 0.15 < taken() < 60
+    assert capsys.readouterr().err == "tailpath: note: compiling, once\n"
+    with compiling():
+        pass
+    assert capsys.readouterr().err == ""
+
+
+def test_alphas_may_be_lists_everywhere():
+    ssp = tp.domains.river(rows=6, columns=4)
+    alphas = [0.5, 0.1]
+    best, costs = tp.solve_cvar_exact(ssp, 0.1), tp.evaluate(ssp, tp.solve_expected(ssp), 0.1)
+    plan = tp.solve_cvar_quantile(ssp, tp.log_atoms(0.01, 5))
+    for method in (best.cvar, best.var, best.mean, costs.cvar, costs.var, plan.cvar):
+        for given in (alphas, tuple(alphas), np.array(alphas)):
+            assert method(given).tolist() == [method(alpha) for alpha in alphas]
+    assert costs.bounds(alphas).tolist() == [list(costs.bounds(alpha)) for alpha in alphas]
+    assert isinstance(costs.cvar(0.5), float)
+
+
+def test_results_go_out_as_frames():
+    ssp = tp.domains.river(rows=6, columns=4)
+    solution = tp.solve_expected(ssp)
+    frame = solution.to_pandas()
+    assert frame["value"][ssp.start_index] == solution.cost() and list(frame["state"]) == list(ssp.states)
+    costs = tp.evaluate(ssp, solution, 0.1)
+    assert costs.to_pandas()["probability"].sum() == pytest.approx(1 - costs.tail_mass)
