@@ -91,8 +91,8 @@ def test_a_failing_task_does_not_stop_the_others(store, monkeypatch):
 
 
 def test_a_worker_with_another_program_is_refused(store, monkeypatch):
-    work_like(monkeypatch, lambda task: making.run_of(task, program="0.0+old"))
-    outcome = run_study(store, TASKS[:1], one_thread)
+    work_like(monkeypatch, lambda job: making.run_of(job.task, program="0.0+old"))
+    outcome = run_study(store, making.study_of(TASKS[:1]), one_thread)
     assert [failure.reason.split(":")[0] for failure in outcome.failures] == ["the worker has another program or model"]
     assert store.runs() == []
 

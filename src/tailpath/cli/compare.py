@@ -11,6 +11,7 @@ import click
 
 import tailpath
 from tailpath.cli.alphas import ManyAlphas, alphas_option
+from tailpath.cli.application import say
 from tailpath.cli.common import alpha as alpha_type
 from tailpath.cli.common import json_option, loose_option, read_policy, show, takes_model, terminal_width
 from tailpath.cli.pictures import save_picture
@@ -24,7 +25,7 @@ from tailpath.plotting import Curve, plot_comparison
 #: Alphas at which deployed policies are evaluated for a figure, besides those asked for, and of the curves that cost nothing.
 FEW, MANY = 49, 193
 #: A problem and settings so small that solving it is nothing but loading what a method needs.
-TINY, TINY_ALPHA, TINY_SETTINGS = "textbook:counter-example", 0.5, {"atoms": 3, "alpha0": 0.1}
+TINY, TINY_ALPHA, TINY_SETTINGS = "textbook:geometric", 0.5, {"atoms": 3, "alpha0": 0.1}
 
 
 @click.command(cls=ManyAlphas)
@@ -32,7 +33,9 @@ TINY, TINY_ALPHA, TINY_SETTINGS = "textbook:counter-example", 0.5, {"atoms": 3, 
 @alphas_option(default=ALPHAS)
 @click.option("--method", "named", multiple=True, metavar="NAME", help="Compare this method, beside the optimum (repeatable).")
 @click.option("--policy", "files", multiple=True, metavar="FILE", help="Also this policy of yours, called like its file (repeatable).")
-@click.option("--all", "everything", is_flag=True, help="Compare all methods there are.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Compare all methods there are, in all variants, and what policy iteration makes of them."
+)
 @click.option("--atoms", type=click.IntRange(min=2), default=25, show_default=True, help="Atoms of the planners' grid.")
 @click.option("--alpha0", type=alpha_type, metavar="A", help="The first atom.  [default: a tenth of the smallest alpha]")
 @click.option("--tolerance", type=float, default=1e-3, show_default=True, help="Planners stop when a sweep changes no value by more.")
@@ -63,11 +66,12 @@ def command(
     names = [*(named or USUAL), *(["interpolation"] if interpolation else [])]
     chosen = chosen_methods(names, everything)
     mine = own_policies(ssp, files, loose, chosen)
+    leave_out = (lambda name, reason: say("note", f"{name} is left out: {reason}")) if everything else None
     with progress_line() as tell:
         loading = warm_up(chosen)
-        *rows, optimum = planned(ssp, chosen, alphas[0], settings, tell)
+        *rows, optimum = planned(ssp, chosen, alphas[0], settings, tell, leave_out)
         every = [*mine, *rows]
-        shown = [*every, *improved_rows(ssp, every)] if improve else every
+        shown = [*every, *improved_rows(ssp, every)] if improve or everything else every
         found = tabled(ssp, [*shown, optimum], alphas, tell)
         if plot is not None:
             _draw(ssp, source, every, optimum, alphas, plot, tell)

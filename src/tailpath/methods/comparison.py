@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from time import perf_counter
 from typing import Any
 
-from tailpath.errors import OptionError
+from tailpath.errors import OptionError, TailpathError
 from tailpath.evaluation.evaluate import evaluate
 from tailpath.methods.method import ROUNDING, Method, Plan
 from tailpath.methods.register import find_method, method_names
@@ -32,6 +32,8 @@ ALPHAS = (0.001, 0.01, 0.1, 0.5)
 #: Compared where nothing else is named; the optimum is always there, at the end.
 USUAL = ("expected", "quantile")
 BEST = "exact"
+#: What need not be improved: the same policies as others, or policies that go on from others already.
+SETTLED = ("layers", "pareto", "second-stage", "quantile, published", "interpolation, published")
 HEADERS = ("alpha", "method", "predicted", "deployed", "gap", "over", "over %", "VaR", "mean", "seconds")
 EXPLAINED = "gap: deployed minus predicted CVaR; over: deployed minus optimal CVaR; seconds: planning and evaluation"
 
@@ -132,7 +134,8 @@ def compare(
 
 def chosen_methods(names: Iterable[str], everything: bool = False) -> list[Method]:
     """The methods to compare, each once, the optimum last."""
-    found = {method.name: method for method in map(find_method, method_names() if everything else names)}
+    every = [name for name in method_names() if name != "improved"]  # rows of its own, from every method
+    found = {method.name: method for method in map(find_method, every if everything else names)}
     found.pop(BEST, None)
     return [*found.values(), find_method(BEST)]
 
@@ -150,8 +153,15 @@ def given_row(ssp: SSP, name: str, given: Any) -> Row:
     return Row(name, Plan(policy, predict) if predict else Plan(policy), policy, perf_counter() - begin)
 
 
-def planned(ssp: SSP, methods: Sequence[Method], alpha: float, settings: Mapping[str, Any], tell: Tell) -> list[Row]:
-    """All methods, planned from `alpha` up.
+def planned(
+    ssp: SSP,
+    methods: Sequence[Method],
+    alpha: float,
+    settings: Mapping[str, Any],
+    tell: Tell,
+    leave_out: Callable[[str, str], None] | None = None,
+) -> list[Row]:
+    """All methods, planned from `alpha` up. With `leave_out` also in their variants; it is told of those that refuse the model, and why.
 
     The risk-neutral optimum is found once and kept with the model; every method that starts from it would need that time alone, too.
     """
@@ -160,10 +170,17 @@ def planned(ssp: SSP, methods: Sequence[Method], alpha: float, settings: Mapping
     shared = perf_counter() - begin
     found = []
     for method in methods:
-        begin = perf_counter()
-        plan = method.make(ssp, alpha, settings, progress_of(method, tell, f"{method.label}: "))
-        seconds = perf_counter() - begin + (shared if method.neutral else 0.0)
-        found.append(Row(method.label, plan, plan.policy, seconds))
+        for variant in ["", *(method.variants if leave_out else ())]:
+            name = f"{method.label}, {variant}" if variant else method.label
+            begin = perf_counter()
+            try:
+                plan = method.make(ssp, alpha, settings, progress_of(method, tell, f"{name}: "), variant)
+            except TailpathError as error:
+                if leave_out is None or method.name == BEST:
+                    raise
+                leave_out(name, str(error))
+            else:
+                found.append(Row(name, plan, plan.policy, perf_counter() - begin + (shared if method.neutral else 0.0)))
     return found
 
 
@@ -189,7 +206,7 @@ def improved_rows(ssp: SSP, rows: Sequence[Row]) -> list[Row]:
 
         return Row(f"{row.name}, improved", Plan(better), better, 0.0)
 
-    return [of(row) for row in rows]
+    return [of(row) for row in rows if row.name not in SETTLED]
 
 
 def _lines(ssp: SSP, alpha: float, rows: Sequence[Row], tell: Tell) -> list[Line]:

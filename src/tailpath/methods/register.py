@@ -23,6 +23,12 @@ PLACES = {
     "expected": "tailpath.methods.expected:METHOD",
     "quantile": "tailpath.methods.quantile:METHOD",
     "interpolation": "tailpath.methods.interpolation:METHOD",
+    "improved": "tailpath.methods.onwards:IMPROVED",
+    "second-stage": "tailpath.methods.onwards:SECOND_STAGE",
+    "layers": "tailpath.methods.layers:METHOD",
+    "pareto": "tailpath.methods.pareto:METHOD",
+    "surrogate": "tailpath.methods.surrogate:METHOD",
+    "nested": "tailpath.methods.nested:METHOD",
 }
 #: What tables call a method is understood, too.
 ALSO = {"optimum": "exact"}

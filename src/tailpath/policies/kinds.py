@@ -116,7 +116,7 @@ class MarkovPolicy(Kind):
 class AtomPolicy(Kind):
     """The policy of CVaRVILI and CVaRVIQ: decisions over (state, atom), and the risk factor xi that moves the atom.
 
-    After outcome o of the chosen choice, y becomes the atom nearest in log distance to `y * xi` (equation 9 of the paper).
+    After outcome o of the chosen choice, y becomes the atom nearest in log distance to `y * xi` (the process y_t = y_{t-1} xi of the paper).
     `choice[s, i]` is the choice at state s and atom i (-1 at goals and dead ends). `xi_offset[s, i]` points into `xi`, where the factors of
     the outcomes of that choice stand in the model's order.
     """

@@ -1,0 +1,1 @@
+"""Other authors' algorithms, written as they describe them, for comparison with ours."""

@@ -1,0 +1,87 @@
+"""What these algorithms share: a model whose costs are counted in whole units, and one step of a recursion over the cost left or spent.
+
+They are written down for comparison, in arrays and without the care of the exact solver: every outcome that does not arrive must cost something.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.errors import ModelError
+from tailpath.model.ragged import members_of
+from tailpath.model.ssp import SSP, FloatArray
+from tailpath.policies.kinds import BudgetPolicy
+from tailpath.solvers.expectation import ExpectedSolution, solve_expected
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """The states from which one can surely arrive, with the choices that keep it so, and the outcomes of these.
+
+    `choice` are choices of the model, grouped by state: those of `states[k]` are `first[k] : first[k + 1]`. Outcomes are grouped by choice, from
+    `begin` on, with their `target` (a state of the model), `probability` and `level`, the cost in units.
+    """
+
+    ssp: SSP
+    expected: ExpectedSolution
+    states: NDArray[np.int64]
+    first: NDArray[np.int64]
+    choice: NDArray[np.int64]
+    begin: NDArray[np.int64]
+    target: NDArray[np.int64]
+    probability: FloatArray
+    level: NDArray[np.int64]
+
+    @property
+    def unit(self) -> float:
+        return float(self.ssp.cost_unit or 1)
+
+    @property
+    def value(self) -> FloatArray:
+        """The least expected cost, in units."""
+        return self.expected.value / self.unit
+
+    def of_choices(self, terms: FloatArray) -> FloatArray:
+        """Sums over the outcomes of each choice of their probability times `terms`."""
+        return np.add.reduceat(self.probability * terms, self.begin)
+
+    def best(self, values: FloatArray) -> tuple[FloatArray, NDArray[np.int64]]:
+        """For each state the least of its choices' values, and the first choice that has it."""
+        least = np.minimum.reduceat(values, self.first[:-1])
+        hit = np.flatnonzero(values <= np.repeat(least, np.diff(self.first)))
+        owner = np.searchsorted(self.first, hit, side="right") - 1
+        return least, hit[np.searchsorted(owner, np.arange(len(self.states)))]
+
+
+def levels_of(ssp: SSP, who: str) -> Levels:
+    """The model made ready; refuses costs without a unit, and free outcomes that do not arrive."""
+    if ssp.cost_unit is None:
+        raise ModelError(f"the costs have no common unit; {who} counts costs in units")
+    expected = solve_expected(ssp)
+    finite = np.isfinite(expected.value)
+    safe = np.logical_and.reduceat(finite[ssp.outcome_target], ssp.choice_outcomes[:-1])
+    safe &= finite[ssp.choice_state] & ~ssp.is_goal[ssp.choice_state]
+    choice = np.flatnonzero(safe)
+    outcome, ends = members_of(ssp.choice_outcomes, choice)
+    level, target = ssp.outcome_level[outcome], ssp.outcome_target[outcome].astype(np.int64)
+    free = np.flatnonzero((level == 0) & ~ssp.is_goal[target])
+    if free.size:
+        state = ssp.states[ssp.choice_state[ssp.outcome_choice[outcome[free[0]]]]]
+        raise ModelError(f"an outcome of state {state!r} is free and does not arrive; {who} needs costs above 0")
+    states, first = np.unique(ssp.choice_state[choice], return_index=True)
+    bounds = np.append(first, len(choice)).astype(np.int64)
+    return Levels(
+        ssp, expected, states.astype(np.int64), bounds, choice, ends[:-1].astype(np.int64), target, ssp.outcome_probability[outcome], level
+    )
+
+
+def budget_policy(levels: Levels, budget: int, picked: NDArray[np.int64]) -> BudgetPolicy:
+    """The policy that takes `picked[b, k]`, a position in `levels.choice`, with b units left in state k; risk-neutral with nothing left."""
+    ssp = levels.ssp
+    row = np.full(ssp.n_states, -1, dtype=np.int32)
+    row[levels.states] = np.arange(len(levels.states))
+    local = levels.choice[picked] - ssp.state_choices[levels.states]
+    return BudgetPolicy(ssp, budget, row, np.ascontiguousarray(local.T), levels.expected.choices, ssp.outcome_level, ssp.cost_unit)

@@ -1,0 +1,120 @@
+"""The optimum by value iteration over Pareto sets (after Meggendorfer 2022).
+
+For a threshold v the CVaR of a policy is v + (e - v p) / alpha with p = P(Z > v) and e = E[Z; Z > v]. So with b of the threshold left, what
+matters of the future is a pair
+
+    (p, e) = (P(Z > b), E[Z; Z > b]),        (1, V*(s)) once b < 0,   (0, 0) at the goal,
+
+and all pairs that policies can have form a convex set. An outcome of cost c turns (p, e) of its successor at b - c into (p, e + c p); a choice
+mixes the sets of its outcomes (a Minkowski sum: the edges of all of them, in order of slope), and a state has the hull of its choices. Only the
+side of the hull towards small e and large p can be of use.
+
+The start weighs (p, e) by e - v p, and a step of cost c turns this into e - (v - c) p: with b left the direction that counts is e - b p. Whole sets
+grow beyond all bounds, so only corners that are best for a direction within `WINDOW` of that one are kept, which changes nothing (a window is
+carried by the steps into the same window). As it narrows, one corner is left, U(s, b) = e - b p of `solve_cvar_exact`. The two find the same
+optimum, and a test says so; the sets take longer, and nothing is gained by them for CVaR alone.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.model.ssp import SSP
+from tailpath.options import Progress, check_invertible_alpha
+from tailpath.policies.kinds import BudgetPolicy
+from tailpath.solvers.related.levels import Levels, budget_policy, levels_of
+
+#: Directions e - x p with |x - b| up to this many units are kept.
+WINDOW = 0.25
+Corner = tuple[float, float]
+Corners = list[Corner]
+
+
+def solve_by_pareto_sets(ssp: SSP, alpha: float, progress: Progress | None = None) -> tuple[float, BudgetPolicy]:
+    """The least CVaR at alpha, and a policy that has it."""
+    alpha = check_invertible_alpha(alpha)
+    if ssp.is_goal[ssp.start_index]:
+        levels = levels_of(ssp, "value iteration over Pareto sets")
+        return 0.0, budget_policy(levels, 0, levels.first[None, :-1])
+    levels = levels_of(ssp, "value iteration over Pareto sets")
+    start = int(np.searchsorted(levels.states, ssp.start_index))
+    value = levels.value
+    sets: list[list[Corners]] = []
+    picked: list[NDArray[np.int64]] = []
+    best, at, b = float(value[ssp.start_index]) / alpha, -1, 0
+    while b <= best:
+        corners, choices = _layer(levels, sets, b)
+        sets.append(corners)
+        picked.append(choices)
+        found = b + min(e - b * p for p, e in corners[start]) / alpha
+        if found < best * (1 - 1e-13):
+            best, at = found, b
+        if progress is not None:
+            progress(b, best * levels.unit)
+        b += 1
+    decisions = np.array(picked[: at + 1] or picked[:1])
+    return best * levels.unit, budget_policy(levels, max(at, 0), decisions)
+
+
+def _layer(levels: Levels, sets: list[list[Corners]], b: int) -> tuple[list[Corners], NDArray[np.int64]]:
+    """The sets of all states with b left, and the choice that is best for e - b p."""
+    is_goal, value = levels.ssp.is_goal, levels.value
+    row = {state: k for k, state in enumerate(levels.states.tolist())}
+    ends = np.append(levels.begin, len(levels.target)).tolist()
+    corners: list[Corners] = []
+    choices = np.zeros(len(levels.states), dtype=np.int64)
+    for k in range(len(levels.states)):
+        everything: Corners = []
+        least = np.inf
+        for choice in range(int(levels.first[k]), int(levels.first[k + 1])):
+            parts = []
+            for o in range(ends[choice], ends[choice + 1]):
+                target, cost, chance = int(levels.target[o]), int(levels.level[o]), float(levels.probability[o])
+                if cost > b:
+                    there: Corners = [(1.0, float(value[target]))]
+                else:
+                    there = [(0.0, 0.0)] if is_goal[target] else sets[b - cost][row[target]]
+                parts.append([(chance * p, chance * (e + cost * p)) for p, e in there])
+            mixed = _sum(parts)
+            score = min(e - b * p for p, e in mixed)
+            if score < least - 1e-13 * max(1.0, abs(least) if np.isfinite(least) else 1.0):
+                least, choices[k] = score, choice
+            everything += mixed
+        corners.append(_within(_hull(everything), b - WINDOW, b + WINDOW))
+    return corners, choices
+
+
+def _sum(parts: list[Corners]) -> Corners:
+    """The Minkowski sum of lower hulls: all their edges in order of slope, from the sum of their first corners on."""
+    p, e = sum(part[0][0] for part in parts), sum(part[0][1] for part in parts)
+    edges = [(q - p0, f - e0) for part in parts for (p0, e0), (q, f) in pairwise(part)]
+    found = [(p, e)]
+    for dp, de in sorted(edges, key=lambda edge: edge[1] / edge[0]):
+        p, e = p + dp, e + de
+        found.append((p, e))
+    return found
+
+
+def _hull(points: Corners) -> Corners:
+    """The lower hull, from the least p on; of equal p the least e."""
+    hull: Corners = []
+    for point in sorted(points):
+        if hull and point[0] - hull[-1][0] <= 1e-15:
+            continue
+        while len(hull) > 1 and _turns_down(hull[-2], hull[-1], point):
+            hull.pop()
+        hull.append(point)
+    return hull
+
+
+def _within(hull: Corners, low: float, high: float) -> Corners:
+    """The corners that are best for e - x p with some x in [low, high]."""
+    slopes = [-np.inf, *((f - e) / (q - p) for (p, e), (q, f) in pairwise(hull)), np.inf]
+    return [corner for corner, before, after in zip(hull, slopes, slopes[1:]) if after >= low and before <= high]
+
+
+def _turns_down(a: Corner, b: Corner, c: Corner) -> bool:
+    return (b[1] - a[1]) * (c[0] - a[0]) >= (c[1] - a[1]) * (b[0] - a[0])

@@ -1,0 +1,158 @@
+"""Other authors' algorithms against ours: equal where that is proved, on the right side where it is not."""
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tailpath as tp
+from tailpath.errors import ModelError, OptionError
+from tailpath.methods import find_method
+from tailpath.solvers.related.layers import cvar_by_layers
+from tailpath.solvers.related.nested import solve_nested_cvar
+from tailpath.solvers.related.pareto import solve_by_pareto_sets
+from tailpath.solvers.related.second_stage import second_stage
+from tailpath.solvers.related.surrogate import solve_surrogate
+from tests.cli.running import refusal, run
+from tests.reference import to_ssp
+from tests.strategies import proper_models
+
+MODELS = proper_models(zero_costs=False).map(to_ssp)
+ALPHAS = st.sampled_from([0.05, 0.25, 0.5, 0.9, 1.0])
+few = settings(max_examples=30, deadline=None)
+GRID = tp.domains.gridworld("5x5")
+
+
+@few
+@given(MODELS, ALPHAS)
+def test_pareto_sets_find_the_optimum(ssp, alpha):
+    best = tp.solve_cvar_exact(ssp, alpha).cvar(alpha)
+    value, policy = solve_by_pareto_sets(ssp, alpha)
+    assert value == pytest.approx(best, rel=1e-9)
+    assert tp.evaluate(ssp, policy, alpha).cvar(alpha) == pytest.approx(best, rel=1e-9)
+
+
+@pytest.mark.parametrize("alpha", [0.01, 0.1])
+def test_pareto_sets_on_the_paper_s_domains(alpha):
+    for ssp in (GRID, tp.domains.river(rows=10, columns=3)):
+        assert solve_by_pareto_sets(ssp, alpha)[0] == pytest.approx(tp.solve_cvar_exact(ssp, alpha).cvar(alpha), rel=1e-10)
+
+
+@few
+@given(MODELS, ALPHAS)
+def test_cost_layers_evaluate_as_we_do(ssp, alpha):
+    policy = tp.solve_expected(ssp).policy
+    costs = tp.evaluate(ssp, policy, alpha)
+    assert cvar_by_layers(ssp, policy, alpha) == pytest.approx((costs.cvar(alpha), costs.var(alpha)), rel=1e-9)
+
+
+@few
+@given(MODELS, ALPHAS)
+def test_a_surrogate_rises_to_the_optimum_with_its_threshold(ssp, alpha):
+    best = tp.solve_cvar_exact(ssp, alpha).cvar(alpha)
+    unit = float(ssp.cost_unit)
+    values = [solve_surrogate(ssp, alpha, unit * cap)[0] for cap in (2, 8, 32)]
+    assert values == sorted(values)
+    assert values[-1] <= best * (1 + 1e-9)
+
+
+def test_a_surrogate_that_counts_far_enough_is_the_optimum():
+    value, policy = solve_surrogate(GRID, 0.1, 250)
+    assert value == pytest.approx(tp.solve_cvar_exact(GRID, 0.1).cvar(0.1), rel=1e-9)
+    assert tp.evaluate(GRID, policy, 0.1).cvar(0.1) == pytest.approx(value, rel=1e-9)
+
+
+@few
+@given(MODELS, ALPHAS)
+def test_nested_cvar_is_never_below_the_cvar_of_the_whole_run(ssp, alpha):
+    found = solve_nested_cvar(ssp, alpha)
+    nested = float(found.value[ssp.start_index])
+    deployed = tp.evaluate(ssp, found.policy, alpha).cvar(alpha)
+    assert nested >= deployed * (1 - 1e-9)
+    if alpha == 1:
+        assert nested == pytest.approx(tp.solve_expected(ssp).cost(), rel=1e-9)
+
+
+def test_nested_cvar_is_infinite_where_the_adversary_can_stop_every_run():
+    geometric = tp.SSP.from_outcomes([("s", "try", "g", 0.25, 1), ("s", "try", "s", 0.75, 1)], "s", ["g"])
+    assert math.isinf(solve_nested_cvar(geometric, 0.75).value[geometric.start_index])
+    # With alpha = 0.8 the adversary gives 0.75 / 0.8 to trying again: 1 / (1 - 0.9375) tries.
+    assert solve_nested_cvar(geometric, 0.8).value[geometric.start_index] == pytest.approx(16)
+
+
+@few
+@given(MODELS, ALPHAS)
+def test_the_second_stage_lowers_the_mean_and_not_the_tail(ssp, alpha):
+    """From the optimum: the same CVaR, and a mean between that of the optimum and that of the lexicographic one."""
+    best = tp.solve_cvar_exact(ssp, alpha)
+    plain = tp.evaluate(ssp, best.policy(alpha), alpha)
+    found = tp.evaluate(ssp, second_stage(ssp, best.policy(alpha), alpha), alpha)
+    least = tp.evaluate(ssp, tp.solve_cvar_exact(ssp, alpha, lexicographic=True).policy(alpha), alpha)
+    assert found.cvar(alpha) == pytest.approx(best.cvar(alpha), rel=1e-9)
+    assert least.mean * (1 - 1e-9) <= found.mean <= plain.mean * (1 + 1e-9)
+
+
+def test_the_second_stage_matters_on_the_bridge_of_river():
+    ssp = tp.domains.river(rows=30, columns=10)
+    policy = tp.solve_cvar_exact(ssp, 0.001).policy(0.001)
+    before, after = (tp.evaluate(ssp, one, 0.001) for one in (policy, second_stage(ssp, policy, 0.001)))
+    assert after.cvar(0.001) == pytest.approx(before.cvar(0.001), rel=1e-12)
+    assert after.mean < before.mean - 1
+    assert after.mean == pytest.approx(tp.solve_cvar_exact(ssp, 0.001, lexicographic=True).mean(0.001))
+
+
+def test_the_second_stage_on_a_published_planner():
+    ssp = tp.domains.river(rows=10, columns=3)
+    policy = tp.solve_cvar_quantile(ssp, tp.log_atoms(1e-2, 7)).policy(0.1)
+    before, after = (tp.evaluate(ssp, one, 0.1) for one in (policy, second_stage(ssp, policy, 0.1)))
+    assert after.cvar(0.1) <= before.cvar(0.1) * (1 + 1e-12)
+    assert after.mean <= before.mean * (1 + 1e-12)
+
+
+def test_free_steps_and_odd_costs_are_refused():
+    free = tp.read("textbook:counter-example")
+    odd = tp.SSP.from_outcomes([("s", "go", "g", 0.5, math.pi), ("s", "go", "g", 0.5, 1)], "s", ["g"])
+    for solve in (solve_by_pareto_sets, solve_nested_cvar, lambda ssp, alpha: solve_surrogate(ssp, alpha, 10)):
+        with pytest.raises(ModelError, match="is free and does not arrive"):
+            solve(free, 0.5)
+        with pytest.raises(ModelError, match="no common unit"):
+            solve(odd, 0.5)
+    with pytest.raises(OptionError, match="the threshold must be at least the cost unit"):
+        solve_surrogate(GRID, 0.5, 0.1)
+
+
+def test_compare_shows_all_of_them(capsys):
+    result = run(capsys, "compare", "river:10x3", "--alpha", 0.1, "--all", "--atoms", 5, "--json")
+    rows = {row["method"]: row for row in result.json["rows"]}
+    best = rows["optimum"]["deployed"]
+    assert rows.keys() >= {
+        "expected",
+        "quantile",
+        "quantile, published",
+        "interpolation",
+        "second-stage",
+        "layers",
+        "pareto",
+        "surrogate",
+        "nested",
+    }
+    assert rows.keys() >= {f"{name}, improved" for name in ("expected", "quantile", "interpolation", "surrogate", "nested")}
+    assert all(row["deployed"] >= best * (1 - 1e-9) for row in rows.values())
+    assert (rows["pareto"]["predicted"], rows["pareto"]["deployed"]) == pytest.approx((best, best))
+    assert rows["layers"]["predicted"] == pytest.approx(rows["expected"]["deployed"])
+
+
+def test_what_refuses_a_model_is_left_out(capsys):
+    result = run(capsys, "compare", "textbook:counter-example", "--alpha", 0.5, "--all", "--atoms", 3)
+    assert result.code == 0
+    assert "tailpath: note: pareto is left out: an outcome of state" in result.err
+    assert "is free and does not arrive" in refusal(capsys, "compare", "textbook:counter-example", "--alpha", 0.5, "--method", "pareto")
+
+
+def test_solve_takes_their_options(capsys):
+    record = run(capsys, "solve", "river:10x3", "--method", "second-stage", "--base", "optimum", "--alpha", 0.1, "--json").json
+    assert (record["base"], record["deployed"]) == ("optimum", pytest.approx(tp.solve_cvar_exact(tp.read("river:10x3"), 0.1).cvar(0.1)))
+    record = run(capsys, "solve", "river:10x3", "--method", "surrogate", "--threshold", 3, "--alpha", 0.1, "--json").json
+    assert record["predicted"] < record["deployed"]
+    assert find_method("improved").title == "policy iteration"
