@@ -26,6 +26,7 @@ $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tailpath needs Python 3.11 or newer")'
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$(EXTRAS)]'
+	$(BIN)/tailpath warm-up
 	touch $(STAMP)
 
 # What the tests of `tailpath page` need besides: a browser, its driver (packages of Debian and Ubuntu) and selenium.

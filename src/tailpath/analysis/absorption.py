@@ -30,6 +30,7 @@ from tailpath.analysis.value_iteration import MOST_ROUNDS, Sweeps
 from tailpath.errors import TailpathWarning
 from tailpath.kernels.absorption import Chain, certify, eliminate
 from tailpath.kernels.bellman import Decisions, relative_bounds
+from tailpath.kernels.jit import frozen
 from tailpath.kernels.rounding import UNIT
 from tailpath.model.ragged import owners
 
@@ -65,7 +66,7 @@ def expected_total(
     `distance` (any number that tends to fall towards the exit) orders the sweeps inside a component; it affects speed only.
     `leak[x]` is a probability of absorption that the rows do not list, such as 1 - gamma for a discount.
     """
-    chain = Chain(row_start, target, probability, rate, np.zeros(len(rate)) if leak is None else leak)
+    chain = Chain(*frozen(row_start, target, probability, rate, np.zeros(len(rate)) if leak is None else leak))
     if len(rate) == 0:
         return Bracket(rate, rate, rate, "sweeps")
     sweeps = Sweeps.by(row_start, target, distance)
@@ -143,7 +144,7 @@ def shares(value: FloatArray, share: tuple[float, float], method: str) -> Bracke
 
 def _decided(chain: Chain, rate: FloatArray) -> Decisions:
     """A chain as decisions with one choice each."""
-    return Decisions(np.arange(len(rate) + 1), chain.row_start, chain.target, chain.probability, rate)
+    return Decisions(*frozen(np.arange(len(rate) + 1), chain.row_start, chain.target, chain.probability, rate))
 
 
 def _by_elimination(chain: Chain, sweeps: Sweeps) -> Bracket:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from tailpath.analysis.reachability import fewest_steps, free_components, require_sure_start
 from tailpath.kernels.bellman import Decisions
+from tailpath.kernels.jit import frozen
 from tailpath.model.ragged import members_of, offsets_of, owners
 from tailpath.model.ssp import SSP, FloatArray
 
@@ -46,7 +47,7 @@ class Core:
 
     def decisions(self) -> Decisions:
         """What the kernels of the risk-neutral problem need."""
-        return Decisions(self.state_choices, self.choice_outcomes, self.target, self.probability, self.rate)
+        return Decisions(*frozen(self.state_choices, self.choice_outcomes, self.target, self.probability, self.rate))
 
     def outcome_node(self) -> IntArray:
         """The node each outcome leaves."""

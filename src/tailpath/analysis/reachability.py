@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from tailpath.errors import GoalUnreachableError
 from tailpath.kernels import forward, graph
-from tailpath.kernels.jit import Kernel, compiler_loaded
+from tailpath.kernels.jit import Kernel, compiler_loaded, frozen
 from tailpath.model.ragged import grouped, offsets_of
 from tailpath.model.ssp import SSP
 
@@ -39,7 +39,7 @@ def _fit(search: Kernel, size: int) -> Callable[..., Any]:
 def strong_components(row_start: NDArray[Any], target: NDArray[Any]) -> tuple[NDArray[np.int32], int]:
     """The strongly connected component of every node, numbered so that arrows never lead to a higher number, and their count."""
     component = np.empty(len(row_start) - 1, dtype=np.int32)
-    count = _fit(graph.strong_components, len(target))(row_start, target, component)
+    count = _fit(graph.strong_components, len(target))(*frozen(row_start, target), component)
     return component, int(count)
 
 

@@ -18,6 +18,7 @@ from tailpath.analysis.core import Core
 from tailpath.analysis.reachability import strong_components, surely_free_states
 from tailpath.kernels.bellman import Decisions, fold, least_values, play_round
 from tailpath.kernels.forward import cheapest_way
+from tailpath.kernels.jit import frozen
 from tailpath.kernels.rounding import UNIT
 from tailpath.model.ragged import grouped, offsets_of
 from tailpath.model.ssp import FloatArray
@@ -56,7 +57,7 @@ class Sweeps:
             np.empty(n_outcomes),
             np.empty(n_choices),
         )
-        choices, outcomes = fold(given, np.zeros(n_choices) if leak is None else leak, self.order, out)
+        choices, outcomes = fold(given, *frozen(np.zeros(n_choices) if leak is None else leak), self.order, out)
         return Decisions(
             out.state_choices, out.choice_outcomes[: choices + 1], out.target[:outcomes], out.probability[:outcomes], out.rate[:choices]
         )
@@ -95,7 +96,7 @@ def _distances(core: Core) -> FloatArray:
     into, into_start = grouped(core.target, core.n + 1)
     length = np.repeat(core.rate + 1e-9 * core.rate.max(initial=0.0), np.diff(core.choice_outcomes)) / core.probability
     least = np.full(core.n + 1, np.inf)
-    cheapest_way(into_start, core.outcome_node()[into], length[into], core.n, least)
+    cheapest_way(into_start, core.outcome_node()[into].astype(np.int32), length[into], core.n, least)
     return least[:-1]
 
 

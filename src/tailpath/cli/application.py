@@ -16,11 +16,12 @@ from difflib import get_close_matches
 import click
 
 from tailpath.errors import TailpathError, TailpathWarning
+from tailpath.kernels.jit import when_compiling
 from tailpath.version import __version__
 
 PIPE_CLOSED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 
-#: Every command with its line of help, in the order of `--help`. Each lives in `tailpath.cli.<name>` as `command`.
+#: Every command with its line of help, in the order of `--help`. Each lives in `tailpath.cli.<name>` as `command`, with _ for -.
 COMMANDS = {
     "info": "Sizes, cost unit, goals and dead ends of a model.",
     "solve": "Find the best policy of a model.",
@@ -35,6 +36,7 @@ COMMANDS = {
     "study": "Repeat the paper's experiments.",
     "report": "Figures and tables of a study, from its stored runs.",
     "bench": "Run the benchmarks of a checkout.",
+    "warm-up": "Compile everything now instead of when it is first used.",
 }
 
 
@@ -47,7 +49,7 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.list_commands(ctx):
             return None
-        command: click.Command = importlib.import_module(f"tailpath.cli.{cmd_name}").command
+        command: click.Command = importlib.import_module(f"tailpath.cli.{cmd_name.replace('-', '_')}").command
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
@@ -88,6 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 plain_warning(message, category, *place)  # type: ignore[arg-type]
 
         warnings.showwarning = one_line  # type: ignore[assignment]
+        when_compiling(_tell_compiling)
         try:
             result = group.main(arguments, prog_name="tailpath", standalone_mode=False)
             if sys.stdout is not None:  # closed by the caller
@@ -105,6 +108,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def say(kind: str, text: str) -> None:
     """One line on standard error."""
     click.echo(f"tailpath: {kind}: {' '.join(text.split())}", err=True)
+
+
+def _tell_compiling() -> None:
+    """The first use takes seconds: say why, to whoever is watching."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        say("note", "compiling, once (`tailpath warm-up` does all of it beforehand)")
 
 
 def _explain(error: Exception) -> int | None:

@@ -23,6 +23,7 @@ from tailpath.errors import PolicyError
 from tailpath.evaluation.request import End, Request, Tuning
 from tailpath.evaluation.result import SCALE, Left, SearchResult, negligible, unscaled
 from tailpath.evaluation.watch import Watch
+from tailpath.kernels.jit import frozen
 from tailpath.kernels.lattice import frontier, search
 from tailpath.kernels.lattice_arrays import BLOCK, ROWS_OF_NODES, Arrows, Aside, BudgetRows, Rings, Stop, Waiting, standing
 from tailpath.kernels.rounding import FIXED, ROW, UNIT
@@ -149,7 +150,7 @@ class LatticeSearch:
         lat, request = self.lattice, self.request
         while not watch.stop:
             status = search(
-                lat.arrows,
+                Arrows(*frozen(*lat.arrows)),
                 lat.by_budget,
                 self.rings,
                 self.waiting,

@@ -15,7 +15,7 @@ import os
 import pathlib
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import Any
 
@@ -23,6 +23,7 @@ from typing import Any
 prange = range
 
 _LOCK = threading.RLock()
+_tell: Callable[[], None] | None = None
 
 
 class Kernel:
@@ -59,6 +60,20 @@ def kernel(function: Any = None, *, parallel: bool = False) -> Any:
     return Kernel(function, parallel)
 
 
+def frozen(*arrays: Any) -> Iterator[Any]:
+    """The arrays as read-only views. The compiler tells these from others, and would compile a kernel once for each mixture it meets."""
+    for array in arrays:
+        view = array.view()
+        view.flags.writeable = False
+        yield view
+
+
+def when_compiling(tell: Callable[[], None]) -> None:
+    """Call this once, when something is first compiled in this process, which takes seconds; what comes from the cache does not count."""
+    global _tell
+    _tell = tell
+
+
 def compiler_loaded() -> bool:
     """Whether a kernel has been called, so that others cost no import any more."""
     return "numba" in sys.modules
@@ -81,4 +96,23 @@ def _compiler() -> Any:
         os.environ["NUMBA_CACHE_DIR"] = os.path.join(home, "tailpath", "numba")
     import numba
 
+    if _tell is not None:
+        _listen(numba)
     return numba
+
+
+def _listen(numba: Any) -> None:
+    """Have the compiler report the first time it compiles."""
+    event = numba.core.event
+
+    class Listener(event.Listener):  # type: ignore[misc, name-defined]
+        def on_start(self, started: Any) -> None:
+            global _tell
+            if _tell is not None:
+                tell, _tell = _tell, None
+                tell()
+
+        def on_end(self, ended: Any) -> None:
+            pass
+
+    event.register("numba:compile", Listener())

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tailpath.kernels.jit import frozen
+
 
 class Arrows(NamedTuple):
     """Rows of arrows: targets, probabilities, bucket jumps; and per node the probability `leak` of falling into a trap."""
@@ -30,7 +32,8 @@ class BudgetRows(NamedTuple):
 
 
 _NONE = np.empty(0, dtype=np.int64)
-ROWS_OF_NODES = BudgetRows(-1, _NONE, _NONE, _NONE, np.empty((0, 0), dtype=np.int8))
+#: Its table looks to the compiler like that of a policy: bytes, by column, read-only. (One that is empty would count as stored by row.)
+ROWS_OF_NODES = BudgetRows(-1, _NONE, _NONE, _NONE, *frozen(np.zeros((2, 2), dtype=np.uint8, order="F")))
 
 
 class Rings(NamedTuple):

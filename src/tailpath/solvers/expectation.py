@@ -29,6 +29,7 @@ from tailpath.analysis.value_iteration import MOST_ROUNDS, Sweeps, first_sweeps
 from tailpath.errors import ModelError
 from tailpath.kernels.absorption import Chain
 from tailpath.kernels.bellman import improve_choices, lower_defect, relative_bounds
+from tailpath.kernels.jit import frozen
 from tailpath.kernels.rounding import UNIT
 from tailpath.model.ragged import members_of, owners
 from tailpath.model.records import Record, data_frame
@@ -157,7 +158,7 @@ def _proved(core: Core, sweeps: Sweeps, value: FloatArray, chosen: NDArray[np.in
 
 def _policy_chain(core: Core, chosen: NDArray[Any]) -> Chain:
     outcome, row_start = members_of(core.choice_outcomes, chosen)
-    return Chain(row_start, core.target[outcome], core.probability[outcome], core.rate[chosen], np.zeros(core.n))
+    return Chain(*frozen(row_start, core.target[outcome], core.probability[outcome], core.rate[chosen], np.zeros(core.n)))
 
 
 def _is_proper(core: Core, chosen: NDArray[Any]) -> bool:
@@ -200,7 +201,7 @@ def _with_lower_bound(core: Core, sweeps: Sweeps, policy: Bracket) -> Bracket:
     for attempt in range(6):
         value = policy.value - 4 * 100.0**attempt * slope
         tolerance = 0.25 * discount / (policy.value.max(initial=0.0) + 1e-300)
-        cheaper = core.decisions()._replace(rate=core.rate - discount)
+        cheaper = core.decisions()._replace(rate=next(frozen(core.rate - discount)))
         value, _ = sweeps.run(sweeps.folded(cheaper), value, tolerance)
         if lower_defect(core.decisions(), value) <= 0.0:
             return Bracket(policy.value, np.maximum(value, 0.0), policy.upper, policy.method)
