@@ -38,6 +38,13 @@ if TYPE_CHECKING:
     from tailpath.policies.kinds import MarkovPolicy as MarkovPolicy
     from tailpath.policies.kinds import MemoryPolicy as MemoryPolicy
     from tailpath.policies.kinds import Policy as Policy
+    from tailpath.policies.mixed import MixedPolicy as MixedPolicy
+    from tailpath.risk.cvar import CVaR as CVaR
+    from tailpath.risk.late import Late as Late
+    from tailpath.risk.loss import Loss as Loss
+    from tailpath.risk.mean import Mean as Mean
+    from tailpath.risk.shortfall import Shortfall as Shortfall
+    from tailpath.risk.var import VaR as VaR
     from tailpath.show.differences import differences as differences
     from tailpath.show.runs import trace as trace
     from tailpath.show.runs import worst_runs as worst_runs
@@ -46,6 +53,9 @@ if TYPE_CHECKING:
     from tailpath.solvers.exact.solver import solve_cvar_exact as solve_cvar_exact
     from tailpath.solvers.expectation import solve_expected as solve_expected
     from tailpath.solvers.improvement import improve as improve
+    from tailpath.solvers.objectives.frontier import frontier as frontier
+    from tailpath.solvers.objectives.on_time import solve_on_time as solve_on_time
+    from tailpath.solvers.objectives.solve import solve as solve
     from tailpath.solvers.published.interpolation import solve_cvar_interpolation as solve_cvar_interpolation
     from tailpath.solvers.published.quantile import solve_cvar_quantile as solve_cvar_quantile
 
@@ -85,6 +95,16 @@ _HOME = {
     "differences": "tailpath.show.differences",
     "estimate": "tailpath.evaluation.simulation",
     "Estimate": "tailpath.evaluation.simulation",
+    "CVaR": "tailpath.risk.cvar",
+    "Late": "tailpath.risk.late",
+    "Loss": "tailpath.risk.loss",
+    "Mean": "tailpath.risk.mean",
+    "Shortfall": "tailpath.risk.shortfall",
+    "VaR": "tailpath.risk.var",
+    "MixedPolicy": "tailpath.policies.mixed",
+    "solve": "tailpath.solvers.objectives.solve",
+    "solve_on_time": "tailpath.solvers.objectives.on_time",
+    "frontier": "tailpath.solvers.objectives.frontier",
 }
 
 __all__ = ["__version__", "domains", "methods", *_HOME]

@@ -33,6 +33,14 @@ class GoalUnreachableError(TailpathError):
     """The start cannot avoid states from which no policy surely reaches a goal; the expected cost is infinite."""
 
 
+class InfeasibleError(TailpathError):
+    """No policy keeps the limits. `least` is the least value of the measure that can be had, where one limit alone is at fault."""
+
+    def __init__(self, message: str, least: float | None = None) -> None:
+        super().__init__(message)
+        self.least = least
+
+
 class _Bounded(BaseException):
     """Carries what is certain about the CVaR at the moment of an early end, also through a pickle: `bounds` is `(low, high)`."""
 

@@ -143,3 +143,20 @@ def plot_comparison(curves: Sequence[Curve], ax: Any = None, title: str = "") ->
     ax.set_title(title)
     ax.legend(frameon=False)
     return ax
+
+
+def plot_frontier(frontier: Any, ax: Any = None) -> Any:
+    """Least mean against risk, with the corners that are single policies, and both ends named."""
+    ax = own_axes(ax)
+    risk, mean = frontier.risk, frontier.mean
+    single = [len(corner.parts) == 1 for corner in frontier]
+    for a, b in zip(frontier.corners, frontier.corners[1:]):
+        ax.plot([a.risk, b.risk], [a.mean, b.before], color="#1b6ca8", linewidth=1.6)
+        ax.plot([b.risk, b.risk], [b.before, b.mean], color="#1b6ca8", linewidth=1.0, linestyle=":")
+    ax.plot(risk[single], mean[single], "o", color="#1b6ca8", markersize=3 if len(risk) > 60 else 5)
+    for place, text, side in ((0, "safest", "left"), (-1, "least mean", "right")):
+        ax.annotate(text, (risk[place], mean[place]), textcoords="offset points", xytext=(6 if side == "left" else -6, 6), ha=side)
+    ax.set_xlabel(str(frontier.measure))
+    ax.set_ylabel("expected cost")
+    ax.margins(0.06)
+    return ax

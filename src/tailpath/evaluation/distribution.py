@@ -108,13 +108,16 @@ class CostDistribution(Record):
         return self.mean if alpha == 1 else min(max(value, low, self.mean), high)
 
     @each
-    def bounds(self, alpha: float) -> tuple[float, float]:
-        """Rigorous bounds on `cvar(alpha)` of the model's numbers.
+    def bounds(self, alpha: Any) -> tuple[float, float]:
+        """Rigorous bounds on `cvar(alpha)` of the model's numbers, or on any measure of risk given in place of alpha.
 
         Upper: w + E[(Z - w)+] / alpha at the VaR found, with every rounding charged upwards; any w gives an upper bound. Lower: the
         minimum of the same with rounding charged downwards over 0 and the head. Beyond the head it cannot fall by more than the
         doubt about the tail mass times its own size, which the last factor takes off. Neither lies below the mean.
         """
+        if hasattr(alpha, "bounds_of"):
+            low, high = alpha.bounds_of(self)
+            return float(low), float(high)
         position = self._position(alpha)
         if position < 0 or self.unreached > 0:
             return math.inf, math.inf
@@ -127,6 +130,29 @@ class CostDistribution(Record):
         least = max(float(min(lower, at_zero)) * (1 - slack), self.mean_bounds[0])
         most = max(float(upper) * (1 + 8 * UNIT + self.cost_error), self.mean)
         return least, min(most, self.mean_bounds[1]) if alpha == 1 else most
+
+    def expected_loss(self, loss: Any) -> tuple[float, float, float]:
+        """E[h(Z)] with proved bounds, as `(value, low, high)`; `loss` is a curve of `tailpath.risk`.
+
+        Behind its last point h is linear, so mass and excess of the tail say all, once the head reaches that far.
+        """
+        last = self.costs[-1] if self.costs.size else -math.inf
+        settled = self.tail_mass <= self.unreached * (1 + SAME_MASS)  # what is left never arrives
+        if self.tail_mass > 0 and not settled and loss.last > last:
+            raise OptionError(f"the distribution is known up to cost {last:g}; call evaluate with an alpha below {self.alpha:g}")
+        if self.unreached > 0 and loss.slope > 0:
+            return math.inf, math.inf, math.inf
+        parts = self.probabilities * loss.values(self.costs)
+        behind = loss.end if settled else loss.after[-1] + loss.slope * (last - loss.last)
+        tail = self.tail_mass * behind if self.tail_mass > 0 else 0.0
+        doubt = (self.relative_error + (len(self.costs) + 20) * 2 * UNIT) * float(np.sum(np.abs(parts)) + abs(tail))
+        value, (low, high) = float(np.sum(parts)) + tail, (0.0, 0.0)
+        if loss.slope > 0:
+            low, high = (loss.slope * excess for excess in self.tail_excess_bounds)
+        middle = loss.slope * self.tail_excess if loss.slope > 0 else 0.0
+        largest = max(float(np.max(np.abs(loss.values(self.costs)), initial=0.0)), abs(behind) if math.isfinite(behind) else 0.0)
+        slack = (8 * UNIT + self.cost_error) * (abs(value) + high) + self.dropped * largest
+        return value + middle, value + low - doubt - slack, value + high + doubt + slack
 
     # ------------------------------------------------------------------ the rest
 

@@ -9,11 +9,13 @@ probability has arrived:
 | `queue` | everything: any costs, gamma < 1, policies whose memory does not end |
 
 `auto` takes `lattice` where it applies. Both hand over the head and the open nodes; `result.summarise` makes the result of either. Three kinds
-of evaluation have a module of their own: `budget` (the policies of the exact solver), `discounted` (gamma < 1) and `lazy` (histories).
+of evaluation have a module of their own: `budget` (the policies of the exact solver), `discounted` (gamma < 1) and `lazy` (histories); `mixture`
+adds up the members of a mixture.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +27,7 @@ from tailpath.evaluation.distribution import CostDistribution
 from tailpath.evaluation.free_cycles import without_free_cycles
 from tailpath.evaluation.lattice import LatticeSearch, lay_out
 from tailpath.evaluation.lazy import evaluate_lazily
+from tailpath.evaluation.mixture import mixed_distribution
 from tailpath.evaluation.queue import ChainWalk, QueueSearch
 from tailpath.evaluation.request import MOST_BYTES, End, Request
 from tailpath.evaluation.result import SearchResult, completed, nothing_found, summarise, with_goal
@@ -35,6 +38,7 @@ from tailpath.options import Progress, check_alpha, check_gamma
 from tailpath.policies.chain import CostChain, unroll
 from tailpath.policies.given import as_policy
 from tailpath.policies.kinds import BudgetPolicy, HistoryPolicy, Policy
+from tailpath.policies.mixed import MixedPolicy
 
 __all__ = ["evaluate"]
 
@@ -74,6 +78,11 @@ def evaluate(
 
 def evaluate_as(ssp: SSP, policy: Policy, engine: str, request: Request) -> CostDistribution:
     """`evaluate` with everything decided."""
+    if isinstance(policy, MixedPolicy):
+        members = policy.members
+        return mixed_distribution(
+            policy.weights, lambda i, alpha: evaluate_as(ssp, members[i], engine, replace(request, alpha=alpha)), request.alpha
+        )
     if isinstance(policy, HistoryPolicy):
         return evaluate_lazily(ssp, policy, request)
     if isinstance(policy, BudgetPolicy) and engine == "lattice":

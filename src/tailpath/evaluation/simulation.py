@@ -9,6 +9,7 @@ n runs of a longer simulation are the same runs.
 | `BudgetPolicy` | compiled, on the model's states with the budget that is left; the product is not built |
 | a finite memory | compiled, on the unrolled chain |
 | a history, or a memory that does not end | step by step through the policy's own functions |
+| a mixture | as its members, and one coin for each run |
 
 A run that enters a part of the chain from which the goal is out of reach costs infinity. `estimation.py` says what the costs tell.
 """
@@ -16,6 +17,7 @@ A run that enters a part of the chain from which the goal is out of reach costs 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -36,6 +38,7 @@ from tailpath.policies.chain import CostChain, chain_of_choices, unroll
 from tailpath.policies.decisions import decide
 from tailpath.policies.given import as_policy
 from tailpath.policies.kinds import BudgetPolicy, HistoryPolicy, Policy
+from tailpath.policies.mixed import MixedPolicy
 
 __all__ = ["Estimate", "estimate", "simulate"]
 
@@ -62,6 +65,8 @@ def simulate(ssp: SSP, policy: Any, n: int, seed: int, *, threads: int | None = 
 
 def simulate_as(ssp: SSP, policy: Policy, n: int, seed: int, threads: int, tuning: Tuning) -> FloatArray:
     """`simulate` with everything decided."""
+    if isinstance(policy, MixedPolicy):
+        return _toss(policy, n, seed, lambda member, own: simulate_as(ssp, member, n, own, threads, tuning))
     if isinstance(policy, HistoryPolicy):
         return _walk_functions(ssp, policy, n, seed, tuning.steps)
     task = _budget_task(ssp, policy) if isinstance(policy, BudgetPolicy) else None
@@ -73,6 +78,17 @@ def simulate_as(ssp: SSP, policy: Policy, n: int, seed: int, threads: int, tunin
     totals = _walk_all(task, n, seed, threads, tuning)
     costs = in_costs(totals, ssp.cost_unit) if totals.dtype == np.int64 else totals
     costs[totals < 0] = np.inf
+    return costs
+
+
+def _toss(policy: MixedPolicy, n: int, seed: int, runs: Callable[[Policy, int], FloatArray]) -> FloatArray:
+    """One coin per run. Every member makes all runs, so that a run depends on its number and the seed alone."""
+    coin = np.random.default_rng([seed, len(policy.members)]).random(n)
+    drawn = np.minimum(np.searchsorted(np.cumsum(policy.weights), coin, side="right"), len(policy.members) - 1)
+    costs = np.empty(n)
+    for i, member in enumerate(policy.members):
+        own = int(np.random.SeedSequence([seed, i]).generate_state(1, np.uint64)[0])
+        costs[drawn == i] = runs(member, own)[drawn == i]
     return costs
 
 

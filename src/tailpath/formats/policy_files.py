@@ -10,6 +10,7 @@ Beside the numbers stand the names they are for, by which a table can be carried
 | `atom` | `start_atom`, `states`, `actions` | `atoms`, `choice`, `xi_offset`, `xi`; `state_choices`, `choice_action`; the model's outcomes |
 | `budget` | `budget`, `unit`, `table_type`, `states`, `actions` | `row`, `table`, `neutral`, `level`; `state_choices`, `choice_action` |
 | `memory` | `start`, `decisions`: rows `[state, memory, action]`; `mixed`; `remember`: rows `[memory, state, action, cost, next state, memory]` | |
+| `mixed` | `weights`, and `members`: the headers of the policies mixed | those of member i, named `i_row` and so on |
 
 In `.npz` the header is the member `header` and each array a member; in `.json` the arrays are lists in the member `arrays`.
 A policy of names (`markov`, `memory`) has no model of its own: on reading, its names must be names of the model.
@@ -30,7 +31,7 @@ from tailpath.errors import FormatError, OptionError, PolicyError, TailpathWarni
 from tailpath.formats.archives import Archive, write_archive
 from tailpath.formats.files import brief, load_json, read_text, shorten, write_bytes
 from tailpath.formats.json_files import check_header
-from tailpath.formats.policy_kinds import ARRAYS, check_fit, only_known, pack, unpack
+from tailpath.formats.policy_kinds import arrays_of, check_fit, only_known, pack, unpack
 from tailpath.model.fingerprint import PARTS, fingerprint
 from tailpath.model.ssp import SSP
 from tailpath.policies.given import as_policy
@@ -79,7 +80,7 @@ def read_policy(path: str | os.PathLike[str], ssp: SSP, *, strict: bool = True) 
         if differs and strict:
             raise PolicyError(f"{place}: {differs[0]}; strict=False (--loose) finds the same states and actions again")
         policy = unpack(header, source, ssp, place, elsewhere=bool(differs))
-        for name in sorted(found - set(ARRAYS.get(header["kind"], ()))):
+        for name in sorted(found - arrays_of(header)):
             raise FormatError(f"{place}: unknown array {shorten(repr(name))}")
         if isinstance(policy, MarkovPolicy) and ssp.origin is not None:
             return as_policy(ssp, policy.decisions)

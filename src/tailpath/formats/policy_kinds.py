@@ -17,6 +17,7 @@ from tailpath.formats.names import decode_name, decode_names, encode_name, encod
 from tailpath.formats.policy_transfer import Skeleton, atoms_on, budget_on, has_state
 from tailpath.model.ssp import SSP, Name
 from tailpath.policies.kinds import AtomPolicy, BudgetPolicy, Decision, MarkovPolicy, MemoryPolicy, Policy
+from tailpath.policies.mixed import MixedPolicy
 
 _TABLE_TYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64")
 _ATOM_ARRAYS = {"atoms": (np.float64, 1), "choice": (np.int32, 2), "xi_offset": (np.int64, 2), "xi": (np.float64, 1)}
@@ -27,11 +28,20 @@ MEMBERS = {
     "atom": ("start_atom", "states", "actions"),
     "budget": ("budget", "unit", "table_type", "states", "actions"),
     "memory": ("start", "decisions", "mixed", "remember"),
+    "mixed": ("weights", "members"),
 }
 _SKELETON = {"state_choices": np.int64, "choice_action": np.int32}
 _OUTCOMES = {"choice_outcomes": np.int64, "outcome_target": np.int32, "outcome_cost": np.float64}
 ARRAYS = {"atom": (*_ATOM_ARRAYS, *_SKELETON, *_OUTCOMES), "budget": ("row", "table", "neutral", "level", *_SKELETON)}
 _COMMON = ("format", "version", "kind", "model", "arrays")
+
+
+def arrays_of(header: Mapping[str, Any]) -> set[str]:
+    """The arrays that a file with this header may have."""
+    if header["kind"] == "mixed":
+        return {f"{i}_{name}" for i, member in enumerate(header["members"]) for name in arrays_of(member)}
+    return set(ARRAYS.get(header["kind"], ()))
+
 
 #: `source(name, dtype, axes)` gives an array of the file.
 Source = Callable[[str, Any, int], NDArray[Any]]
@@ -63,6 +73,8 @@ def pack(policy: Policy) -> Stored:
     if isinstance(policy, MemoryPolicy) and not any(callable(part) for part in (policy.start_, policy.action_, policy.remember_)):
         rows = [[encode_name(part) for part in (*key, memory)] for key, memory in policy.remember_.items()]
         return Stored("memory", {"start": encode_name(policy.start_), **_decision_rows(policy.action_), "remember": rows})
+    if isinstance(policy, MixedPolicy):
+        return _pack_mixture(policy)
     raise OptionError(f"a {type(policy).__name__} made of functions cannot be saved; only policies made of tables can")
 
 
@@ -84,6 +96,8 @@ def unpack(header: Mapping[str, Any], source: Source, ssp: SSP, path: str, *, el
         return MarkovPolicy({key[0]: choice for key, choice in _decisions(header, 1, path).items()})
     if kind == "memory":
         return MemoryPolicy(decode_name(header.get("start"), f"{path}: start"), _decisions(header, 2, path), _remembered(header, path))
+    if kind == "mixed":
+        return _unpack_mixture(header, source, ssp, path, elsewhere)
     try:
         old = _skeleton(header, source, kind, path) if elsewhere else None
         return _unpack_atoms(header, source, ssp, path, old) if kind == "atom" else _unpack_budget(header, source, ssp, path, old)
@@ -126,6 +140,32 @@ def _unpack_budget(header: Mapping[str, Any], source: Source, ssp: SSP, path: st
     }
     level = source("level", np.int64, 1)
     return BudgetPolicy(ssp, level=level, **parts) if old is None else budget_on(ssp, old, path, **parts)
+
+
+def _pack_mixture(policy: MixedPolicy) -> Stored:
+    """Each member's header in a list, and its arrays under names that begin with its number."""
+    parts = [pack(member) for member in policy.members]
+    headers = [{"kind": part.kind, **part.header} for part in parts]
+    arrays = {f"{i}_{name}": array for i, part in enumerate(parts) for name, array in part.arrays.items()}
+    models = [part.ssp for part in parts if part.ssp is not None]
+    return Stored("mixed", {"weights": list(policy.weights), "members": headers}, arrays, models[0] if models else None)
+
+
+def _unpack_mixture(header: Mapping[str, Any], source: Source, ssp: SSP, path: str, elsewhere: bool) -> Policy:
+    weights, members = header.get("weights"), header.get("members")
+    if not isinstance(weights, list) or not all(type(weight) in (int, float) for weight in weights):
+        raise FormatError(f"{path}: weights must be a list of numbers")
+    if not isinstance(members, list) or not all(isinstance(member, dict) and member.get("kind") != "mixed" for member in members):
+        raise FormatError(f"{path}: members must be a list of policies that are no mixtures")
+
+    def member_source(i: int) -> Source:
+        def member_array(name: str, dtype: Any, axes: int = 1) -> NDArray[Any]:
+            return source(f"{i}_{name}", dtype, axes)
+
+        return member_array
+
+    read = [unpack(member, member_source(i), ssp, f"{path}: members[{i}]", elsewhere=elsewhere) for i, member in enumerate(members)]
+    return MixedPolicy(tuple(read), tuple(weights))
 
 
 # ---------------------------------------------------------------------- tables of names
@@ -215,6 +255,9 @@ def check_fit(policy: Policy, ssp: SSP, path: str) -> None:
     elif isinstance(policy, MemoryPolicy):
         for (state, _), decision in policy.action_.items():
             _check_names(ssp, state, decision, path)
+    elif isinstance(policy, MixedPolicy):
+        for i, member in enumerate(policy.members):
+            check_fit(member, ssp, f"{path}: members[{i}]")
 
 
 def _check_names(ssp: SSP, state: Name, decision: Decision, path: str) -> None:

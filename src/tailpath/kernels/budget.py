@@ -101,16 +101,22 @@ def choice_value(levels: Levels, accounts: Array, i: int, choice: int, w: int, s
 
 
 @kernel
-def best_choice(levels: Levels, accounts: Array, tie: float, node: int, w: int, slot: int, capacity: int, ring: Array) -> tuple[float, int]:
-    """The least value at a node and the first choice that attains it; of choices that tie, the one with the least value in account 1."""
+def best_choice(levels: Levels, accounts: Array, node: int, w: int, slot: int, capacity: int, ring: Array) -> tuple[float, int]:
+    """The least value at a node, and the first choice that attains it."""
     least, picked = np.inf, 0
-    if tie == 0.0:
-        for choice in range(levels.node_choices[node], levels.node_choices[node + 1]):
-            value = choice_value(levels, accounts, 0, choice, w, slot, capacity, ring)
-            picked = choice if value < least else picked
-            least = min(least, value)
-        return least if least > TINY else 0.0, picked
-    best, best_second = np.inf, np.inf
+    for choice in range(levels.node_choices[node], levels.node_choices[node + 1]):
+        value = choice_value(levels, accounts, 0, choice, w, slot, capacity, ring)
+        picked = choice if value < least else picked
+        least = min(least, value)
+    return least if least > TINY else 0.0, picked
+
+
+@kernel
+def kindest_choice(
+    levels: Levels, accounts: Array, tie: float, node: int, w: int, slot: int, capacity: int, ring: Array
+) -> tuple[float, int]:
+    """Of the choices whose values tie with the least, the one with the least value in account 1, and its value."""
+    least, best, best_second, picked = np.inf, np.inf, np.inf, 0
     for choice in range(levels.node_choices[node], levels.node_choices[node + 1]):
         value = choice_value(levels, accounts, 0, choice, w, slot, capacity, ring)
         if value <= least * (1 + tie):
@@ -129,7 +135,10 @@ def _settle_plainly(threads: bool, several: bool) -> Any:
     ) -> None:
         n = len(levels.least)
         for node in prange(begin, end):
-            ring[slot * n + node], picked = best_choice(levels, accounts, tie if several else 0.0, node, w, slot, capacity, ring)
+            if several and tie > 0.0:
+                ring[slot * n + node], picked = kindest_choice(levels, accounts, tie, node, w, slot, capacity, ring)
+            else:
+                ring[slot * n + node], picked = best_choice(levels, accounts, node, w, slot, capacity, ring)
             out_row[node] = levels.choice_label[picked]
             if several:
                 for i in range(1, len(accounts)):

@@ -56,3 +56,10 @@ def fraction_unit(costs: Sequence[float]) -> Fraction | None:
         return None
     fractions = [Fraction(cost).limit_denominator(10_000) for cost in costs]
     return common_unit(fractions) if all(float(fraction) == cost for fraction, cost in zip(fractions, costs)) else None
+
+
+def in_units(number: Any, unit: Fraction) -> Fraction:
+    """A cost in units, exactly; a float that is the nearest one to a whole number of units stands for that number."""
+    level = as_fraction(number) / unit
+    whole = round(level)
+    return Fraction(whole) if float(whole * unit) == float(number) else level

@@ -1,0 +1,108 @@
+"""Losses of the total cost: piecewise linear functions that may jump and need not be convex.
+
+`h` is given by points (x, y) in rising x and by its slope after the last one. It is constant before the first point and linear between two. Two
+points with the same x are a jump: h(x) is the first y, and just after x it is the second. So a deadline of 35 is (35, 0), (35, 1), and a cost of
+exactly 35 is on time. Places are rationals, so that what lies on the model's cost grid is decided exactly.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.errors import OptionError
+from tailpath.model.cost_units import as_fraction, in_units
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A loss: `at[i]` is its value at `places[i]`, `after[i]` the value just behind, and `slope` holds behind the last place."""
+
+    places: tuple[Fraction, ...]
+    at: tuple[float, ...]
+    after: tuple[float, ...]
+    slope: float
+
+    @property
+    def last(self) -> float:
+        """The last place where the loss is not linear."""
+        return float(self.places[-1])
+
+    @property
+    def end(self) -> float:
+        """What never arriving is worth."""
+        return math.inf if self.slope > 0 else self.after[-1]
+
+    def values(self, costs: Any) -> FloatArray:
+        """The loss of each of some costs."""
+        z = np.asarray(costs, dtype=np.float64)
+        x = np.array([float(place) for place in self.places])
+        at, after = np.array(self.at), np.array(self.after)
+        here = np.searchsorted(x, z, side="left")  # the first place at or behind z
+        inside = np.clip(here, 1, max(len(x) - 1, 1)) if len(x) > 1 else here
+        result = np.where(here == 0, at[0], after[-1] + self.slope * (z - x[-1]))
+        if len(x) > 1:
+            left, right = x[inside - 1], x[np.minimum(inside, len(x) - 1)]
+            share = (z - left) / (right - left)
+            between = after[inside - 1] + share * (at[np.minimum(inside, len(x) - 1)] - after[inside - 1])
+            result = np.where((here > 0) & (here < len(x)), between, result)
+        exact = (here < len(x)) & (x[np.minimum(here, len(x) - 1)] == z)
+        return np.where(exact, at[np.minimum(here, len(x) - 1)], result)
+
+    def units(self, unit: Fraction) -> int:
+        """The least whole number of units from which on, on the grid of the unit, the loss is linear."""
+        place = in_units(self.places[-1], unit)
+        level = math.floor(place)
+        return max(level if level == place and self.at[-1] == self.after[-1] else level + 1, 0)
+
+    def __add__(self, other: Curve) -> Curve:
+        places = tuple(sorted({*self.places, *other.places}))
+        at = tuple(a + b for a, b in zip(self._at(places), other._at(places)))
+        after = tuple(a + b for a, b in zip(self._after(places), other._after(places)))
+        return Curve(places, at, after, self.slope + other.slope)
+
+    def __mul__(self, weight: float) -> Curve:
+        return Curve(self.places, tuple(weight * y for y in self.at), tuple(weight * y for y in self.after), weight * self.slope)
+
+    def _at(self, places: tuple[Fraction, ...]) -> list[float]:
+        return [float(y) for y in self.values([float(place) for place in places])]
+
+    def _after(self, places: tuple[Fraction, ...]) -> list[float]:
+        own = dict(zip(self.places, self.after))
+        return [own.get(place, value) for place, value in zip(places, self._at(places))]
+
+
+def curve_of(points: Iterable[tuple[Any, Any]], slope: Any) -> Curve:
+    """The curve through some points, checked."""
+    places: dict[Fraction, list[float]] = {}
+    last = None
+    for x, y in points:
+        place, value = _number(x, "place"), float(_number(y, "value"))
+        if place < 0 or (last is not None and place < last):
+            raise OptionError(f"the points of a loss must come in rising order, from 0 on; {x!r} does not")
+        places.setdefault(place, []).append(value)
+        last = place
+    if not places:
+        raise OptionError("a loss needs at least one point (cost, value)")
+    for place, values in places.items():
+        if len(values) > 2:
+            raise OptionError(f"a loss has at most two points at one place; at {float(place):g} it has {len(values)}")
+    steepness = float(_number(slope, "slope"))
+    if steepness < 0:
+        raise OptionError(f"the last slope of a loss must be 0 or more, not {slope!r}")
+    return Curve(tuple(places), tuple(v[0] for v in places.values()), tuple(v[-1] for v in places.values()), steepness)
+
+
+def _number(value: Any, what: str) -> Fraction:
+    try:
+        return as_fraction(value)
+    except (TypeError, ValueError, ArithmeticError):
+        raise OptionError(f"the {what} {value!r} of a loss is no number") from None

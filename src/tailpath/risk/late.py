@@ -1,0 +1,43 @@
+"""The probability of being late."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from tailpath.errors import OptionError
+from tailpath.risk.curves import Curve, curve_of
+from tailpath.risk.measure import Measure
+
+
+@dataclass(frozen=True)
+class Late(Measure):
+    """P(Z > deadline); a cost of exactly the deadline is on time. `Late(inf)` is not arriving at all."""
+
+    deadline: float
+    word = "late"
+
+    def __post_init__(self) -> None:
+        try:
+            object.__setattr__(self, "deadline", float(self.deadline))
+        except (TypeError, ValueError):
+            raise OptionError(f"a deadline is a number, not {self.deadline!r}") from None
+        if not self.deadline >= 0:
+            raise OptionError(f"a deadline must be 0 or more, not {self.deadline:g}")
+
+    @property
+    def curve(self) -> Curve | None:
+        return None if math.isinf(self.deadline) else curve_of([(self.deadline, 0), (self.deadline, 1)], 0)
+
+    @property
+    def farthest_cost(self) -> float:
+        return 0.0 if math.isinf(self.deadline) else self.deadline
+
+    def __call__(self, costs: Any) -> float:
+        return float(costs.unreached) if math.isinf(self.deadline) else super().__call__(costs)
+
+    def bounds_of(self, costs: Any) -> tuple[float, float]:
+        if not math.isinf(self.deadline):
+            return super().bounds_of(costs)
+        return float(costs.unreached) * (1 - 1e-9), min(float(costs.unreached) * (1 + 1e-9), 1.0)

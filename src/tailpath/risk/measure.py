@@ -1,0 +1,203 @@
+"""What is measured of the total cost: a number for every distribution, and the limits and sums made of such numbers.
+
+    measure(costs)             the value for a distribution, exact
+    costs.bounds(measure)      a proved bracket around it
+    2 * a + b                  a measure again, if its parts may be added
+    measure <= 40              a limit, for `solve(..., subject_to=[...])`
+
+A measure is the expectation of a loss (`curve`), or the CVaR at `tail`, or both (a sum), or neither: then it can be applied, and compared,
+but a solver must know it by name. It prints as it is written on the command line, and `risk.text.parse` reads it back. It asks nothing of a
+distribution but its public methods.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+from tailpath.errors import OptionError
+from tailpath.risk.curves import Curve
+
+
+class Measure:
+    """Base of the measures, which are frozen dataclasses. `word` is the name in text; `parsed` makes one from the words between the brackets."""
+
+    word: ClassVar[str] = ""
+    known: ClassVar[dict[str, type[Measure]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        if cls.word:
+            Measure.known[cls.word] = cls
+
+    # ------------------------------------------------------------------ what a solver needs to know
+
+    @property
+    def curve(self) -> Curve | None:
+        """The loss whose expectation this is, or a part of it."""
+        return None
+
+    @property
+    def tail(self) -> tuple[float, float] | None:
+        """`(factor, alpha)` if a CVaR is a part of this."""
+        return None
+
+    # ------------------------------------------------------------------ what an evaluation needs to know
+
+    @property
+    def finest_alpha(self) -> float:
+        """The smallest tail mass this looks at."""
+        return 1.0
+
+    @property
+    def farthest_cost(self) -> float:
+        """The largest single cost whose probability matters."""
+        return 0.0
+
+    def __call__(self, costs: Any) -> float:
+        """The value for a distribution of costs."""
+        return float(costs.expected_loss(self._loss)[0])
+
+    def bounds_of(self, costs: Any) -> tuple[float, float]:
+        """A proved bracket around the value; `costs.bounds(measure)` asks for it."""
+        _, low, high = costs.expected_loss(self._loss)
+        return low, high
+
+    @property
+    def _loss(self) -> Curve:
+        if self.curve is None:
+            raise OptionError(f"{self} does not say how it is applied")
+        return self.curve
+
+    # ------------------------------------------------------------------ sums and limits
+
+    @property
+    def terms(self) -> tuple[tuple[float, Measure], ...]:
+        """The measures this is a sum of, with their factors."""
+        return ((1.0, self),)
+
+    def __add__(self, other: Any) -> Measure:
+        if not isinstance(other, Measure):
+            return NotImplemented
+        return Sum((*self.terms, *other.terms))
+
+    def __sub__(self, other: Any) -> Measure:
+        return self + -1 * other if isinstance(other, Measure) else NotImplemented
+
+    def __mul__(self, factor: Any) -> Measure:
+        try:
+            weight = float(factor)
+        except (TypeError, ValueError):
+            return NotImplemented
+        return Sum(tuple((weight * own, measure) for own, measure in self.terms))
+
+    __rmul__ = __mul__
+
+    def __le__(self, bound: Any) -> Limit:
+        return Limit(self, _bound(bound))
+
+    def __ge__(self, bound: Any) -> Limit:
+        raise OptionError(f"costs are minimised, so a limit is an upper one: {self} <= {bound}")
+
+    # ------------------------------------------------------------------ text
+
+    @classmethod
+    def parsed(cls, words: list[str]) -> Measure:
+        """From the words between the brackets, one number per field."""
+        wanted = [field.name for field in fields(cls)]  # type: ignore[arg-type]
+        if len(words) != len(wanted):
+            raise OptionError(f"{cls.word} takes {', '.join(wanted) or 'nothing'} in brackets, not {', '.join(words) or 'nothing'!r}")
+        return cls(*(number(word) for word in words))
+
+    def __str__(self) -> str:
+        inside = ", ".join(f"{getattr(self, field.name):.12g}" for field in fields(self))  # type: ignore[arg-type]
+        return f"{self.word}({inside})" if inside else self.word
+
+
+@dataclass(frozen=True)
+class Sum(Measure):
+    """Measures with factors, added up. `VaR` cannot be a part: a mixture of policies would not keep the sum."""
+
+    parts: tuple[tuple[float, Measure], ...]
+
+    def __post_init__(self) -> None:
+        for factor, measure in self.parts:
+            if measure.curve is None and measure.tail is None:
+                raise OptionError(f"{measure} cannot be scaled or added to others")
+            if measure.tail is not None and not 0 <= factor < float("inf"):
+                raise OptionError(f"the factor of {measure} must be 0 or more, not {factor:g}")
+
+    @property
+    def terms(self) -> tuple[tuple[float, Measure], ...]:
+        return self.parts
+
+    @property
+    def curve(self) -> Curve | None:
+        curves = [measure.curve * factor for factor, measure in self.parts if measure.curve is not None]
+        if not curves:
+            return None
+        total = curves[0]
+        for more in curves[1:]:
+            total = total + more
+        return total
+
+    @property
+    def tail(self) -> tuple[float, float] | None:
+        tails = [(factor, measure.tail[1]) for factor, measure in self.parts if measure.tail is not None and factor > 0]
+        if len({alpha for _, alpha in tails}) > 1:
+            raise OptionError(f"{self} holds CVaR at several alphas; a solver takes at most one CVaR")
+        return (sum(factor for factor, _ in tails), tails[0][1]) if tails else None
+
+    @property
+    def finest_alpha(self) -> float:
+        return min((measure.finest_alpha for _, measure in self.parts), default=1.0)
+
+    @property
+    def farthest_cost(self) -> float:
+        return max((measure.farthest_cost for _, measure in self.parts), default=0.0)
+
+    def __call__(self, costs: Any) -> float:
+        return sum(factor * measure(costs) for factor, measure in self.parts if factor != 0)
+
+    def bounds_of(self, costs: Any) -> tuple[float, float]:
+        pairs = [sorted(factor * bound for bound in measure.bounds_of(costs)) for factor, measure in self.parts if factor != 0]
+        return sum(low for low, _ in pairs), sum(high for _, high in pairs)
+
+    def __str__(self) -> str:
+        text = ""
+        for factor, measure in self.parts:
+            sign = (" - " if text else "-") if factor < 0 else " + " if text else ""
+            text += sign + ("" if abs(factor) == 1 else f"{abs(factor):.12g} * ") + str(measure)
+        return text or "0"
+
+
+@dataclass(frozen=True)
+class Limit:
+    """An upper limit on a measure."""
+
+    measure: Measure
+    bound: float
+
+    def met_by(self, costs: Any) -> bool:
+        """Whether a distribution keeps the limit."""
+        return self.measure(costs) <= self.bound
+
+    def __str__(self) -> str:
+        return f"{self.measure} <= {self.bound:.12g}"
+
+
+def number(word: str) -> float:
+    """A number as people write it: `0.05`, `5%`, `inf`."""
+    try:
+        return float(word[:-1]) / 100 if word.endswith("%") else float(word)
+    except ValueError:
+        raise OptionError(f"{word!r} is no number") from None
+
+
+def _bound(bound: Any) -> float:
+    try:
+        value = float(bound)
+    except (TypeError, ValueError):
+        raise OptionError(f"a limit is a number, not {bound!r}") from None
+    if value != value:
+        raise OptionError("a limit is a number, not nan")
+    return value

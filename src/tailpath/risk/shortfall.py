@@ -1,0 +1,33 @@
+"""The expected cost beyond a budget."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tailpath.errors import OptionError
+from tailpath.risk.curves import Curve, curve_of
+from tailpath.risk.measure import Measure
+
+
+@dataclass(frozen=True)
+class Shortfall(Measure):
+    """E[(Z - budget)+]: what is paid beyond the budget, on average over all runs."""
+
+    budget: float
+    word = "shortfall"
+
+    def __post_init__(self) -> None:
+        try:
+            object.__setattr__(self, "budget", float(self.budget))
+        except (TypeError, ValueError):
+            raise OptionError(f"a budget is a number, not {self.budget!r}") from None
+        if not 0 <= self.budget < float("inf"):
+            raise OptionError(f"a budget must be 0 or more and finite, not {self.budget:g}")
+
+    @property
+    def curve(self) -> Curve:
+        return curve_of([(self.budget, 0)], 1)
+
+    @property
+    def farthest_cost(self) -> float:
+        return self.budget

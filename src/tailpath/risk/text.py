@@ -1,0 +1,67 @@
+"""Measures and limits from text, as they print: `mean`, `cvar(0.05)`, `0.7 * mean + 0.3 * cvar(5%)`, `late(35) <= 0.05`.
+
+| text | what it is |
+| --- | --- |
+| `word(number, ...)` | a measure; `mean` needs no brackets |
+| `number * measure`, `a + b`, `a - b` | a sum |
+| `measure <= number` | a limit |
+
+Numbers may be written as percentages. Every `Measure` defined in this folder, or by a user, is known by its `word`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from tailpath import risk
+from tailpath.errors import OptionError
+from tailpath.risk.measure import Limit, Measure, Sum, number
+
+_TERM = re.compile(
+    r"\s*(?P<sign>[+-]?)\s*(?:(?P<factor>[\d.][\d.eE]*(?:[eE][+-]?\d+)?%?)\s*\*)?\s*(?P<word>[A-Za-z_]\w*)\s*(?:\((?P<inside>[^()]*)\))?\s*"
+)
+
+
+def measures() -> dict[str, type[Measure]]:
+    """All measures by their word."""
+    for module in pkgutil.iter_modules(risk.__path__):
+        importlib.import_module(f"tailpath.risk.{module.name}")
+    return Measure.known
+
+
+def parse(text: Any) -> Measure:
+    """A measure from its text; a measure is itself."""
+    if isinstance(text, Measure):
+        return text
+    if not isinstance(text, str):
+        raise OptionError(f"a measure is written like 'cvar(0.05)', not {text!r}")
+    terms = list(_terms(text))
+    return terms[0][1] if len(terms) == 1 and terms[0][0] == 1 else Sum(tuple(terms))
+
+
+def parse_limit(text: Any) -> Limit:
+    """A limit from its text; a limit is itself."""
+    if isinstance(text, Limit):
+        return text
+    sides = re.split(r"<=|≤", text) if isinstance(text, str) else []
+    if len(sides) != 2:
+        raise OptionError(f"a limit is written like 'late(35) <= 0.05', not {text!r}")
+    return parse(sides[0]) <= number(sides[1].strip())
+
+
+def _terms(text: str) -> Iterator[tuple[float, Measure]]:
+    place, known = 0, measures()
+    while place < len(text) or place == 0:
+        match = _TERM.match(text, place)
+        if match is None or (place > 0 and not match["sign"]):
+            raise OptionError(f"cannot read {text[place:].strip() or text!r} as a measure; write for example 0.7 * mean + 0.3 * cvar(0.05)")
+        place, word = match.end(), match["word"].lower()
+        if word not in known:
+            raise OptionError(f"unknown measure {match['word']!r}; known are {', '.join(sorted(known))}")
+        words = [part.strip() for part in (match["inside"] or "").split(",") if part.strip()]
+        factor = number(match["factor"]) if match["factor"] else 1.0
+        yield (-factor if match["sign"] == "-" else factor), known[word].parsed(words)

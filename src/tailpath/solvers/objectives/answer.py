@@ -1,0 +1,66 @@
+"""What `solve` found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from tailpath.evaluation.distribution import CostDistribution
+from tailpath.evaluation.measured import evaluate_for
+from tailpath.model.records import Record
+from tailpath.model.ssp import SSP
+from tailpath.policies.kinds import Policy
+from tailpath.risk.measure import Limit, Measure
+from tailpath.risk.text import parse
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RiskSolution(Record):
+    """The policy with the least `objective` that keeps all `limits`.
+
+    `value` is its objective, and `bounds` enclose the optimum: the lower one holds for all policies, however they remember and randomise.
+    `multipliers[i]` says how much the objective would fall if limit i were one unit larger (for a small change).
+    """
+
+    ssp: SSP
+    objective: Measure
+    limits: tuple[Limit, ...]
+    value: float
+    bounds: tuple[float, float]
+    policy: Policy
+    multipliers: tuple[float, ...] = ()
+
+    @property
+    def gap(self) -> float:
+        """How far the optimum may lie below the value."""
+        return max(self.value - self.bounds[0], 0.0)
+
+    def risk(self, measure: Any) -> float:
+        """Any measure of the policy, by exact evaluation; a measure or its text, like `"cvar(0.05)"`."""
+        asked = parse(measure)
+        return asked(self.costs_for(asked))
+
+    def costs_for(self, *measures: Any) -> CostDistribution:
+        """The distribution of the policy's total cost, known as far as these measures ask."""
+        asked = [parse(measure) for measure in measures]
+        key = (min([1.0, *(m.finest_alpha for m in asked)]), max([0.0, *(m.farthest_cost for m in asked)]))
+        if key not in self._evaluated:
+            self._evaluated[key] = evaluate_for(self.ssp, self.policy, asked)
+        return self._evaluated[key]
+
+    @cached_property
+    def _evaluated(self) -> dict[tuple[float, float], CostDistribution]:
+        return {}
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What each limit costs, in words."""
+        return tuple(
+            f"{limit} holds of itself" if price == 0 else f"one unit more in {limit} saves {price:.6g} of {self.objective}"
+            for limit, price in zip(self.limits, self.multipliers)
+        )
+
+    def __repr__(self) -> str:
+        under = f" with {', '.join(str(limit) for limit in self.limits)}" if self.limits else ""
+        return f"<RiskSolution {self.objective} = {self.value:.6g}{under}>"

@@ -1,0 +1,36 @@
+"""Goals that need not be sure, where never arriving has a finite price.
+
+A loss that is flat at the end says what never arriving is worth, so a policy may take the risk of it. Let every *dead end*, a state from which
+no policy arrives, be a goal with a fine. From all other states some policy then surely ends, since each has a way to a goal, and all solvers
+apply. With a fine beyond the last point of the loss the value is exactly that of the model as it is; and where two choices tie, the expected
+cost with the fine prefers the surer one. States, choices and outcomes keep their numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tailpath.analysis.reachability import dead_ends, reachable_states
+from tailpath.errors import ModelError
+from tailpath.model.ssp import SSP
+
+#: The largest fine, in cost units: the recursion counts them in 32 bits.
+MOST = 2**30
+
+
+def fined(ssp: SSP, units: int) -> SSP:
+    """The model in which entering a dead end ends the run at a cost of at least `units`; the model itself if there is no dead end in reach."""
+    assert ssp.cost_unit is not None
+    dead = dead_ends(ssp)
+    if not np.any(dead & reachable_states(ssp)):
+        return ssp
+    if units >= MOST:
+        raise ModelError(f"a deadline of {units} cost units is beyond this solver")
+    fine = min(MOST, 1000 * (units + int(ssp.outcome_level.max(initial=0)) + 1))
+    ends = dead[ssp.outcome_target]
+    level = np.where(ends, fine, ssp.outcome_level)
+    goal = int(np.flatnonzero(ssp.is_goal)[0])
+    target = np.where(ends, goal, ssp.outcome_target).astype(np.int32)
+    return replace(ssp, outcome_target=target, outcome_cost=level * float(ssp.cost_unit), exact_unit=ssp.cost_unit)

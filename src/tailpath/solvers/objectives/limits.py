@@ -1,0 +1,213 @@
+"""The best policy under limits, by column generation.
+
+Every policy is a point (E h_0(Z), E h_1(Z), ...), and mixtures of policies, by one coin at the start, fill the convex hull of these points. So
+the least E h_0 with E h_i <= b_i is a linear program over policies. Its *master* knows the policies found so far and gives multipliers;
+*pricing* is the recursion for h_0 + sum multiplier_i * h_i, which finds the policy that would help most and, by its value, bounds the optimum
+from below. The answer is a corner of the program: a mixture of at most one policy more than there are limits.
+
+**CVaR.** CVaR_alpha(Z) <= b holds exactly if E (Z - w)+ <= alpha (b - w) for some w >= 0 on the cost grid; likewise in the objective. For a
+fixed w that is a loss like any other. The value is not convex in w, so all w compete; one pricing with the multipliers of the best one so far
+rules out most of them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from tailpath.errors import InfeasibleError, OptionError
+from tailpath.linear_programs import Mixture, best_mixture
+from tailpath.model.ssp import SSP, FloatArray
+from tailpath.policies.kinds import Policy
+from tailpath.policies.mixed import MixedPolicy
+from tailpath.risk.curves import Curve, curve_of
+from tailpath.risk.measure import Limit, Measure
+from tailpath.solvers.exact.layout import layout_of
+from tailpath.solvers.exact.table import EXCESS, fill_table
+from tailpath.solvers.expectation import solve_expected
+from tailpath.solvers.objectives.answer import RiskSolution
+from tailpath.solvers.objectives.losses import Losses, Priced
+
+#: Column generation ends when the relative gap has fallen to this.
+GAP = 1e-11
+#: Limits may be missed by this much, relatively: rounding, not policy.
+SLACK = 1e-12
+#: Columns with less weight than this are left out of a mixture.
+NO_WEIGHT = 1e-13
+MOST_COLUMNS = 2_000
+
+
+@dataclass(frozen=True)
+class Row:
+    """The objective (without a bound) or a limit: the expectation of a loss and, if `factor` > 0, so much CVaR at `alpha`."""
+
+    measure: Measure
+    curve: Curve
+    factor: float
+    alpha: float
+    bound: float
+
+    def at(self, w: float) -> Curve:
+        """The loss that remains when the budget of the CVaR is w."""
+        return self.curve + curve_of([(w, 0)], 1) * (self.factor / self.alpha) if self.factor else self.curve
+
+
+def row_of(measure: Measure, bound: float = math.inf) -> Row:
+    """A measure as a row."""
+    factor, alpha = measure.tail or (0.0, 1.0)
+    return Row(measure, measure.curve or curve_of([(0, 0)], 0), factor, alpha, bound)
+
+
+class Columns:
+    """Policies found so far for fixed losses, and the search for more. Loss 0 is the objective."""
+
+    def __init__(self, losses: Losses, bounds: FloatArray) -> None:
+        self.losses, self.bounds = losses, bounds
+        self.found: list[Priced] = []
+
+    def add(self, weights: FloatArray) -> Priced:
+        """Minimise a sum of the losses and keep the policy."""
+        priced = self.losses.price(weights)
+        self.found.append(priced)
+        return priced
+
+    def feasible(self) -> tuple[int, float] | None:
+        """Find policies that together keep all limits; otherwise the first limit that cannot be kept with those before it, and its least value."""
+        for i in range(1, len(self.bounds) + 1):
+            mixture, low = self.descend(i, list(range(1, i)), enough=self.bounds[i - 1])
+            if mixture.value > self.bounds[i - 1]:
+                if mixture.value > self.bounds[i - 1] + SLACK * max(abs(mixture.value), 1e-6):
+                    return i - 1, max(low, min(mixture.value, low))
+                self.bounds[i - 1] = mixture.value
+        return None
+
+    def descend(self, target: int, limits: list[int], enough: float = -math.inf) -> tuple[Mixture, float]:
+        """Minimise loss `target` under some of the limits, which the policies found so far can keep. Also returns a proved lower bound."""
+        low, unit = -math.inf, np.eye(len(self.bounds) + 1)
+        if not self.found:
+            self.add(unit[target])
+        while True:
+            values = np.array([priced.losses for priced in self.found])
+            bounds = self.bounds[[i - 1 for i in limits]]
+            mixture = best_mixture(values[:, target], values[:, limits].T, bounds)
+            if mixture is None:
+                raise OptionError("the limits are so tight that rounding decides; loosen them a little")
+            if mixture.value <= enough or len(self.found) > MOST_COLUMNS:
+                return mixture, low
+            weights = unit[target] + mixture.multipliers @ unit[limits] if limits else unit[target]
+            priced = self.add(weights)
+            paid = float(mixture.multipliers @ bounds)
+            low = max(low, priced.low - paid)
+            size = max(abs(mixture.value), abs(paid), 1e-300)
+            same = np.abs(values - priced.losses).max(axis=1) <= 1e-14 * np.maximum(np.abs(values).max(axis=1), 1e-300)
+            if mixture.value - (priced.value - paid) <= GAP * size or same.any():
+                if same.any():
+                    self.found.pop()
+                return mixture, low
+
+
+class Found(NamedTuple):
+    """The best mixture for one budget of the CVaR."""
+
+    value: float
+    low: float
+    columns: Columns
+    weights: FloatArray
+    multipliers: FloatArray
+    single: float
+    single_column: int
+
+
+def solve_limited(ssp: SSP, objective: Measure, limits: tuple[Limit, ...], rows: list[Row], mix: bool) -> RiskSolution:
+    """The least objective under the limits; `rows` are the objective and the limits, in this order."""
+    best, low = _best_budget(ssp, rows)
+    if best is None:
+        raise InfeasibleError(f"no policy keeps all limits at once: {', '.join(str(limit) for limit in limits)}; each alone can be kept")
+    if mix:
+        return RiskSolution(ssp, objective, limits, best.value, (low, best.value), _mixture(best), tuple(best.multipliers.tolist()))
+    if best.single_column < 0:
+        raise InfeasibleError("no single policy was found that keeps the limits; a mixture (mix=True) does")
+    policy = best.columns.losses.policy(best.columns.found[best.single_column].weights)
+    return RiskSolution(ssp, objective, limits, best.single, (low, best.single), policy, tuple(best.multipliers.tolist()))
+
+
+def _mixture(best: Found) -> Policy:
+    kept = [(float(weight), priced) for weight, priced in zip(best.weights, best.columns.found) if weight > NO_WEIGHT]
+    members = tuple(best.columns.losses.policy(priced.weights) for _, priced in kept)
+    total = math.fsum(weight for weight, _ in kept)
+    return members[0] if len(kept) == 1 else MixedPolicy(members, tuple(weight / total for weight, _ in kept))
+
+
+def _best_budget(ssp: SSP, rows: list[Row]) -> tuple[Found | None, float]:
+    """The best of all budgets of the CVaR, if there is one, and a lower bound for all of them."""
+    assert ssp.cost_unit is not None
+    risky = [i for i, row in enumerate(rows) if row.factor > 0]
+    if not risky:
+        columns = Columns(Losses(ssp, [row.curve for row in rows]), np.array([row.bound for row in rows[1:]]))
+        failed = columns.feasible()
+        if failed is not None:
+            raise _refusal(rows, *failed)
+        found = _descended(columns, 0.0)
+        return found, found.low
+    row, unit = rows[risky[0]], float(ssp.cost_unit)
+    best: Found | None = None
+    lows: list[float] = []
+    for w in _candidates(ssp, row, risky[0] == 0):
+        constant = row.factor * w * unit if risky[0] == 0 else 0.0
+        if best is not None and risky[0] == 0 and constant + min(min(row.curve.at), min(row.curve.after)) >= best.value:
+            break
+        bounds = np.array([r.bound - (r.factor * w * unit if i == risky[0] else 0.0) for i, r in enumerate(rows)][1:])
+        columns = Columns(Losses(ssp, [r.at(w * unit) for r in rows]), bounds)
+        if best is not None:
+            tried = columns.add(np.append(1.0, best.multipliers))
+            bound = tried.low - float(best.multipliers @ bounds) + constant
+            if bound >= best.value - GAP * abs(best.value):
+                lows.append(bound)
+                continue
+        if columns.feasible() is not None:
+            continue
+        found = _descended(columns, constant)
+        lows.append(found.low)
+        if best is None or found.value < best.value:
+            best = found
+    return best, min(lows, default=math.inf)
+
+
+def _descended(columns: Columns, constant: float) -> Found:
+    """The best mixture of policies that keep the limits, and the best single one of those met on the way."""
+    mixture, low = columns.descend(0, list(range(1, len(columns.bounds) + 1)))
+    weights = np.zeros(len(columns.found))
+    weights[: len(mixture.weights)] = mixture.weights
+    values = np.array([priced.losses for priced in columns.found])
+    keeps = np.all(values[:, 1:] <= columns.bounds + SLACK * np.maximum(np.abs(columns.bounds), 1e-6), axis=1)
+    single = int(np.flatnonzero(keeps)[np.argmin(values[keeps, 0])]) if keeps.any() else -1
+    lone = float(values[single, 0]) + constant if keeps.any() else math.inf
+    return Found(mixture.value + constant, low + constant, columns, weights, mixture.multipliers, lone, single)
+
+
+def _candidates(ssp: SSP, row: Row, in_objective: bool) -> Iterable[int]:
+    """The budgets, in units, that the CVaR may have: in order for an objective; for a limit those that can keep it, the easiest first."""
+    assert ssp.cost_unit is not None
+    unit = float(ssp.cost_unit)
+    if in_objective:  # until no larger one can matter
+        return itertools.count()
+    least = min(min(row.curve.at), min(row.curve.after))
+    most = max(math.floor((row.bound - least) / row.factor / unit * (1 + SLACK)), -1)
+    if most < 0:
+        return []
+    layout = layout_of(ssp, solve_expected(ssp))
+    excess = fill_table(layout, layout.aim(limit=float(most)), EXCESS, keep=False).values[: most + 1, 0] * unit
+    w = np.arange(len(excess)) * unit
+    slack = (row.bound - least) - row.factor * (w + excess / row.alpha)
+    return [int(i) for i in np.argsort(-slack, kind="stable") if slack[i] >= -SLACK * max(abs(row.bound), 1e-6)]
+
+
+def _refusal(rows: list[Row], which: int, least: float) -> InfeasibleError:
+    measure, kept = rows[which + 1].measure, [row.measure for row in rows[1 : which + 1]]
+    under = f" where {' and '.join(str(m) for m in kept)} keep their limits" if kept else ""
+    return InfeasibleError(f"{measure} is at least {least:.6g}{under}; the limit {rows[which + 1].bound:g} cannot be kept")

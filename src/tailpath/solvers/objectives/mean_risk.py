@@ -1,0 +1,170 @@
+"""Mean against risk, for every budget at once.
+
+For a price k the recursion for `mean + k * risk`, with the risk E[(Z - w)+] or the lateness P(Z >= w), gives the mean M_k(w) and the risk U_k(w)
+of the best policy for *every* budget w from one table. For one w the points (U_k, M_k) are corners of a convex curve, least mean against risk,
+and every table also bounds all these curves from below: mean >= M_k + k (U_k - risk).
+
+`least_mean` keeps CVaR_alpha <= b at the least mean: some w must have a risk of at most alpha (b - w). For each w the corners to the left and
+right of that risk bracket the answer; the price between them is asked next, for the w that promises most, until nothing can be better.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tailpath.kernels.rounding import SAME_VALUE
+from tailpath.model.ssp import SSP, FloatArray
+from tailpath.policies.kinds import BudgetPolicy, Policy
+from tailpath.policies.mixed import MixedPolicy
+from tailpath.risk.mean import Mean
+from tailpath.risk.measure import Limit
+from tailpath.solvers.exact.layout import layout_of
+from tailpath.solvers.exact.solution import doubt_of
+from tailpath.solvers.exact.table import EXCESS, MAX_BYTES, MEAN, BudgetTable, decisions, fill_table, no_decisions
+from tailpath.solvers.expectation import solve_expected
+from tailpath.solvers.objectives.answer import RiskSolution
+
+#: The gap, relatively, at which a search over prices ends.
+GAP = 1e-11
+
+
+class MeanRisk:
+    """Tables of mean and risk by price, in cost units. Price 0 is the risk-neutral policy, an infinite one the safest (then the least mean)."""
+
+    def __init__(self, ssp: SSP, risk: FloatArray, limit: int, max_bytes: int = MAX_BYTES) -> None:
+        assert ssp.cost_unit is not None
+        self.ssp, self.risk, self.limit, self.max_bytes = ssp, risk, limit, max_bytes
+        self.expected = solve_expected(ssp)
+        self.layout = layout_of(ssp, self.expected)
+        self.tables = 0
+
+    def curves(self, price: float, limit: int | None = None) -> tuple[FloatArray, FloatArray]:
+        """The risk and the mean of the best policy for every budget from 0 to the limit."""
+        values = self._fill(price, self.limit if limit is None else limit, keep=False).values
+        return (values[:, 0], values[:, 1]) if math.isinf(price) else (values[:, 2], values[:, 1])
+
+    def error(self) -> float:
+        """What each level adds to the relative error, and the doubt about V* beside it."""
+        doubt = doubt_of(self.expected, self._per_level)
+        return doubt.below + self.limit * doubt.per_level + 1e-15
+
+    def policy(self, price: float, budget: int) -> BudgetPolicy:
+        """The best policy for a price and a budget."""
+        if price == 0 or budget == 0:
+            return no_decisions(self.ssp, self.expected.choices).policy(0)
+        return decisions(self.ssp, self._fill(price, budget, keep=True), budget, self.expected.choices).policy(budget)
+
+    def _fill(self, price: float, limit: int, keep: bool) -> BudgetTable:
+        if math.isinf(price):
+            accounts, tie = np.stack([self.risk, MEAN]), SAME_VALUE
+        else:
+            accounts, tie = np.stack([MEAN + price * self.risk, MEAN, self.risk]), 0.0
+        self.tables += 1
+        table = fill_table(self.layout, self.layout.aim(limit=float(limit), tie=tie), accounts, keep=keep, max_bytes=self.max_bytes)
+        self._per_level = table.error
+        return table
+
+
+@dataclass
+class _Bracket:
+    """For every budget the nearest corners on both sides of the risk allowed: `risk`, `mean` and `price` of the one that keeps it (row 0) and of
+    the one that does not (row 1); and the best lower bound on the mean."""
+
+    allowed: FloatArray
+    risk: FloatArray
+    mean: FloatArray
+    price: FloatArray
+    lower: FloatArray = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.lower = np.full(len(self.allowed), -np.inf)
+
+    def update(self, price: float, risk: FloatArray, mean: FloatArray) -> None:
+        """Take in the corners for one more price."""
+        keeps = risk <= self.allowed
+        nearer = np.where(keeps, risk >= self.risk[0], risk <= self.risk[1])
+        side = np.where(keeps, 0, 1)
+        for k in (0, 1):
+            here = nearer & (side == k)
+            self.risk[k, here], self.mean[k, here], self.price[k, here] = risk[here], mean[here], price
+        if math.isfinite(price):
+            self.lower = np.maximum(self.lower, mean + price * (risk - self.allowed))
+
+    def upper(self) -> FloatArray:
+        """The mean of the mixture of both corners that just keeps the limit; infinite where it cannot be kept."""
+        share = self._share()
+        with np.errstate(invalid="ignore"):
+            value = np.where(share >= 1, self.mean[0], share * self.mean[0] + (1 - share) * self.mean[1])
+        return np.where(np.isnan(value) | (share < 0), np.inf, value)
+
+    def _share(self) -> FloatArray:
+        """The weight of the corner that keeps the limit; 1 where no other is needed, -1 where there is none."""
+        wide = self.risk[1] - self.risk[0]
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = np.where((wide > 0) & np.isfinite(wide), (self.risk[1] - self.allowed) / wide, 1.0)
+        return np.where(np.isinf(self.mean[0]), -1.0, np.clip(share, 0.0, 1.0))
+
+
+def least_mean(ssp: SSP, limit: Limit, mix: bool = True) -> RiskSolution:
+    """The least mean under a limit on CVaR."""
+    assert ssp.cost_unit is not None and limit.measure.tail is not None
+    unit, alpha = float(ssp.cost_unit), limit.measure.tail[1]
+    most = max(math.floor(limit.bound / unit * (1 + 1e-12)), 0)
+    search = MeanRisk(ssp, EXCESS, most)
+    w = np.arange(most + 1)
+    allowed = alpha * (limit.bound / unit - w)
+    safest = search.curves(math.inf)
+    # A limit that only rounding denies is the least value itself.
+    allowed = np.maximum(allowed, np.where(safest[0] <= allowed + 1e-12 * np.maximum(safest[0], alpha * most), safest[0], -np.inf))
+    allowed = np.where(np.isneginf(allowed), alpha * (limit.bound / unit - w), allowed)
+    nothing = np.full((2, most + 1), np.inf)
+    bracket = _Bracket(
+        np.asarray(allowed, dtype=np.float64), np.stack([np.full(most + 1, -np.inf), np.full(most + 1, np.inf)]), nothing, nothing.copy()
+    )
+    bracket.update(math.inf, *safest)
+    bracket.lower[safest[0] > allowed] = np.inf
+    single = np.where(safest[0] <= allowed, safest[1], np.inf)
+    lone_price = np.full(most + 1, np.inf)
+    price = 0.0
+    while True:
+        risk, mean = search.curves(price)
+        infeasible = np.isinf(bracket.lower) & (bracket.lower > 0)
+        bracket.update(price, risk, mean)
+        bracket.lower[infeasible] = np.inf
+        better = (risk <= allowed) & (mean < single)
+        single, lone_price = np.where(better, mean, single), np.where(better, price, lone_price)
+        upper = bracket.upper()
+        best, hope = int(np.argmin(upper)), int(np.argmin(bracket.lower))
+        if upper[best] - bracket.lower[hope] <= GAP * upper[best]:
+            break
+        at = hope if upper[hope] - bracket.lower[hope] > GAP * upper[hope] else best
+        asked = (bracket.mean[0, at] - bracket.mean[1, at]) / (bracket.risk[1, at] - bracket.risk[0, at])
+        if asked in bracket.price[:, at]:
+            break
+        price = float(asked)
+    low = float(bracket.lower.min()) * (1 - search.error()) * unit
+    if not mix:
+        lone = int(np.argmin(single))
+        value = float(single[lone]) * unit
+        return RiskSolution(ssp, Mean(), (limit,), value, (low, value), search.policy(float(lone_price[lone]), lone), (0.0,))
+    value = float(upper[best]) * unit
+    return RiskSolution(ssp, Mean(), (limit,), value, (low, value), _mixed(search, bracket, best), (_slope(bracket, best) * alpha,))
+
+
+def _mixed(search: MeanRisk, bracket: _Bracket, w: int) -> Policy:
+    share = float(bracket._share()[w])
+    if share >= 1 - 1e-15:
+        return search.policy(float(bracket.price[0, w]), w)
+    members = tuple(search.policy(float(bracket.price[k, w]), w) for k in (0, 1))
+    return members[1] if share <= 1e-15 else MixedPolicy(members, (share, 1 - share))
+
+
+def _slope(bracket: _Bracket, w: int) -> float:
+    """What one unit more of risk saves of the mean."""
+    wide = bracket.risk[1, w] - bracket.risk[0, w]
+    if not math.isfinite(wide) or wide <= 0:
+        return 0.0
+    return float((bracket.mean[0, w] - bracket.mean[1, w]) / wide)

@@ -1,0 +1,152 @@
+"""The front door: minimise any measure of risk, under limits on others.
+
+| objective | limits | how |
+| --- | --- | --- |
+| the mean | none | `solve_expected` |
+| CVaR, mean and CVaR | none | `solve_cvar_exact` |
+| VaR, late | none | `solve_on_time` |
+| any loss | none | the recursion of `losses.py` |
+| the mean | one CVaR | `mean_risk.py`: one table per multiplier serves every budget |
+| any of these | any of these, one CVaR in all | column generation, `limits.py` |
+
+A limit on VaR is one on the probability of being late: VaR_alpha <= t exactly if P(Z > t) <= alpha.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from tailpath.errors import InfeasibleError, ModelError, OptionError
+from tailpath.model.ssp import SSP
+from tailpath.risk.late import Late
+from tailpath.risk.mean import Mean
+from tailpath.risk.measure import Limit, Measure
+from tailpath.risk.text import parse, parse_limit
+from tailpath.risk.var import VaR
+from tailpath.solvers.exact.solver import solve_cvar_exact
+from tailpath.solvers.expectation import solve_expected
+from tailpath.solvers.objectives.answer import RiskSolution
+from tailpath.solvers.objectives.limits import row_of, solve_limited
+from tailpath.solvers.objectives.losses import Losses
+from tailpath.solvers.objectives.mean_risk import least_mean
+from tailpath.solvers.objectives.on_time import on_time_until, solve_on_time
+
+#: A limit that the least value exceeds by no more than this, relatively, counts as kept.
+SLACK = 1e-12
+_ONE = np.ones(1)
+
+
+def solve(ssp: SSP, objective: Any, subject_to: Iterable[Any] = (), *, mix: bool = True) -> RiskSolution:
+    """The policy with the least `objective` among all that keep the limits of `subject_to`.
+
+    Measures and limits are things like `tp.CVaR(0.01) <= 40` or text like `"late(35) <= 0.05"`. Under limits the optimum may need a `MixedPolicy`;
+    with `mix=False` the best single policy that was found is returned, with its gap. Limits that no policy keeps are refused with the
+    least value that can be had. At most one CVaR may occur in objective and limits together.
+    """
+    goal = parse(objective)
+    if isinstance(subject_to, (str, Limit)):
+        subject_to = [subject_to]
+    limits = tuple(parse_limit(limit) for limit in subject_to)
+    if ssp.cost_unit is None:
+        raise ModelError("the costs have no common unit that is coarse enough to count in; round them to a grid first")
+    if not limits:
+        return _alone(ssp, goal)
+    _check_limits(ssp, goal, limits)
+    if isinstance(goal, VaR):
+        return _least_var(ssp, goal, limits, mix)
+    if isinstance(goal, Mean) and len(limits) == 1 and _is_cvar(limits[0].measure) and not ssp.is_goal[ssp.start_index]:
+        return least_mean(ssp, limits[0], mix)
+    rows = [row_of(_as_expectation(goal)), *(_row_of_limit(limit) for limit in limits)]
+    if sum(row.factor > 0 for row in rows) > 1:
+        raise OptionError("at most one CVaR may occur in objective and limits together")
+    return solve_limited(ssp, goal, limits, rows, mix)
+
+
+def _alone(ssp: SSP, goal: Measure) -> RiskSolution:
+    """Without limits."""
+    if isinstance(goal, Mean):
+        expected = solve_expected(ssp)
+        return RiskSolution(ssp, goal, (), expected.cost(), expected.bounds, expected.policy)
+    if isinstance(goal, VaR):
+        on_time = on_time_until(ssp, goal.alpha)
+        t = on_time.var(goal.alpha)
+        return RiskSolution(ssp, goal, (), t, (t, t), on_time.policy(t))
+    if isinstance(goal, Late):
+        found = solve_on_time(ssp, goal.deadline)
+        low, high = found.bounds(goal.deadline)
+        return RiskSolution(ssp, goal, (), found.late(goal.deadline), (1 - high, 1 - low), found.policy(goal.deadline))
+    tail, curve = goal.tail, _as_expectation(goal).curve
+    if tail is None:
+        assert curve is not None
+        losses = Losses(ssp, [curve])
+        priced = losses.price(_ONE)
+        return RiskSolution(ssp, goal, (), priced.value, (priced.low, priced.high), losses.policy(_ONE))
+    mean = _factor_of_mean(goal)
+    if mean is None:
+        return solve_limited(ssp, goal, (), [row_of(goal)], mix=True)
+    factor, alpha = tail
+    scale = mean + factor
+    best = solve_cvar_exact(ssp, alpha, weight=factor / scale)
+    low, high = best.bounds(alpha)
+    return RiskSolution(ssp, goal, (), scale * best.objective(alpha), (scale * low, scale * high), best.policy(alpha))
+
+
+def _check_limits(ssp: SSP, goal: Measure, limits: tuple[Limit, ...]) -> None:
+    """Every limit must be one that can be kept if it were alone."""
+    for limit in limits:
+        if isinstance(limit.measure, Late) and math.isinf(limit.measure.deadline):
+            raise OptionError(f"{limit} limits the probability of never arriving; use given_arrival or give_up to make the goal sure")
+        least = _alone(ssp, limit.measure)
+        if least.bounds[0] > limit.bound + SLACK * abs(limit.bound) and least.value > limit.bound:
+            raise InfeasibleError(f"no policy keeps {limit}: {limit.measure} is at least {least.value:.6g}", least.value)
+
+
+def _least_var(ssp: SSP, goal: VaR, limits: tuple[Limit, ...], mix: bool) -> RiskSolution:
+    """The least t for which the lateness can be alpha under the limits: bisection over t, since a later deadline is easier to keep."""
+    assert ssp.cost_unit is not None
+    unit = ssp.cost_unit
+
+    def lateness(t: int) -> RiskSolution:
+        return solve(ssp, Late(float(t * unit)), limits, mix=mix)
+
+    low, high = -1, max(round(on_time_until(ssp, goal.alpha).var(goal.alpha) / float(unit)), 1)
+    while lateness(high).value > goal.alpha * (1 + SLACK):
+        low, high = high, 2 * high
+        if high * unit > 10**7 * unit:
+            raise InfeasibleError(f"under these limits no VaR at {goal.alpha:g} was found below {float(low * unit):g}")
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if lateness(middle).value <= goal.alpha * (1 + SLACK) else (middle, high)
+    best, t = lateness(high), float(high * unit)
+    return RiskSolution(ssp, goal, limits, t, (t, t), best.policy, (0.0,) * len(limits))
+
+
+def _as_expectation(measure: Measure) -> Measure:
+    if measure.curve is None and measure.tail is None:
+        raise OptionError(f"{measure} can only be minimised alone or without limits")
+    return measure
+
+
+def _row_of_limit(limit: Limit) -> Any:
+    if isinstance(limit.measure, VaR):
+        return row_of(Late(limit.bound), limit.measure.alpha)
+    return row_of(_as_expectation(limit.measure), limit.bound)
+
+
+def _is_cvar(measure: Measure) -> bool:
+    return measure.curve is None and measure.tail is not None and measure.tail[0] == 1
+
+
+def _factor_of_mean(measure: Measure) -> float | None:
+    """The factor of the mean in a sum of it and CVaR; None if there is anything else."""
+    total = 0.0
+    for factor, part in measure.terms:
+        if isinstance(part, Mean):
+            total += factor
+        elif part.tail is None:
+            return None
+    return total if total >= 0 else None

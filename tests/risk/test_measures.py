@@ -1,0 +1,149 @@
+"""Measures: their text, their arithmetic, and their values against exact rationals."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tailpath as tp
+from tailpath.errors import OptionError
+from tailpath.evaluation.measured import evaluate_for
+from tailpath.risk.curves import Curve, curve_of
+from tailpath.risk.measure import Measure
+from tailpath.risk.text import parse, parse_limit
+from tests.reference import cost_distribution, to_ssp
+from tests.strategies import policies, proper_models
+
+TEXTS = [
+    "mean",
+    "cvar(0.05)",
+    "var(0.1)",
+    "late(35)",
+    "late(inf)",
+    "shortfall(12.5)",
+    "loss(0:0, 10:3, 10:5, slope 2)",
+    "loss(3:-1)",
+    "0.7 * mean + 0.3 * cvar(0.05)",
+    "mean - 0.5 * late(3)",
+    "2e-05 * mean + 1e+20 * late(3)",
+]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_measures_print_as_they_are_written(text: str) -> None:
+    assert str(parse(text)) == text
+    assert parse(str(parse(text))) == parse(text)
+    assert hash(parse(text)) == hash(parse(text))
+
+
+def test_limits_in_text() -> None:
+    assert parse_limit("late(35) <= 5%") == (tp.Late(35) <= 0.05)
+    assert str(tp.CVaR(0.01) <= 40) == "cvar(0.01) <= 40"
+    assert parse_limit("0.5*mean + 0.5 * CVaR(1%) <= 30").bound == 30
+    assert parse("cvar( 5% )") == tp.CVaR(0.05)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "cannot read"),
+        ("cvar", "cvar takes alpha in brackets"),
+        ("cvar(0.05, 3)", "cvar takes alpha in brackets"),
+        ("cvar(a)", "'a' is no number"),
+        ("cvar(2)", "alpha must lie in (0, 1], not 2"),
+        ("fast(3)", "unknown measure 'fast'; known are cvar, late, loss, mean, shortfall, var"),
+        ("mean mean", "cannot read 'mean'"),
+        ("mean + ", "cannot read '+'"),
+        ("late(-1)", "a deadline must be 0 or more, not -1"),
+        ("late(nan)", "a deadline must be 0 or more, not nan"),
+        ("shortfall(inf)", "a budget must be 0 or more and finite, not inf"),
+        ("loss(3)", "a point of a loss is written cost:value, not '3'"),
+        ("loss(3:1, 2:0)", "rising order"),
+        ("loss(1:1, 1:2, 1:3)", "at most two points"),
+        ("loss(1:1, slope -1)", "must be 0 or more"),
+        ("loss()", "at least one point"),
+        ("2 * var(0.1)", "var(0.1) cannot be scaled or added"),
+        ("mean - cvar(0.1)", "must be 0 or more"),
+    ],
+)
+def test_what_cannot_be_read(text: str, message: str) -> None:
+    with pytest.raises(OptionError) as caught:
+        parse(text)
+    assert message in str(caught.value)
+
+
+def test_limits_that_are_none() -> None:
+    for wrong in ("late(3)", "late(3) <= x", 5, "late(3) >= 1"):
+        with pytest.raises(OptionError):
+            parse_limit(wrong)
+    with pytest.raises(OptionError, match="an upper one"):
+        _ = tp.Mean() >= 3
+
+
+@settings(max_examples=60)
+@given(st.data(), proper_models(dyadic=True))
+def test_values_agree_with_fractions(data: st.DataObject, model: Any) -> None:
+    ssp = to_ssp(model)
+    policy = data.draw(policies(model))
+    unit = ssp.cost_unit
+    x = data.draw(st.integers(1, 6))
+    alpha = data.draw(st.sampled_from([0.5, 0.25, 0.0625]))
+    place = float(x * unit)
+    measures = [tp.Mean(), tp.CVaR(alpha), tp.VaR(alpha), tp.Late(place), tp.Shortfall(place), 2 * tp.Mean() + tp.Late(place)]
+    measures.append(tp.Loss([(0, 1), (place, 3), (place, -2)], 0.5))
+    costs = evaluate_for(ssp, policy, measures)
+    exact = cost_distribution(model, policy, min(Fraction(costs.tail_mass) if costs.tail_mass else Fraction(1, 10**9), Fraction(alpha)))
+    while exact.head[-1][0] < x * unit and exact.open:
+        exact = cost_distribution(model, policy, sum(p for *_, p in exact.open) / 16)
+    every = [*exact.head, *((z + rest, p) for z, rest, p in exact.open)]
+    late = sum((p for z, p in every if z > x * unit), Fraction(0))
+    excess = sum((p * (z - x * unit) for z, p in every if z > x * unit), Fraction(0))
+    before = sum((p * (1 + 2 * z / (x * unit)) for z, p in every if z <= x * unit), Fraction(0))
+    bent = before + late * -2 + excess / 2
+    wanted = [exact.mean, exact.cvar(alpha), exact.var(alpha), late, excess, 2 * exact.mean + late, bent]
+    for measure, value in zip(measures, wanted, strict=True):
+        assert measure(costs) == pytest.approx(float(value), rel=1e-11, abs=1e-13)
+        low, high = costs.bounds(measure)
+        assert low * (1 - 1e-15) - 1e-15 <= float(value) <= high * (1 + 1e-15) + 1e-15
+        assert high - low <= 1e-8 * max(1.0, abs(high))
+
+
+def test_never_arriving() -> None:
+    ssp = tp.SSP.from_outcomes([("s", "go", "g", 0.75, 2), ("s", "go", "pit", 0.25, 1), ("pit", "wait", "pit", 1, 1)], "s", ["g"])
+    costs = evaluate_for(ssp, {"s": "go", "pit": "wait"}, [tp.Late(10)])
+    assert (tp.Late(math.inf)(costs), tp.Late(2)(costs), tp.Late(1)(costs), tp.Late(10)(costs)) == (0.25, 0.25, 1, 0.25)
+    assert tp.Shortfall(1)(costs) == math.inf and tp.Mean()(costs) == math.inf
+    assert tp.Loss([(0, 0), (2, 0), (2, 8)])(costs) == 2
+
+
+def test_a_measure_of_ones_own_is_one_class() -> None:
+    @dataclass(frozen=True)
+    class Missed(Measure):
+        """10 for every run beyond a deadline, and one more for every unit."""
+
+        deadline: float
+        word = "missed"
+
+        @property
+        def curve(self) -> Curve:
+            return curve_of([(self.deadline, 0), (self.deadline, 10)], 1)
+
+        @property
+        def farthest_cost(self) -> float:
+            return self.deadline
+
+    try:
+        ssp = tp.read("gridworld:5x5")
+        found = tp.solve(ssp, "missed(9)")
+        same = tp.solve(ssp, 10 * tp.Late(9) + tp.Shortfall(9))
+        assert found.value == pytest.approx(same.value, rel=1e-12)
+        assert found.risk("missed(9)") == pytest.approx(found.value, rel=1e-12)
+        assert str(parse("0.5 * missed(9)")) == "0.5 * missed(9)"
+    finally:
+        del Measure.known["missed"]

@@ -1,0 +1,76 @@
+"""The frontier: its corners are policies, nothing lies below it, and every weighted optimum is one of its corners."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tailpath as tp
+from tailpath.errors import OptionError
+from tests.reference import Model, to_ssp
+from tests.strategies import proper_models, solvable_models
+
+
+@settings(max_examples=40)
+@given(st.one_of(proper_models(max_states=4, dyadic=True), solvable_models(max_states=4, dyadic=True)), st.sampled_from([0.5, 0.25, 0.1]))
+def test_every_weighted_optimum_is_a_corner(model: Model, alpha: float) -> None:
+    ssp = to_ssp(model)
+    found = tp.frontier(ssp, tp.CVaR(alpha), tolerance=0)
+    risk, mean = found.risk, found.mean
+    assert np.all(np.diff(risk) > 0) and np.all(np.diff(mean) < 0)
+    for weight in (0.0, 0.1, 0.3, 0.5, 0.8, 0.95, 1.0):
+        best = tp.solve_cvar_exact(ssp, alpha, weight=weight).objective(alpha)
+        assert np.min((1 - weight) * mean + weight * risk) == pytest.approx(best, rel=1e-9, abs=1e-12)
+    for corner in found.corners[:6]:
+        costs = tp.evaluate(ssp, corner.policy, alpha)
+        assert (costs.mean, costs.cvar(alpha)) == pytest.approx((corner.mean, corner.risk), rel=1e-9, abs=1e-12)
+    # Between the corners it is what `solve` finds under a limit.
+    if len(found) > 1:
+        for share in (0.3, 0.8):
+            bound = float(risk[0] + share * (risk[-1] - risk[0]))
+            assert tp.solve(ssp, "mean", [tp.CVaR(alpha) <= bound]).value == pytest.approx(found.least_mean(bound), rel=1e-8)
+
+
+@pytest.mark.parametrize("measure", ["late(20)", "shortfall(10)"])
+def test_other_measures(measure: str) -> None:
+    ssp = tp.read("gridworld:8x9")
+    found = tp.frontier(ssp, measure)
+    assert found.mean[-1] == pytest.approx(tp.solve_expected(ssp).cost())
+    assert found.risk[0] == pytest.approx(tp.solve(ssp, measure).value, rel=1e-9)
+    middle = float(found.risk[0] + found.risk[-1]) / 2
+    assert tp.solve(ssp, "mean", [f"{measure} <= {middle!r}"]).value == pytest.approx(found.least_mean(middle), rel=1e-6)
+    for corner in (found[0], found[len(found) // 2], found[-1]):
+        costs = tp.evaluate(ssp, corner.policy, 1e-4)
+        assert (costs.mean, found.measure(costs)) == pytest.approx((corner.mean, corner.risk), rel=1e-9)
+
+
+def test_the_ends_and_the_words() -> None:
+    ssp = tp.read("river:16x6")
+    found = tp.frontier(ssp, "cvar(0.05)")
+    best = tp.solve_cvar_exact(ssp, 0.05, lexicographic=True)
+    assert (found.risk[0], found.mean[0]) == pytest.approx((best.cvar(0.05), best.mean(0.05)), rel=1e-9)
+    assert found.mean[-1] == pytest.approx(tp.solve_expected(ssp).cost())
+    again = pickle.loads(pickle.dumps(found))
+    assert again == found and f"{len(found)} corners" in repr(found) and "mean" in repr(found[0])
+    assert found.least_mean(found.risk[0] - 1) == np.inf and found.least_mean(1e9) == found.mean[-1]
+    assert found.gap <= 1e-6
+
+
+def test_one_policy_only() -> None:
+    rows: list[Any] = [("s", "go", "g", 0.5, 1), ("s", "go", "g", 0.5, 3)]
+    found = tp.frontier(tp.SSP.from_outcomes(rows, "s", ["g"]), "cvar(0.5)")
+    assert [(corner.mean, corner.risk) for corner in found] == [(2, 3)]
+    found = tp.frontier(tp.SSP.from_outcomes(rows, "g", ["g"]), "late(2)")
+    assert [(corner.mean, corner.risk) for corner in found] == [(0, 0)]
+
+
+def test_refusals() -> None:
+    ssp = tp.read("gridworld:5x5")
+    for measure in ("mean", "var(0.1)", "late(inf)", "2 * cvar(0.1)", "loss(3:1)", "shortfall(2.5)"):
+        with pytest.raises(OptionError):
+            tp.frontier(ssp, measure)

@@ -1,0 +1,188 @@
+"""`solve`: losses against exact rationals, limits against an occupation LP, mixtures evaluated, refusals."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+from fractions import Fraction
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+import tailpath as tp
+from tailpath.errors import InfeasibleError, OptionError
+from tests.reference import Model, to_ssp
+from tests.solvers.objectives.witnesses import exact_loss, least_under_limits
+from tests.strategies import proper_models, solvable_models
+
+ZERO = Fraction(0)
+models = st.one_of(proper_models(max_states=4, dyadic=True), solvable_models(max_states=4, dyadic=True))
+
+
+@st.composite
+def losses(draw: st.DrawFn) -> tuple[list[tuple[int, int]], int]:
+    """Points in rising order, jumps among them, and a last slope; in units of the model."""
+    places = sorted(draw(st.lists(st.integers(0, 8), min_size=1, max_size=4)))
+    assume(all(places.count(x) <= 2 for x in places))
+    return [(x, draw(st.integers(-3, 6))) for x in places], draw(st.integers(0, 2))
+
+
+def as_function(points: list[tuple[Fraction, Fraction]], slope: Fraction) -> Any:
+    """h as the documentation defines it, in fractions."""
+
+    def h(z: Fraction) -> Fraction:
+        if z <= points[0][0]:
+            return points[0][1]
+        for (x0, y0), (x1, y1) in itertools.pairwise(points):
+            if x0 < z <= x1:
+                return y0 + (y1 - y0) * (z - x0) / (x1 - x0)
+        return points[-1][1] + slope * (z - points[-1][0])
+
+    return h
+
+
+@settings(max_examples=120)
+@given(models, losses())
+def test_losses_agree_with_fractions(model: Model, loss: tuple[list[tuple[int, int]], int]) -> None:
+    ssp = to_ssp(model)
+    unit = ssp.cost_unit
+    points = [(x * unit, Fraction(y)) for x, y in loss[0]]
+    slope = Fraction(loss[1])
+    exact = exact_loss(model, unit, as_function(points, slope), slope, loss[0][-1][0] + 1)
+    measure = tp.Loss([(float(x), float(y)) for x, y in points], float(slope))
+    found = tp.solve(ssp, measure)
+    scale = 1e-11 * max(1.0, *(abs(float(y)) for _, y in points), abs(float(exact)))
+    assert found.value == pytest.approx(float(exact), abs=scale)
+    assert found.bounds[0] - 1e-15 * scale <= exact <= found.bounds[1] + 1e-15 * scale
+    if slope > 0:
+        assert found.risk(measure) == pytest.approx(float(exact), abs=scale)
+
+
+@st.composite
+def limited(draw: st.DrawFn) -> tuple[Model, list[Any]]:
+    """A model with one to three limits: `(kind, place in units, share)`, the share between the safest and the risk-neutral value."""
+    kinds = draw(st.lists(st.sampled_from(["late", "shortfall", "cvar"]), min_size=1, max_size=3))
+    assume(kinds.count("cvar") <= 1)
+    share = st.sampled_from([0.1, 0.25, 0.5, 0.8])
+    places = {"late": st.integers(0, 9), "shortfall": st.integers(1, 9), "cvar": st.sampled_from([0.5, 0.25, 0.1])}
+    return draw(models), [(kind, draw(places[kind]), draw(share)) for kind in kinds]
+
+
+def measure_of(kind: str, place: Any, unit: Fraction) -> Any:
+    return tp.CVaR(place) if kind == "cvar" else (tp.Late if kind == "late" else tp.Shortfall)(float(place * unit))
+
+
+def as_losses(kind: str, place: Any, unit: Fraction, bound: float, w: int) -> tuple[Any, Fraction, float]:
+    if kind == "late":
+        return lambda z: Fraction(z > place * unit), ZERO, bound
+    if kind == "shortfall":
+        return lambda z: max(z - place * unit, ZERO), Fraction(1), bound
+    return lambda z: max(z - w * unit, ZERO), Fraction(1), place * (bound - float(w * unit))
+
+
+def check_limits(model: Model, asked: list[Any]) -> None:
+    """The optimum under limits equals the LP's, and its mixture delivers; where the LP has none, it is refused."""
+    ssp = to_ssp(model)
+    unit = ssp.cost_unit
+    neutral = tp.solve(ssp, "mean")
+    limits, bounds = [], []
+    for kind, place, share in asked:
+        measure = measure_of(kind, place, unit)
+        least, most = tp.solve(ssp, measure), neutral.risk(measure)
+        if kind != "cvar" and kind != "shortfall":  # the least lateness may need policies that never arrive
+            least = tp.solve(ssp, 1e-9 * tp.Mean() + measure) if share else least
+        value = least.risk(measure) if kind == "late" else least.value
+        bounds.append(value + share * (most - value) + 1e-7 * abs(most))
+        limits.append(measure <= bounds[-1])
+    identity = (lambda z: z, Fraction(1), 0.0)
+    cvar = next((i for i, (kind, _, _) in enumerate(asked) if kind == "cvar"), None)
+    budgets = range(int(bounds[cvar] / float(unit)) + 1) if cvar is not None else range(1)
+    assume(len(budgets) <= 40)
+    witness = float("inf")
+    for w in budgets:
+        rows = [identity, *(as_losses(kind, place, unit, b, w) for (kind, place, _), b in zip(asked, bounds))]
+        units = max([w, *(place + 1 for kind, place, _ in asked if kind != "cvar"), 1])
+        witness = min(witness, least_under_limits(model, unit, [r[0] for r in rows], [r[1] for r in rows], [r[2] for r in rows[1:]], units))
+    if witness == float("inf"):
+        with pytest.raises(InfeasibleError):
+            tp.solve(ssp, tp.Mean(), limits)
+        return
+    found = tp.solve(ssp, tp.Mean(), limits)
+    assert found.value == pytest.approx(witness, rel=1e-8, abs=1e-8)
+    assert found.bounds[0] <= witness * (1 + 1e-8) + 1e-12 and found.gap <= 1e-9 * found.value + 1e-12
+    assert len(getattr(found.policy, "members", [0])) <= len(limits) + 1
+    assert found.risk("mean") == pytest.approx(found.value, rel=1e-9)
+    for limit in limits:
+        assert found.risk(limit.measure) <= limit.bound + 1e-9 * max(1.0, abs(limit.bound))
+    try:
+        single = tp.solve(ssp, tp.Mean(), limits, mix=False)
+    except InfeasibleError:
+        return
+    assert single.value >= found.value * (1 - 1e-9) and single.bounds[0] <= found.value * (1 + 1e-9)
+    for limit in limits:
+        assert single.risk(limit.measure) <= limit.bound + 1e-9 * max(1.0, abs(limit.bound))
+
+
+@settings(max_examples=60)
+@given(limited())
+def test_optima_under_limits_equal_an_occupation_lp(problem: tuple[Model, list[Any]]) -> None:
+    check_limits(*problem)
+
+
+def test_the_road_back_from_the_mean_to_the_cvar() -> None:
+    """Minimising CVaR under a limit on the mean is the same trade, seen from the other side."""
+    ssp = tp.read("gridworld:8x9")
+    there = tp.solve(ssp, tp.Mean(), [tp.CVaR(0.05) <= 40])
+    back = tp.solve(ssp, tp.CVaR(0.05), [tp.Mean() <= there.value])
+    assert back.value == pytest.approx(40, rel=1e-8)
+    assert there.words[0].startswith("one unit more in cvar(0.05) <= 40 saves 0.")
+    more = tp.solve(ssp, tp.Mean(), [tp.CVaR(0.05) <= 40 + 1e-4])
+    assert (there.value - more.value) / 1e-4 == pytest.approx(there.multipliers[0], rel=1e-4)
+
+
+def test_sums() -> None:
+    ssp = tp.read("gridworld:8x9")
+    mixed = tp.solve(ssp, 0.7 * tp.Mean() + 0.3 * tp.CVaR(0.05))
+    assert mixed.value == pytest.approx(tp.solve_cvar_exact(ssp, 0.05, weight=0.3).objective(0.05), rel=1e-12)
+    assert mixed.risk("0.7 * mean + 0.3 * cvar(0.05)") == pytest.approx(mixed.value, rel=1e-11)
+    with_deadline = tp.solve(ssp, tp.CVaR(0.05) + 10 * tp.Late(20))
+    assert with_deadline.risk(with_deadline.objective) == pytest.approx(with_deadline.value, rel=1e-10)
+    for rival in (tp.solve(ssp, "cvar(0.05)"), tp.solve(ssp, "late(20)"), tp.solve(ssp, "mean")):
+        assert rival.risk(with_deadline.objective) >= with_deadline.value * (1 - 1e-10)
+
+
+def test_a_limit_on_var_is_a_limit_on_lateness() -> None:
+    ssp = tp.read("river:16x6")
+    one = tp.solve(ssp, "mean", ["var(0.05) <= 13"])
+    other = tp.solve(ssp, "mean", ["late(13) <= 0.05"])
+    assert one.value == pytest.approx(other.value, rel=1e-12) and one.risk("var(0.05)") <= 13
+    least = tp.solve(ssp, "var(0.05)", ["mean <= 10"])
+    assert least.risk("var(0.05)") <= least.value and least.risk("mean") <= 10 * (1 + 1e-9)
+    assert least.value >= tp.solve(ssp, "var(0.05)").value
+
+
+@pytest.mark.parametrize(
+    ("objective", "limits", "kind", "text"),
+    [
+        ("mean", ["cvar(0.01) <= 30"], InfeasibleError, r"no policy keeps cvar\(0\.01\) <= 30: cvar\(0\.01\) is at least 35\."),
+        ("mean", ["late(10) <= 0.01"], InfeasibleError, r"late\(10\) is at least 0\."),
+        ("cvar(0.1)", ["cvar(0.01) <= 60"], OptionError, "at most one CVaR"),
+        ("mean", ["cvar(0.01)"], OptionError, "a limit is written like"),
+        ("speed", [], OptionError, "unknown measure 'speed'; known are cvar, late, loss, mean, shortfall, var"),
+        ("mean", ["late(inf) <= 0.1"], OptionError, "never arriving"),
+        ("mean - 2 * shortfall(3)", [], OptionError, "falls without end"),
+    ],
+)
+def test_refusals(objective: str, limits: list[str], kind: type[Exception], text: str) -> None:
+    with pytest.raises(kind, match=text):
+        tp.solve(tp.read("gridworld:8x9"), objective, limits)
+
+
+def test_solutions_are_plain_data() -> None:
+    ssp = tp.read("gridworld:5x5")
+    found = tp.solve(ssp, "mean", "late(10) <= 0.06")
+    again = pickle.loads(pickle.dumps(found))
+    assert again == found and again.risk("late(10)") == found.risk("late(10)")
+    assert len(repr(found)) < 100
