@@ -15,7 +15,16 @@ PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob
 
 
 @pytest.mark.parametrize(
-    "name", ["README.md", "docs/model.md", "docs/optimum.md", "docs/evaluation.md", "docs/planners.md", "docs/bring_your_own.md"]
+    "name",
+    [
+        "README.md",
+        "docs/model.md",
+        "docs/optimum.md",
+        "docs/evaluation.md",
+        "docs/planners.md",
+        "docs/bring_your_own.md",
+        "docs/objectives.md",
+    ],
 )
 def test_examples_run(name):
     text = (ROOT / name).read_text(encoding="utf-8")

@@ -25,6 +25,8 @@ from tailpath.model.ssp import FloatArray
 
 #: The tightest the solver takes, for feasibility and for reduced costs.
 TIGHTEST = 1e-10
+#: The smallest matrix entry that the solver takes.
+SMALLEST = 1e-12
 
 
 def _highs() -> Any:
@@ -119,6 +121,7 @@ def _configured(program: Any) -> Any:
         "threads": 1,
         "primal_feasibility_tolerance": TIGHTEST,
         "dual_feasibility_tolerance": TIGHTEST,
+        "small_matrix_value": SMALLEST,
     }
     taken = [model.setOptionValue(name, value) for name, value in options.items()] + [model.passModel(program)]
     if any(status != highspy.HighsStatus.kOk for status in taken):
@@ -152,9 +155,11 @@ def best_mixture(cost: FloatArray, rows: FloatArray, limits: FloatArray) -> Mixt
     program.row_lower_ = np.append(1.0, np.full(n_limits, -highspy.kHighsInf))
     program.row_upper_ = np.append(1.0, limits / scale)
     program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    program.a_matrix_.start_ = np.arange(n_limits + 2, dtype=np.int32) * count
-    program.a_matrix_.index_ = np.tile(np.arange(count, dtype=np.int32), n_limits + 1)
-    program.a_matrix_.value_ = matrix.ravel()
+    # The solver takes no entries below 1e-9 unless told, and none below 1e-12; those are far below its tolerances.
+    row, column = np.nonzero(np.abs(matrix) > 2 * SMALLEST)
+    program.a_matrix_.start_ = np.searchsorted(row, np.arange(n_limits + 2)).astype(np.int32)
+    program.a_matrix_.index_ = column.astype(np.int32)
+    program.a_matrix_.value_ = matrix[row, column]
     model = _configured(program)
     if model.run() != highspy.HighsStatus.kOk:
         raise TailpathError(f"the LP solver failed on {count} policies under {n_limits} limits")

@@ -154,9 +154,9 @@ def plot_frontier(frontier: Any, ax: Any = None) -> Any:
         ax.plot([a.risk, b.risk], [a.mean, b.before], color="#1b6ca8", linewidth=1.6)
         ax.plot([b.risk, b.risk], [b.before, b.mean], color="#1b6ca8", linewidth=1.0, linestyle=":")
     ax.plot(risk[single], mean[single], "o", color="#1b6ca8", markersize=3 if len(risk) > 60 else 5)
-    for place, text, side in ((0, "safest", "left"), (-1, "least mean", "right")):
-        ax.annotate(text, (risk[place], mean[place]), textcoords="offset points", xytext=(6 if side == "left" else -6, 6), ha=side)
+    for place, text, side, at in ((0, "safest", "left", (8, 0)), (-1, "least mean", "right", (-2, -14))):
+        ax.annotate(text, (risk[place], mean[place]), textcoords="offset points", xytext=at, ha=side)
     ax.set_xlabel(str(frontier.measure))
     ax.set_ylabel("expected cost")
-    ax.margins(0.06)
+    ax.margins(0.08)
     return ax
