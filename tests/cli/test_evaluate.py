@@ -222,3 +222,12 @@ def test_an_interrupt_before_the_search_is_plain(endless):
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120)
     assert result.returncode == 130
     assert result.stderr.strip() == "tailpath: error: interrupted"
+
+
+def test_another_start(capsys):
+    found = run(capsys, "evaluate", "gridworld:5x5", "expected", "--alpha", 0.1, "--from", "(3, 4)", "--json").json
+    ssp = tp.read("gridworld:5x5")
+    assert found["mean"] == pytest.approx(tp.solve_expected(ssp).cost((3, 4)))
+    assert refusal(capsys, "evaluate", "gridworld:5x5", "expected", "--alpha", 0.1, "--from", "home") == (
+        "the model has no state 'home'; its start is (4, 4)"
+    )

@@ -10,9 +10,9 @@ import tailpath
 from tailpath.analysis.reachability import WAYS
 from tailpath.cli.alphas import ManyAlphas, alphas_option
 from tailpath.cli.application import INTERRUPTED, say
-from tailpath.cli.common import complete_file, json_option, loose_option, number, pairs, read_policy, show, table, takes_model
+from tailpath.cli.common import complete_file, json_option, loose_option, name, number, pairs, read_policy, show, table, takes_model
 from tailpath.cli.progress import progress_line
-from tailpath.errors import EvaluationInterrupted
+from tailpath.errors import EvaluationInterrupted, OptionError
 from tailpath.model.ssp import SSP
 
 
@@ -22,6 +22,7 @@ from tailpath.model.ssp import SSP
 @alphas_option(required=True)
 @click.option("--engine", type=click.Choice(["auto", "lattice", "queue"]), default="auto", show_default=True, help="How to search.")
 @click.option("--heuristic", type=click.Choice(["min", "zero"]), default="min", show_default=True, help="Lower bound on the cost to go.")
+@click.option("--from", "state", metavar="STATE", help="Start from this state, by its name as `tailpath info` writes it.")
 @click.option("--gamma", type=float, default=1.0, show_default=True, metavar="G", help="Discount: costs at step t count G^t times.")
 @click.option(
     "--max-nodes", type=click.IntRange(min=1), metavar="N", help="Give up after N expanded pairs, with the bounds reached so far."
@@ -32,7 +33,15 @@ from tailpath.model.ssp import SSP
 @loose_option
 @json_option
 def command(
-    ssp: SSP, source: str, policy: str, alphas: tuple[float, ...], picture: str | None, loose: bool, as_json: bool, **options: Any
+    ssp: SSP,
+    source: str,
+    policy: str,
+    alphas: tuple[float, ...],
+    state: str | None,
+    picture: str | None,
+    loose: bool,
+    as_json: bool,
+    **options: Any,
 ) -> int:
     """The exact mean, VaR and CVaR of a POLICY on a MODEL, with rigorous bounds.
 
@@ -46,6 +55,7 @@ def command(
                 ssp,
                 followed,
                 min(alphas),
+                start=None if state is None else named_state(ssp, state),
                 progress=lambda expanded, arrived: tell(f"{arrived:.9f} of the probability has arrived, {expanded} pairs expanded"),
                 **options,
             )
@@ -59,6 +69,14 @@ def command(
     if picture is not None:
         save_picture(costs, min(alphas), picture)
     return 0
+
+
+def named_state(ssp: SSP, text: str) -> Any:
+    """The state that is written like this."""
+    found = next((state for state in ssp.states if name(state) == text), None)
+    if found is None:
+        raise OptionError(f"the model has no state {text!r}; its start is {name(ssp.start)}")
+    return found
 
 
 def describe(costs: tailpath.CostDistribution, alphas: tuple[float, ...]) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from tailpath.evaluation.budget import evaluate_budget
 from tailpath.evaluation.discounted import evaluate_discounted
 from tailpath.evaluation.distribution import CostDistribution
 from tailpath.evaluation.free_cycles import without_free_cycles
+from tailpath.evaluation.heuristics import Heuristic, own_heuristic
 from tailpath.evaluation.lattice import LatticeSearch, lay_out
 from tailpath.evaluation.lazy import evaluate_lazily
 from tailpath.evaluation.mixture import mixed_distribution
@@ -33,7 +34,7 @@ from tailpath.evaluation.request import MOST_BYTES, End, Request
 from tailpath.evaluation.result import SearchResult, completed, nothing_found, summarise, with_goal
 from tailpath.evaluation.variance import node_variance
 from tailpath.evaluation.watch import Watch
-from tailpath.model.ssp import SSP
+from tailpath.model.ssp import SSP, Name
 from tailpath.options import Progress, check_alpha, check_gamma
 from tailpath.policies.chain import CostChain, unroll
 from tailpath.policies.given import as_policy
@@ -52,8 +53,9 @@ def evaluate(
     alpha: float,
     *,
     engine: str = "auto",
-    heuristic: str = "min",
+    heuristic: Any = "min",
     gamma: float = 1.0,
+    start: Name | None = None,
     max_nodes: int | None = None,
     max_bytes: int = MOST_BYTES,
     progress: Progress | None = None,
@@ -61,9 +63,11 @@ def evaluate(
     """The exact distribution of the total cost of a policy, good for every tail mass from `alpha` up.
 
     `policy` is anything that `tailpath.policy` takes: a policy, a solution, an array of actions, a mapping, a function.
-    `engine` is `auto`, `lattice` or `queue`; `heuristic` is `min` (V_min, expands nothing beyond VaR) or `zero`. With `gamma` < 1 costs at
-    stage t are multiplied by gamma^t. `max_nodes` limits the expanded (node, cost) pairs and `max_bytes` the memory: beyond them an error
-    carries the bounds reached so far.
+    `engine` is `auto`, `lattice` or `queue`. `heuristic` is `min` (V_min, expands nothing beyond VaR), `zero`, or your own lower bound on the cost
+    to go, by state: a mapping, a function, or an array in index order. It is checked to be consistent along the policy, or refused, and searched
+    with by the queue engine. `start` is the state to start from, the model's own by default. With `gamma` < 1 costs at stage t are multiplied by
+    gamma^t. `max_nodes` limits the expanded (node, cost) pairs and `max_bytes` the memory: beyond them an error carries the bounds reached so
+    far.
     `progress(expanded, arrived)` is called now and then with the number of expanded pairs and the probability that has arrived. Ctrl-C raises
     `tailpath.errors.EvaluationInterrupted`, a KeyboardInterrupt that carries the bounds reached so far.
 
@@ -71,6 +75,9 @@ def evaluate(
     """
     alpha = check_alpha(alpha)
     policy = as_policy(ssp, policy, alpha=alpha)
+    if start is not None:
+        ssp = replace(ssp, start_index=ssp.state_index(start))
+    heuristic = heuristic if isinstance(heuristic, str) else own_heuristic(ssp, heuristic)
     chosen = _engine(ssp, policy, engine, heuristic, gamma)
     limit = MOST_NODES[chosen] if max_nodes is None else max_nodes
     return evaluate_as(ssp, policy, chosen, Request(alpha, heuristic, float(gamma), limit, Watch(progress), max_bytes))
@@ -99,16 +106,20 @@ def evaluate_as(ssp: SSP, policy: Policy, engine: str, request: Request) -> Cost
     return completed(_of_chain(chain, found, request.alpha, engine), end, request)
 
 
-def _engine(ssp: SSP, policy: Policy, engine: str, heuristic: str, gamma: float) -> str:
+def _engine(ssp: SSP, policy: Policy, engine: str, heuristic: Heuristic, gamma: float) -> str:
     if engine not in ("auto", "lattice", "queue"):
         raise OptionError(f"unknown engine {engine!r}; use 'auto', 'lattice' or 'queue'")
-    if heuristic not in ("min", "zero"):
-        raise OptionError(f"unknown heuristic {heuristic!r}; use 'min' or 'zero'")
+    own = not isinstance(heuristic, str)
+    if not own and heuristic not in ("min", "zero"):
+        raise OptionError(f"unknown heuristic {heuristic!r}; use 'min', 'zero', or give your own by state")
     check_gamma(gamma)
+    if own and (gamma < 1 or isinstance(policy, HistoryPolicy)):
+        raise OptionError("a heuristic of your own needs gamma = 1 and a policy whose memory ends")
     reasons = [
         (gamma < 1, "gamma is below 1"),
         (ssp.cost_unit is None, "the costs have no common unit"),
         (isinstance(policy, HistoryPolicy), "a history does not end"),
+        (own, "the heuristic is your own"),
     ]
     against = [why for holds, why in reasons if holds]
     if engine == "lattice" and against:

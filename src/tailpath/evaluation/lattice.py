@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from tailpath.analysis.reachability import free_arrow_order
 from tailpath.errors import PolicyError
+from tailpath.evaluation.heuristics import Heuristic
 from tailpath.evaluation.request import End, Request, Tuning
 from tailpath.evaluation.result import SCALE, Left, SearchResult, negligible, unscaled
 from tailpath.evaluation.watch import Watch
@@ -51,7 +52,7 @@ class Lattice:
         return len(self.node) - 1
 
 
-def lay_out(chain: CostChain, heuristic: str) -> Lattice:
+def lay_out(chain: CostChain, heuristic: Heuristic) -> Lattice:
     """Order the nodes and turn costs into bucket jumps. `heuristic="zero"` buckets by cost alone."""
     assert chain.level is not None
     n_all = chain.n

@@ -28,6 +28,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from tailpath.evaluation.heuristics import Heuristic, along_chain
 from tailpath.evaluation.lattice import in_costs
 from tailpath.evaluation.request import End, Request
 from tailpath.evaluation.result import SCALE, Left, SearchResult, negligible, unscaled
@@ -58,7 +59,7 @@ class Walk(Protocol):
 class ChainWalk:
     """The arrows of a chain as lists; the goal is node n. Arrows into traps are dropped and their probability is `lost`."""
 
-    def __init__(self, chain: CostChain, heuristic: str, gamma: float) -> None:
+    def __init__(self, chain: CostChain, heuristic: Heuristic, gamma: float) -> None:
         cost = chain.cost if chain.level is None or gamma < 1 else chain.level
         self.start: Any = chain.start
         self.goal: Any = chain.n
@@ -68,7 +69,11 @@ class ChainWalk:
         self._arrows = list(zip(chain.target.tolist(), cost.tolist(), chain.probability.tolist()))
         least = chain.least_cost if gamma == 1 else discounted_least_cost(chain, gamma)
         # Traps stay infinite under any heuristic: what enters them is lost and need not be followed.
-        self._least: list[float] = (least if heuristic == "min" else np.where(np.isinf(least), least, 0.0)).tolist()
+        if isinstance(heuristic, str):
+            height = least if heuristic == "min" else np.zeros_like(least)
+        else:
+            height = along_chain(chain, heuristic)
+        self._least: list[float] = np.where(np.isinf(least), least, height).tolist()
 
     def step(self, x: int) -> Iterable[tuple[int, Any, float]]:
         return self._arrows[self._row_start[x] : self._row_start[x + 1]]
@@ -80,7 +85,7 @@ class ChainWalk:
 class LazyWalk:
     """Pairs (state index, memory), stepped by the policy's own functions. V_min is over all policies of the model, hence admissible."""
 
-    def __init__(self, ssp: SSP, policy: Policy, heuristic: str, gamma: float) -> None:
+    def __init__(self, ssp: SSP, policy: Policy, heuristic: Heuristic, gamma: float) -> None:
         self.ssp, self.policy = ssp, policy
         # A policy may mix actions with probabilities of its own; nobody mixes in less than this.
         self.least_probability = float(ssp.outcome_probability.min(initial=1.0)) * 1e-20

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
+from tailpath.evaluation.heuristics import Heuristic
 from tailpath.evaluation.watch import Watch
 
 
@@ -40,10 +41,12 @@ MOST_BYTES = 4 * 2**30
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """One evaluation: the tail mass, the heuristic (`min` or `zero`), the discount, the most expanded pairs, the most memory, and who watches."""
+    """One evaluation: the tail mass, the heuristic (`min`, `zero` or one value per state), the discount, the most expanded pairs, the most
+    memory, and who watches.
+    """
 
     alpha: float
-    heuristic: str
+    heuristic: Heuristic
     gamma: float
     limit: int
     watch: Watch

@@ -1,0 +1,60 @@
+"""Heuristics of the user's own for ForPECVaR: lower bounds on the cost to go, by state.
+
+The search expands pairs in the order of cost spent + h(x), and is exact if h is *consistent* along the policy: h(x) <= c + h(x') for every step
+that may happen, and h = 0 at the goal. Then h never exceeds what is left to pay, and a pair that has left the queue does not come back. What is not
+consistent is refused, with the step at fault. V_min, the default, is the largest h that is consistent; any other expands as much or more.
+
+With a cost unit h is rounded down to whole units: if h is consistent with whole costs, so is its floor, and all sums stay exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tailpath.errors import OptionError
+from tailpath.model.ssp import SSP, FloatArray
+from tailpath.policies.chain import CostChain
+
+#: The name of a built-in heuristic, or one value per state.
+Heuristic = str | FloatArray
+#: Room for the rounding of the user's numbers, relatively.
+ROUNDING = 1e-12
+
+
+def own_heuristic(ssp: SSP, given: Any) -> FloatArray:
+    """A user's heuristic as an array over the states; refuses what is missing, negative or no number."""
+    if isinstance(given, Mapping):
+        missing = next((state for state, goal in zip(ssp.states, ssp.is_goal) if not goal and state not in given), None)
+        if missing is not None:
+            raise OptionError(f"the heuristic has no value for state {missing!r}")
+        values: Any = [given.get(state, 0.0) for state in ssp.states]
+    else:
+        values = [given(state) for state in ssp.states] if callable(given) else given
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise OptionError("a heuristic gives a number for every state") from None
+    if array.shape != (ssp.n_states,):
+        raise OptionError(f"the heuristic has {array.size} values for {ssp.n_states} states")
+    for index in np.flatnonzero(~(np.isfinite(array) & (array >= 0)))[:1].tolist():
+        raise OptionError(f"the heuristic is {array[index]:g} at state {ssp.states[index]!r}; it must be a number of at least 0")
+    return np.where(ssp.is_goal, 0.0, array)
+
+
+def along_chain(chain: CostChain, heuristic: FloatArray) -> FloatArray:
+    """The heuristic at every node of a chain and at the goal, in units if there are any; refuses it where it is not consistent."""
+    unit = 1.0 if chain.unit is None else float(chain.unit)
+    height = np.append(heuristic[chain.state[: chain.n]], 0.0) / unit
+    step = chain.cost / unit
+    over = height[chain.source] - (step + height[chain.target])
+    for arrow in np.flatnonzero(over > ROUNDING * np.maximum(1.0, height[chain.source]))[:1].tolist():
+        source, target = int(chain.source[arrow]), int(chain.target[arrow])
+        to = "the goal" if target >= chain.n else chain.label(target)
+        raise OptionError(
+            f"the heuristic is not consistent: {unit * height[source]:g} at {chain.label(source)} exceeds the cost {chain.cost[arrow]:g} of a step"
+            f" to {to} plus {unit * height[target]:g} there"
+        )
+    return np.floor(height * (1 + ROUNDING)) if chain.unit is not None else height * (1 - ROUNDING)
