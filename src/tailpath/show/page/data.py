@@ -175,9 +175,10 @@ def _told_worst(ssp: SSP, worst: WorstRuns | None) -> dict[str, Any]:
     if worst is None:
         return {"chance": None, "excess": None, "runs": [], "blame": [], "blamed": []}
     by_state: dict[int, list[float]] = {}
+    setbacks = sum(max(row.setback, 0.0) for row in worst.blame)
     for row in worst.blame:
         entry = by_state.setdefault(ssp.state_index(row.state), [0.0, 0.0])
-        entry[0] += row.setback / worst.excess
+        entry[0] += max(row.setback, 0.0) / setbacks
         entry[1] += row.share / worst.excess
     blamed = sorted(worst.blame, key=lambda row: -row.setback)[:BLAMED]
     return {
@@ -197,7 +198,7 @@ def _told_worst(ssp: SSP, worst: WorstRuns | None) -> dict[str, Any]:
         ],
         "blame": [[state, *entry] for state, entry in by_state.items()],
         "blamed": [
-            [name_in_words(row.state), name_in_words(row.action), name_in_words(row.next_state), row.cost, row.setback / worst.excess]
+            [name_in_words(row.state), name_in_words(row.action), name_in_words(row.next_state), row.cost, row.setback / setbacks]
             for row in blamed
             if row.setback > 0
         ],

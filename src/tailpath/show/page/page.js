@@ -64,7 +64,7 @@ function drawScene() {
   const picture = svg("svg", { viewBox: `-0.1 -0.1 ${width + 0.2} ${height + 0.2}`, role: "img", "aria-label": "the states and what the policy does there" });
   if (kind === "map") picture.style.maxWidth = `${Math.max(360, width * 46)}px`;
   else picture.style.minWidth = `${Math.min(1200, width * 52)}px`;
-  picture.append(svg("defs", {}, svg("marker", { id: "tip", viewBox: "0 0 10 10", refX: 8, refY: 5, markerWidth: 5, markerHeight: 5, orient: "auto-start-reverse" }, svg("path", { d: "M0 0 L10 5 L0 10 z", fill: "#1d2433" }))));
+  picture.append(svg("defs", {}, svg("marker", { id: "tip", viewBox: "0 0 10 10", refX: 8, refY: 5, markerWidth: 3.4, markerHeight: 3.4, orient: "auto-start-reverse" }, svg("path", { d: "M0 0 L10 5 L0 10 z", fill: "#1d2433" }))));
   const edges = svg("g", {}), cells = svg("g", {}), arrows = svg("g", {});
   scene.edges = edges;
   places.forEach((place, k) => {
@@ -119,7 +119,7 @@ function drawDecisions() {
     if (state.colour) {
       const value = Math.max(0, blame.get(place.state) || 0);
       colour = `rgb(${Math.round(255 - 40 * value / most)}, ${Math.round(255 - 205 * Math.sqrt(value / most))}, ${Math.round(255 - 215 * Math.sqrt(value / most))})`;
-      says += `: ${percent(value)} of the excess`;
+      says += `: ${percent(value)} of ${state.colour === 1 ? "all setbacks" : "the excess"}`;
     }
     cell.setAttribute("fill", colour);
     if (at >= 0) says += `: ${choices[k][at].name}`;
@@ -194,10 +194,10 @@ function tick(value) {
   return String(+value.toPrecision(4));
 }
 function drawCharts() {
-  const row = D.cases[state.alpha], alpha = D.alphas[state.alpha];
+  const row = D.cases[state.alpha], alpha = D.alphas[state.alpha], floor = D.alphas[D.alphas.length - 1] / 3;  // a sure end falls to the axis
   chart("tail", {
-    lines: row.map((each, k) => ({ points: [[Math.min(0, each.costs[0] ?? 0), 1], ...each.costs.map((cost, i) => [cost, each.tails[i]])], colour: COLOURS[k], dash: DASHES[k], steps: true })),
-    dots: row.map((each, k) => ({ at: [each.var, each.tails[each.costs.indexOf(each.var)] || alpha], colour: COLOURS[k], name: `VaR of ${D.names[k]}: ${number(each.var)}` })),
+    lines: row.map((each, k) => ({ points: [[Math.min(0, each.costs[0] ?? 0), 1], ...each.costs.map((cost, i) => [cost, Math.max(each.tails[i], floor)])], colour: COLOURS[k], dash: DASHES[k], steps: true })),
+    dots: row.map((each, k) => ({ at: [each.var, Math.max(each.tails[each.costs.indexOf(each.var)] ?? alpha, floor)], colour: COLOURS[k], name: `VaR of ${D.names[k]}: ${number(each.var)}` })),
     marks: row.map((each, k) => ({ at: each.cvar, colour: COLOURS[k], name: `CVaR of ${D.names[k]}: ${number(each.cvar)}` })),
     xlabel: "total cost z", ylabel: "probability of more than z", ylog: true, level: alpha });
   const at = D.alphas.map((a, k) => [a, D.cases[k][1].cvar]);
@@ -227,7 +227,7 @@ function drawNumbers() {
   fill($("words"), ...D.words[state.alpha].map(text => node("p", {}, text)));
   const blamed = here().blamed;
   $("blame-card").hidden = !blamed.length;
-  fill($("blamed"), node("tr", {}, ...["at", "doing", "ends in", "of the excess"].map(text => node("th", {}, text))),
+  fill($("blamed"), node("tr", {}, ...["at", "doing", "ends in", "part in it"].map(text => node("th", {}, text))),
     ...blamed.map(([from, action, to, cost, share]) => node("tr", {}, ...[from, action, to, percent(share)].map(text => node("td", {}, text)))));
 }
 

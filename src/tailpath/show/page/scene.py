@@ -88,5 +88,5 @@ def layers(ssp: SSP) -> tuple[list[float], list[float], float, float]:
         for rank, state in enumerate(members):
             x[state] = 1.0 + 2.2 * place
             # A little off the line, so that arrows along a row do not cover each other.
-            y[state] = 0.8 + (rank + 0.5) * 1.3 * tallest / len(members) + 0.25 * (place % 2)
-    return x, y, 2.0 + 2.2 * max(column.values()), 1.9 + 1.3 * float(tallest)
+            y[state] = 0.6 + (rank + 0.5) * 1.8 * tallest / len(members) + 0.25 * (place % 2)
+    return x, y, 2.0 + 2.2 * max(column.values()), 1.7 + 1.8 * float(tallest)

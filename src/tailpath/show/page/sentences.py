@@ -111,19 +111,20 @@ def _why(ssp: SSP, average: Case, best: Case) -> list[str]:
 
 def _turning(ssp: SSP, title: str, worst: WorstRuns) -> str:
     """Where the runs of a policy turn bad: by kind of cell where there are kinds, and the first outcome."""
+    setbacks = sum(max(row.setback, 0.0) for row in worst.blame)
     text = f"Runs of {title} policy that cost more than {worst.var:g}, its VaR, have a probability of {worst.chance:.3g}. "
     if ssp.geometry is not None:
         by_kind: dict[str, float] = {}
         for row in worst.blame:
             kind = ssp.geometry.kind[ssp.state_index(row.next_state)]
-            by_kind[kind] = by_kind.get(kind, 0.0) + row.setback / worst.excess
+            by_kind[kind] = by_kind.get(kind, 0.0) + max(row.setback, 0.0) / setbacks
         kind, share = max(by_kind.items(), key=lambda entry: entry[1])
         if share > 0.2 and kind:
-            text += f"{_percent(min(share, 1.0))} of their excess is decided when a step ends on {kind}. "
+            text += f"{_percent(share)} of what goes wrong in them is a step that ends on {kind}. "
     top = max(worst.blame, key=lambda row: row.setback)
     return text + (
-        f"The outcome that hurts most: at {name_in_words(top.state)}, {name_in_words(top.action)} ends in {name_in_words(top.next_state)} "
-        f"({_percent(top.setback / worst.excess)} of the excess)."
+        f"What hurts most: at {name_in_words(top.state)}, {name_in_words(top.action)} ends in {name_in_words(top.next_state)} "
+        f"({_percent(top.setback / setbacks)} of it)."
     )
 
 
