@@ -47,9 +47,12 @@ def _from(
 
 @st.composite
 def policies_of_every_kind(draw: st.DrawFn, model: Model) -> Any:
-    """Markov, randomised, finite memory, history, atoms, budget."""
+    """Markov, randomised, finite memory, history, atoms, budget, and a mixture by one coin."""
     ssp = to_ssp(model)
-    kind = draw(st.sampled_from(["own", "history", "atoms", "budget"]))
+    kind = draw(st.sampled_from(["own", "history", "atoms", "budget", "mixed"]))
+    if kind == "mixed":
+        members = tuple(draw(strategies.deterministic_policies(model)) for _ in range(2))
+        return tp.MixedPolicy(members, (0.25, 0.75))
     if kind == "own":
         return draw(strategies.policies(model))
     if kind == "history":

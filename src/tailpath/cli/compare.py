@@ -20,7 +20,7 @@ from tailpath.errors import OptionError
 from tailpath.methods import Method
 from tailpath.methods.comparison import ALPHAS, USUAL, Row, Tell, chosen_methods, given_row, improved_rows, planned, tabled
 from tailpath.model.ssp import SSP
-from tailpath.plotting import Curve, plot_comparison
+from tailpath.pictures.curves import Curve, plot_comparison
 
 #: Alphas at which deployed policies are evaluated for a figure, besides those asked for, and of the curves that cost nothing.
 FEW, MANY = 49, 193

@@ -31,7 +31,7 @@ from tailpath.errors import OptionError
 from tailpath.kernels.rounding import SAME_MASS, UNIT
 from tailpath.model.records import Record, data_frame
 from tailpath.options import check_alpha, each
-from tailpath.plotting import plot_distribution
+from tailpath.pictures.distributions import plot_distribution
 
 FloatArray = NDArray[np.float64]
 

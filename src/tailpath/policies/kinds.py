@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -67,6 +67,17 @@ class Kind(Record, Runs):
         from tailpath.policies.table import decision_table
 
         return decision_table(ssp, self, alpha, most)  # type: ignore[arg-type]
+
+    def plot(self, ssp: SSP, budget: float | Sequence[float] | None = None, ax: Any = None) -> Any:
+        """The decisions on the map of the model, or on a graph; returns the matplotlib Axes. Several budgets make a sheet, and a list of Axes.
+
+        `budget` is the cost still allowed, for a policy that looks at it; without one, in each state the decision taken there most often.
+        """
+        from tailpath.policies.drawing import draw_policy, draw_sheet
+
+        if isinstance(budget, Sequence):
+            return draw_sheet(ssp, self, budget)  # type: ignore[arg-type]
+        return draw_policy(ssp, self, budget, ax)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

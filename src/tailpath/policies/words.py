@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from tailpath.policies.kinds import AtomPolicy, BudgetPolicy, HistoryPolicy, MarkovPolicy
+from tailpath.policies.mixed import MixedPolicy
 
 
 def name_in_words(name: Any) -> str:
@@ -31,7 +32,15 @@ def memory_in_words(policy: Any, memory: Any) -> str:
         return f"y = {policy.atoms[memory]:.4g}"
     if isinstance(policy, HistoryPolicy):
         return "after " + ", ".join(map(name_in_words, memory[:-1])) if len(memory) > 1 else ""
+    if isinstance(policy, MixedPolicy):
+        return "; or ".join(_member_in_words(policy, number, own) for number, _, own in memory)
     return name_in_words(memory)
+
+
+def _member_in_words(policy: MixedPolicy, number: int, memory: Any) -> str:
+    """One of the policies that the coin may have chosen, and what it remembers."""
+    own = memory_in_words(policy.members[number], memory)
+    return f"policy {number + 1}" + (f", {own}" if own else "")
 
 
 def budgets_in_words(unit: Any, low: int, high: int) -> str:

@@ -16,11 +16,12 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 
 from tailpath.analysis.reachability import dead_ends
-from tailpath.errors import PolicyError
+from tailpath.errors import OptionError, PolicyError
 from tailpath.evaluation.evaluate import evaluate
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, Name
 from tailpath.options import check_invertible_alpha, check_whole
+from tailpath.pictures.states import plot_states
 from tailpath.policies.chain import CostChain, successors, unroll
 from tailpath.policies.given import as_policy
 from tailpath.policies.kinds import Policy
@@ -94,6 +95,19 @@ class WorstRuns(Record, Sequence[Trace]):
 
     def __len__(self) -> int:
         return len(self.runs)
+
+    def plot(self, ssp: SSP, column: str = "setback", ax: Any = None) -> Any:
+        """The blame on the map of the model, or on a graph: by `setback` where runs turn bad, by `share` where the excess is paid.
+
+        Returns the Axes.
+        """
+        if column not in ("setback", "share"):
+            raise OptionError(f"column must be 'setback' or 'share', not {column!r}")
+        heat = np.zeros(ssp.n_states)
+        for row in self.blame:
+            heat[ssp.state_index(row.state)] += max(getattr(row, column), 0.0)
+        label = "where runs turn bad" if column == "setback" else "where the excess is paid"
+        return plot_states(ssp, heat=heat, ax=ax, heat_label=f"expected excess: {label}")
 
     def __repr__(self) -> str:
         return f"<WorstRuns at alpha {self.alpha:g}: {len(self)} runs beyond VaR {self.var:g}, of {self.chance:.4g} in all>"

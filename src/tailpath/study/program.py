@@ -16,7 +16,7 @@ from tailpath.version import __version__
 
 ROOT = pathlib.Path(__file__).parents[1]
 #: Files and folders of the package that do not change a number of a run.
-WITHOUT_NUMBERS = {"cli", "formats", "plotting.py", "report.py", "store.py", "improvement.py", "study", "__init__.py", "__main__.py"}
+WITHOUT_NUMBERS = {"cli", "formats", "pictures", "show", "report.py", "store.py", "improvement.py", "study", "__init__.py", "__main__.py"}
 
 
 @cache

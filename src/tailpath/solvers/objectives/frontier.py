@@ -25,7 +25,7 @@ from tailpath.model.cost_units import in_units
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import Progress
-from tailpath.plotting import plot_frontier
+from tailpath.pictures.curves import plot_frontier
 from tailpath.policies.kinds import Policy
 from tailpath.policies.mixed import MixedPolicy
 from tailpath.risk.late import Late

@@ -1,17 +1,15 @@
-"""Pictures, as matplotlib Axes for the caller to finish, save or show.
-
-Every picture reads in black and white: what differs in colour also differs in line style, hatching or brightness. Without `ax` a figure of its own is
-made that belongs to nobody's window; `axes.figure.savefig("file.pdf")` saves it.
-"""
+"""Distributions of the total cost: their bars, and the tails of several side by side."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from tailpath.pictures.style import COLOURS, LINES, MARKERS, own_axes
 
 
 class Distribution(Protocol):
@@ -37,18 +35,10 @@ class Distribution(Protocol):
     def cvar(self, alpha: float) -> float: ...
 
 
-#: More bars than this across the axes would be thinner than the eye can see, and are drawn as lines.
-MOST_BARS = 300
+#: More bars than this across the axes would be thinner than the eye can see; beyond the second number the costs are gathered in bins, as many
+#: as the third.
+MOST_BARS, MOST_LINES, BINS = 300, 1_200, 150
 INSIDE, BEYOND = "0.75", "0.25"
-
-
-def own_axes(ax: Any, width: float = 7.0, height: float = 4.0) -> Any:
-    """The axes given, or those of a new figure without a window."""
-    if ax is not None:
-        return ax
-    from matplotlib.figure import Figure
-
-    return Figure(figsize=(width, height), layout="constrained").subplots()
 
 
 def plot_distribution(distribution: Distribution, alpha: float, ax: Any = None) -> Any:
@@ -58,6 +48,7 @@ def plot_distribution(distribution: Distribution, alpha: float, ax: Any = None) 
     """
     var, cvar = distribution.var(alpha), distribution.cvar(alpha)
     ax = own_axes(ax)
+    before = ax.get_xlim() if ax.has_data() else None
     marks = [("mean", distribution.mean, ":"), ("VaR", var, "--"), ("CVaR", cvar, "-")]
     left, right = _span(distribution, [value for _, value, _ in marks if math.isfinite(value)])
     _draw_head(distribution, var, right - left, ax)
@@ -73,10 +64,12 @@ def plot_distribution(distribution: Distribution, alpha: float, ax: Any = None) 
         )
     if distribution.tail_mass > 0:
         _note_tail(distribution, right, ax)
-    ax.set_xlim(left, right)
+    # Beside another distribution both have room.
+    ax.set_xlim(left if before is None else min(left, before[0]), right if before is None else max(right, before[1]))
+    ax.autoscale(axis="y")
     ax.set_ylim(bottom=0)
     ax.set_xlabel("total cost")
-    ax.set_ylabel("probability")
+    ax.set_ylabel(ax.get_ylabel() or "probability")
     # Above the axes, where it hides nothing.
     ax.legend(title=f"alpha = {alpha:g}", loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
     return ax
@@ -95,6 +88,10 @@ def _span(distribution: Distribution, marked: list[float]) -> tuple[float, float
 def _draw_head(distribution: Distribution, var: float, width: float, ax: Any) -> None:
     costs, probabilities = distribution.costs, distribution.probabilities
     gap = float(np.min(np.diff(costs), initial=width / 20))
+    if len(costs) > MOST_LINES:
+        probabilities, edges = np.histogram(costs, BINS, weights=probabilities)
+        costs, gap = (edges[:-1] + edges[1:]) / 2, float(edges[1] - edges[0]) / 0.8
+        ax.set_ylabel(f"probability of each {0.8 * gap:.3g}")
     for part, colour in ((costs <= var, INSIDE), (costs > var, BEYOND)):
         if part.any() and gap * MOST_BARS >= width:
             ax.bar(costs[part], probabilities[part], 0.8 * gap, color=colour, edgecolor="black", linewidth=0.4)
@@ -110,53 +107,29 @@ def _note_tail(distribution: Distribution, right: float, ax: Any) -> None:
     ax.axvspan(last, right, facecolor="none", edgecolor="0.7", hatch="//", linewidth=0, zorder=0, label=label)
 
 
-class Curve(NamedTuple):
-    """CVaR against alpha of one method; `kind` is `predicted`, `deployed` or `optimum`."""
-
-    method: str
-    kind: str
-    alphas: Sequence[float]
-    values: Sequence[float]
-
-
-#: Solid is what a planner predicts, dashed what its policy delivers, thick and dotted the optimum; methods differ in colour and marker.
-STYLES = {"predicted": "-", "deployed": "--", "optimum": ":"}
-LOOKS = (("#0072b2", "o"), ("#d55e00", "s"), ("#009e73", "^"), ("#cc79a7", "D"))
-
-
-def plot_comparison(curves: Sequence[Curve], ax: Any = None, title: str = "") -> Any:
-    """CVaR against alpha for several methods, predicted and deployed, and the optimum. Returns the Axes."""
+def plot_tails(distributions: Mapping[str, Distribution], alpha: float, ax: Any = None) -> Any:
+    """P(Z > z) of several policies on a logarithmic axis, each with its VaR (marker) and CVaR (tick on the axis) at `alpha`. Returns the Axes."""
     ax = own_axes(ax, 7.0, 4.5)
-    methods = list(dict.fromkeys(curve.method for curve in curves if curve.kind != "optimum"))
-    for curve in curves:
-        look: dict[str, Any] = {"color": "black", "linewidth": 2.2, "zorder": 3}
-        if curve.kind != "optimum":
-            colour, marker = LOOKS[methods.index(curve.method) % len(LOOKS)]
-            look = {"color": colour, "linewidth": 1.4}
-            if curve.kind == "deployed":
-                look |= {"marker": marker, "markersize": 4, "markevery": max(1, len(curve.alphas) // 12)}
-        label = curve.method if curve.kind == "optimum" else f"{curve.method}, {curve.kind}"
-        ax.plot(curve.alphas, curve.values, STYLES[curve.kind], label=label, **look)
-    ax.set_xscale("log")
-    ax.set_xlabel("alpha, the mass of the worst tail")
-    ax.set_ylabel("CVaR of the total cost")
-    ax.set_title(title)
-    ax.legend(frameon=False)
-    return ax
-
-
-def plot_frontier(frontier: Any, ax: Any = None) -> Any:
-    """Least mean against risk, with the corners that are single policies, and both ends named."""
-    ax = own_axes(ax)
-    risk, mean = frontier.risk, frontier.mean
-    single = [len(corner.parts) == 1 for corner in frontier]
-    for a, b in zip(frontier.corners, frontier.corners[1:]):
-        ax.plot([a.risk, b.risk], [a.mean, b.before], color="#1b6ca8", linewidth=1.6)
-        ax.plot([b.risk, b.risk], [b.before, b.mean], color="#1b6ca8", linewidth=1.0, linestyle=":")
-    ax.plot(risk[single], mean[single], "o", color="#1b6ca8", markersize=3 if len(risk) > 60 else 5)
-    for place, text, side, at in ((0, "safest", "left", (8, 0)), (-1, "least mean", "right", (-2, -14))):
-        ax.annotate(text, (risk[place], mean[place]), textcoords="offset points", xytext=at, ha=side)
-    ax.set_xlabel(str(frontier.measure))
-    ax.set_ylabel("expected cost")
-    ax.margins(0.08)
+    floor = 1.0
+    for k, (name, distribution) in enumerate(distributions.items()):
+        colour, line, marker = COLOURS[k % len(COLOURS)], LINES[k % len(LINES)], MARKERS[k % len(MARKERS)]
+        costs, var, cvar = distribution.costs, distribution.var(alpha), distribution.cvar(alpha)
+        tails = np.append(distribution.probabilities[1:], distribution.tail_mass)[::-1].cumsum()[::-1] if costs.size else np.empty(0)
+        floor = min(floor, float(np.min(tails[tails > 0], initial=alpha)))
+        label = f"{name}: VaR {var:.5g}, CVaR {cvar:.5g}"
+        ax.step(np.append(0.0, costs), np.append(1.0, tails), line, where="post", color=colour, label=label, linewidth=1.6)
+        if math.isfinite(var):
+            ax.plot(var, max(float(tails[np.searchsorted(costs, var)]), floor), marker, color=colour, markersize=7, markeredgecolor="white")
+        if math.isfinite(cvar):
+            ax.plot(cvar, 0, marker, color=colour, markersize=7, clip_on=False, transform=ax.get_xaxis_transform(), zorder=5)
+    ax.axhline(alpha, color="0.4", linewidth=0.8, linestyle=(0, (1, 3)))
+    ax.annotate(
+        f"alpha = {alpha:g}", (0.01, alpha), xycoords=("axes fraction", "data"), textcoords="offset points", xytext=(0, 3), fontsize=8
+    )
+    ax.set_yscale("log")
+    ax.set_ylim(floor / 2, 1.3)
+    ax.set_xlim(left=0)
+    ax.set_xlabel("total cost z (markers on the axis: CVaR)")
+    ax.set_ylabel("probability of more than z")
+    ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0))
     return ax

@@ -1,0 +1,60 @@
+"""Curves: CVaR against alpha, and the mean against the CVaR."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from tailpath.pictures.style import COLOURS, MARKERS, own_axes
+
+
+class Curve(NamedTuple):
+    """CVaR against alpha of one method; `kind` is `predicted`, `deployed` or `optimum`."""
+
+    method: str
+    kind: str
+    alphas: Sequence[float]
+    values: Sequence[float]
+
+
+#: Solid is what a planner predicts, dashed what its policy delivers, thick and dotted the optimum; methods differ in colour and marker.
+STYLES = {"predicted": "-", "deployed": "--", "optimum": ":"}
+
+
+def plot_comparison(curves: Sequence[Curve], ax: Any = None, title: str = "") -> Any:
+    """CVaR against alpha for several methods, predicted and deployed, and the optimum. Returns the Axes."""
+    ax = own_axes(ax, 7.0, 4.5)
+    methods = list(dict.fromkeys(curve.method for curve in curves if curve.kind != "optimum"))
+    for curve in curves:
+        look: dict[str, Any] = {"color": "black", "linewidth": 2.2, "zorder": 3}
+        if curve.kind != "optimum":
+            place = methods.index(curve.method)
+            colour, marker = COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)]
+            look = {"color": colour, "linewidth": 1.4}
+            if curve.kind == "deployed":
+                look |= {"marker": marker, "markersize": 4, "markevery": max(1, len(curve.alphas) // 12)}
+        label = curve.method if curve.kind == "optimum" else f"{curve.method}, {curve.kind}"
+        ax.plot(curve.alphas, curve.values, STYLES[curve.kind], label=label, **look)
+    ax.set_xscale("log")
+    ax.set_xlabel("alpha, the mass of the worst tail")
+    ax.set_ylabel("CVaR of the total cost")
+    ax.set_title(title)
+    ax.legend(frameon=False)
+    return ax
+
+
+def plot_frontier(frontier: Any, ax: Any = None) -> Any:
+    """Least mean against risk, with the corners that are single policies, and both ends named."""
+    ax = own_axes(ax)
+    risk, mean = frontier.risk, frontier.mean
+    single = [len(corner.parts) == 1 for corner in frontier]
+    for a, b in zip(frontier.corners, frontier.corners[1:]):
+        ax.plot([a.risk, b.risk], [a.mean, b.before], color=COLOURS[0], linewidth=1.6)
+        ax.plot([b.risk, b.risk], [b.before, b.mean], color=COLOURS[0], linewidth=1.0, linestyle=":")
+    ax.plot(risk[single], mean[single], "o", color=COLOURS[0], markersize=3 if len(risk) > 60 else 5)
+    for place, text, side, at in ((0, "safest", "left", (8, 0)), (-1, "least mean", "right", (-2, -14))):
+        ax.annotate(text, (risk[place], mean[place]), textcoords="offset points", xytext=at, ha=side)
+    ax.set_xlabel(str(frontier.measure))
+    ax.set_ylabel("expected cost")
+    ax.margins(0.08)
+    return ax

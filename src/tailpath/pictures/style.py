@@ -1,0 +1,38 @@
+"""What all pictures share.
+
+Every picture reads in black and white: what differs in colour also differs in line style, marker, hatching or brightness. Without `ax` a figure
+of its own is made that belongs to nobody's window; `axes.figure.savefig("file.pdf")` saves it, and a notebook shows it.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+#: Colours, markers and line styles of series that stand beside each other.
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8a6d0b", "#555555")
+MARKERS = ("o", "s", "^", "D", "v", "P")
+LINES = ("-", "--", ":", "-.", (0, (5, 1)), (0, (1, 1)))
+
+
+def own_axes(ax: Any, width: float = 7.0, height: float = 4.0) -> Any:
+    """The axes given, or those of a new figure without a window, which a notebook shows."""
+    return ax if ax is not None else sheet(1, 1, width, height)[0]
+
+
+def sheet(rows: int, columns: int, width: float, height: float) -> list[Any]:
+    """The axes of a new figure, row by row; a notebook shows the figure for each of them."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    axes: list[Any] = figure.subplots(rows, columns, squeeze=False).ravel().tolist()
+    for each in axes:
+        each._repr_png_ = lambda: as_png(figure)  # what IPython asks an object for; an Axes of no window has none
+    return axes
+
+
+def as_png(figure: Any) -> bytes:
+    """A figure as the bytes of a PNG file."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=110)
+    return buffer.getvalue()

@@ -1,0 +1,83 @@
+"""A policy drawn on the states of its model: at one budget left, or in each state with what is most often remembered there."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tailpath.errors import OptionError
+from tailpath.model.ssp import SSP
+from tailpath.pictures.states import plot_states
+from tailpath.pictures.style import sheet
+from tailpath.policies.chain import CostChain, unroll
+from tailpath.policies.decisions import decide
+from tailpath.policies.kinds import BudgetPolicy, Policy
+from tailpath.policies.visits import Visits
+
+#: States of a graph beyond which a picture is a black square.
+MOST_STATES = 400
+
+
+def draw_policy(ssp: SSP, policy: Policy, budget: float | None = None, ax: Any = None, title: str = "") -> Any:
+    """The decisions of a policy on the map of its model, or on a graph; returns the Axes.
+
+    With `budget`, a cost, those of a `BudgetPolicy` with so much left; otherwise in each state those with the memory that it most often has
+    there. Where it never comes, or never with this budget, they are faint; of a mixed decision the likeliest action is drawn.
+    """
+    if ssp.geometry is None and ssp.n_states > MOST_STATES:
+        raise OptionError(f"a graph of {ssp.n_states} states cannot be drawn; the most is {MOST_STATES}. Look at policy.table(ssp) instead")
+    chain = unroll(ssp, policy)
+    visits = Visits(chain).expected if chain.n else np.zeros(0)
+    choices, strength = np.full(ssp.n_states, -1, dtype=np.int64), np.zeros(ssp.n_states)
+    if budget is None:
+        for node in np.argsort(visits, kind="stable").tolist():
+            choices[chain.state[node]] = _choice(ssp, policy, int(chain.state[node]), _memory(chain, node))
+        np.add.at(strength, chain.state, visits)
+        strength = np.clip(1 + 0.25 * np.log10(np.maximum(strength, 1e-12)), 0.0, 1.0)
+    else:
+        left = _in_units(policy, budget)
+        assert isinstance(policy, BudgetPolicy)
+        choices[:] = [policy.choice(state, left) for state in range(ssp.n_states)]
+        strength[[int(chain.state[node]) for node in range(chain.n) if _memory(chain, node) == left]] = 1.0
+    return plot_states(
+        ssp, choices, strength, ax=ax, title=title or ("" if budget is None else f"{budget:g} left" if budget else "budget spent")
+    )
+
+
+def draw_sheet(ssp: SSP, policy: Policy, budgets: Sequence[float], columns: int = 3) -> list[Any]:
+    """A policy at several budgets left, side by side; returns the Axes."""
+    if not budgets:
+        raise OptionError("a sheet needs at least one budget")
+    columns = min(columns, len(budgets))
+    rows = math.ceil(len(budgets) / columns)
+    shape = (ssp.geometry.columns, ssp.geometry.rows) if ssp.geometry is not None else (10, 7)
+    width = min(4.0, 12.0 / columns)
+    axes = sheet(rows, columns, width * columns, rows * (width * shape[1] / shape[0] + 0.4))
+    for ax, budget in zip(axes, budgets):
+        draw_policy(ssp, policy, budget, ax)
+    for ax in axes[len(budgets) :]:
+        ax.remove()
+    return axes[: len(budgets)]
+
+
+def _memory(chain: CostChain, node: int) -> Any:
+    return None if chain.memory is None else chain.memory[node]
+
+
+def _choice(ssp: SSP, policy: Policy, state: int, memory: Any) -> int:
+    """The choice taken with the greatest probability."""
+    return max(decide(ssp, policy, state, memory), key=lambda pair: pair[1])[0]
+
+
+def _in_units(policy: Policy, budget: float) -> int:
+    if not isinstance(policy, BudgetPolicy):
+        raise OptionError(f"a {type(policy).__name__} does not look at the budget left; draw it without one")
+    units = budget / float(policy.unit)
+    if not 0 <= round(units) <= policy.budget or abs(units - round(units)) > 1e-6:
+        raise OptionError(
+            f"the budget must be a multiple of {float(policy.unit):g} from 0 to {policy.budget * float(policy.unit):g}, not {budget:g}"
+        )
+    return round(units)

@@ -1,0 +1,123 @@
+"""Pictures show what they are given: arrows where decisions lead, marks where VaR and CVaR are, and room for everything."""
+
+import numpy as np
+import pytest
+
+import tailpath as tp
+from tailpath.errors import OptionError
+from tailpath.pictures.distributions import plot_tails
+
+RIVER = tp.domains.river(rows=6, columns=5)
+BEST = tp.solve_cvar_exact(RIVER, 0.01)
+NEUTRAL = tp.solve_expected(RIVER).policy
+ROADS = tp.SSP.from_outcomes(
+    [("home", "fast", "town", 0.9, 1), ("home", "fast", "jam", 0.1, 1), ("jam", "wait", "town", 1, 9), ("town", "on", "$work$", 1, 2)],
+    "home",
+    ["$work$"],
+)
+
+
+def arrows(axes):
+    """{(column, row): (right, down)} of the arrows on a map."""
+    [quiver] = [artist for artist in axes.collections if type(artist).__name__ == "Quiver"]
+    return {(x - 0.5, y - 0.5): (u, v) for (x, y), u, v in zip(quiver.get_offsets(), quiver.U, quiver.V)}
+
+
+MOVE = {"N": (0, -1), "S": (0, 1), "E": (1, 0), "W": (-1, 0)}
+
+
+def test_arrows_point_where_decisions_lead():
+    found = arrows(NEUTRAL.plot(RIVER))
+    for (column, row), move in found.items():
+        assert move == pytest.approx(MOVE[NEUTRAL.action((int(row), int(column)))])
+    assert (0, 4) in found
+
+
+def test_arrows_at_a_budget():
+    policy = BEST.policy(0.01)
+    for budget in (0, 3, policy.budget * float(policy.unit)):
+        left = round(budget / float(policy.unit))
+        for (column, row), move in arrows(policy.plot(RIVER, budget)).items():
+            action = policy.action((int(row), int(column)), left)
+            inside = 0 <= row + MOVE[action][1] < 6 and 0 <= column + MOVE[action][0] < 5
+            assert not inside or move == pytest.approx(MOVE[action])
+
+
+def test_a_sheet_of_budgets(tmp_path):
+    policy = BEST.policy(0.01)
+    axes = policy.plot(RIVER, [0, 2, 4, 6])
+    assert [ax.get_title() for ax in axes] == ["budget spent", "2 left", "4 left", "6 left"]
+    axes[0].figure.savefig(tmp_path / "sheet.pdf")
+
+
+def test_budgets_that_are_none():
+    with pytest.raises(OptionError, match="does not look at the budget"):
+        NEUTRAL.plot(RIVER, 3)
+    with pytest.raises(OptionError, match=r"multiple of 0\.5"):
+        BEST.policy(0.01).plot(RIVER, 0.3)
+
+
+def test_a_graph_names_states_and_actions(tmp_path):
+    axes = tp.solve_expected(ROADS).policy.plot(ROADS)
+    texts = [text.get_text() for text in axes.texts]
+    assert {"home", "jam", "fast", r"\$work\$"} <= set(texts)
+    axes.figure.savefig(tmp_path / "graph.png")
+
+
+def test_too_large_a_graph_is_refused():
+    rows = [(k, "on", k + 1, 1, 1) for k in range(500)]
+    ssp = tp.SSP.from_outcomes(rows, 0, [500])
+    with pytest.raises(OptionError, match=r"policy\.table"):
+        tp.solve_expected(ssp).policy.plot(ssp)
+
+
+def test_blame_as_a_heat_map():
+    found = tp.worst_runs(RIVER, NEUTRAL, 0.05, 1)
+    for column in ("setback", "share"):
+        grid = found.plot(RIVER, column).images[0].get_array()
+        assert grid.sum() == pytest.approx(sum(max(getattr(row, column), 0) for row in found.blame))
+    with pytest.raises(OptionError, match="setback"):
+        found.plot(RIVER, "guilt")
+    graph = tp.worst_runs(ROADS, tp.solve_expected(ROADS).policy, 0.5, 1).plot(ROADS)
+    assert graph.collections[0].get_array().sum() > 0
+
+
+def test_tails_of_several_policies():
+    costs = {"neutral": tp.evaluate(RIVER, NEUTRAL, 0.001), "best": tp.evaluate(RIVER, BEST.policy(0.01), 0.001)}
+    axes = plot_tails(costs, 0.01)
+    steps = [line for line in axes.lines if line.get_drawstyle() == "steps-post"]
+    for line, found in zip(steps, costs.values()):
+        assert line.get_ydata()[1:] == pytest.approx(found.tails)
+    assert axes.get_yscale() == "log"
+    assert [text.get_text().split(":")[0] for text in axes.get_legend().get_texts()] == ["neutral", "best"]
+    assert len({line.get_linestyle() for line in steps}) == 2, "told apart without colour"
+
+
+def test_the_frontier():
+    frontier = tp.frontier(RIVER, tp.CVaR(0.05))
+    axes = frontier.plot()
+    assert (axes.get_xlabel(), axes.get_ylabel()) == (str(tp.CVaR(0.05)), "expected cost")
+    marked = axes.lines[-1]
+    assert set(marked.get_xdata()) <= set(frontier.risk.tolist())
+    assert [text.get_text() for text in axes.texts] == ["safest", "least mean"]
+
+
+def test_two_distributions_on_one_axes_do_not_cut_each_other_off():
+    wide, narrow = tp.evaluate(RIVER, NEUTRAL, 0.001), tp.evaluate(RIVER, BEST.policy(0.01), 0.01)
+    for first, second in ((wide, narrow), (narrow, wide)):
+        axes = second.plot(ax=first.plot())
+        assert axes.get_xlim()[1] >= max(wide.costs[-1], narrow.costs[-1])
+        assert axes.get_ylim()[1] >= max(wide.probabilities.max(), narrow.probabilities.max())
+
+
+def test_ten_thousand_costs_are_gathered_in_bins():
+    geometric = tp.domains.textbook.geometric(0.001)
+    costs = tp.evaluate(geometric.ssp, geometric.policy, 1e-4)
+    axes = costs.plot()
+    heights = np.array([bar.get_height() for bar in axes.patches if bar.get_width() < 100 and bar.get_height() < 1])
+    assert heights.sum() == pytest.approx(costs.probabilities.sum())
+    assert "probability of each" in axes.get_ylabel()
+
+
+def test_notebooks_show_our_own_figures():
+    assert tp.evaluate(RIVER, NEUTRAL, 0.1).plot()._repr_png_().startswith(b"\x89PNG")
