@@ -53,8 +53,8 @@ def test_limits_in_text() -> None:
     ("text", "message"),
     [
         ("", "cannot read"),
-        ("cvar", "cvar takes alpha in brackets"),
-        ("cvar(0.05, 3)", "cvar takes alpha in brackets"),
+        ("cvar", "cvar is written cvar(alpha), not cvar()"),
+        ("cvar(0.05, 3)", "cvar is written cvar(alpha), not cvar(0.05, 3)"),
         ("cvar(a)", "'a' is no number"),
         ("cvar(2)", "alpha must lie in (0, 1], not 2"),
         ("fast(3)", "unknown measure 'fast'; known are cvar, late, loss, mean, shortfall, var"),

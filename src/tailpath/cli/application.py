@@ -25,6 +25,7 @@ PIPE_CLOSED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 COMMANDS = {
     "info": "Sizes, cost unit, goals and dead ends of a model.",
     "solve": "Find the best policy of a model.",
+    "frontier": "What safety costs: least mean against a risk.",
     "evaluate": "The exact VaR and CVaR of a policy.",
     "compare": "Predicted, deployed and optimal CVaR side by side.",
     "show": "The decisions of a policy, in words.",

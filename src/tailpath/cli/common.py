@@ -26,6 +26,8 @@ from tailpath.texts import name, number, pairs
 __all__ = ["name", "number", "pairs"]
 
 Command = Callable[..., Any]
+#: From here on an alpha looks like a level of confidence.
+CONFIDENT = 0.9
 
 # ---------------------------------------------------------------------- arguments and options
 
@@ -35,6 +37,8 @@ def alpha(text: str) -> float:
     value = _float(text)
     if not 0 < value <= 1:
         raise click.BadParameter(f"{text} does not lie in (0, 1]")
+    if CONFIDENT <= value < 1:
+        say("note", f"alpha is the mass of the worst tail; for {100 * value:g} % confidence say {1 - value:.6g}")
     return value
 
 

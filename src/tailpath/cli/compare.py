@@ -14,6 +14,7 @@ from tailpath.cli.alphas import ManyAlphas, alphas_option
 from tailpath.cli.application import say
 from tailpath.cli.common import alpha as alpha_type
 from tailpath.cli.common import json_option, loose_option, read_policy, show, takes_model, terminal_width
+from tailpath.cli.objectives import measure, measured
 from tailpath.cli.pictures import save_picture
 from tailpath.cli.progress import PATIENCE, compiling, progress_line
 from tailpath.errors import OptionError
@@ -21,6 +22,7 @@ from tailpath.methods import Method
 from tailpath.methods.comparison import ALPHAS, USUAL, Row, Tell, chosen_methods, given_row, improved_rows, planned, tabled
 from tailpath.model.ssp import SSP
 from tailpath.pictures.curves import Curve, plot_comparison
+from tailpath.risk.measure import Measure
 
 #: Alphas at which deployed policies are evaluated for a figure, besides those asked for, and of the curves that cost nothing.
 FEW, MANY = 49, 193
@@ -42,6 +44,14 @@ TINY, TINY_ALPHA, TINY_SETTINGS = "textbook:geometric", 0.5, {"atoms": 3, "alpha
 @click.option("--interpolation", is_flag=True, help="Also CVaRVILI: a linear program per state, action and atom in every sweep.")
 @click.option("--improve", is_flag=True, help="Also what policy iteration makes of the planners' policies.")
 @click.option("--delta", metavar="D", help="Round costs to multiples of D for the optimum, which is then bracketed.")
+@click.option(
+    "--measure",
+    "measures",
+    type=measure,
+    multiple=True,
+    metavar="MEASURE",
+    help="Also a table of this measure, such as 'late(35)', with the policies that have the least of it (repeatable).",
+)
 @click.option("--plot", type=click.Path(dir_okay=False), metavar="FILE", help="Draw CVaR against alpha (.png, .pdf or .svg).")
 @loose_option
 @json_option
@@ -54,6 +64,7 @@ def command(
     everything: bool,
     interpolation: bool,
     improve: bool,
+    measures: tuple[Measure, ...],
     plot: str | None,
     loose: bool,
     as_json: bool,
@@ -83,6 +94,9 @@ def command(
         "loading_seconds": loading,
     }
     text = found.as_text(terminal_width(), bracketed=bool(settings["delta"]))
+    if measures:
+        record["measures"], more = measured(ssp, [(row.name, row.policy) for row in [*shown, optimum]], measures, alphas)
+        text += f"\n\n{more}"
     show(record, f"CVaR of {source}\n\n{text}{said_of_loading(loading)}", as_json)
 
 

@@ -11,12 +11,14 @@ import tailpath
 from tailpath.cli.application import say
 from tailpath.cli.common import alpha as tail_mass
 from tailpath.cli.common import json_option, pairs, show, takes_model
+from tailpath.cli.objectives import asked_for, objective_options, solve_for
 from tailpath.cli.planning import flags_of
 from tailpath.cli.progress import progress_line
 from tailpath.errors import BudgetExceededError
 from tailpath.methods import Found, Method, Plan, find_method, method_names
 from tailpath.methods.comparison import progress_of
 from tailpath.model.ssp import SSP
+from tailpath.risk.measure import Limit, Measure
 
 #: Without a cost unit the evaluation of a policy may branch without end; after so many nodes the bracket of the optimum has to do.
 MOST_NODES = 1_000_000
@@ -62,6 +64,7 @@ def _known(ctx: click.Context, param: click.Parameter, value: str) -> str:
 )
 @click.option("--variant", metavar="NAME", default="", help="The method in a variant it has: published, for CVaRVIQ and CVaRVILI.")
 @click.option("--alpha", type=tail_mass, metavar="A", help="Mass of the worst tail, in (0, 1].")
+@objective_options
 @click.option("--max-nodes", type=click.IntRange(min=1), metavar="N", help="Give up evaluating the policy after N expanded pairs.")
 @click.option("-o", "--output", type=click.Path(), metavar="FILE", help="Save the policy (.json or .npz).")
 @json_option
@@ -71,12 +74,27 @@ def command(
     method: str,
     variant: str,
     alpha: float | None,
+    minimise: Measure | None,
+    limits: tuple[Limit, ...],
+    deadline: float | None,
+    no_mix: bool,
     max_nodes: int | None,
     output: str | None,
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Find the best policy of a MODEL and what it costs."""
+    """Find the best policy of a MODEL and what it costs.
+
+    With --minimise, --subject-to or --deadline any measure is minimised, under limits on others, such as --minimise mean
+    --subject-to 'cvar(0.01) <= 40' --subject-to 'late(35) <= 0.05'.
+    """
+    objective = asked_for(minimise, limits, deadline, alpha)
+    if objective is not None:
+        policy, record, text = solve_for(ssp, objective, limits, not no_mix)
+        if output is not None:
+            tailpath.write_policy(policy, output)
+        show({"model": source, **record}, text, as_json)
+        return
     chosen = find_method(method)
     if chosen.risk and alpha is None:
         raise click.UsageError(f"--method {method} needs --alpha, the mass of the worst tail; for the mean alone use --method expected")

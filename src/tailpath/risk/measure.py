@@ -105,7 +105,8 @@ class Measure:
         """From the words between the brackets, one number per field."""
         wanted = [field.name for field in fields(cls)]  # type: ignore[arg-type]
         if len(words) != len(wanted):
-            raise OptionError(f"{cls.word} takes {', '.join(wanted) or 'nothing'} in brackets, not {', '.join(words) or 'nothing'!r}")
+            form = f"{cls.word}({', '.join(wanted)})" if wanted else cls.word
+            raise OptionError(f"{cls.word} is written {form}, not {cls.word}({', '.join(words)})")
         return cls(*(number(word) for word in words))
 
     def __str__(self) -> str:

@@ -76,15 +76,15 @@ class Columns:
         self.found.append(priced)
         return priced
 
-    def feasible(self) -> tuple[int, float] | None:
-        """Find policies that together keep all limits; otherwise the first limit that cannot be kept with those before it, and its least value."""
+    def feasible(self) -> bool:
+        """Find policies that together keep all limits, if there are any: one limit after the other, with those before it kept."""
         for i in range(1, len(self.bounds) + 1):
-            mixture, low = self.descend(i, list(range(1, i)), enough=self.bounds[i - 1])
+            mixture, _ = self.descend(i, list(range(1, i)), enough=self.bounds[i - 1])
             if mixture.value > self.bounds[i - 1]:
                 if mixture.value > self.bounds[i - 1] + SLACK * max(abs(mixture.value), 1e-6):
-                    return i - 1, max(low, min(mixture.value, low))
+                    return False
                 self.bounds[i - 1] = mixture.value
-        return None
+        return True
 
     def descend(self, target: int, limits: list[int], enough: float = -math.inf) -> tuple[Mixture, float]:
         """Minimise loss `target` under some of the limits, which the policies found so far can keep. Also returns a proved lower bound."""
@@ -149,9 +149,8 @@ def _best_budget(ssp: SSP, rows: list[Row]) -> tuple[Found | None, float]:
     risky = [i for i, row in enumerate(rows) if row.factor > 0]
     if not risky:
         columns = Columns(Losses(ssp, [row.curve for row in rows]), np.array([row.bound for row in rows[1:]]))
-        failed = columns.feasible()
-        if failed is not None:
-            raise _refusal(rows, *failed)
+        if not columns.feasible():
+            return None, math.inf
         found = _descended(columns, 0.0)
         return found, found.low
     row, unit = rows[risky[0]], float(ssp.cost_unit)
@@ -169,7 +168,7 @@ def _best_budget(ssp: SSP, rows: list[Row]) -> tuple[Found | None, float]:
             if bound >= best.value - GAP * abs(best.value):
                 lows.append(bound)
                 continue
-        if columns.feasible() is not None:
+        if not columns.feasible():
             continue
         found = _descended(columns, constant)
         lows.append(found.low)
@@ -205,9 +204,3 @@ def _candidates(ssp: SSP, row: Row, in_objective: bool) -> Iterable[int]:
     w = np.arange(len(excess)) * unit
     slack = (row.bound - least) - row.factor * (w + excess / row.alpha)
     return [int(i) for i in np.argsort(-slack, kind="stable") if slack[i] >= -SLACK * max(abs(row.bound), 1e-6)]
-
-
-def _refusal(rows: list[Row], which: int, least: float) -> InfeasibleError:
-    measure, kept = rows[which + 1].measure, [row.measure for row in rows[1 : which + 1]]
-    under = f" where {' and '.join(str(m) for m in kept)} keep their limits" if kept else ""
-    return InfeasibleError(f"{measure} is at least {least:.6g}{under}; the limit {rows[which + 1].bound:g} cannot be kept")

@@ -63,7 +63,15 @@ def solve(ssp: SSP, objective: Any, subject_to: Iterable[Any] = (), *, mix: bool
     rows = [row_of(_as_expectation(goal)), *(_row_of_limit(limit) for limit in limits)]
     if sum(row.factor > 0 for row in rows) > 1:
         raise OptionError("at most one CVaR may occur in objective and limits together")
-    return solve_limited(ssp, goal, limits, rows, mix)
+    try:
+        return solve_limited(ssp, goal, limits, rows, mix)
+    except InfeasibleError as error:
+        if error.least is not None or len(limits) < 2 or not mix:
+            raise
+        *others, last = limits
+        least = solve(ssp, last.measure, others).value
+        kept = " and ".join(str(limit) for limit in others)
+        raise InfeasibleError(f"no policy keeps {last} with {kept}: {last.measure} is then at least {least:.6g}", least) from None
 
 
 def _alone(ssp: SSP, goal: Measure) -> RiskSolution:

@@ -1,0 +1,73 @@
+"""`tailpath frontier MODEL`: the least mean for every level of risk."""
+
+from __future__ import annotations
+
+from time import perf_counter
+
+import click
+
+import tailpath
+from tailpath.cli.common import json_option, show, table, takes_model
+from tailpath.cli.objectives import measure
+from tailpath.cli.pictures import save_picture
+from tailpath.cli.progress import progress_line
+from tailpath.model.ssp import SSP
+from tailpath.risk.measure import Measure
+
+#: A table for people has no more rows than this, unless all are asked for.
+MOST_ROWS = 24
+
+
+@click.command()
+@takes_model
+@click.option("--risk", type=measure, required=True, metavar="MEASURE", help="The mean against cvar(A), late(T) or shortfall(B).")
+@click.option(
+    "--tolerance", type=click.FloatRange(min=0), metavar="X", help="Stop this close to the frontier, relatively; 0 finds all corners."
+)
+@click.option("--all", "everything", is_flag=True, help="Print every corner, however many there are.")
+@click.option("--plot", type=click.Path(dir_okay=False), metavar="FILE", help="Draw the frontier (.png, .pdf or .svg).")
+@click.option(
+    "--corner", type=click.IntRange(min=1), metavar="N", help="The corner whose policy is saved by --output, counted as in the table."
+)
+@click.option("-o", "--output", type=click.Path(), metavar="FILE", help="Save the policy of --corner (.json or .npz).")
+@json_option
+def command(
+    ssp: SSP,
+    source: str,
+    risk: Measure,
+    tolerance: float | None,
+    everything: bool,
+    plot: str | None,
+    corner: int | None,
+    output: str | None,
+    as_json: bool,
+) -> None:
+    """Show what safety costs: every corner of least mean against a risk, from the safest policy to the one that is best on average."""
+    if (corner is None) != (output is None):
+        raise click.UsageError("--corner and --output go together: the policy of which corner, and where to")
+    begin = perf_counter()
+    with progress_line() as tell:
+        found = tailpath.frontier(
+            ssp, risk, tolerance=tolerance, progress=lambda tables, corners: tell(f"{tables} tables, {corners:g} corners")
+        )
+    seconds = perf_counter() - begin
+    if corner is not None and output is not None:
+        if corner > len(found):
+            raise click.UsageError(f"there are {len(found)} corners, so there is no corner {corner}")
+        tailpath.write_policy(found[corner - 1].policy, output)
+    if plot is not None:
+        save_picture(found.plot(), plot)
+    lines = [
+        {"corner": i, "risk": each.risk, "mean": each.mean, "before": each.before, "policies": len(each.parts)}
+        for i, each in enumerate(found, 1)
+    ]
+    record = {"model": source, "risk": str(risk), "corners": lines, "gap": found.gap, "seconds": seconds}
+    step = 1 if everything else max(1, -(-(len(lines) - 1) // MOST_ROWS))
+    shown = [line for i, line in enumerate(lines) if i % step == 0 or i == len(lines) - 1]
+    text = table(
+        ["corner", str(risk), "mean", "policies"], [[line["corner"], line["risk"], line["mean"], line["policies"]] for line in shown]
+    )
+    notes = [f"{len(lines)} corners in {seconds:.3g} s" + (f", every {step}th of them shown; --all shows all" if step > 1 else "")]
+    if found.gap > 0:
+        notes.append(f"the frontier lies no more than {found.gap:g} of the mean below these; --tolerance 0 finds all corners")
+    show(record, f"least mean against {risk} of {source}\n\n{text}\n\n" + "\n".join(notes), as_json)
