@@ -1,6 +1,9 @@
 """What a newcomer meets first: no arguments, a typing mistake, a narrow terminal, completion, a package that is not there."""
 
+import os
+import subprocess
 import sys
+import tempfile
 
 import numpy as np
 import pytest
@@ -8,7 +11,6 @@ from click.shell_completion import BashComplete
 
 import tailpath as tp
 from tailpath.cli.application import COMMANDS, group
-from tailpath.cli.progress import compiling
 from tests.cli.running import refusal, run
 
 
@@ -49,17 +51,22 @@ def test_a_missing_package_is_told_before_the_work(capsys, tmp_path, monkeypatch
     assert not (tmp_path / "s").exists()
 
 
-def test_compiling_is_said_once_and_timed(capsys, monkeypatch):
-    monkeypatch.setattr("tailpath.cli.progress.PATIENCE", 0.01)
-    with compiling() as taken:
-        import time
-
-        time.sleep(0.2)
-    assert 0.15 < taken() < 60
-    assert capsys.readouterr().err == "tailpath: note: compiling, once\n"
-    with compiling():
-        pass
-    assert capsys.readouterr().err == ""
+def test_only_what_is_really_compiled_counts():
+    """In a child, with an empty cache and then with a full one."""
+    program = (
+        "from tailpath.kernels.jit import compiling_seconds, when_compiling; told = []; when_compiling(lambda: told.append(1))\n"
+        "import numpy as np; from tailpath.kernels.forward import cheapest_way\n"
+        "least = np.full(2, np.inf); cheapest_way(np.array([0, 0, 1]), np.array([0], dtype=np.int32), np.ones(1), 1, least)\n"
+        "assert least.tolist() == [1.0, 0.0]; print(len(told), compiling_seconds() > 0)"
+    )
+    with tempfile.TemporaryDirectory() as cache:
+        runs = [
+            subprocess.run(
+                [sys.executable, "-c", program], env={**os.environ, "NUMBA_CACHE_DIR": cache}, capture_output=True, text=True, check=True
+            )
+            for _ in range(2)
+        ]
+    assert [run.stdout.split() for run in runs] == [["1", "True"], ["0", "False"]]
 
 
 def test_alphas_may_be_lists_everywhere():

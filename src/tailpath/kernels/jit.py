@@ -16,6 +16,7 @@ import pathlib
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from time import monotonic
 from types import FunctionType
 from typing import Any
 
@@ -24,6 +25,8 @@ prange = range
 
 _LOCK = threading.RLock()
 _tell: Callable[[], None] | None = None
+_begun: list[float] = []
+_spent = 0.0
 
 
 class Kernel:
@@ -74,6 +77,11 @@ def when_compiling(tell: Callable[[], None]) -> None:
     _tell = tell
 
 
+def compiling_seconds() -> float:
+    """How long this process has compiled since `when_compiling` was called; 0 where everything came from the cache."""
+    return _spent
+
+
 def compiler_loaded() -> bool:
     """Whether a kernel has been called, so that others cost no import any more."""
     return "numba" in sys.modules
@@ -102,17 +110,21 @@ def _compiler() -> Any:
 
 
 def _listen(numba: Any) -> None:
-    """Have the compiler report the first time it compiles."""
+    """Have the compiler report the first time it compiles, and how long all of it takes."""
     event = numba.core.event
 
     class Listener(event.Listener):  # type: ignore[misc, name-defined]
         def on_start(self, started: Any) -> None:
             global _tell
+            _begun.append(monotonic())
             if _tell is not None:
                 tell, _tell = _tell, None
                 tell()
 
         def on_end(self, ended: Any) -> None:
-            pass
+            global _spent
+            begun = _begun.pop()
+            # A kernel that calls others is compiled with them; the outermost counts.
+            _spent += 0.0 if _begun else monotonic() - begun
 
     event.register("numba:compile", Listener())

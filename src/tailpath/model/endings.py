@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from tailpath.errors import ModelError, OptionError
 from tailpath.model.builders import arrays_from_rows
 from tailpath.model.cost_units import as_fraction, common_unit
-from tailpath.model.ragged import members_of, owners
+from tailpath.model.ragged import members_of, offsets_of, owners
 from tailpath.model.ssp import SSP, Geometry, Name, Origin
 
 #: Pairs of state and step beyond which a product is refused.
@@ -58,12 +58,14 @@ def give_up(ssp: SSP, cost: Any) -> SSP:
     )
 
 
-def within(ssp: SSP, steps: int, otherwise: Any = None) -> SSP:
+def within(ssp: SSP, steps: int, otherwise: Any = None, *, gamma: Any = 1) -> SSP:
     """The model with at most `steps` steps: its states are pairs `(state, steps taken)`, as far as they can be reached.
 
     A run that has not arrived after so many steps is `out of time`: with `otherwise` it pays this price and ends, without it it never arrives, so
     that `unreached` of its distribution is the probability of being late. Policies for the model itself are understood (`tailpath.policy`).
+    With `gamma` < 1 the costs of step t, counted from 0, are multiplied by gamma^t, exactly: a discount that all solvers can take.
     """
+    factor = _discount(gamma)
     if not isinstance(steps, (int, np.integer)) or steps < 1:
         raise OptionError(f"the number of steps must be a whole number of at least 1, not {steps!r}")
     price = None if otherwise is None else _price(otherwise, "the price of being late")
@@ -81,7 +83,8 @@ def within(ssp: SSP, steps: int, otherwise: Any = None) -> SSP:
         after = np.full(ssp.n_states, late, dtype=np.int64)
         if step + 1 < len(layers):
             after[layers[step + 1]] = first[step + 1] + np.arange(len(layers[step + 1]))
-        columns.append(_rows_of(ssp, layer, int(first[step]), np.where(ssp.is_goal, place_of_goal, after)))
+        rows = _rows_of(ssp, layer, int(first[step]), np.where(ssp.is_goal, place_of_goal, after))
+        columns.append(rows if factor == 1 else (*rows[:4], _scaled(ssp, rows[4], factor**step)))
     finish = 1 if price is not None else 0
     loop = float(ssp.cost_unit) if ssp.cost_unit is not None else float(ssp.outcome_cost.max())
     last = (late, len(ssp.actions), late + finish, 1.0, float(price) if price is not None else loop)
@@ -95,6 +98,7 @@ def within(ssp: SSP, steps: int, otherwise: Any = None) -> SSP:
     ending = fresh_name("out of time", taken)
     base = ssp.origin or Origin(ssp.states, np.arange(ssp.n_states))
     index = np.concatenate([*(base.index[layer] for layer in layers), base.index[goals], np.full(1 + finish, -1)])
+    discounted = () if factor == 1 else (f"the costs of step t are multiplied by {float(factor):g}^t",)
     what = "never arrives" if price is None else f"pays {float(price):g}"
     return SSP(
         **arrays,
@@ -102,8 +106,8 @@ def within(ssp: SSP, steps: int, otherwise: Any = None) -> SSP:
         start_index=0,
         states=(*taken, ending, *([fresh_name("ended late", (*taken, ending))] if finish else [])),
         actions=(*ssp.actions, fresh_name("pay" if finish else "wait", ssp.actions)),
-        exact_unit=_unit(ssp, price or Fraction(0)),
-        notes=(*ssp.notes, f"a run that has not arrived after {steps} steps {what}; states are pairs (state, steps taken)"),
+        exact_unit=_unit(ssp, price or Fraction(0), [factor**step for step in range(len(layers))]),
+        notes=(*ssp.notes, *discounted, f"a run that has not arrived after {steps} steps {what}; states are pairs (state, steps taken)"),
         origin=Origin(base.states, index),
     )
 
@@ -151,11 +155,56 @@ def _price(cost: Any, what: str) -> Fraction:
     return price
 
 
-def _unit(ssp: SSP, price: Fraction) -> Fraction | None:
-    """The unit of the model's costs and one more, found exactly; None where the model's costs have none."""
+def _unit(ssp: SSP, price: Fraction, factors: Sequence[Fraction] = (Fraction(1),)) -> Fraction | None:
+    """The unit of the model's costs, times each factor, and one more, found exactly; None where the model's costs have none."""
     if ssp.cost_unit is None:
         return None
-    return common_unit([*(level * ssp.cost_unit for level in np.unique(ssp.outcome_level).tolist()), price])
+    costs = [level * ssp.cost_unit for level in np.unique(ssp.outcome_level).tolist()]
+    return common_unit([price, *(cost * factor for factor in dict.fromkeys(factors) for cost in costs)])
+
+
+def _scaled(ssp: SSP, costs: NDArray[np.float64], factor: Fraction) -> NDArray[np.float64]:
+    """Costs times a factor, each rounded once."""
+    found, place = np.unique(costs, return_inverse=True)
+    unit = ssp.cost_unit
+    exact = [as_fraction(cost) if unit is None else round(Fraction(cost) / unit) * unit for cost in found.tolist()]
+    return np.array([float(cost * factor) for cost in exact])[place]
+
+
+def _discount(gamma: Any) -> Fraction:
+    try:
+        factor = as_fraction(gamma)
+    except (TypeError, ValueError, OverflowError, ZeroDivisionError):
+        factor = Fraction(0)
+    if not 0 < factor <= 1:
+        raise OptionError(f"gamma must lie in (0, 1], not {gamma!r}")
+    return factor
+
+
+def ended_by_chance(ssp: SSP, gamma: float) -> SSP:
+    """The model in which every step is the last one with probability 1 - gamma, after its cost: its expected costs are the discounted ones.
+
+    States and choices keep their numbers; one more goal is where runs end early.
+    """
+    goes_on = np.flatnonzero(~ssp.is_goal[ssp.outcome_target])
+    choice = np.append(ssp.outcome_choice, ssp.outcome_choice[goes_on])
+    probability = np.append(ssp.outcome_probability, (1 - gamma) * ssp.outcome_probability[goes_on])
+    probability[goes_on] *= gamma
+    order = np.argsort(choice, kind="stable")
+    target = np.append(ssp.outcome_target, np.full(len(goes_on), ssp.n_states))
+    return SSP(
+        state_choices=np.append(ssp.state_choices, ssp.state_choices[-1]),
+        choice_outcomes=offsets_of(choice, ssp.n_choices),
+        outcome_target=target[order],
+        outcome_probability=probability[order],
+        outcome_cost=np.append(ssp.outcome_cost, ssp.outcome_cost[goes_on])[order],
+        choice_action=ssp.choice_action,
+        is_goal=np.append(ssp.is_goal, True),
+        start_index=ssp.start_index,
+        states=range(ssp.n_states + 1),
+        actions=ssp.actions,
+        exact_unit=ssp.exact_unit,
+    )
 
 
 def _more_places(geometry: Geometry | None) -> Geometry | None:

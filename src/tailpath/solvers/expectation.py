@@ -15,7 +15,7 @@ again in exact rational arithmetic; otherwise the bounds are sound and wide.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -31,9 +31,11 @@ from tailpath.kernels.absorption import Chain
 from tailpath.kernels.bellman import improve_choices, lower_defect, relative_bounds
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.rounding import UNIT
+from tailpath.model.endings import ended_by_chance
 from tailpath.model.ragged import members_of, owners
 from tailpath.model.records import Record, data_frame
 from tailpath.model.ssp import SSP, FloatArray, Name
+from tailpath.options import check_gamma
 from tailpath.policies.kinds import MarkovPolicy
 from tailpath.solvers.rational_expectation import solve_core_exactly
 
@@ -88,12 +90,22 @@ class ExpectedSolution(Record):
         return f"<ExpectedSolution {self.cost():.6g} from {self.ssp.start!r}, by {self.method}>"
 
 
-def solve_expected(ssp: SSP) -> ExpectedSolution:
+def solve_expected(ssp: SSP, *, gamma: float = 1.0) -> ExpectedSolution:
     """The policy of least expected cost, its value from every state, and verified bounds.
 
     Refuses a model whose start cannot surely reach a goal. States that cannot, but can be avoided, get an infinite value.
+    With `gamma` < 1 costs at step t count gamma^t times. That is the expected cost where every step is the last one with probability 1 - gamma,
+    and is solved as such; no goal need be reached then, and every value is finite.
     """
+    if check_gamma(gamma) < 1:
+        return ssp.kept(f"expected at {float(gamma)!r}", lambda: _discounted(ssp, float(gamma)))
     return ssp.kept("expected", lambda: _solve(core_of(ssp)))
+
+
+def _discounted(ssp: SSP, gamma: float) -> ExpectedSolution:
+    found = solve_expected(ended_by_chance(ssp, gamma))
+    n = ssp.n_states
+    return replace(found, ssp=ssp, value=found.value[:n], lower=found.lower[:n], upper=found.upper[:n], choices=found.choices[:n])
 
 
 def _solve(core: Core) -> ExpectedSolution:

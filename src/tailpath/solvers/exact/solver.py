@@ -29,9 +29,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tailpath.analysis.reachability import free_arrow_order, reachable_states
 from tailpath.errors import ModelError, OptionError
 from tailpath.kernels.rounding import SAME_VALUE
 from tailpath.model.cost_units import MOST_UNITS, as_fraction
+from tailpath.model.endings import within
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress, check_invertible_alpha
 from tailpath.policies.kinds import BudgetPolicy
@@ -48,6 +50,7 @@ def solve_cvar_exact(
     *,
     weight: float = 1.0,
     delta: Any = None,
+    gamma: Any = 1,
     max_bytes: int = MAX_BYTES,
     progress: Progress | None = None,
 ) -> ExactSolution | WeightedSolution:
@@ -58,7 +61,11 @@ def solve_cvar_exact(
     `delta` rounds the costs to a grid; `bounds` then brackets the optimum of the true costs. Decisions beyond `max_bytes` of memory go to a
     temporary file; values beyond it are refused with the bounds found so far. `progress(budget, best)` is called now and then with the
     budget reached, in units, and the best value so far.
+    With `gamma` < 1 costs at step t count gamma^t times. Where a run has a bounded number of steps, this is the solution of
+    `tailpath.within(ssp, steps, gamma=gamma)`, on whose pairs (state, steps taken) its policies are; elsewhere it is refused, with the reason.
     """
+    if gamma != 1:
+        ssp = within(ssp, _most_steps(ssp), gamma=gamma)
     alpha = check_invertible_alpha(alpha)
     if not 0 <= weight <= 1:
         raise OptionError(f"weight must lie in [0, 1], not {weight!r}")
@@ -71,6 +78,19 @@ def solve_cvar_exact(
     if ssp.cost_unit is None:
         raise ModelError("the costs have no common unit that is coarse enough to count in; give the width of a grid, delta=")
     return solve(ssp, task)
+
+
+def _most_steps(ssp: SSP) -> int:
+    """The most steps that a run can take, or a refusal that says why a discount needs it."""
+    source = ssp.choice_state[ssp.outcome_choice]
+    inside = np.flatnonzero(reachable_states(ssp)[source] & ~ssp.is_goal[ssp.outcome_target])
+    order = free_arrow_order(source[inside], ssp.outcome_target[inside], ssp.n_states)
+    if order is None:
+        raise OptionError(
+            "with a discount every step has costs of its own, so a run that may take any number of steps has no cost unit to count in;"
+            " limit the steps, within(ssp, n, gamma=gamma), or read the discount as a chance to end, which solve_expected(ssp, gamma=gamma) does"
+        )
+    return order[1] + 1
 
 
 def rounded(ssp: SSP, delta: Any, *, up: bool) -> SSP:
