@@ -32,6 +32,7 @@ from tailpath.kernels.rounding import SAME_MASS, UNIT
 from tailpath.model.records import Record, data_frame
 from tailpath.options import check_alpha, each
 from tailpath.pictures.distributions import plot_distribution
+from tailpath.pictures.notebook import card
 
 FloatArray = NDArray[np.float64]
 
@@ -174,6 +175,12 @@ class CostDistribution(Record):
     def plot(self, alpha: float | None = None, ax: Any = None) -> Any:
         """Probability bars with VaR and CVaR marked; returns the matplotlib Axes."""
         return plot_distribution(self, self.alpha if alpha is None else alpha, ax)
+
+    def _repr_html_(self) -> str:
+        alphas = sorted({a for a in (1.0, 0.5, 0.1, 0.05, 0.01) if a > self.alpha} | {self.alpha}, reverse=True)
+        rows = [(a, self.var(a), self.cvar(a)) for a in alphas]
+        facts = [("mean", self.mean), ("never arrives", self.unreached)]
+        return card("Distribution of the total cost", facts, ("alpha", "VaR", "CVaR"), rows, self.plot())
 
     def __repr__(self) -> str:
         return f"<CostDistribution alpha>={self.alpha:g}: mean {self.mean:.6g}, VaR {self.var(self.alpha):.6g}, CVaR {self.cvar(self.alpha):.6g}>"

@@ -33,6 +33,7 @@ from tailpath.model.cost_units import MOST_UNITS, as_multiples, common_unit
 from tailpath.model.matrices import arrays_from_matrices
 from tailpath.model.records import Record, data_frame
 from tailpath.model.tables import is_graph, outcomes_of_graph, outcomes_of_table
+from tailpath.pictures.notebook import model_card
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -350,6 +351,9 @@ class SSP(Record):
 
     def __repr__(self) -> str:
         return f"<SSP {self.n_states} states, {self.n_choices} choices, {self.n_outcomes} outcomes, start {self.start!r}>"
+
+    def _repr_html_(self) -> str:
+        return model_card(self)
 
     # ------------------------------------------------------------------ builders
 

@@ -10,12 +10,15 @@ import numpy as np
 
 from tailpath.errors import OptionError
 from tailpath.model.ssp import SSP
+from tailpath.pictures.notebook import MOST_CELLS, MOST_NODES, card
 from tailpath.pictures.states import plot_states
 from tailpath.pictures.style import sheet
 from tailpath.policies.chain import CostChain, unroll
 from tailpath.policies.decisions import decide
 from tailpath.policies.kinds import BudgetPolicy, Policy
+from tailpath.policies.table import decision_table
 from tailpath.policies.visits import Visits
+from tailpath.policies.words import decision_in_words, name_in_words
 
 #: States of a graph beyond which a picture is a black square.
 MOST_STATES = 400
@@ -81,3 +84,19 @@ def _in_units(policy: Policy, budget: float) -> int:
             f"the budget must be a multiple of {float(policy.unit):g} from 0 to {policy.budget * float(policy.unit):g}, not {budget:g}"
         )
     return round(units)
+
+
+def policy_card(policy: Policy, rows: int = 8) -> str:
+    """What a notebook shows of a policy: with its model at hand the decisions met most often and a picture, otherwise the first of its names."""
+    title = repr(policy).strip("<>")
+    ssp = getattr(policy, "ssp", None)
+    if ssp is None:
+        decisions = getattr(policy, "decisions", {})
+        named = [(name_in_words(state), decision_in_words(decisions[state])) for state in list(decisions)[:rows]]
+        return card(title, headers=("state", "action") if named else (), rows=named)
+    told = [
+        (name_in_words(row.state), row.memory, decision_in_words(row.action), row.probability, row.mean)
+        for row in decision_table(ssp, policy, most=rows)
+    ]
+    drawn = draw_policy(ssp, policy) if ssp.n_states <= (MOST_CELLS if ssp.geometry is not None else MOST_NODES) else None
+    return card(title, headers=("state", "memory", "action", "probability", "mean to go"), rows=told, axes=drawn)

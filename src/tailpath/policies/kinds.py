@@ -73,11 +73,17 @@ class Kind(Record, Runs):
 
         `budget` is the cost still allowed, for a policy that looks at it; without one, in each state the decision taken there most often.
         """
+        # Here for the same reason.
         from tailpath.policies.drawing import draw_policy, draw_sheet
 
         if isinstance(budget, Sequence):
             return draw_sheet(ssp, self, budget)  # type: ignore[arg-type]
         return draw_policy(ssp, self, budget, ax)  # type: ignore[arg-type]
+
+    def _repr_html_(self) -> str:
+        from tailpath.policies.drawing import policy_card
+
+        return policy_card(self)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -36,6 +36,7 @@ from tailpath.model.ragged import members_of, owners
 from tailpath.model.records import Record, data_frame
 from tailpath.model.ssp import SSP, FloatArray, Name
 from tailpath.options import check_gamma
+from tailpath.pictures.notebook import card
 from tailpath.policies.kinds import MarkovPolicy
 from tailpath.solvers.rational_expectation import solve_core_exactly
 
@@ -85,6 +86,12 @@ class ExpectedSolution(Record):
         return data_frame(
             {"state": list(self.ssp.states), "value": self.value, "lower": self.lower, "upper": self.upper, "action": actions}
         )
+
+    def _repr_html_(self) -> str:
+        lower, upper = self.bounds
+        facts = [("expected cost", self.cost()), ("proved to lie in", f"{lower:.12g} to {upper:.12g}"), ("from", self.ssp.start)]
+        drawn = self.policy.plot(self.ssp) if self.ssp.geometry is not None else None
+        return card("Least expected cost", facts, axes=drawn)
 
     def __repr__(self) -> str:
         return f"<ExpectedSolution {self.cost():.6g} from {self.ssp.start!r}, by {self.method}>"

@@ -21,6 +21,7 @@ from tailpath.model.ragged import offsets_of
 from tailpath.model.records import Record
 from tailpath.model.ssp import FloatArray
 from tailpath.options import check_invertible_alpha, each
+from tailpath.pictures.notebook import card
 from tailpath.policies.kinds import BudgetPolicy
 from tailpath.solvers.exact.table import Decisions
 from tailpath.solvers.expectation import ExpectedSolution
@@ -187,6 +188,18 @@ class ExactSolution(_OfBudgets):
     def _check(self, a: float) -> None:
         if check_invertible_alpha(a) < self.alpha:
             raise OptionError(f"the table was made for alpha >= {self.alpha:g}; solve with alpha={a:g}")
+
+    def _repr_html_(self) -> str:
+        alphas = sorted({a for a in (1.0, 0.5, 0.1, 0.05, 0.01) if a > self.alpha} | {self.alpha}, reverse=True)
+        ssp = self.decisions.ssp
+        drawn = self.policy(self.alpha).plot(ssp) if ssp.geometry is not None else None
+        return card(
+            f"Least CVaR, for alpha >= {self.alpha:g}",
+            (),
+            ("alpha", "VaR", "CVaR"),
+            [(a, self.var(a), self.cvar(a)) for a in alphas],
+            drawn,
+        )
 
     def __repr__(self) -> str:
         return f"<ExactSolution for alpha>={self.alpha:g}: CVaR {self.cvar(self.alpha):.6g}, VaR {self.var(self.alpha):.6g}>"

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, FloatArray, Name
 from tailpath.options import check_alpha
+from tailpath.pictures.notebook import card
 from tailpath.policies.atoms import nearest_atom
 from tailpath.policies.kinds import AtomPolicy
 
@@ -54,6 +55,13 @@ class AtomSolution(Record):
 
     def __post_init__(self) -> None:
         self._freeze()
+
+    def _repr_html_(self) -> str:
+        shown = self.atoms[:: max(1, len(self.atoms) // 5)].tolist()
+        facts = [("atoms", f"{len(self.atoms)} from {self.atoms[0]:g}"), ("sweeps", self.sweeps), ("residual", float(self.residual))]
+        return card(
+            "CVaR as a published planner predicts it", facts, ("alpha", "predicted CVaR"), [(a, float(self.cvar(a))) for a in shown]
+        )
 
     def __repr__(self) -> str:
         sweeps = f"{self.sweeps} sweeps" if self.converged else f"{self.sweeps} sweeps, not converged"
