@@ -129,6 +129,11 @@ def test_solutions():
     assert tp.evaluate(NAMED, plan, 0.1).cvar(0.1) == tp.evaluate(NAMED, plan.policy(0.1), 0.1).cvar(0.1)
     with pytest.raises(PolicyError, match=r"^this AtomSolution has a policy for every alpha; give alpha=, or its .policy\(alpha\)$"):
         tp.simulate(NAMED, plan, 5, 0)
+    punctual = tp.solve_on_time(NAMED, 9)
+    assert tp.policy(NAMED, punctual) == punctual.policy(9)
+    assert tp.evaluate(NAMED, punctual, 0.1).cdf(9) == pytest.approx(punctual.probability(9)), "alpha is no deadline"
+    limited = tp.solve(NAMED, tp.Mean(), subject_to=[tp.Late(9) <= 0.5])
+    assert tp.policy(NAMED, limited) == limited.policy
     assert tp.improve(NAMED, {"a": "jump"}, 0.1).costs.cvar(0.1) <= 10
 
 

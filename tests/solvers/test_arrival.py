@@ -252,3 +252,10 @@ def test_a_product_too_large_is_refused(monkeypatch):
     monkeypatch.setattr("tailpath.model.endings.MOST_PAIRS", 3)
     with pytest.raises(TailpathError, match=r"^50 steps make more than 3 pairs of state and step$"):
         tp.within(LAKE, 50)
+
+
+def test_an_infinite_deadline_is_the_surest_policy():
+    lake = tp.read("gym:FrozenLake-v1")
+    punctual, surest = tp.solve_on_time(lake, np.inf), tp.solve_arrival(lake)
+    assert punctual.probability(np.inf) == pytest.approx(surest.probability(), rel=1e-12)
+    assert 1 - tp.evaluate(lake, punctual.policy(np.inf), 0.5).unreached == pytest.approx(surest.probability(), rel=1e-9)

@@ -3,7 +3,7 @@
 | given | taken as |
 | --- | --- |
 | a policy | itself |
-| a solution | its policy; where it has one for every alpha, the one for `alpha` |
+| a solution | its policy; where it has one for every alpha, the one for `alpha`; for every deadline, the one it was solved with |
 | a mapping, a Series | `{state: action}` or `{state: {action: probability}}` |
 | a list or array of one axis | the action of every state: a name, or its number; -1, None, NaN or masked where there is none |
 | an array of two axes, a DataFrame | the probability of every action in every state |
@@ -185,6 +185,9 @@ def _of_solution(solution: Any, alpha: float | None) -> Policy:
     found = solution.policy
     if isinstance(found, Policy):
         return found
+    if hasattr(solution, "deadline"):  # a policy for every deadline: the one it was asked for
+        on_time: Policy = found(solution.deadline)
+        return on_time
     level = alpha if alpha is not None else getattr(solution, "alpha", None)
     if level is None:
         raise PolicyError(f"this {type(solution).__name__} has a policy for every alpha; give alpha=, or its .policy(alpha)")
