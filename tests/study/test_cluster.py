@@ -10,10 +10,13 @@ from functools import partial
 
 import pytest
 
+import tailpath
 from tailpath.errors import OptionError
 from tailpath.study import executors, runner
+from tailpath.study.design import read_design, tasks
 from tailpath.study.executors import cluster, processes
-from tailpath.study.runner import run_study
+from tailpath.study.report import write_report
+from tailpath.study.runner import prepare, run_study
 from tailpath.study.store import Store
 from tests.study import making
 
@@ -69,6 +72,39 @@ def test_a_cluster_gives_the_rows_of_this_machine(dask, tmp_path):
             assert (outcome.computed, outcome.failures) == (len(TINY), ())
             found.append({run.task: making.without_times(run) for run in store.runs()})
     assert found[0] == found[1]
+
+
+OWN = """
+methods = ["quantile", "toy", "optimum"]
+variants = ["improved", "published"]
+atoms = [5]
+alpha0 = [0.05]
+import = ["tests.methods.toy"]
+[[problems]]
+name = "roads/short"
+model = "road.json"
+"""
+
+
+def test_a_model_and_a_planner_of_one_s_own_on_processes_and_on_a_cluster(dask, tmp_path):
+    """The model travels with the task; the planner is imported where it runs."""
+    address, _ = dask
+    tailpath.write(tailpath.domains.gridworld("5x5", obstacle_cost=30), tmp_path / "road.json")
+    (tmp_path / "my.toml").write_text(OWN)
+    design = read_design(tmp_path / "my.toml")
+    study = prepare(design, tasks(design))
+    (tmp_path / "road.json").unlink()
+    found = []
+    for name, open_executor in (("cluster", partial(cluster, address)), ("here", partial(processes, 1))):
+        with Store(tmp_path / name, create=True) as store:
+            outcome = run_study(store, study, open_executor)
+            assert (outcome.computed, outcome.failures) == (4, ())
+            found.append(sorted((making.without_times(one) for one in store.runs()), key=lambda one: str(one.task)))
+        write_report(tmp_path / name)
+    assert [(one.task.method, one.task.variant) for one in found[0]] == [
+        *(("optimum", ""), ("quantile", "improved"), ("quantile", "published"), ("toy", ""))
+    ]
+    assert [one.points for one in found[0]] == [one.points for one in found[1]]
 
 
 def test_what_is_lost_of_a_cluster_loses_no_finished_run(dask, tmp_path, monkeypatch):

@@ -22,7 +22,7 @@ def predicted_by_deployed(results: Results, domain: str, atoms: int, alpha0: flo
 
 
 def deployed_by_optimum(results: Results, domain: str, atoms: int, alpha0: float, least: float = 0.0) -> FloatArray:
-    """Exact values of CVaRVIQ's policies by the optimum."""
+    """Deployed values of CVaRVIQ's policies by the optimum."""
     settings = [s for s in results.settings("quantile", "optimum") if (s.problem[0], s.atoms, s.alpha0) == (domain, atoms, alpha0)]
     pairs = results.pairs("quantile", "optimum", settings=settings)
     return array(point.deployed / best.deployed for _, (point, best) in pairs if point.alpha >= least * ROUNDING)

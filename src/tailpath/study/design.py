@@ -218,7 +218,7 @@ def tasks(design: Design | None = None, *, lp: str = "default", simulation: bool
             for low in design.alpha0:
                 found += _tasks_at(design, problem, n, low, lp)
                 if problem.simulate and simulation and n in design.atoms and "quantile" in design.methods:
-                    found.append(_task(design, problem, "simulation", design.variants[0], "", n, low))
+                    found += [_task(design, problem, "simulation", variant, "", n, low) for variant in design.variants]
     return sorted(found, key=effort, reverse=True)
 
 

@@ -75,6 +75,8 @@ def against_alpha(axes: Iterable[Any], label: str = "CVaR") -> None:
         ax.set_xscale("log")
         ax.set_xlabel(r"$\alpha$")
         ax.set_ylabel(label)
+        if label == PERCENT:  # last, because it ends matplotlib's own choice
+            ax.set_ylim(top=max(LEAST_PERCENT, ax.get_ylim()[1]))
 
 
 def values(results: Results) -> Any:
@@ -131,7 +133,6 @@ def excess(axes: Any, results: Results, problem: Key, atoms: int, low: float, **
     if run is not None and best is not None:
         ratio = [point.deployed / other.deployed - 1 for point, other in zip(run.points, best.points)]
         axes.plot([point.alpha for point in run.points], [100 * part if abs(part) > ROUNDING else 0.0 for part in ratio], **look)
-        axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]), top=max(LEAST_PERCENT, axes.get_ylim()[1]))
 
 
 def _has_plans(results: Results, problems: Iterable[Key]) -> bool:

@@ -204,7 +204,7 @@ def below_target(results: Results) -> Table:
             if optimum is not None:
                 rows.append([title(problem), target, optimum, *cells])
     headers = ["problem", "alpha target", "optimum", *(f"above optimum with alpha0 = {low:g}, %" for low in results.alpha0)]
-    return Table("below_target", f"Exact value of CVaRVIQ's policy at the target, {atoms} atoms, by alpha0.", headers, rows)
+    return Table("below_target", f"Deployed value of CVaRVIQ's policy at the target, {atoms} atoms, by alpha0.", headers, rows)
 
 
 def planning_times(results: Results) -> Table:
