@@ -22,6 +22,7 @@ PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob
         "docs/optimum.md",
         "docs/evaluation.md",
         "docs/planners.md",
+        "docs/seeing.md",
         "docs/bring_your_own.md",
         "docs/objectives.md",
     ],

@@ -118,7 +118,7 @@ function drawDecisions() {
     let colour = kindColour(place.kind), says = place.name + (place.kind ? `, ${place.kind}` : "");
     if (state.colour) {
       const value = Math.max(0, blame.get(place.state) || 0);
-      colour = `rgb(${Math.round(255 - 40 * value / most)}, ${Math.round(255 - 205 * Math.sqrt(value / most))}, ${Math.round(255 - 215 * Math.sqrt(value / most))})`;
+      if (value > 0 || !idle[k] || place.goal) colour = `rgb(${Math.round(255 - 40 * value / most)}, ${Math.round(255 - 205 * Math.sqrt(value / most))}, ${Math.round(255 - 215 * Math.sqrt(value / most))})`;
       says += `: ${percent(value)} of ${state.colour === 1 ? "all setbacks" : "the excess"}`;
     }
     cell.setAttribute("fill", colour);
