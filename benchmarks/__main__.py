@@ -7,7 +7,7 @@ import os
 import platform
 import sys
 
-NAMES = ["start_up", "ground", "evaluation", "planners", "exact"]
+NAMES = ["start_up", "ground", "evaluation", "planners", "exact", "peers"]
 
 
 def main(names: list[str]) -> None:

@@ -301,3 +301,15 @@ def test_a_chain_built_by_hand_is_checked(changes):
         values["target"] = np.full(len(chain.target), changes["target"][0])
     with pytest.raises(ModelError, match="chain"):
         replace(chain, **values)
+
+
+def test_named_actions_are_found_whatever_their_order():
+    rows = [("a", "x", "b", 1, 1), ("a", "y", "b", 1, 2), ("b", "y", "g", 1, 3), ("b", "x", "g", 1, 4), ("b", "z", "g", 1, 5)]
+    ssp = tp.SSP.from_outcomes(rows, "a", ["g"])
+    for first in "xy":
+        for second in "xyz":
+            chain = tp.unroll(ssp, tp.MarkovPolicy({"b": second, "a": first}))
+            costs = {("a", "x"): 1, ("a", "y"): 2, ("b", "y"): 3, ("b", "x"): 4, ("b", "z"): 5}
+            assert sorted(chain.cost.tolist()) == sorted([costs["a", first], costs["b", second]])
+    with pytest.raises(PolicyError, match="takes action 'z' in state 'a', which only has 'x', 'y'"):
+        tp.unroll(ssp, tp.MarkovPolicy({"b": "x", "a": "z"}))

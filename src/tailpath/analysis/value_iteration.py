@@ -24,7 +24,7 @@ from tailpath.model.ragged import grouped, offsets_of
 from tailpath.model.ssp import FloatArray
 
 #: Rounds (each chooses once and follows eight times) before a component counts as slow, and before it is given up.
-PLAIN_ROUNDS, MOST_ROUNDS = 40, 400
+PLAIN_ROUNDS, MOST_ROUNDS = 24, 400
 #: How many of the last rounds a leap combines.
 REMEMBERED = 4
 

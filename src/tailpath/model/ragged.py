@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.kernels.graph import place_members
+from tailpath.kernels.jit import compiler_loaded
 
 IntArray = NDArray[np.int64]
 #: Up to this many members sorting is faster than loading the compiler.
@@ -42,7 +43,7 @@ def owners(offsets: NDArray[Any], dtype: Any = np.int64) -> NDArray[Any]:
 def grouped(group: NDArray[Any], n_groups: int) -> tuple[NDArray[Any], IntArray]:
     """The members of each group, one group after the other, for an array that lists the group of every member in any order; and the offsets."""
     offsets = offsets_of(group, n_groups)
-    if len(group) <= SMALL:
+    if len(group) <= SMALL and not compiler_loaded():
         return np.argsort(group, kind="stable"), offsets
     members = np.empty(len(group), dtype=np.int32)
     place_members(group, offsets[:-1].copy(), members)

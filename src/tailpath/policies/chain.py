@@ -9,7 +9,7 @@ one node, number n. Evaluation, expected cost, the heuristic and simulation look
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -23,9 +23,9 @@ from tailpath.analysis.reachability import fewest_steps, reachable_nodes, strong
 from tailpath.errors import BudgetExceededError, ModelError, PolicyError
 from tailpath.kernels.forward import cheapest_way
 from tailpath.model.fingerprint import same_numbering
-from tailpath.model.ragged import members_of, offsets_of, owners
+from tailpath.model.ragged import grouped, members_of, offsets_of, owners
 from tailpath.model.records import Record
-from tailpath.model.ssp import SSP, FloatArray
+from tailpath.model.ssp import SSP, FloatArray, Name
 from tailpath.policies.atoms import nearest_atom
 from tailpath.policies.decisions import checked_decision, decide
 from tailpath.policies.given import as_policy
@@ -89,10 +89,10 @@ class CostChain(Record):
     @cached_property
     def least_cost(self) -> FloatArray:
         """V_min per node, n + 1 entries with 0 for the goal, in cost units if there is a unit; infinite where the goal is out of reach."""
-        into = np.argsort(self.target, kind="stable").astype(np.int64)
+        into, into_start = grouped(self.target, self.n + 1)
         cost = self.cost if self.level is None else self.level.astype(np.float64)
         least = np.full(self.n + 1, np.inf)
-        cheapest_way(offsets_of(self.target, self.n + 1), self.source[into], cost[into], self.n, least)
+        cheapest_way(into_start, self.source[into], cost[into], self.n, least)
         least.flags.writeable = False
         return least
 
@@ -230,6 +230,9 @@ def _unroll_markov(ssp: SSP, policy: MarkovPolicy) -> CostChain:
     if choices is not None:
         state = np.flatnonzero(choices >= 0)
         return _arrows_of_choices(ssp, state, choices[state].astype(np.int64)).reached_from(start)
+    named = _named_choices(ssp, policy.decisions)
+    if named is not None:
+        return _arrows_of_choices(ssp, *named).reached_from(start)
     rows: list[tuple[int, int, float]] = []
     for name, decision in policy.decisions.items():
         index = ssp.state_index(name)
@@ -239,6 +242,23 @@ def _unroll_markov(ssp: SSP, policy: MarkovPolicy) -> CostChain:
     state, choice = (np.array([row[column] for row in rows], dtype=np.int64) for column in (0, 1))
     weight = np.array([row[2] for row in rows]) if any(row[2] != 1.0 for row in rows) else None
     return _arrows_of_choices(ssp, state, choice, weight).reached_from(start)
+
+
+def _named_choices(ssp: SSP, decisions: Mapping[Name, Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+    """States and choices of decisions that name one action each, all at once; None if one does not, or names an action the state lacks."""
+    number = {action: index for index, action in enumerate(ssp.actions)}
+    state = np.fromiter(map(ssp.state_index, decisions), dtype=np.int64, count=len(decisions))
+    try:
+        action = np.fromiter(map(number.__getitem__, decisions.values()), dtype=np.int64, count=len(decisions))
+    except (KeyError, TypeError):  # unknown, or probabilities of several actions
+        return None
+    order = np.argsort(state, kind="stable")
+    order = order[~ssp.is_goal[state[order]]]
+    state, wanted = state[order], state[order] * len(number) + action[order]
+    key = ssp.choice_state.astype(np.int64) * len(number) + ssp.choice_action
+    sorter = np.argsort(key, kind="stable")
+    choice = sorter[np.minimum(np.searchsorted(key, wanted, sorter=sorter), len(key) - 1)] if len(key) else sorter
+    return (state, choice) if len(choice) == len(wanted) and np.array_equal(key[choice], wanted) else None
 
 
 def chain_of_choices(ssp: SSP, choices: NDArray[Any]) -> CostChain:
