@@ -255,6 +255,7 @@ def test_a_product_too_large_is_refused(monkeypatch):
 
 
 def test_an_infinite_deadline_is_the_surest_policy():
+    pytest.importorskip("gymnasium")
     lake = tp.read("gym:FrozenLake-v1")
     punctual, surest = tp.solve_on_time(lake, np.inf), tp.solve_arrival(lake)
     assert punctual.probability(np.inf) == pytest.approx(surest.probability(), rel=1e-12)
