@@ -6,6 +6,7 @@ import pytest
 
 import tailpath as tp
 from tailpath.cli import bench
+from tests import measured
 from tests.cli.running import refusal, run
 
 
@@ -76,10 +77,7 @@ def test_notes_of_a_reader_are_said_once_each(capsys, tmp_path):
     assert run(capsys, "info", path).err == "tailpath: note: rewards were negated\ntailpath: note: time limits do not count\n"
 
 
-@pytest.mark.parametrize(
-    ("model", "value"),
-    [("gridworld:14x16", 25.247), ("gridworld:8x9", 12.157), ("gridworld:5x5", 9.918), ("river:30x10", 16.9903), ("river:10x3", 3.15)],
-)
+@pytest.mark.parametrize(("model", "value"), measured.EXPECTED.items())
 def test_solve_expected(capsys, model, value):
     record = run(capsys, "solve", model, "--method", "expected", "--json").json
     low, high = record["bounds"]

@@ -11,20 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tailpath as tp
-from tests import reference, strategies
+from tests import measured, reference, strategies
 
 
-@pytest.mark.parametrize(
-    ("problem", "expected"),
-    [
-        ("gridworld:14x16", 25.247),
-        ("gridworld:8x9", 12.157),
-        ("gridworld:5x5", 9.918),
-        ("river:30x10", 16.9903),
-        ("river:16x6", 9.6432),
-        ("river:10x3", 3.15),
-    ],
-)
+@pytest.mark.parametrize(("problem", "expected"), measured.EXPECTED.items())
 def test_the_papers_problems(problem: str, expected: float) -> None:
     solution = tp.solve_expected(tp.read(problem))
     digits = len(str(expected).split(".")[1])

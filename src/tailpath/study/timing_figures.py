@@ -28,7 +28,7 @@ Quantity = Callable[[Run], Measured | None]
 
 def planning_seconds(run: Run) -> Measured | None:
     answer = run.answer
-    if answer.plan_seconds is None:
+    if answer.plan_seconds is None or run.task.inner == "greedy":  # without linear programs it is not the planner's time
         return None
     return Measured(answer.plan_seconds, answer.plan_least or answer.plan_seconds, answer.plan_most or answer.plan_seconds)
 

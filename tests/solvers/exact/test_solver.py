@@ -13,6 +13,7 @@ import pytest
 import tailpath as tp
 from tailpath.domains import textbook
 from tailpath.errors import BudgetExceededError, GoalUnreachableError, ModelError, OptionError
+from tests import measured
 
 PROBLEMS = {
     "14x16": lambda: tp.domains.gridworld("14x16"),
@@ -24,22 +25,9 @@ PROBLEMS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("problem", "alpha", "cvar", "var"),
-    [
-        ("14x16", 0.001, 89.464, 54),
-        ("14x16", 0.1, 45.370, 43),
-        ("8x9", 0.001, 84.805, 33),
-        ("8x9", 0.1, 25.971, 24),
-        ("5x5", 0.1, 32.129, 14),
-        ("river 30x10", 0.001, 30.195, 29),
-        ("river 30x10", 0.1, 22.556, 20),
-        ("river 16x6", 0.001, 20.363, 18.5),
-        ("river 10x3", 0.1, 5.356, 4),
-    ],
-)
+@pytest.mark.parametrize(("problem", "alpha", "cvar", "var"), [(row[0], row[1], *row[4:]) for row in measured.CVAR])
 def test_the_optimum_measured_by_an_independent_prototype(problem: str, alpha: float, cvar: float, var: float) -> None:
-    best = tp.solve_cvar_exact(PROBLEMS[problem](), alpha)
+    best = tp.solve_cvar_exact(tp.read(problem), alpha)
     assert best.cvar(alpha) == pytest.approx(cvar, abs=5e-4)
     assert best.var(alpha) == var
 

@@ -13,6 +13,7 @@ import tailpath
 from tailpath.domains import textbook
 from tailpath.errors import GoalUnreachableError, ModelError, OptionError, TailpathWarning
 from tailpath.solvers.published import sweeps
+from tests import measured
 from tests.reference import Model, expected_optimum, to_ssp
 from tests.solvers.published.backup_reference import exact_values, finite_values, knapsack, linear_program
 from tests.strategies import proper_models, solvable_models
@@ -20,18 +21,8 @@ from tests.strategies import proper_models, solvable_models
 HALVES = [Fraction(1, 8), Fraction(1, 4), Fraction(1, 2), Fraction(1)]
 FEW = [float(y) for y in HALVES]
 
-#: mathematics.md section 7: alpha0 = 1e-3, 25 atoms, tolerance 1e-6. (problem, alpha, predicted, deployed), by an independent prototype.
-TABLE = [
-    ("gridworld:14x16", 0.001, 81.428, 105.209),
-    ("gridworld:14x16", 0.1, 44.996, 45.611),
-    ("gridworld:8x9", 0.001, 71.997, 106.272),
-    ("gridworld:8x9", 0.1, 25.810, 26.046),
-    ("gridworld:5x5", 0.1, 31.935, 32.170),
-    ("river:30x10", 0.001, 29.460, 30.926),
-    ("river:30x10", 0.1, 22.427, 22.612),
-    ("river:16x6", 0.001, 19.793, 20.601),
-    ("river:10x3", 0.1, 5.356, 5.356),
-]
+#: (problem, alpha, predicted, deployed).
+TABLE = [row[:4] for row in measured.CVAR]
 
 
 def solve_quietly(ssp, *args, **options):
