@@ -64,5 +64,9 @@ class EvaluationInterrupted(_Bounded, KeyboardInterrupt):
     """Ctrl-C ended an evaluation. `bounds` holds what is certain about the CVaR at that moment: `(low, high)`."""
 
 
+class RefutedError(TailpathError):
+    """A result does not hold on its model: the checker names the claim and what is true instead."""
+
+
 class TailpathWarning(UserWarning):
     """Something was repaired or assumed, and the user should know."""

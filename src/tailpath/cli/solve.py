@@ -66,6 +66,7 @@ def _known(ctx: click.Context, param: click.Parameter, value: str) -> str:
 @click.option("--alpha", type=tail_mass, metavar="A", help="Mass of the worst tail, in (0, 1].")
 @objective_options
 @click.option("--max-nodes", type=click.IntRange(min=1), metavar="N", help="Give up evaluating the policy after N expanded pairs.")
+@click.option("--verify", is_flag=True, help="Check the result on the model as given, in exact arithmetic, and say what was proved.")
 @click.option("-o", "--output", type=click.Path(), metavar="FILE", help="Save the policy (.json or .npz).")
 @json_option
 def command(
@@ -79,6 +80,7 @@ def command(
     deadline: float | None,
     no_mix: bool,
     max_nodes: int | None,
+    verify: bool,
     output: str | None,
     as_json: bool,
     **options: Any,
@@ -100,9 +102,25 @@ def command(
         raise click.UsageError(f"--method {method} needs --alpha, the mass of the worst tail; for the mean alone use --method expected")
     found = solve(chosen, ssp, alpha, options, max_nodes, variant)
     account = chosen.account(found)
+    rows, record = dict(account.rows), dict(account.record)
+    if verify:
+        proofs = _proofs(found)
+        rows |= {"proved" if number == 0 else " " * number: line for number, line in enumerate(proofs)}
+        record["proved"] = proofs
     if output is not None:
         tailpath.write_policy(found.policy, output)
-    show({"model": source, "method": method, **account.record}, pairs(account.rows.items()), as_json)
+    show({"model": source, "method": method, **record}, pairs(rows.items()), as_json)
+
+
+def _proofs(found: Found) -> list[str]:
+    """What the checker proves of a solution that can be checked, and of the costs of its policy; it refuses what does not hold."""
+    made = found.plan.solution
+    checks = [made.verify] if hasattr(made, "verify") else []
+    if found.costs is not None:
+        checks.append(found.costs.verify)
+    proofs = [check() for check in checks]
+    widest = max((proof.width for proof in proofs), default=0.0)
+    return [*(line for proof in proofs for line in proof.proved), f"the widest of these bounds is {widest:.1e} of its size"]
 
 
 def solve(method: Method, ssp: SSP, alpha: float | None, options: dict[str, Any], max_nodes: int | None, variant: str = "") -> Found:

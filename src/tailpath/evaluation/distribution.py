@@ -20,7 +20,7 @@ If the goal may be missed (`unreached` > 0), the mean and every CVaR are infinit
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -30,9 +30,11 @@ from numpy.typing import NDArray
 from tailpath.errors import OptionError
 from tailpath.kernels.rounding import SAME_MASS, UNIT
 from tailpath.model.records import Record, data_frame
+from tailpath.model.ssp import SSP
 from tailpath.options import check_alpha, each
 from tailpath.pictures.distributions import plot_distribution
 from tailpath.pictures.notebook import card
+from tailpath.verify.distribution import Proof, check_distribution
 
 FloatArray = NDArray[np.float64]
 
@@ -45,7 +47,8 @@ class CostDistribution(Record):
     `tail_excess` and its bounds are E[(Z - costs[-1])+]. `mean_bounds` enclose the mean, `std` is the standard
     deviation (both infinite if the goal may be missed). `relative_error` bounds the relative error of
     every probability here but for a mass `dropped`, part of `tail_mass`, that was too small to be followed; `cost_error` that of every cost.
-    `expanded` counts (node, cost) pairs taken from the queue; `engine` says which engine ran.
+    `expanded` counts (node, cost) pairs taken from the queue; `engine` says which engine ran. `ssp` and `policy` are what was evaluated, for
+    `verify`; they do not count in comparisons, and a policy made of functions stays behind when a distribution is pickled.
     """
 
     costs: FloatArray
@@ -64,6 +67,9 @@ class CostDistribution(Record):
     expanded: int
     engine: str
     stuck: str = ""
+    gamma: float = 1.0
+    ssp: SSP | None = field(default=None, compare=False)
+    policy: Any = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         self._freeze()
@@ -171,6 +177,22 @@ class CostDistribution(Record):
     def to_pandas(self) -> Any:
         """The head of the distribution as a DataFrame: costs and their probabilities, up to `VaR_alpha`."""
         return data_frame({"cost": self.costs, "probability": self.probabilities})
+
+    def verify(self) -> Proof:
+        """Check every claim made here on the model as given, in exact arithmetic, with code that shares nothing with the evaluation.
+
+        Returns what was proved; a claim that does not hold is a `RefutedError`. Small policies only: every pair of state and memory, and every
+        cost up to the last, is followed in Python.
+        """
+        if self.ssp is None or self.policy is None:
+            raise OptionError("the policy of this distribution stayed behind when it was pickled; evaluate it again to check it")
+        return check_distribution(self, self.ssp, self.policy)
+
+    def __getstate__(self) -> dict[str, Any]:
+        kept = super().__getstate__()
+        if any(callable(part) for part in vars(self.policy).values()) if hasattr(self.policy, "__dict__") else self.policy is not None:
+            kept["policy"] = None
+        return kept
 
     def plot(self, alpha: float | None = None, ax: Any = None) -> Any:
         """Probability bars with VaR and CVaR marked; returns the matplotlib Axes."""

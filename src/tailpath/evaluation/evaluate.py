@@ -80,7 +80,8 @@ def evaluate(
     heuristic = heuristic if isinstance(heuristic, str) else own_heuristic(ssp, heuristic)
     chosen = _engine(ssp, policy, engine, heuristic, gamma)
     limit = MOST_NODES[chosen] if max_nodes is None else max_nodes
-    return evaluate_as(ssp, policy, chosen, Request(alpha, heuristic, float(gamma), limit, Watch(progress), max_bytes))
+    found = evaluate_as(ssp, policy, chosen, Request(alpha, heuristic, float(gamma), limit, Watch(progress), max_bytes))
+    return replace(found, gamma=float(gamma), ssp=ssp, policy=policy)
 
 
 def evaluate_as(ssp: SSP, policy: Policy, engine: str, request: Request) -> CostDistribution:

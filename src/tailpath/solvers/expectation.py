@@ -39,6 +39,8 @@ from tailpath.options import check_gamma
 from tailpath.pictures.notebook import card
 from tailpath.policies.kinds import MarkovPolicy
 from tailpath.solvers.rational_expectation import solve_core_exactly
+from tailpath.verify.distribution import Proof
+from tailpath.verify.optimum import check_expected
 
 #: Cores up to this many states may be solved in rationals when floating point cannot prove the lower bound.
 LARGEST_EXACT = 400
@@ -74,6 +76,10 @@ class ExpectedSolution(Record):
     def bounds(self) -> tuple[float, float]:
         """Verified lower and upper bound on the value of the start."""
         return float(self.lower[self.ssp.start_index]), float(self.upper[self.ssp.start_index])
+
+    def verify(self) -> Proof:
+        """Check the bounds of every state on the model as given, in exact arithmetic, with code that shares nothing with the solver."""
+        return check_expected(self)
 
     def cost(self, state: Name | None = None) -> float:
         """The least expected cost from a state, by name; from the start if none is given."""

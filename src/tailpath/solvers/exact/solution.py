@@ -25,6 +25,8 @@ from tailpath.pictures.notebook import card
 from tailpath.policies.kinds import BudgetPolicy
 from tailpath.solvers.exact.table import Decisions
 from tailpath.solvers.expectation import ExpectedSolution
+from tailpath.verify.distribution import Proof
+from tailpath.verify.optimum import check_optimum
 
 
 class Doubt(NamedTuple):
@@ -138,6 +140,13 @@ class ExactSolution(_OfBudgets):
         """The least CVaR at `a`."""
         w = self.budget(a)
         return float((w + self.excess[w] / a) * self._unit)
+
+    def verify(self, a: float | None = None) -> Proof:
+        """Check the bounds on the least CVaR at `a` (alpha if none is given) and the policy that attains it, in exact arithmetic.
+
+        The code shares nothing with the solver. A claim that does not hold is a `RefutedError`.
+        """
+        return check_optimum(self, self.alpha if a is None else a)
 
     def objective(self, a: float) -> float:
         """What is minimised: `cvar(a)`."""

@@ -1,0 +1,1 @@
+"""A checker of results in exact arithmetic, which shares no code with what it checks."""

@@ -1,0 +1,178 @@
+"""A policy on a model, in whole numbers: the decimals as written, nothing rounded.
+
+A probability is w / W with whole w and W, W being the sum of its row; a cost is a whole number of a unit, however fine. Nodes are pairs
+(state, memory), found by the policy's own three functions; goals are the node -1.
+
+Free cycles are walked to their end beforehand: inside a strong component of free arrows, elimination in rationals says where a walker leaves it.
+What remains of free arrows has no cycle, and `rank` falls along them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from tailpath.errors import OptionError
+from tailpath.model.ssp import SSP
+
+#: A row: the whole W, and (target, w, cost) for every arrow.
+Row = tuple[int, list[tuple[int, int, int]]]
+GOAL = -1
+MOST_PAIRS = 50_000
+LARGEST_CYCLE = 60
+
+
+def decimal(number: Any) -> Fraction:
+    """The rational that a number stands for: a float is the shortest decimal that prints it."""
+    return number if isinstance(number, Fraction) else Fraction(repr(float(number)))
+
+
+@dataclass(frozen=True)
+class Rows:
+    """All choices of a model in whole numbers: `choice[k]` is a row over states; costs count `unit`."""
+
+    choice: list[Row]
+    unit: Fraction
+
+
+def rows_of(ssp: SSP) -> Rows:
+    """The model as given. Without a unit of its own, costs count the finest decimal place among them."""
+    if ssp.cost_unit is not None:
+        unit, cost = ssp.cost_unit, ssp.outcome_level.tolist()
+    else:
+        exact = [decimal(c) for c in ssp.outcome_cost.tolist()]
+        unit = Fraction(1, math.lcm(*(c.denominator for c in exact)))
+        cost = [int(c / unit) for c in exact]
+    target, probability = ssp.outcome_target.tolist(), ssp.outcome_probability.tolist()
+    rows = []
+    for first, end in zip(ssp.choice_outcomes[:-1].tolist(), ssp.choice_outcomes[1:].tolist()):
+        weight = [decimal(p) for p in probability[first:end]]
+        scale = math.lcm(*(w.denominator for w in weight))
+        whole = [int(w * scale) for w in weight]
+        rows.append((sum(whole), list(zip(target[first:end], whole, cost[first:end]))))
+    return Rows(rows, unit)
+
+
+@dataclass(frozen=True)
+class ExactChain:
+    """The reachable pairs; node 0 is the start unless that is a goal (`start` is GOAL then)."""
+
+    rows: list[Row]
+    start: int
+    unit: Fraction
+
+
+def follow(ssp: SSP, policy: Any) -> ExactChain:
+    """Unroll a policy by its own functions."""
+    model = rows_of(ssp)
+    goal = ssp.is_goal.tolist()
+    if goal[ssp.start_index]:
+        return ExactChain([], GOAL, model.unit)
+    pairs = {(ssp.start_index, policy.start(ssp.start)): 0}
+    queue = list(pairs)
+    rows: list[Row] = []
+    for state, memory in queue:  # grows while it is read
+        name = ssp.states[state]
+        decision = policy.action(name, memory)
+        weights = decision if isinstance(decision, Mapping) else {decision: 1}
+        total = sum(decimal(w) for w in weights.values())
+        arrows: dict[tuple[int, int], Fraction] = {}
+        for action, weight in weights.items():
+            if not weight:
+                continue
+            whole, outcomes = model.choice[ssp.choice_index(state, action)]
+            first = int(ssp.choice_outcomes[ssp.choice_index(state, action)])
+            for position, (target, w, cost) in enumerate(outcomes):
+                node = GOAL
+                if not goal[target]:
+                    paid = float(ssp.outcome_cost[first + position])
+                    pair = (target, policy.remember(memory, name, action, paid, ssp.states[target]))
+                    if pair not in pairs:
+                        pairs[pair] = len(pairs)
+                        queue.append(pair)
+                    node = pairs[pair]
+                arrows[node, cost] = arrows.get((node, cost), Fraction(0)) + decimal(weight) / total * Fraction(w, whole)
+        rows.append(whole_row(arrows))
+        if len(pairs) > MOST_PAIRS:
+            raise OptionError(f"the checker follows at most {MOST_PAIRS} pairs of state and memory, and the policy reaches more")
+    return ExactChain(rows, 0, model.unit)
+
+
+def whole_row(arrows: Mapping[tuple[int, int], Fraction]) -> Row:
+    scale = math.lcm(*(p.denominator for p in arrows.values()))
+    return scale, [(node, int(p * scale), cost) for (node, cost), p in arrows.items()]
+
+
+def components(successors: list[list[int]]) -> list[int]:
+    """The strong component of every node; arrows lead to the same or a lower number (Tarjan, without recursion)."""
+    n = len(successors)
+    index, low, label = [-1] * n, [0] * n, [-1] * n
+    stack: list[int] = []
+    count = found = 0
+    for root in range(n):
+        work = [(root, 0)] if index[root] < 0 else []
+        while work:
+            node, position = work.pop()
+            if index[node] < 0:
+                index[node] = low[node] = count
+                count += 1
+                stack.append(node)
+            for at in range(position, len(successors[node])):
+                to = successors[node][at]
+                if index[to] < 0:
+                    work += [(node, at), (to, 0)]
+                    break
+                if label[to] < 0:
+                    low[node] = min(low[node], low[to])
+            else:
+                if low[node] == index[node]:
+                    while label[node] < 0:
+                        label[stack.pop()] = found
+                    found += 1
+    return label
+
+
+def without_free_cycles(chain: ExactChain) -> tuple[ExactChain, list[int]]:
+    """An equivalent chain whose free arrows have no cycle, and a rank that falls along them."""
+    free = [[to for to, _, cost in arrows if cost == 0 and to != GOAL] for _, arrows in chain.rows]
+    label = components(free)
+    members: dict[int, list[int]] = {}
+    for node, component in enumerate(label):
+        if any(label[to] == component for to in free[node]):
+            members.setdefault(component, []).append(node)
+    rows = list(chain.rows)
+    for group in members.values():
+        if len(group) > LARGEST_CYCLE:
+            raise OptionError(f"the checker solves cycles of at most {LARGEST_CYCLE} free moves, and {len(group)} nodes are joined by them")
+        rows = _left(rows, group)
+    return ExactChain(rows, chain.start, chain.unit), label
+
+
+def _left(rows: list[Row], group: list[int]) -> list[Row]:
+    """The rows of a component replaced by where a walker leaves it: elimination in rationals.
+
+    A walk holds members of the component by number, and arrows out of it as (target, cost).
+    """
+    members = set(group)
+    walk: dict[int, dict[Any, Fraction]] = {}
+    for node in group:
+        whole, arrows = rows[node]
+        walk[node] = {}
+        for to, w, cost in arrows:
+            key = to if cost == 0 and to in members else (to, cost)
+            walk[node][key] = walk[node].get(key, Fraction(0)) + Fraction(w, whole)
+    for gone in group:
+        leave = 1 - walk[gone].pop(gone, Fraction(0))
+        walk[gone] = {key: p / leave for key, p in walk[gone].items()}
+        for node in group:
+            weight = walk[node].pop(gone, None)
+            if weight is not None:
+                for key, p in walk[gone].items():
+                    walk[node][key] = walk[node].get(key, Fraction(0)) + weight * p
+    result = list(rows)
+    for node in group:
+        result[node] = whole_row(walk[node])
+    return result

@@ -1,0 +1,251 @@
+"""The total cost of a policy, enclosed: masses move forward in whole multiples of 2^-BITS, rounded down for one side and up for the other.
+
+A `CostDistribution` claims its head, what lies beyond, the mean, and bounds on every CVaR. Each claim is held against the enclosure, which is
+some hundred digits tight; whatever does not hold is refused by name.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from tailpath.errors import OptionError, RefutedError
+from tailpath.verify.chain import GOAL, ExactChain, follow, without_free_cycles
+from tailpath.verify.totals import BITS as TOTAL_BITS
+from tailpath.verify.totals import enclosed
+
+#: Masses count 2^-BITS, far below what any claim could rest on.
+BITS = 1400
+FINE = BITS + TOTAL_BITS
+MOST_NODES = 500_000
+#: What the floats of a claim and their sums may add: some thousand roundings.
+SLACK = Fraction(1, 10**12)
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What was proved, one line each, and the width of the widest bounds relative to their size."""
+
+    proved: tuple[str, ...]
+    width: float
+
+    def __str__(self) -> str:
+        return "\n".join(self.proved)
+
+
+@dataclass(frozen=True)
+class Enclosure:
+    """Of a total cost, in whole numbers: costs count `unit`, masses 2^-BITS, and the excess and the mean 2^-FINE units.
+
+    `head[z]` encloses P(Z = z) for costs z up to `last`; then the mass and the excess beyond it, and the mean.
+    """
+
+    unit: Fraction
+    head: dict[int, list[int]]
+    last: int
+    tail: tuple[int, int]
+    excess: tuple[int, int]
+    mean: tuple[int, int]
+
+    def cvar(self, alpha: Fraction) -> tuple[Fraction, Fraction]:
+        """min over w of w + E[(Z - w)+] / alpha on either side; `last` must be the VaR at alpha or beyond."""
+        up, down = alpha.numerator << FINE, alpha.denominator
+        best = []
+        for side in (0, 1):
+            above, tail, after = self.excess[side], self.tail[side], self.last
+            least = after * up + above * down
+            for cost in sorted(self.head, reverse=True):
+                above += (after - cost) * tail << FINE - BITS
+                least = min(least, cost * up + above * down)
+                tail, after = tail + self.head[cost][side], cost
+            best.append(min(least, (above + (after * tail << FINE - BITS)) * down))
+        return Fraction(best[0], up) * self.unit, Fraction(best[1], up) * self.unit
+
+    def total(self, of: tuple[int, int]) -> tuple[Fraction, Fraction]:
+        """The excess or the mean as costs."""
+        return Fraction(of[0], 1 << FINE) * self.unit, Fraction(of[1], 1 << FINE) * self.unit
+
+
+def enclose(ssp: Any, policy: Any, last: Fraction, most: int = MOST_NODES) -> Enclosure:
+    """Follow the policy exactly up to the cost `last`, through so many pairs of node and cost at most."""
+    chain = follow(ssp, policy)
+    if not _surely_arrives(chain):
+        raise OptionError("the checker checks policies that surely arrive; this one may miss the goal")
+    chain, rank = without_free_cycles(chain)
+    rates = [Fraction(sum(w * cost for _, w, cost in arrows), whole) for whole, arrows in chain.rows]
+    rest = enclosed(chain.rows, rates)
+    end = math.floor(last / chain.unit)
+    head, left = _forward(chain, rank, end, most)
+    tail, excess = [0, 0], [0, 0]
+    for (node, cost), masses in left.items():
+        for side in (0, 1):
+            tail[side] += masses[side]
+            excess[side] += masses[side] * ((cost - end << FINE - BITS) + (rest[node][side] if node != GOAL else 0))
+    mean = rest[chain.start] if chain.start != GOAL else (0, 0)
+    finer = FINE - (FINE - BITS)
+    return Enclosure(chain.unit, head, end, (tail[0], tail[1]), (excess[0], excess[1]), (mean[0] << finer, mean[1] << finer))
+
+
+def _surely_arrives(chain: ExactChain) -> bool:
+    """Whether every node can reach the goal."""
+    into: dict[int, list[int]] = {}
+    for node, (_, arrows) in enumerate(chain.rows):
+        for to, _, _ in arrows:
+            into.setdefault(to, []).append(node)
+    reached, waiting = {GOAL}, [GOAL]
+    while waiting:
+        for node in into.get(waiting.pop(), ()):
+            if node not in reached:
+                reached.add(node)
+                waiting.append(node)
+    return len(reached) == len(chain.rows) + 1
+
+
+def _forward(chain: ExactChain, rank: list[int], last: int, most: int) -> tuple[dict[int, list[int]], dict[tuple[int, int], list[int]]]:
+    """The masses that arrive, by cost up to `last`, and what is left beyond, by node and cost."""
+    arrived: dict[int, list[int]] = {}
+    left: dict[tuple[int, int], list[int]] = {}
+    whole = 1 << BITS
+    if chain.start == GOAL:
+        return {0: [whole, whole]}, {}
+    masses = {(0, chain.start): [whole, whole]}
+    queue = [(0, -rank[chain.start], chain.start)]
+    for _ in range(most):
+        if not queue:
+            return arrived, left
+        cost, _, node = heapq.heappop(queue)
+        low, high = masses.pop((cost, node))
+        total, arrows = chain.rows[node]
+        for to, w, more in arrows:
+            there = cost + more
+            share = (low * w // total, -(-high * w // total))
+            if there > last:
+                kept = left.setdefault((to, there), [0, 0])
+            elif to == GOAL:
+                kept = arrived.setdefault(there, [0, 0])
+            else:
+                if (there, to) not in masses:
+                    heapq.heappush(queue, (there, -rank[to], to))
+                kept = masses.setdefault((there, to), [0, 0])
+            kept[0] += share[0]
+            kept[1] += share[1]
+    raise OptionError(f"the checker expands at most {most} pairs of node and cost")
+
+
+def check_distribution(costs: Any, ssp: Any, policy: Any, most: int = MOST_NODES) -> Proof:
+    """Hold every claim of a `CostDistribution` against the policy on the model as given."""
+    if costs.gamma != 1:
+        raise OptionError("the checker knows no discount")
+    if not len(costs.costs):
+        raise OptionError("the checker checks policies that arrive; this one never does")
+    last = _last(costs, ssp)
+    truth = enclose(ssp, policy, last, most)
+    doubt = Fraction(costs.relative_error) + SLACK
+    proved = [
+        _head(costs, truth, doubt),
+        _tail(costs, truth, doubt),
+        within("E[(Z - last cost)+]", truth.total(truth.excess), _around_pair(costs.tail_excess_bounds, doubt + _of_costs(costs))),
+        within("the mean", truth.total(truth.mean), costs.mean_bounds),
+    ]
+    for what, value, (low, high) in (
+        ("the mean", costs.mean, costs.mean_bounds),
+        ("E[(Z - last cost)+]", costs.tail_excess, _around_pair(costs.tail_excess_bounds, doubt)),
+    ):
+        if not low <= value <= high:
+            raise RefutedError(f"{what} is {value!r}, outside of its own bounds [{float(low)!r}, {float(high)!r}]")
+    width = 0.0
+    for alpha in sorted({costs.alpha, *(a for a in (1e-3, 0.01, 0.1, 0.5, 1.0) if a > costs.alpha)}):
+        low, high = costs.bounds(alpha)
+        proved.append(within(f"CVaR at alpha {alpha:g}", truth.cvar(Fraction(alpha)), (low, high)))
+        width = max(width, (high - low) / high if high > 0 else 0.0)
+    return Proof(tuple(proved), width)
+
+
+def _last(costs: Any, ssp: Any) -> Fraction:
+    """The last cost of the head as a multiple of the unit, or a little more where costs have none: nothing new may come in between."""
+    if ssp.cost_unit is not None:
+        unit = Fraction(ssp.cost_unit)
+        return round(Fraction(float(costs.costs[-1])) / unit) * unit
+    return Fraction(float(costs.costs[-1])) * (1 + Fraction(costs.cost_error))
+
+
+def _head(costs: Any, truth: Enclosure, doubt: Fraction) -> str:
+    """Every cost and its probability; costs that agree within their own error count as one."""
+    error, dropped = Fraction(costs.cost_error), Fraction(costs.dropped)
+    found = sorted(truth.head.items())
+    at = 0
+    for first, last, claim in _clusters(costs, error, truth.unit):
+        low = high = 0
+        while at < len(found) and found[at][0] <= last:
+            if found[at][0] < first and probability(found[at][1][0]) > dropped:
+                missing = float(found[at][0] * truth.unit)
+                raise RefutedError(f"the total cost {missing!r} is missing, with probability {float(probability(found[at][1][0]))!r}")
+            low, high = low + found[at][1][0], high + found[at][1][1]
+            at += 1
+        # Of the last cost, where it is a float, other roundings may still be open.
+        split = last >= truth.last and error > Fraction(1, 2**50)
+        if not (claim * (1 - doubt) <= probability(high) and (split or probability(low) <= claim * (1 + doubt) + dropped)):
+            about = float(last * truth.unit)
+            raise RefutedError(f"the probability of a total cost of about {about!r} is {float(probability(low))!r}, not {float(claim)!r}")
+    return f"the {len(costs.costs)} costs up to {float(costs.costs[-1]):.12g} and their probabilities, to {float(doubt):.1e} of each"
+
+
+def _tail(costs: Any, truth: Enclosure, doubt: Fraction) -> str:
+    """What lies beyond the head, or, where costs are floats, from the last of them on."""
+    low, high = (probability(mass) for mass in truth.tail)
+    claim_low, claim_high = _around(costs.tail_mass, doubt, costs.dropped)
+    if Fraction(costs.cost_error) > Fraction(1, 2**50):
+        first, last, there = _clusters(costs, Fraction(costs.cost_error), truth.unit)[-1]
+        near = [masses for cost, masses in truth.head.items() if first <= cost <= last]
+        low, high = (side + probability(sum(masses[at] for masses in near)) for at, side in enumerate((low, high)))
+        claim_low, claim_high = claim_low + there * (1 - doubt), claim_high + there * (1 + doubt)
+    return within("the probability of what lies beyond", (low, high), (claim_low, claim_high))
+
+
+def _clusters(costs: Any, error: Fraction, unit: Fraction) -> list[tuple[int, int, Fraction]]:
+    """The head as (least cost, most cost, probability): floats that their error cannot tell apart stand for costs that it may have split."""
+    clusters: list[tuple[int, int, Fraction]] = []
+    for cost, claim in zip(costs.costs.tolist(), costs.probabilities.tolist()):
+        exact = Fraction(cost) / unit
+        first, last = math.ceil(exact * (1 - error)), math.floor(exact * (1 + error))
+        if clusters and first <= clusters[-1][1]:
+            before = clusters.pop()
+            clusters.append((before[0], last, before[2] + Fraction(claim)))
+        else:
+            clusters.append((first, last, Fraction(claim)))
+    return clusters
+
+
+def probability(mass: int) -> Fraction:
+    return Fraction(mass, 1 << BITS)
+
+
+def _of_costs(costs: Any) -> Fraction:
+    """What the last cost, a float, may add to the excess beyond it, relatively to the excess; nothing where that is 0."""
+    below, last = costs.tail_excess_bounds[0], float(costs.costs[-1])
+    return Fraction(costs.cost_error) * (1 + (Fraction(last * costs.tail_mass) / Fraction(below) if below > 0 else 0))
+
+
+def _around(value: float, doubt: Fraction, dropped: float) -> tuple[Fraction, Fraction]:
+    return Fraction(value) * (1 - doubt) - Fraction(dropped), Fraction(value) * (1 + doubt)
+
+
+def _around_pair(bounds: tuple[float, float], doubt: Fraction) -> tuple[Any, Any]:
+    low, high = bounds
+    return Fraction(low) * (1 - doubt), Fraction(high) * (1 + doubt) if high < float("inf") else high
+
+
+def within(what: str, truth: tuple[Fraction, Fraction], claim: tuple[Any, Any]) -> str:
+    """A line that says what was proved, or the refusal: the enclosure must lie inside the bounds claimed.
+
+    An enclosure that is wide itself, because the numbers of a model lie too far apart, decides nothing where it only overlaps the claim.
+    """
+    if not (claim[0] <= truth[0] and truth[1] <= claim[1]):
+        apart = truth[1] < claim[0] or claim[1] < truth[0]
+        if not apart and truth[1] - truth[0] > truth[1] * Fraction(1, 10**25):
+            raise OptionError(f"the checker encloses {what} too coarsely to decide about it")
+        raise RefutedError(f"{what} is {float(truth[0])!r}, outside of the bounds claimed, [{float(claim[0])!r}, {float(claim[1])!r}]")
+    return f"{what} lies in [{float(claim[0]):.15g}, {float(claim[1]):.15g}]"

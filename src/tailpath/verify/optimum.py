@@ -1,0 +1,205 @@
+"""The risk-neutral optimum and the least CVaR, checked from below and from above.
+
+*Below.* If L <= r + P L holds for every choice, L lies below the expected cost of every policy that arrives. With it, U(s, w) = L(s) - w for w <= 0
+and U(s, w) <= min over choices of the sum of P U(s', w - c) for w > 0 bound E[(Z - w)+] of every policy, and so w + U / alpha its CVaR.
+*Above.* The policy claimed is followed exactly, and costs what it costs.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+from tailpath.errors import OptionError, RefutedError
+from tailpath.verify.chain import GOAL, Row, rows_of
+from tailpath.verify.distribution import Proof, enclose, within
+from tailpath.verify.totals import LARGEST_EXACT, ONE, enclosed, solved
+
+MOST_BACKUPS = 50_000_000
+MOST_SWEEPS = 1_000
+#: The share by which the value of the last policy is lowered to lie below every policy, and the share that a better choice must save.
+LOWERED = 10**60
+BETTER = 10**40
+
+
+def check_expected(solution: Any) -> Proof:
+    """Hold `lower <= V* <= upper` against the model as given, in every state."""
+    ssp = solution.ssp
+    low, high, unit = neutral_bounds(ssp, solution.choices.tolist())
+    scale = Fraction(unit, ONE)
+    for state, (least, most) in enumerate(zip(low, high)):
+        claim = (float(solution.lower[state]), float(solution.upper[state]))
+        if least is None or most is None:
+            if claim != (math.inf, math.inf):
+                raise RefutedError(f"state {ssp.states[state]!r} has no choice, and yet an expected cost in [{claim[0]!r}, {claim[1]!r}]")
+            continue
+        if not (Fraction(claim[0]) <= Fraction(most) * scale and claim[0] <= claim[1]):
+            raise RefutedError(
+                f"the least expected cost from {ssp.states[state]!r} is at most {float(most * scale)!r}, below the claim {claim[0]!r}"
+            )
+        within(f"the least expected cost from {ssp.states[state]!r}", (least * scale, most * scale), claim)
+        if not claim[0] <= solution.value[state] <= claim[1]:
+            raise RefutedError(f"the value of state {ssp.states[state]!r} lies outside of its own bounds")
+    start = ssp.start_index
+    low_start, high_start = float(solution.lower[start]), float(solution.upper[start])
+    width = (high_start - low_start) / high_start if high_start > 0 else 0.0
+    line = f"the least expected cost lies in [{low_start:.15g}, {high_start:.15g}], and likewise from all {ssp.n_states} states"
+    return Proof((line,), width)
+
+
+def check_optimum(solution: Any, alpha: float) -> Proof:
+    """Hold the bounds on the least CVaR at alpha, and the policy that is said to attain it, against the model as given."""
+    ssp = solution.decisions.ssp
+    if solution.floor is not None or ssp.cost_unit is None:
+        raise OptionError("the checker checks optima of models with a cost unit, not those of costs rounded to a grid")
+    low, high = solution.bounds(alpha)
+    value = solution.cvar(alpha)
+    if not low <= value <= high:
+        raise RefutedError(f"the least CVaR is given as {value!r}, outside of its own bounds [{low!r}, {high!r}]")
+    unit = Fraction(ssp.cost_unit)
+    least, _, _ = neutral_bounds(ssp, solution.decisions.neutral.tolist())
+    _below(ssp, least, Fraction(low) / unit, Fraction(alpha))
+    last = Fraction(round(Fraction(solution.var(alpha)) / unit)) * unit
+    attained = enclose(ssp, solution.policy(alpha), last).cvar(Fraction(alpha))[1]
+    if attained > Fraction(high):
+        raise RefutedError(f"the policy costs a CVaR of {float(attained)!r} at alpha {alpha:g}, more than the bound claimed, {high!r}")
+    proved = (
+        f"no policy has a CVaR below {low:.15g} at alpha {alpha:g}",
+        f"the policy given has a CVaR of at most {high:.15g} at alpha {alpha:g}",
+    )
+    return Proof(proved, (high - low) / high if high > 0 else 0.0)
+
+
+def neutral_bounds(ssp: Any, choices: list[int]) -> tuple[list[int | None], list[int | None], Fraction]:
+    """Bounds on V* per state, in units of 2^-BITS cost units, from a policy that claims to attain it; None where it has no choice."""
+    model = rows_of(ssp)
+    goal = ssp.is_goal.tolist()
+    states = [s for s in range(ssp.n_states) if choices[s] >= 0 and not goal[s]]
+    place = {s: i for i, s in enumerate(states)}
+
+    def row(choice: int) -> Row | None:
+        whole, arrows = model.choice[choice]
+        if any(not goal[to] and to not in place for to, _, _ in arrows):
+            return None
+        return whole, [(GOAL if goal[to] else place[to], w, cost) for to, w, cost in arrows]
+
+    options = [
+        [(k, r) for k in range(int(ssp.state_choices[s]), int(ssp.state_choices[s + 1])) if (r := row(k)) is not None] for s in states
+    ]
+    chosen = [next((r for k, r in of if k == choices[s]), None) for s, of in zip(states, options)]
+    if any(r is None for r in chosen):
+        raise RefutedError("the risk-neutral policy leads to a state for which it has no choice")
+    rows = [r for r in chosen if r is not None]
+    every = [[r for _, r in of] for of in options]
+    bounds = _lowered(rows, every)
+    if bounds is None:
+        if len(rows) > LARGEST_EXACT:
+            raise OptionError("the checker cannot prove a lower bound on the least expected cost of this model")
+        bounds = [(math.floor(v * ONE), math.ceil(v * ONE)) for v in _optimum(rows, every)]
+    least: list[int | None] = [0 if g else None for g in goal]
+    most: list[int | None] = list(least)
+    for s, (low, high) in zip(states, bounds):
+        least[s], most[s] = low, high
+    return least, most, model.unit
+
+
+def _rate(row: Row) -> Fraction:
+    return Fraction(sum(w * cost for _, w, cost in row[1]), row[0])
+
+
+def _backup(row: Row, value: list[Any]) -> Fraction:
+    return _rate(row) + Fraction(sum(w * value[to] for to, w, _ in row[1] if to != GOAL), row[0])
+
+
+def _optimum(rows: list[Row], options: list[list[Row]]) -> list[Fraction]:
+    """Policy iteration in rationals: the last value is the optimum."""
+    rows = list(rows)
+    while True:
+        value = solved(rows, [_rate(r) for r in rows])
+        moved = False
+        for node, choices in enumerate(options):
+            best = min(choices, key=lambda r: _backup(r, value))
+            if _backup(best, value) < _backup(rows[node], value):
+                rows[node], moved = best, True
+        if not moved:
+            return value
+
+
+def _lowered(rows: list[Row], options: list[list[Row]]) -> list[tuple[int, int]] | None:
+    """Policy iteration in enclosures; the last value, a little lowered, must lie below its own backup. None where that cannot be shown."""
+    rows = list(rows)
+    for _ in range(50):
+        bounds = enclosed(rows, [_rate(r) for r in rows])
+        high = [high for _, high in bounds]
+        moved = False
+        for node, choices in enumerate(options):
+            best = min(choices, key=lambda r: _ahead(r, high))
+            if _ahead(best, high) * BETTER < bounds[node][0] * (BETTER - 1):
+                rows[node], moved = best, True
+        if not moved:
+            break
+    least = [low * (LOWERED - 1) // LOWERED for low, _ in bounds]
+    if any(least[node] > _ahead(row, least) for node, choices in enumerate(options) for row in choices):
+        return None
+    return [(low, high) for low, (_, high) in zip(least, bounds)]
+
+
+def _ahead(row: Row, value: list[int]) -> int:
+    """r + P v in units of 2^-BITS, rounded down."""
+    whole, arrows = row
+    return sum(w * (cost * ONE + (value[to] if to != GOAL else 0)) for to, w, cost in arrows) // whole
+
+
+def _below(ssp: Any, least: list[int | None], claim: Fraction, alpha: Fraction) -> None:
+    """Prove that w + U(start, w) / alpha >= claim for every budget w, all in units; budgets from the claim on need no proof."""
+    model = rows_of(ssp)
+    goal = ssp.is_goal.tolist()
+    known = [s for s in range(ssp.n_states) if least[s] is not None and not goal[s]]
+    rows = {
+        s: [
+            model.choice[k]
+            for k in range(int(ssp.state_choices[s]), int(ssp.state_choices[s + 1]))
+            if all(least[to] is not None for to, _, _ in model.choice[k][1]) and any(to != s or cost for to, _, cost in model.choice[k][1])
+        ]
+        for s in known
+    }
+    last = math.ceil(claim) - 1
+    if last * sum(len(arrows) for of in rows.values() for _, arrows in of) > MOST_BACKUPS:
+        raise OptionError("the checker would need too long for the optimum of this model")
+    free = any(cost == 0 and not goal[to] for of in rows.values() for _, arrows in of for to, _, cost in arrows)
+    levels: list[dict[int, int]] = []
+
+    def ahead(state: int, budget: int) -> int:
+        if goal[state]:
+            return max(-budget, 0) * ONE
+        if budget <= 0:
+            return int(least[state] or 0) - budget * ONE
+        return levels[budget][state]
+
+    def backed_up(state: int, budget: int) -> int:
+        return min(sum(w * ahead(to, budget - cost) for to, w, cost in arrows) // whole for whole, arrows in rows[state])
+
+    start = ssp.start_index
+    levels.append({})
+    for budget in range(last + 1):
+        if budget > 0:
+            # Excess falls by 1 for a unit of budget at most, and never below 0: a bound to begin with where free moves need one another.
+            levels.append({s: max(ahead(s, budget - 1) - ONE, 0) for s in known} if free else dict.fromkeys(known, 0))
+            for _ in range(MOST_SWEEPS if free else 1):
+                after = {s: max(backed_up(s, budget), levels[budget][s]) for s in known}
+                changed = after != levels[budget]
+                levels[budget] = after
+                if not changed:
+                    break
+            else:
+                if free:
+                    raise OptionError("the checker would need too long for the cycles of free moves of this model")
+        excess = Fraction(ahead(start, budget), ONE)
+        if budget + excess / alpha < claim:
+            if free:
+                raise OptionError("the checker cannot decide about this optimum: where moves are free, its own bound may be too low")
+            found = (budget + excess / alpha) * Fraction(model.unit)
+            raise RefutedError(
+                f"no lower bound of {float(claim * model.unit)!r} on the least CVaR holds: budget {budget} allows {float(found)!r}"
+            )

@@ -1,0 +1,140 @@
+"""Expected totals of an absorbing chain, enclosed in whole multiples of 2^-BITS.
+
+The total V of a rate r >= 0 solves v = r + P v. Floats guess v and the expected steps t, and each residual, taken exactly, corrects v, until v
+is good to some forty digits. Then one look at every node proves it: if v + e t >= r + P (v + e t) everywhere, V lies below; and above v - e t
+likewise. Where floats are of no help, a small chain is solved in rationals instead.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from tailpath.errors import OptionError
+from tailpath.verify.chain import GOAL, Row
+
+BITS = 400
+ONE = 1 << BITS
+LARGEST_EXACT = 120
+
+
+def enclosed(rows: list[Row], rates: list[Fraction]) -> list[tuple[int, int]]:
+    """Lower and upper bound on the expected total from every node, in units of 2^-BITS. All rows must lead to the goal surely."""
+    if not rows:
+        return []
+    paying = _paying(rows, rates)
+    if not all(paying):
+        place = [sum(paying[:node]) if pays else GOAL for node, pays in enumerate(paying)]
+        kept = [
+            (whole, [(GOAL if to == GOAL else place[to], w, c) for to, w, c in arrows]) for (whole, arrows), p in zip(rows, paying) if p
+        ]
+        inner = enclosed(kept, [rate for rate, pays in zip(rates, paying) if pays])
+        return [inner[at] if at != GOAL else (0, 0) for at in place]
+    guess = _guessed(rows, rates)
+    if guess is not None:
+        value, steps = guess
+        bounds = _proved(rows, rates, value, steps)
+        if bounds is not None:
+            return bounds
+    if len(rows) > LARGEST_EXACT:
+        raise OptionError(f"the checker cannot enclose the expected costs of {len(rows)} nodes: the chain mixes too slowly for its size")
+    exact = solved(rows, rates)
+    return [(_floor(v), -_floor(-v)) for v in exact]
+
+
+def _paying(rows: list[Row], rates: list[Fraction]) -> list[bool]:
+    """Whether anything is ever to pay from a node on; everywhere else the total is 0 exactly."""
+    into: list[list[int]] = [[] for _ in rows]
+    for node, (_, arrows) in enumerate(rows):
+        for to, _, _ in arrows:
+            if to != GOAL:
+                into[to].append(node)
+    paying = [rate > 0 for rate in rates]
+    waiting = [node for node, pays in enumerate(paying) if pays]
+    while waiting:
+        for node in into[waiting.pop()]:
+            if not paying[node]:
+                paying[node] = True
+                waiting.append(node)
+    return paying
+
+
+def _floor(value: Fraction) -> int:
+    return (value.numerator << BITS) // value.denominator
+
+
+def _guessed(rows: list[Row], rates: list[Fraction]) -> tuple[list[int], list[int]] | None:
+    from scipy.sparse import csc_array, eye_array
+    from scipy.sparse.linalg import splu
+
+    n = len(rows)
+    entries = [(node, to, w / whole) for node, (whole, arrows) in enumerate(rows) for to, w, _ in arrows if to != GOAL]
+    source, target, p = zip(*entries) if entries else ((), (), ())
+    matrix = eye_array(n, format="csc") - csc_array((np.array(p, dtype=float), (source, target)), shape=(n, n))
+    try:
+        factors = splu(matrix.tocsc())
+        steps = factors.solve(np.ones(n))
+        first = factors.solve(np.array([float(r) for r in rates]))
+    except (RuntimeError, OverflowError):
+        return None
+    if not (np.all(np.isfinite(steps)) and np.all(np.isfinite(first)) and steps.min() >= 0.5):
+        return None
+    value = [_floor(Fraction(v)) for v in first.tolist()]
+    whole_rates = [_floor(r) for r in rates]
+    for _ in range(12):
+        residual = [whole_rates[node] - value[node] + _ahead(rows[node], value) for node in range(n)]
+        worst = max(abs(r) for r in residual)
+        if worst <= 1 << 40:
+            break
+        scale = max(worst.bit_length() - 60, 0)
+        change: Any = factors.solve(np.array([float(r >> scale) for r in residual]))
+        if not np.all(np.isfinite(change)):
+            return None
+        value = [v + (int(c) << scale) for v, c in zip(value, change.tolist())]
+    return value, [_floor(Fraction(1.01 * t)) for t in steps.tolist()]
+
+
+def _ahead(row: Row, value: list[int]) -> int:
+    """P v at one node, rounded down."""
+    whole, arrows = row
+    return sum(w * value[to] for to, w, _ in arrows if to != GOAL) // whole
+
+
+def _proved(rows: list[Row], rates: list[Fraction], value: list[int], steps: list[int]) -> list[tuple[int, int]] | None:
+    """Bounds v - e t and v + e t with the least e that the exact inequalities allow, or None."""
+    share = Fraction(0)
+    for node, row in enumerate(rows):
+        drift = steps[node] - _ahead(row, steps) - 1
+        if drift <= 0:
+            return None
+        rate = rates[node] * ONE
+        defect = abs(Fraction(value[node]) - rate - _ahead(row, value)) + 1
+        share = max(share, Fraction(defect / drift).limit_denominator(1 << 600) + Fraction(1, 1 << 500))
+    up = [-((-share.numerator * t) // share.denominator) for t in steps]
+    return [(max(v - d, 0), v + d) for v, d in zip(value, up)]
+
+
+def solved(rows: list[Row], rates: list[Fraction]) -> list[Fraction]:
+    """Elimination in rationals."""
+    n = len(rows)
+    matrix: list[dict[int, Fraction]] = []
+    for whole, arrows in rows:
+        row: dict[int, Fraction] = {}
+        for to, w, _ in arrows:
+            if to != GOAL:
+                row[to] = row.get(to, Fraction(0)) + Fraction(w, whole)
+        matrix.append(row)
+    value = list(rates)
+    for gone in range(n):
+        leave = 1 - matrix[gone].pop(gone, Fraction(0))
+        matrix[gone] = {to: p / leave for to, p in matrix[gone].items()}
+        value[gone] /= leave
+        for node in range(n):
+            weight = matrix[node].pop(gone, None) if node != gone else None
+            if weight is not None:
+                value[node] += weight * value[gone]
+                for to, p in matrix[gone].items():
+                    matrix[node][to] = matrix[node].get(to, Fraction(0)) + weight * p
+    return value

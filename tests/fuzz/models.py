@@ -1,0 +1,205 @@
+"""Random models with extreme numbers, against exact arithmetic: no bound may be violated, and the checker must accept every result.
+
+| drawn | from |
+| --- | --- |
+| probabilities | sixteenths; weights from 1e-290 to 1; loops that stay for 10^6 steps; rows that miss 1 by rounding |
+| costs | small whole numbers, free moves (cycles, too), units such as 1/7, costs without a unit, costs from 1e-9 to 1e300 |
+| policies | one action per state, mixtures, finite memories, the policies of the exact solver |
+| how | both engines, both heuristics, any alpha; and the same again, cut short after a few nodes |
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import time
+import traceback
+import warnings
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import tailpath as tp
+from tailpath.errors import BudgetExceededError, GoalUnreachableError, ModelError, OptionError
+from tailpath.verify.chain import follow
+from tailpath.verify.distribution import check_distribution, enclose, probability
+
+ALPHAS = (1.0, 0.5, 0.3, 0.1, 0.05, 0.01, 1e-3, 1e-6)
+
+
+def search(seconds: float, seed: int) -> list[dict[str, Any]]:
+    """Try models until the time is over; the faults found, each with the number that repeats it."""
+    end = time.monotonic() + seconds
+    numbers = itertools.takewhile(lambda _: time.monotonic() < end, itertools.count(seed * 10**6))
+    faults, counts = run(numbers)
+    print(f"models: {counts}", flush=True)
+    return faults
+
+
+def run(numbers: Iterator[int]) -> tuple[list[dict[str, Any]], dict[str, int]]:
+    """Try every number; the faults, and how many claims of which kind were checked."""
+    faults: list[dict[str, Any]] = []
+    counts: dict[str, int] = {}
+    for number in numbers:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                for claim in attempt(number):
+                    counts[claim] = counts.get(claim, 0) + 1
+        except Exception:
+            faults.append({"kind": "models", "number": number, "fault": traceback.format_exc(limit=-3)})
+        counts["models"] = counts.get("models", 0) + 1
+    return faults, counts
+
+
+def attempt(number: int) -> Iterator[str]:
+    """Draw a model and look at everything that is said about it; yields what was checked."""
+    draw = random.Random(number)
+    ssp = model(draw)
+    alpha = draw.choice(ALPHAS)
+    solvable = True
+    try:
+        expected = tp.solve_expected(ssp)
+        yield from checked("expected", expected.verify)
+    except GoalUnreachableError:
+        solvable = False
+    except ModelError as error:
+        assert "too large to compute with" in str(error), error
+        yield "refused"
+        return
+    given = policy(draw, ssp)
+    if solvable and ssp.cost_unit is not None and float(max(ssp.outcome_cost)) <= 1e4 * float(ssp.cost_unit):
+        try:
+            best = tp.solve_cvar_exact(ssp, alpha, max_bytes=2**26)
+            yield from checked("optimum", best.verify)
+            given = draw.choice([given, best.policy(alpha)])
+        except BudgetExceededError:
+            yield "optimum out of memory"
+    yield from evaluated(draw, ssp, given, alpha)
+
+
+def evaluated(draw: random.Random, ssp: tp.SSP, given: Any, alpha: float) -> Iterator[str]:
+    engine = draw.choice(["lattice", "queue"]) if ssp.cost_unit is not None else "queue"
+    options = {"engine": engine, "heuristic": draw.choice(["min", "zero"]), "max_nodes": 3_000}
+    try:
+        found = tp.evaluate(ssp, given, alpha, **options)
+    except BudgetExceededError as error:
+        yield from cut_short(ssp, given, alpha, error.bounds)
+        return
+    except tp.TailpathError as error:
+        assert "costs nothing and never reaches a goal" in str(error), error
+        yield "free trap"
+        return
+    if found.unreached > 0:
+        assert found.mean == found.cvar(alpha) == float("inf")
+        yield "may miss the goal"
+        return
+    for a in (alpha, *(a for a in ALPHAS if a > alpha)):
+        low, high = found.bounds(a)
+        assert low <= found.cvar(a) <= high, (a, low, found.cvar(a), high)
+        assert found.cvar(a) >= found.mean, (a, found.cvar(a), found.mean)
+    yield from checked("distribution", lambda: check_distribution(found, ssp, given, 5_000))
+    try:
+        tp.evaluate(ssp, given, alpha, **{**options, "max_nodes": draw.randrange(max(found.expanded, 1))})
+    except BudgetExceededError as error:
+        yield from cut_short(ssp, given, alpha, error.bounds)
+
+
+def checked(what: str, verify: Any) -> Iterator[str]:
+    """A claim that the checker accepts, or that is beyond it."""
+    try:
+        verify()
+        yield what
+    except OptionError:
+        yield f"{what} beyond the checker"
+
+
+def cut_short(ssp: tp.SSP, given: Any, alpha: float, bounds: tuple[float, float]) -> Iterator[str]:
+    """Bounds of a search that was cut short, against the exact CVaR where few costs lead to it."""
+    try:
+        chain = follow(ssp, given)
+        last = chain.unit
+        for _ in range(14):
+            truth = enclose(ssp, given, last, 3_000)
+            if probability(truth.tail[1]) <= Fraction(alpha):
+                low, high = truth.cvar(Fraction(alpha))
+                assert bounds[0] <= high, (bounds, float(low), float(high))
+                assert low <= bounds[1], (bounds, float(low), float(high))
+                yield "cut short"
+                return
+            last *= 4
+    except OptionError:
+        pass
+    yield "cut short beyond the checker"
+
+
+# ---------------------------------------------------------------------- what is drawn
+
+
+def model(draw: random.Random) -> tp.SSP:
+    """Up to six states; the first row of every state leads on, so that most policies arrive."""
+    n = draw.randint(1, 6)
+    cost = costs(draw)
+    leads_on = draw.random() < 0.9
+    rows = []
+    for state in range(n):
+        for action in range(draw.randint(1, 3)):
+            k = draw.randint(1, 4)
+            targets = [draw.randint(state + 1, n) if leads_on else draw.randint(0, n), *(draw.randint(0, n) for _ in range(k - 1))]
+            for target, p in zip(targets, chances(draw, k)):
+                rows.append((state, action, target, p, cost()))
+    return tp.SSP.from_outcomes(rows, 0, [n])
+
+
+def chances(draw: random.Random, k: int) -> list[Any]:
+    kind = draw.randrange(5)
+    if k == 1:
+        return [1]
+    if kind == 0:
+        cuts = sorted(draw.sample(range(1, 16), k - 1))
+        return [(b - a) / 16 for a, b in zip([0, *cuts], [*cuts, 16])]
+    if kind == 1:
+        weights = [draw.randint(1, 9) for _ in range(k)]
+        return [Fraction(w, sum(weights)) for w in weights]
+    if kind == 2:
+        rest = [draw.random() * 10.0 ** -draw.choice([1, 3, 6]) / k for _ in range(k - 1)]
+        return [*rest, 1 - sum(rest)] if draw.random() < 0.3 else [1 - sum(rest), *rest]
+    if kind == 3:
+        tiny = [10.0 ** -draw.choice([12, 30, 100, 200, 290]) for _ in range(k - 1)]
+        return [1.0, *tiny]
+    weights = [draw.random() for _ in range(k)]
+    return [w / sum(weights) * (1 + 2e-16 * draw.randint(-4, 4)) for w in weights]
+
+
+def costs(draw: random.Random) -> Any:
+    kind = draw.randrange(6)
+    if kind == 0:
+        return lambda: draw.choice([0, 0, 1, 2, 5])
+    if kind == 1:
+        unit = draw.choice([Fraction(1, 7), Fraction(1, 10), Fraction(3, 2), Fraction(100)])
+        return lambda: unit * draw.choice([0, 1, 1, 2, 3, 50])
+    if kind == 2:
+        return lambda: draw.choice([1.3, 0.1, 1e-8, 3.141592653589793, 2.0])
+    if kind == 3:
+        return lambda: draw.choice([1, 2, 1e300, 1e150, 7])
+    if kind == 4:
+        return lambda: draw.choice([1, 1, 2, 1000, 10**6])
+    return lambda: draw.choice([0, 0, 0, 1])
+
+
+def policy(draw: random.Random, ssp: tp.SSP) -> Any:
+    """One action per state, a mixture, or a memory of two."""
+    actions = {s: [ssp.choice_name(k) for k in range(ssp.state_choices[i], ssp.state_choices[i + 1])] for i, s in enumerate(ssp.states)}
+    open_states = {s: names for s, names in actions.items() if names}
+
+    def decision(names: list[Any]) -> Any:
+        if len(names) == 1 or draw.random() < 0.6:
+            return draw.choice(names)
+        one, two = draw.sample(names, 2)
+        share = draw.choice([0.5, 0.25, 0.1, 1e-6])
+        return {one: share, two: 1 - share}
+
+    if draw.random() < 0.6:
+        return tp.MarkovPolicy({s: decision(names) for s, names in open_states.items()})
+    table = {(s, m): decision(names) for s, names in open_states.items() for m in (0, 1)}
+    return tp.MemoryPolicy(0, lambda s, m: table[s, m], lambda m, s, a, c, t: (m + (c > 1)) % 2)
