@@ -117,14 +117,14 @@ def _turning(ssp: SSP, title: str, worst: WorstRuns) -> str:
         by_kind: dict[str, float] = {}
         for row in worst.blame:
             kind = ssp.geometry.kind[ssp.state_index(row.next_state)]
-            by_kind[kind] = by_kind.get(kind, 0.0) + max(row.setback, 0.0) / setbacks
+            by_kind[kind] = by_kind.get(kind, 0.0) + row.setback / worst.excess
         kind, share = max(by_kind.items(), key=lambda entry: entry[1])
         if share > 0.2 and kind:
-            text += f"{_percent(share)} of what goes wrong in them is a step that ends on {kind}. "
+            text += f"On balance {_percent(min(share, 1.0))} of their excess comes from steps that end on {kind}. "
     top = max(worst.blame, key=lambda row: row.setback)
     return text + (
         f"What hurts most: at {name_in_words(top.state)}, {name_in_words(top.action)} ends in {name_in_words(top.next_state)} "
-        f"({_percent(top.setback / setbacks)} of it)."
+        f"({_percent(top.setback / setbacks)} of all setbacks)."
     )
 
 
