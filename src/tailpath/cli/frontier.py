@@ -67,7 +67,7 @@ def command(
     text = table(
         ["corner", str(risk), "mean", "policies"], [[line["corner"], line["risk"], line["mean"], line["policies"]] for line in shown]
     )
-    notes = [f"{len(lines)} corners in {seconds:.3g} s" + (f", every {step}th of them shown; --all shows all" if step > 1 else "")]
+    notes = [f"{len(lines)} corners in {seconds:.3g} s" + (f", one in {step} of them shown; --all shows all" if step > 1 else "")]
     if found.gap > 0:
         notes.append(f"the frontier lies no more than {found.gap:g} of the mean below these; --tolerance 0 finds all corners")
     show(record, f"least mean against {risk} of {source}\n\n{text}\n\n" + "\n".join(notes), as_json)

@@ -95,6 +95,10 @@ class _Rows(NamedTuple):
 def layout_of(ssp: SSP, expected: ExpectedSolution, *, goal_node: bool = False) -> Layout:
     """Lay out a model that has a cost unit and whose start is no goal. With `goal_node` the goals are the last node, for losses that ask
     how much of the budget is left on arrival."""
+    return ssp.kept(f"layout {goal_node}", lambda: _laid_out(ssp, expected, goal_node))
+
+
+def _laid_out(ssp: SSP, expected: ExpectedSolution, goal_node: bool) -> Layout:
     assert ssp.cost_unit is not None
     core = core_of(ssp)
     level = ssp.outcome_level[core.outcome]

@@ -23,8 +23,8 @@ MOST = 2**30
 def fined(ssp: SSP, units: int) -> SSP:
     """The model in which entering a dead end ends the run at a cost of at least `units`; the model itself if there is no dead end in reach."""
     assert ssp.cost_unit is not None
-    dead = dead_ends(ssp)
-    if not np.any(dead & reachable_states(ssp)):
+    dead = ssp.kept("dead ends in reach", lambda: dead_ends(ssp) & reachable_states(ssp))
+    if not dead.any():
         return ssp
     if units >= MOST:
         raise ModelError(f"a deadline of {units} cost units is beyond this solver")

@@ -43,7 +43,7 @@ SAME = 1e-11
 FIRST = np.geomspace(1e-3, 1e4, 15)
 AT_ONCE = 0.2
 #: A frontier that needs more tables than this is large, and then this gap, relatively to the mean, is close enough.
-LARGE, CLOSE = 300, 1e-6
+LARGE, CLOSE = 200, 1e-6
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -93,6 +93,11 @@ class _Bracket:
         if math.isfinite(price):
             self.lower = np.maximum(self.lower, mean + price * (risk - self.allowed))
 
+    def cut(self, count: int) -> None:
+        """Keep the first budgets alone."""
+        self.allowed, self.lower = self.allowed[:count], self.lower[:count]
+        self.risk, self.mean, self.price = self.risk[:, :count], self.mean[:, :count], self.price[:, :count]
+
     def upper(self) -> FloatArray:
         """The mean of the mixture of both corners that just keeps the limit; infinite where it cannot be kept."""
         share = self._share()
@@ -130,7 +135,7 @@ def least_mean(ssp: SSP, limit: Limit, mix: bool = True) -> RiskSolution:
     lone_price = np.full(most + 1, np.inf)
     price = 0.0
     while True:
-        risk, mean = search.curves(price)
+        risk, mean = search.curves(price, len(allowed) - 1)
         infeasible = np.isinf(bracket.lower) & (bracket.lower > 0)
         bracket.update(price, risk, mean)
         bracket.lower[infeasible] = np.inf
@@ -145,6 +150,10 @@ def least_mean(ssp: SSP, limit: Limit, mix: bool = True) -> RiskSolution:
         if asked in bracket.price[:, at]:
             break
         price = float(asked)
+        # Budgets that promise less than what is there need no more tables.
+        kept = int(np.flatnonzero(bracket.lower <= upper[best])[-1]) + 1
+        bracket.cut(kept)
+        allowed, single, lone_price = allowed[:kept], single[:kept], lone_price[:kept]
     low = float(bracket.lower.min()) * (1 - search.error()) * unit
     if not mix:
         lone = int(np.argmin(single))

@@ -1,0 +1,88 @@
+"""Deadlines against Storm, the frontier, and limits on a large grid."""
+
+from __future__ import annotations
+
+import pathlib
+import tempfile
+import time
+
+import numpy as np
+
+import tailpath as tp
+from benchmarks.measure import best_of, large_grid
+from tailpath.kernels.budget import raise_budget
+from tailpath.solvers.exact.layout import layout_of
+from tailpath.solvers.exact.table import LATE, MEAN
+
+
+def run() -> None:
+    tp.solve_on_time(tp.read("gridworld:5x5"), 10)
+    for name in ("gridworld:14x16", "river:30x10"):
+        ssp = tp.read(name)
+        tp.solve_expected(ssp)
+        last = tp.solve(ssp, tp.VaR(0.001)).value
+        ours, _ = best_of(lambda ssp=ssp, last=last: tp.solve_on_time(ssp, last).policy(last), 20)
+        print(f"{name}: every deadline up to {last:g}, with policies: {1e3 * ours:.2f} ms{_storm(ssp, last, ours)}")
+    ssp = tp.read("gridworld:14x16")
+    tp.frontier(tp.read("gridworld:5x5"), "cvar(0.1)")
+    seconds, frontier = best_of(lambda: tp.frontier(ssp, "cvar(0.01)"), 3)
+    print(f"14x16: frontier of mean and cvar(0.01), {len(frontier)} corners, gap {frontier.gap:g}: {seconds:.2f} s")
+
+    grid = large_grid()
+    neutral, safest = tp.solve(grid, "mean"), tp.solve_cvar_exact(grid, 0.01).cvar(0.01)
+    most = neutral.risk("cvar(0.01)")
+    bound = (safest + most) / 2
+    begin = time.perf_counter()
+    plan = tp.solve(grid, "mean", [tp.CVaR(0.01) <= bound])
+    seconds = time.perf_counter() - begin
+    print(
+        f"300 x 300 grid: least mean with cvar(0.01) <= {bound:.1f} (between {safest:.1f} and {most:.1f}): {plan.value:.4f}, gap {plan.gap:.1e},"
+    )
+    print(f"  {seconds:.1f} s; the policy delivers {plan.risk('cvar(0.01)'):.4f} at a mean of {plan.risk('mean'):.4f}")
+    print(
+        f"  recursion for deadlines, one core: {throughput(grid) / 1e6:.0f} million outcome updates per second,"
+        f" {throughput(grid, True) / 1e6:.0f} with ties"
+    )
+
+
+def throughput(ssp: tp.SSP, ties: bool = False, levels: int = 60) -> float:
+    """Outcome updates per second over the first deadlines, with every state taking part; with ties each taken choice counts its mean, too."""
+    layout = layout_of(ssp, tp.solve_expected(ssp))
+    accounts = np.stack([LATE, MEAN]) if ties else np.atleast_2d(LATE)
+    aim = layout.aim(limit=1e18, tie=1e-13 if ties else 0.0)
+    out = np.zeros((levels, layout.n), dtype=layout.levels.choice_label.dtype), np.zeros((levels, len(accounts)))
+
+    def once() -> None:
+        ring = np.zeros(len(accounts) * (layout.reach + 1) * layout.n)
+        active, policy = layout.levels.block_start[1:].copy(), layout.levels.node_choices[:-1].copy()
+        raise_budget(False, ties, False)(
+            layout.levels, layout.joint, aim, accounts, np.zeros((0, 0)), 1, levels, np.inf, layout.reach + 1, ring, active, policy, *out
+        )
+
+    once()
+    return len(layout.levels.target) * levels / best_of(once, 3)[0]
+
+
+def _storm(ssp: tp.SSP, deadline: float, ours: float) -> str:
+    """Storm's time for the last deadline alone, without a policy, on the same model; nothing where Storm is not installed."""
+    try:
+        import stormpy
+    except ImportError:
+        return ""
+    assert ssp.cost_unit is not None
+    units = round(deadline / float(ssp.cost_unit))
+    rows = [
+        (state, ssp.choice_name(k), ssp.states[ssp.outcome_target[o]], ssp.outcome_probability[o], int(ssp.outcome_level[o]))
+        for s, state in enumerate(ssp.states)
+        for k in range(ssp.state_choices[s], ssp.state_choices[s + 1])
+        for o in range(ssp.choice_outcomes[k], ssp.choice_outcomes[k + 1])
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(pathlib.Path(folder) / "model.drn")
+        tp.write(tp.SSP.from_outcomes(rows, ssp.start, ssp.goals), path)
+        model = stormpy.build_model_from_drn(path)
+    formula = stormpy.parse_properties(f'Pmax=? [F{{"cost"}}<={units} "goal"]')[0]
+    seconds, result = best_of(lambda: stormpy.model_checking(model, formula, only_initial_states=True), 3)
+    theirs = result.get_value(model.initial_states[0])
+    agreed = abs(theirs - tp.solve_on_time(ssp, deadline).probability(deadline))
+    return f"; Storm, this deadline alone: {1e3 * seconds:.1f} ms, {seconds / ours:.0f} times as long; they differ by {agreed:.1e}"
