@@ -25,6 +25,7 @@ from tailpath.analysis.absorption import expected_total
 from tailpath.analysis.core import core_of
 from tailpath.analysis.reachability import dead_ends, sure_states
 from tailpath.errors import GoalUnreachableError
+from tailpath.model.cost_units import as_fraction
 from tailpath.model.ragged import members_of, offsets_from_lengths, offsets_of, owners
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, FloatArray, Geometry, Name, Origin
@@ -158,12 +159,12 @@ def given_arrival(ssp: SSP) -> SSP:
 
 
 def _exactly(ssp: SSP, exact: tuple[Fraction, ...]) -> tuple[NDArray[np.bool_], FloatArray]:
-    """The choices that lose nothing, and the probabilities given arrival, from rationals."""
+    """The choices that lose nothing, and the probabilities given arrival, from the same rationals that H was found from."""
     kept = np.zeros(ssp.n_choices, dtype=np.bool_)
     probability = np.zeros(ssp.n_outcomes)
     for choice, state in enumerate(ssp.choice_state.tolist()):
         outcomes = range(int(ssp.choice_outcomes[choice]), int(ssp.choice_outcomes[choice + 1]))
-        weights = [Fraction(float(ssp.outcome_probability[o])) for o in outcomes]
+        weights = [as_fraction(float(ssp.outcome_probability[o])) for o in outcomes]
         arriving = [weight * exact[int(ssp.outcome_target[o])] for weight, o in zip(weights, outcomes)]
         total = sum(arriving, Fraction(0))
         if exact[state] > 0 and total == exact[state] * sum(weights):
