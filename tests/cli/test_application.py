@@ -78,7 +78,7 @@ def test_the_module_is_the_command():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["frobnicate"], "No such command 'frobnicate' (see 'tailpath --help')"),
+        (["xyzzy"], "No such command 'xyzzy' (see 'tailpath --help')"),
         (["info"], "Missing argument 'MODEL' (see 'tailpath info --help')"),
         (["info", "river:10x3", "more"], "Got unexpected extra argument (more) (see 'tailpath info --help')"),
         (["info", "river:10x3", "--cost-of", "3"], "'3' is not of the form R=C"),
