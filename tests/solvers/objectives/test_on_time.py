@@ -105,6 +105,9 @@ def test_goals_need_not_be_sure() -> None:
     assert tp.solve(ssp, "late(4)").value == pytest.approx(0.1)
     surest = tp.solve(ssp, tp.Late(math.inf))
     assert surest.value == pytest.approx(0.05) and surest.risk("late(inf)") == pytest.approx(0.05)
+    # However dear the surer way is.
+    dear = [*rows, ("s", "crawl", "g", 0.9501, 10**6), ("s", "crawl", "pit", 0.0499, 10**6)]
+    assert tp.solve(tp.SSP.from_outcomes(dear, "s", ["g"]), tp.Late(math.inf)).risk("late(inf)") == pytest.approx(0.0499)
     assert tp.evaluate(ssp, tp.solve_on_time(ssp, 4).policy(4), 0.2).cdf(1) == pytest.approx(0.9)
 
 

@@ -9,28 +9,42 @@ cost with the fine prefers the surer one. States, choices and outcomes keep thei
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tailpath.analysis.reachability import dead_ends, reachable_states
 from tailpath.errors import ModelError
+from tailpath.model.cost_units import MOST_UNITS
 from tailpath.model.ssp import SSP
-
-#: The largest fine, in cost units: the recursion counts them in 32 bits.
-MOST = 2**30
 
 
 def fined(ssp: SSP, units: int) -> SSP:
     """The model in which entering a dead end ends the run at a cost of at least `units`; the model itself if there is no dead end in reach."""
     assert ssp.cost_unit is not None
-    dead = ssp.kept("dead ends in reach", lambda: dead_ends(ssp) & reachable_states(ssp))
+    dead = _dead(ssp)
     if not dead.any():
         return ssp
-    if units >= MOST:
+    if units >= MOST_UNITS:
         raise ModelError(f"a deadline of {units} cost units is beyond this solver")
-    fine = min(MOST, 1000 * (units + int(ssp.outcome_level.max(initial=0)) + 1))
-    ends = dead[ssp.outcome_target]
-    level = np.where(ends, fine, ssp.outcome_level)
+    fine = min(MOST_UNITS, 1000 * (units + int(ssp.outcome_level.max(initial=0)) + 1))
+    level = np.where(dead[ssp.outcome_target], fine, ssp.outcome_level)
+    return _ending(ssp, dead, level * float(ssp.cost_unit), ssp.cost_unit)
+
+
+def counting_losses(ssp: SSP) -> SSP:
+    """The model in which entering a dead end ends the run at a cost of 1, and nothing else costs anything."""
+    dead = _dead(ssp)
+    return _ending(ssp, dead, dead[ssp.outcome_target].astype(np.float64), Fraction(1))
+
+
+def _dead(ssp: SSP) -> NDArray[np.bool_]:
+    return ssp.kept("dead ends in reach", lambda: dead_ends(ssp) & reachable_states(ssp))
+
+
+def _ending(ssp: SSP, dead: NDArray[np.bool_], cost: NDArray[np.float64], unit: Fraction) -> SSP:
+    """The model with other costs, in which dead ends are goals."""
     goal = int(np.flatnonzero(ssp.is_goal)[0])
-    target = np.where(ends, goal, ssp.outcome_target).astype(np.int32)
-    return replace(ssp, outcome_target=target, outcome_cost=level * float(ssp.cost_unit), exact_unit=ssp.cost_unit)
+    target = np.where(dead[ssp.outcome_target], goal, ssp.outcome_target).astype(np.int32)
+    return replace(ssp, outcome_target=target, outcome_cost=cost, exact_unit=unit)

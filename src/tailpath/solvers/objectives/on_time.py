@@ -29,7 +29,7 @@ from tailpath.solvers.arrival import solve_arrival
 from tailpath.solvers.exact.layout import layout_of
 from tailpath.solvers.exact.table import LATE, MAX_BYTES, MEAN, BudgetTable, Decisions, decisions, fill_table, no_decisions
 from tailpath.solvers.expectation import solve_expected
-from tailpath.solvers.objectives.dead_ends import fined
+from tailpath.solvers.objectives.dead_ends import counting_losses, fined
 
 #: With an infinite deadline the table ends when the chance of arriving later has fallen to this.
 LEFT = 1e-12
@@ -83,8 +83,11 @@ class OnTimeSolution(Record):
         raise OptionError(f"the VaR at {a:g} lies beyond the deadline {self.deadline:g}; solve with a later one")
 
     def policy(self, t: float) -> BudgetPolicy:
-        """The policy that arrives within `t` with the largest probability; all of them share one table."""
-        return self.decisions.policy(max(min(self._level(t), len(self.lateness) - 1) + 1, 0) if not math.isinf(t) else 0)
+        """The policy that arrives within `t` with the largest probability; all of them share one table. For ever: the surest."""
+        level = self._level(t)
+        if math.isinf(t) and 0 < self.missed[0] < 1:
+            return _surest(self.decisions.ssp)
+        return self.decisions.policy(0 if math.isinf(t) else max(min(level, len(self.lateness) - 1) + 1, 0))
 
     def _level(self, t: float) -> int:
         """The deadline `t` in whole units, rounded down."""
@@ -137,6 +140,11 @@ def _on_time(ssp: SSP, units: int, deadline: float, max_bytes: int, progress: Pr
     aim = layout.aim(limit=units + 1.0, tie=SAME_VALUE)
     table = fill_table(layout, aim, np.stack([LATE, MEAN]), max_bytes=max_bytes, progress=progress)
     return OnTimeSolution(deadline, table.values[1:, 0].copy(), missed, table.error, of_original(ssp, model, table, units + 1, expected))
+
+
+def _surest(ssp: SSP) -> BudgetPolicy:
+    """Arrive as surely as possible: the least expected number of dead ends entered."""
+    return no_decisions(ssp, solve_expected(counting_losses(ssp)).choices).policy(0)
 
 
 def of_original(ssp: SSP, model: SSP, table: BudgetTable, budget: int, expected: Any) -> Decisions:
