@@ -16,7 +16,7 @@ def name(value: Any) -> str:
 
 def number(value: float, digits: int = 6) -> str:
     """A number for people, with this many significant digits."""
-    return f"{value:.{digits}g}"
+    return f"{value + 0.0:.{digits}g}"  # there is no minus in front of 0
 
 
 def pairs(rows: Iterable[tuple[str, str]]) -> str:

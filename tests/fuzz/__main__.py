@@ -35,11 +35,11 @@ def batch(kind: str, first: int, count: int, longest: float, folder: pathlib.Pat
     arguments = [kind, "file", files] if files or first < 0 else [kind, str(first), str(count)]
     with (folder / "said").open("wb") as said:
         child = subprocess.Popen([sys.executable, "-m", "tests.fuzz.child", *arguments, str(folder)], stdout=said, stderr=said)
-        seen, since, fault = -1, time.monotonic() + 60, None  # a minute to start
+        seen, since, fault = 0, time.monotonic() + 600, None  # time to start, and to compile
         while child.poll() is None:
             time.sleep(0.02)
             size = notes.stat().st_size
-            if size != seen:
+            if size > seen:
                 seen, since = size, time.monotonic()
             elif time.monotonic() - since > longest:
                 child.kill()

@@ -183,6 +183,17 @@ def attempt_options(number: int) -> str:
     return "accepted" if code == 0 else "refused"
 
 
+def warm_up(kind: str) -> None:
+    """Compile what trials of this kind call: a hang is a hang of the program, not of the compiler."""
+    if kind in SAVED:
+        for make, model in POLICIES.values():
+            check_policy(make(), model())
+    if kind == "options":
+        for number in range(40):
+            with contextlib.suppress(Nonsense):
+                attempt_options(number)
+
+
 def run(kind: str, number: int, sound: list[tuple[Files, str]], folder: pathlib.Path) -> str:
     """One trial."""
     if kind == "options":

@@ -27,8 +27,10 @@ def main() -> int:
         inside = pathlib.Path(made)
         if first == "file":
             files = {path.name: path.read_bytes() for path in (folder / "input").iterdir()}
+            cases.warm_up(kind)
             return note(notes, -1, lambda: cases.attempt(kind, files, count, inside))
         sound = cases.originals(kind, inside) if kind != "options" else []
+        cases.warm_up(kind)
         with contextlib.suppress(OSError, ValueError):
             size = int(pathlib.Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
             resource.setrlimit(resource.RLIMIT_AS, (size + 2 * MOST_BYTES, size + 2 * MOST_BYTES))

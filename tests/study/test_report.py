@@ -1,5 +1,6 @@
 """The report is made from stored rows alone, repeats byte for byte, and shows what is there."""
 
+import os
 import re
 import subprocess
 import sys
@@ -85,3 +86,17 @@ sys.exit(code)
     done = subprocess.run([sys.executable, "-c", code, "report", str(tmp_path)], capture_output=True, text=True, check=False, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_store_that_may_only_be_read_can_be_read(tmp_path, monkeypatch):
+    """As another user's."""
+    one, two = sliced()[:2]
+    with Store(tmp_path / "s", create=True) as store:
+        store.add(made(one, machine="<script>alert(1)</script>"))
+    page = write_report(tmp_path / "s")[0].read_text()
+    assert "<script>" not in page and "&lt;script>" in page
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may write anywhere
+    with Store(tmp_path / "s") as store:
+        assert len(store.runs()) == 1
+        with pytest.raises(StoreError, match="readonly"):
+            store.add(made(two))

@@ -6,7 +6,9 @@ everything else to standard error.
 
 from __future__ import annotations
 
+import errno
 import importlib
+import json
 import os
 import sys
 import warnings
@@ -108,7 +110,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def say(kind: str, text: str) -> None:
     """One line on standard error."""
-    click.echo(f"tailpath: {kind}: {' '.join(text.split())}", err=True)
+    click.echo(printable(f"tailpath: {kind}: {' '.join(text.split())}"), err=True)
+
+
+def printable(text: str) -> str:
+    """The text with characters that would control a terminal written as escapes: names come from files."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] if ord(c) < 0x7F else f"\\u{ord(c):04x}" for c in text)
 
 
 def _tell_compiling() -> None:
@@ -132,6 +141,10 @@ def _explain(error: Exception) -> int | None:
     if isinstance(error, OSError) and error.filename is not None:
         say("error", f"{os.fsdecode(error.filename)}: {error.strerror}")
         return BAD_INPUT
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO):
+        say("error", f"the output cannot be written: {error.strerror}")
+        _drop_output()
+        return BAD_INPUT
     if isinstance(error, MemoryError):
         say("error", f"not enough memory: {error}")
         return BAD_INPUT
@@ -140,6 +153,10 @@ def _explain(error: Exception) -> int | None:
 
 def _pipe_closed() -> int:
     """The reader of our output has gone, which is its right (`tailpath info model | head -1`)."""
-    # What is still buffered has nowhere to go; without this the interpreter would complain at exit.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    _drop_output()
     return PIPE_CLOSED
+
+
+def _drop_output() -> None:
+    """What is still buffered has nowhere to go; without this the interpreter would complain at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import math
+import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,8 +18,10 @@ from click.shell_completion import CompletionItem
 
 import tailpath
 from tailpath import texts
-from tailpath.cli.application import say
+from tailpath.cli.application import printable, say
 from tailpath.domains.register import schemes
+from tailpath.errors import FormatError
+from tailpath.formats.files import refuse_unwritable
 from tailpath.formats.reading import options as reading_options
 from tailpath.model.ssp import SSP
 from tailpath.texts import name, number, pairs
@@ -40,6 +43,27 @@ def alpha(text: str) -> float:
     if CONFIDENT <= value < 1:
         say("note", f"alpha is the mass of the worst tail; for {100 * value:g} % confidence say {1 - value:.6g}")
     return value
+
+
+def out_file(*suffixes: str) -> Callable[[str], str]:
+    """The type of an option that takes the path of a file to write: what would prevent that is found before the work is done."""
+
+    def path(text: str) -> str:
+        if suffixes and not text.lower().endswith(suffixes):
+            raise click.BadParameter(f"{text}: the file must end with {' or '.join(suffixes)}")
+        try:
+            refuse_unwritable(text)
+        except FormatError as error:
+            raise click.BadParameter(str(error)) from None
+        return text
+
+    return path
+
+
+def refuse_same_file(output: str | None, source: str) -> None:
+    """A result must not replace the model it was computed from."""
+    if output is not None and os.path.exists(output) and os.path.exists(source) and os.path.samefile(output, source):
+        raise click.UsageError(f"{output} is the model itself; write the result to another file")
 
 
 def reward_and_cost(text: str) -> tuple[float, float]:
@@ -161,7 +185,7 @@ def read_policy(policy: str, ssp: SSP, loose: bool = False) -> tailpath.Policy:
 
 def show(record: Mapping[str, Any], text: str, as_json: bool) -> None:
     """Print a result: the record for programs, or the text for people."""
-    click.echo(json.dumps(plain(record), indent=2, allow_nan=False, ensure_ascii=False) if as_json else text)
+    click.echo(printable(json.dumps(plain(record), indent=2, allow_nan=False, ensure_ascii=False) if as_json else text))
 
 
 def plain(value: Any) -> Any:

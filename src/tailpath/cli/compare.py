@@ -13,9 +13,9 @@ import tailpath
 from tailpath.cli.alphas import ManyAlphas, alphas_option
 from tailpath.cli.application import say
 from tailpath.cli.common import alpha as alpha_type
-from tailpath.cli.common import json_option, loose_option, read_policy, show, takes_model, terminal_width
+from tailpath.cli.common import json_option, loose_option, out_file, read_policy, show, takes_model, terminal_width
 from tailpath.cli.objectives import measure, measured
-from tailpath.cli.pictures import save_picture
+from tailpath.cli.pictures import PICTURES, save_picture
 from tailpath.cli.progress import progress_line
 from tailpath.errors import OptionError
 from tailpath.kernels.jit import compiling_seconds
@@ -53,7 +53,7 @@ TINY, TINY_ALPHA, TINY_SETTINGS = "textbook:geometric", 0.5, {"atoms": 3, "alpha
     metavar="MEASURE",
     help="Also a table of this measure, such as 'late(35)', with the policies that have the least of it (repeatable).",
 )
-@click.option("--plot", type=click.Path(dir_okay=False), metavar="FILE", help="Draw CVaR against alpha (.png, .pdf or .svg).")
+@click.option("--plot", type=out_file(*PICTURES), metavar="FILE", help="Draw CVaR against alpha (.png, .pdf or .svg).")
 @loose_option
 @json_option
 def command(

@@ -5,13 +5,13 @@ from __future__ import annotations
 import click
 
 import tailpath
-from tailpath.cli.common import json_option, show, takes_model
+from tailpath.cli.common import json_option, out_file, show, takes_model
 from tailpath.model.ssp import SSP
 
 
 @click.command()
 @takes_model
-@click.argument("target", type=click.Path())
+@click.argument("target", type=out_file())
 @json_option
 def command(ssp: SSP, source: str, target: str, as_json: bool) -> None:
     """Read a MODEL and write it to the file TARGET, whose suffix decides the format; an existing file is replaced.

@@ -10,7 +10,20 @@ import tailpath
 from tailpath.analysis.reachability import WAYS
 from tailpath.cli.alphas import ManyAlphas, alphas_option
 from tailpath.cli.application import INTERRUPTED, say
-from tailpath.cli.common import complete_file, json_option, loose_option, name, number, pairs, read_policy, show, table, takes_model
+from tailpath.cli.common import (
+    complete_file,
+    json_option,
+    loose_option,
+    name,
+    number,
+    out_file,
+    pairs,
+    read_policy,
+    show,
+    table,
+    takes_model,
+)
+from tailpath.cli.pictures import PICTURES, save_picture
 from tailpath.cli.progress import progress_line
 from tailpath.errors import EvaluationInterrupted, OptionError
 from tailpath.model.ssp import SSP
@@ -28,7 +41,11 @@ from tailpath.model.ssp import SSP
     "--max-nodes", type=click.IntRange(min=1), metavar="N", help="Give up after N expanded pairs, with the bounds reached so far."
 )
 @click.option(
-    "--plot", "picture", type=click.Path(), metavar="FILE", help="Draw the distribution, marked at the smallest alpha (.png, .pdf, .svg)."
+    "--plot",
+    "picture",
+    type=out_file(*PICTURES),
+    metavar="FILE",
+    help="Draw the distribution, marked at the smallest alpha (.png, .pdf, .svg).",
 )
 @loose_option
 @json_option
@@ -67,7 +84,7 @@ def command(
     record = describe(costs, alphas)
     show({"model": source, "policy": policy, "gamma": options["gamma"], **record}, as_text(record), as_json)
     if picture is not None:
-        save_picture(costs, min(alphas), picture)
+        save_picture(costs.plot(min(alphas)), picture)
     return 0
 
 
@@ -102,10 +119,3 @@ def as_text(record: dict[str, Any]) -> str:
         ("engine", f"{record['engine']}, {record['expanded']} pairs of state and cost expanded"),
     ]
     return table(["alpha", "VaR", "CVaR", "CVaR at least", "CVaR at most"], rows, digits=10) + "\n\n" + pairs(facts)
-
-
-def save_picture(costs: tailpath.CostDistribution, at: float, path: str) -> None:
-    try:
-        costs.plot(at).figure.savefig(path)
-    except ValueError as error:  # matplotlib's word for a suffix it does not know
-        raise click.ClickException(f"{path}: {error}") from None

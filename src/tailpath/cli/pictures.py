@@ -6,6 +6,9 @@ from typing import Any
 
 import click
 
+#: The kinds of pictures there are.
+PICTURES = (".png", ".pdf", ".svg")
+
 
 def save_picture(axes: Any, path: str) -> None:
     """Save the figure of these matplotlib Axes; the suffix decides the format."""

@@ -10,7 +10,7 @@ import click
 import tailpath
 from tailpath.cli.application import say
 from tailpath.cli.common import alpha as tail_mass
-from tailpath.cli.common import json_option, pairs, show, takes_model
+from tailpath.cli.common import json_option, out_file, pairs, refuse_same_file, show, takes_model
 from tailpath.cli.objectives import asked_for, objective_options, solve_for
 from tailpath.cli.planning import flags_of
 from tailpath.cli.progress import progress_line
@@ -67,7 +67,7 @@ def _known(ctx: click.Context, param: click.Parameter, value: str) -> str:
 @objective_options
 @click.option("--max-nodes", type=click.IntRange(min=1), metavar="N", help="Give up evaluating the policy after N expanded pairs.")
 @click.option("--verify", is_flag=True, help="Check the result on the model as given, in exact arithmetic, and say what was proved.")
-@click.option("-o", "--output", type=click.Path(), metavar="FILE", help="Save the policy (.json or .npz).")
+@click.option("-o", "--output", type=out_file(".json", ".npz"), metavar="FILE", help="Save the policy (.json or .npz).")
 @json_option
 def command(
     ssp: SSP,
@@ -90,12 +90,13 @@ def command(
     With --minimise, --subject-to or --deadline any measure is minimised, under limits on others, such as --minimise mean
     --subject-to 'cvar(0.01) <= 40' --subject-to 'late(35) <= 0.05'.
     """
+    refuse_same_file(output, source)
     objective = asked_for(minimise, limits, deadline, alpha)
     if objective is not None:
         policy, record, text = solve_for(ssp, objective, limits, not no_mix)
+        show({"model": source, **record}, text, as_json)
         if output is not None:
             tailpath.write_policy(policy, output)
-        show({"model": source, **record}, text, as_json)
         return
     chosen = find_method(method)
     if chosen.risk and alpha is None:
@@ -107,9 +108,9 @@ def command(
         proofs = _proofs(found)
         rows |= {"proved" if number == 0 else " " * number: line for number, line in enumerate(proofs)}
         record["proved"] = proofs
+    show({"model": source, "method": method, **record}, pairs(rows.items()), as_json)
     if output is not None:
         tailpath.write_policy(found.policy, output)
-    show({"model": source, "method": method, **record}, pairs(rows.items()), as_json)
 
 
 def _proofs(found: Found) -> list[str]:

@@ -79,7 +79,7 @@ def evaluate(
         ssp = replace(ssp, start_index=ssp.state_index(start))
     heuristic = heuristic if isinstance(heuristic, str) else own_heuristic(ssp, heuristic)
     chosen = _engine(ssp, policy, engine, heuristic, gamma)
-    limit = MOST_NODES[chosen] if max_nodes is None else max_nodes
+    limit = MOST_NODES[chosen] if max_nodes is None else min(max_nodes, 2**62)
     found = evaluate_as(ssp, policy, chosen, Request(alpha, heuristic, float(gamma), limit, Watch(progress), max_bytes))
     return replace(found, gamma=float(gamma), ssp=ssp, policy=policy)
 

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.analysis.reachability import dead_ends
-from tailpath.errors import BudgetExceededError, PolicyError
+from tailpath.errors import BudgetExceededError, OptionError, PolicyError
 from tailpath.evaluation.budget import budget_rows, free_order
 from tailpath.evaluation.estimation import Estimate, estimate
 from tailpath.evaluation.lattice import in_costs
@@ -54,12 +54,18 @@ class Tuning(NamedTuple):
     steps: int = 100_000
 
 
+#: Runs whose costs no machine could hold.
+MOST_RUNS = 10**11
+
+
 def simulate(ssp: SSP, policy: Any, n: int, seed: int, *, threads: int | None = None) -> FloatArray:
     """The total costs of `n` runs of a policy; infinite for runs that can no longer arrive.
 
     `seed` is any whole number from 0 up. The same seed gives the same costs on any number of `threads` (as many as there are cores).
     """
     n, seed = check_whole(n, "the number of runs"), check_whole(seed, "the seed")
+    if n > MOST_RUNS:
+        raise OptionError(f"{n} runs are too many; the most are {MOST_RUNS}")
     return simulate_as(ssp, as_policy(ssp, policy), n, seed, threads or processors(), Tuning())
 
 

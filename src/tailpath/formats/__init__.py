@@ -71,7 +71,10 @@ def read(
 def write(ssp: SSP, path: str | os.PathLike[str]) -> None:
     """Write a model; the suffix decides the format. What a format cannot hold is refused with its name."""
     place = os.fsdecode(path)
-    by_suffix(place).write(ssp, place)
+    try:
+        by_suffix(place).write(ssp, place)
+    except FormatError as error:
+        raise FormatError(brief(str(error) if str(error).startswith(place) else f"{place}: {error}")) from None
 
 
 def _read_object(source: Any, reading: Reading) -> SSP:

@@ -11,6 +11,7 @@ import math
 import os
 import re
 import stat
+import tempfile
 import zlib
 from fractions import Fraction
 from pathlib import Path
@@ -34,6 +35,9 @@ def read_bytes(path: str) -> bytes:
         if stat.S_ISFIFO(os.stat(path).st_mode):
             raise FormatError(f"{path}: this is a pipe, not a file")  # opening it would wait for ever
         with open(path, "rb") as stream:
+            kind = os.fstat(stream.fileno()).st_mode
+            if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
+                raise FormatError(f"{path}: this is a device, not a file")  # which may have no end
             return stream.read()
     except (OSError, ValueError) as error:
         _refuse(path, error)
@@ -141,16 +145,41 @@ def brief(text: str) -> str:
 
 
 def write_bytes(path: str, data: bytes) -> None:
-    """Write a file whole: it appears under its name when it is complete, or not at all."""
-    part = f"{path}.{os.getpid()}.part"
+    """Write a file whole: it appears under its name when it is complete, or not at all. A file that is replaced keeps its permissions."""
+    part = ""
     try:
-        with open(part, "wb") as stream:
+        folder, name = os.path.split(path)
+        # A name that nobody can foresee, made and opened in one step: a link planted under it would lead elsewhere.
+        handle, part = tempfile.mkstemp(prefix=f".{name[:100]}.", suffix=".part", dir=folder or ".")
+        with open(handle, "wb") as stream:
             stream.write(data)
+        os.chmod(part, _permissions(path))
         os.replace(part, path)
     except (OSError, ValueError) as error:
-        if "\0" not in part:
+        if part:
             Path(part).unlink(missing_ok=True)
         _refuse(path, error)
+
+
+def refuse_unwritable(path: str) -> None:
+    """Find out before the work is done what would prevent a file from being written after it."""
+    folder = os.path.dirname(path) or "."
+    if os.path.isdir(path):
+        raise FormatError(f"{path}: this is a folder, not a file")
+    if not os.path.isdir(folder):
+        raise FormatError(f"{path}: no such file or folder")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise FormatError(f"{path}: Permission denied")
+
+
+def _permissions(path: str) -> int:
+    """Those of the file that is replaced, or those a new file gets."""
+    try:
+        return stat.S_IMODE(os.stat(path, follow_symlinks=False).st_mode) & 0o777 if not os.path.islink(path) else 0o600
+    except FileNotFoundError:
+        mask = os.umask(0)
+        os.umask(mask)
+        return 0o666 & ~mask
 
 
 def _refuse(path: str, error: Exception) -> NoReturn:

@@ -19,7 +19,10 @@ from __future__ import annotations
 import json
 import math
 import numbers
+import os
+import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,7 +52,7 @@ def read(source: Any, reading: Reading) -> SSP:
         raise FormatError(f"{where}: this environment has no transition table .P")
     starts = _starts(environment, table, where) if reading.start is None else {_named(reading.start, table, where): 1.0}
     rows = list(_reachable(table, starts, where))
-    return _build(rows, starts, _Endings.of(rows, reading.goal, where), rule, (*_time_limit(environment),), where)
+    return _build(rows, starts, _Endings.of(rows, reading.goal, where), rule, (*_time_limit(environment), *_left_out(environment)), where)
 
 
 def _named(start: Any, table: Any, where: str) -> Name:
@@ -67,15 +70,33 @@ def _time_limit(environment: Any) -> Iterator[str]:
     yield f"time limits are not part of the table: total costs are untruncated{known}"
 
 
+def _left_out(environment: Any) -> Iterator[str]:
+    if getattr(getattr(environment, "unwrapped", environment), "fickle_passenger", False):
+        yield "the passenger's change of mind (fickle_passenger) happens outside the table: it is left out"
+
+
 def _make(name: str, constants: Mapping[str, Any], where: str) -> Any:
     try:
         import gymnasium
     except ImportError:
         raise FormatError(f"{where}: Gymnasium is not installed; install tailpath[gym]") from None
     try:
-        return gymnasium.make(name, **{key: _literal(value) for key, value in constants.items()})
+        # `module:Env` imports that module; what happens to lie in the working directory is not meant.
+        with _without_working_directory():
+            return gymnasium.make(name, **{key: _literal(value) for key, value in constants.items()})
     except (gymnasium.error.Error, ImportError, TypeError, ValueError, KeyError, AssertionError) as error:
         raise FormatError(f"{where}: {' '.join(str(error).split())}") from None
+
+
+@contextmanager
+def _without_working_directory() -> Iterator[None]:
+    before = list(sys.path)
+    here = os.path.realpath(os.curdir)
+    sys.path[:] = [place for place in before if os.path.realpath(place or os.curdir) != here]
+    try:
+        yield
+    finally:
+        sys.path[:] = before
 
 
 def _literal(value: Any) -> Any:

@@ -34,6 +34,7 @@ from tailpath.formats.names import (
     encode_name,
     encode_names,
     encode_unit,
+    truth_values,
 )
 from tailpath.model.builders import arrays_from_rows
 from tailpath.model.cost_units import common_unit
@@ -91,6 +92,7 @@ class _Names:
         elif value is not None:
             raise FormatError(f"{path}: {what} must be a list of names or their number")
         self.index: dict[Name, int] = {name: number for number, name in enumerate(names)}
+        self.first: dict[int, Name] = dict(enumerate(names))
         if len(self.index) < len(names):
             repeated = next(name for number, name in enumerate(names) if self.index[name] != number)
             raise FormatError(f"{path}: {what} has {repeated!r} twice")
@@ -103,11 +105,20 @@ class _Names:
             return value
         name = decode_name(value, f"{self.path}: {place}") if isinstance(value, (list, dict)) else value
         number = self.index.get(name, -1)
+        if number >= 0 and (type(name) in (bool, tuple) or name == 0 or name == 1) and not self.alike(name, number):
+            raise FormatError(
+                f"{self.path}: {place}: {json.dumps(value)} and {json.dumps(encode_name(self.first[number]))} would be one name"
+            )
         if number < 0:
             if self.fixed:
                 raise FormatError(f"{self.path}: {place}: {shorten(repr(name))} is not among the {self.what}")
             number = self.index[name] = len(self.index)
+            self.first[number] = name
         return number
+
+    def alike(self, name: Name, number: int) -> bool:
+        """Python takes true for 1 and false for 0, in tuples too; whoever writes both means two names."""
+        return bool(truth_values(name) == truth_values(self.first[number]))
 
     def sequence(self) -> range | tuple[Name, ...]:
         return tuple(self.index) if self.span < 0 else range(self.span)

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from tailpath.errors import FormatError, ModelError
 from tailpath.formats.costs import CostRule, refuse_improbable, refuse_negative, without_bonus
 from tailpath.formats.files import brief, load_json, read_text, shorten, write_bytes
-from tailpath.formats.names import decode_name, encode_name
+from tailpath.formats.names import decode_name, encode_name, truth_values
 from tailpath.formats.reading import Reading
 from tailpath.formats.text import BLOCK, Numbers
 from tailpath.model.builders import arrays_from_rows
@@ -82,12 +82,16 @@ class _Names:
         self.path, self.one_based = path, one_based
         self.number_of_cell: dict[str, int] = {}
         self.number: dict[Name, int] = {}
+        self.first: dict[int, Name] = {}
 
     def numbers(self, cells: Iterable[str], lines: Iterable[int], count: int) -> NDArray[np.int64]:
         known = self.number_of_cell
         for cell, line in zip(cells := list(cells), lines):
             if cell not in known:
-                known[cell] = self.number.setdefault(self._name(cell, line), len(self.number))
+                name = self._name(cell, line)
+                known[cell] = number = self.number.setdefault(name, len(self.number))
+                if truth_values(name) != truth_values(self.first.setdefault(number, name)):
+                    raise FormatError(f"{self.path}:{line}: {shorten(cell)} and {self.first[number]!r} would be one name")
         return np.fromiter(map(known.__getitem__, cells), np.int64, count)
 
     def ordered(self) -> tuple[Sequence[Name], NDArray[np.int64]]:

@@ -39,6 +39,11 @@ def decode_name(value: Any, where: str) -> Name:
     return name
 
 
+def truth_values(name: Name) -> Any:
+    """Where truth values stand in a name: what tells names apart that Python takes for equal."""
+    return [truth_values(part) for part in name] if isinstance(name, tuple) else isinstance(name, bool)
+
+
 def encode_names(names: Sequence[Name]) -> int | list[Any]:
     """All names in index order; 0 .. n - 1 as the number n."""
     if isinstance(names, range) and names == range(len(names)):

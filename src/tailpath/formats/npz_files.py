@@ -23,7 +23,7 @@ import numpy as np
 
 from tailpath.errors import FormatError
 from tailpath.formats.archives import Archive, write_archive
-from tailpath.formats.files import load_json
+from tailpath.formats.files import load_json, shorten
 from tailpath.formats.json_files import FORMAT, VERSION, check_header
 from tailpath.formats.names import decode_geometry, decode_names, decode_notes, decode_unit, encode_names, encode_unit
 from tailpath.model.ssp import SSP, Geometry
@@ -37,6 +37,7 @@ ARRAYS = {
     "outcome_cost": np.float64,
     "is_goal": np.bool_,
 }
+_HEADER = ("format", "version", "start", "states", "actions", "cost_unit", "notes", "geometry")
 _PLACES = ("geometry_row", "geometry_column", "geometry_kind")
 
 
@@ -45,6 +46,9 @@ def read(path: str) -> SSP:
     archive = Archive(path)
     header = load_json(archive.text("header"), f"{path}: member header")
     check_header(header, path, FORMAT, VERSION)
+    for where, found, known in (("member header", set(header), _HEADER), ("the archive", archive.names(), ("header", *ARRAYS, *_PLACES))):
+        for name in sorted(found - set(known)):
+            raise FormatError(f"{path}: {where} has the unknown member {shorten(repr(name))}; known are {', '.join(known)}")
     arrays: dict[str, Any] = {name: archive.array(name, dtype) for name, dtype in ARRAYS.items()}
     n_states = len(arrays["is_goal"])
     actions = header.get("actions")

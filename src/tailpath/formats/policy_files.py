@@ -45,7 +45,10 @@ def write_policy(policy: Policy, path: str | os.PathLike[str]) -> None:
     """Write a policy made of tables; the suffix, `.json` or `.npz`, decides the form."""
     place = os.fsdecode(path)
     suffix = _suffix(place)
-    stored = pack(policy)
+    try:
+        stored = pack(policy)
+    except (FormatError, OptionError) as error:
+        raise type(error)(f"{place}: {error}") from None
     header = {"format": FORMAT, "version": VERSION, "kind": stored.kind, **stored.header}
     if stored.ssp is not None:
         header["model"] = fingerprint(stored.ssp)

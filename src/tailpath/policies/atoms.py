@@ -13,6 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from tailpath.errors import OptionError
 
+#: More atoms than any table could hold for a model of any size.
+MOST_ATOMS = 1_000_000
+
 
 def log_atoms(alpha0: float, n: int) -> NDArray[np.float64]:
     """`n` log-spaced atoms from `alpha0` to 1. With `n = 1` the only atom is 1."""
@@ -20,6 +23,8 @@ def log_atoms(alpha0: float, n: int) -> NDArray[np.float64]:
         raise OptionError(f"alpha0 must lie in (0, 1], not {alpha0!r}")
     if n != int(n):
         raise OptionError(f"the number of atoms must be whole, not {n!r}")
+    if n > MOST_ATOMS:
+        raise OptionError(f"{n} atoms are too many; the most are {MOST_ATOMS}")
     if n < 1 or (n > 1 and alpha0 == 1):
         raise OptionError(f"cannot place {n} different atoms between alpha0 = {alpha0:g} and 1")
     if n == 1:

@@ -51,7 +51,8 @@ def _page(results: Results, runs: Sequence[Run], others: int, tables: Sequence[T
         parts += [f"**{table.caption}**", table.markdown()]
     parts.append("## Figures")
     parts += [f"![{caption}](figures/{name}.png)\n\n*{caption}* ([PDF](figures/{name}.pdf))" for name, caption in figures.items()]
-    return "\n\n".join(parts) + "\n"
+    # What stands in a store may come from anybody; a page of plain text has no tags.
+    return ("\n\n".join(parts) + "\n").replace("<", "&lt;")
 
 
 CLAIMS = """Every claim of section 5 that the stored runs can judge. *holds*: as the paper says, in all cases; *mostly*: in nine of ten; *in part*:

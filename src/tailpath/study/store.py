@@ -176,7 +176,10 @@ class Store:
         elif not self.path.is_file():
             raise StoreError(f"{self.folder}: no stored runs here; 'tailpath study --out {self.folder}' makes them")
         with self._explained():
-            self._base = sqlite3.connect(self.path, timeout=60)
+            # Reading needs no right to write. Where the folder gives none, nobody can be writing, and the locks it has no room for are not needed.
+            writable = os.access(self.folder, os.W_OK) and os.access(self.path, os.W_OK)
+            way = "mode=rwc" if create else "mode=rw" if writable else "mode=ro&immutable=1"
+            self._base = sqlite3.connect(f"{self.path.absolute().as_uri()}?{way}", timeout=60, uri=True)
             self._base.execute("PRAGMA foreign_keys = ON")
             self._prepare(create)
 

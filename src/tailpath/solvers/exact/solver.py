@@ -34,7 +34,7 @@ from tailpath.errors import ModelError, OptionError
 from tailpath.kernels.rounding import SAME_VALUE
 from tailpath.model.cost_units import MOST_UNITS, as_fraction
 from tailpath.model.endings import within
-from tailpath.model.ssp import SSP
+from tailpath.model.ssp import LARGEST_COST, SSP
 from tailpath.options import Progress, check_invertible_alpha
 from tailpath.policies.kinds import BudgetPolicy
 from tailpath.solvers.exact.layout import layout_of
@@ -76,7 +76,9 @@ def solve_cvar_exact(
         both: ExactSolution | WeightedSolution = replace(upper, decisions=replace(upper.decisions, ssp=ssp), floor=lower)  # type: ignore[arg-type]
         return both
     if ssp.cost_unit is None:
-        raise ModelError("the costs have no common unit that is coarse enough to count in; give the width of a grid, delta=")
+        raise ModelError(
+            "the costs have no common unit that is coarse enough to count in; give the width of a grid with --delta D (delta=)"
+        )
     return solve(ssp, task)
 
 
@@ -101,12 +103,14 @@ def rounded(ssp: SSP, delta: Any, *, up: bool) -> SSP:
         raise OptionError(f"delta must be a number, not {delta!r}") from None
     if step <= 0:
         raise OptionError(f"delta must be positive, not {delta!r}")
+    if not 1 / LARGEST_COST <= step <= LARGEST_COST:
+        raise OptionError(f"delta must lie between {1 / LARGEST_COST:g} and {LARGEST_COST:g}, not {delta}")
     exact = ssp.outcome_cost if ssp.cost_unit is None else ssp.outcome_level
     costs, place = np.unique(exact, return_inverse=True)
     unit = Fraction(1) if ssp.cost_unit is None else ssp.cost_unit
     level = [(math.ceil if up else math.floor)(as_fraction(cost) * unit / step) for cost in costs.tolist()]
     if max(level, default=0) > MOST_UNITS:
-        raise OptionError(f"delta = {float(step):g} is too fine: the largest cost is {max(level)} of it, the most is {MOST_UNITS}")
+        raise OptionError(f"delta = {delta} is too fine: the largest cost is {max(level):.6g} of it, the most is {MOST_UNITS}")
     return replace(ssp, outcome_cost=np.array(level, dtype=np.float64)[place] * float(step), exact_unit=step)
 
 

@@ -163,7 +163,7 @@ class _Filling:
         limit = f"{self.max_bytes / 2**30:.3g} GiB" if memory > self.max_bytes else "the disk for temporary files has left"
         raise LimitExceededError(
             f"{self.layout.n} states x {w} cost levels need more than {limit}, and more levels are to come; "
-            "a coarser grid (delta=) or a larger max_bytes would help",
+            "a coarser grid (--delta, delta=) or a larger max_bytes would help",
             (low * float(self.layout.unit), best * float(self.layout.unit)),
         )
 

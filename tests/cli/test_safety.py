@@ -1,0 +1,140 @@
+"""The command line against mishaps: outputs that cannot be written, names with control characters, numbers beyond all bounds."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+import tailpath as tp
+from tests.cli.running import refusal, run
+
+
+@pytest.fixture
+def model(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    tp.write(tp.read("textbook:lottery"), "m.json")
+    return "m.json"
+
+
+def test_the_policy_does_not_replace_the_model(capsys, model):
+    before = pathlib.Path(model).read_text()
+    os.symlink(model, "link.json")
+    for output in (model, "./m.json", "link.json"):
+        assert "is the model itself" in refusal(capsys, "solve", model, "--alpha", "0.5", "-o", output)
+    assert pathlib.Path(model).read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["solve", "m.json", "--alpha", "0.5", "-o", "nowhere/p.json"], "nowhere/p.json: no such file or folder"),
+        (["solve", "m.json", "--alpha", "0.5", "-o", "p.txt"], "the file must end with .json or .npz"),
+        (["solve", "m.json", "--alpha", "0.5", "-o", "folder.json"], "folder.json: this is a folder"),
+        (["compare", "m.json", "--plot", "nowhere/a.png"], "nowhere/a.png: no such file or folder"),
+        (["compare", "m.json", "--plot", "a.jpeg2"], "the file must end with .png or .pdf or .svg"),
+        (["evaluate", "m.json", "expected", "--alpha", "0.5", "--plot", "nowhere/a.png"], "no such file or folder"),
+        (["convert", "m.json", "nowhere/m.npz"], "no such file or folder"),
+    ],
+)
+def test_bad_outputs_are_found_before_the_work(arguments, message, capsys, model, monkeypatch):
+    os.mkdir("folder.json")
+    monkeypatch.setattr(tp, "read", lambda *a, **k: pytest.fail("the work has begun"))
+    assert message in refusal(capsys, *arguments)
+
+
+def test_the_result_is_printed_even_if_it_cannot_be_saved(capsys, model, monkeypatch):
+    def full(policy, path):
+        raise OSError(28, "No space left on device", path)
+
+    monkeypatch.setattr(tp, "write_policy", full)
+    result = run(capsys, "solve", model, "--alpha", "0.5", "-o", "p.json")
+    assert result.code == 2 and "least CVaR" in result.out and "p.json: No space left on device" in result.err
+
+
+def test_control_characters_stay_off_the_terminal(capsys, model):
+    name = "\x1b[31mred\x07\x9b\u202e"
+    tp.write(tp.SSP.from_outcomes([(name, "a", "g", 1, 1)], name, ["g"]), model)
+    for arguments in (["info", model], ["info", model, "--json"]):
+        result = run(capsys, *arguments)
+        assert result.code == 0 and "red" in result.out
+        assert all(character.isprintable() or character == "\n" for character in result.out + result.err)
+    assert run(capsys, "info", model, "--json").json["start"] == name
+    assert "\x1b" not in refusal(capsys, "info", "\x1b[31m.json")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["solve", "river:4x3", "--alpha", "0.1", "--delta", "1e400"],
+        ["solve", "river:4x3", "--alpha", "0.1", "--delta", "1e-400"],
+        ["simulate", "river:4x3", "expected", "--alpha", "0.1", "--runs", "9" * 21],
+        ["solve", "river:4x3", "--alpha", "0.1", "--method", "quantile", "--atoms", "9" * 21],
+    ],
+)
+def test_numbers_beyond_all_bounds(arguments, capsys):
+    assert len(refusal(capsys, *arguments)) < 200
+
+
+def test_a_limit_beyond_all_bounds_is_no_limit(capsys):
+    result = run(capsys, "evaluate", "river:4x3", "expected", "--alpha", "0.1", "--max-nodes", "9" * 21, "--json")
+    plain = run(capsys, "evaluate", "river:4x3", "expected", "--alpha", "0.1", "--json")
+    assert result.code == 0 and result.json["results"] == plain.json["results"]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_a_full_device_is_one_line():
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "tailpath", "info", "river:4x3"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 2
+    assert done.stderr == "tailpath: error: the output cannot be written: No space left on device\n"
+
+
+def test_an_interrupt_while_the_program_loads():
+    code = """
+import sys, importlib.abc
+class Interrupting(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == "click":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupting())
+from tailpath.__main__ import main
+sys.exit(main())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "tailpath: error: interrupted\n")
+
+
+def test_modules_of_the_working_directory_are_not_imported(capsys, tmp_path, monkeypatch):
+    """`gym:module:Env` imports a module: one that is installed."""
+    pytest.importorskip("gymnasium")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend("")
+    (tmp_path / "lurking_module.py").write_text("open('was_here', 'w')")
+    assert "lurking_module" in refusal(capsys, "info", "gym:lurking_module:Env-v0")
+    assert not (tmp_path / "was_here").exists()
+
+
+def test_zero_has_no_sign():
+    from tailpath.cli.common import number
+
+    assert number(-0.0) == "0"
+
+
+def test_what_a_taxi_leaves_out_is_said():
+    gymnasium = pytest.importorskip("gymnasium")
+    env = gymnasium.make("Taxi-v4", fickle_passenger=True)
+    assert any("fickle_passenger" in note for note in tp.read(env).notes)
+    assert not any("fickle_passenger" in note for note in tp.read(gymnasium.make("Taxi-v4")).notes)
+
+
+def test_a_message_about_delta_names_the_flag(capsys, model):
+    rows = [["s", "a", "g", 1, 3.14159265358979], ["s", "b", "g", 1, 2.718281828459045]]
+    document = {"format": "tailpath model", "version": 1, "start": "s", "goals": ["g"], "outcomes": rows}
+    with open(model, "w") as stream:
+        json.dump(document, stream)
+    assert "--delta D (delta=)" in refusal(capsys, "solve", model, "--alpha", "0.5")

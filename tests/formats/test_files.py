@@ -1,0 +1,102 @@
+"""Files on disk: whole or not at all, with the permissions they had; and nothing that is no file."""
+
+import json
+import os
+import stat
+
+import pytest
+
+import tailpath as tp
+from tailpath.errors import FormatError
+from tailpath.formats.files import read_bytes, write_bytes
+from tests.formats.models import by_choice
+
+
+def mode(path):
+    return stat.S_IMODE(os.stat(path).st_mode)
+
+
+def test_a_file_that_is_replaced_keeps_its_permissions(tmp_path):
+    path = tmp_path / "m.json"
+    path.write_text("secret")
+    path.chmod(0o600)
+    tp.write(by_choice(), path)
+    assert mode(path) == 0o600
+    before = os.umask(0o027)
+    try:
+        tp.write(by_choice(), tmp_path / "new.json")
+    finally:
+        os.umask(before)
+    assert mode(tmp_path / "new.json") == 0o640
+    assert sorted(os.listdir(tmp_path)) == ["m.json", "new.json"]
+
+
+def test_a_planted_link_leads_nowhere(tmp_path):
+    """The temporary file had a name that could be foreseen."""
+    victim = tmp_path / "victim"
+    victim.write_text("untouched")
+    os.symlink(victim, tmp_path / f"m.json.{os.getpid()}.part")
+    tp.write(by_choice(), tmp_path / "m.json")
+    assert victim.read_text() == "untouched"
+
+
+def test_a_failed_write_leaves_nothing(tmp_path):
+    (tmp_path / "m.json").mkdir()
+    with pytest.raises(FormatError, match=r"m\.json: this is a folder"):
+        write_bytes(str(tmp_path / "m.json"), b"x")
+    assert os.listdir(tmp_path) == ["m.json"]
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="needs /dev/zero")
+def test_a_device_is_no_file(tmp_path):
+    os.symlink("/dev/zero", tmp_path / "m.json")
+    with pytest.raises(FormatError, match=r"m\.json: this is a device, not a file"):
+        read_bytes(str(tmp_path / "m.json"))
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [("1", "true"), ("0", "false"), ("[1]", "[true]"), ("true", "1"), ('[0, "a"]', '[false, "a"]'), ("1.0", "true")]
+)
+def test_one_and_true_are_not_one_state(first, second, tmp_path):
+    rows = f'[[{first}, "a", {second}, 1, 1], [{second}, "a", "g", 1, 1]]'
+    text = f'{{"format": "tailpath model", "version": 1, "start": {first}, "goals": ["g"], "outcomes": {rows}}}'
+    (tmp_path / "m.json").write_text(text)
+    with pytest.raises(FormatError, match=r"m\.json: outcomes\[0\]: .* and .* would be one name"):
+        tp.read(tmp_path / "m.json")
+    quote = '"{}"'
+    cells = [quote.format(cell.replace('"', '""')) for cell in (first, second)]
+    (tmp_path / "m.csv").write_text(f"idstatefrom,idaction,idstateto,probability,cost\n{cells[0]},a,{cells[1]},1,1\n{cells[1]},a,g,1,1\n")
+    with pytest.raises(FormatError, match=r"m\.csv:2: .* would be one name"):
+        tp.read(tmp_path / "m.csv")
+
+
+def test_a_goal_row_has_a_probability(tmp_path):
+    rows = [["s", "a", "g", 1, 1], ["g", "stay", "g", -3, 0]]
+    document = {"format": "tailpath model", "version": 1, "start": "s", "goals": ["g"], "outcomes": rows}
+    (tmp_path / "m.json").write_text(json.dumps(document))
+    with pytest.raises(FormatError, match=r"outcomes\[1\]: the probability -3 of a goal's loop lies outside"):
+        tp.read(tmp_path / "m.json")
+
+
+def test_an_npz_with_something_else_in_it(tmp_path):
+    from tailpath.formats.archives import Archive, write_archive
+    from tailpath.formats.npz_files import ARRAYS
+
+    tp.write(by_choice(), tmp_path / "m.npz")
+    archive = Archive(str(tmp_path / "m.npz"))
+    members = {name: archive.array(name, dtype) for name, dtype in ARRAYS.items()}
+    header = json.loads(archive.text("header"))
+    write_archive(str(tmp_path / "m.npz"), {"header": json.dumps(header), **members, "outcome_price": members["outcome_cost"]})
+    with pytest.raises(FormatError, match="the archive has the unknown member 'outcome_price'"):
+        tp.read(tmp_path / "m.npz")
+    write_archive(str(tmp_path / "m.npz"), {"header": json.dumps({**header, "cost_units": "1/2"}), **members})
+    with pytest.raises(FormatError, match="member header has the unknown member 'cost_units'"):
+        tp.read(tmp_path / "m.npz")
+
+
+def test_what_cannot_be_written_names_the_file(tmp_path):
+    ssp = tp.SSP.from_outcomes([(frozenset("s"), "a", "g", 1, 1)], frozenset("s"), ["g"])
+    with pytest.raises(FormatError, match=r"m\.json: the name frozenset"):
+        tp.write(ssp, tmp_path / "m.json")
+    with pytest.raises(FormatError, match=r"p\.json: the name frozenset"):
+        tp.write_policy(tp.MarkovPolicy({frozenset("s"): "a"}), tmp_path / "p.json")
