@@ -7,7 +7,6 @@ every threshold is agreement on the whole distribution.
 import contextlib
 import os
 import warnings
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -18,6 +17,8 @@ from tests.formats.models import differences, samples
 
 stormpy = pytest.importorskip("stormpy", reason="the extra `validation` is not installed")
 storm_io = pytest.importorskip("stormpy.io")
+from tests.validation.storm import checked, rational  # noqa: E402 - needs stormpy
+
 EXAMPLES = os.path.join(os.path.dirname(stormpy.__file__), "examples", "files")
 LEAST = 'R{"cost"}min=? [F "goal"]'
 
@@ -38,15 +39,6 @@ def built(path, exact=False):
         assert not exact
         return stormpy.build_model_from_umb(str(path))
     return stormpy.build_model_from_drn[kind](str(path))
-
-
-def checked(model, formula):
-    result = stormpy.model_checking(model, stormpy.parse_properties(formula)[0], only_initial_states=True)
-    return result.get_value(model.initial_states[0])
-
-
-def rational(value):
-    return Fraction(str(value))
 
 
 @contextlib.contextmanager

@@ -11,7 +11,6 @@ import math
 import os
 import re
 import stat
-import tempfile
 import zlib
 from fractions import Fraction
 from pathlib import Path
@@ -150,7 +149,9 @@ def write_bytes(path: str, data: bytes) -> None:
     try:
         folder, name = os.path.split(path)
         # A name that nobody can foresee, made and opened in one step: a link planted under it would lead elsewhere.
-        handle, part = tempfile.mkstemp(prefix=f".{name[:100]}.", suffix=".part", dir=folder or ".")
+        hidden = os.path.join(folder, f".{name[:100]}.{os.urandom(8).hex()}.part")
+        handle = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
+        part = hidden
         with open(handle, "wb") as stream:
             stream.write(data)
         os.chmod(part, _permissions(path))

@@ -88,7 +88,7 @@ def explore(program: Any, formulas: list[Any]) -> Any:
     try:
         return stormpy.build_model(program, options=checked)
     except Exception as error:
-        if "update probabilities" not in str(error) or not hasattr(program, "modules"):
+        if not re.search("update probabilities|sum to one", str(error)) or not hasattr(program, "modules"):
             raise
     # Its checks refuse sums that miss 1 by rounding, 1/5 taken five times say, which we judge ourselves: look for the other fault alone.
     probe = stormpy.BuilderOptions([])
