@@ -2,16 +2,11 @@
 
 import sys
 
-
-def main() -> int:
-    """Load the command line and run it."""
-    try:
-        from tailpath.cli import main as run
-    except KeyboardInterrupt:
-        print("tailpath: error: interrupted", file=sys.stderr)
-        return 130
-    return run()
-
+try:
+    from tailpath.cli import main
+except KeyboardInterrupt:
+    print("tailpath: error: interrupted", file=sys.stderr)
+    sys.exit(130)
 
 if __name__ == "__main__":
     sys.exit(main())
