@@ -7,6 +7,9 @@ import pytest
 
 import tailpath as tp
 from tailpath.errors import BudgetExceededError
+from tailpath.evaluation.evaluate import evaluate_as
+from tailpath.evaluation.request import Request, Tuning
+from tailpath.evaluation.watch import Watch
 
 
 def chain_of(rows, start="s"):
@@ -88,6 +91,15 @@ def test_missing_the_goal_with_a_probability_below_every_double():
     assert 0 < found.unreached < 1e-300
     assert (found.mean, found.cvar(0.5), found.var(0.5), found.std) == (math.inf, math.inf, 1, math.inf)
     assert found.stuck == "state 'b'"
+
+
+@pytest.mark.parametrize("engine", ["lattice", "queue"])
+def test_a_memory_that_does_not_end_is_followed_lazily(engine):
+    ssp, _ = chain_of([("s", "s", 0.5, 1), ("s", "g", 0.5, 1)])
+    counting = tp.MemoryPolicy(0, lambda state, count: "a", lambda count, *step: count + 1)
+    found = evaluate_as(ssp, counting, engine, Request(0.2, "min", 1.0, 10**6, Watch(None), tuning=Tuning(pairs=50)))
+    assert found.cvar(0.2) == pytest.approx(4.25, rel=1e-11)
+    assert found.bounds(0.2)[0] <= 4.25
 
 
 @pytest.mark.parametrize("engine", ["lattice", "queue"])

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from tailpath.errors import OptionError
+from tailpath.errors import BudgetExceededError, OptionError
 from tailpath.evaluation.budget import evaluate_budget
 from tailpath.evaluation.discounted import evaluate_discounted
 from tailpath.evaluation.distribution import CostDistribution
@@ -97,7 +97,11 @@ def evaluate_as(ssp: SSP, policy: Policy, engine: str, request: Request) -> Cost
         short = evaluate_budget(ssp, policy, request)
         if short is not None:
             return short
-    chain = unroll(ssp, policy)
+    try:
+        chain = unroll(ssp, policy, max_nodes=request.tuning.pairs)
+    except BudgetExceededError:
+        # Perhaps a memory that does not end: it is followed as far as its probability matters.
+        return evaluate_lazily(ssp, policy, replace(request, limit=min(request.limit, MOST_NODES["queue"])))
     chain.refuse_free_traps()
     if request.gamma < 1:
         return evaluate_discounted(chain, request)

@@ -22,10 +22,12 @@ class End(Enum):
 class Tuning(NamedTuple):
     """What decides time and memory, and never a number.
 
-    An engine looks at the user every so many expansions. The ring of the lattice engine is capped, in rows and in cells, so that it stays near
-    the size of the caches; longer jumps go to a second ring for the nodes they lead to, within caps of its own, and beyond wait in lists.
+    A policy with more than `pairs` pairs of state and memory is followed lazily, not unrolled beforehand. An engine looks at the user every so
+    many expansions. The ring of the lattice engine is capped, in rows and in cells, so that it stays near the size of the caches; longer jumps go
+    to a second ring for the nodes they lead to, within caps of its own, and beyond wait in lists.
     """
 
+    pairs: int = 200_000
     lattice_pause: int = 5_000_000
     queue_pause: int = 20_000
     ring_rows: int = 1 << 10

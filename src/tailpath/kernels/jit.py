@@ -13,8 +13,10 @@ from __future__ import annotations
 import functools
 import os
 import pathlib
+import pickle
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from time import monotonic
 from types import FunctionType
@@ -24,6 +26,9 @@ from typing import Any
 prange = range
 
 _LOCK = threading.RLock()
+#: What reading a damaged cache ends in; no kernel ends so by itself.
+BROKEN = (EOFError, pickle.UnpicklingError, ImportError, IndexError, AttributeError, ValueError)
+_MADE: list[Any] = []
 _tell: Callable[[], None] | None = None
 _begun: list[float] = []
 _spent = 0.0
@@ -37,9 +42,18 @@ class Kernel:
         self.plain = function
         self._parallel = parallel
         self._compiled: Callable[..., Any] | None = None
+        self._ready = False
 
     def __call__(self, *arguments: Any) -> Any:
-        return (self._compiled or self.compiled())(*arguments)
+        if self._ready:
+            return self._compiled(*arguments)  # type: ignore[misc]
+        try:
+            result = self.compiled()(*arguments)
+        except BROKEN as error:
+            _forget_cache(f"the machine code kept there cannot be read ({type(error).__name__})")
+            result = self.compiled()(*arguments)
+        self._ready = True
+        return result
 
     def compiled(self) -> Callable[..., Any]:
         """The compiled function; the kernels it calls are compiled with it, and take their marks' places in its module."""
@@ -52,8 +66,31 @@ class Kernel:
                         names[name] = names[name].compiled()
                     elif names.get(name) is range:
                         names[name] = numba.prange
-                self._compiled = numba.njit(self.plain, cache=True, nogil=True, parallel=self._parallel)
+                self._compiled = _compiled(numba, self.plain, self._parallel)
             return self._compiled
+
+
+def _compiled(numba: Any, function: FunctionType, parallel: bool) -> Any:
+    """Compiled with a cache, or without where no folder can be written."""
+    try:
+        made = numba.njit(function, cache=True, nogil=True, parallel=parallel)
+    except (RuntimeError, OSError):
+        _note("no folder for it can be written")
+        made = numba.njit(function, nogil=True, parallel=parallel)
+    _MADE.append(made)
+    return made
+
+
+def _forget_cache(why: str) -> None:
+    """Let everything be compiled anew in this process."""
+    _note(why)
+    for made in _MADE:
+        made._cache = _compiler().core.caching.NullCache()
+
+
+def _note(why: str) -> None:
+    """Say once that kernels are compiled in every process."""
+    warnings.warn(f"machine code is not kept, and every run waits for the compiler: {why}", RuntimeWarning, stacklevel=4)
 
 
 def kernel(function: Any = None, *, parallel: bool = False) -> Any:
