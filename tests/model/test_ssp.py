@@ -381,3 +381,9 @@ def test_totals_beyond_the_floats_are_refused():
     ssp = SSP.from_outcomes([("s", "a", "g", 1e-9, 1e300), ("s", "a", "s", 1 - 1e-9, 1e300)], "s", ["g"])
     with pytest.raises(ModelError, match="the expected costs are too large to compute with"):
         solve_expected(ssp)
+
+
+def test_a_cost_of_the_most_units_is_read_as_the_decimal_it_is():
+    """0.1 is ten million units of 1e-8; the float 0.1 is a little more."""
+    ssp = SSP.from_outcomes([("s", "a", "g", 0.5, 0.1), ("s", "a", "g", 0.5, 1e-8)], "s", ["g"])
+    assert ssp.cost_unit == F(1, 10**8)

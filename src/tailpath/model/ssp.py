@@ -299,7 +299,7 @@ class SSP(Record):
         unit, cost = Fraction(self.exact_unit), self.outcome_cost
         object.__setattr__(self, "exact_unit", unit)
         largest = float(cost.max(initial=0.0))
-        if not Fraction(1, 10**307) <= unit <= 10**300 or Fraction(largest) > MOST_UNITS * unit:
+        if not Fraction(1, 10**307) <= unit <= 10**300 or Fraction(repr(largest)) > MOST_UNITS * unit:
             raise ModelError(f"the cost unit {_short(unit)} is too fine or too large for costs up to {largest:g}")
         exact = as_multiples(cost, unit)
         # A reader of decimals may have added some up, each sum with half a unit of its last digit.

@@ -174,7 +174,8 @@ def _last(costs: Any, ssp: Any) -> Fraction:
 
 def _head(costs: Any, truth: Enclosure, doubt: Fraction) -> str:
     """Every cost and its probability; costs that agree within their own error count as one."""
-    error, dropped = Fraction(costs.cost_error), Fraction(costs.dropped)
+    # Probabilities below the smallest normal float lose digits.
+    error, dropped = Fraction(costs.cost_error), Fraction(costs.dropped) + Fraction(1, 2**1070)
     found = sorted(truth.head.items())
     at = 0
     for first, last, claim in _clusters(costs, error, truth.unit):
@@ -187,7 +188,9 @@ def _head(costs: Any, truth: Enclosure, doubt: Fraction) -> str:
             at += 1
         # Of the last cost, where it is a float, other roundings may still be open.
         split = last >= truth.last and error > Fraction(1, 2**50)
-        if not (claim * (1 - doubt) <= probability(high) and (split or probability(low) <= claim * (1 + doubt) + dropped)):
+        if not (
+            claim * (1 - doubt) <= probability(high) + Fraction(1, 2**1070) and (split or probability(low) <= claim * (1 + doubt) + dropped)
+        ):
             about = float(last * truth.unit)
             raise RefutedError(f"the probability of a total cost of about {about!r} is {float(probability(low))!r}, not {float(claim)!r}")
     return f"the {len(costs.costs)} costs up to {float(costs.costs[-1]):.12g} and their probabilities, to {float(doubt):.1e} of each"

@@ -34,7 +34,7 @@ def check_expected(solution: Any) -> Proof:
             if claim != (math.inf, math.inf):
                 raise RefutedError(f"state {ssp.states[state]!r} has no choice, and yet an expected cost in [{claim[0]!r}, {claim[1]!r}]")
             continue
-        if not (Fraction(claim[0]) <= Fraction(most) * scale and claim[0] <= claim[1]):
+        if not (claim[0] <= most * scale and claim[0] <= claim[1]):
             raise RefutedError(
                 f"the least expected cost from {ssp.states[state]!r} is at most {float(most * scale)!r}, below the claim {claim[0]!r}"
             )
