@@ -7,6 +7,8 @@ STAMP := .venv/.complete
 WORKERS ?= 2
 # How long `make fuzz` searches; it prints its seed, and keeps what fails in build/fuzz.
 FUZZ_SECONDS ?= 180
+# With a seed the search is the same every time.
+FUZZ_SEED ?=
 # Where `make study` keeps its runs; started again, it computes what is missing.
 STUDY ?= build/study
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
@@ -43,7 +45,7 @@ bench: setup
 	$(BIN)/python -m benchmarks
 
 fuzz: setup
-	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS)
+	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) $(if $(FUZZ_SEED),--seed $(FUZZ_SEED))
 
 study: setup
 	$(BIN)/tailpath study --out $(STUDY) --workers $(WORKERS)

@@ -1,6 +1,11 @@
 """Settings of all tests. Helpers are imported as `from tests.reference import ...` and `from tests.strategies import ...`."""
 
+import signal
+
 from hypothesis import HealthCheck, settings
+
+# A shell that starts the tests in the background has them ignore Ctrl-C, and every process they start with them.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No deadline: kernels compile at their first call, and the machine may be busy. The number of examples keeps the suite within minutes.
 # The same examples every time, so that a red run can be repeated; `pytest --hypothesis-profile=search` looks for new ones.

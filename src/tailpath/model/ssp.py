@@ -11,13 +11,12 @@ merging them would keep the mean and change the risk. Goal states are absorbing 
 
 Costs are minimised and never negative. `cost_unit` is the largest rational u such that every cost is a whole number of u; with it
 accumulated costs are integers, and equal costs are equal exactly (0.1 + 0.2 is 0.3). A float is read as the shortest decimal that prints it.
-All checks happen once, here; an SSP that exists is sound. Arrays are read-only.
+All checks happen once, when it is built (`checks.py`); an SSP that exists is sound. Arrays are read-only.
 """
 
 from __future__ import annotations
 
 import threading
-import warnings
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -27,9 +26,10 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.errors import ModelError, TailpathWarning
+from tailpath.errors import ModelError
 from tailpath.model.builders import arrays_from_outcomes
-from tailpath.model.cost_units import MOST_UNITS, as_multiples, common_unit
+from tailpath.model.checks import check_outcomes, check_structure, check_unit, checked_probabilities
+from tailpath.model.cost_units import common_unit
 from tailpath.model.matrices import arrays_from_matrices
 from tailpath.model.records import Record, data_frame
 from tailpath.model.tables import is_graph, outcomes_of_graph, outcomes_of_table
@@ -40,11 +40,6 @@ IntArray = NDArray[np.int64]
 Name = Hashable
 Found = TypeVar("Found")
 
-#: A row of n probabilities may miss 1 by this times n; it is then scaled to 1, with a warning.
-ROW_TOLERANCE = 1e-9
-#: Beyond this, and below its inverse, sums of costs would overflow or lose their relative precision.
-LARGEST_COST = 1e300
-
 
 class _Findings:
     """What was found out about a model, and the lock under which more is found."""
@@ -52,11 +47,6 @@ class _Findings:
     def __init__(self) -> None:
         self.known: dict[str, Any] = {}
         self.lock = threading.RLock()
-
-
-def _short(unit: Fraction) -> str:
-    text = str(unit)
-    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 @dataclass(frozen=True)
@@ -130,10 +120,10 @@ class SSP(Record):
         for name in ("states", "actions"):
             if isinstance(getattr(self, name), list):
                 object.__setattr__(self, name, tuple(getattr(self, name)))
-        self._check_structure()
-        self._check_outcomes()
-        self._check_unit()
-        object.__setattr__(self, "outcome_probability", self._checked_probabilities())
+        check_structure(self)
+        check_outcomes(self)
+        check_unit(self)
+        object.__setattr__(self, "outcome_probability", checked_probabilities(self))
         self._freeze()
 
     # ------------------------------------------------------------------ sizes and names
@@ -224,130 +214,7 @@ class SSP(Record):
         levels.flags.writeable = False
         return levels
 
-    # ------------------------------------------------------------------ checks
-
-    def _check_structure(self) -> None:
-        n, offsets, rows = self.n_states, self.state_choices, self.choice_outcomes
-        if n <= 0:
-            raise ModelError("the model has no states")
-        for name, array, end in (
-            ("state_choices", offsets, self.n_choices),
-            ("choice_outcomes", rows, self.n_outcomes),
-        ):
-            if array[0] != 0 or array[-1] != end or np.any(np.diff(array) < 0):
-                raise ModelError(f"{name} must rise from 0 to {end}")
-        if len(self.outcome_probability) != self.n_outcomes or len(self.outcome_cost) != self.n_outcomes:
-            raise ModelError("outcome arrays differ in length")
-        if len(self.choice_action) != self.n_choices or len(self.is_goal) != n or len(self.states) != n:
-            raise ModelError("choice or state arrays differ in length")
-        if self.n_choices and not 0 <= self.choice_action.min() <= self.choice_action.max() < len(self.actions):
-            raise ModelError("choice_action points outside the list of actions")
-        if not isinstance(self.states, range) and len(self._state_index) < n:
-            repeated = next(name for index, name in enumerate(self.states) if self._state_index[name] != index)
-            raise ModelError(f"two states are named {repeated!r}")
-        if not isinstance(self.actions, range) and len(set(self.actions)) < len(self.actions):
-            repeated = next(name for index, name in enumerate(self.actions) if name in self.actions[:index])
-            raise ModelError(f"two actions are named {repeated!r}")
-        if isinstance(self.start_index, bool) or not isinstance(self.start_index, (int, np.integer)):
-            raise ModelError(f"the start index must be a whole number, not {self.start_index!r}")
-        if not 0 <= self.start_index < n:
-            raise ModelError(f"the start index {self.start_index} lies outside 0..{n - 1}")
-        if not self.is_goal.any():
-            raise ModelError("the model has no goals")
-        if self.geometry is not None and not len(self.geometry.row) == len(self.geometry.column) == len(self.geometry.kind) == n:
-            raise ModelError("the geometry needs a row, a column and a kind per state")
-        choices_of = np.diff(offsets)
-        for state in np.flatnonzero((choices_of == 0) & ~self.is_goal)[:1].tolist():
-            raise ModelError(f"state {self.states[state]!r} has no choices and is no goal")
-        for state in np.flatnonzero((choices_of > 0) & self.is_goal)[:1].tolist():
-            raise ModelError(f"goal {self.states[state]!r} has choices: goals are absorbing and free, and need none")
-        for choice in np.flatnonzero(np.diff(rows) == 0)[:1].tolist():
-            raise ModelError(f"{self._where(choice)} has no outcomes")
-        self._check_repeated_actions()
-
-    def _check_repeated_actions(self) -> None:
-        key = self.choice_state.astype(np.int64) * len(self.actions) + self.choice_action
-        rising = np.diff(key) > 0
-        if rising.all():
-            return
-        order = np.argsort(key, kind="stable")
-        for position in np.flatnonzero(np.diff(key[order]) == 0)[:1].tolist():
-            raise ModelError(f"{self._where(int(order[position]))} is given twice")
-
-    def _check_outcomes(self) -> None:
-        target, cost = self.outcome_target, self.outcome_cost
-        for outcome in np.flatnonzero((target < 0) | (target >= self.n_states))[:1].tolist():
-            raise ModelError(f"{self._where_outcome(outcome)} leads to state index {target[outcome]}, outside 0..{self.n_states - 1}")
-        for outcome in np.flatnonzero(~np.isfinite(cost))[:1].tolist():
-            raise ModelError(f"{self._where_outcome(outcome)} costs {cost[outcome]}")
-        for outcome in np.flatnonzero(cost < 0)[:1].tolist():
-            raise ModelError(f"{self._where_outcome(outcome)} has the negative cost {cost[outcome]:g}; costs must be 0 or more")
-        for outcome in np.flatnonzero((cost > LARGEST_COST) | ((cost > 0) & (cost < 1 / LARGEST_COST)))[:1].tolist():
-            size = "large" if cost[outcome] > 1 else "small"
-            raise ModelError(
-                f"{self._where_outcome(outcome)} costs {cost[outcome]:g}, too {size} to compute with; choose another unit of cost"
-            )
-        if np.signbit(cost).any():  # a reward of 0 turned into a cost of -0
-            object.__setattr__(self, "outcome_cost", cost + 0.0)
-
-    def _check_unit(self) -> None:
-        """A unit given beside the costs must be theirs: each cost is the float of a whole number of units, or next to it and becomes it."""
-        if self.exact_unit is None:
-            return
-        if not isinstance(self.exact_unit, (int, Fraction)) or not self.exact_unit > 0:
-            raise ModelError(f"the cost unit must be a positive fraction, not {self.exact_unit!r}")
-        unit, cost = Fraction(self.exact_unit), self.outcome_cost
-        object.__setattr__(self, "exact_unit", unit)
-        largest = float(cost.max(initial=0.0))
-        if not Fraction(1, 10**307) <= unit <= 10**300 or Fraction(repr(largest)) > MOST_UNITS * unit:
-            raise ModelError(f"the cost unit {_short(unit)} is too fine or too large for costs up to {largest:g}")
-        exact = as_multiples(cost, unit)
-        # A reader of decimals may have added some up, each sum with half a unit of its last digit.
-        for outcome in np.flatnonzero(np.abs(exact - cost) > 4 * np.finfo(np.float64).eps * cost)[:1].tolist():
-            raise ModelError(
-                f"{self._where_outcome(outcome)} costs {float(cost[outcome])!r}, no whole number of {_short(unit)}, the cost unit"
-            )
-        object.__setattr__(self, "outcome_cost", exact)
-
-    def _checked_probabilities(self) -> FloatArray:
-        probability = self.outcome_probability
-        # NaN fails every comparison, so ask for what is wanted rather than for what is not.
-        for outcome in np.flatnonzero(~((probability >= 0) & (probability < np.inf)))[:1].tolist():
-            raise ModelError(f"{self._where_outcome(outcome)} has probability {probability[outcome]}")
-        for outcome in np.flatnonzero(probability == 0)[:1].tolist():
-            raise ModelError(f"{self._where_outcome(outcome)} has probability 0: leave it out")
-        if self.n_choices == 0:
-            return probability
-        length = np.diff(self.choice_outcomes)
-        total = np.add.reduceat(probability, self.choice_outcomes[:-1])
-        gap = np.abs(total - 1.0)
-        for choice in np.flatnonzero(gap > ROW_TOLERANCE * length)[:1].tolist():
-            raise ModelError(f"the probabilities of {self._where(choice)} sum to {total[choice]:.12g}, not 1")
-        noise = 4 * np.finfo(np.float64).eps * np.maximum(length, 4)
-        rough = np.flatnonzero(gap > noise)
-        if not np.any(gap > np.finfo(np.float64).eps * length):
-            return probability
-        if rough.size:
-            first = int(rough[0])
-            warnings.warn(
-                f"the probabilities of {rough.size} choices were scaled to sum to 1;"
-                f" the first is {self._where(first)}, off by {gap[first]:.3g}",
-                TailpathWarning,
-                stacklevel=4,
-            )
-        # Rounding alone lets k floats miss 1 by k UNIT; what misses it by more is scaled, also where nobody needs to know.
-        scale = np.where(gap > np.finfo(np.float64).eps * length, total, 1.0)
-        return np.asarray(probability / np.repeat(scale, length))
-
-    def _where(self, choice: int) -> str:
-        state = int(np.searchsorted(self.state_choices, choice, side="right")) - 1
-        return f"state {self.states[state]!r}, action {self.choice_name(choice)!r}"
-
-    def _where_outcome(self, outcome: int) -> str:
-        choice = int(np.searchsorted(self.choice_outcomes, outcome, side="right")) - 1
-        target = int(self.outcome_target[outcome])
-        to = f" -> {self.states[target]!r}" if 0 <= target < self.n_states else ""
-        return f"{self._where(choice)}{to}"
+    # ------------------------------------------------------------------ how it shows itself
 
     def __repr__(self) -> str:
         return f"<SSP {self.n_states} states, {self.n_choices} choices, {self.n_outcomes} outcomes, start {self.start!r}>"

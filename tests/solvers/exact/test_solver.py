@@ -247,6 +247,23 @@ def test_decisions_beyond_the_memory_allowed_go_to_disk(monkeypatch: pytest.Monk
         tp.solve_cvar_exact(ssp, 0.001, max_bytes=12_000)
 
 
+def test_pieces_on_disk_share_files() -> None:
+    """A process may hold a thousand files open or so, and a long table has more pieces."""
+    from tailpath.solvers.exact.storage import Pieces
+
+    def owner(array: np.ndarray) -> int:
+        while isinstance(array.base, np.ndarray):
+            array = array.base
+        return id(array.base)
+
+    room = Pieces(3, np.uint8)
+    pieces = [room.take(16, on_disk=True) for _ in range(2000)]
+    for number, piece in enumerate(pieces):
+        piece[:] = number % 251
+    assert all(np.all(piece == number % 251) for number, piece in enumerate(pieces))
+    assert len({owner(piece) for piece in pieces}) <= 12
+
+
 def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     from tailpath.solvers.exact import table
 

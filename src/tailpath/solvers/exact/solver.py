@@ -32,9 +32,10 @@ import numpy as np
 from tailpath.analysis.reachability import free_arrow_order, reachable_states
 from tailpath.errors import ModelError, OptionError
 from tailpath.kernels.rounding import SAME_VALUE
+from tailpath.model.checks import LARGEST_COST
 from tailpath.model.cost_units import MOST_UNITS, as_fraction
 from tailpath.model.endings import within
-from tailpath.model.ssp import LARGEST_COST, SSP
+from tailpath.model.ssp import SSP
 from tailpath.options import Progress, check_invertible_alpha
 from tailpath.policies.kinds import BudgetPolicy
 from tailpath.solvers.exact.layout import layout_of

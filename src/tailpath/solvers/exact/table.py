@@ -23,7 +23,7 @@ from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import Progress
 from tailpath.policies.kinds import BudgetPolicy
 from tailpath.solvers.exact.layout import Layout
-from tailpath.solvers.exact.storage import free_disk, zeros
+from tailpath.solvers.exact.storage import Pieces, free_disk, zeros
 
 #: A block with fewer outcomes than this is not worth waking the other cores for.
 WORTH_THREADS = 100_000
@@ -125,6 +125,7 @@ class _Filling:
         ring = np.zeros((count, capacity * n))
         active, policy = levels.block_start[1:].copy(), levels.node_choices[:-1].copy()
         values = [accounts[None, :, BASE] + accounts[None, :, REST] * layout.start_value]
+        room = Pieces(n, levels.choice_label.dtype)
         pieces: list[NDArray[Any]] = []
         best = aim.price * float(values[0][0, 0])
         error, gain_left, w, last, on_disk = 0.0, 0.0, 1, 0, False
@@ -138,7 +139,7 @@ class _Filling:
                 size = rows * reached * levels.choice_label.itemsize
                 on_disk = ring.nbytes + (len(pieces) + 1) * size > self.max_bytes
                 self._check_room(ring.nbytes, 2 * size if on_disk else 0, aim, w, best)
-                pieces.append(zeros((rows, n), levels.choice_label.dtype, on_disk))
+                pieces.append(room.take(rows, on_disk))
             value = np.empty((rows, count))
             end, best, worst, left = advance(
                 levels, layout.joint, aim, accounts, self.loss, w, last, best, capacity, ring.ravel(), active, policy, pieces[-1], value

@@ -1,0 +1,154 @@
+"""The checks of a model, made once, when it is built; every message names the state, the action or the number at fault."""
+
+from __future__ import annotations
+
+import warnings
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.errors import ModelError, TailpathWarning
+from tailpath.model.cost_units import MOST_UNITS, as_multiples
+
+if TYPE_CHECKING:
+    from tailpath.model.ssp import SSP
+
+FloatArray = NDArray[np.float64]
+#: A row of n probabilities may miss 1 by this times n; it is then scaled to 1, with a warning.
+ROW_TOLERANCE = 1e-9
+#: Beyond this, and below its inverse, sums of costs would overflow or lose their relative precision.
+LARGEST_COST = 1e300
+
+
+def _short(unit: Fraction) -> str:
+    text = str(unit)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def check_structure(ssp: SSP) -> None:
+    n, offsets, rows = ssp.n_states, ssp.state_choices, ssp.choice_outcomes
+    if n <= 0:
+        raise ModelError("the model has no states")
+    for name, array, end in (
+        ("state_choices", offsets, ssp.n_choices),
+        ("choice_outcomes", rows, ssp.n_outcomes),
+    ):
+        if array[0] != 0 or array[-1] != end or np.any(np.diff(array) < 0):
+            raise ModelError(f"{name} must rise from 0 to {end}")
+    if len(ssp.outcome_probability) != ssp.n_outcomes or len(ssp.outcome_cost) != ssp.n_outcomes:
+        raise ModelError("outcome arrays differ in length")
+    if len(ssp.choice_action) != ssp.n_choices or len(ssp.is_goal) != n or len(ssp.states) != n:
+        raise ModelError("choice or state arrays differ in length")
+    if ssp.n_choices and not 0 <= ssp.choice_action.min() <= ssp.choice_action.max() < len(ssp.actions):
+        raise ModelError("choice_action points outside the list of actions")
+    if not isinstance(ssp.states, range) and len(set(ssp.states)) < n:
+        number = {name: index for index, name in enumerate(ssp.states)}
+        repeated = next(name for index, name in enumerate(ssp.states) if number[name] != index)
+        raise ModelError(f"two states are named {repeated!r}")
+    if not isinstance(ssp.actions, range) and len(set(ssp.actions)) < len(ssp.actions):
+        repeated = next(name for index, name in enumerate(ssp.actions) if name in ssp.actions[:index])
+        raise ModelError(f"two actions are named {repeated!r}")
+    if isinstance(ssp.start_index, bool) or not isinstance(ssp.start_index, (int, np.integer)):
+        raise ModelError(f"the start index must be a whole number, not {ssp.start_index!r}")
+    if not 0 <= ssp.start_index < n:
+        raise ModelError(f"the start index {ssp.start_index} lies outside 0..{n - 1}")
+    if not ssp.is_goal.any():
+        raise ModelError("the model has no goals")
+    if ssp.geometry is not None and not len(ssp.geometry.row) == len(ssp.geometry.column) == len(ssp.geometry.kind) == n:
+        raise ModelError("the geometry needs a row, a column and a kind per state")
+    choices_of = np.diff(offsets)
+    for state in np.flatnonzero((choices_of == 0) & ~ssp.is_goal)[:1].tolist():
+        raise ModelError(f"state {ssp.states[state]!r} has no choices and is no goal")
+    for state in np.flatnonzero((choices_of > 0) & ssp.is_goal)[:1].tolist():
+        raise ModelError(f"goal {ssp.states[state]!r} has choices: goals are absorbing and free, and need none")
+    for choice in np.flatnonzero(np.diff(rows) == 0)[:1].tolist():
+        raise ModelError(f"{_where(ssp, choice)} has no outcomes")
+    _check_repeated_actions(ssp)
+
+
+def _check_repeated_actions(ssp: SSP) -> None:
+    key = ssp.choice_state.astype(np.int64) * len(ssp.actions) + ssp.choice_action
+    rising = np.diff(key) > 0
+    if rising.all():
+        return
+    order = np.argsort(key, kind="stable")
+    for position in np.flatnonzero(np.diff(key[order]) == 0)[:1].tolist():
+        raise ModelError(f"{_where(ssp, int(order[position]))} is given twice")
+
+
+def check_outcomes(ssp: SSP) -> None:
+    target, cost = ssp.outcome_target, ssp.outcome_cost
+    for outcome in np.flatnonzero((target < 0) | (target >= ssp.n_states))[:1].tolist():
+        raise ModelError(f"{_where_outcome(ssp, outcome)} leads to state index {target[outcome]}, outside 0..{ssp.n_states - 1}")
+    for outcome in np.flatnonzero(~np.isfinite(cost))[:1].tolist():
+        raise ModelError(f"{_where_outcome(ssp, outcome)} costs {cost[outcome]}")
+    for outcome in np.flatnonzero(cost < 0)[:1].tolist():
+        raise ModelError(f"{_where_outcome(ssp, outcome)} has the negative cost {cost[outcome]:g}; costs must be 0 or more")
+    for outcome in np.flatnonzero((cost > LARGEST_COST) | ((cost > 0) & (cost < 1 / LARGEST_COST)))[:1].tolist():
+        size = "large" if cost[outcome] > 1 else "small"
+        raise ModelError(f"{_where_outcome(ssp, outcome)} costs {cost[outcome]:g}, too {size} to compute with; choose another unit of cost")
+    if np.signbit(cost).any():  # a reward of 0 turned into a cost of -0
+        object.__setattr__(ssp, "outcome_cost", cost + 0.0)
+
+
+def check_unit(ssp: SSP) -> None:
+    """A unit given beside the costs must be theirs: each cost is the float of a whole number of units, or next to it and becomes it."""
+    if ssp.exact_unit is None:
+        return
+    if not isinstance(ssp.exact_unit, (int, Fraction)) or not ssp.exact_unit > 0:
+        raise ModelError(f"the cost unit must be a positive fraction, not {ssp.exact_unit!r}")
+    unit, cost = Fraction(ssp.exact_unit), ssp.outcome_cost
+    object.__setattr__(ssp, "exact_unit", unit)
+    largest = float(cost.max(initial=0.0))
+    if not Fraction(1, 10**307) <= unit <= 10**300 or Fraction(repr(largest)) > MOST_UNITS * unit:
+        raise ModelError(f"the cost unit {_short(unit)} is too fine or too large for costs up to {largest:g}")
+    exact = as_multiples(cost, unit)
+    # A reader of decimals may have added some up, each sum with half a unit of its last digit.
+    for outcome in np.flatnonzero(np.abs(exact - cost) > 4 * np.finfo(np.float64).eps * cost)[:1].tolist():
+        raise ModelError(f"{_where_outcome(ssp, outcome)} costs {float(cost[outcome])!r}, no whole number of {_short(unit)}, the cost unit")
+    object.__setattr__(ssp, "outcome_cost", exact)
+
+
+def checked_probabilities(ssp: SSP) -> FloatArray:
+    probability = ssp.outcome_probability
+    # NaN fails every comparison, so ask for what is wanted rather than for what is not.
+    for outcome in np.flatnonzero(~((probability >= 0) & (probability < np.inf)))[:1].tolist():
+        raise ModelError(f"{_where_outcome(ssp, outcome)} has probability {probability[outcome]}")
+    for outcome in np.flatnonzero(probability == 0)[:1].tolist():
+        raise ModelError(f"{_where_outcome(ssp, outcome)} has probability 0: leave it out")
+    if ssp.n_choices == 0:
+        return probability
+    length = np.diff(ssp.choice_outcomes)
+    total = np.add.reduceat(probability, ssp.choice_outcomes[:-1])
+    gap = np.abs(total - 1.0)
+    for choice in np.flatnonzero(gap > ROW_TOLERANCE * length)[:1].tolist():
+        raise ModelError(f"the probabilities of {_where(ssp, choice)} sum to {total[choice]:.12g}, not 1")
+    noise = 4 * np.finfo(np.float64).eps * np.maximum(length, 4)
+    rough = np.flatnonzero(gap > noise)
+    if not np.any(gap > np.finfo(np.float64).eps * length):
+        return probability
+    if rough.size:
+        first = int(rough[0])
+        warnings.warn(
+            f"the probabilities of {rough.size} choices were scaled to sum to 1;"
+            f" the first is {_where(ssp, first)}, off by {gap[first]:.3g}",
+            TailpathWarning,
+            stacklevel=4,
+        )
+    # Rounding alone lets k floats miss 1 by k UNIT; what misses it by more is scaled, also where nobody needs to know.
+    scale = np.where(gap > np.finfo(np.float64).eps * length, total, 1.0)
+    return np.asarray(probability / np.repeat(scale, length))
+
+
+def _where(ssp: SSP, choice: int) -> str:
+    state = int(np.searchsorted(ssp.state_choices, choice, side="right")) - 1
+    return f"state {ssp.states[state]!r}, action {ssp.choice_name(choice)!r}"
+
+
+def _where_outcome(ssp: SSP, outcome: int) -> str:
+    choice = int(np.searchsorted(ssp.choice_outcomes, outcome, side="right")) - 1
+    target = int(ssp.outcome_target[outcome])
+    to = f" -> {ssp.states[target]!r}" if 0 <= target < ssp.n_states else ""
+    return f"{_where(ssp, choice)}{to}"
