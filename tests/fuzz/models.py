@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import itertools
 import random
+import signal
 import time
 import traceback
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from typing import Any
 
@@ -24,6 +26,8 @@ from tailpath.errors import BudgetExceededError, GoalUnreachableError, ModelErro
 from tailpath.verify.chain import follow
 from tailpath.verify.distribution import check_distribution, enclose, probability
 
+#: Seconds for one model.
+LONGEST = 10.0
 ALPHAS = (1.0, 0.5, 0.3, 0.1, 0.05, 0.01, 1e-3, 1e-6)
 
 
@@ -42,14 +46,32 @@ def run(numbers: Iterator[int]) -> tuple[list[dict[str, Any]], dict[str, int]]:
     counts: dict[str, int] = {}
     for number in numbers:
         try:
-            with warnings.catch_warnings():
+            with warnings.catch_warnings(), at_most(LONGEST):
                 warnings.simplefilter("ignore")
                 for claim in attempt(number):
                     counts[claim] = counts.get(claim, 0) + 1
+        except TimeoutError:
+            counts["left after a while"] = counts.get("left after a while", 0) + 1
         except Exception:
             faults.append({"kind": "models", "number": number, "fault": traceback.format_exc(limit=-3)})
         counts["models"] = counts.get("models", 0) + 1
     return faults, counts
+
+
+@contextmanager
+def at_most(seconds: float) -> Iterator[None]:
+    """Ends what takes longer, with a TimeoutError: exact arithmetic may take its time over numbers of thousands of digits."""
+
+    def stop(*_: Any) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def attempt(number: int) -> Iterator[str]:

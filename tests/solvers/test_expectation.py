@@ -193,3 +193,11 @@ def test_a_rare_exit_is_found_by_leaps(free: bool) -> None:
     assert np.all(np.abs(solution.value[:n] - exact) <= (3 if free else 1e-4))
     low, high = solution.bounds
     assert high - low <= 1e-9 * high
+
+
+@pytest.mark.parametrize("number", [3000141, 2001850, 3001571, 3002197, 3001212, 2002480])
+def test_numbers_at_the_edges_of_the_floats(number):
+    """Models that the search has found: lower bounds of infinity, values outside of their bounds, divisions by 0, sums that overflow."""
+    from tests.fuzz import models
+
+    assert models.run(iter([number]))[0] == []

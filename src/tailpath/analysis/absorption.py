@@ -155,7 +155,10 @@ def _by_elimination(chain: Chain, sweeps: Sweeps) -> Bracket:
     component[sweeps.order] = owners(sweeps.part_start)
     order = np.lexsort((-degree, component))
     value, error = np.zeros(n), np.zeros(n)
-    eliminate(order, sweeps.part_start, chain, value, error)
+    try:
+        eliminate(order, sweeps.part_start, chain, value, error)
+    except ZeroDivisionError:  # the chance to leave a component is smaller than any float
+        return _unproved(np.zeros(n), "elimination")
     if not np.all(np.isfinite(value)) or not np.all(error < 0.5):
         return _unproved(value, "elimination")
     error = error / (1 - error)

@@ -25,6 +25,8 @@ from tailpath.model.ssp import FloatArray
 
 #: Rounds (each chooses once and follows eight times) before a component counts as slow, and before it is given up.
 PLAIN_ROUNDS, MOST_ROUNDS = 24, 400
+#: No outcome counts as longer than this.
+LONGEST = 1e300
 #: How many of the last rounds a leap combines.
 REMEMBERED = 4
 
@@ -94,7 +96,9 @@ def _distances(core: Core) -> FloatArray:
     A little more per step makes the order strict where steps are free.
     """
     into, into_start = grouped(core.target, core.n + 1)
-    length = np.repeat(core.rate + 1e-9 * core.rate.max(initial=0.0), np.diff(core.choice_outcomes)) / core.probability
+    rate = np.repeat(core.rate + 1e-9 * core.rate.max(initial=0.0), np.diff(core.choice_outcomes))
+    # A rare outcome of a dear choice may be longer than any float.
+    length = np.where(rate < LONGEST * core.probability, rate / np.maximum(core.probability, rate / LONGEST), LONGEST)
     least = np.full(core.n + 1, np.inf)
     cheapest_way(into_start, core.outcome_node()[into].astype(np.int32), length[into], core.n, least)
     return least[:-1]
@@ -123,7 +127,9 @@ def _settle_slowly(decisions: Decisions, first: int, last: int, tolerance: float
         if len(changes) > 1:
             weight = 1.0 / (np.abs(results[-1]) + 1e-9 * np.abs(results[-1]).max())
             turn = np.diff(np.array(changes), axis=0) * weight
-            share = np.linalg.lstsq(turn @ turn.T, turn @ (changes[-1] * weight), rcond=1e-14)[0]
-            out_value[first:last] -= share @ np.diff(np.array(results), axis=0)
+            products = turn @ turn.T
+            if np.isfinite(products).all():
+                share = np.linalg.lstsq(products, turn @ (changes[-1] * weight), rcond=1e-14)[0]
+                out_value[first:last] -= share @ np.diff(np.array(results), axis=0)
         del results[:-REMEMBERED], changes[:-REMEMBERED]
     return MOST_ROUNDS + 1

@@ -138,7 +138,8 @@ def _solve(core: Core) -> ExpectedSolution:
     bracket = found.bracket
     return ExpectedSolution(
         ssp=core.ssp,
-        value=core.spread(bracket.value),
+        # Bounds may be tighter than the value is exact, at the edges of the floats.
+        value=core.spread(np.clip(bracket.value, bracket.lower, bracket.upper)),
         lower=core.spread(bracket.lower),
         upper=core.spread(bracket.upper),
         choices=core.model_choices(found.chosen),
@@ -228,7 +229,7 @@ def _with_lower_bound(core: Core, sweeps: Sweeps, policy: Bracket) -> Bracket:
         tolerance = 0.25 * discount / (policy.value.max(initial=0.0) + 1e-300)
         cheaper = core.decisions()._replace(rate=next(frozen(core.rate - discount)))
         value, _ = sweeps.run(sweeps.folded(cheaper), value, tolerance)
-        if lower_defect(core.decisions(), value) <= 0.0:
+        if np.isfinite(value).all() and lower_defect(core.decisions(), value) <= 0.0:
             return Bracket(policy.value, np.maximum(value, 0.0), policy.upper, policy.method)
         discount *= 100
     # Without a decision the value of the only policy is the least.

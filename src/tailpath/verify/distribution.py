@@ -244,9 +244,10 @@ def _around_pair(bounds: tuple[float, float], doubt: Fraction) -> tuple[Any, Any
 def within(what: str, truth: tuple[Fraction, Fraction], claim: tuple[Any, Any]) -> str:
     """A line that says what was proved, or the refusal: the enclosure must lie inside the bounds claimed.
 
-    An enclosure that is wide itself, because the numbers of a model lie too far apart, decides nothing where it only overlaps the claim.
+    What is smaller than any float counts as 0. An enclosure that is wide itself, because the numbers of a model lie too far apart, decides
+    nothing where it only overlaps the claim.
     """
-    if not (claim[0] <= truth[0] and truth[1] <= claim[1]):
+    if not (claim[0] <= truth[0] and truth[1] <= claim[1] + Fraction(1, 2**1070)):
         apart = truth[1] < claim[0] or claim[1] < truth[0]
         if not apart and truth[1] - truth[0] > truth[1] * Fraction(1, 10**25):
             raise OptionError(f"the checker encloses {what} too coarsely to decide about it")

@@ -199,6 +199,9 @@ def _below(ssp: Any, least: list[int | None], claim: Fraction, alpha: Fraction) 
         if budget + excess / alpha < claim:
             if free:
                 raise OptionError("the checker cannot decide about this optimum: where moves are free, its own bound may be too low")
+            # Every backup rounds down by less than one part of the scale.
+            if claim - budget - excess / alpha <= Fraction(budget + 2, ONE) / alpha:
+                raise OptionError("the checker cannot decide about this optimum: it is too small for the scale of the checker")
             found = (budget + excess / alpha) * Fraction(model.unit)
             raise RefutedError(
                 f"no lower bound of {float(claim * model.unit)!r} on the least CVaR holds: budget {budget} allows {float(found)!r}"

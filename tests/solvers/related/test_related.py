@@ -1,6 +1,7 @@
 """Other authors' algorithms against ours: equal where that is proved, on the right side where it is not."""
 
 import math
+import sys
 
 import pytest
 from hypothesis import given, settings
@@ -122,7 +123,8 @@ def test_free_steps_and_odd_costs_are_refused():
         solve_surrogate(GRID, 0.5, 0.1)
 
 
-def test_compare_shows_all_of_them(capsys):
+def test_compare_shows_all_of_them(capsys, monkeypatch):
+    monkeypatch.setattr(sys.modules["tailpath.methods.register"], "_registered", {})  # other tests register toys
     result = run(capsys, "compare", "river:10x3", "--alpha", 0.1, "--all", "--atoms", 5, "--json")
     rows = {row["method"]: row for row in result.json["rows"]}
     best = rows["optimum"]["deployed"]
