@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tailpath.model.endings import give_up as give_up
     from tailpath.model.endings import within as within
     from tailpath.model.ssp import SSP as SSP
+    from tailpath.pictures.progress import show_progress as show_progress
     from tailpath.policies.atoms import log_atoms as log_atoms
     from tailpath.policies.chain import CostChain as CostChain
     from tailpath.policies.chain import unroll as unroll
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from tailpath.solvers.published.quantile import solve_cvar_quantile as solve_cvar_quantile
 
 _HOME = {
+    "show_progress": "tailpath.pictures.progress",
     "SSP": "tailpath.model.ssp",
     "policy": "tailpath.policies.given",
     "Policy": "tailpath.policies.kinds",

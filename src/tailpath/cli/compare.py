@@ -16,13 +16,13 @@ from tailpath.cli.common import alpha as alpha_type
 from tailpath.cli.common import json_option, loose_option, out_file, read_policy, show, takes_model, terminal_width
 from tailpath.cli.objectives import measure, measured
 from tailpath.cli.pictures import PICTURES, save_picture
-from tailpath.cli.progress import progress_line
 from tailpath.errors import OptionError
 from tailpath.kernels.jit import compiling_seconds
 from tailpath.methods import Method
 from tailpath.methods.comparison import ALPHAS, USUAL, Row, Tell, chosen_methods, given_row, improved_rows, planned, tabled
 from tailpath.model.ssp import SSP
 from tailpath.pictures.curves import Curve, plot_comparison
+from tailpath.pictures.progress import progress_line
 from tailpath.risk.measure import Measure
 
 #: Alphas at which deployed policies are evaluated for a figure, besides those asked for, and of the curves that cost nothing.

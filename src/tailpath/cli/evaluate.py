@@ -24,9 +24,9 @@ from tailpath.cli.common import (
     takes_model,
 )
 from tailpath.cli.pictures import PICTURES, save_picture
-from tailpath.cli.progress import progress_line
 from tailpath.errors import EvaluationInterrupted, OptionError
 from tailpath.model.ssp import SSP
+from tailpath.pictures.progress import progress_line
 
 
 @click.command(cls=ManyAlphas)

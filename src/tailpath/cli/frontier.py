@@ -10,8 +10,8 @@ import tailpath
 from tailpath.cli.common import json_option, show, table, takes_model
 from tailpath.cli.objectives import measure
 from tailpath.cli.pictures import save_picture
-from tailpath.cli.progress import progress_line
 from tailpath.model.ssp import SSP
+from tailpath.pictures.progress import progress_line
 from tailpath.risk.measure import Measure
 
 #: A table for people has no more rows than this, unless all are asked for.

@@ -9,8 +9,8 @@ import click
 
 from tailpath.cli.alphas import ManyAlphas, alphas_option
 from tailpath.cli.common import json_option, number, show, takes_model
-from tailpath.cli.progress import progress_line
 from tailpath.model.ssp import SSP
+from tailpath.pictures.progress import progress_line
 from tailpath.show.page.data import ALPHAS
 from tailpath.show.page.make import page
 

@@ -13,11 +13,11 @@ from tailpath.cli.common import alpha as tail_mass
 from tailpath.cli.common import json_option, out_file, pairs, refuse_same_file, show, takes_model
 from tailpath.cli.objectives import asked_for, objective_options, solve_for
 from tailpath.cli.planning import flags_of
-from tailpath.cli.progress import progress_line
 from tailpath.errors import BudgetExceededError
 from tailpath.methods import Found, Method, Plan, find_method, method_names
 from tailpath.methods.comparison import progress_of
 from tailpath.model.ssp import SSP
+from tailpath.pictures.progress import progress_line
 from tailpath.risk.measure import Limit, Measure
 
 #: Without a cost unit the evaluation of a policy may branch without end; after so many nodes the bracket of the optimum has to do.

@@ -13,9 +13,9 @@ import click
 from tailpath.cli.application import say
 from tailpath.cli.common import alpha as tail_mass
 from tailpath.cli.common import json_option, show, table
-from tailpath.cli.progress import progress_line
 from tailpath.errors import OptionError
 from tailpath.options import Progress, processors
+from tailpath.pictures.progress import progress_line
 from tailpath.study.design import paper, read_design, restricted, tasks
 from tailpath.study.executors import cluster, processes
 from tailpath.study.report import write_report

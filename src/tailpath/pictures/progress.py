@@ -1,0 +1,68 @@
+"""Progress: one line, rewritten in place, on a terminal or below a notebook's cell."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from time import monotonic
+from typing import Any
+
+PAUSE = 0.1  # seconds between two updates
+CLEAR = "\r\x1b[K"  # back to the first column, and erase the line
+
+
+@contextmanager
+def progress_line() -> Iterator[Callable[[str], None]]:
+    """Yields a function that shows a text, at most ten times a second.
+
+    Nothing is shown where nobody looks: standard error is no terminal, and there is no notebook. The line is gone at the end, also after an
+    error or an interrupt.
+    """
+    write = _notebook() or _terminal()
+    if write is None:
+        yield lambda text: None
+        return
+    last = -PAUSE
+
+    def update(text: str) -> None:
+        nonlocal last
+        if monotonic() - last >= PAUSE:
+            write(text)
+            last = monotonic()
+
+    try:
+        yield update
+    finally:
+        write("")
+
+
+@contextmanager
+def show_progress(what: str = "") -> Iterator[Callable[[int, float], None]]:
+    """Yields a function for the argument `progress=` of whatever takes one: `with tailpath.show_progress("solving") as progress: ...`.
+
+    It shows the steps taken so far and how far they have led; what these are, `tailpath.options.Progress` tells.
+    """
+    with progress_line() as tell:
+        yield lambda steps, reached: tell(f"{what}{': ' if what else ''}{steps} steps, at {reached:.6g}")
+
+
+def _terminal() -> Callable[[str], None] | None:
+    if not sys.stderr.isatty():
+        return None
+
+    def write(text: str) -> None:
+        sys.stderr.write(CLEAR + text)
+        sys.stderr.flush()
+
+    return write
+
+
+def _notebook() -> Callable[[str], None] | None:
+    """A line below the cell that runs, if this is a notebook: its kernel has loaded IPython long ago."""
+    display: Any = sys.modules.get("IPython.display")
+    shell: Any = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if display is None or not hasattr(shell, "kernel"):
+        return None
+    handle = display.display({"text/plain": ""}, raw=True, display_id=True)
+    return lambda text: handle.update({"text/plain": text}, raw=True)
