@@ -9,7 +9,7 @@ one node, number n. Evaluation, expected cost, the heuristic and simulation look
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -272,52 +272,47 @@ def chain_of_choices(ssp: SSP, choices: NDArray[Any]) -> CostChain:
 
 
 def _unroll_atoms(ssp: SSP, policy: AtomPolicy) -> CostChain:
-    """CreateExtendedMDP: pair (s, i) is node s * N + i; y moves to the atom nearest to y * xi."""
-    n_atoms = len(policy.atoms)
-    flat_choice = policy.choice.reshape(-1)
-    node = np.flatnonzero(flat_choice >= 0)
-    outcome, first = members_of(ssp.choice_outcomes, flat_choice[node])
-    source = node[owners(first)]
-    within = outcome - ssp.choice_outcomes[flat_choice[source]]
-    factor = policy.xi[policy.xi_offset.reshape(-1)[source] + within]
-    atom = nearest_atom(policy.atoms, policy.atoms[source % n_atoms] * factor)
-    target = ssp.outcome_target[outcome].astype(np.int64)
-    goal = ssp.n_states * n_atoms
-    arrows = _Arrows(
-        ssp,
-        source,
-        outcome,
-        weight=None,
-        target=np.where(ssp.is_goal[target], goal, target * n_atoms + atom),
-        state=np.repeat(np.arange(ssp.n_states), n_atoms),
-        memory=np.tile(np.arange(n_atoms), ssp.n_states),
-    )
-    return arrows.reached_from(goal if ssp.is_goal[ssp.start_index] else ssp.start_index * n_atoms + policy.start_atom)
+    """CreateExtendedMDP: the memory is the number of an atom; y moves to the atom nearest to y * xi."""
+    choice, n_atoms = policy.choice.reshape(-1), len(policy.atoms)
+
+    def next_atom(source: NDArray[Any], outcome: NDArray[Any]) -> NDArray[Any]:
+        within = outcome - ssp.choice_outcomes[choice[source]]
+        factor = policy.xi[policy.xi_offset.reshape(-1)[source] + within]
+        return np.asarray(nearest_atom(policy.atoms, policy.atoms[source % n_atoms] * factor))
+
+    return _unroll_pairs(ssp, policy.choice, policy.start_atom, next_atom)
 
 
 def _unroll_budget(ssp: SSP, policy: BudgetPolicy) -> CostChain:
-    """Pair (s, b) is node s * (budget + 1) + b; the budget left falls by the cost of each outcome."""
+    """The memory is the budget left, which falls by the cost of each outcome."""
     n_budgets = policy.budget + 1
     choice = np.repeat(policy.neutral.astype(np.int64)[:, None], n_budgets, axis=1)
     with_row = np.flatnonzero(policy.row >= 0)
     choice[with_row, 1:] = ssp.state_choices[with_row, None] + policy.position[policy.row[with_row], 1:n_budgets].astype(np.int64)
+    return _unroll_pairs(ssp, choice, policy.budget, lambda source, outcome: np.maximum(source % n_budgets - policy.level[outcome], 0))
+
+
+def _unroll_pairs(
+    ssp: SSP, choice: NDArray[Any], first_memory: int, next_memory: Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]]
+) -> CostChain:
+    """A policy with one choice per state and memory 0 .. m - 1 (-1: none), all pairs at once: pair (s, i) is node s * m + i."""
+    n_memories = choice.shape[1]
     flat_choice = choice.reshape(-1)
     node = np.flatnonzero(flat_choice >= 0)
     outcome, first = members_of(ssp.choice_outcomes, flat_choice[node])
     source = node[owners(first)]
-    left = np.maximum(source % n_budgets - policy.level[outcome], 0)
     target = ssp.outcome_target[outcome].astype(np.int64)
-    goal = ssp.n_states * n_budgets
+    goal = ssp.n_states * n_memories
     arrows = _Arrows(
         ssp,
         source,
         outcome,
         weight=None,
-        target=np.where(ssp.is_goal[target], goal, target * n_budgets + left),
-        state=np.repeat(np.arange(ssp.n_states), n_budgets),
-        memory=np.tile(np.arange(n_budgets), ssp.n_states),
+        target=np.where(ssp.is_goal[target], goal, target * n_memories + next_memory(source, outcome)),
+        state=np.repeat(np.arange(ssp.n_states), n_memories),
+        memory=np.tile(np.arange(n_memories), ssp.n_states),
     )
-    return arrows.reached_from(goal if ssp.is_goal[ssp.start_index] else ssp.start_index * n_budgets + policy.budget)
+    return arrows.reached_from(goal if ssp.is_goal[ssp.start_index] else ssp.start_index * n_memories + first_memory)
 
 
 def successors(ssp: SSP, policy: Policy, state: int, memory: Any) -> Iterator[tuple[int, Any, int, float]]:

@@ -146,4 +146,4 @@ def _published(alpha: float, published: Case, best: Case, predicted: float) -> s
     delivered = published.costs.cvar(alpha)
     over = delivered - best.costs.cvar(alpha)
     text = f"The published planner (CVaRVIQ) predicts {predicted:.4g} in the worst {_percent(alpha)} and delivers {delivered:.4g}"
-    return text + (", the optimum." if over <= SAME * delivered else f": {over:.3g} above the optimum.")
+    return text + (", no more than the optimal policy." if over <= SAME * delivered else f": {over:.3g} above the optimum.")
