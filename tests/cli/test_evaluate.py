@@ -161,7 +161,7 @@ def test_policies_that_do_not_fit(capsys, leaky, tmp_path):
 
 def test_a_node_budget(capsys):
     message = refusal(capsys, "evaluate", "gridworld:8x9", "expected", "--alpha", "1e-6", "--max-nodes", "500")
-    assert "node budget of 500" in message
+    assert "limit of 500 nodes" in message
     assert "lies in [" in message
 
 

@@ -105,7 +105,7 @@ def test_a_memory_that_does_not_end_is_followed_lazily(engine):
 @pytest.mark.parametrize("engine", ["lattice", "queue"])
 def test_memory_ends_in_bounds(engine):
     ssp, policy = chain_of([("s", "s", 1 - 1e-6, 1), ("s", "g", 1e-6, 1)])
-    with pytest.raises(BudgetExceededError, match=r"memory limit of 0.000977 GiB is used up with 0\.0") as caught:
+    with pytest.raises(BudgetExceededError, match=r"memory limit of 0.000977 GiB is reached with 0\.0") as caught:
         tp.evaluate(ssp, policy, 1e-3, engine=engine, max_bytes=2**20)
     low, high = caught.value.bounds
     assert low <= 1e6 * (1 + math.log(1000)) <= high < 1e10

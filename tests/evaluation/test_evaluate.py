@@ -157,7 +157,7 @@ def test_a_node_budget_ends_in_sound_bounds() -> None:
     policy = tp.solve_expected(ssp).policy
     true = tp.evaluate(ssp, policy, 1e-6).cvar(1e-6)
     for engine in ("lattice", "queue"):
-        with pytest.raises(tp.TailpathError, match="node budget of 500") as error:
+        with pytest.raises(tp.TailpathError, match="limit of 500 nodes") as error:
             tp.evaluate(ssp, policy, 1e-6, engine=engine, max_nodes=500)
         low, high = error.value.bounds
         assert low < true < high
@@ -299,7 +299,7 @@ def test_an_early_end_survives_a_pickle(error: Any) -> None:
 
 
 def test_a_pool_hands_over_what_is_certain() -> None:
-    with multiprocessing.get_context("spawn").Pool(1) as pool, pytest.raises(BudgetExceededError, match="node budget of 3") as caught:
+    with multiprocessing.get_context("spawn").Pool(1) as pool, pytest.raises(BudgetExceededError, match="limit of 3 nodes") as caught:
         pool.apply(_too_few_nodes)
     assert caught.value.bounds[0] <= tp.evaluate(*_coin(), 1e-6).cvar(1e-6) <= caught.value.bounds[1]
 

@@ -1,6 +1,6 @@
 """The register of methods: a planner from outside is known to `solve`, `compare` and `study`."""
 
-import sys
+import importlib.metadata
 from importlib.metadata import EntryPoint
 
 import pytest
@@ -8,18 +8,18 @@ import pytest
 import tailpath as tp
 from tailpath.errors import OptionError
 from tailpath.methods import find_method, method_names, register
+from tailpath.methods.register import REGISTER
 from tailpath.study.work import Job, perform
 from tests.cli.running import refusal, run
 from tests.methods import toy
 from tests.study.making import TASK, replace
 
-registry = sys.modules["tailpath.methods.register"]
 MODEL = "textbook:counter-example"
 
 
 @pytest.fixture(autouse=True)
 def registered(monkeypatch):
-    monkeypatch.setattr(registry, "_registered", {"toy": toy.TOY})
+    monkeypatch.setattr(REGISTER, "added", {"toy": toy.TOY})
 
 
 def test_solve_takes_it_with_its_options(capsys):
@@ -51,18 +51,14 @@ def policy_of(model):
 
 
 def test_an_installed_package_brings_its_own(capsys, monkeypatch):
-    monkeypatch.setattr(registry, "_registered", {})
-    registry._installed.cache_clear()
-    point = EntryPoint("toy", "tests.methods.toy:TOY", registry.GROUP)
-    broken = EntryPoint("broken", "tests.methods.toy:NOTHING", registry.GROUP)
-    monkeypatch.setattr(registry, "entry_points", lambda group: [point, broken] if group == "tailpath.methods" else [])
-    try:
-        assert {"toy", "broken"} <= set(method_names())
-        assert find_method("toy") is toy.TOY
-        with pytest.raises(OptionError, match=r"toy:NOTHING of the group tailpath\.methods cannot be loaded"):
-            find_method("broken")
-    finally:
-        registry._installed.cache_clear()
+    monkeypatch.setattr(REGISTER, "added", {})
+    point = EntryPoint("toy", "tests.methods.toy:TOY", REGISTER.group)
+    broken = EntryPoint("broken", "tests.methods.toy:NOTHING", REGISTER.group)
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda *, group: [point, broken] if group == "tailpath.methods" else [])
+    assert {"toy", "broken"} <= set(method_names())
+    assert find_method("toy") is toy.TOY
+    with pytest.raises(OptionError, match=r"toy:NOTHING of the group tailpath\.methods cannot be loaded"):
+        find_method("broken")
 
 
 def test_names_are_unique_and_unknown_ones_are_refused():

@@ -16,8 +16,7 @@ class Terminal(io.StringIO):
 def test_a_terminal_sees_one_line_that_goes_away(monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    monkeypatch.setattr(progress, "PAUSE", 0.0)
-    with pytest.raises(KeyboardInterrupt), progress.progress_line() as report:
+    with pytest.raises(KeyboardInterrupt), progress.progress_line(pause=0) as report:
         report("sweep 1")
         report("sweep 2")
         raise KeyboardInterrupt
@@ -61,8 +60,7 @@ def test_a_notebook_sees_one_line_that_goes_away(monkeypatch):
     line = Line()
     monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=Shell))
     monkeypatch.setitem(sys.modules, "IPython.display", types.SimpleNamespace(display=lambda shown, raw, display_id: line))
-    monkeypatch.setattr(progress, "PAUSE", 0.0)
-    with tp.show_progress("solving") as shown:
+    with tp.show_progress("solving", pause=0) as shown:
         tp.solve_cvar_exact(tp.domains.gridworld("5x5"), 0.1, progress=shown)
     assert line.texts[0].startswith("solving: ") and " steps, at " in line.texts[0]
     assert line.texts[-1] == ""

@@ -12,7 +12,7 @@ import pytest
 
 import tailpath
 from tailpath.errors import OptionError
-from tailpath.study import executors, runner
+from tailpath.study import runner
 from tailpath.study.design import read_design, tasks
 from tailpath.study.executors import cluster, processes
 from tailpath.study.report import write_report
@@ -111,7 +111,6 @@ def test_what_is_lost_of_a_cluster_loses_no_finished_run(dask, tmp_path, monkeyp
     """First a worker is killed, and the other does the rest; then the scheduler, and the study ends with an error."""
     address, (scheduler, worker, _) = dask
     monkeypatch.setattr(runner, "perform", making.slow)
-    monkeypatch.setattr(executors, "CONNECT_SECONDS", 1)
     chosen = making.sliced(only=["gridworld/5x5"], atoms=[7], lp="none")
     stored_at_death = []
 
@@ -121,11 +120,11 @@ def test_what_is_lost_of_a_cluster_loses_no_finished_run(dask, tmp_path, monkeyp
             part.kill()
 
     with Store(tmp_path / "worker", create=True) as store:
-        outcome = run_study(store, making.study_of(chosen), partial(cluster, address), partial(kill, worker))
+        outcome = run_study(store, making.study_of(chosen), partial(cluster, address, patience=1), partial(kill, worker))
         assert (outcome.computed, outcome.failures) == (len(chosen), ())
         assert {run.task for run in store.runs()} == set(chosen)
     with Store(tmp_path / "scheduler", create=True) as store:
         with pytest.raises(OptionError, match="no Dask scheduler answers"):
-            run_study(store, making.study_of(chosen), partial(cluster, address), partial(kill, scheduler))
+            run_study(store, making.study_of(chosen), partial(cluster, address, patience=1), partial(kill, scheduler))
         assert 0 < len(store.runs()) < len(chosen)
     assert all(0 < count < len(chosen) for count in stored_at_death)

@@ -12,7 +12,7 @@ import pytest
 import tailpath
 from tailpath.errors import OptionError
 from tailpath.model.fingerprint import model_mark
-from tailpath.study import executors, runner
+from tailpath.study import runner
 from tailpath.study.design import paper, restricted
 from tailpath.study.executors import cluster, processes
 from tailpath.study.runner import prepare, run_study
@@ -153,12 +153,11 @@ def test_no_process_survives_an_interrupt(store, monkeypatch):
     assert len(store.runs()) == 1
 
 
-def test_executors_refuse_what_cannot_be(monkeypatch):
+def test_executors_refuse_what_cannot_be():
     with pytest.raises(OptionError, match="not 0"), processes(0):
         pass
     pytest.importorskip("distributed")
-    monkeypatch.setattr(executors, "CONNECT_SECONDS", 0.5)
-    with pytest.raises(OptionError, match="no Dask scheduler answers at tcp://localhost:1"), cluster("tcp://localhost:1"):
+    with pytest.raises(OptionError, match="no Dask scheduler answers at tcp://localhost:1"), cluster("tcp://localhost:1", patience=0.5):
         pass
 
 

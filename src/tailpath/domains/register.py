@@ -1,20 +1,17 @@
 """The register of domains: who builds the model of `scheme:text`.
 
-A domain of this folder is a file with a `DOMAIN` and a line in the table below. Others add theirs in one of two ways: `register(Domain(...))`
-in a running program, or an entry point `name = "package.module:DOMAIN"` of the group `tailpath.domains` in their package, which is found
-without being asked for. Either way `read`, and with it every command, knows the scheme. The table wins where both have a name.
+A domain of this folder is a file with a `DOMAIN` and a line in the table below. Others add theirs as `registers.py` says, by
+`register(Domain(...))` or by an entry point of the group `tailpath.domains`. Either way `read`, and with it every command, knows the scheme.
 """
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from tailpath.errors import OptionError
 from tailpath.model.ssp import SSP
-
-GROUP = "tailpath.domains"
+from tailpath.registers import Register
 
 #: Each scheme with the place of its domain, which is loaded when it is first asked for.
 PLACES = {
@@ -43,39 +40,20 @@ class Domain:
             raise OptionError(f"the scheme of a domain must be a word of small letters and digits, not {self.scheme!r}")
 
 
-_registered: dict[str, Domain] = {}
+#: `gym:` is a format: its models come from another package's environments.
+REGISTER = Register(Domain, "tailpath.domains", PLACES, taken=["gym"])
 
 
 def register(domain: Domain) -> None:
     """Make a domain known to `read` and to every command of this process; registered again, it replaces the one before."""
-    if domain.scheme in PLACES or domain.scheme == "gym":
-        raise OptionError(f"the scheme {domain.scheme}: is taken")
-    _registered[domain.scheme] = domain
+    REGISTER.add(domain.scheme, domain)
 
 
 def schemes() -> list[str]:
-    """The schemes of the table and those that were registered."""
-    return [*PLACES, *_registered]
+    """The schemes of the table and those that were registered; commands ask before every word, so installed packages are not searched."""
+    return [*PLACES, *REGISTER.added]
 
 
 def find_domain(scheme: str) -> Domain | None:
     """The domain of `scheme:...`, or None."""
-    if scheme in _registered:
-        return _registered[scheme]
-    place = PLACES.get(scheme) or _installed(scheme)
-    if place is None:
-        return None
-    module, _, attribute = place.partition(":")
-    try:
-        domain = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise OptionError(f"the domain {place} of the group {GROUP} cannot be loaded: {error}") from None
-    if not isinstance(domain, Domain):
-        raise OptionError(f"{place} of the group {GROUP} is no tailpath.domains.Domain")
-    return domain
-
-
-def _installed(scheme: str) -> str | None:
-    from importlib.metadata import entry_points  # slow to import, and only needed for what our table lacks
-
-    return next((point.value for point in entry_points(group=GROUP, name=scheme)), None)
+    return REGISTER.find(scheme)

@@ -14,7 +14,7 @@ class End(Enum):
     """How a search ended."""
 
     FINISHED = "finished"
-    NODES = "the node budget is used up"
+    NODES = "the limit on nodes is reached"
     MEMORY = "the memory limit is reached"
     STOPPED = "the user stopped it"
 

@@ -142,8 +142,8 @@ def completed(result: CostDistribution, end: End, request: Request) -> CostDistr
     known = f"with {1 - result.tail_mass:.6g} of the probability arrived; CVaR at alpha {request.alpha:g} lies in [{low:.9g}, {high:.9g}]"
     if request.watch.stop:
         raise EvaluationInterrupted(f"interrupted {known}", (low, high))
-    what = f"node budget of {request.limit}" if end is End.NODES else f"memory limit of {request.max_bytes / 2**30:.3g} GiB"
-    raise BudgetExceededError(f"the {what} is used up {known}", (low, high))
+    what = f"limit of {request.limit} nodes" if end is End.NODES else f"memory limit of {request.max_bytes / 2**30:.3g} GiB"
+    raise BudgetExceededError(f"the {what} is reached {known}", (low, high))
 
 
 def partial_bounds(partial: CostDistribution, alpha: float) -> tuple[float, float]:

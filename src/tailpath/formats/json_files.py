@@ -59,7 +59,7 @@ def read(path: str) -> SSP:
         if not isinstance(document[key], list):
             raise FormatError(f"{path}: {key} must be a list")
     try:
-        return _Rows(document, path).model()
+        return _Document(document, path).model()
     except RecursionError:
         raise FormatError(f"{path}: nested too deeply") from None
 
@@ -124,7 +124,7 @@ class _Names:
         return tuple(self.index) if self.span < 0 else range(self.span)
 
 
-class _Rows:
+class _Document:
     """The rows of a document on their way to the arrays of a model."""
 
     def __init__(self, document: dict[str, Any], path: str) -> None:

@@ -100,7 +100,7 @@ class Labelled:
         return np.repeat(np.arange(len(self.choice_branches) - 1), np.diff(self.choice_branches))
 
 
-class _Rows(NamedTuple):
+class _Choices(NamedTuple):
     """Choices by state, and branches by choice, on their way to a model."""
 
     choice_state: NDArray[Any]
@@ -152,7 +152,7 @@ def to_ssp(model: Labelled, reading: Reading, rule: CostRule) -> SSP:
 
 def _without_goal_rows(
     model: Labelled, is_goal: NDArray[np.bool_], cost: str | None, rule: CostRule
-) -> tuple[Sequence[Name], _Rows, list[str]]:
+) -> tuple[Sequence[Name], _Choices, list[str]]:
     """The rows of all states but the goals, without impossible branches, with their costs."""
     choice_state, branch_choice = model.choice_state(), model.branch_choice()
     costs = _costs(model, cost, rule, choice_state, branch_choice)
@@ -170,7 +170,7 @@ def _without_goal_rows(
     refuse_negative(costs[used], model.where, lambda outcome: _branch_name(model, choice_state, branch_choice, int(used[outcome])))
     actions, action = _named_choices(model, choice_state, kept)
     rank = np.cumsum(kept) - 1
-    rows = _Rows(choice_state[kept], action, rank[branch_choice[used]], model.target[used], model.probability[used], costs[used])
+    rows = _Choices(choice_state[kept], action, rank[branch_choice[used]], model.target[used], model.probability[used], costs[used])
     return actions, rows, notes
 
 
@@ -180,9 +180,9 @@ def _branch_name(model: Labelled, choice_state: NDArray[Any], branch_choice: NDA
     return f"state {state}, choice {choice - int(model.state_choices[state])} -> {int(model.target[branch])}"
 
 
-def _with_draw(rows: _Rows, starts: NDArray[Any], state: int, action: int) -> _Rows:
+def _with_draw(rows: _Choices, starts: NDArray[Any], state: int, action: int) -> _Choices:
     """One more state, the last, whose only choice draws one of the starts, each as likely as the others."""
-    return _Rows(
+    return _Choices(
         np.append(rows.choice_state, state),
         np.append(rows.choice_action, np.int32(action)),
         np.append(rows.branch_choice, np.full(starts.size, len(rows.choice_state))),
@@ -192,7 +192,7 @@ def _with_draw(rows: _Rows, starts: NDArray[Any], state: int, action: int) -> _R
     )
 
 
-def _with_loops(rows: _Rows, lost: NDArray[Any]) -> _Rows:
+def _with_loops(rows: _Choices, lost: NDArray[Any]) -> _Choices:
     """One more choice for each state in `lost`: a loop."""
     positive = rows.cost[rows.cost > 0]
     state = np.concatenate([rows.choice_state, lost])
@@ -200,7 +200,7 @@ def _with_loops(rows: _Rows, lost: NDArray[Any]) -> _Rows:
     order = np.argsort(state, kind="stable")
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
-    return _Rows(
+    return _Choices(
         state[order],
         np.concatenate([rows.choice_action, np.zeros(lost.size, dtype=np.int32)])[order],
         rank[choice],

@@ -13,7 +13,6 @@ that its signature names. Our own table wins where both have the name.
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import os
 from collections.abc import Callable
@@ -25,6 +24,7 @@ from tailpath.errors import OptionError
 from tailpath.formats.files import read_text
 from tailpath.formats.reading import LABELLED, REWARDS, Reading
 from tailpath.model.ssp import SSP
+from tailpath.registers import installed, loaded
 
 GROUP = "tailpath.readers"
 Reader = Callable[..., Any]
@@ -138,19 +138,10 @@ def by_suffix(path: str) -> Format:
 
 
 def _third_party(name: str) -> Format | None:
-    from importlib.metadata import entry_points  # slow to import, and only needed for what our table lacks
-
-    for point in entry_points(group=GROUP, name=name):
-        return ForeignFormat(point.name, point.value)
-    return None
+    place = installed(GROUP).get(name)
+    return None if place is None else ForeignFormat(name, place)
 
 
 def _load(place: str | Reader) -> Reader:
-    if not isinstance(place, str):
-        return place
-    module, _, function = place.partition(":")
-    try:
-        loaded: Reader = getattr(importlib.import_module(module), function)
-    except (ImportError, AttributeError) as error:
-        raise OptionError(f"the reader {place} of the group {GROUP} cannot be loaded: {error}") from None
-    return loaded
+    reader: Reader = loaded(place, "reader", GROUP) if isinstance(place, str) else place
+    return reader

@@ -6,9 +6,9 @@ on the way stays behind), and its arrays are read-only, after unpickling too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from typing import Any, Self
+from typing import Any, Self, TypeVar, overload
 
 import numpy as np
 
@@ -53,6 +53,30 @@ class Record:
 
     def __hash__(self) -> int:
         return hash((type(self).__name__, *(_trace(getattr(self, field.name)) for field in fields(self) if field.compare)))  # type: ignore[arg-type]
+
+
+Item = TypeVar("Item", covariant=True)
+
+
+class Series(Record, Sequence[Item]):
+    """A record that is also the sequence of its `items`; they are the first field, under a name of their own."""
+
+    @property
+    def _items(self) -> Sequence[Item]:
+        items: Sequence[Item] = getattr(self, fields(self)[0].name)  # type: ignore[arg-type]
+        return items
+
+    @overload
+    def __getitem__(self, place: int) -> Item: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Item]: ...
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._items[place]
+
+    def __len__(self) -> int:
+        return len(self._items)
 
 
 def data_frame(columns: Mapping[str, Any]) -> Any:

@@ -13,8 +13,8 @@ CLEAR = "\r\x1b[K"  # back to the first column, and erase the line
 
 
 @contextmanager
-def progress_line() -> Iterator[Callable[[str], None]]:
-    """Yields a function that shows a text, at most ten times a second.
+def progress_line(pause: float = PAUSE) -> Iterator[Callable[[str], None]]:
+    """Yields a function that shows a text, at most once in `pause` seconds.
 
     Nothing is shown where nobody looks: standard error is no terminal, and there is no notebook. The line is gone at the end, also after an
     error or an interrupt.
@@ -23,11 +23,11 @@ def progress_line() -> Iterator[Callable[[str], None]]:
     if write is None:
         yield lambda text: None
         return
-    last = -PAUSE
+    last = -pause
 
     def update(text: str) -> None:
         nonlocal last
-        if monotonic() - last >= PAUSE:
+        if monotonic() - last >= pause:
             write(text)
             last = monotonic()
 
@@ -38,12 +38,12 @@ def progress_line() -> Iterator[Callable[[str], None]]:
 
 
 @contextmanager
-def show_progress(what: str = "") -> Iterator[Callable[[int, float], None]]:
+def show_progress(what: str = "", pause: float = PAUSE) -> Iterator[Callable[[int, float], None]]:
     """Yields a function for the argument `progress=` of whatever takes one: `with tailpath.show_progress("solving") as progress: ...`.
 
     It shows the steps taken so far and how far they have led; what these are, `tailpath.options.Progress` tells.
     """
-    with progress_line() as tell:
+    with progress_line(pause) as tell:
         yield lambda steps, reached: tell(f"{what}{': ' if what else ''}{steps} steps, at {reached:.6g}")
 
 

@@ -8,15 +8,14 @@ own chain. Partings at the same state between the same decisions are told as one
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tailpath.analysis.equations import equations
 from tailpath.evaluation.evaluate import evaluate
-from tailpath.model.records import Record
+from tailpath.model.records import Series
 from tailpath.model.ssp import SSP, FloatArray, Name
 from tailpath.options import check_invertible_alpha
 from tailpath.policies.chain import CostChain, unroll
@@ -47,11 +46,11 @@ class Parting(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Differences(Record, Sequence[Parting]):
+class Differences(Series[Parting]):
     """The partings of two policies as a sequence, the likeliest first. `means` and `cvars`, at `alpha`, are of the two policies from the start."""
 
-    alpha: float
     partings: tuple[Parting, ...]
+    alpha: float
     means: tuple[float, float]
     cvars: tuple[float, float]
 
@@ -59,18 +58,6 @@ class Differences(Record, Sequence[Parting]):
     def probability(self) -> float:
         """The probability that the two ever decide differently."""
         return min(sum(parting.probability for parting in self.partings), 1.0)
-
-    @overload
-    def __getitem__(self, place: int) -> Parting: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> tuple[Parting, ...]: ...
-
-    def __getitem__(self, place: Any) -> Any:
-        return self.partings[place]
-
-    def __len__(self) -> int:
-        return len(self.partings)
 
     def __repr__(self) -> str:
         return f"<Differences in {len(self)} places, met with probability {self.probability:.4g}>"
@@ -138,7 +125,7 @@ def differences(ssp: SSP, first: Policy, second: Policy, alpha: float = 0.05) ->
     ]
     rows.sort(key=lambda row: (-round(row.probability, 9), repr(row.state), decision_in_words(row.first_action)))
     costs = [side.costs for side in sides]
-    return Differences(alpha, tuple(rows), (costs[0].mean, costs[1].mean), (costs[0].cvar(alpha), costs[1].cvar(alpha)))
+    return Differences(tuple(rows), alpha, (costs[0].mean, costs[1].mean), (costs[0].cvar(alpha), costs[1].cvar(alpha)))
 
 
 def _partings(one: _Side, other: _Side) -> dict[tuple[int, int], float]:

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tailpath.analysis.reachability import dead_ends
 from tailpath.errors import OptionError, PolicyError
 from tailpath.evaluation.evaluate import evaluate
-from tailpath.model.records import Record
+from tailpath.model.records import Series
 from tailpath.model.ssp import SSP, Name
 from tailpath.options import check_invertible_alpha, check_whole
 from tailpath.pictures.states import plot_states
@@ -45,56 +45,32 @@ class Step(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Trace(Record, Sequence[Step]):
+class Trace(Series[Step]):
     """One run, as the sequence of its steps. `cost` is infinite if it came to where the goal is out of reach."""
 
     steps: tuple[Step, ...]
     cost: float
     probability: float
 
-    @overload
-    def __getitem__(self, place: int) -> Step: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> tuple[Step, ...]: ...
-
-    def __getitem__(self, place: Any) -> Any:
-        return self.steps[place]
-
-    def __len__(self) -> int:
-        return len(self.steps)
-
     def __repr__(self) -> str:
         return f"<Trace {len(self)} steps, cost {self.cost:g}, probability {self.probability:.4g}>"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class WorstRuns(Record, Sequence[Trace]):
+class WorstRuns(Series[Trace]):
     """The most probable runs that cost more than VaR, as a sequence, the likeliest first.
 
     `chance` is the probability of all runs that do, `excess` is E[(Z - VaR)+], and `blame` splits it by outcome (`show/blame.py`); where the goal
     may be missed the excess is infinite and the blame empty.
     """
 
+    runs: tuple[Trace, ...]
     alpha: float
     var: float
     cvar: float
     chance: float
     excess: float
-    runs: tuple[Trace, ...]
     blame: tuple[Blame, ...]
-
-    @overload
-    def __getitem__(self, place: int) -> Trace: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> tuple[Trace, ...]: ...
-
-    def __getitem__(self, place: Any) -> Any:
-        return self.runs[place]
-
-    def __len__(self) -> int:
-        return len(self.runs)
 
     def plot(self, ssp: SSP, column: str = "setback", ax: Any = None) -> Any:
         """The blame on the map of the model, or on a graph: by `setback` where runs turn bad, by `share` where the excess is paid.
@@ -158,7 +134,7 @@ def worst_runs(ssp: SSP, policy: Policy, alpha: float, k: int = 5) -> WorstRuns:
     blame = blame_of(beyond) if costs.unreached == 0 and chance > 0 else ()
     excess = math.inf if costs.unreached > 0 else math.fsum(row.share for row in blame)
     runs = tuple(_told(ssp, policy, chain, edges) for edges in _best_first(beyond, k))
-    return WorstRuns(alpha, var, costs.cvar(alpha), chance, excess, runs, blame)
+    return WorstRuns(runs, alpha, var, costs.cvar(alpha), chance, excess, blame)
 
 
 def _best_first(beyond: Beyond, k: int) -> Iterator[list[int]]:

@@ -37,15 +37,18 @@ def processes(workers: int) -> Iterator[Executor]:
 
 
 @contextmanager
-def cluster(address: str) -> Iterator[Executor]:
-    """The workers of a running Dask scheduler, e.g. at tcp://host:8786; they need this version of the package."""
+def cluster(address: str, patience: float = CONNECT_SECONDS) -> Iterator[Executor]:
+    """The workers of a running Dask scheduler, e.g. at tcp://host:8786; they need this version of the package.
+
+    A scheduler that does not answer within `patience` seconds is taken for none.
+    """
     try:
         from distributed import Client
     except ImportError:
         raise OptionError("a cluster needs Dask: pip install 'tailpath[cluster]'") from None
     with _quiet("distributed", "tornado"):
         try:
-            client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
+            client = Client(address, timeout=patience, set_as_default=False)
         except (OSError, ValueError) as error:
             raise OptionError(f"no Dask scheduler answers at {address}: {error}") from None
         with client, client.get_executor() as executor:
