@@ -152,7 +152,7 @@ def test_leaking_free_cycles_are_solved_within_their_level() -> None:
         assert found.expanded < 100
 
 
-def test_a_node_budget_ends_in_sound_bounds() -> None:
+def test_a_limit_on_nodes_ends_in_sound_bounds() -> None:
     ssp = tp.domains.gridworld("8x9")
     policy = tp.solve_expected(ssp).policy
     true = tp.evaluate(ssp, policy, 1e-6).cvar(1e-6)
