@@ -130,7 +130,7 @@ def test_simulate(capsys):
         (["evaluate", "river:10x3", "expected"], "Missing option '--alpha'"),
         (["evaluate", "river:10x3"], "Missing argument 'POLICY'"),
         (["evaluate", "river:10x3", "expected", "--alpha", "0"], "does not lie in (0, 1]"),
-        (["evaluate", "river:10x3", "expected", "--alpha", "0.1", "--gamma", "2"], "gamma must lie in (0, 1]"),
+        (["evaluate", "river:10x3", "expected", "--alpha", "0.1", "--gamma", "2"], "2 does not lie in (0, 1]"),
         (["evaluate", "river:10x3", "expected", "--alpha", "0.1", "--gamma", "0.5", "--engine", "lattice"], "gamma is below 1"),
         (["evaluate", "river:10x3", "expected", "--alpha", "0.1", "--engine", "warp"], "'warp' is not one of"),
         (["evaluate", "river:10x3", "expected", "--alpha", "0.1", "--max-nodes", "0"], "--max-nodes"),

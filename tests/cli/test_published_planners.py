@@ -73,7 +73,7 @@ def test_discounting(capsys):
         (["--alpha", 0.1, "--atoms", 0], "--atoms"),
         (["--alpha", 0.1, "--alpha0", 1], "cannot place 25 different atoms between alpha0 = 1 and 1"),
         (["--alpha", 0.1, "--tolerance", 0], "tolerance must be positive, not 0.0"),
-        (["--alpha", 0.1, "--gamma", 2], "gamma must lie in (0, 1], not 2.0"),
+        (["--alpha", 0.1, "--gamma", 2], "2 does not lie in (0, 1]"),
         (["--alpha", 0.1, "--inner", "lp"], "--inner does not apply to --method quantile, only to interpolation"),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import json
 import math
 import os
@@ -23,6 +24,7 @@ from tailpath.domains.register import schemes
 from tailpath.errors import FormatError
 from tailpath.formats.files import refuse_unwritable
 from tailpath.formats.reading import options as reading_options
+from tailpath.model.cost_units import as_fraction
 from tailpath.model.ssp import SSP
 from tailpath.texts import name, number, pairs
 
@@ -74,6 +76,17 @@ def reward_and_cost(text: str) -> tuple[float, float]:
     return _float(reward), _float(cost)
 
 
+def discount(text: str) -> Fraction | None:
+    """The type of an option that takes a discount, a number or a fraction in (0, 1]; 1 is none."""
+    try:
+        gamma = as_fraction(text)
+    except (ValueError, ArithmeticError):
+        gamma = Fraction(0)
+    if not 0 < gamma <= 1:
+        raise click.BadParameter(f"{text} does not lie in (0, 1]")
+    return gamma if gamma < 1 else None
+
+
 def name_and_value(text: str) -> tuple[str, str]:
     """The type of an option that takes `N=V`."""
     left, equals, right = (part.strip() for part in text.partition("="))
@@ -105,15 +118,20 @@ json_option = click.option("--json", "as_json", is_flag=True, help='Print JSON f
 def takes_model(command: Command) -> Command:
     """Give a command the argument MODEL and its options; it is called with `ssp`, the model read, and `source`, its name as typed.
 
-    What the reader assumed (`ssp.notes`) is said on standard error.
+    What the reader assumed (`ssp.notes`) is said on standard error. A command with a parameter `gamma` gets the discount, unless it is part of
+    the model, and None where there is none.
     """
 
     @functools.wraps(command)
     def with_model(*args: Any, model: str, **options: Any) -> Any:
         reading = {option.name: options.pop(option.name) for option in reading_options()}
         ways = {way.name: options.pop(way.name) for way in ENDINGS}
+        if discounts:
+            # With a limit of steps the discount is part of the model, for every method and policy alike.
+            options["gamma"] = None if ways["within"] is not None else ways.pop("gamma")
         return command(*args, ssp=read_model(model, ways, **reading), source=model, **options)
 
+    discounts = "gamma" in inspect.signature(command).parameters
     wrapped: Command = with_model
     for ending in reversed(ENDINGS):
         wrapped = click.option(ending.flag, ending.name, help=ending.help, **ending.settings)(wrapped)
@@ -134,7 +152,7 @@ def complete_file(ctx: click.Context, param: click.Parameter, incomplete: str) -
 
 
 class Ending(NamedTuple):
-    """A flag that makes a goal sure."""
+    """A flag that makes a goal sure, or goes with one that does."""
 
     name: str
     flag: str
@@ -147,13 +165,16 @@ ENDINGS = (
     Ending("given_arrival", "--given-arrival", "Arrive as surely as possible, and count the runs that arrive.", {"is_flag": True}),
     Ending("within", "--within", "End every run after N steps; late ones never arrive.", {"type": click.IntRange(min=1), "metavar": "N"}),
     Ending("otherwise", "--otherwise", "With --within, late runs pay C instead.", {"metavar": "C"}),
+    Ending("gamma", "--gamma", "Discount: costs at step t count G^t times.", {"type": discount, "metavar": "G"}),
 )
 
 
 def _ended(ssp: SSP, ways: Mapping[str, Any]) -> SSP:
     """The model with the ends asked for: the limit of steps first, since the others look at what it leaves open."""
     if ways.get("within") is not None:
-        ssp = tailpath.within(ssp, ways["within"], ways["otherwise"])
+        ssp = tailpath.within(ssp, ways["within"], ways["otherwise"], gamma=ways["gamma"] or 1)
+    elif ways.get("gamma") is not None:
+        raise click.UsageError("a discount is exact here over a bounded number of steps: give --within N, too")
     elif ways.get("otherwise") is not None:
         raise click.UsageError("--otherwise is the price of being late, and goes with --within N")
     if ways.get("give_up") is not None:

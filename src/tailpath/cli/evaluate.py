@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import click
@@ -36,7 +37,6 @@ from tailpath.pictures.progress import progress_line
 @click.option("--engine", type=click.Choice(["auto", "lattice", "queue"]), default="auto", show_default=True, help="How to search.")
 @click.option("--heuristic", type=click.Choice(["min", "zero"]), default="min", show_default=True, help="Lower bound on the cost to go.")
 @click.option("--from", "state", metavar="STATE", help="Start from this state, by its name as `tailpath info` writes it.")
-@click.option("--gamma", type=float, default=1.0, show_default=True, metavar="G", help="Discount: costs at step t count G^t times.")
 @click.option(
     "--max-nodes", type=click.IntRange(min=1), metavar="N", help="Give up after N expanded pairs, with the bounds reached so far."
 )
@@ -55,6 +55,7 @@ def command(
     policy: str,
     alphas: tuple[float, ...],
     state: str | None,
+    gamma: Fraction | None,
     picture: str | None,
     loose: bool,
     as_json: bool,
@@ -65,7 +66,7 @@ def command(
     POLICY is a file made by `tailpath solve --output`, or the word expected for the policy with the least expected cost.
     Ctrl-C ends the search with the bounds reached so far.
     """
-    followed = read_policy(policy, ssp, loose)
+    followed, factor = read_policy(policy, ssp, loose), float(gamma or 1)
     try:
         with progress_line() as tell:
             costs = tailpath.evaluate(
@@ -73,6 +74,7 @@ def command(
                 followed,
                 min(alphas),
                 start=None if state is None else named_state(ssp, state),
+                gamma=factor,
                 progress=lambda expanded, arrived: tell(f"{arrived:.9f} of the probability has arrived, {expanded} pairs expanded"),
                 **options,
             )
@@ -82,7 +84,7 @@ def command(
     if costs.stuck:
         say("note", f"the goal is missed with probability {number(costs.unreached)}; a place to look at is {costs.stuck}; {WAYS}")
     record = describe(costs, alphas)
-    show({"model": source, "policy": policy, "gamma": options["gamma"], **record}, as_text(record), as_json)
+    show({"model": source, "policy": policy, "gamma": factor, **record}, as_text(record), as_json)
     if picture is not None:
         save_picture(costs.plot(min(alphas)), picture)
     return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from time import perf_counter
 from typing import Any
 
@@ -36,15 +37,16 @@ class SolveCommand(click.Command):
         flags = flags_of(methods)
         self.takers = {"alpha": [method.name for method in methods if method.risk]}
         self.takers |= {name: takers for name, (_, takers) in flags.items()}
-        return [*super().get_params(ctx), *(option for option, _ in flags.values())]
+        known = super().get_params(ctx)
+        return [*known, *(option for option, _ in flags.values() if option.name not in {param.name for param in known})]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         left = super().parse_args(ctx, args)
         method = ctx.params.get("method")
         for name, takers in self.takers.items():
-            if ctx.params.get(name) is not None and method not in takers:
-                dashed = name.replace("_", "-")
-                raise click.UsageError(f"--{dashed} does not apply to --method {method}, only to {', '.join(takers)}", ctx)
+            if ctx.params.get(name) is not None and method not in takers and not (name == "gamma" and ctx.params.get("within")):
+                dashed, more = name.replace("_", "-"), "; with --within N to every method" if name == "gamma" else ""
+                raise click.UsageError(f"--{dashed} does not apply to --method {method}, only to {', '.join(takers)}{more}", ctx)
         return left
 
 
@@ -81,6 +83,7 @@ def command(
     no_mix: bool,
     max_nodes: int | None,
     verify: bool,
+    gamma: Fraction | None,
     output: str | None,
     as_json: bool,
     **options: Any,
@@ -93,6 +96,10 @@ def command(
     refuse_same_file(output, source)
     objective = asked_for(minimise, limits, deadline, alpha)
     if objective is not None:
+        if gamma is not None:
+            raise click.UsageError(
+                "with --minimise, --subject-to and --deadline a discount is exact over a bounded number of steps: give --within N"
+            )
         policy, record, text = solve_for(ssp, objective, limits, not no_mix)
         show({"model": source, **record}, text, as_json)
         if output is not None:
@@ -101,7 +108,7 @@ def command(
     chosen = find_method(method)
     if chosen.risk and alpha is None:
         raise click.UsageError(f"--method {method} needs --alpha, the mass of the worst tail; for the mean alone use --method expected")
-    found = solve(chosen, ssp, alpha, options, max_nodes, variant)
+    found = solve(chosen, ssp, alpha, {**options, "gamma": gamma}, max_nodes, variant)
     account = chosen.account(found)
     rows, record = dict(account.rows), dict(account.record)
     if verify:
@@ -111,6 +118,11 @@ def command(
     show({"model": source, "method": method, **record}, pairs(rows.items()), as_json)
     if output is not None:
         tailpath.write_policy(found.policy, output)
+        if found.plan.model is not None:
+            say(
+                "note",
+                f"the policy looks at (state, steps taken); wherever you use it, say --within {found.plan.facts['steps']} --gamma {gamma}",
+            )
 
 
 def _proofs(found: Found) -> list[str]:
@@ -130,7 +142,7 @@ def solve(method: Method, ssp: SSP, alpha: float | None, options: dict[str, Any]
     with progress_line() as tell:
         plan = method.make(ssp, alpha, options, progress_of(method, tell), variant)
         seconds = perf_counter() - begin
-        policy = plan.policy(1.0 if alpha is None else alpha)
+        policy, ssp = plan.policy(1.0 if alpha is None else alpha), plan.model or ssp
         costs = None
         if alpha is not None:
             if max_nodes is None and ssp.cost_unit is None and plan.bounds is not None:

@@ -121,6 +121,8 @@ def compare(
     levels = sorted({check_alpha(alpha) for alpha in ([alphas] if isinstance(alphas, (int, float)) else alphas)})
     if not levels:
         raise OptionError("give at least one alpha")
+    if settings.get("gamma", 1) != 1:
+        raise OptionError("costs are compared in full; for a discount compare on tailpath.within(ssp, n, gamma=gamma)")
     chosen = chosen_methods(USUAL if methods is None and not policies else methods or ())
     clash = next((name for name in policies or {} if name in {method.label for method in chosen}), None)
     if clash is not None:

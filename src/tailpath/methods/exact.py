@@ -4,28 +4,40 @@ from __future__ import annotations
 
 from typing import Any
 
-from tailpath.methods.method import Account, Found, Method, Option, Plan
+from tailpath.methods.method import GAMMA, Account, Found, Method, Option, Plan
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress
-from tailpath.solvers.exact.solver import solve_cvar_exact
+from tailpath.solvers.exact.solver import most_steps, solve_cvar_exact
 
 DELTA = Option("delta", str, None, "Round costs to multiples of D; the optimum is then bracketed.", "D")
 OPTIONS = (
     Option("lexicographic", bool, False, "Of all policies with the least CVaR, the one with the least expected cost."),
     Option("weight", float, 1.0, "Minimise (1 - W) * mean + W * CVaR.", "W"),
     DELTA,
+    GAMMA,
 )
 
 
-def plan(ssp: SSP, alpha: float, *, progress: Progress, lexicographic: bool = False, weight: float = 1.0, delta: str | None = None) -> Plan:
-    solution = solve_cvar_exact(ssp, alpha, lexicographic, weight=weight, delta=delta, progress=progress)
+def plan(
+    ssp: SSP,
+    alpha: float,
+    *,
+    progress: Progress,
+    lexicographic: bool = False,
+    weight: float = 1.0,
+    delta: str | None = None,
+    gamma: Any = 1,
+) -> Plan:
+    solution = solve_cvar_exact(ssp, alpha, lexicographic, weight=weight, delta=delta, gamma=gamma, progress=progress)
+    discounted = {} if gamma == 1 else {"gamma": float(gamma), "steps": most_steps(ssp)}
     return Plan(
         policy=solution.policy,
         predict=solution.cvar,
         bounds=solution.bounds,
         note=f"{len(solution.excess)} budgets" + ("" if delta is None else f", costs rounded up to {delta}"),
-        facts={"weight": weight, "delta": delta},
+        facts={"weight": weight, "delta": delta, **discounted},
         solution=solution,
+        model=solution.decisions.ssp if discounted else None,
     )
 
 

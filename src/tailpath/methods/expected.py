@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from tailpath.methods.method import Account, Found, Method, Plan
+from tailpath.methods.method import GAMMA, Account, Found, Method, Plan
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress
 from tailpath.solvers.expectation import solve_expected
 
 
-def plan(ssp: SSP, alpha: float | None, *, progress: Progress) -> Plan:
-    solution = solve_expected(ssp)
+def plan(ssp: SSP, alpha: float | None, *, progress: Progress, gamma: Any = 1) -> Plan:
+    solution = solve_expected(ssp, gamma=float(gamma))
     policy = solution.policy
-    return Plan(lambda alpha: policy, note="least expected cost", solution=solution)
+    return Plan(lambda alpha: policy, note="least expected cost", gamma=solution.gamma, solution=solution)
 
 
 def account(found: Found) -> Account:
     solution = found.plan.solution
     low, high = solution.bounds
-    record: dict[str, Any] = {"expected_cost": solution.cost(), "bounds": [low, high], "solver": solution.method}
+    record: dict[str, Any] = {"expected_cost": solution.cost(), "bounds": [low, high], "gamma": solution.gamma, "solver": solution.method}
     rows = {
-        "least expected cost": f"{solution.cost():.10g}",
+        "least expected cost" + (f", discounted by {solution.gamma:g}" if solution.gamma < 1 else ""): f"{solution.cost():.10g}",
         "verified bounds": f"{low:.15g} to {high:.15g}",
         "solved by": solution.method,
     }
@@ -33,6 +33,7 @@ METHOD = Method(
     title="risk-neutral optimum",
     summary="the least expected cost",
     plan=plan,
+    options=(GAMMA,),
     risk=False,
     account=account,
 )

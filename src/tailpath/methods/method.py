@@ -38,6 +38,9 @@ class Option:
     mass: bool = False
 
 
+GAMMA = Option("gamma", float, 1.0, "Discount: costs at step t count G^t times.", "G")
+
+
 def no_prediction(alpha: float) -> None:
     return None
 
@@ -48,7 +51,8 @@ class Plan:
 
     `policy(alpha)` may take time: a method that plans for one alpha at a time does it there. `bounds(alpha)` encloses the optimum, proved, where
     the method knows it. `note` is a line for `compare`; `facts` are figures for programs and `rows` the same for people, in the order in which
-    they are shown; "seconds" and "time" in them are filled in by who measures. `gamma` is the discount of the costs that were planned for.
+    they are shown; "seconds" and "time" in them are filled in by who measures. `gamma` is the discount of the costs that were planned for
+    and have to be evaluated with; `model` is the model that the policies are for, where that is not the one given.
     """
 
     policy: Callable[[float], Policy]
@@ -59,6 +63,7 @@ class Plan:
     rows: Mapping[str, str] = field(default_factory=dict)
     gamma: float = 1.0
     solution: Any = None
+    model: Any = None
 
 
 @dataclass(frozen=True, eq=False)

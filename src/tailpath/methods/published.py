@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tailpath.errors import TailpathWarning
-from tailpath.methods.method import Option, Plan
+from tailpath.methods.method import GAMMA, Option, Plan
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress
 from tailpath.policies.atoms import log_atoms
@@ -23,7 +23,7 @@ OPTIONS = (
     TOLERANCE,
     Option("max_sweeps", int, 10_000, "Give up after N sweeps.", "N", least=1),
     Option("start", str, "neutral", "Values start at those of the risk-neutral policy, or at 0 as published.", choices=STARTS),
-    Option("gamma", float, 1.0, "Discount: costs at step t count G^t times.", "G"),
+    GAMMA,
     Option("threads", int, None, "Threads of a planner.  [default: all processors]", "N", least=1),
 )
 #: The planners as published, beside today's defaults: for CVaRVIQ its own factors F(VaR) / y, for CVaRVILI the linear programs' own vertices.

@@ -54,7 +54,7 @@ class ExpectedSolution(Record):
 
     `value[s]`, `lower[s] <= V*(s) <= upper[s]` in index order: 0 at goals, infinite where no policy surely arrives. `choices[s]` is the choice
     of the policy (-1 at goals and where the value is infinite). `method` says how it was found and proved, `iterations` how many rounds of value
-    iteration or how many policies that took.
+    iteration or how many policies that took, `gamma` how costs are discounted.
     """
 
     ssp: SSP
@@ -64,6 +64,7 @@ class ExpectedSolution(Record):
     choices: NDArray[np.int32]
     method: str
     iterations: int
+    gamma: float = 1.0
 
     def __post_init__(self) -> None:
         self._freeze()
@@ -118,7 +119,8 @@ def solve_expected(ssp: SSP, *, gamma: float = 1.0) -> ExpectedSolution:
 def _discounted(ssp: SSP, gamma: float) -> ExpectedSolution:
     found = solve_expected(ended_by_chance(ssp, gamma))
     n = ssp.n_states
-    return replace(found, ssp=ssp, value=found.value[:n], lower=found.lower[:n], upper=found.upper[:n], choices=found.choices[:n])
+    cut = {name: getattr(found, name)[:n] for name in ("value", "lower", "upper", "choices")}
+    return replace(found, ssp=ssp, gamma=gamma, **cut)
 
 
 def _solve(core: Core) -> ExpectedSolution:

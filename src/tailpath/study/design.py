@@ -228,7 +228,7 @@ def _tasks_at(design: Design, problem: StudyProblem, n: int, low: float, lp: str
         method = find_method(name)
         if n not in design.atoms and (name == "interpolation" or n not in problem.finer):
             continue
-        if design.gamma < 1 and not any(option.name == "gamma" for option in method.options):
+        if design.gamma < 1 and (method.name == "exact" or not any(option.name == "gamma" for option in method.options)):
             continue
         inner = _inner(problem, n, lp) if name == "interpolation" else ""
         variants = [v for v in design.variants if v == IMPROVED or v in method.variants] if method.variants else [""]

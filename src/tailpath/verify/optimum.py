@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from tailpath.errors import OptionError, RefutedError
-from tailpath.verify.chain import GOAL, Row, rows_of
+from tailpath.verify.chain import GOAL, Row, decimal, rows_of
 from tailpath.verify.distribution import Proof, enclose, within
 from tailpath.verify.totals import LARGEST_EXACT, ONE, enclosed, solved
 
@@ -26,7 +26,7 @@ BETTER = 10**40
 def check_expected(solution: Any) -> Proof:
     """Hold `lower <= V* <= upper` against the model as given, in every state."""
     ssp = solution.ssp
-    low, high, unit = neutral_bounds(ssp, solution.choices.tolist())
+    low, high, unit = neutral_bounds(ssp, solution.choices.tolist(), decimal(solution.gamma))
     scale = Fraction(unit, ONE)
     for state, (least, most) in enumerate(zip(low, high)):
         claim = (float(solution.lower[state]), float(solution.upper[state]))
@@ -71,10 +71,14 @@ def check_optimum(solution: Any, alpha: float) -> Proof:
     return Proof(proved, (high - low) / high if high > 0 else 0.0)
 
 
-def neutral_bounds(ssp: Any, choices: list[int]) -> tuple[list[int | None], list[int | None], Fraction]:
-    """Bounds on V* per state, in units of 2^-BITS cost units, from a policy that claims to attain it; None where it has no choice."""
+def neutral_bounds(ssp: Any, choices: list[int], gamma: Fraction = Fraction(1)) -> tuple[list[int | None], list[int | None], Fraction]:
+    """Bounds on V* per state, in units of 2^-BITS cost units, from a policy that claims to attain it; None where it has no choice.
+
+    With a discount every step but one to a goal is the last one with probability 1 - gamma.
+    """
     model = rows_of(ssp)
     goal = ssp.is_goal.tolist()
+    on, in_all = gamma.numerator, gamma.denominator
     states = [s for s in range(ssp.n_states) if choices[s] >= 0 and not goal[s]]
     place = {s: i for i, s in enumerate(states)}
 
@@ -82,7 +86,8 @@ def neutral_bounds(ssp: Any, choices: list[int]) -> tuple[list[int | None], list
         whole, arrows = model.choice[choice]
         if any(not goal[to] and to not in place for to, _, _ in arrows):
             return None
-        return whole, [(GOAL if goal[to] else place[to], w, cost) for to, w, cost in arrows]
+        ends = [(GOAL, w * (in_all - on), cost) for _, w, cost in arrows if on < in_all]
+        return whole * in_all, [*((GOAL if goal[to] else place[to], w * on, cost) for to, w, cost in arrows), *ends]
 
     options = [
         [(k, r) for k in range(int(ssp.state_choices[s]), int(ssp.state_choices[s + 1])) if (r := row(k)) is not None] for s in states

@@ -66,7 +66,7 @@ def solve_cvar_exact(
     `tailpath.within(ssp, steps, gamma=gamma)`, on whose pairs (state, steps taken) its policies are; elsewhere it is refused, with the reason.
     """
     if gamma != 1:
-        ssp = within(ssp, _most_steps(ssp), gamma=gamma)
+        ssp = within(ssp, most_steps(ssp), gamma=gamma)
     alpha = check_invertible_alpha(alpha)
     if not 0 <= weight <= 1:
         raise OptionError(f"weight must lie in [0, 1], not {weight!r}")
@@ -83,7 +83,7 @@ def solve_cvar_exact(
     return solve(ssp, task)
 
 
-def _most_steps(ssp: SSP) -> int:
+def most_steps(ssp: SSP) -> int:
     """The most steps that a run can take, or a refusal that says why a discount needs it."""
     source = ssp.choice_state[ssp.outcome_choice]
     inside = np.flatnonzero(reachable_states(ssp)[source] & ~ssp.is_goal[ssp.outcome_target])
@@ -91,7 +91,8 @@ def _most_steps(ssp: SSP) -> int:
     if order is None:
         raise OptionError(
             "with a discount every step has costs of its own, so a run that may take any number of steps has no cost unit to count in;"
-            " limit the steps, within(ssp, n, gamma=gamma), or read the discount as a chance to end, which solve_expected(ssp, gamma=gamma) does"
+            " limit the steps, within(ssp, n, gamma=gamma) (--within N), or read the discount as a chance to end, as"
+            " solve_expected(ssp, gamma=gamma) (--method expected) does"
         )
     return order[1] + 1
 
