@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tailpath.policies.kinds import AtomPolicy, BudgetPolicy, MarkovPolicy, MemoryPolicy
+from tailpath.policies.sparse import SparseBudgetPolicy
 from tests.formats.models import awkward, by_choice
 
 
@@ -33,6 +34,21 @@ def budget_policy():
     )
 
 
+def sparse_budget_policy():
+    ssp = by_choice()
+    return SparseBudgetPolicy(
+        ssp,
+        budget=4,
+        row=np.array([0, 1, -1, -1], dtype=np.int32),
+        position=np.array([0, 1, 0], dtype=np.uint8),
+        neutral=np.array([1, 2, 3, -1], dtype=np.int32),
+        level=ssp.outcome_level,
+        unit=ssp.cost_unit,
+        first=np.array([0, 2, 3]),
+        left=np.array([2, 4, 1]),
+    )
+
+
 def markov_policy():
     return MarkovPolicy({(0, 1): "a", 1: {None: 0.25, "go there": 0.75}, "1": (1, "1", (2,)), None: 7})
 
@@ -50,4 +66,5 @@ CASES = {
     "memory": (memory_policy, awkward),
     "atom": (atom_policy, by_choice),
     "budget": (budget_policy, by_choice),
+    "budget pairs": (sparse_budget_policy, by_choice),
 }

@@ -8,7 +8,7 @@ import pytest
 import tailpath as tp
 from tailpath.errors import PolicyError
 from tests.formats.models import by_choice
-from tests.formats.policies import atom_policy, budget_policy
+from tests.formats.policies import atom_policy, budget_policy, sparse_budget_policy
 
 WRONG_BUDGET = {
     "a budget beyond the table": ({"budget": 5}, "the budget is 5, but the table ends at 4"),
@@ -32,6 +32,21 @@ WRONG_BUDGET = {
     "no model": ({"ssp": None}, "a table policy needs its model, not a NoneType"),
     "a unit that is none": ({"unit": -1}, "unit must be a positive number"),
 }
+WRONG_PAIRS = {
+    "first does not begin at 0": ({"first": np.array([1, 2, 3])}, "first must rise from 0"),
+    "first does not end with the table": ({"first": np.array([0, 2, 4])}, "first must rise from 0"),
+    "a row without budgets": ({"first": np.array([0, 3, 3])}, "first must rise from 0"),
+    "a row beyond the table": ({"row": np.array([0, 2, -1, -1])}, "row points outside the table"),
+    "two states with one row": ({"row": np.array([0, 0, -1, -1])}, "every state needs a row of its own"),
+    "too few budgets": ({"left": np.array([2, 4])}, "left must be 3, not 2"),
+    "budgets that fall": ({"left": np.array([4, 2, 1])}, "left must rise within each row"),
+    "a budget of 0": ({"left": np.array([2, 4, 0])}, "left must rise within each row"),
+    "a budget that would overflow": ({"left": np.array([2, 2**61, 1])}, "and stay below"),
+    "a choice its state lacks": ({"position": np.array([0, 2, 0])}, "a choice that state 0 does not have"),
+    "a negative choice": ({"position": np.array([0, 0, -1])}, "a choice that state 1 does not have"),
+    "a table of rows": ({"position": np.zeros((2, 5), dtype=np.int8)}, "table must be any, not 2 x 5"),
+    "too few levels": ({"level": np.zeros(3, dtype=np.int64)}, "level one per outcome"),
+}
 WRONG_ATOMS = {
     "a start beyond the atoms": ({"start_atom": 2}, r"start_atom is 2, outside 0\.\.1"),
     "a negative start": ({"start_atom": -1}, r"start_atom is -1, outside 0\.\.1"),
@@ -51,6 +66,13 @@ WRONG_ATOMS = {
     "a negative factor": ({"xi": np.full(11, -1.0)}, "xi must be finite and not negative"),
     "a factor that is no number": ({"xi": np.full(11, np.nan)}, "xi must be finite and not negative"),
 }
+
+
+@pytest.mark.parametrize("case", WRONG_PAIRS)
+def test_a_policy_of_pairs_checks_its_tables(case):
+    changes, message = WRONG_PAIRS[case]
+    with pytest.raises(PolicyError, match=message):
+        replace(sparse_budget_policy(), **changes)
 
 
 @pytest.mark.parametrize("case", WRONG_BUDGET)

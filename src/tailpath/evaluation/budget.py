@@ -4,7 +4,8 @@ At accumulated level g the budget left is w - g, so the pair (state, g) already 
 own states, level by level, and each state picks its choice by the level. From g = w on the policy is risk-neutral and Markov, so V_mean
 of its Markov part completes every open node. The search therefore goes on to g = w at least.
 
-This needs the model's own cost levels as the policy's memory, free arrows without cycles, and an action wherever the policy gets to;
+This needs the model's own cost levels as the policy's memory, a decision for every budget, free arrows without cycles, and an action
+wherever the policy gets to;
 otherwise `None` is returned and the caller unrolls the policy like any other.
 """
 
@@ -26,11 +27,12 @@ from tailpath.model.fingerprint import same_numbering
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.policies.chain import CostChain, chain_of_choices
 from tailpath.policies.kinds import BudgetPolicy
+from tailpath.policies.sparse import SparseBudgetPolicy
 
 
 def evaluate_budget(ssp: SSP, policy: BudgetPolicy, request: Request) -> CostDistribution | None:
     """The distribution of the total cost, or None where the short cut does not apply."""
-    if ssp.is_goal[ssp.start_index] or not same_numbering(policy.ssp, ssp):
+    if ssp.is_goal[ssp.start_index] or isinstance(policy, SparseBudgetPolicy) or not same_numbering(policy.ssp, ssp):
         return None
     if policy.unit != ssp.cost_unit or not np.array_equal(policy.level, ssp.outcome_level):
         return None

@@ -39,6 +39,7 @@ from tailpath.policies.decisions import decide
 from tailpath.policies.given import as_policy
 from tailpath.policies.kinds import BudgetPolicy, HistoryPolicy, Policy
 from tailpath.policies.mixed import MixedPolicy
+from tailpath.policies.sparse import SparseBudgetPolicy
 
 __all__ = ["Estimate", "estimate", "simulate"]
 
@@ -134,7 +135,7 @@ def _budget_task(ssp: SSP, policy: BudgetPolicy) -> _Task | None:
 
     Otherwise the budget of every run is spent some day, and a run is lost exactly where the risk-neutral part cannot arrive.
     """
-    if not same_numbering(policy.ssp, ssp) or free_order(ssp, policy.level) is None:
+    if isinstance(policy, SparseBudgetPolicy) or not same_numbering(policy.ssp, ssp) or free_order(ssp, policy.level) is None:
         return None
     try:
         neutral = chain_of_choices(ssp, policy.neutral)

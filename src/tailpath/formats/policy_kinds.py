@@ -18,6 +18,7 @@ from tailpath.formats.policy_transfer import Skeleton, atoms_on, budget_on, has_
 from tailpath.model.ssp import SSP, Name
 from tailpath.policies.kinds import AtomPolicy, BudgetPolicy, Decision, MarkovPolicy, MemoryPolicy, Policy
 from tailpath.policies.mixed import MixedPolicy
+from tailpath.policies.sparse import SparseBudgetPolicy
 
 _TABLE_TYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64")
 _ATOM_ARRAYS = {"atoms": (np.float64, 1), "choice": (np.int32, 2), "xi_offset": (np.int64, 2), "xi": (np.float64, 1)}
@@ -27,12 +28,17 @@ MEMBERS = {
     "markov": ("decisions", "mixed"),
     "atom": ("start_atom", "states", "actions"),
     "budget": ("budget", "unit", "table_type", "states", "actions"),
+    "budget pairs": ("budget", "unit", "table_type", "states", "actions"),
     "memory": ("start", "decisions", "mixed", "remember"),
     "mixed": ("weights", "members"),
 }
 _SKELETON = {"state_choices": np.int64, "choice_action": np.int32}
 _OUTCOMES = {"choice_outcomes": np.int64, "outcome_target": np.int32, "outcome_cost": np.float64}
-ARRAYS = {"atom": (*_ATOM_ARRAYS, *_SKELETON, *_OUTCOMES), "budget": ("row", "table", "neutral", "level", *_SKELETON)}
+ARRAYS = {
+    "atom": (*_ATOM_ARRAYS, *_SKELETON, *_OUTCOMES),
+    "budget": ("row", "table", "neutral", "level", *_SKELETON),
+    "budget pairs": ("row", "first", "left", "table", "neutral", "level", *_SKELETON),
+}
 _COMMON = ("format", "version", "kind", "model", "arrays")
 
 
@@ -69,7 +75,9 @@ def pack(policy: Policy) -> Stored:
         header = {"budget": int(policy.budget), "unit": _encode_unit(policy.unit), "table_type": policy.position.dtype.name}
         arrays = {"row": policy.row, "table": policy.position, "neutral": policy.neutral, "level": policy.level}
         arrays |= {name: getattr(policy.ssp, name) for name in _SKELETON}
-        return Stored("budget", {**header, **_names(policy.ssp)}, arrays, policy.ssp)
+        sparse = isinstance(policy, SparseBudgetPolicy)
+        arrays |= {"first": policy.first, "left": policy.left} if isinstance(policy, SparseBudgetPolicy) else {}
+        return Stored("budget pairs" if sparse else "budget", {**header, **_names(policy.ssp)}, arrays, policy.ssp)
     if isinstance(policy, MemoryPolicy) and not any(callable(part) for part in (policy.start_, policy.action_, policy.remember_)):
         rows = [[encode_name(part) for part in (*key, memory)] for key, memory in policy.remember_.items()]
         return Stored("memory", {"start": encode_name(policy.start_), **_decision_rows(policy.action_), "remember": rows})
@@ -131,15 +139,19 @@ def _unpack_atoms(header: Mapping[str, Any], source: Source, ssp: SSP, path: str
 def _unpack_budget(header: Mapping[str, Any], source: Source, ssp: SSP, path: str, old: Skeleton | None) -> BudgetPolicy:
     if header.get("table_type") not in _TABLE_TYPES:
         raise FormatError(f"{path}: table_type must be one of {', '.join(_TABLE_TYPES)}")
+    pairs = header["kind"] == "budget pairs"
     parts: dict[str, Any] = {
         "budget": _whole(header.get("budget"), f"{path}: budget"),
         "row": source("row", np.int32, 1),
-        "position": source("table", header["table_type"], 2),
+        "position": source("table", header["table_type"], 1 if pairs else 2),
         "neutral": source("neutral", np.int32, 1),
         "unit": _decode_unit(header.get("unit"), f"{path}: unit"),
     }
+    parts |= {name: source(name, np.int64, 1) for name in ("first", "left")} if pairs else {}
     level = source("level", np.int64, 1)
-    return BudgetPolicy(ssp, level=level, **parts) if old is None else budget_on(ssp, old, path, **parts)
+    if old is not None:
+        return budget_on(ssp, old, path, **parts)
+    return SparseBudgetPolicy(ssp, level=level, **parts) if pairs else BudgetPolicy(ssp, level=level, **parts)
 
 
 def _pack_mixture(policy: MixedPolicy) -> Stored:

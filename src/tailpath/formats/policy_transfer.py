@@ -25,6 +25,7 @@ from tailpath.errors import PolicyError
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.ssp import SSP, Name
 from tailpath.policies.kinds import AtomPolicy, BudgetPolicy
+from tailpath.policies.sparse import SparseBudgetPolicy
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,11 +74,22 @@ def has_state(ssp: SSP, name: Name) -> bool:
     return name in ssp._state_index
 
 
-def budget_on(ssp: SSP, old: Skeleton, where: str, budget: int, row: Any, position: Any, neutral: Any, unit: Any) -> BudgetPolicy:
-    """The tables of a `BudgetPolicy` in the numbers of another model."""
+def budget_on(
+    ssp: SSP,
+    old: Skeleton,
+    where: str,
+    budget: int,
+    row: Any,
+    position: Any,
+    neutral: Any,
+    unit: Any,
+    first: Any = None,
+    left: Any = None,
+) -> BudgetPolicy:
+    """The tables of a `BudgetPolicy`, or with `first` and `left` of a `SparseBudgetPolicy`, in the numbers of another model."""
     moved = old.choices_in(ssp)
-    n_old = len(old.states)
-    if len(row) != n_old or len(neutral) != n_old or (row >= len(position)).any() or (neutral >= len(moved)).any():
+    n_old, rows = len(old.states), len(position) if first is None else len(first) - 1
+    if len(row) != n_old or len(neutral) != n_old or (row >= rows).any() or (neutral >= len(moved)).any():
         raise PolicyError(f"{where}: row and neutral need an entry per state, inside the table and the choices")
     new_row, new_neutral = np.full(ssp.n_states, -1, dtype=np.int32), np.full(ssp.n_states, -1, dtype=np.int32)
     new_table = np.zeros(position.shape, dtype=np.int32)
@@ -85,20 +97,23 @@ def budget_on(ssp: SSP, old: Skeleton, where: str, budget: int, row: Any, positi
         if not has_state(ssp, name) or ssp.is_goal[ssp.state_index(name)]:
             continue
         there = ssp.state_index(name)
-        first, last = int(old.state_choices[state]), int(old.state_choices[state + 1])
+        begin, last = int(old.state_choices[state]), int(old.state_choices[state + 1])
         if neutral[state] >= 0:
             new_neutral[there] = _moved(old, moved, int(neutral[state]), name, where)
         if row[state] >= 0:
-            positions = position[row[state]]
-            if positions.size and not 0 <= positions.min() <= positions.max() < last - first:
+            at = row[state] if first is None else slice(first[row[state]], first[row[state] + 1])
+            positions = position[at]
+            if positions.size and not 0 <= positions.min() <= positions.max() < last - begin:
                 raise PolicyError(f"{where}: the table has a choice that state {name!r} does not have")
             for place in np.unique(positions).tolist():
-                choice = _moved(old, moved, first + place, name, where)
-                new_table[row[state], positions == place] = choice - ssp.state_choices[there]
+                choice = _moved(old, moved, begin + place, name, where)
+                new_table[at][positions == place] = choice - ssp.state_choices[there]
             new_row[there] = row[state]
     levels = {cost: math.ceil(as_fraction(cost) / as_fraction(unit)) for cost in np.unique(ssp.outcome_cost).tolist()}
     level = np.array([levels[cost] for cost in ssp.outcome_cost.tolist()], dtype=np.int64)
-    return BudgetPolicy(ssp, budget, new_row, new_table, new_neutral, level, unit)
+    if first is None:
+        return BudgetPolicy(ssp, budget, new_row, new_table, new_neutral, level, unit)
+    return SparseBudgetPolicy(ssp, budget, new_row, new_table, new_neutral, level, unit, first, left)
 
 
 def atoms_on(ssp: SSP, old: Skeleton, where: str, atoms: Any, choice: Any, xi_offset: Any, xi: Any, start_atom: int) -> AtomPolicy:

@@ -158,14 +158,28 @@ settle_one_threads, settle_several_threads = _settle_plainly(True, False), _sett
 def settle_jointly(
     levels: Levels, joint: Joint, accounts: Array, tie: float, first: int, last: int, w: int, capacity: int, ring: Array, policy: Array
 ) -> tuple[float, float]:
-    """A joint block at budget w: first account 0, then, among choices that tie, account 1. Returns what `joint_optimum` returns."""
+    """A joint block at budget w. Returns what `joint_optimum` returns."""
     offset, slot = levels.node_choices[first], w % capacity
-    size, count = levels.node_choices[last] - offset, len(accounts)
-    gain = np.empty((count, size))
-    for i in range(count):
-        for k in range(size):
+    gain = np.empty((len(accounts), levels.node_choices[last] - offset))
+    for i in range(len(accounts)):
+        for k in range(gain.shape[1]):
             gain[i, k] = choice_value(levels, accounts, i, offset + k, w, slot, capacity, ring)
-    allowed = np.ones(size, dtype=np.bool_)
+    quality: tuple[float, float] = settle_gains(levels, joint, tie, first, last, gain, policy)
+    for i in range(len(accounts)):
+        row = (i * capacity + slot) * len(levels.least) + first
+        for k in range(last - first):
+            ring[row + k] = gain[i, k] if gain[i, k] > TINY else 0.0
+    return quality
+
+
+@kernel
+def settle_gains(levels: Levels, joint: Joint, tie: float, first: int, last: int, gain: Array, policy: Array) -> tuple[float, float]:
+    """A joint block, given what each choice gains by account: first account 0, then, among choices that tie, account 1.
+
+    The first columns of `gain` become the values of the nodes. Returns what `joint_optimum` returns.
+    """
+    offset = levels.node_choices[first]
+    allowed = np.ones(gain.shape[1], dtype=np.bool_)
     value = np.empty(last - first)
     quality: tuple[float, float] = joint_optimum(joint, levels.node_choices, first, last, gain[0], allowed, policy, value)
     if tie > 0:
@@ -174,11 +188,9 @@ def settle_jointly(
                 total = joint_backup(joint, choice, gain[0, choice - offset], value)
                 allowed[choice - offset] = choice == policy[first + i] or total <= value[i] * (1 + tie)
         joint_optimum(joint, levels.node_choices, first, last, gain[1], allowed, policy, value)
-    for i in range(count):
+    for i in range(len(gain)):
         joint_values(joint, levels.node_choices, first, last, policy, gain[i], value)
-        row = (i * capacity + slot) * len(levels.least) + first
-        for k in range(last - first):
-            ring[row + k] = value[k] if value[k] > TINY else 0.0
+        gain[i, : last - first] = value
     return quality
 
 

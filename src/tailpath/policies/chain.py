@@ -30,6 +30,7 @@ from tailpath.policies.atoms import nearest_atom
 from tailpath.policies.decisions import checked_decision, decide
 from tailpath.policies.given import as_policy
 from tailpath.policies.kinds import AtomPolicy, BudgetPolicy, MarkovPolicy, Policy
+from tailpath.policies.sparse import SparseBudgetPolicy
 
 #: Pairs that `unroll` visits before it gives up on a policy whose memory does not end.
 MOST_PAIRS = 5_000_000
@@ -164,6 +165,8 @@ def unroll(ssp: SSP, policy: Any, *, max_nodes: int = MOST_PAIRS) -> CostChain:
         return _unroll_markov(ssp, policy)
     if isinstance(policy, AtomPolicy) and same_numbering(policy.ssp, ssp):
         return _unroll_atoms(ssp, policy)
+    if isinstance(policy, SparseBudgetPolicy):
+        return (_unroll_sparse(ssp, policy) if same_numbering(policy.ssp, ssp) else None) or _unroll_any(ssp, policy, max_nodes)
     if isinstance(policy, BudgetPolicy) and same_numbering(policy.ssp, ssp) and ssp.n_states * (policy.budget + 1) <= MOST_LAID_OUT:
         return _unroll_budget(ssp, policy)
     return _unroll_any(ssp, policy, max_nodes)
@@ -290,6 +293,15 @@ def _unroll_budget(ssp: SSP, policy: BudgetPolicy) -> CostChain:
     with_row = np.flatnonzero(policy.row >= 0)
     choice[with_row, 1:] = ssp.state_choices[with_row, None] + policy.position[policy.row[with_row], 1:n_budgets].astype(np.int64)
     return _unroll_pairs(ssp, choice, policy.budget, lambda source, outcome: np.maximum(source % n_budgets - policy.level[outcome], 0))
+
+
+def _unroll_sparse(ssp: SSP, policy: SparseBudgetPolicy) -> CostChain | None:
+    """Every decision is a node, and so is every state with its budget spent. None if the policy gets to a pair without a decision."""
+    source, outcome, target, state, left = policy.arrows()
+    goal, start = len(state), int(policy.nodes(np.array([ssp.start_index]), np.array([policy.budget]))[0])
+    if start >= 0 and not np.any(target[reachable_nodes(offsets_of(source, goal), np.where(target < 0, goal, target), start)[source]] < 0):
+        return _Arrows(ssp, source, outcome, None, target, state, left).reached_from(start)
+    return None
 
 
 def _unroll_pairs(

@@ -93,28 +93,69 @@ def atom_tables(ssp: SSP, atoms: Any, choice: Any, xi_offset: Any, xi: Any, star
 
 def budget_tables(ssp: SSP, budget: Any, row: Any, table: Any, neutral: Any, level: Any, unit: Any) -> dict[str, Any]:
     """The fields of a `BudgetPolicy`, checked."""
+    fields = _budgets(ssp, budget, row, neutral, level, unit)
+    table = whole_numbers(table, "table", (-1, -1), _kind_of(table))
+    if (fields["row"] >= len(table)).any():
+        raise PolicyError("row points outside the table")
+    if len(table) and fields["budget"] >= table.shape[1]:
+        raise PolicyError(f"the budget is {fields['budget']}, but the table ends at {table.shape[1] - 1}")
+    if table.size:
+        with_row = np.flatnonzero(fields["row"] >= 0)
+        own_positions(table.min(axis=1)[fields["row"][with_row]], table.max(axis=1)[fields["row"][with_row]], ssp, with_row)
+    return fields | {"position": table}
+
+
+def sparse_budget_tables(
+    ssp: SSP, budget: Any, row: Any, first: Any, left: Any, table: Any, neutral: Any, level: Any, unit: Any
+) -> dict[str, Any]:
+    """The fields of a `SparseBudgetPolicy`, checked."""
+    fields = _budgets(ssp, budget, row, neutral, level, unit)
+    table = whole_numbers(table, "table", (-1,), _kind_of(table))
+    first, left = whole_numbers(first, "first", (-1,), np.int64), whole_numbers(left, "left", (len(table),), np.int64)
+    if not first.size or first[0] != 0 or first[-1] != len(table) or (np.diff(first) <= 0).any():
+        raise PolicyError("first must rise from 0 to the length of the table, with an entry for each row and one more")
+    if (fields["row"] >= len(first) - 1).any():
+        raise PolicyError("row points outside the table")
+    if np.bincount(fields["row"] + 1)[1:].max(initial=0) > 1:
+        raise PolicyError("every state needs a row of its own")
+    falls = np.diff(left) <= 0
+    falls[first[1:-1] - 1] = False
+    if falls.any() or (len(left) and not 0 < left.min() <= left.max() < MOST_LEVELS // len(first)):
+        raise PolicyError(f"left must rise within each row, from 1 or more, and stay below {MOST_LEVELS // len(first)}")
+    if len(table):
+        with_row = np.flatnonzero(fields["row"] >= 0)
+        low, high = (of.reduceat(table, first[:-1])[fields["row"][with_row]] for of in (np.minimum, np.maximum))
+        own_positions(low, high, ssp, with_row)
+    return fields | {"position": table, "first": first, "left": left}
+
+
+def _kind_of(table: Any) -> Any:
+    """The type of a table of decisions as it was given; a word says so if it is none of whole numbers."""
+    return np.asarray(table).dtype if np.asarray(table).dtype.kind in "iu" else np.int64
+
+
+def own_positions(low: NDArray[Any], high: NDArray[Any], ssp: SSP, states: NDArray[np.int64]) -> None:
+    """The least and the largest position that a table holds for each of some states: each must be one of the state's choices."""
+    for at in np.flatnonzero((low < 0) | (high >= np.diff(ssp.state_choices)[states]))[:1].tolist():
+        raise PolicyError(f"the table has a choice that state {ssp.states[states[at]]!r} does not have")
+
+
+def _budgets(ssp: SSP, budget: Any, row: Any, neutral: Any, level: Any, unit: Any) -> dict[str, Any]:
+    """What all policies by budget have in common, checked but for where the rows point to."""
     n_states = _model(ssp).n_states
     if np.shape(row) != (n_states,) or np.shape(neutral) != (n_states,) or np.shape(level) != (ssp.n_outcomes,):
         raise PolicyError("row and neutral need an entry per state, level one per outcome")
     row, neutral = (whole_numbers(array, what, (n_states,), np.int32) for array, what in ((row, "row"), (neutral, "neutral")))
     level = whole_numbers(level, "level", (ssp.n_outcomes,), np.int64)
-    table = whole_numbers(table, "table", (-1, -1), np.asarray(table).dtype if np.asarray(table).dtype.kind in "iu" else np.int64)
     budget = whole_number(budget, "budget", MOST_LEVELS)
     if level.size and not 0 <= level.min() <= level.max() < MOST_LEVELS:
         raise PolicyError("level must not be negative" if level.min() < 0 else f"level must stay below {MOST_LEVELS}")
-    if ((row < -1) | (row >= len(table))).any():
+    if (row < -1).any():
         raise PolicyError("row points outside the table")
-    if len(table) and budget >= table.shape[1]:
-        raise PolicyError(f"the budget is {budget}, but the table ends at {table.shape[1] - 1}")
     if unit is not None and not (isinstance(unit, (int, float, Fraction)) and 0 < unit < math.inf):
         raise PolicyError(f"unit must be a positive number, not {unit!r}")
     own_choices(neutral, ssp, "neutral")
-    if table.size:
-        with_row = np.flatnonzero(row >= 0)
-        low, high = table.min(axis=1)[row[with_row]], table.max(axis=1)[row[with_row]]
-        for at in np.flatnonzero((low < 0) | (high >= np.diff(ssp.state_choices)[with_row]))[:1].tolist():
-            raise PolicyError(f"the table has a choice that state {ssp.states[with_row[at]]!r} does not have")
-    return {"budget": budget, "row": row, "position": table, "neutral": neutral, "level": level}
+    return {"budget": budget, "row": row, "neutral": neutral, "level": level}
 
 
 def _check_shape(array: NDArray[Any], what: str, shape: tuple[int, ...]) -> None:

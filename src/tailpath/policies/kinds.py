@@ -13,7 +13,7 @@ three methods is a policy. The kinds below differ in what they remember:
 | --- | --- | --- |
 | `MarkovPolicy` | nothing | users, `solve_expected` |
 | `AtomPolicy` | the index of an atom y of the grid Y | `solve_cvar_quantile`, `solve_cvar_interpolation` |
-| `BudgetPolicy` | the cost units still left of a budget | `solve_cvar_exact` |
+| `BudgetPolicy` | the cost units still left of a budget | `solve_cvar_exact`; where few budgets can occur, `SparseBudgetPolicy` (`sparse.py`) |
 | `MemoryPolicy` | whatever the user's controller remembers | users |
 | `HistoryPolicy` | the whole history (s0, a0, c0, s1, ...) | users |
 
@@ -225,6 +225,10 @@ class BudgetPolicy(Kind):
         if row < 0 or memory >= self.position.shape[1]:
             return int(self.neutral[state])
         return int(self.ssp.state_choices[state]) + int(self.position[row, memory])
+
+    def alike(self, state: int, low: int, high: int) -> bool:
+        """Whether the decisions at a state index are the same for all budgets from `low` to `high`."""
+        return all(self.choice(state, budget) == self.choice(state, low) for budget in range(low + 1, high + 1))
 
     def action(self, state: Name, memory: Any) -> Name:
         choice = self.choice(self.ssp.state_index(state), memory)

@@ -103,9 +103,7 @@ def _alike(policy: BudgetPolicy, ssp: SSP, chain: CostChain, memory: list[Any], 
     """Whether two nodes of one state decide alike, and so do all budgets between them."""
     if chain.state[node] != chain.state[after] or decisions[node] != decisions[after]:
         return False
-    state = policy.ssp.state_index(ssp.states[int(chain.state[node])])
-    choice = policy.choice(state, memory[node])
-    return all(policy.choice(state, budget) == choice for budget in range(memory[node] + 1, memory[after]))
+    return policy.alike(policy.ssp.state_index(ssp.states[int(chain.state[node])]), memory[node], memory[after])
 
 
 def _likeliest(expected: FloatArray, group: NDArray[np.int64], most: int) -> NDArray[np.int64]:

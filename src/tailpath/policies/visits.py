@@ -29,6 +29,8 @@ from tailpath.policies.chain import CostChain
 BATCH = 256
 #: Arrows times levels beyond which a risk to go is not worth its time: about a minute.
 MOST_WORK = 2_000_000_000
+#: What every level takes beside its arrows, in arrows; and the most values that are kept of the levels still needed.
+EACH_LEVEL, MOST_VALUES = 1_000, 2**27
 
 
 class Visits:
@@ -136,11 +138,13 @@ def cvar_to_go(chain: CostChain, node: NDArray[Any], group: NDArray[Any], weight
     best = of_groups(mean) / alpha
     wanted = np.isfinite(best) & (total > 0)
     result[(total > 0) & ~wanted] = np.inf
+    if chain.level.max(initial=0) * chain.n > MOST_VALUES:
+        return result
     levels = ExcessLevels(chain, np.where(np.isfinite(mean), mean, 0.0))
     w = 0
     while wanted.any() and w < best[wanted].max():
         w += 1
-        if w * len(chain.target) > MOST_WORK:
+        if w * (len(chain.target) + EACH_LEVEL) > MOST_WORK:
             return result
         best = np.minimum(best, w + of_groups(levels.next()) / alpha)
     result[wanted] = best[wanted] * unit

@@ -1,8 +1,12 @@
-"""The exact optimum on random small models, against the recursion in exact rational arithmetic and against every policy there is."""
+"""The exact optimum on random small models, against the recursion in exact rational arithmetic and against every policy there is.
+
+Every test runs on the full table, which small models have, and on the table of pairs, which they would not get by themselves.
+"""
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -13,6 +17,15 @@ from hypothesis import strategies as st
 import tailpath as tp
 from tests.reference import Model, State, cost_distribution, expected_optimum, sure_choices, to_ssp
 from tests.strategies import proper_models, solvable_models
+
+
+@pytest.fixture(params=["full", "pairs"], scope="module", autouse=True)
+def table(request: pytest.FixtureRequest) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "pairs":
+            patch.setattr("tailpath.solvers.exact.pairs._most_pairs", lambda *_: 10**6)
+        yield
+
 
 ZERO = Fraction(0)
 END = ("end",)

@@ -23,6 +23,7 @@ from tailpath.errors import ModelError
 from tailpath.kernels.budget import Aim, Levels
 from tailpath.kernels.forward import cheapest_way
 from tailpath.kernels.free_moves import Joint, joint_optimum, longest_ways
+from tailpath.kernels.pairs import Web
 from tailpath.kernels.rounding import FIXED, ROW, UNIT
 from tailpath.model.ragged import members_of, offsets_of, owners
 from tailpath.model.ssp import SSP, FloatArray
@@ -50,6 +51,7 @@ class Layout:
 
     levels: Levels
     joint: Joint
+    web: Web
     node_of: NDArray[np.int32]
     collapsed: BoolArray
     choice: IntArray
@@ -69,6 +71,13 @@ class Layout:
     def aim(self, weight: float = 0.0, price: float = 1.0, *, floor: float = 0.0, limit: float = math.inf, tie: float = 0.0) -> Aim:
         """What the recursion is to minimise at the start."""
         return Aim(self.start, weight, price, floor, limit, tie)
+
+    def per_block(self, error: float, gain_left: float) -> float:
+        """The relative error that a block adds, given the worst elimination of a joint block and the most it left to gain.
+
+        A joint block adds the error of its elimination, of what goes into it, and of choices that are not quite the best at every visit.
+        """
+        return self.rounding + (error + (gain_left + 4 * self.rounding) * self.visits if self.visits else 0.0)
 
 
 class _Order(NamedTuple):
@@ -111,13 +120,14 @@ def _laid_out(ssp: SSP, expected: ExpectedSolution, goal_node: bool) -> Layout:
     collapsed = np.bincount(node_of[node_of >= 0], minlength=len(order.node)) > 1
     rows = _rows(ssp, core, place, level, expected)
     inner = _inner(rows, order)
-    levels = _levels(
+    levels, arrives = _levels(
         rows, inner, order, least, _labels(ssp, rows, collapsed), _node_values(expected, ssp.cost_unit, node_of, order), goal_node
     )
     joint = _joint(rows, inner, order)
     return Layout(
         levels=levels,
         joint=joint,
+        web=Web(arrives, np.repeat(np.arange(len(order.block_joint)), np.diff(order.block_start))),
         node_of=node_of,
         collapsed=collapsed,
         choice=rows.choice,
@@ -198,33 +208,37 @@ def _node_values(expected: ExpectedSolution, unit: Fraction, node_of: NDArray[np
 
 def _levels(
     rows: _Rows, inner: BoolArray, order: _Order, least: FloatArray, label: NDArray[Any], value: FloatArray, goal_node: bool
-) -> Levels:
-    """The arrays of the kernel. The goals, if they are a node, come last, belong to no block and have no choices."""
+) -> tuple[Levels, BoolArray]:
+    """The arrays of the kernel, and which segments may arrive. The goals, if they are a node, come last, belong to no block and have no choices."""
     n = len(order.node) + goal_node
-    return Levels(
+    segments, arrives = _segments(rows, inner, value, n - 1 if goal_node else -1)
+    levels = Levels(
         block_start=order.block_start,
         block_joint=order.block_joint,
         least=np.append(least[order.node], [NEVER] * goal_node).astype(np.int64),
         node_choices=offsets_of(rows.node, n),
         choice_label=label,
         choice_cost=np.bincount(rows.owner, weights=rows.probability * rows.level, minlength=len(rows.choice)),
-        **_segments(rows, inner, value, n - 1 if goal_node else -1),
+        **segments,
     )
+    return levels, arrives
 
 
-def _segments(rows: _Rows, inner: BoolArray, value: FloatArray, goal: int) -> dict[str, NDArray[Any]]:
-    """Outcomes grouped by choice and cost, with the closed form of each group; only targets that need a row stay in the lists."""
+def _segments(rows: _Rows, inner: BoolArray, value: FloatArray, goal: int) -> tuple[dict[str, NDArray[Any]], BoolArray]:
+    """Outcomes grouped by choice and cost, with the closed form of each group; only targets that need a row stay in the lists. Beside them,
+    which groups may end at a goal."""
     order = np.arange(len(rows.owner))
     if np.any((np.diff(rows.owner) == 0) & (np.diff(rows.level) < 0)):
         order = np.lexsort((rows.level, rows.owner))
     owner, level, target, probability = rows.owner[order], rows.level[order], rows.target[order], rows.probability[order]
     first = np.flatnonzero(np.append(True, (np.diff(owner) != 0) | (np.diff(level) != 0)))
     mean = np.add.reduceat(probability * value[target], first)
+    arrives = np.logical_or.reduceat(target < 0, first)
     target = np.where(target < 0, goal, target)
     gathered = (target >= 0) & ~inner[order]
     if len(owner) >= 2**32 or level.max() >= 2**31:
         raise ModelError(f"{len(owner)} outcomes with costs of up to {level.max()} units are beyond this solver")
-    return {
+    segments = {
         "choice_segments": offsets_of(owner[first], len(rows.choice)).astype(np.uint32),
         "segment_level": level[first].astype(np.int32),
         "segment_outcomes": np.append(0, np.cumsum(gathered))[np.append(first, len(owner))].astype(np.uint32),
@@ -233,6 +247,7 @@ def _segments(rows: _Rows, inner: BoolArray, value: FloatArray, goal: int) -> di
         "target": target[gathered].astype(np.uint32),
         "probability": probability[gathered],
     }
+    return segments, arrives
 
 
 def _joint(rows: _Rows, inner: BoolArray, order: _Order) -> Joint:

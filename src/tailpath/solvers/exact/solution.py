@@ -23,6 +23,8 @@ from tailpath.model.ssp import FloatArray
 from tailpath.options import check_invertible_alpha, each
 from tailpath.pictures.notebook import card
 from tailpath.policies.kinds import BudgetPolicy
+from tailpath.solvers.exact.layout import IntArray
+from tailpath.solvers.exact.pairs import PairDecisions
 from tailpath.solvers.exact.table import Decisions
 from tailpath.solvers.expectation import ExpectedSolution
 from tailpath.verify.distribution import Proof
@@ -30,11 +32,13 @@ from tailpath.verify.optimum import check_optimum
 
 
 class Doubt(NamedTuple):
-    """How far V* may lie below and above its value, relatively, and above where the value is 0, in units; and what each level adds, relatively."""
+    """How far V* may lie below and above its value, relatively, and above where the value is 0, in units; how far at all, in units; and what each
+    level adds, relatively."""
 
     below: float
     above: float
     at_zero: float
+    at_all: float
     per_level: float
 
 
@@ -50,30 +54,40 @@ def doubt_of(expected: ExpectedSolution, per_level: float) -> Doubt:
     outcome = np.flatnonzero(np.isin(ssp.outcome_choice, expected.choices[zero & (expected.choices >= 0)]))
     free = (ssp.outcome_level[outcome] == 0) & zero[ssp.outcome_target[outcome]]
     at_zero = 0.0 if free.all() else float(np.max(expected.upper[zero])) / float(unit)
-    return Doubt(min(below * (1 + 1e-15), 1.0), above * (1 + 1e-15), at_zero, per_level)
+    finite = np.isfinite(expected.value)
+    at_all = float(np.max(np.maximum(expected.upper - expected.value, expected.value - expected.lower)[finite], initial=0.0)) / float(unit)
+    return Doubt(min(below * (1 + 1e-15), 1.0), above * (1 + 1e-15), at_zero, at_all * (1 + 1e-15), per_level)
 
 
-def proved(priced: FloatArray, weight: float, doubt: Doubt, scale: float) -> tuple[float, float]:
-    """Bounds, in units, on the least of `weight * w + priced[w]`; `scale` is the price of one unit of V*."""
-    w = np.arange(len(priced))
-    lost = np.minimum(w * doubt.per_level, 1.0)
-    low = float(np.min(weight * w + priced * (1 - doubt.below) * (1 - lost)))
+def proved(
+    priced: FloatArray, weight: float, doubt: Doubt, scale: float, budgets: IntArray | None = None, steps: IntArray | None = None
+) -> tuple[float, float]:
+    """Bounds, in units, on the least of `weight * w + priced` over the budgets w, which are 0, 1, ... if none are given; `scale` is the price of
+    one unit of V*. `steps` counts the levels of error in each value, as many as its budget if not given."""
+    w = np.arange(len(priced)) if budgets is None else budgets
+    lost = np.minimum((w if steps is None else steps) * doubt.per_level, 1.0)
+    # Whatever is counted, a run counts V* once, so that the doubt about it counts once as well.
+    kept = priced * (1 - lost)
+    low = float(np.min(weight * w + np.maximum(kept * (1 - doubt.below), kept - doubt.at_all * scale)))
+    sure = np.maximum(1 - lost, 1e-300)
     raised = np.where(priced > 0, priced * (1 + doubt.above), 0.0) + doubt.at_zero * scale
-    high = float(np.min(weight * w + np.where(lost < 1, raised / np.maximum(1 - lost, 1e-300), np.inf)))
+    most = np.minimum(raised / sure, priced / sure + doubt.at_all * scale)
+    high = float(np.min(weight * w + np.where(lost < 1, most, np.inf)))
     # A few units more for the sums above, and for values so small that they were taken for 0.
     return low * (1 - 2e-15), high * (1 + 2e-15) + 1e-250 * scale
 
 
-def best_budget(value: FloatArray, mean: FloatArray | None, error: float) -> int:
-    """The smallest budget with the least value, or, given means, the smallest with the least mean among those with the least value."""
-    slack = 1 + min(max(SAME_VALUE, len(value) * error), 1e-12)
+def best_place(value: FloatArray, mean: FloatArray | None, error: float) -> int:
+    """The first place with the least value, or, given means, the first with the least mean among those with the least value; `error` bounds the
+    relative error of the values."""
+    slack = 1 + min(max(SAME_VALUE, error), 1e-12)
     tied = np.flatnonzero(value <= value.min() * slack)
     if mean is not None:
         tied = tied[mean[tied] <= mean[tied].min() * slack]
     return int(tied[0])
 
 
-def least_neutral_cost(decided: Decisions) -> float:
+def least_neutral_cost(decided: Decisions | PairDecisions) -> float:
     """The least cost at which the risk-neutral policy can arrive."""
     ssp = decided.ssp
     outcome = np.flatnonzero(np.isin(ssp.outcome_choice, decided.neutral))
@@ -87,27 +101,79 @@ def least_neutral_cost(decided: Decisions) -> float:
 
 
 class _OfBudgets(Record):
-    """What both kinds of solution have in common: a policy for every alpha they answer, by the budget that it starts with."""
+    """What both kinds of solution have in common: a policy for every alpha they answer, by the budget that it starts with.
 
-    decisions: Decisions
+    Values stand by place, in cost units: `budgets[i]` is the budget at place i, and `steps[i]` counts the levels of error in its values.
+    """
+
+    alpha: float
+    budgets: IntArray
+    steps: IntArray
+    excess: FloatArray
+    mean_cost: FloatArray | None
     plain_mean_cost: FloatArray | None
+    doubt: Doubt
+    decisions: Decisions | PairDecisions
+
+    def _check(self, a: float) -> None:
+        """Refuse an alpha that the table does not answer."""
+        raise NotImplementedError
+
+    def _total(self, a: float) -> FloatArray:
+        """What is minimised, by place."""
+        raise NotImplementedError
 
     @property
     def lexicographic(self) -> bool:
         """Whether ties were broken by the expected cost."""
         return self.plain_mean_cost is not None
 
-    def budget(self, a: float) -> int:
-        """The budget, in units, that the policy for `a` starts with."""
-        raise NotImplementedError
-
     def policy(self, a: float) -> BudgetPolicy:
         """The policy that attains the optimum for `a`. All share one table; they differ in the budget at the start."""
         return self.decisions.policy(self.budget(a))
 
+    def budget(self, a: float) -> int:
+        """The budget, in units, that the policy for `a` starts with."""
+        return int(self.budgets[self._place(a)])
+
+    def best_place(self, a: float, among: int | None = None) -> int:
+        """Where the best budget stands: of the first `among`, or of all."""
+        return self._first(self._total(a), self.mean_cost if self.lexicographic else None, among)
+
+    def _first(self, total: FloatArray, mean: FloatArray | None, among: int | None = None) -> int:
+        """Where the least value stands, of the first `among`, or of all."""
+        error = (int(self.steps[:among][-1]) + 1) * self.doubt.per_level
+        return best_place(total[:among], None if mean is None else mean[:among], error)
+
+    def _place(self, a: float) -> int:
+        """Where the budget of the policy for `a` stands."""
+        self._check(a)
+        return self.best_place(a, self.decisions.budgets)
+
+    def _cvar(self, a: float) -> float:
+        place = self._place(a)
+        return float((self.budgets[place] + self.excess[place] / a) * self._unit)
+
     def _var(self, a: float) -> float:
         w = self.budget(a)
         return float(w * self.decisions.unit) if w > 0 else self._least_neutral_cost
+
+    def objective(self, a: float) -> float:
+        """What is minimised."""
+        return float(self._total(a)[self._place(a)]) * self._unit
+
+    @each
+    def mean(self, a: float) -> float:
+        """The expected cost of the policy for `a`; if the table does not know it, the policy is evaluated."""
+        if self.mean_cost is None:
+            return evaluate(self.decisions.ssp, self.policy(a), 1.0).mean
+        return float(self.mean_cost[self._place(a)]) * self._unit
+
+    def plain_mean(self, a: float) -> float:
+        """The expected cost of the policy that the solver would return for `a` without `lexicographic`."""
+        if self.plain_mean_cost is None:
+            return self.mean(a)
+        return float(self.plain_mean_cost[self._first(self._total(a), None)]) * self._unit
 
     @cached_property
     def _least_neutral_cost(self) -> float:
@@ -122,24 +188,30 @@ class _OfBudgets(Record):
 class ExactSolution(_OfBudgets):
     """The optimum for every `a >= alpha`.
 
-    In cost units, by budget w: `excess[w]` is U(start, w); with `lexicographic`, `mean_cost[w]` is the expected cost of the policy behind it and
-    `plain_mean_cost[w]` that of the policy without. `decisions` are those of the policies, for budgets up to the best one for `alpha`.
+    In cost units, for the budget w at each place: `excess` is U(start, w); with `lexicographic`, `mean_cost` is the expected cost of the policy
+    behind it and `plain_mean_cost` that of the policy without. `decisions` are those of the policies, for budgets up to the best one for `alpha`.
     With `delta`, all values are those of the costs rounded up, the unit is delta and `floor` the solution for the costs rounded down.
     """
 
     alpha: float
+    budgets: IntArray
+    steps: IntArray
     excess: FloatArray
     mean_cost: FloatArray | None
     plain_mean_cost: FloatArray | None
     doubt: Doubt
-    decisions: Decisions
+    decisions: Decisions | PairDecisions
     floor: ExactSolution | None = None
 
     @each
     def cvar(self, a: float) -> float:
         """The least CVaR at `a`."""
-        w = self.budget(a)
-        return float((w + self.excess[w] / a) * self._unit)
+        return self._cvar(a)
+
+    @each
+    def var(self, a: float) -> float:
+        """The VaR at `a` of the policy for `a`."""
+        return self._var(a)
 
     def verify(self, a: float | None = None) -> Proof:
         """Check the bounds on the least CVaR at `a` (alpha if none is given) and the policy that attains it, in exact arithmetic.
@@ -148,28 +220,6 @@ class ExactSolution(_OfBudgets):
         """
         return check_optimum(self, self.alpha if a is None else a)
 
-    def objective(self, a: float) -> float:
-        """What is minimised: `cvar(a)`."""
-        return self.cvar(a)
-
-    @each
-    def var(self, a: float) -> float:
-        """The VaR at `a` of the policy for `a`."""
-        return self._var(a)
-
-    @each
-    def mean(self, a: float) -> float:
-        """The expected cost of the policy for `a`; without `lexicographic` it is evaluated for it."""
-        if self.mean_cost is None:
-            return evaluate(self.decisions.ssp, self.policy(a), 1.0).mean
-        return float(self.mean_cost[self.budget(a)]) * self._unit
-
-    def plain_mean(self, a: float) -> float:
-        """The expected cost of the policy that the solver would return for `a` without `lexicographic`."""
-        if self.plain_mean_cost is None:
-            return self.mean(a)
-        return float(self.plain_mean_cost[best_budget(self._price(a), None, self.doubt.per_level)]) * self._unit
-
     def curve(self, alphas: ArrayLike) -> FloatArray:
         """The least CVaR at each of `alphas`."""
         return np.array([self.cvar(float(a)) for a in np.asarray(alphas, dtype=np.float64).ravel()])
@@ -177,22 +227,12 @@ class ExactSolution(_OfBudgets):
     def bounds(self, a: float) -> tuple[float, float]:
         """Proved lower and upper bound on `cvar(a)`; with `delta`, on the optimum of the costs as they are."""
         self._check(a)
-        low, high = proved(self.excess / a, 1.0, self.doubt, 1 / a)
+        low, high = proved(self.excess / a, 1.0, self.doubt, 1 / a, self.budgets, self.steps)
         return self.floor.bounds(a)[0] if self.floor else low * self._unit, high * self._unit
 
-    def budget(self, a: float) -> int:
-        """The budget, in units, that the policy for `a` starts with."""
-        self._check(a)
-        return self.best_budget(a, self.decisions.budgets)
-
-    def best_budget(self, a: float, among: int | None = None) -> int:
-        """The best of the first `among` budgets, or of all."""
-        mean = None if self.mean_cost is None else self.mean_cost[:among]
-        return best_budget(self._price(a)[:among], mean, self.doubt.per_level)
-
-    def _price(self, a: float) -> FloatArray:
-        price: FloatArray = np.arange(len(self.excess)) + self.excess / a
-        return price
+    def _total(self, a: float) -> FloatArray:
+        total: FloatArray = self.budgets + self.excess / a
+        return total
 
     def _check(self, a: float) -> None:
         if check_invertible_alpha(a) < self.alpha:
@@ -218,51 +258,32 @@ class ExactSolution(_OfBudgets):
 class WeightedSolution(_OfBudgets):
     """The least `(1 - weight) * mean + weight * CVaR` for one alpha.
 
-    In cost units, by budget w: `price[w]` is (1 - weight) * mean + weight / alpha * excess, and `excess[w]` and `mean_cost[w]` are those of the
-    policy behind it. `plain_mean_cost`, `decisions` and `floor` are as in `ExactSolution`. With weight 0 there is budget 0 alone.
+    In cost units, for the budget at each place: `price` is (1 - weight) * mean + weight / alpha * excess, and `excess` and `mean_cost` are those of
+    the policy behind it. `plain_mean_cost`, `decisions` and `floor` are as in `ExactSolution`. With weight 0 there is budget 0 alone.
     """
 
     alpha: float
     weight: float
+    budgets: IntArray
+    steps: IntArray
     price: FloatArray
     excess: FloatArray
-    mean_cost: FloatArray
+    mean_cost: FloatArray | None
     plain_mean_cost: FloatArray | None
     doubt: Doubt
-    decisions: Decisions
+    decisions: Decisions | PairDecisions
     floor: WeightedSolution | None = None
 
     @each
     def cvar(self, a: float) -> float:
         """The CVaR of the policy. With weight 0 the table knows the mean alone, and the policy is evaluated."""
-        w = self.budget(a)
-        if self.weight == 0:
-            return evaluate(self.decisions.ssp, self.policy(a), a).cvar(a)
-        return float((w + self.excess[w] / a) * self._unit)
+        self._check(a)
+        return evaluate(self.decisions.ssp, self.policy(a), a).cvar(a) if self.weight == 0 else self._cvar(a)
 
     @each
     def var(self, a: float) -> float:
         """The VaR of the policy. With weight 0 the table knows the mean alone, and the policy is evaluated."""
-        if self.weight == 0:
-            return evaluate(self.decisions.ssp, self.policy(a), a).var(a)
-        return self._var(a)
-
-    def objective(self, a: float) -> float:
-        """What is minimised: (1 - weight) * mean + weight * CVaR."""
-        w = self.budget(a)
-        return float(self.weight * w + self.price[w]) * self._unit
-
-    @each
-    def mean(self, a: float) -> float:
-        """The expected cost of the policy."""
-        return float(self.mean_cost[self.budget(a)]) * self._unit
-
-    def plain_mean(self, a: float) -> float:
-        """The expected cost of the policy that the solver would return without `lexicographic`."""
-        if self.plain_mean_cost is None:
-            return self.mean(a)
-        total = self.weight * np.arange(len(self.price)) + self.price
-        return float(self.plain_mean_cost[best_budget(total, None, self.doubt.per_level)]) * self._unit
+        return evaluate(self.decisions.ssp, self.policy(a), a).var(a) if self.weight == 0 else self._var(a)
 
     def curve(self, alphas: ArrayLike) -> FloatArray:
         """The CVaR of the policy; `alphas` may name no alpha but the one solved for."""
@@ -271,19 +292,11 @@ class WeightedSolution(_OfBudgets):
     def bounds(self, a: float) -> tuple[float, float]:
         """Proved lower and upper bound on `objective(a)`; with `delta`, on the optimum of the costs as they are."""
         self._check(a)
-        low, high = proved(self.price, self.weight, self.doubt, 1 / a)
+        low, high = proved(self.price, self.weight, self.doubt, 1 / a, self.budgets, self.steps)
         return self.floor.bounds(a)[0] if self.floor else low * self._unit, high * self._unit
 
-    def budget(self, a: float) -> int:
-        """The budget, in units, that the policy starts with."""
-        self._check(a)
-        return self.best_budget(a, self.decisions.budgets)
-
-    def best_budget(self, a: float, among: int | None = None) -> int:
-        """The best of the first `among` budgets, or of all."""
-        total = self.weight * np.arange(len(self.price)) + self.price
-        mean = None if self.plain_mean_cost is None else self.mean_cost[:among]
-        return best_budget(total[:among], mean, self.doubt.per_level)
+    def _total(self, a: float) -> FloatArray:
+        return self.weight * self.budgets + self.price
 
     def _check(self, a: float) -> None:
         if check_invertible_alpha(a) != self.alpha:

@@ -25,22 +25,25 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tailpath.analysis.reachability import free_arrow_order, reachable_states
 from tailpath.errors import ModelError, OptionError
+from tailpath.kernels.budget import Aim
 from tailpath.kernels.rounding import SAME_VALUE
 from tailpath.model.checks import LARGEST_COST
 from tailpath.model.cost_units import MOST_UNITS, as_fraction
 from tailpath.model.endings import within
-from tailpath.model.ssp import SSP
+from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import Progress, check_invertible_alpha
 from tailpath.policies.kinds import BudgetPolicy
-from tailpath.solvers.exact.layout import layout_of
+from tailpath.solvers.exact.layout import Layout, layout_of
+from tailpath.solvers.exact.pairs import PairTable, decided, fill_smaller
 from tailpath.solvers.exact.solution import ExactSolution, WeightedSolution, doubt_of
-from tailpath.solvers.exact.table import EXCESS, MAX_BYTES, MEAN, decisions, fill_table, no_decisions
+from tailpath.solvers.exact.table import EXCESS, MAX_BYTES, MEAN, BudgetTable, decisions, fill_table, no_decisions
 from tailpath.solvers.expectation import ExpectedSolution, solve_expected
 
 
@@ -142,44 +145,41 @@ def _every_alpha(ssp: SSP, task: _Task) -> ExactSolution:
     """The least CVaR for a model with a cost unit."""
     assert ssp.cost_unit is not None
     expected = solve_expected(ssp)
+    nothing, none = no_decisions(ssp, expected.choices), np.zeros(1, dtype=np.int64)
     if ssp.is_goal[ssp.start_index]:
         mean = np.zeros(1) if task.lexicographic else None
-        return ExactSolution(task.alpha, np.zeros(1), mean, mean, doubt_of(expected, 0.0), no_decisions(ssp, expected.choices))
-    layout = layout_of(ssp, expected)
-    tie = SAME_VALUE if task.lexicographic else 0.0
-    aim = layout.aim(1.0, 1 / task.alpha, tie=tie)
+        return ExactSolution(task.alpha, none, none, np.zeros(1), mean, mean, doubt_of(expected, 0.0), nothing)
     accounts = np.stack([EXCESS, MEAN]) if task.lexicographic else EXCESS
-    table = fill_table(layout, aim, accounts, max_bytes=task.max_bytes, progress=task.progress)
-    mean, plain = None, None
-    if task.lexicographic:
-        mean = table.values[:, 1]
-        plain = fill_table(layout, aim._replace(tie=0.0), accounts, keep=False, max_bytes=task.max_bytes, progress=task.progress).values[
-            :, 1
-        ]
-    nothing = no_decisions(ssp, expected.choices)
-    solution = ExactSolution(task.alpha, table.values[:, 0], mean, plain, doubt_of(expected, table.error), nothing)
-    return replace(solution, decisions=decisions(ssp, table, solution.best_budget(task.alpha), expected.choices))
+    layout = layout_of(ssp, expected)
+    table, plain = _filled(layout, layout.aim(1.0, 1 / task.alpha), accounts, task)
+    mean = table.values[:, 1] if task.lexicographic else None
+    doubt = doubt_of(expected, table.error)
+    solution = ExactSolution(task.alpha, table.budgets, table.steps, table.values[:, 0], mean, plain, doubt, nothing)
+    return replace(solution, decisions=decided(ssp, table, solution.best_place(task.alpha), expected.choices))
 
 
 def _weighted(ssp: SSP, task: _Task) -> WeightedSolution:
     """The least weighted sum of mean and CVaR for a model with a cost unit."""
     assert ssp.cost_unit is not None
     expected = solve_expected(ssp)
-    nothing, alone = no_decisions(ssp, expected.choices), np.array([expected.cost() / float(ssp.cost_unit)])
+    nothing, none = no_decisions(ssp, expected.choices), np.zeros(1, dtype=np.int64)
     if task.weight == 0 or ssp.is_goal[ssp.start_index]:
-        return WeightedSolution(task.alpha, task.weight, alone, alone, alone, None, doubt_of(expected, 0.0), nothing)
-    layout = layout_of(ssp, expected)
+        alone = np.array([expected.cost() / float(ssp.cost_unit)])
+        return WeightedSolution(task.alpha, task.weight, none, none, alone, alone, alone, None, doubt_of(expected, 0.0), nothing)
     price = (1 - task.weight) * MEAN + task.weight / task.alpha * EXCESS
-    tie = SAME_VALUE if task.lexicographic else 0.0
-    aim = layout.aim(task.weight, floor=(1 - task.weight) * layout.start_lower, tie=tie)
-    accounts = np.stack([price, MEAN, EXCESS])
-    table = fill_table(layout, aim, accounts, max_bytes=task.max_bytes, progress=task.progress)
-    plain = None
-    if task.lexicographic:
-        plain = fill_table(layout, aim._replace(tie=0.0), accounts, keep=False, max_bytes=task.max_bytes, progress=task.progress).values[
-            :, 1
-        ]
-    values = table.values
-    doubt = doubt_of(expected, table.error)
-    solution = WeightedSolution(task.alpha, task.weight, values[:, 0], values[:, 2], values[:, 1], plain, doubt, nothing)
-    return replace(solution, decisions=decisions(ssp, table, solution.best_budget(task.alpha), expected.choices))
+    layout = layout_of(ssp, expected)
+    aim = layout.aim(task.weight, floor=(1 - task.weight) * layout.start_lower)
+    table, plain = _filled(layout, aim, np.stack([price, MEAN, EXCESS]), task)
+    doubt, values = doubt_of(expected, table.error), table.values
+    solution = WeightedSolution(
+        task.alpha, task.weight, table.budgets, table.steps, values[:, 0], values[:, 2], values[:, 1], plain, doubt, nothing
+    )
+    return replace(solution, decisions=decided(ssp, table, solution.best_place(task.alpha), expected.choices))
+
+
+def _filled(layout: Layout, aim: Aim, accounts: FloatArray, task: _Task) -> tuple[BudgetTable | PairTable, FloatArray | None]:
+    """The table that is asked for; where it is lexicographic, also the means of the policies that it would have otherwise."""
+    fill = partial(fill_smaller, layout, accounts=accounts, max_bytes=task.max_bytes, progress=task.progress)
+    if not task.lexicographic:
+        return fill(aim), None
+    return fill(aim._replace(tie=SAME_VALUE)), fill(aim, keep=False).values[:, 1]

@@ -50,6 +50,16 @@ class BudgetTable:
     error: float
     on_disk: bool
 
+    @property
+    def budgets(self) -> NDArray[np.int64]:
+        """The budgets of the values."""
+        return np.arange(len(self.values))
+
+    @property
+    def steps(self) -> NDArray[np.int64]:
+        """How many levels of error there are in the value of each budget."""
+        return self.budgets
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Decisions(Record):
@@ -93,13 +103,18 @@ def fill_table(
     pays, it is guessed, and raised if it was too small: a state beyond the guess does not touch the values of the budgets within.
     """
     filling = _Filling(layout, np.atleast_2d(accounts), np.zeros((0, 0)) if loss is None else loss, keep, max_bytes, progress)
-    guess = max(2 * layout.start_value, 16.0)
+    guess = first_guess(layout)
     while aim.weight > 0 and guess < 2 * float(layout.levels.least.max()):
         table, best = filling.run(aim._replace(limit=guess))
         if cutoff_of(aim, best) <= guess:
             return table
         guess = min(cutoff_of(aim, best), 2 * guess)
     return filling.run(aim)[0]
+
+
+def first_guess(layout: Layout) -> float:
+    """A budget beyond which nothing may matter, as far as one can guess."""
+    return max(2 * layout.start_value, 16.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,9 +163,7 @@ class _Filling:
             error, gain_left, w = max(error, worst), max(gain_left, left), end
             if self.progress is not None:
                 self.progress(w - 1, best * float(layout.unit))
-        # A joint block adds the error of its elimination, of what goes into it, and of choices that are not quite the best at every visit.
-        joint = error + (gain_left + 4 * layout.rounding) * layout.visits if layout.visits else 0.0
-        per_level = layout.depth * (layout.rounding + joint)
+        per_level = layout.depth * layout.per_block(error, gain_left)
         return BudgetTable(layout, np.concatenate(values), pieces, per_level, on_disk), best
 
     def _check_room(self, memory: int, disk: int, aim: Aim, w: int, best: float) -> None:
@@ -209,18 +222,27 @@ def decisions(ssp: SSP, table: BudgetTable, budget: int, neutral: NDArray[np.int
 
 
 def _spread_components(ssp: SSP, layout: Layout, row: NDArray[np.int32], kept: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[Any]]:
-    """Give every state of a free component its own row: it walks, at no cost, to the state that leaves, which then leaves."""
+    """Give every state of a free component its own row."""
     states = np.flatnonzero((row >= 0) & layout.collapsed[layout.node_of])
-    node = layout.node_of[states]
-    picked = layout.levels.node_choices[node] + kept[:, row[states]].astype(np.int64)
-    own = np.zeros(picked.shape, dtype=np.min_scalar_type(int(np.diff(ssp.state_choices).max())))
-    # One walk serves all components at once, so there are as many walks as the most exits that one component uses.
-    exits = [np.unique(picked[:, np.argmax(node == component)]) for component in np.unique(node).tolist()]
-    for turn in range(max(len(some) for some in exits)):
-        leaving = np.array([some[min(turn, len(some) - 1)] for some in exits])
-        walk = core_of(ssp).walks_to(layout.choice[leaving])[states] - ssp.state_choices[states]
-        here = np.isin(picked, leaving)
-        own[here] = np.broadcast_to(walk, picked.shape)[here]
+    picked = layout.levels.node_choices[layout.node_of[states]] + kept[:, row[states]].astype(np.int64)
+    own = walked(ssp, layout, states, picked)
     row = row.copy()
     row[states] = np.arange(kept.shape[1], kept.shape[1] + len(states))
     return row, np.concatenate([kept, own], axis=1)
+
+
+def walked(ssp: SSP, layout: Layout, state: NDArray[Any], picked: NDArray[np.int64]) -> NDArray[Any]:
+    """What states of free components do, given the choice that leaves theirs (along the last axis): walk, at no cost, to the state that has it.
+    Choices are numbered within their state."""
+    node = layout.node_of[state]
+    own = np.zeros(picked.shape, dtype=np.min_scalar_type(int(np.diff(ssp.state_choices).max())))
+    # One walk serves all components at once, so there are as many walks as the most exits that one component uses.
+    order = np.argsort(node, kind="stable")
+    ends = np.flatnonzero(np.append(np.diff(node[order]) != 0, True)) + 1
+    exits = [np.unique(picked[..., members]) for members in np.split(order, ends[:-1])]
+    for turn in range(max(len(some) for some in exits)):
+        leaving = np.array([some[min(turn, len(some) - 1)] for some in exits])
+        walk = core_of(ssp).walks_to(layout.choice[leaving])[state] - ssp.state_choices[state]
+        here = np.isin(picked, leaving)
+        own[here] = np.broadcast_to(walk, picked.shape)[here]
+    return own

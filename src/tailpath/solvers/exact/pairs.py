@@ -1,0 +1,198 @@
+"""The table over those pairs (state, budget left) alone that the start can reach, where they are few.
+
+A best budget is a cost at which some policy may arrive, or 0: between two such costs `w + U / alpha` is concave, and a straight line for each
+policy. So the start is asked for these budgets only, and every other pair follows from them (`kernels/pairs.py`). On a chain of 10^5 sure steps
+there is one such budget and a pair per state, where the full table has 10^10; costs of 1 and 1000003 make few pairs and a long table.
+
+The pairs are counted first. They take more memory each than an entry of the full table, and more time; so they are followed only where they are
+that much fewer, and nobody looks for them where the full table is small. A short look along the first costs tells which is to be expected.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.errors import LimitExceededError
+from tailpath.kernels.budget import BASE, REST, Aim, cutoff_of
+from tailpath.kernels.pairs import solve_pairs, spread
+from tailpath.model.ragged import members_of, offsets_of, owners
+from tailpath.model.records import Record
+from tailpath.model.ssp import SSP, FloatArray
+from tailpath.options import Progress
+from tailpath.policies.sparse import SparseBudgetPolicy
+from tailpath.solvers.exact.layout import IntArray, Layout
+from tailpath.solvers.exact.table import MAX_BYTES, BudgetTable, Decisions, decisions, fill_table, first_guess, walked
+
+#: Up to this many bytes the full table is filled without looking for pairs.
+SMALL = 2**27
+#: What a pair takes, at least: its number, twice its place in the table, its order, value, length and label.
+PAIR = 64
+#: Where nothing speaks for pairs, they must be fewer than one for this many bytes of the full table.
+UNLIKELY = 1024
+#: The cost up to which the start reaches no more pairs of node and cost than this tells how dense they lie.
+LOOK = 2**15
+#: More than any budget.
+FAR = 2**62
+
+
+@dataclass(frozen=True, eq=False)
+class PairTable:
+    """What the recursion found, in cost units, for some budgets: `values[i, j]` is the value of the start with budget `budgets[i]` in account j.
+
+    `steps[i]` is the most steps that a run with this budget takes before it is spent; each added `error` to the relative error at most. The pairs
+    are (`node`, `left`), each with the label of its choice.
+    """
+
+    layout: Layout
+    budgets: IntArray
+    steps: IntArray
+    values: FloatArray
+    node: IntArray
+    left: IntArray
+    label: NDArray[Any]
+    error: float
+
+
+def fill_smaller(
+    layout: Layout, aim: Aim, accounts: FloatArray, *, keep: bool = True, max_bytes: int = MAX_BYTES, progress: Progress | None = None
+) -> BudgetTable | PairTable:
+    """The full table (`fill_table`), or the pairs alone where that is smaller, or where the full table is beyond the memory allowed."""
+    accounts = np.atleast_2d(accounts)
+    table = fill_pairs(layout, aim, accounts, max_bytes=max_bytes)
+    if table is not None:
+        return table
+    try:
+        return fill_table(layout, aim, accounts, keep=keep, max_bytes=max_bytes, progress=progress)
+    except LimitExceededError:
+        table = fill_pairs(layout, aim, accounts, max_bytes=max_bytes, anyway=True)
+        if table is None:
+            raise
+        return table
+
+
+def fill_pairs(layout: Layout, aim: Aim, accounts: FloatArray, *, max_bytes: int = MAX_BYTES, anyway: bool = False) -> PairTable | None:
+    """The table over pairs, or None where the full one is smaller; `anyway`: as many pairs as fit the memory allowed."""
+    limit = first_guess(layout)
+    while limit * (len(layout.node_of) + 1) < 2**62:
+        most = max_bytes // PAIR if anyway else _most_pairs(layout, int(limit), accounts, max_bytes)
+        found = _found(layout, int(limit), most, len(accounts)) if most else None
+        if found is None:
+            return None
+        table, best = _solved(layout, aim, accounts, *found)
+        if cutoff_of(aim, best) <= limit:
+            return table
+        limit = min(cutoff_of(aim, best), 2 * limit)
+    return None
+
+
+def _most_pairs(layout: Layout, limit: int, accounts: FloatArray, max_bytes: int) -> int:
+    """How many pairs are better than the full table for budgets up to the limit; 0 where that is small."""
+    levels = layout.levels
+    entries = np.sum(np.maximum(limit - levels.least, 0), dtype=np.float64)
+    full = entries * levels.choice_label.itemsize + 8.0 * (min(layout.reach, limit) + 1) * layout.n * len(accounts)
+    if full < SMALL:
+        return 0
+    seen, end, ahead = 1, 0, 16
+    while end < limit and (pairs := _costs(layout, min(ahead, limit), LOOK)) is not None:
+        seen, end, ahead = len(pairs), min(ahead, limit), 2 * ahead
+    sparse = seen * PAIR < np.sum(np.maximum(end + 1 - levels.least, 0), dtype=np.float64)
+    return int(min(full // (PAIR if sparse else UNLIKELY), max_bytes // PAIR))
+
+
+def _found(layout: Layout, limit: int, most: int, accounts: int) -> tuple[IntArray, NDArray[np.int32], IntArray] | None:
+    """The budgets to ask for, the table of the pairs and their numbers; None if there are too many."""
+    most = most * PAIR // (PAIR + 8 * (accounts - 1))
+    costs = _costs(layout, limit, most)
+    if costs is None:
+        return None
+    budgets = np.sort(costs[costs % (layout.n + 1) == layout.n] // (layout.n + 1))
+    budgets = budgets[budgets > 0]
+    table, pairs = spread(layout.levels, layout.web, layout.start, budgets, -1, 1, FAR, most)
+    return None if len(pairs) > most else (budgets, table, pairs)
+
+
+def _costs(layout: Layout, limit: int, most: int) -> IntArray | None:
+    """The pairs of node and cost so far, by number, with costs up to the limit; None if there are too many."""
+    pairs: IntArray = spread(layout.levels, layout.web, layout.start, np.zeros(1, dtype=np.int64), 1, 0, limit, most)[1]
+    return None if len(pairs) > most else pairs
+
+
+def _solved(
+    layout: Layout, aim: Aim, accounts: FloatArray, budgets: IntArray, table: NDArray[np.int32], key: IntArray
+) -> tuple[PairTable, float]:
+    """The recursion over the pairs found; also returns the best value at the start."""
+    levels, n = layout.levels, layout.n
+    value, steps = np.empty((len(key), len(accounts))), np.zeros(len(key), dtype=np.int64)
+    label = np.zeros(len(key), dtype=levels.choice_label.dtype)
+    order, policy = np.argsort(key, kind="stable"), levels.node_choices[:-1].copy()
+    error, left = solve_pairs(levels, layout.joint, layout.web, accounts, aim.tie, table, key, order, policy, value, label, steps)
+    # The budgets asked for were entered first, in their order.
+    spent = accounts[None, :, BASE] + accounts[None, :, REST] * layout.start_value
+    values = np.concatenate([spent, value[: len(budgets)]])
+    asked = np.append(0, budgets)
+    best = float(np.min(aim.weight * asked + aim.price * values[:, 0]))
+    found = PairTable(
+        layout, asked, np.append(0, steps[: len(budgets)]), values, key % (n + 1), key // (n + 1), label, layout.per_block(error, left)
+    )
+    return found, best
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PairDecisions(Record):
+    """The decisions at pairs, for the first so many `budgets` of a table: the arrays that all `SparseBudgetPolicy` of one table share."""
+
+    ssp: SSP
+    budgets: int
+    row: NDArray[np.int32]
+    first: IntArray
+    left: IntArray
+    position: NDArray[Any]
+    neutral: NDArray[np.int32]
+    level: IntArray
+    unit: Fraction
+
+    def policy(self, budget: int) -> SparseBudgetPolicy:
+        """The policy that starts with this budget."""
+        return SparseBudgetPolicy.trusted(
+            ssp=self.ssp,
+            budget=int(budget),
+            row=self.row,
+            position=self.position,
+            neutral=self.neutral,
+            level=self.level,
+            unit=self.unit,
+            first=self.first,
+            left=self.left,
+        )
+
+    def __repr__(self) -> str:
+        return f"<PairDecisions for {self.budgets} budgets at {len(self.left)} pairs of state and budget left>"
+
+
+def decided(ssp: SSP, table: BudgetTable | PairTable, place: int, neutral: NDArray[np.int32]) -> Decisions | PairDecisions:
+    """The decisions for the budgets up to the one at this place, with the risk-neutral choices `neutral`."""
+    if isinstance(table, BudgetTable):
+        return decisions(ssp, table, place, neutral)
+    layout = table.layout
+    kept = np.flatnonzero(table.left + layout.levels.least[table.node] <= table.budgets[place])
+    # A node of a free component stands for several states.
+    states = np.flatnonzero(layout.node_of >= 0)
+    states = states[np.argsort(layout.node_of[states], kind="stable")]
+    member, of_pair = members_of(offsets_of(layout.node_of[states], layout.n), table.node[kept])
+    pair = kept[owners(of_pair)]
+    state, left, label = states[member], table.left[pair], table.label[pair]
+    spread = layout.collapsed[table.node[pair]]
+    if spread.any():
+        label = label.astype(np.min_scalar_type(int(np.diff(ssp.state_choices).max())))
+        label[spread] = walked(ssp, layout, state[spread], layout.levels.node_choices[table.node[pair[spread]]] + label[spread])
+    order = np.lexsort((left, state))
+    state, left, label = state[order], left[order], label[order]
+    with_row, row_of = np.unique(state, return_inverse=True)
+    row = np.full(ssp.n_states, -1, dtype=np.int32)
+    row[with_row] = np.arange(len(with_row))
+    return PairDecisions(ssp, place + 1, row, offsets_of(row_of, len(with_row)), left, label, neutral, ssp.outcome_level, layout.unit)
