@@ -14,9 +14,12 @@ from tailpath import SSP, MarkovPolicy
 from tailpath.errors import GoalUnreachableError, OptionError, TailpathError
 from tailpath.solvers import arrival
 from tailpath.solvers.arrival import solve_arrival
+from tailpath.solvers.arrival_enclosure import eliminated
+from tailpath.verify.chain import rows_of as verified_rows
+from tailpath.verify.totals import ONE, solved
 from tests import reference
 from tests.reference import Model
-from tests.strategies import any_models
+from tests.strategies import any_models, proper_models
 
 TRAP = "trap"
 
@@ -99,22 +102,101 @@ def test_the_largest_probability_with_cycles(model):
     assert solve_arrival(ssp).exact[ssp.start_index] == best
 
 
-@settings(max_examples=40, deadline=None)
-@given(any_models(max_states=5))
-def test_floats_agree_with_rationals(model):
-    ssp, again = reference.to_ssp(model), reference.to_ssp(model)
-    exact = solve_arrival(ssp)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(arrival, "LARGEST_EXACT", -1)
-        nearly = solve_arrival(again)
-    assert nearly.exact is None
-    assert nearly.value == pytest.approx(exact.value, rel=1e-12)
-    assert (nearly.lower <= exact.value * (1 + 1e-15)).all()
-    assert (nearly.upper >= exact.value * (1 - 1e-15)).all()
+def assert_enclosed(ssp, exact, found):
+    """An enclosure holds the rationals, far closer than floats, and the model made from it is the one made from them."""
+    assert (exact.exact is not None and found.exact is None) or not found.enclosure
+    for state, (low, high) in found.enclosure.items():
+        assert low <= exact.exact[state] <= high and (high - low) < low * Fraction(1, 10**20)
+    assert (found.lower <= exact.value).all() and (exact.value <= found.upper).all()
     if exact.probability() > 0:
-        there, here = tp.given_arrival(ssp), tp.given_arrival(again)
-        assert (there.states, there.n_choices) == (here.states, here.n_choices)
-        assert there.outcome_probability == pytest.approx(here.outcome_probability, rel=1e-11)
+        there, here = tp.given_arrival(ssp, rationals=10**6), tp.given_arrival(ssp, rationals=-1)
+        assert there == here
+        assert not any("may be off" in note for note in here.notes)
+
+
+@settings(max_examples=60, deadline=None)
+@given(any_models(max_states=5))
+def test_enclosures_agree_with_rationals(model):
+    ssp = reference.to_ssp(model)
+    assert_enclosed(ssp, solve_arrival(ssp), solve_arrival(ssp, rationals=-1))
+
+
+def wide_model(seed, n=170, back=3, loss=50):
+    """More open states than are solved in rationals by default: a long row with jumps back and forth and a risk in every step."""
+    rng = np.random.default_rng(seed)
+    rows = [("lost", "stay", "lost", 1, 1)]
+    for i in range(n):
+        for action in "ab"[: rng.integers(1, 3)]:
+            ends = [i + 1, max(i - int(rng.integers(1, back + 1)), 0), min(i + int(rng.integers(1, 4)), n)]
+            weight = rng.integers(1, 20, len(ends))
+            whole = int(weight.sum()) + int(rng.integers(1, 3))
+            scale = loss * whole
+            shares = [Fraction(int(w) * loss, scale) for w in weight]
+            rows += [(i, action, end, p, int(rng.integers(1, 4))) for end, p in zip(ends, shares, strict=True)]
+            rows.append((i, action, "lost", 1 - sum(shares), 1))
+    return SSP.from_outcomes(rows, 0, [n])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_beyond_the_size_of_rationals(seed):
+    ssp = wide_model(seed)
+    found = solve_arrival(ssp)
+    assert len(found.enclosure) > arrival.LARGEST_EXACT and found.exact is None
+    assert_enclosed(ssp, solve_arrival(ssp, rationals=10**6), found)
+
+
+def test_where_floats_are_of_no_help():
+    """A row of 60 coins that all have to show heads, and start again at tails: some 2^60 steps, each with a risk of 2^-125."""
+    n, risk = 60, Fraction(1, 2**125)
+    rows = [("lost", "stay", "lost", 1, 1)]
+    for i in range(n):
+        rows += [(i, "toss", i + 1, Fraction(1, 2), 1), (i, "toss", 0, Fraction(1, 2) - risk, 1), (i, "toss", "lost", risk, 1)]
+        rows += [(i, "leave", n, Fraction(1, 2), 1), (i, "leave", "lost", Fraction(1, 2), 1)]
+    ssp = SSP.from_outcomes(rows, 0, [n])
+    found = solve_arrival(ssp, rationals=-1)
+    assert_enclosed(ssp, solve_arrival(ssp), found)
+    low, high = found.enclosure[ssp.start_index]
+    assert 0 < 1 - high <= 1 - low < Fraction(1, 2**30)
+    assert found.probability() == 1
+    assert tp.given_arrival(ssp, rationals=-1).n_choices == n, "nearly sure is not sure"
+
+
+def test_bounds_hold_given_arrival_of_many_states():
+    """A row of 400 steps, each lost with a probability of its own, against rationals."""
+    rng = np.random.default_rng(5)
+    n, rows = 400, [("lost", "stay", "lost", 1, 1)]
+    law = {0: Fraction(1)}  # the cost of what is to come, times its probability, from the end on
+    for i in reversed(range(n)):
+        quick, slow = (Fraction(int(rng.integers(1, 400)), 1000) for _ in range(2))
+        rows += [(i, "go", i + 1, quick, 1), (i, "go", i + 1, slow, 2), (i, "go", "lost", 1 - quick - slow, 1)]
+        after = {}
+        for cost, p in law.items():
+            for more, share in ((1, quick), (2, slow)):
+                after[cost + more] = after.get(cost + more, 0) + p * share
+        law = after
+    ssp = SSP.from_outcomes(rows, 0, [n])
+    whole = sum(law.values())
+    assert solve_arrival(ssp).bounds[0] <= whole <= solve_arrival(ssp).bounds[1]
+    costs = tp.evaluate(tp.given_arrival(ssp), {}, 0.01)
+    for alpha in (Fraction(1, 100), Fraction(1, 2), Fraction(1)):
+        left, tail = alpha, Fraction(0)
+        for cost in sorted(law, reverse=True):
+            taken = min(left, law[cost] / whole)
+            left, tail = left - taken, tail + taken * cost
+        low, high = costs.bounds(float(alpha))
+        assert low <= tail / alpha <= high and high - low < 1e-9 * high
+
+
+@settings(max_examples=60, deadline=None)
+@given(proper_models(max_states=5))
+def test_elimination_in_decimals(model):
+    ssp = reference.to_ssp(model)
+    rows = []
+    for whole, arrows in (verified_rows(ssp).choice[int(k)] for k in ssp.state_choices[:-1][~ssp.is_goal]):
+        rows.append((whole, [(-1 if ssp.is_goal[to] else int(np.cumsum(~ssp.is_goal)[to]) - 1, w, 0) for to, w, _ in arrows]))
+    rates = [Fraction(i + 1, 3) for i in range(len(rows))]
+    for (low, high), truth in zip(eliminated(rows, rates), solved(rows, rates), strict=True):
+        assert low <= truth * ONE <= high and high - low <= 2 + truth * ONE * Fraction(1, 10**100)
 
 
 @settings(max_examples=40, deadline=None)

@@ -3,19 +3,22 @@
 Let H(s) be the largest probability, over all policies, of ever arriving from state s: 1 at sure states, 0 at dead ends. In between, 1 - H is the
 least expected number of losses in a model that ends, at a cost of 1, where a run enters a dead end and, free of cost, where it enters a sure
 state: a risk-neutral problem like any other, with free components and verified bounds like any other (`solvers/expectation.py`). Where that
-problem is small it is solved in rationals; otherwise the best policy's arrival is summed up without a subtraction, so that small H keep
-their digits.
+problem is small it is solved in rationals; otherwise H is enclosed to some hundred digits (`solvers/arrival_enclosure.py`), from the best policy's
+arrival, summed up without a subtraction, so that small H keep their digits.
 
 `given_arrival` keeps the choices with sum P H(s') = H(s), drops the states with H = 0, and sets P'(s'|s, a) = P(s'|s, a) H(s') / H(s). The runs of
 the new model are those of the old one given that they arrive; a policy that surely arrives in it arrives in the old one with the largest
 probability. So "arrive as surely as possible, and among those with the least CVaR given arrival" is the usual solver on the new model.
-From exact H the new probabilities are correctly rounded, so that all bounds hold as they stand; otherwise a note says how far they may be off.
+From H, known so well, the new probabilities are correctly rounded, so that all bounds hold as they stand. A choice that loses less than the
+enclosure can tell, mostly 10^-80 of H, counts as losing nothing. Only where floats must do, in problems of more than 200,000 states that are neither
+sure nor lost, or slow ones of tens of thousands, a note says how far the probabilities may be off.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -29,6 +32,7 @@ from tailpath.model.cost_units import as_fraction
 from tailpath.model.ragged import members_of, offsets_from_lengths, offsets_of, owners
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, FloatArray, Geometry, Name, Origin
+from tailpath.solvers.arrival_enclosure import Enclosure, enclose_arrival
 from tailpath.solvers.expectation import ExpectedSolution, solve_expected
 from tailpath.solvers.rational_expectation import rational_optimum
 
@@ -40,13 +44,16 @@ SAME_CHANCE = 1e-11
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Arrival(Record):
-    """The largest probability of arriving from every state, with verified bounds; `exact` holds it in rationals where they are known."""
+    """The largest probability of arriving from every state, with verified bounds.
+
+    `enclosure` has bounds far finer than floats for every state that is neither sure nor lost, where they were found; in rationals they agree.
+    """
 
     ssp: SSP
     value: FloatArray
     lower: FloatArray
     upper: FloatArray
-    exact: tuple[Fraction, ...] | None
+    enclosure: dict[int, tuple[Fraction, Fraction]] | None
 
     def __post_init__(self) -> None:
         self._freeze()
@@ -60,34 +67,47 @@ class Arrival(Record):
         """Verified lower and upper bound on the probability from the start."""
         return float(self.lower[self.ssp.start_index]), float(self.upper[self.ssp.start_index])
 
+    @property
+    def exact(self) -> tuple[Fraction, ...] | None:
+        """The probability from every state in rationals, where they are known."""
+        if self.enclosure is None or any(low != high for low, high in self.enclosure.values()):
+            return None
+        return tuple(self.enclosure[s][0] if s in self.enclosure else Fraction(int(h)) for s, h in enumerate(self.value.tolist()))
+
     def __repr__(self) -> str:
         return f"<Arrival {self.probability():.6g} from {self.ssp.start!r}>"
 
 
-def solve_arrival(ssp: SSP) -> Arrival:
-    """The largest probability of arriving, found once and kept with the model."""
-    return ssp.kept("arrival", lambda: _find(ssp))
+def solve_arrival(ssp: SSP, *, rationals: int = LARGEST_EXACT) -> Arrival:
+    """The largest probability of arriving, found once and kept with the model.
+
+    Where up to `rationals` states are neither sure nor lost it is found in rationals; beyond that it is enclosed to some hundred digits.
+    """
+    return ssp.kept(f"arrival by {rationals}", lambda: _find(ssp, rationals))
 
 
-def _find(ssp: SSP) -> Arrival:
+def _find(ssp: SSP, rationals: int) -> Arrival:
     sure, dead = sure_states(ssp)[0], dead_ends(ssp)
     between = np.flatnonzero(~sure & ~dead)
     known = sure.astype(np.float64)
     if not len(between):
-        return Arrival(ssp, known, known, known, tuple(Fraction(int(s)) for s in sure) if ssp.n_states <= LARGEST_EXACT else None)
+        return Arrival(ssp, known, known, known, {})
     losses = _losses(ssp, between, sure)
     least = solve_expected(losses)
     core = core_of(losses)
-    if core.n <= LARGEST_EXACT:
-        _, node_value = rational_optimum(core, core.core_choices(least.choices))
-        lost = [node_value[node] for node in core.node_of[: len(between)].tolist()]
-        exact = [Fraction(int(s)) for s in sure]
-        for state, loss in zip(between.tolist(), lost):
-            exact[state] = 1 - loss
-        value = np.array([float(h) for h in exact])
-        return Arrival(ssp, value, np.nextafter(value, 0.0), np.minimum(np.nextafter(value, 2.0), 1.0), tuple(exact))
+    chosen = core.core_choices(least.choices)
     inner = _arrival_of(losses, least)
+    if core.n <= rationals:
+        nodes: Enclosure | None = [(1 - lost, 1 - lost) for lost in rational_optimum(core, chosen)[1]]
+    else:
+        arrives = losses.outcome_target[core.outcome] == len(between)
+        nodes = enclose_arrival(core, arrives, chosen, core.gather(np.append(inner.value, [0.0, 0.0])))
     value, lower, upper = known.copy(), known.copy(), known.copy()
+    if nodes is not None:
+        bounds = [nodes[node] for node in core.node_of[: len(between)].tolist()]
+        value[between] = [float((low + high) / 2) for low, high in bounds]
+        lower[between], upper[between] = np.nextafter(value[between], 0.0), np.minimum(np.nextafter(value[between], 2.0), 1.0)
+        return Arrival(ssp, value, lower, upper, dict(zip(between.tolist(), bounds)))
     value[between], lower[between] = inner.value, inner.lower
     upper[between] = np.maximum(np.minimum(np.nextafter(1 - least.lower[: len(between)], 2.0), 1.0), inner.value)
     return Arrival(ssp, value, lower, upper, None)
@@ -124,15 +144,18 @@ def _arrival_of(losses: SSP, least: ExpectedSolution) -> Any:
     return expected_total(row_start, target, probability, rate.astype(np.float64))
 
 
-def given_arrival(ssp: SSP) -> SSP:
-    """The model of the runs that arrive, for policies that arrive as surely as possible. States from which none arrives are left out."""
-    arrival = solve_arrival(ssp)
+def given_arrival(ssp: SSP, *, rationals: int = LARGEST_EXACT) -> SSP:
+    """The model of the runs that arrive, for policies that arrive as surely as possible. States from which none arrives are left out.
+
+    `rationals` is the number of states, neither sure nor lost, up to which the probability of arriving is found in rationals; beyond it is enclosed.
+    """
+    arrival = solve_arrival(ssp, rationals=rationals)
     if arrival.probability() == 0:
         raise GoalUnreachableError(
             f"from the start {ssp.start!r} no policy reaches a goal at all, so nothing is known about runs that arrive"
         )
     alive = arrival.value > 0
-    kept, probability = _exactly(ssp, arrival.exact) if arrival.exact is not None else _nearly(ssp, arrival)
+    kept, probability = _finely(arrival) if arrival.enclosure is not None else _nearly(arrival)
     choice = np.flatnonzero(kept)
     outcome, _ = members_of(ssp.choice_outcomes, choice)
     outcome = outcome[probability[outcome] > 0]
@@ -158,24 +181,30 @@ def given_arrival(ssp: SSP) -> SSP:
     )
 
 
-def _exactly(ssp: SSP, exact: tuple[Fraction, ...]) -> tuple[NDArray[np.bool_], FloatArray]:
-    """The choices that lose nothing, and the probabilities given arrival, from the same rationals that H was found from."""
-    kept = np.zeros(ssp.n_choices, dtype=np.bool_)
-    probability = np.zeros(ssp.n_outcomes)
-    for choice, state in enumerate(ssp.choice_state.tolist()):
-        outcomes = range(int(ssp.choice_outcomes[choice]), int(ssp.choice_outcomes[choice + 1]))
-        weights = [as_fraction(float(ssp.outcome_probability[o])) for o in outcomes]
-        arriving = [weight * exact[int(ssp.outcome_target[o])] for weight, o in zip(weights, outcomes)]
-        total = sum(arriving, Fraction(0))
-        if exact[state] > 0 and total == exact[state] * sum(weights):
-            kept[choice] = True
-            probability[outcomes.start : outcomes.stop] = [float(share / total) for share in arriving]
+def _finely(arrival: Arrival) -> tuple[NDArray[np.bool_], FloatArray]:
+    """The choices of which no loss can be told, and the probabilities given arrival, correctly rounded."""
+    ssp, bounds = arrival.ssp, arrival.enclosure
+    assert bounds is not None
+    sure = arrival.value == 1
+    sure[list(bounds)] = False  # nearly sure is not sure, even where floats cannot tell
+    kept = sure[ssp.choice_state] & np.logical_and.reduceat(sure[ssp.outcome_target], ssp.choice_outcomes[:-1])
+    probability = ssp.outcome_probability.copy()
+    exact = cache(as_fraction)
+    for state, (least, _) in bounds.items():
+        for choice in range(int(ssp.state_choices[state]), int(ssp.state_choices[state + 1])):
+            outcomes = slice(int(ssp.choice_outcomes[choice]), int(ssp.choice_outcomes[choice + 1]))
+            weight = [exact(p) for p in ssp.outcome_probability[outcomes].tolist()]
+            ends = [bounds.get(to, (Fraction(int(sure[to])),) * 2) for to in ssp.outcome_target[outcomes].tolist()]
+            most = sum(w * high for w, (_, high) in zip(weight, ends))
+            kept[choice] = most >= least * sum(weight)
+            arriving = [w * low for w, (low, _) in zip(weight, ends)]
+            probability[outcomes] = [float(share / sum(arriving)) for share in arriving] if kept[choice] else 0.0
     return kept, probability
 
 
-def _nearly(ssp: SSP, arrival: Arrival) -> tuple[NDArray[np.bool_], FloatArray]:
+def _nearly(arrival: Arrival) -> tuple[NDArray[np.bool_], FloatArray]:
     """The same from floats: choices that may lose a little less than can be told are kept."""
-    value = arrival.value
+    ssp, value = arrival.ssp, arrival.value
     arriving = ssp.outcome_probability * value[ssp.outcome_target]
     total = np.add.reduceat(arriving, ssp.choice_outcomes[:-1])
     kept = (total > 0) & (total >= value[ssp.choice_state] * (1 - SAME_CHANCE))
@@ -184,7 +213,7 @@ def _nearly(ssp: SSP, arrival: Arrival) -> tuple[NDArray[np.bool_], FloatArray]:
 
 def _notes(arrival: Arrival) -> list[str]:
     notes = [f"given arrival, which has a probability of {arrival.probability():.6g} at most; costs are those of the runs that arrive"]
-    if arrival.exact is None:
+    if arrival.enclosure is None:
         inside = arrival.value > 0
         off = float(np.max((arrival.upper[inside] - arrival.lower[inside]) / arrival.value[inside]))
         if off > 0:
