@@ -88,3 +88,12 @@ def test_results_go_out_as_frames():
     assert frame["value"][ssp.start_index] == solution.cost() and list(frame["state"]) == list(ssp.states)
     costs = tp.evaluate(ssp, solution, 0.1)
     assert costs.to_pandas()["probability"].sum() == pytest.approx(1 - costs.tail_mass)
+
+
+def test_the_seconds_of_a_comparison_include_compiling(capsys, monkeypatch):
+    clock = iter(range(0, 1000, 100))  # a hundred seconds between two looks
+    monkeypatch.setattr("tailpath.cli.compare.compiling_seconds", lambda: next(clock))
+    told = run(capsys, "compare", "textbook:geometric", "--method", "expected", "--alpha", "0.5")
+    seconds = {line.split()[1]: float(line.split()[-1]) for line in told.out.splitlines() if line.startswith("0.5")}
+    assert seconds["expected"] >= 100 and seconds["optimum"] >= 100
+    assert "the seconds above include 200.0 s of compiling, once" in told.out

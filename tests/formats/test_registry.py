@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import tailpath as tp
-from tailpath.errors import FormatError, OptionError
+from tailpath.errors import FormatError, OptionError, TailpathError
 from tailpath.formats.reading import options
 from tailpath.formats.registry import FORMATS, by_suffix
 from tests.formats.models import by_choice, differences, outcomes, samples
@@ -31,7 +31,8 @@ def test_a_gridworld_map_may_be_a_file(tmp_path):
     ("source", "message"),
     [
         ("gridworld:7x7", "no bundled map '7x7'"),
-        ("gridworld:nowhere.txt", "neither a bundled map such as 14x16 nor a file"),
+        ("gridworld:nowhere.txt", r"^nowhere\.txt: no such file or folder$"),
+        ("gridworld:nowhere", "neither a bundled map such as 14x16 nor a file"),
         ("river:30", "write the size as ROWSxCOLUMNS"),
         ("river:-3x4", "write the size as ROWSxCOLUMNS"),
         ("textbook:nothing", "there are geometric"),
@@ -43,7 +44,7 @@ def test_a_gridworld_map_may_be_a_file(tmp_path):
     ],
 )
 def test_unknown_sources_are_refused(source, message):
-    with pytest.raises(OptionError, match=message):
+    with pytest.raises(TailpathError, match=message):
         tp.read(source)
 
 

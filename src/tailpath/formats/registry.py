@@ -75,8 +75,8 @@ class ForeignFormat(Format):
 def _read_domain(domain: Domain, text: str) -> SSP:
     """The text after the scheme names a problem, or the file that describes one."""
     ssp = domain.build(text)
-    if ssp is None and domain.from_text is not None and os.path.exists(text):
-        ssp = domain.from_text(read_text(text))
+    if ssp is None and domain.from_text is not None and (os.path.exists(text) or "." in text or os.sep in text):
+        ssp = domain.from_text(read_text(text))  # for what looks like a path, in our own words where there is no such file
     if ssp is None:
         raise OptionError(f"{domain.scheme}:{text}: {domain.expects}")
     return ssp
