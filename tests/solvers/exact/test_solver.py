@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+from decimal import ROUND_CEILING, Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
@@ -114,6 +115,43 @@ def test_where_there_is_no_choice_the_optimum_is_the_closed_form(name: str) -> N
         assert best.var(alpha) == problem.var(alpha)
         low, high = best.bounds(alpha)
         assert low <= problem.cvar(alpha) * (1 + 1e-15) and problem.cvar(alpha) * (1 - 1e-15) <= high
+
+
+def geometric(p: float) -> tp.SSP:
+    return tp.SSP.from_outcomes([("s", "try", "s", 1 - p, 1), ("s", "try", "goal", p, 1)], "s", ["goal"])
+
+
+def test_var_is_exact_where_budgets_tie_within_rounding() -> None:
+    """A million steps, and P(Z > n) = (1 - p)^n: near VaR the value of a budget is flat to more digits than floats have."""
+    best = tp.solve_cvar_exact(geometric(1e-6), 0.3)
+    with localcontext() as context:
+        context.prec = 60
+        stay = Decimal("0.999999")
+        for alpha in (0.3, 0.5, 0.7, 0.999):
+            n = int((Decimal(alpha).ln() / stay.ln()).to_integral_value(ROUND_CEILING))
+            assert best.var(alpha) == n
+            cvar = n + stay**n / (1 - stay) / Decimal(alpha)
+            low, high = best.bounds(alpha)
+            assert Decimal(low) <= cvar <= Decimal(high)
+            assert low <= best.cvar(alpha) <= high
+
+
+@pytest.mark.parametrize("alpha", [1e-150, 1e-220, 1e-280, 1e-300, 2e-308])
+@pytest.mark.parametrize("options", [{}, {"lexicographic": True}])
+def test_tiny_alphas(alpha: float, options: dict[str, Any]) -> None:
+    best = tp.solve_cvar_exact(geometric(0.5), alpha, **options)
+    n = next(n for n in range(2000) if Fraction(1, 2**n) <= Fraction(alpha))
+    cvar = n + 2 * Fraction(1, 2**n) / Fraction(alpha)
+    low, high = best.bounds(alpha)
+    assert best.var(alpha) == n
+    assert best.cvar(alpha) == pytest.approx(float(cvar), rel=1e-13)
+    assert Fraction(low) <= cvar <= Fraction(high) and high - low <= 1e-10 * high
+    assert best.cvar(0.25) == 4.0
+    half = tp.solve_cvar_exact(geometric(0.5), alpha, weight=0.5)
+    assert half.objective(alpha) == pytest.approx((float(cvar) + 2) / 2, rel=1e-13)
+    assert half.cvar(alpha) == pytest.approx(float(cvar), rel=1e-13)
+    low, high = half.bounds(alpha)
+    assert Fraction(low) <= (cvar + 2) / 2 <= Fraction(high) and high - low <= 1e-10 * high
 
 
 def test_alpha_equal_to_a_tail_mass() -> None:

@@ -26,7 +26,7 @@ from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import Progress
 from tailpath.policies.sparse import SparseBudgetPolicy
 from tailpath.solvers.exact.layout import IntArray, Layout
-from tailpath.solvers.exact.table import MAX_BYTES, BudgetTable, Decisions, decisions, fill_table, first_guess, walked
+from tailpath.solvers.exact.table import MAX_BYTES, BudgetTable, Decisions, counted, decisions, fill_table, first_guess, walked
 
 #: Up to this many bytes the full table is filled without looking for pairs.
 SMALL = 2**27
@@ -169,6 +169,10 @@ class PairDecisions(Record):
             first=self.first,
             left=self.left,
         )
+
+    def counted(self) -> SSP:
+        """The model with costs as the policies count them."""
+        return counted(self.ssp, self.level, self.unit)
 
     def __repr__(self) -> str:
         return f"<PairDecisions for {self.budgets} budgets at {len(self.left)} pairs of state and budget left>"

@@ -1,14 +1,9 @@
-"""What the exact solver found: the optimum as a function of alpha, with proved bounds, and the policies that attain it.
-
-*Bounds.* All terms of the recursion are non-negative, so rounding is a relative error: at most 4 k + 17 units for a choice with k outcomes and cost
-groups, per step; a budget of w is spent within w steps (times the longest run of free outcomes). To this comes the proved error of V*.
-"""
+"""What the exact solver found: the optimum as a function of alpha, with proved bounds, and the policies that attain it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,58 +18,15 @@ from tailpath.model.ssp import FloatArray
 from tailpath.options import check_invertible_alpha, each
 from tailpath.pictures.notebook import card
 from tailpath.policies.kinds import BudgetPolicy
+from tailpath.solvers.exact.doubt import Doubt, enclosed
 from tailpath.solvers.exact.layout import IntArray
 from tailpath.solvers.exact.pairs import PairDecisions
 from tailpath.solvers.exact.table import Decisions
-from tailpath.solvers.expectation import ExpectedSolution
 from tailpath.verify.distribution import Proof
 from tailpath.verify.optimum import check_optimum
 
-
-class Doubt(NamedTuple):
-    """How far V* may lie below and above its value, relatively, and above where the value is 0, in units; how far at all, in units; and what each
-    level adds, relatively."""
-
-    below: float
-    above: float
-    at_zero: float
-    at_all: float
-    per_level: float
-
-
-def doubt_of(expected: ExpectedSolution, per_level: float) -> Doubt:
-    """The doubt about V*, and what each level of a table adds."""
-    ssp, unit = expected.ssp, expected.ssp.cost_unit
-    assert unit is not None
-    positive = (expected.value > 0) & np.isfinite(expected.value)
-    value, zero = expected.value[positive], expected.value == 0
-    below = float(np.max((value - expected.lower[positive]) / value, initial=0.0))
-    above = float(np.max((expected.upper[positive] - value) / value, initial=0.0))
-    # A policy that keeps to free outcomes among states of value 0 proves the 0; otherwise their upper bounds count.
-    outcome = np.flatnonzero(np.isin(ssp.outcome_choice, expected.choices[zero & (expected.choices >= 0)]))
-    free = (ssp.outcome_level[outcome] == 0) & zero[ssp.outcome_target[outcome]]
-    at_zero = 0.0 if free.all() else float(np.max(expected.upper[zero])) / float(unit)
-    finite = np.isfinite(expected.value)
-    at_all = float(np.max(np.maximum(expected.upper - expected.value, expected.value - expected.lower)[finite], initial=0.0)) / float(unit)
-    return Doubt(min(below * (1 + 1e-15), 1.0), above * (1 + 1e-15), at_zero, at_all * (1 + 1e-15), per_level)
-
-
-def proved(
-    priced: FloatArray, weight: float, doubt: Doubt, scale: float, budgets: IntArray | None = None, steps: IntArray | None = None
-) -> tuple[float, float]:
-    """Bounds, in units, on the least of `weight * w + priced` over the budgets w, which are 0, 1, ... if none are given; `scale` is the price of
-    one unit of V*. `steps` counts the levels of error in each value, as many as its budget if not given."""
-    w = np.arange(len(priced)) if budgets is None else budgets
-    lost = np.minimum((w if steps is None else steps) * doubt.per_level, 1.0)
-    # Whatever is counted, a run counts V* once, so that the doubt about it counts once as well.
-    kept = priced * (1 - lost)
-    low = float(np.min(weight * w + np.maximum(kept * (1 - doubt.below), kept - doubt.at_all * scale)))
-    sure = np.maximum(1 - lost, 1e-300)
-    raised = np.where(priced > 0, priced * (1 + doubt.above), 0.0) + doubt.at_zero * scale
-    most = np.minimum(raised / sure, priced / sure + doubt.at_all * scale)
-    high = float(np.min(weight * w + np.where(lost < 1, most, np.inf)))
-    # A few units more for the sums above, and for values so small that they were taken for 0.
-    return low * (1 - 2e-15), high * (1 + 2e-15) + 1e-250 * scale
+#: Below this alpha the masses of an evaluation are too small to be followed, and the table alone says where VaR is.
+LEAST_EVALUATED = 1e-250
 
 
 def best_place(value: FloatArray, mean: FloatArray | None, error: float) -> int:
@@ -154,9 +106,30 @@ class _OfBudgets(Record):
         place = self._place(a)
         return float((self.budgets[place] + self.excess[place] / a) * self._unit)
 
+    def _enclosed(self, a: float) -> tuple[FloatArray, FloatArray]:
+        """Proved bounds on what is minimised, by place."""
+        raise NotImplementedError
+
+    def _bounds(self, a: float) -> tuple[float, float]:
+        """Proved bounds on the least value."""
+        self._check(a)
+        low, high = self._enclosed(a)
+        return float(np.min(low)) * self._unit, float(np.min(high)) * self._unit
+
     def _var(self, a: float) -> float:
+        """The smallest best budget, where rounding leaves no doubt which that is; otherwise the policy is evaluated, with costs as it counts them."""
         w = self.budget(a)
+        low, high = self._enclosed(a)
+        if LEAST_EVALUATED <= a < 1 and np.count_nonzero(low <= np.min(high)) > 1:
+            if a not in self._evaluated:
+                self._evaluated[a] = evaluate(self.decisions.counted(), self.policy(a), a).var(a)
+            return self._evaluated[a]
         return float(w * self.decisions.unit) if w > 0 else self._least_neutral_cost
+
+    @cached_property
+    def _evaluated(self) -> dict[float, float]:
+        """The VaR by alpha, where it had to be asked for."""
+        return {}
 
     def objective(self, a: float) -> float:
         """What is minimised."""
@@ -226,9 +199,11 @@ class ExactSolution(_OfBudgets):
 
     def bounds(self, a: float) -> tuple[float, float]:
         """Proved lower and upper bound on `cvar(a)`; with `delta`, on the optimum of the costs as they are."""
-        self._check(a)
-        low, high = proved(self.excess / a, 1.0, self.doubt, 1 / a, self.budgets, self.steps)
-        return self.floor.bounds(a)[0] if self.floor else low * self._unit, high * self._unit
+        low, high = self._bounds(a)
+        return self.floor.bounds(a)[0] if self.floor else low, high
+
+    def _enclosed(self, a: float) -> tuple[FloatArray, FloatArray]:
+        return enclosed(self.excess / a, 1.0, self.doubt, 1 / a, self.budgets, self.steps)
 
     def _total(self, a: float) -> FloatArray:
         total: FloatArray = self.budgets + self.excess / a
@@ -291,9 +266,11 @@ class WeightedSolution(_OfBudgets):
 
     def bounds(self, a: float) -> tuple[float, float]:
         """Proved lower and upper bound on `objective(a)`; with `delta`, on the optimum of the costs as they are."""
-        self._check(a)
-        low, high = proved(self.price, self.weight, self.doubt, 1 / a, self.budgets, self.steps)
-        return self.floor.bounds(a)[0] if self.floor else low * self._unit, high * self._unit
+        low, high = self._bounds(a)
+        return self.floor.bounds(a)[0] if self.floor else low, high
+
+    def _enclosed(self, a: float) -> tuple[FloatArray, FloatArray]:
+        return enclosed(self.price, self.weight, self.doubt, 1 / a, self.budgets, self.steps)
 
     def _total(self, a: float) -> FloatArray:
         return self.weight * self.budgets + self.price

@@ -11,11 +11,13 @@ two of them `w + U / alpha` is concave, and so a whole budget is best: CVaR*_alp
 w beyond the best value found can win, which ends the search. Nothing here depends on alpha but its end: one table serves every a >= alpha.
 
 - The smallest best budget is the VaR of the policy it gives. (Were the VaR smaller, it would be a best budget, too.) Budgets that tie within
-  the error bound count as equal. At budget 0 the policy is the risk-neutral one, and its VaR is its least possible cost.
+  the error bound count as equal; where they do, `var` evaluates the policy. At budget 0 the policy is the risk-neutral one, and its VaR is its
+  least possible cost.
 - `lexicographic`: of all policies with the least CVaR the one with the least expected cost (Rigter et al. 2022), by breaking ties in U, and in w,
   by the expected cost. Ties are differences below 1e-13, relatively.
 - `weight`: minimises (1 - weight) * mean + weight * CVaR_alpha, by the recursion for (1 - weight) * mean + weight / alpha * U, which carries the
   mean and U of the same policy along; this table belongs to one alpha.
+- Below an alpha of 1e-200 the recursion runs on U times 2^600: it takes values below 1e-280 for 0, and such an alpha divides by less.
 - `delta`: all costs are rounded up to a grid, which gives a policy and an upper bound, and down, which gives a lower bound: the true costs of any
   policy lie between the two. The exact value of the policy is `evaluate`'s to say.
 """
@@ -40,11 +42,15 @@ from tailpath.model.endings import within
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import Progress, check_invertible_alpha
 from tailpath.policies.kinds import BudgetPolicy
+from tailpath.solvers.exact.doubt import Doubt, doubt_of
 from tailpath.solvers.exact.layout import Layout, layout_of
 from tailpath.solvers.exact.pairs import PairTable, decided, fill_smaller
-from tailpath.solvers.exact.solution import ExactSolution, WeightedSolution, doubt_of
+from tailpath.solvers.exact.solution import ExactSolution, WeightedSolution
 from tailpath.solvers.exact.table import EXCESS, MAX_BYTES, MEAN, BudgetTable, decisions, fill_table, no_decisions
 from tailpath.solvers.expectation import ExpectedSolution, solve_expected
+
+#: From this alpha down excesses are lifted, by so much; then nothing vanishes that doubles can tell from 0.
+TINY_ALPHA, LIFT, VANISHED = 1e-200, 2.0**600, 1e-322
 
 
 def solve_cvar_exact(
@@ -140,6 +146,16 @@ class _Task(NamedTuple):
     max_bytes: int
     progress: Progress | None
 
+    @property
+    def lifted(self) -> float:
+        """A power of two by which excesses are multiplied: for a tiny alpha they count where the recursion would take them for 0."""
+        return 1.0 if self.alpha >= TINY_ALPHA else LIFT
+
+    def doubt(self, expected: ExpectedSolution, per_level: float) -> Doubt:
+        """The doubt about the values of a table."""
+        found = doubt_of(expected, per_level)
+        return found if self.lifted == 1.0 else found._replace(vanished=VANISHED)
+
 
 def _every_alpha(ssp: SSP, task: _Task) -> ExactSolution:
     """The least CVaR for a model with a cost unit."""
@@ -149,12 +165,13 @@ def _every_alpha(ssp: SSP, task: _Task) -> ExactSolution:
     if ssp.is_goal[ssp.start_index]:
         mean = np.zeros(1) if task.lexicographic else None
         return ExactSolution(task.alpha, none, none, np.zeros(1), mean, mean, doubt_of(expected, 0.0), nothing)
-    accounts = np.stack([EXCESS, MEAN]) if task.lexicographic else EXCESS
-    layout = layout_of(ssp, expected)
-    table, plain = _filled(layout, layout.aim(1.0, 1 / task.alpha), accounts, task)
+    layout, lifted = layout_of(ssp, expected), task.lifted
+    accounts = np.stack([lifted * EXCESS, MEAN]) if task.lexicographic else lifted * EXCESS
+    table, plain = _filled(layout, layout.aim(1.0, 1 / task.alpha / lifted), accounts, task)
     mean = table.values[:, 1] if task.lexicographic else None
-    doubt = doubt_of(expected, table.error)
-    solution = ExactSolution(task.alpha, table.budgets, table.steps, table.values[:, 0], mean, plain, doubt, nothing)
+    solution = ExactSolution(
+        task.alpha, table.budgets, table.steps, table.values[:, 0] / lifted, mean, plain, task.doubt(expected, table.error), nothing
+    )
     return replace(solution, decisions=decided(ssp, table, solution.best_place(task.alpha), expected.choices))
 
 
@@ -166,14 +183,15 @@ def _weighted(ssp: SSP, task: _Task) -> WeightedSolution:
     if task.weight == 0 or ssp.is_goal[ssp.start_index]:
         alone = np.array([expected.cost() / float(ssp.cost_unit)])
         return WeightedSolution(task.alpha, task.weight, none, none, alone, alone, alone, None, doubt_of(expected, 0.0), nothing)
-    price = (1 - task.weight) * MEAN + task.weight / task.alpha * EXCESS
-    layout = layout_of(ssp, expected)
-    aim = layout.aim(task.weight, floor=(1 - task.weight) * layout.start_lower)
-    table, plain = _filled(layout, aim, np.stack([price, MEAN, EXCESS]), task)
-    doubt, values = doubt_of(expected, table.error), table.values
-    solution = WeightedSolution(
-        task.alpha, task.weight, table.budgets, table.steps, values[:, 0], values[:, 2], values[:, 1], plain, doubt, nothing
-    )
+    layout, lifted = layout_of(ssp, expected), task.lifted
+    # Prices are lifted by less, since they are higher.
+    less = 1.0 if lifted == 1.0 else task.alpha * lifted
+    price = less * (1 - task.weight) * MEAN + less * task.weight / task.alpha * EXCESS
+    aim = layout.aim(task.weight, 1 / less, floor=(1 - task.weight) * layout.start_lower)
+    table, plain = _filled(layout, aim, np.stack([price, MEAN, lifted * EXCESS]), task)
+    total, mean, excess = table.values[:, 0] / less, table.values[:, 1], table.values[:, 2] / lifted
+    doubt = task.doubt(expected, table.error)
+    solution = WeightedSolution(task.alpha, task.weight, table.budgets, table.steps, total, excess, mean, plain, doubt, nothing)
     return replace(solution, decisions=decided(ssp, table, solution.best_place(task.alpha), expected.choices))
 
 

@@ -7,7 +7,7 @@ dropped, and with it every state that the start cannot reach within that budget.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -83,8 +83,19 @@ class Decisions(Record):
             ssp=self.ssp, budget=budget, row=self.row, position=self.table, neutral=self.neutral, level=self.level, unit=self.unit
         )
 
+    def counted(self) -> SSP:
+        """The model with costs as the policies count them."""
+        return counted(self.ssp, self.level, self.unit)
+
     def __repr__(self) -> str:
         return f"<Decisions for {self.budgets} budgets in {len(self.table)} of {self.ssp.n_states} states>"
+
+
+def counted(ssp: SSP, level: NDArray[np.int64], unit: Fraction) -> SSP:
+    """A model with every cost as a number of units: itself, or what rounding made of it."""
+    if ssp.cost_unit == unit and np.array_equal(level, ssp.outcome_level):
+        return ssp
+    return replace(ssp, outcome_cost=np.asarray(level * float(unit), dtype=np.float64), exact_unit=unit)
 
 
 def fill_table(

@@ -21,8 +21,8 @@ from tailpath.kernels.budget import BASE, REST, SLOPE
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.policies.kinds import BudgetPolicy
 from tailpath.risk.curves import Curve
+from tailpath.solvers.exact.doubt import doubt_of, proved
 from tailpath.solvers.exact.layout import Layout, layout_of
-from tailpath.solvers.exact.solution import doubt_of, proved
 from tailpath.solvers.exact.table import MAX_BYTES, BudgetTable, fill_table, no_decisions
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.dead_ends import fined

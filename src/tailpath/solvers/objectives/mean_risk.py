@@ -21,8 +21,8 @@ from tailpath.policies.kinds import BudgetPolicy, Policy
 from tailpath.policies.mixed import MixedPolicy
 from tailpath.risk.mean import Mean
 from tailpath.risk.measure import Limit
+from tailpath.solvers.exact.doubt import doubt_of
 from tailpath.solvers.exact.layout import layout_of
-from tailpath.solvers.exact.solution import doubt_of
 from tailpath.solvers.exact.table import EXCESS, MAX_BYTES, MEAN, BudgetTable, decisions, fill_table, no_decisions
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.answer import RiskSolution

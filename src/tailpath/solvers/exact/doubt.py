@@ -1,0 +1,69 @@
+"""What rounding, and the doubt about V*, may have done to the values of a table.
+
+All terms of the recursion are non-negative, so rounding is a relative error: at most 4 k + 17 units for a choice with k outcomes and cost groups, per
+step; a budget of w is spent within w steps (times the longest run of free outcomes). To this comes the proved error of V*.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tailpath.model.ssp import FloatArray
+from tailpath.solvers.exact.layout import IntArray
+from tailpath.solvers.expectation import ExpectedSolution
+
+
+class Doubt(NamedTuple):
+    """How far V* may lie below and above its value, relatively, and above where the value is 0, in units; how far at all, in units; what each level
+    adds, relatively; and how much may have vanished because it was too small, in units."""
+
+    below: float
+    above: float
+    at_zero: float
+    at_all: float
+    per_level: float
+    vanished: float = 1e-250
+
+
+def doubt_of(expected: ExpectedSolution, per_level: float) -> Doubt:
+    """The doubt about V*, and what each level of a table adds."""
+    ssp, unit = expected.ssp, expected.ssp.cost_unit
+    assert unit is not None
+    positive = (expected.value > 0) & np.isfinite(expected.value)
+    value, zero = expected.value[positive], expected.value == 0
+    below = float(np.max((value - expected.lower[positive]) / value, initial=0.0))
+    above = float(np.max((expected.upper[positive] - value) / value, initial=0.0))
+    # A policy that keeps to free outcomes among states of value 0 proves the 0; otherwise their upper bounds count.
+    outcome = np.flatnonzero(np.isin(ssp.outcome_choice, expected.choices[zero & (expected.choices >= 0)]))
+    free = (ssp.outcome_level[outcome] == 0) & zero[ssp.outcome_target[outcome]]
+    at_zero = 0.0 if free.all() else float(np.max(expected.upper[zero])) / float(unit)
+    finite = np.isfinite(expected.value)
+    lower, value, upper = expected.lower[finite], expected.value[finite], expected.upper[finite]
+    at_all = float(np.max(np.maximum(upper - value, value - lower), initial=0.0)) / float(unit)
+    return Doubt(min(below * (1 + 1e-15), 1.0), above * (1 + 1e-15), at_zero, at_all * (1 + 1e-15), per_level)
+
+
+def enclosed(
+    priced: FloatArray, weight: float, doubt: Doubt, scale: float, budgets: IntArray | None = None, steps: IntArray | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """Bounds, in units, on `weight * w + priced` for each of the budgets w, which are 0, 1, ... if none are given; `scale` is the price of one unit
+    of V*. `steps` counts the levels of error in each value, as many as its budget if not given."""
+    w = np.arange(len(priced)) if budgets is None else budgets
+    lost = np.minimum((w if steps is None else steps) * doubt.per_level, 1.0)
+    # Whatever is counted, a run counts V* once, so that the doubt about it counts once as well.
+    kept = priced * (1 - lost)
+    low = weight * w + np.maximum(kept * (1 - doubt.below), kept - doubt.at_all * scale)
+    sure = np.maximum(1 - lost, 1e-300)
+    raised = np.where(priced > 0, priced * (1 + doubt.above), 0.0) + doubt.at_zero * scale
+    most = np.minimum(raised / sure, priced / sure + doubt.at_all * scale)
+    high = np.asarray(weight * w + np.where(lost < 1, most, np.inf), dtype=np.float64)
+    # A few units more for the sums above, and for values so small that they were taken for 0.
+    return low * (1 - 2e-15), high * (1 + 2e-15) + doubt.vanished * scale
+
+
+def proved(priced: FloatArray, weight: float, doubt: Doubt, scale: float) -> tuple[float, float]:
+    """Bounds, in units, on the least of `weight * w + priced` over all budgets w = 0, 1, ..."""
+    low, high = enclosed(priced, weight, doubt, scale)
+    return float(np.min(low)), float(np.min(high))
