@@ -70,6 +70,18 @@ class Kernel:
             return self._compiled
 
 
+class Instruction(Kernel):
+    """A word that the compiler is taught: calling the function as written makes what the compiler takes for it."""
+
+    def compiled(self) -> Callable[..., Any]:
+        """What stands for the word in kernels."""
+        with _LOCK:
+            if self._compiled is None:
+                _compiler()
+                self._compiled = self.plain()
+            return self._compiled  # type: ignore[return-value]
+
+
 def _compiled(numba: Any, function: FunctionType, parallel: bool) -> Any:
     """Compiled with a cache, or without where no folder can be written."""
     try:
@@ -98,6 +110,11 @@ def kernel(function: Any = None, *, parallel: bool = False) -> Any:
     if function is None:
         return lambda inner: Kernel(inner, parallel)
     return Kernel(function, parallel)
+
+
+def instruction(function: Any) -> Any:
+    """Mark a function that makes an instruction for kernels (`lanes.py`); it is called when a kernel that names it is compiled."""
+    return Instruction(function, parallel=False)
 
 
 def frozen(*arrays: Any) -> Iterator[Any]:

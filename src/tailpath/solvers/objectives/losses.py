@@ -26,7 +26,7 @@ from tailpath.solvers.exact.layout import Layout, layout_of
 from tailpath.solvers.exact.table import MAX_BYTES, BudgetTable, fill_table, no_decisions
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.dead_ends import fined
-from tailpath.solvers.objectives.on_time import of_original
+from tailpath.solvers.objectives.padding import decisions_in
 
 
 class Priced(NamedTuple):
@@ -80,7 +80,7 @@ class Losses:
         if self.ssp.is_goal[self.ssp.start_index] or self.horizon == 0:
             return no_decisions(self.ssp, solve_expected(self.model).choices).policy(0)
         table, _ = self._fill(weights, keep=True)
-        return of_original(self.ssp, self.model, table, self.horizon, solve_expected(self.model)).policy(self.horizon)
+        return decisions_in(self.ssp, self.model, table, self.horizon, solve_expected(self.model)).policy(self.horizon)
 
     def _fill(self, weights: FloatArray, keep: bool) -> tuple[BudgetTable, FloatArray]:
         """The table for a sum, account 0, with the losses themselves behind it; and what every account was shifted by."""

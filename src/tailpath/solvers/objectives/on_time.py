@@ -13,24 +13,24 @@ Goals need not be sure (`dead_ends.py`). With an infinite deadline the table end
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
 from tailpath.errors import ModelError, OptionError
-from tailpath.kernels.rounding import SAME_MASS, SAME_VALUE
+from tailpath.kernels.rounding import SAME_MASS
 from tailpath.model.cost_units import in_units
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import Progress, check_alpha
 from tailpath.policies.kinds import BudgetPolicy
 from tailpath.solvers.arrival import solve_arrival
-from tailpath.solvers.exact.layout import layout_of
-from tailpath.solvers.exact.table import LATE, MAX_BYTES, MEAN, BudgetTable, Decisions, decisions, fill_table, no_decisions
+from tailpath.solvers.exact.table import LATE, MAX_BYTES, MEAN, Decisions, no_decisions
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.dead_ends import counting_losses, fined
+from tailpath.solvers.objectives.padding import decisions_in, lexicographic_table
 
+LATE_THEN_MEAN = np.stack([LATE, MEAN])
 #: With an infinite deadline the table ends when the chance of arriving later has fallen to this.
 LEFT = 1e-12
 
@@ -136,17 +136,10 @@ def _on_time(ssp: SSP, units: int, deadline: float, max_bytes: int, progress: Pr
     expected = solve_expected(model)
     if ssp.is_goal[ssp.start_index]:
         return OnTimeSolution(deadline, np.zeros(units + 1), missed, 0.0, no_decisions(ssp, expected.choices))
-    layout = layout_of(model, expected)
-    aim = layout.aim(limit=units + 1.0, tie=SAME_VALUE)
-    table = fill_table(layout, aim, np.stack([LATE, MEAN]), max_bytes=max_bytes, progress=progress)
-    return OnTimeSolution(deadline, table.values[1:, 0].copy(), missed, table.error, of_original(ssp, model, table, units + 1, expected))
+    table = lexicographic_table(model, expected, LATE_THEN_MEAN, units + 1, max_bytes, progress)
+    return OnTimeSolution(deadline, table.values[1:, 0].copy(), missed, table.error, decisions_in(ssp, model, table, units + 1, expected))
 
 
 def _surest(ssp: SSP) -> BudgetPolicy:
     """Arrive as surely as possible: the least expected number of dead ends entered."""
     return no_decisions(ssp, solve_expected(counting_losses(ssp)).choices).policy(0)
-
-
-def of_original(ssp: SSP, model: SSP, table: BudgetTable, budget: int, expected: Any) -> Decisions:
-    """The decisions of a table made for the model with fines, as decisions for the model itself."""
-    return replace(decisions(model, table, budget, expected.choices), ssp=ssp, level=ssp.outcome_level)

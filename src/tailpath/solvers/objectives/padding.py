@@ -1,0 +1,270 @@
+"""Models laid out as a rectangle, and the tables over budgets that this makes fast (`kernels/padded.py`).
+
+Most models fit: few outcomes to a choice, and no cycles of free moves. Where one does not, `padded_layout` returns None, and the tables of
+`solvers/exact` serve. A window of rows moves over the levels: below the level to be done it holds as many as the largest cost needs, and when
+it is full these move to its beginning.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.kernels.budget import BASE, REST, SLOPE
+from tailpath.kernels.forward import cheapest_way
+from tailpath.kernels.jit import cores
+from tailpath.kernels.lanes import LANES
+from tailpath.kernels.padded import Padded, raise_lexicographic, raise_priced
+from tailpath.kernels.rounding import SAME_VALUE
+from tailpath.model.ragged import offsets_of, owners
+from tailpath.model.ssp import SSP, FloatArray
+from tailpath.options import Progress
+from tailpath.solvers.exact.layout import Layout, layout_of
+from tailpath.solvers.exact.table import MAX_BYTES, WORTH_THREADS, BudgetTable, Decisions, decisions, fill_table
+from tailpath.solvers.expectation import ExpectedSolution
+
+#: How many outcomes a choice may have, and how many times as large as its outcomes a rectangle may be.
+WIDTHS, MOST_PADDING = (2, 3, 4, 5, 6, 8, 12, 16), 3
+#: A window has about this many bytes, so that it stays near the processor, and at least twice the rows that the largest cost needs.
+WINDOW, FEWEST_ROWS = 2**19, 8
+#: A table of decisions with no more entries is handed out as it is, with the states that no budget in it leads to.
+SMALL = 2**20
+#: Beyond every cost.
+NONE_DEAR = 2**31 - 1
+
+
+@dataclass(frozen=True, eq=False)
+class PaddedLayout:
+    """The rectangle, and what it was made of. `reach` is the largest cost in it, `limit` the largest budget it serves."""
+
+    layout: Layout
+    padded: Padded
+    reach: int
+    limit: int
+
+    @property
+    def width(self) -> int:
+        """How many outcomes every choice has."""
+        return int(self.padded.offset.shape[1])
+
+    @property
+    def threads(self) -> bool:
+        """Whether a block has enough to do for all cores."""
+        return self.padded.offset.size > WORTH_THREADS * len(self.padded.block_start) and cores() > 1
+
+    @property
+    def per_level(self) -> float:
+        """What one level adds to the relative error."""
+        return self.layout.depth * self.layout.rounding
+
+
+@dataclass(frozen=True, eq=False)
+class PaddedTable(BudgetTable):
+    """A table whose decisions stand in one piece, with level 0, where they are risk-neutral, before it."""
+
+    choices: NDArray[Any]
+
+
+def padded_layout(ssp: SSP, expected: ExpectedSolution, limit: int) -> PaddedLayout | None:
+    """The rectangle of a model for budgets up to `limit`; None if it does not fit one. The last one made is kept with the model."""
+    layout = layout_of(ssp, expected, goal_node=True)
+    costs = ssp.kept("costs in units", lambda: np.unique(layout.levels.segment_level))
+    place = int(np.searchsorted(costs, limit))
+    dear = int(costs[place]) if place < len(costs) else NONE_DEAR
+    known = ssp.kept("padded", dict[int, Any])
+    if dear not in known:
+        made = _padded(layout, expected, dear)
+        known.clear()
+        known[dear] = made
+    made = known[dear]
+    return made and PaddedLayout(layout, made[0], made[1], limit)
+
+
+def _padded(layout: Layout, expected: ExpectedSolution, dear: int) -> tuple[Padded, int] | None:
+    """Outcomes that cost `dear` or more are far; also returns the largest cost of the others."""
+    levels, n, count = layout.levels, layout.n, len(layout.choice)
+    of_segment = owners(levels.choice_segments.astype(np.int64))
+    segment = owners(levels.segment_outcomes.astype(np.int64))
+    cost = levels.segment_level[segment].astype(np.int64)
+    ends, owner = levels.target == n - 1, of_segment[segment]
+    last, near = np.flatnonzero(ends & (cost < dear)), np.flatnonzero(~ends & (cost < dear))
+    last_choice, last_cost, last_mass = owner[last], cost[last], levels.probability[last]
+    owner, cost = owner[near], cost[near]
+    sizes = np.bincount(owner, minlength=count)
+    width = next((width for width in WIDTHS if width >= sizes.max(initial=0)), 0)
+    reach = int(cost.max(initial=0))
+    if levels.block_joint.any() or width * count > MOST_PADDING * max(len(segment), 1) or (reach + 1) * n >= 2**31 or not width:
+        return None
+    place = np.arange(len(owner)) - offsets_of(owner, count)[owner]
+    offset = np.full((count, width), -1, dtype=np.int32)
+    probability = np.zeros((count, width))
+    offset[owner, place] = levels.target[near].astype(np.int64) - cost * n
+    probability[owner, place] = levels.probability[near]
+    far = levels.segment_level >= dear
+    mass = np.where(far, levels.segment_mass, 0.0)
+    beyond = mass * np.where(far, levels.segment_level - dear, 0)
+    worth = np.zeros(n)
+    inside = layout.node_of >= 0
+    worth[layout.node_of[inside]] = expected.value[inside] / float(layout.unit)
+    padded = Padded(
+        block_start=levels.block_start,
+        least=levels.least,
+        nearest=_nearest(layout),
+        worth=worth,
+        node_choices=levels.node_choices,
+        choice_label=levels.choice_label,
+        choice_cost=levels.choice_cost,
+        offset=offset,
+        probability=probability,
+        dear=dear,
+        far_mass=np.bincount(of_segment, mass, count),
+        far_mean=np.bincount(of_segment, np.where(far, levels.segment_mean, 0.0), count),
+        far_excess=np.bincount(of_segment, beyond, count),
+        last_choice=last_choice,
+        last_cost=last_cost,
+        last_mass=last_mass,
+    )
+    return padded, max(reach, 1)
+
+
+def _nearest(layout: Layout) -> NDArray[np.int64]:
+    """The least cost, in units, at which each node can arrive."""
+    levels, n = layout.levels, layout.n
+    segment = owners(levels.segment_outcomes.astype(np.int64))
+    source = owners(levels.node_choices)[owners(levels.choice_segments.astype(np.int64))][segment]
+    order = np.argsort(levels.target, kind="stable")
+    least = np.full(n, np.inf)
+    cost = levels.segment_level[segment].astype(np.float64)
+    cheapest_way(offsets_of(levels.target[order].astype(np.int64), n), source[order], cost[order], n - 1, least)
+    return np.where(np.isfinite(least), least, 2**62).astype(np.int64)
+
+
+def _spent(model: PaddedLayout, accounts: FloatArray) -> FloatArray:
+    """By account the rows of the levels with the budget spent, from the lowest that is needed up to 0."""
+    v = np.arange(1 - model.reach, 1)[:, None]
+    base, slope, rest = (accounts[:, column, None, None] for column in (BASE, SLOPE, REST))
+    rows: FloatArray = base - slope * v + rest * model.padded.worth
+    return rows
+
+
+def _rows(model: PaddedLayout, levels: int, lanes: int) -> int:
+    """How many levels are done before the window moves."""
+    return min(max(WINDOW // (8 * model.layout.n * lanes), 2 * model.reach, FEWEST_ROWS), levels)
+
+
+def _changing(padded: Padded, accounts: FloatArray, levels: int) -> int:
+    """The last level at which what is apart from the rectangle changes; level 1 is where it is first summed up."""
+    if padded.dear < NONE_DEAR and accounts[:, SLOPE].any():
+        return levels
+    return 1 + int(padded.last_cost.max(initial=0))
+
+
+def needed_bytes(model: PaddedLayout, levels: int, lanes: int) -> int:
+    """The size of the window."""
+    return 8 * model.layout.n * lanes * (model.reach + _rows(model, levels, lanes))
+
+
+def lexicographic_table(
+    ssp: SSP,
+    expected: ExpectedSolution,
+    accounts: FloatArray,
+    levels: int,
+    max_bytes: int = MAX_BYTES,
+    progress: Progress | None = None,
+) -> BudgetTable:
+    """The table for budgets up to `levels`, with decisions: the least of account 0, and among ties of account 1. In a rectangle if it fits one."""
+    model = padded_layout(ssp, expected, levels)
+    if model is not None and needed_bytes(model, levels, 2) + levels * model.layout.n * 8 <= max_bytes:
+        return fill_lexicographic(model, accounts, levels, progress)
+    layout = layout_of(ssp, expected)
+    return fill_table(layout, layout.aim(limit=float(levels), tie=SAME_VALUE), accounts, max_bytes=max_bytes, progress=progress)
+
+
+def fill_lexicographic(model: PaddedLayout, accounts: FloatArray, levels: int, progress: Progress | None = None) -> BudgetTable:
+    """The table for budgets 1 to `levels`: the least of account 0, and among ties of account 1."""
+    layout, padded = model.layout, model.padded
+    rows = _rows(model, levels, 1)
+    first, second = tables = np.empty((2, model.reach + rows, layout.n))
+    tables[:, : model.reach] = _spent(model, accounts)
+    choices = np.zeros((levels + 1, layout.n), dtype=padded.choice_label.dtype)
+    choices[:, :-1] = padded.choice_label[padded.node_choices[:-2]]
+    # With the budget sure to be exceeded the excess is V* - w, whose digits may cancel; lateness is 1, at all levels.
+    if accounts[0, SLOPE] != 0:
+        padded = padded._replace(nearest=np.zeros_like(padded.nearest))
+    active, worth = padded.block_start[1:].copy(), np.empty(len(padded.choice_cost))
+    values = np.empty((levels + 1, 2))
+    values[0] = accounts[:, BASE] + accounts[:, REST] * layout.start_value
+    own, changing = np.empty((2, len(padded.choice_cost))), _changing(padded, accounts, levels)
+    settle = raise_lexicographic(model.width, model.threads)
+    for begin in range(1, levels + 1, rows):
+        end = min(begin + rows, levels + 1)
+        tables[:, model.reach :] = tables[:, model.reach - 1 : model.reach]
+        settle(
+            padded,
+            accounts,
+            layout.start,
+            model.limit,
+            SAME_VALUE,
+            own,
+            changing,
+            begin,
+            end,
+            model.reach - begin,
+            active,
+            worth,
+            first.ravel(),
+            second.ravel(),
+            choices[begin:end],
+            values[begin:end],
+        )
+        tables[:, : model.reach] = tables[:, rows : rows + model.reach]
+        if progress is not None:
+            progress(end - 1, float(values[end - 1, 0]) * float(layout.unit))
+    return PaddedTable(layout, values, [choices[1:]], model.per_level, False, choices)
+
+
+def decisions_in(ssp: SSP, model: SSP, table: BudgetTable, budget: int, expected: ExpectedSolution) -> Decisions:
+    """The decisions of a table made for `model`, the same but for fines, as decisions for the model itself; see `decisions`."""
+    layout, neutral = table.layout, expected.choices
+    if isinstance(table, PaddedTable) and len(table.choices) == budget + 1 and table.choices.size <= SMALL and not layout.collapsed.any():
+        return Decisions(ssp, layout.node_of, table.choices.T, neutral, ssp.outcome_level, layout.unit)
+    return replace(decisions(model, table, budget, neutral), ssp=ssp, level=ssp.outcome_level)
+
+
+def fill_priced(model: PaddedLayout, accounts: FloatArray, prices: FloatArray, levels: int, *, keep: bool = False) -> BudgetTable:
+    """The table for up to eight prices: `values[w, account, lane]`. With `keep`, the decisions for the first price, too."""
+    layout, padded, count = model.layout, model.padded, len(prices)
+    prices = np.append(prices, np.full(LANES - count, prices[-1]))
+    rows = _rows(model, levels, 2 * LANES)
+    table = np.zeros((model.reach + rows, layout.n, 2, LANES))
+    table[: model.reach] = _spent(model, accounts).transpose(1, 2, 0)[..., None]
+    active = padded.block_start[1:].copy()
+    choices = np.empty((levels if keep else 0, layout.n), dtype=padded.choice_label.dtype)
+    values = np.empty((levels + 1, 2 * LANES))
+    values[0] = np.repeat(accounts[:, BASE] + accounts[:, REST] * layout.start_value, LANES)
+    own, changing = np.empty((2, len(padded.choice_cost))), _changing(padded, accounts, levels)
+    settle = raise_priced(model.width, model.threads)
+    for begin in range(1, levels + 1, rows):
+        end = min(begin + rows, levels + 1)
+        settle(
+            padded,
+            accounts,
+            prices,
+            layout.start,
+            model.limit,
+            own,
+            changing,
+            begin,
+            end,
+            model.reach - begin,
+            active,
+            table.reshape(-1),
+            choices[begin - 1 : end - 1],
+            values[begin:end],
+        )
+        table[: model.reach] = table[rows : rows + model.reach]
+    pieces: list[NDArray[Any]] = [choices] if keep else []
+    return BudgetTable(layout, values.reshape(levels + 1, 2, LANES)[:, :, :count], pieces, model.per_level, False)
