@@ -79,7 +79,7 @@ class Instruction(Kernel):
             if self._compiled is None:
                 _compiler()
                 self._compiled = self.plain()
-            return self._compiled  # type: ignore[return-value]
+            return self._compiled
 
 
 def _compiled(numba: Any, function: FunctionType, parallel: bool) -> Any:

@@ -23,7 +23,7 @@ def _parts() -> tuple[Any, Any, Any, Any]:
     from numba.core.datamodel import PrimitiveModel
     from numba.extending import intrinsic, register_model
 
-    class Lanes(types.Type):  # type: ignore[misc]
+    class Lanes(types.Type):
         """Eight numbers."""
 
     vector = ir.VectorType(ir.DoubleType(), LANES)

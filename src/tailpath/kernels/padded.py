@@ -115,7 +115,7 @@ def _driver(width: int, threads: bool) -> Any:
                             total = own[1, k]
                             for j in range(width):
                                 total += padded.probability[k, j] * second[np.uint64(row + padded.offset[k, j])]
-                            picked = k if total < kindest else picked
+                            picked = np.uint64(k) if total < kindest else picked
                             kindest = min(kindest, total)
                     first[row + node] = worth[picked] if worth[picked] > TINY else 0.0
                     second[row + node] = kindest if kindest > TINY else 0.0

@@ -6,6 +6,7 @@ A curve is least mean against risk for one budget. A corner was found at some pr
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import NamedTuple
 
 import numpy as np
@@ -55,7 +56,7 @@ class Curve:
 
     def add(self, price: float, risk: float, mean: float) -> None:
         """Take in the corner found at a price."""
-        i = next((i for i, point in enumerate(self.points) if point.low <= price), len(self.points) - 1)
+        i = min(bisect_left(self.points, -price, key=lambda point: -point.low), len(self.points) - 1)
         if price <= self.points[i].high:
             return
         a, b, new = self.points[i - 1], self.points[i], Point(risk, mean, price, price, price)
@@ -150,7 +151,7 @@ def _crossings(ends: FloatArray, height: FloatArray) -> list[tuple[float, float,
 
 def _line(x: float, mean: float, curve: Curve) -> Line:
     """A place on a curve as a mixture of the corners beside it."""
-    i = next((i for i, point in enumerate(curve.points) if point.risk >= x), len(curve.points) - 1)
+    i = min(bisect_left(curve.points, x, key=lambda point: point.risk), len(curve.points) - 1)
     b = curve.points[i]
     if i == 0 or x >= b.risk:
         return Line(x, mean, ((1.0, b.price, curve.number),), mean)

@@ -41,9 +41,9 @@ from tailpath.solvers.objectives.mean_risk import MeanRisk
 SAME = 1e-11
 #: Prices asked at first, as multiples of mean over risk; later all are asked at once whose gap is this share of the widest.
 FIRST = np.geomspace(1e-3, 1e4, 15)
-AT_ONCE = 0.2
-#: A frontier that needs more tables than this is large, and then this gap, relatively to the mean, is close enough.
-LARGE, CLOSE = 200, 1e-6
+AT_ONCE = 0.05
+#: A frontier that needs more updates of outcomes than this is large, and then this gap, relatively to the mean, is close enough.
+LARGE, CLOSE = 10**10, 1e-6
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -137,7 +137,7 @@ def frontier(ssp: SSP, measure: Any, *, tolerance: float | None = None, progress
     """The corners of least mean against a measure: CVaR, late or shortfall; each corner has its policy.
 
     With `tolerance=0` all of them are found, however close; a large model may have thousands. Otherwise the search ends when the frontier cannot lie
-    more than `tolerance` below the corners found, relatively to the mean; unless told, that is 0 for small frontiers and 1e-6 for large ones.
+    more than `tolerance` below the corners found, relatively to the mean; unless told, that is 0, or 1e-6 where all would take long (10^10 steps).
     """
     risk = parse(measure)
     if ssp.cost_unit is None:
@@ -178,7 +178,7 @@ def _axis(ssp: SSP, measure: Measure) -> _Axis:
 
 def _refine(search: MeanRisk, axis: _Axis, tolerance: float | None, progress: Progress | None) -> tuple[list[Curve], float]:
     """Ask prices until the envelope of all curves is proved."""
-    safest, neutral = search.curves(math.inf), search.curves(0.0)
+    safest, neutral = search.safest(), tuple(values[0] for values in search.curves([0.0]))
     shift = np.array([axis.shift * w for w in axis.budgets])
     place = np.array(axis.budgets)
     curves = [
@@ -191,8 +191,8 @@ def _refine(search: MeanRisk, axis: _Axis, tolerance: float | None, progress: Pr
     typical = float(neutral[1][place[0]]) / max(float(np.max(safest[0][place] * axis.factor + shift)), 1e-300)
     prices, alive = list(typical * FIRST), curves
     while True:
-        for price in prices:
-            risk, mean = search.curves(price * axis.factor, axis.budgets[max(curve.number for curve in alive)])
+        risks, means = search.curves([price * axis.factor for price in prices], axis.budgets[max(curve.number for curve in alive)])
+        for price, risk, mean in zip(prices, risks, means):
             for curve in alive:
                 w = axis.budgets[curve.number]
                 curve.add(price, axis.factor * risk[w] + shift[curve.number], mean[w])
@@ -203,7 +203,7 @@ def _refine(search: MeanRisk, axis: _Axis, tolerance: float | None, progress: Pr
         wanted = sorted((gap for curve in alive for gap in curve.gaps(*at, tolerance or 0.0)), reverse=True)
         if not wanted:
             return curves, tolerance or 0.0
-        if tolerance is None and search.tables >= LARGE and wanted[0][0] <= CLOSE * at[1][-1]:
+        if tolerance is None and search.updates >= LARGE and wanted[0][0] <= CLOSE * at[1][-1]:
             return curves, CLOSE
         # Curves that neither touch the envelope nor may still come to do so are done with.
         touching = {curve for line in lines for _, _, curve in line.parts}

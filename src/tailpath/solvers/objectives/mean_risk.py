@@ -5,17 +5,18 @@ of the best policy for *every* budget w from one table. For one w the points (U_
 and every table also bounds all these curves from below: mean >= M_k + k (U_k - risk).
 
 `least_mean` keeps CVaR_alpha <= b at the least mean: some w must have a risk of at most alpha (b - w). For each w the corners to the left and
-right of that risk bracket the answer; the price between them is asked next, for the w that promises most, until nothing can be better.
+right of that risk bracket the answer; the prices between them are asked next, for the w that promise most, until nothing can be better.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from tailpath.kernels.rounding import SAME_VALUE
+from tailpath.kernels.lanes import LANES
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.policies.kinds import BudgetPolicy, Policy
 from tailpath.policies.mixed import MixedPolicy
@@ -23,16 +24,26 @@ from tailpath.risk.mean import Mean
 from tailpath.risk.measure import Limit
 from tailpath.solvers.exact.doubt import doubt_of
 from tailpath.solvers.exact.layout import layout_of
-from tailpath.solvers.exact.table import EXCESS, MAX_BYTES, MEAN, BudgetTable, decisions, fill_table, no_decisions
+from tailpath.solvers.exact.table import EXCESS, MAX_BYTES, MEAN, BudgetTable, fill_table, no_decisions
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.answer import RiskSolution
+from tailpath.solvers.objectives.padding import (
+    PaddedLayout,
+    decisions_in,
+    fill_priced,
+    lexicographic_table,
+    needed_bytes,
+    padded_layout,
+)
 
 #: The gap, relatively, at which a search over prices ends.
 GAP = 1e-11
+#: Prices asked at first, as multiples of mean over risk.
+FIRST = np.geomspace(1e-2, 1e3, LANES - 1)
 
 
 class MeanRisk:
-    """Tables of mean and risk by price, in cost units. Price 0 is the risk-neutral policy, an infinite one the safest (then the least mean)."""
+    """Tables of mean and risk by price, in cost units. Price 0 is the risk-neutral policy, an infinite one the safest."""
 
     def __init__(self, ssp: SSP, risk: FloatArray, limit: int, max_bytes: int = MAX_BYTES) -> None:
         assert ssp.cost_unit is not None
@@ -40,11 +51,39 @@ class MeanRisk:
         self.expected = solve_expected(ssp)
         self.layout = layout_of(ssp, self.expected)
         self.tables = 0
+        self._accounts = np.stack([MEAN, risk])
+        self._per_level = self.layout.depth * self.layout.rounding
 
-    def curves(self, price: float, limit: int | None = None) -> tuple[FloatArray, FloatArray]:
-        """The risk and the mean of the best policy for every budget from 0 to the limit."""
-        values = self._fill(price, self.limit if limit is None else limit, keep=False).values
-        return (values[:, 0], values[:, 1]) if math.isinf(price) else (values[:, 2], values[:, 1])
+    def safest(self) -> tuple[FloatArray, FloatArray]:
+        """The risk and the mean of the safest policy, with the least mean among those, for every budget from 0 to the limit."""
+        self.tables += 1
+        values = self._fill_safest(self.limit).values
+        return values[:, 0], values[:, 1]
+
+    def curves(self, prices: Sequence[float], limit: int | None = None) -> tuple[FloatArray, FloatArray]:
+        """By price the risk and the mean of the best policy for every budget from 0 to the limit."""
+        limit = self.limit if limit is None else limit
+        self.tables += len(prices)
+        found = []
+        for first in range(0, len(prices), LANES):
+            few = np.array(prices[first : first + LANES])
+            padded = self._padded(limit)
+            if padded is not None:
+                found.append(fill_priced(padded, self._accounts, few, limit).values.transpose(2, 1, 0))
+            else:
+                found += [self._fill(price, limit, keep=False).values.T[None, 1:] for price in few.tolist()]
+        both = np.concatenate(found)
+        return both[:, 1], both[:, 0]
+
+    @property
+    def updates(self) -> int:
+        """How many outcomes were looked at so far, at most."""
+        return self.tables * self.limit * len(self.layout.levels.target)
+
+    @property
+    def at_once(self) -> int:
+        """How many prices cost no more than one."""
+        return LANES if self._padded(self.limit) is not None else 1
 
     def error(self) -> float:
         """What each level adds to the relative error, and the doubt about V* beside it."""
@@ -55,16 +94,28 @@ class MeanRisk:
         """The best policy for a price and a budget."""
         if price == 0 or budget == 0:
             return no_decisions(self.ssp, self.expected.choices).policy(0)
-        return decisions(self.ssp, self._fill(price, budget, keep=True), budget, self.expected.choices).policy(budget)
+        padded = self._padded(budget)
+        if math.isinf(price):
+            table = self._fill_safest(budget)
+        elif padded is not None:
+            table = fill_priced(padded, self._accounts, np.array([price]), budget, keep=True)
+        else:
+            table = self._fill(price, budget, keep=True)
+        return decisions_in(self.ssp, self.ssp, table, budget, self.expected).policy(budget)
+
+    def _padded(self, limit: int) -> PaddedLayout | None:
+        """The rectangle for eight prices at a time, if the model and the memory allowed have room for it."""
+        padded = padded_layout(self.ssp, self.expected, limit)
+        room = padded is not None and needed_bytes(padded, limit, 2 * LANES) <= self.max_bytes
+        return padded if room and limit > 0 else None
+
+    def _fill_safest(self, limit: int) -> BudgetTable:
+        return lexicographic_table(self.ssp, self.expected, self._accounts[::-1].copy(), limit, self.max_bytes)
 
     def _fill(self, price: float, limit: int, keep: bool) -> BudgetTable:
-        if math.isinf(price):
-            accounts, tie = np.stack([self.risk, MEAN]), SAME_VALUE
-        else:
-            accounts, tie = np.stack([MEAN + price * self.risk, MEAN, self.risk]), 0.0
-        self.tables += 1
-        table = fill_table(self.layout, self.layout.aim(limit=float(limit), tie=tie), accounts, keep=keep, max_bytes=self.max_bytes)
-        self._per_level = table.error
+        accounts = np.stack([MEAN + price * self.risk, MEAN, self.risk])
+        table = fill_table(self.layout, self.layout.aim(limit=float(limit)), accounts, keep=keep, max_bytes=self.max_bytes)
+        self._per_level = max(self._per_level, table.error)
         return table
 
 
@@ -105,6 +156,26 @@ class _Bracket:
             value = np.where(share >= 1, self.mean[0], share * self.mean[0] + (1 - share) * self.mean[1])
         return np.where(np.isnan(value) | (share < 0), np.inf, value)
 
+    def prices(self, best: int, count: int) -> list[float]:
+        """What to ask next: the slopes between the corners of the budgets that promise most, and of the best one; none if all were asked.
+
+        Where that is fewer than may be asked at once, the prices between the corners of the most promising budget are divided up, too.
+        """
+        upper = self.upper()
+        open_ = np.flatnonzero((self.lower < upper[best]) & (self.lower < upper * (1 - GAP)) & np.isfinite(self.mean[0]))
+        hopeful = open_[np.argsort(self.lower[open_], kind="stable")]
+        found: dict[float, None] = {}
+        for at in [*hopeful[:1].tolist(), best, *hopeful[1 : count // 2].tolist()]:
+            with np.errstate(invalid="ignore", divide="ignore"):
+                asked = float((self.mean[0, at] - self.mean[1, at]) / (self.risk[1, at] - self.risk[0, at]))
+            if math.isfinite(asked) and asked not in self.price[:, at]:
+                found[asked] = None
+        if found and len(found) < count:
+            high, low = self.price[:, hopeful[0] if hopeful.size else best].tolist()
+            parts = np.linspace(low, min(high, 10 * next(iter(found))), count - len(found) + 2)[1:-1]
+            found |= dict.fromkeys(parts.tolist())
+        return list(found)[:count]
+
     def _share(self) -> FloatArray:
         """The weight of the corner that keeps the limit; 1 where no other is needed, -1 where there is none."""
         wide = self.risk[1] - self.risk[0]
@@ -121,7 +192,7 @@ def least_mean(ssp: SSP, limit: Limit, mix: bool = True) -> RiskSolution:
     search = MeanRisk(ssp, EXCESS, most)
     w = np.arange(most + 1)
     allowed = alpha * (limit.bound / unit - w)
-    safest = search.curves(math.inf)
+    safest = search.safest()
     # A limit that only rounding denies is the least value itself.
     allowed = np.maximum(allowed, np.where(safest[0] <= allowed + 1e-12 * np.maximum(safest[0], alpha * most), safest[0], -np.inf))
     allowed = np.where(np.isneginf(allowed), alpha * (limit.bound / unit - w), allowed)
@@ -133,23 +204,22 @@ def least_mean(ssp: SSP, limit: Limit, mix: bool = True) -> RiskSolution:
     bracket.lower[safest[0] > allowed] = np.inf
     single = np.where(safest[0] <= allowed, safest[1], np.inf)
     lone_price = np.full(most + 1, np.inf)
-    price = 0.0
+    typical = float(safest[1][0]) / max(float(np.max(safest[0])), 1e-300)
+    prices = [0.0, *(typical * FIRST)][: search.at_once]
     while True:
-        risk, mean = search.curves(price, len(allowed) - 1)
         infeasible = np.isinf(bracket.lower) & (bracket.lower > 0)
-        bracket.update(price, risk, mean)
+        for price, risk, mean in zip(prices, *search.curves(prices, len(allowed) - 1)):
+            bracket.update(price, risk, mean)
+            better = (risk <= allowed) & (mean < single)
+            single, lone_price = np.where(better, mean, single), np.where(better, price, lone_price)
         bracket.lower[infeasible] = np.inf
-        better = (risk <= allowed) & (mean < single)
-        single, lone_price = np.where(better, mean, single), np.where(better, price, lone_price)
         upper = bracket.upper()
         best, hope = int(np.argmin(upper)), int(np.argmin(bracket.lower))
         if upper[best] - bracket.lower[hope] <= GAP * upper[best]:
             break
-        at = hope if upper[hope] - bracket.lower[hope] > GAP * upper[hope] else best
-        asked = (bracket.mean[0, at] - bracket.mean[1, at]) / (bracket.risk[1, at] - bracket.risk[0, at])
-        if asked in bracket.price[:, at]:
+        prices = bracket.prices(best, search.at_once)
+        if not prices:
             break
-        price = float(asked)
         # Budgets that promise less than what is there need no more tables.
         kept = int(np.flatnonzero(bracket.lower <= upper[best])[-1]) + 1
         bracket.cut(kept)

@@ -152,7 +152,7 @@ def _spent(model: PaddedLayout, accounts: FloatArray) -> FloatArray:
 
 def _rows(model: PaddedLayout, levels: int, lanes: int) -> int:
     """How many levels are done before the window moves."""
-    return min(max(WINDOW // (8 * model.layout.n * lanes), 2 * model.reach, FEWEST_ROWS), levels)
+    return min(max(WINDOW // (8 * model.layout.n * lanes), 2 * model.reach, FEWEST_ROWS), max(levels, 1))
 
 
 def _changing(padded: Padded, accounts: FloatArray, levels: int) -> int:
