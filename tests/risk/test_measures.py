@@ -114,6 +114,55 @@ def test_values_agree_with_fractions(data: st.DataObject, model: Any) -> None:
         assert high - low <= 1e-8 * max(1.0, abs(high))
 
 
+@settings(max_examples=80)
+@given(st.data(), proper_models(dyadic=True))
+def test_beyond_the_head_bounds_still_hold(data: st.DataObject, model: Any) -> None:
+    """Half of the distribution is known; what lies behind is bracketed by its mass and excess, as exact rationals confirm."""
+    ssp = to_ssp(model)
+    policy = data.draw(policies(model))
+    costs = tp.evaluate(ssp, policy, 0.5)
+    x = data.draw(st.integers(1, 12)) * ssp.cost_unit
+    exact = cost_distribution(model, policy, Fraction(1, 2))
+    while exact.head[-1][0] < 2 * x and exact.open:
+        exact = cost_distribution(model, policy, sum(p for *_, p in exact.open) / 16)
+    every = [*exact.head, *((z + rest, p) for z, rest, p in exact.open)]
+    y = 2 * x
+
+    def bent(z: Fraction) -> Fraction:  # 1 until x, falls to -1 at 2 x, jumps to 4, rises by 1/2
+        return Fraction(1) if z <= x else 1 - 2 * (z - x) / x if z <= y else 4 + (z - y) / 2
+
+    measures = [tp.Late(float(x)), tp.Shortfall(float(x)), tp.Loss([(float(x), 1), (float(y), -1), (float(y), 4)], 0.5)]
+    losses = [lambda z: Fraction(z > x), lambda z: max(z - x, Fraction(0)), bent]
+    measures.append(measures[0] - 2 * measures[1])
+    losses.append(lambda z: (z > x) - 2 * max(z - x, Fraction(0)))
+    for measure, loss in zip(measures, losses, strict=True):
+        low, high = costs.bounds(measure)
+        assert low - 1e-15 <= sum(p * loss(z) for z, p in every) <= high + 1e-15
+    if costs.costs[-1] < x:
+        low, high = costs.bounds(measures[0])
+        assert high <= min(costs.tail_mass, costs.tail_excess / (float(x) - costs.costs[-1])) * (1 + 1e-9) + 1e-12
+        low, high = costs.bounds(measures[1])
+        assert high <= costs.tail_excess * (1 + 1e-9) + 1e-12
+        assert low >= costs.tail_excess - costs.tail_mass * (float(x) - costs.costs[-1]) - 1e-9
+
+
+def test_beyond_the_head_where_some_never_arrive() -> None:
+    rows = [
+        ("s", "go", "g", 0.5, 2),
+        ("s", "go", "t", 0.25, 1),
+        ("s", "go", "pit", 0.25, 1),
+        ("pit", "wait", "pit", 1, 1),
+        ("t", "go", "g", 1, 8),
+    ]
+    costs = tp.evaluate(tp.SSP.from_outcomes(rows, "s", ["g"]), {"s": "go", "t": "go", "pit": "wait"}, 0.5)
+    assert costs.costs.tolist() == [2]
+    low, high = costs.bounds(tp.Late(7))  # a quarter never arrives, another may or may not be late
+    assert (low, high) == pytest.approx((0.25, 0.5), rel=1e-8)
+    assert costs.bounds(tp.Shortfall(7)) == (math.inf, math.inf)
+    low, high = costs.bounds(tp.Loss([(0, 0), (5, 8), (5, -8)]))  # 3.2 for the half at 2; then -8 to 8 for one quarter, -8 for the other
+    assert (low, high) == pytest.approx((1.6 - 2 - 2, 1.6 + 2 - 2), rel=1e-8)
+
+
 def test_never_arriving() -> None:
     ssp = tp.SSP.from_outcomes([("s", "go", "g", 0.75, 2), ("s", "go", "pit", 0.25, 1), ("pit", "wait", "pit", 1, 1)], "s", ["g"])
     costs = evaluate_for(ssp, {"s": "go", "pit": "wait"}, [tp.Late(10)])

@@ -143,9 +143,8 @@ class CostDistribution(Record):
 
         Behind its last point h is linear, so mass and excess of the tail say all, once the head reaches that far.
         """
-        last = self.costs[-1] if self.costs.size else -math.inf
-        settled = self.tail_mass <= self.unreached * (1 + SAME_MASS)  # what is left never arrives
-        if self.tail_mass > 0 and not settled and loss.last > last:
+        last, settled = self._last, self._settled
+        if not self._reaches(loss):
             raise OptionError(f"the distribution is known up to cost {last:g}; call evaluate with an alpha below {self.alpha:g}")
         if self.unreached > 0 and loss.slope > 0:
             return math.inf, math.inf, math.inf
@@ -160,6 +159,51 @@ class CostDistribution(Record):
         largest = max(float(np.max(np.abs(loss.values(self.costs)), initial=0.0)), abs(behind) if math.isfinite(behind) else 0.0)
         slack = (8 * UNIT + self.cost_error) * (abs(value) + high) + self.dropped * largest
         return value + middle, value + low - doubt - slack, value + high + doubt + slack
+
+    def loss_bounds(self, loss: Any) -> tuple[float, float]:
+        """Proved bounds on E[h(Z)], also where h bends behind the head: there mass and excess of the tail bound what it can be.
+
+        Behind the head, at x, a line a + c (z - x) below h gives E[h(Z); Z > x] >= a * mass + c * excess, and one above h an upper bound. Flat
+        lines, those of the last slope and those through x and another point of h are tried: a deadline gives Markov's inequality.
+        """
+        if self._reaches(loss):
+            return self.expected_loss(loss)[1:]
+        if self.unreached > 0 and loss.slope > 0:
+            return math.inf, math.inf
+        x = max(self._last, 0.0)
+        places, at, after = loss.points_behind(x, include=self._last < 0)
+        parts = self.probabilities * loss.values(self.costs)
+        doubt = self.relative_error + (len(self.costs) + 20) * 2 * UNIT
+        mass = max(self.tail_mass - self.dropped, 0.0) * (1 - doubt), self.tail_mass * (1 + doubt)
+        excess = self.tail_excess_bounds if self.unreached == 0 else (0.0, math.inf)
+        lower, upper = np.minimum(at, after), np.maximum(at, after)
+        between = ((values[1:] - values[0]) / (places[1:] - x) for values in (lower, upper))
+        slopes = {c for c in (0.0, loss.slope, *np.concatenate(list(between)).tolist()) if math.isfinite(excess[1]) or c == 0}
+        lows = [_least(float(np.min(lower - c * (places - x))), mass) + _least(c, excess) for c in slopes if c <= loss.slope]
+        highs = [-_least(-float(np.max(upper - c * (places - x))), mass) - _least(-c, excess) for c in slopes if c >= loss.slope]
+        never = self.unreached * (1 - 1e-9)
+        if never > 0:  # that much of the tail is worth the end
+            lows.append(_least(float(lower.min()), (max(mass[0] - never, 0.0), mass[1] - never)) + never * loss.end)
+            highs.append(never * loss.end - _least(-float(upper.max()), (max(mass[0] - never, 0.0), mass[1] - never)))
+        size = float(np.sum(np.abs(parts))) + max(abs(max(lows)), abs(min(highs)))
+        largest = max(float(np.max(np.abs(loss.values(self.costs)), initial=0.0)), float(np.max(np.abs([lower, upper]))))
+        slack = (doubt + 16 * UNIT + self.cost_error) * size + self.dropped * largest
+        head = float(np.sum(parts))
+        return head + max(lows) - slack, head + min(highs) + slack
+
+    @property
+    def _last(self) -> float:
+        """The last cost of the head; below every cost if there is none."""
+        return float(self.costs[-1]) if self.costs.size else -math.inf
+
+    @property
+    def _settled(self) -> bool:
+        """Whether all that is left never arrives."""
+        return self.tail_mass <= self.unreached * (1 + SAME_MASS)
+
+    def _reaches(self, loss: Any) -> bool:
+        """Whether the head reaches to where the loss is linear."""
+        return self.tail_mass == 0 or self._settled or loss.last <= self._last
 
     # ------------------------------------------------------------------ the rest
 
@@ -206,3 +250,8 @@ class CostDistribution(Record):
 
     def __repr__(self) -> str:
         return f"<CostDistribution alpha>={self.alpha:g}: mean {self.mean:.6g}, VaR {self.var(self.alpha):.6g}, CVaR {self.cvar(self.alpha):.6g}>"
+
+
+def _least(factor: float, between: tuple[float, float]) -> float:
+    """The least of factor times a number between two, none of them negative; 0 times whatever is 0."""
+    return 0.0 if factor == 0 else factor * (between[0] if factor > 0 else between[1])

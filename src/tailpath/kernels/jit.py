@@ -71,14 +71,13 @@ class Kernel:
 
 
 class Instruction(Kernel):
-    """A word that the compiler is taught: calling the function as written makes what the compiler takes for it."""
+    """A word that the compiler is taught: the function as written, given the compiler, makes what it takes for the word."""
 
     def compiled(self) -> Callable[..., Any]:
         """What stands for the word in kernels."""
         with _LOCK:
             if self._compiled is None:
-                _compiler()
-                self._compiled = self.plain()
+                self._compiled = self.plain(_compiler())
             return self._compiled
 
 

@@ -7,7 +7,7 @@ products and sums are rounded one after the other, lane by lane, so a lane gives
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from tailpath.kernels.jit import instruction
 
@@ -15,54 +15,59 @@ from tailpath.kernels.jit import instruction
 LANES = 8
 
 
-@cache
-def _parts() -> tuple[Any, Any, Any, Any]:
-    """The compiler's words: its types, the type of eight numbers, the same for the machine, and how to add an instruction."""
-    from llvmlite import ir
-    from numba.core import types
-    from numba.core.datamodel import PrimitiveModel
-    from numba.extending import intrinsic, register_model
+class Words(NamedTuple):
+    """The compiler's words: its types, the type of eight numbers, how the machine writes things down, and how an instruction is added."""
 
-    class Lanes(types.Type):
+    types: Any
+    lanes: Any
+    machine: Any
+    intrinsic: Any
+
+
+@cache
+def _words(numba: Any) -> Words:
+    core = numba.core
+
+    class Lanes(core.types.Type):  # type: ignore[misc, name-defined]
         """Eight numbers."""
 
-    vector = ir.VectorType(ir.DoubleType(), LANES)
-
-    @register_model(Lanes)
-    class Model(PrimitiveModel):  # type: ignore[misc]
+    @core.extending.register_model(Lanes)
+    class Model(core.datamodel.PrimitiveModel):  # type: ignore[misc, name-defined]
         """How the machine holds them."""
 
         def __init__(self, manager: Any, kind: Any) -> None:
-            super().__init__(manager, kind, vector)
+            super().__init__(manager, kind, _vector(core.cgutils.ir))
 
-    return types, Lanes(name="Lanes"), vector, intrinsic
+    return Words(core.types, Lanes(name="Lanes"), core.cgutils.ir, core.extending.intrinsic)
 
 
-def _everywhere(builder: Any, value: Any) -> Any:
+def _vector(machine: Any) -> Any:
+    """Eight numbers as the machine knows them."""
+    return machine.VectorType(machine.DoubleType(), LANES)
+
+
+def _everywhere(machine: Any, builder: Any, value: Any) -> Any:
     """One number in all lanes."""
-    from llvmlite import ir
-
-    vector = _parts()[2]
-    nothing, word = ir.Constant(vector, ir.Undefined), ir.IntType(32)
-    first = builder.insert_element(nothing, value, ir.Constant(word, 0))
-    return builder.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(word, LANES), [0] * LANES))
+    nothing, word = machine.Constant(_vector(machine), machine.Undefined), machine.IntType(32)
+    first = builder.insert_element(nothing, value, machine.Constant(word, 0))
+    return builder.shuffle_vector(first, nothing, machine.Constant(machine.VectorType(word, LANES), [0] * LANES))
 
 
-def _address(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+def _address(machine: Any, context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     """Where entry `arguments[1]` of the array `arguments[0]` lies, as the address of eight numbers."""
     array = context.make_array(signature.args[0])(context, builder, arguments[0])
-    return builder.bitcast(builder.gep(array.data, [arguments[1]]), _parts()[2].as_pointer())
+    return builder.bitcast(builder.gep(array.data, [arguments[1]]), _vector(machine).as_pointer())
 
 
 @instruction
-def load() -> Any:
+def load(numba: Any) -> Any:
     """`load(array, place)`: the eight numbers from a place on."""
-    types, lanes, _, intrinsic = _parts()
+    types, lanes, machine, intrinsic = _words(numba)
 
     @intrinsic
     def load(typing: Any, array: Any, place: Any) -> Any:
         def write(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            return builder.load(_address(context, builder, signature, arguments), align=8)
+            return builder.load(_address(machine, context, builder, signature, arguments), align=8)
 
         return lanes(array, types.uint64), write
 
@@ -70,14 +75,14 @@ def load() -> Any:
 
 
 @instruction
-def store() -> Any:
+def store(numba: Any) -> Any:
     """`store(array, place, lanes)`: put eight numbers there."""
-    types, lanes, _, intrinsic = _parts()
+    types, lanes, machine, intrinsic = _words(numba)
 
     @intrinsic
     def store(typing: Any, array: Any, place: Any, value: Any) -> Any:
         def write(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            builder.store(arguments[2], _address(context, builder, signature, arguments), align=8)
+            builder.store(arguments[2], _address(machine, context, builder, signature, arguments), align=8)
             return context.get_dummy_value()
 
         return types.void(array, types.uint64, lanes), write
@@ -86,26 +91,26 @@ def store() -> Any:
 
 
 @instruction
-def everywhere() -> Any:
+def everywhere(numba: Any) -> Any:
     """`everywhere(number)`: the number in all lanes."""
-    types, lanes, _, intrinsic = _parts()
+    types, lanes, machine, intrinsic = _words(numba)
 
     @intrinsic
     def everywhere(typing: Any, value: Any) -> Any:
-        return lanes(types.float64), lambda context, builder, signature, arguments: _everywhere(builder, arguments[0])
+        return lanes(types.float64), lambda context, builder, signature, arguments: _everywhere(machine, builder, arguments[0])
 
     return everywhere
 
 
 @instruction
-def add_scaled() -> Any:
+def add_scaled(numba: Any) -> Any:
     """`add_scaled(total, factor, lanes)`: total + factor * lanes, for one factor."""
-    types, lanes, _, intrinsic = _parts()
+    types, lanes, machine, intrinsic = _words(numba)
 
     @intrinsic
     def add_scaled(typing: Any, total: Any, factor: Any, value: Any) -> Any:
         def write(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            return builder.fadd(arguments[0], builder.fmul(_everywhere(builder, arguments[1]), arguments[2]))
+            return builder.fadd(arguments[0], builder.fmul(_everywhere(machine, builder, arguments[1]), arguments[2]))
 
         return lanes(lanes, types.float64, lanes), write
 
@@ -113,9 +118,9 @@ def add_scaled() -> Any:
 
 
 @instruction
-def add_product() -> Any:
+def add_product(numba: Any) -> Any:
     """`add_product(total, left, right)`: total + left * right."""
-    _, lanes, _, intrinsic = _parts()
+    _, lanes, _, intrinsic = _words(numba)
 
     @intrinsic
     def add_product(typing: Any, total: Any, left: Any, right: Any) -> Any:
@@ -128,9 +133,9 @@ def add_product() -> Any:
 
 
 @instruction
-def where_less() -> Any:
+def where_less(numba: Any) -> Any:
     """`where_less(a, b, yes, no)`: yes in the lanes where a < b, no elsewhere."""
-    _, lanes, _, intrinsic = _parts()
+    _, lanes, _, intrinsic = _words(numba)
 
     @intrinsic
     def where_less(typing: Any, a: Any, b: Any, yes: Any, no: Any) -> Any:
@@ -144,16 +149,14 @@ def where_less() -> Any:
 
 
 @instruction
-def first_lane() -> Any:
+def first_lane(numba: Any) -> Any:
     """`first_lane(lanes)`: the first of the eight numbers."""
-    types, lanes, _, intrinsic = _parts()
+    types, lanes, machine, intrinsic = _words(numba)
 
     @intrinsic
     def first_lane(typing: Any, value: Any) -> Any:
-        from llvmlite import ir
-
         return types.float64(lanes), lambda context, builder, signature, arguments: builder.extract_element(
-            arguments[0], ir.Constant(ir.IntType(32), 0)
+            arguments[0], machine.Constant(machine.IntType(32), 0)
         )
 
     return first_lane

@@ -57,6 +57,18 @@ class Curve:
         exact = (here < len(x)) & (x[np.minimum(here, len(x) - 1)] == z)
         return np.where(exact, at[np.minimum(here, len(x) - 1)], result)
 
+    def points_behind(self, x: float, include: bool = False) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The points that hold behind a cost: places, values there, values just after. The first is x itself, with what holds just after
+        it, or, if that is to be included, with what holds at it, too."""
+        behind = [i for i, place in enumerate(self.places) if place > as_fraction(x)]
+        here, after = float(self.values([x])[0]), self._after((as_fraction(x),))[0]
+        places = np.array([x, *(float(self.places[i]) for i in behind)])
+        return (
+            places,
+            np.array([here if include else after, *(self.at[i] for i in behind)]),
+            np.array([after, *(self.after[i] for i in behind)]),
+        )
+
     def units(self, unit: Fraction) -> int:
         """The least whole number of units from which on, on the grid of the unit, the loss is linear."""
         place = in_units(self.places[-1], unit)

@@ -39,5 +39,6 @@ class Late(Measure):
 
     def bounds_of(self, costs: Any) -> tuple[float, float]:
         if not math.isinf(self.deadline):
-            return super().bounds_of(costs)
+            low, high = super().bounds_of(costs)
+            return max(low, 0.0), min(high, 1.0)
         return float(costs.unreached) * (1 - 1e-9), min(float(costs.unreached) * (1 + 1e-9), 1.0)

@@ -59,8 +59,8 @@ class Measure:
 
     def bounds_of(self, costs: Any) -> tuple[float, float]:
         """A proved bracket around the value; `costs.bounds(measure)` asks for it."""
-        _, low, high = costs.expected_loss(self._loss)
-        return low, high
+        low, high = costs.loss_bounds(self._loss)
+        return float(low), float(high)
 
     @property
     def _loss(self) -> Curve:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from tailpath.errors import OptionError
 from tailpath.risk.curves import Curve, curve_of
@@ -31,3 +32,7 @@ class Shortfall(Measure):
     @property
     def farthest_cost(self) -> float:
         return self.budget
+
+    def bounds_of(self, costs: Any) -> tuple[float, float]:
+        low, high = super().bounds_of(costs)
+        return max(low, 0.0), high
