@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tailpath.analysis.passes import Passes
 from tailpath.analysis.value_iteration import MOST_ROUNDS, Sweeps
 from tailpath.errors import TailpathWarning
 from tailpath.kernels.absorption import Chain, certify, eliminate
@@ -69,12 +70,9 @@ def expected_total(
     chain = Chain(*frozen(row_start, target, probability, rate, np.zeros(len(rate)) if leak is None else leak))
     if len(rate) == 0:
         return Bracket(rate, rate, rate, "sweeps")
-    sweeps = Sweeps.by(row_start, target, distance)
-    bracket = _by_sweeps(chain, sweeps)
-    if is_wide(bracket.lower, bracket.upper) and np.diff(sweeps.part_start).max() <= LARGEST_ELIMINATION:
-        bracket = _tighter(bracket, _by_elimination(chain, sweeps))
+    bracket = _by_sweeps(chain, Passes.along(row_start, target, probability))
     if is_wide(bracket.lower, bracket.upper):
-        bracket = _tighter(bracket, _by_factorisation(chain))
+        bracket = _the_hard_way(chain, bracket, distance)
     if not np.all(np.isfinite(bracket.upper)):
         warnings.warn(
             "no upper bound on an expected total could be proved; the chain mixes too slowly for its size", TailpathWarning, stacklevel=2
@@ -82,11 +80,24 @@ def expected_total(
     return bracket
 
 
+def _the_hard_way(chain: Chain, bracket: Bracket, distance: NDArray[Any] | None) -> Bracket:
+    """For chains that mix slowly: sweeps by component if quick ones did not settle, elimination, factorisation, until bounds are tight."""
+    sweeps = Sweeps.by(chain.row_start, chain.target, distance)
+    if not np.all(np.isfinite(bracket.upper)):
+        bracket = _by_sweeps(chain, sweeps)
+    if is_wide(bracket.lower, bracket.upper) and np.diff(sweeps.part_start).max() <= LARGEST_ELIMINATION:
+        bracket = _tighter(bracket, _by_elimination(chain, sweeps))
+    return _tighter(bracket, _by_factorisation(chain)) if is_wide(bracket.lower, bracket.upper) else bracket
+
+
 def settled_total(chain: Chain, distance: NDArray[Any], tolerance: float) -> FloatArray | None:
     """Expected totals without a proof: what sweeps settle to, or None if they do not."""
-    sweeps = Sweeps.by(chain.row_start, chain.target, distance)
-    value, rounds = sweeps.run(sweeps.folded(_decided(chain, chain.rate), chain.leak), np.zeros(len(chain.rate)), tolerance)
-    return None if rounds > MOST_ROUNDS or value.min(initial=0.0) < 0.0 else value
+    for orderly in (False, True):
+        sweeps = Sweeps.by(chain.row_start, chain.target, distance) if orderly else Passes.along(*chain[:3])
+        value, rounds = sweeps.run(sweeps.folded(_decided(chain, chain.rate), chain.leak), np.zeros(len(chain.rate)), tolerance)
+        if rounds <= MOST_ROUNDS and value.min(initial=0.0) >= 0.0:
+            return value
+    return None
 
 
 def is_wide(lower: FloatArray, upper: FloatArray) -> bool:

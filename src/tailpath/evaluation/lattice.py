@@ -25,12 +25,14 @@ from tailpath.evaluation.request import End, Request, Tuning
 from tailpath.evaluation.result import SCALE, Left, SearchResult, negligible, unscaled
 from tailpath.evaluation.watch import Watch
 from tailpath.kernels.jit import frozen
-from tailpath.kernels.lattice import frontier, search
-from tailpath.kernels.lattice_arrays import BLOCK, ROWS_OF_NODES, Arrows, Aside, BudgetRows, Rings, Stop, Waiting, standing
+from tailpath.kernels.lattice import frontier, lay_out_rows, part_arrows, search
+from tailpath.kernels.lattice_arrays import BLOCK, ROWS_OF_NODES, Arrows, Aside, BudgetRows, Far, Near, Rings, Stop, Waiting, standing
 from tailpath.kernels.rounding import FIXED, ROW, UNIT
-from tailpath.model.ragged import members_of, offsets_of
+from tailpath.model.ragged import grouped
 from tailpath.policies.chain import CostChain
 
+#: Nodes are sorted by counting where there are at most this many different heights to a node.
+MOST_GROUPS = 4
 #: What a cost of the head takes while the result is made of it: level and mass, cost and probability, tails and sums.
 HEAD_BYTES = 64
 
@@ -58,41 +60,48 @@ def lay_out(chain: CostChain, heuristic: Heuristic) -> Lattice:
     n_all = chain.n
     finite = np.append(chain.arrives, True)
     height = np.where(finite, chain.least_cost, 0).astype(np.int64) if heuristic == "min" else np.zeros(n_all + 1, dtype=np.int64)
-    inner = finite[chain.target] & finite[chain.source]
-    free = inner & (chain.level == 0) & (chain.target < n_all)
-    ordered = free_arrow_order(chain.source[free], chain.target[free], n_all)
-    assert ordered is not None, "free cycles are solved before the search"
-    rank, free_depth = ordered
-    nodes = np.flatnonzero(finite[:n_all])
-    # Free arrows lead to lower ranks, so higher ranks come first.
-    nodes = nodes[np.lexsort((-rank[nodes], -height[nodes]))]
+    nodes, free_depth = _in_order(chain, finite, height)
     place = np.full(n_all + 1, -1, dtype=np.int64)
     place[nodes] = np.arange(len(nodes))
     place[n_all] = len(nodes)
 
-    order, row_start = members_of(chain.row_start, nodes)
-    if not inner.all():
-        order = order[inner[order]]
-        row_start = offsets_of(place[chain.source[order]], len(nodes))
-    lost = finite[chain.source] & ~finite[chain.target]
-    leak = np.bincount(place[chain.source[lost]], weights=chain.probability[lost], minlength=len(nodes)).astype(np.float64)
-    level = chain.level[order]
-    arrows = Arrows(
-        row_start=row_start,
-        target=place[chain.target[order]].astype(np.int32),
-        probability=chain.probability[order],
-        jump=level + height[chain.target[order]] - height[chain.source[order]],
-        leak=leak,
+    most = len(chain.target)
+    out = Arrows(
+        row_start=np.empty(len(nodes) + 1, dtype=np.int64),
+        target=np.empty(most, dtype=np.int32),
+        probability=np.empty(most),
+        jump=np.empty(most, dtype=np.int64),
+        leak=np.empty(len(nodes)),
     )
+    rows = frozen(chain.row_start, chain.target, chain.probability, chain.level)
+    count = lay_out_rows(*rows, nodes, place, height, out)
     return Lattice(
-        arrows=arrows,
+        arrows=Arrows(out.row_start, out.target[:count], out.probability[:count], out.jump[:count], out.leak),
         heuristic=np.append(height[nodes], 0),
         node=np.append(nodes, n_all),
         place=place,
         free_depth=free_depth,
-        least_step=least_step(level),
+        least_step=least_step(chain.level),
         by_budget=ROWS_OF_NODES,
     )
+
+
+def _in_order(chain: CostChain, finite: NDArray[np.bool_], height: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
+    """The arriving nodes by falling V_min, and along free arrows where it ties; and the most free arrows in a row."""
+    assert chain.level is not None
+    n = chain.n
+    nodes = np.flatnonzero(finite[:n])
+    if chain.level.all():
+        below = height.max(initial=0) - height[nodes]
+        few = below.max(initial=0) <= MOST_GROUPS * len(nodes)
+        order = grouped(below, int(below.max(initial=0)) + 1)[0] if few else np.argsort(below, kind="stable")
+        return nodes[order], 0
+    free = finite[chain.target] & finite[chain.source] & (chain.level == 0) & (chain.target < n)
+    ordered = free_arrow_order(chain.source[free], chain.target[free], n)
+    assert ordered is not None, "free cycles are solved before the search"
+    rank, depth = ordered
+    # Free arrows lead to lower ranks, so higher ranks come first.
+    return nodes[np.lexsort((-rank[nodes], -height[nodes]))], depth
 
 
 def least_step(level: NDArray[Any]) -> int:
@@ -106,19 +115,22 @@ class LatticeSearch:
     def __init__(self, lattice: Lattice, start: int, request: Request) -> None:
         """Begin at a node of the lattice with nothing paid and probability 1."""
         self.lattice, self.request = lattice, request
-        longest = int(lattice.arrows.jump.max(initial=0))
+        arrows = lattice.arrows
         self.rings = _rings(lattice, request.tuning)
-        width = len(self.rings.ring)
-        self.n_listed = int(np.count_nonzero(lattice.arrows.jump >= max(width, len(self.rings.far))))
+        width = 1 << self.rings.shift
+        self.near, self.far = _parted(arrows, width, self.rings.stride)
+        self.n_listed = int(np.count_nonzero(self.far.jump >= len(self.rings.far)))
+        longest = int(arrows.jump.max(initial=0))
         self.waiting = Waiting(np.full((longest >> self.rings.shift) + 3, -1, dtype=np.int64), *_entries(0))
         self.aside = Aside(np.zeros(lattice.n), np.zeros(lattice.n, dtype=np.int64))
-        self.flush = negligible(request.alpha, float(lattice.arrows.probability.min(initial=1.0)))
+        self.flush = negligible(request.alpha, float(arrows.probability.min(initial=1.0)))
         self.now = standing()
         self.head_level, self.head_mass = np.empty(1024, dtype=np.int64), np.empty(1024)
         first = int(lattice.heuristic[start])
         self.now.bucket, self.now.free, self.now.n_flags, self.now.base = first, -1, 1, 2.0**SCALE
-        self.rings.ring[first & (width - 1), start] = 2.0**SCALE
-        self.rings.flag[first & (width - 1), start >> BLOCK] = 1
+        cell = (first & (width - 1)) * self.rings.stride + start
+        self.rings.ring[cell] = 2.0**SCALE
+        self.rings.flag[cell >> BLOCK] = 1
         self._grow_lists(self.n_listed)
 
     @property
@@ -151,7 +163,9 @@ class LatticeSearch:
         lat, request = self.lattice, self.request
         while not watch.stop:
             status = search(
-                Arrows(*frozen(*lat.arrows)),
+                self.near,
+                self.far,
+                *frozen(lat.arrows.leak),
                 lat.by_budget,
                 self.rings,
                 self.waiting,
@@ -225,16 +239,26 @@ def _rings(lattice: Lattice, tuning: Tuning) -> Rings:
     wanted = max(usual + 1, int(jump.max(initial=0)) // tuning.far_rows, 2)
     most = min(tuning.ring_rows, max(2, tuning.ring_cells // (lattice.n + 1)))
     shift = (wanted - 1).bit_length() if wanted <= most else most.bit_length() - 1
-    ring = np.zeros((1 << shift, lattice.n + 1))
-    flag = np.zeros((1 << shift, (lattice.n >> BLOCK) + 1), dtype=np.uint8)
+    stride = ((lattice.n >> BLOCK) + 1) << BLOCK
+    ring, flag = np.zeros(stride << shift), np.zeros((stride << shift) >> BLOCK, dtype=np.uint8)
 
     place = np.full(lattice.n + 1, -1, dtype=np.int64)
     nodes = np.unique(lattice.arrows.target[jump >= 1 << shift]).astype(np.int64)
     far_rows = 1 << int(jump.max(initial=0)).bit_length()
     if nodes.size == 0 or far_rows > tuning.far_rows or far_rows * nodes.size > tuning.far_cells:
-        return Rings(shift, ring, flag, np.zeros((0, 0)), nodes[:0], place)
+        return Rings(lattice.n, shift, stride, ring, flag, np.zeros((0, 0)), nodes[:0], place)
     place[nodes] = np.arange(nodes.size)
-    return Rings(shift, ring, flag, np.zeros((far_rows, nodes.size)), nodes, place)
+    return Rings(lattice.n, shift, stride, ring, flag, np.zeros((far_rows, nodes.size)), nodes, place)
+
+
+def _parted(arrows: Arrows, width: int, stride: int) -> tuple[Near, Far]:
+    """The arrows within a ring of `width` rows of `stride` cells, and the others."""
+    n_far = int(np.count_nonzero(arrows.jump >= width))
+    n_near, n_rows = len(arrows.jump) - n_far, len(arrows.row_start)
+    near = Near(np.empty(n_rows, dtype=np.uint32), np.empty(n_near, dtype=np.uint32), np.empty(n_near))
+    far = Far(np.empty(n_rows, dtype=np.uint32), np.empty(n_far, dtype=np.int32), np.empty(n_far), np.empty(n_far, dtype=np.int64))
+    part_arrows(Arrows(*frozen(*arrows)), width, stride, near, far)
+    return near, far
 
 
 def _entries(size: int) -> tuple[Any, Any, Any, Any]:

@@ -62,6 +62,61 @@ def cheapest_way(into_start: Array, into_source: Array, into_cost: Array, begin:
 
 
 @kernel
+def cheapest_levels(row_start: Array, target: Array, level: Array, longest: int, out_least: Array) -> None:
+    """As `cheapest_way` to the last node, for whole costs up to `longest`: nodes wait in lists by their cost, `longest` + 1 of them in turns."""
+    goal = len(out_least) - 1
+    into_start = np.zeros(goal + 2, dtype=np.int64)
+    for to in target:
+        into_start[to + 1] += 1
+    for node in range(goal + 1):
+        into_start[node + 1] += into_start[node]
+    source, price = np.empty(len(target), dtype=np.int32), np.empty(len(target), dtype=np.int64)
+    place = into_start[:-1].copy()
+    for node in range(goal):
+        for arrow in range(row_start[node], row_start[node + 1]):
+            to = target[arrow]
+            source[place[to]], price[place[to]] = node, level[arrow]
+            place[to] += 1
+
+    unknown = np.iinfo(np.int64).max
+    least = np.full(goal + 1, unknown)
+    head = np.full(longest + 1, -1, dtype=np.int32)
+    after, before = np.empty(goal + 1, dtype=np.int32), np.empty(goal + 1, dtype=np.int32)
+    head[0], least[goal], after[goal], before[goal] = goal, 0, -1, -1
+    waiting, cost, turn = 1, 0, 0
+    while waiting > 0:
+        while head[turn] < 0:
+            cost += 1
+            turn = turn + 1 if turn < longest else 0
+        node = head[turn]
+        head[turn] = after[node]
+        if after[node] >= 0:
+            before[after[node]] = -1
+        waiting -= 1
+        out_least[node] = cost
+        for position in range(into_start[node], into_start[node + 1]):
+            near = source[position]
+            there = cost + price[position]
+            if there >= least[near]:
+                continue
+            if least[near] < unknown:  # it waits elsewhere
+                if before[near] >= 0:
+                    after[before[near]] = after[near]
+                else:
+                    head[least[near] % (longest + 1)] = after[near]
+                if after[near] >= 0:
+                    before[after[near]] = before[near]
+                waiting -= 1
+            least[near] = there
+            slot = there % (longest + 1)
+            after[near], before[near] = head[slot], -1
+            if head[slot] >= 0:
+                before[head[slot]] = near
+            head[slot] = near
+            waiting += 1
+
+
+@kernel
 def _sift_down(key: Array, item: Array, size: int, moved_key: float, moved_item: int) -> None:
     """Put an entry into the empty root of a heap of `size` entries and let it sink."""
     hole = 0

@@ -5,25 +5,75 @@ bucket leads forward: one pass over a bucket finishes it. `jump` = cost + V_min(
 skips. Bucket f of node x holds the probability of being in x with accumulated level f - V_min(x). Node n is the goal; what arrives there
 in bucket f costs f.
 
-Buckets f .. f + width - 1 live in a ring of rows; arrows that jump further wait in lists by epoch (f // width), so a jump of 10^6 levels
-costs one entry and not 10^6 rows. `flag` marks blocks of 64 nodes that hold anything, so that empty regions are passed over.
+Buckets f .. f + width - 1 live in a ring of rows; arrows that jump further wait in a second ring or in lists by epoch (f // width), so a jump of
+10^6 levels costs one entry and not 10^6 rows. `flag` marks blocks of 64 cells that hold anything, so that empty regions are passed over. Arrows
+within the ring are told by how many cells they skip, and the others stand apart, so that the inner loop is an addition and little else.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.kernels.jit import kernel
-from tailpath.kernels.lattice_arrays import BLOCK, Arrows, Aside, BudgetRows, Rings, Stop, Waiting
+from tailpath.kernels.lattice_arrays import BLOCK, Arrows, Aside, BudgetRows, Far, Near, Rings, Stop, Waiting
 
 Array = NDArray[Any]
 
 
 @kernel
+def lay_out_rows(
+    row_start: Array, target: Array, probability: Array, level: Array, nodes: Array, place: Array, height: Array, out: Arrows
+) -> int:
+    """The rows of these nodes, one after the other, with targets as places and costs as jumps; returns how many arrows there are.
+
+    What leads to a node without a place (-1) is no arrow and adds to the `leak`.
+    """
+    count = 0
+    out.row_start[0] = 0
+    for i in range(len(nodes)):
+        node = nodes[i]
+        leak = 0.0
+        for arrow in range(row_start[node], row_start[node + 1]):
+            to = target[arrow]
+            if place[to] < 0:
+                leak += probability[arrow]
+                continue
+            out.target[count] = place[to]
+            out.probability[count] = probability[arrow]
+            out.jump[count] = level[arrow] + height[to] - height[node]
+            count += 1
+        out.leak[i] = leak
+        out.row_start[i + 1] = count
+    return count
+
+
+@kernel
+def part_arrows(arrows: Arrows, width: int, stride: int, out_near: Near, out_far: Far) -> None:
+    """Part the arrows into those that stay within a ring of `width` rows and those that do not."""
+    near, far = 0, 0
+    out_near.row_start[0] = out_far.row_start[0] = 0
+    for row in range(len(arrows.row_start) - 1):
+        for arrow in range(arrows.row_start[row], arrows.row_start[row + 1]):
+            if arrows.jump[arrow] < width:
+                out_near.cell[near] = arrows.jump[arrow] * stride + arrows.target[arrow]
+                out_near.probability[near] = arrows.probability[arrow]
+                near += 1
+            else:
+                out_far.target[far] = arrows.target[arrow]
+                out_far.probability[far] = arrows.probability[arrow]
+                out_far.jump[far] = arrows.jump[arrow]
+                far += 1
+        out_near.row_start[row + 1], out_far.row_start[row + 1] = near, far
+
+
+@kernel
 def search(
-    arrows: Arrows,
+    near: Near,
+    far: Far,
+    leak: Array,
     by_budget: BudgetRows,
     rings: Rings,
     waiting: Waiting,
@@ -47,7 +97,6 @@ def search(
     there is any, `neutral` after. V_min is 0 then, a bucket is an accumulated level, and the search does not stop before the budget is
     spent. `n_listed` arrows at most put an entry on a list in one bucket.
     """
-    n = rings.ring.shape[1] - 1
     first_expanded = now.expanded
     while True:
         if not _next_bucket(rings, waiting, now):
@@ -63,14 +112,15 @@ def search(
             return Stop.PAUSED
 
         _take_in_far(f, rings, now)
-        if now.n_flags > 0 and not _expand_bucket(f, arrows, by_budget, rings, waiting, aside, flush, now):
+        if now.n_flags > 0 and not _expand_bucket(f, near, far, leak, by_budget, rings, waiting, aside, flush, now):
             return Stop.NO_ACTION
-        arrived = rings.ring[f & ((1 << rings.shift) - 1), n]
+        goal = (f & ((1 << rings.shift) - 1)) * rings.stride + rings.n
+        arrived = rings.ring[goal]
         if arrived > 0.0:
             out_level[now.n_head], out_mass[now.n_head] = f, arrived
             now.n_head += 1
             now.since += arrived
-            rings.ring[f & ((1 << rings.shift) - 1), n] = 0.0
+            rings.ring[goal] = 0.0
         now.bucket = f + 1
 
         rest = now.base - now.since
@@ -103,26 +153,28 @@ def _next_bucket(rings: Rings, waiting: Waiting, now: Any) -> bool:
 
 @kernel
 def _expand_bucket(
-    f: int, arrows: Arrows, by_budget: BudgetRows, rings: Rings, waiting: Waiting, aside: Aside, flush: float, now: Any
+    f: int, near: Near, far: Far, leak: Array, by_budget: BudgetRows, rings: Rings, waiting: Waiting, aside: Aside, flush: float, now: Any
 ) -> bool:
     """Send on what the nodes hold in bucket f; False if one of them has no action. What arrives at the goal stays there.
 
     One call per bucket: handing these groups of arrays over costs more than expanding a block.
     """
-    ring, flag, far = rings.ring, rings.flag, rings.far
-    n = ring.shape[1] - 1
-    width = 1 << rings.shift
-    row = f & (width - 1)
-    n_far_rows = far.shape[0]
+    ring, flag = rings.ring, rings.flag
+    n, end = rings.n, np.uint64(len(rings.ring))
+    row = (f & ((1 << rings.shift) - 1)) * rings.stride
+    base, block_bits, one = np.uint64(row), np.uint64(BLOCK), np.uint64(1)
+    n_far_rows = rings.far.shape[0]
     expanded, new_flags, new_far, lost = 0, 0, 0, 0.0
-    for block in range(flag.shape[1]):
-        if flag[row, block] == 0:
+    for block in range(rings.stride >> BLOCK):
+        here_block = np.uint64((row >> BLOCK) + block)
+        if flag[here_block] == 0:
             continue
         for node in range(block << BLOCK, min((block + 1) << BLOCK, n)):
-            mass = ring[row, node]
+            here = base + np.uint64(node)
+            mass = ring[here]
             if mass == 0.0:
                 continue
-            ring[row, node] = 0.0
+            ring[here] = 0.0
             # Masses at the edge of underflow would lose digits, and slow every operation down.
             if mass < flush:
                 aside.mass[node] += mass
@@ -130,7 +182,7 @@ def _expand_bucket(
                 now.aside += mass
                 continue
             expanded += 1
-            lost += mass * arrows.leak[node]
+            lost += mass * leak[node]
             chosen = node
             if by_budget.budget >= 0:
                 chosen = by_budget.neutral[node]
@@ -138,25 +190,29 @@ def _expand_bucket(
                     chosen = by_budget.first_choice[node] + by_budget.table[by_budget.table_row[node], by_budget.budget - f]
                 if chosen < 0:
                     return False
-            for arrow in range(arrows.row_start[chosen], arrows.row_start[chosen + 1]):
-                to = arrows.target[arrow]
-                jump = arrows.jump[arrow]
-                share = mass * arrows.probability[arrow]
-                if jump < width:
-                    there = (f + jump) & (width - 1)
-                    ring[there, to] += share
-                    if flag[there, to >> BLOCK] == 0:
-                        flag[there, to >> BLOCK] = 1
-                        new_flags += 1
-                elif jump < n_far_rows:
-                    there = (f + jump) & (n_far_rows - 1)
-                    if far[there, rings.far_place[to]] == 0.0:
+            at = np.uint64(chosen)
+            arrow, last = np.uint64(near.row_start[at]), np.uint64(near.row_start[at + one])
+            while arrow < last:
+                cell = base + np.uint64(near.cell[arrow])
+                if cell >= end:
+                    cell -= end
+                ring[cell] += mass * near.probability[arrow]
+                if flag[cell >> block_bits] == 0:
+                    flag[cell >> block_bits] = 1
+                    new_flags += 1
+                arrow += one
+            for other in range(far.row_start[at], far.row_start[at + one]):
+                to, jump = far.target[other], far.jump[other]
+                share = mass * far.probability[other]
+                if jump < n_far_rows:
+                    there, place = (f + jump) & (n_far_rows - 1), rings.far_place[to]
+                    if rings.far[there, place] == 0.0:
                         new_far += 1
-                    far[there, rings.far_place[to]] += share
+                    rings.far[there, place] += share
                 else:
                     wait(f + jump, to, share, rings.shift, waiting, now)
         # Cleared only now: arrows within the block mark it again while it is worked on.
-        flag[row, block] = 0
+        flag[here_block] = 0
         new_flags -= 1
     now.expanded += expanded
     now.n_flags += new_flags
@@ -182,9 +238,10 @@ def wait(bucket: int, node: int, mass: float, shift: int, waiting: Waiting, now:
 @kernel
 def _put(row: int, node: int, mass: float, rings: Rings, now: Any) -> None:
     """Add mass to the ring and flag its block."""
-    rings.ring[row, node] += mass
-    if rings.flag[row, node >> BLOCK] == 0:
-        rings.flag[row, node >> BLOCK] = 1
+    cell = row * rings.stride + node
+    rings.ring[cell] += mass
+    if rings.flag[cell >> BLOCK] == 0:
+        rings.flag[cell >> BLOCK] = 1
         now.n_flags += 1
 
 
@@ -221,13 +278,12 @@ def _take_in_epoch(f: int, rings: Rings, waiting: Waiting, now: Any) -> None:
 def _open_mass(rings: Rings, waiting: Waiting) -> float:
     """The sum of everything still open, block by block so that roundings do not pile up."""
     total = 0.0
-    for row in range(rings.ring.shape[0]):
-        for block in range(rings.flag.shape[1]):
-            if rings.flag[row, block]:
-                part = 0.0
-                for node in range(block << BLOCK, min((block + 1) << BLOCK, rings.ring.shape[1])):
-                    part += rings.ring[row, node]
-                total += part
+    for block in range(len(rings.flag)):
+        if rings.flag[block]:
+            part = 0.0
+            for cell in range(block << BLOCK, (block + 1) << BLOCK):
+                part += rings.ring[cell]
+            total += part
     for row in range(rings.far.shape[0]):
         part = 0.0
         for i in range(rings.far.shape[1]):
@@ -246,16 +302,16 @@ def frontier(rings: Rings, waiting: Waiting, bucket: int, out_node: Array, out_b
     """List what is still open as (node, bucket, mass); with arrays of length 0 only count it. Open buckets are `bucket` and above."""
     listing = len(out_node) > 0
     count = 0
-    for row in range(rings.ring.shape[0]):
-        # The one bucket >= `bucket` within the window that this row stands for.
-        f = bucket + ((row - bucket) & (rings.ring.shape[0] - 1))
-        for block in range(rings.flag.shape[1]):
-            if rings.flag[row, block]:
-                for node in range(block << BLOCK, min((block + 1) << BLOCK, rings.ring.shape[1])):
-                    if rings.ring[row, node] > 0.0:
-                        if listing:
-                            out_node[count], out_bucket[count], out_mass[count] = node, f, rings.ring[row, node]
-                        count += 1
+    for block in range(len(rings.flag)):
+        if rings.flag[block]:
+            row = (block << BLOCK) // rings.stride
+            # The one bucket >= `bucket` within the window that this row stands for.
+            f = bucket + ((row - bucket) & ((1 << rings.shift) - 1))
+            for cell in range(block << BLOCK, (block + 1) << BLOCK):
+                if rings.ring[cell] > 0.0:
+                    if listing:
+                        out_node[count], out_bucket[count], out_mass[count] = cell - row * rings.stride, f, rings.ring[cell]
+                    count += 1
     for row in range(rings.far.shape[0]):
         f = bucket + ((row - bucket) & (rings.far.shape[0] - 1))
         for i in range(rings.far.shape[1]):

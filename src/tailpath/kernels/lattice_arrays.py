@@ -12,13 +12,33 @@ from tailpath.kernels.jit import frozen
 
 
 class Arrows(NamedTuple):
-    """Rows of arrows: targets, probabilities, bucket jumps; and per node the probability `leak` of falling into a trap."""
+    """Rows of arrows as laid out: targets, probabilities, bucket jumps; and per node the probability `leak` of falling into a trap."""
 
     row_start: NDArray[np.int64]
     target: NDArray[np.int32]
     probability: NDArray[np.float64]
     jump: NDArray[np.int64]
     leak: NDArray[np.float64]
+
+
+class Near(NamedTuple):
+    """The arrows that stay within the ring, by rows: `cell` is how far the target's cell lies behind the first cell of the row that is left.
+
+    Numbers are unsigned, which spares the compiler the question whether they count from the end.
+    """
+
+    row_start: NDArray[np.uint32]
+    cell: NDArray[np.uint32]
+    probability: NDArray[np.float64]
+
+
+class Far(NamedTuple):
+    """The arrows that jump over the ring, by rows."""
+
+    row_start: NDArray[np.uint32]
+    target: NDArray[np.int32]
+    probability: NDArray[np.float64]
+    jump: NDArray[np.int64]
 
 
 class BudgetRows(NamedTuple):
@@ -37,9 +57,14 @@ ROWS_OF_NODES = BudgetRows(-1, _NONE, _NONE, _NONE, *frozen(np.zeros((2, 2), dty
 
 
 class Rings(NamedTuple):
-    """Masses by bucket and node: `ring` has 2^shift rows, `far` more rows for the nodes `far_node` alone; `flag` marks blocks in use."""
+    """Masses by bucket and node: `ring` has 2^shift rows of `stride` cells, one after the other, `far` more rows for the nodes `far_node` alone.
 
+    `flag` marks blocks of cells in use; a row is whole blocks, and the goal is node n.
+    """
+
+    n: int
     shift: int
+    stride: int
     ring: NDArray[np.float64]
     flag: NDArray[np.uint8]
     far: NDArray[np.float64]
@@ -100,5 +125,5 @@ class Stop(IntEnum):
     NO_ACTION = 6
 
 
-#: log2 of the nodes that share a flag.
+#: log2 of the cells that share a flag.
 BLOCK = 6

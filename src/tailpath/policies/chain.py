@@ -9,7 +9,7 @@ one node, number n. Evaluation, expected cost, the heuristic and simulation look
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -21,12 +21,14 @@ from numpy.typing import NDArray
 from tailpath.analysis.absorption import Bracket, expected_total
 from tailpath.analysis.reachability import fewest_steps, reachable_nodes, strong_components
 from tailpath.errors import BudgetExceededError, ModelError, PolicyError
-from tailpath.kernels.forward import cheapest_way
+from tailpath.kernels.forward import cheapest_levels, cheapest_way
+from tailpath.kernels.jit import frozen
+from tailpath.kernels.unrolling import Memories, Outcomes, follow
 from tailpath.model.fingerprint import same_numbering
 from tailpath.model.ragged import grouped, members_of, offsets_of, owners
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, FloatArray, Name
-from tailpath.policies.atoms import nearest_atom
+from tailpath.policies.atoms import atom_borders
 from tailpath.policies.decisions import checked_decision, decide
 from tailpath.policies.given import as_policy
 from tailpath.policies.kinds import AtomPolicy, BudgetPolicy, MarkovPolicy, Policy
@@ -34,6 +36,8 @@ from tailpath.policies.sparse import SparseBudgetPolicy
 
 #: Pairs that `unroll` visits before it gives up on a policy whose memory does not end.
 MOST_PAIRS = 5_000_000
+#: Costs in units up to which the cheapest way is found by lists, one for each cost.
+LONGEST = 1 << 16
 #: Pairs of state and budget up to which all are laid out at once; beyond, only those that are reached are looked at.
 MOST_LAID_OUT = 2_000_000
 
@@ -90,10 +94,14 @@ class CostChain(Record):
     @cached_property
     def least_cost(self) -> FloatArray:
         """V_min per node, n + 1 entries with 0 for the goal, in cost units if there is a unit; infinite where the goal is out of reach."""
-        into, into_start = grouped(self.target, self.n + 1)
-        cost = self.cost if self.level is None else self.level.astype(np.float64)
         least = np.full(self.n + 1, np.inf)
-        cheapest_way(into_start, self.source[into], cost[into], self.n, least)
+        longest = LONGEST if self.level is None else int(self.level.max(initial=0))
+        if self.level is not None and longest < LONGEST:
+            cheapest_levels(*frozen(self.row_start, self.target, self.level), longest, least)
+        else:
+            into, into_start = grouped(self.target, self.n + 1)
+            cost = self.cost if self.level is None else self.level.astype(np.float64)
+            cheapest_way(into_start, self.source[into], cost[into], self.n, least)
         least.flags.writeable = False
         return least
 
@@ -129,6 +137,9 @@ class CostChain(Record):
 
     def _total(self, price: FloatArray, inside: NDArray[np.bool_], outside: float) -> Bracket:
         """The expected total of a price per arrow, from the nodes inside until they are left; `outside` for all others."""
+        if inside.all():
+            rate = np.add.reduceat(self.probability * price, self.row_start[:-1]) if self.n else np.empty(0)
+            return expected_total(self.row_start, self.target, self.probability, rate, self.least_cost[:-1])
         count = int(inside.sum())
         position = np.where(inside, np.cumsum(inside) - 1, count)
         arrow = np.flatnonzero(inside[self.source])
@@ -228,14 +239,11 @@ def _arrows_of_choices(ssp: SSP, state: NDArray[Any], choice: NDArray[Any], weig
 
 
 def _unroll_markov(ssp: SSP, policy: MarkovPolicy) -> CostChain:
-    start = ssp.n_states if ssp.is_goal[ssp.start_index] else ssp.start_index
     choices = policy.choices_for(ssp)
+    if choices is None:
+        choices = _named_choices(ssp, policy.decisions)
     if choices is not None:
-        state = np.flatnonzero(choices >= 0)
-        return _arrows_of_choices(ssp, state, choices[state].astype(np.int64)).reached_from(start)
-    named = _named_choices(ssp, policy.decisions)
-    if named is not None:
-        return _arrows_of_choices(ssp, *named).reached_from(start)
+        return _unroll_pairs(ssp, choices[:, None], 0)
     rows: list[tuple[int, int, float]] = []
     for name, decision in policy.decisions.items():
         index = ssp.state_index(name)
@@ -244,24 +252,24 @@ def _unroll_markov(ssp: SSP, policy: MarkovPolicy) -> CostChain:
     rows.sort(key=lambda row: row[0])
     state, choice = (np.array([row[column] for row in rows], dtype=np.int64) for column in (0, 1))
     weight = np.array([row[2] for row in rows]) if any(row[2] != 1.0 for row in rows) else None
+    start = ssp.n_states if ssp.is_goal[ssp.start_index] else ssp.start_index
     return _arrows_of_choices(ssp, state, choice, weight).reached_from(start)
 
 
-def _named_choices(ssp: SSP, decisions: Mapping[Name, Any]) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
-    """States and choices of decisions that name one action each, all at once; None if one does not, or names an action the state lacks."""
+def _named_choices(ssp: SSP, decisions: Mapping[Name, Any]) -> NDArray[np.int32] | None:
+    """The choice of every state (-1: none) by decisions that name one action each; None if one does not, or names an action the state lacks."""
     number = {action: index for index, action in enumerate(ssp.actions)}
     state = np.fromiter(map(ssp.state_index, decisions), dtype=np.int64, count=len(decisions))
     try:
         action = np.fromiter(map(number.__getitem__, decisions.values()), dtype=np.int64, count=len(decisions))
     except (KeyError, TypeError):  # unknown, or probabilities of several actions
         return None
-    order = np.argsort(state, kind="stable")
-    order = order[~ssp.is_goal[state[order]]]
-    state, wanted = state[order], state[order] * len(number) + action[order]
-    key = ssp.choice_state.astype(np.int64) * len(number) + ssp.choice_action
-    sorter = np.argsort(key, kind="stable")
-    choice = sorter[np.minimum(np.searchsorted(key, wanted, sorter=sorter), len(key) - 1)] if len(key) else sorter
-    return (state, choice) if len(choice) == len(wanted) and np.array_equal(key[choice], wanted) else None
+    wanted = np.full(ssp.n_states, -1)
+    wanted[state] = np.where(ssp.is_goal[state], -1, action)
+    choice = np.full(ssp.n_states, -1, dtype=np.int32)
+    fits = np.flatnonzero(ssp.choice_action == wanted[ssp.choice_state])
+    choice[ssp.choice_state[fits]] = fits
+    return choice if np.array_equal(choice >= 0, wanted >= 0) else None
 
 
 def chain_of_choices(ssp: SSP, choices: NDArray[Any]) -> CostChain:
@@ -276,23 +284,17 @@ def chain_of_choices(ssp: SSP, choices: NDArray[Any]) -> CostChain:
 
 def _unroll_atoms(ssp: SSP, policy: AtomPolicy) -> CostChain:
     """CreateExtendedMDP: the memory is the number of an atom; y moves to the atom nearest to y * xi."""
-    choice, n_atoms = policy.choice.reshape(-1), len(policy.atoms)
-
-    def next_atom(source: NDArray[Any], outcome: NDArray[Any]) -> NDArray[Any]:
-        within = outcome - ssp.choice_outcomes[choice[source]]
-        factor = policy.xi[policy.xi_offset.reshape(-1)[source] + within]
-        return np.asarray(nearest_atom(policy.atoms, policy.atoms[source % n_atoms] * factor))
-
-    return _unroll_pairs(ssp, policy.choice, policy.start_atom, next_atom)
+    moves = Memories(len(policy.atoms), policy.atoms, atom_borders(policy.atoms), policy.xi_offset.reshape(-1), policy.xi)
+    return _unroll_pairs(ssp, policy.choice, policy.start_atom, moves)
 
 
 def _unroll_budget(ssp: SSP, policy: BudgetPolicy) -> CostChain:
     """The memory is the budget left, which falls by the cost of each outcome."""
     n_budgets = policy.budget + 1
-    choice = np.repeat(policy.neutral.astype(np.int64)[:, None], n_budgets, axis=1)
+    choice = np.repeat(policy.neutral.astype(np.int32)[:, None], n_budgets, axis=1)
     with_row = np.flatnonzero(policy.row >= 0)
-    choice[with_row, 1:] = ssp.state_choices[with_row, None] + policy.position[policy.row[with_row], 1:n_budgets].astype(np.int64)
-    return _unroll_pairs(ssp, choice, policy.budget, lambda source, outcome: np.maximum(source % n_budgets - policy.level[outcome], 0))
+    choice[with_row, 1:] = ssp.state_choices[with_row, None] + policy.position[policy.row[with_row], 1:n_budgets].astype(np.int32)
+    return _unroll_pairs(ssp, choice, policy.budget, Memories(n_budgets, level=policy.level))
 
 
 def _unroll_sparse(ssp: SSP, policy: SparseBudgetPolicy) -> CostChain | None:
@@ -304,27 +306,35 @@ def _unroll_sparse(ssp: SSP, policy: SparseBudgetPolicy) -> CostChain | None:
     return None
 
 
-def _unroll_pairs(
-    ssp: SSP, choice: NDArray[Any], first_memory: int, next_memory: Callable[[NDArray[Any], NDArray[Any]], NDArray[Any]]
-) -> CostChain:
-    """A policy with one choice per state and memory 0 .. m - 1 (-1: none), all pairs at once: pair (s, i) is node s * m + i."""
-    n_memories = choice.shape[1]
-    flat_choice = choice.reshape(-1)
-    node = np.flatnonzero(flat_choice >= 0)
-    outcome, first = members_of(ssp.choice_outcomes, flat_choice[node])
-    source = node[owners(first)]
-    target = ssp.outcome_target[outcome].astype(np.int64)
-    goal = ssp.n_states * n_memories
-    arrows = _Arrows(
-        ssp,
-        source,
-        outcome,
-        weight=None,
-        target=np.where(ssp.is_goal[target], goal, target * n_memories + next_memory(source, outcome)),
-        state=np.repeat(np.arange(ssp.n_states), n_memories),
-        memory=np.tile(np.arange(n_memories), ssp.n_states),
+def _unroll_pairs(ssp: SSP, choice: NDArray[Any], first_memory: int, memories: Memories | None = None) -> CostChain:
+    """A policy with one choice per state and memory 0 .. m - 1 (-1: none), or per state alone."""
+    n, *moves = Memories(1) if memories is None else memories
+    flat = choice.reshape(-1).astype(np.int32, copy=False)
+    most = int(np.diff(ssp.choice_outcomes)[flat[flat >= 0]].sum())
+    pair, row_start = np.empty(len(flat), dtype=np.int64), np.zeros(len(flat) + 1, dtype=np.int64)
+    target, outcome = np.empty(most, dtype=np.int32), np.empty(most, dtype=np.int64)
+    n_nodes, n_arrows = 0, 0
+    if not ssp.is_goal[ssp.start_index]:
+        model = Outcomes(*frozen(ssp.choice_outcomes, ssp.outcome_target, ssp.is_goal))
+        first = ssp.start_index * n + first_memory
+        n_nodes, n_arrows = follow(model, Memories(n, *frozen(*moves)), *frozen(flat), first, pair, row_start, target, outcome)
+    if n_arrows < 0:
+        raise PolicyError(f"the policy has no action for state {ssp.states[int(pair[n_nodes] // n)]!r}, which it can reach")
+    target, outcome, pair = target[:n_arrows], outcome[:n_arrows], pair[:n_nodes]
+    target[target < 0] = n_nodes
+    return CostChain.trusted(
+        row_start=row_start[: n_nodes + 1],
+        target=target,
+        probability=ssp.outcome_probability[outcome],
+        cost=ssp.outcome_cost[outcome],
+        level=None if ssp.cost_unit is None else ssp.outcome_level[outcome],
+        unit=ssp.cost_unit,
+        start=0,
+        state=(pair // n).astype(np.int32),
+        memory=None if memories is None else pair % n,
+        ssp=ssp,
+        outcome=outcome,
     )
-    return arrows.reached_from(goal if ssp.is_goal[ssp.start_index] else ssp.start_index * n_memories + first_memory)
 
 
 def successors(ssp: SSP, policy: Policy, state: int, memory: Any) -> Iterator[tuple[int, Any, int, float]]:

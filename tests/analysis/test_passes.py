@@ -1,0 +1,71 @@
+"""The order of the passes over a chain, and the cheapest ways by lists of nodes of equal cost."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from tailpath.analysis.passes import Passes
+from tailpath.analysis.value_iteration import MOST_ROUNDS
+from tailpath.kernels.bellman import Decisions
+from tailpath.kernels.forward import cheapest_levels, cheapest_way
+from tailpath.model.ragged import grouped, owners
+
+
+def random_rows(draw: random.Random) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A graph of any kind with weights on its arrows; node n is outside, and a few nodes may never get there."""
+    n = draw.randint(1, 12)
+    rows = [[draw.randint(0, n) for _ in range(draw.randint(1, 4))] for _ in range(n)]
+    start = np.concatenate(([0], np.cumsum([len(row) for row in rows]))).astype(np.int64)
+    target = np.array([to for row in rows for to in row], dtype=np.int32)
+    return start, target, np.array([draw.random() for _ in target])
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_every_node_follows_its_likeliest_successor(seed: int) -> None:
+    start, target, probability = random_rows(random.Random(seed))
+    n = len(start) - 1
+    place = np.empty(n, dtype=np.int64)
+    order = Passes.along(start, target, probability).order
+    assert sorted(order.tolist()) == list(range(n))
+    place[order] = np.arange(n)
+    following = {}
+    for node in range(n):
+        others = [(probability[a], -a) for a in range(start[node], start[node + 1]) if target[a] != node]
+        following[node] = int(target[-max(others)[1]]) if others else n
+    behind = 0
+    for node in range(n):
+        if following[node] < n and place[following[node]] > place[node]:
+            behind += 1
+    # One node of each circle of likeliest ways has to come before its successor, and no other.
+    circles = set()
+    for node in range(n):
+        way = [node]
+        while way[-1] < n and following[way[-1]] not in way:
+            way.append(following[way[-1]] if way[-1] < n else n)
+        if way[-1] < n:
+            circles.add(frozenset(way[way.index(following[way[-1]]) :]))
+    assert behind == len(circles)
+
+
+def test_a_chain_that_mixes_slowly_is_given_up() -> None:
+    """Two nodes that send almost everything to each other."""
+    stay = 1 - 1e-9
+    rows = Decisions(np.arange(3), np.array([0, 1, 2]), np.array([1, 0], dtype=np.int32), np.array([stay, stay]), np.ones(2))
+    passes = Passes.along(np.array([0, 1, 2]), np.array([1, 0], dtype=np.int32), np.array([stay, stay]))
+    assert passes.run(passes.folded(rows, np.full(2, 1e-9)), np.zeros(2), 1e-15)[1] > MOST_ROUNDS
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_cheapest_ways_by_lists_and_by_a_heap_are_the_same(seed: int) -> None:
+    draw = random.Random(seed)
+    start, target, _ = random_rows(draw)
+    n = len(start) - 1
+    level = np.array([draw.choice((0, 0, 1, 2, 7, 100)) for _ in target], dtype=np.int64)
+    by_lists, by_heap = np.full(n + 1, np.inf), np.full(n + 1, np.inf)
+    cheapest_levels(start, target, level, int(level.max()), by_lists)
+    into, into_start = grouped(target, n + 1)
+    cheapest_way(into_start, owners(start, np.int32)[into], level[into].astype(np.float64), n, by_heap)
+    assert by_lists.tolist() == by_heap.tolist()
