@@ -72,6 +72,8 @@ class Progress(Protocol):
     | --- | --- | --- |
     | `evaluate` | pairs of state and cost expanded | the probability that has arrived |
     | `solve_cvar_quantile`, `solve_cvar_interpolation` | sweeps | the residual of the last one |
+    | `read` | bytes read | their share of the file |
+    | `write` | outcomes written | the share of the states |
     | `solve_cvar_exact` | the budget reached, in cost units | the best value so far |
     | a study | runs finished | the share of the expected effort that is done |
     """

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 import tailpath as tp
-from tests.formats.models import awkward, by_choice, samples
+from tests.formats.models import awkward, by_choice, differences, read_both_ways, samples
 from tests.formats.policies import CASES as POLICIES
 from tests.fuzz.damage import HOSTILE, damage, damage_tar, damage_zip
 
@@ -102,7 +102,12 @@ def attempt(kind: str, files: Files, policy: str, folder: pathlib.Path) -> str:
                 ssp = POLICIES[policy][1]()
                 check_policy(tp.read_policy(main, ssp), ssp)
             else:
-                check_model(tp.read(main), folder)
+                careful, quick = read_both_ways(main)
+                if isinstance(careful, str) and careful == quick:
+                    raise tp.TailpathError(careful)
+                if isinstance(careful, str) or isinstance(quick, str) or differences(careful, quick):
+                    raise Nonsense(f"two ways of reading differ: {careful}, {quick}")
+                check_model(careful, folder)
     except tp.TailpathError as error:
         text = str(error)
         if not text.startswith(str(folder)) or "\n" in text or len(text) > 1000:

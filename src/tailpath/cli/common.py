@@ -26,6 +26,7 @@ from tailpath.formats.files import refuse_unwritable
 from tailpath.formats.reading import options as reading_options
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.ssp import SSP
+from tailpath.pictures.progress import progress_line
 from tailpath.texts import name, number, pairs
 
 __all__ = ["name", "number", "pairs"]
@@ -187,7 +188,11 @@ def read_model(model: str, ways: Mapping[str, Any] | None = None, **options: Any
     reading: dict[str, Any] = {
         name: dict(value) if isinstance(value, tuple) and name != "goals" else value for name, value in options.items()
     }
-    ssp = _ended(tailpath.read(model, **reading), ways or {})
+    with progress_line() as tell:
+        ssp = tailpath.read(
+            model, **reading, progress=lambda done, share: tell(f"reading {model}: {share:.0%} of {done / share / 1e6:.0f} MB")
+        )
+    ssp = _ended(ssp, ways or {})
     for note in ssp.notes:
         say("note", note)
     return ssp

@@ -7,6 +7,7 @@ import click
 import tailpath
 from tailpath.cli.common import json_option, out_file, show, takes_model
 from tailpath.model.ssp import SSP
+from tailpath.pictures.progress import progress_line
 
 
 @click.command()
@@ -18,6 +19,7 @@ def command(ssp: SSP, source: str, target: str, as_json: bool) -> None:
 
     What the format of TARGET cannot hold is refused, and nothing is written.
     """
-    tailpath.write(ssp, target)
+    with progress_line() as tell:
+        tailpath.write(ssp, target, progress=lambda outcomes, share: tell(f"writing {target}: {share:.0%}, {outcomes} outcomes"))
     record = {"model": source, "written": target, "states": ssp.n_states, "choices": ssp.n_choices, "outcomes": ssp.n_outcomes}
     show(record, f"{target}: {ssp.n_states} states, {ssp.n_choices} choices, {ssp.n_outcomes} outcomes", as_json)

@@ -16,6 +16,7 @@ from tailpath.formats.reading import Reading
 from tailpath.formats.registry import FORMATS, IN_MEMORY, by_scheme, by_suffix
 from tailpath.model.ssp import SSP
 from tailpath.model.tables import is_graph, is_table
+from tailpath.options import Progress
 
 #: A scheme has two letters or more, so that `C:\\models\\a.json` is a path.
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9_+.-]+):(.*)", re.DOTALL)
@@ -33,6 +34,7 @@ def read(
     start: Any = None,
     goals: Iterable[Any] = (),
     one_based: bool = False,
+    progress: Progress | None = None,
 ) -> SSP:
     """Read a model from a path, a `scheme:` string, a table, a graph, or an environment of Gymnasium or its table `P`.
 
@@ -48,10 +50,11 @@ def read(
     | `goals` | the goal states of a table or a graph |
     | `one_based` | the states and actions of a table are counted from 1 |
 
-    A format refuses the options it has no use for. `ssp.notes` says what the reader assumed.
+    A format refuses the options it has no use for. `ssp.notes` says what the reader assumed. `progress` is called now and then while a large file
+    is read, with the bytes that are done and their share of all.
     """
     reading = Reading(
-        goal, cost, step_cost, cost_of or {}, negate_reward, constants or {}, start, () if goals is None else goals, one_based
+        goal, cost, step_cost, cost_of or {}, negate_reward, constants or {}, start, () if goals is None else goals, one_based, progress
     )
     if not isinstance(source, (str, os.PathLike)):
         return _read_object(source, reading)
@@ -68,11 +71,14 @@ def read(
         raise FormatError(brief(str(error))) from None
 
 
-def write(ssp: SSP, path: str | os.PathLike[str]) -> None:
-    """Write a model; the suffix decides the format. What a format cannot hold is refused with its name."""
+def write(ssp: SSP, path: str | os.PathLike[str], *, progress: Progress | None = None) -> None:
+    """Write a model; the suffix decides the format. What a format cannot hold is refused with its name.
+
+    `progress` is called now and then while a large text file is written, with the outcomes that are done and the share of the states.
+    """
     place = os.fsdecode(path)
     try:
-        by_suffix(place).write(ssp, place)
+        by_suffix(place).write(ssp, place, progress)
     except FormatError as error:
         raise FormatError(brief(str(error) if str(error).startswith(place) else f"{place}: {error}")) from None
 

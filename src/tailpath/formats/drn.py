@@ -14,32 +14,43 @@ own reader folds the auxiliary states back.
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tailpath.errors import FormatError
 from tailpath.formats.costs import CostRule
+from tailpath.formats.drn_scan import scanned
 from tailpath.formats.drn_text import UNNAMED, parse, writable_action
 from tailpath.formats.extras import MARK, action_words, extras_line
 from tailpath.formats.files import read_bytes, read_text, unpacked, write_bytes
 from tailpath.formats.labelled import Labelled, Lazy, Reward, to_ssp
 from tailpath.formats.reading import Reading
+from tailpath.formats.scanning import is_large
 from tailpath.formats.tar import is_tar, tar_members, write_tar
+from tailpath.formats.writing import Block, blocks, cut, encoded, spelled
 from tailpath.model.ssp import SSP
+from tailpath.options import Progress
 
 
 def read(path: str, reading: Reading) -> SSP:
     """Read a DRN file."""
     rule = CostRule.from_options(1, reading)
+    return to_ssp(_folded(_labelled(path, reading.progress)), reading, rule)
+
+
+def _labelled(path: str, progress: Progress | None) -> Labelled:
     data = unpacked(path, read_bytes(path))
     if is_tar(data):
         members = tar_members(path, data)
         if len(members) != 1:
             raise FormatError(f"{path}: a packed DRN file holds one file, not {len(members)}")
         data = bytes(*members.values())
-    return to_ssp(_folded(parse(path, read_text(path, data))), reading, rule)
+    model = scanned(path, data, progress) if is_large(data) else None
+    return model or parse(path, read_text(path, data), progress)
 
 
 # ---------------------------------------------------------------------- auxiliary states
@@ -82,50 +93,61 @@ def _folded(model: Labelled) -> Labelled:
 # ---------------------------------------------------------------------- writing
 
 
-def write(ssp: SSP, path: str) -> None:
+def write(ssp: SSP, path: str, progress: Progress | None = None) -> None:
     """Write a DRN file, packed if its name ends with `.gz` or `.xz`. Labels are `init` and `goal`, the reward structure is `cost`."""
-    data = ("\n".join(_lines(ssp)) + "\n").encode("utf-8", "backslashreplace")
+    pieces = encoded(_pieces(ssp, progress))
     if path.lower().endswith(".gz"):
-        data = gzip.compress(write_tar({"model.drn": data}), compresslevel=6, mtime=0)
+        write_bytes(path, gzip.compress(write_tar({"model.drn": b"".join(pieces)}), compresslevel=6, mtime=0))
     elif path.lower().endswith(".xz"):
         import lzma
 
-        data = lzma.compress(write_tar({"model.drn": data}))
-    write_bytes(path, data)
+        write_bytes(path, lzma.compress(write_tar({"model.drn": b"".join(pieces)})))
+    else:
+        write_bytes(path, pieces)
 
 
-def _lines(ssp: SSP) -> Iterator[str]:
+def _pieces(ssp: SSP, progress: Progress | None) -> Iterator[str]:
+    """The text, some states at a time."""
     target, choice_cost, extra = _without_branch_costs(ssp)
-    words = action_words(ssp, writable_action)
-    yield "// Written by tailpath"
-    yield f"//{extras_line(ssp, len(extra))}"
-    yield "@type: MDP\n@value_type: double\n@parameters\n\n@reward_models\ncost\n@nr_states"
-    n_goals = int(np.count_nonzero(ssp.is_goal))
-    yield f"{ssp.n_states + len(extra)}\n@nr_choices\n{ssp.n_choices + n_goals + len(extra)}\n@model"
-    probability = ssp.outcome_probability.tolist()
-    choices, outcomes = ssp.state_choices.tolist(), ssp.choice_outcomes.tolist()
-    is_goal = ssp.is_goal.tolist()
-    for state in range(ssp.n_states):
-        labels = (" init" if state == ssp.start_index else "") + (" goal" if is_goal[state] else "")
-        yield f"state {state} [0]{labels}"
-        if is_goal[state]:
-            yield f"\taction {UNNAMED} [0]\n\t\t{state} : 1"
-        for choice in range(choices[state], choices[state + 1]):
-            yield f"\taction {words[choice]} [{choice_cost[choice]!r}]"
-            for outcome in range(outcomes[choice], outcomes[choice + 1]):
-                yield f"\t\t{target[outcome]} : {probability[outcome]!r}"
+    word = action_words(ssp, writable_action)
+    n_states, n_choices = ssp.n_states + len(extra), ssp.n_choices + int(np.count_nonzero(ssp.is_goal)) + len(extra)
+    yield f"// Written by tailpath\n//{extras_line(ssp, len(extra))}\n"
+    yield "@type: MDP\n@value_type: double\n@parameters\n\n@reward_models\ncost\n"
+    yield f"@nr_states\n{n_states}\n@nr_choices\n{n_choices}\n@model\n"
+    for block in blocks(ssp, progress):
+        yield "".join(_block(ssp, block, cut(target, block.outcomes).tolist(), cut(choice_cost, block.choices), word))
     for number, (onward, cost) in enumerate(extra):
-        yield f"state {ssp.n_states + number} [0]\n\taction {UNNAMED} [{cost!r}]\n\t\t{onward} : 1"
+        yield f"state {ssp.n_states + number} [0]\n\taction {UNNAMED} [{cost!r}]\n\t\t{onward} : 1\n"
 
 
-def _without_branch_costs(ssp: SSP) -> tuple[list[int], list[float], list[tuple[int, float]]]:
+def _block(ssp: SSP, block: Block, target: list[int], choice_cost: NDArray[Any], word: Callable[[int], str]) -> list[str]:
+    chances = spelled(cut(ssp.outcome_probability, block.outcomes), lambda value: f" : {value!r}\n")
+    lines = [f"\t\t{to}{chance}" for to, chance in zip(target, chances)]
+    costs = spelled(choice_cost, lambda cost: f" [{cost!r}]\n")
+    names = spelled(cut(ssp.choice_action, block.choices), lambda action: f"\taction {word(action)}")
+    begin = (ssp.choice_outcomes[block.choices.start : block.choices.stop + 1] - block.outcomes.start).tolist()
+    first = (ssp.state_choices[block.states.start : block.states.stop + 1] - block.choices.start).tolist()
+    is_goal = cut(ssp.is_goal, block.states).tolist()
+    text: list[str] = []
+    for row, state in enumerate(block.states):
+        text.append(f"state {state} [0]{' init' if state == ssp.start_index else ''}{' goal' if is_goal[row] else ''}\n")
+        if is_goal[row]:
+            text.append(f"\taction {UNNAMED} [0]\n\t\t{state} : 1\n")
+        for choice in range(first[row], first[row + 1]):
+            text.append(names[choice])
+            text.append(costs[choice])
+            text += lines[begin[choice] : begin[choice + 1]]
+    return text
+
+
+def _without_branch_costs(ssp: SSP) -> tuple[NDArray[Any], NDArray[Any], list[tuple[int, float]]]:
     """Targets, choice costs and auxiliary states (target, cost) that carry the same total costs."""
     first = ssp.choice_outcomes[:-1]
     low, high = np.minimum.reduceat(ssp.outcome_cost, first), np.maximum.reduceat(ssp.outcome_cost, first)
     mixed = low != high
-    detour = np.flatnonzero(mixed[ssp.outcome_choice] & (ssp.outcome_cost != 0))
+    detour = np.flatnonzero(mixed[ssp.outcome_choice] & (ssp.outcome_cost != 0)) if mixed.any() else np.zeros(0, dtype=np.int64)
     extra: dict[tuple[int, float], int] = {}
-    target = ssp.outcome_target.tolist()
-    for outcome, pair in zip(detour.tolist(), zip(ssp.outcome_target[detour].tolist(), ssp.outcome_cost[detour].tolist())):
-        target[outcome] = extra.setdefault(pair, ssp.n_states + len(extra))
-    return target, np.where(mixed, 0.0, low).tolist(), list(extra)
+    pairs = zip(ssp.outcome_target[detour].tolist(), ssp.outcome_cost[detour].tolist())
+    target = ssp.outcome_target.copy()
+    target[detour] = [extra.setdefault(pair, ssp.n_states + len(extra)) for pair in pairs]
+    return target, np.where(mixed, 0.0, low), list(extra)

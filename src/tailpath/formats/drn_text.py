@@ -7,17 +7,19 @@ numbers many at a time; all else is read line by line.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from tailpath.errors import FormatError
 from tailpath.formats.extras import MARK, Extras
 from tailpath.formats.files import shorten
 from tailpath.formats.labelled import Labelled, Lazy, Reward, marked
 from tailpath.formats.text import BLOCK, Numbers, lines_of
+from tailpath.options import Progress
 
 UNNAMED = "__NOLABEL__"
 _STATE = re.compile(r"state\s+(\S+)\s*(?:\[([^\]]*)\])?(.*)")
@@ -33,18 +35,18 @@ def writable_action(word: str) -> bool:
     return word != UNNAMED and not word.startswith("[") and word.isprintable() and not any(c.isspace() for c in word)
 
 
-def parse(path: str, text: str) -> Labelled:
+def parse(path: str, text: str, progress: Progress | None = None) -> Labelled:
     """The model that a text describes; `path` is for messages."""
-    lines = enumerate(lines_of(text), start=1)
-    header = _Header(path)
+    lines = enumerate(lines_of(text, progress), start=1)
+    header = Header(path)
     header.read(lines)
-    body = _Body(header)
+    body = Body(header)
     body.read(lines)
     return body.model()
 
 
 @dataclass
-class _Header:
+class Header:
     """The sections by name, each with its line, and what stands between them."""
 
     path: str
@@ -108,6 +110,17 @@ class _Header:
             return self.placeholders[text.strip()]
         return Numbers(self.path).number(text, line)
 
+    def labels(self, text: str, line: int) -> Iterator[str]:
+        """The labels that stand after a state."""
+        position = 0
+        while position < len(text):
+            label = _LABEL.match(text, position)
+            if label is None:
+                raise self.fail(line, f"cannot read the labels {shorten(text.strip())!r}")
+            position = label.end()
+            if label[1] or label[2]:
+                yield label[1] or label[2]
+
     def compare(self, section: str, found: int) -> None:
         text, line = self.sections.get(section, (str(found), 0))
         if Numbers(self.path).whole(text, line) != found:
@@ -124,7 +137,7 @@ class _Header:
 class _Transitions:
     """Lines `target : probability`, held as text until there are enough of them to be worth a sweep."""
 
-    def __init__(self, header: _Header) -> None:
+    def __init__(self, header: Header) -> None:
         self.header = header
         self.texts: list[str] = []
         self.lines: list[int] = []
@@ -162,45 +175,49 @@ class _Transitions:
         self.lines.clear()
 
 
-class _Rewards:
-    """Lists of rewards, one per state and one per choice. A list that is repeated is understood once."""
+class Rewards:
+    """Lists of rewards, as states and choices have them. A list that is repeated is understood once; its number stands for it."""
 
-    def __init__(self, header: _Header) -> None:
+    def __init__(self, header: Header) -> None:
         self.header = header
-        self.known: dict[str, tuple[float, ...]] = {}
-        self.of_states: list[tuple[float, ...]] = []
-        self.of_choices: list[tuple[float, ...]] = []
+        self.known: dict[str | None, int] = {None: 0}
+        self.lists: list[tuple[float, ...]] = [()]
 
-    def parse(self, text: str | None, line: int) -> tuple[float, ...]:
-        if text is None:
-            return ()
-        if text not in self.known:
-            self.known[text] = tuple(self.header.value(part, line) for part in text.split(","))
+    def parse(self, text: str | None, line: int) -> int:
+        if text is not None and text not in self.known:
+            self.lists.append(tuple(self.header.value(part, line) for part in text.split(",")))
+            self.known[text] = len(self.lists) - 1
         return self.known[text]
 
-    def structures(self) -> Lazy[Reward]:
-        """The reward structures; those that the header does not name are called rew0, rew1 and so on, as Storm does."""
+    def structures(self, of_states: ArrayLike, of_choices: ArrayLike) -> Lazy[Reward]:
+        """The reward structures, from the number of each state's and each choice's list.
+
+        Those that the header does not name are called rew0, rew1 and so on, as Storm does.
+        """
         text, line = self.header.sections.get("@reward_models", ("", 0))
         names = text.split()
         if len(set(names)) < len(names):
             raise self.header.fail(line, f"a reward model is named twice in {shorten(text)!r}")
-        width = max(map(len, self.known.values()), default=0)
+        width = max(map(len, self.lists))
         position = {name: at for at, name in enumerate(names + [f"rew{at}" for at in range(len(names), width)])}
 
-        def column(rows: list[tuple[float, ...]], at: int) -> NDArray[np.float64]:
-            return np.fromiter((row[at] if at < len(row) else 0.0 for row in rows), np.float64, len(rows))
+        def column(numbers: ArrayLike, at: int) -> NDArray[np.float64]:
+            values = np.array([row[at] if at < len(row) else 0.0 for row in self.lists], dtype=np.float64)
+            return np.asarray(values[np.asarray(numbers, dtype=np.int64)])
 
-        return Lazy(position, lambda name: Reward(column(self.of_states, position[name]), column(self.of_choices, position[name])))
+        return Lazy(position, lambda name: Reward(column(of_states, position[name]), column(of_choices, position[name])))
 
 
-class _Body:
+class Body:
     """States with their labels, choices with their actions: where those of each begin."""
 
-    def __init__(self, header: _Header) -> None:
+    def __init__(self, header: Header) -> None:
         self.header = header
-        self.transitions, self.rewards = _Transitions(header), _Rewards(header)
+        self.transitions, self.rewards = _Transitions(header), Rewards(header)
         self.state_choices: list[int] = []
+        self.state_rewards: list[int] = []
         self.choice_branches: list[int] = []
+        self.choice_rewards: list[int] = []
         self.choice_action: list[int] = []
         self.actions: dict[str, int] = {}
         self.labels: dict[str, list[int]] = {}
@@ -211,7 +228,7 @@ class _Body:
             text = raw.strip()
             if text[:1].isdigit():
                 if not self.choice_open:
-                    self._new_choice(None, (), line)
+                    self._new_choice(None, 0, line)
                 self.transitions.add(text, line)
             elif text.startswith("state"):
                 self.transitions.flush(BLOCK)
@@ -233,52 +250,75 @@ class _Body:
         if Numbers(self.header.path).whole(match[1], line) != state:
             raise self.header.fail(line, f"expected state {state}, not {shorten(match[1])}: states are numbered without gaps")
         self.state_choices.append(len(self.choice_branches))
-        self.rewards.of_states.append(self.rewards.parse(match[2], line))
+        self.state_rewards.append(self.rewards.parse(match[2], line))
         self.choice_open = False
-        rest, position = match[3], 0
-        if rest.startswith("["):
+        if match[3].startswith("["):
             raise self.header.fail(line, "the rewards have no end")
-        while position < len(rest):
-            label = _LABEL.match(rest, position)
-            if label is None:
-                raise self.header.fail(line, f"cannot read the labels {shorten(rest.strip())!r}")
-            position = label.end()
-            if label[1] or label[2]:
-                self.labels.setdefault(label[1] or label[2], []).append(state)
+        for label in self.header.labels(match[3], line):
+            self.labels.setdefault(label, []).append(state)
 
-    def _new_choice(self, name: str | None, rewards: tuple[float, ...], line: int) -> None:
+    def _new_choice(self, name: str | None, rewards: int, line: int) -> None:
         if not self.state_choices:
             raise self.header.fail(line, "an action or a transition before the first state")
         position = len(self.choice_branches) - self.state_choices[-1]
         if position and self.header.deterministic:
             raise self.header.fail(line, "a state of a DTMC has one action")
         self.choice_branches.append(len(self.transitions))
-        self.rewards.of_choices.append(rewards)
+        self.choice_rewards.append(rewards)
         self.choice_open = True
         # Storm writes the position where a choice has no name.
         unnamed = name is None or name == UNNAMED or (name == str(position) and self.header.extras.actions is None)
         self.choice_action.append(-1 if unnamed or name is None else self.actions.setdefault(name, len(self.actions)))
 
     def model(self) -> Labelled:
-        n_states, n_choices = len(self.state_choices), len(self.choice_branches)
-        self.header.compare("@nr_states", n_states)
-        self.header.compare("@nr_choices", n_choices)
-        farthest, line = self.transitions.farthest
-        if farthest >= n_states:
-            raise self.header.fail(line, f"state {farthest} lies outside 0..{n_states - 1}")
         target, probability = (np.concatenate(column) for column in zip(*self.transitions.blocks))
-        labels = marked(self.labels, n_states)
-        return Labelled(
-            where=self.header.path,
-            state_choices=np.array([*self.state_choices, n_choices], dtype=np.int64),
-            choice_branches=np.array([*self.choice_branches, len(target)], dtype=np.int64),
-            target=target,
-            probability=probability,
-            choice_action=np.array(self.choice_action, dtype=np.int64),
-            actions=list(self.actions),
-            labels=labels,
-            rewards=self.rewards.structures(),
-            initial=labels["init"] if "init" in labels else np.zeros(n_states, dtype=np.bool_),
-            can_write_action=writable_action,
-            extras=self.header.extras,
+        farthest, line = self.transitions.farthest
+        return assembled(
+            self.header,
+            np.array([*self.state_choices, len(self.choice_branches)], dtype=np.int64),
+            np.array([*self.choice_branches, len(target)], dtype=np.int64),
+            target,
+            probability,
+            (np.array(self.choice_action, dtype=np.int64), list(self.actions)),
+            self.labels,
+            lambda: self.rewards.structures(self.state_rewards, self.choice_rewards),
+            farthest,
+            line,
         )
+
+
+def assembled(
+    header: Header,
+    state_choices: NDArray[Any],
+    choice_branches: NDArray[Any],
+    target: NDArray[Any],
+    probability: NDArray[np.float64],
+    choices: tuple[NDArray[Any], list[str]],
+    members: Mapping[str, Sequence[int] | NDArray[Any]],
+    rewards: Callable[[], Lazy[Reward]],
+    farthest: int,
+    line: int,
+) -> Labelled:
+    """The model, compared with what the header says of it. `choices` are the number of each choice's action and the actions; `farthest` is the
+    largest target, and stands on that line.
+    """
+    n_states, n_choices = len(state_choices) - 1, len(choice_branches) - 1
+    header.compare("@nr_states", n_states)
+    header.compare("@nr_choices", n_choices)
+    if farthest >= n_states:
+        raise header.fail(line, f"state {farthest} lies outside 0..{n_states - 1}")
+    labels = marked(members, n_states)
+    return Labelled(
+        where=header.path,
+        state_choices=state_choices,
+        choice_branches=choice_branches,
+        target=target,
+        probability=probability,
+        choice_action=choices[0],
+        actions=choices[1],
+        labels=labels,
+        rewards=rewards(),
+        initial=labels["init"] if "init" in labels else np.zeros(n_states, dtype=np.bool_),
+        can_write_action=writable_action,
+        extras=header.extras,
+    )

@@ -103,9 +103,8 @@ def written_actions(actions: Sequence[Name], can_write: Callable[[str], bool]) -
     return words
 
 
-def action_words(ssp: SSP, can_write: Callable[[str], bool]) -> list[str]:
-    """The word of each choice's action."""
+def action_words(ssp: SSP, can_write: Callable[[str], bool]) -> Callable[[int], str]:
+    """The word of each action, by its number."""
     if isinstance(ssp.actions, range):  # of which there may be many more than choices
-        return [str(index) for index in ssp.choice_action.tolist()]
-    words = list(written_actions(ssp.actions, can_write))
-    return [words[index] for index in ssp.choice_action.tolist()]
+        return str
+    return list(written_actions(ssp.actions, can_write)).__getitem__

@@ -12,6 +12,7 @@ import os
 import re
 import stat
 import zlib
+from collections.abc import Iterable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NoReturn
@@ -23,9 +24,10 @@ MOST_EXPANSION = 200
 SMALL = 16 * 2**20
 _XZ_MEMORY = 256 * 2**20
 
-_LONGEST = 700
+#: The characters that a number may have.
+LONGEST = 700
 _RATIONAL = re.compile(r"([+-]?[0-9]{1,300})/([0-9]{1,300})")
-_DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,4})?")
+_DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 def read_bytes(path: str) -> bytes:
@@ -122,10 +124,10 @@ def parse_number(text: str, where: str) -> float:
     """A finite decimal or a fraction `p/q`. Hexadecimal, underscores, NaN and infinities are refused."""
     value = math.nan
     # The patterns try every way to split a row of digits, so a longer text would take its square in time.
-    rational = _RATIONAL.fullmatch(text) if len(text) <= _LONGEST else None
+    rational = _RATIONAL.fullmatch(text) if len(text) <= LONGEST else None
     if rational:
         value = math.inf if int(rational[2]) == 0 else float(Fraction(int(rational[1]), int(rational[2])))
-    elif len(text) <= _LONGEST and _DECIMAL.fullmatch(text):
+    elif len(text) <= LONGEST and _DECIMAL.fullmatch(text):
         value = float(text)
     if not math.isfinite(value):
         raise FormatError(f"{where}: {shorten(text)!r} is no finite number")
@@ -143,8 +145,11 @@ def brief(text: str) -> str:
     return text if len(text) <= 600 else f"{text[:300]} ... {text[-250:]}"
 
 
-def write_bytes(path: str, data: bytes) -> None:
-    """Write a file whole: it appears under its name when it is complete, or not at all. A file that is replaced keeps its permissions."""
+def write_bytes(path: str, data: bytes | Iterable[bytes]) -> None:
+    """Write a file whole, at once or piece by piece: it appears under its name when it is complete, or not at all.
+
+    A file that is replaced keeps its permissions.
+    """
     part = ""
     try:
         folder, name = os.path.split(path)
@@ -153,12 +158,14 @@ def write_bytes(path: str, data: bytes) -> None:
         handle = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
         part = hidden
         with open(handle, "wb") as stream:
-            stream.write(data)
+            stream.writelines([data] if isinstance(data, bytes) else data)
         os.chmod(part, _permissions(path))
         os.replace(part, path)
-    except (OSError, ValueError) as error:
+    except BaseException as error:
         if part:
             Path(part).unlink(missing_ok=True)
+        if not isinstance(error, (OSError, ValueError)):
+            raise
         _refuse(path, error)
 
 

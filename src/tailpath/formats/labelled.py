@@ -22,7 +22,7 @@ from tailpath.formats.reading import Reading
 from tailpath.model.builders import merge_equal_outcomes
 from tailpath.model.cost_units import fraction_unit
 from tailpath.model.endings import fresh_name
-from tailpath.model.ragged import offsets_of
+from tailpath.model.ragged import offsets_of, owners
 from tailpath.model.ssp import SSP, Name
 
 T = TypeVar("T")
@@ -60,7 +60,7 @@ class Lazy(Mapping[str, T]):
 Labels = Lazy[NDArray[np.bool_]]
 
 
-def marked(members: Mapping[str, Sequence[int]], n_states: int) -> Labels:
+def marked(members: Mapping[str, Sequence[int] | NDArray[Any]], n_states: int) -> Labels:
     """Labels from the states that carry them."""
 
     def mask(label: str) -> NDArray[np.bool_]:
@@ -93,11 +93,11 @@ class Labelled:
     def n_states(self) -> int:
         return len(self.state_choices) - 1
 
-    def choice_state(self) -> NDArray[np.int64]:
-        return np.repeat(np.arange(self.n_states), np.diff(self.state_choices))
+    def choice_state(self) -> NDArray[np.int32]:
+        return owners(self.state_choices, np.int32)
 
-    def branch_choice(self) -> NDArray[np.int64]:
-        return np.repeat(np.arange(len(self.choice_branches) - 1), np.diff(self.choice_branches))
+    def branch_choice(self) -> NDArray[np.int32]:
+        return owners(self.choice_branches, np.int32)
 
 
 class _Choices(NamedTuple):
@@ -116,7 +116,9 @@ def to_ssp(model: Labelled, reading: Reading, rule: CostRule) -> SSP:
     is_goal = _goal(model, reading.goal)
     starts = _starts(model, reading.start)
     actions, rows, notes = _without_goal_rows(model, is_goal, reading.cost, rule)
-    lost = np.setdiff1d(np.flatnonzero(~is_goal), rows.choice_state)
+    left = is_goal.copy()
+    left[rows.choice_state] = True
+    lost = np.flatnonzero(~left)
     if lost.size:
         rows = _with_loops(rows, lost)
         actions = actions or range(1)
@@ -169,7 +171,7 @@ def _without_goal_rows(
 
     refuse_negative(costs[used], model.where, lambda outcome: _branch_name(model, choice_state, branch_choice, int(used[outcome])))
     actions, action = _named_choices(model, choice_state, kept)
-    rank = np.cumsum(kept) - 1
+    rank = np.cumsum(kept, dtype=np.int32) - 1
     rows = _Choices(choice_state[kept], action, rank[branch_choice[used]], model.target[used], model.probability[used], costs[used])
     return actions, rows, notes
 

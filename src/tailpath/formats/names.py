@@ -48,7 +48,8 @@ def encode_names(names: Sequence[Name]) -> int | list[Any]:
     """All names in index order; 0 .. n - 1 as the number n."""
     if isinstance(names, range) and names == range(len(names)):
         return len(names)
-    return [encode_name(name) for name in names]
+    simple = {str, bool, int}  # floats may be infinite
+    return [list(name) if type(name) is tuple and simple.issuperset(map(type, name)) else encode_name(name) for name in names]
 
 
 def decode_names(value: Any, count: int, where: str) -> Sequence[Name]:
@@ -61,7 +62,14 @@ def decode_names(value: Any, count: int, where: str) -> Sequence[Name]:
         raise FormatError(f"{where} must be a list of names or their number")
     if len(value) != count:
         raise FormatError(f"{where} has {len(value)} names, the arrays say {count}")
-    return tuple(decode_name(entry, f"{where}[{index}]") for index, entry in enumerate(value))
+    nested = {list, dict}
+    # Most names are simple, or lists of simple ones; a million of them should not wait for the message about one that is not.
+    return tuple(
+        (tuple(entry) if type(entry) is list and nested.isdisjoint(map(type, entry)) else decode_name(entry, f"{where}[{index}]"))
+        if type(entry) in nested
+        else entry
+        for index, entry in enumerate(value)
+    )
 
 
 def encode_unit(unit: Fraction | None) -> str | None:

@@ -17,7 +17,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,10 +29,16 @@ from tailpath.formats.costs import CostRule
 from tailpath.formats.extras import action_words, extras_line
 from tailpath.formats.files import shorten, write_bytes
 from tailpath.formats.labelled import Labelled, Labels, Lazy, Reward, marked, to_ssp
-from tailpath.formats.prism_transitions import ExplicitFile, Transitions, with_choice
+from tailpath.formats.prism_transitions import ExplicitFile, Table, Transitions, with_choice
 from tailpath.formats.reading import Reading
-from tailpath.model.ragged import offsets_of
+from tailpath.formats.writing import blocks, cut, encoded, spelled
+from tailpath.kernels.graph import equal_members
+from tailpath.kernels.jit import frozen
+from tailpath.kernels.texts import fill_in_order
+from tailpath.model.builders import FEW
+from tailpath.model.ragged import SMALL, offsets_of
 from tailpath.model.ssp import SSP, Name
+from tailpath.options import Progress
 
 _LABEL = re.compile(r'\s*(\d+)="([^"]*)"')
 _STRUCTURE = re.compile(r'#\s*Reward structure:?\s*"([^"]*)"')
@@ -39,7 +47,7 @@ _STRUCTURE = re.compile(r'#\s*Reward structure:?\s*"([^"]*)"')
 def read(path: str, reading: Reading) -> SSP:
     """Read the files of a model from the path of its `.tra`."""
     rule = CostRule.from_options(1, reading)
-    return to_ssp(_model(path), reading, rule)
+    return to_ssp(_model(path, reading.progress), reading, rule)
 
 
 def writable_action(word: str) -> bool:
@@ -47,10 +55,10 @@ def writable_action(word: str) -> bool:
     return word.isprintable() and not any(c.isspace() for c in word)
 
 
-def _model(path: str) -> Labelled:
+def _model(path: str, progress: Progress | None) -> Labelled:
     stem = _stem(path)
-    tra = Transitions(path)
-    structures = _rewards(stem, tra)
+    tra = Transitions(path, progress)
+    structures = _rewards(stem, tra, progress)
     place = _beside(stem, "lab")
     labels = marked({"init": [0]}, tra.n_states) if place is None else _labels(place, tra.n_states)
     variables = _beside(stem, "sta") if tra.extras.states is None else None
@@ -123,7 +131,7 @@ def _declared_labels(file: ExplicitFile, n_states: int) -> Labels:
     return marked(members, n_states)
 
 
-def _rewards(stem: str, tra: Transitions) -> dict[str, Reward]:
+def _rewards(stem: str, tra: Transitions, progress: Progress | None) -> dict[str, Reward]:
     """One structure beside the model, or several with numbers."""
     structures: dict[str, Reward] = {}
 
@@ -140,7 +148,7 @@ def _rewards(stem: str, tra: Transitions) -> dict[str, Reward]:
         names: list[str] = []
         of_states, of_branches = _beside(place, "srew"), _beside(place, "trew")
         state = None if of_states is None else _state_rewards(of_states, tra.n_states, names)
-        branch = None if of_branches is None else _branch_rewards(of_branches, tra, names)
+        branch = None if of_branches is None else _branch_rewards(of_branches, tra, names, progress)
         name = names[0] if names else str(number)
         if name in structures:
             raise FormatError(f"{place}.srew: a second reward structure {name!r}")
@@ -172,25 +180,21 @@ def _state_rewards(path: str, n_states: int, names: list[str]) -> NDArray[np.flo
     return rewards
 
 
-def _branch_rewards(path: str, tra: Transitions, names: list[str]) -> NDArray[np.float64]:
-    file = ExplicitFile(path)
+def _branch_rewards(path: str, tra: Transitions, names: list[str], progress: Progress | None) -> NDArray[np.float64]:
+    file = ExplicitFile(path, progress)
     width = 3 if tra.nondeterministic else 2
     sizes = file.sizes(width)
-    places: list[NDArray[np.int64]] = [np.zeros((0, width), dtype=np.int64)]
-    parts: list[NDArray[np.float64]] = [np.zeros(0)]
-    lines: list[int] = []
-    for at_lines, rows in file.blocks(width + 1):
-        places.append(np.column_stack([file.numbers.wholes([row[at] for row in rows], at_lines) for at in range(width)]))
-        parts.append(file.numbers.numbers([row[width] for row in rows], at_lines))
-        lines.extend(at_lines)
-    values = np.concatenate(parts)
+    lines, places, values, _, _ = file.table(width, 1) or _reward_rows(file, width)
     file.compare("rewards", sizes[-1], len(values))
     file.compare("states", sizes[0], tra.n_states)
     if tra.nondeterministic:
         file.compare("choices", sizes[1], len(tra.choice_action))
     _note_name(file, names)
-    wanted = tra.keys(*with_choice(np.concatenate(places)).T)
+    wanted = tra.keys(*with_choice(places).T)
     present = tra.row_choice * tra.n_states + tra.target
+    rewards = np.zeros(len(present))
+    if len(wanted) > SMALL and fill_in_order(wanted, values, present, tra.row_choice, rewards):
+        return rewards
     order = np.argsort(wanted, kind="stable")
     ranked = wanted[order]
     for row in order[1:][np.diff(ranked) == 0][:1].tolist():
@@ -198,11 +202,21 @@ def _branch_rewards(path: str, tra: Transitions, names: list[str]) -> NDArray[np
             raise file.fail(lines[row], "a second reward for the same transition")
     for row in np.flatnonzero(~np.isin(wanted, present))[:1].tolist():
         raise file.fail(lines[row], "a reward for a transition that the model does not have")
-    rewards = np.zeros(len(present))
     if len(ranked):
         at = np.minimum(np.searchsorted(ranked, present), len(ranked) - 1)
-        rewards = np.where(ranked[at] == present, values[order][at], 0.0)
-    return rewards
+        return np.where(ranked[at] == present, values[order][at], 0.0)
+    return np.zeros(len(present))
+
+
+def _reward_rows(file: ExplicitFile, width: int) -> Table:
+    places: list[NDArray[np.int64]] = [np.zeros((0, width), dtype=np.int64)]
+    parts: list[NDArray[np.float64]] = [np.zeros(0)]
+    lines: list[int] = []
+    for at_lines, rows in file.blocks(width + 1):
+        places.append(np.column_stack([file.numbers.wholes([row[at] for row in rows], at_lines) for at in range(width)]))
+        parts.append(file.numbers.numbers([row[width] for row in rows], at_lines))
+        lines.extend(at_lines)
+    return Table(lines, np.concatenate(places), np.concatenate(parts), np.zeros(0, dtype=np.int64), [])
 
 
 def _state_names(path: str, n_states: int) -> Sequence[Name]:
@@ -238,7 +252,7 @@ def _value(word: str) -> Name:
 # ---------------------------------------------------------------------- writing
 
 
-def write(ssp: SSP, path: str) -> None:
+def write(ssp: SSP, path: str, progress: Progress | None = None) -> None:
     """Write `.tra`, `.lab`, `.srew` and `.trew`, and `.sta` where the states are tuples of numbers."""
     if path.lower().endswith(".gz"):
         raise FormatError(f"{path}: packed explicit files are read, not written; write .tra")
@@ -250,42 +264,69 @@ def write(ssp: SSP, path: str) -> None:
             f"{path}: state {ssp.states[ssp.choice_state[choice]]!r}, action {ssp.choice_name(choice)!r} has outcomes of different costs,"
             " which PRISM's explicit files cannot hold; write .umb or .drn"
         )
-    rows, costly = _rows(ssp, choice_cost.tolist())
-    n_choices = ssp.n_choices + int(np.count_nonzero(ssp.is_goal))
-    files = {
-        path: [f"#{extras_line(ssp)}", f"{ssp.n_states} {n_choices} {len(rows)}", *rows],
-        f"{stem}.lab": ['0="init" 1="goal"', *_label_lines(ssp)],
+    n_goals = int(np.count_nonzero(ssp.is_goal))
+    sizes, costly = f"{ssp.n_states} {ssp.n_choices + n_goals}", np.flatnonzero(_rewarded(ssp))
+    head = '# Reward structure "cost"\n'
+    files: dict[str, Iterable[str]] = {
+        path: chain([f"#{extras_line(ssp)}\n{sizes} {ssp.n_outcomes + n_goals}\n"], _transition_rows(ssp, progress)),
+        f"{stem}.lab": ['0="init" 1="goal"\n', *_label_lines(ssp)],
         # No state rewards; the file is there lest an older one be taken for ours.
-        f"{stem}.srew": ['# Reward structure "cost"', f"{ssp.n_states} 0"],
-        f"{stem}.trew": ['# Reward structure "cost"', f"{ssp.n_states} {n_choices} {len(costly)}", *costly],
+        f"{stem}.srew": [f"{head}{ssp.n_states} 0\n"],
+        f"{stem}.trew": chain([f"{head}{sizes} {len(costly)}\n"], _reward_lines(ssp, costly, progress)),
     }
     names = [name for name in ssp.states if isinstance(name, tuple) and name and all(type(value) is int for value in name)]
     if len(names) == ssp.n_states and len({len(name) for name in names}) == 1:
         variables = ",".join(f"x{index}" for index in range(len(names[0])))
-        files[f"{stem}.sta"] = [f"({variables})", *(f"{index}:({','.join(map(str, name))})" for index, name in enumerate(names))]
-    for place, lines in files.items():
-        write_bytes(place, ("\n".join(lines) + "\n").encode("utf-8", "backslashreplace"))
+        lines = (f"{index}:({','.join(map(str, name))})\n" for index, name in enumerate(names))
+        files[f"{stem}.sta"] = chain([f"({variables})\n"], lines)
+    for place, texts in files.items():
+        write_bytes(place, encoded(texts))
 
 
-def _rows(ssp: SSP, choice_cost: list[float]) -> tuple[list[str], list[str]]:
-    """The lines of `.tra`, with a loop at each goal, and those of `.trew`. Parallel outcomes share a reward, which stands once."""
-    words = action_words(ssp, writable_action)
-    choices, outcomes = ssp.state_choices.tolist(), ssp.choice_outcomes.tolist()
-    target, probability, is_goal = ssp.outcome_target.tolist(), ssp.outcome_probability.tolist(), ssp.is_goal.tolist()
-    rows: list[str] = []
-    costly: dict[str, None] = {}
-    for state in range(ssp.n_states):
-        if is_goal[state]:
-            rows.append(f"{state} 0 {state} 1")
-        for position, choice in enumerate(range(choices[state], choices[state + 1])):
-            for outcome in range(outcomes[choice], outcomes[choice + 1]):
-                rows.append(f"{state} {position} {target[outcome]} {probability[outcome]!r} {words[choice]}")
-                if choice_cost[choice]:
-                    costly[f"{state} {position} {target[outcome]} {choice_cost[choice]!r}"] = None
-    return rows, list(costly)
+def _transition_rows(ssp: SSP, progress: Progress | None) -> Iterator[str]:
+    """The lines of `.tra`, some states at a time, with a loop at each goal."""
+    word = action_words(ssp, writable_action)
+    for block in blocks(ssp, progress):
+        state, position = _places(ssp, block.outcomes)
+        chances = spelled(cut(ssp.outcome_probability, block.outcomes), lambda value: f"{value!r} ")
+        words = spelled(ssp.choice_action[cut(ssp.outcome_choice, block.outcomes)], lambda action: f"{word(action)}\n")
+        target = cut(ssp.outcome_target, block.outcomes).tolist()
+        rows = [f"{s} {k} {t} {p}{a}" for s, k, t, p, a in zip(state.tolist(), position.tolist(), target, chances, words)]
+        goals = np.flatnonzero(cut(ssp.is_goal, block.states)) + block.states.start
+        for goal, at in reversed(list(zip(goals.tolist(), np.searchsorted(state, goals).tolist()))):
+            rows.insert(at, f"{goal} 0 {goal} 1\n")
+        yield "".join(rows)
+
+
+def _rewarded(ssp: SSP) -> NDArray[np.bool_]:
+    """The outcomes that `.trew` speaks of. Parallel outcomes share a reward, which stands once."""
+    costly = np.asarray(ssp.outcome_cost != 0)
+    if ssp.n_outcomes <= SMALL or equal_members(*frozen(ssp.outcome_choice, ssp.outcome_target, np.zeros(ssp.n_outcomes)), FEW) != 0:
+        _, once = np.unique(ssp.outcome_choice.astype(np.int64) * ssp.n_states + ssp.outcome_target, return_index=True)
+        first = np.zeros(ssp.n_outcomes, dtype=np.bool_)
+        first[once] = True
+        costly &= first
+    return costly
+
+
+def _reward_lines(ssp: SSP, costly: NDArray[Any], progress: Progress | None) -> Iterator[str]:
+    for block in blocks(ssp, progress):
+        begin, end = np.searchsorted(costly, [block.outcomes.start, block.outcomes.stop])
+        outcome = costly[begin:end]
+        state, position = _places(ssp, outcome)
+        costs = spelled(ssp.outcome_cost[outcome], lambda cost: f"{cost!r}\n")
+        target = ssp.outcome_target[outcome].tolist()
+        yield "".join([f"{s} {k} {t} {c}" for s, k, t, c in zip(state.tolist(), position.tolist(), target, costs)])
+
+
+def _places(ssp: SSP, outcomes: range | NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The state of each outcome, and the number of its choice there."""
+    choice = ssp.outcome_choice[np.asarray(outcomes, dtype=np.int64)]
+    state = ssp.choice_state[choice]
+    return state, choice - ssp.state_choices[state]
 
 
 def _label_lines(ssp: SSP) -> Iterator[str]:
     for state in sorted({ssp.start_index, *np.flatnonzero(ssp.is_goal).tolist()}):
         labels = (["0"] if state == ssp.start_index else []) + (["1"] if ssp.is_goal[state] else [])
-        yield f"{state}: {' '.join(labels)}"
+        yield f"{state}: {' '.join(labels)}\n"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain, islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,18 +12,32 @@ from numpy.typing import NDArray
 from tailpath.errors import FormatError
 from tailpath.formats.extras import MARK, Extras
 from tailpath.formats.files import read_bytes, read_text, shorten, unpacked
+from tailpath.formats.scanning import ByteLines, OddError, is_large, parser, rows_of
 from tailpath.formats.text import BLOCK, Numbers, lines_of
 from tailpath.model.ragged import offsets_of
+from tailpath.options import Progress
+
+
+class Table(NamedTuple):
+    """Rows by column: the line of each, its whole numbers, its number, and the place of its word in `words`, or -1."""
+
+    lines: Sequence[int]
+    wholes: NDArray[Any]
+    values: NDArray[np.float64]
+    word: NDArray[Any]
+    words: list[str]
 
 
 class ExplicitFile:
     """The lines of one file that say something, with their numbers; the first of them is the header."""
 
-    def __init__(self, path: str) -> None:
-        self.path = path
+    def __init__(self, path: str, progress: Progress | None = None) -> None:
+        self.path, self.progress = path, progress
         self.numbers = Numbers(path)
         self.comments: list[tuple[int, str]] = []
-        self._lines: Iterator[tuple[int, str]] = enumerate(lines_of(read_text(path, unpacked(path, read_bytes(path)))), start=1)
+        data = unpacked(path, read_bytes(path))
+        self._bytes = ByteLines(data) if is_large(data) else None
+        self._lines: Iterator[tuple[int, str]] = self._bytes or enumerate(lines_of(read_text(path, data), progress), start=1)
         self.header_line, self.header = next(self.rows(), (1, ""))
 
     def rows(self) -> Iterator[tuple[int, str]]:
@@ -33,6 +47,20 @@ class ExplicitFile:
                 self.comments.append((line, text))
             elif text:
                 yield line, text
+
+    def table(self, width: int, texts: int) -> Table | None:
+        """All rows that are left, of `width` whole numbers, a number and perhaps a word, in one sweep; `None` where it is not so, or not worth it."""
+        if self._bytes is None:
+            return None
+        data, first = self._bytes.data, self._bytes.line + 1
+        try:
+            book, wholes, words = rows_of(data, self._bytes.at, width, texts, self.progress)
+            values = book.numbers(words[0], parser(self.numbers))
+        except (OddError, FormatError):
+            return None
+        self._bytes.at = len(data) + 1
+        names, rank = book.distinct(words[-1])
+        return Table(range(first, first + len(values)), wholes.T, values, rank[words[-1]], book.words(names) if texts == 2 else [])
 
     def blocks(self, *widths: int) -> Iterator[tuple[list[int], list[list[str]]]]:
         """Lines and their words, many at a time; every row must have one of the widths."""
@@ -66,17 +94,15 @@ class ExplicitFile:
 class Transitions:
     """The `.tra` file: one row per transition, sorted by state and choice."""
 
-    def __init__(self, path: str) -> None:
-        file = ExplicitFile(path)
+    def __init__(self, path: str, progress: Progress | None = None) -> None:
+        file = ExplicitFile(path, progress)
         self.file = file
-        self.line: list[int] = []
+        self.line: Sequence[int] = []
         kind = file.header.lower()
         sizes = [] if kind in ("mdp", "dtmc") else file.sizes(2, 3)
         self.nondeterministic = kind == "mdp" if not sizes else len(sizes) == 3
         width = 3 if self.nondeterministic else 2
-        actions: dict[str, int] = {}
-        columns, probability, action = self._read(width, actions)
-        self.actions = list(actions)
+        self.line, columns, probability, action, self.actions = file.table(width, 2) or self._read(width)
         self.n_states = sizes[0] if sizes else int(columns[:, [0, -1]].max(initial=0)) + 1
         if sizes:
             file.compare("transitions", sizes[-1], len(action))
@@ -85,29 +111,33 @@ class Transitions:
             file.compare("choices", sizes[1], len(self.choice_action))
         self.extras = _extras(file)
 
-    def _read(self, width: int, actions: dict[str, int]) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
+    def _read(self, width: int) -> Table:
         """State, choice and target of every transition, its probability, and its action or -1."""
         file = self.file
         first = next(file.rows(), None)
         if first is not None:
             file.push_back(first)
         if first is not None and ":" in first[1].partition(" ")[2].split(" ")[0]:
-            return self._read_rows(width, actions)
+            return self._read_rows(width)
         columns: list[NDArray[np.int64]] = [np.zeros((0, width), dtype=np.int64)]
         probability: list[NDArray[np.float64]] = [np.zeros(0)]
+        at_line: list[int] = []
         action: list[int] = []
+        actions: dict[str, int] = {}
         for lines, rows in file.blocks(width + 1, width + 2):
             columns.append(np.column_stack([file.numbers.wholes([row[at] for row in rows], lines) for at in range(width)]))
             probability.append(file.numbers.numbers([row[width] for row in rows], lines))
             action.extend(actions.setdefault(row[width + 1], len(actions)) if len(row) == width + 2 else -1 for row in rows)
-            self.line.extend(lines)
-        return np.concatenate(columns), np.concatenate(probability), np.array(action, dtype=np.int64)
+            at_line.extend(lines)
+        return Table(at_line, np.concatenate(columns), np.concatenate(probability), np.array(action, dtype=np.int64), list(actions))
 
-    def _read_rows(self, width: int, actions: dict[str, int]) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
+    def _read_rows(self, width: int) -> Table:
         """A choice per line, numbered within its state as the lines come."""
         columns: list[tuple[int, ...]] = []
         probability: list[float] = []
+        at_line: list[int] = []
         action: list[int] = []
+        actions: dict[str, int] = {}
         choices: dict[int, int] = {}
         numbers = self.file.numbers
         for line, text in self.file.rows():
@@ -123,24 +153,27 @@ class Transitions:
                 columns.append((state, choice, numbers.whole(target, line)) if width == 3 else (state, numbers.whole(target, line)))
                 probability.append(numbers.number(share, line))
                 action.append(which)
-                self.line.append(line)
+                at_line.append(line)
         place = np.array(columns, dtype=np.int64).reshape(-1, width)
-        return place, np.array(probability, dtype=np.float64), np.array(action, dtype=np.int64)
+        return Table(at_line, place, np.array(probability, dtype=np.float64), np.array(action, dtype=np.int64), list(actions))
 
     def _sort(self, columns: NDArray[np.int64], probability: NDArray[Any], action: NDArray[Any]) -> None:
         state, choice, target = columns.T
         for row in np.flatnonzero((state >= self.n_states) | (target >= self.n_states))[:1].tolist():
             raise self.file.fail(self.line[row], f"state {max(state[row], target[row])} lies outside 0..{self.n_states - 1}")
         # A state that no transition enters or leaves may be meant; many of them are a wrong number, and memory must not follow it.
-        met = len(np.unique(np.concatenate([state, target, [0]])))
+        met = self._met(state, target)
         if self.n_states > 2 * met + 1000:
             self.file.compare("states", self.n_states, met)
-        order = np.lexsort((choice, state))
-        state, choice, action = state[order], choice[order], action[order]
-        new = np.ones(len(state), dtype=np.bool_)
-        new[1:] = (np.diff(state) != 0) | (np.diff(choice) != 0)
+        steps = np.diff(state)
+        in_order = not ((steps < 0) | ((steps == 0) & (np.diff(choice) < 0))).any()
+        order = np.arange(len(state)) if in_order else np.lexsort((choice, state))
+        if not in_order:
+            state, choice, action, target, probability = (column[order] for column in (state, choice, action, target, probability))
         first_of_state = np.ones(len(state), dtype=np.bool_)
         first_of_state[1:] = np.diff(state) != 0
+        new = first_of_state.copy()
+        new[1:] |= np.diff(choice) != 0
         expected = np.where(first_of_state, 0, np.roll(choice, 1) + new)
         for row in np.flatnonzero(choice != expected)[:1].tolist():
             raise self.file.fail(
@@ -150,7 +183,16 @@ class Transitions:
         for row in np.flatnonzero(action != action[np.flatnonzero(new)][of_row])[:1].tolist():
             raise self.file.fail(self.line[order[row]], f"choice {choice[row]} of state {state[row]} has two action names")
         self.choice_state, self.choice_action = state[new], action[new]
-        self.row_choice, self.target, self.probability = of_row, target[order], probability[order]
+        self.row_choice, self.target, self.probability = of_row, target, probability
+
+    def _met(self, state: NDArray[Any], target: NDArray[Any]) -> int:
+        """How many states the transitions speak of, the first one included."""
+        if self.n_states > 4 * len(state) + 1000:
+            return len(np.unique(np.concatenate([state, target, [0]])))
+        seen = np.zeros(max(self.n_states, 1), dtype=np.bool_)
+        seen[0] = True
+        seen[state], seen[target] = True, True
+        return int(np.count_nonzero(seen))
 
     def keys(self, state: NDArray[Any], choice: NDArray[Any], target: NDArray[Any]) -> NDArray[np.int64]:
         """One number per (choice, target); -1 where there is no such choice."""

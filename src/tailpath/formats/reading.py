@@ -11,6 +11,7 @@ from dataclasses import Field, dataclass, field, fields
 from typing import Any
 
 from tailpath.errors import OptionError
+from tailpath.options import Progress
 
 
 def _option(default: Any, flag: str, word: str, text: str) -> Any:
@@ -20,7 +21,7 @@ def _option(default: Any, flag: str, word: str, text: str) -> Any:
 
 @dataclass(frozen=True)
 class Reading:
-    """The options as given; a field at its default was not given."""
+    """The options as given; a field at its default was not given. `progress` is no option of a format: it is told how far the reading has come."""
 
     goal: str | None = _option(
         None, "--goal", "LABEL", "Label of the goals, or condition (PRISM, JANI); in Gymnasium best, all, a final reward."
@@ -33,6 +34,7 @@ class Reading:
     start: str | int | tuple[Any, ...] | None = _option(None, "--start", "STATE", "State, label or condition where runs begin.")
     goals: Iterable[Any] = _option((), "--goals", "STATES", "Goal states of a table (repeatable).")
     one_based: bool = _option(False, "--one-based", "", "States and actions of a table are counted from 1.")
+    progress: Progress | None = None
 
     def __post_init__(self) -> None:
         for name, kind in (("goal", str), ("cost", str), ("cost_of", Mapping), ("constants", Mapping)):
@@ -48,7 +50,7 @@ class Reading:
 
 def options() -> tuple[Field[Any], ...]:
     """The fields of `Reading`, in the order of the command line's help."""
-    return fields(Reading)
+    return tuple(option for option in fields(Reading) if option.metadata)
 
 
 #: What formats with labels and reward structures take, and those that only have rewards.

@@ -24,6 +24,7 @@ from tailpath.errors import OptionError
 from tailpath.formats.files import read_text
 from tailpath.formats.reading import LABELLED, REWARDS, Reading
 from tailpath.model.ssp import SSP
+from tailpath.options import Progress
 from tailpath.registers import installed, loaded
 
 GROUP = "tailpath.readers"
@@ -32,7 +33,10 @@ Reader = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Format:
-    """One row of the table: what users call the format, how it is recognised, who reads and writes it, which options apply."""
+    """One row of the table: what users call the format, how it is recognised, who reads and writes it, which options apply.
+
+    A format that `tells` has a writer `write(ssp, path, progress)`.
+    """
 
     title: str
     reader: str | Reader
@@ -40,6 +44,7 @@ class Format:
     suffixes: tuple[str, ...] = ()
     scheme: str = ""
     options: tuple[str, ...] = ()
+    tells: bool = False
 
     def read(self, source: Any, reading: Reading) -> SSP:
         """Read with the options given; an option that the format has no use for is refused."""
@@ -48,11 +53,11 @@ class Format:
         ssp: SSP = reader(source, reading) if self.options else reader(source)
         return ssp
 
-    def write(self, ssp: SSP, path: str) -> None:
+    def write(self, ssp: SSP, path: str, progress: Progress | None = None) -> None:
         """Write, or say that the format is for reading only."""
         if not self.writer:
             raise OptionError(f"{path}: {self.title} can be read, not written; write one of {', '.join(written_suffixes())}")
-        _load(self.writer)(ssp, path)
+        _load(self.writer)(ssp, path, *((progress,) if self.tells else ()))
 
     def _refuse_others(self, reading: Reading, taken: tuple[str, ...]) -> None:
         for name in reading.given():
@@ -89,10 +94,19 @@ def _home(module: str) -> str:
 FORMATS = (
     Format("tailpath JSON", _home("json_files:read"), _home("json_files:write"), (".json",)),
     Format("tailpath npz", _home("npz_files:read"), _home("npz_files:write"), (".npz",)),
-    Format("Storm DRN", _home("drn:read"), _home("drn:write"), (".drn", ".drn.gz", ".drn.xz"), options=LABELLED),
-    Format("PRISM explicit", _home("prism_explicit:read"), _home("prism_explicit:write"), (".tra", ".tra.gz"), options=LABELLED),
+    Format("Storm DRN", _home("drn:read"), _home("drn:write"), (".drn", ".drn.gz", ".drn.xz"), options=LABELLED, tells=True),
+    Format(
+        "PRISM explicit", _home("prism_explicit:read"), _home("prism_explicit:write"), (".tra", ".tra.gz"), options=LABELLED, tells=True
+    ),
     Format("UMB", _home("umb:read"), _home("umb:write"), (".umb",), options=LABELLED),
-    Format("long table", _home("long_table:read"), _home("long_table:write"), (".csv",), options=(*REWARDS, "start", "goals", "one_based")),
+    Format(
+        "long table",
+        _home("long_table:read"),
+        _home("long_table:write"),
+        (".csv",),
+        options=(*REWARDS, "start", "goals", "one_based"),
+        tells=True,
+    ),
     Format("PRISM language", _home("storm_language:read"), suffixes=(".nm", ".pm", ".prism"), options=(*LABELLED, "constants")),
     Format("JANI", _home("storm_language:read"), suffixes=(".jani",), options=(*LABELLED, "constants")),
     Format("Gymnasium", _home("gym:read"), scheme="gym", options=(*REWARDS, "goal", "start", "constants")),

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.errors import FormatError
-from tailpath.formats.files import parse_number, shorten
+from tailpath.formats.files import LONGEST, parse_number, shorten
+from tailpath.options import Progress
 
 #: Rows that are held as text at a time: few enough to be gone before the garbage collector looks at them a second time.
 BLOCK = 500
@@ -21,13 +22,15 @@ _CHARACTERS = 1_000_000
 _DECIMAL = str.maketrans("", "", "0123456789.eE+-")
 
 
-def lines_of(text: str) -> Iterator[str]:
-    """The lines of a text without their ends, without holding them all."""
+def lines_of(text: str, progress: Progress | None = None) -> Iterator[str]:
+    """The lines of a text without their ends, without holding them all. Progress is told in characters."""
     begin = 0
     while begin <= len(text):
         end = text.find("\n", begin + _CHARACTERS)
         end = len(text) if end < 0 else end
         yield from text[begin:end].split("\n")
+        if progress is not None and end < len(text):
+            progress(end, end / len(text))
         begin = end + 1
 
 
@@ -51,7 +54,7 @@ class Numbers:
     def numbers(self, texts: Sequence[str], lines: Sequence[int]) -> NDArray[np.float64]:
         """A column of decimals or fractions."""
         # Without letters but e there is no nan, no infinity, no hexadecimal and no underscore for `float` to accept.
-        if not "".join(texts).translate(_DECIMAL):
+        if not "".join(texts).translate(_DECIMAL) and max(map(len, texts), default=0) <= LONGEST:
             try:
                 values = np.fromiter(map(float, texts), np.float64, len(texts))
             except ValueError:

@@ -28,6 +28,7 @@ from tailpath.formats.files import load_json, read_bytes, shorten, unpacked, wri
 from tailpath.formats.labelled import Labelled, Labels, Lazy, Reward, to_ssp
 from tailpath.formats.reading import Reading
 from tailpath.formats.tar import tar_members, write_tar
+from tailpath.formats.writing import spelled
 from tailpath.model.ssp import SSP
 from tailpath.version import __version__
 
@@ -274,7 +275,7 @@ def write(ssp: SSP, path: str) -> None:
     first = ssp.choice_outcomes[:-1]
     uniform = np.array_equal(np.minimum.reduceat(ssp.outcome_cost, first), np.maximum.reduceat(ssp.outcome_cost, first))
     rows = _WithLoops(ssp)
-    words = action_words(ssp, writable_action)
+    words = spelled(ssp.choice_action, action_words(ssp, writable_action))
     number = {word: index for index, word in enumerate(["", *dict.fromkeys(words)])}  # the loops of the goals have no name
     strings = [word.encode() for word in number]
     lengths = rows.choices(np.diff(ssp.choice_outcomes), 1, "<u8")

@@ -175,3 +175,20 @@ def place_members(group: Array, next_place: Array, out_members: Array) -> None:
         place = next_place[group[member]]
         next_place[group[member]] = place + 1
         out_members[place] = member
+
+
+@kernel
+def equal_members(group: Array, target: Array, cost: Array, most: int) -> int:
+    """Whether two members of a group agree in target and cost: 1 or 0; -1 where the groups are not in order, or one has more than `most` members."""
+    first, equal = 0, 0
+    for member in range(1, len(group)):
+        if group[member] < group[member - 1]:
+            return -1
+        if group[member] > group[member - 1]:
+            first = member
+        if member - first >= most:
+            return -1
+        for other in range(first, member):
+            if target[other] == target[member] and cost[other] == cost[member]:
+                equal = 1
+    return equal

@@ -10,10 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.errors import ModelError
+from tailpath.kernels.graph import equal_members
+from tailpath.kernels.jit import frozen
 from tailpath.model.cost_units import common_unit
-from tailpath.model.ragged import offsets_of
+from tailpath.model.ragged import SMALL, offsets_of
 
 Name = Hashable
+#: Up to this many outcomes of a choice are compared one by one; sorting all of them would take longer.
+FEW = 64
 
 
 class ModelArrays(NamedTuple):
@@ -122,34 +126,46 @@ def arrays_from_rows(
     cost become one.
     """
     n_actions = int(action.max(initial=0)) + 1
-    key, first, of_row = np.unique(state.astype(np.int64) * n_actions + action, return_index=True, return_inverse=True)
-    order = np.lexsort((first, key // n_actions))
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
+    choices, of_row = _choices(state.astype(np.int64) * n_actions + action, n_actions)
     possible = probability != 0
-    rows = (rank[of_row][possible], target[possible], probability[possible], cost[possible])
+    rows = (of_row[possible], target[possible], probability[possible], cost[possible])
     if merge:
         rows = merge_equal_outcomes(*rows)
     else:
         by_choice = np.argsort(rows[0], kind="stable")
         rows = (rows[0][by_choice], rows[1][by_choice], rows[2][by_choice], rows[3][by_choice])
     arrays = {
-        "state_choices": offsets_of(key[order] // n_actions, n_states),
-        "choice_outcomes": offsets_of(rows[0], len(key)),
+        "state_choices": offsets_of(choices // n_actions, n_states),
+        "choice_outcomes": offsets_of(rows[0], len(choices)),
         "outcome_target": rows[1],
         "outcome_probability": rows[2],
         "outcome_cost": rows[3],
-        "choice_action": key[order] % n_actions,
+        "choice_action": choices % n_actions,
     }
     for array in arrays.values():
         array.flags.writeable = False  # nobody else has them, so the model need not copy them
     return arrays
 
 
+def _choices(key: NDArray[np.int64], n_actions: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """The choices `state * n_actions + action` by state and then as they first appear, and the place of every row's choice among them."""
+    steps = np.diff(key)
+    if (steps >= 0).all():  # nothing to sort, and little memory
+        new = np.append(True, steps > 0)[: len(key)]
+        return key[new], np.cumsum(new, dtype=np.int32) - 1
+    found, first, of_row = np.unique(key, return_index=True, return_inverse=True)
+    order = np.lexsort((first, found // n_actions))
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return found[order], rank[of_row]
+
+
 def merge_equal_outcomes(
     choice: NDArray[Any], target: NDArray[Any], probability: NDArray[Any], cost: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Sort outcomes by choice, keeping their order within it, and add up those with the same choice, target and cost."""
+    if len(choice) > SMALL and equal_members(*frozen(choice, target, cost), FEW) == 0:
+        return choice, target, probability, cost
     by_content = np.lexsort((cost, target, choice))
     c, t, k = choice[by_content], target[by_content], cost[by_content]
     first = np.ones(len(c), dtype=np.bool_)

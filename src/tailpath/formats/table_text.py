@@ -1,0 +1,234 @@
+"""The text of a long table: its columns, its names, its numbers. Small tables are read row by row, large ones by compiled loops (`scanning.py`)."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+from itertools import chain, islice, repeat
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.errors import FormatError, ModelError
+from tailpath.formats.files import brief, load_json, read_bytes, read_text, shorten
+from tailpath.formats.names import decode_name, encode_name, truth_values
+from tailpath.formats.scanning import Book, ByteLines, OddError, cells_of, is_large
+from tailpath.formats.text import BLOCK, Numbers
+from tailpath.kernels.texts import MOST_TEXTS
+from tailpath.model.cost_units import common_unit
+from tailpath.model.ssp import Name
+from tailpath.model.tables import columns_called
+from tailpath.options import Progress
+
+_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
+_WHOLES = re.compile(r"\[(?:0|-?[1-9][0-9]{0,17})(?:, ?(?:0|-?[1-9][0-9]{0,17}))*\]")
+_JSON = re.compile(r'["\[{].*|true|false|null|-?[0-9].*', re.DOTALL)
+Columns = tuple[NDArray[Any], ...]
+
+
+class Names:
+    """Names and their numbers, as they appear; a cell is understood once."""
+
+    def __init__(self, path: str, one_based: bool) -> None:
+        self.path, self.one_based = path, one_based
+        self.number_of_cell: dict[str, int] = {}
+        self.number: dict[Name, int] = {}
+        self.first: list[Name] = []
+
+    def numbers(self, cells: Iterable[str], lines: Iterable[int], count: int) -> NDArray[np.int32]:
+        known = self.number_of_cell
+        for cell, line in zip(cells := list(cells), lines):
+            if cell not in known:
+                name = self._name(cell, line)
+                known[cell] = number = self.number.setdefault(name, len(self.number))
+                if number == len(self.first):
+                    self.first.append(name)
+                elif truth_values(name) != truth_values(self.first[number]):
+                    raise FormatError(f"{self.path}:{line}: {shorten(cell)} and {self.first[number]!r} would be one name")
+        return np.fromiter(map(known.__getitem__, cells), np.int32, count)
+
+    def ordered(self) -> tuple[Sequence[Name], NDArray[np.int32]]:
+        """The names in their final order, and the place of each number there: whole numbers are sorted."""
+        names: list[Any] = list(self.number)
+        if not all(type(name) is int for name in names):
+            return tuple(names), np.arange(len(names), dtype=np.int32)
+        order = np.array(sorted(range(len(names)), key=names.__getitem__), dtype=np.int64)
+        rank = np.empty(len(order), dtype=np.int32)
+        rank[order] = np.arange(len(order), dtype=np.int32)
+        ordered = tuple(sorted(names))
+        return range(len(names)) if ordered == tuple(range(len(names))) else ordered, rank
+
+    def _name(self, cell: str, line: int) -> Name:
+        name = decode(cell.strip(), f"{self.path}:{line}")
+        if not self.one_based:
+            return name
+        if type(name) is not int or name < 1:
+            raise FormatError(f"{self.path}:{line}: {shorten(cell)!r} does not count from 1")
+        return name - 1
+
+
+class Table:
+    """The columns of the file."""
+
+    def __init__(self, path: str, one_based: bool, progress: Progress | None = None) -> None:
+        self.path, self.one_based, self.progress = path, one_based, progress
+        data = read_bytes(path)
+        columns = self._scanned(data) if is_large(data) else None
+        self.source, self.target, self.action, self.probability, self.price = columns or self._read(read_text(path, data))
+
+    def _clear(self) -> None:
+        self.states, self.actions = Names(self.path, self.one_based), Names(self.path, self.one_based)
+        self.line: Sequence[int] = []
+        self.fractions: set[str] = set()
+        self.marks: dict[str, Any] = {}
+
+    def _scanned(self, data: bytes) -> Columns | None:
+        """State, target, action, probability and price of all rows of a large table, or `None` where something is odd or wrong."""
+        self._clear()
+        lines = ByteLines(data)
+        header = next(lines)[1].removesuffix("\r")
+        if '"' in header or "\r" in header or not header:
+            return None
+        at = self._header(header.split(","))
+        if self.width > MOST_TEXTS:
+            return None
+        places = [at["state"], at["next_state"]]
+        try:
+            # The states of a row first, so that they count as they appear.
+            book, cells = cells_of(data, lines.at, [*places, *(k for k in range(self.width) if k not in places)], self.progress)
+            states = self._numbered(book, cells[places].T.ravel(), self.states)
+            action = self._numbered(book, cells[at.get("action", at["next_state"])], self.actions)
+            price = cells[at["price"]]
+            self.fractions.update(text.strip() for text in _unquoted(book.words(book.distinct(price)[0])) if "/" in text)
+            for mark in self.marks:
+                first, rank = book.distinct(cells[at[mark]])
+                self.marks[mark] = np.array([_truth(text, self.path) for text in _unquoted(book.words(first))])[rank[cells[at[mark]]]]
+            probability = self._parsed(book, cells[at["probability"]]) if "probability" in at else np.ones(len(action))
+            prices = self._parsed(book, price)
+        except (OddError, FormatError):
+            return None
+        self.line = range(2, 2 + len(action))
+        return (states[::2], states[1::2], action, probability, prices) if len(action) else None
+
+    def _numbered(self, book: Book, texts: NDArray[Any], names: Names) -> NDArray[np.int32]:
+        first, rank = book.distinct(texts)
+        number = names.numbers(_unquoted(book.words(first)), repeat(0), len(first))
+        return np.asarray(number[rank[texts]])
+
+    def _parsed(self, book: Book, texts: NDArray[Any]) -> NDArray[np.float64]:
+        return book.numbers(texts, lambda words: Numbers(self.path).numbers(_unquoted(words), range(len(words))))
+
+    def _read(self, text: str) -> Columns:
+        """The same columns, row by row."""
+        self._clear()
+        stream = io.StringIO(text, newline="")
+        reader = csv.reader(stream, strict=True)
+        try:
+            blocks = []
+            for block in self._blocks(reader):
+                blocks.append(block)
+                if self.progress is not None:
+                    self.progress(stream.tell(), stream.tell() / len(text))
+        except csv.Error as error:
+            raise FormatError(f"{self.path}:{reader.line_num}: {error}") from None
+        if not blocks:
+            raise FormatError(f"{self.path}: the table has no rows")
+        return tuple(np.concatenate(column) for column in zip(*blocks))
+
+    def _blocks(self, reader: Any) -> Iterator[Columns]:
+        """State, target, action, probability and price of many rows at a time."""
+        at = self._header(next(reader, []))
+        numbers = Numbers(self.path)
+        at_line: list[int] = []
+        self.line = at_line
+        while block := list(islice(self._rows(reader), BLOCK)):
+            lines = [line for line, _ in block]
+            columns = list(zip(*(row for _, row in block)))
+            source, target, price = columns[at["state"]], columns[at["next_state"]], columns[at["price"]]
+            probability = columns[at["probability"]] if "probability" in at else ("1",) * len(lines)
+            # Row by row, so that states count as they appear whatever the size of a block.
+            pairs = self.states.numbers(chain.from_iterable(zip(source, target)), chain.from_iterable(zip(lines, lines)), 2 * len(lines))
+            self.fractions.update(text.strip() for text in price if "/" in text)
+            at_line.extend(lines)
+            actions = self.actions.numbers(columns[at["action"]] if "action" in at else target, lines, len(lines))
+            for mark, marked in self.marks.items():
+                marked.extend(_truth(text, f"{self.path}:{line}: {mark}") for text, line in zip(columns[at[mark]], lines))
+            yield pairs[::2], pairs[1::2], actions, numbers.numbers(probability, lines), numbers.numbers(price, lines)
+
+    def _header(self, words: list[str]) -> dict[str, int]:
+        """Where each column stands; cost or reward is the `price`."""
+        names = [word.strip() for word in words]
+        self.width = len(names)
+        if "idoutcome" in names:
+            raise FormatError(f"{self.path}:1: a table with idoutcome describes a robust model, which is none of ours")
+        try:
+            called = columns_called(names)
+        except ModelError as error:
+            raise FormatError(f"{self.path}:1: {brief(str(error))}") from None
+        at = {column: names.index(name) for column, name in called.items()}
+        self.is_reward = "reward" in at
+        at["price"] = at["reward" if self.is_reward else "cost"]
+        self.marks = {mark: [] for mark in ("goal", "start") if mark in at}
+        return at
+
+    def _rows(self, reader: Any) -> Iterator[tuple[int, list[str]]]:
+        for row in reader:
+            if row and len(row) != self.width:
+                raise FormatError(f"{self.path}:{reader.line_num}: {len(row)} columns, expected {self.width}")
+            if row:
+                yield reader.line_num, row
+
+    def exact_unit(self, costs: NDArray[np.float64]) -> Fraction | None:
+        """The unit of costs some of which are written as fractions, which floats cannot hold."""
+        if not self.fractions:
+            return None
+        exact = {float(Fraction(text)): Fraction(text) for text in self.fractions}
+        return common_unit(exact.get(cost, cost) for cost in np.unique(costs).tolist())
+
+
+def _unquoted(cells: list[str]) -> list[str]:
+    """The cells of one line each, without the quotes around them."""
+    return [cell[1:-1].replace('""', '"') if cell.startswith('"') else cell for cell in cells]
+
+
+def decode(cell: str, where: str) -> Name:
+    """The name that a cell stands for."""
+    if not cell:
+        raise FormatError(f"{where}: a name is empty")
+    if _WHOLE.fullmatch(cell):
+        return int(cell)
+    if _WHOLES.fullmatch(cell):
+        return tuple(map(int, cell[1:-1].split(",")))
+    if not _JSON.fullmatch(cell):
+        return cell
+    try:
+        value = load_json(cell, where)
+    except FormatError:
+        return cell  # a text that only begins like JSON
+    return decode_name(value, where)
+
+
+def encode(name: Name) -> str:
+    """The cell that stands for a name."""
+    if type(name) is tuple and name and all(type(part) is int for part in name):
+        return f"[{', '.join(map(str, name))}]"
+    plain = name if isinstance(name, str) else str(name) if type(name) is int else ""
+    if plain and plain == plain.strip() and plain.isprintable():
+        back = decode(plain, "")
+        if back == name and type(back) is type(name):
+            return plain
+    return json.dumps(encode_name(name))
+
+
+def _truth(text: str, where: str) -> bool:
+    word = text.strip().lower()
+    if word in ("1", "true", "yes", "x", "t"):
+        return True
+    if word in ("", "0", "false", "no", "f"):
+        return False
+    raise FormatError(f"{where}: {shorten(text)!r} is neither true nor false")
