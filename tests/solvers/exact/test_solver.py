@@ -221,6 +221,31 @@ def test_costs_without_a_unit_need_a_grid() -> None:
     assert tp.evaluate(ssp, best.policy(0.1), 0.1).cvar(0.1) == pytest.approx(math.e)
 
 
+@pytest.mark.parametrize("delta", [1.5, 2, Fraction(7, 2), 4.5, 200])
+@pytest.mark.parametrize("options", [{}, {"weight": 0.5}])
+def test_a_grid_wider_than_a_step_says_so(delta: Any, options: dict[str, Any]) -> None:
+    """Rounded down, steps would be free: a finer grid, or the least expected cost, bounds the optimum from below instead."""
+    ssp = PROBLEMS["8x9"]()
+    exact = tp.solve_cvar_exact(ssp, 0.05, **options).objective(0.05)
+    with pytest.warns(tp.TailpathWarning, match="more than the least cost of a step, 1: .* a delta of 1 or less"):
+        coarse = tp.solve_cvar_exact(ssp, 0.05, delta=delta, **options)
+    low, high = coarse.bounds(0.05)
+    assert tp.solve_expected(ssp).bounds[0] <= low <= exact <= high
+    assert exact * (1 - 1e-12) <= coarse.objective(0.05) <= high
+    if not options:
+        assert exact * (1 - 1e-12) <= tp.evaluate(ssp, coarse.policy(0.05), 0.05).cvar(0.05) <= high
+
+
+def test_a_grid_wider_than_few_steps_is_solved_as_it_is() -> None:
+    rows = [("s", "try", "s", 0.5, 1), ("s", "try", "t", 0.5, 1), ("t", "go", "goal", 0.5, 10), ("t", "go", "s", 0.5, 10)]
+    ssp = tp.SSP.from_outcomes(rows, "s", ["goal"])
+    with pytest.warns(tp.TailpathWarning, match="a delta of 1 or less"):
+        coarse = tp.solve_cvar_exact(ssp, 0.1, delta=5)
+    assert coarse.floor is not None and coarse.floor.cvar(0.1) > 2 * coarse.least
+    low, high = coarse.bounds(0.1)
+    assert low == coarse.floor.bounds(0.1)[0] <= tp.solve_cvar_exact(ssp, 0.1).cvar(0.1) <= high
+
+
 def test_rounding_is_exact_on_multiples() -> None:
     """0.3 is three times 0.1, though not in floating point: a grid that fits changes nothing."""
     ssp = tp.SSP.from_outcomes([("s", "go", "g", 0.5, 0.3), ("s", "go", "g", 0.5, 0.1)], "s", ["g"])
@@ -387,7 +412,7 @@ def test_questions_the_table_cannot_answer() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"weight": 0.5}, {"weight": 0}, {"lexicographic": True}, {"delta": 2}, {"weight": 0.5, "lexicographic": True}]
+    "options", [{}, {"weight": 0.5}, {"weight": 0}, {"lexicographic": True}, {"delta": 0.75}, {"weight": 0.5, "lexicographic": True}]
 )
 def test_every_kind_of_solution_answers_every_question(options: dict[str, Any]) -> None:
     ssp = PROBLEMS["5x5"]()

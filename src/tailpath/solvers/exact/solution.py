@@ -163,7 +163,8 @@ class ExactSolution(_OfBudgets):
 
     In cost units, for the budget w at each place: `excess` is U(start, w); with `lexicographic`, `mean_cost` is the expected cost of the policy
     behind it and `plain_mean_cost` that of the policy without. `decisions` are those of the policies, for budgets up to the best one for `alpha`.
-    With `delta`, all values are those of the costs rounded up, the unit is delta and `floor` the solution for the costs rounded down.
+    With `delta`, all values are those of the costs rounded up, the unit is delta and `floor` the solution for the costs rounded down, if that says
+    anything; `least` is a proved lower bound on the expected cost of every policy.
     """
 
     alpha: float
@@ -175,6 +176,7 @@ class ExactSolution(_OfBudgets):
     doubt: Doubt
     decisions: Decisions | PairDecisions
     floor: ExactSolution | None = None
+    least: float | None = None
 
     @each
     def cvar(self, a: float) -> float:
@@ -200,7 +202,9 @@ class ExactSolution(_OfBudgets):
     def bounds(self, a: float) -> tuple[float, float]:
         """Proved lower and upper bound on `cvar(a)`; with `delta`, on the optimum of the costs as they are."""
         low, high = self._bounds(a)
-        return self.floor.bounds(a)[0] if self.floor else low, high
+        if self.least is not None:
+            low = self.least if self.floor is None else max(self.floor.bounds(a)[0], self.least)
+        return low, high
 
     def _enclosed(self, a: float) -> tuple[FloatArray, FloatArray]:
         return enclosed(self.excess / a, 1.0, self.doubt, 1 / a, self.budgets, self.steps)
@@ -234,7 +238,7 @@ class WeightedSolution(_OfBudgets):
     """The least `(1 - weight) * mean + weight * CVaR` for one alpha.
 
     In cost units, for the budget at each place: `price` is (1 - weight) * mean + weight / alpha * excess, and `excess` and `mean_cost` are those of
-    the policy behind it. `plain_mean_cost`, `decisions` and `floor` are as in `ExactSolution`. With weight 0 there is budget 0 alone.
+    the policy behind it. `plain_mean_cost`, `decisions`, `floor` and `least` are as in `ExactSolution`. With weight 0 there is budget 0 alone.
     """
 
     alpha: float
@@ -248,6 +252,7 @@ class WeightedSolution(_OfBudgets):
     doubt: Doubt
     decisions: Decisions | PairDecisions
     floor: WeightedSolution | None = None
+    least: float | None = None
 
     @each
     def cvar(self, a: float) -> float:
@@ -267,7 +272,9 @@ class WeightedSolution(_OfBudgets):
     def bounds(self, a: float) -> tuple[float, float]:
         """Proved lower and upper bound on `objective(a)`; with `delta`, on the optimum of the costs as they are."""
         low, high = self._bounds(a)
-        return self.floor.bounds(a)[0] if self.floor else low, high
+        if self.least is not None:
+            low = self.least if self.floor is None else max(self.floor.bounds(a)[0], self.least)
+        return low, high
 
     def _enclosed(self, a: float) -> tuple[FloatArray, FloatArray]:
         return enclosed(self.price, self.weight, self.doubt, 1 / a, self.budgets, self.steps)

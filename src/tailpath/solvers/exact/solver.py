@@ -18,15 +18,13 @@ w beyond the best value found can win, which ends the search. Nothing here depen
 - `weight`: minimises (1 - weight) * mean + weight * CVaR_alpha, by the recursion for (1 - weight) * mean + weight / alpha * U, which carries the
   mean and U of the same policy along; this table belongs to one alpha.
 - Below an alpha of 1e-200 the recursion runs on U times 2^600: it takes values below 1e-280 for 0, and such an alpha divides by less.
-- `delta`: all costs are rounded up to a grid, which gives a policy and an upper bound, and down, which gives a lower bound: the true costs of any
-  policy lie between the two. The exact value of the policy is `evaluate`'s to say.
+- `delta`: all costs are rounded up to a grid, which gives a policy and an upper bound, and down, which gives a lower bound (`grid.py`): the true
+  costs of any policy lie between the two. And no CVaR lies below the least expected cost. The exact value of the policy is `evaluate`'s to say.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
-from fractions import Fraction
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -36,13 +34,12 @@ from tailpath.analysis.reachability import free_arrow_order, reachable_states
 from tailpath.errors import ModelError, OptionError
 from tailpath.kernels.budget import Aim
 from tailpath.kernels.rounding import SAME_VALUE
-from tailpath.model.checks import LARGEST_COST
-from tailpath.model.cost_units import MOST_UNITS, as_fraction
 from tailpath.model.endings import within
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import Progress, check_invertible_alpha
 from tailpath.policies.kinds import BudgetPolicy
 from tailpath.solvers.exact.doubt import Doubt, doubt_of
+from tailpath.solvers.exact.grid import rounded, rounded_down
 from tailpath.solvers.exact.layout import Layout, layout_of
 from tailpath.solvers.exact.pairs import PairTable, decided, fill_smaller
 from tailpath.solvers.exact.solution import ExactSolution, WeightedSolution
@@ -82,8 +79,10 @@ def solve_cvar_exact(
     solve = _weighted if weight < 1 else _every_alpha
     task = _Task(alpha, float(weight), bool(lexicographic), max_bytes, progress)
     if delta is not None:
-        upper, lower = (solve(rounded(ssp, delta, up=up), task) for up in (True, False))
-        both: ExactSolution | WeightedSolution = replace(upper, decisions=replace(upper.decisions, ssp=ssp), floor=lower)  # type: ignore[arg-type]
+        below = rounded_down(ssp, delta)
+        upper, lower = solve(rounded(ssp, delta, up=True), task), None if below is None else solve(below, task)
+        least = solve_expected(ssp).bounds[0]
+        both: ExactSolution | WeightedSolution = replace(upper, decisions=replace(upper.decisions, ssp=ssp), floor=lower, least=least)  # type: ignore[arg-type]
         return both
     if ssp.cost_unit is None:
         raise ModelError(
@@ -104,25 +103,6 @@ def most_steps(ssp: SSP) -> int:
             " solve_expected(ssp, gamma=gamma) (--method expected) does"
         )
     return order[1] + 1
-
-
-def rounded(ssp: SSP, delta: Any, *, up: bool) -> SSP:
-    """The same model with every cost rounded to a multiple of `delta`, exactly."""
-    try:
-        step = as_fraction(delta)
-    except (TypeError, ValueError, ArithmeticError):
-        raise OptionError(f"delta must be a number, not {delta!r}") from None
-    if step <= 0:
-        raise OptionError(f"delta must be positive, not {delta!r}")
-    if not 1 / LARGEST_COST <= step <= LARGEST_COST:
-        raise OptionError(f"delta must lie between {1 / LARGEST_COST:g} and {LARGEST_COST:g}, not {delta}")
-    exact = ssp.outcome_cost if ssp.cost_unit is None else ssp.outcome_level
-    costs, place = np.unique(exact, return_inverse=True)
-    unit = Fraction(1) if ssp.cost_unit is None else ssp.cost_unit
-    level = [(math.ceil if up else math.floor)(as_fraction(cost) * unit / step) for cost in costs.tolist()]
-    if max(level, default=0) > MOST_UNITS:
-        raise OptionError(f"delta = {delta} is too fine: the largest cost is {max(level):.6g} of it, the most is {MOST_UNITS}")
-    return replace(ssp, outcome_cost=np.array(level, dtype=np.float64)[place] * float(step), exact_unit=step)
 
 
 def best_for_budget(ssp: SSP, budget: int, expected: ExpectedSolution, max_bytes: int = MAX_BYTES) -> BudgetPolicy:

@@ -1,0 +1,82 @@
+"""Costs rounded to a grid, for a bracket of the optimum.
+
+Rounded up, every run costs at least what it does; rounded down, at most. A grid that is wider than a step makes steps free when they are rounded
+down. Where such steps lead in a circle, that says next to nothing of the optimum, and states joined by free moves take long to solve. Then a grid
+some times finer is taken for this side, or, where that would not do, none: the least expected cost bounds the optimum as well.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from tailpath.analysis.reachability import strong_components
+from tailpath.errors import OptionError, TailpathWarning
+from tailpath.model.checks import LARGEST_COST
+from tailpath.model.cost_units import MOST_UNITS, as_fraction
+from tailpath.model.ragged import offsets_of
+from tailpath.model.ssp import SSP
+
+#: States joined by steps that rounding made free: up to so many are solved as they are.
+FEW_JOINED = 30
+#: The finest grid for costs rounded down is so many times finer than the one asked for.
+FINER = 4
+
+
+def rounded(ssp: SSP, delta: Any, *, up: bool) -> SSP:
+    """The same model with every cost rounded to a multiple of `delta`, exactly."""
+    step = _step(delta)
+    exact = ssp.outcome_cost if ssp.cost_unit is None else ssp.outcome_level
+    costs, place = np.unique(exact, return_inverse=True)
+    unit = Fraction(1) if ssp.cost_unit is None else ssp.cost_unit
+    level = [(math.ceil if up else math.floor)(as_fraction(cost) * unit / step) for cost in costs.tolist()]
+    if max(level, default=0) > MOST_UNITS:
+        raise OptionError(f"delta = {delta} is too fine: the largest cost is {max(level):.6g} of it, the most is {MOST_UNITS}")
+    return replace(ssp, outcome_cost=np.array(level, dtype=np.float64)[place] * float(step), exact_unit=step)
+
+
+def rounded_down(ssp: SSP, delta: Any) -> SSP | None:
+    """The model with every cost rounded down, on this grid or a finer one; None where steps on the way would still be free."""
+    below, step = rounded(ssp, delta, up=False), _step(delta)
+    joined = _joined(ssp, below)
+    if not joined:
+        return below
+    least = min(as_fraction(cost) for cost in np.unique(ssp.outcome_cost[ssp.outcome_cost > 0]).tolist())
+    warnings.warn(
+        f"delta = {delta} is more than the least cost of a step, {float(least):g}: rounded up, steps cost several times as much, and the bounds"
+        f" are wide; a delta of {float(least):g} or less brackets closer",
+        TailpathWarning,
+        stacklevel=3,
+    )
+    if joined <= FEW_JOINED:
+        return below
+    finer = step / math.ceil(step / least)
+    largest = as_fraction(float(ssp.outcome_cost.max()))
+    return rounded(ssp, finer, up=False) if step <= FINER * least and largest <= MOST_UNITS * finer else None
+
+
+def _joined(ssp: SSP, below: SSP) -> int:
+    """How many states are joined by a circle of free moves, at most, that have cost something before they were rounded down."""
+    free = np.flatnonzero((below.outcome_level == 0) & ~ssp.is_goal[ssp.outcome_target])
+    source, target = ssp.choice_state[ssp.outcome_choice[free]], ssp.outcome_target[free]
+    component, count = strong_components(offsets_of(source, ssp.n_states), target)
+    inside = (component[source] == component[target]) & (ssp.outcome_cost[free] > 0)
+    return int(np.bincount(component, minlength=count)[component[source[inside]]].max(initial=0))
+
+
+def _step(delta: Any) -> Fraction:
+    """The width of the grid."""
+    try:
+        step = as_fraction(delta)
+    except (TypeError, ValueError, ArithmeticError):
+        raise OptionError(f"delta must be a number, not {delta!r}") from None
+    if step <= 0:
+        raise OptionError(f"delta must be positive, not {delta!r}")
+    if not 1 / LARGEST_COST <= step <= LARGEST_COST:
+        raise OptionError(f"delta must lie between {1 / LARGEST_COST:g} and {LARGEST_COST:g}, not {delta}")
+    return step
