@@ -1,6 +1,7 @@
 """Measures, limits and the frontier on the command line."""
 
 import pathlib
+from fractions import Fraction
 
 import pytest
 
@@ -45,6 +46,27 @@ def test_compare_shows_measures(capsys):
     late = {line["method"]: line["late(20)"] for line in record["measures"]}
     assert set(late) == {"expected", "quantile", "optimum", "least VaR", "least late(20)", "least shortfall(20)"}
     assert min(late.values()) == late["least late(20)"] < late["expected"] < late["optimum"]
+
+
+def test_a_grid_brackets(capsys, tmp_path: pathlib.Path):
+    tp.write(tp.domains.gridworld("5x5", obstacle_cost=100 / 3), tmp_path / "odd.json")
+    odd = tmp_path / "odd.json"
+    assert "--delta" in refusal(capsys, "solve", odd, "--deadline", 12) and "--delta" in refusal(
+        capsys, "frontier", odd, "--risk", "late(12)"
+    )
+    true = tp.solve(tp.domains.gridworld("5x5", obstacle_cost=Fraction(100, 3)), "late(12)")
+    record = run(capsys, "solve", odd, "--deadline", 12, "--delta", "0.5", "--json").json
+    assert record["delta"] == "0.5" and record["bounds"][0] <= true.value <= record["bounds"][1]
+    assert record["risks"]["late(12)"] == pytest.approx(true.value, rel=1e-9)
+    given_up = run(capsys, "solve", odd, "--deadline", 12, "--delta", "0.5", "--max-nodes", 10)
+    assert given_up.code == 0 and "not evaluated to the end" in given_up.err and "optimum between" in given_up.out
+    corners = run(capsys, "frontier", odd, "--risk", "cvar(0.1)", "--delta", "0.5", "--json").json["corners"]
+    assert all(corner["mean at least"] <= corner["mean"] for corner in corners)
+    assert "mean at least" in run(capsys, "frontier", odd, "--risk", "cvar(0.1)", "--delta", "0.5").out
+    measures = run(
+        capsys, "compare", odd, "--alpha", 0.5, "--method", "expected", "--delta", "0.5", "--measure", "late(12)", "--json"
+    ).json["measures"]
+    assert {line["method"]: line["late(12)"] for line in measures}["least late(12)"] == pytest.approx(true.value, rel=1e-9)
 
 
 def test_confidence_is_told_from_tail_mass(capsys):

@@ -97,7 +97,7 @@ def command(
     }
     text = found.as_text(terminal_width(), bracketed=bool(settings["delta"]))
     if measures:
-        record["measures"], more = measured(ssp, [(row.name, row.policy) for row in [*shown, optimum]], measures, alphas)
+        record["measures"], more = measured(ssp, [(row.name, row.policy) for row in [*shown, optimum]], measures, alphas, settings["delta"])
         text += f"\n\n{more}"
     show(record, f"CVaR of {source}\n\n{text}{said_of_compiling(sum(compiling.values()))}", as_json)
 

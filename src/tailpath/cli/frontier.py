@@ -24,6 +24,7 @@ MOST_ROWS = 24
 @click.option(
     "--tolerance", type=click.FloatRange(min=0), metavar="X", help="Stop this close to the frontier, relatively; 0 finds all corners."
 )
+@click.option("--delta", metavar="D", help="Round costs to multiples of D; the frontier is then bracketed.")
 @click.option("--all", "everything", is_flag=True, help="Print every corner, however many there are.")
 @click.option("--plot", type=click.Path(dir_okay=False), metavar="FILE", help="Draw the frontier (.png, .pdf or .svg).")
 @click.option(
@@ -36,6 +37,7 @@ def command(
     source: str,
     risk: Measure,
     tolerance: float | None,
+    delta: str | None,
     everything: bool,
     plot: str | None,
     corner: int | None,
@@ -48,7 +50,7 @@ def command(
     begin = perf_counter()
     with progress_line() as tell:
         found = tailpath.frontier(
-            ssp, risk, tolerance=tolerance, progress=lambda tables, corners: tell(f"{tables} tables, {corners:g} corners")
+            ssp, risk, tolerance=tolerance, delta=delta, progress=lambda tables, corners: tell(f"{tables} tables, {corners:g} corners")
         )
     seconds = perf_counter() - begin
     if corner is not None and output is not None:
@@ -61,13 +63,20 @@ def command(
         {"corner": i, "risk": each.risk, "mean": each.mean, "before": each.before, "policies": len(each.parts)}
         for i, each in enumerate(found, 1)
     ]
-    record = {"model": source, "risk": str(risk), "corners": lines, "gap": found.gap, "seconds": seconds}
+    if delta is not None:
+        for line, each in zip(lines, found):
+            line["mean at least"] = found.bounds(each.risk)[0]
+    record = {"model": source, "risk": str(risk), "delta": delta, "corners": lines, "gap": found.gap, "seconds": seconds}
     step = 1 if everything else max(1, -(-(len(lines) - 1) // MOST_ROWS))
     shown = [line for i, line in enumerate(lines) if i % step == 0 or i == len(lines) - 1]
-    text = table(
-        ["corner", str(risk), "mean", "policies"], [[line["corner"], line["risk"], line["mean"], line["policies"]] for line in shown]
-    )
+    columns = {"corner": "corner", "risk": str(risk), "mean at least": "mean at least", "mean": "mean", "policies": "policies"}
+    columns = {key: name for key, name in columns.items() if key in lines[0]}
+    text = table(list(columns.values()), [[line[key] for key in columns] for line in shown])
     notes = [f"{len(lines)} corners in {seconds:.3g} s" + (f", one in {step} of them shown; --all shows all" if step > 1 else "")]
+    if delta is not None:
+        notes.append(
+            f"costs are rounded up to multiples of {delta}; rounded down they give the mean that no policy with this risk falls below"
+        )
     if found.gap > 0:
         notes.append(f"the frontier lies no more than {found.gap:g} of the mean below these; --tolerance 0 finds all corners")
     show(record, f"least mean against {risk} of {source}\n\n{text}\n\n" + "\n".join(notes), as_json)

@@ -9,11 +9,16 @@ from typing import Any
 import click
 
 import tailpath
+from tailpath.cli.application import say
 from tailpath.cli.common import pairs, table
+from tailpath.errors import BudgetExceededError
 from tailpath.evaluation.measured import evaluate_for
 from tailpath.model.ssp import SSP
 from tailpath.risk.measure import Limit, Measure
 from tailpath.risk.text import parse, parse_limit
+
+#: Without a cost unit the evaluation of a policy may branch without end; after so many nodes the bracket of the optimum has to do.
+MOST_NODES = 1_000_000
 
 
 def measure(text: str) -> Measure:
@@ -52,15 +57,18 @@ def asked_for(minimise: Measure | None, limits: Sequence[Limit], deadline: float
     return minimise or tailpath.Mean()
 
 
-def solve_for(ssp: SSP, objective: Measure, limits: Sequence[Limit], mix: bool) -> tuple[tailpath.Policy, dict[str, Any], str]:
+def solve_for(
+    ssp: SSP, objective: Measure, limits: Sequence[Limit], mix: bool, delta: str | None, max_nodes: int | None
+) -> tuple[tailpath.Policy, dict[str, Any], str]:
     """The policy, the record for programs and the text for people."""
     begin = perf_counter()
-    found = tailpath.solve(ssp, objective, limits, mix=mix)
+    found = tailpath.solve(ssp, objective, limits, mix=mix, delta=delta)
     seconds = perf_counter() - begin
     shown: list[Measure] = list(dict.fromkeys([tailpath.Mean(), objective, *(each.measure for each in limits)]))
-    values = {str(each): found.risk(each) for each in shown}
+    values = _delivered(ssp, found.policy, shown, max_nodes)
     record: dict[str, Any] = {
         "objective": str(objective),
+        "delta": delta,
         "limits": [str(each) for each in limits],
         "value": found.value,
         "bounds": list(found.bounds),
@@ -70,23 +78,42 @@ def solve_for(ssp: SSP, objective: Measure, limits: Sequence[Limit], mix: bool) 
         "weights": list(getattr(found.policy, "weights", [1.0])),
         "seconds": seconds,
     }
-    rows = {f"least {objective}": f"{found.value:.10g}"}
-    rows |= {text: f"{value:.10g}" for text, value in values.items() if text != str(objective)}
-    rows["verified bounds"] = f"{found.bounds[0]:.15g} to {found.bounds[1]:.15g}"
+    rows = {f"least {objective}": f"{found.value:.10g}"} if delta is None else {}
+    rows |= {text: f"{value:.10g}" for text, value in values.items() if text != str(objective) or delta is not None}
+    if delta is None:
+        rows["verified bounds"] = f"{found.bounds[0]:.15g} to {found.bounds[1]:.15g}"
+    else:
+        rows["optimum between"] = f"{found.bounds[0]:.10g} and {found.bounds[1]:.10g}, with costs rounded to {delta}"
     if record["members"] > 1:
         rows["policy"] = f"a coin at the start: {', '.join(f'{weight:.6g}' for weight in record['weights'])}"
     text = pairs([*rows.items(), ("time", f"{seconds:.3g} s")])
     return found.policy, record, "\n".join([text, *(f"{words}" for words in found.words)])
 
 
+def _delivered(ssp: SSP, policy: tailpath.Policy, measures: Sequence[Measure], max_nodes: int | None) -> dict[str, float]:
+    """What the policy makes of the measures; nothing, with a warning, where evaluating it is given up."""
+    if max_nodes is None and ssp.cost_unit is None:
+        max_nodes = MOST_NODES
+    try:
+        costs = evaluate_for(ssp, policy, measures, max_nodes=max_nodes)
+    except BudgetExceededError as error:
+        say("warning", f"the policy was not evaluated to the end: {error}")
+        return {}
+    return {str(each): each(costs) for each in measures}
+
+
 def measured(
-    ssp: SSP, policies: Iterable[tuple[str, Callable[[float], tailpath.Policy]]], measures: Sequence[Measure], alphas: Sequence[float]
+    ssp: SSP,
+    policies: Iterable[tuple[str, Callable[[float], tailpath.Policy]]],
+    measures: Sequence[Measure],
+    alphas: Sequence[float],
+    delta: str | None,
 ) -> tuple[list[dict[str, Any]], str]:
     """Measures of every policy at every alpha, with the policies that have the least of each, and the least VaR, beside them."""
-    best = {f"least {each}": tailpath.solve(ssp, each).policy for each in measures}
+    best = {f"least {each}": tailpath.solve(ssp, each, delta=delta).policy for each in measures}
     lines, rows = [], []
     for alpha in alphas:
-        least_var = tailpath.solve(ssp, tailpath.VaR(alpha)).policy
+        least_var = tailpath.solve(ssp, tailpath.VaR(alpha), delta=delta).policy
         everyone = {**{name: policy(alpha) for name, policy in policies}, "least VaR": least_var, **best}
         for name, policy in everyone.items():
             costs = evaluate_for(ssp, policy, [*measures, tailpath.VaR(alpha)])

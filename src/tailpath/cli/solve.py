@@ -12,7 +12,7 @@ import tailpath
 from tailpath.cli.application import say
 from tailpath.cli.common import alpha as tail_mass
 from tailpath.cli.common import json_option, out_file, pairs, refuse_same_file, show, takes_model
-from tailpath.cli.objectives import asked_for, objective_options, solve_for
+from tailpath.cli.objectives import MOST_NODES, asked_for, objective_options, solve_for
 from tailpath.cli.planning import flags_of
 from tailpath.errors import BudgetExceededError
 from tailpath.methods import Found, Method, Plan, find_method, method_names
@@ -20,9 +20,6 @@ from tailpath.methods.comparison import progress_of
 from tailpath.model.ssp import SSP
 from tailpath.pictures.progress import progress_line
 from tailpath.risk.measure import Limit, Measure
-
-#: Without a cost unit the evaluation of a policy may branch without end; after so many nodes the bracket of the optimum has to do.
-MOST_NODES = 1_000_000
 
 
 class SolveCommand(click.Command):
@@ -100,7 +97,7 @@ def command(
             raise click.UsageError(
                 "with --minimise, --subject-to and --deadline a discount is exact over a bounded number of steps: give --within N"
             )
-        policy, record, text = solve_for(ssp, objective, limits, not no_mix)
+        policy, record, text = solve_for(ssp, objective, limits, not no_mix, options.get("delta"), max_nodes)
         show({"model": source, **record}, text, as_json)
         if output is not None:
             tailpath.write_policy(policy, output)

@@ -13,7 +13,7 @@ from tailpath.model.ssp import SSP
 LEAST_TAIL = 1e-250
 
 
-def evaluate_for(ssp: SSP, policy: Any, measures: Iterable[Any], alpha: float = 1.0) -> CostDistribution:
+def evaluate_for(ssp: SSP, policy: Any, measures: Iterable[Any], alpha: float = 1.0, max_nodes: int | None = None) -> CostDistribution:
     """The distribution of the total cost of a policy, known as far as all the measures ask, and for every tail mass from `alpha` up.
 
     How far a tail mass leads is known only afterwards, so where a measure asks for the probability of a certain cost the tail is cut finer until
@@ -23,7 +23,7 @@ def evaluate_for(ssp: SSP, policy: Any, measures: Iterable[Any], alpha: float = 
     alpha = min([alpha, *(measure.finest_alpha for measure in wanted)])
     cost = max([0.0, *(measure.farthest_cost for measure in wanted)])
     while True:
-        found = evaluate(ssp, policy, alpha)
+        found = evaluate(ssp, policy, alpha, max_nodes=max_nodes)
         arriving = found.tail_mass - found.unreached
         if (found.costs.size and found.costs[-1] >= cost) or arriving <= LEAST_TAIL or alpha <= LEAST_TAIL:
             return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import pathlib
 import pickle
 from fractions import Fraction
 from typing import Any
@@ -178,6 +179,16 @@ def test_a_limit_on_var_is_a_limit_on_lateness() -> None:
 def test_refusals(objective: str, limits: list[str], kind: type[Exception], text: str) -> None:
     with pytest.raises(kind, match=text):
         tp.solve(tp.read("gridworld:8x9"), objective, limits)
+
+
+def test_policies_found_at_a_price_can_be_written_and_read(tmp_path: pathlib.Path) -> None:
+    """Every decision in the table is one of its state's, those for pairs that no run meets included."""
+    ssp = tp.read("river:10x3")
+    least, most = tp.solve(ssp, "cvar(0.01)").value, tp.solve(ssp, "mean").risk("cvar(0.01)")
+    found = tp.solve(ssp, "mean", [tp.CVaR(0.01) <= (least + most) / 2])
+    tp.write_policy(found.policy, tmp_path / "mixed.json")
+    again = tp.read_policy(tmp_path / "mixed.json", ssp)
+    assert tp.evaluate(ssp, again, 0.01).mean == found.risk("mean")
 
 
 def test_solutions_are_plain_data() -> None:

@@ -19,7 +19,8 @@ from tailpath.risk.text import parse
 class RiskSolution(Record):
     """The policy with the least `objective` that keeps all `limits`.
 
-    `value` is its objective, and `bounds` enclose the optimum: the lower one holds for all policies, however they remember and randomise.
+    `value` is its objective (with `delta`, for costs rounded up), and `bounds` enclose the optimum: the lower one holds for all policies, however
+    they remember and randomise.
     `multipliers[i]` says how much the objective would fall if limit i were one unit larger (for a small change).
     """
 

@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tailpath.errors import ModelError, OptionError
+from tailpath.errors import OptionError
 from tailpath.evaluation.measured import evaluate_for
 from tailpath.model.cost_units import in_units
 from tailpath.model.records import Record
@@ -36,6 +36,7 @@ from tailpath.solvers.exact.table import EXCESS, LATE
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.curve_points import Curve, envelope
 from tailpath.solvers.objectives.mean_risk import MeanRisk
+from tailpath.solvers.objectives.rounding import both_ways, check_unit, on_costs_of
 
 #: Differences below this, relatively, are rounding.
 SAME = 1e-11
@@ -51,6 +52,7 @@ class Corner(Record):
     """A corner of the frontier: the least `mean` at this `risk`. `parts` are `(weight, price, budget in units)`, one for a single policy.
 
     `before` is the least mean just below this risk: larger than `mean` where the frontier falls in a step, otherwise the same.
+    With `delta`, `ssp` has the costs rounded up and `true` is the model as it is.
     """
 
     ssp: SSP
@@ -59,13 +61,15 @@ class Corner(Record):
     risk: float
     parts: tuple[tuple[float, float, int], ...]
     before: float
+    true: SSP | None = None
 
     @cached_property
     def policy(self) -> Policy:
         """The policy of the corner, found again when it is first asked for."""
         account = LATE if isinstance(self.measure, Late) else EXCESS
         policies = [MeanRisk(self.ssp, account, budget).policy(price, budget) for _, price, budget in self.parts]
-        return policies[0] if len(policies) == 1 else MixedPolicy(tuple(policies), tuple(weight for weight, _, _ in self.parts))
+        policy = policies[0] if len(policies) == 1 else MixedPolicy(tuple(policies), tuple(weight for weight, _, _ in self.parts))
+        return policy if self.true is None else on_costs_of(policy, self.true)
 
     def __repr__(self) -> str:
         return f"<Corner mean {self.mean:.6g}, {self.measure} {self.risk:.6g}{', mixed' if len(self.parts) > 1 else ''}>"
@@ -77,11 +81,13 @@ class Frontier(Record):
     step where the next corner has one (`before`): some risk lets a cheaper kind of policy in.
 
     All corners are real policies. `gap` bounds how far, relatively to the mean, the frontier can lie below these lines: 0 if all corners were found.
+    With `delta`, all this holds for costs rounded up, and `floor` is the frontier for the costs rounded down.
     """
 
     measure: Measure
     corners: tuple[Corner, ...]
     gap: float
+    floor: Frontier | None = None
 
     def __len__(self) -> int:
         return len(self.corners)
@@ -112,6 +118,11 @@ class Frontier(Record):
         a, b = self.corners[place], self.corners[place + 1]
         return a.mean + (b.before - a.mean) * min(max((risk - a.risk) / (b.risk - a.risk), 0.0), 1.0)
 
+    def bounds(self, risk: float) -> tuple[float, float]:
+        """Between which means the least mean at a given risk lies: the frontier less its gap, or, with `delta`, that for costs rounded down."""
+        below = self.floor or self
+        return below.least_mean(risk) * (1 - max(below.gap, SAME)), self.least_mean(risk)
+
     def plot(self, ax: Any = None) -> Any:
         """The frontier as a picture to choose from; returns the matplotlib Axes."""
         return plot_frontier(self, ax)
@@ -133,15 +144,19 @@ class _Axis(NamedTuple):
     unit: float
 
 
-def frontier(ssp: SSP, measure: Any, *, tolerance: float | None = None, progress: Progress | None = None) -> Frontier:
+def frontier(ssp: SSP, measure: Any, *, tolerance: float | None = None, delta: Any = None, progress: Progress | None = None) -> Frontier:
     """The corners of least mean against a measure: CVaR, late or shortfall; each corner has its policy.
 
     With `tolerance=0` all of them are found, however close; a large model may have thousands. Otherwise the search ends when the frontier cannot lie
     more than `tolerance` below the corners found, relatively to the mean; unless told, that is 0, or 1e-6 where all would take long (10^10 steps).
+    `delta` rounds the costs to a grid: the corners are those for costs rounded up, and `bounds(risk)` brackets the frontier of the costs as they are.
     """
     risk = parse(measure)
-    if ssp.cost_unit is None:
-        raise ModelError("the costs have no common unit that is coarse enough to count in; round them to a grid first")
+    if delta is not None:
+        upper, lower = (frontier(model, risk, tolerance=tolerance, progress=progress) for model in both_ways(ssp, delta))
+        return replace(upper, corners=tuple(replace(corner, true=ssp) for corner in upper), floor=lower)
+    check_unit(ssp)
+    assert ssp.cost_unit is not None
     axis = _axis(ssp, risk)
     if ssp.is_goal[ssp.start_index] or not len(axis.budgets):
         expected = solve_expected(ssp)

@@ -73,7 +73,8 @@ class Losses:
         priced = np.full(len(table.values), np.inf)
         priced[-1] = values[0]
         low, high = proved(priced, 0.0, doubt, float(weights @ self.slope))
-        return Priced(values[0] + shift[0], low + shift[0], high + shift[0], values[1:] + shift[1:], weights)
+        value, low, high = (float(each + shift[0]) for each in (values[0], low, high))
+        return Priced(value, low, high, values[1:] + shift[1:], weights)
 
     def policy(self, weights: FloatArray) -> BudgetPolicy:
         """The policy that `price` found for these weights."""

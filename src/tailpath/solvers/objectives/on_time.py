@@ -13,11 +13,12 @@ Goals need not be sure (`dead_ends.py`). With an infinite deadline the table end
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from tailpath.errors import ModelError, OptionError
+from tailpath.errors import OptionError
 from tailpath.kernels.rounding import SAME_MASS
 from tailpath.model.cost_units import in_units
 from tailpath.model.records import Record
@@ -29,6 +30,7 @@ from tailpath.solvers.exact.table import LATE, MAX_BYTES, MEAN, Decisions, no_de
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.dead_ends import counting_losses, fined
 from tailpath.solvers.objectives.padding import decisions_in, lexicographic_table
+from tailpath.solvers.objectives.rounding import both_ways, check_unit
 
 LATE_THEN_MEAN = np.stack([LATE, MEAN])
 #: With an infinite deadline the table ends when the chance of arriving later has fallen to this.
@@ -40,7 +42,8 @@ class OnTimeSolution(Record):
     """The largest probability of arriving within every deadline up to `deadline`.
 
     `lateness[t]` is the least P(Z > t) for t = 0, 1, ... units, with a relative error of at most `error` for every unit of t. `missed` bounds the
-    least probability of never arriving.
+    least probability of never arriving. With `delta`, all this holds for costs rounded up, the unit is delta, and `floor` is the solution for the
+    costs rounded down.
     """
 
     deadline: float
@@ -48,6 +51,7 @@ class OnTimeSolution(Record):
     missed: tuple[float, float]
     error: float
     decisions: Decisions
+    floor: OnTimeSolution | None = None
 
     def probability(self, t: float) -> float:
         """The largest probability of a total cost of at most `t`."""
@@ -59,7 +63,9 @@ class OnTimeSolution(Record):
         return 1.0 if level < 0 else self.missed[0] if math.isinf(t) else float(self.lateness[min(level, len(self.lateness) - 1)])
 
     def bounds(self, t: float) -> tuple[float, float]:
-        """Proved bounds on `probability(t)`."""
+        """Proved bounds on `probability(t)`; with `delta`, on the largest probability for the costs as they are."""
+        if self.floor is not None:
+            return replace(self, floor=None).bounds(t)[0], self.floor.bounds(t)[1]
         level = self._level(t)
         if level < 0:
             return 0.0, 0.0
@@ -86,7 +92,7 @@ class OnTimeSolution(Record):
         """The policy that arrives within `t` with the largest probability; all of them share one table. For ever: the surest."""
         level = self._level(t)
         if math.isinf(t) and 0 < self.missed[0] < 1:
-            return _surest(self.decisions.ssp)
+            return _surest(self.decisions)
         return self.decisions.policy(0 if math.isinf(t) else max(min(level, len(self.lateness) - 1) + 1, 0))
 
     def _level(self, t: float) -> int:
@@ -99,10 +105,13 @@ class OnTimeSolution(Record):
         return f"<OnTimeSolution {self.probability(self.deadline):.6g} within {self.deadline:g}>"
 
 
-def solve_on_time(ssp: SSP, deadline: float, *, max_bytes: int = MAX_BYTES, progress: Progress | None = None) -> OnTimeSolution:
+def solve_on_time(
+    ssp: SSP, deadline: float, *, delta: Any = None, max_bytes: int = MAX_BYTES, progress: Progress | None = None
+) -> OnTimeSolution:
     """The largest probability of a total cost of at most t, for every t up to `deadline`, with a policy for each.
 
     `deadline` may be infinite. Ties are broken by the expected cost, so that a policy that is late stops hurrying. Goals need not be sure.
+    `delta` rounds the costs to a grid: the policies are those for costs rounded up, and `bounds` brackets what the costs as they are allow.
     """
     try:
         deadline = float(deadline)
@@ -110,8 +119,11 @@ def solve_on_time(ssp: SSP, deadline: float, *, max_bytes: int = MAX_BYTES, prog
         raise OptionError(f"a deadline is a number, not {deadline!r}") from None
     if not deadline >= 0:
         raise OptionError(f"a deadline must be 0 or more, not {deadline:g}")
-    if ssp.cost_unit is None:
-        raise ModelError("the costs have no common unit that is coarse enough to count in; round them to a grid first")
+    if delta is not None:
+        upper, lower = (solve_on_time(model, deadline, max_bytes=max_bytes, progress=progress) for model in both_ways(ssp, delta))
+        return replace(upper, decisions=replace(upper.decisions, ssp=ssp), floor=lower)
+    check_unit(ssp)
+    assert ssp.cost_unit is not None
     if math.isinf(deadline):
         return on_time_until(ssp, LEFT, max_bytes, progress)
     return _on_time(ssp, math.floor(in_units(deadline, ssp.cost_unit)), deadline, max_bytes, progress)
@@ -140,6 +152,6 @@ def _on_time(ssp: SSP, units: int, deadline: float, max_bytes: int, progress: Pr
     return OnTimeSolution(deadline, table.values[1:, 0].copy(), missed, table.error, decisions_in(ssp, model, table, units + 1, expected))
 
 
-def _surest(ssp: SSP) -> BudgetPolicy:
+def _surest(decisions: Decisions) -> BudgetPolicy:
     """Arrive as surely as possible: the least expected number of dead ends entered."""
-    return no_decisions(ssp, solve_expected(counting_losses(ssp)).choices).policy(0)
+    return replace(decisions, neutral=solve_expected(counting_losses(decisions.ssp)).choices).policy(0)

@@ -162,6 +162,14 @@ def _changing(padded: Padded, accounts: FloatArray, levels: int) -> int:
     return 1 + int(padded.last_cost.max(initial=0))
 
 
+def _neutral(model: PaddedLayout, levels: int) -> NDArray[Any]:
+    """The decisions by level from 0 on, all risk-neutral: each node's first choice, which stays where no other is looked at."""
+    padded = model.padded
+    choices = np.zeros((levels + 1, model.layout.n), dtype=padded.choice_label.dtype)
+    choices[:, :-1] = padded.choice_label[padded.node_choices[:-2]]
+    return choices
+
+
 def needed_bytes(model: PaddedLayout, levels: int, lanes: int) -> int:
     """The size of the window."""
     return 8 * model.layout.n * lanes * (model.reach + _rows(model, levels, lanes))
@@ -189,8 +197,7 @@ def fill_lexicographic(model: PaddedLayout, accounts: FloatArray, levels: int, p
     rows = _rows(model, levels, 1)
     first, second = tables = np.empty((2, model.reach + rows, layout.n))
     tables[:, : model.reach] = _spent(model, accounts)
-    choices = np.zeros((levels + 1, layout.n), dtype=padded.choice_label.dtype)
-    choices[:, :-1] = padded.choice_label[padded.node_choices[:-2]]
+    choices = _neutral(model, levels)
     # With the budget sure to be exceeded the excess is V* - w, whose digits may cancel; lateness is 1, at all levels.
     if accounts[0, SLOPE] != 0:
         padded = padded._replace(nearest=np.zeros_like(padded.nearest))
@@ -242,7 +249,7 @@ def fill_priced(model: PaddedLayout, accounts: FloatArray, prices: FloatArray, l
     table = np.zeros((model.reach + rows, layout.n, 2, LANES))
     table[: model.reach] = _spent(model, accounts).transpose(1, 2, 0)[..., None]
     active = padded.block_start[1:].copy()
-    choices = np.empty((levels if keep else 0, layout.n), dtype=padded.choice_label.dtype)
+    choices = _neutral(model, levels if keep else -1)
     values = np.empty((levels + 1, 2 * LANES))
     values[0] = np.repeat(accounts[:, BASE] + accounts[:, REST] * layout.start_value, LANES)
     own, changing = np.empty((2, len(padded.choice_cost))), _changing(padded, accounts, levels)
@@ -262,9 +269,9 @@ def fill_priced(model: PaddedLayout, accounts: FloatArray, prices: FloatArray, l
             model.reach - begin,
             active,
             table.reshape(-1),
-            choices[begin - 1 : end - 1],
+            choices[begin:end],
             values[begin:end],
         )
         table[: model.reach] = table[rows : rows + model.reach]
-    pieces: list[NDArray[Any]] = [choices] if keep else []
-    return BudgetTable(layout, values.reshape(levels + 1, 2, LANES)[:, :, :count], pieces, model.per_level, False)
+    pieces: list[NDArray[Any]] = [choices[1:]] if keep else []
+    return PaddedTable(layout, values.reshape(levels + 1, 2, LANES)[:, :, :count], pieces, model.per_level, False, choices)

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from tailpath.errors import InfeasibleError, ModelError, OptionError
+from tailpath.errors import InfeasibleError, OptionError
 from tailpath.model.ssp import SSP
 from tailpath.risk.late import Late
 from tailpath.risk.mean import Mean
@@ -34,25 +34,28 @@ from tailpath.solvers.objectives.limits import row_of, solve_limited
 from tailpath.solvers.objectives.losses import Losses
 from tailpath.solvers.objectives.mean_risk import least_mean
 from tailpath.solvers.objectives.on_time import on_time_until, solve_on_time
+from tailpath.solvers.objectives.rounding import both_ways, check_rising, check_unit, on_costs_of
 
 #: A limit that the least value exceeds by no more than this, relatively, counts as kept.
 SLACK = 1e-12
 _ONE = np.ones(1)
 
 
-def solve(ssp: SSP, objective: Any, subject_to: Iterable[Any] = (), *, mix: bool = True) -> RiskSolution:
+def solve(ssp: SSP, objective: Any, subject_to: Iterable[Any] = (), *, mix: bool = True, delta: Any = None) -> RiskSolution:
     """The policy with the least `objective` among all that keep the limits of `subject_to`.
 
     Measures and limits are things like `tp.CVaR(0.01) <= 40` or text like `"late(35) <= 0.05"`. Under limits the optimum may need a `MixedPolicy`;
     with `mix=False` the best single policy that was found is returned, with its gap. Limits that no policy keeps are refused with the
-    least value that can be had. At most one CVaR may occur in objective and limits together.
+    least value that can be had. At most one CVaR may occur in objective and limits together. `delta` rounds the costs to a grid: `value` is then
+    that of the policy with costs rounded up, `bounds` brackets the optimum of the costs as they are, and `risk` measures them.
     """
     goal = parse(objective)
     if isinstance(subject_to, (str, Limit)):
         subject_to = [subject_to]
     limits = tuple(parse_limit(limit) for limit in subject_to)
-    if ssp.cost_unit is None:
-        raise ModelError("the costs have no common unit that is coarse enough to count in; round them to a grid first")
+    if delta is not None:
+        return _rounded(ssp, goal, limits, mix, delta)
+    check_unit(ssp)
     if not limits:
         return _alone(ssp, goal)
     _check_limits(ssp, goal, limits)
@@ -72,6 +75,20 @@ def solve(ssp: SSP, objective: Any, subject_to: Iterable[Any] = (), *, mix: bool
         least = solve(ssp, last.measure, others).value
         kept = " and ".join(str(limit) for limit in others)
         raise InfeasibleError(f"no policy keeps {last} with {kept}: {last.measure} is then at least {least:.6g}", least) from None
+
+
+def _rounded(ssp: SSP, goal: Measure, limits: tuple[Limit, ...], mix: bool, delta: Any) -> RiskSolution:
+    """The optimum bracketed by those of the costs rounded up, whose policy it is, and down."""
+    for measure in (goal, *(limit.measure for limit in limits)):
+        check_rising(measure)
+    above, below = both_ways(ssp, delta)
+    lower = solve(below, goal, limits)
+    try:
+        upper = solve(above, goal, limits, mix=mix)
+    except InfeasibleError as error:
+        raise InfeasibleError(f"with costs rounded up to multiples of {delta}, {error}; a finer delta may find one", None) from None
+    bounds = (lower.bounds[0], upper.bounds[1])
+    return RiskSolution(ssp, goal, limits, upper.value, bounds, on_costs_of(upper.policy, ssp), upper.multipliers)
 
 
 def _alone(ssp: SSP, goal: Measure) -> RiskSolution:
