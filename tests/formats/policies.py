@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from tailpath.policies.atoms import Grids
 from tailpath.policies.kinds import AtomPolicy, BudgetPolicy, MarkovPolicy, MemoryPolicy
 from tailpath.policies.sparse import SparseBudgetPolicy
 from tests.formats.models import awkward, by_choice
@@ -19,6 +20,13 @@ def atom_policy():
         xi=np.array([0.5, 1.5, 1.0, 1 / 3, 2.0, 0.0, 10 / 9, 1, 1, 1, 1]),
         start_atom=1,
     )
+
+
+def own_atoms_policy():
+    """The same with atoms of its own in state 1, which has the last one only."""
+    plain = atom_policy()
+    tables = {name: getattr(plain, name) for name in ("ssp", "atoms", "choice", "xi_offset", "xi", "start_atom")}
+    return AtomPolicy(**tables, grids=Grids(np.array([[True, True], [False, True]]), np.array([0, 1, 0, 0], dtype=np.int32)))
 
 
 def budget_policy():
@@ -65,6 +73,7 @@ CASES = {
     "markov": (markov_policy, awkward),
     "memory": (memory_policy, awkward),
     "atom": (atom_policy, by_choice),
+    "atom grids": (own_atoms_policy, by_choice),
     "budget": (budget_policy, by_choice),
     "budget pairs": (sparse_budget_policy, by_choice),
 }

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable
 from typing import Any
 
 import click
 
 from tailpath.cli.common import alpha as tail_mass
+from tailpath.errors import FormatError
+from tailpath.formats.files import load_json, read_text
 from tailpath.methods import Method, Option
 
 
@@ -17,7 +20,7 @@ def flag(option: Option) -> click.Option:
     name = f"--{option.name.replace('_', '-')}"
     if option.kind is bool:
         return click.Option([name], is_flag=True, default=None, **words)
-    kind: Any = tail_mass if option.mass else option.kind
+    kind: Any = tail_mass if option.mass else table_file if option.kind is dict else option.kind
     if option.choices:
         kind = click.Choice(option.choices)
     elif option.least is not None:
@@ -25,6 +28,18 @@ def flag(option: Option) -> click.Option:
     if option.default is not None:
         words["help"] += f"  [default: {option.default}]"
     return click.Option([name], type=kind, default=None, **words)
+
+
+def table_file(path: str) -> dict[str, Any]:
+    """The type of an option that takes a table from a file, in TOML or JSON."""
+    text = read_text(path)
+    try:
+        found = tomllib.loads(text) if path.lower().endswith(".toml") else load_json(text, path)
+    except tomllib.TOMLDecodeError as error:
+        raise FormatError(f"{path}: {error}") from None
+    if not isinstance(found, dict):
+        raise FormatError(f"{path}: this must be a table, not a {type(found).__name__}")
+    return found
 
 
 def flags_of(methods: Iterable[Method]) -> dict[str, tuple[click.Option, list[str]]]:

@@ -16,6 +16,7 @@ from tailpath.formats.files import shorten
 from tailpath.formats.names import decode_name, decode_names, encode_name, encode_names
 from tailpath.formats.policy_transfer import Skeleton, atoms_on, budget_on, has_state
 from tailpath.model.ssp import SSP, Name
+from tailpath.policies.atoms import Grids
 from tailpath.policies.kinds import AtomPolicy, BudgetPolicy, Decision, MarkovPolicy, MemoryPolicy, Policy
 from tailpath.policies.mixed import MixedPolicy
 from tailpath.policies.sparse import SparseBudgetPolicy
@@ -27,15 +28,18 @@ _ATOM_ARRAYS = {"atoms": (np.float64, 1), "choice": (np.int32, 2), "xi_offset": 
 MEMBERS = {
     "markov": ("decisions", "mixed"),
     "atom": ("start_atom", "states", "actions"),
+    "atom grids": ("start_atom", "states", "actions"),
     "budget": ("budget", "unit", "table_type", "states", "actions"),
     "budget pairs": ("budget", "unit", "table_type", "states", "actions"),
     "memory": ("start", "decisions", "mixed", "remember"),
     "mixed": ("weights", "members"),
 }
+_GRIDS = {"own": (np.int8, 2), "of_state": (np.int32, 1)}
 _SKELETON = {"state_choices": np.int64, "choice_action": np.int32}
 _OUTCOMES = {"choice_outcomes": np.int64, "outcome_target": np.int32, "outcome_cost": np.float64}
 ARRAYS = {
     "atom": (*_ATOM_ARRAYS, *_SKELETON, *_OUTCOMES),
+    "atom grids": (*_ATOM_ARRAYS, *_GRIDS, *_SKELETON, *_OUTCOMES),
     "budget": ("row", "table", "neutral", "level", *_SKELETON),
     "budget pairs": ("row", "first", "left", "table", "neutral", "level", *_SKELETON),
 }
@@ -70,7 +74,10 @@ def pack(policy: Policy) -> Stored:
     if isinstance(policy, AtomPolicy):
         arrays = {name: getattr(policy, name) for name in _ATOM_ARRAYS}
         arrays |= {name: getattr(policy.ssp, name) for name in (*_SKELETON, *_OUTCOMES)}
-        return Stored("atom", {"start_atom": int(policy.start_atom), **_names(policy.ssp)}, arrays, policy.ssp)
+        grids = policy.grids
+        arrays |= {} if grids is None else {"own": grids.own.astype(np.int8), "of_state": grids.of_state}
+        kind = "atom" if grids is None else "atom grids"
+        return Stored(kind, {"start_atom": int(policy.start_atom), **_names(policy.ssp)}, arrays, policy.ssp)
     if isinstance(policy, BudgetPolicy):
         header = {"budget": int(policy.budget), "unit": _encode_unit(policy.unit), "table_type": policy.position.dtype.name}
         arrays = {"row": policy.row, "table": policy.position, "neutral": policy.neutral, "level": policy.level}
@@ -108,7 +115,7 @@ def unpack(header: Mapping[str, Any], source: Source, ssp: SSP, path: str, *, el
         return _unpack_mixture(header, source, ssp, path, elsewhere)
     try:
         old = _skeleton(header, source, kind, path) if elsewhere else None
-        return _unpack_atoms(header, source, ssp, path, old) if kind == "atom" else _unpack_budget(header, source, ssp, path, old)
+        return (_unpack_atoms if kind.startswith("atom") else _unpack_budget)(header, source, ssp, path, old)
     except PolicyError as error:
         if elsewhere:
             raise
@@ -119,7 +126,9 @@ def _skeleton(header: Mapping[str, Any], source: Source, kind: str, path: str) -
     """The names and choices of the model that the file was made for."""
     if "states" not in header or "actions" not in header:
         raise PolicyError(f"{path}: this file is older than the names in it, and fits no model but its own; write it again")
-    arrays: dict[str, Any] = {name: source(name, dtype, 1) for name, dtype in (_SKELETON | (_OUTCOMES if kind == "atom" else {})).items()}
+    arrays: dict[str, Any] = {
+        name: source(name, dtype, 1) for name, dtype in (_SKELETON | (_OUTCOMES if kind.startswith("atom") else {})).items()
+    }
     parts: dict[str, Any] = {what: _listed(header[what], f"{path}: {what}") for what in ("states", "actions")}
     old = Skeleton(**parts, **arrays)
     old.check(path)
@@ -132,7 +141,12 @@ def _listed(value: Any, where: str) -> Sequence[Name]:
 
 def _unpack_atoms(header: Mapping[str, Any], source: Source, ssp: SSP, path: str, old: Skeleton | None) -> AtomPolicy:
     start = _whole(header.get("start_atom"), f"{path}: start_atom")
-    arrays = {name: source(name, *shape) for name, shape in _ATOM_ARRAYS.items()}
+    arrays: dict[str, Any] = {name: source(name, *shape) for name, shape in _ATOM_ARRAYS.items()}
+    if header["kind"] == "atom grids":
+        own, of_state = (source(name, *shape) for name, shape in _GRIDS.items())
+        if not np.isin(own, (0, 1)).all():
+            raise FormatError(f"{path}: own must hold 0 and 1")
+        arrays["grids"] = Grids(own.astype(np.bool_), of_state)
     return AtomPolicy(ssp, start_atom=start, **arrays) if old is None else atoms_on(ssp, old, path, start_atom=start, **arrays)
 
 

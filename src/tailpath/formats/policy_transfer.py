@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from tailpath.errors import PolicyError
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.ssp import SSP, Name
+from tailpath.policies.atoms import Grids
 from tailpath.policies.kinds import AtomPolicy, BudgetPolicy
 from tailpath.policies.sparse import SparseBudgetPolicy
 
@@ -116,13 +117,18 @@ def budget_on(
     return SparseBudgetPolicy(ssp, budget, new_row, new_table, new_neutral, level, unit, first, left)
 
 
-def atoms_on(ssp: SSP, old: Skeleton, where: str, atoms: Any, choice: Any, xi_offset: Any, xi: Any, start_atom: int) -> AtomPolicy:
-    """The tables of an `AtomPolicy` in the numbers of another model."""
+def atoms_on(
+    ssp: SSP, old: Skeleton, where: str, atoms: Any, choice: Any, xi_offset: Any, xi: Any, start_atom: int, grids: Grids | None = None
+) -> AtomPolicy:
+    """The tables of an `AtomPolicy` in the numbers of another model; states that it does not know have the first of the grids."""
     assert old.choice_outcomes is not None
     moved = old.choices_in(ssp)
     if choice.shape != (len(old.states), len(atoms)) or xi_offset.shape != choice.shape or (choice >= len(moved)).any():
         raise PolicyError(f"{where}: choice and xi_offset must be {len(old.states)} x {len(atoms)}, inside the choices")
     new_choice, new_offset = np.full((ssp.n_states, len(atoms)), -1, dtype=np.int32), np.zeros((ssp.n_states, len(atoms)), dtype=np.int64)
+    if grids is not None and len(grids.of_state) != len(old.states):
+        raise PolicyError(f"{where}: of_state must have an entry for each of {len(old.states)} states")
+    grid_there = np.zeros(ssp.n_states, dtype=np.int32)
     lengths = np.diff(old.choice_outcomes)
     factors: list[float] = []
     matched: dict[int, list[int]] = {}
@@ -130,6 +136,7 @@ def atoms_on(ssp: SSP, old: Skeleton, where: str, atoms: Any, choice: Any, xi_of
         if not has_state(ssp, name) or ssp.is_goal[ssp.state_index(name)]:
             continue
         there = ssp.state_index(name)
+        grid_there[there] = 0 if grids is None else grids.of_state[state]
         for atom in np.flatnonzero(choice[state] >= 0).tolist():
             taken = int(choice[state, atom])
             offset, length = int(xi_offset[state, atom]), int(lengths[taken])
@@ -139,7 +146,8 @@ def atoms_on(ssp: SSP, old: Skeleton, where: str, atoms: Any, choice: Any, xi_of
                 matched[taken] = _outcomes(old, taken, ssp, _moved(old, moved, taken, name, where))
             new_choice[there, atom], new_offset[there, atom] = moved[taken], len(factors)
             factors.extend(float(xi[offset + place]) if place >= 0 else 1.0 for place in matched[taken])
-    return AtomPolicy(ssp, atoms, new_choice, new_offset, np.array(factors), start_atom)
+    moved_grids = None if grids is None else Grids(grids.own, grid_there)
+    return AtomPolicy(ssp, atoms, new_choice, new_offset, np.array(factors), start_atom, moved_grids)
 
 
 def _moved(old: Skeleton, moved: NDArray[np.int64], choice: int, state: Name, where: str) -> int:

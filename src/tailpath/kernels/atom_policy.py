@@ -6,7 +6,7 @@ part of the values, so even a greedy policy might walk in circles; `mark_arrivin
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,13 @@ SAME_VALUE = 1e-12
 SAME_SLOPE = 1e-9
 #: How mass at the VaR goes to the outcomes: the first take all they can, all share it, or each gets all of it.
 VERTEX, SHARED, PUBLISHED = 0, 1, 2
+
+
+class Nearest(NamedTuple):
+    """For every grid of atoms: up to where each of its atoms is the nearest, and the numbers of its atoms."""
+
+    border: Array
+    atom: Array
 
 
 @kernel
@@ -101,8 +108,8 @@ def all_factors(
 
 
 @kernel
-def mark_arriving(problem: Problem, order: Array, middle: Array, choice: Array, offset: Array, xi: Array, out_arrives: Array) -> bool:
-    """Mark the pairs (node, atom) from which the policy can arrive; `middle` are the borders between nearest atoms. True if all can."""
+def mark_arriving(problem: Problem, order: Array, nearest: Nearest, choice: Array, offset: Array, xi: Array, out_arrives: Array) -> bool:
+    """Mark the pairs (node, atom) from which the policy can arrive. True if all can."""
     while True:
         left, moved = 0, False
         for node in order:
@@ -110,7 +117,7 @@ def mark_arriving(problem: Problem, order: Array, middle: Array, choice: Array, 
                 if out_arrives[node, atom]:
                     continue
                 run = xi[offset[node, atom] :]
-                if _meets(problem, middle, choice[node, atom], problem.atoms[atom], run, out_arrives):
+                if _meets(problem, nearest, choice[node, atom], problem.atoms[atom], run, out_arrives):
                     out_arrives[node, atom] = True
                     moved = True
                 else:
@@ -120,19 +127,22 @@ def mark_arriving(problem: Problem, order: Array, middle: Array, choice: Array, 
 
 
 @kernel
-def _meets(problem: Problem, middle: Array, choice: int, y: float, xi: Array, arrives: Array) -> bool:
+def _meets(problem: Problem, nearest: Nearest, choice: int, y: float, xi: Array, arrives: Array) -> bool:
     """Whether some outcome of a choice ends at the goal or at a pair that arrives."""
     first = problem.choice_outcomes[choice]
     for outcome in range(first, problem.choice_outcomes[choice + 1]):
         target = problem.target[outcome]
-        if target == len(arrives) or arrives[target, np.searchsorted(middle, y * xi[outcome - first])]:
+        if target == len(arrives):
+            return True
+        grid = problem.grid[target]
+        if arrives[target, nearest.atom[grid, np.searchsorted(nearest.border[grid], y * xi[outcome - first])]]:
             return True
     return False
 
 
 @kernel
 def find_detours(
-    problem: Problem, slope: Array, middle: Array, arrives: Array, rule: int, out_choice: Array, out_var: Array, out_regret: Array
+    problem: Problem, slope: Array, nearest: Nearest, arrives: Array, rule: int, out_choice: Array, out_var: Array, out_regret: Array
 ) -> None:
     """For every pair that does not arrive: the cheapest choice that may meet one that does, and what it costs more than the best."""
     heap = new_heap(problem)
@@ -152,7 +162,7 @@ def find_detours(
                 if arrives[node, atom] or area[atom] / y >= least[atom]:
                     continue
                 factors(problem, slope, choice, y, var[atom], rule, xi)
-                if _meets(problem, middle, choice, y, xi, arrives):
+                if _meets(problem, nearest, choice, y, xi, arrives):
                     least[atom] = area[atom] / y
                     out_choice[node, atom] = choice
                     out_var[node, atom] = var[atom]

@@ -24,7 +24,10 @@ SAME_MASS = 1e-12
 
 
 class Problem(NamedTuple):
-    """Nodes, choices and outcomes as in the model, target n being the goal; the atoms and their distances; the most outcomes of a choice."""
+    """Nodes, choices and outcomes as in the model, target n being the goal; the atoms and their distances; the most outcomes of a choice.
+
+    `own[grid[x]]` marks the atoms of node x, and `alike` tells that all nodes have all of them.
+    """
 
     node_choices: Array
     choice_outcomes: Array
@@ -35,6 +38,9 @@ class Problem(NamedTuple):
     atoms: Array
     width: Array
     longest: int
+    grid: Array
+    own: Array
+    alike: bool
 
 
 class Work(NamedTuple):
@@ -159,6 +165,22 @@ def compute(problem: Problem, work: Work, order: Array, first: int, last: int) -
             merge(problem, work.slope, choice, heap, area, var)
             for atom in range(len(best)):
                 best[atom] = min(best[atom], area[atom])
+        if not problem.alike:
+            straighten(problem, node, best)
+
+
+@kernel
+def straighten(problem: Problem, node: int, out_area: Array) -> None:
+    """Let `y V` be linear between the atoms of a node's own: what was found at others gives way."""
+    own = problem.own[problem.grid[node]]
+    before, y = 0.0, 0.0
+    start = 0
+    for atom in range(len(out_area)):
+        if own[atom]:
+            slope = (out_area[atom] - before) / (problem.atoms[atom] - y)
+            for between in range(start, atom):
+                out_area[between] = before + slope * (problem.atoms[between] - y)
+            before, y, start = out_area[atom], problem.atoms[atom], atom + 1
 
 
 @kernel

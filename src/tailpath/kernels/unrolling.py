@@ -30,7 +30,8 @@ _NO_NUMBERS, _NO_INDICES = np.empty(0), np.empty(0, dtype=np.int64)
 class Memories(NamedTuple):
     """How the memory, one of `n`, moves.
 
-    With atoms: `xi[xi_offset[pair] + i]` is the factor of outcome i, and `borders` part the atoms. Without: the `level` of the outcome is paid.
+    With atoms: `xi[xi_offset[pair] + i]` is the factor of outcome i, and `borders` part the atoms; where states have atoms of their own,
+    `own_borders` part those of a grid, whose numbers are `own_atoms`, and `grid` has the grid of each state. Without: the `level` of the outcome is paid.
     """
 
     n: int
@@ -39,6 +40,9 @@ class Memories(NamedTuple):
     xi_offset: Array = _NO_INDICES
     xi: Array = _NO_NUMBERS
     level: Array = _NO_INDICES
+    grid: Array = np.empty(0, dtype=np.int32)
+    own_borders: Array = np.empty((0, 0))
+    own_atoms: Array = np.empty((0, 0), dtype=np.int64)
 
 
 @kernel
@@ -71,7 +75,7 @@ def follow(
             out_outcome[edge] = outcome
             to = -1
             if not model.is_goal[state]:
-                after = state * memories.n + _memory_after(memories, pair, outcome, outcome - first)
+                after = state * memories.n + _memory_after(memories, pair, state, outcome, outcome - first)
                 to = number[after]
                 if to < 0:
                     to = size
@@ -86,14 +90,17 @@ def follow(
 
 
 @kernel
-def _memory_after(memories: Memories, pair: int, outcome: int, place: int) -> int:
-    """The memory after the outcome that has this place in the choice of a pair."""
+def _memory_after(memories: Memories, pair: int, state: int, outcome: int, place: int) -> int:
+    """The memory in the next state after the outcome that has this place in the choice of a pair."""
     if memories.n == 1:
         return 0
     memory = pair % memories.n
     if len(memories.atoms) == 0:
         return int(max(memory - memories.level[outcome], 0))
     y = memories.atoms[memory] * memories.xi[memories.xi_offset[pair] + place]
+    if len(memories.grid) > 0:
+        own = memories.grid[state]
+        return int(memories.own_atoms[own, np.searchsorted(memories.own_borders[own], y)])
     # Most often the atom stays, or moves to a neighbour.
     low, high = max(memory - 1, 0), min(memory + 1, memories.n - 1)
     if (low > 0 and y <= memories.borders[low - 1]) or (high < memories.n - 1 and y > memories.borders[high]):

@@ -23,7 +23,8 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Option:
-    """A keyword of `plan`, and the flag made from it. `kind` reads its value (`bool` makes a switch); `word` stands for the value in the help.
+    """A keyword of `plan`, and the flag made from it. `kind` reads its value (`bool` makes a switch, `dict` a table in a file); `word` stands for
+    the value in the help.
 
     `least` is the smallest whole number allowed; `choices` are the texts allowed; `mass` marks a number in (0, 1].
     """

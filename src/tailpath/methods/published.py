@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from tailpath.errors import TailpathWarning
+from tailpath.errors import OptionError, TailpathWarning
 from tailpath.methods.method import GAMMA, Option, Plan
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress
 from tailpath.policies.atoms import log_atoms
 from tailpath.solvers.published.solution import AtomSolution
 from tailpath.solvers.published.sweeps import FACTORS, STARTS
+from tailpath.texts import name
 
 ATOMS = Option("atoms", int, 25, "Number of atoms.", "N", least=1)
 ALPHA0 = Option("alpha0", float, None, "The first atom.  [default: a tenth of alpha]", "A", mass=True)
+OWN_ATOMS = Option("own_atoms", dict, None, "Atoms per state, from a file in TOML or JSON (docs/planners.md).", "FILE")
 TOLERANCE = Option("tolerance", float, 1e-3, "Stop when a sweep moves no value by more.", "E")
 OPTIONS = (
     ATOMS,
     ALPHA0,
+    OWN_ATOMS,
     TOLERANCE,
     Option("max_sweeps", int, 10_000, "Give up after N sweeps.", "N", least=1),
     Option("start", str, "neutral", "Values start at those of the risk-neutral policy, or at 0 as published.", choices=STARTS),
@@ -43,19 +46,21 @@ def plan(
     progress: Progress,
     atoms: int = 25,
     alpha0: float | None = None,
+    own_atoms: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Plan:
-    """Run a planner on log-spaced atoms, by default from a tenth of alpha."""
+    """Run a planner on log-spaced atoms, by default from a tenth of alpha; with `own_atoms` only in states that are not named there."""
     first = alpha / 10 if alpha0 is None else alpha0
     grid = log_atoms(first if atoms > 1 else 1.0, atoms)
     if alpha0 is not None and atoms > 1 and first >= alpha:
         warnings.warn(
             f"alpha0 = {first:g} is not below alpha = {alpha:g}; planners do badly near their first atom", TailpathWarning, stacklevel=2
         )
-    solution = solve(ssp, grid, progress=progress, **options)
+    solution = solve(ssp, grid if own_atoms is None else atoms_by_state(ssp, own_atoms, grid), progress=progress, **options)
+    said = f"{atoms} atoms from {grid[0]:g}" if own_atoms is None else f"{len(solution.atoms)} atoms in all, by state"
     facts = {
-        "atoms": atoms,
-        "alpha0": float(grid[0]),
+        "atoms": len(solution.atoms),
+        "alpha0": float(solution.atoms[0]),
         "gamma": solution.gamma,
         "sweeps": solution.sweeps,
         "residual": solution.residual,
@@ -67,11 +72,41 @@ def plan(
         "lp_seconds": solution.lp_seconds,
     }
     rows = {
-        "atoms": f"{atoms}, from {grid[0]:g}",
+        "atoms": said.replace(" atoms", "," if own_atoms is None else "", 1),
         "sweeps": f"{solution.sweeps}, residual {solution.residual:.3g}" + ("" if solution.converged else ", not converged"),
         "time": "",
     }
     if solution.linear_programs:
         rows["linear programs"] = f"{solution.linear_programs}, {solution.lp_seconds:.3g} s"
-    note = f"{atoms} atoms from {grid[0]:g}, {solution.sweeps} sweeps"
+    note = f"{said}, {solution.sweeps} sweeps"
     return Plan(solution.policy, solution.cvar, None, note, facts, rows, solution.gamma, solution)
+
+
+def atoms_by_state(ssp: SSP, table: Mapping[str, Any], usual: Any) -> Callable[[Any], Any]:
+    """From a table `{"atoms": those of all states, "states": {text: those of a state}}`, states as they are written; `usual` is for all others."""
+    for key in table:
+        if key not in ("atoms", "states"):
+            raise OptionError(f"own atoms: unknown key {key!r}; there are atoms and states")
+    named = table.get("states", {})
+    if not isinstance(named, Mapping):
+        raise OptionError("own atoms: states must be a table of states and their atoms")
+    known = {name(state): state for state in ssp.states}
+    for text in named:
+        if text not in known:
+            raise OptionError(f"own atoms: the model has no state {text!r}; its start is {name(ssp.start)}")
+    found = {known[text]: _listed(given, f"state {text}") for text, given in named.items()}
+    others = _listed(table["atoms"], "atoms") if "atoms" in table else usual
+    return lambda state: found.get(state, others)
+
+
+def _listed(given: Any, where: str) -> Any:
+    """A list of atoms, or log-spaced ones from `{alpha0, atoms}`."""
+    if isinstance(given, list):
+        return given
+    if (
+        isinstance(given, Mapping)
+        and set(given) == {"alpha0", "atoms"}
+        and all(isinstance(value, (int, float)) for value in given.values())
+    ):
+        return log_atoms(given["alpha0"], given["atoms"])
+    raise OptionError(f"own atoms: {where} must be a list of atoms, or alpha0 and atoms for log-spaced ones, not {given!r}")

@@ -2,19 +2,32 @@
 
 `Y = { alpha0 ** ((N - i) / (N - 1)) : i = 1 .. N }` is log-spaced and ends at 1. Between atoms `y V(s, y)` is linear, through (0, 0) as well,
 so that `V(s, y) = V(s, y_1)` below the first atom.
+
+Every state may have atoms of its own, Y(s). All of them together, `atoms`, then number the columns of every table, and `Grids` says which belong to
+which state: between those of its own `y V(s, y)` is linear, and only there a policy decides.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tailpath.errors import OptionError
+from tailpath.model.records import Record
+from tailpath.model.ssp import SSP
 
+#: What planners take: one list of atoms, or one for every state, as a mapping or a function of its name.
+Atoms = ArrayLike | Mapping[Any, ArrayLike] | Callable[[Any], ArrayLike | None]
 #: More atoms than any table could hold for a model of any size.
 MOST_ATOMS = 1_000_000
+#: Atoms of different states that differ by less than this, relatively, are taken for one.
+SAME_ATOM = 1e-6
+#: alpha0 and the number of atoms where nothing else is said.
+DEFAULT = (1e-3, 25)
 
 
 def log_atoms(alpha0: float, n: int) -> NDArray[np.float64]:
@@ -49,6 +62,87 @@ def checked_atoms(atoms: ArrayLike) -> NDArray[np.float64]:
     if array[-1] != 1.0:
         raise OptionError(f"the last atom must be 1, not {array[-1]:g}")
     return array
+
+
+@dataclass(frozen=True, eq=False)
+class Grids(Record):
+    """Which of the atoms belong to which state: `own[g]` marks those of grid g, and `of_state[s]` is the grid of state s."""
+
+    own: NDArray[np.bool_]
+    of_state: NDArray[np.int32]
+
+    def __post_init__(self) -> None:
+        self._freeze()
+
+    def rows(self) -> NDArray[np.bool_]:
+        """The atoms of every state, marked."""
+        return np.asarray(self.own[self.of_state])
+
+
+class Borders(NamedTuple):
+    """For every grid: up to where each of its atoms, but the last, is the nearest, filled up with infinities; and the numbers of its atoms."""
+
+    border: NDArray[np.float64]
+    atom: NDArray[np.int64]
+
+
+def borders_of(atoms: NDArray[np.float64], own: NDArray[np.bool_]) -> Borders:
+    border, atom = np.full((len(own), len(atoms)), np.inf), np.zeros((len(own), len(atoms)), dtype=np.int64)
+    for grid, mine in enumerate(own):
+        place = np.flatnonzero(mine)
+        border[grid, : len(place) - 1], atom[grid, : len(place)] = atom_borders(atoms[place]), place
+    return Borders(border, atom)
+
+
+def nearest_own(atoms: NDArray[np.float64], grids: Grids | None, state: Any, y: Any) -> Any:
+    """The index of the atom of a state nearest to `y`, as in `nearest_atom`; for one state and one `y`, or for arrays of both."""
+    if grids is None:
+        return nearest_atom(atoms, y)
+    grid, y = np.broadcast_arrays(grids.of_state[state], np.asarray(y, dtype=np.float64))
+    found = np.zeros(y.shape, dtype=np.int64)
+    for g in np.unique(grid).tolist():
+        place = np.flatnonzero(grids.own[g])
+        found[grid == g] = place[nearest_atom(atoms[place], y[grid == g])]
+    return found[()]
+
+
+def grids_of(ssp: SSP, atoms: Atoms | None) -> tuple[NDArray[np.float64], Grids | None]:
+    """All atoms, and which belong to which state; None where all belong to all.
+
+    `atoms` is a rising list in (0, 1] that ends at 1 (by default 25, log-spaced from 1e-3), or such a list for every state: a mapping, or a
+    function of the state's name. Goals need none; states that a mapping leaves out, and those for which the function returns None, have the default.
+    """
+    if atoms is None:
+        return log_atoms(*DEFAULT), None
+    if not callable(atoms) and not isinstance(atoms, Mapping):
+        return checked_atoms(atoms), None
+    if isinstance(atoms, Mapping):
+        for name in atoms:
+            ssp.state_index(name)
+    known: dict[bytes, int] = {}
+    lists: list[NDArray[np.float64]] = []
+    of_state = np.zeros(ssp.n_states, dtype=np.int32)
+    for state in np.flatnonzero(~ssp.is_goal).tolist():
+        name = ssp.states[state]
+        mine = atoms.get(name) if isinstance(atoms, Mapping) else atoms(name)
+        try:
+            grid = log_atoms(*DEFAULT) if mine is None else checked_atoms(mine)
+        except OptionError as error:
+            raise OptionError(f"state {name!r}: {error}") from None
+        of_state[state] = known.setdefault(grid.tobytes(), len(known))
+        if len(known) > len(lists):
+            lists.append(grid)
+    every = _told_apart(np.unique(np.concatenate(lists or [np.ones(1)])))
+    lists = [every[np.searchsorted(every, grid * (1 - SAME_ATOM))] for grid in lists]
+    if every.size > MOST_ATOMS:
+        raise OptionError(f"all states together have {every.size} atoms; the most are {MOST_ATOMS}")
+    own = np.array([np.isin(every, grid) for grid in lists]).reshape(-1, len(every))
+    return every, None if own.all() else Grids(own, of_state)
+
+
+def _told_apart(atoms: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of atoms of different states that are nearly the same only the largest: slopes between them would be nothing but rounding."""
+    return np.asarray(atoms[np.append(atoms[1:] * (1 - SAME_ATOM) > atoms[:-1], True)])
 
 
 def nearest_atom(atoms: NDArray[np.float64], y: Any) -> Any:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tailpath.errors import OptionError, PolicyError
 from tailpath.model.ssp import SSP
-from tailpath.policies.atoms import checked_atoms
+from tailpath.policies.atoms import Grids, checked_atoms
 
 #: Budgets and levels beyond this could overflow where they are added up.
 MOST_LEVELS = 2**62
@@ -69,7 +69,7 @@ def checked_choices(choices: Any, ssp: SSP) -> NDArray[np.int64]:
     return found
 
 
-def atom_tables(ssp: SSP, atoms: Any, choice: Any, xi_offset: Any, xi: Any, start_atom: Any) -> dict[str, Any]:
+def atom_tables(ssp: SSP, atoms: Any, choice: Any, xi_offset: Any, xi: Any, start_atom: Any, grids: Any = None) -> dict[str, Any]:
     """The fields of an `AtomPolicy`, checked."""
     try:
         grid = checked_atoms(atoms)
@@ -88,7 +88,20 @@ def atom_tables(ssp: SSP, atoms: Any, choice: Any, xi_offset: Any, xi: Any, star
     length = np.diff(ssp.choice_outcomes)[choice[taken]]
     if ((xi_offset[taken] < 0) | (xi_offset[taken] > len(xi) - length)).any():
         raise PolicyError("xi_offset points outside xi")
+    if grids is not None:
+        _check_grids(grids, shape)
     return {"atoms": grid, "choice": choice, "xi_offset": xi_offset, "xi": xi, "start_atom": start}
+
+
+def _check_grids(grids: Any, shape: tuple[int, int]) -> None:
+    """Grids for so many states and atoms; each has the last atom, which is 1, so that every y has a nearest."""
+    if not isinstance(grids, Grids):
+        raise PolicyError(f"grids must be Grids, not a {type(grids).__name__}")
+    own, of_state = np.asarray(grids.own), np.asarray(grids.of_state)
+    if own.ndim != 2 or own.shape[1] != shape[1] or own.dtype != np.bool_ or not own.size or not own[:, -1].all():
+        raise PolicyError(f"own must mark some of {shape[1]} atoms for every grid, and the last one always")
+    if of_state.shape != shape[:1] or of_state.dtype.kind not in "iu" or not 0 <= of_state.min() <= of_state.max() < len(own):
+        raise PolicyError(f"of_state must name one of {len(own)} grids for each of {shape[0]} states")
 
 
 def budget_tables(ssp: SSP, budget: Any, row: Any, table: Any, neutral: Any, level: Any, unit: Any) -> dict[str, Any]:

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from tailpath.errors import PolicyError
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, Name
-from tailpath.policies.atoms import nearest_atom
+from tailpath.policies.atoms import Grids, nearest_own
 from tailpath.policies.checks import atom_tables, budget_tables, checked_choices
 from tailpath.policies.running import Runs, spent
 
@@ -135,7 +135,8 @@ class AtomPolicy(Kind):
 
     After outcome o of the chosen choice, y becomes the atom nearest in log distance to `y * xi` (the process y_t = y_{t-1} xi of the paper).
     `choice[s, i]` is the choice at state s and atom i (-1 at goals and dead ends). `xi_offset[s, i]` points into `xi`, where the factors of
-    the outcomes of that choice stand in the model's order.
+    the outcomes of that choice stand in the model's order. With `grids` every state has atoms of its own among them, and y becomes the nearest of
+    those of the next state; at others there is no choice.
     """
 
     ssp: SSP
@@ -144,15 +145,20 @@ class AtomPolicy(Kind):
     xi_offset: NDArray[np.int64]
     xi: NDArray[np.float64]
     start_atom: int
+    grids: Grids | None = None
 
     def __post_init__(self) -> None:
-        self._become(atom_tables(self.ssp, self.atoms, self.choice, self.xi_offset, self.xi, self.start_atom))
+        self._become(atom_tables(self.ssp, self.atoms, self.choice, self.xi_offset, self.xi, self.start_atom, self.grids))
 
     def __repr__(self) -> str:
         return f"<AtomPolicy {self.choice.shape[0]} states, {len(self.atoms)} atoms, start at y = {self.atoms[self.start_atom]:g}>"
 
     def start(self, state: Name) -> int:
-        return self.start_atom
+        return self._nearest(state, self.atoms[self.start_atom]) if self.grids is not None else self.start_atom
+
+    def _nearest(self, state: Name, y: float) -> int:
+        """The atom of a state that is nearest to y."""
+        return int(nearest_own(self.atoms, self.grids, self.ssp.state_index(state), y))
 
     def action(self, state: Name, memory: int) -> Name:
         choice = int(self.choice[self.ssp.state_index(state), memory])
@@ -174,7 +180,7 @@ class AtomPolicy(Kind):
     def _moved(self, memory: int, state: int, outcome: int) -> int:
         """The atom after an outcome of the choice at a state."""
         factor = self.xi[self.xi_offset[state, memory] + outcome - int(self.ssp.choice_outcomes[self.choice[state, memory]])]
-        return int(nearest_atom(self.atoms, self.atoms[memory] * factor))
+        return int(nearest_own(self.atoms, self.grids, self.ssp.outcome_target[outcome], self.atoms[memory] * factor))
 
     def remember_roughly(self, memory: int, state: Name, action: Name, cost: Fraction, next_state: Name) -> int:
         """As after the outcome of nearest cost that leads to the same state; of two as near, the dearer. The same atom where none does."""
@@ -184,7 +190,7 @@ class AtomPolicy(Kind):
         outcomes = range(int(ssp.choice_outcomes[choice]), int(ssp.choice_outcomes[choice + 1]))
         near = [o for o in outcomes if ssp.states[int(ssp.outcome_target[o])] == next_state]
         if not near:
-            return memory
+            return self._nearest(next_state, self.atoms[memory]) if self.grids is not None else memory
         nearest = min(near, key=lambda o: (abs(float(ssp.outcome_cost[o]) - float(cost)), -float(ssp.outcome_cost[o])))
         return self._moved(memory, source, nearest)
 

@@ -1,6 +1,6 @@
 """The Bellman operator of the CVaR planners, two slow ways: a knapsack in fractions, and the textbook linear program by a generic solver.
 
-Values are `{state: [V(s, y) for y in atoms]}`, goals included with zeros.
+Values are `{state: [V(s, y) for y in atoms]}`, goals included with zeros. `atoms` is one list, or a list for every state.
 """
 
 from fractions import Fraction
@@ -9,6 +9,11 @@ import numpy as np
 from scipy.optimize import linprog
 
 from tests.reference import Model
+
+
+def of(atoms, state):
+    """The atoms of a state."""
+    return atoms[state] if isinstance(atoms, dict) else atoms
 
 
 def areas(atoms, values):
@@ -20,8 +25,9 @@ def knapsack(outcomes, atoms, value, y, gamma=1):
     """max over xi of sum P xi (c + gamma V(s', y xi)): segments sorted by slope, the steepest first, until the mass y is full."""
     segments = []
     for target, p, cost in outcomes:
-        area = areas(atoms, value[target])
-        for low, high, before, after in zip([Fraction(0), *atoms], atoms, area, area[1:], strict=False):
+        own = of(atoms, target)
+        area = areas(own, value[target])
+        for low, high, before, after in zip([Fraction(0), *own], own, area, area[1:], strict=False):
             segments.append((cost + gamma * (after - before) / (high - low), p * (high - low)))
     left, total = y, Fraction(0)
     for slope, mass in sorted(segments, reverse=True):
@@ -35,9 +41,10 @@ def linear_program(outcomes, atoms, value, y, gamma=1.0):
     n = len(outcomes)
     rows, right = [], []
     for k, (target, _, cost) in enumerate(outcomes):
-        area = [float(a) for a in areas(atoms, value[target])]
-        points = [0.0, *map(float, atoms)]
-        for j in range(len(atoms)):
+        own = of(atoms, target)
+        area = [float(a) for a in areas(own, value[target])]
+        points = [0.0, *map(float, own)]
+        for j in range(len(own)):
             slope = (area[j + 1] - area[j]) / (points[j + 1] - points[j])
             row = np.zeros(2 * n)
             row[n + k], row[k] = 1.0, -(float(cost) + gamma * slope)
@@ -65,7 +72,7 @@ def finite_values(solution):
 
 def exact_values(model: Model, order, atoms):
     """The fixed point on a model without cycles, states given in an order in which outcomes only lead forward."""
-    value = {g: [Fraction(0)] * len(atoms) for g in model.goals}
+    value = {g: [Fraction(0)] * len(of(atoms, g)) for g in model.goals}
     for s in reversed(order):
-        value[s] = [min(knapsack(outcomes, atoms, value, y) for outcomes in model.choices[s].values()) for y in atoms]
+        value[s] = [min(knapsack(outcomes, atoms, value, y) for outcomes in model.choices[s].values()) for y in of(atoms, s)]
     return value

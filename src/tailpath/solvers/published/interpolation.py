@@ -16,15 +16,15 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from tailpath.errors import OptionError
 from tailpath.kernels.atom_policy import VERTEX, all_factors, beats
-from tailpath.kernels.quantile import commit, merge, new_heap
+from tailpath.kernels.quantile import commit, merge, new_heap, straighten
 from tailpath.linear_programs import TailPrograms
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import Progress
-from tailpath.policies.atoms import checked_atoms, log_atoms
+from tailpath.policies.atoms import Atoms
 from tailpath.solvers.published.quantile import solve_by_merging
 from tailpath.solvers.published.solution import AtomSolution
 from tailpath.solvers.published.sweeps import (
@@ -41,7 +41,7 @@ from tailpath.solvers.published.tables import Tables, make_arrive, run_offsets, 
 
 def solve_cvar_interpolation(
     ssp: SSP,
-    atoms: ArrayLike | None = None,
+    atoms: Atoms | None = None,
     tolerance: float = 1e-3,
     inner: str = "lp",
     *,
@@ -64,8 +64,7 @@ def solve_cvar_interpolation(
         return solve_by_merging(ssp, atoms, settings, threads, progress, inner)
     if inner != "lp":
         raise OptionError(f"unknown inner problem solver {inner!r}; use 'lp' or 'greedy'")
-    grid = log_atoms(1e-3, 25) if atoms is None else checked_atoms(atoms)
-    augmented = augment(ssp, grid, settings)
+    augmented = augment(ssp, atoms, settings)
     if start == "neutral":
         start_from_neutral(augmented, Team(1), tolerance)
     programs = TailPrograms()
@@ -88,17 +87,19 @@ def program_sweep(augmented: Augmented, programs: TailPrograms) -> Callable[[int
             first, last = int(bounds[block]), int(bounds[block + 1])
             for place in range(first, last):
                 begin, end = problem.node_choices[order[place] : order[place] + 2]
-                work.area[place] = np.min([_areas(augmented, programs, choice) for choice in range(begin, end)], axis=0)
+                own = problem.own[problem.grid[order[place]]]
+                work.area[place] = np.min([_areas(augmented, programs, choice, own) for choice in range(begin, end)], axis=0)
+                straighten(problem, order[place], work.area[place])
             change = max(change, float(commit(problem, work, order, first, last, clock + block, 0.0)))
         return change
 
     return sweep
 
 
-def _areas(augmented: Augmented, programs: TailPrograms, choice: int) -> list[float]:
-    """y Q(y) of a choice at all atoms, one program each."""
+def _areas(augmented: Augmented, programs: TailPrograms, choice: int, own: NDArray[np.bool_]) -> list[float]:
+    """y Q(y) of a choice at all atoms that a state has, one program each; 0 at others."""
     load(augmented, programs, choice)
-    return [y * programs.solve(y) for y in augmented.problem.atoms.tolist()]
+    return [y * programs.solve(y) if mine else 0.0 for y, mine in zip(augmented.problem.atoms.tolist(), own.tolist())]
 
 
 def load(augmented: Augmented, programs: TailPrograms, choice: int) -> None:
@@ -119,13 +120,19 @@ def _tables(augmented: Augmented, programs: TailPrograms, rule: int) -> Tables:
     heap, area, slopes = new_heap(problem), np.empty(len(atoms)), np.empty(len(atoms))
     for node in range(augmented.n):
         best, run = [np.inf] * len(atoms), [np.empty(0)] * len(atoms)
+        own = problem.own[problem.grid[node]].tolist()
         for k in range(problem.node_choices[node], problem.node_choices[node + 1]):
             load(augmented, programs, k)
             merge(problem, augmented.work.slope, k, heap, area, slopes)
             for i, y in enumerate(atoms):
+                if not own[i]:
+                    continue
                 found = y * programs.solve(y)
                 if beats(found, best[i], y):
                     best[i], run[i], choice[node, i], var[node, i] = found, _factors(augmented, programs, k), k, slopes[i]
+        for i in np.flatnonzero(~problem.own[problem.grid[node]]).tolist():  # nobody gets there
+            choice[node, i] = problem.node_choices[node]
+            run[i] = np.ones(int(np.diff(problem.choice_outcomes[choice[node, i] : choice[node, i] + 2])[0]))
         runs.append(run)
     offset, _ = run_offsets(augmented, choice)
     if rule != VERTEX:

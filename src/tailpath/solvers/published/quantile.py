@@ -12,11 +12,9 @@ then sum P xi exceeds 1. *The published planner* is `start="zero", factors="publ
 
 from __future__ import annotations
 
-from numpy.typing import ArrayLike
-
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress
-from tailpath.policies.atoms import checked_atoms, log_atoms
+from tailpath.policies.atoms import Atoms
 from tailpath.solvers.published.solution import AtomSolution
 from tailpath.solvers.published.sweeps import (
     SLACK,
@@ -33,7 +31,7 @@ from tailpath.solvers.published.tables import greedy_tables, make_arrive, soluti
 
 def solve_cvar_quantile(
     ssp: SSP,
-    atoms: ArrayLike | None = None,
+    atoms: Atoms | None = None,
     tolerance: float = 1e-3,
     *,
     gamma: float = 1.0,
@@ -46,7 +44,8 @@ def solve_cvar_quantile(
     """CVaRVIQ: predicted CVaR and VaR, and a policy, for every state and atom.
 
     `atoms` is any rising list in (0, 1] that ends at 1; by default 25, log-spaced from 1e-3. Choose the first atom well below the alpha you
-    are after. Sweeps end when a full one moves no value by more than `tolerance`; after `max_sweeps` a warning says so, and the result has
+    are after. A mapping `{state: list}`, or a function of the state, gives every state atoms of its own. Sweeps end when a full one moves no
+    value by more than `tolerance`; after `max_sweeps` a warning says so, and the result has
     `converged=False`. Costs at stage t count with `gamma ** t`. `threads` bounds the threads used (all processors by default); the
     result does not depend on it. `progress(sweeps, residual)` is called after every sweep.
 
@@ -60,7 +59,7 @@ def solve_cvar_quantile(
 
 def solve_by_merging(
     ssp: SSP,
-    atoms: ArrayLike | None,
+    atoms: Atoms | None,
     settings: Settings,
     threads: int | None,
     progress: Progress | None,
@@ -68,8 +67,7 @@ def solve_by_merging(
 ) -> AtomSolution:
     """Values by merged segments; `settings.factors` decides how mass at the VaR goes to the outcomes (see `kernels.atom_policy.factors`)."""
     tolerance = settings.tolerance
-    grid = log_atoms(1e-3, 25) if atoms is None else checked_atoms(atoms)
-    augmented = augment(ssp, grid, settings)
+    augmented = augment(ssp, atoms, settings)
     with team_for(augmented, threads) as team:
         if settings.start == "neutral":
             start_from_neutral(augmented, team, tolerance)

@@ -16,7 +16,7 @@ from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, FloatArray, Name
 from tailpath.options import check_alpha
 from tailpath.pictures.notebook import card
-from tailpath.policies.atoms import nearest_atom
+from tailpath.policies.atoms import Grids, nearest_own
 from tailpath.policies.kinds import AtomPolicy
 
 
@@ -25,7 +25,8 @@ class AtomSolution(Record):
     """The result of a published planner; arrays are over (state, atom) in index order, and read-only.
 
     `value[s, i]` is the CVaR predicted at atom y_i (0 at goals, infinite where no policy surely arrives) and `var[s, i]` the VaR that goes
-    with it. `choice`, `xi_offset` and `xi` are the policy's tables, see `AtomPolicy`.
+    with it. `choice`, `xi_offset` and `xi` are the policy's tables, see `AtomPolicy`. Where states have atoms of their own, `grids` says which, and
+    values at others lie on the line between.
 
     `residual` is the largest change in the last full sweep, no bound on the error; `converged` tells whether it met `tolerance`. `detours`
     counts pairs (state, atom) where the greedy choice was given up because it would never arrive. `inner` says how the inner problem was solved,
@@ -50,6 +51,7 @@ class AtomSolution(Record):
     start: str
     factors: str
     factor_sum: float
+    grids: Grids | None = None
     linear_programs: int = 0
     lp_seconds: float = field(default=0.0, compare=False)
 
@@ -84,7 +86,6 @@ class AtomSolution(Record):
 
     def policy(self, alpha: float) -> AtomPolicy:
         """The policy that starts at the atom nearest to `alpha` in log distance."""
-        start = int(nearest_atom(self.atoms, check_alpha(alpha)))
-        return AtomPolicy.trusted(
-            ssp=self.ssp, atoms=self.atoms, choice=self.choice, xi_offset=self.xi_offset, xi=self.xi, start_atom=start
-        )
+        start = int(nearest_own(self.atoms, self.grids, self.ssp.start_index, check_alpha(alpha)))
+        tables = {name: getattr(self, name) for name in ("ssp", "atoms", "choice", "xi_offset", "xi", "grids")}
+        return AtomPolicy.trusted(**tables, start_atom=start)

@@ -37,6 +37,7 @@ from tailpath.kernels.quantile import Problem, Work, commit, compute, cut_blocks
 from tailpath.model.ragged import members_of
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import Progress, check_gamma, processors
+from tailpath.policies.atoms import Atoms, Grids, grids_of
 from tailpath.solvers.expectation import solve_expected
 
 #: A node is passed over while its successors have moved by less than this share of the tolerance: little enough that CVaRVIQ and CVaRVILI,
@@ -69,6 +70,15 @@ class Augmented:
     @property
     def n(self) -> int:
         return self.core.n
+
+    @cached_property
+    def grids(self) -> Grids | None:
+        """Which atoms belong to which state of the model; None where all belong to all."""
+        if self.problem.alike:
+            return None
+        inside = (self.core.node_of >= 0) & (self.core.node_of < self.n)
+        of_state = self.problem.grid[np.where(inside, self.core.node_of, self.n)]
+        return Grids(self.problem.own, of_state.astype(np.int32))
 
     @cached_property
     def segments(self) -> int:
@@ -111,19 +121,21 @@ class Settings:
         return FACTORS[self.factors]
 
 
-def augment(ssp: SSP, atoms: FloatArray, settings: Settings) -> Augmented:
-    """Cut the model to its core and choose the first values and the order of the sweeps."""
+def augment(ssp: SSP, atoms: Atoms | None, settings: Settings) -> Augmented:
+    """Cut the model to its core and choose the first values and the order of the sweeps; `atoms` as `grids_of` takes them."""
+    every, grids = grids_of(ssp, atoms)
     gamma = settings.gamma
     core = core_of(ssp) if gamma == 1 else loose_core_of(ssp)
     expected = solve_expected(ssp)
     value = core.gather(expected.value)
-    problem = _problem(core, atoms, gamma)
+    problem = _problem(core, every, grids, gamma)
     order, bounds = _blocks(problem, value)
-    work = _first_work(value if gamma == 1 and settings.start == "neutral" else np.zeros(core.n), len(atoms))
+    work = _first_work(value if gamma == 1 and settings.start == "neutral" else np.zeros(core.n), len(every))
     return Augmented(core, problem, work, order, bounds, core.core_choices(expected.choices))
 
 
-def _problem(core: Core, atoms: FloatArray, gamma: float) -> Problem:
+def _problem(core: Core, atoms: FloatArray, grids: Grids | None, gamma: float) -> Problem:
+    grid, own = _node_grids(core, grids, len(atoms))
     return Problem(
         node_choices=core.state_choices,
         choice_outcomes=core.choice_outcomes,
@@ -134,7 +146,22 @@ def _problem(core: Core, atoms: FloatArray, gamma: float) -> Problem:
         atoms=atoms,
         width=np.diff(atoms, prepend=0.0),
         longest=int(np.diff(core.choice_outcomes).max(initial=1)),
+        grid=grid,
+        own=own,
+        alike=bool(own.all()),
     )
+
+
+def _node_grids(core: Core, grids: Grids | None, n_atoms: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """The grid of every node, and the atoms of every grid. States of a free component are one node, and have the atoms of all of them."""
+    if grids is None:
+        return np.zeros(core.n + 1, dtype=np.int64), np.ones((1, n_atoms), dtype=np.bool_)
+    state = np.flatnonzero((core.node_of >= 0) & (core.node_of < core.n))
+    marked = np.zeros((core.n + 1, n_atoms), dtype=np.bool_)
+    np.logical_or.at(marked, core.node_of[state], grids.own[grids.of_state[state]])
+    marked[core.n] = marked[0] if core.n else True
+    own, grid = np.unique(marked, axis=0, return_inverse=True)
+    return grid.reshape(-1), own
 
 
 def _first_work(value: FloatArray, n_atoms: int) -> Work:

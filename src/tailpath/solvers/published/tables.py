@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.errors import TailpathWarning
-from tailpath.kernels.atom_policy import all_factors, choose, factors, find_detours, mark_arriving
+from tailpath.kernels.atom_policy import Nearest, all_factors, choose, factors, find_detours, mark_arriving
 from tailpath.model.ragged import members_of
 from tailpath.model.ssp import FloatArray
-from tailpath.policies.atoms import atom_borders
+from tailpath.policies.atoms import borders_of
 from tailpath.solvers.published.solution import AtomSolution
 from tailpath.solvers.published.sweeps import Augmented, Progression, Settings, Team
 
@@ -65,12 +65,12 @@ def run_offsets(augmented: Augmented, choice: NDArray[np.int64]) -> tuple[NDArra
 def make_arrive(augmented: Augmented, tables: Tables, rule: int) -> None:
     """Give detours to the pairs from which the policy would never arrive."""
     problem, slope = augmented.problem, augmented.work.slope
-    borders = atom_borders(problem.atoms)
-    arrives = np.zeros(tables.choice.shape, dtype=np.bool_)
-    while not mark_arriving(problem, augmented.order, borders, tables.choice, tables.offset, tables.xi, arrives):
+    nearest = Nearest(*borders_of(problem.atoms, problem.own))
+    arrives = ~problem.own[problem.grid[: augmented.n]]  # at atoms that a state does not have nobody gets
+    while not mark_arriving(problem, augmented.order, nearest, tables.choice, tables.offset, tables.xi, arrives):
         choice, var = tables.choice.copy(), tables.var.copy()
         regret = np.full(choice.shape, np.inf)
-        find_detours(problem, slope, borders, arrives, rule, choice, var, regret)
+        find_detours(problem, slope, nearest, arrives, rule, choice, var, regret)
         taken = regret <= regret.min() + SAME_REGRET
         _replace(augmented, tables, np.argwhere(taken), choice, var, rule)
         tables.detours += int(taken.sum())
@@ -113,7 +113,8 @@ def factor_sums(augmented: Augmented, tables: Tables) -> FloatArray:
     first, count = ends[:-1], np.diff(ends)
     place = np.repeat(tables.offset.reshape(-1) - first, count) + np.arange(len(outcome))
     products = augmented.problem.probability[outcome] * tables.xi[place]
-    return np.add.reduceat(products, first) if len(first) else products
+    own = augmented.problem.own[augmented.problem.grid[: augmented.n]].reshape(-1)
+    return np.add.reduceat(products, first)[own] if len(first) else products
 
 
 def warn_of_excess(sums: FloatArray) -> None:
@@ -132,6 +133,9 @@ def solution_of(augmented: Augmented, tables: Tables, progression: Progression, 
     sums = factor_sums(augmented, tables)
     warn_of_excess(sums)
     choice, offset, xi = _over_states(augmented, tables)
+    grids = augmented.grids
+    if grids is not None:
+        choice[~grids.rows()] = -1
     return AtomSolution(
         ssp=augmented.core.ssp,
         atoms=augmented.problem.atoms,
@@ -150,4 +154,5 @@ def solution_of(augmented: Augmented, tables: Tables, progression: Progression, 
         start=settings.start,
         factors=settings.factors,
         factor_sum=float(sums.max(initial=1.0)),
+        grids=grids,
     )
