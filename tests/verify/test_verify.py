@@ -113,3 +113,100 @@ def test_a_pickle_leaves_functions_behind():
     assert found.verify().width < 1e-10
     with pytest.raises(OptionError, match="stayed behind"):
         pickle.loads(pickle.dumps(found)).verify()
+
+
+def may_miss():
+    """Half of the runs arrive after 1, 2, ... steps; the others end where every step costs and none arrives."""
+    rows = [("s", "a", "s", 0.5, 1), ("s", "a", "g", 0.25, 1), ("s", "a", "t", 0.25, 2), ("t", "a", "u", 1, 0), ("u", "a", "t", 1, 1)]
+    ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
+    return tp.evaluate(ssp, dict.fromkeys("stu", "a"), 0.6)
+
+
+def test_a_policy_that_may_miss_the_goal():
+    proof = may_miss().verify()
+    assert "the probability of never arriving lies in [0.49999" in str(proof) and "every CVaR are infinite" in str(proof)
+
+
+@settings(max_examples=60)
+@given(st.data())
+def test_policies_on_models_with_traps(data):
+    """Whatever the policy, what is said of it is accepted, and the probability of never arriving is the reference's."""
+    model = data.draw(strategies.any_models(max_states=4, dyadic=True))
+    policy = data.draw(strategies.policies(model))
+    ssp, missed = reference.to_ssp(model), reference.unreached(model, policy)
+    try:
+        costs = tp.evaluate(ssp, policy, 0.1)
+    except tp.TailpathError:
+        return  # circles that cost nothing
+    if len(costs.costs):
+        assert ("never arriving" in str(costs.verify())) == (missed > 0)
+        low, high = enclose(ssp, policy, Fraction(0)).missed
+        assert Fraction(low, 1 << 400) <= missed <= Fraction(high, 1 << 400)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"unreached": 0.5 + 1e-6},
+        {"unreached": 0.0},
+        {"unreached": 0.0, "mean": 2.0, "mean_bounds": (2.0, 2.0)},
+        {"tail_mass": may_miss().tail_mass - 1e-6},
+        {"mean": 3.0},
+    ],
+    ids=lambda change: ", ".join(change),
+)
+def test_a_tampered_miss_is_refused(change):
+    with pytest.raises(RefutedError):
+        replace(may_miss(), **change).verify()
+    with pytest.raises(RefutedError):
+        replace(COSTS, unreached=1e-6).verify()
+
+
+@pytest.mark.filterwarnings("ignore:delta")
+@pytest.mark.parametrize("delta", [0.75, 0.3, 3, 150])
+def test_an_optimum_on_a_grid(delta):
+    """From the costs rounded down, from a finer grid, or from the least expected cost: whichever it is, it is proved."""
+    best = tp.solve_cvar_exact(GRID, 0.05, delta=delta)
+    low, high = best.bounds(0.05)
+    assert f"no policy has a CVaR below {low:.15g}" in str(best.verify())
+    exact = BEST.cvar(0.05)
+    # Where rounding made moves free, the checker cannot tell what is wrong from what is too hard for it.
+    with pytest.raises(RefutedError if delta < 1 else (RefutedError, OptionError)):
+        replace(best, least=exact + 1e-6).verify()
+    cheap = tp.evaluate(GRID, best.policy(0.05), 0.05).cvar(0.05) / high
+    with pytest.raises(RefutedError):
+        replace(best, excess=best.excess * 0, steps=best.steps * 0, budgets=np.floor(best.budgets * cheap * 0.99).astype(np.int64)).verify()
+    if best.floor is not None and best.floor.bounds(0.05)[0] > best.least:
+        dearer = replace(best.floor.decisions.ssp, outcome_cost=best.floor.decisions.ssp.outcome_cost * 2)
+        with pytest.raises(RefutedError, match="higher than the model's"):
+            replace(best, floor=replace(best.floor, decisions=replace(best.floor.decisions, ssp=dearer))).verify()
+
+
+def test_an_optimum_without_a_unit():
+    ssp = tp.SSP.from_outcomes([("s", "a", "s", 0.5, 2**0.5), ("s", "a", "g", 0.5, 1), ("s", "b", "g", 1, 4.3)], "s", ["g"])
+    best = tp.solve_cvar_exact(ssp, 0.05, delta=0.01)
+    assert best.verify().width < 0.02
+
+
+def test_an_optimum_on_pairs():
+    """Costs far apart, where the full table would have millions of levels."""
+    ways = (("a", 0.75, 1), ("a", 0.25, 1_000_003), ("b", 1, 60_000))
+    rows = [(i, action, i + 1, p, cost) for i in range(10) for action, p, cost in ways]
+    best = tp.solve_cvar_exact(tp.SSP.from_outcomes(rows, 0, [10]), 0.05)
+    assert best.verify().width < 1e-10
+    place = list(best.budgets).index(best.budget(0.05))
+    for by in (1e-3, -1e-3):
+        with pytest.raises(RefutedError):
+            replace(best, excess=moved(best.excess, slice(place, place + 1), by)).verify()
+
+
+def test_a_state_that_is_given_up_for_lost_is_refused():
+    """Without its best way on, the start would have a higher optimum."""
+    rows = [("s", "a", "m", 1, 1), ("s", "b", "g", 1, 10), ("m", "a", "g", 1, 1)]
+    ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
+    found = tp.solve_expected(ssp)
+    lost, m = np.array(found.choices), ssp.state_index("m")
+    lost[m], lost[ssp.start_index] = -1, ssp.choice_index(ssp.start_index, "b")
+    value = np.where(np.arange(3) == m, np.inf, np.where(np.arange(3) == ssp.start_index, 10.0, found.value))
+    with pytest.raises(RefutedError, match="'m' is said to have no way"):
+        replace(found, choices=lost, value=value, lower=value, upper=value).verify()

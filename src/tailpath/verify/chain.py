@@ -21,7 +21,7 @@ from tailpath.model.ssp import SSP
 #: A row: the whole W, and (target, w, cost) for every arrow.
 Row = tuple[int, list[tuple[int, int, int]]]
 GOAL = -1
-MOST_PAIRS = 50_000
+MOST_PAIRS = 500_000
 LARGEST_CYCLE = 60
 
 
@@ -78,13 +78,14 @@ def follow(ssp: SSP, policy: Any) -> ExactChain:
         name = ssp.states[state]
         decision = policy.action(name, memory)
         weights = decision if isinstance(decision, Mapping) else {decision: 1}
-        total = sum(decimal(w) for w in weights.values())
-        arrows: dict[tuple[int, int], Fraction] = {}
-        for action, weight in weights.items():
-            if not weight:
-                continue
-            whole, outcomes = model.choice[ssp.choice_index(state, action)]
-            first = int(ssp.choice_outcomes[ssp.choice_index(state, action)])
+        taken = [(action, decimal(weight)) for action, weight in weights.items() if weight]
+        scale = math.lcm(*(model.choice[ssp.choice_index(state, action)][0] * weight.denominator for action, weight in taken))
+        arrows: dict[tuple[int, int], int] = {}
+        for action, weight in taken:
+            choice = ssp.choice_index(state, action)
+            whole, outcomes = model.choice[choice]
+            share = weight.numerator * scale // (whole * weight.denominator)
+            first = int(ssp.choice_outcomes[choice])
             for position, (target, w, cost) in enumerate(outcomes):
                 node = GOAL
                 if not goal[target]:
@@ -94,8 +95,8 @@ def follow(ssp: SSP, policy: Any) -> ExactChain:
                         pairs[pair] = len(pairs)
                         queue.append(pair)
                     node = pairs[pair]
-                arrows[node, cost] = arrows.get((node, cost), Fraction(0)) + decimal(weight) / total * Fraction(w, whole)
-        rows.append(whole_row(arrows))
+                arrows[node, cost] = arrows.get((node, cost), 0) + share * w
+        rows.append((sum(arrows.values()), [(node, w, cost) for (node, cost), w in arrows.items()]))
         if len(pairs) > MOST_PAIRS:
             raise OptionError(f"the checker follows at most {MOST_PAIRS} pairs of state and memory, and the policy reaches more")
     return ExactChain(rows, 0, model.unit)
@@ -104,6 +105,29 @@ def follow(ssp: SSP, policy: Any) -> ExactChain:
 def whole_row(arrows: Mapping[tuple[int, int], Fraction]) -> Row:
     scale = math.lcm(*(p.denominator for p in arrows.values()))
     return scale, [(node, int(p * scale), cost) for (node, cost), p in arrows.items()]
+
+
+def with_trap(chain: ExactChain) -> tuple[ExactChain, int | None]:
+    """The same chain with one node, the last, for all from which the goal is out of reach: it counts as arriving there. None if there are none."""
+    into: dict[int, list[int]] = {}
+    for node, (_, arrows) in enumerate(chain.rows):
+        for to, _, _ in arrows:
+            into.setdefault(to, []).append(node)
+    reached, waiting = {GOAL}, [GOAL]
+    while waiting:
+        for node in into.get(waiting.pop(), ()):
+            if node not in reached:
+                reached.add(node)
+                waiting.append(node)
+    if len(reached) == len(chain.rows) + 1:
+        return chain, None
+    trap, done = len(chain.rows), (1, [(GOAL, 1, 0)])
+    rows = [
+        (whole, [(to if to in reached else trap, w, cost) for to, w, cost in arrows]) if node in reached else done
+        for node, (whole, arrows) in enumerate(chain.rows)
+    ]
+    start = chain.start if chain.start in reached else trap
+    return ExactChain([*rows, done], start, chain.unit), trap
 
 
 def components(successors: list[list[int]]) -> list[int]:

@@ -13,16 +13,18 @@ from fractions import Fraction
 from typing import Any
 
 from tailpath.errors import OptionError, RefutedError
-from tailpath.verify.chain import GOAL, ExactChain, follow, without_free_cycles
+from tailpath.verify.chain import GOAL, ExactChain, follow, with_trap, without_free_cycles
 from tailpath.verify.totals import BITS as TOTAL_BITS
 from tailpath.verify.totals import enclosed
 
 #: Masses count 2^-BITS, far below what any claim could rest on.
 BITS = 1400
 FINE = BITS + TOTAL_BITS
-MOST_NODES = 500_000
+MOST_NODES = 2_000_000
 #: What the floats of a claim and their sums may add: some thousand roundings.
 SLACK = Fraction(1, 10**12)
+#: The relative error that a probability of never arriving may have.
+OF_MISSED = Fraction(1, 10**9)
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,8 @@ class Proof:
 class Enclosure:
     """Of a total cost, in whole numbers: costs count `unit`, masses 2^-BITS, and the excess and the mean 2^-FINE units.
 
-    `head[z]` encloses P(Z = z) for costs z up to `last`; then the mass and the excess beyond it, and the mean.
+    `head[z]` encloses P(Z = z) for costs z up to `last`; then the mass beyond it, what never arrives included, and the excess and the mean, which
+    count only what arrives; `missed`, in 2^-TOTAL_BITS, encloses the probability of never arriving.
     """
 
     unit: Fraction
@@ -49,6 +52,7 @@ class Enclosure:
     tail: tuple[int, int]
     excess: tuple[int, int]
     mean: tuple[int, int]
+    missed: tuple[int, int]
 
     def cvar(self, alpha: Fraction) -> tuple[Fraction, Fraction]:
         """min over w of w + E[(Z - w)+] / alpha on either side; `last` must be the VaR at alpha or beyond."""
@@ -71,14 +75,16 @@ class Enclosure:
 
 def enclose(ssp: Any, policy: Any, last: Fraction, most: int = MOST_NODES) -> Enclosure:
     """Follow the policy exactly up to the cost `last`, through so many pairs of node and cost at most."""
-    chain = follow(ssp, policy)
-    if not _surely_arrives(chain):
-        raise OptionError("the checker checks policies that surely arrive; this one may miss the goal")
+    chain, trap = with_trap(follow(ssp, policy))
     chain, rank = without_free_cycles(chain)
     rates = [Fraction(sum(w * cost for _, w, cost in arrows), whole) for whole, arrows in chain.rows]
     rest = enclosed(chain.rows, rates)
+    missed = (0, 0)
+    if trap is not None:
+        into = [Fraction(sum(w for to, w, _ in arrows if to == trap), whole) for whole, arrows in chain.rows]
+        missed = enclosed(chain.rows, into)[chain.start] if chain.start != trap else (1 << TOTAL_BITS, 1 << TOTAL_BITS)
     end = math.floor(last / chain.unit)
-    head, left = _forward(chain, rank, end, most)
+    head, left = _forward(chain, rank, end, most, trap)
     tail, excess = [0, 0], [0, 0]
     for (node, cost), masses in left.items():
         for side in (0, 1):
@@ -86,26 +92,13 @@ def enclose(ssp: Any, policy: Any, last: Fraction, most: int = MOST_NODES) -> En
             excess[side] += masses[side] * ((cost - end << FINE - BITS) + (rest[node][side] if node != GOAL else 0))
     mean = rest[chain.start] if chain.start != GOAL else (0, 0)
     finer = FINE - (FINE - BITS)
-    return Enclosure(chain.unit, head, end, (tail[0], tail[1]), (excess[0], excess[1]), (mean[0] << finer, mean[1] << finer))
+    return Enclosure(chain.unit, head, end, (tail[0], tail[1]), (excess[0], excess[1]), (mean[0] << finer, mean[1] << finer), missed)
 
 
-def _surely_arrives(chain: ExactChain) -> bool:
-    """Whether every node can reach the goal."""
-    into: dict[int, list[int]] = {}
-    for node, (_, arrows) in enumerate(chain.rows):
-        for to, _, _ in arrows:
-            into.setdefault(to, []).append(node)
-    reached, waiting = {GOAL}, [GOAL]
-    while waiting:
-        for node in into.get(waiting.pop(), ()):
-            if node not in reached:
-                reached.add(node)
-                waiting.append(node)
-    return len(reached) == len(chain.rows) + 1
-
-
-def _forward(chain: ExactChain, rank: list[int], last: int, most: int) -> tuple[dict[int, list[int]], dict[tuple[int, int], list[int]]]:
-    """The masses that arrive, by cost up to `last`, and what is left beyond, by node and cost."""
+def _forward(
+    chain: ExactChain, rank: list[int], last: int, most: int, trap: int | None
+) -> tuple[dict[int, list[int]], dict[tuple[int, int], list[int]]]:
+    """The masses that arrive, by cost up to `last`, and what is left beyond or in the trap, by node and cost."""
     arrived: dict[int, list[int]] = {}
     left: dict[tuple[int, int], list[int]] = {}
     whole = 1 << BITS
@@ -122,7 +115,7 @@ def _forward(chain: ExactChain, rank: list[int], last: int, most: int) -> tuple[
         for to, w, more in arrows:
             there = cost + more
             share = (low * w // total, -(-high * w // total))
-            if there > last:
+            if there > last or to == trap:
                 kept = left.setdefault((to, there), [0, 0])
             elif to == GOAL:
                 kept = arrived.setdefault(there, [0, 0])
@@ -144,6 +137,10 @@ def check_distribution(costs: Any, ssp: Any, policy: Any, most: int = MOST_NODES
     last = _last(costs, ssp)
     truth = enclose(ssp, policy, last, most)
     doubt = Fraction(costs.relative_error) + SLACK
+    if truth.missed[1]:
+        return _may_miss(costs, truth, doubt)
+    if costs.unreached:
+        raise RefutedError(f"the policy is said to miss the goal with probability {costs.unreached!r}, and it surely arrives")
     proved = [
         _head(costs, truth, doubt),
         _tail(costs, truth, doubt),
@@ -162,6 +159,17 @@ def check_distribution(costs: Any, ssp: Any, policy: Any, most: int = MOST_NODES
         proved.append(within(f"CVaR at alpha {alpha:g}", truth.cvar(Fraction(alpha)), (low, high)))
         width = max(width, (high - low) / high if high > 0 else 0.0)
     return Proof(tuple(proved), width)
+
+
+def _may_miss(costs: Any, truth: Enclosure, doubt: Fraction) -> Proof:
+    """The claims about a policy that may miss the goal: the probability of that, the head, and that nothing else is finite."""
+    claim = Fraction(costs.unreached)
+    enclosure = tuple(Fraction(side, 1 << TOTAL_BITS) for side in truth.missed)
+    proved = within("the probability of never arriving", (enclosure[0], enclosure[1]), (claim * (1 - OF_MISSED), claim * (1 + OF_MISSED)))
+    finite = [f"CVaR at alpha {a:g}" for a in (costs.alpha, 0.5, 1.0) if a >= costs.alpha and math.isfinite(costs.cvar(a))]
+    for what in finite + (["mean"] if math.isfinite(costs.mean) else []):
+        raise RefutedError(f"the {what} is said to be finite, and the policy may miss the goal")
+    return Proof((_head(costs, truth, doubt), _tail(costs, truth, doubt), proved, "the mean and every CVaR are infinite"), math.inf)
 
 
 def _last(costs: Any, ssp: Any) -> Fraction:

@@ -14,10 +14,9 @@ from typing import Any
 from tailpath.errors import OptionError, RefutedError
 from tailpath.verify.chain import GOAL, Row, decimal, rows_of
 from tailpath.verify.distribution import Proof, enclose, within
+from tailpath.verify.excess import prove_below
 from tailpath.verify.totals import LARGEST_EXACT, ONE, enclosed, solved
 
-MOST_BACKUPS = 50_000_000
-MOST_SWEEPS = 1_000
 #: The share by which the value of the last policy is lowered to lie below every policy, and the share that a better choice must save.
 LOWERED = 10**60
 BETTER = 10**40
@@ -51,17 +50,19 @@ def check_expected(solution: Any) -> Proof:
 def check_optimum(solution: Any, alpha: float) -> Proof:
     """Hold the bounds on the least CVaR at alpha, and the policy that is said to attain it, against the model as given."""
     ssp = solution.decisions.ssp
-    if solution.floor is not None or ssp.cost_unit is None:
-        raise OptionError("the checker checks optima of models with a cost unit, not those of costs rounded to a grid")
     low, high = solution.bounds(alpha)
     value = solution.cvar(alpha)
     if not low <= value <= high:
         raise RefutedError(f"the least CVaR is given as {value!r}, outside of its own bounds [{low!r}, {high!r}]")
-    unit = Fraction(ssp.cost_unit)
-    least, _, _ = neutral_bounds(ssp, solution.decisions.neutral.tolist())
-    _below(ssp, least, Fraction(low) / unit, Fraction(alpha))
-    last = Fraction(round(Fraction(solution.var(alpha)) / unit)) * unit
-    attained = enclose(ssp, solution.policy(alpha), last).cvar(Fraction(alpha))[1]
+    least, _, unit = neutral_bounds(ssp, solution.decisions.neutral.tolist())
+    # No CVaR lies below the mean. A bound beyond that is one of the costs as they are, or rounded down.
+    if Fraction(low) > Fraction(least[ssp.start_index] or 0, ONE) * unit:
+        below = solution if solution.floor is None else solution.floor
+        if below is not solution:
+            least, _, unit = neutral_bounds(below.decisions.ssp, below.decisions.neutral.tolist())
+            _cheaper(below.decisions.ssp, ssp)
+        prove_below(below.decisions.ssp, least, Fraction(low) / unit, Fraction(alpha))
+    attained = enclose(ssp, solution.policy(alpha), _in_whole_units(solution.var(alpha), solution.decisions.unit)).cvar(Fraction(alpha))[1]
     if attained > Fraction(high):
         raise RefutedError(f"the policy costs a CVaR of {float(attained)!r} at alpha {alpha:g}, more than the bound claimed, {high!r}")
     proved = (
@@ -69,6 +70,21 @@ def check_optimum(solution: Any, alpha: float) -> Proof:
         f"the policy given has a CVaR of at most {high:.15g} at alpha {alpha:g}",
     )
     return Proof(proved, (high - low) / high if high > 0 else 0.0)
+
+
+def _in_whole_units(cost: float, unit: Fraction) -> Fraction:
+    return Fraction(round(Fraction(cost) / unit)) * unit
+
+
+def _cheaper(below: Any, ssp: Any) -> None:
+    """Hold a model with costs rounded down against the model as given: it must be the same but for costs, of which none is higher."""
+    same = ("state_choices", "choice_outcomes", "outcome_target", "outcome_probability", "is_goal")
+    exact = [ssp.cost_unit * level for level in ssp.outcome_level.tolist()] if ssp.cost_unit is not None else None
+    costs = exact or [decimal(cost) for cost in ssp.outcome_cost.tolist()]
+    if any(getattr(below, name).tolist() != getattr(ssp, name).tolist() for name in same) or below.start_index != ssp.start_index:
+        raise RefutedError("the model with costs rounded down is not the model as given")
+    if any(level * below.cost_unit > cost for level, cost in zip(below.outcome_level.tolist(), costs)):
+        raise RefutedError("a cost that is said to be rounded down is higher than the model's")
 
 
 def neutral_bounds(ssp: Any, choices: list[int], gamma: Fraction = Fraction(1)) -> tuple[list[int | None], list[int | None], Fraction]:
@@ -80,6 +96,9 @@ def neutral_bounds(ssp: Any, choices: list[int], gamma: Fraction = Fraction(1)) 
     goal = ssp.is_goal.tolist()
     on, in_all = gamma.numerator, gamma.denominator
     states = [s for s in range(ssp.n_states) if choices[s] >= 0 and not goal[s]]
+    if gamma == 1:
+        for state in _surely_arriving(ssp, model.choice) - set(states):
+            raise RefutedError(f"state {ssp.states[state]!r} is said to have no way to arrive surely, and it has one")
     place = {s: i for i, s in enumerate(states)}
 
     def row(choice: int) -> Row | None:
@@ -107,6 +126,29 @@ def neutral_bounds(ssp: Any, choices: list[int], gamma: Fraction = Fraction(1)) 
     for s, (low, high) in zip(states, bounds):
         least[s], most[s] = low, high
     return least, most, model.unit
+
+
+def _surely_arriving(ssp: Any, rows: list[Row]) -> set[int]:
+    """The states that are no goals and from which some policy surely arrives: what is left when whoever cannot arrive inside is taken away."""
+    goal = ssp.is_goal.tolist()
+    of = list(zip(ssp.state_choices[:-1].tolist(), ssp.state_choices[1:].tolist()))
+    left = {s for s in range(ssp.n_states) if not goal[s]}
+    while True:
+        into: dict[int, list[int]] = {}
+        for s in left:
+            for _, arrows in rows[slice(*of[s])]:
+                if all(goal[to] or to in left for to, _, _ in arrows):
+                    for to, _, _ in arrows:
+                        into.setdefault(GOAL if goal[to] else to, []).append(s)
+        reached, waiting = {GOAL}, [GOAL]
+        while waiting:
+            for s in into.get(waiting.pop(), ()):
+                if s not in reached:
+                    reached.add(s)
+                    waiting.append(s)
+        if reached - {GOAL} == left:
+            return left
+        left = reached - {GOAL}
 
 
 def _rate(row: Row) -> Fraction:
@@ -154,60 +196,3 @@ def _ahead(row: Row, value: list[int]) -> int:
     """r + P v in units of 2^-BITS, rounded down."""
     whole, arrows = row
     return sum(w * (cost * ONE + (value[to] if to != GOAL else 0)) for to, w, cost in arrows) // whole
-
-
-def _below(ssp: Any, least: list[int | None], claim: Fraction, alpha: Fraction) -> None:
-    """Prove that w + U(start, w) / alpha >= claim for every budget w, all in units; budgets from the claim on need no proof."""
-    model = rows_of(ssp)
-    goal = ssp.is_goal.tolist()
-    known = [s for s in range(ssp.n_states) if least[s] is not None and not goal[s]]
-    rows = {
-        s: [
-            model.choice[k]
-            for k in range(int(ssp.state_choices[s]), int(ssp.state_choices[s + 1]))
-            if all(least[to] is not None for to, _, _ in model.choice[k][1]) and any(to != s or cost for to, _, cost in model.choice[k][1])
-        ]
-        for s in known
-    }
-    last = math.ceil(claim) - 1
-    if last * sum(len(arrows) for of in rows.values() for _, arrows in of) > MOST_BACKUPS:
-        raise OptionError("the checker would need too long for the optimum of this model")
-    free = any(cost == 0 and not goal[to] for of in rows.values() for _, arrows in of for to, _, cost in arrows)
-    levels: list[dict[int, int]] = []
-
-    def ahead(state: int, budget: int) -> int:
-        if goal[state]:
-            return max(-budget, 0) * ONE
-        if budget <= 0:
-            return int(least[state] or 0) - budget * ONE
-        return levels[budget][state]
-
-    def backed_up(state: int, budget: int) -> int:
-        return min(sum(w * ahead(to, budget - cost) for to, w, cost in arrows) // whole for whole, arrows in rows[state])
-
-    start = ssp.start_index
-    levels.append({})
-    for budget in range(last + 1):
-        if budget > 0:
-            # Excess falls by 1 for a unit of budget at most, and never below 0: a bound to begin with where free moves need one another.
-            levels.append({s: max(ahead(s, budget - 1) - ONE, 0) for s in known} if free else dict.fromkeys(known, 0))
-            for _ in range(MOST_SWEEPS if free else 1):
-                after = {s: max(backed_up(s, budget), levels[budget][s]) for s in known}
-                changed = after != levels[budget]
-                levels[budget] = after
-                if not changed:
-                    break
-            else:
-                if free:
-                    raise OptionError("the checker would need too long for the cycles of free moves of this model")
-        excess = Fraction(ahead(start, budget), ONE)
-        if budget + excess / alpha < claim:
-            if free:
-                raise OptionError("the checker cannot decide about this optimum: where moves are free, its own bound may be too low")
-            # Every backup rounds down by less than one part of the scale.
-            if claim - budget - excess / alpha <= Fraction(budget + 2, ONE) / alpha:
-                raise OptionError("the checker cannot decide about this optimum: it is too small for the scale of the checker")
-            found = (budget + excess / alpha) * Fraction(model.unit)
-            raise RefutedError(
-                f"no lower bound of {float(claim * model.unit)!r} on the least CVaR holds: budget {budget} allows {float(found)!r}"
-            )

@@ -18,6 +18,8 @@ from tailpath.verify.chain import GOAL, Row
 BITS = 400
 ONE = 1 << BITS
 LARGEST_EXACT = 120
+#: The share e of the expected steps counts 2^-SHARE.
+SHARE = 500
 
 
 def enclosed(rows: list[Row], rates: list[Fraction]) -> list[tuple[int, int]]:
@@ -104,15 +106,15 @@ def _ahead(row: Row, value: list[int]) -> int:
 
 def _proved(rows: list[Row], rates: list[Fraction], value: list[int], steps: list[int]) -> list[tuple[int, int]] | None:
     """Bounds v - e t and v + e t with the least e that the exact inequalities allow, or None."""
-    share = Fraction(0)
+    share = 0
     for node, row in enumerate(rows):
         drift = steps[node] - _ahead(row, steps) - 1
         if drift <= 0:
             return None
-        rate = rates[node] * ONE
-        defect = abs(Fraction(value[node]) - rate - _ahead(row, value)) + 1
-        share = max(share, Fraction(defect / drift).limit_denominator(1 << 600) + Fraction(1, 1 << 500))
-    up = [-((-share.numerator * t) // share.denominator) for t in steps]
+        n, d = rates[node].numerator, rates[node].denominator
+        defect = abs((value[node] - _ahead(row, value)) * d - n * ONE) + d
+        share = max(share, -((-defect << SHARE) // (d * drift)))
+    up = [-((-share * t) >> SHARE) for t in steps]
     return [(max(v - d, 0), v + d) for v, d in zip(value, up)]
 
 
