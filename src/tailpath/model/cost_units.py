@@ -60,6 +60,10 @@ def fraction_unit(costs: Sequence[float]) -> Fraction | None:
 
 def in_units(number: Any, unit: Fraction) -> Fraction:
     """A cost in units, exactly; a float that is the nearest one to a whole number of units stands for that number."""
+    if isinstance(number, float) and number.is_integer():  # most are, and whole numbers need no search for the fraction meant
+        whole, rest = divmod(int(number) * unit.denominator, unit.numerator)
+        if rest == 0:
+            return Fraction(whole)
     level = as_fraction(number) / unit
     whole = round(level)
     return Fraction(whole) if float(whole * unit) == float(number) else level

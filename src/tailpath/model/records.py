@@ -35,7 +35,8 @@ class Record:
         """Take checked values for the fields of these names, and make the arrays read-only."""
         for name, value in values.items():
             object.__setattr__(self, name, value)
-        self._freeze()
+            if isinstance(value, np.ndarray):
+                value.flags.writeable = False
 
     def _freeze(self) -> None:
         """Make the arrays read-only."""

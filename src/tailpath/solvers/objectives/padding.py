@@ -70,17 +70,20 @@ class PaddedTable(BudgetTable):
 
 def padded_layout(ssp: SSP, expected: ExpectedSolution, limit: int) -> PaddedLayout | None:
     """The rectangle of a model for budgets up to `limit`; None if it does not fit one. The last one made is kept with the model."""
+    kept: dict[str, tuple[int, int, PaddedLayout | None]] = ssp.kept("padded", dict)
+    last_limit, last_dear, found = kept.get("last", (-1, -1, None))
+    if limit == last_limit:
+        return found
     layout = layout_of(ssp, expected, goal_node=True)
-    costs = ssp.kept("costs in units", lambda: np.unique(layout.levels.segment_level))
-    place = int(np.searchsorted(costs, limit))
-    dear = int(costs[place]) if place < len(costs) else NONE_DEAR
-    known = ssp.kept("padded", dict[int, Any])
-    if dear not in known:
+    costs = layout.levels.segment_level
+    dear = int(np.min(costs, where=costs >= limit, initial=NONE_DEAR))
+    if dear == last_dear:
+        found = found and replace(found, limit=limit)
+    else:
         made = _padded(layout, expected, dear)
-        known.clear()
-        known[dear] = made
-    made = known[dear]
-    return made and PaddedLayout(layout, made[0], made[1], limit)
+        found = made and PaddedLayout(layout, made[0], made[1], limit)
+    kept["last"] = (limit, dear, found)
+    return found
 
 
 def _padded(layout: Layout, expected: ExpectedSolution, dear: int) -> tuple[Padded, int] | None:
@@ -144,10 +147,9 @@ def _nearest(layout: Layout) -> NDArray[np.int64]:
 
 def _spent(model: PaddedLayout, accounts: FloatArray) -> FloatArray:
     """By account the rows of the levels with the budget spent, from the lowest that is needed up to 0."""
-    v = np.arange(1 - model.reach, 1)[:, None]
     base, slope, rest = (accounts[:, column, None, None] for column in (BASE, SLOPE, REST))
-    rows: FloatArray = base - slope * v + rest * model.padded.worth
-    return rows
+    rows: FloatArray = base + rest * model.padded.worth
+    return rows - slope * np.arange(1 - model.reach, 1)[:, None] if slope.any() else rows
 
 
 def _rows(model: PaddedLayout, levels: int, lanes: int) -> int:
@@ -227,7 +229,8 @@ def fill_lexicographic(model: PaddedLayout, accounts: FloatArray, levels: int, p
             choices[begin:end],
             values[begin:end],
         )
-        tables[:, : model.reach] = tables[:, rows : rows + model.reach]
+        if end <= levels:
+            tables[:, : model.reach] = tables[:, rows : rows + model.reach]
         if progress is not None:
             progress(end - 1, float(values[end - 1, 0]) * float(layout.unit))
     return PaddedTable(layout, values, [choices[1:]], model.per_level, False, choices)
