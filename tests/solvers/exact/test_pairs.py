@@ -17,6 +17,7 @@ from tailpath.errors import BudgetExceededError
 from tailpath.policies.chain import _unroll_any
 from tailpath.policies.sparse import SparseBudgetPolicy
 from tailpath.solvers.exact.pairs import PairDecisions
+from tailpath.solvers.exact.solver import best_for_budget
 
 ALPHAS = (0.01, 0.05, 0.3, 1.0)
 
@@ -176,3 +177,15 @@ def test_free_components_and_free_cycles_on_a_long_table(forced: None) -> None:
     assert best.cvar(0.01) == 41
     assert best.policy(0.01).action("room0", 41) == "to 1"
     assert tp.evaluate(ssp, best.policy(0.01), 0.01).cvar(0.01) == 41
+
+
+def test_improvement_on_a_long_chain() -> None:
+    """The best policy for one budget needs the pairs of that budget alone."""
+    far = 1_000_003
+    rows: list[Any] = [(i, "on", i + 1, 1.0, 1) for i in range(20_000)]
+    rows += [(0, "leap", 20_000, 0.5, 1), (0, "leap", 20_000, 0.5, far), (20_000, "on", "goal", 1.0, 1)]
+    ssp = tp.SSP.from_outcomes(rows, 0, ["goal"])
+    leap = dict.fromkeys(range(1, 20001), "on") | {0: "leap"}
+    assert tp.improve(ssp, leap, 0.5).costs.cvar(0.5) == pytest.approx(20_001)
+    policy = best_for_budget(ssp, 20_001, tp.solve_expected(ssp))
+    assert isinstance(policy, SparseBudgetPolicy) and tp.evaluate(ssp, policy, 0.5).cvar(0.5) == 20_001

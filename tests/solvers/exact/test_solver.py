@@ -292,7 +292,8 @@ def test_too_little_memory_is_refused_with_bounds() -> None:
 
 
 def test_decisions_beyond_the_memory_allowed_go_to_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tailpath.solvers.exact import storage, table
+    from tailpath import storage
+    from tailpath.solvers.exact import table
 
     made = []
     monkeypatch.setattr(table, "zeros", lambda shape, dtype, on_disk: made.append(on_disk) or storage.zeros(shape, dtype, on_disk))
@@ -312,7 +313,7 @@ def test_decisions_beyond_the_memory_allowed_go_to_disk(monkeypatch: pytest.Monk
 
 def test_pieces_on_disk_share_files() -> None:
     """A process may hold a thousand files open or so, and a long table has more pieces."""
-    from tailpath.solvers.exact.storage import Pieces
+    from tailpath.storage import Pieces
 
     def owner(array: np.ndarray) -> int:
         while isinstance(array.base, np.ndarray):

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -63,27 +64,35 @@ def fill_smaller(
 ) -> BudgetTable | PairTable:
     """The full table (`fill_table`), or the pairs alone where that is smaller, or where the full table is beyond the memory allowed."""
     accounts = np.atleast_2d(accounts)
-    table = fill_pairs(layout, aim, accounts, max_bytes=max_bytes)
+    fill = partial(_fill_pairs, layout, aim, accounts, max_bytes, progress)
+    table = fill(anyway=False)
     if table is not None:
         return table
     try:
         return fill_table(layout, aim, accounts, keep=keep, max_bytes=max_bytes, progress=progress)
     except LimitExceededError:
-        table = fill_pairs(layout, aim, accounts, max_bytes=max_bytes, anyway=True)
+        table = fill(anyway=True)
         if table is None:
             raise
         return table
 
 
-def fill_pairs(layout: Layout, aim: Aim, accounts: FloatArray, *, max_bytes: int = MAX_BYTES, anyway: bool = False) -> PairTable | None:
-    """The table over pairs, or None where the full one is smaller; `anyway`: as many pairs as fit the memory allowed."""
-    limit = first_guess(layout)
+def _fill_pairs(
+    layout: Layout, aim: Aim, accounts: FloatArray, max_bytes: int, progress: Progress | None, anyway: bool
+) -> PairTable | None:
+    """The table over pairs, or None where the full one is smaller; `anyway`: as many pairs as fit the memory allowed.
+
+    Without a weight the budget is given, the limit of `aim`, and the start is asked for nothing else.
+    """
+    limit = first_guess(layout) if aim.weight > 0 else aim.limit
     while limit * (len(layout.node_of) + 1) < 2**62:
         most = max_bytes // PAIR if anyway else _most_pairs(layout, int(limit), accounts, max_bytes)
-        found = _found(layout, int(limit), most, len(accounts)) if most else None
+        found = _found(layout, int(limit), most, len(accounts), aim.weight == 0) if most else None
         if found is None:
             return None
         table, best = _solved(layout, aim, accounts, *found)
+        if progress is not None:
+            progress(int(limit), best * float(layout.unit))
         if cutoff_of(aim, best) <= limit:
             return table
         limit = min(cutoff_of(aim, best), 2 * limit)
@@ -104,10 +113,10 @@ def _most_pairs(layout: Layout, limit: int, accounts: FloatArray, max_bytes: int
     return int(min(full // (PAIR if sparse else UNLIKELY), max_bytes // PAIR))
 
 
-def _found(layout: Layout, limit: int, most: int, accounts: int) -> tuple[IntArray, NDArray[np.int32], IntArray] | None:
-    """The budgets to ask for, the table of the pairs and their numbers; None if there are too many."""
+def _found(layout: Layout, limit: int, most: int, accounts: int, given: bool) -> tuple[IntArray, NDArray[np.int32], IntArray] | None:
+    """The budgets to ask for, the table of the pairs and their numbers; None if there are too many. `given`: the limit is the only budget."""
     most = most * PAIR // (PAIR + 8 * (accounts - 1))
-    costs = _costs(layout, limit, most)
+    costs = np.array([limit * (layout.n + 1) + layout.n]) if given else _costs(layout, limit, most)
     if costs is None:
         return None
     budgets = np.sort(costs[costs % (layout.n + 1) == layout.n] // (layout.n + 1))

@@ -43,7 +43,7 @@ from tailpath.solvers.exact.grid import rounded, rounded_down
 from tailpath.solvers.exact.layout import Layout, layout_of
 from tailpath.solvers.exact.pairs import PairTable, decided, fill_smaller
 from tailpath.solvers.exact.solution import ExactSolution, WeightedSolution
-from tailpath.solvers.exact.table import EXCESS, MAX_BYTES, MEAN, BudgetTable, decisions, fill_table, no_decisions
+from tailpath.solvers.exact.table import EXCESS, MAX_BYTES, MEAN, BudgetTable, no_decisions
 from tailpath.solvers.expectation import ExpectedSolution, solve_expected
 
 #: From this alpha down excesses are lifted, by so much; then nothing vanishes that doubles can tell from 0.
@@ -113,8 +113,8 @@ def best_for_budget(ssp: SSP, budget: int, expected: ExpectedSolution, max_bytes
     if budget == 0 or ssp.is_goal[ssp.start_index]:
         return no_decisions(ssp, expected.choices).policy(budget)
     layout = layout_of(ssp, expected)
-    table = fill_table(layout, layout.aim(limit=float(budget)), EXCESS, max_bytes=max_bytes)
-    return decisions(ssp, table, budget, expected.choices).policy(budget)
+    table = fill_smaller(layout, layout.aim(limit=float(budget)), EXCESS, max_bytes=max_bytes)
+    return decided(ssp, table, len(table.values) - 1, expected.choices).policy(budget)
 
 
 class _Task(NamedTuple):

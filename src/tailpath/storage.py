@@ -1,4 +1,4 @@
-"""Room for the decisions: in memory while they fit, on disk beyond that.
+"""Room for large tables: in memory while they fit, on disk beyond that.
 
 A table on disk is an unnamed temporary file mapped into memory: it reads and writes like any array, the system keeps in memory what is being
 used, and the file vanishes with the last array that looks at it, also when the process is killed.
@@ -23,7 +23,7 @@ def zeros(shape: tuple[int, int], dtype: Any, on_disk: bool) -> NDArray[Any]:
 
 
 class Pieces:
-    """Hands out tables of decisions, some rows at a time.
+    """Hands out tables, some rows at a time.
 
     On disk several of them share a file, and each file has twice the rows of the one before: a process may not hold many files open.
     """
