@@ -1,4 +1,5 @@
-"""Random models with extreme numbers, against exact arithmetic: no bound may be violated, and the checker must accept every result.
+"""Random models with extreme numbers, against exact arithmetic: no bound may be violated, and the checker must accept every result, and refuse
+it when it was tampered with (`tampering.py`).
 
 | drawn | from |
 | --- | --- |
@@ -25,6 +26,7 @@ import tailpath as tp
 from tailpath.errors import BudgetExceededError, GoalUnreachableError, ModelError, OptionError
 from tailpath.verify.chain import follow
 from tailpath.verify.distribution import check_distribution, enclose, probability
+from tests.fuzz import tampering
 
 #: Seconds for one model.
 LONGEST = 10.0
@@ -83,6 +85,7 @@ def attempt(number: int) -> Iterator[str]:
     try:
         expected = tp.solve_expected(ssp)
         yield from checked("expected", expected.verify)
+        yield from tampering.one_of(draw, tampering.expected(expected))
     except GoalUnreachableError:
         solvable = False
     except ModelError as error:
@@ -94,6 +97,7 @@ def attempt(number: int) -> Iterator[str]:
         try:
             best = tp.solve_cvar_exact(ssp, alpha, max_bytes=2**26)
             yield from checked("optimum", best.verify)
+            yield from tampering.one_of(draw, tampering.optimum(best, alpha))
             given = draw.choice([given, best.policy(alpha)])
         except BudgetExceededError:
             yield "optimum out of memory"
@@ -121,6 +125,10 @@ def evaluated(draw: random.Random, ssp: tp.SSP, given: Any, alpha: float) -> Ite
         assert low <= found.cvar(a) <= high, (a, low, found.cvar(a), high)
         assert found.cvar(a) >= found.mean, (a, found.cvar(a), found.mean)
     yield from checked("distribution", lambda: check_distribution(found, ssp, given, 5_000))
+    yield from tampering.one_of(draw, tampering.distribution(found, lambda changed: check_distribution(changed, ssp, given, 5_000)))
+    yield from tampering.one_of(
+        draw, tampering.decision(ssp, found, given, alpha, lambda other: check_distribution(found, ssp, other, 5_000))
+    )
     try:
         tp.evaluate(ssp, given, alpha, **{**options, "max_nodes": draw.randrange(max(found.expanded, 1))})
     except BudgetExceededError as error:

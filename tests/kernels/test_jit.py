@@ -2,8 +2,11 @@
 
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
+
+import tailpath
 
 PROGRAM = """
 import numpy as np
@@ -14,18 +17,22 @@ print(reached.tolist())
 """
 
 
-def run(folder):
-    """A process that calls one kernel, with its cache in a folder."""
-    settings = {**os.environ, "NUMBA_CACHE_DIR": str(folder), "PYTHONPATH": os.pathsep.join(sys.path)}
+def run(folder, package="", **places):
+    """A process that calls one kernel, with its cache in a folder; of the package found there, if it is given."""
+    settings = {**os.environ, **places, "NUMBA_CACHE_DIR": str(folder), "PYTHONPATH": os.pathsep.join([str(package), *sys.path])}
     return subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, env=settings, timeout=300, check=False)
 
 
 def test_a_folder_that_cannot_be_written(tmp_path):
+    """The compiler would keep its code in the folder given, beside the source, or in the user's home: a file stands in every place."""
     blocked = tmp_path / "file"
     blocked.write_text("no folder")
-    told = run(blocked / "cache")
+    package = tmp_path / "package"
+    shutil.copytree(pathlib.Path(tailpath.__file__).parent, package / "tailpath", ignore=shutil.ignore_patterns("__pycache__"))
+    (package / "tailpath" / "kernels" / "__pycache__").write_text("no folder")
+    told = run(blocked / "cache", package, HOME=str(blocked / "home"), XDG_CACHE_HOME=str(blocked / "cache"))
     assert told.stdout == "[True, True]\n", told.stderr
-    assert "machine code is not kept" in told.stderr or not told.stderr
+    assert "machine code is not kept" in told.stderr and "no folder for it can be written" in told.stderr
 
 
 def test_a_damaged_cache(tmp_path):

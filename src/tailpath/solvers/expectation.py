@@ -123,11 +123,15 @@ def _discounted(ssp: SSP, gamma: float) -> ExpectedSolution:
     return replace(found, ssp=ssp, gamma=gamma, **cut)
 
 
+def _refuse_infinite(value: FloatArray) -> None:
+    if not np.isfinite(value).all():
+        raise ModelError("the expected costs are too large to compute with; choose another unit of cost")
+
+
 def _solve(core: Core) -> ExpectedSolution:
     sweeps, first = first_sweeps(core)
     value, rounds = sweeps.run(sweeps.folded(core.decisions()), first, 4 * UNIT)
-    if not np.isfinite(value).all():
-        raise ModelError("the expected costs are too large to compute with; choose another unit of cost")
+    _refuse_infinite(value)
     chosen = np.full(core.n, -1, dtype=np.int64)
     improve_choices(core.decisions(), value, 0.0, chosen)
     found = _proved(core, sweeps, value, chosen, rounds)
@@ -136,6 +140,7 @@ def _solve(core: Core) -> ExpectedSolution:
         found = slow if found is None or _width(slow.bracket) < _width(found.bracket) else found
     if core.n <= LARGEST_EXACT and is_wide(found.bracket.lower, found.bracket.upper):
         chosen, bracket = solve_core_exactly(core, found.chosen)
+        _refuse_infinite(bracket.value)
         found = _Found(chosen, bracket, found.iterations)
     bracket = found.bracket
     return ExpectedSolution(

@@ -7,6 +7,7 @@ eps in all probabilities moves the value of any policy on n nodes by at most (2 
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from typing import Any
 
@@ -24,10 +25,18 @@ Row = dict[int, Fraction]
 def solve_core_exactly(core: Core, chosen: NDArray[np.int64]) -> tuple[NDArray[np.int64], Bracket]:
     """The optimum of a core, from a proper policy on, with the bounds that rounded probabilities allow."""
     policy, value = rational_optimum(core, chosen)
-    rounded = np.array([float(v) for v in value])
+    rounded = np.array([_float(v) for v in value])
     longest = int(np.diff(core.choice_outcomes).max(initial=0))
     doubt = (2 * core.n + 2) * (longest + 3) * UNIT
     return policy, Bracket(rounded, rounded * (1 - doubt), rounded * (1 + doubt), "rationals")
+
+
+def _float(value: Fraction) -> float:
+    """The nearest float, or infinity beyond them."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
 
 
 def rational_optimum(core: Core, chosen: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[Fraction]]:
