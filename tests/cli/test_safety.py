@@ -138,3 +138,25 @@ def test_a_message_about_delta_names_the_flag(capsys, model):
     with open(model, "w") as stream:
         json.dump(document, stream)
     assert "--delta D (delta=)" in refusal(capsys, "solve", model, "--alpha", "0.5")
+
+
+@pytest.mark.parametrize("command", ["evaluate", "simulate", "show", "explain", "diff", "compare"])
+def test_whatever_is_wrong_with_a_policy_its_file_is_named(command, capsys, tmp_path):
+    """What a policy lacks shows when it is followed, long after its file was read."""
+    gap, circle = tmp_path / "gap.json", tmp_path / "circle.json"
+    ssp = tp.SSP.from_outcomes([("s", "a", "t", 1, 1), ("s", "b", "s", 1, 0), ("t", "a", "g", 1, 1)], "s", ["g"])
+    tp.write(ssp, tmp_path / "m.json")
+    tp.write_policy(tp.MarkovPolicy({"s": "a"}), gap)
+    tp.write_policy(tp.MarkovPolicy({"s": "b", "t": "a"}), circle)
+    for policy in (gap, circle):
+        arguments = {
+            "compare": ["--policy", policy, "--alpha", 0.1],
+            "diff": [policy, policy],
+            "simulate": [policy, "--alpha", 0.1, "--runs", 3],
+        }
+        rest = arguments.get(command, [policy, "--alpha", 0.1])
+        result = run(capsys, command, tmp_path / "m.json", *rest)
+        if result.code:
+            assert result.code == 2 and str(policy) in result.err and result.err.count("\n") == 1
+        else:
+            assert policy is circle

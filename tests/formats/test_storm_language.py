@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 import tailpath as tp
-from tailpath.errors import FormatError, OptionError
+from tailpath.errors import FormatError, OptionError, TailpathWarning
 from tailpath.formats.reading import Reading
 from tailpath.formats.storm_language import Limits, read
 from tests.formats.models import outcomes
@@ -240,3 +240,46 @@ def test_a_program_without_a_type_is_an_mdp(model, storm):
 def test_thirds_have_a_unit(model, storm):
     ssp = tp.read(model(PROGRAM.replace("[step] true : 1;", "[step] true : 1/3;")), constants={"N": 2}, goal="done", cost="time")
     assert ssp.cost_unit == Fraction(1, 3)
+
+
+def jani_of(shares, value=1, second=()):
+    """A JANI model whose first edge has these probabilities; `second` is an automaton that moves with it."""
+    moves = [
+        {"location": "l", "probability": {"exp": share}, "assignments": [{"ref": "s", "value": value if at == 0 else 0}]}
+        for at, share in enumerate(shares)
+    ]
+    edges = [{"location": "l", "action": "go", "guard": {"exp": {"op": "<", "left": "s", "right": 2}}, "destinations": moves}]
+    automata = [{"name": "A", "locations": [{"name": "l"}], "initial-locations": ["l"], "edges": edges}, *second]
+    return {
+        **JANI,
+        "constants": [],
+        "automata": automata,
+        "variables": JANI["variables"][:1],
+        "system": {
+            "elements": [{"automaton": automaton["name"]} for automaton in automata],
+            "syncs": [{"synchronise": ["go"] * len(automata), "result": "go"}],
+        },
+    }
+
+
+def test_jani_probabilities_that_miss_one_by_rounding(model, storm):
+    """As in any other file: what rounding explains is scaled, what it does not is refused; and the bounds of variables are looked at all the same."""
+    options = {"goal": "s=1", "step_cost": 1}
+    for shares in ([1 / 7] * 7, [0.1] * 10):
+        assert tp.read(model(jani_of(shares), "m.jani"), **options).outcome_probability[0] == pytest.approx(1 - shares[0], abs=1e-15)
+    with pytest.warns(TailpathWarning, match="off by 1e-10"):
+        tp.read(model(jani_of([0.3333333333] * 3), "m.jani"), **options)
+    with pytest.raises(FormatError, match=r"m\.jani: the probabilities of state 's=0', action 'go' sum to 0\.999999, not 1"):
+        tp.read(model(jani_of([0.333333] * 3), "m.jani"), **options)
+    for shares in ([1 / 7] * 7, [0.5, 0.5]):
+        with pytest.raises(FormatError, match=r"m\.jani: .*bound"):
+            tp.read(model(jani_of(shares, value=3), "m.jani"), goal="s=2", step_cost=1)
+
+
+def test_jani_automata_that_write_one_variable_at_once(model, storm):
+    """Unchecked, Storm would let one of them win."""
+    edge = {"location": "l", "action": "go", "destinations": [{"location": "l", "assignments": [{"ref": "s", "value": 2}]}]}
+    second = [{"name": "B", "locations": [{"name": "l"}], "initial-locations": ["l"], "edges": [edge]}]
+    for shares in ([0.5, 0.5], [1 / 7] * 7):
+        with pytest.raises(FormatError, match=r"m\.jani: "):
+            tp.read(model(jani_of(shares, second=second), "m.jani"), goal="s=1", step_cost=1)

@@ -13,6 +13,7 @@ import math
 import os
 import pathlib
 import random
+import tempfile
 import warnings
 from collections.abc import Callable
 from fractions import Fraction
@@ -193,6 +194,10 @@ def warm_up(kind: str) -> None:
     if kind in SAVED:
         for make, model in POLICIES.values():
             check_policy(make(), model())
+    if kind in ("drn", "drn.gz", "tra", "csv"):
+        with tempfile.TemporaryDirectory() as folder:
+            tp.write(by_choice(), f"{folder}/m.{kind}")
+            read_both_ways(f"{folder}/m.{kind}")
     if kind == "options":
         for number in range(40):
             with contextlib.suppress(Nonsense):

@@ -66,7 +66,12 @@ def distribution(found: Any, check: Callable[[Any], Any]) -> list[Change]:
         bounds = (found.mean * (1 + BY), found.mean * (1 + 2 * BY))
         changes += [("the mean", {"mean": bounds[0]}), ("the mean and its bounds", {"mean": bounds[0], "mean_bounds": bounds})]
     # Where costs are sums of floats, the last cost and the tail are checked together.
-    if found.cost_error == 0 and found.dropped <= BY / 1000 * found.tail_mass and found.tail_mass > 1e-250 and found.relative_error < BY / 1000:
+    if (
+        found.cost_error == 0
+        and found.dropped <= BY / 1000 * found.tail_mass
+        and found.tail_mass > 1e-250
+        and found.relative_error < BY / 1000
+    ):
         changes.append(("the mass of the tail", {"tail_mass": found.tail_mass * (1 + BY)}))
     if len(found.probabilities) and found.probabilities.max() > 1e-3 and found.relative_error < BY / 1000:
         changes.append(("a probability", {"probabilities": moved(found.probabilities, int(found.probabilities.argmax()), 1 - BY)}))

@@ -201,3 +201,12 @@ def test_numbers_at_the_edges_of_the_floats(number):
     from tests.fuzz import models
 
     assert models.run(iter([number]))[0] == []
+
+
+@pytest.mark.filterwarnings("ignore::tailpath.TailpathWarning", "ignore::RuntimeWarning")
+def test_expected_costs_beyond_the_floats_are_refused():
+    """1e300 for each of 1e100 steps: floats do not notice, and rationals must say so."""
+    rows = [(0, 0, 0, 1.0, 1e300), (0, 0, 2, 1e-100, 7), (0, 0, 1, 1e-290, 1e300), (0, 1, 0, 0.4375, 7), (0, 1, 1, 0.5625, 7)]
+    rows += [(1, 0, 0, 0.339508606803691, 7), (1, 0, 1, 0.33878450602465515, 1), (1, 0, 1, 0.32170688717165374, 1e150)]
+    with pytest.raises(tp.TailpathError, match="the expected costs are too large to compute with"):
+        tp.solve_expected(tp.SSP.from_outcomes(rows, 0, [2]))

@@ -17,7 +17,7 @@ from difflib import get_close_matches
 
 import click
 
-from tailpath.errors import TailpathError, TailpathWarning
+from tailpath.errors import PolicyError, TailpathError, TailpathWarning
 from tailpath.kernels.jit import when_compiling
 from tailpath.version import __version__
 
@@ -80,8 +80,13 @@ def group(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
+#: The policies that the command has read: what is wrong with one may show long after, and the message shall name it.
+policy_files: list[str] = []
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
+    policy_files.clear()
     with warnings.catch_warnings():
         warnings.simplefilter("always", TailpathWarning)
         plain_warning = warnings.showwarning
@@ -134,6 +139,9 @@ def _explain(error: Exception) -> int | None:
     if isinstance(error, click.UsageError):
         where = error.ctx.command_path if error.ctx else "tailpath"
         say("error", f"{error.format_message().rstrip('.')} (see '{where} --help')")
+        return BAD_INPUT
+    if isinstance(error, PolicyError) and policy_files and not str(error).startswith(tuple(policy_files)):
+        say("error", f"{' or '.join(policy_files)}: {error}")
         return BAD_INPUT
     if isinstance(error, (TailpathError, click.ClickException)):
         say("error", str(error))

@@ -19,7 +19,7 @@ from click.shell_completion import CompletionItem
 
 import tailpath
 from tailpath import texts
-from tailpath.cli.application import printable, say
+from tailpath.cli.application import policy_files, printable, say
 from tailpath.domains.register import schemes
 from tailpath.errors import FormatError
 from tailpath.formats.files import refuse_unwritable
@@ -203,7 +203,10 @@ loose_option = click.option("--loose", is_flag=True, help="Take a policy made fo
 
 def read_policy(policy: str, ssp: SSP, loose: bool = False) -> tailpath.Policy:
     """Read a policy as the command line names it: a file, or `expected` for the one with the least expected cost."""
-    return tailpath.solve_expected(ssp).policy if policy == "expected" else tailpath.read_policy(policy, ssp, strict=not loose)
+    if policy == "expected":
+        return tailpath.solve_expected(ssp).policy
+    policy_files.append(policy)
+    return tailpath.read_policy(policy, ssp, strict=not loose)
 
 
 # ---------------------------------------------------------------------- output

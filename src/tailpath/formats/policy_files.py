@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.errors import FormatError, OptionError, PolicyError, TailpathWarning
+from tailpath.errors import FormatError, OptionError, PolicyError, TailpathError, TailpathWarning
 from tailpath.formats.archives import Archive, write_archive
 from tailpath.formats.files import brief, load_json, read_text, shorten, write_bytes
 from tailpath.formats.json_files import check_header
@@ -96,8 +96,9 @@ def read_policy(path: str | os.PathLike[str], ssp: SSP, *, strict: bool = True) 
             warnings.warn(f"{place}: {'; '.join(differs)}; decisions were found again by name", TailpathWarning, stacklevel=2)
     except RecursionError:
         raise FormatError(f"{place}: nested too deeply") from None
-    except (FormatError, PolicyError) as error:
-        raise type(error)(brief(str(error))) from None
+    except TailpathError as error:
+        kind = FormatError if isinstance(error, FormatError) else PolicyError
+        raise kind(brief(str(error) if str(error).startswith(place) else f"{place}: {error}")) from None
     return policy
 
 

@@ -6,8 +6,8 @@
     .trew   MDP: "n c m", then "i k j r"          DTMC: "n m", then "i j r"
     .sta    (x,y), then "i:(1,true)"
 
-PRISM's `-exportrows` writes a choice per line, "i x:j x:j [a]". Storm writes `mdp` or `dtmc` for the header and lists labels between
-`#DECLARATION` and `#END`, then "s l l". Every file may be packed with gzip, as `NAME.tra.gz`.
+PRISM's `-exportrows` writes a choice per line, "i x:j x:j [a]", in `.tra` and in `.trew`. Storm writes `mdp` or `dtmc` for the header and lists
+labels between `#DECLARATION` and `#END`, then "s l l". Every file may be packed with gzip, as `NAME.tra.gz`.
 Lines that start with `#` and blank lines may stand anywhere. Without `.lab` the start is state 0. A model with several reward structures has
 `NAME1.srew`, `NAME2.srew` and so on; a comment `# Reward structure "name"` names one. We read a `.trew` whose rewards differ within a
 choice, which PRISM does not, and refuse to write one.
@@ -184,7 +184,7 @@ def _branch_rewards(path: str, tra: Transitions, names: list[str], progress: Pro
     file = ExplicitFile(path, progress)
     width = 3 if tra.nondeterministic else 2
     sizes = file.sizes(width)
-    lines, places, values, _, _ = file.table(width, 1) or _reward_rows(file, width)
+    lines, places, values, _, _ = file.table(width, 1) or _reward_rows(file, width, tra)
     file.compare("rewards", sizes[-1], len(values))
     file.compare("states", sizes[0], tra.n_states)
     if tra.nondeterministic:
@@ -208,7 +208,17 @@ def _branch_rewards(path: str, tra: Transitions, names: list[str], progress: Pro
     return np.zeros(len(present))
 
 
-def _reward_rows(file: ExplicitFile, width: int) -> Table:
+def _reward_rows(file: ExplicitFile, width: int, tra: Transitions) -> Table:
+    if file.has_rows(may_be_empty=True):
+        found = file.choice_rows(width)
+        n_choices = np.bincount(tra.choice_state, minlength=tra.n_states)
+        for state, count in file.rows_of_state.items():
+            if state < tra.n_states and count != n_choices[state]:
+                raise FormatError(
+                    f"{file.path}: {count} rows of rewards for the {n_choices[state]} choices of state {state}, and nothing says whose they are;"
+                    " export the rewards without -exportrows"
+                )
+        return found
     places: list[NDArray[np.int64]] = [np.zeros((0, width), dtype=np.int64)]
     parts: list[NDArray[np.float64]] = [np.zeros(0)]
     lines: list[int] = []

@@ -35,6 +35,7 @@ class ExplicitFile:
         self.path, self.progress = path, progress
         self.numbers = Numbers(path)
         self.comments: list[tuple[int, str]] = []
+        self.rows_of_state: dict[int, int] = {}
         data = unpacked(path, read_bytes(path))
         self._bytes = ByteLines(data) if is_large(data) else None
         self._lines: Iterator[tuple[int, str]] = self._bytes or enumerate(lines_of(read_text(path, data), progress), start=1)
@@ -72,9 +73,41 @@ class ExplicitFile:
                     raise self.fail(line, f"{shorten(text)!r} has {len(row)} words, expected {' or '.join(map(str, widths))}")
             yield [line for line, _ in block], words
 
-    def push_back(self, row: tuple[int, str]) -> None:
-        """Let the next reader of rows begin with this one."""
-        self._lines = chain([row], self._lines)
+    def has_rows(self, may_be_empty: bool) -> bool:
+        """Whether the file has a choice per line, as `-exportrows` writes it; of a first line without entries nothing else can be meant."""
+        first = next(self.rows(), None)
+        if first is None:
+            return False
+        self._lines = chain([first], self._lines)
+        words = first[1].split()
+        return ":" in words[1] if len(words) > 1 else may_be_empty
+
+    def choice_rows(self, width: int) -> Table:
+        """Lines "i x:j x:j [a]"; choices are numbered within their state as the lines come."""
+        columns: list[tuple[int, ...]] = []
+        values: list[float] = []
+        at_line: list[int] = []
+        action: list[int] = []
+        actions: dict[str, int] = {}
+        choices: dict[int, int] = {}
+        numbers = self.numbers
+        for line, text in self.rows():
+            words = text.split()
+            state = numbers.whole(words[0], line)
+            named = len(words) > 1 and ":" not in words[-1]
+            which = actions.setdefault(words[-1], len(actions)) if named else -1
+            choice = choices[state] = choices.get(state, -1) + 1
+            if choice and width == 2:
+                raise self.fail(line, f"a second row for state {state} of a DTMC")
+            for word in words[1 : len(words) - named]:
+                share, _, target = word.partition(":")
+                columns.append((state, choice, numbers.whole(target, line)) if width == 3 else (state, numbers.whole(target, line)))
+                values.append(numbers.number(share, line))
+                action.append(which)
+                at_line.append(line)
+        self.rows_of_state = {state: last + 1 for state, last in choices.items()}
+        place = np.array(columns, dtype=np.int64).reshape(-1, width)
+        return Table(at_line, place, np.array(values, dtype=np.float64), np.array(action, dtype=np.int64), list(actions))
 
     def sizes(self, *counts: int) -> list[int]:
         """The header as whole numbers, of which there must be one of the given counts."""
@@ -114,11 +147,8 @@ class Transitions:
     def _read(self, width: int) -> Table:
         """State, choice and target of every transition, its probability, and its action or -1."""
         file = self.file
-        first = next(file.rows(), None)
-        if first is not None:
-            file.push_back(first)
-        if first is not None and ":" in first[1].partition(" ")[2].split(" ")[0]:
-            return self._read_rows(width)
+        if file.has_rows(may_be_empty=False):
+            return file.choice_rows(width)
         columns: list[NDArray[np.int64]] = [np.zeros((0, width), dtype=np.int64)]
         probability: list[NDArray[np.float64]] = [np.zeros(0)]
         at_line: list[int] = []
@@ -130,32 +160,6 @@ class Transitions:
             action.extend(actions.setdefault(row[width + 1], len(actions)) if len(row) == width + 2 else -1 for row in rows)
             at_line.extend(lines)
         return Table(at_line, np.concatenate(columns), np.concatenate(probability), np.array(action, dtype=np.int64), list(actions))
-
-    def _read_rows(self, width: int) -> Table:
-        """A choice per line, numbered within its state as the lines come."""
-        columns: list[tuple[int, ...]] = []
-        probability: list[float] = []
-        at_line: list[int] = []
-        action: list[int] = []
-        actions: dict[str, int] = {}
-        choices: dict[int, int] = {}
-        numbers = self.file.numbers
-        for line, text in self.file.rows():
-            words = text.split()
-            state = numbers.whole(words[0], line)
-            named = ":" not in words[-1]
-            which = actions.setdefault(words[-1], len(actions)) if named else -1
-            choice = choices[state] = choices.get(state, -1) + 1
-            if choice and width == 2:
-                raise self.file.fail(line, f"a second row for state {state} of a DTMC")
-            for word in words[1 : len(words) - named]:
-                share, _, target = word.partition(":")
-                columns.append((state, choice, numbers.whole(target, line)) if width == 3 else (state, numbers.whole(target, line)))
-                probability.append(numbers.number(share, line))
-                action.append(which)
-                at_line.append(line)
-        place = np.array(columns, dtype=np.int64).reshape(-1, width)
-        return Table(at_line, place, np.array(probability, dtype=np.float64), np.array(action, dtype=np.int64), list(actions))
 
     def _sort(self, columns: NDArray[np.int64], probability: NDArray[Any], action: NDArray[Any]) -> None:
         state, choice, target = columns.T

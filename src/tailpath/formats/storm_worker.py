@@ -63,14 +63,14 @@ def build(request: dict[str, Any]) -> dict[str, Any]:
     if missing:
         return {"missing": missing}
     formulas, labels = label_expressions(program, request["expressions"])
-    model = explore(program, formulas)
+    model = explore(program, formulas, request["path"])
     if model.nr_states > request["states"]:
         raise Refusal(f"Storm found {model.nr_states} states; the most are {request['states']}")
     stormpy.io.export_to_umb(model, os.path.join(request["folder"], "model.umb"))
     return {"names": names_of(model, program), "labels": labels}
 
 
-def explore(program: Any, formulas: list[Any]) -> Any:
+def explore(program: Any, formulas: list[Any], path: str) -> Any:
     """The model, if no update leaves the range of its variable: unchecked, Storm would go on with another value."""
 
     def options() -> Any:
@@ -88,15 +88,37 @@ def explore(program: Any, formulas: list[Any]) -> Any:
     try:
         return stormpy.build_model(program, options=checked)
     except Exception as error:
-        if not re.search("update probabilities|sum to one", str(error)) or not hasattr(program, "modules"):
+        if not re.search("update probabilities|sum to one", str(error)) or writes_collide(path):
             raise
-    # Its checks refuse sums that miss 1 by rounding, 1/5 taken five times say, which we judge ourselves: look for the other fault alone.
+    # Its checks refuse sums that miss 1 by rounding, 1/7 taken seven times say, which we judge ourselves: look for the other fault alone.
     probe = stormpy.BuilderOptions([])
     probe.set_add_out_of_bounds_state(True)
     labels = stormpy.build_model(program, options=probe).labeling
-    if labels.contains_label("out_of_bounds") and labels.get_states("out_of_bounds").number_of_set_bits() > 0:
+    if labels.contains_label("out_of_bounds") and any(True for _ in labels.get_states("out_of_bounds")):
         raise Refusal("an update leads to a value out of the bounds of its variable")
     return stormpy.build_model(program, options=options())
+
+
+def writes_collide(path: str) -> bool:
+    """Whether two automata of a JANI model may write one variable in one step, which only Storm's checks notice; PRISM has no such."""
+    if not path.lower().endswith(".jani"):
+        return False
+    with open(path, encoding="utf-8-sig") as stream:
+        model = json.load(stream)
+    shared = {variable["name"] for variable in model.get("variables", ()) if not variable.get("transient")}
+    writes: dict[tuple[str, str], set[str]] = {}
+    for automaton in model["automata"]:
+        for edge in automaton["edges"]:
+            refs = [assignment["ref"] for to in edge["destinations"] for assignment in to.get("assignments", ())]
+            # What is no plain name may be any of them.
+            names = set().union(*({ref} & shared if isinstance(ref, str) else shared for ref in refs))
+            writes.setdefault((automaton["name"], edge.get("action", "")), set()).update(names)
+    elements = [element["automaton"] for element in model["system"]["elements"]]
+    for sync in model["system"].get("syncs", ()):
+        together = [writes.get((name, action), set()) for name, action in zip(elements, sync["synchronise"]) if action is not None]
+        if sum(map(len, together)) > len(set().union(*together)):
+            return True
+    return False
 
 
 def limit_memory(most: int) -> None:
