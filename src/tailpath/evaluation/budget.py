@@ -135,7 +135,7 @@ def _summary(ssp: SSP, neutral: CostChain, found: SearchResult, rest: Bracket, a
         rest,
         alpha=alpha,
         mean=(mean + more, total(rest.lower) * (1 - slack), total(rest.upper) * (1 + slack) + more),
-        std=float(np.sqrt(spread)),
+        deviation=float(np.sqrt(spread)),
         unreached=0.0,
         engine="lattice",
     )

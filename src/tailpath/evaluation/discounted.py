@@ -37,7 +37,7 @@ def evaluate_discounted(chain: CostChain, request: Request) -> CostDistribution:
         Bracket(value, low, high, rest.method),
         alpha=alpha,
         mean=(float(rest.value[start]), float(rest.lower[start]), float(rest.upper[start])),
-        std=_deviation(chain, rest.value, gamma),
+        deviation=_deviation(chain, rest.value, gamma),
         unreached=0.0,
         engine="queue",
     )

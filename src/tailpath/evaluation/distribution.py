@@ -28,12 +28,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.errors import OptionError
+from tailpath.evaluation.variance import standard_deviation
 from tailpath.kernels.rounding import SAME_MASS, UNIT
 from tailpath.model.records import Record, data_frame
 from tailpath.model.ssp import SSP
 from tailpath.options import check_alpha, each
 from tailpath.pictures.distributions import plot_distribution
 from tailpath.pictures.notebook import card
+from tailpath.policies.chain import unroll
 from tailpath.verify.distribution import Proof, check_distribution
 
 FloatArray = NDArray[np.float64]
@@ -44,8 +46,8 @@ class CostDistribution(Record):
     """What `evaluate` found out about the total cost.
 
     `costs`, `probabilities`: the head, up to `VaR_alpha`. `tail_mass` is P(Z > costs[-1]), the never arriving part included.
-    `tail_excess` and its bounds are E[(Z - costs[-1])+]. `mean_bounds` enclose the mean, `std` is the standard
-    deviation (both infinite if the goal may be missed). `relative_error` bounds the relative error of
+    `tail_excess` and its bounds are E[(Z - costs[-1])+]. `mean_bounds` enclose the mean (infinite if the goal may be missed). `deviation` is
+    the standard deviation, or None where `std` finds it when it is first asked for. `relative_error` bounds the relative error of
     every probability here but for a mass `dropped`, part of `tail_mass`, that was too small to be followed; `cost_error` that of every cost.
     `expanded` counts (node, cost) pairs taken from the queue; `engine` says which engine ran. `ssp` and `policy` are what was evaluated, for
     `verify`; they do not count in comparisons, and a policy made of functions stays behind when a distribution is pickled.
@@ -59,7 +61,7 @@ class CostDistribution(Record):
     alpha: float
     mean: float
     mean_bounds: tuple[float, float]
-    std: float
+    deviation: float | None
     unreached: float
     relative_error: float
     cost_error: float
@@ -207,6 +209,14 @@ class CostDistribution(Record):
 
     # ------------------------------------------------------------------ the rest
 
+    @cached_property
+    def std(self) -> float:
+        """The standard deviation; infinite if the goal may be missed."""
+        if self.deviation is not None:
+            return self.deviation
+        assert self.ssp is not None, "what is pickled has its deviation or its policy"
+        return standard_deviation(unroll(self.ssp, self.policy))
+
     def cdf(self, x: Any) -> Any:
         """P(Z <= x), known up to `VaR_alpha`, the last cost of the head."""
         points = np.asarray(x, dtype=np.float64)
@@ -235,7 +245,7 @@ class CostDistribution(Record):
     def __getstate__(self) -> dict[str, Any]:
         kept = super().__getstate__()
         if any(callable(part) for part in vars(self.policy).values()) if hasattr(self.policy, "__dict__") else self.policy is not None:
-            kept["policy"] = None
+            kept["policy"], kept["deviation"] = None, self.std
         return kept
 
     def plot(self, alpha: float | None = None, ax: Any = None) -> Any:

@@ -32,7 +32,7 @@ from tailpath.evaluation.mixture import mixed_distribution
 from tailpath.evaluation.queue import ChainWalk, QueueSearch
 from tailpath.evaluation.request import MOST_BYTES, End, Request
 from tailpath.evaluation.result import SearchResult, completed, nothing_found, summarise, with_goal
-from tailpath.evaluation.variance import node_variance
+from tailpath.evaluation.variance import standard_deviation
 from tailpath.evaluation.watch import Watch
 from tailpath.model.ssp import SSP, Name
 from tailpath.options import Progress, check_alpha, check_gamma
@@ -89,7 +89,9 @@ def evaluate_as(ssp: SSP, policy: Policy, engine: str, request: Request) -> Cost
     if isinstance(policy, MixedPolicy):
         members = policy.members
         return mixed_distribution(
-            policy.weights, lambda i, alpha: evaluate_as(ssp, members[i], engine, replace(request, alpha=alpha)), request.alpha
+            policy.weights,
+            lambda i, alpha: evaluate_as(ssp, members[i], engine, replace(request, alpha=alpha, deviation=True)),
+            request.alpha,
         )
     if isinstance(policy, HistoryPolicy):
         return evaluate_lazily(ssp, policy, request)
@@ -108,7 +110,7 @@ def evaluate_as(ssp: SSP, policy: Policy, engine: str, request: Request) -> Cost
     searched, cycle_error = without_free_cycles(chain)
     search = _search_levels if engine == "lattice" else _search_costs
     found, end = search(searched, cycle_error, request)
-    return completed(_of_chain(chain, found, request.alpha, engine), end, request)
+    return completed(_of_chain(chain, found, request, engine), end, request)
 
 
 def _engine(ssp: SSP, policy: Policy, engine: str, heuristic: Heuristic, gamma: float) -> str:
@@ -151,17 +153,17 @@ def _search_costs(chain: CostChain, cycle_error: float, request: Request) -> tup
     return search.result(chain.unit, cycle_error), end
 
 
-def _of_chain(chain: CostChain, found: SearchResult, alpha: float, engine: str) -> CostDistribution:
+def _of_chain(chain: CostChain, found: SearchResult, request: Request, engine: str) -> CostDistribution:
     rest = with_goal(chain.expected_cost)
     start = chain.start
     unreached = float(np.append(chain.unreached.value, 0.0)[start])
-    variance = np.append(node_variance(chain), 0.0)[start] if unreached == 0 else np.inf
+    deviation = standard_deviation(chain) if request.deviation and unreached == 0 else None
     return summarise(
         found,
         rest,
-        alpha=alpha,
+        alpha=request.alpha,
         mean=(float(rest.value[start]), float(rest.lower[start]), float(rest.upper[start])),
-        std=float(np.sqrt(variance)),
+        deviation=deviation if unreached == 0 else np.inf,
         unreached=unreached,
         engine=engine,
         stuck=chain.label(int(np.flatnonzero(~chain.arrives)[0])) if unreached > 0 else "",

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -118,7 +118,7 @@ class LatticeSearch:
         arrows = lattice.arrows
         self.rings = _rings(lattice, request.tuning)
         width = 1 << self.rings.shift
-        self.near, self.far = _parted(arrows, width, self.rings.stride)
+        self.near, self.far, self.fans = _parted(arrows, width, self.rings)
         self.n_listed = int(np.count_nonzero(self.far.jump >= len(self.rings.far)))
         longest = int(arrows.jump.max(initial=0))
         self.waiting = Waiting(np.full((longest >> self.rings.shift) + 3, -1, dtype=np.int64), *_entries(0))
@@ -197,11 +197,10 @@ class LatticeSearch:
     def result(self, unit: Fraction, cycle_error: float) -> SearchResult:
         """The head and the open nodes, in the chain's numbering and in costs."""
         bucket = int(self.now.bucket)
-        nothing = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0)
-        count = frontier(self.rings, self.waiting, bucket, *nothing)
-        node, at, mass = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64), np.empty(count)
-        if count:
-            frontier(self.rings, self.waiting, bucket, node, at, mass)
+        most = (int(self.now.n_flags) << BLOCK) + int(self.now.n_far) + int(self.now.n_waiting)
+        node, at, mass = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64), np.empty(most)
+        count = frontier(self.rings, self.waiting, bucket, node, at, mass)
+        node, at, mass = node[:count], at[:count], mass[:count]
         n_head = int(self.now.n_head)
         small = np.flatnonzero(self.aside.mass)
         height, name = self.lattice.heuristic, self.lattice.node
@@ -221,10 +220,8 @@ class LatticeSearch:
     def _relative_error(self, bucket: int, cycle_error: float) -> float:
         lat = self.lattice
         steps = (max(bucket, 1) // lat.least_step + 2) * (1 + lat.free_depth)
-        into = np.bincount(lat.arrows.target, minlength=lat.n + 1)
-        longest = int(np.diff(lat.arrows.row_start).max(initial=0))
-        per_step = (int(into[:-1].max(initial=0)) + ROW * longest + FIXED + 4) * UNIT + cycle_error
-        return float(steps * per_step + (int(into[-1]) + 4) * UNIT)
+        per_step = (self.fans.into + ROW * self.fans.out + FIXED + 4) * UNIT + cycle_error
+        return float(steps * per_step + (self.fans.arriving + 4) * UNIT)
 
 
 def _rings(lattice: Lattice, tuning: Tuning) -> Rings:
@@ -234,7 +231,7 @@ def _rings(lattice: Lattice, tuning: Tuning) -> Rings:
     """
     jump = lattice.arrows.jump
     some = jump[:: len(jump) // 1024 + 1]
-    usual = int(np.quantile(some, 0.95, method="higher")) if some.size else 0
+    usual = int(np.partition(some, 19 * some.size // 20)[19 * some.size // 20]) if some.size else 0
     # Very long jumps ask for more rows, so that there are not too many lists.
     wanted = max(usual + 1, int(jump.max(initial=0)) // tuning.far_rows, 2)
     most = min(tuning.ring_rows, max(2, tuning.ring_cells // (lattice.n + 1)))
@@ -243,7 +240,9 @@ def _rings(lattice: Lattice, tuning: Tuning) -> Rings:
     ring, flag = np.zeros(stride << shift), np.zeros((stride << shift) >> BLOCK, dtype=np.uint8)
 
     place = np.full(lattice.n + 1, -1, dtype=np.int64)
-    nodes = np.unique(lattice.arrows.target[jump >= 1 << shift]).astype(np.int64)
+    beyond = np.zeros(lattice.n + 1, dtype=np.bool_)
+    beyond[lattice.arrows.target[jump >= 1 << shift]] = True
+    nodes = np.flatnonzero(beyond)
     far_rows = 1 << int(jump.max(initial=0)).bit_length()
     if nodes.size == 0 or far_rows > tuning.far_rows or far_rows * nodes.size > tuning.far_cells:
         return Rings(lattice.n, shift, stride, ring, flag, np.zeros((0, 0)), nodes[:0], place)
@@ -251,14 +250,21 @@ def _rings(lattice: Lattice, tuning: Tuning) -> Rings:
     return Rings(lattice.n, shift, stride, ring, flag, np.zeros((far_rows, nodes.size)), nodes, place)
 
 
-def _parted(arrows: Arrows, width: int, stride: int) -> tuple[Near, Far]:
-    """The arrows within a ring of `width` rows of `stride` cells, and the others."""
+class Fans(NamedTuple):
+    """The most arrows into a node, into the goal, and out of a row."""
+
+    into: int
+    arriving: int
+    out: int
+
+
+def _parted(arrows: Arrows, width: int, rings: Rings) -> tuple[Near, Far, Fans]:
+    """The arrows within the ring of `width` rows, the others, and how many meet."""
     n_far = int(np.count_nonzero(arrows.jump >= width))
     n_near, n_rows = len(arrows.jump) - n_far, len(arrows.row_start)
     near = Near(np.empty(n_rows, dtype=np.uint32), np.empty(n_near, dtype=np.uint32), np.empty(n_near))
     far = Far(np.empty(n_rows, dtype=np.uint32), np.empty(n_far, dtype=np.int32), np.empty(n_far), np.empty(n_far, dtype=np.int64))
-    part_arrows(Arrows(*frozen(*arrows)), width, stride, near, far)
-    return near, far
+    return near, far, Fans(*part_arrows(Arrows(*frozen(*arrows)), rings.n, width, rings.stride, near, far))
 
 
 def _entries(size: int) -> tuple[Any, Any, Any, Any]:

@@ -40,7 +40,7 @@ def evaluate_lazily(ssp: SSP, policy: Policy, request: Request) -> CostDistribut
         Bracket(least, least, np.full_like(least, np.inf), "least cost"),
         alpha=request.alpha,
         mean=(mean if arrives else np.inf, mean / slack, mean * slack if settled else np.inf),
-        std=float(np.sqrt(variance)) if arrives else np.inf,
+        deviation=float(np.sqrt(variance)) if arrives else np.inf,
         unreached=found.lost,
         engine="queue",
     )

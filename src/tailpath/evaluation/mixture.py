@@ -48,7 +48,7 @@ def mixed_distribution(weights: Sequence[float], evaluate: Callable[[int, float]
             float(share @ [costs.mean_bounds[0] for costs in members]) * (1 - 1e-15),
             float(share @ [costs.mean_bounds[1] for costs in members]) * (1 + 1e-15),
         ),
-        std=float(np.sqrt(share @ spread)),
+        deviation=float(np.sqrt(share @ spread)),
         unreached=float(share @ [costs.unreached for costs in members]),
         relative_error=max(costs.relative_error for costs in members) + len(members) * 2.0**-52,
         cost_error=max(costs.cost_error for costs in members),

@@ -44,7 +44,7 @@ MOST_BYTES = 4 * 2**30
 @dataclass(frozen=True, eq=False)
 class Request:
     """One evaluation: the tail mass, the heuristic (`min`, `zero` or one value per state), the discount, the most expanded pairs, the most
-    memory, and who watches.
+    memory, who watches, and whether the standard deviation is found at once.
     """
 
     alpha: float
@@ -54,3 +54,4 @@ class Request:
     watch: Watch
     max_bytes: int = MOST_BYTES
     tuning: Tuning = USUAL
+    deviation: bool = False

@@ -17,6 +17,11 @@ from tailpath.policies.chain import CostChain
 SETTLED = 1e-13
 
 
+def standard_deviation(chain: CostChain) -> float:
+    """That of the cost from the start of a chain."""
+    return float(np.sqrt(np.append(node_variance(chain), 0.0)[chain.start]))
+
+
 def node_variance(chain: CostChain) -> FloatArray:
     """The variance per node; infinite where the goal may be missed."""
     cost = chain.expected_cost.value

@@ -51,12 +51,18 @@ def lay_out_rows(
 
 
 @kernel
-def part_arrows(arrows: Arrows, width: int, stride: int, out_near: Near, out_far: Far) -> None:
-    """Part the arrows into those that stay within a ring of `width` rows and those that do not."""
-    near, far = 0, 0
+def part_arrows(arrows: Arrows, n: int, width: int, stride: int, out_near: Near, out_far: Far) -> tuple[int, int, int]:
+    """Part the arrows into those that stay within a ring of `width` rows and those that do not.
+
+    Returns the most arrows into one of the n nodes, into the goal, and out of one row.
+    """
+    near, far, longest = 0, 0, 0
+    into = np.zeros(n + 1, dtype=np.int32)
     out_near.row_start[0] = out_far.row_start[0] = 0
     for row in range(len(arrows.row_start) - 1):
+        longest = max(longest, arrows.row_start[row + 1] - arrows.row_start[row])
         for arrow in range(arrows.row_start[row], arrows.row_start[row + 1]):
+            into[arrows.target[arrow]] += 1
             if arrows.jump[arrow] < width:
                 out_near.cell[near] = arrows.jump[arrow] * stride + arrows.target[arrow]
                 out_near.probability[near] = arrows.probability[arrow]
@@ -67,6 +73,10 @@ def part_arrows(arrows: Arrows, width: int, stride: int, out_near: Near, out_far
                 out_far.jump[far] = arrows.jump[arrow]
                 far += 1
         out_near.row_start[row + 1], out_far.row_start[row + 1] = near, far
+    most = 0
+    for node in range(n):
+        most = max(most, into[node])
+    return most, into[n], longest
 
 
 @kernel
@@ -299,8 +309,7 @@ def _open_mass(rings: Rings, waiting: Waiting) -> float:
 
 @kernel
 def frontier(rings: Rings, waiting: Waiting, bucket: int, out_node: Array, out_bucket: Array, out_mass: Array) -> int:
-    """List what is still open as (node, bucket, mass); with arrays of length 0 only count it. Open buckets are `bucket` and above."""
-    listing = len(out_node) > 0
+    """List what is still open as (node, bucket, mass); returns how much that is. Open buckets are `bucket` and above."""
     count = 0
     for block in range(len(rings.flag)):
         if rings.flag[block]:
@@ -309,21 +318,18 @@ def frontier(rings: Rings, waiting: Waiting, bucket: int, out_node: Array, out_b
             f = bucket + ((row - bucket) & ((1 << rings.shift) - 1))
             for cell in range(block << BLOCK, (block + 1) << BLOCK):
                 if rings.ring[cell] > 0.0:
-                    if listing:
-                        out_node[count], out_bucket[count], out_mass[count] = cell - row * rings.stride, f, rings.ring[cell]
+                    out_node[count], out_bucket[count], out_mass[count] = cell - row * rings.stride, f, rings.ring[cell]
                     count += 1
     for row in range(rings.far.shape[0]):
         f = bucket + ((row - bucket) & (rings.far.shape[0] - 1))
         for i in range(rings.far.shape[1]):
             if rings.far[row, i] > 0.0:
-                if listing:
-                    out_node[count], out_bucket[count], out_mass[count] = rings.far_node[i], f, rings.far[row, i]
+                out_node[count], out_bucket[count], out_mass[count] = rings.far_node[i], f, rings.far[row, i]
                 count += 1
     for epoch in range(len(waiting.first)):
         entry = waiting.first[epoch]
         while entry >= 0:
-            if listing:
-                out_node[count], out_bucket[count], out_mass[count] = waiting.node[entry], waiting.bucket[entry], waiting.mass[entry]
+            out_node[count], out_bucket[count], out_mass[count] = waiting.node[entry], waiting.bucket[entry], waiting.mass[entry]
             count += 1
             entry = waiting.after[entry]
     return count

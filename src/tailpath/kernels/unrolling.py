@@ -17,11 +17,32 @@ Array = NDArray[Any]
 
 
 class Outcomes(NamedTuple):
-    """Choice -> outcomes of a model, and which states are goals."""
+    """Choice -> outcomes of a model, and which states are goals. A model without a cost unit has no levels."""
 
     choice_outcomes: Array
     target: Array
+    probability: Array
+    cost: Array
+    level: Array
     is_goal: Array
+
+
+class Rows(NamedTuple):
+    """Room for the chain: the pair of every node, and the arrows by rows."""
+
+    pair: Array
+    row_start: Array
+    target: Array
+    outcome: Array
+    probability: Array
+    cost: Array
+    level: Array
+
+
+def room_for(pairs: int, arrows: int) -> Rows:
+    """Room for the chain of so many pairs and arrows at most."""
+    whole = [np.empty(size, dtype=np.int64) for size in (pairs, pairs + 1, arrows, arrows)]
+    return Rows(whole[0], whole[1], np.empty(arrows, dtype=np.int32), whole[2], np.empty(arrows), np.empty(arrows), whole[3])
 
 
 _NO_NUMBERS, _NO_INDICES = np.empty(0), np.empty(0, dtype=np.int64)
@@ -46,65 +67,58 @@ class Memories(NamedTuple):
 
 
 @kernel
-def follow(
-    model: Outcomes,
-    memories: Memories,
-    choice: Array,
-    start: int,
-    out_pair: Array,
-    out_row_start: Array,
-    out_target: Array,
-    out_outcome: Array,
-) -> tuple[int, int]:
+def follow(model: Outcomes, memories: Memories, choice: Array, start: int, out: Rows) -> tuple[int, int]:
     """Fill the rows of all pairs that can be reached from the pair `start`; returns how many pairs and arrows there are.
 
     The target of an arrow to a goal is -1. A pair without a choice (-1) ends it: returned are its number among the pairs and -1.
     """
     number = np.full(len(choice), -1, dtype=np.int32)
     number[start] = 0
-    out_pair[0] = start
-    out_row_start[0] = 0
+    out.pair[0] = start
+    out.row_start[0] = 0
     size, done, edge = 1, 0, 0
     while done < size:
-        pair = out_pair[done]
+        pair = out.pair[done]
         if choice[pair] < 0:
             return done, -1
+        memory = pair % memories.n
         first = model.choice_outcomes[choice[pair]]
         for outcome in range(first, model.choice_outcomes[choice[pair] + 1]):
             state = model.target[outcome]
-            out_outcome[edge] = outcome
             to = -1
             if not model.is_goal[state]:
-                after = state * memories.n + _memory_after(memories, pair, state, outcome, outcome - first)
+                after = state * memories.n
+                if len(memories.atoms) > 0:
+                    y = memories.atoms[memory] * memories.xi[memories.xi_offset[pair] + outcome - first]
+                    if len(memories.grid) > 0:
+                        own = memories.grid[state]
+                        after += memories.own_atoms[own, np.searchsorted(memories.own_borders[own], y)]
+                    else:
+                        after += _nearest(memories.borders, y, memory)
+                elif len(memories.level) > 0:
+                    after += max(memory - memories.level[outcome], 0)
                 to = number[after]
                 if to < 0:
                     to = size
                     number[after] = size
-                    out_pair[size] = after
+                    out.pair[size] = after
                     size += 1
-            out_target[edge] = to
+            out.target[edge], out.outcome[edge] = to, outcome
+            out.probability[edge], out.cost[edge] = model.probability[outcome], model.cost[outcome]
+            if len(model.level) > 0:
+                out.level[edge] = model.level[outcome]
             edge += 1
         done += 1
-        out_row_start[done] = edge
+        out.row_start[done] = edge
     return size, edge
 
 
 @kernel
-def _memory_after(memories: Memories, pair: int, state: int, outcome: int, place: int) -> int:
-    """The memory in the next state after the outcome that has this place in the choice of a pair."""
-    if memories.n == 1:
-        return 0
-    memory = pair % memories.n
-    if len(memories.atoms) == 0:
-        return int(max(memory - memories.level[outcome], 0))
-    y = memories.atoms[memory] * memories.xi[memories.xi_offset[pair] + place]
-    if len(memories.grid) > 0:
-        own = memories.grid[state]
-        return int(memories.own_atoms[own, np.searchsorted(memories.own_borders[own], y)])
-    # Most often the atom stays, or moves to a neighbour.
-    low, high = max(memory - 1, 0), min(memory + 1, memories.n - 1)
-    if (low > 0 and y <= memories.borders[low - 1]) or (high < memories.n - 1 and y > memories.borders[high]):
-        return int(np.searchsorted(memories.borders, y))
-    while low < high and y > memories.borders[low]:
+def _nearest(borders: Array, y: float, guess: int) -> int:
+    """The atom on whose side of all borders y lies; most often it is the guess, or a neighbour."""
+    low, high = max(guess - 1, 0), min(guess + 1, len(borders))
+    if (low > 0 and y <= borders[low - 1]) or (high < len(borders) and y > borders[high]):
+        return int(np.searchsorted(borders, y))
+    while low < high and y > borders[low]:
         low += 1
     return int(low)

@@ -23,7 +23,7 @@ from tailpath.analysis.reachability import fewest_steps, reachable_nodes, strong
 from tailpath.errors import BudgetExceededError, ModelError, PolicyError
 from tailpath.kernels.forward import cheapest_levels, cheapest_way
 from tailpath.kernels.jit import frozen
-from tailpath.kernels.unrolling import Memories, Outcomes, follow
+from tailpath.kernels.unrolling import Memories, Outcomes, follow, room_for
 from tailpath.model.fingerprint import same_numbering
 from tailpath.model.ragged import grouped, members_of, offsets_of, owners
 from tailpath.model.records import Record
@@ -314,23 +314,23 @@ def _unroll_pairs(ssp: SSP, choice: NDArray[Any], first_memory: int, memories: M
     n, *moves = Memories(1) if memories is None else memories
     flat = choice.reshape(-1).astype(np.int32, copy=False)
     most = int(np.diff(ssp.choice_outcomes)[flat[flat >= 0]].sum())
-    pair, row_start = np.empty(len(flat), dtype=np.int64), np.zeros(len(flat) + 1, dtype=np.int64)
-    target, outcome = np.empty(most, dtype=np.int32), np.empty(most, dtype=np.int64)
-    n_nodes, n_arrows = 0, 0
+    room = room_for(len(flat), most)
+    room.row_start[0], n_nodes, n_arrows = 0, 0, 0
     if not ssp.is_goal[ssp.start_index]:
-        model = Outcomes(*frozen(ssp.choice_outcomes, ssp.outcome_target, ssp.is_goal))
+        level = room.level[:0] if ssp.cost_unit is None else ssp.outcome_level
+        model = (ssp.choice_outcomes, ssp.outcome_target, ssp.outcome_probability, ssp.outcome_cost, level, ssp.is_goal)
         first = ssp.start_index * n + first_memory
-        n_nodes, n_arrows = follow(model, Memories(n, *frozen(*moves)), *frozen(flat), first, pair, row_start, target, outcome)
+        n_nodes, n_arrows = follow(Outcomes(*frozen(*model)), Memories(n, *frozen(*moves)), *frozen(flat), first, room)
     if n_arrows < 0:
-        raise PolicyError(f"the policy has no action for state {ssp.states[int(pair[n_nodes] // n)]!r}, which it can reach")
-    target, outcome, pair = target[:n_arrows], outcome[:n_arrows], pair[:n_nodes]
+        raise PolicyError(f"the policy has no action for state {ssp.states[int(room.pair[n_nodes] // n)]!r}, which it can reach")
+    pair, target, outcome, probability, cost, levels = room.pair[:n_nodes], *(array[:n_arrows] for array in room[2:])
     target[target < 0] = n_nodes
     return CostChain.trusted(
-        row_start=row_start[: n_nodes + 1],
+        row_start=room.row_start[: n_nodes + 1],
         target=target,
-        probability=ssp.outcome_probability[outcome],
-        cost=ssp.outcome_cost[outcome],
-        level=None if ssp.cost_unit is None else ssp.outcome_level[outcome],
+        probability=probability,
+        cost=cost,
+        level=None if ssp.cost_unit is None else levels,
         unit=ssp.cost_unit,
         start=0,
         state=(pair // n).astype(np.int32),
