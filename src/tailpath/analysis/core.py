@@ -49,6 +49,25 @@ class Core:
         """What the kernels of the risk-neutral problem need."""
         return Decisions(*frozen(self.state_choices, self.choice_outcomes, self.target, self.probability, self.rate))
 
+    def renumbered(self, order: IntArray) -> Core:
+        """The same core with its nodes in another order: what is used together should lie together."""
+        rank = np.empty(self.n + 2, dtype=np.int32)
+        rank[order], rank[self.n], rank[-1] = np.arange(self.n), self.n, -1
+        choice, state_choices = members_of(self.state_choices, order)
+        outcome, choice_outcomes = members_of(self.choice_outcomes, choice)
+        return Core(
+            ssp=self.ssp,
+            free=self.free,
+            node_of=rank[self.node_of],
+            state_choices=state_choices,
+            choice_outcomes=choice_outcomes,
+            choice=self.choice[choice],
+            outcome=self.outcome[outcome],
+            target=rank[self.target[outcome]],
+            probability=self.probability[outcome],
+            rate=self.rate[choice],
+        )
+
     def outcome_node(self) -> IntArray:
         """The node each outcome leaves."""
         return np.repeat(owners(self.state_choices), np.diff(self.choice_outcomes))

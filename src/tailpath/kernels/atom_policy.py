@@ -1,6 +1,6 @@
 """From values over (node, atom) to a policy: the best choices, the risk factors xi, and the certainty that the policy arrives.
 
-The symbols are those of `kernels.quantile`. After outcome o at (x, y) the policy goes on at the atom nearest to y xi_o. This rounding is not
+The symbols are those of `kernels.segments`. After outcome o at (x, y) the policy goes on at the atom nearest to y xi_o. This rounding is not
 part of the values, so even a greedy policy might walk in circles; `mark_arriving` finds out and `find_detours` knows what else to choose.
 """
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.kernels.jit import kernel
-from tailpath.kernels.quantile import Problem, merge, new_heap
+from tailpath.kernels.segments import Problem, merge_node, new_scratch
 
 Array = NDArray[Any]
 #: Choices and slopes tied within these, relative to their size where it exceeds 1, count as equal.
@@ -38,14 +38,14 @@ def beats(area: float, best: float, y: float) -> bool:
 @kernel
 def choose(problem: Problem, slope: Array, first: int, last: int, out_choice: Array, out_var: Array) -> None:
     """The best choice of nodes first .. last - 1 at every atom, the first of those that tie, and the VaR under it."""
-    heap = new_heap(problem)
+    scratch = new_scratch(problem)
     n_atoms = len(problem.atoms)
-    area, var = np.empty(n_atoms), np.empty(n_atoms)
     best = np.empty(n_atoms)
     for node in range(first, last):
+        merge_node(problem, slope, node, scratch)
         best[:] = np.inf
         for choice in range(problem.node_choices[node], problem.node_choices[node + 1]):
-            merge(problem, slope, choice, heap, area, var)
+            area, var = scratch.area[choice - problem.node_choices[node]], scratch.var[choice - problem.node_choices[node]]
             for atom in range(n_atoms):
                 if beats(area[atom], best[atom], problem.atoms[atom]):
                     best[atom] = area[atom]
@@ -145,17 +145,17 @@ def find_detours(
     problem: Problem, slope: Array, nearest: Nearest, arrives: Array, rule: int, out_choice: Array, out_var: Array, out_regret: Array
 ) -> None:
     """For every pair that does not arrive: the cheapest choice that may meet one that does, and what it costs more than the best."""
-    heap = new_heap(problem)
+    scratch = new_scratch(problem)
     n_atoms = len(problem.atoms)
-    xi = np.empty(len(heap.key))
-    area, var = np.empty(n_atoms), np.empty(n_atoms)
+    xi = np.empty(problem.most_runs)
     best, least = np.empty(n_atoms), np.empty(n_atoms)
     for node in range(len(arrives)):
         if arrives[node].all():
             continue
+        merge_node(problem, slope, node, scratch)
         best[:], least[:] = np.inf, np.inf
         for choice in range(problem.node_choices[node], problem.node_choices[node + 1]):
-            merge(problem, slope, choice, heap, area, var)
+            area, var = scratch.area[choice - problem.node_choices[node]], scratch.var[choice - problem.node_choices[node]]
             for atom in range(n_atoms):
                 y = problem.atoms[atom]
                 best[atom] = min(best[atom], area[atom] / y)

@@ -37,10 +37,10 @@ _spent = 0.0
 class Kernel:
     """A function that is compiled when it is first called. `plain` is the function as written, for inputs too small for a compiler."""
 
-    def __init__(self, function: FunctionType, parallel: bool) -> None:
+    def __init__(self, function: FunctionType, options: dict[str, bool]) -> None:
         functools.update_wrapper(self, function)
         self.plain = function
-        self._parallel = parallel
+        self._options = options
         self._compiled: Callable[..., Any] | None = None
         self._ready = False
 
@@ -66,7 +66,7 @@ class Kernel:
                         names[name] = names[name].compiled()
                     elif names.get(name) is range:
                         names[name] = numba.prange
-                self._compiled = _compiled(numba, self.plain, self._parallel)
+                self._compiled = _compiled(numba, self.plain, self._options)
             return self._compiled
 
 
@@ -81,13 +81,13 @@ class Instruction(Kernel):
             return self._compiled
 
 
-def _compiled(numba: Any, function: FunctionType, parallel: bool) -> Any:
+def _compiled(numba: Any, function: FunctionType, options: dict[str, bool]) -> Any:
     """Compiled with a cache, or without where no folder can be written."""
     try:
-        made = numba.njit(function, cache=True, nogil=True, parallel=parallel)
+        made = numba.njit(function, cache=True, nogil=True, **options)
     except (RuntimeError, OSError):
         _note("no folder for it can be written")
-        made = numba.njit(function, nogil=True, parallel=parallel)
+        made = numba.njit(function, nogil=True, **options)
     _MADE.append(made)
     return made
 
@@ -104,16 +104,21 @@ def _note(why: str) -> None:
     warnings.warn(f"machine code is not kept, and every run waits for the compiler: {why}", RuntimeWarning, stacklevel=4)
 
 
-def kernel(function: Any = None, *, parallel: bool = False) -> Any:
-    """Compile at the first call, with cache, without the interpreter lock; `parallel=True` lets `prange` use all cores."""
+def kernel(function: Any = None, *, parallel: bool = False, allocates: bool = True) -> Any:
+    """Compile at the first call, with cache, without the interpreter lock; `parallel=True` lets `prange` use all cores.
+
+    A kernel that makes no arrays should say so (`allocates=False`), and so should those it calls: it then counts no references. Otherwise every
+    array that is taken from a tuple or handed on is counted, in memory that all threads share; in short loops that takes most of the time.
+    """
+    options = {"parallel": parallel} if allocates else {"parallel": parallel, "_nrt": False}
     if function is None:
-        return lambda inner: Kernel(inner, parallel)
-    return Kernel(function, parallel)
+        return lambda inner: Kernel(inner, options)
+    return Kernel(function, options)
 
 
 def instruction(function: Any) -> Any:
     """Mark a function that makes an instruction for kernels (`lanes.py`); it is called when a kernel that names it is compiled."""
-    return Instruction(function, parallel=False)
+    return Instruction(function, {})
 
 
 def frozen(*arrays: Any) -> Iterator[Any]:

@@ -52,7 +52,8 @@ class Memories(NamedTuple):
     """How the memory, one of `n`, moves.
 
     With atoms: `xi[xi_offset[pair] + i]` is the factor of outcome i, and `borders` part the atoms; where states have atoms of their own,
-    `own_borders` part those of a grid, whose numbers are `own_atoms`, and `grid` has the grid of each state. Without: the `level` of the outcome is paid.
+    `own_borders` part those of a grid, whose numbers are `own_atoms`, and `grid` has the grid of each state. Without: the `level` of the
+    outcome is paid.
     """
 
     n: int

@@ -188,8 +188,8 @@ def test_progress_is_told_after_every_sweep():
 
 
 def test_the_number_of_threads_changes_nothing(monkeypatch):
-    # So low a threshold makes even a small model go through the parallel sweeps, block by block.
-    monkeypatch.setattr(sweeps, "WORTH_A_THREAD", 50)
+    # So low a threshold makes even a small model go through the parallel sweeps, part by part.
+    monkeypatch.setattr(sweeps, "WORTH_PARTS", 50)
     ssp = tailpath.read("gridworld:14x16")
     one, two, five = (tailpath.solve_cvar_quantile(ssp, tolerance=1e-4, threads=k) for k in (1, 2, 5))
     for other in (two, five):

@@ -12,7 +12,6 @@ state-action pairs x atoms programs, and the policy takes as many once more.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -20,7 +19,8 @@ from numpy.typing import NDArray
 
 from tailpath.errors import OptionError
 from tailpath.kernels.atom_policy import VERTEX, all_factors, beats
-from tailpath.kernels.quantile import commit, merge, new_heap, straighten
+from tailpath.kernels.quantile import straighten, write_node
+from tailpath.kernels.segments import merge_node, new_scratch
 from tailpath.linear_programs import TailPrograms
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import Progress
@@ -29,7 +29,9 @@ from tailpath.solvers.published.quantile import solve_by_merging
 from tailpath.solvers.published.solution import AtomSolution
 from tailpath.solvers.published.sweeps import (
     Augmented,
+    IntArray,
     Settings,
+    Sweep,
     Team,
     augment,
     iterate,
@@ -76,21 +78,18 @@ def solve_cvar_interpolation(
     return replace(solution, linear_programs=programs.solved, lp_seconds=programs.seconds)
 
 
-def program_sweep(augmented: Augmented, programs: TailPrograms) -> Callable[[int], float]:
+def program_sweep(augmented: Augmented, programs: TailPrograms) -> Sweep:
     """The sweep of CVaRVILI: every node, every choice, every atom."""
-    problem, work, order, bounds = augmented.problem, augmented.work, augmented.order, augmented.bounds
+    problem, work = augmented.problem, augmented.work
 
-    def sweep(clock: int) -> float:
+    def sweep(order: IntArray, clock: int) -> float:
         change = 0.0
-        work.due[:] = True
-        for block in range(len(bounds) - 1):
-            first, last = int(bounds[block]), int(bounds[block + 1])
-            for place in range(first, last):
-                begin, end = problem.node_choices[order[place] : order[place] + 2]
-                own = problem.own[problem.grid[order[place]]]
-                work.area[place] = np.min([_areas(augmented, programs, choice, own) for choice in range(begin, end)], axis=0)
-                straighten(problem, order[place], work.area[place])
-            change = max(change, float(commit(problem, work, order, first, last, clock + block, 0.0)))
+        for node in order.tolist():
+            begin, end = problem.node_choices[node : node + 2]
+            own = problem.own[problem.grid[node]]
+            best = np.min([_areas(augmented, programs, choice, own) for choice in range(begin, end)], axis=0)
+            straighten(problem, node, best)
+            change = max(change, float(write_node(problem, work, best, node)))
         return change
 
     return sweep
@@ -114,16 +113,17 @@ def _tables(augmented: Augmented, programs: TailPrograms, rule: int) -> Tables:
     """The greedy choices, with the factors of the vertices that the programs return, or by another rule from the values."""
     problem = augmented.problem
     atoms = problem.atoms.tolist()
-    choice: NDArray[np.int64] = np.zeros(augmented.work.value.shape, dtype=np.int64)
+    choice: NDArray[np.int64] = np.zeros((augmented.n, len(atoms)), dtype=np.int64)
     var = np.zeros(choice.shape)
     runs: list[list[FloatArray]] = []
-    heap, area, slopes = new_heap(problem), np.empty(len(atoms)), np.empty(len(atoms))
+    scratch = new_scratch(problem)
     for node in range(augmented.n):
         best, run = [np.inf] * len(atoms), [np.empty(0)] * len(atoms)
+        merge_node(problem, augmented.work.slope, node, scratch)
         own = problem.own[problem.grid[node]].tolist()
         for k in range(problem.node_choices[node], problem.node_choices[node + 1]):
             load(augmented, programs, k)
-            merge(problem, augmented.work.slope, k, heap, area, slopes)
+            slopes = scratch.var[k - problem.node_choices[node]]
             for i, y in enumerate(atoms):
                 if not own[i]:
                     continue

@@ -3,7 +3,7 @@
 `y V(s, y)` of a state is the area under its quantile function, and between atoms the quantile function is a step: slope VaR, width the distance
 of the atoms. The inner problem of the Bellman operator, `max_xi sum_o P_o I_o(y xi_o) / y` with concave piecewise-linear I_o, is a
 fractional knapsack, so taking the successors' steps in order of falling slope (outcome costs added) solves it exactly for all y at once:
-one merge per choice instead of one linear program per choice and atom. Sweeps, order and stopping rule are those of `solvers.sweeps`.
+one merge instead of one linear program per atom. Sweeps, order and stopping rule are those of `solvers.sweeps`.
 
 The factors xi, which the published code does not return, follow from the VaR of the merged steps: all mass above it, none below. Mass *at* it is
 shared among the outcomes in proportion to what they have there. The published formula xi = F(VaR) / y gives all of it to each of them, and
@@ -49,7 +49,7 @@ def solve_cvar_quantile(
     `converged=False`. Costs at stage t count with `gamma ** t`. `threads` bounds the threads used (all processors by default); the
     result does not depend on it. `progress(sweeps, residual)` is called after every sweep.
 
-    Values start at those of the risk-neutral policy and fall (`start="neutral"`), or at 0 and rise as published (`"zero"`). The risk factors of
+    Values start above those of the risk-neutral policy and fall (`start="neutral"`), or at 0 and rise as published (`"zero"`). The risk factors of
     the policy share the mass at the VaR (`factors="shared"`), give it to the first outcomes (`"vertex"`), or give all of it to each of them as
     published (`"published"`): then a warning says how far sum P xi exceeds 1.
     """

@@ -7,24 +7,28 @@ Both planners look for the fixed point of
 with `y V(s, y)` linear between the atoms. They work on the *core* of the model (sure states, safe choices, free components drawn together,
 see `expectation`), where it is unique. The papers start from V = 0 (`start="zero"`), and values rise. As long as they are too low, walking
 in a safe circle looks better than any way out, and each sweep adds no more than the cost of a step, hundreds of sweeps on a grid with
-obstacles of cost 100. So by default the risk-neutral policy is evaluated first, by the same operator with its choices alone; from that
-value T can only gain (it is monotone), and values *fall*, in whatever order nodes are updated. Stopped early, the policy is still one that
-has been improved, not one fooled by low values.
+obstacles of cost 100. So by default values start at E(s) / y, E the least expected cost. No tail of mass y can have a larger mean, since costs are
+not negative; in other words, `y V(s, y)` is E for all y > 0, and one step of the risk-neutral policy does not exceed it: with xi <= 1 / y
 
-The *order* puts cheap nodes first, since costs flow from the goal outwards, and is cut into blocks such that no node shares a block with the
-node its risk-neutral policy most likely goes to. A block is computed from the values before it, by as many threads as there are, then
-written: the numbers are the same for any number of threads. With T non-expansive, the residual max |V_new - V| of a full sweep bounds
-|T[V] - V| of the result. It is no bound on the error: that takes the time still to go into account.
+    sum_o P_o (y xi_o c_o + gamma E(s_o)) <= sum_o P_o (c_o + E(s_o)) = E(s).
+
+So T[V] <= V there, T is monotone, and values *fall*, in whatever order nodes are updated: first a few sweeps with the choices of the risk-neutral
+policy alone, which cost less, then all choices. Stopped early, the policy is still one that has been improved, not one fooled by low values.
+
+The *order* puts cheap nodes first, since costs flow from the goal outwards: in turns those that are cheap at the smallest atom and at the
+largest, as the careful and the careless go different ways. In large models it is cut into `PARTS` equal parts, which see each other as they were
+before the sweep: that takes hardly more sweeps, and the numbers are the same for any number of threads. With T non-expansive, the residual
+max |V_new - V| of a full sweep bounds |T[V] - V| of the result. It is no bound on the error: that takes the time still to go into account.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -33,39 +37,41 @@ from numpy.typing import NDArray
 from tailpath.analysis.core import Core, core_of, loose_core_of
 from tailpath.errors import OptionError, TailpathWarning
 from tailpath.kernels.atom_policy import PUBLISHED, SHARED, VERTEX
-from tailpath.kernels.quantile import Problem, Work, commit, compute, cut_blocks, sweep
-from tailpath.model.ragged import members_of
+from tailpath.kernels.quantile import PART, SEEN, STAMP, STAMP_BEFORE, Work, end_sweep, sweep
+from tailpath.kernels.segments import SAME_MASS, Bundles, Problem, make_bundles, new_scratch, share_out
+from tailpath.model.ragged import members_of, offsets_from_lengths
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import Progress, check_gamma, processors
 from tailpath.policies.atoms import Atoms, Grids, grids_of
 from tailpath.solvers.expectation import solve_expected
 
+IntArray = NDArray[np.int64]
 #: A node is passed over while its successors have moved by less than this share of the tolerance: little enough that CVaRVIQ and CVaRVILI,
 #: which passes nothing over, agree to far better than 1e-6 at the paper's tolerance of 1e-3.
 SLACK = 1e-5
-#: The risk-neutral policy is evaluated to this share of the tolerance, in at most so many sweeps.
-START = 1 / 10
-START_SWEEPS = 10_000
-#: Merged segments that are worth a second thread.
-WORTH_A_THREAD = 10_000
-#: Where values start: at those of the risk-neutral policy, and fall; or at 0 as published, and rise.
+#: So many sweeps, at most, with the choices of the risk-neutral policy alone: more cost more than they save.
+START_SWEEPS = 8
+#: Models that merge more segments than this in a sweep are swept in so many parts.
+WORTH_PARTS = 1_000_000
+PARTS = 4
+#: Where values start: above those of the risk-neutral policy, and fall; or at 0 as published, and rise.
 STARTS = ("neutral", "zero")
 FACTORS = {"shared": SHARED, "vertex": VERTEX, "published": PUBLISHED}
 
 
 @dataclass(frozen=True, eq=False)
 class Augmented:
-    """A model made ready for sweeps over (node, atom): its core, the kernels' arrays, the order and its blocks.
+    """A model made ready for sweeps over (node, atom): its core, and the kernels' arrays.
 
-    `neutral` is the core choice of the risk-neutral policy at each node.
+    `neutral` is the core choice of the risk-neutral policy at each node, `expected` its cost; `falling` says that values start above the result.
     """
 
     core: Core
     problem: Problem
     work: Work
-    order: NDArray[np.int64]
-    bounds: NDArray[np.int64]
-    neutral: NDArray[np.int64]
+    neutral: IntArray
+    expected: FloatArray
+    falling: bool
 
     @property
     def n(self) -> int:
@@ -84,6 +90,10 @@ class Augmented:
     def segments(self) -> int:
         """What one full sweep merges."""
         return len(self.problem.target) * len(self.problem.atoms)
+
+    @property
+    def parts(self) -> int:
+        return PARTS if self.segments > WORTH_PARTS else 1
 
 
 @dataclass(frozen=True)
@@ -122,30 +132,36 @@ class Settings:
 
 
 def augment(ssp: SSP, atoms: Atoms | None, settings: Settings) -> Augmented:
-    """Cut the model to its core and choose the first values and the order of the sweeps; `atoms` as `grids_of` takes them."""
+    """Cut the model to its core, its nodes by rising expected cost, and choose the first values; `atoms` as `grids_of` takes them."""
     every, grids = grids_of(ssp, atoms)
-    gamma = settings.gamma
-    core = core_of(ssp) if gamma == 1 else loose_core_of(ssp)
+    core = core_of(ssp) if settings.gamma == 1 else loose_core_of(ssp)
     expected = solve_expected(ssp)
+    core = core.renumbered(np.argsort(core.gather(expected.value), kind="stable"))
     value = core.gather(expected.value)
-    problem = _problem(core, every, grids, gamma)
-    order, bounds = _blocks(problem, value)
-    work = _first_work(value if gamma == 1 and settings.start == "neutral" else np.zeros(core.n), len(every))
-    return Augmented(core, problem, work, order, bounds, core.core_choices(expected.choices))
+    falling = settings.start == "neutral"
+    work = _first_work(value if falling else np.zeros(core.n), every, len(core.choice))
+    return Augmented(core, _problem(core, every, grids, settings.gamma), work, core.core_choices(expected.choices), value, falling)
 
 
 def _problem(core: Core, atoms: FloatArray, grids: Grids | None, gamma: float) -> Problem:
     grid, own = _node_grids(core, grids, len(atoms))
+    target, cost = np.minimum(core.target, core.n), core.ssp.outcome_cost[core.outcome]
+    width = np.diff(atoms, prepend=0.0)
+    bundles = _bundles(core.state_choices, core.choice_outcomes, target, core.probability, cost)
     return Problem(
         node_choices=core.state_choices,
         choice_outcomes=core.choice_outcomes,
-        target=np.minimum(core.target, core.n),
+        target=target,
         probability=core.probability,
-        cost=core.ssp.outcome_cost[core.outcome],
+        cost=cost,
         gamma=float(gamma),
         atoms=atoms,
-        width=np.diff(atoms, prepend=0.0),
-        longest=int(np.diff(core.choice_outcomes).max(initial=1)),
+        width=width,
+        per_atom=1 / atoms,
+        limits=np.append(np.column_stack([atoms, atoms * (1 + SAME_MASS)]), [[0.0, np.inf]], axis=0),
+        bundles=bundles,
+        most_runs=int(np.diff(bundles.bundle_runs).max(initial=1)),
+        most_choices=int(np.diff(core.state_choices).max(initial=1)),
         grid=grid,
         own=own,
         alike=bool(own.all()),
@@ -164,43 +180,61 @@ def _node_grids(core: Core, grids: Grids | None, n_atoms: int) -> tuple[NDArray[
     return grid.reshape(-1), own
 
 
-def _first_work(value: FloatArray, n_atoms: int) -> Work:
-    n = len(value)
-    values = np.repeat(value[:, None], n_atoms, axis=1)
-    return Work(
-        value=values,
-        slope=np.vstack([values, np.zeros((1, n_atoms))]),
-        area=np.empty((n, n_atoms)),
-        due=np.ones(n, dtype=np.bool_),
-        drift=np.zeros(n),
-        stamp=np.zeros(n + 1, dtype=np.int64),
-        seen=np.zeros(n, dtype=np.int64),
+def _bundles(
+    node_choices: IntArray, choice_outcomes: IntArray, target: NDArray[np.int32], probability: FloatArray, cost: FloatArray
+) -> Bundles:
+    room = Bundles(
+        node_bundles=np.empty(len(node_choices), dtype=np.int64),
+        bundle_choices=np.empty(len(choice_outcomes), dtype=np.int64),
+        bundle_runs=np.empty(len(choice_outcomes), dtype=np.int64),
+        run_target=np.empty(len(target), dtype=np.int32),
+        run_cost=np.empty(len(target)),
+        place=np.empty(len(target), dtype=np.int32),
+        choice_chances=np.empty(0, dtype=np.int64),
+        chance=np.empty(0),
+    )
+    count, runs = make_bundles(node_choices, choice_outcomes, target, cost, room)
+    bundle_choices, bundle_runs = room.bundle_choices[: count + 1].copy(), room.bundle_runs[: count + 1].copy()
+    # Each choice of a bundle has a probability for every run of it.
+    choice_chances = offsets_from_lengths(np.repeat(np.diff(bundle_runs), np.diff(bundle_choices)))
+    chance = np.zeros(choice_chances[-1])
+    share_out(choice_outcomes, probability, room.place, choice_chances, chance)
+    return room._replace(
+        bundle_choices=bundle_choices,
+        bundle_runs=bundle_runs,
+        run_target=room.run_target[:runs].copy(),
+        run_cost=room.run_cost[:runs].copy(),
+        choice_chances=choice_chances,
+        chance=chance,
     )
 
 
-def _blocks(problem: Problem, value: FloatArray) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Nodes by rising value, and where each block of them begins."""
-    order = np.argsort(value, kind="stable")
-    bounds = np.empty(len(value) + 2, dtype=np.int64)
-    count = cut_blocks(problem, value, order, bounds)
-    return order, bounds[: count + 1]
+def _first_work(expected: FloatArray, atoms: FloatArray, n_choices: int) -> Work:
+    """`y V(s, y)` at the expected cost for all y > 0: straight up to the first atom, and level from there."""
+    n = len(expected)
+    slope = np.zeros((n + 1, len(atoms)))
+    slope[:n, 0] = expected / atoms[0]
+    margin = np.full(n_choices, -np.inf)
+    return Work(value=expected[:, None] / atoms, slope=slope, before=slope.copy(), memory=np.zeros((n + 1, 8)), margin=margin)
 
 
 # ---------------------------------------------------------------------- sweeps
 
 
-def iterate(
-    augmented: Augmented, sweep: Callable[[int], float], tolerance: float, max_sweeps: int, progress: Progress | None
-) -> Progression:
-    """Sweep until a full sweep moves no value by more than the tolerance. `sweep(clock)` returns the largest move."""
-    work, clock, settled = augmented.work, 1, False
-    work.stamp[:], work.drift[:] = 0, 0.0
+#: One sweep in some order, at some time: returns the largest move of a value.
+Sweep = Callable[[IntArray, int], float]
+
+
+def iterate(augmented: Augmented, sweep: Sweep, tolerance: float, max_sweeps: int, progress: Progress | None) -> Progression:
+    """Sweep until a full sweep moves no value by more than the tolerance."""
+    work, settled = augmented.work, False
     for sweeps in range(1, max_sweeps + 1):
         full = sweeps == 1 or settled or sweeps == max_sweeps
         if full:
-            work.seen[:] = 0
-        residual = float(sweep(clock))
-        clock += len(augmented.bounds)
+            work.memory[:, SEEN] = 0
+        # Values that are still too low do not tell what is near.
+        near = work.value[:, -(sweeps % 2)] if augmented.falling and sweeps > 1 else augmented.expected
+        residual = sweep(np.argsort(near, kind="stable"), sweeps * (augmented.n + 1))
         settled = residual <= tolerance
         if progress is not None:
             progress(sweeps, residual)
@@ -210,18 +244,16 @@ def iterate(
 
 
 def start_from_neutral(augmented: Augmented, team: Team, tolerance: float) -> None:
-    """Bring the values to those of the risk-neutral policy, by sweeps over its choices alone."""
+    """Bring the values nearer to those of the risk-neutral policy, by sweeps over its choices alone."""
     problem, chosen = augmented.problem, augmented.neutral
     outcome, ends = members_of(problem.choice_outcomes, chosen)
-    alone = problem._replace(
-        node_choices=np.arange(augmented.n + 1),
-        choice_outcomes=ends,
-        target=problem.target[outcome],
-        probability=problem.probability[outcome],
-        cost=problem.cost[outcome],
-    )
-    policy = replace(augmented, problem=alone)
-    iterate(policy, merge_sweep(policy, team, SLACK * START * tolerance), START * tolerance, START_SWEEPS, None)
+    target, probability, cost = problem.target[outcome], problem.probability[outcome], problem.cost[outcome]
+    nodes = np.arange(augmented.n + 1)
+    bundles = _bundles(nodes, ends, target, probability, cost)
+    alone = problem._replace(node_choices=nodes, choice_outcomes=ends, target=target, probability=probability, cost=cost, bundles=bundles)
+    policy = replace(augmented, problem=alone, work=augmented.work._replace(margin=np.full(augmented.n, -np.inf)))
+    iterate(policy, merge_sweep(policy, team, SLACK * tolerance), tolerance, START_SWEEPS, None)
+    augmented.work.memory[:, [STAMP, STAMP_BEFORE]] = 0
 
 
 def warn_unless_converged(progression: Progression, tolerance: float) -> None:
@@ -248,59 +280,46 @@ class Team:
         if self._pool is not None:
             self._pool.shutdown()
 
-    def share(self, first: int, last: int, function: Callable[[int, int], Any]) -> None:
-        """Call `function` on equal parts of first .. last - 1, one per thread, this one included; parts must not need each other."""
-        cuts = [first + (last - first) * k // self.threads for k in range(self.threads + 1)]
-        others = [self._pool.submit(function, a, b) for a, b in pairwise(cuts[1:])] if self._pool is not None else []
-        function(cuts[0], cuts[1])
+    def share(self, last: int, parts: int, function: Callable[[int, int, int], Any]) -> list[Any]:
+        """Call `function(first, last, part)` on equal parts of 0 .. last - 1, which must not need each other; returns what they return."""
+        todo = deque((last * k // parts, last * (k + 1) // parts, k) for k in range(parts))
+        results: list[Any] = [None] * parts
+
+        def work() -> None:
+            while True:
+                try:
+                    part = todo.popleft()
+                except IndexError:
+                    return
+                results[part[2]] = function(*part)
+
+        others = [self._pool.submit(work) for _ in range(self.threads - 1)] if self._pool is not None else []
+        work()
         for other in others:
             other.result()
+        return results
 
 
 def team_for(augmented: Augmented, threads: int | None) -> Team:
     """All processors the process may use, unless told otherwise or the model is too small for more than one."""
     if threads is not None and threads < 1:
         raise OptionError(f"threads must be 1 or more, not {threads!r}")
-    if augmented.segments < 100 * WORTH_A_THREAD:
-        return Team(1)
-    return Team(threads or processors())
+    return Team(min(threads or processors(), augmented.parts))
 
 
-def merge_sweep(augmented: Augmented, team: Team, slack: float) -> Callable[[int], float]:
-    """The sweep of CVaRVIQ: blocks one after the other, large ones by all threads, unless next to nothing is left to do."""
-    problem, work, order, bounds = augmented.problem, augmented.work, augmented.order, augmented.bounds
+def merge_sweep(augmented: Augmented, team: Team, slack: float) -> Sweep:
+    """The sweep of CVaRVIQ, its parts by all threads."""
+    problem, work, parts = augmented.problem, augmented.work, augmented.parts
 
-    def alone(clock: int) -> float:
-        return float(sweep(problem, work, order, bounds, clock, slack))
+    def one_part(order: IntArray, clock: int) -> Callable[[int, int, int], Any]:
+        return lambda first, last, part: sweep(problem, work, new_scratch(problem), order, first, last, part, clock, slack)
 
-    runs = _runs(augmented, team.threads)
-    if team.threads == 1 or not any(large for _, _, large in runs):
-        return alone
+    def whole(order: IntArray, clock: int) -> float:
+        for part in range(parts):
+            work.memory[order[augmented.n * part // parts : augmented.n * (part + 1) // parts], PART] = part
+        found = team.share(augmented.n, parts, one_part(order, clock))
+        if parts > 1:
+            end_sweep(work, clock)
+        return float(max(found, default=0.0))
 
-    def together(clock: int) -> float:
-        if augmented.segments * np.count_nonzero(work.due) < WORTH_A_THREAD * len(bounds) * augmented.n:
-            return alone(clock)
-        change = 0.0
-        for begin, end, large in runs:
-            first, last = int(bounds[begin]), int(bounds[end])
-            if large:
-                team.share(first, last, lambda a, b: compute(problem, work, order, a, b))
-                moved = commit(problem, work, order, first, last, clock + begin, slack)
-            else:
-                moved = sweep(problem, work, order, bounds[begin : end + 1], clock + begin, slack)
-            change = max(change, float(moved))
-        return change
-
-    return together
-
-
-def _runs(augmented: Augmented, threads: int) -> list[tuple[int, int, bool]]:
-    """Blocks worth sharing, one by one, and the runs of small blocks between them: (first block, last block + 1, large)."""
-    least = threads * WORTH_A_THREAD * augmented.n / max(augmented.segments, 1)
-    runs: list[tuple[int, int, bool]] = []
-    for block, size in enumerate(np.diff(augmented.bounds).tolist()):
-        if runs and size < least and not runs[-1][2]:
-            runs[-1] = (runs[-1][0], block + 1, False)
-        else:
-            runs.append((block, block + 1, size >= least))
-    return runs
+    return whole

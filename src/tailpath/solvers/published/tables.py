@@ -46,12 +46,12 @@ class Tables:
 def greedy_tables(augmented: Augmented, rule: int, team: Team) -> Tables:
     """The greedy choices and their factors by the closed form."""
     problem, slope = augmented.problem, augmented.work.slope
-    choice = np.zeros(augmented.work.value.shape, dtype=np.int64)
+    choice = np.zeros((augmented.n, len(problem.atoms)), dtype=np.int64)
     var = np.zeros(choice.shape)
-    team.share(0, augmented.n, lambda first, last: choose(problem, slope, first, last, choice, var))
+    team.share(augmented.n, augmented.parts, lambda first, last, _: choose(problem, slope, first, last, choice, var))
     offset, total = run_offsets(augmented, choice)
     xi = np.empty(total)
-    team.share(0, augmented.n, lambda first, last: all_factors(problem, slope, first, last, choice, var, offset, rule, xi))
+    team.share(augmented.n, augmented.parts, lambda first, last, _: all_factors(problem, slope, first, last, choice, var, offset, rule, xi))
     return Tables(choice, var, offset, xi)
 
 
@@ -67,7 +67,8 @@ def make_arrive(augmented: Augmented, tables: Tables, rule: int) -> None:
     problem, slope = augmented.problem, augmented.work.slope
     nearest = Nearest(*borders_of(problem.atoms, problem.own))
     arrives = ~problem.own[problem.grid[: augmented.n]]  # at atoms that a state does not have nobody gets
-    while not mark_arriving(problem, augmented.order, nearest, tables.choice, tables.offset, tables.xi, arrives):
+    order = np.arange(augmented.n)
+    while not mark_arriving(problem, order, nearest, tables.choice, tables.offset, tables.xi, arrives):
         choice, var = tables.choice.copy(), tables.var.copy()
         regret = np.full(choice.shape, np.inf)
         find_detours(problem, slope, nearest, arrives, rule, choice, var, regret)
