@@ -30,7 +30,7 @@ class Option:
     """
 
     name: str
-    kind: Callable[[str], Any]
+    kind: Callable[..., Any]
     default: Any
     help: str
     word: str = ""
