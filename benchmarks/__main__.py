@@ -7,7 +7,7 @@ import os
 import platform
 import sys
 
-NAMES = ["start_up", "ground", "evaluation", "planners", "exact", "objectives", "peers"]
+NAMES = ["start_up", "ground", "evaluation", "planners", "exact", "objectives", "files", "peers"]
 
 
 def main(names: list[str]) -> None:

@@ -1,3 +1,4 @@
+import tracemalloc
 from fractions import Fraction as F
 
 import pytest
@@ -5,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tailpath as tp
+from tailpath.domains import grids
 from tailpath.errors import OptionError
 from tests.domains.slow_grids import in_floats, outcomes_of, slow_river
 
@@ -60,3 +62,37 @@ def test_bad_sizes(rows, columns, message):
     with pytest.raises(OptionError) as error:
         tp.domains.river(rows=rows, columns=columns)
     assert str(error.value) == message
+
+
+@pytest.mark.parametrize("build", [lambda: tp.domains.river(rows=7, columns=5), lambda: tp.domains.gridworld("5x5")])
+def test_a_model_does_not_depend_on_how_many_cells_are_built_at_a_time(build, monkeypatch):
+    whole = build()
+    for size in (1, 3, 10):
+        monkeypatch.setattr(grids, "_BLOCK", size)
+        assert build() == whole
+
+
+def test_a_grid_beyond_the_memory_is_refused_before_it_is_built(monkeypatch):
+    """A trillion states: whoever began to build them would not come to an end."""
+    with pytest.raises(
+        OptionError, match=r"a grid of 999999 x 999999 has 999998000001 states and takes about 1\.\d+e\+06 GiB to build; .* GiB of memory"
+    ):
+        tp.read("river:999999x999999")
+    monkeypatch.setattr(grids, "available_bytes", lambda: 1000 * grids.BYTES_PER_CELL)
+    assert tp.domains.river(rows=50, columns=20).n_states == 1000
+    for build in (lambda: tp.domains.river(rows=50, columns=21), lambda: tp.domains.gridworld("S" + "." * 1000 + "G")):
+        with pytest.raises(OptionError, match="GiB of memory are available"):
+            build()
+    monkeypatch.setattr(grids, "available_bytes", lambda: None)
+    assert tp.domains.river(rows=50, columns=21).n_states == 1050
+
+
+def test_a_cell_takes_no_more_memory_than_is_said():
+    tp.domains.river(rows=5, columns=5)
+    tracemalloc.start()
+    try:
+        tp.domains.river(rows=200, columns=200)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 200 * 200 * grids.BYTES_PER_CELL

@@ -1,4 +1,4 @@
-"""From moves on a grid to the arrays of a model, all cells at once.
+"""From moves on a grid to the arrays of a model, many cells at a time.
 
 Cells are states, named `(row, column)` and counted from 0 at the top left; state index = row * columns + column. The actions of every cell
 but the goal are N, S, E, W, in this order. A choice has four *slots*, each a way its move can turn out, with a fixed probability. Slots that
@@ -7,17 +7,19 @@ lead to the same cell (two that run into a wall, say) are one outcome; its proba
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import product
-from typing import Any
+from itertools import chain, product, repeat
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tailpath.errors import OptionError
 from tailpath.model.cost_units import as_fraction, common_unit
-from tailpath.model.ragged import offsets_of
+from tailpath.model.ragged import offsets_from_lengths
 from tailpath.model.ssp import SSP, Geometry
 
 ACTIONS = ("N", "S", "E", "W")
@@ -25,50 +27,93 @@ ACTIONS = ("N", "S", "E", "W")
 STEPS = ((-1, 0), (1, 0), (0, 1), (0, -1))
 SLOTS = 4
 CERTAIN = (Fraction(1), Fraction(0), Fraction(0), Fraction(0))
+#: Cells whose moves are held at a time.
+_BLOCK = 50_000
+#: What a cell takes while a model is built, at most, measured on grids of 10^6 cells.
+BYTES_PER_CELL = 1_100
+
+Targets = Callable[[NDArray[Any]], NDArray[Any]]
 
 
 @dataclass(frozen=True)
 class Moves:
-    """How one kind of cell behaves: `target[cell, action, slot]`, the probability of each slot, the cost of each action."""
+    """How one kind of cell behaves: `target(cells)[cell, action, slot]`, the probability of each slot, the cost of each action."""
 
     cells: NDArray[Any]
-    target: NDArray[Any]
+    target: Targets
     slot_probability: Sequence[Fraction]
     action_cost: Sequence[Any]
 
 
-def shifted(rows: int, columns: int, cells: NDArray[Any], moves: Sequence[Sequence[tuple[int, int]]]) -> NDArray[Any]:
+def shifted(rows: int, columns: int, moves: Sequence[Sequence[tuple[int, int]]]) -> Targets:
     """Where each cell gets by `moves[action][slot] = (rows down, columns right)`, clipped to the grid."""
     step = np.array(moves, dtype=np.int64)
-    row = np.clip(cells[:, None, None] // columns + step[..., 0], 0, rows - 1)
-    column = np.clip(cells[:, None, None] % columns + step[..., 1], 0, columns - 1)
-    return row * columns + column
+
+    def target(cells: NDArray[Any]) -> NDArray[Any]:
+        row = np.clip(cells[:, None, None] // columns + step[..., 0], 0, rows - 1)
+        column = np.clip(cells[:, None, None] % columns + step[..., 1], 0, columns - 1)
+        return np.asarray(row * columns + column)
+
+    return target
 
 
-def to_one_cell(cells: NDArray[Any], target: int) -> NDArray[Any]:
+def to_one_cell(target: int) -> Targets:
     """Every slot of every action leads to one cell."""
-    return np.full((len(cells), len(ACTIONS), SLOTS), target, dtype=np.int64)
+    return lambda cells: np.full((len(cells), len(ACTIONS), SLOTS), target, dtype=np.int64)
+
+
+def refuse_huge(rows: int, columns: int) -> None:
+    """Refuse a grid that would not fit into the memory there is, before anything is built."""
+    needed, there = rows * columns * BYTES_PER_CELL, available_bytes()
+    if there is not None and needed > there:
+        raise OptionError(
+            f"a grid of {rows} x {columns} has {rows * columns} states and takes about {needed / 2**30:.3g} GiB to build;"
+            f" {there / 2**30:.3g} GiB of memory are available"
+        )
+
+
+def available_bytes() -> int | None:
+    """The memory that may still be taken, or `None` where the system does not tell."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as stream:
+            return next(int(line.split()[1]) * 1024 for line in stream if line.startswith("MemAvailable:"))
+    except (OSError, ValueError, StopIteration):
+        pass
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+class _Outcomes(NamedTuple):
+    """The outcomes of some cells in a row, and how many each of their choices has."""
+
+    length: NDArray[Any]
+    target: NDArray[Any]
+    probability: NDArray[Any]
+    cost: NDArray[Any]
 
 
 def grid_model(rows: int, columns: int, kind: Sequence[str], start: int, goal: int, parts: Sequence[Moves]) -> SSP:
-    """One model from the moves of all kinds of cells. Every cell but the goal appears in exactly one part."""
-    cell = np.concatenate([part.cells for part in parts])
-    into_order = np.argsort(cell, kind="stable")
-    target = np.concatenate([part.target for part in parts])[into_order].reshape(-1, SLOTS)
-    probability = np.concatenate([_merged_probability(part) for part in parts])[into_order].reshape(-1, SLOTS)
-    cost = np.concatenate([np.tile([float(c) for c in part.action_cost], (len(part.cells), 1)) for part in parts])[into_order].ravel()
-    keep = probability > 0
-    n_states, n_choices = rows * columns, len(target)
+    """One model from the moves of all kinds of cells. Every cell but the goal appears in exactly one part, and each part lists its cells in order."""
+    n_states = rows * columns
+    blocks = [_outcomes(parts, first, min(first + _BLOCK, n_states)) for first in range(0, n_states, _BLOCK)]
+    columns_of = [list(column) for column in zip(*blocks)]
+    del blocks
+    arrays = []
+    while columns_of:  # one array after the other, and its pieces are gone
+        arrays.append(np.concatenate(columns_of.pop(0)))
+        arrays[-1].flags.writeable = False  # nobody else has them, so the model need not copy them
+    length, target, probability, cost = arrays
     is_goal = np.zeros(n_states, dtype=np.bool_)
     is_goal[goal] = True
-    choice_of, _ = np.nonzero(keep)
     return SSP(
-        state_choices=offsets_of(np.repeat(cell[into_order], len(ACTIONS)), n_states),
-        choice_outcomes=offsets_of(choice_of, n_choices),
-        outcome_target=target[keep].astype(np.int32),
-        outcome_probability=probability[keep],
-        outcome_cost=cost[choice_of],
-        choice_action=np.tile(np.arange(len(ACTIONS), dtype=np.int32), len(cell)),
+        state_choices=offsets_from_lengths(np.where(is_goal, 0, len(ACTIONS))),
+        choice_outcomes=offsets_from_lengths(length),
+        outcome_target=target,
+        outcome_probability=probability,
+        outcome_cost=cost,
+        choice_action=np.tile(np.arange(len(ACTIONS), dtype=np.int32), n_states - 1),
         is_goal=is_goal,
         start_index=start,
         states=tuple(product(range(rows), range(columns))),
@@ -77,23 +122,37 @@ def grid_model(rows: int, columns: int, kind: Sequence[str], start: int, goal: i
         geometry=Geometry(
             rows=rows,
             columns=columns,
-            row=tuple(np.repeat(np.arange(rows), columns).tolist()),
-            column=tuple(np.tile(np.arange(columns), rows).tolist()),
+            row=tuple(chain.from_iterable(repeat(row, columns) for row in range(rows))),
+            column=tuple(range(columns)) * rows,
             kind=tuple(kind),
         ),
     )
 
 
-def _merged_probability(part: Moves) -> NDArray[np.float64]:
+def _outcomes(parts: Sequence[Moves], first: int, last: int) -> _Outcomes:
+    """The outcomes of the cells from `first` to before `last`."""
+    some = [part.cells[slice(*np.searchsorted(part.cells, (first, last)))] for part in parts]
+    into_order = np.argsort(np.concatenate(some), kind="stable")
+    targets = [part.target(cells) for part, cells in zip(parts, some)]
+    chances = [_merged_probability(target, part.slot_probability) for part, target in zip(parts, targets)]
+    costs = [np.tile([float(c) for c in part.action_cost], (len(cells), 1)) for part, cells in zip(parts, some)]
+    target, probability = (np.concatenate(each)[into_order].reshape(-1, SLOTS) for each in (targets, chances))
+    keep = probability > 0
+    length = np.count_nonzero(keep, axis=1)
+    cost = np.repeat(np.concatenate(costs)[into_order].ravel(), length)
+    return _Outcomes(length.astype(np.int8), target[keep].astype(np.int32), probability[keep], cost)
+
+
+def _merged_probability(target: NDArray[Any], slot_probability: Sequence[Fraction]) -> NDArray[np.float64]:
     """The probability of each slot, with that of equal targets gathered in the first of them and 0 in the others."""
     # One table entry per set of slots: the sum is exact, so that 0.64 + 0.04 is the float nearest to 0.68.
     of_set = np.array(
-        [float(sum((p for slot, p in enumerate(part.slot_probability) if chosen >> slot & 1), Fraction(0))) for chosen in range(1 << SLOTS)]
+        [float(sum((p for slot, p in enumerate(slot_probability) if chosen >> slot & 1), Fraction(0))) for chosen in range(1 << SLOTS)]
     )
-    merged = np.zeros(part.target.shape, dtype=np.int64)
-    taken = np.zeros(part.target.shape, dtype=np.bool_)
+    merged = np.zeros(target.shape, dtype=np.int64)
+    taken = np.zeros(target.shape, dtype=np.bool_)
     for slot in range(SLOTS):
-        same = (part.target == part.target[..., slot : slot + 1]) & ~taken
+        same = (target == target[..., slot : slot + 1]) & ~taken
         merged[..., slot] = (same << np.arange(SLOTS)).sum(axis=-1)
         taken |= same
     return of_set[merged]

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tailpath.domains.grids import CERTAIN, STEPS, Moves, grid_model, shifted, to_one_cell
+from tailpath.domains.grids import CERTAIN, STEPS, Moves, grid_model, refuse_huge, shifted, to_one_cell
 from tailpath.domains.register import Domain
 from tailpath.errors import FormatError, OptionError
 from tailpath.model.cost_units import as_fraction
@@ -43,6 +43,7 @@ def gridworld(map: str, *, success: Any = 0.95, obstacle_cost: Any = 100) -> SSP
     if crash < 0:
         raise OptionError(f"obstacle_cost must be 0 or more, not {obstacle_cost!r}")
     rows = _rows(_bundled(map) if re.fullmatch(r"\s*\d+\s*x\s*\d+\s*", map) else map)
+    refuse_huge(len(rows), len(rows[0]))
     cells = "".join(rows)
     start, goal = cells.index("S"), cells.index("G")
     letters = np.array(list(cells))
@@ -58,8 +59,8 @@ def gridworld(map: str, *, success: Any = 0.95, obstacle_cost: Any = 100) -> SSP
         start,
         goal,
         [
-            Moves(floor, shifted(height, width, floor, directions), slots, [1] * 4),
-            Moves(obstacles, to_one_cell(obstacles, goal), CERTAIN, [crash] * 4),
+            Moves(floor, shifted(height, width, directions), slots, [1] * 4),
+            Moves(obstacles, to_one_cell(goal), CERTAIN, [crash] * 4),
         ],
     )
 

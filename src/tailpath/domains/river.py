@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from tailpath.domains.grids import CERTAIN, STEPS, Moves, grid_model, shifted, to_one_cell
+from tailpath.domains.grids import CERTAIN, STEPS, Moves, grid_model, refuse_huge, shifted, to_one_cell
 from tailpath.domains.register import Domain
 from tailpath.errors import OptionError
 from tailpath.model.ssp import SSP
@@ -31,6 +31,7 @@ RIVER_COST = (2, Fraction(1, 2), 1, 1)
 def river(*, rows: int, columns: int) -> SSP:
     """Build a River of at least 2 rows and 2 columns. States are named `(row, column)`, counted from 0 at the top left."""
     rows, columns = _size(rows, "rows"), _size(columns, "columns")
+    refuse_huge(rows, columns)
     kind = np.full((rows, columns), "river", dtype=object)
     kind[-1, :] = "waterfall"
     kind[0, :] = "bridge"
@@ -48,9 +49,9 @@ def river(*, rows: int, columns: int) -> SSP:
         start,
         goal,
         [
-            Moves(firm, shifted(rows, columns, firm, [[step] * 4 for step in STEPS]), CERTAIN, [1] * 4),
-            Moves(wet, shifted(rows, columns, wet, swims), slots, RIVER_COST),
-            Moves(falls, to_one_cell(falls, start), CERTAIN, [1] * 4),
+            Moves(firm, shifted(rows, columns, [[step] * 4 for step in STEPS]), CERTAIN, [1] * 4),
+            Moves(wet, shifted(rows, columns, swims), slots, RIVER_COST),
+            Moves(falls, to_one_cell(start), CERTAIN, [1] * 4),
         ],
     )
 
