@@ -97,3 +97,18 @@ def test_the_seconds_of_a_comparison_include_compiling(capsys, monkeypatch):
     seconds = {line.split()[1]: float(line.split()[-1]) for line in told.out.splitlines() if line.startswith("0.5")}
     assert seconds["expected"] >= 100 and seconds["optimum"] >= 100
     assert "the seconds above include 200.0 s of compiling, once" in told.out
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (["study", "--design", "nothing.toml", "--out", "x"], "nothing.toml: no such file or folder"),
+        (["report", "nothing"], "nothing: no such folder"),
+        (["frontier", "river:5x5", "--risk", "cvar(0.1)", "--plot", "nowhere/f.png"], "nowhere/f.png: no such file or folder"),
+        (["frontier", "river:5x5", "--risk", "cvar(0.1)", "--corner", "1", "-o", "f.txt"], "f.txt: the file must end with .json or .npz"),
+        (["page", "river:5x5", "--out", "nowhere/p.html"], "nowhere/p.html: no such file or folder"),
+    ],
+)
+def test_what_cannot_be_read_or_written_is_told_at_once(capsys, monkeypatch, tmp_path, command, message):
+    monkeypatch.chdir(tmp_path)
+    assert message in refusal(capsys, *command)

@@ -374,3 +374,10 @@ def test_constants_are_for_names_only():
         tp.read(environment(TABLE), constants={"a": 1})
     with pytest.raises(OptionError, match="the option cost does not apply to Gymnasium"):
         tp.read(environment(TABLE), cost="x")
+
+
+def test_what_a_wrapper_does_is_not_in_the_table():
+    doubled = gymnasium.wrappers.TransformReward(gymnasium.make("CliffWalking-v1"), lambda reward: 2 * reward)
+    assert "what the wrapper TransformReward does happens outside the table: it is left out" in tp.read(doubled).notes
+    limited = gymnasium.wrappers.TimeLimit(gymnasium.make("CliffWalking-v1"), 50)
+    assert not any("wrapper" in note for note in tp.read(limited).notes)

@@ -118,3 +118,10 @@ def test_options_that_a_table_has_no_use_for():
         tp.read(COLUMNS, step_cost=1)
     with pytest.raises(OptionError, match=r"^cannot read a ndarray: give a path, a scheme string, a table, a graph, or an environment"):
         tp.read(np.zeros(3))
+
+
+def test_a_goal_that_is_no_state_and_columns_passed_over():
+    table = {"from": ["home"], "to": ["work"], "time": [20], "colour": ["red"]}
+    with pytest.raises(ModelError, match=r"^the table has no state 'wrok', which is to be a goal; did you mean 'work'\?$"):
+        SSP.from_table(table, start="home", goals=["wrok"])
+    assert "columns that were not read: colour" in SSP.from_table(table, start="home", goals=["work"]).notes

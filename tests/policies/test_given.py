@@ -179,3 +179,12 @@ def test_arrays_for_gymnasium_need_no_care(name):
             pi[state] = action
     for given in (pi, dict(enumerate(pi)), lambda state: pi[state], np.eye(env.action_space.n)[pi]):
         assert tp.evaluate(ssp, given, 1).mean == pytest.approx(best.cost(), rel=1e-12)
+
+
+def test_what_is_no_policy_yet_says_what_to_do(tmp_path):
+    ssp = tp.domains.river(rows=4, columns=3)
+    with pytest.raises(PolicyError, match=r"^the policy has 3 axes; expected one, .* or two, states by actions$"):
+        tp.evaluate(ssp, np.zeros((2, 2, 2)), 0.1)
+    for thing, kind in ((np.zeros(12), "ndarray"), (tp.solve_expected(ssp), "ExpectedSolution")):
+        with pytest.raises(tp.TailpathError, match=rf"a {kind} is no policy yet; tailpath.policy\(ssp, ...\) makes one of it$"):
+            tp.write_policy(thing, tmp_path / "policy.json")

@@ -7,9 +7,9 @@ from time import perf_counter
 import click
 
 import tailpath
-from tailpath.cli.common import json_option, show, table, takes_model
+from tailpath.cli.common import json_option, out_file, refuse_same_file, show, table, takes_model
 from tailpath.cli.objectives import measure
-from tailpath.cli.pictures import save_picture
+from tailpath.cli.pictures import PICTURES, save_picture
 from tailpath.model.ssp import SSP
 from tailpath.pictures.progress import progress_line
 from tailpath.risk.measure import Measure
@@ -26,11 +26,11 @@ MOST_ROWS = 24
 )
 @click.option("--delta", metavar="D", help="Round costs to multiples of D; the frontier is then bracketed.")
 @click.option("--all", "everything", is_flag=True, help="Print every corner, however many there are.")
-@click.option("--plot", type=click.Path(dir_okay=False), metavar="FILE", help="Draw the frontier (.png, .pdf or .svg).")
+@click.option("--plot", type=out_file(*PICTURES), metavar="FILE", help="Draw the frontier (.png, .pdf or .svg).")
 @click.option(
     "--corner", type=click.IntRange(min=1), metavar="N", help="The corner whose policy is saved by --output, counted as in the table."
 )
-@click.option("-o", "--output", type=click.Path(), metavar="FILE", help="Save the policy of --corner (.json or .npz).")
+@click.option("-o", "--output", type=out_file(".json", ".npz"), metavar="FILE", help="Save the policy of --corner (.json or .npz).")
 @json_option
 def command(
     ssp: SSP,
@@ -47,6 +47,7 @@ def command(
     """Show what safety costs: every corner of least mean against a risk, from the safest policy to the one that is best on average."""
     if (corner is None) != (output is None):
         raise click.UsageError("--corner and --output go together: the policy of which corner, and where to")
+    refuse_same_file(output, source)
     begin = perf_counter()
     with progress_line() as tell:
         found = tailpath.frontier(

@@ -8,7 +8,7 @@ from time import perf_counter
 import click
 
 from tailpath.cli.alphas import ManyAlphas, alphas_option
-from tailpath.cli.common import json_option, number, show, takes_model
+from tailpath.cli.common import json_option, number, out_file, show, takes_model
 from tailpath.model.ssp import SSP
 from tailpath.pictures.progress import progress_line
 from tailpath.show.page.data import ALPHAS
@@ -17,7 +17,7 @@ from tailpath.show.page.make import page
 
 @click.command(cls=ManyAlphas)
 @takes_model
-@click.option("--out", type=click.Path(dir_okay=False), required=True, metavar="FILE", help="Where to write the page (.html).")
+@click.option("--out", type=out_file(".html", ".htm"), required=True, metavar="FILE", help="Where to write the page (.html).")
 @alphas_option(default=ALPHAS)
 @click.option("--title", metavar="TEXT", help="Title of the page.  [default: the model as typed]")
 @json_option

@@ -28,9 +28,7 @@ MOST_SHOWN = 10
 
 @click.command()
 @click.option("--out", "folder", type=click.Path(file_okay=False), metavar="DIR", help="Where runs, figures, tables and study.md go.")
-@click.option(
-    "--design", type=click.Path(exists=True, dir_okay=False), metavar="FILE", help="A study of your own (.toml); the paper's by default."
-)
+@click.option("--design", metavar="FILE", help="A study of your own (.toml); the paper's by default.")
 @click.option("--only", multiple=True, metavar="DOMAIN[/PROBLEM]", help="Only this domain or problem, e.g. gridworld/5x5 (repeatable).")
 @click.option("--model", "models", multiple=True, metavar="MODEL", help="Study this model, a file or scheme:text (repeatable).")
 @click.option("--method", "methods", multiple=True, metavar="NAME", help="Only this method of the register (repeatable).")

@@ -73,6 +73,17 @@ def _time_limit(environment: Any) -> Iterator[str]:
 def _left_out(environment: Any) -> Iterator[str]:
     if getattr(getattr(environment, "unwrapped", environment), "fickle_passenger", False):
         yield "the passenger's change of mind (fickle_passenger) happens outside the table: it is left out"
+    for wrapper in _wrappers(environment):
+        yield f"what the wrapper {wrapper} does happens outside the table: it is left out"
+
+
+def _wrappers(environment: Any) -> Iterator[str]:
+    """The wrappers around an environment, but for those that Gymnasium puts around every one and that of the time limit."""
+    while hasattr(environment, "unwrapped") and environment is not environment.unwrapped:
+        kind = type(environment).__name__
+        if kind not in ("TimeLimit", "OrderEnforcing", "PassiveEnvChecker"):
+            yield kind
+        environment = environment.env
 
 
 def _make(name: str, constants: Mapping[str, Any], where: str) -> Any:

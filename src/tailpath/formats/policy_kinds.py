@@ -90,6 +90,8 @@ def pack(policy: Policy) -> Stored:
         return Stored("memory", {"start": encode_name(policy.start_), **_decision_rows(policy.action_), "remember": rows})
     if isinstance(policy, MixedPolicy):
         return _pack_mixture(policy)
+    if not isinstance(policy, Policy):
+        raise OptionError(f"a {type(policy).__name__} is no policy yet; tailpath.policy(ssp, ...) makes one of it")
     raise OptionError(f"a {type(policy).__name__} made of functions cannot be saved; only policies made of tables can")
 
 

@@ -16,6 +16,7 @@ Other columns are passed over. What was assumed is among the notes of the model.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from tailpath.errors import ModelError
@@ -66,7 +67,8 @@ def columns_called(names: Iterable[Any]) -> dict[str, Any]:
 
 def outcomes_of_table(frame: Any, start: Any, goals: Any) -> Outcomes:
     """The outcomes of a table, its start and its goals."""
-    columns = {column: _values(frame, name) for column, name in columns_called(_names(frame)).items()}
+    called = columns_called(_names(frame))
+    columns = {column: _values(frame, name) for column, name in called.items()}
     count = len(columns["state"])
     if count == 0:
         raise ModelError("the table has no rows")
@@ -76,6 +78,9 @@ def outcomes_of_table(frame: Any, start: Any, goals: Any) -> Outcomes:
         columns["cost"] = [-value for value in columns["reward"]]
     rows = list(zip(*(columns[column] for column in ("state", "action", "next_state", "probability", "cost"))))
     notes: list[str] = ["costs are minus the rewards"] if "reward" in columns else []
+    others = [str(name) for name in _names(frame) if not any(name is known or name == known for known in called.values())]
+    if others:
+        notes.append(f"columns that were not read: {', '.join(others)}")
     found_goals = _goals(rows, columns.get("goal"), goals, notes)
     ends = set(found_goals)
     kept = [row for row in rows if row[0] not in ends]
@@ -137,7 +142,15 @@ def _values(frame: Any, name: Any) -> list[Any]:
 
 def _goals(rows: list[tuple[Any, ...]], marked: list[Any] | None, goals: Any, notes: list[str]) -> list[Any]:
     if goals is not None:
-        return [goals] if isinstance(goals, str) or not isinstance(goals, Iterable) else list(goals)
+        given = [goals] if isinstance(goals, str) or not isinstance(goals, Iterable) else list(goals)
+        known = {name for row in rows for name in (row[0], row[2])}
+        for goal in given:
+            if goal not in known:
+                near = get_close_matches(str(goal), [str(name) for name in known], 1)
+                raise ModelError(
+                    f"the table has no state {goal!r}, which is to be a goal" + (f"; did you mean {near[0]!r}?" if near else "")
+                )
+        return given
     if marked is not None:
         return list(dict.fromkeys(row[2] for row, mark in zip(rows, marked) if mark))
     leaving = dict.fromkeys(row[0] for row in rows)

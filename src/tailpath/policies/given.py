@@ -130,6 +130,8 @@ def _by_place(ssp: SSP, table: Any) -> Callable[[_Place], Any]:
     """The entry of a state in a sequence: by the number that is its name, or by its place."""
     base = ssp.states if ssp.origin is None else ssp.origin.states
     numbers = [name for name in base if isinstance(name, (int, np.integer)) and not isinstance(name, bool)]
+    if getattr(table, "ndim", 1) > 2:
+        raise PolicyError(f"the policy has {table.ndim} axes; expected one, an action for every state, or two, states by actions")
     length = len(table)
     if numbers and min(numbers) >= 0 and length > max(numbers):
         return lambda place: table[place.name] if isinstance(place.name, (int, np.integer)) else None

@@ -26,6 +26,7 @@ from typing import Any
 from tailpath.domains.register import schemes
 from tailpath.errors import OptionError
 from tailpath.formats import read
+from tailpath.formats.files import read_text
 from tailpath.methods import find_method
 from tailpath.model.ssp import SSP
 from tailpath.options import check_gamma
@@ -111,8 +112,8 @@ def read_design(path: str | os.PathLike[str] = PAPER) -> Design:
     """Read a design; paths of models in it are relative to it."""
     place = pathlib.Path(path)
     try:
-        content = tomllib.loads(place.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        content = tomllib.loads(read_text(str(place)))
+    except tomllib.TOMLDecodeError as error:
         raise OptionError(f"{place}: {error}") from None
     content["imports"] = content.pop("import", [])
     problems = content.pop("problems", [])
