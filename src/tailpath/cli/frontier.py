@@ -68,12 +68,13 @@ def command(
         for line, each in zip(lines, found):
             line["mean at least"] = found.bounds(each.risk)[0]
     record = {"model": source, "risk": str(risk), "delta": delta, "corners": lines, "gap": found.gap, "seconds": seconds}
-    step = 1 if everything else max(1, -(-(len(lines) - 1) // MOST_ROWS))
-    shown = [line for i, line in enumerate(lines) if i % step == 0 or i == len(lines) - 1]
+    shown = lines if everything else [lines[place] for place in found.spread(MOST_ROWS)]
     columns = {"corner": "corner", "risk": str(risk), "mean at least": "mean at least", "mean": "mean", "policies": "policies"}
     columns = {key: name for key, name in columns.items() if key in lines[0]}
     text = table(list(columns.values()), [[line[key] for key in columns] for line in shown])
-    notes = [f"{len(lines)} corners in {seconds:.3g} s" + (f", one in {step} of them shown; --all shows all" if step > 1 else "")]
+    notes = [
+        f"{len(lines)} corners in {seconds:.3g} s" + (f", {len(shown)} of them shown; --all shows all" if len(shown) < len(lines) else "")
+    ]
     if delta is not None:
         notes.append(
             f"costs are rounded up to multiples of {delta}; rounded down they give the mean that no policy with this risk falls below"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from tailpath.pictures.style import COLOURS, MARKERS, own_axes
 
 
@@ -48,9 +50,9 @@ def plot_frontier(frontier: Any, ax: Any = None) -> Any:
     ax = own_axes(ax)
     risk, mean = frontier.risk, frontier.mean
     single = [len(corner.parts) == 1 for corner in frontier]
-    for a, b in zip(frontier.corners, frontier.corners[1:]):
-        ax.plot([a.risk, b.risk], [a.mean, b.before], color=COLOURS[0], linewidth=1.6)
-        ax.plot([b.risk, b.risk], [b.before, b.mean], color=COLOURS[0], linewidth=1.0, linestyle=":")
+    before, apart = np.array([corner.before for corner in frontier]), np.full(len(risk) - 1, np.nan)  # a gap between two lines
+    ax.plot(_in_turn(risk[:-1], risk[1:], apart), _in_turn(mean[:-1], before[1:], apart), color=COLOURS[0], linewidth=1.6)
+    ax.plot(_in_turn(risk[1:], risk[1:], apart), _in_turn(before[1:], mean[1:], apart), color=COLOURS[0], linewidth=1.0, linestyle=":")
     ax.plot(risk[single], mean[single], "o", color=COLOURS[0], markersize=3 if len(risk) > 60 else 5)
     for place, text, side, at in ((0, "safest", "left", (8, 0)), (-1, "least mean", "right", (-2, -14))):
         ax.annotate(text, (risk[place], mean[place]), textcoords="offset points", xytext=at, ha=side)
@@ -58,3 +60,8 @@ def plot_frontier(frontier: Any, ax: Any = None) -> Any:
     ax.set_ylabel("expected cost")
     ax.margins(0.08)
     return ax
+
+
+def _in_turn(*arrays: Any) -> Any:
+    """The first entry of each array, then the second of each, and so on."""
+    return np.stack(arrays, axis=1).ravel()

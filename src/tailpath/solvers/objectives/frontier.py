@@ -118,6 +118,16 @@ class Frontier(Record):
         a, b = self.corners[place], self.corners[place + 1]
         return a.mean + (b.before - a.mean) * min(max((risk - a.risk) / (b.risk - a.risk), 0.0), 1.0)
 
+    def spread(self, count: int) -> list[int]:
+        """The places of at most so many corners, as evenly along the frontier as they come, with both ends: corners crowd where it bends."""
+        if len(self.corners) <= max(count, 2):
+            return list(range(len(self.corners)))
+        risk, mean = self.risk, self.mean
+        steps = np.diff(risk) / (risk[-1] - risk[0]) - np.diff(mean) / (mean[0] - mean[-1])
+        way = np.append(0.0, np.cumsum(steps))
+        wanted = np.searchsorted(way, np.linspace(0.0, way[-1], max(count, 2))[1:-1])
+        return sorted({0, *np.minimum(wanted, len(risk) - 1).tolist(), len(risk) - 1})
+
     def bounds(self, risk: float) -> tuple[float, float]:
         """Between which means the least mean at a given risk lies: the frontier less its gap, or, with `delta`, that for costs rounded down."""
         below = self.floor or self
