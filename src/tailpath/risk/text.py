@@ -39,6 +39,8 @@ def parse(text: Any) -> Measure:
         return text
     if not isinstance(text, str):
         raise OptionError(f"a measure is written like 'cvar(0.05)', not {text!r}")
+    if text.count("(") != text.count(")"):
+        raise OptionError(f"the brackets of {text!r} do not match")
     terms = list(_terms(text))
     return terms[0][1] if len(terms) == 1 and terms[0][0] == 1 else Sum(tuple(terms))
 
