@@ -113,8 +113,10 @@ def test_both_tables_say_the_same(problem: str, options: dict[str, Any], monkeyp
     mine, theirs = (solution.excess[np.searchsorted(solution.budgets, both)] for solution in (pairs, full))
     assert np.array_equal(mine, theirs)
     for alpha in (0.01,) if "weight" in options else ALPHAS:
-        assert pairs.objective(alpha) == full.objective(alpha)
-        assert (pairs.cvar(alpha), pairs.var(alpha)) == (full.cvar(alpha), full.var(alpha))
+        # The full table also has budgets that tie with the best, and rounding may favour one.
+        assert pairs.objective(alpha) == pytest.approx(full.objective(alpha), rel=1e-13)
+        assert pairs.cvar(alpha) == pytest.approx(full.cvar(alpha), rel=1e-13)
+        assert pairs.var(alpha) == full.var(alpha)
         assert pairs.plain_mean(alpha) == pytest.approx(full.plain_mean(alpha), rel=1e-12)
         mine, theirs = tp.evaluate(ssp, pairs.policy(alpha), alpha), tp.evaluate(ssp, full.policy(alpha), alpha)
         assert mine.cvar(alpha) == pytest.approx(theirs.cvar(alpha), rel=1e-12)

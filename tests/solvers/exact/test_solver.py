@@ -403,6 +403,18 @@ def test_options_out_of_range(options: dict[str, Any], text: str) -> None:
     assert text in str(caught.value)
 
 
+@pytest.mark.parametrize("alpha", [0.01, 0.2, 0.7, 0.9])
+@pytest.mark.parametrize("options", [{}, {"lexicographic": True}, {"weight": 0.5}])
+def test_a_value_lies_in_its_bounds_where_budgets_tie(alpha: float, options: dict[str, Any]) -> None:
+    """At alpha = 0.7 the smallest budget that ties with the best is worth more than the upper bound on the best."""
+    rows = [("s", "a", "g", 3 / 14, 400), ("s", "a", "t", 0.5, 400), ("s", "a", "s", 2 / 7, 1)]
+    rows += [("t", "a", "u", 2 / 9, 1), ("t", "a", "g", 7 / 9, 400)]
+    rows += [("u", "a", "g", 0.5, 1), ("u", "a", "s", 0.5, 400), ("u", "c", "g", 5 / 9, 400), ("u", "c", "u", 4 / 9, 1)]
+    best = tp.solve_cvar_exact(tp.SSP.from_outcomes(rows, "s", ["g"]), alpha, **options)
+    low, high = best.bounds(alpha)
+    assert low <= best.objective(alpha) <= high
+
+
 def test_questions_the_table_cannot_answer() -> None:
     ssp = PROBLEMS["5x5"]()
     best = tp.solve_cvar_exact(ssp, 0.1)

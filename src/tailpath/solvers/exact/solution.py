@@ -102,10 +102,6 @@ class _OfBudgets(Record):
         self._check(a)
         return self.best_place(a, self.decisions.budgets)
 
-    def _cvar(self, a: float) -> float:
-        place = self._place(a)
-        return float((self.budgets[place] + self.excess[place] / a) * self._unit)
-
     def _enclosed(self, a: float) -> tuple[FloatArray, FloatArray]:
         """Proved bounds on what is minimised, by place."""
         raise NotImplementedError
@@ -132,8 +128,10 @@ class _OfBudgets(Record):
         return {}
 
     def objective(self, a: float) -> float:
-        """What is minimised."""
-        return float(self._total(a)[self._place(a)]) * self._unit
+        """The least value of what is minimised. Of budgets that tie within rounding the policy takes the smallest, whose own value may be a little
+        more."""
+        self._check(a)
+        return float(np.min(self._total(a)) * self._unit)
 
     @each
     def mean(self, a: float) -> float:
@@ -181,7 +179,7 @@ class ExactSolution(_OfBudgets):
     @each
     def cvar(self, a: float) -> float:
         """The least CVaR at `a`."""
-        return self._cvar(a)
+        return self.objective(a)
 
     @each
     def var(self, a: float) -> float:
@@ -257,8 +255,10 @@ class WeightedSolution(_OfBudgets):
     @each
     def cvar(self, a: float) -> float:
         """The CVaR of the policy. With weight 0 the table knows the mean alone, and the policy is evaluated."""
-        self._check(a)
-        return evaluate(self.decisions.ssp, self.policy(a), a).cvar(a) if self.weight == 0 else self._cvar(a)
+        place = self._place(a)
+        if self.weight == 0:
+            return evaluate(self.decisions.ssp, self.policy(a), a).cvar(a)
+        return float((self.budgets[place] + self.excess[place] / a) * self._unit)
 
     @each
     def var(self, a: float) -> float:
