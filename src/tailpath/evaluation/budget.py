@@ -22,6 +22,7 @@ from tailpath.evaluation.lattice import Lattice, LatticeSearch, least_step
 from tailpath.evaluation.request import Request
 from tailpath.evaluation.result import SearchResult, charged, completed, summarise
 from tailpath.evaluation.variance import node_variance
+from tailpath.kernels.jit import frozen
 from tailpath.kernels.lattice_arrays import Arrows, BudgetRows
 from tailpath.model.fingerprint import same_numbering
 from tailpath.model.ssp import SSP, FloatArray
@@ -92,11 +93,8 @@ def _lay_out_states(ssp: SSP, policy: BudgetPolicy) -> Lattice | None:
     place[order] = np.arange(len(order))
     return Lattice(
         arrows=Arrows(
-            row_start=ssp.choice_outcomes,
-            target=place[ssp.outcome_target].astype(np.int32),
-            probability=ssp.outcome_probability,
-            jump=ssp.outcome_level,
-            leak=np.zeros(len(order)),
+            *frozen(ssp.choice_outcomes, ssp.outcome_target, ssp.outcome_probability, ssp.outcome_level),
+            *frozen(np.arange(ssp.n_choices), place, np.empty(0, dtype=np.int64)),
         ),
         heuristic=np.zeros(len(order) + 1, dtype=np.int64),
         node=np.append(order, n),

@@ -25,7 +25,7 @@ from tailpath.evaluation.request import End, Request, Tuning
 from tailpath.evaluation.result import SCALE, Left, SearchResult, negligible, unscaled
 from tailpath.evaluation.watch import Watch
 from tailpath.kernels.jit import frozen
-from tailpath.kernels.lattice import frontier, lay_out_rows, part_arrows, search
+from tailpath.kernels.lattice import frontier, lay_out_rows, search, survey
 from tailpath.kernels.lattice_arrays import BLOCK, ROWS_OF_NODES, Arrows, Aside, BudgetRows, Far, Near, Rings, Stop, Waiting, standing
 from tailpath.kernels.rounding import FIXED, ROW, UNIT
 from tailpath.model.ragged import grouped
@@ -65,18 +65,8 @@ def lay_out(chain: CostChain, heuristic: Heuristic) -> Lattice:
     place[nodes] = np.arange(len(nodes))
     place[n_all] = len(nodes)
 
-    most = len(chain.target)
-    out = Arrows(
-        row_start=np.empty(len(nodes) + 1, dtype=np.int64),
-        target=np.empty(most, dtype=np.int32),
-        probability=np.empty(most),
-        jump=np.empty(most, dtype=np.int64),
-        leak=np.empty(len(nodes)),
-    )
-    rows = frozen(chain.row_start, chain.target, chain.probability, chain.level)
-    count = lay_out_rows(*rows, nodes, place, height, out)
     return Lattice(
-        arrows=Arrows(out.row_start, out.target[:count], out.probability[:count], out.jump[:count], out.leak),
+        arrows=Arrows(*frozen(chain.row_start, chain.target, chain.probability, chain.level, nodes, place, height)),
         heuristic=np.append(height[nodes], 0),
         node=np.append(nodes, n_all),
         place=place,
@@ -91,7 +81,7 @@ def _in_order(chain: CostChain, finite: NDArray[np.bool_], height: NDArray[np.in
     assert chain.level is not None
     n = chain.n
     nodes = np.flatnonzero(finite[:n])
-    if chain.level.all():
+    if chain.cost.all():
         below = height.max(initial=0) - height[nodes]
         few = below.max(initial=0) <= MOST_GROUPS * len(nodes)
         order = grouped(below, int(below.max(initial=0)) + 1)[0] if few else np.argsort(below, kind="stable")
@@ -106,7 +96,8 @@ def _in_order(chain: CostChain, finite: NDArray[np.bool_], height: NDArray[np.in
 
 def least_step(level: NDArray[Any]) -> int:
     """The smallest positive level: how many levels a step that is not free takes at least."""
-    return int(level[level > 0].min(initial=np.iinfo(np.int64).max))
+    least = int(level.min(initial=np.iinfo(np.int64).max))
+    return least if least > 0 else int(level[level > 0].min(initial=np.iinfo(np.int64).max))
 
 
 class LatticeSearch:
@@ -115,15 +106,20 @@ class LatticeSearch:
     def __init__(self, lattice: Lattice, start: int, request: Request) -> None:
         """Begin at a node of the lattice with nothing paid and probability 1."""
         self.lattice, self.request = lattice, request
-        arrows = lattice.arrows
-        self.rings = _rings(lattice, request.tuning)
-        width = 1 << self.rings.shift
-        self.near, self.far, self.fans = _parted(arrows, width, self.rings)
+        tuning = request.tuning
+        jumps = np.zeros(tuning.ring_rows + 1, dtype=np.int64)
+        self.facts = Facts(*survey(lattice.arrows, lattice.n, jumps))
+        shift = _shift(lattice.n, jumps, self.facts.longest, tuning)
+        width, stride = 1 << shift, ((lattice.n >> BLOCK) + 1) << BLOCK
+        n_near = int(jumps[:width].sum())
+        self.near, self.far = _room(len(lattice.arrows.row) + 1, n_near, int(jumps.sum()) - n_near)
+        self.leak = np.zeros(lattice.n)
+        lay_out_rows(lattice.arrows, width, stride, self.near, self.far, self.leak)
+        self.rings = _rings(lattice.n, shift, stride, self.far, self.facts.longest, tuning)
         self.n_listed = int(np.count_nonzero(self.far.jump >= len(self.rings.far)))
-        longest = int(arrows.jump.max(initial=0))
-        self.waiting = Waiting(np.full((longest >> self.rings.shift) + 3, -1, dtype=np.int64), *_entries(0))
+        self.waiting = Waiting(np.full((self.facts.longest >> shift) + 3, -1, dtype=np.int64), *_entries(0))
         self.aside = Aside(np.zeros(lattice.n), np.zeros(lattice.n, dtype=np.int64))
-        self.flush = negligible(request.alpha, float(arrows.probability.min(initial=1.0)))
+        self.flush = negligible(request.alpha, self.facts.least)
         self.now = standing()
         self.head_level, self.head_mass = np.empty(1024, dtype=np.int64), np.empty(1024)
         first = int(lattice.heuristic[start])
@@ -165,7 +161,7 @@ class LatticeSearch:
             status = search(
                 self.near,
                 self.far,
-                *frozen(lat.arrows.leak),
+                self.leak,
                 lat.by_budget,
                 self.rings,
                 self.waiting,
@@ -220,51 +216,48 @@ class LatticeSearch:
     def _relative_error(self, bucket: int, cycle_error: float) -> float:
         lat = self.lattice
         steps = (max(bucket, 1) // lat.least_step + 2) * (1 + lat.free_depth)
-        per_step = (self.fans.into + ROW * self.fans.out + FIXED + 4) * UNIT + cycle_error
-        return float(steps * per_step + (self.fans.arriving + 4) * UNIT)
+        per_step = (self.facts.into + ROW * self.facts.out + FIXED + 4) * UNIT + cycle_error
+        return float(steps * per_step + (self.facts.arriving + 4) * UNIT)
 
 
-def _rings(lattice: Lattice, tuning: Tuning) -> Rings:
-    """The ring, with rows for nineteen jumps in twenty within the caps, and the second ring for the targets of longer ones.
+class Facts(NamedTuple):
+    """Of the arrows: the longest jump, the least probability, the most into a node, into the goal, and out of a row."""
 
-    The second ring is left empty, and long jumps wait in lists, where it would be too large.
-    """
-    jump = lattice.arrows.jump
-    some = jump[:: len(jump) // 1024 + 1]
-    usual = int(np.partition(some, 19 * some.size // 20)[19 * some.size // 20]) if some.size else 0
-    # Very long jumps ask for more rows, so that there are not too many lists.
-    wanted = max(usual + 1, int(jump.max(initial=0)) // tuning.far_rows, 2)
-    most = min(tuning.ring_rows, max(2, tuning.ring_cells // (lattice.n + 1)))
-    shift = (wanted - 1).bit_length() if wanted <= most else most.bit_length() - 1
-    stride = ((lattice.n >> BLOCK) + 1) << BLOCK
-    ring, flag = np.zeros(stride << shift), np.zeros((stride << shift) >> BLOCK, dtype=np.uint8)
-
-    place = np.full(lattice.n + 1, -1, dtype=np.int64)
-    beyond = np.zeros(lattice.n + 1, dtype=np.bool_)
-    beyond[lattice.arrows.target[jump >= 1 << shift]] = True
-    nodes = np.flatnonzero(beyond)
-    far_rows = 1 << int(jump.max(initial=0)).bit_length()
-    if nodes.size == 0 or far_rows > tuning.far_rows or far_rows * nodes.size > tuning.far_cells:
-        return Rings(lattice.n, shift, stride, ring, flag, np.zeros((0, 0)), nodes[:0], place)
-    place[nodes] = np.arange(nodes.size)
-    return Rings(lattice.n, shift, stride, ring, flag, np.zeros((far_rows, nodes.size)), nodes, place)
-
-
-class Fans(NamedTuple):
-    """The most arrows into a node, into the goal, and out of a row."""
-
+    longest: int
+    least: float
     into: int
     arriving: int
     out: int
 
 
-def _parted(arrows: Arrows, width: int, rings: Rings) -> tuple[Near, Far, Fans]:
-    """The arrows within the ring of `width` rows, the others, and how many meet."""
-    n_far = int(np.count_nonzero(arrows.jump >= width))
-    n_near, n_rows = len(arrows.jump) - n_far, len(arrows.row_start)
-    near = Near(np.empty(n_rows, dtype=np.uint32), np.empty(n_near, dtype=np.uint32), np.empty(n_near))
-    far = Far(np.empty(n_rows, dtype=np.uint32), np.empty(n_far, dtype=np.int32), np.empty(n_far), np.empty(n_far, dtype=np.int64))
-    return near, far, Fans(*part_arrows(Arrows(*frozen(*arrows)), rings.n, width, rings.stride, near, far))
+def _shift(n: int, jumps: NDArray[np.int64], longest: int, tuning: Tuning) -> int:
+    """log2 of the rows of the ring: enough for nineteen jumps in twenty, within the caps."""
+    usual = int(np.searchsorted(np.cumsum(jumps), 0.95 * jumps.sum()))
+    # Very long jumps ask for more rows, so that there are not too many lists.
+    wanted = max(usual + 1, longest // tuning.far_rows, 2)
+    most = min(tuning.ring_rows, max(2, tuning.ring_cells // (n + 1)))
+    return (wanted - 1).bit_length() if wanted <= most else most.bit_length() - 1
+
+
+def _rings(n: int, shift: int, stride: int, far: Far, longest: int, tuning: Tuning) -> Rings:
+    """The ring, and the second ring for the targets of longer jumps; left empty, so that these wait in lists, where it would be too large."""
+    ring, flag = np.zeros(stride << shift), np.zeros((stride << shift) >> BLOCK, dtype=np.uint8)
+    place, beyond = np.full(n + 1, -1, dtype=np.int64), np.zeros(n + 1, dtype=np.bool_)
+    beyond[far.target] = True
+    nodes = np.flatnonzero(beyond)
+    rows = 1 << longest.bit_length()
+    if nodes.size == 0 or rows > tuning.far_rows or rows * nodes.size > tuning.far_cells:
+        return Rings(n, shift, stride, ring, flag, np.zeros((0, 0)), nodes[:0], place)
+    place[nodes] = np.arange(nodes.size)
+    return Rings(n, shift, stride, ring, flag, np.zeros((rows, nodes.size)), nodes, place)
+
+
+def _room(rows: int, near: int, far: int) -> tuple[Near, Far]:
+    """Room for arrows within the ring and beyond it."""
+    return (
+        Near(np.empty(rows, dtype=np.uint32), np.empty(near, dtype=np.uint32), np.empty(near)),
+        Far(np.empty(rows, dtype=np.uint32), np.empty(far, dtype=np.int32), np.empty(far), np.empty(far, dtype=np.int64)),
+    )
 
 
 def _entries(size: int) -> tuple[Any, Any, Any, Any]:

@@ -130,17 +130,18 @@ def settle(row_start: Array, target: Array, probability: Array, rate: Array, tol
             else:
                 known -= probability[edge]
         out_value[node] = rate[node] + (total / known if known > 1e-9 else 0.0)
-    begin, previous = 0, np.inf
-    for passed in range(4, most + 1, 4):
-        for _ in range(3):
+    begin, previous, passed, unwatched = 0, np.inf, 0, 3
+    while passed < most:
+        for _ in range(unwatched):
             _pass(row_start, target, probability, rate, begin, out_value)
         change, moved = _watched_pass(row_start, target, probability, rate, tolerance, begin, out_value)
-        if moved == n or (change <= 64 * UNIT and change >= previous):
+        passed += unwatched + 1
+        if moved == n or (change <= 64 * UNIT and (change >= previous or unwatched == 0)):
             if begin == 0:
                 return passed
-            begin, previous = 0, np.inf
+            begin, previous, unwatched = 0, np.inf, 0  # one look at all
         else:
-            begin, previous = moved, change
+            begin, previous, unwatched = moved, change, 3
     return most + 1
 
 

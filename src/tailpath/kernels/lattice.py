@@ -24,59 +24,58 @@ Array = NDArray[Any]
 
 
 @kernel
-def lay_out_rows(
-    row_start: Array, target: Array, probability: Array, level: Array, nodes: Array, place: Array, height: Array, out: Arrows
-) -> int:
-    """The rows of these nodes, one after the other, with targets as places and costs as jumps; returns how many arrows there are.
+def survey(arrows: Arrows, n: int, out_jumps: Array) -> tuple[int, float, int, int, int]:
+    """Count the arrows by how many buckets they skip; the last count is of all that skip more.
 
-    What leads to a node without a place (-1) is no arrow and adds to the `leak`.
+    Returns the longest jump, the least probability, the most arrows into one of the n nodes, into the goal, and out of one row.
     """
-    count = 0
-    out.row_start[0] = 0
-    for i in range(len(nodes)):
-        node = nodes[i]
-        leak = 0.0
-        for arrow in range(row_start[node], row_start[node + 1]):
-            to = target[arrow]
-            if place[to] < 0:
-                leak += probability[arrow]
-                continue
-            out.target[count] = place[to]
-            out.probability[count] = probability[arrow]
-            out.jump[count] = level[arrow] + height[to] - height[node]
-            count += 1
-        out.leak[i] = leak
-        out.row_start[i + 1] = count
-    return count
+    into = np.zeros(n + 1, dtype=np.int32)
+    longest, least, most_out = 0, 1.0, 0
+    for row in arrows.row:
+        first, last = arrows.row_start[row], arrows.row_start[row + 1]
+        most_out = max(most_out, last - first)
+        for arrow in range(first, last):
+            place = arrows.place[arrows.target[arrow]]
+            if place >= 0:
+                jump = _jump(arrows, row, arrow)
+                into[place] += 1
+                longest, least = max(longest, jump), min(least, arrows.probability[arrow])
+                out_jumps[min(jump, len(out_jumps) - 1)] += 1
+    most_into = 0
+    for node in range(n):
+        most_into = max(most_into, into[node])
+    return longest, least, most_into, into[n], most_out
 
 
 @kernel
-def part_arrows(arrows: Arrows, n: int, width: int, stride: int, out_near: Near, out_far: Far) -> tuple[int, int, int]:
-    """Part the arrows into those that stay within a ring of `width` rows and those that do not.
+def _jump(arrows: Arrows, row: int, arrow: int) -> int:
+    if len(arrows.height) == 0:
+        return int(arrows.level[arrow])
+    return int(arrows.level[arrow] + arrows.height[arrows.target[arrow]] - arrows.height[row])
 
-    Returns the most arrows into one of the n nodes, into the goal, and out of one row.
-    """
-    near, far, longest = 0, 0, 0
-    into = np.zeros(n + 1, dtype=np.int32)
+
+@kernel
+def lay_out_rows(arrows: Arrows, width: int, stride: int, out_near: Near, out_far: Far, out_leak: Array) -> None:
+    """Part the arrows into those that stay within a ring of `width` rows of `stride` cells and those that do not; what leads nowhere leaks."""
+    near, far = 0, 0
     out_near.row_start[0] = out_far.row_start[0] = 0
-    for row in range(len(arrows.row_start) - 1):
-        longest = max(longest, arrows.row_start[row + 1] - arrows.row_start[row])
+    for i in range(len(arrows.row)):
+        row, leak = arrows.row[i], 0.0
         for arrow in range(arrows.row_start[row], arrows.row_start[row + 1]):
-            into[arrows.target[arrow]] += 1
-            if arrows.jump[arrow] < width:
-                out_near.cell[near] = arrows.jump[arrow] * stride + arrows.target[arrow]
-                out_near.probability[near] = arrows.probability[arrow]
+            place, probability = arrows.place[arrows.target[arrow]], arrows.probability[arrow]
+            if place < 0:
+                leak += probability
+                continue
+            jump = _jump(arrows, row, arrow)
+            if jump < width:
+                out_near.cell[near], out_near.probability[near] = jump * stride + place, probability
                 near += 1
             else:
-                out_far.target[far] = arrows.target[arrow]
-                out_far.probability[far] = arrows.probability[arrow]
-                out_far.jump[far] = arrows.jump[arrow]
+                out_far.target[far], out_far.probability[far], out_far.jump[far] = place, probability, jump
                 far += 1
-        out_near.row_start[row + 1], out_far.row_start[row + 1] = near, far
-    most = 0
-    for node in range(n):
-        most = max(most, into[node])
-    return most, into[n], longest
+        out_near.row_start[i + 1], out_far.row_start[i + 1] = near, far
+        if leak > 0.0:
+            out_leak[i] = leak
 
 
 @kernel

@@ -12,13 +12,18 @@ from tailpath.kernels.jit import frozen
 
 
 class Arrows(NamedTuple):
-    """Rows of arrows as laid out: targets, probabilities, bucket jumps; and per node the probability `leak` of falling into a trap."""
+    """Rows of arrows and how they are laid out: row i of the search is `row[i]` of these, whose targets stand in the places `place` (-1: nowhere).
+
+    Costs are levels, and an arrow skips level + height of its target - height of its row buckets; without heights, its level.
+    """
 
     row_start: NDArray[np.int64]
     target: NDArray[np.int32]
     probability: NDArray[np.float64]
-    jump: NDArray[np.int64]
-    leak: NDArray[np.float64]
+    level: NDArray[np.int64]
+    row: NDArray[np.int64]
+    place: NDArray[np.int64]
+    height: NDArray[np.int64]
 
 
 class Near(NamedTuple):
