@@ -44,6 +44,14 @@ def test_solves_agree_with_sorting(segments, masses):
         assert np.all((shares >= 0) & (shares * y <= mass * (1 + 1e-9) + 1e-10 * y))
 
 
+def test_levels_in_one_run_are_programs_of_their_own():
+    programs = TailPrograms()
+    programs.load(np.array([3.0, 1.0, 2.0]), np.array([0.25, 0.5, 0.25]))
+    assert programs.solve_all(np.array([0.125, 0.5, 1.0])).tolist() == pytest.approx([3.0, 2.5, 1.75])
+    np.testing.assert_allclose(programs.shares(), [[1, 0, 0], [0.5, 0, 0.5], [0.25, 0.5, 0.25]], atol=1e-9)
+    assert programs.solved == 3
+
+
 def test_every_solve_is_counted_and_timed():
     programs = TailPrograms()
     programs.load(np.array([3.0, 1.0]), np.array([0.5, 0.5]))
@@ -67,7 +75,7 @@ def test_a_solve_that_fails_from_an_old_basis_is_repeated_from_scratch(failures)
     programs = TailPrograms()
     programs.load(np.array([3.0, 1.0]), np.array([0.5, 0.5]))
     programs.solve(0.5)
-    model, cleared = programs._models[2], []
+    model, cleared = programs._models[2, 1], []
 
     class Failing:
         def __getattr__(self, name):
@@ -81,7 +89,7 @@ def test_a_solve_that_fails_from_an_old_basis_is_repeated_from_scratch(failures)
             cleared.append(True)
             return model.clearSolver()
 
-    programs._models[2] = Failing()
+    programs._models[2, 1] = Failing()
     if failures == 1:
         assert programs.solve(1.0) == pytest.approx(2.0)
     else:

@@ -6,19 +6,19 @@ j with slope s_j and mass m_j,
     maximise  sum_j s_j z_j     subject to     sum_j z_j = 1,     0 <= z_j <= m_j / y.
 
 z_j is the share of segment j in the tail. In units of y all numbers lie near 1 whatever y is, so the solver's absolute tolerances are relative
-ones. Models are kept, one per number of segments, and only costs and bounds change: building one anew takes five times as long as solving it.
+ones. The programs of one choice at several levels go to the solver together, as blocks that share nothing: most of the time of a small program is
+the way into the solver and back. Models are kept, one per number of segments and levels, and only costs and bounds change, so each run starts
+from the basis of the one before.
 The second is the best mixture of some policies under limits (`best_mixture`), with few rows and columns. The status of every solve is checked;
 whatever is not solved to optimality is an error, never a number.
 """
 
 from __future__ import annotations
 
-import math
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.errors import TailpathError
 from tailpath.model.ssp import FloatArray
@@ -42,71 +42,71 @@ class TailPrograms:
     def __init__(self) -> None:
         self.solved = 0
         self.seconds = 0.0
-        self._models: dict[int, Any] = {}
-        self._size = 0
+        self._models: dict[tuple[int, int], Any] = {}
+        self._slope: FloatArray = np.empty(0)
         self._mass: FloatArray = np.empty(0)
+        self._shares: FloatArray = np.empty((0, 0))
 
     def load(self, slope: FloatArray, mass: FloatArray) -> None:
-        """Take up the segments of a choice: objective and, for the solves to come, the masses."""
-        begin = perf_counter()
-        self._size, self._mass = len(slope), mass
-        if self._size not in self._models:
-            self._models[self._size] = _new_model(self._size)
-        self._check(self._model.changeColsCost(self._size, self._columns, slope), "change the objective")
-        self.seconds += perf_counter() - begin
+        """Take up the segments of a choice, for the solves to come."""
+        self._slope, self._mass = slope, mass
 
     def solve(self, y: float) -> float:
         """The best value of the segments taken up, for a tail of mass y."""
+        return float(self.solve_all(np.array([y]))[0])
+
+    def solve_all(self, levels: FloatArray) -> FloatArray:
+        """The best values for tails of these masses: one program each, in one run of the solver."""
         highspy = _highs()
         begin = perf_counter()
-        model = self._model
-        upper = np.minimum(self._mass / y, 1.0)
-        self._check(model.changeColsBounds(self._size, self._columns, np.zeros(self._size), upper), "change the bounds")
-        if model.run() != _highs().HighsStatus.kOk:
+        size, count = len(self._slope), len(levels)
+        model = self._model(size, count)
+        columns = np.arange(size * count, dtype=np.int32)
+        upper = np.minimum(self._mass / levels[:, None], 1.0).reshape(-1)
+        self._check(model.changeColsCost(len(columns), columns, np.tile(self._slope, count)), "change the objective")
+        self._check(model.changeColsBounds(len(columns), columns, np.zeros(len(columns)), upper), "change the bounds")
+        if model.run() != highspy.HighsStatus.kOk:
             # From the basis of the program before, the simplex method may fail among ties; from scratch it does not.
             model.clearSolver()
             self._check(model.run(), "run")
         status = model.getModelStatus()
+        where = f"on {size} segments at y = {', '.join(f'{y:g}' for y in levels)}"
         if status != highspy.HighsModelStatus.kOptimal:
-            raise TailpathError(
-                f"the LP solver ended with status {model.modelStatusToString(status)!r} on {self._size} segments at y = {y:g}"
-            )
-        best = float(model.getInfo().objective_function_value)
-        if not math.isfinite(best):
-            raise TailpathError(f"the LP solver found the value {best} on {self._size} segments at y = {y:g}")
-        self.solved += 1
+            raise TailpathError(f"the LP solver ended with status {model.modelStatusToString(status)!r} {where}")
+        self._shares = np.asarray(model.getSolution().col_value, dtype=np.float64).reshape(count, size)
+        best = self._shares @ self._slope
+        if not np.isfinite(best).all():
+            raise TailpathError(f"the LP solver found the values {best.tolist()} {where}")
+        self.solved += count
         self.seconds += perf_counter() - begin
-        return best
+        return np.asarray(best)
 
     def shares(self) -> FloatArray:
-        """The shares z of the last solve, cleared of what the solver's tolerance lets slip below 0."""
-        return np.maximum(np.asarray(self._model.getSolution().col_value, dtype=np.float64), 0.0)
+        """The shares z of the last solve, one row a level, cleared of what the solver's tolerance lets slip below 0."""
+        return np.maximum(self._shares, 0.0)
 
-    @property
-    def _model(self) -> Any:
-        return self._models[self._size]
-
-    @property
-    def _columns(self) -> NDArray[np.int32]:
-        return np.arange(self._size, dtype=np.int32)
+    def _model(self, size: int, count: int) -> Any:
+        if (size, count) not in self._models:
+            self._models[size, count] = _new_model(size, count)
+        return self._models[size, count]
 
     def _check(self, status: Any, what: str) -> None:
         if status != _highs().HighsStatus.kOk:
-            raise TailpathError(f"the LP solver could not {what} of a program with {self._size} segments: {status}")
+            raise TailpathError(f"the LP solver could not {what} of a program with {len(self._slope)} segments: {status}")
 
 
-def _new_model(size: int) -> Any:
-    """One row of ones that must sum to 1; costs and bounds come later."""
+def _new_model(size: int, count: int) -> Any:
+    """Rows of ones, one a level, each over columns of its own that must sum to 1; costs and bounds come later."""
     highspy = _highs()
-    program = highspy.HighsLp()
-    program.num_col_, program.num_row_ = size, 1
+    program, columns = highspy.HighsLp(), size * count
+    program.num_col_, program.num_row_ = columns, count
     program.sense_ = highspy.ObjSense.kMaximize
-    program.col_cost_, program.col_lower_, program.col_upper_ = np.zeros(size), np.zeros(size), np.ones(size)
-    program.row_lower_ = program.row_upper_ = np.ones(1)
+    program.col_cost_, program.col_lower_, program.col_upper_ = np.zeros(columns), np.zeros(columns), np.ones(columns)
+    program.row_lower_ = program.row_upper_ = np.ones(count)
     program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    program.a_matrix_.start_ = np.array([0, size], dtype=np.int32)
-    program.a_matrix_.index_ = np.arange(size, dtype=np.int32)
-    program.a_matrix_.value_ = np.ones(size)
+    program.a_matrix_.start_ = np.arange(count + 1, dtype=np.int32) * size
+    program.a_matrix_.index_ = np.arange(columns, dtype=np.int32)
+    program.a_matrix_.value_ = np.ones(columns)
     return _configured(program)
 
 

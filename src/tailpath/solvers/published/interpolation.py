@@ -95,10 +95,12 @@ def program_sweep(augmented: Augmented, programs: TailPrograms) -> Sweep:
     return sweep
 
 
-def _areas(augmented: Augmented, programs: TailPrograms, choice: int, own: NDArray[np.bool_]) -> list[float]:
+def _areas(augmented: Augmented, programs: TailPrograms, choice: int, own: NDArray[np.bool_]) -> FloatArray:
     """y Q(y) of a choice at all atoms that a state has, one program each; 0 at others."""
     load(augmented, programs, choice)
-    return [y * programs.solve(y) if mine else 0.0 for y, mine in zip(augmented.problem.atoms.tolist(), own.tolist())]
+    areas, atoms = np.zeros(len(own)), augmented.problem.atoms[own]
+    areas[own] = atoms * programs.solve_all(atoms)
+    return areas
 
 
 def load(augmented: Augmented, programs: TailPrograms, choice: int) -> None:
@@ -120,17 +122,14 @@ def _tables(augmented: Augmented, programs: TailPrograms, rule: int) -> Tables:
     for node in range(augmented.n):
         best, run = [np.inf] * len(atoms), [np.empty(0)] * len(atoms)
         merge_node(problem, augmented.work.slope, node, scratch)
-        own = problem.own[problem.grid[node]].tolist()
+        own = problem.own[problem.grid[node]]
         for k in range(problem.node_choices[node], problem.node_choices[node + 1]):
-            load(augmented, programs, k)
-            slopes = scratch.var[k - problem.node_choices[node]]
-            for i, y in enumerate(atoms):
-                if not own[i]:
-                    continue
-                found = y * programs.solve(y)
-                if beats(found, best[i], y):
-                    best[i], run[i], choice[node, i], var[node, i] = found, _factors(augmented, programs, k), k, slopes[i]
-        for i in np.flatnonzero(~problem.own[problem.grid[node]]).tolist():  # nobody gets there
+            areas, slopes = _areas(augmented, programs, k, own), scratch.var[k - problem.node_choices[node]]
+            factors = _factors(augmented, programs, k)
+            for row, i in enumerate(np.flatnonzero(own).tolist()):
+                if beats(areas[i], best[i], atoms[i]):
+                    best[i], run[i], choice[node, i], var[node, i] = areas[i], factors[row], k, slopes[i]
+        for i in np.flatnonzero(~own).tolist():  # nobody gets there
             choice[node, i] = problem.node_choices[node]
             run[i] = np.ones(int(np.diff(problem.choice_outcomes[choice[node, i] : choice[node, i] + 2])[0]))
         runs.append(run)
@@ -143,8 +142,9 @@ def _tables(augmented: Augmented, programs: TailPrograms, rule: int) -> Tables:
 
 
 def _factors(augmented: Augmented, programs: TailPrograms, choice: int) -> FloatArray:
-    """xi of each outcome: its share of the tail by its probability."""
+    """xi of each outcome at the levels just solved: its share of the tail by its probability."""
     problem = augmented.problem
     outcomes = slice(problem.choice_outcomes[choice], problem.choice_outcomes[choice + 1])
-    shares = programs.shares().reshape(-1, len(problem.atoms)).sum(axis=1)
-    return np.asarray(shares / problem.probability[outcomes])
+    shares = programs.shares()
+    by_outcome = shares.reshape(len(shares), -1, len(problem.atoms)).sum(axis=2)
+    return np.asarray(by_outcome / problem.probability[outcomes])
