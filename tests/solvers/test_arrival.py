@@ -121,6 +121,17 @@ def test_enclosures_agree_with_rationals(model):
     assert_enclosed(ssp, solve_arrival(ssp), solve_arrival(ssp, rationals=-1))
 
 
+@settings(max_examples=40, deadline=None)
+@given(any_models(max_states=5))
+def test_floats_agree_with_rationals(model):
+    ssp = reference.to_ssp(model)
+    exact, nearly = solve_arrival(ssp), solve_arrival(ssp, rationals=-1, enclosed=-1)
+    assert not nearly.enclosure
+    assert nearly.value == pytest.approx(exact.value, rel=1e-12)
+    assert (nearly.lower <= exact.value * (1 + 1e-15)).all()
+    assert (nearly.upper >= exact.value * (1 - 1e-15)).all()
+
+
 def wide_model(seed, n=170, back=3, loss=50):
     """More open states than are solved in rationals by default: a long row with jumps back and forth and a risk in every step."""
     rng = np.random.default_rng(seed)

@@ -32,12 +32,14 @@ from tailpath.model.cost_units import as_fraction
 from tailpath.model.ragged import members_of, offsets_from_lengths, offsets_of, owners
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, FloatArray, Geometry, Name, Origin
-from tailpath.solvers.arrival_enclosure import Enclosure, enclose_arrival
+from tailpath.solvers.arrival_enclosure import LARGEST, Enclosure, enclose_arrival
 from tailpath.solvers.expectation import ExpectedSolution, solve_expected
 from tailpath.solvers.rational_expectation import rational_optimum
 
 #: Problems of up to this many nodes are solved in rationals.
 LARGEST_EXACT = 150
+#: Problems of up to this many nodes are enclosed in about a second; larger ones only for those who compute with the result.
+LARGEST_QUICK = 2_000
 #: A choice counts as one of the best if it is worse by no more than this, relatively, where H is not known exactly.
 SAME_CHANCE = 1e-11
 
@@ -78,15 +80,16 @@ class Arrival(Record):
         return f"<Arrival {self.probability():.6g} from {self.ssp.start!r}>"
 
 
-def solve_arrival(ssp: SSP, *, rationals: int = LARGEST_EXACT) -> Arrival:
+def solve_arrival(ssp: SSP, *, rationals: int = LARGEST_EXACT, enclosed: int = LARGEST_QUICK) -> Arrival:
     """The largest probability of arriving, found once and kept with the model.
 
-    Where up to `rationals` states are neither sure nor lost it is found in rationals; beyond that it is enclosed to some hundred digits.
+    Where up to `rationals` states are neither sure nor lost it is found in rationals, up to `enclosed` states enclosed to some hundred digits, and
+    beyond that in floats with verified bounds.
     """
-    return ssp.kept(f"arrival by {rationals}", lambda: _find(ssp, rationals))
+    return ssp.kept(f"arrival by {rationals} and {enclosed}", lambda: _find(ssp, rationals, enclosed))
 
 
-def _find(ssp: SSP, rationals: int) -> Arrival:
+def _find(ssp: SSP, rationals: int, enclosed: int) -> Arrival:
     sure, dead = sure_states(ssp)[0], dead_ends(ssp)
     between = np.flatnonzero(~sure & ~dead)
     known = sure.astype(np.float64)
@@ -97,9 +100,10 @@ def _find(ssp: SSP, rationals: int) -> Arrival:
     core = core_of(losses)
     chosen = core.core_choices(least.choices)
     inner = _arrival_of(losses, least)
+    nodes: Enclosure | None = None
     if core.n <= rationals:
-        nodes: Enclosure | None = [(1 - lost, 1 - lost) for lost in rational_optimum(core, chosen)[1]]
-    else:
+        nodes = [(1 - lost, 1 - lost) for lost in rational_optimum(core, chosen)[1]]
+    elif core.n <= enclosed:
         arrives = losses.outcome_target[core.outcome] == len(between)
         nodes = enclose_arrival(core, arrives, chosen, core.gather(np.append(inner.value, [0.0, 0.0])))
     value, lower, upper = known.copy(), known.copy(), known.copy()
@@ -149,7 +153,7 @@ def given_arrival(ssp: SSP, *, rationals: int = LARGEST_EXACT) -> SSP:
 
     `rationals` is the number of states, neither sure nor lost, up to which the probability of arriving is found in rationals; beyond it is enclosed.
     """
-    arrival = solve_arrival(ssp, rationals=rationals)
+    arrival = solve_arrival(ssp, rationals=rationals, enclosed=LARGEST)
     if arrival.probability() == 0:
         raise GoalUnreachableError(
             f"from the start {ssp.start!r} no policy reaches a goal at all, so nothing is known about runs that arrive"
