@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import pathlib
 import subprocess
 import sys
@@ -38,7 +39,7 @@ def run(sizes: tuple[int, ...] = SIZES) -> None:
         with tempfile.TemporaryDirectory() as folder:
             for suffix in SUFFIXES:
                 path = pathlib.Path(folder) / f"model.{suffix}"
-                seconds, _ = best_of(lambda path=path: tp.write(ssp, path), 1)
+                seconds, _ = best_of(functools.partial(tp.write, ssp, path), 1)
                 megabytes = sum(file.stat().st_size for file in path.parent.glob("model.*") if written_for(file, suffix)) / 1e6
                 print(f"{size} x {size}, {suffix}, {megabytes:.0f} MB: written in {seconds:.1f} s", end="", flush=True)
                 for name in ("ours", *(["Storm"] if storm and suffix == "drn" else [])):
