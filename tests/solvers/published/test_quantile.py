@@ -198,6 +198,18 @@ def test_the_number_of_threads_changes_nothing(monkeypatch):
             np.testing.assert_array_equal(getattr(other, name), getattr(one, name))
 
 
+@settings(max_examples=50)
+@given(solvable_models())
+def test_parts_lead_to_the_same_fixed_point(model):
+    """Parts see each other late, and choices are passed over on what was seen: neither may move the result."""
+    ssp = to_ssp(model)
+    whole = tailpath.solve_cvar_quantile(ssp, FEW, tolerance=1e-10)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(sweeps, "WORTH_PARTS", 0)
+        parts = tailpath.solve_cvar_quantile(ssp, FEW, tolerance=1e-10)
+    np.testing.assert_allclose(parts.value, whole.value, rtol=1e-7, atol=1e-7)
+
+
 @pytest.mark.parametrize("step", [Fraction(1, 10**6), Fraction(1, 100), 1])
 def test_a_circle_cheaper_than_the_tolerance_does_not_fool_the_sweeps(step):
     """Waiting costs next to nothing, and leaving, sooner or later, 12 or with one chance in 20 as much as 206."""
