@@ -156,8 +156,8 @@ class _Bracket:
             value = np.where(share >= 1, self.mean[0], share * self.mean[0] + (1 - share) * self.mean[1])
         return np.where(np.isnan(value) | (share < 0), np.inf, value)
 
-    def prices(self, best: int, count: int) -> list[float]:
-        """What to ask next: the slopes between the corners of the budgets that promise most, and of the best one; none if all were asked.
+    def prices(self, best: int, count: int, before: set[float]) -> list[float]:
+        """What to ask next: the slopes between the corners of the budgets that promise most, and of the best one; none if all were asked before.
 
         Where that is fewer than may be asked at once, the prices between the corners of the most promising budget are divided up, too.
         """
@@ -168,7 +168,7 @@ class _Bracket:
         for at in [*hopeful[:1].tolist(), best, *hopeful[1 : count // 2].tolist()]:
             with np.errstate(invalid="ignore", divide="ignore"):
                 asked = float((self.mean[0, at] - self.mean[1, at]) / (self.risk[1, at] - self.risk[0, at]))
-            if math.isfinite(asked) and asked not in self.price[:, at]:
+            if math.isfinite(asked) and asked not in before:
                 found[asked] = None
         if found and len(found) < count:
             high, low = self.price[:, hopeful[0] if hopeful.size else best].tolist()
@@ -205,7 +205,7 @@ def least_mean(ssp: SSP, limit: Limit, mix: bool = True) -> RiskSolution:
     single = np.where(safest[0] <= allowed, safest[1], np.inf)
     lone_price = np.full(most + 1, np.inf)
     typical = float(safest[1][0]) / max(float(np.max(safest[0])), 1e-300)
-    prices = [0.0, *(typical * FIRST)][: search.at_once]
+    prices, asked = [0.0, *(typical * FIRST)][: search.at_once], {math.inf}
     while True:
         infeasible = np.isinf(bracket.lower) & (bracket.lower > 0)
         for price, risk, mean in zip(prices, *search.curves(prices, len(allowed) - 1)):
@@ -217,7 +217,8 @@ def least_mean(ssp: SSP, limit: Limit, mix: bool = True) -> RiskSolution:
         best, hope = int(np.argmin(upper)), int(np.argmin(bracket.lower))
         if upper[best] - bracket.lower[hope] <= GAP * upper[best]:
             break
-        prices = bracket.prices(best, search.at_once)
+        asked.update(prices)
+        prices = bracket.prices(best, search.at_once, asked)
         if not prices:
             break
         # Budgets that promise less than what is there need no more tables.
