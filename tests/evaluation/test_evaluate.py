@@ -311,3 +311,19 @@ def _coin() -> tuple[tp.SSP, tp.MarkovPolicy]:
 
 def _too_few_nodes() -> None:
     tp.evaluate(*_coin(), 1e-6, max_nodes=3)
+
+
+@pytest.mark.filterwarnings("ignore::tailpath.TailpathWarning", "ignore::RuntimeWarning")
+def test_no_number_lies_outside_of_its_bounds_where_nothing_could_be_proved():
+    """A state that is left once in 10^200 steps: elimination in floats gave a mean of -1e222."""
+    rows = [(0, 2, 4, 0.06821751428901068, 100), (0, 2, 0, 0.26023028953679944, 0), (0, 2, 1, 0.4117312508642794, 0)]
+    rows += [(0, 2, 4, 0.25982094530991046, 300), (1, 1, 1, 1.0, 0), (1, 1, 0, 1e-200, 200), (1, 1, 2, 1e-290, 300)]
+    rows += [(2, 0, 4, 1.0, 200), (2, 0, 5, 1e-290, 300), (2, 0, 2, 1e-100, 5000), (2, 0, 2, 1e-30, 100), (4, 0, 3, 1.0, 0)]
+    rows += [(3, 1, 2, 7 / 19, 100), (3, 1, 3, 7 / 19, 300), (3, 1, 0, 5 / 19, 200)]
+    ssp = tp.SSP.from_outcomes(rows, 0, [5])
+    policy = tp.MarkovPolicy({0: 2, 1: 1, 2: 0, 3: 1, 4: 0})
+    for engine in ("lattice", "queue"):
+        costs = tp.evaluate(ssp, policy, 1.0, engine=engine, max_nodes=3_000)
+        low, high = costs.bounds(1.0)
+        assert costs.mean_bounds[0] <= costs.mean <= costs.mean_bounds[1] and costs.mean >= 0
+        assert low <= costs.cvar(1.0) <= high

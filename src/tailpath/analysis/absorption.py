@@ -20,7 +20,7 @@ them. Bounds hold for the decimals that probabilities and rates stand for, each 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -77,6 +77,8 @@ def expected_total(
         warnings.warn(
             "no upper bound on an expected total could be proved; the chain mixes too slowly for its size", TailpathWarning, stacklevel=2
         )
+        # What elimination has left may be anything, even negative; what is told must lie inside of its bounds.
+        return replace(bracket, value=np.clip(np.nan_to_num(bracket.value, posinf=np.inf), bracket.lower, bracket.upper))
     return bracket
 
 

@@ -114,7 +114,7 @@ class CostDistribution(Record):
         value = float(self.costs[position] + self._excesses(self.tail_excess)[position] / float(alpha))
         low, high = self.bounds(alpha)
         # No CVaR lies below the mean, and that of all runs is the mean.
-        return self.mean if alpha == 1 else min(max(value, low, self.mean), high)
+        return min(max(self.mean if alpha == 1 else value, low, self.mean), high)
 
     @each
     def bounds(self, alpha: Any) -> tuple[float, float]:
