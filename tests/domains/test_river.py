@@ -1,3 +1,6 @@
+import os
+import subprocess
+import sys
 import tracemalloc
 from fractions import Fraction as F
 
@@ -96,3 +99,15 @@ def test_a_cell_takes_no_more_memory_than_is_said():
     finally:
         tracemalloc.stop()
     assert peak < 200 * 200 * grids.BYTES_PER_CELL
+
+
+def test_the_limit_of_the_process_counts():
+    code = "import resource, tailpath; resource.setrlimit(resource.RLIMIT_AS, (2**31, 2**31)); tailpath.read('river:3000x3000')"
+    told = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert "a grid of 3000 x 3000 has 9000000 states and takes about 9.22 GiB to build" in told.stderr

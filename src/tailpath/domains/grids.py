@@ -17,6 +17,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+try:
+    import resource
+except ImportError:  # not on every system
+    resource = None  # type: ignore[assignment]
+
 from tailpath.errors import OptionError
 from tailpath.model.cost_units import as_fraction, common_unit
 from tailpath.model.ragged import offsets_from_lengths
@@ -73,11 +78,15 @@ def refuse_huge(rows: int, columns: int) -> None:
 
 
 def available_bytes() -> int | None:
-    """The memory that may still be taken, or `None` where the system does not tell."""
+    """The memory that may still be taken, by the machine and by the limit of this process, or `None` where the system does not tell."""
     try:
         with open("/proc/meminfo", encoding="ascii") as stream:
-            return next(int(line.split()[1]) * 1024 for line in stream if line.startswith("MemAvailable:"))
-    except (OSError, ValueError, StopIteration):
+            there = next(int(line.split()[1]) * 1024 for line in stream if line.startswith("MemAvailable:"))
+        with open("/proc/self/statm", encoding="ascii") as stream:
+            taken = int(stream.read().split()[0]) * resource.getpagesize()
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+        return there if limit == resource.RLIM_INFINITY else max(min(there, limit - taken), 0)
+    except (AttributeError, OSError, ValueError, StopIteration):
         pass
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
