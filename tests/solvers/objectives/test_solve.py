@@ -169,6 +169,12 @@ def test_a_limit_on_var_is_a_limit_on_lateness() -> None:
     [
         ("mean", ["cvar(0.01) <= 30"], InfeasibleError, r"no policy keeps cvar\(0\.01\) <= 30: cvar\(0\.01\) is at least 35\."),
         ("mean", ["late(10) <= 0.01"], InfeasibleError, r"late\(10\) is at least 0\."),
+        (
+            "cvar(0.1)",
+            ["mean <= 12.16", "late(25) <= 0.0183"],
+            InfeasibleError,
+            r"no policy keeps late\(25\) <= 0\.0183 with mean <= 12\.16",
+        ),
         ("cvar(0.1)", ["cvar(0.01) <= 60"], OptionError, "at most one CVaR"),
         ("mean", ["cvar(0.01)"], OptionError, "a limit is written like"),
         ("speed", [], OptionError, "unknown measure 'speed'; known are cvar, late, loss, mean, shortfall, var"),

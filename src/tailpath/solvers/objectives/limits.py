@@ -169,6 +169,8 @@ def _best_budget(ssp: SSP, rows: list[Row]) -> tuple[Found | None, float]:
                 lows.append(bound)
                 continue
         if not columns.feasible():
+            if risky[0] == 0:  # the limits are the same for all budgets of the objective
+                break
             continue
         found = _descended(columns, constant)
         lows.append(found.low)
