@@ -102,4 +102,6 @@ def optimum(solution: Any, alpha: float) -> list[Change]:
     if not (narrow(low, high) and solution.excess[budget] * BY > 1e-9 * low * alpha):
         return []
     changed = [replace(solution, excess=moved(solution.excess, budget, factor)) for factor in (1 + BY, 1 - BY)]
-    return [("the least CVaR", lambda tampered=tampered: tampered.verify(alpha)) for tampered in changed]
+    # Where another budget is as good, the answer is still the right one.
+    false = [tampered for tampered in changed if not low <= tampered.cvar(alpha) <= high]
+    return [("the least CVaR", lambda tampered=tampered: tampered.verify(alpha)) for tampered in false]
