@@ -62,7 +62,7 @@ def cvar_primal(costs: ArrayLike, probabilities: ArrayLike, alpha: float) -> Pri
 
 def cvar_dual(costs: ArrayLike, probabilities: ArrayLike, alpha: float) -> Dual:
     """max over the risk envelope of the reweighted mean, as a linear program."""
-    from tailpath.linear_programs import TailPrograms
+    from tailpath.doors.linear_programs import TailPrograms
 
     z, p = _checked(costs, probabilities, alpha)
     possible = np.flatnonzero(p > 0)

@@ -292,7 +292,7 @@ def test_too_little_memory_is_refused_with_bounds() -> None:
 
 
 def test_decisions_beyond_the_memory_allowed_go_to_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tailpath import storage
+    from tailpath.doors import storage
     from tailpath.solvers.exact import table
 
     made = []
@@ -313,7 +313,7 @@ def test_decisions_beyond_the_memory_allowed_go_to_disk(monkeypatch: pytest.Monk
 
 def test_pieces_on_disk_share_files() -> None:
     """A process may hold a thousand files open or so, and a long table has more pieces."""
-    from tailpath.storage import Pieces
+    from tailpath.doors.storage import Pieces
 
     def owner(array: np.ndarray) -> int:
         while isinstance(array.base, np.ndarray):

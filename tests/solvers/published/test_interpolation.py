@@ -6,8 +6,8 @@ from hypothesis import given, settings
 
 import tailpath
 from tailpath.domains import textbook
+from tailpath.doors.linear_programs import TailPrograms
 from tailpath.errors import OptionError, TailpathWarning
-from tailpath.linear_programs import TailPrograms
 from tailpath.solvers.published.interpolation import program_sweep
 from tailpath.solvers.published.sweeps import SLACK, Settings, Team, augment, iterate, merge_sweep, start_from_neutral
 from tests.reference import to_ssp

@@ -2,7 +2,7 @@
 
 Values live in a ring that holds no more levels than the largest cost to a state that is no goal; only the values at the start are kept. Decisions are
 kept for every level, in the smallest integer type, in pieces, until it is known which budget is the largest one needed; then the rest is
-dropped, and with it every state that the start cannot reach within that budget. What exceeds the memory allowed goes to disk (`tailpath/storage.py`).
+dropped, and with it every state that the start cannot reach within that budget. What exceeds the memory allowed goes to disk (`doors/storage.py`).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.analysis.core import core_of
+from tailpath.doors.storage import Pieces, free_disk, zeros
 from tailpath.errors import LimitExceededError
 from tailpath.kernels.budget import BASE, REST, Aim, cutoff_of, raise_budget
 from tailpath.kernels.jit import cores
@@ -23,7 +24,6 @@ from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import Progress
 from tailpath.policies.kinds import BudgetPolicy
 from tailpath.solvers.exact.layout import Layout
-from tailpath.storage import Pieces, free_disk, zeros
 
 #: A block with fewer outcomes than this is not worth waking the other cores for.
 WORTH_THREADS = 100_000

@@ -20,8 +20,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tailpath.doors.linear_programs import Mixture, best_mixture
 from tailpath.errors import InfeasibleError, OptionError
-from tailpath.linear_programs import Mixture, best_mixture
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.policies.kinds import Policy
 from tailpath.policies.mixed import MixedPolicy

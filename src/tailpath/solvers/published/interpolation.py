@@ -17,11 +17,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from tailpath.doors.linear_programs import TailPrograms
 from tailpath.errors import OptionError
 from tailpath.kernels.atom_policy import VERTEX, all_factors, beats
 from tailpath.kernels.quantile import straighten, write_node
 from tailpath.kernels.segments import merge_node, new_scratch
-from tailpath.linear_programs import TailPrograms
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import Progress
 from tailpath.policies.atoms import Atoms

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tailpath
+from tailpath.doors.linear_programs import TailPrograms
 from tailpath.errors import TailpathError
-from tailpath.linear_programs import TailPrograms
 
 #: One for all examples, so that every model is met with the basis of an earlier program.
 PROGRAMS = TailPrograms()
