@@ -1,4 +1,4 @@
-"""Machine code that cannot be kept, or was damaged, costs time and a note, and nothing else."""
+"""Machine code that cannot be kept costs time and a note; damaged, it is made anew."""
 
 import os
 import pathlib
@@ -42,8 +42,10 @@ def test_a_damaged_cache(tmp_path):
     for content in (b"", b"nonsense", b"\x80"):
         for path in kept:
             pathlib.Path(path).write_bytes(content)
-        told = run(tmp_path)
-        assert told.stdout == "[True, True]\n", told.stderr
+        for _ in range(2):
+            told = run(tmp_path)
+            assert (told.stdout, told.stderr) == ("[True, True]\n", "")
+        assert any(path.is_file() and path.stat().st_size > 100 for path in tmp_path.rglob("*.nbi")), "it is kept again"
         for path in tmp_path.rglob("*"):
             if path.is_file() and path not in kept:
                 path.unlink()

@@ -46,21 +46,21 @@ def without_free_cycles(chain: CostChain) -> tuple[CostChain, float]:
         leave = np.bincount(chain.source[out], weights=chain.probability[out], minlength=chain.n)
         pieces.append((chain.source[out], out, chain.probability[out] / leave[chain.source[out]]))
         error = ((ROW + 1) * int(np.bincount(chain.source[out]).max()) + FIXED + 2) * UNIT
-    edges = np.flatnonzero((cyclic & ~loop)[component[chain.source]])
-    label = component[chain.source[edges]]
-    edges = edges[np.argsort(label, kind="stable")]
+    arrows = np.flatnonzero((cyclic & ~loop)[component[chain.source]])
+    label = component[chain.source[arrows]]
+    arrows = arrows[np.argsort(label, kind="stable")]
     ends = np.cumsum(np.bincount(label, minlength=count)[cyclic & ~loop])
     position = np.full(chain.n, -1)
     entered = np.zeros(chain.n + 1, dtype=np.bool_)
     entered[chain.start] = True
     entered[chain.target[~inside]] = True
-    for of_members in np.split(edges, ends[:-1]) if edges.size else ():
+    for of_members in np.split(arrows, ends[:-1]) if arrows.size else ():
         rows, leaving, probability, part_error = _leave(chain, of_members, inside, entered, position)
         pieces.append((rows, leaving, probability))
         error = max(error, part_error)
-    source, edge, probability = (np.concatenate(parts) for parts in zip(*pieces))
+    source, arrow, probability = (np.concatenate(parts) for parts in zip(*pieces))
     level = chain.cost if chain.level is None else chain.level
-    source, target, probability, merged = merge_equal_outcomes(source, chain.target[edge], probability, level[edge])
+    source, target, probability, merged = merge_equal_outcomes(source, chain.target[arrow], probability, level[arrow])
     unit = 1.0 if chain.unit is None else float(chain.unit)
     return (
         replace(

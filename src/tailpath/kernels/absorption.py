@@ -37,8 +37,8 @@ def certify(chain: Chain, value: Array, steps: Array) -> float:
     for node in range(n):
         gain, drift, mass = chain.rate[node] - chain.leak[node] * value[node], chain.leak[node] * steps[node], chain.leak[node]
         gain_size, drift_size = chain.rate[node] + chain.leak[node] * value[node], drift
-        for edge in range(chain.row_start[node], chain.row_start[node + 1]):
-            to, p = chain.target[edge], chain.probability[edge]
+        for arrow in range(chain.row_start[node], chain.row_start[node + 1]):
+            to, p = chain.target[arrow], chain.probability[arrow]
             mass += p
             ahead = p * ((value[to] if to < n else 0.0) - value[node])
             nearer = p * (steps[node] - (steps[to] if to < n else 0.0))
@@ -67,9 +67,9 @@ def likeliest_first(row_start: Array, target: Array, probability: Array, out_ord
     first = np.zeros(n + 2, dtype=np.int64)
     for node in range(n):
         most, to = -1.0, n
-        for edge in range(row_start[node], row_start[node + 1]):
-            if probability[edge] > most and target[edge] != node:
-                most, to = probability[edge], min(target[edge], n)
+        for arrow in range(row_start[node], row_start[node + 1]):
+            if probability[arrow] > most and target[arrow] != node:
+                most, to = probability[arrow], min(target[arrow], n)
         likeliest[node] = to
         first[to + 2 if to < n else 1] += 1  # the exit comes first
     for place in range(1, n + 1):
@@ -123,12 +123,12 @@ def settle(row_start: Array, target: Array, probability: Array, rate: Array, tol
     n = len(rate)
     for node in range(n):
         known, total = 1.0, 0.0
-        for edge in range(row_start[node], row_start[node + 1]):
-            to = target[edge]
+        for arrow in range(row_start[node], row_start[node + 1]):
+            to = target[arrow]
             if to < node:
-                total += probability[edge] * out_value[to]
+                total += probability[arrow] * out_value[to]
             else:
-                known -= probability[edge]
+                known -= probability[arrow]
         out_value[node] = rate[node] + (total / known if known > 1e-9 else 0.0)
     begin, previous, passed, unwatched = 0, np.inf, 0, 3
     while passed < most:
@@ -147,13 +147,13 @@ def settle(row_start: Array, target: Array, probability: Array, rate: Array, tol
 
 @kernel
 def _pass(row_start: Array, target: Array, probability: Array, rate: Array, begin: int, out_value: Array) -> None:
-    edge = row_start[begin]
+    arrow = row_start[begin]
     for node in range(begin, len(rate)):
         total = rate[node]
         last = row_start[np.uint32(node + 1)]
-        while edge < last:
-            total += probability[edge] * out_value[target[edge]]
-            edge += np.uint32(1)
+        while arrow < last:
+            total += probability[arrow] * out_value[target[arrow]]
+            arrow += np.uint32(1)
         out_value[node] = total
 
 
@@ -163,13 +163,13 @@ def _watched_pass(
 ) -> tuple[float, int]:
     """A pass; returns the largest relative change beyond the tolerance and the first node that made one."""
     change, moved = 0.0, len(rate)
-    edge = row_start[begin]
+    arrow = row_start[begin]
     for node in range(begin, len(rate)):
         total = rate[node]
         last = row_start[np.uint32(node + 1)]
-        while edge < last:
-            total += probability[edge] * out_value[target[edge]]
-            edge += np.uint32(1)
+        while arrow < last:
+            total += probability[arrow] * out_value[target[arrow]]
+            arrow += np.uint32(1)
         step = abs(total - out_value[node])
         out_value[node] = total
         if step > tolerance * abs(total):
@@ -208,14 +208,14 @@ def eliminate(order: Array, part_start: Array, chain: Chain, out_value: Array, o
             gain[i] = chain.rate[node]
             leave[i] = chain.leak[node]
             most_row = max(most_row, chain.row_start[node + 1] - chain.row_start[node])
-            for edge in range(chain.row_start[node], chain.row_start[node + 1]):
-                to = chain.target[edge]
+            for arrow in range(chain.row_start[node], chain.row_start[node + 1]):
+                to = chain.target[arrow]
                 if to < n and first <= _position(place, order, to, first, last) < last:
-                    inner[i, place[to]] += chain.probability[edge]
+                    inner[i, place[to]] += chain.probability[arrow]
                 else:
-                    leave[i] += chain.probability[edge]
+                    leave[i] += chain.probability[arrow]
                     if to < n:
-                        gain[i] += chain.probability[edge] * out_value[to]
+                        gain[i] += chain.probability[arrow] * out_value[to]
                         error = max(error, out_error[to])
         error += (2 * m + 2) * ((ROW + 1) * most_row + FIXED + 3) * UNIT
         error += eliminate_dense(inner, leave, gain)

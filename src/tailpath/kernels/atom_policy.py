@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.kernels.jit import kernel
-from tailpath.kernels.segments import Problem, merge_node, new_scratch
+from tailpath.kernels.segments import AtomModel, merge_node, new_scratch
 
 Array = NDArray[Any]
 #: Choices and slopes tied within these, relative to their size where it exceeds 1, count as equal.
@@ -36,88 +36,88 @@ def beats(area: float, best: float, y: float) -> bool:
 
 
 @kernel
-def choose(problem: Problem, slope: Array, first: int, last: int, out_choice: Array, out_var: Array) -> None:
+def choose(model: AtomModel, slope: Array, first: int, last: int, out_choice: Array, out_var: Array) -> None:
     """The best choice of nodes first .. last - 1 at every atom, the first of those that tie, and the VaR under it."""
-    scratch = new_scratch(problem)
-    n_atoms = len(problem.atoms)
+    scratch = new_scratch(model)
+    n_atoms = len(model.atoms)
     best = np.empty(n_atoms)
     for node in range(first, last):
-        merge_node(problem, slope, node, scratch)
+        merge_node(model, slope, node, scratch)
         best[:] = np.inf
-        for choice in range(problem.node_choices[node], problem.node_choices[node + 1]):
-            area, var = scratch.area[choice - problem.node_choices[node]], scratch.var[choice - problem.node_choices[node]]
+        for choice in range(model.node_choices[node], model.node_choices[node + 1]):
+            area, var = scratch.area[choice - model.node_choices[node]], scratch.var[choice - model.node_choices[node]]
             for atom in range(n_atoms):
-                if beats(area[atom], best[atom], problem.atoms[atom]):
+                if beats(area[atom], best[atom], model.atoms[atom]):
                     best[atom] = area[atom]
                     out_choice[node, atom] = choice
                     out_var[node, atom] = var[atom]
 
 
 @kernel
-def factors(problem: Problem, slope: Array, choice: int, y: float, var: float, rule: int, out_xi: Array) -> None:
+def factors(model: AtomModel, slope: Array, choice: int, y: float, var: float, rule: int, out_xi: Array) -> None:
     """The risk factors of a choice at mass y: what lies above the VaR counts in full, what lies at it fills the rest.
 
     `SHARED`: the outcomes split that rest in proportion to their mass at the VaR. `VERTEX`: the first ones take all they can, as in a vertex that
     a linear program returns. `PUBLISHED`: xi = F(VaR) / y, each outcome counts all its mass at the VaR, and sum P xi may exceed 1. Masses are
     sums of atoms, not of widths: then 0 <= y xi <= 1 holds without exception.
     """
-    first, last = problem.choice_outcomes[choice], problem.choice_outcomes[choice + 1]
+    first, last = model.choice_outcomes[choice], model.choice_outcomes[choice + 1]
     tie = SAME_SLOPE * max(1.0, abs(var))
     above, tied = 0.0, 0.0
     for outcome in range(first, last):
-        low, high = _reach(problem, slope, outcome, var, tie)
-        above += problem.probability[outcome] * low
-        tied += problem.probability[outcome] * (high - low)
+        low, high = _reach(model, slope, outcome, var, tie)
+        above += model.probability[outcome] * low
+        tied += model.probability[outcome] * (high - low)
     rest = y - above
     part = min(max(rest / tied, 0.0), 1.0) if tied > 0.0 else 0.0
     for outcome in range(first, last):
-        low, high = _reach(problem, slope, outcome, var, tie)
+        low, high = _reach(model, slope, outcome, var, tie)
         if rule == PUBLISHED:
             part = 1.0
         elif rule == VERTEX:
-            mass = problem.probability[outcome] * (high - low)
+            mass = model.probability[outcome] * (high - low)
             part = min(max(rest / mass, 0.0), 1.0) if mass > 0.0 else 0.0
             rest -= part * mass
         out_xi[outcome - first] = (low + part * (high - low)) / y
 
 
 @kernel
-def _reach(problem: Problem, slope: Array, outcome: int, var: float, tie: float) -> tuple[float, float]:
+def _reach(model: AtomModel, slope: Array, outcome: int, var: float, tie: float) -> tuple[float, float]:
     """The atoms up to which an outcome's slopes exceed the VaR, and up to which they at least equal it."""
-    cost, target = problem.cost[outcome], problem.target[outcome]
+    cost, target = model.cost[outcome], model.target[outcome]
     atom, low = 0, 0.0
-    while atom < len(problem.atoms) and cost + problem.gamma * slope[target, atom] > var + tie:
-        low = problem.atoms[atom]
+    while atom < len(model.atoms) and cost + model.gamma * slope[target, atom] > var + tie:
+        low = model.atoms[atom]
         atom += 1
     high = low
-    while atom < len(problem.atoms) and cost + problem.gamma * slope[target, atom] >= var - tie:
-        high = problem.atoms[atom]
+    while atom < len(model.atoms) and cost + model.gamma * slope[target, atom] >= var - tie:
+        high = model.atoms[atom]
         atom += 1
     return low, high
 
 
 @kernel
 def all_factors(
-    problem: Problem, slope: Array, first: int, last: int, choice: Array, var: Array, offset: Array, rule: int, out_xi: Array
+    model: AtomModel, slope: Array, first: int, last: int, choice: Array, var: Array, offset: Array, rule: int, out_xi: Array
 ) -> None:
     """`factors` for the chosen choice at every atom of nodes first .. last - 1."""
     for node in range(first, last):
-        for atom in range(len(problem.atoms)):
+        for atom in range(len(model.atoms)):
             begin = offset[node, atom]
-            factors(problem, slope, choice[node, atom], problem.atoms[atom], var[node, atom], rule, out_xi[begin:])
+            factors(model, slope, choice[node, atom], model.atoms[atom], var[node, atom], rule, out_xi[begin:])
 
 
 @kernel
-def mark_arriving(problem: Problem, order: Array, nearest: Nearest, choice: Array, offset: Array, xi: Array, out_arrives: Array) -> bool:
+def mark_arriving(model: AtomModel, order: Array, nearest: Nearest, choice: Array, offset: Array, xi: Array, out_arrives: Array) -> bool:
     """Mark the pairs (node, atom) from which the policy can arrive. True if all can."""
     while True:
         left, moved = 0, False
         for node in order:
-            for atom in range(len(problem.atoms)):
+            for atom in range(len(model.atoms)):
                 if out_arrives[node, atom]:
                     continue
                 run = xi[offset[node, atom] :]
-                if _meets(problem, nearest, choice[node, atom], problem.atoms[atom], run, out_arrives):
+                if _meets(model, nearest, choice[node, atom], model.atoms[atom], run, out_arrives):
                     out_arrives[node, atom] = True
                     moved = True
                 else:
@@ -127,14 +127,14 @@ def mark_arriving(problem: Problem, order: Array, nearest: Nearest, choice: Arra
 
 
 @kernel
-def _meets(problem: Problem, nearest: Nearest, choice: int, y: float, xi: Array, arrives: Array) -> bool:
+def _meets(model: AtomModel, nearest: Nearest, choice: int, y: float, xi: Array, arrives: Array) -> bool:
     """Whether some outcome of a choice ends at the goal or at a pair that arrives."""
-    first = problem.choice_outcomes[choice]
-    for outcome in range(first, problem.choice_outcomes[choice + 1]):
-        target = problem.target[outcome]
+    first = model.choice_outcomes[choice]
+    for outcome in range(first, model.choice_outcomes[choice + 1]):
+        target = model.target[outcome]
         if target == len(arrives):
             return True
-        grid = problem.grid[target]
+        grid = model.grid[target]
         if arrives[target, nearest.atom[grid, np.searchsorted(nearest.border[grid], y * xi[outcome - first])]]:
             return True
     return False
@@ -142,27 +142,27 @@ def _meets(problem: Problem, nearest: Nearest, choice: int, y: float, xi: Array,
 
 @kernel
 def find_detours(
-    problem: Problem, slope: Array, nearest: Nearest, arrives: Array, rule: int, out_choice: Array, out_var: Array, out_regret: Array
+    model: AtomModel, slope: Array, nearest: Nearest, arrives: Array, rule: int, out_choice: Array, out_var: Array, out_regret: Array
 ) -> None:
     """For every pair that does not arrive: the cheapest choice that may meet one that does, and what it costs more than the best."""
-    scratch = new_scratch(problem)
-    n_atoms = len(problem.atoms)
-    xi = np.empty(problem.most_runs)
+    scratch = new_scratch(model)
+    n_atoms = len(model.atoms)
+    xi = np.empty(model.most_runs)
     best, least = np.empty(n_atoms), np.empty(n_atoms)
     for node in range(len(arrives)):
         if arrives[node].all():
             continue
-        merge_node(problem, slope, node, scratch)
+        merge_node(model, slope, node, scratch)
         best[:], least[:] = np.inf, np.inf
-        for choice in range(problem.node_choices[node], problem.node_choices[node + 1]):
-            area, var = scratch.area[choice - problem.node_choices[node]], scratch.var[choice - problem.node_choices[node]]
+        for choice in range(model.node_choices[node], model.node_choices[node + 1]):
+            area, var = scratch.area[choice - model.node_choices[node]], scratch.var[choice - model.node_choices[node]]
             for atom in range(n_atoms):
-                y = problem.atoms[atom]
+                y = model.atoms[atom]
                 best[atom] = min(best[atom], area[atom] / y)
                 if arrives[node, atom] or area[atom] / y >= least[atom]:
                     continue
-                factors(problem, slope, choice, y, var[atom], rule, xi)
-                if _meets(problem, nearest, choice, y, xi, arrives):
+                factors(model, slope, choice, y, var[atom], rule, xi)
+                if _meets(model, nearest, choice, y, xi, arrives):
                     least[atom] = area[atom] / y
                     out_choice[node, atom] = choice
                     out_var[node, atom] = var[atom]

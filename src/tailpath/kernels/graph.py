@@ -17,7 +17,7 @@ Array = NDArray[Any]
 
 @kernel
 def forward_reach(row_start: Array, target: Array, start: int, out_reached: Array) -> None:
-    """Mark everything that can be reached from `start` along the edges `row_start`, `target`."""
+    """Mark everything that can be reached from `start` along the arrows `row_start`, `target`."""
     stack = np.empty(len(row_start), dtype=np.int32)
     stack[0] = start
     size = 1
@@ -25,8 +25,8 @@ def forward_reach(row_start: Array, target: Array, start: int, out_reached: Arra
     while size > 0:
         size -= 1
         node = stack[size]
-        for edge in range(row_start[node], row_start[node + 1]):
-            to = target[edge]
+        for arrow in range(row_start[node], row_start[node + 1]):
+            to = target[arrow]
             if to < len(out_reached) and not out_reached[to]:
                 out_reached[to] = True
                 stack[size] = to
@@ -104,7 +104,7 @@ def close_under_choices(
 def strong_components(row_start: Array, target: Array, out_component: Array) -> int:
     """Tarjan's strongly connected components, without recursion. Edges to `target >= n` (a sink outside) are passed over.
 
-    Components are numbered so that every edge leads to the same or a *lower* number: solving them in order 0, 1, 2, ... always finds the
+    Components are numbered so that every arrow leads to the same or a *lower* number: solving them in order 0, 1, 2, ... always finds the
     successors done. Returns how many there are.
     """
     n = len(row_start) - 1
@@ -163,8 +163,8 @@ def longest_paths(order: Array, row_start: Array, target: Array, out_length: Arr
     """The most arrows in a row from each node of a graph without cycles; `order` lists successors before their predecessors."""
     for node in order:
         longest = 0
-        for edge in range(row_start[node], row_start[node + 1]):
-            longest = max(longest, out_length[target[edge]] + 1)
+        for arrow in range(row_start[node], row_start[node + 1]):
+            longest = max(longest, out_length[target[arrow]] + 1)
         out_length[node] = longest
 
 

@@ -49,8 +49,8 @@ class Kernel:
             return self._compiled(*arguments)  # type: ignore[misc]
         try:
             result = self.compiled()(*arguments)
-        except BROKEN as error:
-            _forget_cache(f"the machine code kept there cannot be read ({type(error).__name__})")
+        except BROKEN:
+            _renew_cache()
             result = self.compiled()(*arguments)
         self._ready = True
         return result
@@ -92,11 +92,14 @@ def _compiled(numba: Any, function: FunctionType, options: dict[str, bool]) -> A
     return made
 
 
-def _forget_cache(why: str) -> None:
-    """Let everything be compiled anew in this process."""
-    _note(why)
+def _renew_cache() -> None:
+    """Let what this process uses be compiled anew, and kept: files were damaged, or were made by another version of the program."""
     for made in _MADE:
-        made._cache = _compiler().core.caching.NullCache()
+        try:
+            made._cache.flush()
+        except OSError:
+            _note("what was kept cannot be read, and not be replaced")
+            made._cache = _compiler().core.caching.NullCache()
 
 
 def _note(why: str) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.kernels.jit import kernel
-from tailpath.kernels.segments import Problem, Scratch, add_run, follow, merge_runs
+from tailpath.kernels.segments import AtomModel, Scratch, add_run, follow, merge_runs
 
 Array = NDArray[Any]
 #: The half of a gap that counts, and how far rounding may carry a sum of travels, relatively.
@@ -41,10 +41,10 @@ class Work(NamedTuple):
 
 @kernel(allocates=False)
 def sweep(
-    problem: Problem, work: Work, scratch: Scratch, order: Array, first: int, last: int, part: int, clock: int, slack: float
+    model: AtomModel, work: Work, scratch: Scratch, order: Array, first: int, last: int, part: int, clock: int, slack: float
 ) -> float:
     """Back up the nodes at places first .. last - 1 of the order; returns the largest change of a value."""
-    bundles, memory = problem.bundles, work.memory
+    bundles, memory = model.bundles, work.memory
     change = 0.0
     for place in range(first, last):
         node = order[place]
@@ -52,8 +52,8 @@ def sweep(
         due, travelled = _news(bundles.run_target, begin, end, memory, node, part)
         if not due:
             continue
-        _best(problem, work, node, part, travelled, scratch)
-        move = write_node(problem, work, scratch.best, node)
+        _best(model, work, node, part, travelled, scratch)
+        move = write_node(model, work, scratch.best, node)
         change = max(change, move)
         memory[node, SEEN] = clock + place
         memory[node, TRAVEL] += move
@@ -81,9 +81,9 @@ def _news(run_target: Array, begin: int, end: int, memory: Array, node: int, par
 
 
 @kernel(allocates=False)
-def _best(problem: Problem, work: Work, node: int, part: int, travelled: float, scratch: Scratch) -> None:
+def _best(model: AtomModel, work: Work, node: int, part: int, travelled: float, scratch: Scratch) -> None:
     """`y V(y)` of a node: the least over its choices, those left out that cannot have it."""
-    bundles, area, margin, first = problem.bundles, scratch.area, work.margin, problem.node_choices[node]
+    bundles, area, margin, first = model.bundles, scratch.area, work.margin, model.node_choices[node]
     best, n_atoms = scratch.best, len(scratch.best)
     for atom in range(n_atoms):
         best[atom] = np.inf
@@ -96,50 +96,50 @@ def _best(problem: Problem, work: Work, node: int, part: int, travelled: float, 
                 for run in range(bundles.bundle_runs[bundle], bundles.bundle_runs[bundle + 1]):
                     target = bundles.run_target[run]
                     if work.memory[target, PART] == part:
-                        add_run(work.slope, target, bundles.run_cost[run], problem.gamma, size, scratch.slope)
+                        add_run(work.slope, target, bundles.run_cost[run], model.gamma, size, scratch.slope)
                     else:
-                        add_run(work.before, target, bundles.run_cost[run], problem.gamma, size, scratch.slope)
+                        add_run(work.before, target, bundles.run_cost[run], model.gamma, size, scratch.slope)
                     size += n_atoms
                 merge_runs(size, n_atoms, scratch)
             row = choice - first
             chances = bundles.choice_chances[choice]
-            follow(problem.limits, scratch.falling, scratch.width, scratch.run, bundles.chance, chances, size, row, area, scratch.var)
+            follow(model.limits, scratch.falling, scratch.width, scratch.run, bundles.chance, chances, size, row, area, scratch.var)
             for atom in range(n_atoms):
                 best[atom] = min(best[atom], area[row, atom])
-    for choice in range(first, problem.node_choices[node + 1]):
+    for choice in range(first, model.node_choices[node + 1]):
         if travelled >= margin[choice]:
             gap = np.inf
             for atom in range(n_atoms):
-                gap = min(gap, (area[choice - first, atom] - best[atom]) * problem.per_atom[atom])
+                gap = min(gap, (area[choice - first, atom] - best[atom]) * model.per_atom[atom])
             margin[choice] = travelled + HALF * gap - ROUNDING * travelled
-    if not problem.alike:
-        straighten(problem, node, best)
+    if not model.alike:
+        straighten(model, node, best)
 
 
 @kernel(allocates=False)
-def straighten(problem: Problem, node: int, out_area: Array) -> None:
+def straighten(model: AtomModel, node: int, out_area: Array) -> None:
     """Let `y V` be linear between the atoms of a node's own: what was found at others gives way."""
-    grid = problem.grid[node]
+    grid = model.grid[node]
     before, y = 0.0, 0.0
     start = 0
     for atom in range(len(out_area)):
-        if problem.own[grid, atom]:
-            slope = (out_area[atom] - before) / (problem.atoms[atom] - y)
+        if model.own[grid, atom]:
+            slope = (out_area[atom] - before) / (model.atoms[atom] - y)
             for between in range(start, atom):
-                out_area[between] = before + slope * (problem.atoms[between] - y)
-            before, y, start = out_area[atom], problem.atoms[atom], atom + 1
+                out_area[between] = before + slope * (model.atoms[between] - y)
+            before, y, start = out_area[atom], model.atoms[atom], atom + 1
 
 
 @kernel(allocates=False)
-def write_node(problem: Problem, work: Work, best: Array, node: int) -> float:
+def write_node(model: AtomModel, work: Work, best: Array, node: int) -> float:
     """The new values and slopes of a node, for its new areas `y V(y)`; returns how far the values moved."""
     before, steepest, move = 0.0, np.inf, 0.0
     for atom in range(len(best)):
-        value = best[atom] / problem.atoms[atom]
+        value = best[atom] / model.atoms[atom]
         move = max(move, abs(value - work.value[node, atom]))
         work.value[node, atom] = value
         # Rounding may bend a straight piece upwards; the merge and `factors` rely on slopes that never rise.
-        steepest = min(steepest, (best[atom] - before) / problem.width[atom])
+        steepest = min(steepest, (best[atom] - before) / model.width[atom])
         work.slope[node, atom] = steepest
         before = best[atom]
     return move

@@ -68,13 +68,13 @@ def lay_rows(row_start: Array, probability: Array, out_order: Array, out_cumulat
     """
     for row in range(len(row_start) - 1):
         begin, end = row_start[row], row_start[row + 1]
-        for edge in range(begin, end):
-            place = edge
+        for arrow in range(begin, end):
+            place = arrow
             if end - begin <= LONG:
-                while place > begin and probability[out_order[place - 1]] < probability[edge]:
+                while place > begin and probability[out_order[place - 1]] < probability[arrow]:
                     out_order[place] = out_order[place - 1]
                     place -= 1
-            out_order[place] = edge
+            out_order[place] = arrow
         total = 0.0
         for place in range(begin, end):
             total += probability[out_order[place]]
@@ -93,16 +93,16 @@ def _mixed(word: Any) -> Any:
 @kernel
 def _drawn(row_start: Array, cumulative: Array, row: int, u: float) -> Any:
     """The arrow of a row that the random number u falls on."""
-    edge, end = row_start[row], row_start[row + 1]
-    while end - edge > LONG:
-        middle = (edge + end) >> 1
+    arrow, end = row_start[row], row_start[row + 1]
+    while end - arrow > LONG:
+        middle = (arrow + end) >> 1
         if u >= cumulative[middle - 1]:
-            edge = middle
+            arrow = middle
         else:
             end = middle
-    while u >= cumulative[edge]:
-        edge += 1
-    return edge
+    while u >= cumulative[arrow]:
+        arrow += 1
+    return arrow
 
 
 @kernel
@@ -144,11 +144,11 @@ def walk(paths: Paths, rows: BudgetRows, start: int, key: Array, first: int, pau
             s0 ^= s3
             s2 ^= shifted
             s3 = (s3 << np.uint64(45)) | (s3 >> np.uint64(19))
-            edge = _drawn(paths.row_start, paths.cumulative, row, u)
-            total += paths.cost[edge]
+            arrow = _drawn(paths.row_start, paths.cumulative, row, u)
+            total += paths.cost[arrow]
             if by_budget:
-                left -= paths.spent[edge]
-            node = paths.target[edge]
+                left -= paths.spent[arrow]
+            node = paths.target[arrow]
             steps += 1
         out_total[now.run] = total
         if node < goal:

@@ -42,7 +42,7 @@ class Bundles(NamedTuple):
     chance: Array
 
 
-class Problem(NamedTuple):
+class AtomModel(NamedTuple):
     """Nodes, choices and outcomes as in the model, target n being the goal; the atoms, their distances and inverses; the bundles.
 
     `limits` is what `follow` needs of the atoms. `most_runs` is the most runs of a bundle, `most_choices` the most choices of a node. `own[grid[x]]`
@@ -90,12 +90,12 @@ class Scratch(NamedTuple):
 
 
 @kernel
-def new_scratch(problem: Problem) -> Scratch:
-    n_atoms, runs = len(problem.atoms), problem.most_runs
+def new_scratch(model: AtomModel) -> Scratch:
+    n_atoms, runs = len(model.atoms), model.most_runs
     size = runs * n_atoms
     number_width, number_run = np.empty(size), np.empty(size, dtype=np.int64)
     for run in range(runs):
-        number_width[run * n_atoms : (run + 1) * n_atoms] = problem.width
+        number_width[run * n_atoms : (run + 1) * n_atoms] = model.width
         number_run[run * n_atoms : (run + 1) * n_atoms] = run
     return Scratch(
         np.empty(size),
@@ -108,8 +108,8 @@ def new_scratch(problem: Problem) -> Scratch:
         np.empty(size),
         np.empty(size),
         np.empty(size, dtype=np.int64),
-        np.empty((problem.most_choices, n_atoms + 1)),
-        np.empty((problem.most_choices, n_atoms + 1)),
+        np.empty((model.most_choices, n_atoms + 1)),
+        np.empty((model.most_choices, n_atoms + 1)),
         np.empty(n_atoms),
     )
 
@@ -172,20 +172,18 @@ def share_out(choice_outcomes: Array, probability: Array, place: Array, choice_c
 
 
 @kernel(allocates=False)
-def merge_node(problem: Problem, slope: Array, node: int, scratch: Scratch) -> None:
+def merge_node(model: AtomModel, slope: Array, node: int, scratch: Scratch) -> None:
     """`y Q(y)` and the VaR at all atoms for every choice of a node, into the rows of `scratch.area` and `scratch.var`."""
-    bundles, n_atoms, row = problem.bundles, len(problem.atoms), 0
+    bundles, n_atoms, row = model.bundles, len(model.atoms), 0
     for bundle in range(bundles.node_bundles[node], bundles.node_bundles[node + 1]):
         size = 0
         for run in range(bundles.bundle_runs[bundle], bundles.bundle_runs[bundle + 1]):
-            add_run(slope, bundles.run_target[run], bundles.run_cost[run], problem.gamma, size, scratch.slope)
+            add_run(slope, bundles.run_target[run], bundles.run_cost[run], model.gamma, size, scratch.slope)
             size += n_atoms
         merge_runs(size, n_atoms, scratch)
         for choice in range(bundles.bundle_choices[bundle], bundles.bundle_choices[bundle + 1]):
             chances = bundles.choice_chances[choice]
-            follow(
-                problem.limits, scratch.falling, scratch.width, scratch.run, bundles.chance, chances, size, row, scratch.area, scratch.var
-            )
+            follow(model.limits, scratch.falling, scratch.width, scratch.run, bundles.chance, chances, size, row, scratch.area, scratch.var)
             row += 1
 
 

@@ -77,7 +77,7 @@ def follow(model: Outcomes, memories: Memories, choice: Array, start: int, out: 
     number[start] = 0
     out.pair[0] = start
     out.row_start[0] = 0
-    size, done, edge = 1, 0, 0
+    size, done, arrow = 1, 0, 0
     while done < size:
         pair = out.pair[done]
         if choice[pair] < 0:
@@ -104,14 +104,14 @@ def follow(model: Outcomes, memories: Memories, choice: Array, start: int, out: 
                     number[after] = size
                     out.pair[size] = after
                     size += 1
-            out.target[edge], out.outcome[edge] = to, outcome
-            out.probability[edge], out.cost[edge] = model.probability[outcome], model.cost[outcome]
+            out.target[arrow], out.outcome[arrow] = to, outcome
+            out.probability[arrow], out.cost[arrow] = model.probability[outcome], model.cost[outcome]
             if len(model.level) > 0:
-                out.level[edge] = model.level[outcome]
-            edge += 1
+                out.level[arrow] = model.level[outcome]
+            arrow += 1
         done += 1
-        out.row_start[done] = edge
-    return size, edge
+        out.row_start[done] = arrow
+    return size, arrow
 
 
 @kernel

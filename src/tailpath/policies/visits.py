@@ -113,8 +113,8 @@ def _without_closed_classes(chain: CostChain) -> tuple[NDArray[Any], int, NDArra
     number = np.zeros(chain.n, dtype=np.int64)
     number[kept[np.argsort(-component[kept], kind="stable")]] = np.arange(len(kept))
     node = number[representative]
-    edge = np.flatnonzero(~inside[chain.source] & (chain.target < chain.n))
-    return node, len(kept), node[chain.source[edge]], node[chain.target[edge]], chain.probability[edge]
+    arrow = np.flatnonzero(~inside[chain.source] & (chain.target < chain.n))
+    return node, len(kept), node[chain.source[arrow]], node[chain.target[arrow]], chain.probability[arrow]
 
 
 def cvar_to_go(chain: CostChain, node: NDArray[Any], group: NDArray[Any], weight: FloatArray, count: int, alpha: float) -> FloatArray:
@@ -181,8 +181,8 @@ def free_walks(chain: CostChain, trans: str = "N") -> Any:
     """
     assert chain.level is not None
     arrives = np.append(chain.arrives, False)
-    edge = np.flatnonzero((chain.level == 0) & arrives[chain.target] & arrives[chain.source])
-    if edge.size == 0:
+    arrow = np.flatnonzero((chain.level == 0) & arrives[chain.target] & arrives[chain.source])
+    if arrow.size == 0:
         return lambda constant: constant
-    factors = equations(chain.source[edge], chain.target[edge], chain.probability[edge], chain.n)
+    factors = equations(chain.source[arrow], chain.target[arrow], chain.probability[arrow], chain.n)
     return lambda constant: factors.solve(np.asarray(constant, dtype=np.float64), trans=trans)

@@ -58,14 +58,14 @@ class Beyond:
     def _arrows_of(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
         return members_of(self.chain.row_start, nodes)[0]
 
-    def after(self, table: FloatArray, beyond: FloatArray, r: int, edges: NDArray[np.int64]) -> FloatArray:
+    def after(self, table: FloatArray, beyond: FloatArray, r: int, arrows: NDArray[np.int64]) -> FloatArray:
         """The value behind each of some arrows, taken with r still allowed: from the table, or, past the threshold, from `beyond`."""
-        left, target = r - self.level[edges], self.chain.target[edges]
+        left, target = r - self.level[arrows], self.chain.target[arrows]
         return np.where(left >= 0, table[np.maximum(left, 0), target], beyond[target])
 
     @cached_property
     def chance(self) -> FloatArray:
-        return self._sums(np.ones(self.chain.n + 1), lambda r, edges: np.ones(len(edges)))
+        return self._sums(np.ones(self.chain.n + 1), lambda r, arrows: np.ones(len(arrows)))
 
     @cached_property
     def mean(self) -> FloatArray:
@@ -75,7 +75,7 @@ class Beyond:
 
     @cached_property
     def excess(self) -> FloatArray:
-        return self._sums(self.mean, lambda r, edges: self.mean[self.chain.target[edges]] + self.level[edges] - r)
+        return self._sums(self.mean, lambda r, arrows: self.mean[self.chain.target[arrows]] + self.level[arrows] - r)
 
     def _sums(self, at_end: FloatArray, past: Callable[[int, NDArray[np.int64]], FloatArray]) -> FloatArray:
         """The table of sum p value(y, r - c); `past` gives the values past the threshold, `at_end` those of nodes that end a run (the goal: 0)."""
@@ -84,12 +84,12 @@ class Beyond:
         end[-1] = 0.0
         table = np.tile(end, (self.threshold + 1, 1))
         for r in range(self.threshold + 1):
-            edges = self.met(r)
+            arrows = self.met(r)
             # Free arrows among nodes at which a run goes on are followed by `through`.
-            edges = edges[(self.level[edges] > 0) | self.ends[chain.target[edges]]]
-            left = r - self.level[edges]
-            value = np.where(left >= 0, table[np.maximum(left, 0), chain.target[edges]], past(r, edges))
-            total = through(np.bincount(chain.source[edges], weights=chain.probability[edges] * value, minlength=chain.n))
+            arrows = arrows[(self.level[arrows] > 0) | self.ends[chain.target[arrows]]]
+            left = r - self.level[arrows]
+            value = np.where(left >= 0, table[np.maximum(left, 0), chain.target[arrows]], past(r, arrows))
+            total = through(np.bincount(chain.source[arrows], weights=chain.probability[arrows] * value, minlength=chain.n))
             table[r, :-1] = np.where(self.ends[:-1], end[:-1], total)
         return table
 
@@ -100,9 +100,9 @@ class Beyond:
         """The probability of the most probable way to an end that counts, from every node."""
         chain = self.chain
         wanted = self.ends & ~np.append(chain.arrives, self.missed_only)
-        edges = np.flatnonzero(wanted[chain.target] | ~self.ends[chain.target])
-        target = np.where(wanted, chain.n, np.arange(chain.n + 1))[chain.target[edges]]
-        into = edges[np.argsort(target, kind="stable")]
+        arrows = np.flatnonzero(wanted[chain.target] | ~self.ends[chain.target])
+        target = np.where(wanted, chain.n, np.arange(chain.n + 1))[chain.target[arrows]]
+        into = arrows[np.argsort(target, kind="stable")]
         length = np.full(chain.n + 1, np.inf)
         cheapest_way(
             offsets_of(target, chain.n + 1), chain.source[into], np.maximum(-np.log(chain.probability), 0.0)[into], chain.n, length
@@ -116,9 +116,9 @@ class Beyond:
         # A run that ends where the goal is out of reach costs more than anything.
         table[:, :-1] = ~chain.arrives
         for r in range(self.threshold + 1):
-            row, edges = table[r], self.met(r)
-            paying = edges[self.level[edges] > 0]
-            free = edges[(self.level[edges] == 0) & (chain.target[edges] < chain.n)]
+            row, arrows = table[r], self.met(r)
+            paying = arrows[self.level[arrows] > 0]
+            free = arrows[(self.level[arrows] == 0) & (chain.target[arrows] < chain.n)]
             np.maximum.at(row, chain.source[paying], chain.probability[paying] * self.after(table, self.way, r, paying))
             while free.size:
                 better = row.copy()
@@ -140,10 +140,10 @@ class Beyond:
             table[self.threshold, chain.start] = 1.0
         for r in range(self.threshold, -1, -1):
             table[r] = through(table[r])
-            edges = self._arrows_of(np.flatnonzero(table[r]))
-            edges = edges[(self.level[edges] > 0) & ~self.ends[chain.target[edges]]]
-            flow, target = table[r, chain.source[edges]] * chain.probability[edges], chain.target[edges]
-            left = r - self.level[edges]
+            arrows = self._arrows_of(np.flatnonzero(table[r]))
+            arrows = arrows[(self.level[arrows] > 0) & ~self.ends[chain.target[arrows]]]
+            flow, target = table[r, chain.source[arrows]] * chain.probability[arrows], chain.target[arrows]
+            left = r - self.level[arrows]
             within = left >= 0
             np.add.at(table, (left[within], target[within]), flow[within])
             past += np.bincount(target[~within], weights=flow[~within], minlength=chain.n)
@@ -154,6 +154,8 @@ class Beyond:
         if not first.any():
             return first
         chain = self.chain
-        edges = np.flatnonzero(~self.ends[chain.source] & ~self.ends[chain.target])
-        found: FloatArray = equations(chain.source[edges], chain.target[edges], chain.probability[edges], chain.n).solve(first, trans="T")
+        arrows = np.flatnonzero(~self.ends[chain.source] & ~self.ends[chain.target])
+        found: FloatArray = equations(chain.source[arrows], chain.target[arrows], chain.probability[arrows], chain.n).solve(
+            first, trans="T"
+        )
         return found

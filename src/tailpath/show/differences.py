@@ -158,11 +158,11 @@ def _steps(one: CostChain, other: CostChain, x: int, y: int) -> list[tuple[tuple
     """The pairs after one step of two nodes that decide alike."""
     assert one.outcome is not None
     assert other.outcome is not None
-    edges = {int(other.outcome[edge]): edge for edge in range(int(other.row_start[y]), int(other.row_start[y + 1]))}
+    arrows = {int(other.outcome[arrow]): arrow for arrow in range(int(other.row_start[y]), int(other.row_start[y + 1]))}
     found = []
-    for edge in range(int(one.row_start[x]), int(one.row_start[x + 1])):
-        twin = edges[int(one.outcome[edge])]
-        found.append(((int(one.target[edge]), int(other.target[twin])), float(one.probability[edge])))
+    for arrow in range(int(one.row_start[x]), int(one.row_start[x + 1])):
+        twin = arrows[int(one.outcome[arrow])]
+        found.append(((int(one.target[arrow]), int(other.target[twin])), float(one.probability[arrow])))
     return found
 
 

@@ -133,7 +133,7 @@ def worst_runs(ssp: SSP, policy: Policy, alpha: float, k: int = 5) -> WorstRuns:
     chance = costs.unreached if math.isinf(var) else float(beyond.chance[beyond.threshold, start])
     blame = blame_of(beyond) if costs.unreached == 0 and chance > 0 else ()
     excess = math.inf if costs.unreached > 0 else math.fsum(row.share for row in blame)
-    runs = tuple(_told(ssp, policy, chain, edges) for edges in _best_first(beyond, k))
+    runs = tuple(_told(ssp, policy, chain, arrows) for arrows in _best_first(beyond, k))
     return WorstRuns(runs, alpha, var, costs.cvar(alpha), chance, excess, blame)
 
 
@@ -158,31 +158,31 @@ def _best_first(beyond: Beyond, k: int) -> Iterator[list[int]]:
             yield _arrows(path)
             k -= 1
             continue
-        for edge in range(int(chain.row_start[node]), int(chain.row_start[node + 1])):
-            target, after = int(chain.target[edge]), left - int(level[edge])
-            further = probability * float(chain.probability[edge])
+        for arrow in range(int(chain.row_start[node]), int(chain.row_start[node + 1])):
+            target, after = int(chain.target[arrow]), left - int(level[arrow])
+            further = probability * float(chain.probability[arrow])
             if further * finish(target, after) > 0:
                 count += 1
-                heapq.heappush(waiting, (rank(further, target, after), steps - 1, count, target, after, further, (edge, path)))
+                heapq.heappush(waiting, (rank(further, target, after), steps - 1, count, target, after, further, (arrow, path)))
 
 
 def _arrows(path: Any) -> list[int]:
-    edges = []
+    arrows = []
     while path is not None:
-        edge, path = path
-        edges.append(edge)
-    return edges[::-1]
+        arrow, path = path
+        arrows.append(arrow)
+    return arrows[::-1]
 
 
-def _told(ssp: SSP, policy: Policy, chain: CostChain, edges: list[int]) -> Trace:
+def _told(ssp: SSP, policy: Policy, chain: CostChain, arrows: list[int]) -> Trace:
     """A run by names."""
     assert chain.outcome is not None
-    outcomes = chain.outcome[edges].tolist()
-    nodes = chain.source[edges].tolist()
+    outcomes = chain.outcome[arrows].tolist()
+    nodes = chain.source[arrows].tolist()
     memory = [None if chain.memory is None else chain.memory[node] for node in nodes]
     steps = tuple(_step(ssp, policy, int(chain.state[node]), known, outcome) for node, known, outcome in zip(nodes, memory, outcomes))
-    arrived = int(chain.target[edges[-1]]) == chain.n
-    return Trace(steps, _total(ssp, outcomes) if arrived else math.inf, math.prod(chain.probability[edges].tolist()))
+    arrived = int(chain.target[arrows[-1]]) == chain.n
+    return Trace(steps, _total(ssp, outcomes) if arrived else math.inf, math.prod(chain.probability[arrows].tolist()))
 
 
 def _step(ssp: SSP, policy: Policy, state: int, memory: Any, outcome: int) -> Step:

@@ -13,6 +13,7 @@ import tailpath
 from tailpath.domains import textbook
 from tailpath.errors import GoalUnreachableError, ModelError, OptionError, TailpathWarning
 from tailpath.solvers.published import sweeps
+from tailpath.solvers.published.quantile import solve_by_merging
 from tests import measured
 from tests.reference import Model, expected_optimum, to_ssp
 from tests.solvers.published.backup_reference import exact_values, finite_values, knapsack, linear_program
@@ -187,11 +188,15 @@ def test_progress_is_told_after_every_sweep():
     assert told[-1][1] == plan.residual
 
 
-def test_the_number_of_threads_changes_nothing(monkeypatch):
-    # So low a threshold makes even a small model go through the parallel sweeps, part by part.
-    monkeypatch.setattr(sweeps, "WORTH_PARTS", 50)
+def in_parts(ssp, atoms, tolerance, threads=None):
+    """CVaRVIQ with so low a threshold that even a small model goes through the parallel sweeps, part by part."""
+    settings = sweeps.Settings(tolerance, 1.0, 10_000, "neutral", "shared", worth_parts=0)
+    return solve_by_merging(ssp, atoms, settings, threads, None, "quantile")
+
+
+def test_the_number_of_threads_changes_nothing():
     ssp = tailpath.read("gridworld:14x16")
-    one, two, five = (tailpath.solve_cvar_quantile(ssp, tolerance=1e-4, threads=k) for k in (1, 2, 5))
+    one, two, five = (in_parts(ssp, None, 1e-4, threads=k) for k in (1, 2, 5))
     for other in (two, five):
         assert (other.sweeps, other.residual) == (one.sweeps, one.residual)
         for name in ("value", "var", "choice", "xi_offset", "xi"):
@@ -204,9 +209,7 @@ def test_parts_lead_to_the_same_fixed_point(model):
     """Parts see each other late, and choices are passed over on what was seen: neither may move the result."""
     ssp = to_ssp(model)
     whole = tailpath.solve_cvar_quantile(ssp, FEW, tolerance=1e-10)
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(sweeps, "WORTH_PARTS", 0)
-        parts = tailpath.solve_cvar_quantile(ssp, FEW, tolerance=1e-10)
+    parts = in_parts(ssp, FEW, 1e-10)
     np.testing.assert_allclose(parts.value, whole.value, rtol=1e-7, atol=1e-7)
 
 

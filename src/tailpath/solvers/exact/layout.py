@@ -152,14 +152,14 @@ def _least_from(start: int, core: Core, source: IntArray, level: IntArray) -> Fl
 def _ordered(core: Core, least: FloatArray, source: IntArray, level: IntArray) -> _Order:
     """Blocks such that free outcomes only lead to earlier blocks, or within a joint one; plain blocks sorted by least cost."""
     kept = np.flatnonzero(np.isfinite(least))
-    edge = np.flatnonzero((level == 0) & (core.target < core.n) & (core.target != source) & np.isfinite(least[source]))
-    if edge.size == 0:
+    arrow = np.flatnonzero((level == 0) & (core.target < core.n) & (core.target != source) & np.isfinite(least[source]))
+    if arrow.size == 0:
         return _Order(kept[np.argsort(least[kept], kind="stable")], np.array([0, len(kept)]), np.zeros(1, dtype=np.bool_), 1)
-    edge = edge[np.argsort(source[edge], kind="stable")]
-    component, count = strong_components(offsets_of(source[edge], core.n), core.target[edge])
+    arrow = arrow[np.argsort(source[arrow], kind="stable")]
+    component, count = strong_components(offsets_of(source[arrow], core.n), core.target[arrow])
     depth = np.zeros(count, dtype=np.int64)
-    by_component = np.argsort(component[source[edge]], kind="stable")
-    longest_ways(component[source[edge]][by_component], component[core.target[edge]][by_component], depth)
+    by_component = np.argsort(component[source[arrow]], kind="stable")
+    longest_ways(component[source[arrow]][by_component], component[core.target[arrow]][by_component], depth)
     size = np.bincount(component, minlength=count)
     if size.max() > LARGEST_JOINT:
         raise ModelError(

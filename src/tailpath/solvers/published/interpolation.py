@@ -80,16 +80,16 @@ def solve_cvar_interpolation(
 
 def program_sweep(augmented: Augmented, programs: TailPrograms) -> Sweep:
     """The sweep of CVaRVILI: every node, every choice, every atom."""
-    problem, work = augmented.problem, augmented.work
+    model, work = augmented.model, augmented.work
 
     def sweep(order: IntArray, clock: int) -> float:
         change = 0.0
         for node in order.tolist():
-            begin, end = problem.node_choices[node : node + 2]
-            own = problem.own[problem.grid[node]]
+            begin, end = model.node_choices[node : node + 2]
+            own = model.own[model.grid[node]]
             best = np.min([_areas(augmented, programs, choice, own) for choice in range(begin, end)], axis=0)
-            straighten(problem, node, best)
-            change = max(change, float(write_node(problem, work, best, node)))
+            straighten(model, node, best)
+            change = max(change, float(write_node(model, work, best, node)))
         return change
 
     return sweep
@@ -98,53 +98,53 @@ def program_sweep(augmented: Augmented, programs: TailPrograms) -> Sweep:
 def _areas(augmented: Augmented, programs: TailPrograms, choice: int, own: NDArray[np.bool_]) -> FloatArray:
     """y Q(y) of a choice at all atoms that a state has, one program each; 0 at others."""
     load(augmented, programs, choice)
-    areas, atoms = np.zeros(len(own)), augmented.problem.atoms[own]
+    areas, atoms = np.zeros(len(own)), augmented.model.atoms[own]
     areas[own] = atoms * programs.solve_all(atoms)
     return areas
 
 
 def load(augmented: Augmented, programs: TailPrograms, choice: int) -> None:
     """The segments of a choice: those of its first outcome, then of its second, and so on."""
-    problem, slope = augmented.problem, augmented.work.slope
-    outcomes = slice(problem.choice_outcomes[choice], problem.choice_outcomes[choice + 1])
-    slopes = problem.cost[outcomes, None] + problem.gamma * slope[problem.target[outcomes]]
-    programs.load(slopes.reshape(-1), np.outer(problem.probability[outcomes], problem.width).reshape(-1))
+    model, slope = augmented.model, augmented.work.slope
+    outcomes = slice(model.choice_outcomes[choice], model.choice_outcomes[choice + 1])
+    slopes = model.cost[outcomes, None] + model.gamma * slope[model.target[outcomes]]
+    programs.load(slopes.reshape(-1), np.outer(model.probability[outcomes], model.width).reshape(-1))
 
 
 def _tables(augmented: Augmented, programs: TailPrograms, rule: int) -> Tables:
     """The greedy choices, with the factors of the vertices that the programs return, or by another rule from the values."""
-    problem = augmented.problem
-    atoms = problem.atoms.tolist()
+    model = augmented.model
+    atoms = model.atoms.tolist()
     choice: NDArray[np.int64] = np.zeros((augmented.n, len(atoms)), dtype=np.int64)
     var = np.zeros(choice.shape)
     runs: list[list[FloatArray]] = []
-    scratch = new_scratch(problem)
+    scratch = new_scratch(model)
     for node in range(augmented.n):
         best, run = [np.inf] * len(atoms), [np.empty(0)] * len(atoms)
-        merge_node(problem, augmented.work.slope, node, scratch)
-        own = problem.own[problem.grid[node]]
-        for k in range(problem.node_choices[node], problem.node_choices[node + 1]):
-            areas, slopes = _areas(augmented, programs, k, own), scratch.var[k - problem.node_choices[node]]
+        merge_node(model, augmented.work.slope, node, scratch)
+        own = model.own[model.grid[node]]
+        for k in range(model.node_choices[node], model.node_choices[node + 1]):
+            areas, slopes = _areas(augmented, programs, k, own), scratch.var[k - model.node_choices[node]]
             factors = _factors(augmented, programs, k)
             for row, i in enumerate(np.flatnonzero(own).tolist()):
                 if beats(areas[i], best[i], atoms[i]):
                     best[i], run[i], choice[node, i], var[node, i] = areas[i], factors[row], k, slopes[i]
         for i in np.flatnonzero(~own).tolist():  # nobody gets there
-            choice[node, i] = problem.node_choices[node]
-            run[i] = np.ones(int(np.diff(problem.choice_outcomes[choice[node, i] : choice[node, i] + 2])[0]))
+            choice[node, i] = model.node_choices[node]
+            run[i] = np.ones(int(np.diff(model.choice_outcomes[choice[node, i] : choice[node, i] + 2])[0]))
         runs.append(run)
     offset, _ = run_offsets(augmented, choice)
     if rule != VERTEX:
         xi = np.empty(sum(len(part) for run in runs for part in run))
-        all_factors(problem, augmented.work.slope, 0, augmented.n, choice, var, offset, rule, xi)
+        all_factors(model, augmented.work.slope, 0, augmented.n, choice, var, offset, rule, xi)
         return Tables(choice, var, offset, xi)
     return Tables(choice, var, offset, np.concatenate([part for run in runs for part in run] or [np.empty(0)]))
 
 
 def _factors(augmented: Augmented, programs: TailPrograms, choice: int) -> FloatArray:
     """xi of each outcome at the levels just solved: its share of the tail by its probability."""
-    problem = augmented.problem
-    outcomes = slice(problem.choice_outcomes[choice], problem.choice_outcomes[choice + 1])
+    model = augmented.model
+    outcomes = slice(model.choice_outcomes[choice], model.choice_outcomes[choice + 1])
     shares = programs.shares()
-    by_outcome = shares.reshape(len(shares), -1, len(problem.atoms)).sum(axis=2)
-    return np.asarray(by_outcome / problem.probability[outcomes])
+    by_outcome = shares.reshape(len(shares), -1, len(model.atoms)).sum(axis=2)
+    return np.asarray(by_outcome / model.probability[outcomes])

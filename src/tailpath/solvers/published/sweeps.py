@@ -38,7 +38,7 @@ from tailpath.analysis.core import Core, core_of, loose_core_of
 from tailpath.errors import OptionError, TailpathWarning
 from tailpath.kernels.atom_policy import PUBLISHED, SHARED, VERTEX
 from tailpath.kernels.quantile import PART, SEEN, STAMP, STAMP_BEFORE, Work, end_sweep, sweep
-from tailpath.kernels.segments import SAME_MASS, Bundles, Problem, make_bundles, new_scratch, share_out
+from tailpath.kernels.segments import SAME_MASS, AtomModel, Bundles, make_bundles, new_scratch, share_out
 from tailpath.model.ragged import members_of, offsets_from_lengths
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import Progress, check_gamma, processors
@@ -67,11 +67,12 @@ class Augmented:
     """
 
     core: Core
-    problem: Problem
+    model: AtomModel
     work: Work
     neutral: IntArray
     expected: FloatArray
     falling: bool
+    worth_parts: int
 
     @property
     def n(self) -> int:
@@ -80,20 +81,20 @@ class Augmented:
     @cached_property
     def grids(self) -> Grids | None:
         """Which atoms belong to which state of the model; None where all belong to all."""
-        if self.problem.alike:
+        if self.model.alike:
             return None
         inside = (self.core.node_of >= 0) & (self.core.node_of < self.n)
-        of_state = self.problem.grid[np.where(inside, self.core.node_of, self.n)]
-        return Grids(self.problem.own, of_state.astype(np.int32))
+        of_state = self.model.grid[np.where(inside, self.core.node_of, self.n)]
+        return Grids(self.model.own, of_state.astype(np.int32))
 
     @cached_property
     def segments(self) -> int:
         """What one full sweep merges."""
-        return len(self.problem.target) * len(self.problem.atoms)
+        return len(self.model.target) * len(self.model.atoms)
 
     @property
     def parts(self) -> int:
-        return PARTS if self.segments > WORTH_PARTS else 1
+        return PARTS if self.segments > self.worth_parts else 1
 
 
 @dataclass(frozen=True)
@@ -107,13 +108,14 @@ class Progression:
 
 @dataclass(frozen=True)
 class Settings:
-    """How a planner runs: when to stop, from where, and with which risk factors; checked when made."""
+    """How a planner runs: when to stop, from where, with which risk factors, and from how many segments on in parts; checked when made."""
 
     tolerance: float
     gamma: float
     max_sweeps: int
     start: str
     factors: str
+    worth_parts: int = WORTH_PARTS
 
     def __post_init__(self) -> None:
         if not self.tolerance > 0:
@@ -140,15 +142,16 @@ def augment(ssp: SSP, atoms: Atoms | None, settings: Settings) -> Augmented:
     value = core.gather(expected.value)
     falling = settings.start == "neutral"
     work = _first_work(value if falling else np.zeros(core.n), every, len(core.choice))
-    return Augmented(core, _problem(core, every, grids, settings.gamma), work, core.core_choices(expected.choices), value, falling)
+    model = _atom_model(core, every, grids, settings.gamma)
+    return Augmented(core, model, work, core.core_choices(expected.choices), value, falling, settings.worth_parts)
 
 
-def _problem(core: Core, atoms: FloatArray, grids: Grids | None, gamma: float) -> Problem:
+def _atom_model(core: Core, atoms: FloatArray, grids: Grids | None, gamma: float) -> AtomModel:
     grid, own = _node_grids(core, grids, len(atoms))
     target, cost = np.minimum(core.target, core.n), core.ssp.outcome_cost[core.outcome]
     width = np.diff(atoms, prepend=0.0)
     bundles = _bundles(core.state_choices, core.choice_outcomes, target, core.probability, cost)
-    return Problem(
+    return AtomModel(
         node_choices=core.state_choices,
         choice_outcomes=core.choice_outcomes,
         target=target,
@@ -245,13 +248,13 @@ def iterate(augmented: Augmented, sweep: Sweep, tolerance: float, max_sweeps: in
 
 def start_from_neutral(augmented: Augmented, team: Team, tolerance: float) -> None:
     """Bring the values nearer to those of the risk-neutral policy, by sweeps over its choices alone."""
-    problem, chosen = augmented.problem, augmented.neutral
-    outcome, ends = members_of(problem.choice_outcomes, chosen)
-    target, probability, cost = problem.target[outcome], problem.probability[outcome], problem.cost[outcome]
+    model, chosen = augmented.model, augmented.neutral
+    outcome, ends = members_of(model.choice_outcomes, chosen)
+    target, probability, cost = model.target[outcome], model.probability[outcome], model.cost[outcome]
     nodes = np.arange(augmented.n + 1)
     bundles = _bundles(nodes, ends, target, probability, cost)
-    alone = problem._replace(node_choices=nodes, choice_outcomes=ends, target=target, probability=probability, cost=cost, bundles=bundles)
-    policy = replace(augmented, problem=alone, work=augmented.work._replace(margin=np.full(augmented.n, -np.inf)))
+    alone = model._replace(node_choices=nodes, choice_outcomes=ends, target=target, probability=probability, cost=cost, bundles=bundles)
+    policy = replace(augmented, model=alone, work=augmented.work._replace(margin=np.full(augmented.n, -np.inf)))
     iterate(policy, merge_sweep(policy, team, SLACK * tolerance), tolerance, START_SWEEPS, None)
     augmented.work.memory[:, [STAMP, STAMP_BEFORE]] = 0
 
@@ -309,10 +312,10 @@ def team_for(augmented: Augmented, threads: int | None) -> Team:
 
 def merge_sweep(augmented: Augmented, team: Team, slack: float) -> Sweep:
     """The sweep of CVaRVIQ, its parts by all threads."""
-    problem, work, parts = augmented.problem, augmented.work, augmented.parts
+    model, work, parts = augmented.model, augmented.work, augmented.parts
 
     def one_part(order: IntArray, clock: int) -> Callable[[int, int, int], Any]:
-        return lambda first, last, part: sweep(problem, work, new_scratch(problem), order, first, last, part, clock, slack)
+        return lambda first, last, part: sweep(model, work, new_scratch(model), order, first, last, part, clock, slack)
 
     def whole(order: IntArray, clock: int) -> float:
         for part in range(parts):

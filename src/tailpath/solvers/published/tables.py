@@ -45,13 +45,13 @@ class Tables:
 
 def greedy_tables(augmented: Augmented, rule: int, team: Team) -> Tables:
     """The greedy choices and their factors by the closed form."""
-    problem, slope = augmented.problem, augmented.work.slope
-    choice = np.zeros((augmented.n, len(problem.atoms)), dtype=np.int64)
+    model, slope = augmented.model, augmented.work.slope
+    choice = np.zeros((augmented.n, len(model.atoms)), dtype=np.int64)
     var = np.zeros(choice.shape)
-    team.share(augmented.n, augmented.parts, lambda first, last, _: choose(problem, slope, first, last, choice, var))
+    team.share(augmented.n, augmented.parts, lambda first, last, _: choose(model, slope, first, last, choice, var))
     offset, total = run_offsets(augmented, choice)
     xi = np.empty(total)
-    team.share(augmented.n, augmented.parts, lambda first, last, _: all_factors(problem, slope, first, last, choice, var, offset, rule, xi))
+    team.share(augmented.n, augmented.parts, lambda first, last, _: all_factors(model, slope, first, last, choice, var, offset, rule, xi))
     return Tables(choice, var, offset, xi)
 
 
@@ -64,14 +64,14 @@ def run_offsets(augmented: Augmented, choice: NDArray[np.int64]) -> tuple[NDArra
 
 def make_arrive(augmented: Augmented, tables: Tables, rule: int) -> None:
     """Give detours to the pairs from which the policy would never arrive."""
-    problem, slope = augmented.problem, augmented.work.slope
-    nearest = Nearest(*borders_of(problem.atoms, problem.own))
-    arrives = ~problem.own[problem.grid[: augmented.n]]  # at atoms that a state does not have nobody gets
+    model, slope = augmented.model, augmented.work.slope
+    nearest = Nearest(*borders_of(model.atoms, model.own))
+    arrives = ~model.own[model.grid[: augmented.n]]  # at atoms that a state does not have nobody gets
     order = np.arange(augmented.n)
-    while not mark_arriving(problem, order, nearest, tables.choice, tables.offset, tables.xi, arrives):
+    while not mark_arriving(model, order, nearest, tables.choice, tables.offset, tables.xi, arrives):
         choice, var = tables.choice.copy(), tables.var.copy()
         regret = np.full(choice.shape, np.inf)
-        find_detours(problem, slope, nearest, arrives, rule, choice, var, regret)
+        find_detours(model, slope, nearest, arrives, rule, choice, var, regret)
         taken = regret <= regret.min() + SAME_REGRET
         _replace(augmented, tables, np.argwhere(taken), choice, var, rule)
         tables.detours += int(taken.sum())
@@ -83,7 +83,7 @@ def _replace(augmented: Augmented, tables: Tables, pairs: NDArray[Any], choice: 
     for node, atom in pairs.tolist():
         chosen = int(choice[node, atom])
         run = np.empty(int(np.diff(augmented.core.choice_outcomes[chosen : chosen + 2])[0]))
-        factors(augmented.problem, augmented.work.slope, chosen, augmented.problem.atoms[atom], var[node, atom], rule, run)
+        factors(augmented.model, augmented.work.slope, chosen, augmented.model.atoms[atom], var[node, atom], rule, run)
         tables.choice[node, atom], tables.var[node, atom], tables.offset[node, atom] = chosen, var[node, atom], end
         runs.append(run)
         end += len(run)
@@ -93,7 +93,7 @@ def _replace(augmented: Augmented, tables: Tables, pairs: NDArray[Any], choice: 
 def _over_states(augmented: Augmented, tables: Tables) -> tuple[NDArray[np.int32], NDArray[np.int64], FloatArray]:
     """Choices, offsets and factors over the model's states; -1 and 0 at goals and where no policy surely arrives."""
     ssp, core = augmented.core.ssp, augmented.core
-    shape = (ssp.n_states, len(augmented.problem.atoms))
+    shape = (ssp.n_states, len(augmented.model.atoms))
     choice, offset, xi = np.full(shape, -1, dtype=np.int32), np.zeros(shape, dtype=np.int64), tables.xi
     inside = (core.node_of >= 0) & (core.node_of < core.n)
     if core.free.max(initial=-1) < 0:
@@ -110,11 +110,11 @@ def _over_states(augmented: Augmented, tables: Tables) -> tuple[NDArray[np.int32
 
 def factor_sums(augmented: Augmented, tables: Tables) -> FloatArray:
     """sum P xi at every pair (node, atom): 1, but for rounding, unless the factors are the published ones."""
-    outcome, ends = members_of(augmented.problem.choice_outcomes, tables.choice.reshape(-1))
+    outcome, ends = members_of(augmented.model.choice_outcomes, tables.choice.reshape(-1))
     first, count = ends[:-1], np.diff(ends)
     place = np.repeat(tables.offset.reshape(-1) - first, count) + np.arange(len(outcome))
-    products = augmented.problem.probability[outcome] * tables.xi[place]
-    own = augmented.problem.own[augmented.problem.grid[: augmented.n]].reshape(-1)
+    products = augmented.model.probability[outcome] * tables.xi[place]
+    own = augmented.model.own[augmented.model.grid[: augmented.n]].reshape(-1)
     return np.add.reduceat(products, first)[own] if len(first) else products
 
 
@@ -139,13 +139,13 @@ def solution_of(augmented: Augmented, tables: Tables, progression: Progression, 
         choice[~grids.rows()] = -1
     return AtomSolution(
         ssp=augmented.core.ssp,
-        atoms=augmented.problem.atoms,
+        atoms=augmented.model.atoms,
         value=augmented.core.spread(augmented.work.value),
         var=augmented.core.spread(tables.var),
         choice=choice,
         xi_offset=offset,
         xi=xi,
-        gamma=augmented.problem.gamma,
+        gamma=augmented.model.gamma,
         tolerance=settings.tolerance,
         residual=progression.residual,
         sweeps=progression.sweeps,
