@@ -79,3 +79,15 @@ def test_discounting(capsys):
 )
 def test_bad_arguments(capsys, arguments, message):
     assert message in refusal(capsys, "solve", "river:10x3", "--method", "quantile", *arguments)
+
+
+def test_the_first_values_and_the_start_of_the_model_are_two_things(capsys, tmp_path):
+    path = tmp_path / "roads.csv"
+    path.write_text("state,action,next_state,probability,cost\na,go,b,1,1\nb,go,c,1,2\n")
+    options = ("--alpha", 0.5, "--json")
+    assert run(capsys, "solve", path, "--start", "b", *options).json["cvar"] == 2
+    sweeps = [
+        run(capsys, "solve", "gridworld:5x5", "--method", "quantile", "--values-from", first, *options).json["sweeps"]
+        for first in ("neutral", "zero")
+    ]
+    assert sweeps[0] < sweeps[1]

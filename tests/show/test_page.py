@@ -102,4 +102,4 @@ def test_the_command(capsys, tmp_path):
     assert record["bytes"] == out.stat().st_size
     assert "<title>My river</title>" in out.read_text(encoding="utf-8")
     assert "out" in refusal(capsys, "page", "river:5x4")
-    assert "No such file" in refusal(capsys, "page", "river:5x4", "--alpha", 0.5, "--out", tmp_path / "no" / "page.html")
+    assert "no such file or folder" in refusal(capsys, "page", "river:5x4", "--alpha", 0.5, "--out", tmp_path / "no" / "page.html")

@@ -25,12 +25,12 @@ OPTIONS = (
     OWN_ATOMS,
     TOLERANCE,
     Option("max_sweeps", int, 10_000, "Give up after N sweeps.", "N", least=1),
-    Option("start", str, "neutral", "Values start at those of the risk-neutral policy, or at 0 as published.", choices=STARTS),
+    Option("values_from", str, "neutral", "Values start at those of the risk-neutral policy, or at 0 as published.", choices=STARTS),
     GAMMA,
     Option("threads", int, None, "Threads of a planner.  [default: all processors]", "N", least=1),
 )
 #: The planners as published, beside today's defaults: for CVaRVIQ its own factors F(VaR) / y, for CVaRVILI the linear programs' own vertices.
-PUBLISHED = {"start": "zero"}
+PUBLISHED = {"values_from": "zero"}
 DOING = "sweep {steps}, residual {reached:.3g}"
 
 
@@ -47,6 +47,7 @@ def plan(
     atoms: int = 25,
     alpha0: float | None = None,
     own_atoms: Mapping[str, Any] | None = None,
+    values_from: str = "neutral",
     **options: Any,
 ) -> Plan:
     """Run a planner on log-spaced atoms, by default from a tenth of alpha; with `own_atoms` only in states that are not named there."""
@@ -56,7 +57,8 @@ def plan(
         warnings.warn(
             f"alpha0 = {first:g} is not below alpha = {alpha:g}; planners do badly near their first atom", TailpathWarning, stacklevel=2
         )
-    solution = solve(ssp, grid if own_atoms is None else atoms_by_state(ssp, own_atoms, grid), progress=progress, **options)
+    chosen = grid if own_atoms is None else atoms_by_state(ssp, own_atoms, grid)
+    solution = solve(ssp, chosen, start=values_from, progress=progress, **options)
     said = f"{atoms} atoms from {grid[0]:g}" if own_atoms is None else f"{len(solution.atoms)} atoms in all, by state"
     facts = {
         "atoms": len(solution.atoms),
