@@ -122,3 +122,17 @@ def test_a_budget_cut_short_claims_nothing_about_what_is_left():
             tp.evaluate(ssp, policy, 0.01, max_nodes=nodes)
         except BudgetExceededError as error:
             assert error.bounds[0] <= truth <= error.bounds[1]
+
+
+@pytest.mark.parametrize("engine", ["lattice", "queue"])
+@pytest.mark.parametrize("alpha", [1e-250, 1e-290, 1e-300, 1e-305])
+def test_tails_near_the_smallest_floats(alpha: float, engine: str) -> None:
+    """A coin is tossed until it falls: P(Z > k) = 2^-k and E[(Z - w)+] = 2^(1 - w)."""
+    ssp = tp.SSP.from_outcomes([("s", "a", "s", 0.5, 1), ("s", "a", "g", 0.5, 1)], "s", ["g"])
+    found = tp.evaluate(ssp, {"s": "a"}, alpha, engine=engine)
+    var = math.ceil(-math.log2(alpha))
+    cvar = var + Fraction(2) ** (1 - var) / Fraction(alpha)
+    low, high = found.bounds(alpha)
+    assert found.var(alpha) == var
+    assert found.cvar(alpha) == pytest.approx(float(cvar), rel=1e-12)
+    assert low <= cvar <= high and high - low <= 1e-10 * cvar

@@ -73,7 +73,8 @@ def command(
     columns = {key: name for key, name in columns.items() if key in lines[0]}
     text = table(list(columns.values()), [[line[key] for key in columns] for line in shown])
     notes = [
-        f"{len(lines)} corners in {seconds:.3g} s" + (f", {len(shown)} of them shown; --all shows all" if len(shown) < len(lines) else "")
+        f"{len(lines)} corner{'s' if len(lines) != 1 else ''} in {seconds:.3g} s"
+        + (f", {len(shown)} of them shown; --all shows all" if len(shown) < len(lines) else "")
     ]
     if delta is not None:
         notes.append(

@@ -57,7 +57,7 @@ class SearchResult:
 
 def unscaled(found: SearchResult) -> SearchResult:
     """All probabilities but those aside as they are, not in units of 2^-SCALE; what would not be a number with all its digits goes aside, too."""
-    small = found.open.mass < 2.0 ** (SCALE - 900)
+    small = found.open.mass < 2.0 ** (SCALE - 1020)
     aside = found.aside
     if small.any():
         aside = Left(*(np.append(a, b) for a, b in zip(aside, found.open.part(small))))
@@ -111,6 +111,8 @@ def summarise(
     rounding = (np.log2(len(mass) + 2) + 6) * 2.0**-52
     # ahead + V may cancel: charge the rounding of its parts.
     parts = float(np.sum(mass * (np.abs(ahead) + np.where(np.isfinite(rest.upper[node]), rest.upper[node], 0.0)))) * 2.0**-51
+    # Products of the smallest masses may fall below what floats hold with all digits.
+    parts += len(mass) * 2e-323
     # Nothing is known of what was put aside but that it costs no more than this.
     more = charged(found.aside, found.aside.cost + rest.upper[found.aside.node])
     dropped = charged(found.aside, 1.0)

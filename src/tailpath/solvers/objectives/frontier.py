@@ -12,7 +12,6 @@ the end every point of the envelope is proved, and all other budgets have been r
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -22,7 +21,7 @@ import numpy as np
 from tailpath.errors import OptionError
 from tailpath.evaluation.measured import evaluate_for
 from tailpath.model.cost_units import in_units
-from tailpath.model.records import Record
+from tailpath.model.records import Record, Series
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import Progress
 from tailpath.pictures.curves import plot_frontier
@@ -76,7 +75,7 @@ class Corner(Record):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Frontier(Record):
+class Frontier(Series[Corner]):
     """The corners, from the safest policy to the risk-neutral one; between two neighbours it is a straight line of mixtures, up to a
     step where the next corner has one (`before`): some risk lets a cheaper kind of policy in.
 
@@ -84,19 +83,10 @@ class Frontier(Record):
     With `delta`, all this holds for costs rounded up, and `floor` is the frontier for the costs rounded down.
     """
 
-    measure: Measure
     corners: tuple[Corner, ...]
+    measure: Measure
     gap: float
     floor: Frontier | None = None
-
-    def __len__(self) -> int:
-        return len(self.corners)
-
-    def __iter__(self) -> Iterator[Corner]:
-        return iter(self.corners)
-
-    def __getitem__(self, place: int) -> Corner:
-        return self.corners[place]
 
     @property
     def risk(self) -> FloatArray:
@@ -171,7 +161,7 @@ def frontier(ssp: SSP, measure: Any, *, tolerance: float | None = None, delta: A
     if ssp.is_goal[ssp.start_index] or not len(axis.budgets):
         expected = solve_expected(ssp)
         value = risk(evaluate_for(ssp, expected.policy, [risk]))
-        return Frontier(risk, (Corner(ssp, risk, expected.cost(), value, ((1.0, 0.0, 0),), expected.cost()),), 0.0)
+        return Frontier((Corner(ssp, risk, expected.cost(), value, ((1.0, 0.0, 0),), expected.cost()),), risk, 0.0)
     search = MeanRisk(ssp, axis.account, axis.budgets[-1])
     curves, gap = _refine(search, axis, tolerance, progress)
     corners = []
@@ -180,7 +170,7 @@ def frontier(ssp: SSP, measure: Any, *, tolerance: float | None = None, delta: A
         corners.append(
             Corner(ssp, risk, line.mean * float(ssp.cost_unit), line.risk * axis.unit, parts, line.before * float(ssp.cost_unit))
         )
-    return Frontier(risk, tuple(corners), gap)
+    return Frontier(tuple(corners), risk, gap)
 
 
 def _axis(ssp: SSP, measure: Measure) -> _Axis:
