@@ -151,6 +151,10 @@ def cut_short(ssp: tp.SSP, given: Any, alpha: float, bounds: tuple[float, float]
         last = chain.unit
         for _ in range(14):
             truth = enclose(ssp, given, last, 3_000)
+            if truth.missed[0]:
+                assert bounds[1] == float("inf"), bounds
+                yield "cut short on the way to nowhere"
+                return
             if probability(truth.tail[1]) <= Fraction(alpha):
                 low, high = truth.cvar(Fraction(alpha))
                 assert bounds[0] <= high, (bounds, float(low), float(high))

@@ -210,3 +210,19 @@ def test_a_state_that_is_given_up_for_lost_is_refused():
     value = np.where(np.arange(3) == m, np.inf, np.where(np.arange(3) == ssp.start_index, 10.0, found.value))
     with pytest.raises(RefutedError, match="'m' is said to have no way"):
         replace(found, choices=lost, value=value, lower=value, upper=value).verify()
+
+
+def test_a_policy_that_walks_in_a_free_circle_attains_nothing():
+    """From s and t one may go home, or to each other at no cost; decisions changed to go on for ever leave every cost that arrives as it was."""
+    rows = [
+        ("s", "home", "g", 0.5, 3),
+        ("s", "home", "g", 0.5, 9),
+        ("s", "over", "t", 1, 0),
+        ("t", "back", "s", 1, 0),
+        ("t", "home", "g", 1, 20),
+    ]
+    best = tp.solve_cvar_exact(tp.SSP.from_outcomes(rows, "s", ["g"]), 0.3)
+    over = np.zeros_like(best.decisions.table)
+    over[best.decisions.row[0]] = 1  # from s to t, and from there, by its first choice, back
+    with pytest.raises(RefutedError, match="may miss the goal"):
+        replace(best, decisions=replace(best.decisions, table=over)).verify()

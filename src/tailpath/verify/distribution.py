@@ -55,7 +55,7 @@ class Enclosure:
     missed: tuple[int, int]
 
     def cvar(self, alpha: Fraction) -> tuple[Fraction, Fraction]:
-        """min over w of w + E[(Z - w)+] / alpha on either side; `last` must be the VaR at alpha or beyond."""
+        """min over w of w + E[(Z - w)+] / alpha on either side; `last` must be the VaR at alpha or beyond, and the goal sure."""
         up, down = alpha.numerator << FINE, alpha.denominator
         best = []
         for side in (0, 1):

@@ -54,6 +54,12 @@ def check_optimum(solution: Any, alpha: float) -> Proof:
     value = solution.cvar(alpha)
     if not low <= value <= high:
         raise RefutedError(f"the least CVaR is given as {value!r}, outside of its own bounds [{low!r}, {high!r}]")
+    truth = enclose(ssp, solution.policy(alpha), _in_whole_units(solution.var(alpha), solution.decisions.unit))
+    if truth.missed[1]:
+        raise RefutedError("the policy that is said to attain the least CVaR may miss the goal")
+    attained = truth.cvar(Fraction(alpha))[1]
+    if attained > Fraction(high):
+        raise RefutedError(f"the policy costs a CVaR of {float(attained)!r} at alpha {alpha:g}, more than the bound claimed, {high!r}")
     least, _, unit = neutral_bounds(ssp, solution.decisions.neutral.tolist())
     # No CVaR lies below the mean. A bound beyond that is one of the costs as they are, or rounded down.
     if Fraction(low) > Fraction(least[ssp.start_index] or 0, ONE) * unit:
@@ -62,9 +68,6 @@ def check_optimum(solution: Any, alpha: float) -> Proof:
             least, _, unit = neutral_bounds(below.decisions.ssp, below.decisions.neutral.tolist())
             _cheaper(below.decisions.ssp, ssp)
         prove_below(below.decisions.ssp, least, Fraction(low) / unit, Fraction(alpha))
-    attained = enclose(ssp, solution.policy(alpha), _in_whole_units(solution.var(alpha), solution.decisions.unit)).cvar(Fraction(alpha))[1]
-    if attained > Fraction(high):
-        raise RefutedError(f"the policy costs a CVaR of {float(attained)!r} at alpha {alpha:g}, more than the bound claimed, {high!r}")
     proved = (
         f"no policy has a CVaR below {low:.15g} at alpha {alpha:g}",
         f"the policy given has a CVaR of at most {high:.15g} at alpha {alpha:g}",
