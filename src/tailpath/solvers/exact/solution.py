@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -66,6 +67,9 @@ class _OfBudgets(Record):
     plain_mean_cost: FloatArray | None
     doubt: Doubt
     decisions: Decisions | PairDecisions
+    floor: Any
+    least: float | None
+    cvar: Any
 
     def _check(self, a: float) -> None:
         """Refuse an alpha that the table does not answer."""
@@ -106,11 +110,17 @@ class _OfBudgets(Record):
         """Proved bounds on what is minimised, by place."""
         raise NotImplementedError
 
-    def _bounds(self, a: float) -> tuple[float, float]:
-        """Proved bounds on the least value."""
+    def bounds(self, a: float) -> tuple[float, float]:
+        """Proved lower and upper bound on `objective(a)`, the least value; with `delta`, on the optimum of the costs as they are."""
         self._check(a)
-        low, high = self._enclosed(a)
-        return float(np.min(low)) * self._unit, float(np.min(high)) * self._unit
+        low, high = (float(np.min(side)) * self._unit for side in self._enclosed(a))
+        if self.least is not None:
+            low = self.least if self.floor is None else max(self.floor.bounds(a)[0], self.least)
+        return low, high
+
+    def curve(self, alphas: ArrayLike) -> FloatArray:
+        """`cvar` at each of `alphas`."""
+        return np.array([self.cvar(float(a)) for a in np.asarray(alphas, dtype=np.float64).ravel()])
 
     def _var(self, a: float) -> float:
         """The smallest best budget, where rounding leaves no doubt which that is; otherwise the policy is evaluated, with costs as it counts them."""
@@ -193,17 +203,6 @@ class ExactSolution(_OfBudgets):
         """
         return check_optimum(self, self.alpha if a is None else a)
 
-    def curve(self, alphas: ArrayLike) -> FloatArray:
-        """The least CVaR at each of `alphas`."""
-        return np.array([self.cvar(float(a)) for a in np.asarray(alphas, dtype=np.float64).ravel()])
-
-    def bounds(self, a: float) -> tuple[float, float]:
-        """Proved lower and upper bound on `cvar(a)`; with `delta`, on the optimum of the costs as they are."""
-        low, high = self._bounds(a)
-        if self.least is not None:
-            low = self.least if self.floor is None else max(self.floor.bounds(a)[0], self.least)
-        return low, high
-
     def _enclosed(self, a: float) -> tuple[FloatArray, FloatArray]:
         return enclosed(self.excess / a, 1.0, self.doubt, 1 / a, self.budgets, self.steps)
 
@@ -264,17 +263,6 @@ class WeightedSolution(_OfBudgets):
     def var(self, a: float) -> float:
         """The VaR of the policy. With weight 0 the table knows the mean alone, and the policy is evaluated."""
         return evaluate(self.decisions.ssp, self.policy(a), a).var(a) if self.weight == 0 else self._var(a)
-
-    def curve(self, alphas: ArrayLike) -> FloatArray:
-        """The CVaR of the policy; `alphas` may name no alpha but the one solved for."""
-        return np.array([self.cvar(float(a)) for a in np.asarray(alphas, dtype=np.float64).ravel()])
-
-    def bounds(self, a: float) -> tuple[float, float]:
-        """Proved lower and upper bound on `objective(a)`; with `delta`, on the optimum of the costs as they are."""
-        low, high = self._bounds(a)
-        if self.least is not None:
-            low = self.least if self.floor is None else max(self.floor.bounds(a)[0], self.least)
-        return low, high
 
     def _enclosed(self, a: float) -> tuple[FloatArray, FloatArray]:
         return enclosed(self.price, self.weight, self.doubt, 1 / a, self.budgets, self.steps)
