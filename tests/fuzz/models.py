@@ -101,6 +101,9 @@ def attempt(number: int) -> Iterator[str]:
             given = draw.choice([given, best.policy(alpha)])
         except BudgetExceededError:
             yield "optimum out of memory"
+        except ModelError as error:
+            assert "too large to compute with" in str(error), error
+            yield "optimum refused"
     yield from evaluated(draw, hand, ssp, given, alpha)
 
 

@@ -343,6 +343,16 @@ def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 # ---------------------------------------------------------------------- edges and refusals
 
 
+@pytest.mark.filterwarnings("ignore:no upper bound")
+def test_a_free_circle_that_is_left_less_often_than_floats_can_say() -> None:
+    rows = [
+        *(("s", "on", "t", 1, 0), ("s", "on", "u", 1e-200, 0), ("s", "home", "g", 1, 1)),
+        *(("t", "on", "s", 1, 0), ("u", "on", "t", 1, 0), ("u", "on", "v", 1e-200, 0), ("v", "home", "g", 1, 1)),
+    ]
+    with pytest.raises(ModelError, match=r"from 's' runs can go round at no cost .* too large to compute with"):
+        tp.solve_cvar_exact(tp.SSP.from_outcomes(rows, "s", ["g"]), 0.1)
+
+
 def test_progress_is_told() -> None:
     seen: list[tuple[int, float]] = []
     best = tp.solve_cvar_exact(PROBLEMS["river 16x6"](), 0.01, progress=lambda budget, value: seen.append((budget, value)))

@@ -135,7 +135,7 @@ def _laid_out(ssp: SSP, expected: ExpectedSolution, goal_node: bool) -> Layout:
         reach=int(levels.segment_level[np.diff(levels.segment_outcomes) > 0].max(initial=0)),
         rounding=_rounding(rows, levels),
         depth=order.depth,
-        visits=_visits(levels, joint),
+        visits=_visits(ssp, levels, joint, node_of),
         unit=ssp.cost_unit,
         start_value=expected.cost() / float(ssp.cost_unit),
         start_lower=expected.bounds[0] / float(ssp.cost_unit),
@@ -282,7 +282,7 @@ def _rounding(rows: _Rows, levels: Levels) -> float:
     return ((2 if rows.loops else 1) * most + 8 + ROW * int(np.bincount(rows.owner).max()) + FIXED) * UNIT
 
 
-def _visits(levels: Levels, joint: Joint) -> float:
+def _visits(ssp: SSP, levels: Levels, joint: Joint, node_of: NDArray[np.int32]) -> float:
     """The most expected visits to the nodes of a joint block, summed over them, under any policy; for the error bound."""
     most = 0.0
     policy = levels.node_choices[:-1].copy()
@@ -291,6 +291,12 @@ def _visits(levels: Levels, joint: Joint) -> float:
         begin, end = int(levels.node_choices[first]), int(levels.node_choices[last])
         steps = np.empty(last - first)
         everything = np.ones(end - begin, dtype=np.bool_)
-        joint_optimum(joint, levels.node_choices, first, last, np.full(end - begin, -1.0), everything, policy, steps)
+        try:
+            joint_optimum(joint, levels.node_choices, first, last, np.full(end - begin, -1.0), everything, policy, steps)
+        except ZeroDivisionError:  # the chance to leave is smaller than any float
+            state = ssp.states[int(np.flatnonzero((node_of >= first) & (node_of < last))[0])]
+            raise ModelError(
+                f"from {state!r} runs can go round at no cost for a number of steps that is too large to compute with"
+            ) from None
         most = max(most, -1.01 * float(steps.sum()))
     return most
