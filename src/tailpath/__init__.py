@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tailpath.model.endings import give_up as give_up
     from tailpath.model.endings import within as within
     from tailpath.model.ssp import SSP as SSP
+    from tailpath.pictures.distributions import plot_tails as plot_tails
     from tailpath.pictures.progress import show_progress as show_progress
     from tailpath.policies.atoms import log_atoms as log_atoms
     from tailpath.policies.chain import CostChain as CostChain
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from tailpath.solvers.published.quantile import solve_cvar_quantile as solve_cvar_quantile
 
 _HOME = {
+    "plot_tails": "tailpath.pictures.distributions",
     "show_progress": "tailpath.pictures.progress",
     "SSP": "tailpath.model.ssp",
     "policy": "tailpath.policies.given",

@@ -55,6 +55,27 @@ def outcomes(ssp: SSP) -> dict[Any, list[Any]]:
     return {key: sorted(row) for key, row in rows.items()}
 
 
+def many_numbers(n_states: int) -> SSP:
+    """Two choices of four outcomes in every state, with probabilities that all differ and need all their digits."""
+    rng = np.random.default_rng(3)
+    n_choices = 2 * (n_states - 1)
+    # Four different successors, or equal outcomes would be merged.
+    target = (rng.integers(0, n_states, size=(n_choices, 1)) + np.arange(4) * 7) % n_states
+    probability = rng.random((n_choices, 4)) + 0.1
+    return SSP(
+        state_choices=np.append(2 * np.arange(n_states), n_choices),
+        choice_outcomes=4 * np.arange(n_choices + 1),
+        outcome_target=target.ravel(),
+        outcome_probability=(probability / probability.sum(axis=1, keepdims=True)).ravel(),
+        outcome_cost=np.repeat(rng.integers(1, 9, size=n_choices) / 2, 4),
+        choice_action=np.tile(np.arange(2), n_states - 1),
+        is_goal=np.arange(n_states) == n_states - 1,
+        start_index=0,
+        states=range(n_states),
+        actions=range(2),
+    )
+
+
 def awkward() -> SSP:
     """Names of all kinds, costs per outcome, parallel outcomes, thirds, a free outcome, a goal that nothing leads to, notes."""
     third = Fraction(1, 3)

@@ -4,7 +4,6 @@ import random
 import tracemalloc
 import warnings
 
-import numpy as np
 import pytest
 from hypothesis import given
 
@@ -12,7 +11,7 @@ import tailpath as tp
 from tailpath.formats import drn_scan, scanning
 from tailpath.formats.prism_transitions import ExplicitFile
 from tailpath.formats.table_text import Table
-from tests.formats.models import awkward, by_choice, differences, read_both_ways, samples
+from tests.formats.models import awkward, by_choice, differences, many_numbers, read_both_ways, samples
 from tests.fuzz.damage import damage
 from tests.reference import to_ssp
 from tests.strategies import any_models
@@ -224,29 +223,9 @@ def test_explicit_files_are_read_alike(tra, trew, tmp_path):
     same(tmp_path / "m.tra")
 
 
-def many_numbers(n_states=4_000):
-    """A model whose probabilities all differ and need all their digits."""
-    rng = np.random.default_rng(3)
-    n_choices = 2 * (n_states - 1)
-    target = (rng.integers(0, n_states, size=(n_choices, 1)) + np.arange(4) * 7) % n_states
-    probability = rng.random((n_choices, 4)) + 0.1
-    return tp.SSP(
-        state_choices=np.append(2 * np.arange(n_states), n_choices),
-        choice_outcomes=4 * np.arange(n_choices + 1),
-        outcome_target=target.ravel(),
-        outcome_probability=(probability / probability.sum(axis=1, keepdims=True)).ravel(),
-        outcome_cost=np.repeat(rng.integers(1, 9, size=n_choices) / 2, 4),
-        choice_action=np.tile(np.arange(2), n_states - 1),
-        is_goal=np.arange(n_states) == n_states - 1,
-        start_index=0,
-        states=range(n_states),
-        actions=range(2),
-    )
-
-
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_all_digits_of_all_numbers_come_back(suffix, tmp_path, monkeypatch):
-    model, path = many_numbers(), tmp_path / f"m.{suffix}"
+    model, path = many_numbers(4_000), tmp_path / f"m.{suffix}"
     tp.write(model, path)
     monkeypatch.setattr(scanning, "LARGE", 0)
     assert differences(model, tp.read(path), notes=suffix != "csv") == []

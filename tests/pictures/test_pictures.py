@@ -5,7 +5,6 @@ import pytest
 
 import tailpath as tp
 from tailpath.errors import OptionError
-from tailpath.pictures.distributions import plot_tails
 
 RIVER = tp.domains.river(rows=6, columns=5)
 BEST = tp.solve_cvar_exact(RIVER, 0.01)
@@ -84,7 +83,7 @@ def test_blame_as_a_heat_map():
 
 def test_tails_of_several_policies():
     costs = {"neutral": tp.evaluate(RIVER, NEUTRAL, 0.001), "best": tp.evaluate(RIVER, BEST.policy(0.01), 0.001)}
-    axes = plot_tails(costs, 0.01)
+    axes = tp.plot_tails(costs, 0.01)
     steps = [line for line in axes.lines if line.get_drawstyle() == "steps-post"]
     for line, found in zip(steps, costs.values()):
         assert line.get_ydata()[1:] == pytest.approx(found.tails)

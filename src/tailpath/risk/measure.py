@@ -178,10 +178,6 @@ class Limit:
     measure: Measure
     bound: float
 
-    def met_by(self, costs: Any) -> bool:
-        """Whether a distribution keeps the limit."""
-        return self.measure(costs) <= self.bound
-
     def __str__(self) -> str:
         return f"{self.measure} <= {self.bound:.12g}"
 

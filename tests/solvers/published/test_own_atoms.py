@@ -73,12 +73,12 @@ def test_both_planners_and_the_textbook_linear_program_agree(data):
     ssp = to_ssp(model)
     plan = tp.solve_cvar_interpolation(ssp, floats(atoms, ssp), 1e-9)
     closed = tp.solve_cvar_quantile(ssp, floats(atoms, ssp), tolerance=1e-9)
-    np.testing.assert_allclose(plan.value, closed.value, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(plan.value, closed.value, rtol=1e-8, atol=1e-8)
     value = at_own_atoms(plan, atoms)
     for s in set(value) - model.goals:
         for y, v in zip(atoms[s], value[s], strict=True):
             best = min(linear_program(outcomes, atoms, value, y) for outcomes in model.choices[s].values())
-            assert best == pytest.approx(float(v), rel=1e-6, abs=1e-6)
+            assert best == pytest.approx(float(v), rel=1e-8, abs=1e-8)
 
 
 @settings(max_examples=60, deadline=None)
