@@ -37,6 +37,31 @@ def test_every_weighted_optimum_is_a_corner(model: Model, alpha: float) -> None:
             assert tp.solve(ssp, "mean", [tp.CVaR(alpha) <= bound]).value == pytest.approx(found.least_mean(bound), rel=1e-8)
 
 
+#: Three curves meet in one place, and the one that goes on from there belongs to another budget than the corner.
+MEETING = {
+    "s": {"go": [("u", 1, 0)], "safe": [("g", 3 / 8, 5), ("g", 3 / 8, 3), ("g", 1 / 16, 4), ("g", 3 / 16, 2)]},
+    "t": {"go": [("g", 1 / 16, 0), ("u", 5 / 16, 0), ("u", 5 / 8, 5)]},
+    "u": {"risky": [("g", 5 / 8, 0), ("t", 3 / 8, 3)], "on": [("g", 1 / 4, 5), ("s", 3 / 8, 3), ("g", 3 / 8, 1)]},
+}
+#: A curve has its last corner just before another one begins below it.
+STEP = {
+    "s": {
+        "a": [("t", 3 / 16, 1), ("s", 3 / 16, 35), ("t", 9 / 16, 3), ("g", 1 / 16, 0)],
+        "b": [("g", 1 / 16, 35), ("t", 1 / 2, 2), ("s", 5 / 16, 3), ("t", 1 / 8, 35)],
+    },
+    "t": {"a": [("g", 1 / 4, 4), ("t", 1 / 16, 2), ("g", 5 / 8, 3), ("s", 1 / 16, 0)]},
+}
+
+
+@pytest.mark.parametrize(("choices", "alpha"), [(MEETING, 0.1), (STEP, 0.25)], ids=["meeting", "step"])
+def test_between_its_corners_it_is_what_limits_allow(choices: Any, alpha: float) -> None:
+    rows = [(s, a, to, p, cost) for s, actions in choices.items() for a, outcomes in actions.items() for to, p, cost in outcomes]
+    ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
+    found = tp.frontier(ssp, tp.CVaR(alpha), tolerance=0)
+    for bound in np.linspace(found.risk[0], found.risk[-1], 25)[1:-1].tolist():
+        assert tp.solve(ssp, "mean", [tp.CVaR(alpha) <= bound]).value == pytest.approx(found.least_mean(bound), rel=1e-9)
+
+
 @pytest.mark.parametrize("measure", ["late(20)", "shortfall(10)"])
 def test_other_measures(measure: str) -> None:
     ssp = tp.read("gridworld:8x9")

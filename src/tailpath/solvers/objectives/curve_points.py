@@ -91,6 +91,8 @@ class Curve:
             apex = (m[:-1] - m[1:] + low[:-1] * x[:-1] - high[1:] * x[1:]) / (low[:-1] - high[1:])
         apex = np.clip(np.where(np.isfinite(apex), apex, x[:-1]), x[:-1], x[1:])
         inside = risk[np.searchsorted(risk, x[0], side="right") : np.searchsorted(risk, x[-1])]
+        # Just before a step the envelope is higher than at it.
+        inside = np.concatenate([inside, np.nextafter(inside, -np.inf)])
         at = np.concatenate([apex, inside])
         segment = np.concatenate([np.arange(len(apex)), np.searchsorted(x, inside) - 1])
         with np.errstate(over="ignore"):
@@ -114,7 +116,7 @@ def envelope(curves: list[Curve]) -> list[Line]:
     straight, so the lowest one at both ends is the lowest between them; only where the lowest changes is there a crossing.
     """
     places = np.unique([point.risk for curve in curves for point in curve.points])
-    height = np.stack([np.interp(places, [p.risk for p in c.points], [p.mean for p in c.points], left=np.inf) for c in curves])
+    height = _heights(curves, places)
     owned = np.array([np.isin(places, [p.risk for p in c.points]) for c in curves])
     lowest = np.argmin(height, axis=0)
     # On a tie the curve that has a corner there says what it is.
@@ -131,6 +133,23 @@ def envelope(curves: list[Curve]) -> list[Line]:
             for x, mean, curve in _crossings(places[j : j + 2], height[:, j : j + 2]):
                 _append(found, _line(x, mean, curves[curve]))
     return _tidy(found)
+
+
+def touching(curves: list[Curve], lines: list[Line]) -> set[int]:
+    """The numbers of the curves that are lowest somewhere.
+
+    A corner of the envelope names one curve, and several may meet there; so all are held against the envelope at its corners, at theirs, and
+    between any two of these.
+    """
+    corners = np.unique([*(line.risk for line in lines), *(point.risk for curve in curves for point in curve.points)])
+    height = _heights(curves, np.concatenate([corners, (corners[1:] + corners[:-1]) / 2]))
+    lowest = height.min(axis=0)
+    return {curve.number for curve, own in zip(curves, height) if np.any(own <= lowest * (1 + SAME))}
+
+
+def _heights(curves: list[Curve], places: FloatArray) -> FloatArray:
+    """The mean of every curve at some risks: infinite before its first corner, and that of its last corner behind it."""
+    return np.stack([np.interp(places, [p.risk for p in c.points], [p.mean for p in c.points], left=np.inf) for c in curves])
 
 
 def _crossings(ends: FloatArray, height: FloatArray) -> list[tuple[float, float, int]]:

@@ -33,7 +33,7 @@ from tailpath.risk.shortfall import Shortfall
 from tailpath.risk.text import parse
 from tailpath.solvers.exact.table import EXCESS, LATE
 from tailpath.solvers.expectation import solve_expected
-from tailpath.solvers.objectives.curve_points import Curve, envelope
+from tailpath.solvers.objectives.curve_points import Curve, envelope, touching
 from tailpath.solvers.objectives.mean_risk import MeanRisk
 from tailpath.solvers.objectives.rounding import both_ways, check_unit, on_costs_of
 
@@ -221,8 +221,8 @@ def _refine(search: MeanRisk, axis: _Axis, tolerance: float | None, progress: Pr
         if tolerance is None and search.updates >= LARGE and wanted[0][0] <= CLOSE * at[1][-1]:
             return curves, CLOSE
         # Curves that neither touch the envelope nor may still come to do so are done with.
-        touching = {curve for line in lines for _, _, curve in line.parts}
+        needed = touching(curves, lines)
         open_ = {number for _, _, number in wanted}
-        curves = [curve for curve in curves if curve.number in touching or curve.number in open_]
+        curves = [curve for curve in curves if curve.number in needed or curve.number in open_]
         alive = [curve for curve in curves if curve.number in open_]
         prices = list(dict.fromkeys(price for gap, price, _ in wanted if gap >= wanted[0][0] * AT_ONCE))
