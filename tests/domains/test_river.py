@@ -4,6 +4,7 @@ import sys
 import tracemalloc
 from fractions import Fraction as F
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -67,12 +68,15 @@ def test_bad_sizes(rows, columns, message):
     assert str(error.value) == message
 
 
-@pytest.mark.parametrize("build", [lambda: tp.domains.river(rows=7, columns=5), lambda: tp.domains.gridworld("5x5")])
-def test_a_model_does_not_depend_on_how_many_cells_are_built_at_a_time(build, monkeypatch):
-    whole = build()
+def test_a_model_does_not_depend_on_how_many_cells_are_built_at_a_time():
+    steps = grids.shifted(4, 5, [[step, (0, 0)] * 2 for step in grids.STEPS])
+    odd, even = (grids.Moves(np.arange(first, 19, 2), steps, [F(1, 4)] * 4, [1, 2, 3, cost]) for first, cost in ((1, 4), (0, 5)))
+
+    def build(block):
+        return grids.grid_model(4, 5, ["floor"] * 20, 0, 19, [even, odd], block=block)
+
     for size in (1, 3, 10):
-        monkeypatch.setattr(grids, "_BLOCK", size)
-        assert build() == whole
+        assert build(size) == build(100)
 
 
 def test_a_grid_beyond_the_memory_is_refused_before_it_is_built(monkeypatch):

@@ -341,10 +341,9 @@ def test_what_is_refused(call, message):
         call()
 
 
-def test_a_product_too_large_is_refused(monkeypatch):
-    monkeypatch.setattr("tailpath.model.endings.MOST_PAIRS", 3)
-    with pytest.raises(TailpathError, match=r"^50 steps make more than 3 pairs of state and step$"):
-        tp.within(LAKE, 50)
+def test_a_product_too_large_is_refused():
+    with pytest.raises(TailpathError, match=r"^50 steps make more than 3 pairs of state and step \(max_pairs=\)$"):
+        tp.within(LAKE, 50, max_pairs=3)
 
 
 def test_an_infinite_deadline_is_the_surest_policy():

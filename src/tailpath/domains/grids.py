@@ -33,7 +33,7 @@ STEPS = ((-1, 0), (1, 0), (0, 1), (0, -1))
 SLOTS = 4
 CERTAIN = (Fraction(1), Fraction(0), Fraction(0), Fraction(0))
 #: Cells whose moves are held at a time.
-_BLOCK = 50_000
+BLOCK = 50_000
 #: What a cell takes while a model is built, at most, measured on grids of 10^6 cells.
 BYTES_PER_CELL = 1_100
 
@@ -103,10 +103,13 @@ class _Outcomes(NamedTuple):
     cost: NDArray[Any]
 
 
-def grid_model(rows: int, columns: int, kind: Sequence[str], start: int, goal: int, parts: Sequence[Moves]) -> SSP:
-    """One model from the moves of all kinds of cells. Every cell but the goal appears in exactly one part, and each part lists its cells in order."""
+def grid_model(rows: int, columns: int, kind: Sequence[str], start: int, goal: int, parts: Sequence[Moves], *, block: int = BLOCK) -> SSP:
+    """One model from the moves of all kinds of cells. Every cell but the goal appears in exactly one part, and each part lists its cells in order.
+
+    The moves of `block` cells are held at a time.
+    """
     n_states = rows * columns
-    blocks = [_outcomes(parts, first, min(first + _BLOCK, n_states)) for first in range(0, n_states, _BLOCK)]
+    blocks = [_outcomes(parts, first, min(first + block, n_states)) for first in range(0, n_states, block)]
     columns_of = [list(column) for column in zip(*blocks)]
     del blocks
     arrays = []

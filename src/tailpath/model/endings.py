@@ -58,12 +58,13 @@ def give_up(ssp: SSP, cost: Any) -> SSP:
     )
 
 
-def within(ssp: SSP, steps: int, otherwise: Any = None, *, gamma: Any = 1) -> SSP:
+def within(ssp: SSP, steps: int, otherwise: Any = None, *, gamma: Any = 1, max_pairs: int = MOST_PAIRS) -> SSP:
     """The model with at most `steps` steps: its states are pairs `(state, steps taken)`, as far as they can be reached.
 
     A run that has not arrived after so many steps is `out of time`: with `otherwise` it pays this price and ends, without it it never arrives, so
     that `unreached` of its distribution is the probability of being late. Policies for the model itself are understood (`tailpath.policy`).
     With `gamma` < 1 the costs of step t, counted from 0, are multiplied by gamma^t, exactly: a discount that all solvers can take.
+    More than `max_pairs` pairs are refused.
     """
     factor = _discount(gamma)
     if not isinstance(steps, (int, np.integer)) or steps < 1:
@@ -72,7 +73,7 @@ def within(ssp: SSP, steps: int, otherwise: Any = None, *, gamma: Any = 1) -> SS
     goals = np.flatnonzero(ssp.is_goal)
     if ssp.is_goal[ssp.start_index]:
         return ssp
-    layers = _layers(ssp, int(steps))
+    layers = _layers(ssp, int(steps), max_pairs)
     first = np.concatenate(([0], np.cumsum([len(layer) for layer in layers])))
     n_pairs = int(first[-1])
     late = n_pairs + len(goals)
@@ -112,7 +113,7 @@ def within(ssp: SSP, steps: int, otherwise: Any = None, *, gamma: Any = 1) -> SS
     )
 
 
-def _layers(ssp: SSP, steps: int) -> list[NDArray[np.int64]]:
+def _layers(ssp: SSP, steps: int, max_pairs: int) -> list[NDArray[np.int64]]:
     """The states, goals aside, that can be entered after exactly 0, 1, .. steps."""
     layers = [np.array([ssp.start_index], dtype=np.int64)]
     pairs = 1
@@ -126,8 +127,8 @@ def _layers(ssp: SSP, steps: int) -> list[NDArray[np.int64]]:
             break
         layers.append(layer)
         pairs += len(layer)
-        if pairs > MOST_PAIRS:
-            raise ModelError(f"{steps} steps make more than {MOST_PAIRS} pairs of state and step")
+        if pairs > max_pairs:
+            raise ModelError(f"{steps} steps make more than {max_pairs} pairs of state and step (max_pairs=)")
     return layers
 
 

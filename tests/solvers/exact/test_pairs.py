@@ -22,12 +22,6 @@ from tailpath.solvers.exact.solver import best_for_budget
 ALPHAS = (0.01, 0.05, 0.3, 1.0)
 
 
-@pytest.fixture
-def forced(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Small models, too, get the table of pairs."""
-    monkeypatch.setattr("tailpath.solvers.exact.pairs._most_pairs", lambda *_: 10**6)
-
-
 def chain(steps: int) -> tp.SSP:
     return tp.SSP.from_outcomes([(i, "on", i + 1, 1.0, 1) for i in range(steps)], 0, [steps])
 
@@ -102,11 +96,9 @@ def test_costs_far_apart_agree_with_fractions(seed: int) -> None:
 
 @pytest.mark.parametrize("options", [{}, {"lexicographic": True}, {"weight": 0.5}, {"weight": 0.5, "lexicographic": True}])
 @pytest.mark.parametrize("problem", ["gridworld:8x9", "river:10x3"])
-def test_both_tables_say_the_same(problem: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_both_tables_say_the_same(problem: str, options: dict[str, Any]) -> None:
     ssp = tp.read(problem)
-    full = tp.solve_cvar_exact(ssp, 0.01, **options)
-    monkeypatch.setattr("tailpath.solvers.exact.pairs._most_pairs", lambda *_: 10**6)
-    pairs = tp.solve_cvar_exact(ssp, 0.01, **options)
+    full, pairs = (tp.solve_cvar_exact(ssp, 0.01, pairs=which, **options) for which in (False, True))
     assert isinstance(pairs.decisions, PairDecisions) and not isinstance(full.decisions, PairDecisions)
     both = np.intersect1d(full.budgets, pairs.budgets)
     assert len(both) > 10
@@ -132,9 +124,9 @@ def test_pairs_where_the_full_table_is_beyond_the_memory() -> None:
         tp.solve_cvar_exact(tp.read("gridworld:14x16"), 0.001, max_bytes=1000)
 
 
-def test_policies_of_pairs_are_policies(forced: None, tmp_path: Path) -> None:
+def test_policies_of_pairs_are_policies(tmp_path: Path) -> None:
     ssp = layered(12, (1, 97), 7)
-    policy = tp.solve_cvar_exact(ssp, 0.05).policy(0.05)
+    policy = tp.solve_cvar_exact(ssp, 0.05, pairs=True).policy(0.05)
     assert isinstance(policy, SparseBudgetPolicy)
     chained, slowly = tp.unroll(ssp, policy), _unroll_any(ssp, policy, 10**6)
     assert chained.n == slowly.n
@@ -165,7 +157,7 @@ def test_policies_of_pairs_on_other_costs(tmp_path: Path) -> None:
     assert tp.evaluate(dearer, moved, 0.05).mean == pytest.approx(tp.evaluate(dearer, moved, 0.05, engine="queue").mean)
 
 
-def test_free_components_and_free_cycles_on_a_long_table(forced: None) -> None:
+def test_free_components_and_free_cycles_on_a_long_table() -> None:
     """A hall of three rooms joined by free moves, one with a door that sticks, far from the goal."""
     far = 1_000_003
     rows: list[Any] = [(f"room{i}", f"to {j}", f"room{j}", 1.0, 0) for i in range(3) for j in range(3) if i != j]
@@ -174,7 +166,7 @@ def test_free_components_and_free_cycles_on_a_long_table(forced: None) -> None:
     rows += [("yard", "wait", "yard", 0.75, 0), ("yard", "wait", "porch", 0.25, 0), ("porch", "knock", "yard", 0.5, 0)]
     rows += [("porch", "knock", "goal", 0.5, 50)]
     ssp = tp.SSP.from_outcomes(rows, "room0", ["goal"])
-    best = tp.solve_cvar_exact(ssp, 0.01)
+    best = tp.solve_cvar_exact(ssp, 0.01, pairs=True)
     assert isinstance(best.decisions, PairDecisions)
     assert best.cvar(0.01) == 41
     assert best.policy(0.01).action("room0", 41) == "to 1"

@@ -14,6 +14,9 @@ import pytest
 import tailpath as tp
 from tailpath.domains import textbook
 from tailpath.errors import BudgetExceededError, GoalUnreachableError, ModelError, OptionError
+from tailpath.kernels.rounding import SAME_VALUE
+from tailpath.solvers.exact.layout import layout_of
+from tailpath.solvers.exact.table import EXCESS, MEAN, fill_table
 from tests import measured
 
 PROBLEMS = {
@@ -297,7 +300,6 @@ def test_decisions_beyond_the_memory_allowed_go_to_disk(monkeypatch: pytest.Monk
 
     made = []
     monkeypatch.setattr(table, "zeros", lambda shape, dtype, on_disk: made.append(on_disk) or storage.zeros(shape, dtype, on_disk))
-    monkeypatch.setattr(table, "PIECE", 223 * 16)
     ssp = PROBLEMS["14x16"]()
     plenty, little = (tp.solve_cvar_exact(ssp, 0.001, max_bytes=size) for size in (2**30, 12_000))
     assert set(made) == {True, False}
@@ -328,16 +330,14 @@ def test_pieces_on_disk_share_files() -> None:
     assert len({owner(piece) for piece in pieces}) <= 12
 
 
-def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tailpath.solvers.exact import table
-
+@pytest.mark.parametrize("tie", [0.0, SAME_VALUE])
+def test_threads_change_nothing(tie: float) -> None:
     ssp = PROBLEMS["14x16"]()
-    alone = [tp.solve_cvar_exact(ssp, 0.01, lexicographic) for lexicographic in (False, True)]
-    monkeypatch.setattr(table, "WORTH_THREADS", 0)
-    monkeypatch.setattr(table, "cores", lambda: 2)
-    for one, lexicographic in zip(alone, (False, True), strict=True):
-        many = tp.solve_cvar_exact(ssp, 0.01, lexicographic)
-        assert np.array_equal(one.excess, many.excess) and np.array_equal(one.decisions.table, many.decisions.table)
+    layout = layout_of(ssp, tp.solve_expected(ssp))
+    accounts = np.stack([EXCESS, MEAN]) if tie else EXCESS
+    alone, together = (fill_table(layout, layout.aim(1.0, 100.0, tie=tie), accounts, threads=threads) for threads in (False, True))
+    assert np.array_equal(alone.values, together.values)
+    assert all(np.array_equal(one, other) for one, other in zip(alone.pieces, together.pieces, strict=True))
 
 
 # ---------------------------------------------------------------------- edges and refusals

@@ -6,7 +6,6 @@ Every test runs on the full table, which small models have, and on the table of 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -19,12 +18,9 @@ from tests.reference import Model, State, cost_distribution, expected_optimum, s
 from tests.strategies import proper_models, solvable_models
 
 
-@pytest.fixture(params=["full", "pairs"], scope="module", autouse=True)
-def table(request: pytest.FixtureRequest) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        if request.param == "pairs":
-            patch.setattr("tailpath.solvers.exact.pairs._most_pairs", lambda *_: 10**6)
-        yield
+@pytest.fixture(params=[False, True], ids=["full", "pairs"], scope="module")
+def pairs(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param)
 
 
 ZERO = Fraction(0)
@@ -126,10 +122,10 @@ def free_models(draw: st.DrawFn) -> Model:
 
 @settings(max_examples=200)
 @given(st.one_of(proper_models(dyadic=True), solvable_models(dyadic=True), free_models()), st.sampled_from(ALPHAS))
-def test_the_optimum_agrees_with_fractions(model: Model, alpha: float) -> None:
+def test_the_optimum_agrees_with_fractions(pairs: bool, model: Model, alpha: float) -> None:
     ssp = to_ssp(model)
     objective, budget, _ = exact_optimum(model, ssp.cost_unit, alpha)
-    best = tp.solve_cvar_exact(ssp, alpha)
+    best = tp.solve_cvar_exact(ssp, alpha, pairs=pairs)
     low, high = best.bounds(alpha)
     assert best.cvar(alpha) == pytest.approx(float(objective), rel=1e-12, abs=1e-300)
     assert Fraction(low) <= objective <= Fraction(high)
@@ -144,15 +140,15 @@ def test_the_optimum_agrees_with_fractions(model: Model, alpha: float) -> None:
 
 @settings(max_examples=80)
 @given(st.one_of(solvable_models(max_states=4, dyadic=True), free_models()), st.sampled_from([0.5, 0.25, 0.05]))
-def test_lexicographic_has_the_least_mean_of_all_optimal_policies(model: Model, alpha: float) -> None:
+def test_lexicographic_has_the_least_mean_of_all_optimal_policies(pairs: bool, model: Model, alpha: float) -> None:
     ssp = to_ssp(model)
     objective, _, mean = exact_optimum(model, ssp.cost_unit, alpha, most=40)
-    best = tp.solve_cvar_exact(ssp, alpha, lexicographic=True)
+    best = tp.solve_cvar_exact(ssp, alpha, pairs=pairs, lexicographic=True)
     delivered = cost_distribution(model, best.policy(alpha), Fraction(alpha))
     assert float(delivered.cvar(Fraction(alpha))) == pytest.approx(float(objective), rel=1e-11, abs=1e-300)
     assert float(delivered.mean) == pytest.approx(float(mean), rel=1e-11, abs=1e-300)
     assert best.mean(alpha) == pytest.approx(float(mean), rel=1e-11, abs=1e-300)
-    plain = tp.solve_cvar_exact(ssp, alpha)
+    plain = tp.solve_cvar_exact(ssp, alpha, pairs=pairs)
     assert best.plain_mean(alpha) == pytest.approx(tp.evaluate(ssp, plain.policy(alpha), alpha).mean, rel=1e-11, abs=1e-300)
     assert best.mean(alpha) <= best.plain_mean(alpha) * (1 + 1e-12)
 
@@ -163,10 +159,10 @@ def test_lexicographic_has_the_least_mean_of_all_optimal_policies(model: Model, 
     st.sampled_from([0.5, 0.25, 0.05]),
     st.sampled_from([Fraction(k, 8) for k in range(1, 8)]),
 )
-def test_weighted_sums_agree_with_fractions(model: Model, alpha: float, weight: Fraction) -> None:
+def test_weighted_sums_agree_with_fractions(pairs: bool, model: Model, alpha: float, weight: Fraction) -> None:
     ssp = to_ssp(model)
     objective, _, _ = exact_optimum(model, ssp.cost_unit, alpha, weight, most=40)
-    best = tp.solve_cvar_exact(ssp, alpha, weight=float(weight))
+    best = tp.solve_cvar_exact(ssp, alpha, pairs=pairs, weight=float(weight))
     low, high = best.bounds(alpha)
     assert best.objective(alpha) == pytest.approx(float(objective), rel=1e-12, abs=1e-300)
     assert Fraction(low) <= objective <= Fraction(high)
@@ -219,28 +215,28 @@ def cvar_by_sorting(distribution: frozenset[tuple[Fraction, Fraction]], alpha: F
 
 @settings(max_examples=40)
 @given(acyclic_models(), st.sampled_from([0.75, 0.5, 0.25, 0.0625]))
-def test_no_history_dependent_policy_does_better(model: Model, alpha: float) -> None:
+def test_no_history_dependent_policy_does_better(pairs: bool, model: Model, alpha: float) -> None:
     least = min(cvar_by_sorting(d, Fraction(alpha)) for d in all_distributions(model, model.start))
-    assert tp.solve_cvar_exact(to_ssp(model), alpha).cvar(alpha) == pytest.approx(float(least), rel=1e-13, abs=1e-300)
+    assert tp.solve_cvar_exact(to_ssp(model), alpha, pairs=pairs).cvar(alpha) == pytest.approx(float(least), rel=1e-13, abs=1e-300)
 
 
 @settings(max_examples=25)
 @given(acyclic_models(), st.sampled_from([0.5, 0.25]), st.sampled_from([0, Fraction(1, 4), Fraction(5, 8)]))
-def test_no_policy_has_a_better_weighted_sum(model: Model, alpha: float, weight: Any) -> None:
+def test_no_policy_has_a_better_weighted_sum(pairs: bool, model: Model, alpha: float, weight: Any) -> None:
     def score(d: frozenset[tuple[Fraction, Fraction]]) -> Fraction:
         return (1 - weight) * sum(z * p for z, p in d) + weight * cvar_by_sorting(d, Fraction(alpha))
 
     least = min(score(d) for d in all_distributions(model, model.start))
-    best = tp.solve_cvar_exact(to_ssp(model), alpha, weight=float(weight))
+    best = tp.solve_cvar_exact(to_ssp(model), alpha, pairs=pairs, weight=float(weight))
     assert best.objective(alpha) == pytest.approx(float(least), rel=1e-13, abs=1e-300)
 
 
 @settings(max_examples=40)
 @given(acyclic_models(), st.sampled_from([0.5, 0.25]), st.sampled_from([Fraction(3, 2), Fraction(7, 10), Fraction(1, 10), Fraction(3)]))
-def test_a_grid_brackets_the_optimum(model: Model, alpha: float, delta: Fraction) -> None:
+def test_a_grid_brackets_the_optimum(pairs: bool, model: Model, alpha: float, delta: Fraction) -> None:
     ssp = to_ssp(model)
-    exact = tp.solve_cvar_exact(ssp, alpha).cvar(alpha)
-    coarse = tp.solve_cvar_exact(ssp, alpha, delta=delta)
+    exact = tp.solve_cvar_exact(ssp, alpha, pairs=pairs).cvar(alpha)
+    coarse = tp.solve_cvar_exact(ssp, alpha, pairs=pairs, delta=delta)
     low, high = coarse.bounds(alpha)
     assert low <= exact * (1 + 1e-12) and exact * (1 - 1e-12) <= high
     assert high - low <= 2 * 3 * float(delta) + 1e-9  # three steps, each rounded by less than delta either way

@@ -89,7 +89,7 @@ class _Order(NamedTuple):
     depth: int
 
 
-class _Rows(NamedTuple):
+class _Choices(NamedTuple):
     """The choices kept, in the order of their nodes, and their outcomes; targets are places, -1 at goals."""
 
     choice: IntArray
@@ -174,7 +174,7 @@ def _ordered(core: Core, least: FloatArray, source: IntArray, level: IntArray) -
     return _Order(node, np.append(first, len(node)), joint[node[first]], int(depth.max()) + 1)
 
 
-def _rows(ssp: SSP, core: Core, place: IntArray, level: IntArray, expected: ExpectedSolution) -> _Rows:
+def _rows(ssp: SSP, core: Core, place: IntArray, level: IntArray, expected: ExpectedSolution) -> _Choices:
     node = np.repeat(place[: core.n], np.diff(core.state_choices))
     neutral = np.zeros(ssp.n_choices, dtype=np.bool_)
     neutral[expected.choices[expected.choices >= 0]] = True
@@ -188,10 +188,10 @@ def _rows(ssp: SSP, core: Core, place: IntArray, level: IntArray, expected: Expe
         leave = np.bincount(owner[~loop], weights=probability[~loop], minlength=len(kept))
         leave[np.setdiff1d(np.arange(len(kept)), owner[loop])] = 1.0
         owner, target, probability, level = owner[~loop], target[~loop], (probability / leave[owner])[~loop], level[~loop]
-    return _Rows(core.choice[kept], node[kept], owner, level, target, probability, bool(loop.any()))
+    return _Choices(core.choice[kept], node[kept], owner, level, target, probability, bool(loop.any()))
 
 
-def _inner(rows: _Rows, order: _Order) -> BoolArray:
+def _inner(rows: _Choices, order: _Order) -> BoolArray:
     """Which outcomes are free and stay inside their joint block."""
     block = np.repeat(np.arange(len(order.block_joint)), np.diff(order.block_start))
     stays = (rows.target >= 0) & (block[rows.target] == block[rows.node[rows.owner]])
@@ -207,7 +207,7 @@ def _node_values(expected: ExpectedSolution, unit: Fraction, node_of: NDArray[np
 
 
 def _levels(
-    rows: _Rows, inner: BoolArray, order: _Order, least: FloatArray, label: NDArray[Any], value: FloatArray, goal_node: bool
+    rows: _Choices, inner: BoolArray, order: _Order, least: FloatArray, label: NDArray[Any], value: FloatArray, goal_node: bool
 ) -> tuple[Levels, BoolArray]:
     """The arrays of the kernel, and which segments may arrive. The goals, if they are a node, come last, belong to no block and have no choices."""
     n = len(order.node) + goal_node
@@ -224,7 +224,7 @@ def _levels(
     return levels, arrives
 
 
-def _segments(rows: _Rows, inner: BoolArray, value: FloatArray, goal: int) -> tuple[dict[str, NDArray[Any]], BoolArray]:
+def _segments(rows: _Choices, inner: BoolArray, value: FloatArray, goal: int) -> tuple[dict[str, NDArray[Any]], BoolArray]:
     """Outcomes grouped by choice and cost, with the closed form of each group; only targets that need a row stay in the lists. Beside them,
     which groups may end at a goal."""
     order = np.arange(len(rows.owner))
@@ -250,7 +250,7 @@ def _segments(rows: _Rows, inner: BoolArray, value: FloatArray, goal: int) -> tu
     return segments, arrives
 
 
-def _joint(rows: _Rows, inner: BoolArray, order: _Order) -> Joint:
+def _joint(rows: _Choices, inner: BoolArray, order: _Order) -> Joint:
     """The free outcomes inside joint blocks, by choice; empty arrays where there are none."""
     if not inner.any():
         return Joint(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0))
@@ -264,7 +264,7 @@ def _joint(rows: _Rows, inner: BoolArray, order: _Order) -> Joint:
     )
 
 
-def _labels(ssp: SSP, rows: _Rows, collapsed: BoolArray) -> NDArray[Any]:
+def _labels(ssp: SSP, rows: _Choices, collapsed: BoolArray) -> NDArray[Any]:
     """What the table of decisions stores: the choice's place in its state, or, where a node stands for several states, in its node."""
     in_state = rows.choice - ssp.state_choices[ssp.choice_state[rows.choice]]
     in_node = np.arange(len(rows.choice)) - offsets_of(rows.node, len(collapsed))[rows.node]
@@ -272,7 +272,7 @@ def _labels(ssp: SSP, rows: _Rows, collapsed: BoolArray) -> NDArray[Any]:
     return label.astype(np.min_scalar_type(int(label.max())))
 
 
-def _rounding(rows: _Rows, levels: Levels) -> float:
+def _rounding(rows: _Choices, levels: Levels) -> float:
     """The relative error that one step adds at most.
 
     k + 8 units for k outcomes and cost groups, twice k where loops were divided out, and what the probabilities are off from the decimals as

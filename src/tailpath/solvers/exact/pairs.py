@@ -60,18 +60,28 @@ class PairTable:
 
 
 def fill_smaller(
-    layout: Layout, aim: Aim, accounts: FloatArray, *, keep: bool = True, max_bytes: int = MAX_BYTES, progress: Progress | None = None
+    layout: Layout,
+    aim: Aim,
+    accounts: FloatArray,
+    *,
+    pairs: bool | None = None,
+    keep: bool = True,
+    max_bytes: int = MAX_BYTES,
+    progress: Progress | None = None,
 ) -> BudgetTable | PairTable:
-    """The full table (`fill_table`), or the pairs alone where that is smaller, or where the full table is beyond the memory allowed."""
+    """The full table (`fill_table`), or the pairs alone where that is smaller, or where the full table is beyond the memory allowed.
+
+    `pairs` says which of the two it shall be: True for the pairs, if they fit the memory allowed, False for the full table.
+    """
     accounts = np.atleast_2d(accounts)
     fill = partial(_fill_pairs, layout, aim, accounts, max_bytes, progress)
-    table = fill(anyway=False)
+    table = None if pairs is False else fill(anyway=pairs is True)
     if table is not None:
         return table
     try:
         return fill_table(layout, aim, accounts, keep=keep, max_bytes=max_bytes, progress=progress)
     except LimitExceededError:
-        table = fill(anyway=True)
+        table = fill(anyway=True) if pairs is None else None
         if table is None:
             raise
         return table

@@ -58,6 +58,7 @@ def solve_cvar_exact(
     weight: float = 1.0,
     delta: Any = None,
     gamma: Any = 1,
+    pairs: bool | None = None,
     max_bytes: int = MAX_BYTES,
     progress: Progress | None = None,
 ) -> ExactSolution | WeightedSolution:
@@ -68,7 +69,8 @@ def solve_cvar_exact(
     `delta` rounds the costs to a grid; `bounds` then brackets the optimum of the true costs. Decisions beyond `max_bytes` of memory go to a
     temporary file; values beyond it are refused with the bounds found so far. `progress(budget, best)` is called now and then with the
     budget reached, in units, and the best value so far.
-    With `gamma` < 1 costs at step t count gamma^t times. Where a run has a bounded number of steps, this is the solution of
+    The values stand in a table over all states and budgets, or over the pairs of them that the start can reach, whichever is smaller; `pairs` says
+    which it shall be. With `gamma` < 1 costs at step t count gamma^t times. Where a run has a bounded number of steps, this is the solution of
     `tailpath.within(ssp, steps, gamma=gamma)`, on whose pairs (state, steps taken) its policies are; elsewhere it is refused, with the reason.
     """
     if gamma != 1:
@@ -77,7 +79,7 @@ def solve_cvar_exact(
     if not 0 <= weight <= 1:
         raise OptionError(f"weight must lie in [0, 1], not {weight!r}")
     solve = _weighted if weight < 1 else _every_alpha
-    task = _Task(alpha, float(weight), bool(lexicographic), max_bytes, progress)
+    task = _Task(alpha, float(weight), bool(lexicographic), pairs, max_bytes, progress)
     if delta is not None:
         below = rounded_down(ssp, delta)
         upper, lower = solve(rounded(ssp, delta, up=True), task), None if below is None else solve(below, task)
@@ -105,15 +107,17 @@ def most_steps(ssp: SSP) -> int:
     return order[1] + 1
 
 
-def best_for_budget(ssp: SSP, budget: int, expected: ExpectedSolution, max_bytes: int = MAX_BYTES) -> BudgetPolicy:
+def best_for_budget(
+    ssp: SSP, budget: int, expected: ExpectedSolution, *, pairs: bool | None = None, max_bytes: int = MAX_BYTES
+) -> BudgetPolicy:
     """The policy with the least E[(Z - budget)+], the budget in cost units: what remains of the problem once the budget is given.
 
-    `expected` is the risk-neutral optimum of the model.
+    `expected` is the risk-neutral optimum of the model; `pairs` as in `solve_cvar_exact`.
     """
     if budget == 0 or ssp.is_goal[ssp.start_index]:
         return no_decisions(ssp, expected.choices).policy(budget)
     layout = layout_of(ssp, expected)
-    table = fill_smaller(layout, layout.aim(limit=float(budget)), EXCESS, max_bytes=max_bytes)
+    table = fill_smaller(layout, layout.aim(limit=float(budget)), EXCESS, pairs=pairs, max_bytes=max_bytes)
     return decided(ssp, table, len(table.values) - 1, expected.choices).policy(budget)
 
 
@@ -123,6 +127,7 @@ class _Task(NamedTuple):
     alpha: float
     weight: float
     lexicographic: bool
+    pairs: bool | None
     max_bytes: int
     progress: Progress | None
 
@@ -177,7 +182,7 @@ def _weighted(ssp: SSP, task: _Task) -> WeightedSolution:
 
 def _filled(layout: Layout, aim: Aim, accounts: FloatArray, task: _Task) -> tuple[BudgetTable | PairTable, FloatArray | None]:
     """The table that is asked for; where it is lexicographic, also the means of the policies that it would have otherwise."""
-    fill = partial(fill_smaller, layout, accounts=accounts, max_bytes=task.max_bytes, progress=task.progress)
+    fill = partial(fill_smaller, layout, accounts=accounts, pairs=task.pairs, max_bytes=task.max_bytes, progress=task.progress)
     if not task.lexicographic:
         return fill(aim), None
     return fill(aim._replace(tie=SAME_VALUE)), fill(aim, keep=False).values[:, 1]

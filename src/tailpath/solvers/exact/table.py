@@ -105,15 +105,17 @@ def fill_table(
     *,
     loss: FloatArray | None = None,
     keep: bool = True,
+    threads: bool | None = None,
     max_bytes: int = MAX_BYTES,
     progress: Progress | None = None,
 ) -> BudgetTable:
     """Raise the budget until no larger one can matter. `accounts` are the rows of `kernels/budget.py`; without `keep` no decisions are kept.
+    `threads` says whether all cores are used, if that is not to be left to the size of the model; the table is the same.
 
     The smaller the largest budget that may matter, the fewer states the start can reach within it. It is not known before the end; so where it
     pays, it is guessed, and raised if it was too small: a state beyond the guess does not touch the values of the budgets within.
     """
-    filling = _Filling(layout, np.atleast_2d(accounts), np.zeros((0, 0)) if loss is None else loss, keep, max_bytes, progress)
+    filling = _Filling(layout, np.atleast_2d(accounts), np.zeros((0, 0)) if loss is None else loss, keep, threads, max_bytes, progress)
     guess = first_guess(layout)
     while aim.weight > 0 and guess < 2 * float(layout.levels.least.max()):
         table, best = filling.run(aim._replace(limit=guess))
@@ -136,6 +138,7 @@ class _Filling:
     accounts: FloatArray
     loss: FloatArray
     keep: bool
+    threads: bool | None
     max_bytes: int
     progress: Progress | None
 
@@ -144,7 +147,7 @@ class _Filling:
         layout, accounts = self.layout, self.accounts
         n, levels, count = layout.n, layout.levels, len(accounts)
         blocks, reached = len(levels.block_joint), int(np.count_nonzero(levels.least <= aim.limit))
-        threads = len(levels.target) > WORTH_THREADS * blocks and cores() > 1
+        threads = len(levels.target) > WORTH_THREADS * blocks and cores() > 1 if self.threads is None else self.threads
         advance = raise_budget(threads, count > 1, bool(levels.block_joint.any()))
         rows = int(np.clip(PIECE // n, 16, min(4096, max(16.0, aim.limit + 1))))
         capacity = min(layout.reach, rows) + 1

@@ -38,22 +38,21 @@ NONE_DEAR = 2**31 - 1
 
 @dataclass(frozen=True, eq=False)
 class PaddedLayout:
-    """The rectangle, and what it was made of. `reach` is the largest cost in it, `limit` the largest budget it serves."""
+    """The rectangle, and what it was made of. `reach` is the largest cost in it, `limit` the largest budget it serves.
+
+    `threads`: all cores are used, which changes nothing but the time.
+    """
 
     layout: Layout
     padded: Padded
     reach: int
     limit: int
+    threads: bool
 
     @property
     def width(self) -> int:
         """How many outcomes every choice has."""
         return int(self.padded.offset.shape[1])
-
-    @property
-    def threads(self) -> bool:
-        """Whether a block has enough to do for all cores."""
-        return self.padded.offset.size > WORTH_THREADS * len(self.padded.block_start) and cores() > 1
 
     @property
     def per_level(self) -> float:
@@ -81,9 +80,14 @@ def padded_layout(ssp: SSP, expected: ExpectedSolution, limit: int) -> PaddedLay
         found = found and replace(found, limit=limit)
     else:
         made = _padded(layout, expected, dear)
-        found = made and PaddedLayout(layout, made[0], made[1], limit)
+        found = made and PaddedLayout(layout, *made, limit, _worth_threads(made[0]))
     kept["last"] = (limit, dear, found)
     return found
+
+
+def _worth_threads(padded: Padded) -> bool:
+    """Whether a block has enough to do for all cores."""
+    return padded.offset.size > WORTH_THREADS * len(padded.block_start) and cores() > 1
 
 
 def _padded(layout: Layout, expected: ExpectedSolution, dear: int) -> tuple[Padded, int] | None:
@@ -193,10 +197,12 @@ def lexicographic_table(
     return fill_table(layout, layout.aim(limit=float(levels), tie=SAME_VALUE), accounts, max_bytes=max_bytes, progress=progress)
 
 
-def fill_lexicographic(model: PaddedLayout, accounts: FloatArray, levels: int, progress: Progress | None = None) -> BudgetTable:
-    """The table for budgets 1 to `levels`: the least of account 0, and among ties of account 1."""
+def fill_lexicographic(
+    model: PaddedLayout, accounts: FloatArray, levels: int, progress: Progress | None = None, *, rows: int | None = None
+) -> BudgetTable:
+    """The table for budgets 1 to `levels`: the least of account 0, and among ties of account 1. The window moves after every `rows` levels."""
     layout, padded = model.layout, model.padded
-    rows = _rows(model, levels, 1)
+    rows = rows or _rows(model, levels, 1)
     first, second = tables = np.empty((2, model.reach + rows, layout.n))
     tables[:, : model.reach] = _spent(model, accounts)
     choices = _neutral(model, levels)
