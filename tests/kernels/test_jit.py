@@ -17,10 +17,21 @@ print(reached.tolist())
 """
 
 
-def run(folder, package="", **places):
+ALGEBRA = """
+import sys
+print("scipy.linalg" in sys.modules)
+import numba
+@numba.njit
+def product(matrix):
+    return np.dot(matrix, matrix)
+print(product(2.0 * np.eye(2)).tolist())
+"""
+
+
+def run(folder, package="", program=PROGRAM, **places):
     """A process that calls one kernel, with its cache in a folder; of the package found there, if it is given."""
     settings = {**os.environ, **places, "NUMBA_CACHE_DIR": str(folder), "PYTHONPATH": os.pathsep.join([str(package), *sys.path])}
-    return subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, env=settings, timeout=300, check=False)
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=settings, timeout=300, check=False)
 
 
 def test_a_folder_that_cannot_be_written(tmp_path):
@@ -33,6 +44,11 @@ def test_a_folder_that_cannot_be_written(tmp_path):
     told = run(blocked / "cache", package, HOME=str(blocked / "home"), XDG_CACHE_HOME=str(blocked / "cache"))
     assert told.stdout == "[True, True]\n", told.stderr
     assert "machine code is not kept" in told.stderr and "no folder for it can be written" in told.stderr
+
+
+def test_linear_algebra_is_loaded_by_those_who_use_it(tmp_path):
+    told = run(tmp_path, program=PROGRAM + ALGEBRA)
+    assert told.stdout == "[True, True]\nFalse\n[[4.0, 0.0], [0.0, 4.0]]\n", told.stderr
 
 
 def test_a_damaged_cache(tmp_path):

@@ -13,7 +13,7 @@ from tailpath.formats.drn_text import UNNAMED, Header, Rewards, assembled
 from tailpath.formats.labelled import Labelled
 from tailpath.formats.scanning import Book, ByteLines, OddError, parser
 from tailpath.formats.text import Numbers
-from tailpath.kernels.drn import count_lines, scan_drn
+from tailpath.kernels.drn import scan_drn
 from tailpath.kernels.texts import BRANCHES, CHOICES, STATES
 from tailpath.model.ragged import members_of, owners
 from tailpath.options import Progress
@@ -34,17 +34,16 @@ def scanned(path: str, data: bytes, progress: Progress | None) -> Labelled | Non
 
 def _body(header: Header, data: bytes, at: int, progress: Progress | None) -> Labelled:
     book = Book(data, at, progress)
-    lines = np.zeros(3, dtype=np.int64)
-    count_lines(book.bytes, at, lines)
-    state, choice = np.empty((3, lines[0]), dtype=np.int32), np.empty((3, lines[0] + lines[1]), dtype=np.int32)
-    target, chance = np.empty(lines[2], dtype=np.int32), np.empty(lines[2], dtype=np.int32)
+    most = data.count(b"\n", at) + 1  # of each; memory that is never written to is never taken
+    state, choice = np.empty((3, most), dtype=np.int32), np.empty((3, most), dtype=np.int32)
+    target, chance = np.empty(most, dtype=np.int32), np.empty(most, dtype=np.int32)
     book.scan(
         lambda at, stop, slots, begin, length: scan_drn(
             book.bytes, at, stop, _STATE, _ACTION, slots, begin, length, book.counts, state, choice, target, chance
         )
     )
     n_states, n_choices, n_branches = (int(book.counts[place]) for place in (STATES, CHOICES, BRANCHES))
-    state, choice = state[:, :n_states], choice[:, :n_choices]
+    state, choice, target, chance = state[:, :n_states], choice[:, :n_choices], target[:n_branches], chance[:n_branches]
     state_choices, choice_branches = (np.append(row, end).astype(np.int64) for row, end in ((state[0], n_choices), (choice[0], n_branches)))
     if n_states == 0 or n_branches == 0 or (header.deterministic and n_choices and np.diff(state_choices).max() > 1):
         raise OddError

@@ -19,6 +19,7 @@ from tailpath.formats.costs import CostRule, FloatArray, exact_sum, refuse_impro
 from tailpath.formats.extras import MARK, Extras, written_actions
 from tailpath.formats.files import shorten
 from tailpath.formats.reading import Reading
+from tailpath.kernels.jit import frozen
 from tailpath.model.builders import merge_equal_outcomes
 from tailpath.model.cost_units import fraction_unit
 from tailpath.model.endings import fresh_name
@@ -123,16 +124,17 @@ def to_ssp(model: Labelled, reading: Reading, rule: CostRule) -> SSP:
         rows = _with_loops(rows, lost)
         actions = actions or range(1)
         notes.append(f"states without transitions are dead ends and got a loop: {lost.size}, the first is number {lost[0]}")
-    n_states, start = model.n_states, int(starts[0])
-    states = model.extras.state_names(n_states) if model.states is None else model.states
-    geometry = model.extras.place(n_states)
+    n_states, extras, start = model.n_states, model.extras, int(starts[0])
+    states = extras.state_names(n_states) if model.states is None else model.states
+    geometry = extras.place(n_states)
+    del model  # its arrays need not wait for those of the SSP
     if starts.size > 1:
         rows = _with_draw(rows, starts, n_states, len(actions))
         states, actions, geometry = (*states, fresh_name("start", states)), (*actions, fresh_name("draw", actions)), None
         is_goal, start, n_states = np.append(is_goal, False), n_states, n_states + 1
         notes.append(f"the start is drawn among {starts.size} states, at no cost")
-    choice, target, probability, costs = merge_equal_outcomes(*rows[2:])
-    unit = model.extras.unit()
+    choice, target, probability, costs = frozen(*merge_equal_outcomes(*rows[2:]))  # nobody else has them, so the SSP need not copy them
+    unit = extras.unit()
     if unit is None and (unit := fraction_unit(np.unique(costs).tolist())) is not None:
         notes.append(f"costs are taken for whole numbers of {unit}, which decimals cannot say")
     return SSP(
@@ -148,7 +150,7 @@ def to_ssp(model: Labelled, reading: Reading, rule: CostRule) -> SSP:
         actions=actions,
         exact_unit=unit,
         geometry=geometry,
-        notes=(*model.extras.notes, *notes),
+        notes=(*extras.notes, *notes),
     )
 
 
@@ -167,9 +169,8 @@ def _without_goal_rows(
     if paid.any():
         notes.append(f"rewards on goals are left out ({np.count_nonzero(paid)} transitions of goals have one)")
     refuse_improbable(model.probability, model.where, lambda branch: _branch_name(model, choice_state, branch_choice, branch))
-    used = np.flatnonzero(kept[branch_choice] & (model.probability != 0))
-
-    refuse_negative(costs[used], model.where, lambda outcome: _branch_name(model, choice_state, branch_choice, int(used[outcome])))
+    used = kept[branch_choice] & (model.probability != 0)
+    refuse_negative(np.where(used, costs, 0.0), model.where, lambda branch: _branch_name(model, choice_state, branch_choice, branch))
     actions, action = _named_choices(model, choice_state, kept)
     rank = np.cumsum(kept, dtype=np.int32) - 1
     rows = _Choices(choice_state[kept], action, rank[branch_choice[used]], model.target[used], model.probability[used], costs[used])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -62,14 +63,13 @@ def decode_names(value: Any, count: int, where: str) -> Sequence[Name]:
         raise FormatError(f"{where} must be a list of names or their number")
     if len(value) != count:
         raise FormatError(f"{where} has {len(value)} names, the arrays say {count}")
-    nested = {list, dict}
     # Most names are simple, or lists of simple ones; a million of them should not wait for the message about one that is not.
-    return tuple(
-        (tuple(entry) if type(entry) is list and nested.isdisjoint(map(type, entry)) else decode_name(entry, f"{where}[{index}]"))
-        if type(entry) in nested
-        else entry
-        for index, entry in enumerate(value)
-    )
+    nested, kinds = {list, dict}, set(map(type, value))
+    if nested.isdisjoint(kinds):
+        return tuple(value)
+    if kinds == {list} and nested.isdisjoint(map(type, chain.from_iterable(value))):
+        return tuple(map(tuple, value))
+    return tuple(decode_name(entry, f"{where}[{index}]") for index, entry in enumerate(value))
 
 
 def encode_unit(unit: Fraction | None) -> str | None:
@@ -110,12 +110,12 @@ def decode_geometry(value: Any, n_states: int, where: str) -> Geometry | None:
         raise FormatError(f"{where}: rows and columns must be positive whole numbers")
     for key, kind in (("row", int), ("column", int), ("kind", str)):
         entries = value[key]
-        if not isinstance(entries, list) or len(entries) != n_states or any(type(entry) is not kind for entry in entries):
+        if not isinstance(entries, list) or len(entries) != n_states or set(map(type, entries)) != {kind}:
             raise FormatError(f"{where}.{key} must be a list of {n_states} entries, one per state")
     for key, end in (("row", value["rows"]), ("column", value["columns"])):
-        for state, entry in enumerate(value[key]):
+        for entry in (min(value[key]), max(value[key])):
             if not -1 <= entry < end:
-                raise FormatError(f"{where}.{key}[{state}] is {entry}, outside -1..{end - 1}")
+                raise FormatError(f"{where}.{key}[{value[key].index(entry)}] is {entry}, outside -1..{end - 1}")
     return Geometry(value["rows"], value["columns"], tuple(value["row"]), tuple(value["column"]), tuple(value["kind"]))
 
 

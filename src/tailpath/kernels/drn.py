@@ -39,22 +39,6 @@ Array = NDArray[Any]
 
 
 @kernel
-def count_lines(data: Array, at: int, out_counts: Array) -> None:
-    """How many lines speak of states, of choices, and of branches, by their first letter."""
-    last = len(data)
-    while at < last:
-        at = skip_blanks(data, at, last)
-        if at < last:
-            if ZERO <= data[at] <= NINE:
-                out_counts[2] += 1
-            elif data[at] == 115:  # s
-                out_counts[0] += 1
-            elif data[at] == 97:  # a
-                out_counts[1] += 1
-        at = find(data, NEWLINE, at, last) + 1
-
-
-@kernel
 def scan_drn(
     data: Array,
     at: int,

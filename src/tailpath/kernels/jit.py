@@ -11,6 +11,7 @@ In a kernel, `prange` from this module is a plain `range` until the kernel is co
 from __future__ import annotations
 
 import functools
+import importlib
 import os
 import pathlib
 import pickle
@@ -165,9 +166,24 @@ def _compiler() -> Any:
         os.environ["NUMBA_CACHE_DIR"] = os.path.join(home, "tailpath", "numba")
     import numba
 
+    if "numba.np.arraymath" not in sys.modules:
+        _load_without_blas()
     if _tell is not None:
         _listen(numba)
     return numba
+
+
+def _load_without_blas() -> None:
+    """Load what the compiler knows of arrays without scipy's linear algebra, which it would load only to see that it is there.
+
+    That takes a third of a first call's time. Kernels of others that multiply matrices still load it, when they are compiled.
+    """
+    linalg: Any = importlib.import_module("numba.np.linalg")
+    look, linalg.ensure_blas = linalg.ensure_blas, lambda: None
+    try:
+        importlib.import_module("numba.np.arraymath")
+    finally:
+        linalg.ensure_blas = look
 
 
 def _listen(numba: Any) -> None:

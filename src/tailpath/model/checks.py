@@ -105,6 +105,8 @@ def check_unit(ssp: SSP) -> None:
     if not Fraction(1, 10**307) <= unit <= 10**300 or Fraction(repr(largest)) > MOST_UNITS * unit:
         raise ModelError(f"the cost unit {_short(unit)} is too fine or too large for costs up to {largest:g}")
     exact = as_multiples(cost, unit)
+    if np.array_equal(exact, cost):
+        return
     # A reader of decimals may have added some up, each sum with half a unit of its last digit.
     for outcome in np.flatnonzero(np.abs(exact - cost) > 4 * np.finfo(np.float64).eps * cost)[:1].tolist():
         raise ModelError(f"{_where_outcome(ssp, outcome)} costs {float(cost[outcome])!r}, no whole number of {_short(unit)}, the cost unit")

@@ -39,9 +39,12 @@ def common_unit(costs: Iterable[Any]) -> Fraction | None:
 
 def as_multiples(costs: NDArray[np.float64], unit: Fraction) -> NDArray[np.float64]:
     """For each cost the float nearest to a whole multiple of the unit, the multiple that is nearest to the cost."""
-    levels = np.rint(costs * (unit.denominator / unit.numerator))
+    levels = costs * (unit.denominator / unit.numerator)
+    np.rint(levels, out=levels)
     if unit.numerator * float(levels.max(initial=0.0)) < 2**53 and unit.denominator < 2**53:
-        return np.asarray(levels * unit.numerator / unit.denominator)  # a whole number divided once: rounded once
+        levels *= unit.numerator
+        levels /= unit.denominator  # a whole number divided once: rounded once
+        return levels
     distinct, at = np.unique(levels, return_inverse=True)
     return np.array([float(int(level) * unit) for level in distinct.tolist()], dtype=np.float64)[at]
 
