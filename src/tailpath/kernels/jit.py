@@ -11,6 +11,7 @@ In a kernel, `prange` from this module is a plain `range` until the kernel is co
 from __future__ import annotations
 
 import functools
+import gc
 import importlib
 import os
 import pathlib
@@ -29,8 +30,11 @@ prange = range
 _LOCK = threading.RLock()
 #: What reading a damaged cache ends in; no kernel ends so by itself.
 BROKEN = (EOFError, pickle.UnpicklingError, ImportError, IndexError, AttributeError, ValueError)
+#: What makes arrays in kernels. (One that is missing here is an error of the compiler, not of the result.)
+MAKERS = frozenset({"empty", "zeros", "ones", "full"})
 _MADE: list[Any] = []
 _tell: Callable[[], None] | None = None
+_LOADED = threading.Lock()
 _begun: list[float] = []
 _spent = 0.0
 
@@ -38,11 +42,12 @@ _spent = 0.0
 class Kernel:
     """A function that is compiled when it is first called. `plain` is the function as written, for inputs too small for a compiler."""
 
-    def __init__(self, function: FunctionType, options: dict[str, bool]) -> None:
+    def __init__(self, function: FunctionType, parallel: bool) -> None:
         functools.update_wrapper(self, function)
         self.plain = function
-        self._options = options
+        self._parallel = parallel
         self._compiled: Callable[..., Any] | None = None
+        self._inner: Callable[..., Any] | None = None
         self._ready = False
 
     def __call__(self, *arguments: Any) -> Any:
@@ -57,38 +62,64 @@ class Kernel:
         return result
 
     def compiled(self) -> Callable[..., Any]:
-        """The compiled function; the kernels it calls are compiled with it, and take their marks' places in its module."""
+        """The compiled function. The kernels it calls are compiled with it, and what is kept is kept of all together."""
         with _LOCK:
             if self._compiled is None:
-                numba = _compiler()
-                names = self.plain.__globals__
-                for name in _names_in(self.plain):
-                    if isinstance(names.get(name), Kernel):
-                        names[name] = names[name].compiled()
-                    elif names.get(name) is range:
-                        names[name] = numba.prange
-                self._compiled = _compiled(numba, self.plain, self._options)
+                self._compiled = _kept(_compiler(), self._linked(), self._options())
             return self._compiled
+
+    def inner(self) -> Callable[..., Any]:
+        """What stands for this kernel in others: without the door for Python's objects, which takes as long to make as a small kernel."""
+        with _LOCK:
+            if self._inner is None:
+                self._inner = self._compiled or _compiler().njit(self._linked(), no_cpython_wrapper=True, **self._options())
+            return self._inner
+
+    def allocates(self) -> bool:
+        """Whether it makes arrays, or a kernel that it calls does."""
+        return not MAKERS.isdisjoint(self.plain.__code__.co_names) or any(called.allocates() for called in self._calls().values())
+
+    def _calls(self) -> dict[str, Kernel]:
+        """The kernels that it names."""
+        names = self.plain.__globals__
+        return {name: names[name] for name in self.plain.__code__.co_names if isinstance(names.get(name), Kernel)}
+
+    def _options(self) -> dict[str, bool]:
+        """Where no arrays are made no references are counted: every array that is taken from a tuple or handed on would be counted, in memory that
+        all threads share, which takes most of the time in short loops, and a good part of the compiler's."""
+        return {"nogil": True, "no_cfunc_wrapper": True, "parallel": self._parallel, "_nrt": self.allocates() or self._parallel}
+
+    def _linked(self) -> FunctionType:
+        """The function as the compiler shall see it: compiled kernels in the places of those it names."""
+        function = self.plain
+        names = {**function.__globals__, **{name: called.inner() for name, called in self._calls().items()}}
+        names.update({name: _compiler().prange for name in function.__code__.co_names if names.get(name) is range})
+        linked = FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
+        functools.update_wrapper(linked, function)
+        return linked
 
 
 class Instruction(Kernel):
     """A word that the compiler is taught: the function as written, given the compiler, makes what it takes for the word."""
 
-    def compiled(self) -> Callable[..., Any]:
+    def inner(self) -> Callable[..., Any]:
         """What stands for the word in kernels."""
         with _LOCK:
-            if self._compiled is None:
-                self._compiled = self.plain(_compiler())
-            return self._compiled
+            if self._inner is None:
+                self._inner = self.plain(_compiler())
+            return self._inner
+
+    def allocates(self) -> bool:
+        return False
 
 
-def _compiled(numba: Any, function: FunctionType, options: dict[str, bool]) -> Any:
+def _kept(numba: Any, function: FunctionType, options: dict[str, bool]) -> Any:
     """Compiled with a cache, or without where no folder can be written."""
     try:
-        made = numba.njit(function, cache=True, nogil=True, **options)
+        made = numba.njit(function, cache=True, **options)
     except (RuntimeError, OSError):
         _note("no folder for it can be written")
-        made = numba.njit(function, nogil=True, **options)
+        made = numba.njit(function, **options)
     _MADE.append(made)
     return made
 
@@ -108,21 +139,16 @@ def _note(why: str) -> None:
     warnings.warn(f"machine code is not kept, and every run waits for the compiler: {why}", RuntimeWarning, stacklevel=4)
 
 
-def kernel(function: Any = None, *, parallel: bool = False, allocates: bool = True) -> Any:
-    """Compile at the first call, with cache, without the interpreter lock; `parallel=True` lets `prange` use all cores.
-
-    A kernel that makes no arrays should say so (`allocates=False`), and so should those it calls: it then counts no references. Otherwise every
-    array that is taken from a tuple or handed on is counted, in memory that all threads share; in short loops that takes most of the time.
-    """
-    options = {"parallel": parallel} if allocates else {"parallel": parallel, "_nrt": False}
+def kernel(function: Any = None, *, parallel: bool = False) -> Any:
+    """Compile at the first call, with cache, without the interpreter lock; `parallel=True` lets `prange` use all cores."""
     if function is None:
-        return lambda inner: Kernel(inner, options)
-    return Kernel(function, options)
+        return lambda inner: Kernel(inner, parallel)
+    return Kernel(function, parallel)
 
 
 def instruction(function: Any) -> Any:
     """Mark a function that makes an instruction for kernels (`lanes.py`); it is called when a kernel that names it is compiled."""
-    return Instruction(function, {})
+    return Instruction(function, parallel=False)
 
 
 def frozen(*arrays: Any) -> Iterator[Any]:
@@ -154,10 +180,6 @@ def cores() -> int:
     return int(_compiler().get_num_threads())
 
 
-def _names_in(function: FunctionType) -> tuple[str, ...]:
-    return function.__code__.co_names
-
-
 def _compiler() -> Any:
     """Import the compiler, after pointing its cache at the user's cache folder where the package's own cannot be written."""
     here = pathlib.Path(__file__).parent
@@ -168,7 +190,7 @@ def _compiler() -> Any:
 
     if "numba.np.arraymath" not in sys.modules:
         _load_without_blas()
-    if _tell is not None:
+    if _LOADED.acquire(blocking=False):
         _listen(numba)
     return numba
 
@@ -187,12 +209,15 @@ def _load_without_blas() -> None:
 
 
 def _listen(numba: Any) -> None:
-    """Have the compiler report the first time it compiles, and how long all of it takes."""
+    """Have the compiler report the first time it compiles, and how long all of it takes, and spare it the search for garbage meanwhile."""
     event = numba.core.event
 
     class Listener(event.Listener):  # type: ignore[misc, name-defined]
         def on_start(self, started: Any) -> None:
             global _tell
+            if not _begun:
+                self.collecting = gc.isenabled()
+                gc.disable()
             _begun.append(monotonic())
             if _tell is not None:
                 tell, _tell = _tell, None
@@ -202,6 +227,9 @@ def _listen(numba: Any) -> None:
             global _spent
             begun = _begun.pop()
             # A kernel that calls others is compiled with them; the outermost counts.
-            _spent += 0.0 if _begun else monotonic() - begun
+            if not _begun:
+                _spent += monotonic() - begun
+                if self.collecting:
+                    gc.enable()
 
     event.register("numba:compile", Listener())

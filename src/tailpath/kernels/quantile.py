@@ -39,7 +39,7 @@ class Work(NamedTuple):
     margin: Array
 
 
-@kernel(allocates=False)
+@kernel
 def sweep(
     model: AtomModel, work: Work, scratch: Scratch, order: Array, first: int, last: int, part: int, clock: int, slack: float
 ) -> float:
@@ -64,7 +64,7 @@ def sweep(
     return change
 
 
-@kernel(allocates=False)
+@kernel
 def _news(run_target: Array, begin: int, end: int, memory: Array, node: int, part: int) -> tuple[bool, float]:
     """Whether a successor has moved since the last backup, and how far all of them have come."""
     due, travelled, seen = False, 0.0, memory[node, SEEN]
@@ -80,7 +80,7 @@ def _news(run_target: Array, begin: int, end: int, memory: Array, node: int, par
     return due, travelled
 
 
-@kernel(allocates=False)
+@kernel
 def _best(model: AtomModel, work: Work, node: int, part: int, travelled: float, scratch: Scratch) -> None:
     """`y V(y)` of a node: the least over its choices, those left out that cannot have it."""
     bundles, area, margin, first = model.bundles, scratch.area, work.margin, model.node_choices[node]
@@ -116,7 +116,7 @@ def _best(model: AtomModel, work: Work, node: int, part: int, travelled: float, 
         straighten(model, node, best)
 
 
-@kernel(allocates=False)
+@kernel
 def straighten(model: AtomModel, node: int, out_area: Array) -> None:
     """Let `y V` be linear between the atoms of a node's own: what was found at others gives way."""
     grid = model.grid[node]
@@ -130,7 +130,7 @@ def straighten(model: AtomModel, node: int, out_area: Array) -> None:
             before, y, start = out_area[atom], model.atoms[atom], atom + 1
 
 
-@kernel(allocates=False)
+@kernel
 def write_node(model: AtomModel, work: Work, best: Array, node: int) -> float:
     """The new values and slopes of a node, for its new areas `y V(y)`; returns how far the values moved."""
     before, steepest, move = 0.0, np.inf, 0.0
@@ -145,7 +145,7 @@ def write_node(model: AtomModel, work: Work, best: Array, node: int) -> float:
     return move
 
 
-@kernel(allocates=False)
+@kernel
 def end_sweep(work: Work, clock: int) -> None:
     """What other parts will see in the next sweep. A node that others saw as it was before has moved later than they looked."""
     memory = work.memory

@@ -114,7 +114,7 @@ def new_scratch(model: AtomModel) -> Scratch:
     )
 
 
-@kernel(allocates=False)
+@kernel
 def make_bundles(node_choices: Array, choice_outcomes: Array, target: Array, cost: Array, out: Bundles) -> tuple[int, int]:
     """Put choices into bundles; returns how many bundles and runs there are. `out` has room for one bundle a choice, one run an outcome.
 
@@ -143,7 +143,7 @@ def make_bundles(node_choices: Array, choice_outcomes: Array, target: Array, cos
     return bundles, runs
 
 
-@kernel(allocates=False)
+@kernel
 def _match(begin: int, end: int, first: int, last: int, target: Array, cost: Array, out: Bundles) -> int:
     """Find the outcomes first .. last - 1 among the runs begin .. end - 1, adding those that are missing; returns the new end.
 
@@ -163,7 +163,7 @@ def _match(begin: int, end: int, first: int, last: int, target: Array, cost: Arr
     return found
 
 
-@kernel(allocates=False)
+@kernel
 def share_out(choice_outcomes: Array, probability: Array, place: Array, choice_chances: Array, out_chance: Array) -> None:
     """The probability of every run under each choice."""
     for choice in range(len(choice_outcomes) - 1):
@@ -171,7 +171,7 @@ def share_out(choice_outcomes: Array, probability: Array, place: Array, choice_c
             out_chance[choice_chances[choice] + place[outcome]] += probability[outcome]
 
 
-@kernel(allocates=False)
+@kernel
 def merge_node(model: AtomModel, slope: Array, node: int, scratch: Scratch) -> None:
     """`y Q(y)` and the VaR at all atoms for every choice of a node, into the rows of `scratch.area` and `scratch.var`."""
     bundles, n_atoms, row = model.bundles, len(model.atoms), 0
@@ -187,14 +187,14 @@ def merge_node(model: AtomModel, slope: Array, node: int, scratch: Scratch) -> N
             row += 1
 
 
-@kernel(allocates=False)
+@kernel
 def add_run(slope: Array, target: int, cost: float, gamma: float, size: int, out_slope: Array) -> None:
     """The segments of one more run."""
     for atom in range(slope.shape[1]):
         out_slope[size + atom] = cost + gamma * slope[target, atom]
 
 
-@kernel(allocates=False)
+@kernel
 def merge_runs(size: int, n_atoms: int, scratch: Scratch) -> None:
     """Put the segments into order."""
     pieces, ends = size // n_atoms, scratch.ends
@@ -216,7 +216,7 @@ def merge_runs(size: int, n_atoms: int, scratch: Scratch) -> None:
         scratch.width[at], scratch.run[at] = scratch.number_width[number[at]], scratch.number_run[number[at]]
 
 
-@kernel(allocates=False)
+@kernel
 def _merge_two(slope: Array, number: Array, begin: int, middle: int, end: int, out_slope: Array, out_number: Array) -> None:
     """Merge two pieces, the first before the second where they tie."""
     if middle - begin == end - middle:
@@ -232,7 +232,7 @@ def _merge_two(slope: Array, number: Array, begin: int, middle: int, end: int, o
             right += 1
 
 
-@kernel(allocates=False)
+@kernel
 def _merge_equals(slope: Array, number: Array, begin: int, middle: int, end: int, out_slope: Array, out_number: Array) -> None:
     """The same for pieces of equal length: the larger half from the front and the smaller from the back at once, without a branch to guess.
 
@@ -253,7 +253,7 @@ def _merge_equals(slope: Array, number: Array, begin: int, middle: int, end: int
         high -= 0 if back else 1
 
 
-@kernel(allocates=False)
+@kernel
 def follow(
     limits: Array,
     falling: Array,
