@@ -43,7 +43,8 @@ def read(path: str, reading: Reading) -> SSP:
     actions, action_rank = table.actions.ordered()
     state, target, action = rank[table.source], rank[table.target], action_rank[table.action]
     costs = rule.apply(table.price)
-    del table.source, table.target, table.action, table.price  # a million states fill a gigabyte
+    probability = table.probability
+    del table.source, table.target, table.action, table.price, table.probability  # a million states fill a gigabyte
     is_goal, notes = _goals(table, state, target, costs, states, reading.goals)
     start, found = _start(table, state, states, reading.start)
     notes += found
@@ -53,18 +54,18 @@ def read(path: str, reading: Reading) -> SSP:
     def place(row: int) -> str:
         return f"line {table.line[row]}: state {states[state[row]]!r}, action {actions[action[row]]!r} -> {states[target[row]]!r}"
 
-    refuse_improbable(table.probability, path, place)
+    refuse_improbable(probability, path, place)
     refuse_negative(np.where(keep, costs, 0.0), path, place)
     if rule.sign < 0 and rule.step_cost is None:
         notes += ("costs are minus the rewards",)
-    arrays = arrays_from_rows(state[keep], action[keep], target[keep], table.probability[keep], costs[keep], len(states), merge=True)
+    state, action, target, probability, costs = state[keep], action[keep], target[keep], probability[keep], costs[keep]
     return SSP(
-        **arrays,
+        **arrays_from_rows(state, action, target, probability, costs, len(states), merge=True),
         is_goal=is_goal,
         start_index=start,
         states=states,
         actions=actions,
-        exact_unit=table.exact_unit(costs[keep]) if rule == CostRule(1, None, {}) else None,
+        exact_unit=table.exact_unit(costs) if rule == CostRule(1, None, {}) else None,
         notes=(*bonus, *notes),
     )
 

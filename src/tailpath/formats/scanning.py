@@ -132,8 +132,10 @@ def cells_of(data: bytes, at: int, order: Sequence[int], progress: Progress | No
     """Lines of cells: the book, and the texts by column. Texts are numbered row by row, in the order of columns given."""
     book = Book(data, at, progress)
     cells = np.empty((len(order), data.count(b"\n", at) + 1), dtype=np.int32)
-    columns = np.array(order, dtype=np.int64)
-    book.scan(lambda at, stop, slots, begin, length: scan_cells(book.bytes, at, stop, columns, slots, begin, length, book.counts, cells))
+    columns, cuts = np.array(order, dtype=np.int64), np.zeros((2, len(order)), dtype=np.int64)
+    book.scan(
+        lambda at, stop, slots, begin, length: scan_cells(book.bytes, at, stop, columns, slots, begin, length, book.counts, cuts, cells)
+    )
     return book, cells[:, : int(book.counts[LINES])]
 
 

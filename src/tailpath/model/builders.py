@@ -13,7 +13,7 @@ from tailpath.errors import ModelError
 from tailpath.kernels.graph import equal_members
 from tailpath.kernels.jit import frozen
 from tailpath.model.cost_units import common_unit
-from tailpath.model.ragged import SMALL, offsets_of
+from tailpath.model.ragged import SMALL, grouped, offsets_of
 
 Name = Hashable
 #: Up to this many outcomes of a choice are compared one by one; sorting all of them would take longer.
@@ -149,23 +149,28 @@ def arrays_from_rows(
 
 def _choices(key: NDArray[np.int64], n_actions: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """The choices `state * n_actions + action` by state and then as they first appear, and the place of every row's choice among them."""
-    steps = np.diff(key)
-    if (steps >= 0).all():  # nothing to sort, and little memory
-        new = np.append(True, steps > 0)[: len(key)]
-        return key[new], np.cumsum(new, dtype=np.int32) - 1
-    found, first, of_row = np.unique(key, return_index=True, return_inverse=True)
+    # Rows of a choice mostly stand together, so there are fewer runs of them than rows.
+    new = np.append(True, np.diff(key) != 0)[: len(key)]
+    runs, run_of_row = key[new], np.cumsum(new, dtype=np.int32) - 1
+    if (np.diff(runs) > 0).all():
+        return runs, run_of_row
+    found, first, of_run = np.unique(runs, return_index=True, return_inverse=True)
     order = np.lexsort((first, found // n_actions))
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
-    return found[order], rank[of_row]
+    rank = np.empty(len(order), dtype=np.int32)
+    rank[order] = np.arange(len(order), dtype=np.int32)
+    return found[order], rank[of_run][run_of_row]
 
 
 def merge_equal_outcomes(
     choice: NDArray[Any], target: NDArray[Any], probability: NDArray[Any], cost: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
     """Sort outcomes by choice, keeping their order within it, and add up those with the same choice, target and cost."""
-    if len(choice) > SMALL and equal_members(*frozen(choice, target, cost), FEW) == 0:
-        return choice, target, probability, cost
+    if len(choice) > SMALL:
+        if (np.diff(choice) < 0).any():
+            order = grouped(choice, int(choice.max()) + 1)[0]
+            choice, target, probability, cost = choice[order], target[order], probability[order], cost[order]
+        if equal_members(*frozen(choice, target, cost), FEW) == 0:
+            return choice, target, probability, cost
     by_content = np.lexsort((cost, target, choice))
     c, t, k = choice[by_content], target[by_content], cost[by_content]
     first = np.ones(len(c), dtype=np.bool_)
