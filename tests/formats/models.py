@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 import tailpath as tp
-from tailpath.formats import scanning
 from tailpath.model.ssp import SSP
 
 ARRAYS = ("state_choices", "choice_outcomes", "outcome_target", "outcome_probability", "outcome_cost", "choice_action", "is_goal")
@@ -26,17 +25,14 @@ def differences(a: SSP, b: SSP, *, notes: bool = True) -> list[str]:
 
 def read_both_ways(path: Any, **options: Any) -> tuple[SSP | str, SSP | str]:
     """The model of a file, or what is said against it: read line by line, as small files are, and by compiled loops, as large ones are."""
-    return _read(path, 2**60, options), _read(path, 0, options)
+    return _read(path, compiled=False, **options), _read(path, compiled=True, **options)
 
 
-def _read(path: Any, large: int, options: dict[str, Any]) -> SSP | str:
-    before, scanning.LARGE = scanning.LARGE, large
+def _read(path: Any, **options: Any) -> SSP | str:
     try:
         return tp.read(path, **options)
     except tp.TailpathError as error:
         return str(error)
-    finally:
-        scanning.LARGE = before
 
 
 def typed(name: Any) -> Any:

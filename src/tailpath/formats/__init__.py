@@ -35,6 +35,7 @@ def read(
     goals: Iterable[Any] = (),
     one_based: bool = False,
     progress: Progress | None = None,
+    compiled: bool | None = None,
 ) -> SSP:
     """Read a model from a path, a `scheme:` string, a table, a graph, or an environment of Gymnasium or its table `P`.
 
@@ -51,10 +52,21 @@ def read(
     | `one_based` | the states and actions of a table are counted from 1 |
 
     A format refuses the options it has no use for. `ssp.notes` says what the reader assumed. `progress` is called now and then while a large file
-    is read, with the bytes that are done and their share of all.
+    is read, with the bytes that are done and their share of all. DRN, explicit PRISM and CSV are read line by line, from 4 MB on by compiled
+    loops, which find the same; `compiled` says which it shall be.
     """
     reading = Reading(
-        goal, cost, step_cost, cost_of or {}, negate_reward, constants or {}, start, () if goals is None else goals, one_based, progress
+        goal,
+        cost,
+        step_cost,
+        cost_of or {},
+        negate_reward,
+        constants or {},
+        start,
+        () if goals is None else goals,
+        one_based,
+        progress,
+        compiled,
     )
     if not isinstance(source, (str, os.PathLike)):
         return _read_object(source, reading)

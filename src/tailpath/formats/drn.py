@@ -39,18 +39,18 @@ from tailpath.options import Progress
 def read(path: str, reading: Reading) -> SSP:
     """Read a DRN file."""
     rule = CostRule.from_options(1, reading)
-    return to_ssp(_folded(_labelled(path, reading.progress)), reading, rule)
+    return to_ssp(_folded(_labelled(path, reading)), reading, rule)
 
 
-def _labelled(path: str, progress: Progress | None) -> Labelled:
+def _labelled(path: str, reading: Reading) -> Labelled:
     data = unpacked(path, read_bytes(path))
     if is_tar(data):
         members = tar_members(path, data)
         if len(members) != 1:
             raise FormatError(f"{path}: a packed DRN file holds one file, not {len(members)}")
         data = bytes(*members.values())
-    model = scanned(path, data, progress) if is_large(data) else None
-    return model or parse(path, read_text(path, data), progress)
+    model = scanned(path, data, reading.progress) if is_large(data, reading) else None
+    return model or parse(path, read_text(path, data), reading.progress)
 
 
 # ---------------------------------------------------------------------- auxiliary states

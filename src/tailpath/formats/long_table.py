@@ -37,7 +37,7 @@ COLUMNS = ("idstatefrom", "idaction", "idstateto", "probability", "cost")
 
 def read(path: str, reading: Reading) -> SSP:
     """Read a long table."""
-    table = Table(path, reading.one_based, reading.progress)
+    table = Table(path, reading)
     rule = CostRule.from_options(-1 if table.is_reward else 1, reading)
     states, rank = table.states.ordered()
     actions, action_rank = table.actions.ordered()

@@ -47,7 +47,7 @@ _STRUCTURE = re.compile(r'#\s*Reward structure:?\s*"([^"]*)"')
 def read(path: str, reading: Reading) -> SSP:
     """Read the files of a model from the path of its `.tra`."""
     rule = CostRule.from_options(1, reading)
-    return to_ssp(_model(path, reading.progress), reading, rule)
+    return to_ssp(_model(path, reading), reading, rule)
 
 
 def writable_action(word: str) -> bool:
@@ -55,12 +55,12 @@ def writable_action(word: str) -> bool:
     return word.isprintable() and not any(c.isspace() for c in word)
 
 
-def _model(path: str, progress: Progress | None) -> Labelled:
+def _model(path: str, reading: Reading) -> Labelled:
     stem = _stem(path)
-    tra = Transitions(path, progress)
-    structures = _rewards(stem, tra, progress)
+    tra = Transitions(path, reading)
+    structures = _rewards(stem, tra, reading)
     place = _beside(stem, "lab")
-    labels = marked({"init": [0]}, tra.n_states) if place is None else _labels(place, tra.n_states)
+    labels = marked({"init": [0]}, tra.n_states) if place is None else _labels(place, tra.n_states, reading)
     variables = _beside(stem, "sta") if tra.extras.states is None else None
     return Labelled(
         where=path,
@@ -74,7 +74,7 @@ def _model(path: str, progress: Progress | None) -> Labelled:
         rewards=Lazy(structures, structures.__getitem__),
         initial=labels["init"] if "init" in labels else np.zeros(tra.n_states, dtype=np.bool_),
         can_write_action=writable_action,
-        states=None if variables is None else _state_names(variables, tra.n_states),
+        states=None if variables is None else _state_names(variables, tra.n_states, reading),
         extras=tra.extras,
     )
 
@@ -88,8 +88,8 @@ def _beside(stem: str, suffix: str) -> str | None:
     return next((place for place in (f"{stem}.{suffix}", f"{stem}.{suffix}.gz") if os.path.exists(place)), None)
 
 
-def _labels(path: str, n_states: int) -> Labels:
-    file = ExplicitFile(path)
+def _labels(path: str, n_states: int, reading: Reading) -> Labels:
+    file = ExplicitFile(path, reading)
     if any(text == "#DECLARATION" for _, text in file.comments):
         return _declared_labels(file, n_states)
     names: dict[int, str] = {}
@@ -131,7 +131,7 @@ def _declared_labels(file: ExplicitFile, n_states: int) -> Labels:
     return marked(members, n_states)
 
 
-def _rewards(stem: str, tra: Transitions, progress: Progress | None) -> dict[str, Reward]:
+def _rewards(stem: str, tra: Transitions, reading: Reading) -> dict[str, Reward]:
     """One structure beside the model, or several with numbers."""
     structures: dict[str, Reward] = {}
 
@@ -147,8 +147,8 @@ def _rewards(stem: str, tra: Transitions, progress: Progress | None) -> dict[str
     for number, place in enumerate(stems, start=1):
         names: list[str] = []
         of_states, of_branches = _beside(place, "srew"), _beside(place, "trew")
-        state = None if of_states is None else _state_rewards(of_states, tra.n_states, names)
-        branch = None if of_branches is None else _branch_rewards(of_branches, tra, names, progress)
+        state = None if of_states is None else _state_rewards(of_states, tra.n_states, names, reading)
+        branch = None if of_branches is None else _branch_rewards(of_branches, tra, names, reading)
         name = names[0] if names else str(number)
         if name in structures:
             raise FormatError(f"{place}.srew: a second reward structure {name!r}")
@@ -160,8 +160,8 @@ def _note_name(file: ExplicitFile, names: list[str]) -> None:
     names.extend(match[1] for _, text in file.comments if (match := _STRUCTURE.match(text)))
 
 
-def _state_rewards(path: str, n_states: int, names: list[str]) -> NDArray[np.float64]:
-    file = ExplicitFile(path)
+def _state_rewards(path: str, n_states: int, names: list[str], reading: Reading) -> NDArray[np.float64]:
+    file = ExplicitFile(path, reading)
     sizes = file.sizes(2)
     rewards = np.zeros(n_states)
     seen: set[int] = set()
@@ -180,8 +180,8 @@ def _state_rewards(path: str, n_states: int, names: list[str]) -> NDArray[np.flo
     return rewards
 
 
-def _branch_rewards(path: str, tra: Transitions, names: list[str], progress: Progress | None) -> NDArray[np.float64]:
-    file = ExplicitFile(path, progress)
+def _branch_rewards(path: str, tra: Transitions, names: list[str], reading: Reading) -> NDArray[np.float64]:
+    file = ExplicitFile(path, reading)
     width = 3 if tra.nondeterministic else 2
     sizes = file.sizes(width)
     lines, places, values, _, _ = file.table(width, 1) or _reward_rows(file, width, tra)
@@ -229,9 +229,9 @@ def _reward_rows(file: ExplicitFile, width: int, tra: Transitions) -> Table:
     return Table(lines, np.concatenate(places), np.concatenate(parts), np.zeros(0, dtype=np.int64), [])
 
 
-def _state_names(path: str, n_states: int) -> Sequence[Name]:
+def _state_names(path: str, n_states: int, reading: Reading) -> Sequence[Name]:
     """The values of the variables as names; every state must have a line of its own."""
-    file = ExplicitFile(path)
+    file = ExplicitFile(path, reading)
     n_variables = file.header.count(",") + 1
     if not (file.header.startswith("(") and file.header.endswith(")")):
         raise file.fail(file.header_line, f"expected the variables '(x,y)', not {shorten(file.header)!r}")

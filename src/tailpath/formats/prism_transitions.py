@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from tailpath.errors import FormatError
 from tailpath.formats.extras import MARK, Extras
 from tailpath.formats.files import read_bytes, read_text, shorten, unpacked
+from tailpath.formats.reading import Reading
 from tailpath.formats.scanning import ByteLines, OddError, is_large, parser, rows_of
 from tailpath.formats.text import BLOCK, Numbers, lines_of
 from tailpath.model.ragged import offsets_of
-from tailpath.options import Progress
 
 
 class Table(NamedTuple):
@@ -31,14 +31,14 @@ class Table(NamedTuple):
 class ExplicitFile:
     """The lines of one file that say something, with their numbers; the first of them is the header."""
 
-    def __init__(self, path: str, progress: Progress | None = None) -> None:
-        self.path, self.progress = path, progress
+    def __init__(self, path: str, reading: Reading) -> None:
+        self.path, self.progress = path, reading.progress
         self.numbers = Numbers(path)
         self.comments: list[tuple[int, str]] = []
         self.rows_of_state: dict[int, int] = {}
         data = unpacked(path, read_bytes(path))
-        self._bytes = ByteLines(data) if is_large(data) else None
-        self._lines: Iterator[tuple[int, str]] = self._bytes or enumerate(lines_of(read_text(path, data), progress), start=1)
+        self._bytes = ByteLines(data) if is_large(data, reading) else None
+        self._lines: Iterator[tuple[int, str]] = self._bytes or enumerate(lines_of(read_text(path, data), self.progress), start=1)
         self.header_line, self.header = next(self.rows(), (1, ""))
 
     def rows(self) -> Iterator[tuple[int, str]]:
@@ -127,8 +127,8 @@ class ExplicitFile:
 class Transitions:
     """The `.tra` file: one row per transition, sorted by state and choice."""
 
-    def __init__(self, path: str, progress: Progress | None = None) -> None:
-        file = ExplicitFile(path, progress)
+    def __init__(self, path: str, reading: Reading) -> None:
+        file = ExplicitFile(path, reading)
         self.file = file
         self.line: Sequence[int] = []
         kind = file.header.lower()

@@ -21,7 +21,10 @@ def _option(default: Any, flag: str, word: str, text: str) -> Any:
 
 @dataclass(frozen=True)
 class Reading:
-    """The options as given; a field at its default was not given. `progress` is no option of a format: it is told how far the reading has come."""
+    """The options as given; a field at its default was not given.
+
+    Two are no options of a format: `progress` is told how far the reading has come, and `compiled` says how text is read.
+    """
 
     goal: str | None = _option(
         None, "--goal", "LABEL", "Label of the goals, or condition (PRISM, JANI); in Gymnasium best, all, a final reward."
@@ -35,6 +38,7 @@ class Reading:
     goals: Iterable[Any] = _option((), "--goals", "STATES", "Goal states of a table (repeatable).")
     one_based: bool = _option(False, "--one-based", "", "States and actions of a table are counted from 1.")
     progress: Progress | None = None
+    compiled: bool | None = None
 
     def __post_init__(self) -> None:
         for name, kind in (("goal", str), ("cost", str), ("cost_of", Mapping), ("constants", Mapping)):

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tailpath.formats.reading import Reading
 from tailpath.formats.text import Numbers
 from tailpath.kernels.texts import FULL, LINES, ODD, SEED, TEXTS, enter_again, ranks, scan_cells, scan_rows
 from tailpath.options import Progress
@@ -36,9 +37,10 @@ class OddError(Exception):
     """The text is not as expected; the careful reader shall look at it."""
 
 
-def is_large(data: bytes) -> bool:
-    """Whether a file is worth compiled loops, and plain enough for them."""
-    return LARGE <= len(data) < _LARGEST and data.isascii() and not data.isspace() and b"\0" not in data and data != b""
+def is_large(data: bytes, reading: Reading) -> bool:
+    """Whether a file is worth compiled loops, unless `reading` says so, and plain enough for them."""
+    wanted = len(data) >= LARGE if reading.compiled is None else reading.compiled
+    return wanted and len(data) < _LARGEST and data.isascii() and not data.isspace() and b"\0" not in data and data != b""
 
 
 class ByteLines:

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from tailpath.errors import FormatError, ModelError
 from tailpath.formats.files import brief, load_json, read_bytes, read_text, shorten
 from tailpath.formats.names import decode_name, encode_name, truth_values
+from tailpath.formats.reading import Reading
 from tailpath.formats.scanning import Book, ByteLines, OddError, cells_of, is_large
 from tailpath.formats.text import BLOCK, Numbers
 from tailpath.kernels.texts import MOST_TEXTS
 from tailpath.model.cost_units import common_unit
 from tailpath.model.ssp import Name
 from tailpath.model.tables import columns_called
-from tailpath.options import Progress
 
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _WHOLES = re.compile(r"\[(?:0|-?[1-9][0-9]{0,17})(?:, ?(?:0|-?[1-9][0-9]{0,17}))*\]")
@@ -75,10 +75,10 @@ class Names:
 class Table:
     """The columns of the file."""
 
-    def __init__(self, path: str, one_based: bool, progress: Progress | None = None) -> None:
-        self.path, self.one_based, self.progress = path, one_based, progress
+    def __init__(self, path: str, reading: Reading) -> None:
+        self.path, self.one_based, self.progress = path, reading.one_based, reading.progress
         data = read_bytes(path)
-        columns = self._scanned(data) if is_large(data) else None
+        columns = self._scanned(data) if is_large(data, reading) else None
         self.source, self.target, self.action, self.probability, self.price = columns or self._read(read_text(path, data))
 
     def _clear(self) -> None:
