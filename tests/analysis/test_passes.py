@@ -7,10 +7,10 @@ import random
 import numpy as np
 import pytest
 
-from tailpath.analysis.passes import Passes
-from tailpath.analysis.value_iteration import MOST_ROUNDS
-from tailpath.kernels.bellman import Decisions
+from tailpath.analysis.absorption import swept
+from tailpath.kernels.absorption import Chain
 from tailpath.kernels.forward import cheapest_levels, cheapest_way
+from tailpath.kernels.passes import likeliest_first
 from tailpath.model.ragged import grouped, owners
 
 
@@ -27,8 +27,8 @@ def random_rows(draw: random.Random) -> tuple[np.ndarray, np.ndarray, np.ndarray
 def test_every_node_follows_its_likeliest_successor(seed: int) -> None:
     start, target, probability = random_rows(random.Random(seed))
     n = len(start) - 1
-    place = np.empty(n, dtype=np.int64)
-    order = Passes.along(start, target, probability).order
+    place, order = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int32)
+    likeliest_first(start, target, probability, order)
     assert sorted(order.tolist()) == list(range(n))
     place[order] = np.arange(n)
     following = {}
@@ -53,9 +53,13 @@ def test_every_node_follows_its_likeliest_successor(seed: int) -> None:
 def test_a_chain_that_mixes_slowly_is_given_up() -> None:
     """Two nodes that send almost everything to each other."""
     stay = 1 - 1e-9
-    rows = Decisions(np.arange(3), np.array([0, 1, 2]), np.array([1, 0], dtype=np.int32), np.array([stay, stay]), np.ones(2))
-    passes = Passes.along(np.array([0, 1, 2]), np.array([1, 0], dtype=np.int32), np.array([stay, stay]))
-    assert passes.run(passes.folded(rows, np.full(2, 1e-9)), np.zeros(2), 1e-15)[1] > MOST_ROUNDS
+    chain = Chain(np.array([0, 1, 2]), np.array([1, 0], dtype=np.int32), np.array([stay, stay]), np.ones(2), np.full(2, 1e-9))
+    assert not swept(chain, 1e-15)[1]
+
+
+def test_a_node_that_no_float_leaves_is_not_settled() -> None:
+    chain = Chain(np.array([0, 1]), np.array([0], dtype=np.int32), np.ones(1), np.ones(1), np.zeros(1))
+    assert not swept(chain, 1e-15)[1]
 
 
 @pytest.mark.parametrize("seed", range(200))

@@ -7,9 +7,10 @@ have this form.
 A small residual is no error bound: on a chain that needs 10^6 steps a residual of 10^-10 may hide an error of 10^-4. So every answer is a
 `Bracket` whose `lower` and `upper` are verified, by one of two proofs:
 
-- *Sweeps* (`value_iteration`) find v. If every rate is positive, the defect of each node compared with its rate proves a share by which v may be
-  off. Otherwise sweeps find the expected steps t, too; if v is off by the defect e at most and t decreases by the drift d at least, then
-  |V - v| <= max(e / d) t. With all rounding charged to the bad side both are proofs, and tight for the chains that arise from planning.
+- *Sweeps* find v: quick passes along the likeliest ways (`kernels/passes.py`), and where they do not settle, `value_iteration` by components.
+  If every rate is positive, the defect of each node compared with its rate proves a share by which v may be off. Otherwise sweeps find the
+  expected steps t, too; if v is off by the defect e at most and t decreases by the drift d at least, then |V - v| <= max(e / d) t. With all
+  rounding charged to the bad side both are proofs, and tight for the chains that arise from planning.
 - *Elimination* without subtraction carries a relative error bound of its own that does not depend on the conditioning. It rescues the
   chains that break sweeps and sparse LU alike (Haddad and Monmege's takes 2^N steps).
 
@@ -26,12 +27,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.analysis.passes import Passes
 from tailpath.analysis.value_iteration import MOST_ROUNDS, Sweeps
 from tailpath.errors import TailpathWarning
-from tailpath.kernels.absorption import Chain, certify, eliminate
-from tailpath.kernels.bellman import Decisions, relative_bounds
+from tailpath.kernels.absorption import Chain, certified_shares, certify, eliminate
+from tailpath.kernels.bellman import Decisions
 from tailpath.kernels.jit import frozen
+from tailpath.kernels.passes import pass_over
 from tailpath.kernels.rounding import UNIT
 from tailpath.model.ragged import owners
 
@@ -42,6 +43,8 @@ WIDE = 1e-11
 LARGEST_ELIMINATION = 2_500
 #: Nodes times band beyond which a chain is not factorised: the factors of a graph without small separators would fill gigabytes.
 LARGEST_FACTORS = 200_000_000
+#: Passes after which a chain counts as slow, and is left to sweeps by component.
+MOST_PASSES = 160
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,9 +73,10 @@ def expected_total(
     chain = Chain(*frozen(row_start, target, probability, rate, np.zeros(len(rate)) if leak is None else leak))
     if len(rate) == 0:
         return Bracket(rate, rate, rate, "sweeps")
-    bracket = _by_sweeps(chain, Passes.along(row_start, target, probability))
-    if is_wide(bracket.lower, bracket.upper):
-        bracket = _the_hard_way(chain, bracket, distance)
+    bracket = _by_sweeps(chain)
+    if not is_wide(bracket.lower, bracket.upper):
+        return bracket
+    bracket = _the_hard_way(chain, bracket, distance)
     if not np.all(np.isfinite(bracket.upper)):
         warnings.warn(
             "no upper bound on an expected total could be proved; the chain mixes too slowly for its size", TailpathWarning, stacklevel=2
@@ -94,12 +98,22 @@ def _the_hard_way(chain: Chain, bracket: Bracket, distance: NDArray[Any] | None)
 
 def settled_total(chain: Chain, distance: NDArray[Any], tolerance: float) -> FloatArray | None:
     """Expected totals without a proof: what sweeps settle to, or None if they do not."""
-    for orderly in (False, True):
-        sweeps = Sweeps.by(chain.row_start, chain.target, distance) if orderly else Passes.along(*chain[:3])
-        value, rounds = sweeps.run(sweeps.folded(_decided(chain, chain.rate), chain.leak), np.zeros(len(chain.rate)), tolerance)
-        if rounds <= MOST_ROUNDS and value.min(initial=0.0) >= 0.0:
-            return value
-    return None
+    value, settled = swept(chain, tolerance)
+    if not settled:
+        value, settled = swept(chain, tolerance, Sweeps.by(chain.row_start, chain.target, distance))
+    return value if settled else None
+
+
+def swept(chain: Chain, tolerance: float, sweeps: Sweeps | None = None) -> tuple[FloatArray, bool]:
+    """Expected totals by sweeps in a given order, or else by quick passes along the likeliest ways, and whether they settled."""
+    if sweeps is None:
+        value = np.zeros(len(chain.rate))
+        settled = pass_over(chain, tolerance, MOST_PASSES, value) <= MOST_PASSES
+    else:
+        each = Decisions(*frozen(np.arange(len(chain.rate) + 1), *chain[:4]))
+        value, rounds = sweeps.run(sweeps.folded(each, chain.leak), chain.rate, tolerance)
+        settled = rounds <= MOST_ROUNDS
+    return value, settled and value.min(initial=0.0) >= 0.0
 
 
 def is_wide(lower: FloatArray, upper: FloatArray) -> bool:
@@ -127,37 +141,30 @@ def _tighter(a: Bracket, b: Bracket) -> Bracket:
     return b if width[1] < width[0] else a
 
 
-def _by_sweeps(chain: Chain, sweeps: Sweeps) -> Bracket:
-    n = len(chain.rate)
-    only = _decided(chain, chain.rate)
-    value, rounds = sweeps.run(sweeps.folded(only, chain.leak), np.zeros(n), 4 * UNIT)
-    if rounds > MOST_ROUNDS or value.min(initial=0.0) < 0.0:
+def _by_sweeps(chain: Chain, sweeps: Sweeps | None = None) -> Bracket:
+    value, settled = swept(chain, 4 * UNIT, sweeps)
+    if not settled:
         return _unproved(value, "sweeps")
     if chain.rate.all() and not chain.leak.any():
-        bracket = shares(value, relative_bounds(only, value, np.arange(n)), "sweeps")
-        if not is_wide(bracket.lower, bracket.upper):
-            return bracket
+        share = certified_shares(chain, value)
+        if sum(share) <= WIDE:
+            return shares(value, share, "sweeps")
     return by_steps(chain, sweeps, value, "sweeps")
 
 
-def by_steps(chain: Chain, sweeps: Sweeps, value: FloatArray, method: str) -> Bracket:
+def by_steps(chain: Chain, sweeps: Sweeps | None, value: FloatArray, method: str) -> Bracket:
     """Bounds around values by way of the expected steps, which are found on the way.
 
     A drift that is nearly 1 proves as much as one that is 1 exactly, so the steps need not settle to the last bit.
     """
-    steps, rounds = sweeps.run(sweeps.folded(_decided(chain, np.ones(len(value))), chain.leak), np.ones(len(value)), 1e-9)
-    return proved(chain, value, steps, method) if rounds <= MOST_ROUNDS and steps.min() > 0.0 else _unproved(value, method)
+    steps, settled = swept(chain._replace(rate=next(frozen(np.ones(len(value))))), 1e-9, sweeps)
+    return proved(chain, value, steps, method) if settled else _unproved(value, method)
 
 
 def shares(value: FloatArray, share: tuple[float, float], method: str) -> Bracket:
     """Bounds that lie the proved shares below and above."""
     low, high = share
     return Bracket(value, value * max(1 - low, 0.0) * (1 - 1e-15), value * (1 + high) * (1 + 1e-15), method)
-
-
-def _decided(chain: Chain, rate: FloatArray) -> Decisions:
-    """A chain as decisions with one choice each."""
-    return Decisions(*frozen(np.arange(len(rate) + 1), chain.row_start, chain.target, chain.probability, rate))
 
 
 def _by_elimination(chain: Chain, sweeps: Sweeps) -> Bracket:

@@ -57,125 +57,28 @@ def certify(chain: Chain, value: Array, steps: Array) -> float:
 
 
 @kernel
-def likeliest_first(row_start: Array, target: Array, probability: Array, out_order: Array) -> None:
-    """An order in which every node follows its most probable successor other than itself.
+def certified_shares(chain: Chain, value: Array) -> tuple[float, float]:
+    """As `bellman.relative_bounds` where there is nothing to decide: shares d, e with (1 - d) value <= V <= (1 + e) value.
 
-    Where likeliest ways end in a circle, one of its nodes comes before its successor.
+    Proved by one look at every node; all rates must be positive and nothing may leak.
     """
-    n = len(out_order)
-    likeliest = np.empty(n, dtype=np.int32)
-    first = np.zeros(n + 2, dtype=np.int64)
+    n = len(chain.rate)
+    low, high = 0.0, 0.0
     for node in range(n):
-        most, to = -1.0, n
-        for arrow in range(row_start[node], row_start[node + 1]):
-            if probability[arrow] > most and target[arrow] != node:
-                most, to = probability[arrow], min(target[arrow], n)
-        likeliest[node] = to
-        first[to + 2 if to < n else 1] += 1  # the exit comes first
-    for place in range(1, n + 1):
-        first[place + 1] += first[place]
-    into = np.empty(n, dtype=np.int32)
-    for node in range(n):
-        place = likeliest[node] + 1 if likeliest[node] < n else 0
-        into[first[place]] = node
-        first[place] += 1
-    # Now first[i] is where the group after i begins: node x is followed by into[first[x] : first[x + 1]].
-    placed = np.zeros(n, dtype=np.uint8)
-    size, done, root = 0, 0, 0
-    for i in range(first[0]):
-        out_order[size] = into[i]
-        placed[into[i]] = 1
-        size += 1
-    while size < n:
-        while done < size:
-            node = out_order[done]
-            done += 1
-            for i in range(first[node], first[node + 1]):
-                if placed[into[i]] == 0:
-                    placed[into[i]] = 1
-                    out_order[size] = into[i]
-                    size += 1
-        while root < n and placed[root] == 1:
-            root += 1
-        if root < n:
-            # Its way ends in a circle, which has to begin somewhere: where the way meets itself.
-            node = root
-            while placed[node] == 0:
-                placed[node] = 2
-                node = likeliest[node]
-            begin, node = node, root
-            while placed[node] == 2:
-                placed[node] = 0
-                node = likeliest[node]
-            placed[begin] = 1
-            out_order[size] = begin
-            size += 1
-
-
-@kernel
-def settle(row_start: Array, target: Array, probability: Array, rate: Array, tolerance: float, most: int, out_value: Array) -> int:
-    """Sweep v = r + P v, each value at once in the place of the last, until a pass moves none by more than `tolerance` relative.
-
-    Returns how many passes that took, or `most` + 1. The rows list transient targets only, and no node itself; their numbers are unsigned, which
-    spares the compiler the question whether they count from the end. One pass in four looks at the changes. Rounding can keep the last bits
-    moving for ever: passes also end when changes are that small and no longer shrink.
-    """
-    n = len(rate)
-    for node in range(n):
-        known, total = 1.0, 0.0
-        for arrow in range(row_start[node], row_start[node + 1]):
-            to = target[arrow]
-            if to < node:
-                total += probability[arrow] * out_value[to]
-            else:
-                known -= probability[arrow]
-        out_value[node] = rate[node] + (total / known if known > 1e-9 else 0.0)
-    begin, previous, passed, unwatched = 0, np.inf, 0, 3
-    while passed < most:
-        for _ in range(unwatched):
-            _pass(row_start, target, probability, rate, begin, out_value)
-        change, moved = _watched_pass(row_start, target, probability, rate, tolerance, begin, out_value)
-        passed += unwatched + 1
-        if moved == n or (change <= 64 * UNIT and (change >= previous or unwatched == 0)):
-            if begin == 0:
-                return passed
-            begin, previous, unwatched = 0, np.inf, 0  # one look at all
-        else:
-            begin, previous, unwatched = moved, change, 3
-    return most + 1
-
-
-@kernel
-def _pass(row_start: Array, target: Array, probability: Array, rate: Array, begin: int, out_value: Array) -> None:
-    arrow = row_start[begin]
-    for node in range(begin, len(rate)):
-        total = rate[node]
-        last = row_start[np.uint32(node + 1)]
-        while arrow < last:
-            total += probability[arrow] * out_value[target[arrow]]
-            arrow += np.uint32(1)
-        out_value[node] = total
-
-
-@kernel
-def _watched_pass(
-    row_start: Array, target: Array, probability: Array, rate: Array, tolerance: float, begin: int, out_value: Array
-) -> tuple[float, int]:
-    """A pass; returns the largest relative change beyond the tolerance and the first node that made one."""
-    change, moved = 0.0, len(rate)
-    arrow = row_start[begin]
-    for node in range(begin, len(rate)):
-        total = rate[node]
-        last = row_start[np.uint32(node + 1)]
-        while arrow < last:
-            total += probability[arrow] * out_value[target[arrow]]
-            arrow += np.uint32(1)
-        step = abs(total - out_value[node])
-        out_value[node] = total
-        if step > tolerance * abs(total):
-            moved = min(moved, node)
-            change = max(change, step / (abs(total) + 1e-300))
-    return change, moved
+        rate, first, last = chain.rate[node], chain.row_start[node], chain.row_start[node + 1]
+        total, size, mass = rate, rate, 0.0
+        for arrow in range(first, last):
+            to, p = chain.target[arrow], chain.probability[arrow]
+            term = p * ((value[to] if to < n else 0.0) - value[node])
+            total += term
+            size += abs(term)
+            mass += p
+        doubt = ((3 * (last - first) + 12) * UNIT + abs(mass - 1.0)) * size
+        low = max(low, (doubt - total) / rate)
+        above, room = total + doubt, rate - total - doubt
+        if above > 0.0:
+            high = max(high, above / room if room > 0.0 else np.inf)
+    return low * (1 + 16 * UNIT), high * (1 + 16 * UNIT)
 
 
 @kernel
