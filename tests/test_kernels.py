@@ -25,19 +25,64 @@ def test_compilation_is_announced_once_and_never_from_the_cache(tmp_path):
     assert second == ["[1, 0]", "[1, 0]", ""]
 
 
-TWICE = """
+ONCE = """
+import sys
 import tailpath as tp
-from tailpath.kernels import bellman, forward, graph, lattice
-for name in ("gridworld:5x5", "river:10x3"):
-    ssp = tp.read(name)
-    for policy in (tp.solve_expected(ssp).policy, tp.solve_cvar_exact(ssp, 0.1).policy(0.1)):
-        tp.evaluate(ssp, policy, 0.1)
-for kernel in (bellman.fold, bellman.least_values, bellman.relative_bounds, forward.cheapest_way, graph.strong_components, lattice.search):
-    print(len(getattr(kernel, "signatures", None) or kernel.compiled().signatures))
+from tailpath.cli.application import main
+from tailpath.kernels import jit
+folder = sys.argv[1]
+for model in ("gridworld:5x5", "river:10x3"):
+    policy = f"{folder}/policy.json"
+    for command in (
+        ["compare", model, "--alpha", "0.1"],
+        ["solve", model, "--alpha", "0.1", "--output", policy],
+        ["evaluate", model, policy, "--alpha", "0.1"],
+        ["simulate", model, policy, "--runs", "10", "--alpha", "0.1"],
+    ):
+        assert main(command) == 0
+for made in jit._MADE:
+    print("made", made.py_func.__qualname__, len(made.signatures))
 """
 
 
-def test_planning_and_evaluation_share_their_machine_code():
-    """Read-only and writable arrays, int32 and int64: every mixture would be compiled anew, for seconds."""
-    found = subprocess.run([sys.executable, "-c", TWICE], capture_output=True, text=True, check=True).stdout
-    assert found.split() == ["1"] * 6
+def test_planning_and_evaluation_share_their_machine_code(tmp_path):
+    """Read-only and writable arrays, int32 and int64, by row and by column: every mixture would be compiled anew, for seconds."""
+    found = subprocess.run([sys.executable, "-c", ONCE, str(tmp_path)], capture_output=True, text=True, check=True).stdout
+    made = [line.split()[1:] for line in found.splitlines() if line.startswith("made")]
+    assert len(made) > 20
+    assert [name for name, number in made if number != "1"] == []
+
+
+GROWING = """
+import numpy as np
+from tailpath.kernels.jit import kernel
+
+@kernel
+def put(place, number, out):
+    out[place] = number
+
+@kernel
+def count(out):
+    place = 0
+    while place < len(out):
+        put(place, 0, out)
+        put(place, place, out)
+        place += 1
+
+@kernel
+def total(n):
+    numbers = np.zeros(n)
+    count(numbers)
+    return numbers.sum()
+
+if __name__ == "__main__":
+    print(total(4), len(put.inner().signatures), put.allocates(), count.allocates(), total.allocates(), put)
+"""
+
+
+def test_kernels_that_kernels_call(tmp_path):
+    """One version for the number 0 and for the numbers it grows to; references are counted where arrays are made; names stay what they are."""
+    program = tmp_path / "growing.py"
+    program.write_text(GROWING)
+    found = subprocess.run([sys.executable, program], capture_output=True, text=True, check=True).stdout
+    assert found.startswith("6.0 1 False False True <tailpath.kernels.jit.Kernel object")

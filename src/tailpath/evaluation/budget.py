@@ -78,7 +78,7 @@ def budget_rows(ssp: SSP, policy: BudgetPolicy, states: NDArray[np.int64]) -> Bu
         ssp.state_choices[:-1][states],
         policy.neutral[states].astype(np.int64),
         policy.row[states].astype(np.int64),
-        policy.position,
+        policy.position.T,
     )
 
 

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.kernels.jit import kernel
-from tailpath.kernels.segments import AtomModel, merge_node, new_scratch
+from tailpath.kernels.segments import AtomModel, Scratch, merge_node
+from tailpath.kernels.unrolling import first_at_least
 
 Array = NDArray[Any]
 #: Choices and slopes tied within these, relative to their size where it exceeds 1, count as equal.
@@ -36,21 +37,20 @@ def beats(area: float, best: float, y: float) -> bool:
 
 
 @kernel
-def choose(model: AtomModel, slope: Array, first: int, last: int, out_choice: Array, out_var: Array) -> None:
+def choose(model: AtomModel, slope: Array, first: int, last: int, scratch: Scratch, out_choice: Array, out_var: Array) -> None:
     """The best choice of nodes first .. last - 1 at every atom, the first of those that tie, and the VaR under it."""
-    scratch = new_scratch(model)
-    n_atoms = len(model.atoms)
-    best = np.empty(n_atoms)
+    best = scratch.best
     for node in range(first, last):
         merge_node(model, slope, node, scratch)
-        best[:] = np.inf
+        for atom in range(len(best)):
+            best[atom] = np.inf
         for choice in range(model.node_choices[node], model.node_choices[node + 1]):
-            area, var = scratch.area[choice - model.node_choices[node]], scratch.var[choice - model.node_choices[node]]
-            for atom in range(n_atoms):
-                if beats(area[atom], best[atom], model.atoms[atom]):
-                    best[atom] = area[atom]
+            row = choice - model.node_choices[node]
+            for atom in range(len(best)):
+                if beats(scratch.area[row, atom], best[atom], model.atoms[atom]):
+                    best[atom] = scratch.area[row, atom]
                     out_choice[node, atom] = choice
-                    out_var[node, atom] = var[atom]
+                    out_var[node, atom] = scratch.var[row, atom]
 
 
 @kernel
@@ -135,37 +135,51 @@ def _meets(model: AtomModel, nearest: Nearest, choice: int, y: float, xi: Array,
         if target == len(arrives):
             return True
         grid = model.grid[target]
-        if arrives[target, nearest.atom[grid, np.searchsorted(nearest.border[grid], y * xi[outcome - first])]]:
+        if arrives[target, nearest.atom[grid, first_at_least(nearest.border[grid], y * xi[outcome - first])]]:
             return True
     return False
 
 
 @kernel
 def find_detours(
-    model: AtomModel, slope: Array, nearest: Nearest, arrives: Array, rule: int, out_choice: Array, out_var: Array, out_regret: Array
+    model: AtomModel,
+    slope: Array,
+    nearest: Nearest,
+    arrives: Array,
+    rule: int,
+    scratch: Scratch,
+    xi: Array,
+    out_choice: Array,
+    out_var: Array,
+    out_regret: Array,
 ) -> None:
-    """For every pair that does not arrive: the cheapest choice that may meet one that does, and what it costs more than the best."""
-    scratch = new_scratch(model)
-    n_atoms = len(model.atoms)
-    xi = np.empty(model.most_runs)
-    best, least = np.empty(n_atoms), np.empty(n_atoms)
+    """For every pair that does not arrive: the cheapest choice that may meet one that does, and what it costs more than the best.
+
+    `xi` has room for the factors of a choice. What a pair pays for its detour comes in infinite.
+    """
+    best = scratch.best
     for node in range(len(arrives)):
-        if arrives[node].all():
+        missing = 0
+        for atom in range(len(best)):
+            missing += 0 if arrives[node, atom] else 1
+        if missing == 0:
             continue
         merge_node(model, slope, node, scratch)
-        best[:], least[:] = np.inf, np.inf
+        for atom in range(len(best)):
+            best[atom] = np.inf
         for choice in range(model.node_choices[node], model.node_choices[node + 1]):
-            area, var = scratch.area[choice - model.node_choices[node]], scratch.var[choice - model.node_choices[node]]
-            for atom in range(n_atoms):
+            row = choice - model.node_choices[node]
+            for atom in range(len(best)):
                 y = model.atoms[atom]
-                best[atom] = min(best[atom], area[atom] / y)
-                if arrives[node, atom] or area[atom] / y >= least[atom]:
+                value = scratch.area[row, atom] / y
+                best[atom] = min(best[atom], value)
+                if arrives[node, atom] or value >= out_regret[node, atom]:
                     continue
-                factors(model, slope, choice, y, var[atom], rule, xi)
+                factors(model, slope, choice, y, scratch.var[row, atom], rule, xi)
                 if _meets(model, nearest, choice, y, xi, arrives):
-                    least[atom] = area[atom] / y
+                    out_regret[node, atom] = value
                     out_choice[node, atom] = choice
-                    out_var[node, atom] = var[atom]
-        for atom in range(n_atoms):
+                    out_var[node, atom] = scratch.var[row, atom]
+        for atom in range(len(best)):
             if not arrives[node, atom]:
-                out_regret[node, atom] = least[atom] - best[atom]
+                out_regret[node, atom] -= best[atom]

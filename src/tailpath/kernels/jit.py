@@ -72,7 +72,8 @@ class Kernel:
         """What stands for this kernel in others: without the door for Python's objects, which takes as long to make as a small kernel."""
         with _LOCK:
             if self._inner is None:
-                self._inner = self._compiled or _compiler().njit(self._linked(), no_cpython_wrapper=True, **self._options())
+                made = self._compiled or _compiler().njit(self._linked(), no_cpython_wrapper=True, **self._options())
+                self._inner = _without_literals(_compiler(), made)
             return self._inner
 
     def allocates(self) -> bool:
@@ -121,6 +122,13 @@ def _kept(numba: Any, function: FunctionType, options: dict[str, bool]) -> Any:
         _note("no folder for it can be written")
         made = numba.njit(function, **options)
     _MADE.append(made)
+    return made
+
+
+def _without_literals(numba: Any, made: Any) -> Any:
+    """Have kernels call this one as one: the compiler would make another for `size = 0` than for the size that it grows to."""
+    template, plain = made.get_call_template, numba.core.types.unliteral
+    made.get_call_template = lambda arguments, names: template([plain(argument) for argument in arguments], names)
     return made
 
 

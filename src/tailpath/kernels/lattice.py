@@ -196,7 +196,7 @@ def _expand_bucket(
             if by_budget.budget >= 0:
                 chosen = by_budget.neutral[node]
                 if f < by_budget.budget and by_budget.table_row[node] >= 0:
-                    chosen = by_budget.first_choice[node] + by_budget.table[by_budget.table_row[node], by_budget.budget - f]
+                    chosen = by_budget.first_choice[node] + by_budget.table[by_budget.budget - f, by_budget.table_row[node]]
                 if chosen < 0:
                     return False
             at = np.uint64(chosen)

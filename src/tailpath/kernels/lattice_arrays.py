@@ -47,7 +47,7 @@ class Far(NamedTuple):
 
 
 class BudgetRows(NamedTuple):
-    """How a node picks its row by the budget left; a budget of -1 means that rows belong to nodes."""
+    """How a node picks its row by the budget left: `table[budget, table_row]`; a budget of -1 means that rows belong to nodes."""
 
     budget: int
     first_choice: NDArray[np.int64]
@@ -57,8 +57,8 @@ class BudgetRows(NamedTuple):
 
 
 _NONE = np.empty(0, dtype=np.int64)
-#: Its table looks to the compiler like that of a policy: bytes, by column, read-only. (One that is empty would count as stored by row.)
-ROWS_OF_NODES = BudgetRows(-1, _NONE, _NONE, _NONE, *frozen(np.zeros((2, 2), dtype=np.uint8, order="F")))
+#: Its table looks to the compiler like that of a policy: bytes, read-only.
+ROWS_OF_NODES = BudgetRows(-1, _NONE, _NONE, _NONE, *frozen(np.zeros((0, 0), dtype=np.uint8)))
 
 
 class Rings(NamedTuple):

@@ -89,22 +89,18 @@ class Scratch(NamedTuple):
     best: Array
 
 
-@kernel
 def new_scratch(model: AtomModel) -> Scratch:
+    """Room for one thread."""
     n_atoms, runs = len(model.atoms), model.most_runs
     size = runs * n_atoms
-    number_width, number_run = np.empty(size), np.empty(size, dtype=np.int64)
-    for run in range(runs):
-        number_width[run * n_atoms : (run + 1) * n_atoms] = model.width
-        number_run[run * n_atoms : (run + 1) * n_atoms] = run
     return Scratch(
         np.empty(size),
         np.empty(size, dtype=np.int64),
         np.empty(size),
         np.empty(size, dtype=np.int64),
         np.empty(runs + 1, dtype=np.int64),
-        number_width,
-        number_run,
+        np.tile(model.width, runs),
+        np.repeat(np.arange(runs), n_atoms),
         np.empty(size),
         np.empty(size),
         np.empty(size, dtype=np.int64),

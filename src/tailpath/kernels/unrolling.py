@@ -93,7 +93,7 @@ def follow(model: Outcomes, memories: Memories, choice: Array, start: int, out: 
                     y = memories.atoms[memory] * memories.xi[memories.xi_offset[pair] + outcome - first]
                     if len(memories.grid) > 0:
                         own = memories.grid[state]
-                        after += memories.own_atoms[own, np.searchsorted(memories.own_borders[own], y)]
+                        after += memories.own_atoms[own, first_at_least(memories.own_borders[own], y)]
                     else:
                         after += _nearest(memories.borders, y, memory)
                 elif len(memories.level) > 0:
@@ -115,11 +115,24 @@ def follow(model: Outcomes, memories: Memories, choice: Array, start: int, out: 
 
 
 @kernel
+def first_at_least(rising: Array, y: float) -> int:
+    """Where y would stand in a rising array, before its equals."""
+    low, high = 0, len(rising)
+    while low < high:
+        middle = (low + high) >> 1
+        if rising[middle] < y:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel
 def _nearest(borders: Array, y: float, guess: int) -> int:
     """The atom on whose side of all borders y lies; most often it is the guess, or a neighbour."""
     low, high = max(guess - 1, 0), min(guess + 1, len(borders))
     if (low > 0 and y <= borders[low - 1]) or (high < len(borders) and y > borders[high]):
-        return int(np.searchsorted(borders, y))
+        return int(first_at_least(borders, y))
     while low < high and y > borders[low]:
         low += 1
     return int(low)

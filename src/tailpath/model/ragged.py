@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.kernels.graph import place_members
-from tailpath.kernels.jit import compiler_loaded
+from tailpath.kernels.jit import compiler_loaded, frozen
 
 IntArray = NDArray[np.int64]
 #: Up to this many members sorting is faster than loading the compiler.
@@ -46,5 +46,5 @@ def grouped(group: NDArray[Any], n_groups: int) -> tuple[NDArray[Any], IntArray]
     if len(group) <= SMALL and not compiler_loaded():
         return np.argsort(group, kind="stable"), offsets
     members = np.empty(len(group), dtype=np.int32)
-    place_members(group, offsets[:-1].copy(), members)
+    place_members(*frozen(group.astype(np.int32, copy=False)), offsets[:-1].copy(), members)
     return members, offsets

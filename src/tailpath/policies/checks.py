@@ -107,7 +107,8 @@ def _check_grids(grids: Any, shape: tuple[int, int]) -> None:
 def budget_tables(ssp: SSP, budget: Any, row: Any, table: Any, neutral: Any, level: Any, unit: Any) -> dict[str, Any]:
     """The fields of a `BudgetPolicy`, checked."""
     fields = _budgets(ssp, budget, row, neutral, level, unit)
-    table = whole_numbers(table, "table", (-1, -1), _kind_of(table))
+    # Level by level, as searches go along it, and the compiler knows only one kind.
+    table = np.asfortranarray(whole_numbers(table, "table", (-1, -1), _kind_of(table)))
     if (fields["row"] >= len(table)).any():
         raise PolicyError("row points outside the table")
     if len(table) and fields["budget"] >= table.shape[1]:

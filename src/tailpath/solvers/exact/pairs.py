@@ -103,9 +103,9 @@ def _fill_pairs(
         table, best = _solved(layout, aim, accounts, *found)
         if progress is not None:
             progress(int(limit), best * float(layout.unit))
-        if cutoff_of(aim, best) <= limit:
+        if cutoff_of.plain(aim, best) <= limit:
             return table
-        limit = min(cutoff_of(aim, best), 2 * limit)
+        limit = min(cutoff_of.plain(aim, best), 2 * limit)
     return None
 
 

@@ -119,9 +119,9 @@ def fill_table(
     guess = first_guess(layout)
     while aim.weight > 0 and guess < 2 * float(layout.levels.least.max()):
         table, best = filling.run(aim._replace(limit=guess))
-        if cutoff_of(aim, best) <= guess:
+        if cutoff_of.plain(aim, best) <= guess:
             return table
-        guess = min(cutoff_of(aim, best), 2 * guess)
+        guess = min(cutoff_of.plain(aim, best), 2 * guess)
     return filling.run(aim)[0]
 
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from tailpath.errors import TailpathWarning
 from tailpath.kernels.atom_policy import Nearest, all_factors, choose, factors, find_detours, mark_arriving
+from tailpath.kernels.segments import new_scratch
 from tailpath.model.ragged import members_of
 from tailpath.model.ssp import FloatArray
 from tailpath.policies.atoms import borders_of
@@ -48,7 +49,7 @@ def greedy_tables(augmented: Augmented, rule: int, team: Team) -> Tables:
     model, slope = augmented.model, augmented.work.slope
     choice = np.zeros((augmented.n, len(model.atoms)), dtype=np.int64)
     var = np.zeros(choice.shape)
-    team.share(augmented.n, augmented.parts, lambda first, last, _: choose(model, slope, first, last, choice, var))
+    team.share(augmented.n, augmented.parts, lambda first, last, _: choose(model, slope, first, last, new_scratch(model), choice, var))
     offset, total = run_offsets(augmented, choice)
     xi = np.empty(total)
     team.share(augmented.n, augmented.parts, lambda first, last, _: all_factors(model, slope, first, last, choice, var, offset, rule, xi))
@@ -71,7 +72,7 @@ def make_arrive(augmented: Augmented, tables: Tables, rule: int) -> None:
     while not mark_arriving(model, order, nearest, tables.choice, tables.offset, tables.xi, arrives):
         choice, var = tables.choice.copy(), tables.var.copy()
         regret = np.full(choice.shape, np.inf)
-        find_detours(model, slope, nearest, arrives, rule, choice, var, regret)
+        find_detours(model, slope, nearest, arrives, rule, new_scratch(model), np.empty(model.most_runs), choice, var, regret)
         taken = regret <= regret.min() + SAME_REGRET
         _replace(augmented, tables, np.argwhere(taken), choice, var, rule)
         tables.detours += int(taken.sum())
