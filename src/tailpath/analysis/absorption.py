@@ -108,7 +108,7 @@ def swept(chain: Chain, tolerance: float, sweeps: Sweeps | None = None) -> tuple
     """Expected totals by sweeps in a given order, or else by quick passes along the likeliest ways, and whether they settled."""
     if sweeps is None:
         value = np.zeros(len(chain.rate))
-        settled = pass_over(chain, tolerance, MOST_PASSES, value) <= MOST_PASSES
+        settled = pass_over(Chain(*frozen(*chain)), tolerance, MOST_PASSES, value) <= MOST_PASSES
     else:
         each = Decisions(*frozen(np.arange(len(chain.rate) + 1), *chain[:4]))
         value, rounds = sweeps.run(sweeps.folded(each, chain.leak), chain.rate, tolerance)
