@@ -54,7 +54,7 @@ def evaluate_budget(ssp: SSP, policy: BudgetPolicy, request: Request) -> CostDis
     rest = _by_state(ssp, neutral)
     if not np.all(np.isfinite(rest.upper[found.open.node])):
         return None
-    if search.now.bucket < policy.budget:
+    if search.bucket < policy.budget:
         # With budget left nobody knows what is still to pay.
         rest = Bracket(rest.value, np.zeros_like(rest.lower), np.full_like(rest.upper, np.inf), "nothing known")
     return completed(_summary(ssp, neutral, found, rest, request.alpha), end, request)
@@ -94,9 +94,8 @@ def _lay_out_states(ssp: SSP, policy: BudgetPolicy) -> Lattice | None:
     return Lattice(
         arrows=Arrows(
             *frozen(ssp.choice_outcomes, ssp.outcome_target, ssp.outcome_probability, ssp.outcome_level),
-            *frozen(np.arange(ssp.n_choices), place, np.empty(0, dtype=np.int64)),
+            *frozen(np.arange(ssp.n_choices), place, np.empty(0)),
         ),
-        heuristic=np.zeros(len(order) + 1, dtype=np.int64),
         node=np.append(order, n),
         place=place,
         free_depth=ordered[1],

@@ -24,7 +24,7 @@ from tailpath.policies.chain import CostChain
 
 def without_free_cycles(chain: CostChain) -> tuple[CostChain, float]:
     """An equivalent chain whose free arrows have no cycle, and the relative error that solving them may have put into a probability."""
-    if chain.cost.all():
+    if not chain.has_free_arrows:
         return chain, 0.0
     free = (chain.cost == 0) & (chain.target < chain.n) & np.append(chain.arrives, False)[chain.target]
     if not free.any():

@@ -22,27 +22,24 @@ from tailpath.analysis.reachability import free_arrow_order
 from tailpath.errors import PolicyError
 from tailpath.evaluation.heuristics import Heuristic
 from tailpath.evaluation.request import End, Request, Tuning
-from tailpath.evaluation.result import SCALE, Left, SearchResult, negligible, unscaled
+from tailpath.evaluation.result import SCALE, SMALL, Left, SearchResult, negligible
 from tailpath.evaluation.watch import Watch
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.lattice import frontier, lay_out_rows, search, survey
 from tailpath.kernels.lattice_arrays import BLOCK, ROWS_OF_NODES, Arrows, Aside, BudgetRows, Far, Near, Rings, Stop, Waiting, standing
 from tailpath.kernels.rounding import FIXED, ROW, UNIT
-from tailpath.model.ragged import grouped
+from tailpath.model.ssp import FloatArray
 from tailpath.policies.chain import CostChain
 
-#: Nodes are sorted by counting where there are at most this many different heights to a node.
-MOST_GROUPS = 4
 #: What a cost of the head takes while the result is made of it: level and mass, cost and probability, tails and sums.
 HEAD_BYTES = 64
 
 
 @dataclass(frozen=True, eq=False)
 class Lattice:
-    """A chain laid out for the search: arriving nodes in the order of falling V_min; the goal is node n."""
+    """A chain laid out for the search: arriving nodes in the order of falling V_min; the goal is node n, and `node[x]` is the chain's name of x."""
 
     arrows: Arrows
-    heuristic: NDArray[np.int64]
     node: NDArray[np.int64]
     place: NDArray[np.int64]
     free_depth: int
@@ -57,18 +54,15 @@ class Lattice:
 def lay_out(chain: CostChain, heuristic: Heuristic) -> Lattice:
     """Order the nodes and turn costs into bucket jumps. `heuristic="zero"` buckets by cost alone."""
     assert chain.level is not None
-    n_all = chain.n
-    finite = np.append(chain.arrives, True)
-    height = np.where(finite, chain.least_cost, 0).astype(np.int64) if heuristic == "min" else np.zeros(n_all + 1, dtype=np.int64)
-    nodes, free_depth = _in_order(chain, finite, height)
-    place = np.full(n_all + 1, -1, dtype=np.int64)
-    place[nodes] = np.arange(len(nodes))
-    place[n_all] = len(nodes)
-
+    height = chain.least_cost if heuristic == "min" else np.empty(0)
+    # Where no arrow is free, none stays among nodes of equal V_min, nor in a bucket by cost alone.
+    nodes, free_depth = _along_free_arrows(chain, height) if chain.has_free_arrows else (chain.falling, 0)
+    node = np.append(nodes, chain.n)
+    place = np.full(chain.n + 1, -1, dtype=np.int64)
+    place[node] = np.arange(len(node))
     return Lattice(
-        arrows=Arrows(*frozen(chain.row_start, chain.target, chain.probability, chain.level, nodes, place, height)),
-        heuristic=np.append(height[nodes], 0),
-        node=np.append(nodes, n_all),
+        arrows=Arrows(*frozen(chain.row_start, chain.target, chain.probability, chain.level, node[:-1], place, height)),
+        node=node,
         place=place,
         free_depth=free_depth,
         least_step=least_step(chain.level),
@@ -76,22 +70,16 @@ def lay_out(chain: CostChain, heuristic: Heuristic) -> Lattice:
     )
 
 
-def _in_order(chain: CostChain, finite: NDArray[np.bool_], height: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
-    """The arriving nodes by falling V_min, and along free arrows where it ties; and the most free arrows in a row."""
-    assert chain.level is not None
-    n = chain.n
-    nodes = np.flatnonzero(finite[:n])
-    if chain.cost.all():
-        below = height.max(initial=0) - height[nodes]
-        few = below.max(initial=0) <= MOST_GROUPS * len(nodes)
-        order = grouped(below, int(below.max(initial=0)) + 1)[0] if few else np.argsort(below, kind="stable")
-        return nodes[order], 0
-    free = finite[chain.target] & finite[chain.source] & (chain.level == 0) & (chain.target < n)
+def _along_free_arrows(chain: CostChain, height: FloatArray) -> tuple[NDArray[np.int64], int]:
+    """The arriving nodes by falling height, and along free arrows where it ties; and the most free arrows in a row."""
+    n, finite = chain.n, np.append(chain.arrives, True)
+    free = finite[chain.target] & finite[chain.source] & (chain.cost == 0) & (chain.target < n)
     ordered = free_arrow_order(chain.source[free], chain.target[free], n)
     assert ordered is not None, "free cycles are solved before the search"
     rank, depth = ordered
     # Free arrows lead to lower ranks, so higher ranks come first.
-    return nodes[np.lexsort((-rank[nodes], -height[nodes]))], depth
+    nodes = np.flatnonzero(finite[:n])
+    return nodes[np.lexsort((-rank[nodes], -height[nodes]) if height.size else (-rank[nodes],))], depth
 
 
 def least_step(level: NDArray[Any]) -> int:
@@ -109,29 +97,36 @@ class LatticeSearch:
         tuning = request.tuning
         jumps = np.zeros(tuning.ring_rows + 1, dtype=np.int64)
         self.facts = Facts(*survey(lattice.arrows, lattice.n, jumps))
-        shift = _shift(lattice.n, jumps, self.facts.longest, tuning)
+        shift = _shift(lattice.n, self.facts, tuning)
         width, stride = 1 << shift, ((lattice.n >> BLOCK) + 1) << BLOCK
-        n_near = int(jumps[:width].sum())
-        self.near, self.far = _room(len(lattice.arrows.row) + 1, n_near, int(jumps.sum()) - n_near)
-        self.leak = np.zeros(lattice.n)
-        lay_out_rows(lattice.arrows, width, stride, self.near, self.far, self.leak)
-        self.rings = _rings(lattice.n, shift, stride, self.far, self.facts.longest, tuning)
-        self.n_listed = int(np.count_nonzero(self.far.jump >= len(self.rings.far)))
+        self.near, self.far = _room(len(lattice.arrows.row) + 1, int(jumps[:width].sum()), int(jumps[width:].sum()))
+        self.leak, far_place = np.zeros(lattice.n), np.full(lattice.n + 1, -1, dtype=np.int32)
+        far_places = lay_out_rows(lattice.arrows, width, stride, self.near, self.far, self.leak, far_place)
+        self.rings = _rings(lattice.n, shift, stride, far_place, far_places, self.facts.longest, tuning)
+        # The second ring is as long as the longest jump, if there is one.
+        self.n_listed = 0 if self.rings.far.size else len(self.far.jump)
         self.waiting = Waiting(np.full((self.facts.longest >> shift) + 3, -1, dtype=np.int64), *_entries(0))
         self.aside = Aside(np.zeros(lattice.n), np.zeros(lattice.n, dtype=np.int64))
         self.flush = negligible(request.alpha, self.facts.least)
         self.now = standing()
         self.head_level, self.head_mass = np.empty(1024, dtype=np.int64), np.empty(1024)
-        first = int(lattice.heuristic[start])
-        self.now.bucket, self.now.free, self.now.n_flags, self.now.base = first, -1, 1, 2.0**SCALE
+        height = lattice.arrows.height
+        first = int(height[lattice.node[start]]) if height.size else 0
+        self.now["bucket"], self.now["free"], self.now["n_flags"], self.now["base"] = first, -1, 1, 2.0**SCALE
         cell = (first & (width - 1)) * self.rings.stride + start
         self.rings.ring[cell] = 2.0**SCALE
         self.rings.flag[cell >> BLOCK] = 1
-        self._grow_lists(self.n_listed)
+        if self.n_listed:
+            self._grow_lists(self.n_listed)
 
     @property
     def expanded(self) -> int:
-        return int(self.now.expanded)
+        return int(self.now["expanded"])
+
+    @property
+    def bucket(self) -> int:
+        """The first that has not been looked at."""
+        return int(self.now["bucket"])
 
     def _grow_lists(self, room: int) -> None:
         """Make the pool of waiting entries larger and chain the new ones to the free list."""
@@ -141,9 +136,8 @@ class LatticeSearch:
         grown = _entries(size)
         for new, kept in zip(grown, present, strict=True):
             new[:old] = kept
-        grown[0][old:] = np.append(np.arange(old + 1, size), self.now.free)[: size - old]
-        if size > old:
-            self.now.free = old
+        grown[0][old:] = np.append(np.arange(old + 1, size), self.now["free"])
+        self.now["free"] = old
         self.waiting = Waiting(first, *grown)
 
     def _bytes(self) -> int:
@@ -183,7 +177,7 @@ class LatticeSearch:
             elif status == Stop.NEED_LISTS:
                 self._grow_lists(self.n_listed)
             elif status == Stop.PAUSED:
-                watch.tell(self.expanded, float(np.sum(self.head_mass[: self.now.n_head]) * 2.0**-SCALE))
+                watch.tell(self.expanded, float(np.sum(self.head_mass[: self.now["n_head"]]) * 2.0**-SCALE))
             elif status == Stop.NO_ACTION:
                 raise PolicyError("the policy has no action for a state that it can reach")
             else:
@@ -192,25 +186,23 @@ class LatticeSearch:
 
     def result(self, unit: Fraction, cycle_error: float) -> SearchResult:
         """The head and the open nodes, in the chain's numbering and in costs."""
-        bucket = int(self.now.bucket)
-        most = (int(self.now.n_flags) << BLOCK) + int(self.now.n_far) + int(self.now.n_waiting)
-        node, at, mass = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64), np.empty(most)
-        count = frontier(self.rings, self.waiting, bucket, node, at, mass)
-        node, at, mass = node[:count], at[:count], mass[:count]
-        n_head = int(self.now.n_head)
-        small = np.flatnonzero(self.aside.mass)
-        height, name = self.lattice.heuristic, self.lattice.node
-        return unscaled(
-            SearchResult(
-                costs=in_costs(self.head_level[:n_head], unit),
-                probabilities=self.head_mass[:n_head],
-                open=Left(name[node], in_costs(at - height[node], unit), mass),
-                aside=Left(name[small], in_costs(self.aside.bucket[small] - height[small], unit), self.aside.mass[small]),
-                lost=float(self.now.lost),
-                relative_error=self._relative_error(bucket, cycle_error),
-                cost_error=4 * UNIT,
-                expanded=self.expanded,
-            )
+        most = (int(self.now["n_flags"]) << BLOCK) + int(self.now["n_far"]) + int(self.now["n_waiting"])
+        left = Left(np.empty(most, dtype=np.int64), np.empty(most), np.empty(most))
+        lat, n_head = self.lattice, int(self.now["n_head"])
+        ratio, scale = (float(unit.numerator), float(unit.denominator)), 2.0**-SCALE
+        end, count = frontier(self.rings, self.waiting, self.bucket, lat.arrows, ratio, scale, SMALL, lat.node, *left)
+        few = np.flatnonzero(self.aside.mass)
+        height = lat.arrows.height[lat.node[few]] if lat.arrows.height.size else 0.0
+        aside = Left(lat.node[few], in_costs(self.aside.bucket[few] - height, unit), self.aside.mass[few])
+        return SearchResult(
+            costs=in_costs(self.head_level[:n_head], unit),
+            probabilities=self.head_mass[:n_head] * scale,
+            open=left.part(slice(end)),
+            aside=aside.with_more(left.part(slice(end, count))),
+            lost=float(self.now["lost"]) * scale,
+            relative_error=self._relative_error(self.bucket, cycle_error),
+            cost_error=4 * UNIT,
+            expanded=self.expanded,
         )
 
     def _relative_error(self, bucket: int, cycle_error: float) -> float:
@@ -221,35 +213,31 @@ class LatticeSearch:
 
 
 class Facts(NamedTuple):
-    """Of the arrows: the longest jump, the least probability, the most into a node, into the goal, and out of a row."""
+    """Of the arrows: the longest jump and the usual one, the least probability, the most into a node, into the goal, and out of a row."""
 
     longest: int
+    usual: int
     least: float
     into: int
     arriving: int
     out: int
 
 
-def _shift(n: int, jumps: NDArray[np.int64], longest: int, tuning: Tuning) -> int:
+def _shift(n: int, facts: Facts, tuning: Tuning) -> int:
     """log2 of the rows of the ring: enough for nineteen jumps in twenty, within the caps."""
-    usual = int(np.searchsorted(np.cumsum(jumps), 0.95 * jumps.sum()))
     # Very long jumps ask for more rows, so that there are not too many lists.
-    wanted = max(usual + 1, longest // tuning.far_rows, 2)
+    wanted = max(facts.usual + 1, facts.longest // tuning.far_rows, 2)
     most = min(tuning.ring_rows, max(2, tuning.ring_cells // (n + 1)))
     return (wanted - 1).bit_length() if wanted <= most else most.bit_length() - 1
 
 
-def _rings(n: int, shift: int, stride: int, far: Far, longest: int, tuning: Tuning) -> Rings:
+def _rings(n: int, shift: int, stride: int, far_place: NDArray[np.int32], far_places: int, longest: int, tuning: Tuning) -> Rings:
     """The ring, and the second ring for the targets of longer jumps; left empty, so that these wait in lists, where it would be too large."""
     ring, flag = np.zeros(stride << shift), np.zeros((stride << shift) >> BLOCK, dtype=np.uint8)
-    place, beyond = np.full(n + 1, -1, dtype=np.int64), np.zeros(n + 1, dtype=np.bool_)
-    beyond[far.target] = True
-    nodes = np.flatnonzero(beyond)
     rows = 1 << longest.bit_length()
-    if nodes.size == 0 or rows > tuning.far_rows or rows * nodes.size > tuning.far_cells:
-        return Rings(n, shift, stride, ring, flag, np.zeros((0, 0)), nodes[:0], place)
-    place[nodes] = np.arange(nodes.size)
-    return Rings(n, shift, stride, ring, flag, np.zeros((rows, nodes.size)), nodes, place)
+    if far_places == 0 or rows > tuning.far_rows or rows * far_places > tuning.far_cells:
+        return Rings(n, shift, stride, ring, flag, np.zeros((0, 0)), np.empty(0, dtype=np.int64), far_place)
+    return Rings(n, shift, stride, ring, flag, np.zeros((rows, far_places)), np.flatnonzero(far_place >= 0), far_place)
 
 
 def _room(rows: int, near: int, far: int) -> tuple[Near, Far]:

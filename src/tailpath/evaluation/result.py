@@ -15,6 +15,8 @@ from tailpath.evaluation.request import End, Request
 
 #: Engines count probabilities in units of 2^-SCALE, so that products of tiny ones do not vanish.
 SCALE = 1000
+#: In these units: what would not be a number with all its digits in others.
+SMALL = 2.0 ** (SCALE - 1020)
 
 
 def negligible(alpha: float, least_probability: float) -> float:
@@ -34,6 +36,9 @@ class Left(NamedTuple):
 
     def part(self, some: Any) -> Left:
         return Left(self.node[some], self.cost[some], self.mass[some])
+
+    def with_more(self, other: Left) -> Left:
+        return Left(*(np.append(a, b) for a, b in zip(self, other))) if other.mass.size else self
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,10 +62,8 @@ class SearchResult:
 
 def unscaled(found: SearchResult) -> SearchResult:
     """All probabilities but those aside as they are, not in units of 2^-SCALE; what would not be a number with all its digits goes aside, too."""
-    small = found.open.mass < 2.0 ** (SCALE - 1020)
-    aside = found.aside
-    if small.any():
-        aside = Left(*(np.append(a, b) for a, b in zip(aside, found.open.part(small))))
+    small = found.open.mass < SMALL
+    aside = found.aside.with_more(found.open.part(small))
     opened = found.open.part(~small)
     return replace(
         found,

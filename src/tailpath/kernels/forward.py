@@ -62,58 +62,73 @@ def cheapest_way(into_start: Array, into_source: Array, into_cost: Array, begin:
 
 
 @kernel
-def cheapest_levels(row_start: Array, target: Array, level: Array, longest: int, out_least: Array) -> None:
-    """As `cheapest_way` to the last node, for whole costs up to `longest`: nodes wait in lists by their cost, `longest` + 1 of them in turns."""
+def cheapest_levels(row_start: Array, target: Array, level: Array, most: int, out_least: Array, out_falling: Array) -> int:
+    """As `cheapest_way` to the last node, for whole costs below `most`: arrows wait in lists by the cost of the way they begin.
+
+    The last entries of `out_falling` become the nodes that get there, by falling cost and, where costs are not far apart, in the order of their
+    numbers; returns how many, or -1 where a cost is too large. A node is left once, so an arrow waits once at most.
+    """
     goal = len(out_least) - 1
-    into_start = np.zeros(goal + 2, dtype=np.int64)
-    for to in target:
-        into_start[to + 1] += 1
+    into_end = np.zeros(goal + 2, dtype=np.int64)
+    longest = 0
+    for arrow in range(len(target)):
+        into_end[target[arrow] + 1] += 1
+        longest = max(longest, level[arrow])
+    if longest >= most:
+        return -1
     for node in range(goal + 1):
-        into_start[node + 1] += into_start[node]
-    source, price = np.empty(len(target), dtype=np.int32), np.empty(len(target), dtype=np.int64)
-    place = into_start[:-1].copy()
+        into_end[node + 1] += into_end[node]
+    source, price = np.empty(len(target), dtype=np.int32), np.empty(len(target), dtype=np.int32)
     for node in range(goal):
         for arrow in range(row_start[node], row_start[node + 1]):
-            to = target[arrow]
-            source[place[to]], price[place[to]] = node, level[arrow]
-            place[to] += 1
+            place = into_end[target[arrow]]
+            source[place], price[place] = node, level[arrow]
+            into_end[target[arrow]] += 1
 
-    unknown = np.iinfo(np.int64).max
-    least = np.full(goal + 1, unknown)
-    head = np.full(longest + 1, -1, dtype=np.int32)
-    after, before = np.empty(goal + 1, dtype=np.int32), np.empty(goal + 1, dtype=np.int32)
-    head[0], least[goal], after[goal], before[goal] = goal, 0, -1, -1
-    waiting, cost, turn = 1, 0, 0
-    while waiting > 0:
-        while head[turn] < 0:
-            cost += 1
-            turn = turn + 1 if turn < longest else 0
-        node = head[turn]
-        head[turn] = after[node]
-        if after[node] >= 0:
-            before[after[node]] = -1
-        waiting -= 1
+    after, first = np.empty(len(target), dtype=np.int32), np.full(longest + 1, -1, dtype=np.int32)
+    reached = np.full(goal + 1, np.iinfo(np.int64).max)
+    reached[goal] = 0
+    node, cost, turn, waiting, left = goal, 0, 0, 0, goal
+    while True:
+        # Whoever is left cannot be reached at less than what its way costs now.
         out_least[node] = cost
-        for position in range(into_start[node], into_start[node + 1]):
-            near = source[position]
-            there = cost + price[position]
-            if there >= least[near]:
+        for arrow in range(into_end[node - 1] if node > 0 else 0, into_end[node]):
+            there = cost + price[arrow]
+            if there < reached[source[arrow]]:
+                reached[source[arrow]] = there
+                slot = turn + price[arrow]
+                slot -= longest + 1 if slot > longest else 0
+                after[arrow] = first[slot]
+                first[slot] = arrow
+                waiting += 1
+        arrow = -1
+        while waiting > 0 and arrow < 0:
+            arrow = first[turn]
+            if arrow < 0:
+                cost += 1
+                turn = turn + 1 if turn < longest else 0
                 continue
-            if least[near] < unknown:  # it waits elsewhere
-                if before[near] >= 0:
-                    after[before[near]] = after[near]
-                else:
-                    head[least[near] % (longest + 1)] = after[near]
-                if after[near] >= 0:
-                    before[after[near]] = before[near]
-                waiting -= 1
-            least[near] = there
-            slot = there % (longest + 1)
-            after[near], before[near] = head[slot], -1
-            if head[slot] >= 0:
-                before[head[slot]] = near
-            head[slot] = near
-            waiting += 1
+            first[turn] = after[arrow]
+            waiting -= 1
+            node = source[arrow]
+            if out_least[node] <= cost:  # it was left before
+                arrow = -1
+        if arrow < 0:
+            break
+        left -= 1
+        out_falling[left] = node
+    if cost <= 4 * goal:
+        first = np.full(cost + 2, left, dtype=np.int32)
+        for node in out_falling[left:]:
+            first[cost - int(out_least[node]) + 1] += 1
+        for below in range(cost + 1):
+            first[below + 1] += first[below] - left
+        for node in range(goal):
+            if out_least[node] <= cost:
+                below = cost - int(out_least[node])
+                out_falling[first[below]] = node
+                first[below] += 1
+    return goal - left
 
 
 @kernel

@@ -24,13 +24,14 @@ Array = NDArray[Any]
 
 
 @kernel
-def survey(arrows: Arrows, n: int, out_jumps: Array) -> tuple[int, float, int, int, int]:
+def survey(arrows: Arrows, n: int, out_jumps: Array) -> tuple[int, int, float, int, int, int]:
     """Count the arrows by how many buckets they skip; the last count is of all that skip more.
 
-    Returns the longest jump, the least probability, the most arrows into one of the n nodes, into the goal, and out of one row.
+    Returns the longest jump, the one that nineteen in twenty do not exceed, the least probability, the most arrows into one of the n nodes, into the
+    goal, and out of one row.
     """
     into = np.zeros(n + 1, dtype=np.int32)
-    longest, least, most_out = 0, 1.0, 0
+    longest, least, most_out, count = 0, 1.0, 0, 0
     for row in arrows.row:
         first, last = arrows.row_start[row], arrows.row_start[row + 1]
         most_out = max(most_out, last - first)
@@ -41,10 +42,14 @@ def survey(arrows: Arrows, n: int, out_jumps: Array) -> tuple[int, float, int, i
                 into[place] += 1
                 longest, least = max(longest, jump), min(least, arrows.probability[arrow])
                 out_jumps[min(jump, len(out_jumps) - 1)] += 1
-    most_into = 0
+                count += 1
+    most_into, usual, passed = 0, 0, out_jumps[0]
     for node in range(n):
         most_into = max(most_into, into[node])
-    return longest, least, most_into, into[n], most_out
+    while passed < 0.95 * count:
+        usual += 1
+        passed += out_jumps[usual]
+    return longest, usual, least, most_into, into[n], most_out
 
 
 @kernel
@@ -55,8 +60,11 @@ def _jump(arrows: Arrows, row: int, arrow: int) -> int:
 
 
 @kernel
-def lay_out_rows(arrows: Arrows, width: int, stride: int, out_near: Near, out_far: Far, out_leak: Array) -> None:
-    """Part the arrows into those that stay within a ring of `width` rows of `stride` cells and those that do not; what leads nowhere leaks."""
+def lay_out_rows(arrows: Arrows, width: int, stride: int, out_near: Near, out_far: Far, out_leak: Array, out_far_place: Array) -> int:
+    """Part the arrows into those that stay within a ring of `width` rows of `stride` cells and those that do not; what leads nowhere leaks.
+
+    `out_far_place`, -1 everywhere, becomes the number of each place that an arrow beyond the ring leads to; returns how many these are.
+    """
     near, far = 0, 0
     out_near.row_start[0] = out_far.row_start[0] = 0
     for i in range(len(arrows.row)):
@@ -72,10 +80,17 @@ def lay_out_rows(arrows: Arrows, width: int, stride: int, out_near: Near, out_fa
                 near += 1
             else:
                 out_far.target[far], out_far.probability[far], out_far.jump[far] = place, probability, jump
+                out_far_place[place] = 0
                 far += 1
         out_near.row_start[i + 1], out_far.row_start[i + 1] = near, far
         if leak > 0.0:
             out_leak[i] = leak
+    places = 0
+    for place in range(len(out_far_place) if far > 0 else 0):
+        if out_far_place[place] == 0:
+            out_far_place[place] = places
+            places += 1
+    return places
 
 
 @kernel
@@ -307,8 +322,24 @@ def _open_mass(rings: Rings, waiting: Waiting) -> float:
 
 
 @kernel
-def frontier(rings: Rings, waiting: Waiting, bucket: int, out_node: Array, out_bucket: Array, out_mass: Array) -> int:
-    """List what is still open as (node, bucket, mass); returns how much that is. Open buckets are `bucket` and above."""
+def frontier(
+    rings: Rings,
+    waiting: Waiting,
+    bucket: int,
+    arrows: Arrows,
+    unit: tuple[float, float],
+    scale: float,
+    least: float,
+    name: Array,
+    out_node: Array,
+    out_cost: Array,
+    out_mass: Array,
+) -> tuple[int, int]:
+    """List what is still open as (node, cost so far, mass). Open buckets are `bucket` and above. A place x is the node `name[x]`, and a level is so
+    many `unit`s, a numerator and a denominator.
+
+    Masses are multiplied by `scale` but for those below `least`, which come last; returns how many come before them, and how many there are.
+    """
     count = 0
     for block in range(len(rings.flag)):
         if rings.flag[block]:
@@ -317,18 +348,33 @@ def frontier(rings: Rings, waiting: Waiting, bucket: int, out_node: Array, out_b
             f = bucket + ((row - bucket) & ((1 << rings.shift) - 1))
             for cell in range(block << BLOCK, (block + 1) << BLOCK):
                 if rings.ring[cell] > 0.0:
-                    out_node[count], out_bucket[count], out_mass[count] = cell - row * rings.stride, f, rings.ring[cell]
+                    out_node[count], out_cost[count], out_mass[count] = cell - row * rings.stride, f, rings.ring[cell]
                     count += 1
     for row in range(rings.far.shape[0]):
         f = bucket + ((row - bucket) & (rings.far.shape[0] - 1))
         for i in range(rings.far.shape[1]):
             if rings.far[row, i] > 0.0:
-                out_node[count], out_bucket[count], out_mass[count] = rings.far_node[i], f, rings.far[row, i]
+                out_node[count], out_cost[count], out_mass[count] = rings.far_node[i], f, rings.far[row, i]
                 count += 1
     for epoch in range(len(waiting.first)):
         entry = waiting.first[epoch]
         while entry >= 0:
-            out_node[count], out_bucket[count], out_mass[count] = waiting.node[entry], waiting.bucket[entry], waiting.mass[entry]
+            out_node[count], out_cost[count], out_mass[count] = waiting.node[entry], waiting.bucket[entry], waiting.mass[entry]
             count += 1
             entry = waiting.after[entry]
-    return count
+    numerator, denominator = unit
+    for i in range(count):
+        out_node[i] = name[out_node[i]]
+        height = arrows.height[out_node[i]] if len(arrows.height) > 0 else 0.0
+        out_cost[i] = (out_cost[i] - height) * numerator / denominator
+    i, end = 0, count
+    while i < end:
+        if out_mass[i] >= least:
+            out_mass[i] *= scale
+            i += 1
+        else:
+            end -= 1
+            out_node[i], out_node[end] = out_node[end], out_node[i]
+            out_cost[i], out_cost[end] = out_cost[end], out_cost[i]
+            out_mass[i], out_mass[end] = out_mass[end], out_mass[i]
+    return end, count

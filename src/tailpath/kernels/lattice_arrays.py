@@ -14,7 +14,7 @@ from tailpath.kernels.jit import frozen
 class Arrows(NamedTuple):
     """Rows of arrows and how they are laid out: row i of the search is `row[i]` of these, whose targets stand in the places `place` (-1: nowhere).
 
-    Costs are levels, and an arrow skips level + height of its target - height of its row buckets; without heights, its level.
+    Costs are levels, and an arrow skips level + height of its target - height of its row buckets; without heights, its level. Heights are whole.
     """
 
     row_start: NDArray[np.int64]
@@ -23,7 +23,7 @@ class Arrows(NamedTuple):
     level: NDArray[np.int64]
     row: NDArray[np.int64]
     place: NDArray[np.int64]
-    height: NDArray[np.int64]
+    height: NDArray[np.float64]
 
 
 class Near(NamedTuple):
@@ -74,7 +74,7 @@ class Rings(NamedTuple):
     flag: NDArray[np.uint8]
     far: NDArray[np.float64]
     far_node: NDArray[np.int64]
-    far_place: NDArray[np.int64]
+    far_place: NDArray[np.int32]
 
 
 class Aside(NamedTuple):
@@ -115,7 +115,7 @@ STANDING = np.dtype(
 
 def standing() -> Any:
     """A record of `STANDING`, all zeros: kernels change it in place."""
-    return np.zeros(1, dtype=STANDING).view(np.recarray)[0]
+    return np.zeros(1, dtype=STANDING)[0]
 
 
 class Stop(IntEnum):

@@ -91,19 +91,34 @@ class CostChain(Record):
         state = repr(self.ssp.states[int(self.state[node])])
         return f"state {state}" if self.memory is None else f"state {state} with memory {self.memory[node]!r}"
 
-    @cached_property
+    @property
     def least_cost(self) -> FloatArray:
         """V_min per node, n + 1 entries with 0 for the goal, in cost units if there is a unit; infinite where the goal is out of reach."""
-        least = np.full(self.n + 1, np.inf)
-        longest = LONGEST if self.level is None else int(self.level.max(initial=0))
-        if self.level is not None and longest < LONGEST:
-            cheapest_levels(*frozen(self.row_start, self.target, self.level), longest, least)
-        else:
+        return self._cheapest[0]
+
+    @property
+    def falling(self) -> NDArray[np.int64]:
+        """The nodes that can reach the goal, by falling V_min."""
+        return self._cheapest[1]
+
+    @cached_property
+    def _cheapest(self) -> tuple[FloatArray, NDArray[np.int64]]:
+        least, falling = np.full(self.n + 1, np.inf), np.empty(self.n, dtype=np.int64)
+        count = -1
+        if self.level is not None:
+            count = cheapest_levels(*frozen(self.row_start, self.target, self.level), LONGEST, least, falling)
+        if count < 0:
             into, into_start = grouped(self.target, self.n + 1)
             cost = self.cost if self.level is None else self.level.astype(np.float64)
             cheapest_way(into_start, self.source[into], cost[into], self.n, least)
+            count = int(np.isfinite(least[:-1]).sum())
+            falling = np.argsort(-least[:-1], kind="stable")
         least.flags.writeable = False
-        return least
+        return least, falling[self.n - count :]
+
+    @cached_property
+    def has_free_arrows(self) -> bool:
+        return not self.cost.all()
 
     @cached_property
     def arrives(self) -> NDArray[np.bool_]:
