@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from tailpath.pictures.progress import show_progress as show_progress
     from tailpath.policies.atoms import log_atoms as log_atoms
     from tailpath.policies.chain import CostChain as CostChain
-    from tailpath.policies.chain import unroll as unroll
     from tailpath.policies.given import policy as policy
     from tailpath.policies.kinds import AtomPolicy as AtomPolicy
     from tailpath.policies.kinds import BudgetPolicy as BudgetPolicy
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from tailpath.policies.kinds import MemoryPolicy as MemoryPolicy
     from tailpath.policies.kinds import Policy as Policy
     from tailpath.policies.mixed import MixedPolicy as MixedPolicy
+    from tailpath.policies.unrolling import unroll as unroll
     from tailpath.risk.cvar import CVaR as CVaR
     from tailpath.risk.late import Late as Late
     from tailpath.risk.loss import Loss as Loss
@@ -91,7 +91,7 @@ _HOME = {
     "given_arrival": "tailpath.solvers.arrival",
     "solve_arrival": "tailpath.solvers.arrival",
     "improve": "tailpath.solvers.improvement",
-    "unroll": "tailpath.policies.chain",
+    "unroll": "tailpath.policies.unrolling",
     "evaluate": "tailpath.evaluation.evaluate",
     "simulate": "tailpath.evaluation.simulation",
     "trace": "tailpath.show.runs",

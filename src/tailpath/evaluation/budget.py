@@ -26,9 +26,10 @@ from tailpath.kernels.jit import frozen
 from tailpath.kernels.lattice_arrays import Arrows, BudgetRows
 from tailpath.model.fingerprint import same_numbering
 from tailpath.model.ssp import SSP, FloatArray
-from tailpath.policies.chain import CostChain, chain_of_choices
+from tailpath.policies.chain import CostChain
 from tailpath.policies.kinds import BudgetPolicy
 from tailpath.policies.sparse import SparseBudgetPolicy
+from tailpath.policies.unrolling import chain_of_choices
 
 
 def evaluate_budget(ssp: SSP, policy: BudgetPolicy, request: Request) -> CostDistribution | None:

@@ -35,7 +35,7 @@ from tailpath.model.ssp import SSP
 from tailpath.options import check_alpha, each
 from tailpath.pictures.distributions import plot_distribution
 from tailpath.pictures.notebook import card
-from tailpath.policies.chain import unroll
+from tailpath.policies.unrolling import unroll
 from tailpath.verify.distribution import Proof, check_distribution
 
 FloatArray = NDArray[np.float64]

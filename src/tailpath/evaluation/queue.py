@@ -37,8 +37,9 @@ from tailpath.kernels.forward import cheapest_way
 from tailpath.kernels.rounding import FIXED, ROW, SAME_MASS, UNIT
 from tailpath.model.ragged import offsets_of
 from tailpath.model.ssp import SSP
-from tailpath.policies.chain import CostChain, successors
+from tailpath.policies.chain import CostChain
 from tailpath.policies.kinds import Policy
+from tailpath.policies.unrolling import successors
 
 GOAL = "goal"
 

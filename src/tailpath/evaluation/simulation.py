@@ -34,12 +34,13 @@ from tailpath.kernels.sampling import Paths, Pause, lay_rows, walk, walker
 from tailpath.model.fingerprint import same_numbering
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import check_whole, processors
-from tailpath.policies.chain import CostChain, chain_of_choices, unroll
+from tailpath.policies.chain import CostChain
 from tailpath.policies.decisions import decide
 from tailpath.policies.given import as_policy
 from tailpath.policies.kinds import BudgetPolicy, HistoryPolicy, Policy
 from tailpath.policies.mixed import MixedPolicy
 from tailpath.policies.sparse import SparseBudgetPolicy
+from tailpath.policies.unrolling import chain_of_choices, unroll
 
 __all__ = ["Estimate", "estimate", "simulate"]
 

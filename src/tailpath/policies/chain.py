@@ -1,7 +1,7 @@
 """Model x policy = chain: the reachable pairs (state, memory) with costs on the arrows, and nothing else.
 
-`unroll` builds it; for `AtomPolicy` this is the paper's CreateExtendedMDP (Algorithm 3), restricted to what can be reached. All goals are
-one node, number n. Evaluation, expected cost, the heuristic and simulation look at the chain and know neither model nor policy.
+`unrolling.unroll` builds it. All goals are one node, number n. Evaluation, expected cost, the heuristic and simulation look at the chain and know
+neither model nor policy.
 
     V_mean(x)  expected cost to go      `expected_cost`, with verified bounds; infinite where the goal may be missed
     V_min(x)   cheapest way to the goal `least_cost`, the admissible and consistent heuristic; infinite in traps
@@ -9,37 +9,25 @@ one node, number n. Evaluation, expected cost, the heuristic and simulation look
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.analysis.absorption import Bracket, expected_total
-from tailpath.analysis.reachability import fewest_steps, reachable_nodes, strong_components
-from tailpath.errors import BudgetExceededError, ModelError, PolicyError
+from tailpath.analysis.reachability import fewest_steps, strong_components
+from tailpath.errors import ModelError, PolicyError
 from tailpath.kernels.forward import cheapest_levels, cheapest_way
 from tailpath.kernels.jit import frozen
-from tailpath.kernels.unrolling import Memories, Outcomes, follow, room_for
-from tailpath.model.fingerprint import same_numbering
-from tailpath.model.ragged import grouped, members_of, offsets_of, owners
+from tailpath.model.ragged import grouped, offsets_of
 from tailpath.model.records import Record
-from tailpath.model.ssp import SSP, FloatArray, Name
-from tailpath.policies.atoms import atom_borders, borders_of
-from tailpath.policies.decisions import checked_decision, decide
-from tailpath.policies.given import as_policy
-from tailpath.policies.kinds import AtomPolicy, BudgetPolicy, MarkovPolicy, Policy
-from tailpath.policies.sparse import SparseBudgetPolicy
+from tailpath.model.ssp import SSP, FloatArray
 
-#: Pairs that `unroll` visits before it gives up on a policy whose memory does not end.
-MOST_PAIRS = 5_000_000
 #: Costs in units up to which the cheapest way is found by lists, one for each cost.
 LONGEST = 1 << 16
-#: Pairs of state and budget up to which all are laid out at once; beyond, only those that are reached are looked at.
-MOST_LAID_OUT = 2_000_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -179,236 +167,3 @@ class CostChain(Record):
         if bad.size:
             shown = ", ".join(self.label(int(node)) for node in bad[:5])
             raise PolicyError(f"the policy ends in a cycle that costs nothing and never reaches a goal: {shown}")
-
-
-def unroll(ssp: SSP, policy: Any, *, max_nodes: int = MOST_PAIRS) -> CostChain:
-    """The chain of a policy, or of anything that `tailpath.policy` takes, on a model: reachable pairs only.
-
-    `max_nodes` stops a policy whose memory never ends.
-    """
-    policy = as_policy(ssp, policy)
-    if isinstance(policy, MarkovPolicy):
-        return _unroll_markov(ssp, policy)
-    if isinstance(policy, AtomPolicy) and same_numbering(policy.ssp, ssp):
-        return _unroll_atoms(ssp, policy)
-    if isinstance(policy, SparseBudgetPolicy):
-        return (_unroll_sparse(ssp, policy) if same_numbering(policy.ssp, ssp) else None) or _unroll_any(ssp, policy, max_nodes)
-    if isinstance(policy, BudgetPolicy) and same_numbering(policy.ssp, ssp) and ssp.n_states * (policy.budget + 1) <= MOST_LAID_OUT:
-        return _unroll_budget(ssp, policy)
-    return _unroll_any(ssp, policy, max_nodes)
-
-
-class _Arrows(NamedTuple):
-    """What a policy does on all conceivable nodes, reachable or not; the goal has the number after the last node.
-
-    Arrow i leaves node `source[i]`, in ascending order, by outcome `outcome[i]` of the model, which the policy takes with probability `weight[i]`
-    (None: surely), for node `target[i]`. `state[x]` and `memory[x]` are what node x stands for.
-    """
-
-    ssp: SSP
-    source: NDArray[Any]
-    outcome: NDArray[Any]
-    weight: FloatArray | None
-    target: NDArray[Any]
-    state: NDArray[Any]
-    memory: NDArray[Any] | None
-
-    def reached_from(self, start: int) -> CostChain:
-        """The chain on what can be reached from a node."""
-        goal = len(self.state)
-        reached = reachable_nodes(offsets_of(self.source, goal), self.target, start) if start < goal else np.zeros(goal, dtype=np.bool_)
-        return self.cut(reached, start)
-
-    def cut(self, kept: NDArray[np.bool_], start: int) -> CostChain:
-        """The chain on the nodes kept; a kept node without an arrow is a state that the policy reaches and does not know."""
-        ssp, count = self.ssp, int(kept.sum())
-        knows = np.bincount(self.source, minlength=len(self.state)) > 0
-        for node in np.flatnonzero(kept & ~knows)[:1].tolist():
-            raise PolicyError(f"the policy has no action for state {ssp.states[int(self.state[node])]!r}, which it can reach")
-        number = np.append(np.where(kept, np.cumsum(kept) - 1, count), count)
-        arrow = kept[self.source]
-        outcome = self.outcome[arrow]
-        probability = ssp.outcome_probability[outcome]
-        return CostChain(
-            row_start=offsets_of(number[self.source[arrow]], count),
-            target=number[self.target[arrow]].astype(np.int32),
-            probability=probability if self.weight is None else probability * self.weight[arrow],
-            cost=ssp.outcome_cost[outcome],
-            level=None if ssp.cost_unit is None else ssp.outcome_level[outcome],
-            unit=ssp.cost_unit,
-            start=int(number[start]),
-            state=self.state[kept].astype(np.int32),
-            memory=None if self.memory is None else self.memory[kept],
-            ssp=ssp,
-            outcome=outcome.astype(np.int64),
-        )
-
-
-def _arrows_of_choices(ssp: SSP, state: NDArray[Any], choice: NDArray[Any], weight: FloatArray | None = None) -> _Arrows:
-    """What choices do, each in its state, in ascending order of states. Goals have the number after the last state."""
-    outcome, first = members_of(ssp.choice_outcomes, choice)
-    of_arrow = owners(first)
-    goal_or_state = np.where(ssp.is_goal, ssp.n_states, np.arange(ssp.n_states))
-    weights = None if weight is None else weight[of_arrow]
-    return _Arrows(ssp, state[of_arrow], outcome, weights, goal_or_state[ssp.outcome_target[outcome]], np.arange(ssp.n_states), None)
-
-
-def _unroll_markov(ssp: SSP, policy: MarkovPolicy) -> CostChain:
-    choices = policy.choices_for(ssp)
-    if choices is None:
-        choices = _named_choices(ssp, policy.decisions)
-    if choices is not None:
-        return _unroll_pairs(ssp, choices[:, None], 0)
-    rows: list[tuple[int, int, float]] = []
-    for name, decision in policy.decisions.items():
-        index = ssp.state_index(name)
-        if not ssp.is_goal[index]:
-            rows.extend((index, choice, weight) for choice, weight in checked_decision(ssp, index, decision))
-    rows.sort(key=lambda row: row[0])
-    state, choice = (np.array([row[column] for row in rows], dtype=np.int64) for column in (0, 1))
-    weight = np.array([row[2] for row in rows]) if any(row[2] != 1.0 for row in rows) else None
-    start = ssp.n_states if ssp.is_goal[ssp.start_index] else ssp.start_index
-    return _arrows_of_choices(ssp, state, choice, weight).reached_from(start)
-
-
-def _named_choices(ssp: SSP, decisions: Mapping[Name, Any]) -> NDArray[np.int32] | None:
-    """The choice of every state (-1: none) by decisions that name one action each; None if one does not, or names an action the state lacks."""
-    number = {action: index for index, action in enumerate(ssp.actions)}
-    state = np.fromiter(map(ssp.state_index, decisions), dtype=np.int64, count=len(decisions))
-    try:
-        action = np.fromiter(map(number.__getitem__, decisions.values()), dtype=np.int64, count=len(decisions))
-    except (KeyError, TypeError):  # unknown, or probabilities of several actions
-        return None
-    wanted = np.full(ssp.n_states, -1)
-    wanted[state] = np.where(ssp.is_goal[state], -1, action)
-    choice = np.full(ssp.n_states, -1, dtype=np.int32)
-    fits = np.flatnonzero(ssp.choice_action == wanted[ssp.choice_state])
-    choice[ssp.choice_state[fits]] = fits
-    return choice if np.array_equal(choice >= 0, wanted >= 0) else None
-
-
-def chain_of_choices(ssp: SSP, choices: NDArray[Any]) -> CostChain:
-    """The chain of one choice per state on *every* state that has one, reachable or not; a state without (-1) must not be a successor."""
-    state = np.flatnonzero(choices >= 0)
-    arrows = _arrows_of_choices(ssp, state, choices[state])
-    kept = np.zeros(ssp.n_states + 1, dtype=np.bool_)
-    kept[arrows.source] = True
-    kept[arrows.target] = True
-    return arrows.cut(kept[:-1], ssp.n_states)
-
-
-def _unroll_atoms(ssp: SSP, policy: AtomPolicy) -> CostChain:
-    """CreateExtendedMDP: the memory is the number of an atom; y moves to the atom nearest to y * xi."""
-    moves = Memories(len(policy.atoms), policy.atoms, atom_borders(policy.atoms), policy.xi_offset.reshape(-1), policy.xi)
-    if policy.grids is not None:
-        border, atom = borders_of(policy.atoms, policy.grids.own)
-        moves = moves._replace(grid=policy.grids.of_state, own_borders=border, own_atoms=atom)
-    return _unroll_pairs(ssp, policy.choice, policy.start(ssp.start), moves)
-
-
-def _unroll_budget(ssp: SSP, policy: BudgetPolicy) -> CostChain:
-    """The memory is the budget left, which falls by the cost of each outcome."""
-    n_budgets = policy.budget + 1
-    choice = np.repeat(policy.neutral.astype(np.int32)[:, None], n_budgets, axis=1)
-    with_row = np.flatnonzero(policy.row >= 0)
-    choice[with_row, 1:] = ssp.state_choices[with_row, None] + policy.position[policy.row[with_row], 1:n_budgets].astype(np.int32)
-    return _unroll_pairs(ssp, choice, policy.budget, Memories(n_budgets, level=policy.level))
-
-
-def _unroll_sparse(ssp: SSP, policy: SparseBudgetPolicy) -> CostChain | None:
-    """Every decision is a node, and so is every state with its budget spent. None if the policy gets to a pair without a decision."""
-    source, outcome, target, state, left = policy.arrows()
-    goal, start = len(state), int(policy.nodes(np.array([ssp.start_index]), np.array([policy.budget]))[0])
-    if start >= 0 and not np.any(target[reachable_nodes(offsets_of(source, goal), np.where(target < 0, goal, target), start)[source]] < 0):
-        return _Arrows(ssp, source, outcome, None, target, state, left).reached_from(start)
-    return None
-
-
-def _unroll_pairs(ssp: SSP, choice: NDArray[Any], first_memory: int, memories: Memories | None = None) -> CostChain:
-    """A policy with one choice per state and memory 0 .. m - 1 (-1: none), or per state alone."""
-    n, *moves = Memories(1) if memories is None else memories
-    flat = choice.reshape(-1).astype(np.int32, copy=False)
-    most = int(np.diff(ssp.choice_outcomes)[flat[flat >= 0]].sum())
-    room = room_for(len(flat), most)
-    room.row_start[0], n_nodes, n_arrows = 0, 0, 0
-    if not ssp.is_goal[ssp.start_index]:
-        level = room.level[:0] if ssp.cost_unit is None else ssp.outcome_level
-        model = (ssp.choice_outcomes, ssp.outcome_target, ssp.outcome_probability, ssp.outcome_cost, level, ssp.is_goal)
-        first = ssp.start_index * n + first_memory
-        n_nodes, n_arrows = follow(Outcomes(*frozen(*model)), Memories(n, *frozen(*moves)), *frozen(flat), first, room)
-    if n_arrows < 0:
-        raise PolicyError(f"the policy has no action for state {ssp.states[int(room.pair[n_nodes] // n)]!r}, which it can reach")
-    pair, target, outcome, probability, cost, levels = room.pair[:n_nodes], *(array[:n_arrows] for array in room[2:])
-    target[target < 0] = n_nodes
-    return CostChain.trusted(
-        row_start=room.row_start[: n_nodes + 1],
-        target=target,
-        probability=probability,
-        cost=cost,
-        level=None if ssp.cost_unit is None else levels,
-        unit=ssp.cost_unit,
-        start=0,
-        state=(pair // n).astype(np.int32),
-        memory=None if memories is None else pair % n,
-        ssp=ssp,
-        outcome=outcome,
-    )
-
-
-def successors(ssp: SSP, policy: Policy, state: int, memory: Any) -> Iterator[tuple[int, Any, int, float]]:
-    """One step of any policy from a pair: `(next state index, next memory, outcome, probability)` for every outcome."""
-    name = ssp.states[state]
-    for choice, weight in decide(ssp, policy, state, memory):
-        action = ssp.choice_name(choice)
-        for outcome in range(int(ssp.choice_outcomes[choice]), int(ssp.choice_outcomes[choice + 1])):
-            target = int(ssp.outcome_target[outcome])
-            cost = float(ssp.outcome_cost[outcome])
-            after = None if ssp.is_goal[target] else policy.remember(memory, name, action, cost, ssp.states[target])
-            yield target, after, outcome, weight * float(ssp.outcome_probability[outcome])
-
-
-def _unroll_any(ssp: SSP, policy: Policy, max_nodes: int) -> CostChain:
-    """Breadth-first over (state, memory), calling the policy's own functions."""
-    if ssp.is_goal[ssp.start_index]:
-        pairs: dict[tuple[int, Any], int] = {}
-    else:
-        pairs = {(ssp.start_index, policy.start(ssp.start)): 0}
-    row_start, target, probability, outcomes = [0], [], [], []
-    queue = list(pairs)
-    for state, memory in queue:
-        for next_state, after, outcome, p in successors(ssp, policy, state, memory):
-            if ssp.is_goal[next_state]:
-                target.append(-1)
-            else:
-                pair = (next_state, after)
-                try:
-                    if pair not in pairs:
-                        pairs[pair] = len(pairs)
-                        queue.append(pair)
-                except TypeError:
-                    raise PolicyError(f"the policy's memory {after!r} cannot be hashed") from None
-                target.append(pairs[pair])
-            probability.append(p)
-            outcomes.append(outcome)
-        if len(pairs) > max_nodes:
-            raise BudgetExceededError(
-                f"the policy reaches more than {max_nodes} pairs of state and memory; does its memory end?", (0.0, float("inf"))
-            )
-        row_start.append(len(target))
-    outcome_array = np.array(outcomes, dtype=np.int64)
-    targets = np.array(target, dtype=np.int64)
-    if len(pairs) >= np.iinfo(np.int32).max:
-        raise ModelError("the chain has more than 2^31 nodes")
-    return CostChain(
-        row_start=np.array(row_start, dtype=np.int64),
-        target=np.where(targets < 0, len(pairs), targets).astype(np.int32),
-        probability=np.array(probability, dtype=np.float64),
-        cost=ssp.outcome_cost[outcome_array],
-        level=None if ssp.cost_unit is None else ssp.outcome_level[outcome_array],
-        unit=ssp.cost_unit,
-        start=0,
-        state=np.array([state for state, _ in pairs], dtype=np.int32),
-        memory=tuple(memory for _, memory in pairs),
-        ssp=ssp,
-        outcome=outcome_array,
-    )

@@ -13,10 +13,11 @@ from tailpath.model.ssp import SSP
 from tailpath.pictures.notebook import MOST_CELLS, MOST_NODES, card
 from tailpath.pictures.states import plot_states
 from tailpath.pictures.style import sheet
-from tailpath.policies.chain import CostChain, unroll
+from tailpath.policies.chain import CostChain
 from tailpath.policies.decisions import decide
 from tailpath.policies.kinds import BudgetPolicy, Policy
 from tailpath.policies.table import decision_table
+from tailpath.policies.unrolling import unroll
 from tailpath.policies.visits import Visits
 from tailpath.policies.words import decision_in_words, name_in_words
 

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from tailpath.model.ssp import SSP, FloatArray, Name
 from tailpath.options import check_invertible_alpha
-from tailpath.policies.chain import CostChain, unroll
+from tailpath.policies.chain import CostChain
 from tailpath.policies.decisions import decide
 from tailpath.policies.kinds import BudgetPolicy, Policy
+from tailpath.policies.unrolling import unroll
 from tailpath.policies.visits import Visits, cvar_to_go
 from tailpath.policies.words import budgets_in_words, memory_in_words
 

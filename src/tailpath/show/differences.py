@@ -18,11 +18,12 @@ from tailpath.evaluation.evaluate import evaluate
 from tailpath.model.records import Series
 from tailpath.model.ssp import SSP, FloatArray, Name
 from tailpath.options import check_invertible_alpha
-from tailpath.policies.chain import CostChain, unroll
+from tailpath.policies.chain import CostChain
 from tailpath.policies.decisions import decide
 from tailpath.policies.given import as_policy
 from tailpath.policies.kinds import BudgetPolicy, Policy
 from tailpath.policies.table import MOST_PAIRS, action_of
+from tailpath.policies.unrolling import unroll
 from tailpath.policies.visits import cvar_to_go
 from tailpath.policies.words import budgets_in_words, decision_in_words, memory_in_words
 

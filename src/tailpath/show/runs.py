@@ -22,10 +22,11 @@ from tailpath.model.records import Series
 from tailpath.model.ssp import SSP, Name
 from tailpath.options import check_invertible_alpha, check_whole
 from tailpath.pictures.states import plot_states
-from tailpath.policies.chain import CostChain, successors, unroll
+from tailpath.policies.chain import CostChain
 from tailpath.policies.given import as_policy
 from tailpath.policies.kinds import Policy
 from tailpath.policies.table import MOST_PAIRS
+from tailpath.policies.unrolling import successors, unroll
 from tailpath.policies.words import memory_in_words
 from tailpath.show.beyond import Beyond
 from tailpath.show.blame import Blame, blame_of

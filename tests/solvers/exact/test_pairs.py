@@ -14,8 +14,8 @@ import pytest
 
 import tailpath as tp
 from tailpath.errors import BudgetExceededError
-from tailpath.policies.chain import _unroll_any
 from tailpath.policies.sparse import SparseBudgetPolicy
+from tailpath.policies.unrolling import _unroll_any
 from tailpath.solvers.exact.pairs import PairDecisions
 from tailpath.solvers.exact.solver import best_for_budget
 

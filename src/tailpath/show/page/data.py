@@ -21,8 +21,8 @@ from tailpath.evaluation.evaluate import evaluate
 from tailpath.model.ssp import SSP
 from tailpath.options import check_invertible_alpha
 from tailpath.policies.atoms import log_atoms
-from tailpath.policies.chain import unroll
 from tailpath.policies.kinds import Policy
+from tailpath.policies.unrolling import unroll
 from tailpath.policies.visits import Visits
 from tailpath.policies.words import name_in_words
 from tailpath.show.page.scene import FEW, can_be_drawn, scene_of

@@ -18,8 +18,8 @@ import numpy as np
 from tailpath.errors import ModelError
 from tailpath.model.ssp import SSP
 from tailpath.options import check_alpha
-from tailpath.policies.chain import unroll
 from tailpath.policies.kinds import Policy
+from tailpath.policies.unrolling import unroll
 
 
 def cvar_by_layers(ssp: SSP, policy: Policy, alpha: float) -> tuple[float, float]:
