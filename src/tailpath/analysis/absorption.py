@@ -49,12 +49,16 @@ MOST_PASSES = 160
 
 @dataclass(frozen=True, eq=False)
 class Bracket:
-    """Values per node with verified bounds: lower <= true value <= upper. `method` says which proof holds."""
+    """Values per node with verified bounds: lower <= true value <= upper. `method` says which proof holds.
+
+    `share` is by how much the bounds of any node lie apart, relatively, where that was proved for all alike.
+    """
 
     value: FloatArray
     lower: FloatArray
     upper: FloatArray
     method: str
+    share: float = np.inf
 
 
 def expected_total(
@@ -74,7 +78,7 @@ def expected_total(
     if len(rate) == 0:
         return Bracket(rate, rate, rate, "sweeps")
     bracket = _by_sweeps(chain)
-    if not is_wide(bracket.lower, bracket.upper):
+    if bracket.share <= WIDE or not is_wide(bracket.lower, bracket.upper):
         return bracket
     bracket = _the_hard_way(chain, bracket, distance)
     if not np.all(np.isfinite(bracket.upper)):
@@ -145,11 +149,8 @@ def _by_sweeps(chain: Chain, sweeps: Sweeps | None = None) -> Bracket:
     value, settled = swept(chain, 4 * UNIT, sweeps)
     if not settled:
         return _unproved(value, "sweeps")
-    if chain.rate.all() and not chain.leak.any():
-        share = certified_shares(chain, value)
-        if sum(share) <= WIDE:
-            return shares(value, share, "sweeps")
-    return by_steps(chain, sweeps, value, "sweeps")
+    share = certified_shares(chain, value)
+    return shares(value, share, "sweeps") if sum(share) <= WIDE else by_steps(chain, sweeps, value, "sweeps")
 
 
 def by_steps(chain: Chain, sweeps: Sweeps | None, value: FloatArray, method: str) -> Bracket:
@@ -164,7 +165,7 @@ def by_steps(chain: Chain, sweeps: Sweeps | None, value: FloatArray, method: str
 def shares(value: FloatArray, share: tuple[float, float], method: str) -> Bracket:
     """Bounds that lie the proved shares below and above."""
     low, high = share
-    return Bracket(value, value * max(1 - low, 0.0) * (1 - 1e-15), value * (1 + high) * (1 + 1e-15), method)
+    return Bracket(value, value * max(1 - low, 0.0) * (1 - 1e-15), value * (1 + high) * (1 + 1e-15), method, low + high)
 
 
 def _by_elimination(chain: Chain, sweeps: Sweeps) -> Bracket:

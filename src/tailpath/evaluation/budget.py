@@ -18,7 +18,7 @@ from tailpath.analysis.absorption import Bracket
 from tailpath.analysis.reachability import free_arrow_order
 from tailpath.errors import PolicyError
 from tailpath.evaluation.distribution import CostDistribution
-from tailpath.evaluation.lattice import Lattice, LatticeSearch, least_step
+from tailpath.evaluation.lattice import Lattice, LatticeSearch
 from tailpath.evaluation.request import Request
 from tailpath.evaluation.result import SearchResult, charged, completed, summarise
 from tailpath.evaluation.variance import node_variance
@@ -100,7 +100,6 @@ def _lay_out_states(ssp: SSP, policy: BudgetPolicy) -> Lattice | None:
         node=np.append(order, n),
         place=place,
         free_depth=ordered[1],
-        least_step=least_step(ssp.outcome_level),
         by_budget=budget_rows(ssp, policy, order),
     )
 

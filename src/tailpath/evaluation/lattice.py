@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +25,8 @@ from tailpath.evaluation.request import End, Request, Tuning
 from tailpath.evaluation.result import SCALE, SMALL, Left, SearchResult, negligible
 from tailpath.evaluation.watch import Watch
 from tailpath.kernels.jit import frozen
-from tailpath.kernels.lattice import frontier, lay_out_rows, search, survey
-from tailpath.kernels.lattice_arrays import BLOCK, ROWS_OF_NODES, Arrows, Aside, BudgetRows, Far, Near, Rings, Stop, Waiting, standing
+from tailpath.kernels.lattice import frontier, lay_out_rows, search
+from tailpath.kernels.lattice_arrays import BLOCK, ROWS_OF_NODES, Arrows, Aside, BudgetRows, Facts, Rings, Stop, Waiting, standing
 from tailpath.kernels.rounding import FIXED, ROW, UNIT
 from tailpath.model.ssp import FloatArray
 from tailpath.policies.chain import CostChain
@@ -43,7 +43,6 @@ class Lattice:
     node: NDArray[np.int64]
     place: NDArray[np.int64]
     free_depth: int
-    least_step: int
     by_budget: BudgetRows
 
     @property
@@ -56,8 +55,7 @@ def lay_out(chain: CostChain, heuristic: Heuristic) -> Lattice:
     assert chain.level is not None
     height = chain.least_cost if heuristic == "min" else np.empty(0)
     # Where no arrow is free, none stays among nodes of equal V_min, nor in a bucket by cost alone.
-    nodes, free_depth = _along_free_arrows(chain, height) if chain.has_free_arrows else (chain.falling, 0)
-    node = np.append(nodes, chain.n)
+    node, free_depth = _along_free_arrows(chain, height) if chain.has_free_arrows else (chain.falling, 0)
     place = np.full(chain.n + 1, -1, dtype=np.int64)
     place[node] = np.arange(len(node))
     return Lattice(
@@ -65,13 +63,12 @@ def lay_out(chain: CostChain, heuristic: Heuristic) -> Lattice:
         node=node,
         place=place,
         free_depth=free_depth,
-        least_step=least_step(chain.level),
         by_budget=ROWS_OF_NODES,
     )
 
 
 def _along_free_arrows(chain: CostChain, height: FloatArray) -> tuple[NDArray[np.int64], int]:
-    """The arriving nodes by falling height, and along free arrows where it ties; and the most free arrows in a row."""
+    """The arriving nodes by falling height, and along free arrows where it ties, and the goal; and the most free arrows in a row."""
     n, finite = chain.n, np.append(chain.arrives, True)
     free = finite[chain.target] & finite[chain.source] & (chain.cost == 0) & (chain.target < n)
     ordered = free_arrow_order(chain.source[free], chain.target[free], n)
@@ -79,13 +76,8 @@ def _along_free_arrows(chain: CostChain, height: FloatArray) -> tuple[NDArray[np
     rank, depth = ordered
     # Free arrows lead to lower ranks, so higher ranks come first.
     nodes = np.flatnonzero(finite[:n])
-    return nodes[np.lexsort((-rank[nodes], -height[nodes]) if height.size else (-rank[nodes],))], depth
-
-
-def least_step(level: NDArray[Any]) -> int:
-    """The smallest positive level: how many levels a step that is not free takes at least."""
-    least = int(level.min(initial=np.iinfo(np.int64).max))
-    return least if least > 0 else int(level[level > 0].min(initial=np.iinfo(np.int64).max))
+    order = np.lexsort((-rank[nodes], -height[nodes]) if height.size else (-rank[nodes],))
+    return np.append(nodes[order], n), depth
 
 
 class LatticeSearch:
@@ -95,17 +87,12 @@ class LatticeSearch:
         """Begin at a node of the lattice with nothing paid and probability 1."""
         self.lattice, self.request = lattice, request
         tuning = request.tuning
-        jumps = np.zeros(tuning.ring_rows + 1, dtype=np.int64)
-        self.facts = Facts(*survey(lattice.arrows, lattice.n, jumps))
-        shift = _shift(lattice.n, self.facts, tuning)
-        width, stride = 1 << shift, ((lattice.n >> BLOCK) + 1) << BLOCK
-        self.near, self.far = _room(len(lattice.arrows.row) + 1, int(jumps[:width].sum()), int(jumps[width:].sum()))
-        self.leak, far_place = np.zeros(lattice.n), np.full(lattice.n + 1, -1, dtype=np.int32)
-        far_places = lay_out_rows(lattice.arrows, width, stride, self.near, self.far, self.leak, far_place)
-        self.rings = _rings(lattice.n, shift, stride, far_place, far_places, self.facts.longest, tuning)
+        caps = (tuning.ring_rows, tuning.ring_cells, tuning.far_rows)
+        self.facts, self.near, self.far, self.leak, far_place = lay_out_rows(lattice.arrows, lattice.n, caps)
+        self.rings = _rings(lattice.n, self.facts, far_place, tuning)
         # The second ring is as long as the longest jump, if there is one.
         self.n_listed = 0 if self.rings.far.size else len(self.far.jump)
-        self.waiting = Waiting(np.full((self.facts.longest >> shift) + 3, -1, dtype=np.int64), *_entries(0))
+        self.waiting = Waiting(np.full((self.facts.longest >> self.facts.shift) + 3, -1, dtype=np.int64), *_entries(0))
         self.aside = Aside(np.zeros(lattice.n), np.zeros(lattice.n, dtype=np.int64))
         self.flush = negligible(request.alpha, self.facts.least)
         self.now = standing()
@@ -113,7 +100,7 @@ class LatticeSearch:
         height = lattice.arrows.height
         first = int(height[lattice.node[start]]) if height.size else 0
         self.now["bucket"], self.now["free"], self.now["n_flags"], self.now["base"] = first, -1, 1, 2.0**SCALE
-        cell = (first & (width - 1)) * self.rings.stride + start
+        cell = (first & ((1 << self.facts.shift) - 1)) * self.facts.stride + start
         self.rings.ring[cell] = 2.0**SCALE
         self.rings.flag[cell >> BLOCK] = 1
         if self.n_listed:
@@ -206,46 +193,19 @@ class LatticeSearch:
         )
 
     def _relative_error(self, bucket: int, cycle_error: float) -> float:
-        lat = self.lattice
-        steps = (max(bucket, 1) // lat.least_step + 2) * (1 + lat.free_depth)
+        steps = (max(bucket, 1) // self.facts.shortest + 2) * (1 + self.lattice.free_depth)
         per_step = (self.facts.into + ROW * self.facts.out + FIXED + 4) * UNIT + cycle_error
         return float(steps * per_step + (self.facts.arriving + 4) * UNIT)
 
 
-class Facts(NamedTuple):
-    """Of the arrows: the longest jump and the usual one, the least probability, the most into a node, into the goal, and out of a row."""
-
-    longest: int
-    usual: int
-    least: float
-    into: int
-    arriving: int
-    out: int
-
-
-def _shift(n: int, facts: Facts, tuning: Tuning) -> int:
-    """log2 of the rows of the ring: enough for nineteen jumps in twenty, within the caps."""
-    # Very long jumps ask for more rows, so that there are not too many lists.
-    wanted = max(facts.usual + 1, facts.longest // tuning.far_rows, 2)
-    most = min(tuning.ring_rows, max(2, tuning.ring_cells // (n + 1)))
-    return (wanted - 1).bit_length() if wanted <= most else most.bit_length() - 1
-
-
-def _rings(n: int, shift: int, stride: int, far_place: NDArray[np.int32], far_places: int, longest: int, tuning: Tuning) -> Rings:
+def _rings(n: int, facts: Facts, far_place: NDArray[np.int32], tuning: Tuning) -> Rings:
     """The ring, and the second ring for the targets of longer jumps; left empty, so that these wait in lists, where it would be too large."""
-    ring, flag = np.zeros(stride << shift), np.zeros((stride << shift) >> BLOCK, dtype=np.uint8)
-    rows = 1 << longest.bit_length()
-    if far_places == 0 or rows > tuning.far_rows or rows * far_places > tuning.far_cells:
-        return Rings(n, shift, stride, ring, flag, np.zeros((0, 0)), np.empty(0, dtype=np.int64), far_place)
-    return Rings(n, shift, stride, ring, flag, np.zeros((rows, far_places)), np.flatnonzero(far_place >= 0), far_place)
-
-
-def _room(rows: int, near: int, far: int) -> tuple[Near, Far]:
-    """Room for arrows within the ring and beyond it."""
-    return (
-        Near(np.empty(rows, dtype=np.uint32), np.empty(near, dtype=np.uint32), np.empty(near)),
-        Far(np.empty(rows, dtype=np.uint32), np.empty(far, dtype=np.int32), np.empty(far), np.empty(far, dtype=np.int64)),
-    )
+    cells, rows = facts.stride << facts.shift, 1 << facts.longest.bit_length()
+    ring, flag = np.zeros(cells), np.zeros(cells >> BLOCK, dtype=np.uint8)
+    far, far_node = np.zeros((0, 0)), np.empty(0, dtype=np.int64)
+    if facts.far_places > 0 and rows <= tuning.far_rows and rows * facts.far_places <= tuning.far_cells:
+        far, far_node = np.zeros((rows, facts.far_places)), np.flatnonzero(far_place >= 0)
+    return Rings(n, facts.shift, facts.stride, ring, flag, far, far_node, far_place)
 
 
 def _entries(size: int) -> tuple[Any, Any, Any, Any]:

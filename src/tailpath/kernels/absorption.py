@@ -24,6 +24,16 @@ class Chain(NamedTuple):
 
 
 @kernel
+def collect(row_start: Array, probability: Array, price: Array, out_rate: Array) -> None:
+    """What is collected at each visit on average, if every arrow has a price."""
+    for node in range(len(out_rate)):
+        rate = 0.0
+        for arrow in range(row_start[node], row_start[node + 1]):
+            rate += probability[arrow] * price[arrow]
+        out_rate[node] = rate
+
+
+@kernel
 def certify(chain: Chain, value: Array, steps: Array) -> float:
     """The least eps with |V - value| <= eps * steps, proved by one look at every node; infinite if the proof fails.
 
@@ -60,7 +70,7 @@ def certify(chain: Chain, value: Array, steps: Array) -> float:
 def certified_shares(chain: Chain, value: Array) -> tuple[float, float]:
     """As `bellman.relative_bounds` where there is nothing to decide: shares d, e with (1 - d) value <= V <= (1 + e) value.
 
-    Proved by one look at every node; all rates must be positive and nothing may leak.
+    Proved by one look at every node; infinite where a rate is not positive, something leaks or a value is not finite.
     """
     n = len(chain.rate)
     low, high = 0.0, 0.0
@@ -74,6 +84,8 @@ def certified_shares(chain: Chain, value: Array) -> tuple[float, float]:
             size += abs(term)
             mass += p
         doubt = ((3 * (last - first) + 12) * UNIT + abs(mass - 1.0)) * size
+        if not (rate > 0.0 and chain.leak[node] == 0.0 and size < np.inf):
+            return np.inf, np.inf
         low = max(low, (doubt - total) / rate)
         above, room = total + doubt, rate - total - doubt
         if above > 0.0:

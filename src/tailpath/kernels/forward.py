@@ -62,20 +62,21 @@ def cheapest_way(into_start: Array, into_source: Array, into_cost: Array, begin:
 
 
 @kernel
-def cheapest_levels(row_start: Array, target: Array, level: Array, most: int, out_least: Array, out_falling: Array) -> int:
+def cheapest_levels(row_start: Array, target: Array, level: Array, most: int, out_least: Array, out_falling: Array) -> tuple[int, int]:
     """As `cheapest_way` to the last node, for whole costs below `most`: arrows wait in lists by the cost of the way they begin.
 
     The last entries of `out_falling` become the nodes that get there, by falling cost and, where costs are not far apart, in the order of their
-    numbers; returns how many, or -1 where a cost is too large. A node is left once, so an arrow waits once at most.
+    numbers; the last of all is the last node itself. Returns where they begin, or -1 where a cost is too large, and the least cost of an arrow.
+    A node is left once, so an arrow waits once at most.
     """
     goal = len(out_least) - 1
     into_end = np.zeros(goal + 2, dtype=np.int64)
-    longest = 0
+    longest, shortest = 0, most
     for arrow in range(len(target)):
         into_end[target[arrow] + 1] += 1
-        longest = max(longest, level[arrow])
+        longest, shortest = max(longest, level[arrow]), min(shortest, level[arrow])
     if longest >= most:
-        return -1
+        return -1, shortest
     for node in range(goal + 1):
         into_end[node + 1] += into_end[node]
     source, price = np.empty(len(target), dtype=np.int32), np.empty(len(target), dtype=np.int32)
@@ -87,7 +88,7 @@ def cheapest_levels(row_start: Array, target: Array, level: Array, most: int, ou
 
     after, first = np.empty(len(target), dtype=np.int32), np.full(longest + 1, -1, dtype=np.int32)
     reached = np.full(goal + 1, np.iinfo(np.int64).max)
-    reached[goal] = 0
+    reached[goal], out_falling[goal] = 0, goal
     node, cost, turn, waiting, left = goal, 0, 0, 0, goal
     while True:
         # Whoever is left cannot be reached at less than what its way costs now.
@@ -119,7 +120,7 @@ def cheapest_levels(row_start: Array, target: Array, level: Array, most: int, ou
         out_falling[left] = node
     if cost <= 4 * goal:
         first = np.full(cost + 2, left, dtype=np.int32)
-        for node in out_falling[left:]:
+        for node in out_falling[left:goal]:
             first[cost - int(out_least[node]) + 1] += 1
         for below in range(cost + 1):
             first[below + 1] += first[below] - left
@@ -128,7 +129,7 @@ def cheapest_levels(row_start: Array, target: Array, level: Array, most: int, ou
                 below = cost - int(out_least[node])
                 out_falling[first[below]] = node
                 first[below] += 1
-    return goal - left
+    return left, shortest
 
 
 @kernel

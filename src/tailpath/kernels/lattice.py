@@ -18,20 +18,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.kernels.jit import kernel
-from tailpath.kernels.lattice_arrays import BLOCK, Arrows, Aside, BudgetRows, Far, Near, Rings, Stop, Waiting
+from tailpath.kernels.lattice_arrays import BLOCK, Arrows, Aside, BudgetRows, Facts, Far, Near, Rings, Stop, Waiting
 
 Array = NDArray[Any]
 
 
 @kernel
-def survey(arrows: Arrows, n: int, out_jumps: Array) -> tuple[int, int, float, int, int, int]:
-    """Count the arrows by how many buckets they skip; the last count is of all that skip more.
+def lay_out_rows(arrows: Arrows, n: int, caps: tuple[int, int, int]) -> tuple[Facts, Near, Far, Array, Array]:
+    """Look at the arrows, choose the rows of the ring, and part the arrows into those that stay within it and those that do not.
 
-    Returns the longest jump, the one that nineteen in twenty do not exceed, the least probability, the most arrows into one of the n nodes, into the
-    goal, and out of one row.
+    The caps are the most rows and cells of the ring and the most rows of the second one. Also returned are what leads nowhere and leaks, by row, and
+    the number, in the second ring, of each place that an arrow beyond the first leads to, or -1.
     """
-    into = np.zeros(n + 1, dtype=np.int32)
-    longest, least, most_out, count = 0, 1.0, 0, 0
+    ring_rows, ring_cells, far_rows = caps
+    # A power of two may be twice what is wanted.
+    jumps, into = np.zeros(2 * ring_rows + 1, dtype=np.int64), np.zeros(n + 1, dtype=np.int32)
+    longest, shortest, least, most_out, count = 0, np.iinfo(np.int64).max, 1.0, 0, 0
     for row in arrows.row:
         first, last = arrows.row_start[row], arrows.row_start[row + 1]
         most_out = max(most_out, last - first)
@@ -41,15 +43,53 @@ def survey(arrows: Arrows, n: int, out_jumps: Array) -> tuple[int, int, float, i
                 jump = _jump(arrows, row, arrow)
                 into[place] += 1
                 longest, least = max(longest, jump), min(least, arrows.probability[arrow])
-                out_jumps[min(jump, len(out_jumps) - 1)] += 1
+                if arrows.level[arrow] > 0:
+                    shortest = min(shortest, arrows.level[arrow])
+                jumps[min(jump, 2 * ring_rows)] += 1
                 count += 1
-    most_into, usual, passed = 0, 0, out_jumps[0]
+    most_into, usual, passed = 0, 0, jumps[0]
     for node in range(n):
         most_into = max(most_into, into[node])
     while passed < 0.95 * count:
         usual += 1
-        passed += out_jumps[usual]
-    return longest, usual, least, most_into, into[n], most_out
+        passed += jumps[usual]
+    # Enough rows for nineteen jumps in twenty, within the caps. Very long jumps ask for more, so that there are not too many lists.
+    wanted, most, shift = max(usual + 1, longest // far_rows, 2), min(ring_rows, max(2, ring_cells // (n + 1))), 1
+    while (2 << shift) <= most if wanted > most else (1 << shift) < wanted:
+        shift += 1
+    width, stride, n_near = 1 << shift, ((n >> BLOCK) + 1) << BLOCK, 0
+    for jump in range(width):
+        n_near += jumps[jump]
+
+    rows = len(arrows.row) + 1
+    near = Near(np.empty(rows, dtype=np.uint32), np.empty(n_near, dtype=np.uint32), np.empty(n_near))
+    n_far = count - n_near
+    far = Far(np.empty(rows, dtype=np.uint32), np.empty(n_far, dtype=np.int32), np.empty(n_far), np.empty(n_far, dtype=np.int64))
+    leaks, far_place = np.zeros(rows - 1), np.full(n + 1, -1, dtype=np.int32)
+    n_near, n_far = 0, 0
+    near.row_start[0] = far.row_start[0] = 0
+    for i in range(rows - 1):
+        row = arrows.row[i]
+        for arrow in range(arrows.row_start[row], arrows.row_start[row + 1]):
+            place, probability = arrows.place[arrows.target[arrow]], arrows.probability[arrow]
+            if place < 0:
+                leaks[i] += probability
+                continue
+            jump = _jump(arrows, row, arrow)
+            if jump < width:
+                near.cell[n_near], near.probability[n_near] = jump * stride + place, probability
+                n_near += 1
+            else:
+                far.target[n_far], far.probability[n_far], far.jump[n_far] = place, probability, jump
+                far_place[place] = 0
+                n_far += 1
+        near.row_start[i + 1], far.row_start[i + 1] = n_near, n_far
+    places = 0
+    for place in range(n + 1 if n_far > 0 else 0):
+        if far_place[place] == 0:
+            far_place[place] = places
+            places += 1
+    return Facts(longest, shortest, least, most_into, into[n], most_out, shift, stride, places), near, far, leaks, far_place
 
 
 @kernel
@@ -57,40 +97,6 @@ def _jump(arrows: Arrows, row: int, arrow: int) -> int:
     if len(arrows.height) == 0:
         return int(arrows.level[arrow])
     return int(arrows.level[arrow] + arrows.height[arrows.target[arrow]] - arrows.height[row])
-
-
-@kernel
-def lay_out_rows(arrows: Arrows, width: int, stride: int, out_near: Near, out_far: Far, out_leak: Array, out_far_place: Array) -> int:
-    """Part the arrows into those that stay within a ring of `width` rows of `stride` cells and those that do not; what leads nowhere leaks.
-
-    `out_far_place`, -1 everywhere, becomes the number of each place that an arrow beyond the ring leads to; returns how many these are.
-    """
-    near, far = 0, 0
-    out_near.row_start[0] = out_far.row_start[0] = 0
-    for i in range(len(arrows.row)):
-        row, leak = arrows.row[i], 0.0
-        for arrow in range(arrows.row_start[row], arrows.row_start[row + 1]):
-            place, probability = arrows.place[arrows.target[arrow]], arrows.probability[arrow]
-            if place < 0:
-                leak += probability
-                continue
-            jump = _jump(arrows, row, arrow)
-            if jump < width:
-                out_near.cell[near], out_near.probability[near] = jump * stride + place, probability
-                near += 1
-            else:
-                out_far.target[far], out_far.probability[far], out_far.jump[far] = place, probability, jump
-                out_far_place[place] = 0
-                far += 1
-        out_near.row_start[i + 1], out_far.row_start[i + 1] = near, far
-        if leak > 0.0:
-            out_leak[i] = leak
-    places = 0
-    for place in range(len(out_far_place) if far > 0 else 0):
-        if out_far_place[place] == 0:
-            out_far_place[place] = places
-            places += 1
-    return places
 
 
 @kernel

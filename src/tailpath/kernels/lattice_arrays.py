@@ -46,6 +46,22 @@ class Far(NamedTuple):
     jump: NDArray[np.int64]
 
 
+class Facts(NamedTuple):
+    """Of the arrows: the longest jump and the shortest step that is not free, the least probability, the most into a node, into the goal, and out of
+    a row. Of the ring: log2 of its rows, its `stride`, and how many places the second one has.
+    """
+
+    longest: int
+    shortest: int
+    least: float
+    into: int
+    arriving: int
+    out: int
+    shift: int
+    stride: int
+    far_places: int
+
+
 class BudgetRows(NamedTuple):
     """How a node picks its row by the budget left: `table[budget, table_row]`; a budget of -1 means that rows belong to nodes."""
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from tailpath.analysis.absorption import Bracket, expected_total
 from tailpath.analysis.reachability import fewest_steps, strong_components
 from tailpath.errors import ModelError, PolicyError
+from tailpath.kernels.absorption import collect
 from tailpath.kernels.forward import cheapest_levels, cheapest_way
 from tailpath.kernels.jit import frozen
 from tailpath.model.ragged import grouped, offsets_of
@@ -86,27 +87,33 @@ class CostChain(Record):
 
     @property
     def falling(self) -> NDArray[np.int64]:
-        """The nodes that can reach the goal, by falling V_min."""
+        """The nodes that can reach the goal, by falling V_min, and after them the goal."""
         return self._cheapest[1]
 
+    @property
+    def has_free_arrows(self) -> bool:
+        """Whether a step may cost nothing."""
+        return self._cheapest[2]
+
+    @property
+    def all_arrive(self) -> bool:
+        """Whether the goal can be reached from every node."""
+        return len(self.falling) > self.n
+
     @cached_property
-    def _cheapest(self) -> tuple[FloatArray, NDArray[np.int64]]:
-        least, falling = np.full(self.n + 1, np.inf), np.empty(self.n, dtype=np.int64)
-        count = -1
+    def _cheapest(self) -> tuple[FloatArray, NDArray[np.int64], bool]:
+        least, falling = np.full(self.n + 1, np.inf), np.empty(self.n + 1, dtype=np.int64)
+        begin, shortest = -1, 0.0
         if self.level is not None:
-            count = cheapest_levels(*frozen(self.row_start, self.target, self.level), LONGEST, least, falling)
-        if count < 0:
+            begin, shortest = cheapest_levels(*frozen(self.row_start, self.target, self.level), LONGEST, least, falling)
+        if begin < 0:
             into, into_start = grouped(self.target, self.n + 1)
             cost = self.cost if self.level is None else self.level.astype(np.float64)
             cheapest_way(into_start, self.source[into], cost[into], self.n, least)
-            count = int(np.isfinite(least[:-1]).sum())
-            falling = np.argsort(-least[:-1], kind="stable")
+            begin, shortest = int(np.isinf(least).sum()), self.cost.min(initial=1.0)
+            falling = np.append(np.argsort(-least[:-1], kind="stable"), self.n)
         least.flags.writeable = False
-        return least, falling[self.n - count :]
-
-    @cached_property
-    def has_free_arrows(self) -> bool:
-        return not self.cost.all()
+        return least, falling[begin:], bool(shortest == 0)
 
     @cached_property
     def arrives(self) -> NDArray[np.bool_]:
@@ -116,7 +123,7 @@ class CostChain(Record):
     @cached_property
     def proper(self) -> NDArray[np.bool_]:
         """Whether the goal is reached surely from a node: no way leads to where it is out of reach, however small its probability."""
-        if self.arrives.all():
+        if self.all_arrive:
             return self.arrives
         arrow = np.flatnonzero(self.target < self.n)
         into_trap = ~self.arrives[self.target[arrow]]
@@ -125,7 +132,7 @@ class CostChain(Record):
     @cached_property
     def unreached(self) -> Bracket:
         """The probability of never arriving, per node: 0 exactly where a node is `proper`, though a float may be too coarse for the rest."""
-        if self.arrives.all():
+        if self.all_arrive:
             zero = np.zeros(self.n)
             return Bracket(zero, zero, zero, "graph")
         lost = ~np.append(self.arrives, True)[self.target]
@@ -140,8 +147,9 @@ class CostChain(Record):
 
     def _total(self, price: FloatArray, inside: NDArray[np.bool_], outside: float) -> Bracket:
         """The expected total of a price per arrow, from the nodes inside until they are left; `outside` for all others."""
-        if inside.all():
-            rate = np.add.reduceat(self.probability * price, self.row_start[:-1]) if self.n else np.empty(0)
+        if self.all_arrive:
+            rate = np.empty(self.n)
+            collect(*frozen(self.row_start, self.probability, price), rate)
             return expected_total(self.row_start, self.target, self.probability, rate, self.least_cost[:-1])
         count = int(inside.sum())
         position = np.where(inside, np.cumsum(inside) - 1, count)
@@ -156,9 +164,9 @@ class CostChain(Record):
 
     def refuse_free_traps(self) -> None:
         """A trap that costs nothing has no total cost worth the name: an error that names its states."""
-        trapped = np.flatnonzero(~self.arrives)
-        if trapped.size == 0:
+        if self.all_arrive:
             return
+        trapped = np.flatnonzero(~self.arrives)
         component, count = strong_components(self.row_start, self.target)
         inner = np.append(component, -1)[self.target] == component[self.source]
         leaves = np.bincount(component[self.source[~inner]], minlength=count) > 0
