@@ -13,7 +13,7 @@ from benchmarks.measure import best_of, large_grid
 from benchmarks.peers import installed
 
 SIZES = (300, 500, 1000)
-SUFFIXES = ("drn", "tra", "csv")
+SUFFIXES = ("drn", "tra", "csv", "json")
 READ = {
     "ours": "import tailpath, numba; work = lambda: tailpath.read(path)",
     "Storm": "import stormpy; work = lambda: stormpy.build_model_from_drn(path)",

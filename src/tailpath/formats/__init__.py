@@ -52,8 +52,8 @@ def read(
     | `one_based` | the states and actions of a table are counted from 1 |
 
     A format refuses the options it has no use for. `ssp.notes` says what the reader assumed. `progress` is called now and then while a large file
-    is read, with the bytes that are done and their share of all. DRN, explicit PRISM and CSV are read line by line, from 4 MB on by compiled
-    loops, which find the same; `compiled` says which it shall be.
+    is read, with the bytes that are done and their share of all. DRN, explicit PRISM, CSV and our JSON are read line by line, from 4 MB on by
+    compiled loops, which find the same; `compiled` says which it shall be.
     """
     reading = Reading(
         goal,

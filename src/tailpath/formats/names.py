@@ -18,6 +18,8 @@ from tailpath.errors import FormatError
 from tailpath.formats.files import shorten
 from tailpath.model.ssp import Geometry, Name
 
+_NESTED, _TRUTHS = frozenset((list, dict)), frozenset((bool, tuple))
+
 
 def encode_name(name: Name) -> Any:
     """A name as JSON can hold it; refuses what would come back as something else."""
@@ -33,7 +35,7 @@ def encode_name(name: Name) -> Any:
 def decode_name(value: Any, where: str) -> Name:
     """The name that a piece of JSON stands for."""
     if isinstance(value, list):
-        return tuple(decode_name(part, where) for part in value)
+        return tuple(value) if _NESTED.isdisjoint(map(type, value)) else tuple(decode_name(part, where) for part in value)
     if isinstance(value, dict):
         raise FormatError(f"{where}: {shorten(repr(value))} is no name")
     name: Name = value
@@ -42,7 +44,9 @@ def decode_name(value: Any, where: str) -> Name:
 
 def truth_values(name: Name) -> Any:
     """Where truth values stand in a name: what tells names apart that Python takes for equal."""
-    return [truth_values(part) for part in name] if isinstance(name, tuple) else isinstance(name, bool)
+    if not isinstance(name, tuple) or _TRUTHS.isdisjoint(map(type, name)):
+        return isinstance(name, bool)
+    return [truth_values(part) for part in name]
 
 
 def encode_names(names: Sequence[Name]) -> int | list[Any]:
@@ -64,10 +68,9 @@ def decode_names(value: Any, count: int, where: str) -> Sequence[Name]:
     if len(value) != count:
         raise FormatError(f"{where} has {len(value)} names, the arrays say {count}")
     # Most names are simple, or lists of simple ones; a million of them should not wait for the message about one that is not.
-    nested, kinds = {list, dict}, set(map(type, value))
-    if nested.isdisjoint(kinds):
+    if _NESTED.isdisjoint(map(type, value)):
         return tuple(value)
-    if kinds == {list} and nested.isdisjoint(map(type, chain.from_iterable(value))):
+    if set(map(type, value)) == {list} and _NESTED.isdisjoint(map(type, chain.from_iterable(value))):
         return tuple(map(tuple, value))
     return tuple(decode_name(entry, f"{where}[{index}]") for index, entry in enumerate(value))
 

@@ -35,7 +35,7 @@ Reader = Callable[..., Any]
 class Format:
     """One row of the table: what users call the format, how it is recognised, who reads and writes it, which options apply.
 
-    A format that `tells` has a writer `write(ssp, path, progress)`.
+    A format that `tells` has a writer `write(ssp, path, progress)`. Its reader, and that of one with options, is `read(source, reading)`.
     """
 
     title: str
@@ -50,7 +50,7 @@ class Format:
         """Read with the options given; an option that the format has no use for is refused."""
         self._refuse_others(reading, self.options)
         reader = _load(self.reader)
-        ssp: SSP = reader(source, reading) if self.options else reader(source)
+        ssp: SSP = reader(source, reading) if self.options or self.tells else reader(source)
         return ssp
 
     def write(self, ssp: SSP, path: str, progress: Progress | None = None) -> None:
@@ -92,7 +92,7 @@ def _home(module: str) -> str:
 
 
 FORMATS = (
-    Format("tailpath JSON", _home("json_files:read"), _home("json_files:write"), (".json",)),
+    Format("tailpath JSON", _home("json_files:read"), _home("json_files:write"), (".json",), tells=True),
     Format("tailpath npz", _home("npz_files:read"), _home("npz_files:write"), (".npz",)),
     Format("Storm DRN", _home("drn:read"), _home("drn:write"), (".drn", ".drn.gz", ".drn.xz"), options=LABELLED, tells=True),
     Format(

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from tailpath.formats.reading import Reading
 from tailpath.formats.text import Numbers
-from tailpath.kernels.texts import FULL, LINES, ODD, SEED, TEXTS, enter_again, ranks, scan_cells, scan_rows
+from tailpath.kernels.json_rows import scan_lists
+from tailpath.kernels.texts import FULL, LINES, ODD, OPEN, SEED, TEXTS, enter_again, ranks, scan_cells, scan_rows
 from tailpath.options import Progress
 
 IntArray = NDArray[np.int32]
@@ -63,11 +64,11 @@ class ByteLines:
 
 
 class Book:
-    """The data of a file from one place on, and the different texts in it, numbered."""
+    """The data of a file from one place on, to its end or before, and the different texts in it, numbered."""
 
-    def __init__(self, data: bytes, at: int, progress: Progress | None = None) -> None:
+    def __init__(self, data: bytes, at: int, progress: Progress | None = None, end: int = -1) -> None:
         self.data, self.at, self.progress = data, at, progress
-        self.bytes = np.frombuffer(data, dtype=np.uint8)
+        self.bytes = np.frombuffer(data, dtype=np.uint8, count=end)
         self.counts = np.zeros(7, dtype=np.int64)
         self.counts[SEED] = int.from_bytes(os.urandom(7), "little")
         self._slots = np.full(2048, -1, dtype=np.int32)
@@ -75,7 +76,7 @@ class Book:
 
     def scan(self, scan: Scan) -> None:
         """Read to the end, piece by piece; raises where a line is odd."""
-        size = len(self.data)
+        size = len(self.bytes)
         while self.at < size:
             self.at, why = scan(self.at, min(self.at + _PIECE, size), self._slots, self._begin, self._length)
             if why == ODD:
@@ -110,10 +111,13 @@ class Book:
     def numbers(self, texts: NDArray[Any], parse: Callable[[list[str]], NDArray[np.float64]]) -> NDArray[np.float64]:
         """A column of numbers, each different text parsed once."""
         first, rank = self.distinct(texts)
-        value = np.zeros(len(first) + 1)
-        for at in range(0, len(first), _BLOCK):
-            value[at : min(at + _BLOCK, len(first))] = parse(self.words(first[at : at + _BLOCK]))
+        value = np.concatenate([*(parse(words) for words in self.batches(first)), np.zeros(1)])
         return np.asarray(value[rank[texts]])
+
+    def batches(self, texts: NDArray[Any]) -> Iterator[list[str]]:
+        """What texts say, some at a time."""
+        for at in range(0, len(texts), _BLOCK):
+            yield self.words(texts[at : at + _BLOCK])
 
 
 def rows_of(data: bytes, at: int, n_wholes: int, texts: int, progress: Progress | None) -> tuple[Book, NDArray[Any], NDArray[Any]]:
@@ -139,6 +143,17 @@ def cells_of(data: bytes, at: int, order: Sequence[int], progress: Progress | No
         lambda at, stop, slots, begin, length: scan_cells(book.bytes, at, stop, columns, slots, begin, length, book.counts, cuts, cells)
     )
     return book, cells[:, : int(book.counts[LINES])]
+
+
+def lists_of(data: bytes, at: int, end: int, width: int, progress: Progress | None) -> tuple[Book, NDArray[Any]]:
+    """Lines of lists with commas between them: the book, and the texts by column."""
+    book = Book(data, at, progress, end)
+    items, cuts = np.empty((width, data.count(b"\n", at, end) + 1), dtype=np.int32), np.zeros((2, width), dtype=np.int64)
+    book.counts[OPEN] = 1
+    book.scan(lambda at, stop, slots, begin, length: scan_lists(book.bytes, at, stop, slots, begin, length, book.counts, cuts, items))
+    if book.counts[OPEN]:
+        raise OddError
+    return book, items[:, : int(book.counts[LINES])]
 
 
 def parser(numbers: Numbers) -> Callable[[list[str]], NDArray[np.float64]]:

@@ -131,7 +131,7 @@ def arrays_from_rows(
     rows = (of_row[possible], target[possible], probability[possible], cost[possible])
     if merge:
         rows = merge_equal_outcomes(*rows)
-    else:
+    elif (np.diff(rows[0]) < 0).any():
         by_choice = np.argsort(rows[0], kind="stable")
         rows = (rows[0][by_choice], rows[1][by_choice], rows[2][by_choice], rows[3][by_choice])
     arrays = {
