@@ -14,9 +14,11 @@ Policies of `randomised_policies` and `memory_policies` mix actions with dyadic 
 
 from __future__ import annotations
 
+import random
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
 from hypothesis import strategies as st
 
 from tailpath.policies.kinds import MarkovPolicy, MemoryPolicy
@@ -159,3 +161,12 @@ def _decision(draw: st.DrawFn, actions: list[str]) -> Any:
     first, second = draw(st.lists(st.sampled_from(actions), min_size=2, max_size=2, unique=True))
     share = draw(st.integers(1, GRAIN - 1)) / GRAIN
     return {first: share, second: 1 - share}
+
+
+def random_rows(draw: random.Random) -> tuple[Any, Any, Any]:
+    """A graph of any kind with weights on its arrows; node n is outside, and a few nodes may never get there."""
+    n = draw.randint(1, 12)
+    rows = [[draw.randint(0, n) for _ in range(draw.randint(1, 4))] for _ in range(n)]
+    start = np.concatenate(([0], np.cumsum([len(row) for row in rows]))).astype(np.int64)
+    target = np.array([to for row in rows for to in row], dtype=np.int32)
+    return start, target, np.array([draw.random() for _ in target])

@@ -45,7 +45,7 @@ def exact_values(rows: list[dict[int, Fraction]], rates: list[Fraction]) -> list
 def test_every_method_brackets_the_truth(chain: Any, method: str) -> None:
     rows, rates = chain
     start, target, probability, rate = arrays(rows, rates)
-    sweeps = absorption.Sweeps.by(start, target, None)
+    sweeps = absorption.Sweeps.by(start, target, np.arange(len(rate)))
     chain = absorption.Chain(start, target, probability, rate, np.zeros(len(rate)))
     if method in ("passes", "sweeps"):
         bracket = absorption._by_sweeps(chain, sweeps if method == "sweeps" else None)

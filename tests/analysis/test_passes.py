@@ -12,15 +12,7 @@ from tailpath.kernels.absorption import Chain
 from tailpath.kernels.forward import cheapest_levels, cheapest_way
 from tailpath.kernels.passes import likeliest_first
 from tailpath.model.ragged import grouped, owners
-
-
-def random_rows(draw: random.Random) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """A graph of any kind with weights on its arrows; node n is outside, and a few nodes may never get there."""
-    n = draw.randint(1, 12)
-    rows = [[draw.randint(0, n) for _ in range(draw.randint(1, 4))] for _ in range(n)]
-    start = np.concatenate(([0], np.cumsum([len(row) for row in rows]))).astype(np.int64)
-    target = np.array([to for row in rows for to in row], dtype=np.int32)
-    return start, target, np.array([draw.random() for _ in target])
+from tests.strategies import random_rows
 
 
 @pytest.mark.parametrize("seed", range(200))

@@ -92,7 +92,7 @@ def expected_total(
 
 def _the_hard_way(chain: Chain, bracket: Bracket, distance: NDArray[Any] | None) -> Bracket:
     """For chains that mix slowly: sweeps by component if quick ones did not settle, elimination, factorisation, until bounds are tight."""
-    sweeps = Sweeps.by(chain.row_start, chain.target, distance)
+    sweeps = _ordered_sweeps(chain, distance)
     if not np.all(np.isfinite(bracket.upper)):
         bracket = _by_sweeps(chain, sweeps)
     if is_wide(bracket.lower, bracket.upper) and np.diff(sweeps.part_start).max() <= LARGEST_ELIMINATION:
@@ -100,11 +100,16 @@ def _the_hard_way(chain: Chain, bracket: Bracket, distance: NDArray[Any] | None)
     return _tighter(bracket, _by_factorisation(chain)) if is_wide(bracket.lower, bracket.upper) else bracket
 
 
+def _ordered_sweeps(chain: Chain, distance: NDArray[Any] | None) -> Sweeps:
+    order = np.arange(len(chain.rate)) if distance is None else np.argsort(distance, kind="stable")
+    return Sweeps.by(chain.row_start, chain.target, order)
+
+
 def settled_total(chain: Chain, distance: NDArray[Any], tolerance: float) -> FloatArray | None:
     """Expected totals without a proof: what sweeps settle to, or None if they do not."""
     value, settled = swept(chain, tolerance)
     if not settled:
-        value, settled = swept(chain, tolerance, Sweeps.by(chain.row_start, chain.target, distance))
+        value, settled = swept(chain, tolerance, _ordered_sweeps(chain, distance))
     return value if settled else None
 
 

@@ -27,7 +27,7 @@ class Core:
     """The part of a model on which expected costs are finite. Node n stands for the goals.
 
     `node_of[s]` is the node of state s (n at goals, -1 where every expected cost is infinite); `free[s]` is the free component of state s, or
-    -1. `choice[k]` and `outcome[o]` are the model's choice and outcome behind those of the core, `rate[k]` the expected cost of a choice.
+    -1. `choice[k]` is the model's choice behind that of the core, `rate[k]` its expected cost.
     """
 
     ssp: SSP
@@ -36,7 +36,6 @@ class Core:
     state_choices: IntArray
     choice_outcomes: IntArray
     choice: IntArray
-    outcome: IntArray
     target: NDArray[np.int32]
     probability: FloatArray
     rate: FloatArray
@@ -62,11 +61,15 @@ class Core:
             state_choices=state_choices,
             choice_outcomes=choice_outcomes,
             choice=self.choice[choice],
-            outcome=self.outcome[outcome],
             target=rank[self.target[outcome]],
             probability=self.probability[outcome],
             rate=self.rate[choice],
         )
+
+    @property
+    def outcome(self) -> IntArray:
+        """The model's outcome behind each of the core."""
+        return members_of(self.ssp.choice_outcomes, self.choice)[0]
 
     def outcome_node(self) -> IntArray:
         """The node each outcome leaves."""
@@ -160,10 +163,13 @@ def _cut(ssp: SSP, free: NDArray[np.int32]) -> Core:
 
     choice = np.flatnonzero(safe & ~_internal_choices(ssp, free))
     node = node_of[ssp.choice_state[choice]]
-    order = np.argsort(node, kind="stable")
-    choice, node = choice[order], node[order]
-    outcome, choice_outcomes = members_of(ssp.choice_outcomes, choice)
-    probability, cost = ssp.outcome_probability[outcome], ssp.outcome_cost[outcome]
+    if free.max(initial=-1) >= 0:
+        order = np.argsort(node, kind="stable")
+        choice, node = choice[order], node[order]
+    choice_outcomes, target, probability, cost = ssp.choice_outcomes, ssp.outcome_target, ssp.outcome_probability, ssp.outcome_cost
+    if len(choice) < ssp.n_choices:  # otherwise the model's own arrays will do
+        outcome, choice_outcomes = members_of(choice_outcomes, choice)
+        target, probability, cost = target[outcome], probability[outcome], cost[outcome]
     return Core(
         ssp=ssp,
         free=free,
@@ -171,8 +177,7 @@ def _cut(ssp: SSP, free: NDArray[np.int32]) -> Core:
         state_choices=offsets_of(node, n),
         choice_outcomes=choice_outcomes,
         choice=choice,
-        outcome=outcome,
-        target=node_of[ssp.outcome_target[outcome]],
+        target=node_of[target],
         probability=probability,
         rate=np.add.reduceat(probability * cost, choice_outcomes[:-1]) if len(choice) else np.zeros(0),
     )

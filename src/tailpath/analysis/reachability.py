@@ -14,6 +14,7 @@ Probabilities only matter by being positive, so all of this is exact.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,8 @@ BoolArray = NDArray[np.bool_]
 WAYS = "end runs at a price (give_up, --give-up C), look at those that arrive (given_arrival, --given-arrival) or limit steps (within, --within N)"
 #: Up to this many arrows a search runs as plain Python, faster than the compiler loads, unless it is loaded already.
 SMALL = 20_000
+#: Sweeps through all nodes before a search gives up on them and sorts the arrows.
+SWEEPS = 8
 
 
 def _fit(search: Kernel, size: int) -> Callable[..., Any]:
@@ -56,10 +59,19 @@ def free_arrow_order(source: NDArray[Any], target: NDArray[Any], n: int) -> tupl
     return rank, int(length.max(initial=0))
 
 
+def is_one_component(row_start: NDArray[Any], target: NDArray[Any]) -> bool:
+    """Whether every node reaches every other, as far as a quick look can tell: it may overlook it, but never feigns it."""
+    n = len(row_start) - 1
+    reached = np.zeros(n, dtype=np.bool_)
+    reached[-1:] = True
+    _fit(graph.sweep_back, len(target))(*frozen(row_start, target), SWEEPS, reached)
+    return n > 0 and bool(reached.all()) and bool(reachable_nodes(row_start, target, n - 1).all())
+
+
 def reachable_nodes(row_start: NDArray[Any], target: NDArray[Any], start: int) -> BoolArray:
     """The nodes that can be reached from `start`; targets beyond the last row are passed over."""
     reached = np.zeros(len(row_start) - 1, dtype=np.bool_)
-    _fit(graph.forward_reach, len(target))(row_start, target, start, reached)
+    _fit(graph.forward_reach, len(target))(*frozen(row_start, target), start, reached)
     return reached
 
 
@@ -77,20 +89,25 @@ def reachable_states(ssp: SSP) -> BoolArray:
 
 
 class _Backward:
-    """The outcomes that lead into each state: what a search against the arrows needs, sorted once for several searches."""
+    """Searches against the arrows. The outcomes that lead into each state are sorted once for several, and only where sweeps do not do."""
 
     def __init__(self, ssp: SSP) -> None:
         self.ssp = ssp
-        into_outcome, self.into_start = grouped(ssp.outcome_target, ssp.n_states)
-        self.into_outcome = into_outcome.astype(np.int32, copy=False)
+
+    @cached_property
+    def into(self) -> tuple[NDArray[Any], ...]:
+        outcome, start = grouped(self.ssp.outcome_target, self.ssp.n_states)
+        return start, outcome.astype(np.int32, copy=False), self.ssp.outcome_choice, self.ssp.choice_state
 
     def reach(self, reached: BoolArray, allowed: BoolArray) -> None:
-        search = _fit(graph.backward_reach, self.ssp.n_outcomes)
-        search(self.into_start, self.into_outcome, self.ssp.outcome_choice, self.ssp.choice_state, allowed, reached)
+        ssp = self.ssp
+        row_start = ssp.choice_outcomes[ssp.state_choices]
+        if allowed.all() and _fit(graph.sweep_back, ssp.n_outcomes)(*frozen(row_start, ssp.outcome_target), SWEEPS, reached):
+            return
+        _fit(graph.backward_reach, ssp.n_outcomes)(*self.into, allowed, reached)
 
     def close(self, inside: BoolArray, allowed: BoolArray) -> None:
-        search = _fit(graph.close_under_choices, self.ssp.n_outcomes)
-        search(self.into_start, self.into_outcome, self.ssp.outcome_choice, self.ssp.choice_state, inside, allowed)
+        _fit(graph.close_under_choices, self.ssp.n_outcomes)(*self.into, inside, allowed)
 
 
 def dead_ends(ssp: SSP) -> BoolArray:
@@ -115,15 +132,15 @@ def surely_free_states(ssp: SSP) -> BoolArray:
 def _sure_by(ssp: SSP, allowed: BoolArray) -> tuple[BoolArray, BoolArray]:
     """The states from which a goal can surely be reached by allowed choices alone, and the allowed choices that keep it so."""
     backward = _Backward(ssp)
-    sure = np.ones(ssp.n_states, dtype=np.bool_)
+    sure, safe = np.ones(ssp.n_states, dtype=np.bool_), allowed
     while True:
-        safe = np.logical_and.reduceat(sure[ssp.outcome_target], ssp.choice_outcomes[:-1]) if ssp.n_choices else np.ones(0, dtype=np.bool_)
-        safe &= sure[ssp.choice_state] & allowed
         reached = ssp.is_goal.copy()
         backward.reach(reached, safe)
         if np.array_equal(reached, sure):
             return sure, safe
         sure = reached
+        safe = np.logical_and.reduceat(sure[ssp.outcome_target], ssp.choice_outcomes[:-1]) if ssp.n_choices else np.ones(0, dtype=np.bool_)
+        safe &= sure[ssp.choice_state] & allowed
 
 
 def every_policy_is_proper(ssp: SSP) -> bool:

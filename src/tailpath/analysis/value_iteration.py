@@ -1,13 +1,15 @@
 """Value iteration, in the order in which news travels: over the decisions of a core, or over a chain, where there is nothing to decide.
 
 *First values* are distances to the goal where an outcome is as long as its choice's cost divided by its probability: about what it costs to
-wait for it. Sorted by strong component and then by distance, states are renumbered (`kernels/bellman.fold`), so that a sweep reads memory from one
-end to the other and finds the successors that matter already done. A component is swept until only its last bits move. The few that are slow
-to settle continue with leaps along the direction of their slow error.
+wait for it. Sorted by strong component, then by district and distance (`kernels/order`), states are renumbered (`kernels/bellman.fold`), so that a
+sweep reads memory from one end to the other and finds the successors that matter already done. A component is swept until only its last bits
+move; blocks that read nothing new are left out. The few components that are slow to settle continue with leaps along the direction of their slow
+error.
 """
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,18 +17,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.analysis.core import Core
-from tailpath.analysis.reachability import strong_components, surely_free_states
-from tailpath.kernels.bellman import Decisions, fold, least_values, play_round
-from tailpath.kernels.forward import cheapest_way
-from tailpath.kernels.jit import frozen
+from tailpath.analysis.reachability import is_one_component, strong_components, surely_free_states
+from tailpath.kernels.bellman import BLOCK, Decisions, divide, fold, least_values, linked_blocks, play_round
+from tailpath.kernels.jit import cores, frozen
+from tailpath.kernels.order import outward_order
 from tailpath.kernels.rounding import UNIT
-from tailpath.model.ragged import grouped, offsets_of
+from tailpath.model.ragged import grouped
 from tailpath.model.ssp import FloatArray
 
 #: Rounds (each chooses once and follows eight times) before a component counts as slow, and before it is given up.
 PLAIN_ROUNDS, MOST_ROUNDS = 24, 400
 #: No outcome counts as longer than this.
 LONGEST = 1e300
+#: Components beyond this many states are played round by round, and may be in two halves.
+LARGE = 100_000
+#: How many nodes a district has room for.
+DISTRICT = 2_048
 #: How many of the last rounds a leap combines.
 REMEMBERED = 4
 
@@ -39,14 +45,13 @@ class Sweeps:
     part_start: NDArray[Any]
 
     @classmethod
-    def by(cls, row_start: NDArray[Any], target: NDArray[Any], distance: NDArray[Any] | None) -> Sweeps:
-        """Components after those they lead to, and inside them by any number that tends to fall towards the exit."""
+    def by(cls, row_start: NDArray[Any], target: NDArray[Any], order: NDArray[Any]) -> Sweeps:
+        """Components after those they lead to, and inside them in the order given."""
+        if is_one_component(row_start, target):
+            return cls(order, np.array([0, len(order)]))
         component, count = strong_components(row_start, target)
-        if count == 1 and distance is not None:
-            order = np.argsort(distance, kind="stable")
-        else:
-            order = np.lexsort((distance, component)) if distance is not None else np.argsort(component, kind="stable")
-        return cls(order, offsets_of(component, count))
+        place, part_start = grouped(component[order], count)
+        return cls(order[place], part_start)
 
     def folded(self, given: Decisions, leak: FloatArray | None = None) -> Decisions:
         """Decisions as value iteration takes them: in the order of the sweeps, with the chance to stay divided out."""
@@ -65,71 +70,99 @@ class Sweeps:
         )
 
     def run(self, folded: Decisions, first: FloatArray, tolerance: float) -> tuple[FloatArray, int]:
-        """Value iteration from `first`; node values in and out, and the most rounds of a component; beyond `MOST_ROUNDS` it was given up."""
-        value, chosen = first[self.order], np.zeros(len(first), dtype=np.int32)
-        part, rounds = least_values(self.part_start, 0, folded, tolerance, PLAIN_ROUNDS, value, chosen)
+        """Value iteration from `first`; node values in and out, and the most rounds of a component; beyond `MOST_ROUNDS` it was given up.
+
+        The folded decisions serve once: those of components that are played in halves are changed.
+        """
+        n = len(first)
+        value, chosen = np.tile(first[self.order], 2), np.zeros(n, dtype=np.int32)
+        part, rounds = least_values(self.part_start, 0, folded, tolerance, PLAIN_ROUNDS, LARGE, value, chosen)
         while part < len(self.part_start) - 1:
-            within = int(self.part_start[part]), int(self.part_start[part + 1])
-            rounds = max(rounds, _settle_slowly(folded, *within, tolerance, value, chosen))
+            slow = _Slow(folded, int(self.part_start[part]), int(self.part_start[part + 1]), value, chosen)
+            rounds = max(rounds, slow.settle(tolerance))
             if rounds > MOST_ROUNDS:
                 break
-            part, more = least_values(self.part_start, part + 1, folded, tolerance, PLAIN_ROUNDS, value, chosen)
+            part, more = least_values(self.part_start, part + 1, folded, tolerance, PLAIN_ROUNDS, LARGE, value, chosen)
             rounds = max(rounds, more)
-        result = np.empty_like(value)
-        result[self.order] = value
+        result = np.empty(n)
+        result[self.order] = value[:n]
         return result, rounds
 
 
 def first_sweeps(core: Core) -> tuple[Sweeps, FloatArray]:
-    """The sweeps over a core, and first values by node."""
-    first = _distances(core)
-    sweeps = Sweeps.by(core.choice_outcomes[core.state_choices], core.target, first)
+    """The sweeps over a core, and first values by node: distances to the goals."""
+    least, order = np.full(core.n + 1, np.inf), np.empty(core.n, dtype=np.int64)
+    # A little more per step makes the order strict where steps are free.
+    outward_order(core.decisions(), 1e-9 * core.rate.max(initial=0.0), LONGEST, DISTRICT, least, order)
+    first = least[:-1]
+    sweeps = Sweeps.by(core.choice_outcomes[core.state_choices], core.target, order)
     if not core.rate.all():
         # Elsewhere values are positive; these are exactly 0, and a sweep that starts from 0 keeps them so.
         first[core.gather(surely_free_states(core.ssp))] = 0.0
     return sweeps, first
 
 
-def _distances(core: Core) -> FloatArray:
-    """Distance to the goals from every node, where an outcome is as long as its choice's rate divided by its probability.
+class _Slow:
+    """A component that is played round by round: because it is large, or because it is slow to settle.
 
-    A little more per step makes the order strict where steps are free.
+    Where it is large and its blocks read nearly all others, no order is better than another, and two threads play a half each, which sees the
+    other as it was before the round, so that threads change nothing. After `PLAIN_ROUNDS` every round is followed by a leap (Anderson): if f is
+    what a round changes and g its result, the combination of the last rounds with the least f is where they are all heading. On models whose
+    slow error is of a few kinds only (a rare exit, say) the leaps replace thousands of rounds.
     """
-    into, into_start = grouped(core.target, core.n + 1)
-    rate = np.repeat(core.rate + 1e-9 * core.rate.max(initial=0.0), np.diff(core.choice_outcomes))
-    # A rare outcome of a dear choice may be longer than any float.
-    length = np.where(rate < LONGEST * core.probability, rate / np.maximum(core.probability, rate / LONGEST), LONGEST)
-    least = np.full(core.n + 1, np.inf)
-    cheapest_way(into_start, core.outcome_node()[into].astype(np.int32), length[into], core.n, least)
-    return least[:-1]
 
+    def __init__(self, folded: Decisions, first: int, last: int, value: FloatArray, chosen: NDArray[Any]) -> None:
+        self.folded, self.first, self.last, self.value, self.chosen = folded, first, last, value, chosen
+        blocks = -(-(last - first) // BLOCK)
+        self.links = linked_blocks(folded, first, last)
+        self.parts = [(0, blocks)]
+        if last - first > LARGE and self.links[0][-1] < 0:
+            self.parts = [(0, blocks // 2), (blocks // 2, blocks)]
+            divide(folded, first, first + blocks // 2 * BLOCK, last)
+        self.moved = np.full((2, blocks), np.inf)
+        self.results: list[FloatArray] = []
+        self.changes: list[FloatArray] = []
 
-def _settle_slowly(decisions: Decisions, first: int, last: int, tolerance: float, out_value: FloatArray, out_chosen: NDArray[Any]) -> int:
-    """More rounds over a component that is slow to settle, each followed by a leap (Anderson's): returns how many, or `MOST_ROUNDS` + 1.
+    def settle(self, tolerance: float) -> int:
+        """Rounds until the component has settled; returns how many, or `MOST_ROUNDS` + 1."""
+        previous, reached = np.inf, {}
+        with ThreadPoolExecutor(1) as pool:
+            for rounds in range(1 if self.last - self.first > LARGE else PLAIN_ROUNDS, MOST_ROUNDS + 1):
+                before = self.value[self.first : self.last].copy()
+                change = self._round(tolerance, pool)
+                if change <= tolerance or (change <= 64 * UNIT and change >= previous):
+                    return rounds
+                reached[rounds] = previous = change
+                # What gains less than a digit in 60 rounds will not end in time.
+                if change > 0.1 * reached.get(rounds - 60, np.inf):
+                    break
+                if rounds >= PLAIN_ROUNDS:
+                    self._leap(before)
+        return MOST_ROUNDS + 1
 
-    If f is what a round changes and g its result, the combination of the last rounds with the least f is where they are all heading. On models
-    whose slow error is of a few kinds only (a rare exit, say) the leaps replace thousands of rounds.
-    """
-    results: list[FloatArray] = []
-    changes: list[FloatArray] = []
-    previous, reached = np.inf, {}
-    for rounds in range(PLAIN_ROUNDS, MOST_ROUNDS + 1):
-        before = out_value[first:last].copy()
-        change = play_round(decisions, first, last, out_value, out_chosen)
-        if change <= tolerance or (change <= 64 * UNIT and change >= previous):
-            return rounds
-        reached[rounds] = previous = change
-        # What gains less than a digit in 60 rounds will not end in time.
-        if change > 0.1 * reached.get(rounds - 60, np.inf):
-            break
-        results.append(out_value[first:last].copy())
-        changes.append(results[-1] - before)
-        if len(changes) > 1:
-            weight = 1.0 / (np.abs(results[-1]) + 1e-9 * np.abs(results[-1]).max())
-            turn = np.diff(np.array(changes), axis=0) * weight
+    def _round(self, quiet: float, pool: ThreadPoolExecutor) -> float:
+        self.moved[0] = self.moved[1]
+        if len(self.parts) > 1:
+            n = len(self.chosen)
+            self.value[n + self.first : n + self.last] = self.value[self.first : self.last]
+
+        def play(part: tuple[int, int]) -> float:
+            return play_round(self.folded, self.first, self.last, *part, *self.links, quiet, self.moved, self.value, self.chosen)  # type: ignore[no-any-return]
+
+        others = [pool.submit(play, part) for part in self.parts[1:] if cores() > 1]
+        changes = [play(part) for part in (self.parts[:1] if others else self.parts)]
+        return max(changes + [other.result() for other in others])
+
+    def _leap(self, before: FloatArray) -> None:
+        here = self.value[self.first : self.last]
+        self.results.append(here.copy())
+        self.changes.append(here - before)
+        if len(self.changes) > 1:
+            weight = 1.0 / (np.abs(here) + 1e-9 * np.abs(here).max())
+            turn = np.diff(np.array(self.changes), axis=0) * weight
             products = turn @ turn.T
             if np.isfinite(products).all():
-                share = np.linalg.lstsq(products, turn @ (changes[-1] * weight), rcond=1e-14)[0]
-                out_value[first:last] -= share @ np.diff(np.array(results), axis=0)
-        del results[:-REMEMBERED], changes[:-REMEMBERED]
-    return MOST_ROUNDS + 1
+                share = np.linalg.lstsq(products, turn @ (self.changes[-1] * weight), rcond=1e-14)[0]
+                here -= share @ np.diff(np.array(self.results), axis=0)
+                self.moved[1] = np.inf
+        del self.results[:-REMEMBERED], self.changes[:-REMEMBERED]

@@ -20,6 +20,8 @@ Array = NDArray[Any]
 #: States per block, and how often a block follows its policy while it is in the cache, after its choices were made.
 BLOCK = 2_048
 FOLLOWED = 8
+#: Where blocks read more than this many others, or than half of them, on average, it is not worth while to remember which.
+MOST_READ = 64
 
 
 class Decisions(NamedTuple):
@@ -64,21 +66,63 @@ def fold(given: Decisions, leak: Array, order: Array, out: Decisions) -> tuple[i
 
 
 @kernel
+def divide(folded: Decisions, first: int, middle: int, last: int) -> None:
+    """Let each half of a component see the other as it was before the round: its targets are counted from n on, where copies of values stand."""
+    n = len(folded.state_choices) - 1
+    for state in range(first, last):
+        low, high = (middle, last) if state < middle else (first, middle)
+        for outcome in range(folded.choice_outcomes[folded.state_choices[state]], folded.choice_outcomes[folded.state_choices[state + 1]]):
+            if low <= folded.target[outcome] < high:
+                folded.target[outcome] += n
+
+
+@kernel
+def linked_blocks(folded: Decisions, first: int, last: int) -> tuple[Array, Array]:
+    """The blocks of a component that each of its blocks reads, as offsets and members; the last offset is -1 where they are too many to tell."""
+    blocks = (last - first + BLOCK - 1) // BLOCK
+    start, reads = np.zeros(blocks + 1, dtype=np.int32), np.empty(min(MOST_READ, blocks // 2 + 1) * blocks, dtype=np.int32)
+    seen = np.full(blocks, -1, dtype=np.int32)
+    count = 0
+    for block in range(blocks):
+        begin, end = first + block * BLOCK, min(first + (block + 1) * BLOCK, last)
+        for outcome in range(folded.choice_outcomes[folded.state_choices[begin]], folded.choice_outcomes[folded.state_choices[end]]):
+            other = (folded.target[outcome] - first) // BLOCK
+            if 0 <= other < blocks and seen[other] != block:
+                if count == len(reads):
+                    start[-1] = -1
+                    return start, reads
+                seen[other] = block
+                reads[count] = other
+                count += 1
+        start[block + 1] = count
+    return start, reads
+
+
+@kernel
 def least_values(
-    part_start: Array, part: int, folded: Decisions, tolerance: float, most: int, out_value: Array, out_chosen: Array
+    part_start: Array, part: int, folded: Decisions, tolerance: float, most: int, largest: int, out_value: Array, out_chosen: Array
 ) -> tuple[int, int]:
     """Value iteration over folded decisions, one strong component after the other, until a round moves no value by more than `tolerance` relative.
 
-    A round chooses anew in every state and then follows the choices `FOLLOWED` times. It goes through the component block by block, each
-    stage one block behind the one before, so that a block is read from memory once a round; values are overwritten as they are found.
-    Begins with the component `part`; returns the first that has not settled within `most` rounds, or their number, and the most rounds needed.
+    Begins with the component `part`; returns the first that has not settled within `most` rounds or has more than `largest` states, or their
+    number, and the most rounds needed.
     """
     worst = 0
+    unknown, nothing = np.full(1, -1, dtype=np.int32), np.empty(0, dtype=np.int32)
+    small = np.empty((2, 1))
     while part < len(part_start) - 1:
         first, last = part_start[part], part_start[part + 1]
+        if last - first > largest:
+            return part, worst
         if last - first == 1:
             _choose(folded, first, last, out_value, out_chosen)
         else:
+            blocks = (last - first + BLOCK - 1) // BLOCK
+            start, reads, moved = unknown, nothing, small
+            if blocks > 1:
+                start, reads = linked_blocks(folded, first, last)
+                moved = np.empty((2, blocks))
+            moved[:] = np.inf
             change, previous = np.inf, np.inf
             rounds = 0
             # Rounding can keep the last bits moving for ever: stop when they no longer settle.
@@ -86,7 +130,8 @@ def least_values(
                 if rounds == most:
                     return part, worst
                 previous = change
-                change = play_round(folded, first, last, out_value, out_chosen)
+                moved[0] = moved[1]
+                change = play_round(folded, first, last, 0, blocks, start, reads, tolerance, moved, out_value, out_chosen)
                 rounds += 1
             worst = max(worst, rounds)
         part += 1
@@ -94,18 +139,50 @@ def least_values(
 
 
 @kernel
-def play_round(folded: Decisions, first: int, last: int, out_value: Array, out_chosen: Array) -> float:
-    """One round over one component; returns the largest relative change made by choosing."""
-    blocks = (last - first + BLOCK - 1) // BLOCK
+def play_round(
+    folded: Decisions,
+    first: int,
+    last: int,
+    low: int,
+    high: int,
+    start: Array,
+    reads: Array,
+    quiet: float,
+    moved: Array,
+    out_value: Array,
+    out_chosen: Array,
+) -> float:
+    """One round over the blocks `low` .. `high` - 1 of a component; returns the largest relative change made by choosing.
+
+    A round chooses anew in every state and then follows the choices `FOLLOWED` times. It goes through the blocks in a row, each stage one block
+    behind the one before, so that a block is read from memory once a round; values are overwritten as they are found. `moved` holds by how much
+    choosing moved each block in the last round and in this one: where nothing that a block reads moved more than `quiet`, it is left out.
+    """
     change = 0.0
-    for beat in range(blocks + FOLLOWED):
-        if beat < blocks:
+    for beat in range(low, high + FOLLOWED):
+        if beat < high:
             begin = first + beat * BLOCK
-            change = max(change, _choose(folded, begin, min(begin + BLOCK, last), out_value, out_chosen))
-        for block in range(min(beat - 1, blocks - 1), max(beat - FOLLOWED, 0) - 1, -1):
-            begin = first + block * BLOCK
-            _follow(folded, begin, min(begin + BLOCK, last), out_value, out_chosen)
+            moved[1, beat] = 0.0
+            if _is_awake(beat, low, high, start, reads, quiet, moved):
+                moved[1, beat] = _choose(folded, begin, min(begin + BLOCK, last), out_value, out_chosen)
+                change = max(change, moved[1, beat])
+        for block in range(min(beat - 1, high - 1), max(beat - FOLLOWED, low) - 1, -1):
+            if moved[1, block] > quiet:
+                begin = first + block * BLOCK
+                _follow(folded, begin, min(begin + BLOCK, last), out_value, out_chosen)
     return change
+
+
+@kernel
+def _is_awake(block: int, low: int, high: int, start: Array, reads: Array, quiet: float, moved: Array) -> bool:
+    """Whether something that a block reads has moved: in the last round, or in this one among the blocks that are played together."""
+    if start[-1] < 0 or moved[0, block] > quiet:
+        return True
+    for position in range(start[block], start[block + 1]):
+        other = reads[position]
+        if moved[0, other] > quiet or (low <= other < high and moved[1, other] > quiet):
+            return True
+    return False
 
 
 @kernel

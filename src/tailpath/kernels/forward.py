@@ -33,7 +33,16 @@ def fewest_steps(into_start: Array, into_source: Array, out_steps: Array) -> Non
 
 @kernel
 def cheapest_way(into_start: Array, into_source: Array, into_cost: Array, begin: int, out_least: Array) -> None:
-    """Dijkstra against the arrows from the node `begin`; `out_least` comes in infinite.
+    """Dijkstra against the arrows from the node `begin`; `out_least` comes in infinite."""
+    order, before = np.empty(len(out_least), dtype=np.int32), np.empty(len(out_least), dtype=np.int32)
+    cheapest_tree(into_start, into_source, into_cost, begin, out_least, order, before)
+
+
+@kernel
+def cheapest_tree(
+    into_start: Array, into_source: Array, into_cost: Array, begin: int, out_least: Array, out_order: Array, out_before: Array
+) -> None:
+    """As `cheapest_way`, with the order in which nodes are settled, and the node before each on its cheapest way from `begin`.
 
     A binary heap with lazy deletion: an arrow may enter the heap once, so it never holds more than there are arrows.
     """
@@ -41,18 +50,20 @@ def cheapest_way(into_start: Array, into_source: Array, into_cost: Array, begin:
     item = np.empty(len(into_source) + 1, dtype=np.int32)
     out_least[begin] = 0.0
     key[0], item[0] = 0.0, begin
-    size = 1
+    size, settled = 1, 0
     while size > 0:
         least, node = key[0], item[0]
         size -= 1
         _sift_down(key, item, size, key[size], item[size])
         if least > out_least[node]:
             continue
+        out_order[settled] = node
+        settled += 1
         for position in range(into_start[node], into_start[node + 1]):
             source = into_source[position]
             cost = least + into_cost[position]
             if cost < out_least[source]:
-                out_least[source] = cost
+                out_least[source], out_before[source] = cost, node
                 hole = size
                 size += 1
                 while hole > 0 and key[(hole - 1) // 2] > cost:

@@ -34,6 +34,30 @@ def forward_reach(row_start: Array, target: Array, start: int, out_reached: Arra
 
 
 @kernel
+def sweep_back(row_start: Array, target: Array, most: int, out_reached: Array) -> bool:
+    """Mark the nodes that reach an already marked one, by sweeps down and up through the numbers, which need no list of the arrows that lead in.
+
+    Returns whether that is all of them: it took at most `most` sweeps.
+    """
+    n = len(row_start) - 1
+    for sweep in range(most):
+        marked, missing = 0, 0
+        for place in range(n):
+            node = place if sweep % 2 else n - 1 - place
+            if out_reached[node]:
+                continue
+            missing += 1
+            for arrow in range(row_start[node], row_start[node + 1]):
+                if target[arrow] < len(out_reached) and out_reached[target[arrow]]:
+                    out_reached[node] = True
+                    marked += 1
+                    break
+        if marked == 0 or marked == missing:
+            return True
+    return False
+
+
+@kernel
 def backward_reach(
     into_start: Array, into_outcome: Array, outcome_choice: Array, choice_state: Array, choice_allowed: Array, out_reached: Array
 ) -> None:
