@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -53,10 +53,15 @@ def least_neutral_cost(decided: Decisions | PairDecisions) -> float:
     return float(int(least[ssp.is_goal].min()) * decided.unit)
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class _OfBudgets(Record):
     """What both kinds of solution have in common: a policy for every alpha they answer, by the budget that it starts with.
 
     Values stand by place, in cost units: `budgets[i]` is the budget at place i, and `steps[i]` counts the levels of error in its values.
+    With `lexicographic`, `mean_cost` is the expected cost of the policy behind it and `plain_mean_cost` that of the policy without. `decisions` are
+    those of the policies, for budgets up to the best one for `alpha`. With `delta`, all values are those of the costs rounded up, the unit is
+    delta and `floor` the solution for the costs rounded down, if that says anything; `least` is a proved lower bound on the expected cost of every
+    policy.
     """
 
     alpha: float
@@ -67,9 +72,10 @@ class _OfBudgets(Record):
     plain_mean_cost: FloatArray | None
     doubt: Doubt
     decisions: Decisions | PairDecisions
-    floor: Any
-    least: float | None
-    cvar: Any
+    floor: Any = None
+    least: float | None = None
+
+    cvar: ClassVar[Any]
 
     def _check(self, a: float) -> None:
         """Refuse an alpha that the table does not answer."""
@@ -167,24 +173,7 @@ class _OfBudgets(Record):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ExactSolution(_OfBudgets):
-    """The optimum for every `a >= alpha`.
-
-    In cost units, for the budget w at each place: `excess` is U(start, w); with `lexicographic`, `mean_cost` is the expected cost of the policy
-    behind it and `plain_mean_cost` that of the policy without. `decisions` are those of the policies, for budgets up to the best one for `alpha`.
-    With `delta`, all values are those of the costs rounded up, the unit is delta and `floor` the solution for the costs rounded down, if that says
-    anything; `least` is a proved lower bound on the expected cost of every policy.
-    """
-
-    alpha: float
-    budgets: IntArray
-    steps: IntArray
-    excess: FloatArray
-    mean_cost: FloatArray | None
-    plain_mean_cost: FloatArray | None
-    doubt: Doubt
-    decisions: Decisions | PairDecisions
-    floor: ExactSolution | None = None
-    least: float | None = None
+    """The optimum for every `a >= alpha`; for the budget w at each place, `excess` is U(start, w)."""
 
     @each
     def cvar(self, a: float) -> float:
@@ -235,21 +224,11 @@ class WeightedSolution(_OfBudgets):
     """The least `(1 - weight) * mean + weight * CVaR` for one alpha.
 
     In cost units, for the budget at each place: `price` is (1 - weight) * mean + weight / alpha * excess, and `excess` and `mean_cost` are those of
-    the policy behind it. `plain_mean_cost`, `decisions`, `floor` and `least` are as in `ExactSolution`. With weight 0 there is budget 0 alone.
+    the policy behind it. With weight 0 there is budget 0 alone.
     """
 
-    alpha: float
-    weight: float
-    budgets: IntArray
-    steps: IntArray
-    price: FloatArray
-    excess: FloatArray
-    mean_cost: FloatArray | None
-    plain_mean_cost: FloatArray | None
-    doubt: Doubt
-    decisions: Decisions | PairDecisions
-    floor: WeightedSolution | None = None
-    least: float | None = None
+    weight: float = field(kw_only=True)
+    price: FloatArray = field(kw_only=True)
 
     @each
     def cvar(self, a: float) -> float:

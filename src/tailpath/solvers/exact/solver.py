@@ -84,7 +84,7 @@ def solve_cvar_exact(
         below = rounded_down(ssp, delta)
         upper, lower = solve(rounded(ssp, delta, up=True), task), None if below is None else solve(below, task)
         least = solve_expected(ssp).bounds[0]
-        both: ExactSolution | WeightedSolution = replace(upper, decisions=replace(upper.decisions, ssp=ssp), floor=lower, least=least)  # type: ignore[arg-type]
+        both: ExactSolution | WeightedSolution = replace(upper, decisions=replace(upper.decisions, ssp=ssp), floor=lower, least=least)
         return both
     if ssp.cost_unit is None:
         raise ModelError(
@@ -167,7 +167,9 @@ def _weighted(ssp: SSP, task: _Task) -> WeightedSolution:
     nothing, none = no_decisions(ssp, expected.choices), np.zeros(1, dtype=np.int64)
     if task.weight == 0 or ssp.is_goal[ssp.start_index]:
         alone = np.array([expected.cost() / float(ssp.cost_unit)])
-        return WeightedSolution(task.alpha, task.weight, none, none, alone, alone, alone, None, doubt_of(expected, 0.0), nothing)
+        return WeightedSolution(
+            task.alpha, none, none, alone, alone, None, doubt_of(expected, 0.0), nothing, weight=task.weight, price=alone
+        )
     layout, lifted = layout_of(ssp, expected), task.lifted
     # Prices are lifted by less, since they are higher.
     less = 1.0 if lifted == 1.0 else task.alpha * lifted
@@ -176,7 +178,9 @@ def _weighted(ssp: SSP, task: _Task) -> WeightedSolution:
     table, plain = _filled(layout, aim, np.stack([price, MEAN, lifted * EXCESS]), task)
     total, mean, excess = table.values[:, 0] / less, table.values[:, 1], table.values[:, 2] / lifted
     doubt = task.doubt(expected, table.error)
-    solution = WeightedSolution(task.alpha, task.weight, table.budgets, table.steps, total, excess, mean, plain, doubt, nothing)
+    solution = WeightedSolution(
+        task.alpha, table.budgets, table.steps, excess, mean, plain, doubt, nothing, weight=task.weight, price=total
+    )
     return replace(solution, decisions=decided(ssp, table, solution.best_place(task.alpha), expected.choices))
 
 
