@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -169,6 +170,37 @@ def test_a_free_way_is_free_in_whatever_order_it_is_given() -> None:
     assert not solution.value.any()
     assert not solution.lower.any()
     assert solution.upper.max() <= 1e-10
+
+
+def walk(n: int, back: float, choices: int) -> tp.SSP:
+    """One step on, or back with a probability; where there are more choices, each slips a little more than the one before."""
+    slips = back + np.arange(choices) / 64
+    rows = n * choices
+    on = np.repeat(np.arange(1, n + 1), choices)
+    return tp.SSP(
+        state_choices=np.append(np.arange(n + 1) * choices, rows),
+        choice_outcomes=np.arange(rows + 1) * 2,
+        outcome_target=np.column_stack([on, np.maximum(on - 2, 0)]).reshape(-1),
+        outcome_probability=np.column_stack([1 - np.tile(slips, n), np.tile(slips, n)]).reshape(-1),
+        outcome_cost=np.ones(2 * rows),
+        choice_action=np.tile(np.arange(choices, dtype=np.int32), n),
+        is_goal=np.append(np.zeros(n, dtype=np.bool_), True),
+        start_index=0,
+        states=range(n + 1),
+        actions=[str(k) for k in range(choices)],
+    )
+
+
+@pytest.mark.parametrize("choices", [1, 2])
+def test_a_walk_that_slips_back_has_narrow_bounds(choices: int) -> None:
+    """Closed forms: with 3/8 the start is 4 n - 6 (1 - (3/5)^n) from the goal, with 1/2 it is n (n + 1)."""
+    n = 20_000
+    low, high = tp.solve_expected(walk(n, 0.375, choices)).bounds
+    assert low <= 4 * n - 6 * (1 - Fraction(3, 5) ** n) <= high
+    assert high - low <= 1e-12 * high
+    low, high = tp.solve_expected(walk(n, 0.5, choices)).bounds
+    assert low <= n * (n + 1) <= high
+    assert high - low <= 1e-9 * high
 
 
 @pytest.mark.parametrize("free", [False, True])

@@ -126,17 +126,21 @@ class _Slow:
     def settle(self, tolerance: float) -> int:
         """Rounds until the component has settled; returns how many, or `MOST_ROUNDS` + 1."""
         previous, reached = np.inf, {}
+        # Where blocks read few others, as on a long walk, there are better ways.
+        patience = 60 if self.links[0][-1] < 0 else 16
         with ThreadPoolExecutor(1) as pool:
             for rounds in range(1 if self.last - self.first > LARGE else PLAIN_ROUNDS, MOST_ROUNDS + 1):
                 before = self.value[self.first : self.last].copy()
                 change = self._round(tolerance, pool)
                 if change <= tolerance or (change <= 64 * UNIT and change >= previous):
                     return rounds
-                reached[rounds] = previous = change
-                # What gains less than a digit in 60 rounds will not end in time.
-                if change > 0.1 * reached.get(rounds - 60, np.inf):
-                    break
+                previous = change
                 if rounds >= PLAIN_ROUNDS:
+                    reached[rounds] = change
+                # What gains less than a digit in so many rounds will not end in time.
+                if change > 0.1 * reached.get(rounds - patience, np.inf):
+                    break
+                if rounds in reached:
                     self._leap(before)
         return MOST_ROUNDS + 1
 

@@ -34,29 +34,36 @@ def collect(row_start: Array, probability: Array, price: Array, out_rate: Array)
 
 
 @kernel
-def certify(chain: Chain, value: Array, steps: Array) -> float:
-    """The least eps with |V - value| <= eps * steps, proved by one look at every node; infinite if the proof fails.
+def certify(chain: Chain, value: Array, fine: Array, steps: Array, out_gain: Array) -> float:
+    """The least eps with |V - value - fine| <= eps * steps, proved by one look at every node; infinite if the proof fails.
 
-    If e bounds the defect |value - (r + P value)| and d > 0 the drift steps - P steps, both with all rounding charged to the bad side, then
-    value + eps * steps with eps >= e / d dominates its own backup, hence the true V; and value - eps * steps likewise from below.
+    If e bounds the defect |v - (r + P v)| of v = value + fine and d > 0 the drift steps - P steps, both with all rounding charged to the bad
+    side, then v + eps * steps with eps >= e / d dominates its own backup, hence the true V; and v - eps * steps likewise from below.
+    `fine` is what the floats of `value` have no room for: on long ways it matters. `out_gain` gets r + P v - v, as far as the proof went.
     Probabilities sum to 1, so both are sums of differences between a node and where it leads, and rounding is charged on these. The charge
     for a row of k outcomes also covers what probabilities and rates are off from the decimals as written (`kernels/rounding.py`).
     """
     n = len(chain.rate)
     eps = 0.0
     for node in range(n):
-        gain, drift, mass = chain.rate[node] - chain.leak[node] * value[node], chain.leak[node] * steps[node], chain.leak[node]
-        gain_size, drift_size = chain.rate[node] + chain.leak[node] * value[node], drift
+        gain = chain.rate[node] - chain.leak[node] * value[node] - chain.leak[node] * fine[node]
+        gain_size = chain.rate[node] + chain.leak[node] * (value[node] + abs(fine[node]))
+        drift, mass = chain.leak[node] * steps[node], chain.leak[node]
+        drift_size, rounded = drift, 16
         for arrow in range(chain.row_start[node], chain.row_start[node + 1]):
             to, p = chain.target[arrow], chain.probability[arrow]
             mass += p
-            ahead = p * ((value[to] if to < n else 0.0) - value[node])
+            ahead = (value[to] if to < n else 0.0) - value[node]
+            finely = (fine[to] if to < n else 0.0) - fine[node]
             nearer = p * (steps[node] - (steps[to] if to < n else 0.0))
-            gain += ahead
-            gain_size += abs(ahead)
+            if finely != 0.0:
+                rounded = 20
+            gain += p * (ahead + finely)
+            gain_size += p * (abs(ahead) + abs(finely))
             drift += nearer
             drift_size += abs(nearer)
-        charge = (3 * (chain.row_start[node + 1] - chain.row_start[node]) + 16) * UNIT + abs(mass - 1.0)
+        out_gain[node] = gain
+        charge = (3 * (chain.row_start[node + 1] - chain.row_start[node]) + rounded) * UNIT + abs(mass - 1.0)
         drift -= charge * drift_size
         if not drift > 0.0:
             return np.inf

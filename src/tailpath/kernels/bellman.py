@@ -239,30 +239,33 @@ def improve_choices(given: Decisions, value: Array, margin: float, out_choice: A
 
 
 @kernel
-def _surplus(given: Decisions, state: int, choice: int, value: Array) -> tuple[float, float]:
-    """r + P v - v(s), and what its rounding may amount to.
+def _surplus(given: Decisions, state: int, choice: int, value: Array, fine: Array) -> tuple[float, float]:
+    """r + P v - v(s) for v = value + fine, and what its rounding may amount to.
 
-    Covered is what the rate and the probabilities are off from the decimals as written.
+    Covered is what the rate and the probabilities are off from the decimals as written. `fine` is what the floats of `value` have no room for.
     """
     n = len(given.state_choices) - 1
-    total, size, mass = given.rate[choice], given.rate[choice], 0.0
+    total, size, mass, rounded = given.rate[choice], given.rate[choice], 0.0, 12
     for outcome in range(given.choice_outcomes[choice], given.choice_outcomes[choice + 1]):
         to, p = given.target[outcome], given.probability[outcome]
-        term = p * ((value[to] if to < n else 0.0) - value[state])
-        total += term
-        size += abs(term)
+        ahead = (value[to] if to < n else 0.0) - value[state]
+        finely = (fine[to] if to < n else 0.0) - fine[state]
+        if finely != 0.0:
+            rounded = 16
+        total += p * (ahead + finely)
+        size += p * (abs(ahead) + abs(finely))
         mass += p
     count = given.choice_outcomes[choice + 1] - given.choice_outcomes[choice]
-    return total, ((3 * count + 12) * UNIT + abs(mass - 1.0)) * size
+    return total, ((3 * count + rounded) * UNIT + abs(mass - 1.0)) * size
 
 
 @kernel
-def lower_defect(given: Decisions, value: Array) -> float:
-    """The largest amount by which `value` may exceed its own backup. If it is <= 0, no policy that arrives costs less."""
+def lower_defect(given: Decisions, value: Array, fine: Array) -> float:
+    """The largest amount by which value + fine may exceed its own backup. If it is <= 0, no policy that arrives costs less."""
     worst = -np.inf
     for state in range(len(given.state_choices) - 1):
         for choice in range(given.state_choices[state], given.state_choices[state + 1]):
-            total, doubt = _surplus(given, state, choice, value)
+            total, doubt = _surplus(given, state, choice, value, fine)
             worst = max(worst, doubt - total)
     return worst
 
@@ -275,9 +278,10 @@ def relative_bounds(given: Decisions, value: Array, chosen: Array) -> tuple[floa
     e (r - D) >= D. Since rates are positive, such an upper bound also proves that the policy arrives.
     """
     low, high = 0.0, 0.0
+    fine = np.zeros(len(value))
     for state in range(len(given.state_choices) - 1):
         for choice in range(given.state_choices[state], given.state_choices[state + 1]):
-            total, doubt = _surplus(given, state, choice, value)
+            total, doubt = _surplus(given, state, choice, value, fine)
             low = max(low, (doubt - total) / given.rate[choice])
             if choice == chosen[state]:
                 above, room = total + doubt, given.rate[choice] - total - doubt

@@ -210,7 +210,7 @@ def _policy_iteration(core: Core, sweeps: Sweeps, value: FloatArray, greedy: NDA
         if improve_choices(core.decisions(), bracket.value, 1e-13, better) == 0 or not _is_proper(core, better):
             break
         chosen = better
-    named = Bracket(bracket.value, bracket.lower, bracket.upper, f"policy iteration, {bracket.method}")
+    named = replace(bracket, method=f"policy iteration, {bracket.method}")
     return _Found(chosen, _with_lower_bound(core, sweeps, named), iterations)
 
 
@@ -228,7 +228,16 @@ def _nearer_choices(core: Core) -> NDArray[np.int64]:
 
 def _with_lower_bound(core: Core, sweeps: Sweeps, policy: Bracket) -> Bracket:
     """A policy's bracket, with a lower bound that holds for every proper policy: the best that rounding allows, 0 in the worst case."""
-    discount = 4 * max(lower_defect(core.decisions(), policy.value), 0.0)
+    if len(core.rate) == core.n:  # without a decision the only policy is the best
+        return policy
+    exactly = np.zeros(core.n)
+    for factor in (2.0, 16.0, 256.0):
+        if policy.fine is not None and policy.slack is not None:
+            below = policy.fine - factor * policy.slack
+            if lower_defect(core.decisions(), policy.value, below) <= 0.0:
+                lower = np.nextafter(policy.value + below, -np.inf)
+                return Bracket(policy.value, np.maximum(lower, 0.0), policy.upper, policy.method)
+    discount = 4 * max(lower_defect(core.decisions(), policy.value, exactly), 0.0)
     # The upper bound exceeds the value by a multiple of the expected steps; as much below is where the cheaper problem's values lie.
     slope = np.where(np.isfinite(policy.upper), policy.upper - policy.value, 0.0)
     for attempt in range(6):
@@ -236,9 +245,7 @@ def _with_lower_bound(core: Core, sweeps: Sweeps, policy: Bracket) -> Bracket:
         tolerance = 0.25 * discount / (policy.value.max(initial=0.0) + 1e-300)
         cheaper = core.decisions()._replace(rate=next(frozen(core.rate - discount)))
         value, _ = sweeps.run(sweeps.folded(cheaper), value, tolerance)
-        if np.isfinite(value).all() and lower_defect(core.decisions(), value) <= 0.0:
+        if np.isfinite(value).all() and lower_defect(core.decisions(), value, exactly) <= 0.0:
             return Bracket(policy.value, np.maximum(value, 0.0), policy.upper, policy.method)
         discount *= 100
-    # Without a decision the value of the only policy is the least.
-    only = bool(np.all(np.diff(core.state_choices) == 1))
-    return policy if only else Bracket(policy.value, np.zeros(core.n), policy.upper, policy.method)
+    return Bracket(policy.value, np.zeros(core.n), policy.upper, policy.method)
