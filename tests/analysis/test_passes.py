@@ -10,7 +10,7 @@ import pytest
 from tailpath.analysis.absorption import swept
 from tailpath.kernels.absorption import Chain
 from tailpath.kernels.forward import cheapest_levels, cheapest_way
-from tailpath.kernels.passes import likeliest_first
+from tailpath.kernels.passes import likeliest_first, room_for
 from tailpath.model.ragged import grouped, owners
 from tests.strategies import random_rows
 
@@ -19,8 +19,10 @@ from tests.strategies import random_rows
 def test_every_node_follows_its_likeliest_successor(seed: int) -> None:
     start, target, probability = random_rows(random.Random(seed))
     n = len(start) - 1
-    place, order = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int32)
-    likeliest_first(start, target, probability, order)
+    chain = Chain(start, target, probability, np.ones(n), np.zeros(n))
+    room = room_for(chain)
+    likeliest_first(chain, room)
+    place, order = np.empty(n, dtype=np.int64), room.order
     assert sorted(order.tolist()) == list(range(n))
     place[order] = np.arange(n)
     following = {}

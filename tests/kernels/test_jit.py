@@ -11,9 +11,10 @@ import tailpath
 PROGRAM = """
 import numpy as np
 from tailpath.kernels.graph import forward_reach
+from tailpath.kernels.jit import keeps_code
 reached = np.zeros(2, dtype=np.bool_)
 forward_reach(np.array([0, 1, 1]), np.array([1]), 0, reached)
-print(reached.tolist())
+print(reached.tolist(), keeps_code())
 """
 
 
@@ -42,17 +43,17 @@ def test_a_folder_that_cannot_be_written(tmp_path):
     shutil.copytree(pathlib.Path(tailpath.__file__).parent, package / "tailpath", ignore=shutil.ignore_patterns("__pycache__"))
     (package / "tailpath" / "kernels" / "__pycache__").write_text("no folder")
     told = run(blocked / "cache", package, HOME=str(blocked / "home"), XDG_CACHE_HOME=str(blocked / "cache"))
-    assert told.stdout == "[True, True]\n", told.stderr
+    assert told.stdout == "[True, True] False\n", told.stderr
     assert "machine code is not kept" in told.stderr and "no folder for it can be written" in told.stderr
 
 
 def test_linear_algebra_is_loaded_by_those_who_use_it(tmp_path):
     told = run(tmp_path, program=PROGRAM + ALGEBRA)
-    assert told.stdout == "[True, True]\nFalse\n[[4.0, 0.0], [0.0, 4.0]]\n", told.stderr
+    assert told.stdout == "[True, True] True\nFalse\n[[4.0, 0.0], [0.0, 4.0]]\n", told.stderr
 
 
 def test_a_damaged_cache(tmp_path):
-    assert run(tmp_path).stdout == "[True, True]\n"
+    assert run(tmp_path).stdout == "[True, True] True\n"
     kept = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert kept, "the first run keeps its machine code"
     for content in (b"", b"nonsense", b"\x80"):
@@ -60,7 +61,7 @@ def test_a_damaged_cache(tmp_path):
             pathlib.Path(path).write_bytes(content)
         for _ in range(2):
             told = run(tmp_path)
-            assert (told.stdout, told.stderr) == ("[True, True]\n", "")
+            assert (told.stdout, told.stderr) == ("[True, True] True\n", "")
         assert any(path.is_file() and path.stat().st_size > 100 for path in tmp_path.rglob("*.nbi")), "it is kept again"
         for path in tmp_path.rglob("*"):
             if path.is_file() and path not in kept:

@@ -33,7 +33,7 @@ from tailpath.errors import TailpathWarning
 from tailpath.kernels.absorption import Chain, certified_shares, certify, eliminate
 from tailpath.kernels.bellman import Decisions
 from tailpath.kernels.jit import frozen
-from tailpath.kernels.passes import pass_over
+from tailpath.kernels.passes import pass_over, room_for
 from tailpath.kernels.rounding import UNIT
 from tailpath.model.ragged import owners
 
@@ -130,7 +130,7 @@ def swept(chain: Chain, tolerance: float, sweeps: Sweeps | None = None) -> tuple
     """Expected totals by sweeps in a given order, or else by quick passes along the likeliest ways, and whether they settled."""
     if sweeps is None:
         value = np.zeros(len(chain.rate))
-        settled = pass_over(Chain(*frozen(*chain)), tolerance, MOST_PASSES, value) <= MOST_PASSES
+        settled = pass_over(Chain(*frozen(*chain)), room_for(chain), tolerance, MOST_PASSES, value) <= MOST_PASSES
     else:
         each = Decisions(*frozen(np.arange(len(chain.rate) + 1), *chain[:4]))
         value, rounds = sweeps.run(sweeps.folded(each, chain.leak), chain.rate, tolerance)

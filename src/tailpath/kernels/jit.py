@@ -34,9 +34,12 @@ BROKEN = (EOFError, pickle.UnpicklingError, ImportError, IndexError, AttributeEr
 MAKERS = frozenset({"empty", "zeros", "ones", "full"})
 _MADE: list[Any] = []
 _tell: Callable[[], None] | None = None
+_wait: Callable[[str], object] = str
 _LOADED = threading.Lock()
 _begun: list[float] = []
 _spent = 0.0
+_keeps = True
+_rehearsal: Rehearsal | None = None
 
 
 class Kernel:
@@ -53,6 +56,9 @@ class Kernel:
     def __call__(self, *arguments: Any) -> Any:
         if self._ready:
             return self._compiled(*arguments)  # type: ignore[misc]
+        if _rehearsal is not None:
+            return _rehearsal.play(self, arguments)
+        _wait(self.plain.__qualname__)
         try:
             result = self.compiled()(*arguments)
         except BROKEN:
@@ -79,6 +85,10 @@ class Kernel:
     def allocates(self) -> bool:
         """Whether it makes arrays, or a kernel that it calls does."""
         return not MAKERS.isdisjoint(self.plain.__code__.co_names) or any(called.allocates() for called in self._calls().values())
+
+    def beyond_python(self) -> bool:
+        """Whether it uses instructions that only the compiler knows."""
+        return any(called.beyond_python() for called in self._calls().values())
 
     def _calls(self) -> dict[str, Kernel]:
         """The kernels that it names."""
@@ -113,12 +123,63 @@ class Instruction(Kernel):
     def allocates(self) -> bool:
         return False
 
+    def beyond_python(self) -> bool:
+        return True
+
+
+class Rehearsal:
+    """Runs kernels as they are written and notes what they were called with, so that they can be compiled without being run.
+
+    `tell` hears the name of what is being compiled, and nothing ("") when that is done.
+    """
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self.calls: dict[tuple[Kernel, tuple[Any, ...]], None] = {}
+        self._tell = tell
+        self._inside = False
+
+    def __enter__(self) -> Rehearsal:
+        global _rehearsal
+        _rehearsal = self
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        global _rehearsal
+        _rehearsal = None
+
+    def play(self, played: Kernel, arguments: tuple[Any, ...]) -> Any:
+        """Run a kernel; those that it calls are part of it. What only the machine can do is compiled at once."""
+        if self._inside:
+            return played.plain(*arguments)
+        kinds = tuple(_compiler().typeof(argument) for argument in arguments)
+        if played.beyond_python() or any(isinstance(kind, _compiler().types.Record) for kind in kinds):
+            self._compile(played, kinds)
+            return played.compiled()(*arguments)
+        self.calls[played, kinds] = None
+        self._inside = True
+        try:
+            return played.plain(*arguments)
+        finally:
+            self._inside = False
+
+    def compile_last_first(self) -> None:
+        """Compile what was called, beginning at the end, and keep it for others."""
+        for played, kinds in reversed(self.calls):
+            self._compile(played, kinds)
+
+    def _compile(self, played: Kernel, kinds: tuple[Any, ...]) -> None:
+        self._tell(played.plain.__qualname__)
+        played.compiled().compile(kinds)  # type: ignore[attr-defined]
+        self._tell("")
+
 
 def _kept(numba: Any, function: FunctionType, options: dict[str, bool]) -> Any:
     """Compiled with a cache, or without where no folder can be written."""
     try:
         made = numba.njit(function, cache=True, **options)
     except (RuntimeError, OSError):
+        global _keeps
+        _keeps = False
         _note("no folder for it can be written")
         made = numba.njit(function, **options)
     _MADE.append(made)
@@ -173,9 +234,20 @@ def when_compiling(tell: Callable[[], None]) -> None:
     _tell = tell
 
 
+def before_compiling(wait: Callable[[str], object]) -> None:
+    """Call this with the name of a kernel before its machine code is looked for: another process may be about to keep it."""
+    global _wait
+    _wait = wait
+
+
 def compiling_seconds() -> float:
     """How long this process has compiled since `when_compiling` was called; 0 where everything came from the cache."""
     return _spent
+
+
+def keeps_code() -> bool:
+    """Whether what was compiled so far is kept for other processes."""
+    return _keeps
 
 
 def compiler_loaded() -> bool:

@@ -8,7 +8,7 @@ with a probability that still counts. Nodes near the exit settle first, and pass
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,21 +20,41 @@ from tailpath.kernels.rounding import UNIT
 Array = NDArray[Any]
 
 
+class Room(NamedTuple):
+    """Room for the order of the nodes, their numbers in it, the folded rows and their values, and for what it takes to find the order."""
+
+    order: Array
+    number: Array
+    row_start: Array
+    target: Array
+    probability: Array
+    rate: Array
+    value: Array
+    likeliest: Array
+    first: Array
+    into: Array
+    placed: Array
+
+
+def room_for(chain: Chain) -> Room:
+    n, arrows = len(chain.rate), len(chain.target)
+    order, likeliest, into = (np.empty(n, dtype=np.int32) for _ in range(3))
+    folded = np.empty(n + 1, dtype=np.uint32), np.empty(arrows, dtype=np.uint32), np.empty(arrows), np.empty(n), np.empty(n)
+    return Room(order, np.empty(n, dtype=np.uint32), *folded, likeliest, np.zeros(n + 2, dtype=np.int64), into, np.zeros(n, dtype=np.uint8))
+
+
 @kernel
-def pass_over(chain: Chain, tolerance: float, most: int, out_value: Array) -> int:
+def pass_over(chain: Chain, room: Room, tolerance: float, most: int, out_value: Array) -> int:
     """Expected totals, without a proof; returns how many passes they took, or `most` + 1 where they did not settle.
 
     Passes run over *folded* rows: nodes stand in their order, the exit is left out, and the chance of staying is divided out of every row by
     the sum of its other probabilities, never by 1 - p.
     """
     n = len(chain.rate)
-    order = np.empty(n, dtype=np.int32)
-    likeliest_first(chain.row_start, chain.target, chain.probability, order)
-    number = np.empty(n, dtype=np.uint32)
+    order, number, row_start, target, probability, rate, value = room[:7]
+    likeliest_first(chain, room)
     for place in range(n):
         number[order[place]] = place
-    row_start, rate, value = np.empty(n + 1, dtype=np.uint32), np.empty(n), np.empty(n)
-    target, probability = np.empty(len(chain.target), dtype=np.uint32), np.empty(len(chain.target))
     size = 0
     row_start[0] = 0
     for place in range(n):
@@ -59,14 +79,13 @@ def pass_over(chain: Chain, tolerance: float, most: int, out_value: Array) -> in
 
 
 @kernel
-def likeliest_first(row_start: Array, target: Array, probability: Array, out_order: Array) -> None:
-    """An order in which every node follows its most probable successor other than itself.
+def likeliest_first(chain: Chain, room: Room) -> None:
+    """Set `room.order` to one in which every node follows its most probable successor other than itself.
 
     Where likeliest ways end in a circle, one of its nodes comes before its successor.
     """
-    n = len(out_order)
-    likeliest = np.empty(n, dtype=np.int32)
-    first = np.zeros(n + 2, dtype=np.int64)
+    n, row_start, target, probability = len(chain.rate), chain.row_start, chain.target, chain.probability
+    out_order, likeliest, first, into, placed = room.order, room.likeliest, room.first, room.into, room.placed
     for node in range(n):
         most, to = -1.0, n
         for arrow in range(row_start[node], row_start[node + 1]):
@@ -76,13 +95,11 @@ def likeliest_first(row_start: Array, target: Array, probability: Array, out_ord
         first[to + 2 if to < n else 1] += 1  # the exit comes first
     for place in range(1, n + 1):
         first[place + 1] += first[place]
-    into = np.empty(n, dtype=np.int32)
     for node in range(n):
         place = likeliest[node] + 1 if likeliest[node] < n else 0
         into[first[place]] = node
         first[place] += 1
     # Now first[i] is where the group after i begins: node x is followed by into[first[x] : first[x + 1]].
-    placed = np.zeros(n, dtype=np.uint8)
     size, done, root = 0, 0, 0
     for i in range(first[0]):
         out_order[size] = into[i]

@@ -1,0 +1,109 @@
+"""The second process of a first use: what it compiles is what the command needs, and it stays out of the way."""
+
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from tailpath.cli.helper import REHEARSED, Helper
+from tailpath.cli.rehearsal import SCENES
+
+PROGRAM = [sys.executable, "-P", "-m", "tailpath.cli.rehearsal"]
+COVERED = """
+import sys
+from tailpath.cli.application import main
+from tailpath.cli.rehearsal import rehearsed
+from tailpath.kernels import jit
+found = rehearsed(sys.argv[1], str)
+known = {(played.plain.__qualname__, str(kinds)) for played, kinds in found.calls}
+known |= {(made.py_func.__qualname__, str(kinds)) for made in jit._MADE for kinds in made.signatures}
+assert main(sys.argv[1:]) == 0
+used = {(made.py_func.__qualname__, str(kinds)) for made in jit._MADE for kinds in made.signatures}
+print("missed", *sorted({name for name, _ in used - known}))
+"""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["evaluate", "river:10x3", "expected", "--alpha", "0.1"],
+        ["compare", "gridworld:14x16", "--alpha", "0.1"],
+        ["solve", "river:10x3", "--alpha", "0.1"],
+        ["simulate", "river:10x3", "expected", "--runs", "10", "--alpha", "0.1"],
+        ["frontier", "river:10x3", "--risk", "cvar(0.1)"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_a_rehearsal_meets_the_kernels_of_the_command(command):
+    """With the same kinds of arrays, or the command would compile them again. Searches of graphs run as written where the problem is small."""
+    found = subprocess.run([sys.executable, "-c", COVERED, *command], capture_output=True, text=True, check=True).stdout
+    assert set(found.splitlines()[-1].split()[1:]) <= {"place_members", "backward_reach"}
+
+
+def test_what_is_rehearsed_is_a_command():
+    assert set(SCENES) <= set(REHEARSED)
+
+
+def test_what_the_helper_compiles_is_kept(tmp_path):
+    places = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen([*PROGRAM, "simulate"], env=places, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as helper:
+        assert helper.stdout is not None
+        told = helper.stdout.read().splitlines()
+    assert told[::2][:2] == ["walk", "lay_rows"] and set(told[1::2]) == {""}, "from the last to the first"
+    kept = {path.name.split(".")[1].split("-")[0] for path in tmp_path.rglob("*.nbi")}
+    assert kept == set(told) - {""}
+
+
+def test_the_helper_ends_with_the_command(tmp_path):
+    """However that ends: the pipe between them ends with it."""
+    places = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen([*PROGRAM, "warm-up"], env=places, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as helper:
+        assert helper.stdin is not None
+        helper.stdin.close()
+        assert helper.wait(timeout=60) == 0
+    assert not list(tmp_path.rglob("*.nbi")), "long before it was done"
+
+
+def test_starting_and_stopping(monkeypatch):
+    monkeypatch.setattr("tailpath.cli.helper.cores", lambda: 2)
+    helper = Helper()
+    helper.stop()
+    helper.start("evaluate")
+    process = helper.process
+    assert process is not None and process.poll() is None
+    helper.stop()
+    assert process.poll() is not None and helper.process is None
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "command"),
+    [
+        ("tailpath.cli.helper.keeps_code", lambda: False, "evaluate"),
+        ("tailpath.cli.helper.cores", lambda: 1, "evaluate"),
+        ("sys.frozen", True, "evaluate"),
+        ("sys.executable", "", "evaluate"),
+        ("sys.executable", "/no/such/python", "evaluate"),
+        ("tailpath.cli.helper.cores", lambda: 2, "convert"),
+    ],
+)
+def test_no_helper_where_it_cannot_help(monkeypatch, place, value, command):
+    """Nothing is kept, one core, a program that is no interpreter, none at all, or a command that is over at once."""
+    monkeypatch.setattr(place, value, raising=False)
+    helper = Helper()
+    helper.start(command)
+    assert helper.process is None
+
+
+def test_a_kernel_that_the_helper_has_begun_is_waited_for():
+    helper = Helper()
+    helper._hear("sweep")
+    helper.wait("search")
+    waiting = threading.Thread(target=helper.wait, args=("sweep",))
+    waiting.start()
+    waiting.join(0.05)
+    assert waiting.is_alive()
+    helper._hear("")
+    waiting.join(60)
+    assert not waiting.is_alive()
