@@ -16,7 +16,7 @@ from tailpath.domains import textbook
 from tailpath.errors import BudgetExceededError, GoalUnreachableError, ModelError, OptionError
 from tailpath.kernels.rounding import SAME_VALUE
 from tailpath.solvers.exact.layout import layout_of
-from tailpath.solvers.exact.table import EXCESS, MEAN, fill_table
+from tailpath.solvers.exact.table import EXCESS, MEAN, fill_table, first_guess
 from tests import measured
 
 PROBLEMS = {
@@ -338,6 +338,25 @@ def test_threads_change_nothing(tie: float) -> None:
     alone, together = (fill_table(layout, layout.aim(1.0, 100.0, tie=tie), accounts, threads=threads) for threads in (False, True))
     assert np.array_equal(alone.values, together.values)
     assert all(np.array_equal(one, other) for one, other in zip(alone.pieces, together.pieces, strict=True))
+
+
+def test_costs_that_no_budget_exceeds_need_no_values() -> None:
+    """The ring is as short as the limit allows; a limit guessed too low is raised."""
+    rings, reruns = {}, 0
+    for dear in (9, 20, 33, 40, 60, 70, 100):
+        moves = [("go", 0.9, 1), ("go", 0.1, dear), ("stop", 1, 4)]
+        ssp = tp.SSP.from_outcomes([(s, a, s + 1, p, c) for s in range(10) for a, p, c in moves], 0, [10])
+        layout = layout_of(ssp, tp.solve_expected(ssp))
+        guessed = fill_table(layout, layout.aim(1.0, 100.0), EXCESS).values
+        rings[dear] = layout.reach(first_guess(layout))
+        reruns += len(guessed) > first_guess(layout) + 1
+        full = fill_table(layout, layout.aim(limit=200.0), EXCESS).values
+        assert layout.reach(200.0) == layout.reach() == dear
+        assert np.array_equal(guessed, full[: len(guessed)])
+        for limit in (1.0, dear - 0.5, float(dear), dear + 1.0):
+            values = fill_table(layout, layout.aim(limit=limit), EXCESS).values
+            assert len(values) == int(limit) + 1 and np.array_equal(values, full[: len(values)])
+    assert rings == {9: 9, 20: 20, 33: 33, 40: 40, 60: 60, 70: 4, 100: 4} and reruns
 
 
 # ---------------------------------------------------------------------- edges and refusals

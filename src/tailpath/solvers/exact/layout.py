@@ -43,7 +43,7 @@ class Layout:
     """The arrays of the recursion, and the way back to the model.
 
     `node_of[s]` is the node of state s, -1 at goals and wherever the start cannot or must not go; `collapsed` marks nodes that stand for several
-    states. `choice[k]` is the model's choice behind k. `reach` is the largest cost, in units, of an outcome that does not end at a goal.
+    states. `choice[k]` is the model's choice behind k.
     `rounding` bounds the relative error that one step adds; `depth` is the most blocks a path can visit at one level, and
     `visits` bounds the expected visits to the nodes of a joint block, summed over them. `start_value` is V* of the start in units, and
     `start_lower` its proved lower bound.
@@ -56,7 +56,6 @@ class Layout:
     collapsed: BoolArray
     choice: IntArray
     start: int
-    reach: int
     rounding: float
     depth: int
     visits: float
@@ -67,6 +66,11 @@ class Layout:
     @property
     def n(self) -> int:
         return len(self.levels.least)
+
+    def reach(self, limit: float = math.inf) -> int:
+        """The largest cost, in units, of an outcome that does not end at a goal: of those below `limit`, since no budget up to it has others left."""
+        costs = self.levels.segment_level[np.diff(self.levels.segment_outcomes) > 0]
+        return int(np.max(costs, where=costs < limit, initial=0))
 
     def aim(self, weight: float = 0.0, price: float = 1.0, *, floor: float = 0.0, limit: float = math.inf, tie: float = 0.0) -> Aim:
         """What the recursion is to minimise at the start."""
@@ -93,10 +97,10 @@ class _Choices(NamedTuple):
     """The choices kept, in the order of their nodes, and their outcomes; targets are places, -1 at goals."""
 
     choice: IntArray
-    node: IntArray
-    owner: IntArray
+    node: NDArray[np.int32]
+    owner: NDArray[np.int32]
     level: IntArray
-    target: IntArray
+    target: NDArray[np.int32]
     probability: FloatArray
     loops: bool
 
@@ -114,11 +118,12 @@ def _laid_out(ssp: SSP, expected: ExpectedSolution, goal_node: bool) -> Layout:
     source = core.outcome_node()
     least = _least_from(int(core.node_of[ssp.start_index]), core, source, level)
     order = _ordered(core, least, source, level)
-    place = np.full(core.n + 2, -1, dtype=np.int64)
+    place = np.full(core.n + 2, -1, dtype=np.int32)
     place[order.node] = np.arange(len(order.node))
-    node_of = place[core.node_of].astype(np.int32)
+    node_of = place[core.node_of]
     collapsed = np.bincount(node_of[node_of >= 0], minlength=len(order.node)) > 1
     rows = _rows(ssp, core, place, level, expected)
+    del source, level  # as long as all that follows
     inner = _inner(rows, order)
     levels, arrives = _levels(
         rows, inner, order, least, _labels(ssp, rows, collapsed), _node_values(expected, ssp.cost_unit, node_of, order), goal_node
@@ -132,7 +137,6 @@ def _laid_out(ssp: SSP, expected: ExpectedSolution, goal_node: bool) -> Layout:
         collapsed=collapsed,
         choice=rows.choice,
         start=int(node_of[ssp.start_index]),
-        reach=int(levels.segment_level[np.diff(levels.segment_outcomes) > 0].max(initial=0)),
         rounding=_rounding(rows, levels),
         depth=order.depth,
         visits=_visits(ssp, levels, joint, node_of),
@@ -174,14 +178,14 @@ def _ordered(core: Core, least: FloatArray, source: IntArray, level: IntArray) -
     return _Order(node, np.append(first, len(node)), joint[node[first]], int(depth.max()) + 1)
 
 
-def _rows(ssp: SSP, core: Core, place: IntArray, level: IntArray, expected: ExpectedSolution) -> _Choices:
+def _rows(ssp: SSP, core: Core, place: NDArray[np.int32], level: IntArray, expected: ExpectedSolution) -> _Choices:
     node = np.repeat(place[: core.n], np.diff(core.state_choices))
     neutral = np.zeros(ssp.n_choices, dtype=np.bool_)
     neutral[expected.choices[expected.choices >= 0]] = True
     kept = np.flatnonzero(node >= 0)
     kept = kept[np.lexsort((~neutral[core.choice[kept]], node[kept]))]
     outcome, kept_outcomes = members_of(core.choice_outcomes, kept)
-    owner = owners(kept_outcomes)
+    owner = owners(kept_outcomes, np.int32)
     target, probability, level = place[core.target[outcome]], core.probability[outcome], level[outcome]
     loop = (level == 0) & (target == node[kept][owner])
     if loop.any():
@@ -227,7 +231,7 @@ def _levels(
 def _segments(rows: _Choices, inner: BoolArray, value: FloatArray, goal: int) -> tuple[dict[str, NDArray[Any]], BoolArray]:
     """Outcomes grouped by choice and cost, with the closed form of each group; only targets that need a row stay in the lists. Beside them,
     which groups may end at a goal."""
-    order = np.arange(len(rows.owner))
+    order: Any = slice(None)
     if np.any((np.diff(rows.owner) == 0) & (np.diff(rows.level) < 0)):
         order = np.lexsort((rows.level, rows.owner))
     owner, level, target, probability = rows.owner[order], rows.level[order], rows.target[order], rows.probability[order]

@@ -113,7 +113,7 @@ def _most_pairs(layout: Layout, limit: int, accounts: FloatArray, max_bytes: int
     """How many pairs are better than the full table for budgets up to the limit; 0 where that is small."""
     levels = layout.levels
     entries = np.sum(np.maximum(limit - levels.least, 0), dtype=np.float64)
-    full = entries * levels.choice_label.itemsize + 8.0 * (min(layout.reach, limit) + 1) * layout.n * len(accounts)
+    full = entries * levels.choice_label.itemsize + 8.0 * (layout.reach(limit) + 1) * layout.n * len(accounts)
     if full < SMALL:
         return 0
     seen, end, ahead = 1, 0, 16

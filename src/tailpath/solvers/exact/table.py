@@ -1,8 +1,9 @@
 """The table over (state, budget left): filled level by level, kept as small as the answers need.
 
-Values live in a ring that holds no more levels than the largest cost to a state that is no goal; only the values at the start are kept. Decisions are
-kept for every level, in the smallest integer type, in pieces, until it is known which budget is the largest one needed; then the rest is
-dropped, and with it every state that the start cannot reach within that budget. What exceeds the memory allowed goes to disk (`doors/storage.py`).
+Values live in a ring that holds no more levels than the largest cost to a state that is no goal, of those that a budget can exceed; only the values
+at the start are kept. Decisions are kept for every level, in the smallest integer type, in pieces, until it is known which budget is the largest
+one needed; then the rest is dropped, and with it every state that the start cannot reach within that budget. What exceeds the memory allowed
+goes to disk (`doors/storage.py`).
 """
 
 from __future__ import annotations
@@ -126,8 +127,11 @@ def fill_table(
 
 
 def first_guess(layout: Layout) -> float:
-    """A budget beyond which nothing may matter, as far as one can guess."""
-    return max(2 * layout.start_value, 16.0)
+    """A budget beyond which nothing may matter, as far as one can guess: twice the least expected cost. A little less where that spares the values of
+    many levels, since a cost that no budget exceeds needs none of them."""
+    guess = max(2 * layout.start_value, 16.0)
+    reach = layout.reach(guess)
+    return float(reach) if reach > 0.75 * guess else guess
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +154,8 @@ class _Filling:
         threads = len(levels.target) > WORTH_THREADS * blocks and cores() > 1 if self.threads is None else self.threads
         advance = raise_budget(threads, count > 1, bool(levels.block_joint.any()))
         rows = int(np.clip(PIECE // n, 16, min(4096, max(16.0, aim.limit + 1))))
-        capacity = min(layout.reach, rows) + 1
+        reach = layout.reach(aim.limit)
+        capacity = min(reach, rows) + 1
         ring = np.zeros((count, capacity * n))
         active, policy = levels.block_start[1:].copy(), levels.node_choices[:-1].copy()
         values = [accounts[None, :, BASE] + accounts[None, :, REST] * layout.start_value]
@@ -160,9 +165,9 @@ class _Filling:
         error, gain_left, w, last, on_disk = 0.0, 0.0, 1, 0, False
         while w > last:
             last = w + rows - 1
-            if min(layout.reach, last) >= capacity:
-                ring = _longer(ring, last, layout)
-                capacity = min(layout.reach, 2 * last) + 1
+            if min(reach, last) >= capacity:
+                capacity = min(reach, 2 * last) + 1
+                ring = _longer(ring, capacity * n)
             # Pages that are never written take no memory, so only the states within reach count.
             if self.keep or not pieces:
                 size = rows * reached * levels.choice_label.itemsize
@@ -196,9 +201,9 @@ class _Filling:
         )
 
 
-def _longer(ring: FloatArray, last: int, layout: Layout) -> FloatArray:
+def _longer(ring: FloatArray, size: int) -> FloatArray:
     """Longer rings. They grow before they ever wrap, so their rows are levels 0, 1, ... in order."""
-    longer = np.zeros((len(ring), (min(layout.reach, 2 * last) + 1) * layout.n))
+    longer = np.zeros((len(ring), size))
     longer[:, : ring.shape[1]] = ring
     return longer
 
