@@ -130,7 +130,8 @@ def least_values(
                 if rounds == most:
                     return part, worst
                 previous = change
-                moved[0] = moved[1]
+                for block in range(blocks):
+                    moved[0, block] = moved[1, block]
                 change = play_round(folded, first, last, 0, blocks, start, reads, tolerance, moved, out_value, out_chosen)
                 rounds += 1
             worst = max(worst, rounds)

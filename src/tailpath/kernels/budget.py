@@ -190,7 +190,8 @@ def settle_gains(levels: Levels, joint: Joint, tie: float, first: int, last: int
         joint_optimum(joint, levels.node_choices, first, last, gain[1], allowed, policy, value)
     for i in range(len(gain)):
         joint_values(joint, levels.node_choices, first, last, policy, gain[i], value)
-        gain[i, : last - first] = value
+        for k in range(last - first):
+            gain[i, k] = value[k]
     return quality
 
 

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from tailpath.kernels.jit import kernel
 
 Array = NDArray[Any]
+#: The largest whole number.
+LARGEST = np.iinfo(np.int64).max
 
 
 @kernel
@@ -98,7 +100,7 @@ def cheapest_levels(row_start: Array, target: Array, level: Array, most: int, ou
             into_end[target[arrow]] += 1
 
     after, first = np.empty(len(target), dtype=np.int32), np.full(longest + 1, -1, dtype=np.int32)
-    reached = np.full(goal + 1, np.iinfo(np.int64).max)
+    reached = np.full(goal + 1, LARGEST)
     reached[goal], out_falling[goal] = 0, goal
     node, cost, turn, waiting, left = goal, 0, 0, 0, goal
     while True:

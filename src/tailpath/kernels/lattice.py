@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tailpath.kernels.forward import LARGEST
 from tailpath.kernels.jit import kernel
 from tailpath.kernels.lattice_arrays import BLOCK, Arrows, Aside, BudgetRows, Facts, Far, Near, Rings, Stop, Waiting
 
@@ -33,7 +34,7 @@ def lay_out_rows(arrows: Arrows, n: int, caps: tuple[int, int, int]) -> tuple[Fa
     ring_rows, ring_cells, far_rows = caps
     # A power of two may be twice what is wanted.
     jumps, into = np.zeros(2 * ring_rows + 1, dtype=np.int64), np.zeros(n + 1, dtype=np.int32)
-    longest, shortest, least, most_out, count = 0, np.iinfo(np.int64).max, 1.0, 0, 0
+    longest, shortest, least, most_out, count = 0, LARGEST, 1.0, 0, 0
     for row in arrows.row:
         first, last = arrows.row_start[row], arrows.row_start[row + 1]
         most_out = max(most_out, last - first)

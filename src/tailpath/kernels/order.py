@@ -34,7 +34,9 @@ def outward_order(given: Decisions, extra: float, longest: float, room: int, out
     for to in range(n + 1):
         into_start[to + 1] += into_start[to]
     source, length = np.empty(into_start[-1], dtype=np.int32), np.empty(into_start[-1])
-    place = into_start[:-1].copy()
+    place = np.empty(n + 1, dtype=np.int64)
+    for to in range(n + 1):
+        place[to] = into_start[to]
     for node in range(n):
         for choice in range(given.state_choices[node], given.state_choices[node + 1]):
             rate = given.rate[choice] + extra
