@@ -296,14 +296,15 @@ def write(ssp: SSP, path: str, progress: Progress | None = None) -> None:
 def _transition_rows(ssp: SSP, progress: Progress | None) -> Iterator[str]:
     """The lines of `.tra`, some states at a time, with a loop at each goal."""
     word = action_words(ssp, writable_action)
+    numbers = [f"{state} " for state in range(ssp.n_states)]
     for block in blocks(ssp, progress):
-        state, position = _places(ssp, block.outcomes)
+        choice = cut(ssp.outcome_choice, block.outcomes)
         chances = spelled(cut(ssp.outcome_probability, block.outcomes), lambda value: f"{value!r} ")
-        words = spelled(ssp.choice_action[cut(ssp.outcome_choice, block.outcomes)], lambda action: f"{word(action)}\n")
-        target = cut(ssp.outcome_target, block.outcomes).tolist()
-        rows = [f"{s} {k} {t} {p}{a}" for s, k, t, p, a in zip(state.tolist(), position.tolist(), target, chances, words)]
+        words = spelled(ssp.choice_action[choice], lambda action: f"{word(action)}\n")
+        heads, target = _heads(ssp, choice), cut(ssp.outcome_target, block.outcomes).tolist()
+        rows = [f"{head}{numbers[t]}{p}{a}" for head, t, p, a in zip(heads, target, chances, words)]
         goals = np.flatnonzero(cut(ssp.is_goal, block.states)) + block.states.start
-        for goal, at in reversed(list(zip(goals.tolist(), np.searchsorted(state, goals).tolist()))):
+        for goal, at in reversed(list(zip(goals.tolist(), np.searchsorted(ssp.choice_state[choice], goals).tolist()))):
             rows.insert(at, f"{goal} 0 {goal} 1\n")
         yield "".join(rows)
 
@@ -320,20 +321,21 @@ def _rewarded(ssp: SSP) -> NDArray[np.bool_]:
 
 
 def _reward_lines(ssp: SSP, costly: NDArray[Any], progress: Progress | None) -> Iterator[str]:
+    numbers = [f"{state} " for state in range(ssp.n_states)]
     for block in blocks(ssp, progress):
         begin, end = np.searchsorted(costly, [block.outcomes.start, block.outcomes.stop])
         outcome = costly[begin:end]
-        state, position = _places(ssp, outcome)
         costs = spelled(ssp.outcome_cost[outcome], lambda cost: f"{cost!r}\n")
-        target = ssp.outcome_target[outcome].tolist()
-        yield "".join([f"{s} {k} {t} {c}" for s, k, t, c in zip(state.tolist(), position.tolist(), target, costs)])
+        heads, target = _heads(ssp, ssp.outcome_choice[outcome]), ssp.outcome_target[outcome].tolist()
+        yield "".join([f"{head}{numbers[t]}{c}" for head, t, c in zip(heads, target, costs)])
 
 
-def _places(ssp: SSP, outcomes: range | NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The state of each outcome, and the number of its choice there."""
-    choice = ssp.outcome_choice[np.asarray(outcomes, dtype=np.int64)]
-    state = ssp.choice_state[choice]
-    return state, choice - ssp.state_choices[state]
+def _heads(ssp: SSP, choices: NDArray[Any]) -> list[str]:
+    """How lines begin: the state of each choice, and its number there. The choices ascend."""
+    new = np.append(True, np.diff(choices) != 0)[: len(choices)]
+    state = ssp.choice_state[choices[new]]
+    texts = [f"{s} {k} " for s, k in zip(state.tolist(), (choices[new] - ssp.state_choices[state]).tolist())]
+    return [texts[at] for at in (np.cumsum(new) - 1).tolist()]
 
 
 def _label_lines(ssp: SSP) -> Iterator[str]:
