@@ -12,6 +12,7 @@ import pytest
 import tailpath as tp
 from tailpath.analysis import reachability
 from tailpath.analysis.core import core_of
+from tailpath.analysis.equations import approached
 from tailpath.analysis.value_iteration import first_sweeps
 from tailpath.kernels.bellman import Decisions, linked_blocks
 from tailpath.kernels.graph import sweep_back
@@ -128,3 +129,18 @@ def test_threads_change_nothing_in_large_components() -> None:
         value[:-1] = (rate + (ssp.outcome_probability * value[ssp.outcome_target]).reshape(-1, 3).sum(axis=1)).reshape(-1, 2).min(axis=1)
     assert one.value == pytest.approx(value, rel=1e-9)
     assert np.all(one.upper - one.lower <= 1e-10 * one.upper)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_equations_are_approached(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    matrix = draw.random((30, 30))
+    matrix *= 0.99 / matrix.sum(axis=1, keepdims=True)
+    constant = draw.random(30)
+    found = approached(lambda x: matrix @ x, constant, np.zeros(30), 1e-10, 60)
+    assert found == pytest.approx(np.linalg.solve(np.eye(30) - matrix, constant), rel=1e-7)
+
+
+def test_equations_without_a_solution_are_given_up() -> None:
+    """Two nodes that lead to each other for ever."""
+    assert approached(lambda x: x[::-1], np.ones(2), np.zeros(2), 1e-10, 60) is None

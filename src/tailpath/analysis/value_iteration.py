@@ -17,22 +17,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.analysis.core import Core
+from tailpath.analysis.equations import approached
 from tailpath.analysis.reachability import is_one_component, strong_components, surely_free_states
-from tailpath.kernels.bellman import BLOCK, Decisions, divide, fold, least_values, linked_blocks, play_round
+from tailpath.kernels.bellman import BLOCK, FOLLOWED, Decisions, divide, fold, least_values, linked_blocks, play_round
 from tailpath.kernels.jit import cores, frozen
 from tailpath.kernels.order import outward_order
 from tailpath.kernels.rounding import UNIT
-from tailpath.model.ragged import grouped
+from tailpath.model.ragged import grouped, members_of
 from tailpath.model.ssp import FloatArray
 
 #: Rounds (each chooses once and follows eight times) before a component counts as slow, and before it is given up.
 PLAIN_ROUNDS, MOST_ROUNDS = 24, 400
 #: No outcome counts as longer than this.
 LONGEST = 1e300
-#: Components beyond this many states are played round by round, and may be in two halves.
-LARGE = 100_000
+#: Components beyond this many states are played round by round from the first, and from this many on may be dense.
+LARGE, MIXING = 100_000, 10_000
 #: How many nodes a district has room for.
 DISTRICT = 2_048
+#: Rounds before the policy of a dense component is evaluated by products, how exactly, and the most pairs of products.
+FEW_ROUNDS, ROUGHLY, MOST_PRODUCTS = 2, 1e-2, 60
 #: How many of the last rounds a leap combines.
 REMEMBERED = 4
 
@@ -105,10 +108,11 @@ def first_sweeps(core: Core) -> tuple[Sweeps, FloatArray]:
 class _Slow:
     """A component that is played round by round: because it is large, or because it is slow to settle.
 
-    Where it is large and its blocks read nearly all others, no order is better than another, and two threads play a half each, which sees the
-    other as it was before the round, so that threads change nothing. After `PLAIN_ROUNDS` every round is followed by a leap (Anderson): if f is
-    what a round changes and g its result, the combination of the last rounds with the least f is where they are all heading. On models whose
-    slow error is of a few kinds only (a rare exit, say) the leaps replace thousands of rounds.
+    Where it is not small and its blocks read nearly all others, it is *dense*: no order is better than another. Two threads play a half each, which
+    sees the other as it was before the round, so that threads change nothing, and after `FEW_ROUNDS` the equations of the policy are solved, roughly,
+    after every round: where everything mixes that takes few products. Elsewhere, after `PLAIN_ROUNDS`, every round is followed by a leap
+    (Anderson): if f is what a round changes and g its result, the combination of the last rounds with the least f is where they are all
+    heading. On models whose slow error is of a few kinds only (a rare exit, say) the leaps replace thousands of rounds.
     """
 
     def __init__(self, folded: Decisions, first: int, last: int, value: FloatArray, chosen: NDArray[Any]) -> None:
@@ -116,7 +120,8 @@ class _Slow:
         blocks = -(-(last - first) // BLOCK)
         self.links = linked_blocks(folded, first, last)
         self.parts = [(0, blocks)]
-        if last - first > LARGE and self.links[0][-1] < 0:
+        self.dense = last - first > MIXING and bool(self.links[0][-1] < 0)
+        if self.dense:
             self.parts = [(0, blocks // 2), (blocks // 2, blocks)]
             divide(folded, first, first + blocks // 2 * BLOCK, last)
         self.moved = np.full((2, blocks), np.inf)
@@ -131,7 +136,7 @@ class _Slow:
         with ThreadPoolExecutor(1) as pool:
             for rounds in range(1 if self.last - self.first > LARGE else PLAIN_ROUNDS, MOST_ROUNDS + 1):
                 before = self.value[self.first : self.last].copy()
-                change = self._round(tolerance, pool)
+                change = self._round(tolerance, 1 if self.dense and rounds > FEW_ROUNDS else FOLLOWED, pool)
                 if change <= tolerance or (change <= 64 * UNIT and change >= previous):
                     return rounds
                 previous = change
@@ -140,22 +145,51 @@ class _Slow:
                 # What gains less than a digit in so many rounds will not end in time.
                 if change > 0.1 * reached.get(rounds - patience, np.inf):
                     break
-                if rounds in reached:
+                if not (self.dense and rounds >= FEW_ROUNDS and change > 64 * UNIT and self._evaluate(pool)) and rounds in reached:
                     self._leap(before)
         return MOST_ROUNDS + 1
 
-    def _round(self, quiet: float, pool: ThreadPoolExecutor) -> float:
+    def _round(self, quiet: float, followed: int, pool: ThreadPoolExecutor) -> float:
         self.moved[0] = self.moved[1]
         if len(self.parts) > 1:
             n = len(self.chosen)
             self.value[n + self.first : n + self.last] = self.value[self.first : self.last]
 
         def play(part: tuple[int, int]) -> float:
-            return play_round(self.folded, self.first, self.last, *part, *self.links, quiet, self.moved, self.value, self.chosen)  # type: ignore[no-any-return]
+            return play_round(self.folded, self.first, self.last, *part, *self.links, quiet, followed, self.moved, self.value, self.chosen)  # type: ignore[no-any-return]
 
         others = [pool.submit(play, part) for part in self.parts[1:] if cores() > 1]
         changes = [play(part) for part in (self.parts[:1] if others else self.parts)]
         return max(changes + [other.result() for other in others])
+
+    def _evaluate(self, pool: ThreadPoolExecutor) -> bool:
+        """Put the values of the policy in place of the present ones, as far as a few products tell; whether that worked."""
+        from scipy.sparse import csr_array
+
+        first, last, n = self.first, self.last, len(self.chosen)
+        outcome, row_start = members_of(self.folded.choice_outcomes, self.chosen[first:last])
+        target, probability = self.folded.target[outcome], self.folded.probability[outcome]
+        target -= np.where(target < n, 0, n).astype(target.dtype)
+        outside = np.flatnonzero((target < first) | (target >= last))
+        rate = self.folded.rate[self.chosen[first:last]]
+        np.add.at(rate, np.searchsorted(row_start, outside, side="right") - 1, probability[outside] * self.value[target[outside]])
+        probability[outside], target[outside] = 0.0, first
+        middle, end = (last - first) // 2, last - first
+        half = row_start[middle]
+        lower = csr_array((probability[:half], target[:half] - first, row_start[: middle + 1]), shape=(middle, end))
+        upper = csr_array((probability[half:], target[half:] - first, row_start[middle:] - half), shape=(end - middle, end))
+
+        def product(x: FloatArray) -> FloatArray:
+            other = pool.submit(lambda: lower @ x) if cores() > 1 else None
+            above = upper @ x
+            return np.concatenate([other.result() if other else lower @ x, above])
+
+        found = approached(product, rate, self.value[first:last], ROUGHLY, MOST_PRODUCTS)
+        if found is None or not np.isfinite(found).all() or found.min() < 0.0:
+            return False
+        self.value[first:last] = found
+        self.moved[1] = np.inf
+        return True
 
     def _leap(self, before: FloatArray) -> None:
         here = self.value[self.first : self.last]

@@ -17,7 +17,7 @@ from tailpath.kernels.jit import kernel
 from tailpath.kernels.rounding import UNIT
 
 Array = NDArray[Any]
-#: States per block, and how often a block follows its policy while it is in the cache, after its choices were made.
+#: States per block, and how often a block follows its policy while it is in the cache, after its choices were made, unless told otherwise.
 BLOCK = 2_048
 FOLLOWED = 8
 #: Where blocks read more than this many others, or than half of them, on average, it is not worth while to remember which.
@@ -132,7 +132,7 @@ def least_values(
                 previous = change
                 for block in range(blocks):
                     moved[0, block] = moved[1, block]
-                change = play_round(folded, first, last, 0, blocks, start, reads, tolerance, moved, out_value, out_chosen)
+                change = play_round(folded, first, last, 0, blocks, start, reads, tolerance, FOLLOWED, moved, out_value, out_chosen)
                 rounds += 1
             worst = max(worst, rounds)
         part += 1
@@ -149,25 +149,26 @@ def play_round(
     start: Array,
     reads: Array,
     quiet: float,
+    followed: int,
     moved: Array,
     out_value: Array,
     out_chosen: Array,
 ) -> float:
     """One round over the blocks `low` .. `high` - 1 of a component; returns the largest relative change made by choosing.
 
-    A round chooses anew in every state and then follows the choices `FOLLOWED` times. It goes through the blocks in a row, each stage one block
+    A round chooses anew in every state and then follows the choices `followed` times. It goes through the blocks in a row, each stage one block
     behind the one before, so that a block is read from memory once a round; values are overwritten as they are found. `moved` holds by how much
     choosing moved each block in the last round and in this one: where nothing that a block reads moved more than `quiet`, it is left out.
     """
     change = 0.0
-    for beat in range(low, high + FOLLOWED):
+    for beat in range(low, high + followed):
         if beat < high:
             begin = first + beat * BLOCK
             moved[1, beat] = 0.0
             if _is_awake(beat, low, high, start, reads, quiet, moved):
                 moved[1, beat] = _choose(folded, begin, min(begin + BLOCK, last), out_value, out_chosen)
                 change = max(change, moved[1, beat])
-        for block in range(min(beat - 1, high - 1), max(beat - FOLLOWED, low) - 1, -1):
+        for block in range(min(beat - 1, high - 1), max(beat - followed, low) - 1, -1):
             if moved[1, block] > quiet:
                 begin = first + block * BLOCK
                 _follow(folded, begin, min(begin + BLOCK, last), out_value, out_chosen)
