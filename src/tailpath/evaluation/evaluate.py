@@ -31,7 +31,7 @@ from tailpath.evaluation.lazy import evaluate_lazily
 from tailpath.evaluation.mixture import mixed_distribution
 from tailpath.evaluation.queue import ChainWalk, QueueSearch
 from tailpath.evaluation.request import MOST_BYTES, End, Request
-from tailpath.evaluation.result import SearchResult, completed, nothing_found, summarise, with_goal
+from tailpath.evaluation.result import SearchResult, completed, nothing_found, summarise
 from tailpath.evaluation.variance import standard_deviation
 from tailpath.evaluation.watch import Watch
 from tailpath.model.ssp import SSP, Name
@@ -82,7 +82,8 @@ def evaluate(
     chosen = _engine(ssp, policy, engine, heuristic, gamma)
     limit = MOST_NODES[chosen] if max_nodes is None else min(max_nodes, 2**62)
     found = evaluate_as(ssp, policy, chosen, Request(alpha, heuristic, float(gamma), limit, Watch(progress), max_bytes))
-    return replace(found, gamma=float(gamma), ssp=ssp, policy=policy)
+    found._become({"gamma": float(gamma), "ssp": ssp, "policy": policy})
+    return found
 
 
 def evaluate_as(ssp: SSP, policy: Policy, engine: str, request: Request) -> CostDistribution:
@@ -155,15 +156,15 @@ def _search_costs(chain: CostChain, cycle_error: float, request: Request) -> tup
 
 
 def _of_chain(chain: CostChain, found: SearchResult, request: Request, engine: str) -> CostDistribution:
-    rest = with_goal(chain.expected_cost)
-    start = chain.start
-    unreached = float(np.append(chain.unreached.value, 0.0)[start])
+    rest, start = chain.expected_cost, chain.start
+    low, mean, high = (float(values[start]) if start < chain.n else 0.0 for values in (rest.lower, rest.value, rest.upper))
+    unreached = 0.0 if chain.all_arrive or start == chain.n else float(chain.unreached.value[start])
     deviation = standard_deviation(chain) if request.deviation and unreached == 0 else None
     return summarise(
         found,
         rest,
         alpha=request.alpha,
-        mean=(float(rest.value[start]), float(rest.lower[start]), float(rest.upper[start])),
+        mean=(mean, low, high),
         deviation=deviation if unreached == 0 else np.inf,
         unreached=unreached,
         engine=engine,

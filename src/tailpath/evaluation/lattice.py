@@ -25,8 +25,9 @@ from tailpath.evaluation.request import End, Request, Tuning
 from tailpath.evaluation.result import SCALE, SMALL, Left, SearchResult, negligible
 from tailpath.evaluation.watch import Watch
 from tailpath.kernels.jit import frozen
-from tailpath.kernels.lattice import frontier, lay_out_rows, search
+from tailpath.kernels.lattice import frontier, search
 from tailpath.kernels.lattice_arrays import BLOCK, ROWS_OF_NODES, Arrows, Aside, BudgetRows, Facts, Rings, Stop, Waiting, standing
+from tailpath.kernels.lattice_layout import lay_out_rows
 from tailpath.kernels.rounding import FIXED, ROW, UNIT
 from tailpath.model.ssp import FloatArray
 from tailpath.policies.chain import CostChain
@@ -173,11 +174,10 @@ class LatticeSearch:
 
     def result(self, unit: Fraction, cycle_error: float) -> SearchResult:
         """The head and the open nodes, in the chain's numbering and in costs."""
-        most = (int(self.now["n_flags"]) << BLOCK) + int(self.now["n_far"]) + int(self.now["n_waiting"])
-        left = Left(np.empty(most, dtype=np.int64), np.empty(most), np.empty(most))
         lat, n_head = self.lattice, int(self.now["n_head"])
         ratio, scale = (float(unit.numerator), float(unit.denominator)), 2.0**-SCALE
-        end, count = frontier(self.rings, self.waiting, self.bucket, lat.arrows, ratio, scale, SMALL, lat.node, *left)
+        end, *listed = frontier(self.rings, self.waiting, self.bucket, lat.arrows, ratio, scale, SMALL, lat.node)
+        left = Left(*listed)
         few = np.flatnonzero(self.aside.mass)
         height = lat.arrows.height[lat.node[few]] if lat.arrows.height.size else 0.0
         aside = Left(lat.node[few], in_costs(self.aside.bucket[few] - height, unit), self.aside.mass[few])
@@ -185,7 +185,7 @@ class LatticeSearch:
             costs=in_costs(self.head_level[:n_head], unit),
             probabilities=self.head_mass[:n_head] * scale,
             open=left.part(slice(end)),
-            aside=aside.with_more(left.part(slice(end, count))),
+            aside=aside.with_more(left.part(slice(end, None))),
             lost=float(self.now["lost"]) * scale,
             relative_error=self._relative_error(self.bucket, cycle_error),
             cost_error=4 * UNIT,

@@ -12,6 +12,9 @@ from tailpath.analysis.absorption import Bracket
 from tailpath.errors import BudgetExceededError, EvaluationInterrupted
 from tailpath.evaluation.distribution import CostDistribution, FloatArray
 from tailpath.evaluation.request import End, Request
+from tailpath.kernels.jit import frozen
+from tailpath.kernels.rounding import UNIT
+from tailpath.kernels.tails import open_sums
 
 #: Engines count probabilities in units of 2^-SCALE, so that products of tiny ones do not vanish.
 SCALE = 1000
@@ -106,23 +109,23 @@ def summarise(
     engine: str,
     stuck: str = "",
 ) -> CostDistribution:
-    """Complete the open nodes by V_mean: E[(Z - X)+] is a sum of non-negative terms over the frontier."""
+    """Complete the open nodes by V_mean, `rest` of all but the goal: E[(Z - X)+] is a sum of non-negative terms over the frontier."""
     last = float(found.costs[-1]) if found.costs.size else 0.0
-    node, mass, ahead = found.open.node, found.open.mass, found.open.cost - last
-    value, low, high = (float(np.sum(mass * np.maximum(ahead + v[node], 0.0))) for v in (rest.value, rest.lower, rest.upper))
-    # Pairwise summation and one product per term; the relative error of the masses themselves is in `relative_error`.
-    rounding = (np.log2(len(mass) + 2) + 6) * 2.0**-52
-    # ahead + V may cancel: charge the rounding of its parts.
-    parts = float(np.sum(mass * (np.abs(ahead) + np.where(np.isfinite(rest.upper[node]), rest.upper[node], 0.0)))) * 2.0**-51
-    # Products of the smallest masses may fall below what floats hold with all digits.
-    parts += len(mass) * 2e-323
-    # Nothing is known of what was put aside but that it costs no more than this.
-    more = charged(found.aside, found.aside.cost + rest.upper[found.aside.node])
-    dropped = charged(found.aside, 1.0)
+    count = len(found.open.mass)
+    mass, value, low, high, parts = open_sums(*frozen(*found.open), last, *frozen(rest.value, rest.lower, rest.upper))
+    # The sums, and one product per term; the relative error of the masses themselves is in `relative_error`.
+    rounding = 24 * UNIT
+    # ahead + V may cancel: charge the rounding of its parts. Products of the smallest masses may fall below what floats hold with all digits.
+    parts = parts * 4 * UNIT + count * 2e-323
+    more = dropped = 0.0
+    if found.aside.mass.size:
+        # Nothing is known of what was put aside but that it costs no more than this.
+        more = charged(found.aside, found.aside.cost + np.append(rest.upper, 0.0)[found.aside.node])
+        dropped = charged(found.aside, 1.0)
     return CostDistribution(
         costs=found.costs,
         probabilities=found.probabilities,
-        tail_mass=float(np.sum(mass)) + found.lost + dropped,
+        tail_mass=mass + found.lost + dropped,
         tail_excess=value + more if unreached == 0 else float("inf"),
         tail_excess_bounds=(max(low * (1 - rounding) - parts, 0.0), high * (1 + rounding) + parts + more),
         alpha=alpha,

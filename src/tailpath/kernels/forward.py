@@ -92,11 +92,10 @@ def cheapest_levels(row_start: Array, target: Array, level: Array, most: int, ou
         return -1, shortest
     for node in range(goal + 1):
         into_end[node + 1] += into_end[node]
-    source, price = np.empty(len(target), dtype=np.int32), np.empty(len(target), dtype=np.int32)
+    into = np.empty(len(target), dtype=np.int64)  # where an arrow comes from, and what it costs
     for node in range(goal):
         for arrow in range(row_start[node], row_start[node + 1]):
-            place = into_end[target[arrow]]
-            source[place], price[place] = node, level[arrow]
+            into[into_end[target[arrow]]] = node << 32 | level[arrow]
             into_end[target[arrow]] += 1
 
     after, first = np.empty(len(target), dtype=np.int32), np.full(longest + 1, -1, dtype=np.int32)
@@ -107,10 +106,10 @@ def cheapest_levels(row_start: Array, target: Array, level: Array, most: int, ou
         # Whoever is left cannot be reached at less than what its way costs now.
         out_least[node] = cost
         for arrow in range(into_end[node - 1] if node > 0 else 0, into_end[node]):
-            there = cost + price[arrow]
-            if there < reached[source[arrow]]:
-                reached[source[arrow]] = there
-                slot = turn + price[arrow]
+            source, price = into[arrow] >> 32, into[arrow] & 0xFFFFFFFF
+            if cost + price < reached[source]:
+                reached[source] = cost + price
+                slot = turn + price
                 slot -= longest + 1 if slot > longest else 0
                 after[arrow] = first[slot]
                 first[slot] = arrow
@@ -124,7 +123,7 @@ def cheapest_levels(row_start: Array, target: Array, level: Array, most: int, ou
                 continue
             first[turn] = after[arrow]
             waiting -= 1
-            node = source[arrow]
+            node = into[arrow] >> 32
             if out_least[node] <= cost:  # it was left before
                 arrow = -1
         if arrow < 0:

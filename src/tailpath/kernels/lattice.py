@@ -17,87 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.kernels.forward import LARGEST
 from tailpath.kernels.jit import kernel
-from tailpath.kernels.lattice_arrays import BLOCK, Arrows, Aside, BudgetRows, Facts, Far, Near, Rings, Stop, Waiting
+from tailpath.kernels.lattice_arrays import BLOCK, Arrows, Aside, BudgetRows, Far, Near, Rings, Stop, Waiting
 
 Array = NDArray[Any]
-
-
-@kernel
-def lay_out_rows(arrows: Arrows, n: int, caps: tuple[int, int, int]) -> tuple[Facts, Near, Far, Array, Array]:
-    """Look at the arrows, choose the rows of the ring, and part the arrows into those that stay within it and those that do not.
-
-    The caps are the most rows and cells of the ring and the most rows of the second one. Also returned are what leads nowhere and leaks, by row, and
-    the number, in the second ring, of each place that an arrow beyond the first leads to, or -1.
-    """
-    ring_rows, ring_cells, far_rows = caps
-    # A power of two may be twice what is wanted.
-    jumps, into = np.zeros(2 * ring_rows + 1, dtype=np.int64), np.zeros(n + 1, dtype=np.int32)
-    longest, shortest, least, most_out, count = 0, LARGEST, 1.0, 0, 0
-    for row in arrows.row:
-        first, last = arrows.row_start[row], arrows.row_start[row + 1]
-        most_out = max(most_out, last - first)
-        for arrow in range(first, last):
-            place = arrows.place[arrows.target[arrow]]
-            if place >= 0:
-                jump = _jump(arrows, row, arrow)
-                into[place] += 1
-                longest, least = max(longest, jump), min(least, arrows.probability[arrow])
-                if arrows.level[arrow] > 0:
-                    shortest = min(shortest, arrows.level[arrow])
-                jumps[min(jump, 2 * ring_rows)] += 1
-                count += 1
-    most_into, usual, passed = 0, 0, jumps[0]
-    for node in range(n):
-        most_into = max(most_into, into[node])
-    while passed < 0.95 * count:
-        usual += 1
-        passed += jumps[usual]
-    # Enough rows for nineteen jumps in twenty, within the caps. Very long jumps ask for more, so that there are not too many lists.
-    wanted, most, shift = max(usual + 1, longest // far_rows, 2), min(ring_rows, max(2, ring_cells // (n + 1))), 1
-    while (2 << shift) <= most if wanted > most else (1 << shift) < wanted:
-        shift += 1
-    width, stride, n_near = 1 << shift, ((n >> BLOCK) + 1) << BLOCK, 0
-    for jump in range(width):
-        n_near += jumps[jump]
-
-    rows = len(arrows.row) + 1
-    near = Near(np.empty(rows, dtype=np.uint32), np.empty(n_near, dtype=np.uint32), np.empty(n_near))
-    n_far = count - n_near
-    far = Far(np.empty(rows, dtype=np.uint32), np.empty(n_far, dtype=np.int32), np.empty(n_far), np.empty(n_far, dtype=np.int64))
-    leaks, far_place = np.zeros(rows - 1), np.full(n + 1, -1, dtype=np.int32)
-    n_near, n_far = 0, 0
-    near.row_start[0] = far.row_start[0] = 0
-    for i in range(rows - 1):
-        row = arrows.row[i]
-        for arrow in range(arrows.row_start[row], arrows.row_start[row + 1]):
-            place, probability = arrows.place[arrows.target[arrow]], arrows.probability[arrow]
-            if place < 0:
-                leaks[i] += probability
-                continue
-            jump = _jump(arrows, row, arrow)
-            if jump < width:
-                near.cell[n_near], near.probability[n_near] = jump * stride + place, probability
-                n_near += 1
-            else:
-                far.target[n_far], far.probability[n_far], far.jump[n_far] = place, probability, jump
-                far_place[place] = 0
-                n_far += 1
-        near.row_start[i + 1], far.row_start[i + 1] = n_near, n_far
-    places = 0
-    for place in range(n + 1 if n_far > 0 else 0):
-        if far_place[place] == 0:
-            far_place[place] = places
-            places += 1
-    return Facts(longest, shortest, least, most_into, into[n], most_out, shift, stride, places), near, far, leaks, far_place
-
-
-@kernel
-def _jump(arrows: Arrows, row: int, arrow: int) -> int:
-    if len(arrows.height) == 0:
-        return int(arrows.level[arrow])
-    return int(arrows.level[arrow] + arrows.height[arrows.target[arrow]] - arrows.height[row])
 
 
 @kernel
@@ -338,15 +261,50 @@ def frontier(
     scale: float,
     least: float,
     name: Array,
-    out_node: Array,
-    out_cost: Array,
-    out_mass: Array,
-) -> tuple[int, int]:
+) -> tuple[int, Array, Array, Array]:
     """List what is still open as (node, cost so far, mass). Open buckets are `bucket` and above. A place x is the node `name[x]`, and a level is so
     many `unit`s, a numerator and a denominator.
 
-    Masses are multiplied by `scale` but for those below `least`, which come last; returns how many come before them, and how many there are.
+    Masses are multiplied by `scale` but for those below `least`, which come last; returned first is how many come before them.
     """
+    count = _count_open(rings, waiting)
+    out_node, out_cost, out_mass = np.empty(count, dtype=np.int64), np.empty(count), np.empty(count)
+    end = _list_open(rings, waiting, bucket, arrows, unit, scale, least, name, out_node, out_cost, out_mass)
+    return end, out_node, out_cost, out_mass
+
+
+@kernel
+def _count_open(rings: Rings, waiting: Waiting) -> int:
+    count = 0
+    for block in range(len(rings.flag)):
+        if rings.flag[block]:
+            for cell in range(block << BLOCK, (block + 1) << BLOCK):
+                count += 1 if rings.ring[cell] > 0.0 else 0
+    for row in range(rings.far.shape[0]):
+        for i in range(rings.far.shape[1]):
+            count += 1 if rings.far[row, i] > 0.0 else 0
+    for epoch in range(len(waiting.first)):
+        entry = waiting.first[epoch]
+        while entry >= 0:
+            count += 1
+            entry = waiting.after[entry]
+    return count
+
+
+@kernel
+def _list_open(
+    rings: Rings,
+    waiting: Waiting,
+    bucket: int,
+    arrows: Arrows,
+    unit: tuple[float, float],
+    scale: float,
+    least: float,
+    name: Array,
+    out_node: Array,
+    out_cost: Array,
+    out_mass: Array,
+) -> int:
     count = 0
     for block in range(len(rings.flag)):
         if rings.flag[block]:
@@ -384,4 +342,4 @@ def frontier(
             out_node[i], out_node[end] = out_node[end], out_node[i]
             out_cost[i], out_cost[end] = out_cost[end], out_cost[i]
             out_mass[i], out_mass[end] = out_mass[end], out_mass[i]
-    return end, count
+    return end

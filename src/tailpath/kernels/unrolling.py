@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from tailpath.kernels.jit import kernel
 
 Array = NDArray[Any]
+#: Up to so many borders it is faster to look at all than to search.
+FEW = 64
 
 
 class Outcomes(NamedTuple):
@@ -68,27 +70,55 @@ def follow(model: Outcomes, memories: Memories, choice: Array, start: int, memor
 
     A pair without a choice (-1) ends it: returned first is its state, otherwise -1.
     """
-    n_arrows = 0
+    pairs, most = len(choice), _most_arrows(model, choice)
+    levels = most if len(model.level) > 0 else 0
+    rows = Rows(
+        np.empty(pairs, dtype=np.int32),
+        np.empty(pairs, dtype=np.int64),
+        np.empty(pairs + 1, dtype=np.int64),
+        np.empty(most, dtype=np.int32),
+        np.empty(most, dtype=np.int64),
+        np.empty(most),
+        np.empty(most),
+        np.empty(levels, dtype=np.int64),
+    )
+    unknown, size, arrows = _follow(model, memories, choice, start, memory, np.full(pairs, -1, dtype=np.int32), rows)
+    return unknown, Rows(
+        rows.state[:size],
+        rows.memory[:size],
+        rows.row_start[: size + 1],
+        rows.target[:arrows],
+        rows.outcome[:arrows],
+        rows.probability[:arrows],
+        rows.cost[:arrows],
+        rows.level[: min(arrows, levels)],
+    )
+
+
+@kernel
+def _most_arrows(model: Outcomes, choice: Array) -> int:
+    most = 0
     for chosen in choice:
         if chosen >= 0:
-            n_arrows += model.choice_outcomes[chosen + 1] - model.choice_outcomes[chosen]
-    n, n_levels = memories.n, n_arrows if len(model.level) > 0 else 0
-    states, memory_of = np.empty(len(choice), dtype=np.int32), np.empty(len(choice), dtype=np.int64)
-    row_start, target = np.empty(len(choice) + 1, dtype=np.int64), np.empty(n_arrows, dtype=np.int32)
-    outcomes, levels = np.empty(n_arrows, dtype=np.int64), np.empty(n_levels, dtype=np.int64)
-    probability, cost = np.empty(n_arrows), np.empty(n_arrows)
-    number = np.full(len(choice), -1, dtype=np.int32)
-    row_start[0] = 0
-    size, done, arrow, unknown = 0, 0, 0, -1
+            most += model.choice_outcomes[chosen + 1] - model.choice_outcomes[chosen]
+    return most
+
+
+@kernel
+def _follow(model: Outcomes, memories: Memories, choice: Array, start: int, memory: int, number: Array, out: Rows) -> tuple[int, int, int]:
+    """As `follow`, into a room that is large enough; also returns the pairs and arrows. `number`, all -1, becomes that of every pair."""
+    n, size, done, arrow = memories.n, 0, 0, 0
+    out.row_start[0] = 0
     if start >= 0:
-        number[start * n + memory], states[0], memory_of[0], size = 0, start, memory, 1
-    while done < size and unknown < 0:
-        memory = memory_of[done]
-        pair = states[done] * n + memory
+        number[start * n + memory], out.state[0], out.memory[0], size = 0, start, memory, 1
+    while done < size:
+        memory = out.memory[done]
+        pair = out.state[done] * n + memory
         chosen = choice[pair]
-        first, last = (model.choice_outcomes[chosen], model.choice_outcomes[chosen + 1]) if chosen >= 0 else (0, 0)
-        unknown = states[done] if chosen < 0 else -1
-        for outcome in range(first, last):
+        if chosen < 0:
+            return out.state[done], size, arrow
+        first = model.choice_outcomes[chosen]
+        for outcome in range(first, model.choice_outcomes[chosen + 1]):
             state, to = model.target[outcome], -1
             if not model.is_goal[state]:
                 after = 0
@@ -96,36 +126,27 @@ def follow(model: Outcomes, memories: Memories, choice: Array, start: int, memor
                     y = memories.atoms[memory] * memories.xi[memories.xi_offset[pair] + outcome - first]
                     if len(memories.grid) > 0:
                         own = memories.grid[state]
-                        after = memories.own_atoms[own, first_at_least(memories.own_borders[own], y)]
+                        after = memories.own_atoms[own, _nearest(memories.own_borders[own], y)]
                     else:
-                        after = _nearest(memories.borders, y, memory)
+                        after = _nearest(memories.borders, y)
                 elif len(memories.level) > 0:
                     after = max(memory - memories.level[outcome], 0)
                 to = number[state * n + after]
                 if to < 0:
                     to = size
-                    number[state * n + after], states[size], memory_of[size] = size, state, after
+                    number[state * n + after], out.state[size], out.memory[size] = size, state, after
                     size += 1
-            target[arrow], outcomes[arrow] = to, outcome
-            probability[arrow], cost[arrow] = model.probability[outcome], model.cost[outcome]
-            if n_levels > 0:
-                levels[arrow] = model.level[outcome]
+            out.target[arrow], out.outcome[arrow] = to, outcome
+            out.probability[arrow], out.cost[arrow] = model.probability[outcome], model.cost[outcome]
+            if len(model.level) > 0:
+                out.level[arrow] = model.level[outcome]
             arrow += 1
         done += 1
-        row_start[done] = arrow
+        out.row_start[done] = arrow
     for i in range(arrow):
-        if target[i] < 0:
-            target[i] = size
-    return unknown, Rows(
-        states[:size],
-        memory_of[:size],
-        row_start[: size + 1],
-        target[:arrow],
-        outcomes[:arrow],
-        probability[:arrow],
-        cost[:arrow],
-        levels[: min(arrow, n_levels)],
-    )
+        if out.target[i] < 0:
+            out.target[i] = size
+    return -1, size, arrow
 
 
 @kernel
@@ -142,11 +163,11 @@ def first_at_least(rising: Array, y: float) -> int:
 
 
 @kernel
-def _nearest(borders: Array, y: float, guess: int) -> int:
-    """The atom on whose side of all borders y lies; most often it is the guess, or not far above."""
-    low, high = max(guess - 1, 0), min(guess + 8, len(borders))
-    if (low > 0 and y <= borders[low - 1]) or (high < len(borders) and y > borders[high]):
+def _nearest(borders: Array, y: float) -> int:
+    """The atom on whose side of all borders y lies. Few borders are counted, several at once and without a branch to guess."""
+    if len(borders) > FEW:
         return int(first_at_least(borders, y))
-    while low < high and y > borders[low]:
-        low += 1
-    return int(low)
+    below = 0
+    for border in borders:
+        below += 1 if y > border else 0
+    return below
