@@ -23,7 +23,13 @@ def decide(ssp: SSP, policy: Policy, state: int, memory: Any) -> list[tuple[int,
 
 def checked_decision(ssp: SSP, state: int, decision: Any) -> list[tuple[int, float]]:
     """A decision, an action or a distribution over actions, as pairs (choice, probability)."""
-    weights: Mapping[Name, float] = decision if isinstance(decision, Mapping) else {decision: 1.0}
+    if isinstance(decision, Mapping):
+        weights: Mapping[Name, float] = decision
+    else:
+        weights = {decision: 1.0}
+        choice = ssp.choice_index(state, decision)
+        if choice >= 0:
+            return [(choice, 1.0)]
     name = ssp.states[state]
     pairs = []
     for action, weight in weights.items():
