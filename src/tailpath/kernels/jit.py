@@ -224,9 +224,10 @@ def instruction(function: Any) -> Any:
 def frozen(*arrays: Any) -> Iterator[Any]:
     """The arrays as read-only views. The compiler tells these from others, and would compile a kernel once for each mixture it meets."""
     for array in arrays:
-        view = array.view()
-        view.flags.writeable = False
-        yield view
+        if array.flags.writeable:
+            array = array.view()
+            array.flags.writeable = False
+        yield array
 
 
 def when_compiling(tell: Callable[[], None]) -> None:
