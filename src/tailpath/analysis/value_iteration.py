@@ -50,10 +50,14 @@ class Sweeps:
     @classmethod
     def by(cls, row_start: NDArray[Any], target: NDArray[Any], order: NDArray[Any]) -> Sweeps:
         """Components after those they lead to, and inside them in the order given."""
-        if is_one_component(row_start, target):
+        return cls.among(_components(row_start, target), order)
+
+    @classmethod
+    def among(cls, components: tuple[NDArray[Any], int] | None, order: NDArray[Any]) -> Sweeps:
+        """As `by`, for components that are known; None where there is only one."""
+        if components is None:
             return cls(order, np.array([0, len(order)]))
-        component, count = strong_components(row_start, target)
-        place, part_start = grouped(component[order], count)
+        place, part_start = grouped(components[0][order], components[1])
         return cls(order[place], part_start)
 
     def folded(self, given: Decisions, leak: FloatArray | None = None) -> Decisions:
@@ -92,13 +96,22 @@ class Sweeps:
         return result, rounds
 
 
+def _components(row_start: NDArray[Any], target: NDArray[Any]) -> tuple[NDArray[Any], int] | None:
+    """The strong component of every node and their count; None where there is only one."""
+    return None if is_one_component(row_start, target) else strong_components(row_start, target)
+
+
 def first_sweeps(core: Core) -> tuple[Sweeps, FloatArray]:
     """The sweeps over a core, and first values by node: distances to the goals."""
     least, order = np.full(core.n + 1, np.inf), np.empty(core.n, dtype=np.int64)
-    # A little more per step makes the order strict where steps are free.
-    outward_order(core.decisions(), 1e-9 * core.rate.max(initial=0.0), LONGEST, DISTRICT, least, order)
+    rows = core.choice_outcomes[core.state_choices], core.target
+    with ThreadPoolExecutor(1) as pool:
+        # Components and order do not need each other; where it is worth a thread, one finds them while the other is found.
+        components = pool.submit(_components, *rows) if core.n > LARGE and cores() > 1 else None
+        # A little more per step makes the order strict where steps are free.
+        outward_order(core.decisions(), 1e-9 * core.rate.max(initial=0.0), LONGEST, DISTRICT, least, order)
     first = least[:-1]
-    sweeps = Sweeps.by(core.choice_outcomes[core.state_choices], core.target, order)
+    sweeps = Sweeps.among(components.result() if components else _components(*rows), order)
     if not core.rate.all():
         # Elsewhere values are positive; these are exactly 0, and a sweep that starts from 0 keeps them so.
         first[core.gather(surely_free_states(core.ssp))] = 0.0
