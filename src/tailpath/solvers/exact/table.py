@@ -1,13 +1,14 @@
 """The table over (state, budget left): filled level by level, kept as small as the answers need.
 
 Values live in a ring that holds no more levels than the largest cost to a state that is no goal, of those that a budget can exceed; only the values
-at the start are kept. Decisions are kept for every level, in the smallest integer type, in pieces, until it is known which budget is the largest
+at the start are kept. Decisions are kept for every level, several to a byte, in pieces, until it is known which budget is the largest
 one needed; then the rest is dropped, and with it every state that the start cannot reach within that budget. What exceeds the memory allowed
 goes to disk (`doors/storage.py`).
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -30,6 +31,8 @@ from tailpath.solvers.exact.layout import Layout
 WORTH_THREADS = 100_000
 #: A piece of the table of decisions has about this many entries.
 PIECE = 2**23
+#: A piece with fewer entries than this is small as it is.
+WORTH_FOLDING = 2**20
 #: The values still needed and the table of decisions may take this much memory; beyond it decisions go to disk, and values are refused.
 MAX_BYTES = 4 * 2**30
 
@@ -41,8 +44,8 @@ EXCESS, LATE, MEAN = np.array([0.0, 1.0, 1.0, 0.0]), np.array([1.0, 0.0, 0.0, 0.
 class BudgetTable:
     """What the recursion found, in cost units, for budgets w = 0, 1, ..., len(values) - 1.
 
-    `values[w, i]` is the value of the start in account i. `pieces` hold the decisions by level, from level 1 on, and node. `error` bounds the
-    relative error that each level added. `on_disk`: the decisions exceed the memory allowed.
+    `values[w, i]` is the value of the start in account i. `pieces` hold the decisions by level, from level 1 on, and node; those that are narrower
+    are `folded`. `error` bounds the relative error that each level added. `on_disk`: the decisions exceed the memory allowed.
     """
 
     layout: Layout
@@ -159,7 +162,8 @@ class _Filling:
         ring = np.zeros((count, capacity * n))
         active, policy = levels.block_start[1:].copy(), levels.node_choices[:-1].copy()
         values = [accounts[None, :, BASE] + accounts[None, :, REST] * layout.start_value]
-        room = Pieces(n, levels.choice_label.dtype)
+        folds = in_a_byte(levels.choice_label) if self.keep and n * rows >= WORTH_FOLDING else 1
+        room = Pieces(-(-n // folds), levels.choice_label.dtype)
         pieces: list[NDArray[Any]] = []
         best = aim.price * float(values[0][0, 0])
         error, gain_left, w, last, on_disk = 0.0, 0.0, 1, 0, False
@@ -170,14 +174,16 @@ class _Filling:
                 ring = _longer(ring, capacity * n)
             # Pages that are never written take no memory, so only the states within reach count.
             if self.keep or not pieces:
-                size = rows * reached * levels.choice_label.itemsize
+                size = rows * reached * levels.choice_label.itemsize // folds
                 on_disk = ring.nbytes + (len(pieces) + 1) * size > self.max_bytes
                 self._check_room(ring.nbytes, 2 * size if on_disk else 0, aim, w, best)
                 pieces.append(room.take(rows, on_disk))
-            value = np.empty((rows, count))
+            value, choice = np.empty((rows, count)), pieces[-1] if folds == 1 else np.zeros((rows, n), dtype=np.uint8)
             end, best, worst, left = advance(
-                levels, layout.joint, aim, accounts, self.loss, w, last, best, capacity, ring.ravel(), active, policy, pieces[-1], value
+                levels, layout.joint, aim, accounts, self.loss, w, last, best, capacity, ring.ravel(), active, policy, choice, value
             )
+            if folds > 1:
+                fold(choice, folds, pieces[-1])
             values.append(value[: end - w])
             error, gain_left, w = max(error, worst), max(gain_left, left), end
             if self.progress is not None:
@@ -199,6 +205,26 @@ class _Filling:
             "a coarser grid (--delta, delta=) or a larger max_bytes would help",
             (low * float(self.layout.unit), best * float(self.layout.unit)),
         )
+
+
+def in_a_byte(labels: NDArray[Any]) -> int:
+    """How many decisions fit a byte: 8, 4, 2 or 1."""
+    most = int(labels.max(initial=0))
+    return next(folds for folds, end in ((8, 2), (4, 4), (2, 16), (1, math.inf)) if most < end)
+
+
+def fold(table: NDArray[Any], folds: int, out_folded: NDArray[Any]) -> None:
+    """Lay so many equal parts of every row on top of each other, each in its own bits of a byte."""
+    width = out_folded.shape[1]
+    for part in range(folds):
+        columns = table[:, part * width : (part + 1) * width]
+        out_folded[:, : columns.shape[1]] |= columns << (part * 8 // folds)
+
+
+def unfolded(table: NDArray[Any], folds: int, n: int) -> NDArray[Any]:
+    """The table of `n` columns that `fold` made one of fewer of."""
+    parts = [(table >> (part * 8 // folds)) & (2 ** (8 // folds) - 1) for part in range(folds)]
+    return np.concatenate(parts, axis=1)[:, :n]
 
 
 def _longer(ring: FloatArray, size: int) -> FloatArray:
@@ -226,6 +252,8 @@ def decisions(ssp: SSP, table: BudgetTable, budget: int, neutral: NDArray[np.int
     while level <= budget:
         piece = table.pieces.pop(0)
         count = min(len(piece), budget + 1 - level)
+        if piece.shape[1] < layout.n:
+            piece = unfolded(piece[:count], in_a_byte(layout.levels.choice_label), layout.n)
         kept[level : level + count] = piece[:count, take]
         level += count
     table.pieces.clear()
