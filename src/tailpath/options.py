@@ -54,6 +54,17 @@ def check_gamma(gamma: Any) -> float:
     return float(gamma)
 
 
+def check_amount(value: Any, what: str, *, finite: bool = False) -> float:
+    """A cost to compare with, a float of at least 0; `what` says what it is for."""
+    try:
+        amount = float(value)
+    except (TypeError, ValueError):
+        raise OptionError(f"{what} is a number, not {value!r}") from None
+    if not amount >= 0 or (finite and math.isinf(amount)):
+        raise OptionError(f"{what} must be 0 or more{' and finite' if finite else ''}, not {amount:g}")
+    return amount
+
+
 def check_whole(value: Any, what: str, least: int = 0) -> int:
     """A whole number of at least `least`; floats that are whole count."""
     try:

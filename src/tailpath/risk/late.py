@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from tailpath.errors import OptionError
+from tailpath.options import check_amount
 from tailpath.risk.curves import Curve, curve_of
 from tailpath.risk.measure import Measure
 
@@ -19,12 +19,7 @@ class Late(Measure):
     word = "late"
 
     def __post_init__(self) -> None:
-        try:
-            object.__setattr__(self, "deadline", float(self.deadline))
-        except (TypeError, ValueError):
-            raise OptionError(f"a deadline is a number, not {self.deadline!r}") from None
-        if not self.deadline >= 0:
-            raise OptionError(f"a deadline must be 0 or more, not {self.deadline:g}")
+        object.__setattr__(self, "deadline", check_amount(self.deadline, "a deadline"))
 
     @property
     def curve(self) -> Curve | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from tailpath.errors import OptionError
+from tailpath.options import check_amount
 from tailpath.risk.curves import Curve, curve_of
 from tailpath.risk.measure import Measure
 
@@ -18,12 +18,7 @@ class Shortfall(Measure):
     word = "shortfall"
 
     def __post_init__(self) -> None:
-        try:
-            object.__setattr__(self, "budget", float(self.budget))
-        except (TypeError, ValueError):
-            raise OptionError(f"a budget is a number, not {self.budget!r}") from None
-        if not 0 <= self.budget < float("inf"):
-            raise OptionError(f"a budget must be 0 or more and finite, not {self.budget:g}")
+        object.__setattr__(self, "budget", check_amount(self.budget, "a budget", finite=True))
 
     @property
     def curve(self) -> Curve:

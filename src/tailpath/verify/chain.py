@@ -107,18 +107,24 @@ def whole_row(arrows: Mapping[tuple[int, int], Fraction]) -> Row:
     return scale, [(node, int(p * scale), cost) for (node, cost), p in arrows.items()]
 
 
-def with_trap(chain: ExactChain) -> tuple[ExactChain, int | None]:
-    """The same chain with one node, the last, for all from which the goal is out of reach: it counts as arriving there. None if there are none."""
-    into: dict[int, list[int]] = {}
-    for node, (_, arrows) in enumerate(chain.rows):
-        for to, _, _ in arrows:
-            into.setdefault(to, []).append(node)
+def arriving(into: dict[int, list[int]]) -> set[int]:
+    """All that can reach the goal, and the goal itself; `into` says from where each node can be entered."""
     reached, waiting = {GOAL}, [GOAL]
     while waiting:
         for node in into.get(waiting.pop(), ()):
             if node not in reached:
                 reached.add(node)
                 waiting.append(node)
+    return reached
+
+
+def with_trap(chain: ExactChain) -> tuple[ExactChain, int | None]:
+    """The same chain with one node, the last, for all from which the goal is out of reach: it counts as arriving there. None if there are none."""
+    into: dict[int, list[int]] = {}
+    for node, (_, arrows) in enumerate(chain.rows):
+        for to, _, _ in arrows:
+            into.setdefault(to, []).append(node)
+    reached = arriving(into)
     if len(reached) == len(chain.rows) + 1:
         return chain, None
     trap, done = len(chain.rows), (1, [(GOAL, 1, 0)])

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any
 
 from tailpath.errors import OptionError, RefutedError
-from tailpath.verify.chain import GOAL, Row, decimal, rows_of
+from tailpath.verify.chain import GOAL, Row, arriving, decimal, rows_of
 from tailpath.verify.distribution import Proof, enclose, within
 from tailpath.verify.excess import prove_below
 from tailpath.verify.totals import LARGEST_EXACT, ONE, enclosed, solved
@@ -143,15 +143,10 @@ def _surely_arriving(ssp: Any, rows: list[Row]) -> set[int]:
                 if all(goal[to] or to in left for to, _, _ in arrows):
                     for to, _, _ in arrows:
                         into.setdefault(GOAL if goal[to] else to, []).append(s)
-        reached, waiting = {GOAL}, [GOAL]
-        while waiting:
-            for s in into.get(waiting.pop(), ()):
-                if s not in reached:
-                    reached.add(s)
-                    waiting.append(s)
-        if reached - {GOAL} == left:
+        reached = arriving(into) - {GOAL}
+        if reached == left:
             return left
-        left = reached - {GOAL}
+        left = reached
 
 
 def _rate(row: Row) -> Fraction:

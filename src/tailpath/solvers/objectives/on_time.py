@@ -23,7 +23,7 @@ from tailpath.kernels.rounding import SAME_MASS
 from tailpath.model.cost_units import in_units
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, FloatArray
-from tailpath.options import Progress, check_alpha
+from tailpath.options import Progress, check_alpha, check_amount
 from tailpath.policies.kinds import BudgetPolicy
 from tailpath.solvers.arrival import solve_arrival
 from tailpath.solvers.exact.table import LATE, MAX_BYTES, MEAN, Decisions, no_decisions
@@ -113,12 +113,7 @@ def solve_on_time(
     `deadline` may be infinite. Ties are broken by the expected cost, so that a policy that is late stops hurrying. Goals need not be sure.
     `delta` rounds the costs to a grid: the policies are those for costs rounded up, and `bounds` brackets what the costs as they are allow.
     """
-    try:
-        deadline = float(deadline)
-    except (TypeError, ValueError):
-        raise OptionError(f"a deadline is a number, not {deadline!r}") from None
-    if not deadline >= 0:
-        raise OptionError(f"a deadline must be 0 or more, not {deadline:g}")
+    deadline = check_amount(deadline, "a deadline")
     if delta is not None:
         upper, lower = (solve_on_time(model, deadline, max_bytes=max_bytes, progress=progress) for model in both_ways(ssp, delta))
         return replace(upper, decisions=replace(upper.decisions, ssp=ssp), floor=lower)

@@ -168,6 +168,12 @@ def _changing(padded: Padded, accounts: FloatArray, levels: int) -> int:
     return 1 + int(padded.last_cost.max(initial=0))
 
 
+def _common(model: PaddedLayout, padded: Padded, accounts: FloatArray, levels: int) -> tuple[Any, ...]:
+    """What both kernels are told first, with room for what every choice is worth apart from the rectangle."""
+    own = np.empty((2, len(padded.choice_cost)))
+    return padded, accounts, model.layout.start, model.limit, own, _changing(padded, accounts, levels)
+
+
 def _neutral(model: PaddedLayout, levels: int) -> NDArray[Any]:
     """The decisions by level from 0 on, all risk-neutral: each node's first choice, which stays where no other is looked at."""
     padded = model.padded
@@ -212,29 +218,13 @@ def fill_lexicographic(
     active, worth = padded.block_start[1:].copy(), np.empty(len(padded.choice_cost))
     values = np.empty((levels + 1, 2))
     values[0] = accounts[:, BASE] + accounts[:, REST] * layout.start_value
-    own, changing = np.empty((2, len(padded.choice_cost))), _changing(padded, accounts, levels)
+    common = _common(model, padded, accounts, levels)
     settle = raise_lexicographic(model.width, model.threads)
     for begin in range(1, levels + 1, rows):
         end = min(begin + rows, levels + 1)
         tables[:, model.reach :] = tables[:, model.reach - 1 : model.reach]
-        settle(
-            padded,
-            accounts,
-            layout.start,
-            model.limit,
-            SAME_VALUE,
-            own,
-            changing,
-            begin,
-            end,
-            model.reach - begin,
-            active,
-            worth,
-            first.ravel(),
-            second.ravel(),
-            choices[begin:end],
-            values[begin:end],
-        )
+        room = worth, first.ravel(), second.ravel(), choices[begin:end], values[begin:end]
+        settle(*common, begin, end, model.reach - begin, active, SAME_VALUE, *room)
         if end <= levels:
             tables[:, : model.reach] = tables[:, rows : rows + model.reach]
         if progress is not None:
@@ -261,26 +251,11 @@ def fill_priced(model: PaddedLayout, accounts: FloatArray, prices: FloatArray, l
     choices = _neutral(model, levels if keep else -1)
     values = np.empty((levels + 1, 2 * LANES))
     values[0] = np.repeat(accounts[:, BASE] + accounts[:, REST] * layout.start_value, LANES)
-    own, changing = np.empty((2, len(padded.choice_cost))), _changing(padded, accounts, levels)
+    common = _common(model, padded, accounts, levels)
     settle = raise_priced(model.width, model.threads)
     for begin in range(1, levels + 1, rows):
         end = min(begin + rows, levels + 1)
-        settle(
-            padded,
-            accounts,
-            prices,
-            layout.start,
-            model.limit,
-            own,
-            changing,
-            begin,
-            end,
-            model.reach - begin,
-            active,
-            table.reshape(-1),
-            choices[begin:end],
-            values[begin:end],
-        )
+        settle(*common, begin, end, model.reach - begin, active, prices, table.reshape(-1), choices[begin:end], values[begin:end])
         table[: model.reach] = table[rows : rows + model.reach]
     pieces: list[NDArray[Any]] = [choices[1:]] if keep else []
     return PaddedTable(layout, values.reshape(levels + 1, 2, LANES)[:, :, :count], pieces, model.per_level, False, choices)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 
 import numpy as np
 
+from tailpath.model.ssp import FloatArray
 from tailpath.study.boxes import deployed_by_optimum, predicted_by_deployed
 from tailpath.study.claims.claim import TOLERANCE, Claim, judge, listed, named, percents, share
 from tailpath.study.results import Results, Setting, array, at
@@ -70,16 +72,22 @@ def worse_near_alpha0(results: Results) -> Claim | None:
     return Claim("Points near alpha0 are further off than points near 1, in general", "yes", ours, judge(1.0 if part >= 0.9 else part))
 
 
+def boxes_by_domain(results: Results, ratio: Callable[..., FloatArray]) -> dict[str, list[FloatArray]]:
+    """For every domain the ratios with the smallest alpha0, from the fewest atoms to the most; nothing if any are missing."""
+    low = min(results.alpha0, default=0.0)
+    boxes = {domain: [ratio(results, domain, n, low) for n in results.atoms] for domain in results.domains}
+    return boxes if len(results.atoms) > 1 and all(box.size for row in boxes.values() for box in row) else {}
+
+
 def boxes_narrow(results: Results) -> Claim | None:
-    low, ours, hits = min(results.alpha0, default=0.0), [], []
-    for domain in results.domains:
-        boxes = [predicted_by_deployed(results, domain, n, low) for n in results.atoms]
-        if len(boxes) < 2 or not all(box.size for box in boxes):
-            return None
+    ours, hits = [], []
+    for domain, boxes in boxes_by_domain(results, predicted_by_deployed).items():
         quartiles = [float(np.percentile(box, 25)) for box in boxes]
         medians = [float(np.median(box)) for box in boxes]
         hits.append(bool(np.all(np.diff(medians) >= 0) and np.all(np.diff(quartiles) >= 0)))
         ours.append(f"{domain}: medians {listed(medians)}, first quartiles {listed(quartiles)} with {named(results.atoms)} atoms")
+    if not hits:
+        return None
     return Claim("Box plots: predicted / deployed comes closer to 1 with more atoms", "yes", "; ".join(ours), judge(float(np.mean(hits))))
 
 
@@ -104,14 +112,13 @@ def outliers_near_alpha0(results: Results) -> Claim | None:
 
 
 def towards_optimum(results: Results) -> Claim | None:
-    low, ours, hits = min(results.alpha0, default=0.0), [], []
-    for domain in results.domains:
-        boxes = [deployed_by_optimum(results, domain, n, low) for n in results.atoms]
-        if len(boxes) < 2 or not all(box.size for box in boxes):
-            return None
+    ours, hits = [], []
+    for domain, boxes in boxes_by_domain(results, deployed_by_optimum).items():
         means, most = [float(np.mean(box)) - 1 for box in boxes], [float(box.max()) - 1 for box in boxes]
         hits.append(bool(np.all(np.diff(means) <= 0)))
         ours.append(f"{domain}: deployed value above the optimum by {percents(means)} on average, {percents(most)} at most")
+    if not hits:
+        return None
     remark = "The distance to the optimum does not vanish: the fixed point of the dual decomposition is not the optimum, with any number of atoms."
     says = "Value and policy move towards the optimal value with more atoms"
     return Claim(says, "yes (inferred)", f"{'; '.join(ours)}, with {named(results.atoms)} atoms", judge(float(np.mean(hits))), remark)
