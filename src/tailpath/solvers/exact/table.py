@@ -45,7 +45,7 @@ class BudgetTable:
     """What the recursion found, in cost units, for budgets w = 0, 1, ..., len(values) - 1.
 
     `values[w, i]` is the value of the start in account i. `pieces` hold the decisions by level, from level 1 on, and node; those that are narrower
-    are `folded`. `error` bounds the relative error that each level added. `on_disk`: the decisions exceed the memory allowed.
+    are folded. `error` bounds the relative error that each level added. `on_disk`: the decisions, unfolded, exceed the memory allowed.
     """
 
     layout: Layout
@@ -174,10 +174,11 @@ class _Filling:
                 ring = _longer(ring, capacity * n)
             # Pages that are never written take no memory, so only the states within reach count.
             if self.keep or not pieces:
-                size = rows * reached * levels.choice_label.itemsize // folds
-                on_disk = ring.nbytes + (len(pieces) + 1) * size > self.max_bytes
-                self._check_room(ring.nbytes, 2 * size if on_disk else 0, aim, w, best)
-                pieces.append(room.take(rows, on_disk))
+                size = rows * reached * levels.choice_label.itemsize
+                folded_on_disk = ring.nbytes + (len(pieces) + 1) * size // folds > self.max_bytes
+                on_disk = folded_on_disk or (len(pieces) + 1) * size > self.max_bytes
+                self._check_room(ring.nbytes, folded_on_disk * size // folds + on_disk * (len(pieces) + 1) * size, aim, w, best)
+                pieces.append(room.take(rows, folded_on_disk))
             value, choice = np.empty((rows, count)), pieces[-1] if folds == 1 else np.zeros((rows, n), dtype=np.uint8)
             end, best, worst, left = advance(
                 levels, layout.joint, aim, accounts, self.loss, w, last, best, capacity, ring.ravel(), active, policy, choice, value
@@ -192,7 +193,7 @@ class _Filling:
         return BudgetTable(layout, np.concatenate(values), pieces, per_level, on_disk), best
 
     def _check_room(self, memory: int, disk: int, aim: Aim, w: int, best: float) -> None:
-        """Refuse values beyond the memory allowed, and decisions (which are copied once) beyond the disk."""
+        """Refuse values beyond the memory allowed, and decisions (which are copied once, as they are unfolded) beyond the disk."""
         if memory <= self.max_bytes and disk <= free_disk():
             return
         if aim.weight > 0:
