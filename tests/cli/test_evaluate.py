@@ -215,7 +215,7 @@ def test_an_interrupt_tells_the_bounds_so_far(endless, engine):
 
 @pytest.mark.kill
 def test_an_interrupt_before_the_search_is_plain(endless):
-    code = "import os, signal, sys; from tailpath.cli import main; import tailpath.policies.chain as c\n"
+    code = "import os, signal, sys; from tailpath.cli import main; import tailpath.policies.unrolling as c\n"
     code += "c.unroll = lambda *a, **k: os.kill(os.getpid(), signal.SIGINT)\n"
     code += f"sys.exit(main(['simulate', {str(endless)!r}, 'expected', '--alpha', '0.1', '--runs', '5']))"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120)
