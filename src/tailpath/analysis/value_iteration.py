@@ -30,7 +30,7 @@ from tailpath.model.ssp import FloatArray
 PLAIN_ROUNDS, MOST_ROUNDS = 24, 400
 #: No outcome counts as longer than this.
 LONGEST = 1e300
-#: Components beyond this many states are played round by round from the first, and from this many on may be dense.
+#: Cores beyond this many nodes are worth a second thread, and components beyond this many may be dense.
 LARGE, MIXING = 100_000, 10_000
 #: How many nodes a district has room for.
 DISTRICT = 2_048
@@ -83,13 +83,13 @@ class Sweeps:
         """
         n = len(first)
         value, chosen = np.tile(first[self.order], 2), np.zeros(n, dtype=np.int32)
-        part, rounds = least_values(self.part_start, 0, folded, tolerance, PLAIN_ROUNDS, LARGE, value, chosen)
+        part, rounds = least_values(self.part_start, 0, folded, tolerance, PLAIN_ROUNDS, value, chosen)
         while part < len(self.part_start) - 1:
             slow = _Slow(folded, int(self.part_start[part]), int(self.part_start[part + 1]), value, chosen)
             rounds = max(rounds, slow.settle(tolerance))
             if rounds > MOST_ROUNDS:
                 break
-            part, more = least_values(self.part_start, part + 1, folded, tolerance, PLAIN_ROUNDS, LARGE, value, chosen)
+            part, more = least_values(self.part_start, part + 1, folded, tolerance, PLAIN_ROUNDS, value, chosen)
             rounds = max(rounds, more)
         result = np.empty(n)
         result[self.order] = value[:n]
@@ -119,7 +119,7 @@ def first_sweeps(core: Core) -> tuple[Sweeps, FloatArray]:
 
 
 class _Slow:
-    """A component that is played round by round: because it is large, or because it is slow to settle.
+    """A component that is played round by round: because it has several blocks, or because it is slow to settle.
 
     Where it is not small and its blocks read nearly all others, it is *dense*: no order is better than another. Two threads play a half each, which
     sees the other as it was before the round, so that threads change nothing, and after `FEW_ROUNDS` the equations of the policy are solved, roughly,
@@ -147,7 +147,7 @@ class _Slow:
         # Where blocks read few others, as on a long walk, there are better ways.
         patience = 60 if self.links[0][-1] < 0 else 16
         with ThreadPoolExecutor(1) as pool:
-            for rounds in range(1 if self.last - self.first > LARGE else PLAIN_ROUNDS, MOST_ROUNDS + 1):
+            for rounds in range(1 if self.last - self.first > BLOCK else PLAIN_ROUNDS, MOST_ROUNDS + 1):
                 before = self.value[self.first : self.last].copy()
                 change = self._round(tolerance, 1 if self.dense and rounds > FEW_ROUNDS else FOLLOWED, pool)
                 if change <= tolerance or (change <= 64 * UNIT and change >= previous):

@@ -100,41 +100,31 @@ def linked_blocks(folded: Decisions, first: int, last: int) -> tuple[Array, Arra
 
 @kernel
 def least_values(
-    part_start: Array, part: int, folded: Decisions, tolerance: float, most: int, largest: int, out_value: Array, out_chosen: Array
+    part_start: Array, part: int, folded: Decisions, tolerance: float, most: int, out_value: Array, out_chosen: Array
 ) -> tuple[int, int]:
     """Value iteration over folded decisions, one strong component after the other, until a round moves no value by more than `tolerance` relative.
 
-    Begins with the component `part`; returns the first that has not settled within `most` rounds or has more than `largest` states, or their
-    number, and the most rounds needed.
+    Begins with the component `part`; returns the first that has not settled within `most` rounds or has more than one block, or their number, and
+    the most rounds needed.
     """
     worst = 0
-    unknown, nothing = np.full(1, -1, dtype=np.int32), np.empty(0, dtype=np.int32)
-    small = np.empty((2, 1))
     while part < len(part_start) - 1:
         first, last = part_start[part], part_start[part + 1]
-        if last - first > largest:
+        if last - first > BLOCK:
             return part, worst
-        if last - first == 1:
-            _choose(folded, first, last, out_value, out_chosen)
-        else:
-            blocks = (last - first + BLOCK - 1) // BLOCK
-            start, reads, moved = unknown, nothing, small
-            if blocks > 1:
-                start, reads = linked_blocks(folded, first, last)
-                moved = np.empty((2, blocks))
-            moved[:] = np.inf
-            change, previous = np.inf, np.inf
-            rounds = 0
-            # Rounding can keep the last bits moving for ever: stop when they no longer settle.
-            while change > tolerance and not (change <= 64 * UNIT and change >= previous):
-                if rounds == most:
-                    return part, worst
-                previous = change
-                for block in range(blocks):
-                    moved[0, block] = moved[1, block]
-                change = play_round(folded, first, last, 0, blocks, start, reads, tolerance, FOLLOWED, moved, out_value, out_chosen)
-                rounds += 1
-            worst = max(worst, rounds)
+        change, previous, rounds = np.inf, np.inf, 0
+        # Rounding can keep the last bits moving for ever: stop when they no longer settle.
+        while change > tolerance and not (change <= 64 * UNIT and change >= previous):
+            if rounds == most:
+                return part, worst
+            previous = change
+            change = _choose(folded, first, last, out_value, out_chosen)
+            if last - first == 1:
+                break
+            for _ in range(FOLLOWED):
+                _follow(folded, first, last, out_value, out_chosen)
+            rounds += 1
+        worst = max(worst, rounds)
         part += 1
     return part, worst
 

@@ -24,12 +24,12 @@ def outward_order(given: Decisions, extra: float, longest: float, room: int, out
     """
     n = len(given.state_choices) - 1
     into_start = np.zeros(n + 2, dtype=np.int64)
-    last = np.full(n + 1, -1, dtype=np.int32)
+    last = np.zeros(n + 1, dtype=np.int32)  # one more than the node that led there last
     for node in range(n):
         for outcome in range(given.choice_outcomes[given.state_choices[node]], given.choice_outcomes[given.state_choices[node + 1]]):
             to = given.target[outcome]
-            if last[to] != node:
-                last[to] = node
+            if last[to] != node + 1:
+                last[to] = node + 1
                 into_start[to + 1] += 1
     for to in range(n + 1):
         into_start[to + 1] += into_start[to]
@@ -60,7 +60,7 @@ def _by_district(order: Array, before: Array, room: int, out_order: Array) -> No
     """Sort nodes, which come in the order of their distances after the goals, by district; districts in the order in which they begin."""
     n = len(out_order)
     district = np.empty(n, dtype=np.int32)
-    size, onward = np.zeros(n + 1, dtype=np.int32), np.full(n + 1, -1, dtype=np.int32)
+    size, onward = np.zeros(n + 1, dtype=np.int32), np.zeros(n + 1, dtype=np.int32)  # district 0 follows no other
     count = 0
     for settled in range(1, n + 1):
         node = order[settled]
@@ -69,9 +69,9 @@ def _by_district(order: Array, before: Array, room: int, out_order: Array) -> No
         else:
             here = district[before[node]]
             while size[here] >= room:
-                if onward[here] < 0:
+                if onward[here] == 0:
                     onward[here], count = count, count + 1
-                elif onward[onward[here]] >= 0:
+                elif onward[onward[here]] > 0:
                     onward[here] = onward[onward[here]]
                 here = onward[here]
         district[node] = here
