@@ -5,13 +5,14 @@ from __future__ import annotations
 import pathlib
 import tempfile
 import time
+from dataclasses import replace
 
 import numpy as np
 
 import tailpath as tp
 from benchmarks.measure import best_of, large_grid
 from tailpath.solvers.objectives.on_time import LATE_THEN_MEAN
-from tailpath.solvers.objectives.padding import PaddedLayout, fill_lexicographic, padded_layout
+from tailpath.solvers.objectives.padding import fill_lexicographic, padded_layout
 
 
 def run() -> None:
@@ -49,15 +50,9 @@ def throughput(ssp: tp.SSP, levels: int = 60) -> float:
     assert layout is not None
     # Every state takes part: none is too far from the start, none too far from the goal.
     padded = layout.padded._replace(least=np.zeros_like(layout.padded.least), nearest=np.zeros_like(layout.padded.nearest))
-    alone = OneCore(layout.layout, padded, layout.reach, levels)
+    alone = replace(layout, padded=padded, limit=levels, threads=False)
     fill_lexicographic(alone, LATE_THEN_MEAN, levels)
     return np.count_nonzero(padded.probability) * levels / best_of(lambda: fill_lexicographic(alone, LATE_THEN_MEAN, levels), 3)[0]
-
-
-class OneCore(PaddedLayout):
-    """A layout that wakes no other core."""
-
-    threads = False
 
 
 def _storm(ssp: tp.SSP, deadline: float, ours: float) -> str:

@@ -53,6 +53,14 @@ class Curve:
             else:
                 self.points.append(point)
         self.settled = [False] * (len(self.points) - 1)
+        self._corners: FloatArray | None = None
+
+    @property
+    def corners(self) -> FloatArray:
+        """The risks and the means of all corners."""
+        if self._corners is None:
+            self._corners = np.array([(point.risk, point.mean) for point in self.points]).T
+        return self._corners
 
     def add(self, price: float, risk: float, mean: float) -> None:
         """Take in the corner found at a price."""
@@ -75,6 +83,7 @@ class Curve:
         elif mean < chord:
             self.points.insert(i, new)
             self.settled.insert(i, False)
+            self._corners = None
 
     def chord(self, i: int) -> float:
         """The price that is the slope of segment i."""
@@ -115,21 +124,25 @@ def envelope(curves: list[Curve]) -> list[Line]:
     Behind its last corner a curve is at its last mean, since more risk is always allowed. Between two places where any curve has a corner all are
     straight, so the lowest one at both ends is the lowest between them; only where the lowest changes is there a crossing.
     """
-    places = np.unique([point.risk for curve in curves for point in curve.points])
+    places = np.unique(np.concatenate([curve.corners[0] for curve in curves]))
     height = _heights(curves, places)
-    owned = np.array([np.isin(places, [p.risk for p in c.points]) for c in curves])
+    owned = np.zeros(height.shape, dtype=np.bool_)
+    for own, curve in zip(owned, curves):
+        own[np.searchsorted(places, curve.corners[0])] = True
     lowest = np.argmin(height, axis=0)
     # On a tie the curve that has a corner there says what it is.
     tied = owned & (height <= height[lowest, np.arange(len(places))])
     lowest = np.where(tied.any(axis=0), np.argmax(tied, axis=0), lowest)
     found: list[Line] = []
     after = np.where(np.isfinite(height[:, :-1]), height[:, 1:], np.inf).min(axis=0)
-    changes = lowest[:-1] != lowest[1:]
-    for j in range(len(places)):
-        if owned[lowest[j], j]:
-            line = _line(float(places[j]), float(height[lowest[j], j]), curves[lowest[j]])
+    every = np.arange(len(places))
+    corner, least = owned[lowest, every], height[lowest, every]
+    crossed = np.append((lowest[:-1] != lowest[1:]) | (height[lowest[:-1], every[1:]] > after), False)
+    for j in np.flatnonzero(corner | crossed).tolist():
+        if corner[j]:
+            line = _line(float(places[j]), float(least[j]), curves[lowest[j]])
             _append(found, line._replace(before=max(float(after[j - 1]), line.mean)) if j else line)
-        if j + 1 < len(places) and (changes[j] or height[lowest[j], j + 1] > after[j]):
+        if crossed[j]:
             for x, mean, curve in _crossings(places[j : j + 2], height[:, j : j + 2]):
                 _append(found, _line(x, mean, curves[curve]))
     return _tidy(found)
@@ -141,7 +154,7 @@ def touching(curves: list[Curve], lines: list[Line]) -> set[int]:
     A corner of the envelope names one curve, and several may meet there; so all are held against the envelope at its corners, at theirs, and
     between any two of these.
     """
-    corners = np.unique([*(line.risk for line in lines), *(point.risk for curve in curves for point in curve.points)])
+    corners = np.unique(np.concatenate([[line.risk for line in lines], *(curve.corners[0] for curve in curves)]))
     height = _heights(curves, np.concatenate([corners, (corners[1:] + corners[:-1]) / 2]))
     lowest = height.min(axis=0)
     return {curve.number for curve, own in zip(curves, height) if np.any(own <= lowest * (1 + SAME))}
@@ -149,7 +162,7 @@ def touching(curves: list[Curve], lines: list[Line]) -> set[int]:
 
 def _heights(curves: list[Curve], places: FloatArray) -> FloatArray:
     """The mean of every curve at some risks: infinite before its first corner, and that of its last corner behind it."""
-    return np.stack([np.interp(places, [p.risk for p in c.points], [p.mean for p in c.points], left=np.inf) for c in curves])
+    return np.stack([np.interp(places, *curve.corners, left=np.inf) for curve in curves])
 
 
 def _crossings(ends: FloatArray, height: FloatArray) -> list[tuple[float, float, int]]:
