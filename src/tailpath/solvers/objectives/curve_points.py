@@ -143,8 +143,8 @@ def envelope(curves: list[Curve]) -> list[Line]:
             line = _line(float(places[j]), float(least[j]), curves[lowest[j]])
             _append(found, line._replace(before=max(float(after[j - 1]), line.mean)) if j else line)
         if crossed[j]:
-            for x, mean, curve in _crossings(places[j : j + 2], height[:, j : j + 2]):
-                _append(found, _line(x, mean, curves[curve]))
+            for x, mean, place in _crossings(places[j : j + 2], height[:, j : j + 2]):
+                _append(found, _line(x, mean, curves[place]))
     return _tidy(found)
 
 
@@ -162,7 +162,7 @@ def touching(curves: list[Curve], lines: list[Line]) -> set[int]:
 
 def _heights(curves: list[Curve], places: FloatArray) -> FloatArray:
     """The mean of every curve at some risks: infinite before its first corner, and that of its last corner behind it."""
-    return np.stack([np.interp(places, *curve.corners, left=np.inf) for curve in curves])
+    return np.stack([np.interp(places, curve.corners[0], curve.corners[1], left=np.inf) for curve in curves])
 
 
 def _crossings(ends: FloatArray, height: FloatArray) -> list[tuple[float, float, int]]:
