@@ -226,3 +226,16 @@ def test_a_policy_that_walks_in_a_free_circle_attains_nothing():
     over[best.decisions.row[0]] = 1  # from s to t, and from there, by its first choice, back
     with pytest.raises(RefutedError, match="may miss the goal"):
         replace(best, decisions=replace(best.decisions, table=over)).verify()
+
+
+def test_an_optimum_below_the_scale_of_the_checker_is_not_refuted():
+    """A loss of a seventh with probability 1e-100: the bounds are right, and too narrow for the checker to say so."""
+    third, seventh = 1 / 3, Fraction(1, 7)
+    rows = [("s", "a", "g", third, 3 * seventh), ("s", "a", "g", 0.26666666666666666, seventh), ("s", "a", "t", 0.4, 2 * seventh)]
+    rows += [("s", "lucky", "g", 1, 0), ("s", "lucky", "s", 1e-100, seventh), ("s", "lucky", "t", 1e-200, 3 * seventh)]
+    rows += [("t", "on", "g", 0.5454545454545454, 0), ("t", "on", "g", 0.45454545454545453, 50 * seventh)]
+    best = tp.solve_cvar_exact(tp.SSP.from_outcomes(rows, "s", ["g"]), 0.5)
+    low, high = best.bounds(0.5)
+    assert Fraction(low) <= 2 * seventh / 10**100 <= Fraction(high)
+    with pytest.raises(OptionError, match="too small for the scale of the checker"):
+        best.verify()

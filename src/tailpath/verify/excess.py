@@ -104,21 +104,25 @@ class _Table:
         return min(sum(w * self.ahead(to, budget - cost) for to, w, cost in arrows) // whole for whole, arrows in self.rows[state])
 
 
-def prove_below(ssp: Any, least: list[int | None], claim: Fraction, alpha: Fraction) -> None:
-    """Prove that w + U(start, w) / alpha >= claim for every budget w, all in units."""
+def prove_below(ssp: Any, least: list[int | None], most: list[int | None], claim: Fraction, alpha: Fraction) -> None:
+    """Prove that w + U(start, w) / alpha >= claim for every budget w, all in units.
+
+    `least` and `most` enclose V*. A run counts V* once, so U may lie higher than what is found by no more than the widest of these.
+    """
+    doubt = max((high - low for low, high in zip(least, most) if low is not None and high is not None), default=0)
     table = _Table(ssp, least)
     asked, pairs = table.budgets(math.ceil(claim) - 1)
     if sum(len(states) for states in pairs.values()) * table.arrows > MOST_BACKUPS * max(len(table.rows), 1):
         raise OptionError("the checker would need too long for the optimum of this model")
-    _hold(table, 0, claim, alpha)
+    _hold(table, 0, claim, alpha, doubt)
     wanted = set(asked)
     for budget, states in pairs.items():
         table.raise_to(budget, states)
         if budget in wanted:
-            _hold(table, budget, claim, alpha)
+            _hold(table, budget, claim, alpha, doubt)
 
 
-def _hold(table: _Table, budget: int, claim: Fraction, alpha: Fraction) -> None:
+def _hold(table: _Table, budget: int, claim: Fraction, alpha: Fraction, doubt: int) -> None:
     """One budget against the claim."""
     found = budget + Fraction(table.ahead(table.start, budget), ONE) / alpha
     if found >= claim:
@@ -126,7 +130,7 @@ def _hold(table: _Table, budget: int, claim: Fraction, alpha: Fraction) -> None:
     if table.free:
         raise OptionError("the checker cannot decide about this optimum: where moves are free, its own bound may be too low")
     # Every backup rounds down by less than one part of the scale.
-    if claim - found <= Fraction(budget + 2, ONE) / alpha:
+    if claim - found <= Fraction(doubt + budget + 2, ONE) / alpha:
         raise OptionError("the checker cannot decide about this optimum: it is too small for the scale of the checker")
     raise RefutedError(
         f"no lower bound of {float(claim * table.unit)!r} on the least CVaR holds: budget {budget} allows {float(found * table.unit)!r}"

@@ -60,14 +60,14 @@ def check_optimum(solution: Any, alpha: float) -> Proof:
     attained = truth.cvar(Fraction(alpha))[1]
     if attained > Fraction(high):
         raise RefutedError(f"the policy costs a CVaR of {float(attained)!r} at alpha {alpha:g}, more than the bound claimed, {high!r}")
-    least, _, unit = neutral_bounds(ssp, solution.decisions.neutral.tolist())
+    least, most, unit = neutral_bounds(ssp, solution.decisions.neutral.tolist())
     # No CVaR lies below the mean. A bound beyond that is one of the costs as they are, or rounded down.
     if Fraction(low) > Fraction(least[ssp.start_index] or 0, ONE) * unit:
         below = solution if solution.floor is None else solution.floor
         if below is not solution:
-            least, _, unit = neutral_bounds(below.decisions.ssp, below.decisions.neutral.tolist())
+            least, most, unit = neutral_bounds(below.decisions.ssp, below.decisions.neutral.tolist())
             _cheaper(below.decisions.ssp, ssp)
-        prove_below(below.decisions.ssp, least, Fraction(low) / unit, Fraction(alpha))
+        prove_below(below.decisions.ssp, least, most, Fraction(low) / unit, Fraction(alpha))
     proved = (
         f"no policy has a CVaR below {low:.15g} at alpha {alpha:g}",
         f"the policy given has a CVaR of at most {high:.15g} at alpha {alpha:g}",
