@@ -122,22 +122,22 @@ def _laid_out(ssp: SSP, expected: ExpectedSolution, goal_node: bool) -> Layout:
     place[order.node] = np.arange(len(order.node))
     node_of = place[core.node_of]
     collapsed = np.bincount(node_of[node_of >= 0], minlength=len(order.node)) > 1
-    rows = _rows(ssp, core, place, level, expected)
+    choices = _choices(ssp, core, place, level, expected)
     del source, level  # as long as all that follows
-    inner = _inner(rows, order)
+    inner = _inner(choices, order)
     levels, arrives = _levels(
-        rows, inner, order, least, _labels(ssp, rows, collapsed), _node_values(expected, ssp.cost_unit, node_of, order), goal_node
+        choices, inner, order, least, _labels(ssp, choices, collapsed), _node_values(expected, ssp.cost_unit, node_of, order), goal_node
     )
-    joint = _joint(rows, inner, order)
+    joint = _joint(choices, inner, order)
     return Layout(
         levels=levels,
         joint=joint,
         web=Web(arrives, np.repeat(np.arange(len(order.block_joint)), np.diff(order.block_start))),
         node_of=node_of,
         collapsed=collapsed,
-        choice=rows.choice,
+        choice=choices.choice,
         start=int(node_of[ssp.start_index]),
-        rounding=_rounding(rows, levels),
+        rounding=_rounding(choices, levels),
         depth=order.depth,
         visits=_visits(ssp, levels, joint, node_of),
         unit=ssp.cost_unit,
@@ -178,7 +178,7 @@ def _ordered(core: Core, least: FloatArray, source: IntArray, level: IntArray) -
     return _Order(node, np.append(first, len(node)), joint[node[first]], int(depth.max()) + 1)
 
 
-def _rows(ssp: SSP, core: Core, place: NDArray[np.int32], level: IntArray, expected: ExpectedSolution) -> _Choices:
+def _choices(ssp: SSP, core: Core, place: NDArray[np.int32], level: IntArray, expected: ExpectedSolution) -> _Choices:
     node = np.repeat(place[: core.n], np.diff(core.state_choices))
     neutral = np.zeros(ssp.n_choices, dtype=np.bool_)
     neutral[expected.choices[expected.choices >= 0]] = True
@@ -195,11 +195,11 @@ def _rows(ssp: SSP, core: Core, place: NDArray[np.int32], level: IntArray, expec
     return _Choices(core.choice[kept], node[kept], owner, level, target, probability, bool(loop.any()))
 
 
-def _inner(rows: _Choices, order: _Order) -> BoolArray:
+def _inner(choices: _Choices, order: _Order) -> BoolArray:
     """Which outcomes are free and stay inside their joint block."""
     block = np.repeat(np.arange(len(order.block_joint)), np.diff(order.block_start))
-    stays = (rows.target >= 0) & (block[rows.target] == block[rows.node[rows.owner]])
-    return np.asarray(stays & (rows.level == 0) & order.block_joint[block[rows.target]])
+    stays = (choices.target >= 0) & (block[choices.target] == block[choices.node[choices.owner]])
+    return np.asarray(stays & (choices.level == 0) & order.block_joint[block[choices.target]])
 
 
 def _node_values(expected: ExpectedSolution, unit: Fraction, node_of: NDArray[np.int32], order: _Order) -> FloatArray:
@@ -211,30 +211,30 @@ def _node_values(expected: ExpectedSolution, unit: Fraction, node_of: NDArray[np
 
 
 def _levels(
-    rows: _Choices, inner: BoolArray, order: _Order, least: FloatArray, label: NDArray[Any], value: FloatArray, goal_node: bool
+    choices: _Choices, inner: BoolArray, order: _Order, least: FloatArray, label: NDArray[Any], value: FloatArray, goal_node: bool
 ) -> tuple[Levels, BoolArray]:
     """The arrays of the kernel, and which segments may arrive. The goals, if they are a node, come last, belong to no block and have no choices."""
     n = len(order.node) + goal_node
-    segments, arrives = _segments(rows, inner, value, n - 1 if goal_node else -1)
+    segments, arrives = _segments(choices, inner, value, n - 1 if goal_node else -1)
     levels = Levels(
         block_start=order.block_start,
         block_joint=order.block_joint,
         least=np.append(least[order.node], [NEVER] * goal_node).astype(np.int64),
-        node_choices=offsets_of(rows.node, n),
+        node_choices=offsets_of(choices.node, n),
         choice_label=label,
-        choice_cost=np.bincount(rows.owner, weights=rows.probability * rows.level, minlength=len(rows.choice)),
+        choice_cost=np.bincount(choices.owner, weights=choices.probability * choices.level, minlength=len(choices.choice)),
         **segments,
     )
     return levels, arrives
 
 
-def _segments(rows: _Choices, inner: BoolArray, value: FloatArray, goal: int) -> tuple[dict[str, NDArray[Any]], BoolArray]:
+def _segments(choices: _Choices, inner: BoolArray, value: FloatArray, goal: int) -> tuple[dict[str, NDArray[Any]], BoolArray]:
     """Outcomes grouped by choice and cost, with the closed form of each group; only targets that need a row stay in the lists. Beside them,
     which groups may end at a goal."""
     order: Any = slice(None)
-    if np.any((np.diff(rows.owner) == 0) & (np.diff(rows.level) < 0)):
-        order = np.lexsort((rows.level, rows.owner))
-    owner, level, target, probability = rows.owner[order], rows.level[order], rows.target[order], rows.probability[order]
+    if np.any((np.diff(choices.owner) == 0) & (np.diff(choices.level) < 0)):
+        order = np.lexsort((choices.level, choices.owner))
+    owner, level, target, probability = choices.owner[order], choices.level[order], choices.target[order], choices.probability[order]
     first = np.flatnonzero(np.append(True, (np.diff(owner) != 0) | (np.diff(level) != 0)))
     mean = np.add.reduceat(probability * value[target], first)
     arrives = np.logical_or.reduceat(target < 0, first)
@@ -243,7 +243,7 @@ def _segments(rows: _Choices, inner: BoolArray, value: FloatArray, goal: int) ->
     if len(owner) >= 2**32 or level.max() >= 2**31:
         raise ModelError(f"{len(owner)} outcomes with costs of up to {level.max()} units are beyond this solver")
     segments = {
-        "choice_segments": offsets_of(owner[first], len(rows.choice)).astype(np.uint32),
+        "choice_segments": offsets_of(owner[first], len(choices.choice)).astype(np.uint32),
         "segment_level": level[first].astype(np.int32),
         "segment_outcomes": np.append(0, np.cumsum(gathered))[np.append(first, len(owner))].astype(np.uint32),
         "segment_mass": np.add.reduceat(probability, first),
@@ -254,36 +254,36 @@ def _segments(rows: _Choices, inner: BoolArray, value: FloatArray, goal: int) ->
     return segments, arrives
 
 
-def _joint(rows: _Choices, inner: BoolArray, order: _Order) -> Joint:
+def _joint(choices: _Choices, inner: BoolArray, order: _Order) -> Joint:
     """The free outcomes inside joint blocks, by choice; empty arrays where there are none."""
     if not inner.any():
         return Joint(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0))
     free = np.flatnonzero(inner)
     block_first = np.repeat(order.block_start[:-1], np.diff(order.block_start))
     return Joint(
-        inner_start=offsets_of(rows.owner[free], len(rows.choice)),
-        inner_target=rows.target[free] - block_first[rows.target[free]],
-        inner_probability=rows.probability[free],
-        leave=np.bincount(rows.owner[~inner], weights=rows.probability[~inner], minlength=len(rows.choice)),
+        inner_start=offsets_of(choices.owner[free], len(choices.choice)),
+        inner_target=choices.target[free] - block_first[choices.target[free]],
+        inner_probability=choices.probability[free],
+        leave=np.bincount(choices.owner[~inner], weights=choices.probability[~inner], minlength=len(choices.choice)),
     )
 
 
-def _labels(ssp: SSP, rows: _Choices, collapsed: BoolArray) -> NDArray[Any]:
+def _labels(ssp: SSP, choices: _Choices, collapsed: BoolArray) -> NDArray[Any]:
     """What the table of decisions stores: the choice's place in its state, or, where a node stands for several states, in its node."""
-    in_state = rows.choice - ssp.state_choices[ssp.choice_state[rows.choice]]
-    in_node = np.arange(len(rows.choice)) - offsets_of(rows.node, len(collapsed))[rows.node]
-    label = np.where(collapsed[rows.node], in_node, in_state)
+    in_state = choices.choice - ssp.state_choices[ssp.choice_state[choices.choice]]
+    in_node = np.arange(len(choices.choice)) - offsets_of(choices.node, len(collapsed))[choices.node]
+    label = np.where(collapsed[choices.node], in_node, in_state)
     return label.astype(np.min_scalar_type(int(label.max())))
 
 
-def _rounding(rows: _Choices, levels: Levels) -> float:
+def _rounding(choices: _Choices, levels: Levels) -> float:
     """The relative error that one step adds at most.
 
     k + 8 units for k outcomes and cost groups, twice k where loops were divided out, and what the probabilities are off from the decimals as
     written (`kernels/rounding.py`).
     """
-    most = int(np.max(np.bincount(rows.owner) + np.diff(levels.choice_segments)))
-    return ((2 if rows.loops else 1) * most + 8 + ROW * int(np.bincount(rows.owner).max()) + FIXED) * UNIT
+    most = int(np.max(np.bincount(choices.owner) + np.diff(levels.choice_segments)))
+    return ((2 if choices.loops else 1) * most + 8 + ROW * int(np.bincount(choices.owner).max()) + FIXED) * UNIT
 
 
 def _visits(ssp: SSP, levels: Levels, joint: Joint, node_of: NDArray[np.int32]) -> float:
