@@ -31,7 +31,7 @@ from tailpath.formats.labelled import Labelled, Lazy, Reward, to_ssp
 from tailpath.formats.reading import Reading
 from tailpath.formats.scanning import is_large
 from tailpath.formats.tar import is_tar, tar_members, write_tar
-from tailpath.formats.writing import Block, blocks, cut, encoded, spelled
+from tailpath.formats.writing import Block, Pieces, Texts, blocks, cut, encoded, whole
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress
 
@@ -95,7 +95,7 @@ def _folded(model: Labelled) -> Labelled:
 
 def write(ssp: SSP, path: str, progress: Progress | None = None) -> None:
     """Write a DRN file, packed if its name ends with `.gz` or `.xz`. Labels are `init` and `goal`, the reward structure is `cost`."""
-    pieces = encoded(_pieces(ssp, progress))
+    pieces = _pieces(ssp, progress)
     if path.lower().endswith(".gz"):
         write_bytes(path, gzip.compress(write_tar({"model.drn": b"".join(pieces)}), compresslevel=6, mtime=0))
     elif path.lower().endswith(".xz"):
@@ -106,38 +106,43 @@ def write(ssp: SSP, path: str, progress: Progress | None = None) -> None:
         write_bytes(path, pieces)
 
 
-def _pieces(ssp: SSP, progress: Progress | None) -> Iterator[str]:
+def _pieces(ssp: SSP, progress: Progress | None) -> Iterator[bytes]:
     """The text, some states at a time."""
     target, choice_cost, extra = _without_branch_costs(ssp)
-    word = action_words(ssp, writable_action)
     n_states, n_choices = ssp.n_states + len(extra), ssp.n_choices + int(np.count_nonzero(ssp.is_goal)) + len(extra)
-    yield f"// Written by tailpath\n//{extras_line(ssp, len(extra))}\n"
-    yield "@type: MDP\n@value_type: double\n@parameters\n\n@reward_models\ncost\n"
-    yield f"@nr_states\n{n_states}\n@nr_choices\n{n_choices}\n@model\n"
+    yield encoded(f"// Written by tailpath\n//{extras_line(ssp, len(extra))}\n")
+    yield b"@type: MDP\n@value_type: double\n@parameters\n\n@reward_models\ncost\n"
+    yield encoded(f"@nr_states\n{n_states}\n@nr_choices\n{n_choices}\n@model\n")
+    loop = f" goal\n\taction {UNNAMED} [0]\n\t\t"
+    texts = Texts(ssp, ("state ", " [0]\n", " [0] init\n", f" [0]{loop}", f" [0] init{loop}", " : 1\n", "\t\t"))
+    word = action_words(ssp, writable_action)
     for block in blocks(ssp, progress):
-        yield "".join(_block(ssp, block, cut(target, block.outcomes).tolist(), cut(choice_cost, block.choices), word))
+        texts.clear()
+        yield from texts.joined(_block(ssp, block, cut(target, block.outcomes), cut(choice_cost, block.choices), texts, word))
     for number, (onward, cost) in enumerate(extra):
-        yield f"state {ssp.n_states + number} [0]\n\taction {UNNAMED} [{cost!r}]\n\t\t{onward} : 1\n"
+        yield encoded(f"state {ssp.n_states + number} [0]\n\taction {UNNAMED} [{cost!r}]\n\t\t{onward} : 1\n")
 
 
-def _block(ssp: SSP, block: Block, target: list[int], choice_cost: NDArray[Any], word: Callable[[int], str]) -> list[str]:
-    chances = spelled(cut(ssp.outcome_probability, block.outcomes), lambda value: f" : {value!r}\n")
-    lines = [f"\t\t{to}{chance}" for to, chance in zip(target, chances)]
-    costs = spelled(choice_cost, lambda cost: f" [{cost!r}]\n")
-    names = spelled(cut(ssp.choice_action, block.choices), lambda action: f"\taction {word(action)}")
-    begin = (ssp.choice_outcomes[block.choices.start : block.choices.stop + 1] - block.outcomes.start).tolist()
-    first = (ssp.state_choices[block.states.start : block.states.stop + 1] - block.choices.start).tolist()
-    is_goal = cut(ssp.is_goal, block.states).tolist()
-    text: list[str] = []
-    for row, state in enumerate(block.states):
-        text.append(f"state {state} [0]{' init' if state == ssp.start_index else ''}{' goal' if is_goal[row] else ''}\n")
-        if is_goal[row]:
-            text.append(f"\taction {UNNAMED} [0]\n\t\t{state} : 1\n")
-        for choice in range(first[row], first[row + 1]):
-            text.append(names[choice])
-            text.append(costs[choice])
-            text += lines[begin[choice] : begin[choice + 1]]
-    return text
+def _block(ssp: SSP, block: Block, target: NDArray[Any], choice_cost: NDArray[Any], texts: Texts, word: Callable[[int], str]) -> Pieces:
+    """The pieces of a block: three for a state, two more for a goal's loop, two for a choice, three for an outcome."""
+    is_goal, state = cut(ssp.is_goal, block.states), np.arange(block.states.start, block.states.stop)
+    first_choice = ssp.state_choices[block.states.start : block.states.stop + 1] - block.choices.start
+    first_outcome = ssp.choice_outcomes[block.choices.start : block.choices.stop + 1] - block.outcomes.start
+    of_states = 3 * np.arange(1, len(state) + 1) + 2 * np.cumsum(is_goal)
+    at_choice = (
+        of_states[cut(ssp.choice_state, block.choices) - block.states.start] + 2 * np.arange(len(block.choices)) + 3 * first_outcome[:-1]
+    )
+    at_outcome = (at_choice - 3 * first_outcome[:-1] + 2)[cut(ssp.outcome_choice, block.outcomes) - block.choices.start]
+    at_outcome += 3 * np.arange(len(block.outcomes))
+    at_state = of_states - 3 - 2 * is_goal + 2 * first_choice[:-1] + 3 * first_outcome[first_choice[:-1]]
+    pieces = np.empty(int(of_states[-1]) + 2 * len(block.choices) + 3 * len(block.outcomes), dtype=np.int32)
+    pieces[at_state], pieces[at_state + 1], pieces[at_state + 2] = 0, whole(state), 1 + (state == ssp.start_index) + 2 * is_goal
+    pieces[at_state[is_goal] + 3], pieces[at_state[is_goal] + 4] = whole(state[is_goal]), 5
+    pieces[at_choice] = texts.spelled(cut(ssp.choice_action, block.choices), lambda action: f"\taction {word(action)}")
+    pieces[at_choice + 1] = texts.spelled(choice_cost, lambda cost: f" [{cost!r}]\n")
+    pieces[at_outcome], pieces[at_outcome + 1] = 6, whole(target)
+    pieces[at_outcome + 2] = texts.spelled(cut(ssp.outcome_probability, block.outcomes), lambda value: f" : {value!r}\n")
+    return pieces
 
 
 def _without_branch_costs(ssp: SSP) -> tuple[NDArray[Any], NDArray[Any], list[tuple[int, float]]]:

@@ -40,11 +40,12 @@ from tailpath.formats.names import (
     encode_name,
     encode_names,
     encode_unit,
+    json_texts,
     truth_values,
 )
 from tailpath.formats.reading import Reading
 from tailpath.formats.scanning import Book, OddError, is_large, lists_of
-from tailpath.formats.writing import blocks, cut, encoded, spelled
+from tailpath.formats.writing import Texts, blocks, cut, encoded
 from tailpath.model.builders import arrays_from_rows
 from tailpath.model.cost_units import common_unit
 from tailpath.model.ssp import SSP, Name
@@ -268,12 +269,11 @@ class _Document:
 def write(ssp: SSP, path: str, progress: Progress | None = None) -> None:
     """Write a model as our JSON, one outcome per line."""
     # Half a surrogate pair is no UTF-8, but its backslash escape is JSON.
-    write_bytes(path, encoded(_pieces(ssp, progress)))
+    write_bytes(path, _pieces(ssp, progress))
 
 
-def _pieces(ssp: SSP, progress: Progress | None) -> Iterator[str]:
+def _pieces(ssp: SSP, progress: Progress | None) -> Iterator[bytes]:
     """The text, some states at a time."""
-    states = [_text(encode_name(name)) for name in ssp.states]
     head: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
@@ -286,18 +286,19 @@ def _pieces(ssp: SSP, progress: Progress | None) -> Iterator[str]:
         "notes": list(ssp.notes) or None,
     }
     members = [f"{_text(key)}: {_text(value)}" for key, value in head.items() if value is not None]
-    yield "{\n  " + ",\n  ".join(members) + ',\n  "outcomes": [\n'
-    comma = ""
+    yield encoded("{\n  " + ",\n  ".join(members) + ',\n  "outcomes": [\n')
+    texts = Texts(ssp, [*json_texts(ssp.states), ",\n    [", "    ["])
     for block in blocks(ssp, progress):
+        texts.clear()
         choice = cut(ssp.outcome_choice, block.outcomes)
-        actions = spelled(ssp.choice_action[choice], lambda action: _text(encode_name(ssp.actions[action])))
-        chances, costs = (spelled(cut(column, block.outcomes), repr) for column in (ssp.outcome_probability, ssp.outcome_cost))
-        columns = (ssp.choice_state[choice].tolist(), actions, cut(ssp.outcome_target, block.outcomes).tolist(), chances, costs)
-        rows = ",\n".join([f"    [{states[s]}, {a}, {states[t]}, {p}, {c}]" for s, a, t, p, c in zip(*columns)])
-        if rows:
-            yield comma + rows
-            comma = ",\n"
-    yield "\n  ]\n}\n"
+        rows = np.empty((len(choice), 6), dtype=np.int32)
+        rows[:, 0] = ssp.n_states + (np.arange(block.outcomes.start, block.outcomes.stop) == 0)
+        rows[:, 1], rows[:, 3] = ssp.choice_state[choice], cut(ssp.outcome_target, block.outcomes)
+        rows[:, 2] = texts.spelled(ssp.choice_action[choice], lambda action: f", {_text(encode_name(ssp.actions[action]))}, ")
+        rows[:, 4] = texts.spelled(cut(ssp.outcome_probability, block.outcomes), lambda value: f", {value!r}, ")
+        rows[:, 5] = texts.spelled(cut(ssp.outcome_cost, block.outcomes), lambda value: f"{value!r}]")
+        yield from texts.joined(rows)
+    yield b"\n  ]\n}\n"
 
 
 def _text(value: Any) -> str:

@@ -24,8 +24,8 @@ from tailpath.errors import FormatError
 from tailpath.formats.costs import CostRule, refuse_improbable, refuse_negative, without_bonus
 from tailpath.formats.files import write_bytes
 from tailpath.formats.reading import Reading
-from tailpath.formats.table_text import Table, decode, encode
-from tailpath.formats.writing import blocks, cut, encoded, spelled
+from tailpath.formats.table_text import Table, decode, encode, encode_all
+from tailpath.formats.writing import Texts, blocks, cut, encoded
 from tailpath.model.builders import arrays_from_rows
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.ssp import SSP, Name
@@ -120,28 +120,31 @@ def write(ssp: SSP, path: str, progress: Progress | None = None) -> None:
     entered[ssp.outcome_target] = True
     for goal in np.flatnonzero(ssp.is_goal & ~entered)[:1].tolist():
         raise FormatError(f"{path}: nothing leads to the goal {ssp.states[goal]!r}, so no row would name it; write .json or .npz")
-    write_bytes(path, encoded(_pieces(ssp, progress)))
+    write_bytes(path, _pieces(ssp, progress))
 
 
-def _pieces(ssp: SSP, progress: Progress | None) -> Iterator[str]:
+def _pieces(ssp: SSP, progress: Progress | None) -> Iterator[bytes]:
     """The text, some rows at a time. The start comes first, since that is how a reader knows it."""
-    states = [_cell(encode(name)) for name in ssp.states]
+    texts = Texts(ssp, list(map(_cell, encode_all(ssp.states))))
     first, last = (int(ssp.choice_outcomes[ssp.state_choices[state]]) for state in (ssp.start_index, ssp.start_index + 1))
-    yield f"{','.join(COLUMNS)}\n"
-    yield _rows(ssp, range(first, last), states)
+    yield encoded(f"{','.join(COLUMNS)}\n")
+    yield from _rows(ssp, range(first, last), texts)
     for block in blocks(ssp, progress):
         begin, end = block.outcomes.start, block.outcomes.stop
-        yield _rows(ssp, range(begin, min(end, first)), states)
-        yield _rows(ssp, range(max(begin, last), end), states)
+        yield from _rows(ssp, range(begin, min(end, first)), texts)
+        yield from _rows(ssp, range(max(begin, last), end), texts)
 
 
-def _rows(ssp: SSP, outcomes: range, states: list[str]) -> str:
+def _rows(ssp: SSP, outcomes: range, texts: Texts) -> Iterator[bytes]:
+    """Some rows; states are the texts of the same numbers."""
+    texts.clear()
     choice = cut(ssp.outcome_choice, outcomes)
-    source, target = ssp.choice_state[choice].tolist(), cut(ssp.outcome_target, outcomes).tolist()
-    actions = spelled(ssp.choice_action[choice], lambda action: _cell(encode(ssp.actions[action])))
-    chances = spelled(cut(ssp.outcome_probability, outcomes), repr)
-    prices = spelled(cut(ssp.outcome_cost, outcomes), lambda cost: f"{_price(ssp, cost)}\n")
-    return "".join([f"{states[s]},{a},{states[t]},{p},{c}" for s, a, t, p, c in zip(source, actions, target, chances, prices)])
+    rows = np.empty((len(choice), 5), dtype=np.int32)
+    rows[:, 0], rows[:, 2] = ssp.choice_state[choice], cut(ssp.outcome_target, outcomes)
+    rows[:, 1] = texts.spelled(ssp.choice_action[choice], lambda action: f",{_cell(encode(ssp.actions[action]))},")
+    rows[:, 3] = texts.spelled(cut(ssp.outcome_probability, outcomes), lambda value: f",{value!r},")
+    rows[:, 4] = texts.spelled(cut(ssp.outcome_cost, outcomes), lambda cost: f"{_price(ssp, cost)}\n")
+    return texts.joined(rows)
 
 
 def _cell(text: str) -> str:

@@ -6,6 +6,7 @@ A name is a string, a number, a truth value, null, or a tuple of names; a tuple 
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Sequence
 from fractions import Fraction
@@ -49,10 +50,24 @@ def truth_values(name: Name) -> Any:
     return [truth_values(part) for part in name]
 
 
+def wholes(names: Sequence[Name]) -> bool:
+    """Whether all names are tuples of whole numbers, as those of cells are: JSON takes these as they are."""
+    return set(map(type, names)) == {tuple} and set(map(type, chain.from_iterable(names))) == {int} and all(names)  # type: ignore[arg-type]
+
+
+def json_texts(names: Sequence[Name]) -> list[str]:
+    """Every name as JSON."""
+    if wholes(names):
+        return [f"[{part}]" for part in json.dumps(names)[2:-2].split("], [")]
+    return [json.dumps(encode_name(name), ensure_ascii=False) for name in names]
+
+
 def encode_names(names: Sequence[Name]) -> int | list[Any]:
     """All names in index order; 0 .. n - 1 as the number n."""
     if isinstance(names, range) and names == range(len(names)):
         return len(names)
+    if wholes(names):
+        return list(names)
     simple = {str, bool, int}  # floats may be infinite
     return [list(name) if type(name) is tuple and simple.issuperset(map(type, name)) else encode_name(name) for name in names]
 

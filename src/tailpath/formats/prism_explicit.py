@@ -29,9 +29,10 @@ from tailpath.formats.costs import CostRule
 from tailpath.formats.extras import action_words, extras_line
 from tailpath.formats.files import shorten, write_bytes
 from tailpath.formats.labelled import Labelled, Labels, Lazy, Reward, marked, to_ssp
+from tailpath.formats.names import wholes
 from tailpath.formats.prism_transitions import ExplicitFile, Table, Transitions, with_choice
 from tailpath.formats.reading import Reading
-from tailpath.formats.writing import blocks, cut, encoded, spelled
+from tailpath.formats.writing import Pieces, Texts, blocks, cut, encoded, whole
 from tailpath.kernels.graph import equal_members
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.texts import fill_in_order
@@ -41,6 +42,8 @@ from tailpath.model.ssp import SSP, Name
 from tailpath.options import Progress
 
 _LABEL = re.compile(r'\s*(\d+)="([^"]*)"')
+#: The lines of `.sta` that are written at a time.
+_BLOCK = 50_000
 _STRUCTURE = re.compile(r'#\s*Reward structure:?\s*"([^"]*)"')
 
 
@@ -277,36 +280,36 @@ def write(ssp: SSP, path: str, progress: Progress | None = None) -> None:
     n_goals = int(np.count_nonzero(ssp.is_goal))
     sizes, costly = f"{ssp.n_states} {ssp.n_choices + n_goals}", np.flatnonzero(_rewarded(ssp))
     head = '# Reward structure "cost"\n'
-    files: dict[str, Iterable[str]] = {
-        path: chain([f"#{extras_line(ssp)}\n{sizes} {ssp.n_outcomes + n_goals}\n"], _transition_rows(ssp, progress)),
-        f"{stem}.lab": ['0="init" 1="goal"\n', *_label_lines(ssp)],
+    files: dict[str, Iterable[bytes]] = {
+        path: chain([encoded(f"#{extras_line(ssp)}\n{sizes} {ssp.n_outcomes + n_goals}\n")], _transition_rows(ssp, progress)),
+        f"{stem}.lab": map(encoded, ['0="init" 1="goal"\n', *_label_lines(ssp)]),
         # No state rewards; the file is there lest an older one be taken for ours.
-        f"{stem}.srew": [f"{head}{ssp.n_states} 0\n"],
-        f"{stem}.trew": chain([f"{head}{sizes} {len(costly)}\n"], _reward_lines(ssp, costly, progress)),
+        f"{stem}.srew": [encoded(f"{head}{ssp.n_states} 0\n")],
+        f"{stem}.trew": chain([encoded(f"{head}{sizes} {len(costly)}\n")], _reward_lines(ssp, costly, progress)),
     }
-    names = [name for name in ssp.states if isinstance(name, tuple) and name and all(type(value) is int for value in name)]
-    if len(names) == ssp.n_states and len({len(name) for name in names}) == 1:
-        variables = ",".join(f"x{index}" for index in range(len(names[0])))
-        lines = (f"{index}:({','.join(map(str, name))})\n" for index, name in enumerate(names))
-        files[f"{stem}.sta"] = chain([f"({variables})\n"], lines)
-    for place, texts in files.items():
-        write_bytes(place, encoded(texts))
+    names: Any = ssp.states
+    if wholes(names) and len(set(map(len, names))) == 1:
+        files[f"{stem}.sta"] = _state_lines(ssp, names)
+    for place, pieces in files.items():
+        write_bytes(place, pieces)
 
 
-def _transition_rows(ssp: SSP, progress: Progress | None) -> Iterator[str]:
+def _transition_rows(ssp: SSP, progress: Progress | None) -> Iterator[bytes]:
     """The lines of `.tra`, some states at a time, with a loop at each goal."""
-    word = action_words(ssp, writable_action)
-    numbers = [f"{state} " for state in range(ssp.n_states)]
+    word, texts = action_words(ssp, writable_action), Texts(ssp, (" 0 ", " 1\n", ""))
     for block in blocks(ssp, progress):
+        texts.clear()
         choice = cut(ssp.outcome_choice, block.outcomes)
-        chances = spelled(cut(ssp.outcome_probability, block.outcomes), lambda value: f"{value!r} ")
-        words = spelled(ssp.choice_action[choice], lambda action: f"{word(action)}\n")
-        heads, target = _heads(ssp, choice), cut(ssp.outcome_target, block.outcomes).tolist()
-        rows = [f"{head}{numbers[t]}{p}{a}" for head, t, p, a in zip(heads, target, chances, words)]
+        rows = np.empty((len(choice), 5), dtype=np.int32)
+        _place(ssp, choice, cut(ssp.outcome_target, block.outcomes), texts, rows)
+        rows[:, 3] = texts.spelled(cut(ssp.outcome_probability, block.outcomes), lambda value: f" {value!r} ")
+        words = texts.spelled(cut(ssp.choice_action, block.choices), lambda action: f"{word(action)}\n")
+        rows[:, 4] = words[choice - block.choices.start]
         goals = np.flatnonzero(cut(ssp.is_goal, block.states)) + block.states.start
-        for goal, at in reversed(list(zip(goals.tolist(), np.searchsorted(ssp.choice_state[choice], goals).tolist()))):
-            rows.insert(at, f"{goal} 0 {goal} 1\n")
-        yield "".join(rows)
+        if goals.size:
+            loops = np.stack(np.broadcast_arrays(whole(goals), 0, whole(goals), 1, 2), axis=1)
+            rows = np.insert(rows, np.searchsorted(ssp.choice_state[choice], goals), loops, axis=0)
+        yield from texts.joined(rows)
 
 
 def _rewarded(ssp: SSP) -> NDArray[np.bool_]:
@@ -320,22 +323,40 @@ def _rewarded(ssp: SSP) -> NDArray[np.bool_]:
     return costly
 
 
-def _reward_lines(ssp: SSP, costly: NDArray[Any], progress: Progress | None) -> Iterator[str]:
-    numbers = [f"{state} " for state in range(ssp.n_states)]
+def _reward_lines(ssp: SSP, costly: NDArray[Any], progress: Progress | None) -> Iterator[bytes]:
+    texts = Texts(ssp)
     for block in blocks(ssp, progress):
+        texts.clear()
         begin, end = np.searchsorted(costly, [block.outcomes.start, block.outcomes.stop])
         outcome = costly[begin:end]
-        costs = spelled(ssp.outcome_cost[outcome], lambda cost: f"{cost!r}\n")
-        heads, target = _heads(ssp, ssp.outcome_choice[outcome]), ssp.outcome_target[outcome].tolist()
-        yield "".join([f"{head}{numbers[t]}{c}" for head, t, c in zip(heads, target, costs)])
+        rows = np.empty((len(outcome), 4), dtype=np.int32)
+        _place(ssp, ssp.outcome_choice[outcome], ssp.outcome_target[outcome], texts, rows)
+        rows[:, 3] = texts.spelled(ssp.outcome_cost[outcome], lambda cost: f" {cost!r}\n")
+        yield from texts.joined(rows)
 
 
-def _heads(ssp: SSP, choices: NDArray[Any]) -> list[str]:
-    """How lines begin: the state of each choice, and its number there. The choices ascend."""
-    new = np.append(True, np.diff(choices) != 0)[: len(choices)]
-    state = ssp.choice_state[choices[new]]
-    texts = [f"{s} {k} " for s, k in zip(state.tolist(), (choices[new] - ssp.state_choices[state]).tolist())]
-    return [texts[at] for at in (np.cumsum(new) - 1).tolist()]
+def _place(ssp: SSP, choice: NDArray[Any], target: NDArray[Any], texts: Texts, rows: Pieces) -> None:
+    """How lines begin: the state of each choice, its number there, and the target."""
+    state = ssp.choice_state[choice]
+    rows[:, 0], rows[:, 2] = whole(state), whole(target)
+    rows[:, 1] = texts.spelled(choice - ssp.state_choices[state], lambda number: f" {number} ")
+
+
+def _state_lines(ssp: SSP, names: Sequence[tuple[int, ...]]) -> Iterator[bytes]:
+    """The lines of `.sta`."""
+    width = len(names[0])
+    yield encoded(f"({','.join(f'x{index}' for index in range(width))})\n")
+    number = {value: at for at, value in enumerate(set(chain.from_iterable(names)))}
+    texts = Texts(ssp, list(map(str, number)))
+    before = texts.enter([":(", *[","] * (width - 1)]) + np.arange(width)
+    after = texts.enter([")\n"])
+    for first in range(0, len(names), _BLOCK):
+        part = names[first : first + _BLOCK]
+        rows = np.full((len(part), 2 * width + 2), after, dtype=np.int32)
+        rows[:, 0] = whole(np.arange(first, first + len(part)))
+        rows[:, 1:-1:2] = before
+        rows[:, 2:-1:2] = np.fromiter(map(number.__getitem__, chain.from_iterable(part)), np.int32, len(part) * width).reshape(-1, width)
+        yield from texts.joined(rows)
 
 
 def _label_lines(ssp: SSP) -> Iterator[str]:

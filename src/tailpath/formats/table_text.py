@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tailpath.errors import FormatError, ModelError
 from tailpath.formats.files import brief, load_json, read_bytes, read_text, shorten
-from tailpath.formats.names import decode_name, encode_name, truth_values
+from tailpath.formats.names import decode_name, encode_name, json_texts, truth_values, wholes
 from tailpath.formats.reading import Reading
 from tailpath.formats.scanning import Book, ByteLines, OddError, cells_of, is_large
 from tailpath.formats.text import BLOCK, Numbers
@@ -215,14 +215,17 @@ def decode(cell: str, where: str) -> Name:
 
 def encode(name: Name) -> str:
     """The cell that stands for a name."""
-    if type(name) is tuple and name and all(type(part) is int for part in name):
-        return f"[{', '.join(map(str, name))}]"
     plain = name if isinstance(name, str) else str(name) if type(name) is int else ""
     if plain and plain == plain.strip() and plain.isprintable():
         back = decode(plain, "")
         if back == name and type(back) is type(name):
             return plain
     return json.dumps(encode_name(name))
+
+
+def encode_all(names: Sequence[Name]) -> list[str]:
+    """The cells of many names."""
+    return json_texts(names) if wholes(names) else [encode(name) for name in names]
 
 
 def _truth(text: str, where: str) -> bool:

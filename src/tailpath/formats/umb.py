@@ -28,7 +28,6 @@ from tailpath.formats.files import load_json, read_bytes, shorten, unpacked, wri
 from tailpath.formats.labelled import Labelled, Labels, Lazy, Reward, to_ssp
 from tailpath.formats.reading import Reading
 from tailpath.formats.tar import tar_members, write_tar
-from tailpath.formats.writing import spelled
 from tailpath.model.ssp import SSP
 from tailpath.version import __version__
 
@@ -275,9 +274,12 @@ def write(ssp: SSP, path: str) -> None:
     first = ssp.choice_outcomes[:-1]
     uniform = np.array_equal(np.minimum.reduceat(ssp.outcome_cost, first), np.maximum.reduceat(ssp.outcome_cost, first))
     rows = _WithLoops(ssp)
-    words = spelled(ssp.choice_action, action_words(ssp, writable_action))
-    number = {word: index for index, word in enumerate(["", *dict.fromkeys(words)])}  # the loops of the goals have no name
-    strings = [word.encode() for word in number]
+    actions, place, action = np.unique(ssp.choice_action, return_index=True, return_inverse=True)
+    order = np.argsort(place)  # as they first appear
+    strings = [
+        b"",
+        *map(str.encode, map(action_words(ssp, writable_action), actions[order].tolist())),
+    ]  # the loops of the goals have no name
     lengths = rows.choices(np.diff(ssp.choice_outcomes), 1, "<u8")
     costs = rows.choices(ssp.outcome_cost[first], 0.0, "<f8") if uniform else rows.branches(ssp.outcome_cost, 0.0, "<f8")
     entity = "choices" if uniform else "branches"
@@ -288,7 +290,7 @@ def write(ssp: SSP, path: str) -> None:
         "choice-to-branches.bin": np.concatenate(([0], np.cumsum(lengths))).astype("<u8").tobytes(),
         "branch-to-target.bin": rows.branches(ssp.outcome_target, rows.goals, "<u8").tobytes(),
         "branch-to-probability.bin": rows.branches(ssp.outcome_probability, 1.0, "<f8").tobytes(),
-        "actions/choices/values.bin": rows.choices([number[word] for word in words], 0, "<u4").tobytes(),
+        "actions/choices/values.bin": rows.choices(1 + np.argsort(order)[action], 0, "<u4").tobytes(),
         "actions/choices/string-mapping.bin": np.cumsum([0, *map(len, strings)]).astype("<u8").tobytes(),
         "actions/choices/strings.bin": b"".join(strings),
         "annotations/aps/goal/states/values.bin": _bitset(ssp.is_goal),
