@@ -39,9 +39,8 @@ def read(path: str, reading: Reading) -> SSP:
     """Read a long table."""
     table = Table(path, reading)
     rule = CostRule.from_options(-1 if table.is_reward else 1, reading)
-    states, rank = table.states.ordered()
-    actions, action_rank = table.actions.ordered()
-    state, target, action = rank[table.source], rank[table.target], action_rank[table.action]
+    states, (state, target) = table.states.ordered(table.source, table.target)
+    actions, (action,) = table.actions.ordered(table.action)
     costs = rule.apply(table.price)
     probability = table.probability
     del table.source, table.target, table.action, table.price, table.probability  # a million states fill a gigabyte
@@ -55,10 +54,13 @@ def read(path: str, reading: Reading) -> SSP:
         return f"line {table.line[row]}: state {states[state[row]]!r}, action {actions[action[row]]!r} -> {states[target[row]]!r}"
 
     refuse_improbable(probability, path, place)
-    refuse_negative(np.where(keep, costs, 0.0), path, place)
     if rule.sign < 0 and rule.step_cost is None:
         notes += ("costs are minus the rewards",)
-    state, action, target, probability, costs = state[keep], action[keep], target[keep], probability[keep], costs[keep]
+    if keep.all():
+        refuse_negative(costs, path, place)
+    else:
+        refuse_negative(np.where(keep, costs, 0.0), path, place)
+        state, action, target, probability, costs = state[keep], action[keep], target[keep], probability[keep], costs[keep]
     return SSP(
         **arrays_from_rows(state, action, target, probability, costs, len(states), merge=True),
         is_goal=is_goal,

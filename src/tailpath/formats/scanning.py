@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from tailpath.formats.reading import Reading
 from tailpath.formats.text import Numbers
+from tailpath.kernels.jit import frozen
 from tailpath.kernels.json_rows import scan_lists
 from tailpath.kernels.texts import FULL, LINES, ODD, OPEN, SEED, TEXTS, enter_again, ranks, scan_cells, scan_rows
 from tailpath.options import Progress
@@ -95,11 +96,11 @@ class Book:
         self._length = np.concatenate([self._length, np.zeros(more, dtype=np.int32)])
         enter_again(self.bytes, self._begin, self._length, self.counts, self._slots)
 
-    def distinct(self, texts: NDArray[Any]) -> tuple[IntArray, IntArray]:
-        """The texts of a column in the order of their first appearance, and the place of every text there, or -1."""
+    def distinct(self, texts: NDArray[Any], more: NDArray[Any] | None = None) -> tuple[IntArray, IntArray]:
+        """The texts of a column, or of two, in the order of their first appearance, and the place of every text there, or -1."""
         n_texts = int(self.counts[TEXTS])
         rank, first = np.full(n_texts + 1, -1, dtype=np.int32), np.empty(n_texts, dtype=np.int32)
-        return first[: ranks(texts, rank, first)], rank
+        return first[: ranks(*frozen(texts, texts if more is None else more), rank, first)], rank
 
     def words(self, texts: Sequence[int] | NDArray[Any]) -> list[str]:
         """What texts say."""
@@ -112,12 +113,17 @@ class Book:
         """A column of numbers, each different text parsed once."""
         first, rank = self.distinct(texts)
         value = np.concatenate([*(parse(words) for words in self.batches(first)), np.zeros(1)])
-        return np.asarray(value[rank[texts]])
+        return np.asarray(value[rank][texts])
 
     def batches(self, texts: NDArray[Any]) -> Iterator[list[str]]:
         """What texts say, some at a time."""
         for at in range(0, len(texts), _BLOCK):
             yield self.words(texts[at : at + _BLOCK])
+
+
+def _cuts(width: int) -> NDArray[np.int64]:
+    """Where the texts of the line above begin and end, and their numbers, by column: none before the first line."""
+    return np.repeat(np.array([[0], [-1], [-1]], dtype=np.int64), width, axis=1)
 
 
 def rows_of(data: bytes, at: int, n_wholes: int, texts: int, progress: Progress | None) -> tuple[Book, NDArray[Any], NDArray[Any]]:
@@ -138,7 +144,7 @@ def cells_of(data: bytes, at: int, order: Sequence[int], progress: Progress | No
     """Lines of cells: the book, and the texts by column. Texts are numbered row by row, in the order of columns given."""
     book = Book(data, at, progress)
     cells = np.empty((len(order), data.count(b"\n", at) + 1), dtype=np.int32)
-    columns, cuts = np.array(order, dtype=np.int64), np.zeros((2, len(order)), dtype=np.int64)
+    columns, cuts = np.array(order, dtype=np.int64), _cuts(len(order))
     book.scan(
         lambda at, stop, slots, begin, length: scan_cells(book.bytes, at, stop, columns, slots, begin, length, book.counts, cuts, cells)
     )
@@ -148,7 +154,7 @@ def cells_of(data: bytes, at: int, order: Sequence[int], progress: Progress | No
 def lists_of(data: bytes, at: int, end: int, width: int, progress: Progress | None) -> tuple[Book, NDArray[Any]]:
     """Lines of lists with commas between them: the book, and the texts by column."""
     book = Book(data, at, progress, end)
-    items, cuts = np.empty((width, data.count(b"\n", at, end) + 1), dtype=np.int32), np.zeros((2, width), dtype=np.int64)
+    items, cuts = np.empty((width, data.count(b"\n", at, end) + 1), dtype=np.int32), _cuts(width)
     book.counts[OPEN] = 1
     book.scan(lambda at, stop, slots, begin, length: scan_lists(book.bytes, at, stop, slots, begin, length, book.counts, cuts, items))
     if book.counts[OPEN]:

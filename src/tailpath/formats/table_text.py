@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tailpath.errors import FormatError, ModelError
 from tailpath.formats.files import brief, load_json, read_bytes, read_text, shorten
-from tailpath.formats.names import decode_name, encode_name, json_texts, truth_values, wholes
+from tailpath.formats.names import decode_name, decode_names, encode_name, json_texts, truth_values, wholes
 from tailpath.formats.reading import Reading
 from tailpath.formats.scanning import Book, ByteLines, OddError, cells_of, is_large
 from tailpath.formats.text import BLOCK, Numbers
@@ -52,16 +52,27 @@ class Names:
                     raise FormatError(f"{self.path}:{line}: {shorten(cell)} and {self.first[number]!r} would be one name")
         return np.fromiter(map(known.__getitem__, cells), np.int32, count)
 
-    def ordered(self) -> tuple[Sequence[Name], NDArray[np.int32]]:
-        """The names in their final order, and the place of each number there: whole numbers are sorted."""
+    def numbers_of(self, cells: list[str]) -> NDArray[np.int32]:
+        """The same for different cells, of which there may be a million: all at once where they are whole numbers, or lists as those of a grid."""
+        names = [] if self.number or not cells else _alike(cells)
+        if self.one_based:
+            names = [name - 1 for name in names] if names and type(names[0]) is int and min(names) > 0 else []
+        number = dict(zip(names, range(len(names))))
+        if len(number) < len(cells):  # not alike, or two cells for one name
+            return self.numbers(cells, repeat(0), len(cells))
+        self.number, self.first = number, names
+        return np.arange(len(names), dtype=np.int32)
+
+    def ordered(self, *columns: NDArray[Any]) -> tuple[Sequence[Name], list[NDArray[Any]]]:
+        """The names in their final order, and columns of numbers as places there: whole numbers are sorted."""
         names: list[Any] = list(self.number)
         if not all(type(name) is int for name in names):
-            return tuple(names), np.arange(len(names), dtype=np.int32)
+            return tuple(names), list(columns)
         order = np.array(sorted(range(len(names)), key=names.__getitem__), dtype=np.int64)
         rank = np.empty(len(order), dtype=np.int32)
         rank[order] = np.arange(len(order), dtype=np.int32)
         ordered = tuple(sorted(names))
-        return range(len(names)) if ordered == tuple(range(len(names))) else ordered, rank
+        return range(len(names)) if ordered == tuple(range(len(names))) else ordered, [rank[column] for column in columns]
 
     def _name(self, cell: str, line: int) -> Name:
         name = decode(cell.strip(), f"{self.path}:{line}")
@@ -101,8 +112,8 @@ class Table:
         try:
             # The states of a row first, so that they count as they appear.
             book, cells = cells_of(data, lines.at, [*places, *(k for k in range(self.width) if k not in places)], self.progress)
-            states = self._numbered(book, cells[places].T.ravel(), self.states)
-            action = self._numbered(book, cells[at.get("action", at["next_state"])], self.actions)
+            source, target = self._numbered(book, self.states, *cells[places])
+            (action,) = self._numbered(book, self.actions, cells[at.get("action", at["next_state"])])
             price = cells[at["price"]]
             self.fractions.update(text.strip() for text in _unquoted(book.words(book.distinct(price)[0])) if "/" in text)
             for mark in self.marks:
@@ -113,12 +124,12 @@ class Table:
         except (OddError, FormatError):
             return None
         self.line = range(2, 2 + len(action))
-        return (states[::2], states[1::2], action, probability, prices) if len(action) else None
+        return (source, target, action, probability, prices) if len(action) else None
 
-    def _numbered(self, book: Book, texts: NDArray[Any], names: Names) -> NDArray[np.int32]:
-        first, rank = book.distinct(texts)
-        number = names.numbers(_unquoted(book.words(first)), repeat(0), len(first))
-        return np.asarray(number[rank[texts]])
+    def _numbered(self, book: Book, names: Names, *columns: NDArray[Any]) -> list[NDArray[np.int32]]:
+        first, rank = book.distinct(*columns)
+        number = np.append(names.numbers_of(_unquoted(book.words(first))), np.int32(-1))[rank]
+        return [number[texts] for texts in columns]
 
     def _parsed(self, book: Book, texts: NDArray[Any]) -> NDArray[np.float64]:
         return book.numbers(texts, lambda words: Numbers(self.path).numbers(_unquoted(words), range(len(words))))
@@ -194,6 +205,25 @@ class Table:
 def _unquoted(cells: list[str]) -> list[str]:
     """The cells of one line each, without the quotes around them."""
     return [cell[1:-1].replace('""', '"') if cell.startswith('"') else cell for cell in cells]
+
+
+def _alike(cells: list[str]) -> list[Any]:
+    """The names that cells stand for if all are whole numbers, or all lists of simple things; else none.
+
+    They are one text to JSON. Of n cells in brackets with n brackets in all, each is a list; n lists, or n whole numbers, are those of the cells.
+    """
+    text = "\n".join(cells)
+    lists = text.startswith("[")
+    brackets = [text.count(part) for part in ("\n[", "[", "]\n", "]")]
+    if lists and not (text.endswith("]") and brackets == 2 * [len(cells) - 1, len(cells)]):
+        return []
+    try:
+        values = load_json(f"[{text.replace(chr(10), ',')}]", "")
+    except FormatError:
+        return []
+    if len(values) != len(cells) or set(map(type, values)) != {list if lists else int}:
+        return []
+    return list(decode_names(values, len(values), "")) if lists else values
 
 
 def decode(cell: str, where: str) -> Name:

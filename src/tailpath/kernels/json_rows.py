@@ -25,6 +25,7 @@ from tailpath.kernels.texts import (
     SPACE,
     TEXTS,
     number_of,
+    repeated,
     skip_blanks,
 )
 
@@ -74,7 +75,7 @@ def scan_lists(
 ) -> tuple[int, int]:
     """Lines that are lists of as many items as `out_text` has columns, with a comma after all but the last: `counts[OPEN]` says that one is to come.
 
-    `cuts` is scratch for a line: where its items begin and end.
+    `cuts` has of each column the place and the number of the last item that was new: most items repeat the one above.
     """
     last, width = len(data), len(out_text)
     while at < stop:
@@ -88,10 +89,13 @@ def scan_lists(
             return line, ODD
         for column in range(width):
             at = skip_blanks(data, at + 1, last)
-            cuts[0, column], cuts[1, column] = at, end_of_item(data, at, last)
-            if cuts[1, column] < 0:
-                return line, ODD
-            at = skip_blanks(data, cuts[1, column], last)
+            size = repeated(data, at, last, cuts, column)
+            if size < 0:
+                cuts[0, column], cuts[1, column], cuts[2, column] = at, end_of_item(data, at, last), -1
+                size = cuts[1, column] - at
+                if size < 0:
+                    return line, ODD
+            at = skip_blanks(data, at + size, last)
             if at == last or data[at] != (COMMA if column < width - 1 else CLOSING):
                 return line, ODD
         at = skip_blanks(data, at + 1, last)
@@ -101,6 +105,8 @@ def scan_lists(
             return line, ODD
         at += 1
         for column in range(width):
-            out_text[column, row] = number_of(data, cuts[0, column], cuts[1, column], slots, begin, length, counts)
+            if cuts[2, column] < 0:
+                cuts[2, column] = number_of(data, cuts[0, column], cuts[1, column], slots, begin, length, counts)
+            out_text[column, row] = cuts[2, column]
         counts[LINES] += 1
     return at, DONE

@@ -66,14 +66,19 @@ def eight_bytes(numba: Any) -> Any:
 @kernel
 def hashed(data: Array, first: int, last: int, seed: int) -> Any:
     """A hash of some bytes; the seed is drawn anew for every file, lest one be made whose texts all collide."""
-    key, at = np.uint64(seed), first
+    key, at = np.uint64(seed) ^ np.uint64(last - first), first
     while at + 8 <= last:
         key = (key ^ eight_bytes(data, at)) * np.uint64(0x9E3779B97F4A7C15)
         key ^= key >> np.uint64(32)
         at += 8
-    while at < last:
-        key = (key ^ np.uint64(data[at])) * np.uint64(1099511628211)
-        at += 1
+    if at < last:
+        word = np.uint64(0)
+        if last - first >= 8:
+            word = eight_bytes(data, last - 8)
+        else:
+            for place in range(at, last):
+                word = (word << np.uint64(8)) | np.uint64(data[place])
+        key = (key ^ word) * np.uint64(0x9E3779B97F4A7C15)
     return key ^ (key >> np.uint64(29))
 
 
@@ -85,11 +90,20 @@ def same_bytes(data: Array, one: int, other: int, length: int) -> bool:
         if eight_bytes(data, one + at) != eight_bytes(data, other + at):
             return False
         at += 8
+    if length >= 8:
+        return bool(eight_bytes(data, one + length - 8) == eight_bytes(data, other + length - 8))
     while at < length:
         if data[one + at] != data[other + at]:
             return False
         at += 1
     return True
+
+
+@kernel
+def repeated(data: Array, at: int, last: int, cuts: Array, column: int) -> int:
+    """How long the text at `at` is if it repeats the one that `cuts` has of the last line, with the byte that ended it; else -1."""
+    length = cuts[1, column] - cuts[0, column]
+    return length if length >= 0 and at + length < last and same_bytes(data, cuts[0, column], at, length + 1) else -1
 
 
 @kernel
@@ -240,8 +254,9 @@ def scan_rows(
 def scan_cells(
     data: Array, at: int, stop: int, order: Array, slots: Array, begin: Array, length: Array, counts: Array, cuts: Array, out_text: Array
 ) -> tuple[int, int]:
-    """Lines of cells between commas, with their quotes where they have some; they are entered in the order given. `cuts` is scratch for a line.
+    """Lines of cells between commas, with their quotes where they have some; they are entered in the order given.
 
+    `cuts` has of each column the place and the number of the last text that was new: most cells repeat the one above.
     Quoted cells on one line are as expected, quotes anywhere else are odd; so are blank lines, but for those that end the data.
     """
     last, width = len(data), len(order)
@@ -255,7 +270,11 @@ def scan_cells(
                 rest += 1
             return (last, DONE) if rest == last else (line, ODD)
         for column in range(width):
-            cuts[0, column] = at
+            size = repeated(data, at, last, cuts, column)
+            if size >= 0:
+                at += size if column == width - 1 else size + 1
+                continue
+            cuts[0, column], cuts[2, column] = at, -1
             if at < last and data[at] == QUOTE:
                 at += 1
                 while at < last and data[at] != NEWLINE and (data[at] != QUOTE or (at + 1 < last and data[at + 1] == QUOTE)):
@@ -282,20 +301,26 @@ def scan_cells(
             return line, ODD
         at += 1
         for column in order:
-            out_text[column, row] = number_of(data, cuts[0, column], cuts[1, column], slots, begin, length, counts)
+            if cuts[2, column] < 0:
+                cuts[2, column] = number_of(data, cuts[0, column], cuts[1, column], slots, begin, length, counts)
+            out_text[column, row] = cuts[2, column]
         counts[LINES] += 1
     return at, DONE
 
 
 @kernel
-def ranks(texts: Array, out_rank: Array, out_first: Array) -> int:
-    """Number the texts of a column as they first appear: `out_rank[text]`, -1 before; `out_first[rank]` is the text. Returns how many there are."""
+def ranks(left: Array, right: Array, out_rank: Array, out_first: Array) -> int:
+    """Number the texts of two columns as they first appear, row by row: `out_rank[text]`, -1 before; `out_first[rank]` is the text.
+
+    Returns how many there are.
+    """
     count = 0
-    for text in texts:
-        if text >= 0 and out_rank[text] < 0:
-            out_rank[text] = count
-            out_first[count] = text
-            count += 1
+    for row in range(len(left)):
+        for text in (left[row], right[row]):
+            if text >= 0 and out_rank[text] < 0:
+                out_rank[text] = count
+                out_first[count] = text
+                count += 1
     return count
 
 
