@@ -41,6 +41,8 @@ _begun: list[float] = []
 _spent = 0.0
 _keeps = True
 _rehearsal: Rehearsal | None = None
+#: How kernels are compiled, and those that only others call.
+_pipelines: tuple[dict[str, Any], dict[str, Any]] = {}, {}
 
 
 class Kernel:
@@ -79,7 +81,7 @@ class Kernel:
         """What stands for this kernel in others: without the door for Python's objects, which takes as long to make as a small kernel."""
         with _LOCK:
             if self._inner is None:
-                made = self._compiled or _compiler().njit(self._linked(), no_cpython_wrapper=True, **self._options())
+                made = self._compiled or _compiler().njit(self._linked(), no_cpython_wrapper=True, **self._options(inner=True))
                 self._inner = _without_literals(_compiler(), made)
             return self._inner
 
@@ -96,10 +98,11 @@ class Kernel:
         names = self.plain.__globals__
         return {name: names[name] for name in self.plain.__code__.co_names if isinstance(names.get(name), Kernel)}
 
-    def _options(self) -> dict[str, bool]:
+    def _options(self, inner: bool = False) -> dict[str, Any]:
         """Where no arrays are made no references are counted: every array that is taken from a tuple or handed on would be counted, in memory that
         all threads share, which takes most of the time in short loops, and a good part of the compiler's."""
-        return {"nogil": True, "no_cfunc_wrapper": True, "parallel": self._parallel, "_nrt": self.allocates() or self._parallel}
+        options = {"nogil": True, "no_cfunc_wrapper": True, "parallel": self._parallel, "_nrt": self.allocates() or self._parallel}
+        return options if self._parallel else {**options, **_pipelines[inner]}
 
     def _linked(self) -> FunctionType:
         """The function as the compiler shall see it: compiled kernels in the places of those it names."""
@@ -273,8 +276,19 @@ def _compiler() -> Any:
     if "numba.np.arraymath" not in sys.modules:
         _load_without_blas()
     if _LOADED.acquire(blocking=False):
+        _spare()
         _listen(numba)
     return numba
+
+
+def _spare() -> None:
+    """Have the compiler leave out what kernels do not need."""
+    global _pipelines
+    lean: Any = importlib.import_module("tailpath.kernels.lean")
+    if lean.known():
+        lean.compare_what_is_set()
+        lean.remember_kinds()
+        _pipelines = {"pipeline_class": lean.Kernels}, {"pipeline_class": lean.InnerKernels}
 
 
 def _load_without_blas() -> None:
