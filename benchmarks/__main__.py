@@ -1,4 +1,7 @@
-"""`python -m benchmarks [NAME ...]`: all tables, or the ones named; what is printed is kept in build/benchmarks.txt, too."""
+"""`python -m benchmarks [--small] [NAME ...]`: all tables, or the ones named; what is printed is kept in build/benchmarks.txt, too.
+
+`--small` takes the smallest models, which shows in seconds that everything still runs.
+"""
 
 from __future__ import annotations
 
@@ -34,6 +37,7 @@ class Both:
 
 
 def main(names: list[str]) -> None:
+    small, names = "--small" in names, [name for name in names if name != "--small"]
     unknown = [name for name in names if name not in NAMES]
     if unknown:
         sys.exit(f"unknown benchmark {unknown[0]!r}; there are {', '.join(NAMES)}")
@@ -43,7 +47,7 @@ def main(names: list[str]) -> None:
         for name in names or NAMES:
             print(f"\n== {name}", flush=True)
             begin = time.perf_counter()
-            importlib.import_module(f"benchmarks.{name}").run()
+            importlib.import_module(f"benchmarks.{name}").run(small)
             memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
             print(f"-- {time.perf_counter() - begin:.0f} s in all; peak memory of the process so far {memory:.1f} GB", flush=True)
 

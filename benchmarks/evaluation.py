@@ -6,14 +6,15 @@ import resource
 import time
 
 import tailpath as tp
-from benchmarks.measure import best_of, large_grid
+from benchmarks.measure import best_of, find_grid, gridworld
 from tailpath.evaluation.lattice import LatticeSearch, lay_out
 from tailpath.evaluation.request import Request
 from tailpath.evaluation.watch import Watch
 
 
-def run() -> None:
-    ssp = tp.domains.gridworld("14x16")
+def run(small: bool = False) -> None:
+    problem = gridworld(small)
+    ssp = tp.domains.gridworld(problem)
     plan = tp.solve_cvar_quantile(ssp, atoms=tp.log_atoms(1e-3, 25))
     policy = plan.policy(1e-3)
     tp.evaluate(ssp, policy, 1e-3)
@@ -21,7 +22,7 @@ def run() -> None:
     chain = tp.unroll(ssp, policy)
     search_time, _ = best_of(lambda: search(chain, 1e-3), 10)
     queue_time, slow = best_of(lambda: tp.evaluate(ssp, policy, 1e-3, engine="queue"), 3)
-    print(f"14x16, 25 atoms, alpha 1e-3: {chain.n} pairs in the chain, {found.expanded} expanded, CVaR {found.cvar(1e-3):.6f}")
+    print(f"{problem}, 25 atoms, alpha 1e-3: {chain.n} pairs in the chain, {found.expanded} expanded, CVaR {found.cvar(1e-3):.6f}")
     print(f"  unroll       {1e3 * best_of(lambda: tp.unroll(ssp, policy), 10)[0]:8.2f} ms")
     print(f"  V_mean       {1e3 * fresh(ssp, policy, 'expected_cost'):8.2f} ms")
     print(f"  V_min        {1e3 * fresh(ssp, policy, 'least_cost'):8.2f} ms")
@@ -33,15 +34,14 @@ def run() -> None:
         f"  search alone, queue / lattice: {queue_search / search_time:.0f}; values differ by {abs(found.cvar(1e-3) - slow.cvar(1e-3)):.1e}"
     )
 
-    grid = large_grid()
-    policy = tp.solve_expected(grid).policy
-    chain = tp.unroll(grid, policy)
+    size, grid = find_grid(small)
+    chain = tp.unroll(grid, tp.solve_expected(grid).policy)
     for heuristic in ("min", "zero"):
         begin = time.perf_counter()
         expanded = search(chain, 1e-3, heuristic)
         seconds = time.perf_counter() - begin
         print(
-            f"300 x 300 grid, heuristic {heuristic}: {expanded:,} pairs in {seconds:.2f} s, {expanded / seconds / 1e6:.0f} million per second"
+            f"{size} grid, heuristic {heuristic}: {expanded:,} pairs in {seconds:.2f} s, {expanded / seconds / 1e6:.0f} million per second"
         )
     print(f"  peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB")
 

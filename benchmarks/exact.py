@@ -4,38 +4,43 @@ from __future__ import annotations
 
 import resource
 import time
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 import tailpath as tp
-from benchmarks.measure import best_of, best_on_new, large_grid
+from benchmarks.measure import best_of, best_on_new, find_grid, gridworld, large_grid
 from tailpath.kernels.budget import raise_budget
 from tailpath.solvers.exact.layout import Layout, layout_of
 from tailpath.solvers.exact.table import EXCESS
 
 
-def run() -> None:
-    ssp = tp.domains.gridworld("14x16")
+def run(small: bool = False) -> None:
+    problem = f"gridworld:{gridworld(small)}"
+    ssp = tp.read(problem)
     tp.solve_cvar_exact(ssp, 1e-3)
     tp.solve_cvar_quantile(ssp, tp.log_atoms(1e-3, 25))
-    exact, best = best_on_new("gridworld:14x16", lambda new: tp.solve_cvar_exact(new, 1e-3))
+    exact, best = best_on_new(problem, lambda new: tp.solve_cvar_exact(new, 1e-3))
     again, _ = best_of(lambda: tp.solve_cvar_exact(ssp, 1e-3), 20)
-    quantile, plan = best_on_new("gridworld:14x16", lambda new: tp.solve_cvar_quantile(new, tp.log_atoms(1e-3, 25)))
+    quantile, plan = best_on_new(problem, lambda new: tp.solve_cvar_quantile(new, tp.log_atoms(1e-3, 25)))
     costs = tp.evaluate(ssp, plan.policy(1e-3), 1e-3)
     print(
-        f"14x16, alpha from 1e-3 up: optimum {1e3 * exact:.1f} ms, {1e3 * again:.1f} ms where V* is known ({best.cvar(1e-3):.3f} at 1e-3);"
+        f"{problem}, alpha from 1e-3 up: optimum {1e3 * exact:.1f} ms, {1e3 * again:.1f} ms where V* is known ({best.cvar(1e-3):.3f} at 1e-3);"
     )
     print(f"  CVaRVIQ, 25 atoms {1e3 * quantile:.1f} ms (predicts {plan.cvar(1e-3):.3f}, delivers {costs.cvar(1e-3):.3f})")
-    for name in ("lexicographic", "weight"):
-        options = {"lexicographic": True} if name == "lexicographic" else {"weight": 0.5}
-        tp.solve_cvar_exact(ssp, 1e-3, **options)
-        seconds, _ = best_on_new("gridworld:14x16", lambda new, options=options: tp.solve_cvar_exact(new, 1e-3, **options))
-        print(f"  with {name} {1e3 * seconds:.1f} ms")
+    solves: dict[str, Callable[[tp.SSP], Any]] = {
+        "lexicographic": lambda model: tp.solve_cvar_exact(model, 1e-3, lexicographic=True),
+        "weight": lambda model: tp.solve_cvar_exact(model, 1e-3, weight=0.5),
+    }
+    for name, solve in solves.items():
+        solve(ssp)
+        print(f"  with {name} {1e3 * best_on_new(problem, solve)[0]:.1f} ms")
 
     alpha = 0.01
-    small = large_grid(90)  # compiles, or loads what was compiled
-    tp.evaluate(small, tp.solve_cvar_exact(small, alpha).policy(alpha), alpha)
-    grid = large_grid()
+    other = large_grid(20 if small else 90)  # compiles, or loads what was compiled
+    tp.evaluate(other, tp.solve_cvar_exact(other, alpha).policy(alpha), alpha)
+    size, grid = find_grid(small)
     begin = time.perf_counter()
     expected = tp.solve_expected(grid)
     neutral = time.perf_counter() - begin
@@ -45,9 +50,7 @@ def run() -> None:
     policy = best.policy(alpha)
     tp.evaluate(grid, policy, alpha)
     evaluation, costs = best_of(lambda: tp.evaluate(grid, policy, alpha), 2)
-    print(
-        f"300 x 300 grid, alpha {alpha}: optimum {best.cvar(alpha):.4f} in {seconds:.2f} s, {neutral:.2f} s of it for the expected optimum;"
-    )
+    print(f"{size} grid, alpha {alpha}: optimum {best.cvar(alpha):.4f} in {seconds:.2f} s, {neutral:.2f} s of it for the expected optimum;")
     print(
         f"  evaluating its policy {evaluation:.2f} s ({costs.expanded:,} pairs), the values differ by {abs(costs.cvar(alpha) - best.cvar(alpha)):.1e}"
     )

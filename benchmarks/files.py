@@ -32,12 +32,12 @@ print(time.process_time() - begin, status("VmHWM") - before)
 """
 
 
-def run(sizes: tuple[int, ...] = SIZES) -> None:
+def run(small: bool = False) -> None:
     storm = installed("stormpy")
-    for size in sizes:
+    for size in (20,) if small else SIZES:
         ssp = large_grid(size)
         with tempfile.TemporaryDirectory() as folder:
-            for suffix in SUFFIXES:
+            for suffix in SUFFIXES[:1] if small else SUFFIXES:
                 path = pathlib.Path(folder) / f"model.{suffix}"
                 seconds, _ = best_of(functools.partial(tp.write, ssp, path), 1)
                 megabytes = sum(file.stat().st_size for file in path.parent.glob("model.*") if written_for(file, suffix)) / 1e6

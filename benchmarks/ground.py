@@ -7,11 +7,11 @@ import resource
 import numpy as np
 
 import tailpath as tp
-from benchmarks.measure import best_of, best_on_new, large_grid
+from benchmarks.measure import best_of, best_on_new, find_grid, large_grid
 
 
-def run() -> None:
-    n = 1_000_000
+def run(small: bool = False) -> None:
+    n = 1_000 if small else 1_000_000
     draw = np.random.default_rng(0)
     matrices = []
     from scipy.sparse import csr_array
@@ -29,8 +29,8 @@ def run() -> None:
         seconds, solution = best_on_new(name, tp.solve_expected)
         low, high = solution.bounds
         print(f"solve_expected {name}: {1e3 * seconds:.1f} ms, relative width of the bounds {(high - low) / high:.1e}")
-    tp.solve_expected(large_grid(90))
-    grid = large_grid()
+    tp.solve_expected(large_grid(20 if small else 90))
+    size, grid = find_grid(small)
     seconds, solution = best_of(lambda: tp.solve_expected(grid), 1)
     low, high = solution.bounds
-    print(f"solve_expected 300 x 300 grid: {seconds:.2f} s, relative width of the bounds {(high - low) / high:.1e}")
+    print(f"solve_expected {size} grid: {seconds:.2f} s, relative width of the bounds {(high - low) / high:.1e}")

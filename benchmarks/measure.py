@@ -26,6 +26,17 @@ def best_on_new(name: str, work: Callable[[tp.SSP], Any], repeats: int = 10) -> 
     return best_of(lambda: work(next(models)), repeats)
 
 
+def find_grid(small: bool) -> tuple[str, tp.SSP]:
+    """The large grid of most tables, or a small one in its place, with its name."""
+    size = 20 if small else 300
+    return f"{size} x {size}", large_grid(size)
+
+
+def gridworld(small: bool) -> str:
+    """The paper's largest Gridworld, or its smallest."""
+    return "5x5" if small else "14x16"
+
+
 def large_grid(size: int = 300, share: float = 0.03, obstacle_cost: int = 1000) -> tp.SSP:
     """A square Gridworld with random obstacles, the same on every machine; start and goal at the bottom corners."""
     draw = random.Random(1)

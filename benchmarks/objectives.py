@@ -6,29 +6,31 @@ import pathlib
 import tempfile
 import time
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 import tailpath as tp
-from benchmarks.measure import best_of, large_grid
+from benchmarks.measure import best_of, find_grid, gridworld
 from tailpath.solvers.objectives.on_time import LATE_THEN_MEAN
 from tailpath.solvers.objectives.padding import fill_lexicographic, padded_layout
 
 
-def run() -> None:
+def run(small: bool = False) -> None:
+    problem = f"gridworld:{gridworld(small)}"
     tp.solve_on_time(tp.read("gridworld:5x5"), 10)
-    for name in ("gridworld:14x16", "river:30x10"):
+    for name in (problem, "river:6x4" if small else "river:30x10"):
         ssp = tp.read(name)
         tp.solve_expected(ssp)
         last = tp.solve(ssp, tp.VaR(0.001)).value
-        ours, _ = best_of(lambda ssp=ssp, last=last: tp.solve_on_time(ssp, last).policy(last), 50)
+        ours, _ = best_of(partial(on_time, ssp, last), 50)
         print(f"{name}: every deadline up to {last:g}, with policies: {1e3 * ours:.2f} ms{_storm(ssp, last, ours)}")
-    ssp = tp.read("gridworld:14x16")
+    ssp = tp.read(problem)
     tp.frontier(tp.read("gridworld:5x5"), "cvar(0.1)")
     seconds, frontier = best_of(lambda: tp.frontier(ssp, "cvar(0.01)"), 3)
-    print(f"14x16: frontier of mean and cvar(0.01), {len(frontier)} corners, gap {frontier.gap:g}: {seconds:.2f} s")
+    print(f"{problem}: frontier of mean and cvar(0.01), {len(frontier)} corners, gap {frontier.gap:g}: {seconds:.2f} s")
 
-    grid = large_grid()
+    size, grid = find_grid(small)
     neutral, safest = tp.solve(grid, "mean"), tp.solve_cvar_exact(grid, 0.01).cvar(0.01)
     most = neutral.risk("cvar(0.01)")
     bound = (safest + most) / 2
@@ -36,11 +38,15 @@ def run() -> None:
     plan = tp.solve(grid, "mean", [tp.CVaR(0.01) <= bound])
     seconds = time.perf_counter() - begin
     print(
-        f"300 x 300 grid: least mean with cvar(0.01) <= {bound:.1f} (between {safest:.1f} and {most:.1f}): {plan.value:.4f}, gap {plan.gap:.1e},"
+        f"{size} grid: least mean with cvar(0.01) <= {bound:.1f} (between {safest:.1f} and {most:.1f}): {plan.value:.4f}, gap {plan.gap:.1e},"
     )
     print(f"  {seconds:.1f} s; the policy delivers {plan.risk('cvar(0.01)'):.4f} at a mean of {plan.risk('mean'):.4f}")
-    for name, model in (("14x16", ssp), ("300 x 300", grid)):
+    for name, model in ((problem, ssp), (size, grid)):
         print(f"{name}: deadlines with ties by the mean, one core: {throughput(model) / 1e6:.0f} million outcome updates per second")
+
+
+def on_time(ssp: tp.SSP, last: float) -> tp.Policy:
+    return tp.solve_on_time(ssp, last).policy(last)
 
 
 def throughput(ssp: tp.SSP, levels: int = 60) -> float:

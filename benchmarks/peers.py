@@ -16,12 +16,13 @@ import resource
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 import tailpath as tp
-from benchmarks.measure import large_grid
+from benchmarks.measure import find_grid, gridworld, large_grid
 
 SIZES = (100, 300, 500, 1000)
 ALPHA = 0.01
@@ -33,23 +34,23 @@ LEAST = 'R{"cost"}min=? [F "goal"]'
 FIGURE = pathlib.Path(__file__).parents[1] / "docs" / "pictures" / "growth.png"
 
 
-def run(sizes: tuple[int, ...] = SIZES) -> None:
+def run(small: bool = False) -> None:
     storm, quantecon = installed("stormpy"), installed("quantecon")
-    distributions(storm)
-    growth = {"outcomes": [], "risk-neutral optimum": [], "evaluation": [], "CVaR optimum": []}
+    distributions(storm, small)
+    growth: dict[str, list[float]] = {"outcomes": [], "risk-neutral optimum": [], "evaluation": [], "CVaR optimum": []}
     peers: dict[str, Callable[[tp.SSP], Callable[[], float]]] = {"scipy": scipy_iteration}
     if storm:
         peers = {"Storm": lambda ssp: storm_optimum(storm, ssp), **peers}
     if quantecon:
         peers["QuantEcon"] = lambda ssp: quantecon_optimum(quantecon, ssp)
     seconds: dict[str, list[float]] = {name: [] for name in peers}
-    small = large_grid(90)  # compiles, or loads what was compiled
-    tp.evaluate(small, tp.solve_cvar_exact(small, ALPHA).policy(ALPHA), ALPHA)
+    other = large_grid(20 if small else 90)  # compiles, or loads what was compiled
+    tp.evaluate(other, tp.solve_cvar_exact(other, ALPHA).policy(ALPHA), ALPHA)
     print(f"\nsquare grids, obstacles cost 1000, alpha {ALPHA}; processor seconds, with the wall clock in brackets")
-    for size in sizes:
+    for size in (10, 20) if small else SIZES:
         one_size(size, growth, peers, seconds)
     exponents(growth)
-    draw(growth, seconds)
+    draw(growth, seconds, None if small else FIGURE)
 
 
 def installed(name: str) -> Any:
@@ -66,7 +67,8 @@ def installed(name: str) -> Any:
 def one_size(size: int, growth: dict[str, list[float]], peers: dict[str, Any], seconds: dict[str, list[float]]) -> None:
     """Everything on one grid: ours, and the risk-neutral optimum by the peers that are quick enough for it."""
     ssp = large_grid(size)
-    ours, line = {}, []
+    ours: dict[str, float] = {}
+    line: list[str] = []
     expected = clock(lambda: tp.solve_expected(ssp), "risk-neutral optimum", ours, line)
     best = clock(lambda: tp.solve_cvar_exact(ssp, ALPHA), "CVaR optimum", ours, line)
     costs = clock(lambda: tp.evaluate(ssp, best.policy(ALPHA), ALPHA), "evaluation", ours, line)
@@ -105,8 +107,8 @@ def exponents(growth: dict[str, list[float]]) -> None:
     print(f"growth with the number of outcomes, fitted exponents: {', '.join(shown)}")
 
 
-def draw(growth: dict[str, list[float]], seconds: dict[str, list[float]]) -> None:
-    """Times over outcomes, both logarithmic: ours as lines, peers on the risk-neutral optimum dashed."""
+def draw(growth: dict[str, list[float]], seconds: dict[str, list[float]], place: pathlib.Path | None) -> None:
+    """Times over outcomes, both logarithmic: ours as lines, peers on the risk-neutral optimum dashed. Without a place it is not kept."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -121,9 +123,10 @@ def draw(growth: dict[str, list[float]], seconds: dict[str, list[float]]) -> Non
     axes.set(xscale="log", yscale="log", xlabel="outcomes of the model", ylabel="processor seconds")
     axes.grid(alpha=0.3)
     axes.legend(frameon=False, fontsize=8)
-    figure.savefig(FIGURE, dpi=150)
+    if place is not None:
+        figure.savefig(place, dpi=150)
+        print(f"drawn: {place.relative_to(place.parents[2])}")
     pyplot.close(figure)
-    print(f"drawn: {FIGURE.relative_to(FIGURE.parents[2])}")
 
 
 # ---------------------------------------------------------------------- peers
@@ -144,6 +147,10 @@ def storm_optimum(storm: Any, ssp: tp.SSP) -> Callable[[], float]:
 def ask(storm: Any, model: Any, formula: str) -> float:
     found = storm.model_checking(model, storm.parse_properties(formula)[0], only_initial_states=True)
     return float(found.get_value(model.initial_states[0]))
+
+
+def ask_all(storm: Any, model: Any, formulas: tuple[str, ...]) -> list[float]:
+    return [ask(storm, model, formula) for formula in formulas]
 
 
 def scipy_iteration(ssp: tp.SSP) -> Callable[[], float]:
@@ -185,22 +192,23 @@ def quantecon_optimum(quantecon: Any, ssp: tp.SSP) -> Callable[[], float]:
 # ---------------------------------------------------------------------- distributions
 
 
-def distributions(storm: Any) -> None:
+def distributions(storm: Any, small: bool) -> None:
     """A whole distribution with its mean, end to end, against Storm's probability of one threshold and its mean, and against a plain queue."""
-    ssp = tp.domains.gridworld("14x16")
-    grid = large_grid(300)
-    cases = {
-        "25-atom policy of 14x16": (ssp, tp.solve_cvar_quantile(ssp, tp.log_atoms(1e-3, 25)).policy(1e-3), 1e-3),
-        "risk-neutral policy of 300 x 300": (grid, tp.solve_expected(grid).policy, ALPHA),
+    problem = gridworld(small)
+    ssp, (size, grid) = tp.domains.gridworld(problem), find_grid(small)
+    cases: dict[str, tuple[tp.SSP, tp.Policy, float]] = {
+        f"25-atom policy of {problem}": (ssp, tp.solve_cvar_quantile(ssp, tp.log_atoms(1e-3, 25)).policy(1e-3), 1e-3),
+        f"risk-neutral policy of {size}": (grid, tp.solve_expected(grid).policy, ALPHA),
     }
     for name, (model, policy, alpha) in cases.items():
         costs = tp.evaluate(model, policy, alpha)
-        works: dict[str, Callable[[], Any]] = {"ours": lambda model=model, policy=policy, alpha=alpha: tp.evaluate(model, policy, alpha)}
+        works: dict[str, Callable[[], Any]] = {"ours": partial(tp.evaluate, model, policy, alpha)}
         chain = tp.unroll(model, policy)
         if storm:
             built = storm_model(storm, as_model(chain))
+            assert chain.unit is not None
             bounded = f'Pmin=? [F{{"cost"}}<={round(costs.var(alpha) / float(chain.unit))} "goal"]'
-            works["Storm"] = lambda built=built, bounded=bounded: [ask(storm, built, formula) for formula in (bounded, LEAST)]
+            works["Storm"] = partial(ask_all, storm, built, (bounded, LEAST))
         repeats = 20 if chain.n < 10_000 else 3
         seconds = least_of(works, repeats, in_turns=False)
         print(f"{name}: {chain.n:,} pairs, ours {1e3 * seconds['ours']:.1f} ms end to end (processor time)", flush=True)
@@ -209,7 +217,7 @@ def distributions(storm: Any) -> None:
             print(f"  Storm, one threshold and the mean, off by {off:.0e}: {beside(seconds)} each in a row", end="")
             print(f"; {beside(least_of(works, repeats, in_turns=True))} in turns", flush=True)
         begin = time.process_time()
-        arrived = plain_queue(chain, alpha, PATIENCE)
+        arrived = plain_queue(chain, alpha, 1.0 if small else PATIENCE)
         queue = time.process_time() - begin
         ended = "" if arrived >= 1 - alpha else "more than "
         print(f"  a plain queue in Python: {ended}{queue:.2f} s, {queue / seconds['ours']:.0f} times ours", flush=True)
@@ -233,6 +241,7 @@ def beside(seconds: dict[str, float]) -> str:
 
 def as_model(chain: tp.CostChain) -> tp.SSP:
     """A chain as a model with one choice per node, costs in units."""
+    assert chain.level is not None
     return tp.SSP(
         state_choices=np.append(np.arange(chain.n + 1), chain.n),
         choice_outcomes=chain.row_start,
@@ -249,6 +258,7 @@ def as_model(chain: tp.CostChain) -> tp.SSP:
 
 def plain_queue(chain: tp.CostChain, alpha: float, patience: float) -> float:
     """ForPECVaR by a heap of (cost, node) and a dictionary of masses, until 1 - alpha has arrived; returns what has, or what had when time was up."""
+    assert chain.level is not None
     arrows = [
         list(zip(*(array[first:last].tolist() for array in (chain.target, chain.probability, chain.level)), strict=True))
         for first, last in zip(chain.row_start[:-1].tolist(), chain.row_start[1:].tolist(), strict=True)

@@ -8,9 +8,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 
 import tailpath as tp
-from benchmarks.measure import best_of, large_grid
+from benchmarks.measure import best_of, find_grid, gridworld
 
 FIRST_CALL = """
 import time
@@ -22,11 +23,14 @@ print(time.perf_counter() - begin)
 """
 
 
-def run() -> None:
-    print(f"first call in a process, 5x5: {first_call(compiled=False):.1f} s with an empty cache, {first_call(compiled=True):.2f} s after")
-    largest_gridworld()
-    against_programs()
-    large()
+def run(small: bool = False) -> None:
+    if not small:
+        print(
+            f"first call in a process, 5x5: {first_call(compiled=False):.1f} s with an empty cache, {first_call(compiled=True):.2f} s after"
+        )
+    one_gridworld(gridworld(small))
+    against_programs(("gridworld:5x5",) if small else ("gridworld:5x5", "gridworld:8x9", "river:10x3", "river:16x6"))
+    large(*find_grid(small))
 
 
 def first_call(compiled: bool) -> float:
@@ -43,29 +47,29 @@ def first_call(compiled: bool) -> float:
     return float(found.stdout)
 
 
-def largest_gridworld() -> None:
-    ssp, atoms = tp.domains.gridworld("14x16"), tp.log_atoms(1e-3, 25)
+def one_gridworld(problem: str) -> None:
+    ssp, atoms = tp.domains.gridworld(problem), tp.log_atoms(1e-3, 25)
     tp.solve_cvar_quantile(ssp, atoms)
     seconds, plan = best_of(lambda: tp.solve_cvar_quantile(ssp, atoms, threads=1), 10)
-    print(f"14x16, 25 atoms, tolerance 1e-3, one core: {1e3 * seconds:.0f} ms, {plan.sweeps} sweeps (at most 150 ms wanted)")
+    print(f"{problem}, 25 atoms, tolerance 1e-3, one core: {1e3 * seconds:.0f} ms, {plan.sweeps} sweeps (at most 150 ms wanted)")
 
 
-def against_programs() -> None:
+def against_programs(problems: tuple[str, ...]) -> None:
     print("CVaRVIQ against CVaRVILI, 7 atoms from 1e-3, tolerance 1e-3:")
-    for problem in ("gridworld:5x5", "gridworld:8x9", "river:10x3", "river:16x6"):
+    for problem in problems:
         ssp, atoms = tp.read(problem), tp.log_atoms(1e-3, 7)
-        quick, quantiles = best_of(lambda ssp=ssp, atoms=atoms: tp.solve_cvar_quantile(ssp, atoms, threads=1), 5)
-        slow, programs = best_of(lambda ssp=ssp, atoms=atoms: tp.solve_cvar_interpolation(ssp, atoms), 1)
+        quick, quantiles = best_of(partial(tp.solve_cvar_quantile, ssp, atoms, threads=1), 5)
+        slow, programs = best_of(partial(tp.solve_cvar_interpolation, ssp, atoms), 1)
         print(
             f"  {problem:<14} {1e3 * quick:6.1f} ms   {slow:6.2f} s for {programs.linear_programs:,} programs ({programs.lp_seconds:.2f} s in the"
             f" solver)   {slow / quick:.0f} times; values differ by {abs(quantiles.value - programs.value).max():.1e}"
         )
 
 
-def large() -> None:
-    grid, atoms = large_grid(), tp.log_atoms(1e-3, 25)
+def large(size: str, grid: tp.SSP) -> None:
+    atoms = tp.log_atoms(1e-3, 25)
     begin = time.perf_counter()
     plan = tp.solve_cvar_quantile(grid, atoms)
     seconds = time.perf_counter() - begin
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    print(f"300 x 300 grid, 25 atoms, all cores: {seconds:.1f} s, {plan.sweeps} sweeps, residual {plan.residual:.1e}, peak {memory:.2f} GB")
+    print(f"{size} grid, 25 atoms, all cores: {seconds:.1f} s, {plan.sweeps} sweeps, residual {plan.residual:.1e}, peak {memory:.2f} GB")

@@ -13,7 +13,8 @@ import tailpath as tp
 N = 1_000_000
 
 
-def run(n: int = N) -> None:
+def run(small: bool = False) -> None:
+    n = 3_000 if small else N
     shapes: dict[str, Callable[[int], tp.SSP]] = {
         "a sure way of n steps": way,
         "layers of 1000 states": layers,
@@ -22,7 +23,7 @@ def run(n: int = N) -> None:
         "random targets": random_targets,
         "a walk that slips back with 0.4": lambda n: walk(n, 0.4),
     }
-    tp.solve_expected(layers(10_000))  # compiles, or loads what was compiled
+    tp.solve_expected(layers(min(n, 10_000)))  # compiles, or loads what was compiled
     for name, build in shapes.items():
         ssp = build(n)
         processor, wall = time.process_time(), time.perf_counter()
@@ -43,7 +44,7 @@ def model(targets: NDArray[np.int64], probability: NDArray[np.float64], cost: ND
     return tp.SSP(
         state_choices=np.append(np.arange(n + 1) * choices, rows),
         choice_outcomes=np.arange(rows + 1) * width,
-        outcome_target=targets.reshape(-1),
+        outcome_target=targets.reshape(-1).astype(np.int32),
         outcome_probability=probability.reshape(-1),
         outcome_cost=np.repeat(cost, width),
         choice_action=np.tile(np.arange(choices, dtype=np.int32), n),
@@ -99,4 +100,4 @@ def random_targets(n: int, choices: int = 4, width: int = 4) -> tp.SSP:
 def distinct(draw: np.random.Generator, rows: int, width: int, among: int) -> NDArray[np.int64]:
     """Different numbers below `among` in each row: one at random and others at random distances that add up to less than a circle."""
     steps = draw.integers(1, max(among // width, 2), size=(rows, width - 1)).cumsum(axis=1)
-    return (draw.integers(0, among, size=(rows, 1)) + np.column_stack([np.zeros(rows, dtype=np.int64), steps])) % among
+    return np.asarray((draw.integers(0, among, size=(rows, 1)) + np.column_stack([np.zeros(rows, dtype=np.int64), steps])) % among)
