@@ -120,3 +120,15 @@ def test_a_kernel_that_the_helper_has_begun_is_waited_for():
     helper._hear("")
     waiting.join(60)
     assert not waiting.is_alive()
+
+
+def test_what_the_command_has_come_to_is_left_to_it(tmp_path):
+    places = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen([*PROGRAM, "simulate"], env=places, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        helper = Helper()
+        helper.process = process
+        helper.wait("lay_rows")
+        assert process.stdout is not None
+        told = process.stdout.read().splitlines()
+        helper.wait("walk")  # nobody listens any more
+    assert told[0] == "walk" and "lay_rows" not in told

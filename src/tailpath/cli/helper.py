@@ -2,12 +2,13 @@
 
 The compiler uses one core, and a command meets its kernels one after the other. The helper (`cli/rehearsal.py`) finds out which they will be and
 compiles them from the last to the first, into the same folder; the command finds them there when it comes to them. The two meet
-somewhere in the middle: a kernel that the helper has begun is waited for. The helper says nothing to the user, and ends when the command does,
-however that ends.
+somewhere in the middle: a kernel that the helper has begun is waited for, and one that the command has begun is left to it. The helper says
+nothing to the user, and ends when the command does, however that ends.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -44,7 +45,10 @@ class Helper:
         before_compiling(self.wait)
 
     def wait(self, name: str) -> None:
-        """Until the helper is not busy with this kernel: to begin anew would take longer."""
+        """Until the helper is not busy with this kernel: to begin anew would take longer. It learns that the command has come to it."""
+        if self.process is not None and self.process.stdin is not None:
+            with contextlib.suppress(OSError):  # it has ended
+                os.write(self.process.stdin.fileno(), f"{name}\n".encode())
         with self._news:
             self._news.wait_for(lambda: self._busy != name, PATIENCE)
 
@@ -54,12 +58,14 @@ class Helper:
             before_compiling(str)
             self.process.kill()
             self.process.wait()
+            if self.process.stdin is not None:
+                self.process.stdin.close()
             self.process = None
 
     def _listen(self, process: subprocess.Popen[str]) -> None:
         """Hear what it is busy with, to its end."""
-        assert process.stdin is not None and process.stdout is not None
-        with process.stdin, process.stdout:
+        assert process.stdout is not None
+        with process.stdout:
             for line in process.stdout:
                 self._hear(line.strip())
         self._hear("")

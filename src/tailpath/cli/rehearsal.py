@@ -65,12 +65,14 @@ def rehearsed(command: str, tell: Callable[[str], None]) -> Rehearsal:
     return found
 
 
-def _end_with_the_command() -> None:
-    """The pipe ends when the process at its other end does."""
-    sys.stdin.read()
+def _follow_the_command(taken: set[str]) -> None:
+    """Hear which kernels it has come to, and end with it: the pipe ends when the process at its other end does."""
+    for line in sys.stdin:
+        taken.add(line.strip())
     os._exit(0)
 
 
 if __name__ == "__main__":
-    threading.Thread(target=_end_with_the_command, daemon=True).start()
-    rehearsed(sys.argv[1], lambda name: print(name, flush=True)).compile_last_first()
+    begun: set[str] = set()
+    threading.Thread(target=_follow_the_command, args=(begun,), daemon=True).start()
+    rehearsed(sys.argv[1], lambda name: print(name, flush=True)).compile_last_first(begun)

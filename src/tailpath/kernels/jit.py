@@ -20,7 +20,7 @@ import pickle
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from time import monotonic
 from types import FunctionType
 from typing import Any
@@ -166,10 +166,11 @@ class Rehearsal:
         finally:
             self._inside = False
 
-    def compile_last_first(self) -> None:
-        """Compile what was called, beginning at the end, and keep it for others."""
+    def compile_last_first(self, but: Container[str] = ()) -> None:
+        """Compile what was called, beginning at the end, and keep it for others; leave out what is named in `but` by then."""
         for played, kinds in reversed(self.calls):
-            self._compile(played, kinds)
+            if played.plain.__qualname__ not in but:
+                self._compile(played, kinds)
 
     def _compile(self, played: Kernel, kinds: tuple[Any, ...]) -> None:
         self._tell(played.plain.__qualname__)

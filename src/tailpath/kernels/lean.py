@@ -7,7 +7,7 @@ Three things take a third of its time, and change nothing in what it makes.
 - *Kinds.* What `a + b` or `a[i]` is for given kinds is asked for every such place, several times, and every template that was ever written for `+` is
   tried in turn. For numbers and arrays the answer is always the same one, unless an implementation was compiled for it: it is remembered.
 - *Inner kernels.* What stands for a kernel in others is linked into them, and optimised and made machine code there. Nobody else calls it, so none
-  of that is done for it alone.
+  of that is done for it alone. The same holds for what the compiler has written in Python (`np.zeros`, `max`) and compiles for a kernel.
 
 The pipeline of kernels leaves out the steps for what is not in them: closures, `with`, object mode, loops over mixed tuples, expressions of whole
 arrays. All of this is about the insides of the compiler, and done for the versions whose insides are known. Others work as they come.
@@ -15,10 +15,12 @@ arrays. All of this is about the insides of the compiler, and done for the versi
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numba
-from numba.core import codegen, compiler, targetconfig, types
+from numba.core import codegen, compiler, target_extension, targetconfig, types
 from numba.core.types import functions
 
 #: The versions of the compiler that are known.
@@ -95,8 +97,33 @@ def remember_kinds() -> None:
     functions.BaseFunction.get_call_type = found  # type: ignore[method-assign, assignment]
 
 
+class Linked(compiler.Compiler):  # type: ignore[misc]
+    """How that is compiled which the compiler has written in Python: by all steps, to be linked into others."""
+
+    def define_pipelines(self) -> list[Any]:
+        self.state.library = Insides(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
+        return list(super().define_pipelines())
+
+
+@contextmanager
+def only_linked() -> Iterator[None]:
+    """While this lasts, what the compiler has written in Python is compiled to be linked, without doors for callers from elsewhere."""
+    cpu = target_extension.target_registry["cpu"]
+    plain = target_extension.jit_registry.pop(cpu)
+    target_extension.jit_registry[cpu] = lambda **options: plain(**{**options, "no_cfunc_wrapper": True, "pipeline_class": Linked})
+    try:
+        yield
+    finally:
+        target_extension.jit_registry.pop(cpu)
+        target_extension.jit_registry[cpu] = plain
+
+
 class Kernels(compiler.CompilerBase):  # type: ignore[misc]
     """How kernels are compiled."""
+
+    def compile_extra(self, function: Any) -> Any:
+        with only_linked():
+            return super().compile_extra(function)
 
     def define_pipelines(self) -> list[Any]:
         pipeline = compiler.DefaultPassBuilder.define_nopython_pipeline(self.state)
