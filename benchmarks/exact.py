@@ -13,7 +13,7 @@ import tailpath as tp
 from benchmarks.measure import best_of, best_on_new, find_grid, gridworld, large_grid
 from tailpath.kernels.budget import raise_budget
 from tailpath.solvers.exact.layout import Layout, layout_of
-from tailpath.solvers.exact.table import EXCESS
+from tailpath.solvers.exact.table import EXCESS, nobody
 
 
 def run(small: bool = False) -> None:
@@ -64,14 +64,15 @@ def run(small: bool = False) -> None:
 def throughput(layout: Layout, threads: bool, levels: int = 100) -> float:
     """Outcome updates per second over the first `levels` budgets, with every state taking part."""
     aim = layout.aim(limit=1e18)
-    out = np.zeros((levels, layout.n), dtype=layout.levels.choice_label.dtype), np.zeros((levels, 1))
+    label = np.zeros(levels * layout.n, dtype=layout.levels.choice_label.dtype)
+    out = label, np.zeros(levels), np.zeros((levels, 1))
     accounts, no_loss = np.atleast_2d(EXCESS), np.zeros((0, 0))
 
     def once() -> None:
         ring = np.zeros((layout.reach() + 1) * layout.n)
-        active, policy = layout.levels.block_start[1:].copy(), layout.levels.node_choices[:-1].copy()
+        policy = layout.levels.node_choices[:-1].copy()
         raise_budget(threads, False, False)(
-            layout.levels, layout.joint, aim, accounts, no_loss, 1, levels, np.inf, layout.reach() + 1, ring, active, policy, *out
+            layout.levels, layout.joint, aim, accounts, no_loss, 1, levels, np.inf, layout.reach() + 1, ring, *nobody(layout), policy, *out
         )
 
     once()

@@ -42,6 +42,13 @@ def budget_policy():
     )
 
 
+def shifted_budget_policy():
+    """The same as `budget_policy`, but that the first state takes its neutral choice with one unit left, too."""
+    plain = budget_policy()
+    fields = {name: getattr(plain, name) for name in ("ssp", "budget", "row", "neutral", "level", "unit")}
+    return BudgetPolicy(**fields, position=np.array([[0, 0, 1, 1], [0, 0, 0, 0]], dtype=np.uint8), sure=np.array([1, 3]))
+
+
 def sparse_budget_policy():
     ssp = by_choice()
     return SparseBudgetPolicy(
@@ -75,5 +82,6 @@ CASES = {
     "atom": (atom_policy, by_choice),
     "atom grids": (own_atoms_policy, by_choice),
     "budget": (budget_policy, by_choice),
+    "budget windows": (shifted_budget_policy, by_choice),
     "budget pairs": (sparse_budget_policy, by_choice),
 }

@@ -145,15 +145,16 @@ def is_wide(lower: FloatArray, upper: FloatArray) -> bool:
 
 
 def proved(
-    chain: Chain, value: FloatArray, steps: FloatArray, method: str, solve: Callable[[FloatArray], FloatArray] | None = None
+    chain: Chain, value: FloatArray, steps: FloatArray, method: str, solve: Callable[[FloatArray], FloatArray] | None = None, times: int = 2
 ) -> Bracket:
     """Bounds around values of a chain by way of its expected steps; neither needs to be exact.
 
-    With a way to `solve` x = c + P x roughly, what the floats of the values have no room for is found, too: on long ways bounds are narrower then.
+    With a way to `solve` x = c + P x roughly, what the floats of the values have no room for is found, too, so many `times`: on long ways bounds
+    are narrower then.
     """
     fine, gain = np.zeros(len(value)), np.empty(len(value))
     eps = certify(chain, value, fine, steps, gain)
-    for _ in range(2):
+    for _ in range(times):
         if solve is not None and np.isfinite(eps):
             finer = fine + solve(gain)
             better = certify(chain, value, finer, steps, gain)

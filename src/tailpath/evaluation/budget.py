@@ -74,11 +74,14 @@ def free_order(ssp: SSP, level: NDArray[np.int64]) -> tuple[NDArray[np.int64], i
 
 def budget_rows(ssp: SSP, policy: BudgetPolicy, states: NDArray[np.int64]) -> BudgetRows:
     """How these states pick their choice by the budget left."""
+    assert policy.sure is not None
+    row = policy.row[states].astype(np.int64)
     return BudgetRows(
         policy.budget,
         ssp.state_choices[:-1][states],
         policy.neutral[states].astype(np.int64),
-        policy.row[states].astype(np.int64),
+        row,
+        np.append(policy.sure, 0)[row],
         policy.position.T,
     )
 

@@ -10,6 +10,7 @@ Beside the numbers stand the names they are for, by which a table can be carried
 | `atom` | `start_atom`, `states`, `actions` | `atoms`, `choice`, `xi_offset`, `xi`; `state_choices`, `choice_action`; the model's outcomes |
 | `atom grids` | as `atom` | `own` and `of_state` as well |
 | `budget` | `budget`, `unit`, `table_type`, `states`, `actions` | `row`, `table`, `neutral`, `level`; `state_choices`, `choice_action` |
+| `budget windows` | as `budget` | `sure` as well |
 | `budget pairs` | as `budget` | `first` and `left` as well |
 | `memory` | `start`, `decisions`: rows `[state, memory, action]`; `mixed`; `remember`: rows `[memory, state, action, cost, next state, memory]` | |
 | `mixed` | `weights`, and `members`: the headers of the policies mixed | those of member i, named `i_row` and so on |

@@ -30,6 +30,7 @@ MEMBERS = {
     "atom": ("start_atom", "states", "actions"),
     "atom grids": ("start_atom", "states", "actions"),
     "budget": ("budget", "unit", "table_type", "states", "actions"),
+    "budget windows": ("budget", "unit", "table_type", "states", "actions"),
     "budget pairs": ("budget", "unit", "table_type", "states", "actions"),
     "memory": ("start", "decisions", "mixed", "remember"),
     "mixed": ("weights", "members"),
@@ -41,6 +42,7 @@ ARRAYS = {
     "atom": (*_ATOM_ARRAYS, *_SKELETON, *_OUTCOMES),
     "atom grids": (*_ATOM_ARRAYS, *_GRIDS, *_SKELETON, *_OUTCOMES),
     "budget": ("row", "table", "neutral", "level", *_SKELETON),
+    "budget windows": ("row", "sure", "table", "neutral", "level", *_SKELETON),
     "budget pairs": ("row", "first", "left", "table", "neutral", "level", *_SKELETON),
 }
 _COMMON = ("format", "version", "kind", "model", "arrays")
@@ -82,9 +84,12 @@ def pack(policy: Policy) -> Stored:
         header = {"budget": int(policy.budget), "unit": _encode_unit(policy.unit), "table_type": policy.position.dtype.name}
         arrays = {"row": policy.row, "table": policy.position, "neutral": policy.neutral, "level": policy.level}
         arrays |= {name: getattr(policy.ssp, name) for name in _SKELETON}
-        sparse = isinstance(policy, SparseBudgetPolicy)
-        arrays |= {"first": policy.first, "left": policy.left} if isinstance(policy, SparseBudgetPolicy) else {}
-        return Stored("budget pairs" if sparse else "budget", {**header, **_names(policy.ssp)}, arrays, policy.ssp)
+        kind = "budget"
+        if isinstance(policy, SparseBudgetPolicy):
+            kind, arrays = "budget pairs", arrays | {"first": policy.first, "left": policy.left}
+        elif policy.sure is not None and policy.sure.any():
+            kind, arrays = "budget windows", arrays | {"sure": policy.sure}
+        return Stored(kind, {**header, **_names(policy.ssp)}, arrays, policy.ssp)
     if isinstance(policy, MemoryPolicy) and not any(callable(part) for part in (policy.start_, policy.action_, policy.remember_)):
         rows = [[encode_name(part) for part in (*key, memory)] for key, memory in policy.remember_.items()]
         return Stored("memory", {"start": encode_name(policy.start_), **_decision_rows(policy.action_), "remember": rows})
@@ -163,7 +168,8 @@ def _unpack_budget(header: Mapping[str, Any], source: Source, ssp: SSP, path: st
         "neutral": source("neutral", np.int32, 1),
         "unit": _decode_unit(header.get("unit"), f"{path}: unit"),
     }
-    parts |= {name: source(name, np.int64, 1) for name in ("first", "left")} if pairs else {}
+    more = {"budget pairs": ("first", "left"), "budget windows": ("sure",)}.get(header["kind"], ())
+    parts |= {name: source(name, np.int64, 1) for name in more}
     level = source("level", np.int64, 1)
     if old is not None:
         return budget_on(ssp, old, path, **parts)

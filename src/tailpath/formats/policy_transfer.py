@@ -86,6 +86,7 @@ def budget_on(
     unit: Any,
     first: Any = None,
     left: Any = None,
+    sure: Any = None,
 ) -> BudgetPolicy:
     """The tables of a `BudgetPolicy`, or with `first` and `left` of a `SparseBudgetPolicy`, in the numbers of another model."""
     moved = old.choices_in(ssp)
@@ -113,7 +114,7 @@ def budget_on(
     levels = {cost: math.ceil(as_fraction(cost) / as_fraction(unit)) for cost in np.unique(ssp.outcome_cost).tolist()}
     level = np.array([levels[cost] for cost in ssp.outcome_cost.tolist()], dtype=np.int64)
     if first is None:
-        return BudgetPolicy(ssp, budget, new_row, new_table, new_neutral, level, unit)
+        return BudgetPolicy(ssp, budget, new_row, new_table, new_neutral, level, unit, sure=sure)
     return SparseBudgetPolicy(ssp, budget, new_row, new_table, new_neutral, level, unit, first, left)
 
 

@@ -19,8 +19,10 @@ goals are the last node, and `loss[w, i]` is what arriving with budget w is wort
 budget ever needs a row. Counters are unsigned: numba then leaves out the test for negative indices, which is a third of the time.
 
 Nodes come in *blocks*, in an order in which free outcomes only lead back: the nodes of a plain block do not need one another at the same level,
-the nodes of a joint block do, and are solved together (`free_moves.py`). Inside a plain block nodes are sorted by the least cost at which the
-start can reach them; at level w only those with least + w <= cutoff can matter, and the cutoff falls as better values are found.
+the nodes of a joint block do, and are solved together (`free_moves.py`). Of a plain block only the nodes *alive* are looked at. Up to a budget of
+`sure(s)` every run exceeds the budget, the risk-neutral policy is best, and the closed form of a spent budget still holds, since slope + own = rest
+for all accounts: nobody computes it, and it is put down from level `begin(s)` on, the first that somebody reads. And at level w only nodes with
+least + w <= cutoff can matter, where `least` is the least cost at which the start can reach them; the cutoff falls as better values are found.
 """
 
 from __future__ import annotations
@@ -42,11 +44,14 @@ BASE, SLOPE, REST, OWN = 0, 1, 2, 3
 
 
 class Levels(NamedTuple):
-    """The model as the recursion sees it; see the module's docstring. `choice_cost` is the expected cost of a choice in units."""
+    """The model as the recursion sees it; see the module's docstring. `value` is V* by node, `choice_cost` what a choice costs on average."""
 
     block_start: Array
     block_joint: Array
     least: Array
+    sure: Array
+    begin: Array
+    value: Array
     node_choices: Array
     choice_segments: Array
     choice_label: Array
@@ -131,19 +136,37 @@ def _settle_plainly(threads: bool, several: bool) -> Any:
     """Nodes that do not need one another, one after the other or on all cores: one source, compiled for one account or several."""
 
     def settle_plainly(
-        levels: Levels, accounts: Array, tie: float, begin: int, end: int, w: int, slot: int, capacity: int, ring: Array, out_row: Array
+        levels: Levels,
+        accounts: Array,
+        tie: float,
+        alive: Array,
+        first: int,
+        last: int,
+        w: int,
+        slot: int,
+        capacity: int,
+        ring: Array,
+        at: int,
+        out_label: Array,
     ) -> None:
         n = len(levels.least)
-        for node in prange(begin, end):
-            if several and tie > 0.0:
-                ring[slot * n + node], picked = kindest_choice(levels, accounts, tie, node, w, slot, capacity, ring)
+        for k in prange(first, last):
+            node = alive[k]
+            picked = levels.node_choices[node]
+            if w <= levels.sure[node]:
+                for i in range(len(accounts)):
+                    spent = accounts[i, BASE] + accounts[i, REST] * levels.value[node] - accounts[i, SLOPE] * w
+                    ring[(i * capacity + slot) * n + node] = spent
             else:
-                ring[slot * n + node], picked = best_choice(levels, accounts, node, w, slot, capacity, ring)
-            out_row[node] = levels.choice_label[picked]
-            if several:
-                for i in range(1, len(accounts)):
-                    value = choice_value(levels, accounts, i, picked, w, slot, capacity, ring)
-                    ring[(i * capacity + slot) * n + node] = value if value > TINY else 0.0
+                if several and tie > 0.0:
+                    ring[slot * n + node], picked = kindest_choice(levels, accounts, tie, node, w, slot, capacity, ring)
+                else:
+                    ring[slot * n + node], picked = best_choice(levels, accounts, node, w, slot, capacity, ring)
+                if several:
+                    for i in range(1, len(accounts)):
+                        value = choice_value(levels, accounts, i, picked, w, slot, capacity, ring)
+                        ring[(i * capacity + slot) * n + node] = value if value > TINY else 0.0
+            out_label[at + k - first] = levels.choice_label[picked]
 
     # The cache on disk knows functions by name and closure, not by the compiler's options.
     settle_plainly.__qualname__ += "_threads" if threads else ""
@@ -204,11 +227,24 @@ def cutoff_of(aim: Aim, best: float) -> float:
 
 
 @kernel
-def still_active(least: Array, first: int, active: int, room: float) -> int:
-    """The end of those nodes of a plain block that the start can still reach with the budget left; it only ever falls."""
-    while active > first and least[active - 1] > room:
-        active -= 1
-    return active
+def look_around(levels: Levels, block: int, w: int, room: float, alive: Array, entered: Array, out_count: Array) -> int:
+    """Bring the list of nodes of a plain block that matter at budget w up to date; the start can reach them for `room` or less.
+
+    Those of block b are `alive[block_start[b] :][: out_count[b]]`; nodes before `entered[b]` have begun. Returns where they end.
+    """
+    first = levels.block_start[block]
+    end, node = first, entered[block]
+    for k in range(first, first + out_count[block]):
+        if levels.least[alive[k]] <= room:
+            alive[end] = alive[k]
+            end += 1
+    while node < levels.block_start[block + 1] and levels.begin[node] <= w:
+        if levels.least[node] <= room:
+            alive[end] = node
+            end += 1
+        node += 1
+    entered[block], out_count[block] = node, end - first
+    return int(end)
 
 
 def _driver(threads: bool, several: bool, joints: bool) -> Callable[..., Any]:
@@ -225,17 +261,19 @@ def _driver(threads: bool, several: bool, joints: bool) -> Callable[..., Any]:
         best: float,
         capacity: int,
         ring: Array,
-        active: Array,
+        alive: Array,
+        entered: Array,
+        count: Array,
         policy: Array,
-        out_choice: Array,
+        out_label: Array,
+        out_room: Array,
         out_value: Array,
-    ) -> tuple[int, float, float, float]:
+    ) -> tuple[int, int, float, float, float]:
         n = len(levels.least)
-        error, left, w = 0.0, 0.0, first
+        error, left, w, at = 0.0, 0.0, first, 0
         while w <= last and w <= cutoff_of(aim, best):
             room = cutoff_of(aim, best) - w
             slot = w % capacity
-            row = out_choice[w - first]
             if len(loss) > 0:
                 for i in range(len(accounts)):
                     ring[(i * capacity + slot) * n + n - 1] = loss[w, i]
@@ -246,23 +284,26 @@ def _driver(threads: bool, several: bool, joints: bool) -> Callable[..., Any]:
                         quality = settle_jointly(levels, joint, accounts, aim.tie, begin, end, w, capacity, ring, policy)
                         error, left = max(error, quality[0]), max(left, quality[1])
                         for node in range(begin, end):
-                            row[node] = levels.choice_label[policy[node]]
+                            out_label[at + node - begin] = levels.choice_label[policy[node]]
+                        at += end - begin
                     continue
-                end = active[block] = still_active(levels.least, begin, active[block], room)
+                end = look_around(levels, block, w, room, alive, entered, count)
                 if several:
                     if threads:
-                        settle_several_threads(levels, accounts, aim.tie, begin, end, w, slot, capacity, ring, row)
+                        settle_several_threads(levels, accounts, aim.tie, alive, begin, end, w, slot, capacity, ring, at, out_label)
                     else:
-                        settle_several(levels, accounts, aim.tie, begin, end, w, slot, capacity, ring, row)
+                        settle_several(levels, accounts, aim.tie, alive, begin, end, w, slot, capacity, ring, at, out_label)
                 elif threads:
-                    settle_one_threads(levels, accounts, 0.0, begin, end, w, slot, capacity, ring, row)
+                    settle_one_threads(levels, accounts, 0.0, alive, begin, end, w, slot, capacity, ring, at, out_label)
                 else:
-                    settle_one(levels, accounts, 0.0, begin, end, w, slot, capacity, ring, row)
+                    settle_one(levels, accounts, 0.0, alive, begin, end, w, slot, capacity, ring, at, out_label)
+                at += end - begin
+            out_room[w - first] = room
             for i in range(len(accounts)):
                 out_value[w - first, i] = ring[(i * capacity + slot) * n + aim.start]
             best = min(best, aim.weight * w + aim.price * out_value[w - first, 0])
             w += 1
-        return w, best, error, left
+        return w, at, best, error, left
 
     return raise_budget
 
@@ -271,8 +312,40 @@ def _driver(threads: bool, several: bool, joints: bool) -> Callable[..., Any]:
 def raise_budget(threads: bool, several: bool, joints: bool) -> Callable[..., Any]:
     """The compiled loop that raises the budget from level `first` to `last`, or until nothing beyond can matter.
 
-    It fills the rows `out_choice[w - first]` and the values at the start, `out_value[w - first, i]`, and returns the first level not done, the
-    best value found, and the worst error bound and relative gain left of joint blocks. `several`: there is more than one account.
+    It fills `out_label` with the decisions of all nodes alive, level by level and block by block, `out_room[w - first]` with what tells which these
+    were (`lay_open`), and the values at the start, `out_value[w - first, i]`. It returns the first level not done, how many decisions there are,
+    the best value found, and the worst error bound and relative gain left of joint blocks. `several`: there is more than one account.
     """
     compiled: Callable[..., Any] = kernel(_driver(threads, several, joints))
     return compiled
+
+
+@kernel
+def lay_open(
+    levels: Levels,
+    first: int,
+    last: int,
+    room: Array,
+    alive: Array,
+    entered: Array,
+    count: Array,
+    label: Array,
+    column: Array,
+    out_table: Array,
+) -> None:
+    """Put the decisions of levels `first` to `last` where they can be looked up: `out_table[w - sure(s), column[s]]`, of nodes that have a column."""
+    at = 0
+    for w in range(first, last + 1):
+        for block in range(len(levels.block_joint)):
+            begin, end = levels.block_start[block], levels.block_start[block + 1]
+            joint = levels.block_joint[block]
+            if joint:
+                end = end if levels.least[begin] <= room[w - first] else begin
+            else:
+                end = look_around(levels, block, w, room[w - first], alive, entered, count)
+            for k in range(begin, end):
+                node = k if joint else alive[k]
+                row = w - levels.sure[node]
+                if column[node] >= 0 and 0 < row < len(out_table):
+                    out_table[row, column[node]] = label[at]
+                at += 1

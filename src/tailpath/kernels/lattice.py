@@ -140,8 +140,9 @@ def _expand_bucket(
             chosen = node
             if by_budget.budget >= 0:
                 chosen = by_budget.neutral[node]
-                if f < by_budget.budget and by_budget.table_row[node] >= 0:
-                    chosen = by_budget.first_choice[node] + by_budget.table[by_budget.budget - f, by_budget.table_row[node]]
+                left = by_budget.budget - f - by_budget.sure[node]
+                if 0 < left < len(by_budget.table) and by_budget.table_row[node] >= 0:
+                    chosen = by_budget.first_choice[node] + by_budget.table[left, by_budget.table_row[node]]
                 if chosen < 0:
                     return False
             at = np.uint64(chosen)

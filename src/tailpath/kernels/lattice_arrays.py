@@ -63,18 +63,20 @@ class Facts(NamedTuple):
 
 
 class BudgetRows(NamedTuple):
-    """How a node picks its row by the budget left: `table[budget, table_row]`; a budget of -1 means that rows belong to nodes."""
+    """How a node picks its row by the budget left: `table[budget - sure, table_row]`, or `neutral` where there is no such entry behind the first; a
+    budget of -1 means that rows belong to nodes."""
 
     budget: int
     first_choice: NDArray[np.int64]
     neutral: NDArray[np.int64]
     table_row: NDArray[np.int64]
+    sure: NDArray[np.int64]
     table: NDArray[Any]
 
 
 _NONE = np.empty(0, dtype=np.int64)
 #: Its table looks to the compiler like that of a policy: bytes, read-only.
-ROWS_OF_NODES = BudgetRows(-1, _NONE, _NONE, _NONE, *frozen(np.zeros((0, 0), dtype=np.uint8)))
+ROWS_OF_NODES = BudgetRows(-1, _NONE, _NONE, _NONE, _NONE, *frozen(np.zeros((0, 0), dtype=np.uint8)))
 
 
 class Rings(NamedTuple):

@@ -27,7 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.kernels.budget import BASE, OWN, REST, SLOPE, still_active
+from tailpath.kernels.budget import BASE, OWN, REST, SLOPE
 from tailpath.kernels.jit import kernel, prange
 from tailpath.kernels.lanes import LANES, add_product, add_scaled, everywhere, first_lane, load, store, where_less
 from tailpath.kernels.rounding import TINY
@@ -54,6 +54,14 @@ class Padded(NamedTuple):
     last_choice: Array
     last_cost: Array
     last_mass: Array
+
+
+@kernel
+def still_active(least: Array, first: int, active: int, room: float) -> int:
+    """The end of those nodes of a block, sorted by `least`, that the start can still reach with the budget left; it only ever falls."""
+    while active > first and least[active - 1] > room:
+        active -= 1
+    return active
 
 
 @kernel

@@ -131,8 +131,9 @@ def walk(paths: Paths, rows: BudgetRows, start: int, key: Array, first: int, pau
                 break
             if by_budget:
                 row = rows.neutral[node]
-                if left > 0 and rows.table_row[node] >= 0 and left < len(rows.table):
-                    row = rows.first_choice[node] + rows.table[left, rows.table_row[node]]
+                spare = left - rows.sure[node]
+                if 0 < spare < len(rows.table) and rows.table_row[node] >= 0:
+                    row = rows.first_choice[node] + rows.table[spare, rows.table_row[node]]
                 if row < 0:
                     now.node = node
                     return Pause.NO_ACTION

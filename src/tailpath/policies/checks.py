@@ -104,19 +104,22 @@ def _check_grids(grids: Any, shape: tuple[int, int]) -> None:
         raise PolicyError(f"of_state must name one of {len(own)} grids for each of {shape[0]} states")
 
 
-def budget_tables(ssp: SSP, budget: Any, row: Any, table: Any, neutral: Any, level: Any, unit: Any) -> dict[str, Any]:
+def budget_tables(ssp: SSP, budget: Any, row: Any, table: Any, neutral: Any, level: Any, unit: Any, sure: Any = None) -> dict[str, Any]:
     """The fields of a `BudgetPolicy`, checked."""
     fields = _budgets(ssp, budget, row, neutral, level, unit)
     # Level by level, as searches go along it, and the compiler knows only one kind.
     table = np.asfortranarray(whole_numbers(table, "table", (-1, -1), _kind_of(table)))
     if (fields["row"] >= len(table)).any():
         raise PolicyError("row points outside the table")
-    if len(table) and fields["budget"] >= table.shape[1]:
+    sure = whole_numbers(np.zeros(len(table), dtype=np.int64) if sure is None else sure, "sure", (len(table),), np.int64)
+    if len(sure) and not 0 <= sure.min() <= sure.max() < MOST_LEVELS:
+        raise PolicyError("sure must not be negative" if sure.min() < 0 else f"sure must stay below {MOST_LEVELS}")
+    if len(table) and not sure.any() and fields["budget"] >= table.shape[1]:
         raise PolicyError(f"the budget is {fields['budget']}, but the table ends at {table.shape[1] - 1}")
     if table.size:
         with_row = np.flatnonzero(fields["row"] >= 0)
         own_positions(table.min(axis=1)[fields["row"][with_row]], table.max(axis=1)[fields["row"][with_row]], ssp, with_row)
-    return fields | {"position": table}
+    return fields | {"position": table, "sure": sure}
 
 
 def sparse_budget_tables(

@@ -25,7 +25,7 @@ from __future__ import annotations
 import math
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -201,8 +201,10 @@ class BudgetPolicy(Kind):
 
     The memory is the budget left, in whole cost units; it falls by the cost of each outcome and stays at 0 once spent.
     `position[row[s], b]` is the position, among the choices of state s, of its choice with budget b left, b = 1 .. budget. With nothing left the
-    choice is `neutral[s]` (a choice index, -1 at goals and dead ends); column 0 is not used. States without a row (`row[s] == -1`) are never met
-    with budget left. `level` gives the cost of each outcome in units: it is the model's own, or, for models on a rounded grid, the rounded one.
+    choice is `neutral[s]` (a choice index, -1 at goals and dead ends); column 0 is not used. A state without a row (`row[s] == -1`) always takes its
+    neutral choice. With `sure`, every run from a state of row r exceeds budgets up to `sure[r]`, which are as good as nothing, and column b stands
+    for a budget of `sure[r]` + b. `level` gives the cost of each outcome in units: it is the model's own, or, for models on a rounded grid, the
+    rounded one.
     """
 
     ssp: SSP
@@ -212,9 +214,10 @@ class BudgetPolicy(Kind):
     neutral: NDArray[np.int32]
     level: NDArray[np.int64]
     unit: Any
+    sure: NDArray[np.int64] | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        self._become(budget_tables(self.ssp, self.budget, self.row, self.position, self.neutral, self.level, self.unit))
+        self._become(budget_tables(self.ssp, self.budget, self.row, self.position, self.neutral, self.level, self.unit, self.sure))
 
     def __repr__(self) -> str:
         return f"<BudgetPolicy budget of {self.budget} units of {self.unit}, {len(self.position)} of {len(self.row)} states in its table>"
@@ -224,13 +227,11 @@ class BudgetPolicy(Kind):
 
     def choice(self, state: int, memory: Any) -> int:
         """The choice index at a state index with this much budget left; a broken unit does not count."""
-        memory = math.floor(memory)
-        if memory <= 0:
-            return int(self.neutral[state])
         row = int(self.row[state])
-        if row < 0 or memory >= self.position.shape[1]:
+        column = math.floor(memory) - (0 if row < 0 or self.sure is None else int(self.sure[row]))
+        if row < 0 or not 0 < column < self.position.shape[1]:
             return int(self.neutral[state])
-        return int(self.ssp.state_choices[state]) + int(self.position[row, memory])
+        return int(self.ssp.state_choices[state]) + int(self.position[row, column])
 
     def alike(self, state: int, low: int, high: int) -> bool:
         """Whether the decisions at a state index are the same for all budgets from `low` to `high`."""

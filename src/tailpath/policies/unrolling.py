@@ -159,10 +159,16 @@ def _unroll_atoms(ssp: SSP, policy: AtomPolicy) -> CostChain:
 
 def _unroll_budget(ssp: SSP, policy: BudgetPolicy) -> CostChain:
     """The memory is the budget left, which falls by the cost of each outcome."""
+    assert policy.sure is not None
     n_budgets = policy.budget + 1
     choice = np.repeat(policy.neutral.astype(np.int32)[:, None], n_budgets, axis=1)
     with_row = np.flatnonzero(policy.row >= 0)
-    choice[with_row, 1:] = ssp.state_choices[with_row, None] + policy.position[policy.row[with_row], 1:n_budgets].astype(np.int32)
+    sure, position = policy.sure[policy.row[with_row]], policy.position[policy.row[with_row]]
+    for amount in np.unique(sure[sure < policy.budget]).tolist():
+        alike = np.flatnonzero(sure == amount)
+        columns = min(n_budgets - amount, position.shape[1])
+        states = with_row[alike]
+        choice[states, amount + 1 : amount + columns] = ssp.state_choices[states, None] + position[alike, 1:columns].astype(np.int32)
     return _unroll_pairs(ssp, choice, policy.budget, Memories(n_budgets, level=policy.level))
 
 

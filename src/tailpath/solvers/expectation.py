@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.analysis.absorption import LARGEST_ELIMINATION, Bracket, by_steps, expected_total, is_wide, shares
+from tailpath.analysis.absorption import LARGEST_ELIMINATION, Bracket, by_steps, expected_total, is_wide, proved, shares, swept
 from tailpath.analysis.core import Core, core_of
 from tailpath.analysis.reachability import fewest_steps
 from tailpath.analysis.value_iteration import MOST_ROUNDS, Sweeps, first_sweeps
@@ -46,6 +46,8 @@ from tailpath.verify.optimum import check_expected
 LARGEST_EXACT = 400
 #: A relative width of the bounds that is good enough for large cores.
 FAIR = 1e-9
+#: How many policies are tried to narrow bounds further.
+SHARPENINGS = 3
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -114,6 +116,71 @@ def solve_expected(ssp: SSP, *, gamma: float = 1.0) -> ExpectedSolution:
     if check_gamma(gamma) < 1:
         return ssp.kept(f"expected at {float(gamma)!r}", lambda: _discounted(ssp, float(gamma)))
     return ssp.kept("expected", lambda: _solve(core_of(ssp)))
+
+
+def sharpened(expected: ExpectedSolution) -> ExpectedSolution:
+    """The same with narrower bounds, where they are easily found; for what takes differences of values.
+
+    What the floats of the values have no room for is found by solving the equations of the policy for what is missing in them. Bounds go by the
+    expected total of the sizes of all terms, which is what rounding is a share of: a dear step weighs no more than it is likely.
+    """
+    return expected.ssp.kept("expected, sharpened", lambda: _sharpened(core_of(expected.ssp), expected))
+
+
+def _sharpened(core: Core, expected: ExpectedSolution) -> ExpectedSolution:
+    value = core.gather(expected.value)
+    chosen, fine = np.full(core.n, -1, dtype=np.int64), np.zeros(core.n)
+    improve_choices(core.decisions(), value, 0.0, chosen)
+    for _ in range(SHARPENINGS):
+        chain = _policy_chain(core, chosen)
+        solve = _Rough(chain, value)
+        if solve.total is None:
+            break
+        found = proved(chain, value, solve.total, expected.method, solve, 1)
+        if found.fine is None or found.slack is None:
+            break
+        below, fine = found.fine - 2.0 * found.slack, found.fine
+        if lower_defect(core.decisions(), value, below) <= 0.0:
+            lower = core.spread(np.maximum(np.nextafter(value + below, -np.inf), 0.0))
+            lower, upper = np.maximum(lower, expected.lower), np.minimum(core.spread(found.upper), expected.upper)
+            return replace(expected, value=np.clip(core.spread(value + fine), lower, upper), lower=lower, upper=upper)
+        # Another choice may be better by less than the values could tell.
+        chosen = _best_choices(core, value, fine)
+    return expected
+
+
+def _best_choices(core: Core, value: FloatArray, fine: FloatArray) -> NDArray[np.int64]:
+    """The best choice of every node for values of value + fine."""
+    source, ends = core.outcome_node(), np.minimum(core.target, core.n)
+    ahead = (np.append(value, 0.0)[ends] - value[source]) + (np.append(fine, 0.0)[ends] - fine[source])
+    surplus = core.rate + np.add.reduceat(core.probability * ahead, core.choice_outcomes[:-1])
+    node = owners(core.state_choices)
+    best = np.flatnonzero(surplus == np.minimum.reduceat(surplus, core.state_choices[:-1])[node])
+    chosen = np.empty(core.n, dtype=np.int64)
+    chosen[node[best][::-1]] = best[::-1]
+    return chosen
+
+
+class _Rough:
+    """Solves x = c + P x for a chain with known values, roughly, by sweeps, which take positive rates: a little of c beside `weight`, the sum of the
+    sizes of the terms of a value; `total` is the expected total of these."""
+
+    def __init__(self, chain: Chain, value: FloatArray) -> None:
+        n = len(value)
+        ahead = np.append(value, 0.0)[np.minimum(chain.target, n)] - value[owners(chain.row_start)]
+        weight = chain.rate + np.add.reduceat(chain.probability * np.abs(ahead), chain.row_start[:-1])
+        self.chain, self.weight = chain, weight + 1e-3 * weight.mean()
+        self.total = self._swept(self.weight, 1e-3)
+
+    def _swept(self, rate: FloatArray, tolerance: float) -> FloatArray | None:
+        total, settled = swept(self.chain._replace(rate=next(frozen(rate))), tolerance)
+        return total if settled else None
+
+    def __call__(self, gain: FloatArray) -> FloatArray:
+        assert self.total is not None
+        share = 2.0 * float(np.max(np.abs(gain) / self.weight, initial=0.0))
+        total = self._swept(gain + share * self.weight, 1e-4) if share > 0.0 else None
+        return np.zeros(len(gain)) if total is None else total - share * self.total
 
 
 def _discounted(ssp: SSP, gamma: float) -> ExpectedSolution:

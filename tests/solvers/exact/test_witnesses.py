@@ -1,6 +1,7 @@
 """The exact optimum on random small models, against the recursion in exact rational arithmetic and against every policy there is.
 
-Every test runs on the full table, which small models have, and on the table of pairs, which they would not get by themselves.
+Every test runs on the full table, which small models have, on the one without budgets that are sure to be exceeded, which large ones have, and on
+the table of pairs.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ import tailpath as tp
 from tests.reference import Model, State, cost_distribution, expected_optimum, sure_choices, to_ssp
 from tests.strategies import proper_models, solvable_models
 
+TABLES = {"full": {"pairs": False, "skip": False}, "skipping": {"pairs": False, "skip": True}, "pairs": {"pairs": True}}
 
-@pytest.fixture(params=[False, True], ids=["full", "pairs"], scope="module")
-def pairs(request: pytest.FixtureRequest) -> bool:
-    return bool(request.param)
+
+@pytest.fixture(params=list(TABLES), scope="module")
+def table(request: pytest.FixtureRequest) -> dict[str, bool]:
+    return TABLES[request.param]
 
 
 ZERO = Fraction(0)
@@ -122,10 +125,10 @@ def free_models(draw: st.DrawFn) -> Model:
 
 @settings(max_examples=200)
 @given(st.one_of(proper_models(dyadic=True), solvable_models(dyadic=True), free_models()), st.sampled_from(ALPHAS))
-def test_the_optimum_agrees_with_fractions(pairs: bool, model: Model, alpha: float) -> None:
+def test_the_optimum_agrees_with_fractions(table: dict[str, bool], model: Model, alpha: float) -> None:
     ssp = to_ssp(model)
     objective, budget, _ = exact_optimum(model, ssp.cost_unit, alpha)
-    best = tp.solve_cvar_exact(ssp, alpha, pairs=pairs)
+    best = tp.solve_cvar_exact(ssp, alpha, **table)
     low, high = best.bounds(alpha)
     assert best.cvar(alpha) == pytest.approx(float(objective), rel=1e-12, abs=1e-300)
     assert Fraction(low) <= objective <= Fraction(high)
@@ -140,15 +143,15 @@ def test_the_optimum_agrees_with_fractions(pairs: bool, model: Model, alpha: flo
 
 @settings(max_examples=80)
 @given(st.one_of(solvable_models(max_states=4, dyadic=True), free_models()), st.sampled_from([0.5, 0.25, 0.05]))
-def test_lexicographic_has_the_least_mean_of_all_optimal_policies(pairs: bool, model: Model, alpha: float) -> None:
+def test_lexicographic_has_the_least_mean_of_all_optimal_policies(table: dict[str, bool], model: Model, alpha: float) -> None:
     ssp = to_ssp(model)
     objective, _, mean = exact_optimum(model, ssp.cost_unit, alpha, most=40)
-    best = tp.solve_cvar_exact(ssp, alpha, pairs=pairs, lexicographic=True)
+    best = tp.solve_cvar_exact(ssp, alpha, **table, lexicographic=True)
     delivered = cost_distribution(model, best.policy(alpha), Fraction(alpha))
     assert float(delivered.cvar(Fraction(alpha))) == pytest.approx(float(objective), rel=1e-11, abs=1e-300)
     assert float(delivered.mean) == pytest.approx(float(mean), rel=1e-11, abs=1e-300)
     assert best.mean(alpha) == pytest.approx(float(mean), rel=1e-11, abs=1e-300)
-    plain = tp.solve_cvar_exact(ssp, alpha, pairs=pairs)
+    plain = tp.solve_cvar_exact(ssp, alpha, **table)
     assert best.plain_mean(alpha) == pytest.approx(tp.evaluate(ssp, plain.policy(alpha), alpha).mean, rel=1e-11, abs=1e-300)
     assert best.mean(alpha) <= best.plain_mean(alpha) * (1 + 1e-12)
 
@@ -159,10 +162,10 @@ def test_lexicographic_has_the_least_mean_of_all_optimal_policies(pairs: bool, m
     st.sampled_from([0.5, 0.25, 0.05]),
     st.sampled_from([Fraction(k, 8) for k in range(1, 8)]),
 )
-def test_weighted_sums_agree_with_fractions(pairs: bool, model: Model, alpha: float, weight: Fraction) -> None:
+def test_weighted_sums_agree_with_fractions(table: dict[str, bool], model: Model, alpha: float, weight: Fraction) -> None:
     ssp = to_ssp(model)
     objective, _, _ = exact_optimum(model, ssp.cost_unit, alpha, weight, most=40)
-    best = tp.solve_cvar_exact(ssp, alpha, pairs=pairs, weight=float(weight))
+    best = tp.solve_cvar_exact(ssp, alpha, **table, weight=float(weight))
     low, high = best.bounds(alpha)
     assert best.objective(alpha) == pytest.approx(float(objective), rel=1e-12, abs=1e-300)
     assert Fraction(low) <= objective <= Fraction(high)
@@ -215,28 +218,28 @@ def cvar_by_sorting(distribution: frozenset[tuple[Fraction, Fraction]], alpha: F
 
 @settings(max_examples=40)
 @given(acyclic_models(), st.sampled_from([0.75, 0.5, 0.25, 0.0625]))
-def test_no_history_dependent_policy_does_better(pairs: bool, model: Model, alpha: float) -> None:
+def test_no_history_dependent_policy_does_better(table: dict[str, bool], model: Model, alpha: float) -> None:
     least = min(cvar_by_sorting(d, Fraction(alpha)) for d in all_distributions(model, model.start))
-    assert tp.solve_cvar_exact(to_ssp(model), alpha, pairs=pairs).cvar(alpha) == pytest.approx(float(least), rel=1e-13, abs=1e-300)
+    assert tp.solve_cvar_exact(to_ssp(model), alpha, **table).cvar(alpha) == pytest.approx(float(least), rel=1e-13, abs=1e-300)
 
 
 @settings(max_examples=25)
 @given(acyclic_models(), st.sampled_from([0.5, 0.25]), st.sampled_from([0, Fraction(1, 4), Fraction(5, 8)]))
-def test_no_policy_has_a_better_weighted_sum(pairs: bool, model: Model, alpha: float, weight: Any) -> None:
+def test_no_policy_has_a_better_weighted_sum(table: dict[str, bool], model: Model, alpha: float, weight: Any) -> None:
     def score(d: frozenset[tuple[Fraction, Fraction]]) -> Fraction:
         return (1 - weight) * sum(z * p for z, p in d) + weight * cvar_by_sorting(d, Fraction(alpha))
 
     least = min(score(d) for d in all_distributions(model, model.start))
-    best = tp.solve_cvar_exact(to_ssp(model), alpha, pairs=pairs, weight=float(weight))
+    best = tp.solve_cvar_exact(to_ssp(model), alpha, **table, weight=float(weight))
     assert best.objective(alpha) == pytest.approx(float(least), rel=1e-13, abs=1e-300)
 
 
 @settings(max_examples=40)
 @given(acyclic_models(), st.sampled_from([0.5, 0.25]), st.sampled_from([Fraction(3, 2), Fraction(7, 10), Fraction(1, 10), Fraction(3)]))
-def test_a_grid_brackets_the_optimum(pairs: bool, model: Model, alpha: float, delta: Fraction) -> None:
+def test_a_grid_brackets_the_optimum(table: dict[str, bool], model: Model, alpha: float, delta: Fraction) -> None:
     ssp = to_ssp(model)
-    exact = tp.solve_cvar_exact(ssp, alpha, pairs=pairs).cvar(alpha)
-    coarse = tp.solve_cvar_exact(ssp, alpha, pairs=pairs, delta=delta)
+    exact = tp.solve_cvar_exact(ssp, alpha, **table).cvar(alpha)
+    coarse = tp.solve_cvar_exact(ssp, alpha, **table, delta=delta)
     low, high = coarse.bounds(alpha)
     assert low <= exact * (1 + 1e-12) and exact * (1 - 1e-12) <= high
     assert high - low <= 2 * 3 * float(delta) + 1e-9  # three steps, each rounded by less than delta either way

@@ -1,7 +1,8 @@
 """What rounding, and the doubt about V*, may have done to the values of a table.
 
 All terms of the recursion are non-negative, so rounding is a relative error: at most 4 k + 17 units for a choice with k outcomes and cost groups, per
-step; a budget of w is spent within w steps (times the longest run of free outcomes). To this comes the proved error of V*.
+step; a budget of w is spent within w steps (times the longest run of free outcomes). To this comes the proved error of V*, which counts for more
+where a closed form takes the budget off it (`layout.py`).
 """
 
 from __future__ import annotations
@@ -9,10 +10,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from tailpath.kernels.rounding import UNIT
 from tailpath.model.ssp import FloatArray
-from tailpath.solvers.exact.layout import IntArray
 from tailpath.solvers.expectation import ExpectedSolution
+
+IntArray = NDArray[np.int64]
 
 
 class Doubt(NamedTuple):
@@ -27,21 +31,27 @@ class Doubt(NamedTuple):
     vanished: float = 1e-250
 
 
-def doubt_of(expected: ExpectedSolution, per_level: float) -> Doubt:
-    """The doubt about V*, and what each level of a table adds."""
+#: What it takes, in roundings of V*, to write it in units and to take a budget off it.
+TAKEN_OFF = 4 * UNIT
+
+
+def doubt_of(expected: ExpectedSolution, per_level: float, sure: IntArray | int = 0) -> Doubt:
+    """The doubt about V*, and what each level of a table adds. `sure` is the largest budget of each state, in units, that a closed form takes off
+    its value."""
     ssp, unit = expected.ssp, expected.ssp.cost_unit
     assert unit is not None
-    positive = (expected.value > 0) & np.isfinite(expected.value)
-    value, zero = expected.value[positive], expected.value == 0
-    below = float(np.max((value - expected.lower[positive]) / value, initial=0.0))
-    above = float(np.max((expected.upper[positive] - value) / value, initial=0.0))
+    value, zero = expected.value, expected.value == 0
+    positive = (value > 0) & np.isfinite(value)
+    rounded = np.where(np.asarray(sure) > 0, TAKEN_OFF * value, 0.0)
+    rest = value - np.asarray(sure) * float(unit)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        low, high = value - expected.lower + rounded, expected.upper - value + rounded
+        below, above = (float(np.max(side / rest, where=positive, initial=0.0)) for side in (low, high))
     # A policy that keeps to free outcomes among states of value 0 proves the 0; otherwise their upper bounds count.
     outcome = np.flatnonzero(np.isin(ssp.outcome_choice, expected.choices[zero & (expected.choices >= 0)]))
     free = (ssp.outcome_level[outcome] == 0) & zero[ssp.outcome_target[outcome]]
     at_zero = 0.0 if free.all() else float(np.max(expected.upper[zero])) / float(unit)
-    finite = np.isfinite(expected.value)
-    lower, value, upper = expected.lower[finite], expected.value[finite], expected.upper[finite]
-    at_all = float(np.max(np.maximum(upper - value, value - lower), initial=0.0)) / float(unit)
+    at_all = float(np.max(np.maximum(low, high), where=np.isfinite(value), initial=0.0)) / float(unit)
     return Doubt(min(below * (1 + 1e-15), 1.0), above * (1 + 1e-15), at_zero, at_all * (1 + 1e-15), per_level)
 
 

@@ -5,6 +5,13 @@ one node each, with the choices that leave it. A free outcome back to its own no
 of the choice, their probabilities become p / q. What free outcomes remain between nodes decides the order of the blocks.
 
 Choices of a node stand with the risk-neutral one first, then in the model's order, so that ties go to the policy that is also good on average.
+
+Where the table is large, budgets that every run exceeds are left to their closed form, U(s, w) = V*(s) - w for w <= nearest(s), the least cost of
+arriving. Digits cancel in it: the doubt e(s) about V* is e / (V* - w) of the result. So only budgets up to `sure(s)` are left out,
+
+    sure(s) = the largest whole number <= nearest(s) with e(s) <= d (V*(s) - sure(s)),
+
+with d the relative doubt that there was before V* was sharpened for this (`expectation.sharpened`): the bounds do not get wider.
 """
 
 from __future__ import annotations
@@ -25,12 +32,15 @@ from tailpath.kernels.forward import cheapest_way
 from tailpath.kernels.free_moves import Joint, joint_optimum, longest_ways
 from tailpath.kernels.pairs import Web
 from tailpath.kernels.rounding import FIXED, ROW, UNIT
-from tailpath.model.ragged import members_of, offsets_of, owners
+from tailpath.model.ragged import grouped, members_of, offsets_of, owners
 from tailpath.model.ssp import SSP, FloatArray
-from tailpath.solvers.expectation import ExpectedSolution
+from tailpath.solvers.exact.doubt import TAKEN_OFF, doubt_of
+from tailpath.solvers.expectation import ExpectedSolution, sharpened
 
 #: Nodes joined by cycles of free moves are solved together, densely; beyond this many at once the model is refused.
 LARGEST_JOINT = 2_000
+#: A relative doubt that a step of the recursion exceeds.
+FEW = 16 * UNIT
 #: The least cost at which the start reaches a node that no level needs.
 NEVER = 2**62
 
@@ -46,7 +56,7 @@ class Layout:
     states. `choice[k]` is the model's choice behind k.
     `rounding` bounds the relative error that one step adds; `depth` is the most blocks a path can visit at one level, and
     `visits` bounds the expected visits to the nodes of a joint block, summed over them. `start_value` is V* of the start in units, and
-    `start_lower` its proved lower bound.
+    `start_lower` its proved lower bound. `expected` is what V* comes from.
     """
 
     levels: Levels
@@ -62,6 +72,7 @@ class Layout:
     unit: Fraction
     start_value: float
     start_lower: float
+    expected: ExpectedSolution
 
     @property
     def n(self) -> int:
@@ -71,6 +82,20 @@ class Layout:
         """The largest cost, in units, of an outcome that does not end at a goal: of those below `limit`, since no budget up to it has others left."""
         costs = self.levels.segment_level[np.diff(self.levels.segment_outcomes) > 0]
         return int(np.max(costs, where=costs < limit, initial=0))
+
+    def at_a_time(self, limit: float) -> float:
+        """How many outcomes a level looks at on average, in a block, for budgets up to the limit."""
+        levels = self.levels
+        most = min(limit, float(levels.least.max(initial=0, where=levels.least < NEVER) + self.start_value))
+        return self.entries(most) / max(most, 1.0) / self.n * len(levels.target) / len(levels.block_joint)
+
+    def entries(self, limit: float) -> float:
+        """How many entries the table has for budgets up to the limit."""
+        return float(np.sum(np.maximum(limit - self.levels.least - self.levels.sure, 0.0)))
+
+    def sure_of_states(self) -> IntArray:
+        """By state the largest budget, in units, that a closed form takes off V*."""
+        return np.where(self.node_of >= 0, self.levels.sure[self.node_of], 0)
 
     def aim(self, weight: float = 0.0, price: float = 1.0, *, floor: float = 0.0, limit: float = math.inf, tie: float = 0.0) -> Aim:
         """What the recursion is to minimise at the start."""
@@ -84,13 +109,23 @@ class Layout:
         return self.rounding + (error + (gain_left + 4 * self.rounding) * self.visits if self.visits else 0.0)
 
 
+class _Arrows(NamedTuple):
+    """The outcomes of a core: the node each leaves, and its cost in units. `least` is the least cost at which the start reaches each node."""
+
+    source: IntArray
+    level: IntArray
+    least: FloatArray
+
+
 class _Order(NamedTuple):
-    """The nodes in the order of the recursion: `node[i]` is the core's node at place i."""
+    """The nodes in the order of the recursion: `node[i]` is the core's node at place i. `sure` and `begin` (`kernels/budget.py`) are by place."""
 
     node: IntArray
     block_start: IntArray
     block_joint: BoolArray
     depth: int
+    sure: IntArray
+    begin: IntArray
 
 
 class _Choices(NamedTuple):
@@ -105,19 +140,23 @@ class _Choices(NamedTuple):
     loops: bool
 
 
-def layout_of(ssp: SSP, expected: ExpectedSolution, *, goal_node: bool = False) -> Layout:
+def layout_of(ssp: SSP, expected: ExpectedSolution, *, goal_node: bool = False, skip: bool = False) -> Layout:
     """Lay out a model that has a cost unit and whose start is no goal. With `goal_node` the goals are the last node, for losses that ask
-    how much of the budget is left on arrival."""
-    return ssp.kept(f"layout {goal_node}", lambda: _laid_out(ssp, expected, goal_node))
+    how much of the budget is left on arrival. With `skip`, budgets that are sure to be exceeded are left out, as far as the doubt about V* allows."""
+    return ssp.kept(f"layout {goal_node} {skip}", lambda: _laid_out(ssp, expected, goal_node, skip))
 
 
-def _laid_out(ssp: SSP, expected: ExpectedSolution, goal_node: bool) -> Layout:
+def _laid_out(ssp: SSP, expected: ExpectedSolution, goal_node: bool, skip: bool) -> Layout:
     assert ssp.cost_unit is not None
     core = core_of(ssp)
     level = ssp.outcome_level[core.outcome]
     source = core.outcome_node()
     least = _least_from(int(core.node_of[ssp.start_index]), core, source, level)
-    order = _ordered(core, least, source, level)
+    sure = np.zeros(core.n, dtype=np.int64)
+    if skip:
+        before, expected = doubt_of(expected, 0.0), sharpened(expected)
+        sure = _sure(core, expected, _nearest(core, source, level), max(0.49 * (before.below + before.above), FEW))
+    order = _ordered(core, _Arrows(source, level, least), sure)
     place = np.full(core.n + 2, -1, dtype=np.int32)
     place[order.node] = np.arange(len(order.node))
     node_of = place[core.node_of]
@@ -143,6 +182,7 @@ def _laid_out(ssp: SSP, expected: ExpectedSolution, goal_node: bool) -> Layout:
         unit=ssp.cost_unit,
         start_value=expected.cost() / float(ssp.cost_unit),
         start_lower=expected.bounds[0] / float(ssp.cost_unit),
+        expected=expected,
     )
 
 
@@ -153,12 +193,42 @@ def _least_from(start: int, core: Core, source: IntArray, level: IntArray) -> Fl
     return least[: core.n]
 
 
-def _ordered(core: Core, least: FloatArray, source: IntArray, level: IntArray) -> _Order:
-    """Blocks such that free outcomes only lead to earlier blocks, or within a joint one; plain blocks sorted by least cost."""
+def _nearest(core: Core, source: IntArray, level: IntArray) -> FloatArray:
+    """The least cost, in units, at which each node can arrive."""
+    member, into = grouped(np.minimum(core.target, core.n), core.n + 1)
+    nearest = np.full(core.n + 1, np.inf)
+    cheapest_way(into, source[member], level[member].astype(np.float64), core.n, nearest)
+    return nearest[: core.n]
+
+
+def _sure(core: Core, expected: ExpectedSolution, nearest: FloatArray, allowed: float) -> IntArray:
+    """Up to which budget each node is sure to exceed it, and the closed form is off by no more than the share allowed."""
+    assert core.ssp.cost_unit is not None
+    low, value, high = (core.gather(of) / float(core.ssp.cost_unit) for of in (expected.lower, expected.value, expected.upper))
+    doubt = np.maximum(high - value, value - low) + TAKEN_OFF * value
+    return np.maximum(np.floor(np.minimum(nearest, value - doubt / allowed)), 0.0).astype(np.int64)
+
+
+def _begin(core: Core, arrows: _Arrows, sure: IntArray) -> IntArray:
+    """The first level of each node that is read: by itself, or by one that leads to it, beyond what is sure there. The start's are all read."""
+    begin = sure + 1
+    if sure.any():
+        inside = np.flatnonzero((core.target < core.n) & np.isfinite(arrows.least[arrows.source]))
+        np.minimum.at(begin, core.target[inside], (sure + 1)[arrows.source[inside]] - arrows.level[inside])
+        begin[arrows.least == 0] = 1
+    return np.maximum(begin, 1)
+
+
+def _ordered(core: Core, arrows: _Arrows, sure: IntArray) -> _Order:
+    """Blocks such that free outcomes only lead to earlier blocks, or within a joint one; plain blocks sorted by where their nodes begin, and by least
+    cost."""
+    source, level, least = arrows
     kept = np.flatnonzero(np.isfinite(least))
     arrow = np.flatnonzero((level == 0) & (core.target < core.n) & (core.target != source) & np.isfinite(least[source]))
     if arrow.size == 0:
-        return _Order(kept[np.argsort(least[kept], kind="stable")], np.array([0, len(kept)]), np.zeros(1, dtype=np.bool_), 1)
+        begin = _begin(core, arrows, sure)
+        node = kept[np.lexsort((least[kept], begin[kept]))]
+        return _Order(node, np.array([0, len(kept)]), np.zeros(1, dtype=np.bool_), 1, sure[node], begin[node])
     arrow = arrow[np.argsort(source[arrow], kind="stable")]
     component, count = strong_components(offsets_of(source[arrow], core.n), core.target[arrow])
     depth = np.zeros(count, dtype=np.int64)
@@ -171,11 +241,13 @@ def _ordered(core: Core, least: FloatArray, source: IntArray, level: IntArray) -
         )
     joint = size[component] > 1
     group = np.where(joint, component, -1)
-    node = kept[np.lexsort((least[kept], group[kept], depth[component][kept]))]
+    sure = np.where(joint, 0, sure)
+    begin = _begin(core, arrows, sure)
+    node = kept[np.lexsort((least[kept], np.where(joint, 1, begin)[kept], group[kept], depth[component][kept]))]
     keys = np.stack((depth[component][node], group[node]))
     first = np.flatnonzero(np.append(True, np.any(keys[:, 1:] != keys[:, :-1], axis=0)))
     # A joint block may be walked all over, so a path at one level can meet each of its nodes; eliminations carry their own bounds.
-    return _Order(node, np.append(first, len(node)), joint[node[first]], int(depth.max()) + 1)
+    return _Order(node, np.append(first, len(node)), joint[node[first]], int(depth.max()) + 1, sure[node], begin[node])
 
 
 def _choices(ssp: SSP, core: Core, place: NDArray[np.int32], level: IntArray, expected: ExpectedSolution) -> _Choices:
@@ -220,6 +292,9 @@ def _levels(
         block_start=order.block_start,
         block_joint=order.block_joint,
         least=np.append(least[order.node], [NEVER] * goal_node).astype(np.int64),
+        sure=np.append(order.sure, [0] * goal_node).astype(np.int64),
+        begin=np.append(order.begin, [NEVER] * goal_node).astype(np.int64),
+        value=value[:n],
         node_choices=offsets_of(choices.node, n),
         choice_label=label,
         choice_cost=np.bincount(choices.owner, weights=choices.probability * choices.level, minlength=len(choices.choice)),

@@ -94,7 +94,7 @@ def _fill_pairs(
 
     Without a weight the budget is given, the limit of `aim`, and the start is asked for nothing else.
     """
-    limit = first_guess(layout) if aim.weight > 0 else aim.limit
+    limit = min(first_guess(layout), aim.limit) if aim.weight > 0 else aim.limit
     while limit * (len(layout.node_of) + 1) < 2**62:
         most = max_bytes // PAIR if anyway else _most_pairs(layout, int(limit), accounts, max_bytes)
         found = _found(layout, int(limit), most, len(accounts), aim.weight == 0) if most else None
@@ -112,8 +112,7 @@ def _fill_pairs(
 def _most_pairs(layout: Layout, limit: int, accounts: FloatArray, max_bytes: int) -> int:
     """How many pairs are better than the full table for budgets up to the limit; 0 where that is small."""
     levels = layout.levels
-    entries = np.sum(np.maximum(limit - levels.least, 0), dtype=np.float64)
-    full = entries * levels.choice_label.itemsize + 8.0 * (layout.reach(limit) + 1) * layout.n * len(accounts)
+    full = layout.entries(limit) * levels.choice_label.itemsize + 8.0 * (layout.reach(limit) + 1) * layout.n * len(accounts)
     if full < SMALL:
         return 0
     seen, end, ahead = 1, 0, 16

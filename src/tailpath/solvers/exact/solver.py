@@ -24,6 +24,7 @@ w beyond the best value found can win, which ends the search. Nothing here depen
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -31,7 +32,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tailpath.analysis.reachability import free_arrow_order, reachable_states
-from tailpath.errors import ModelError, OptionError
+from tailpath.errors import LimitExceededError, ModelError, OptionError
+from tailpath.evaluation.evaluate import evaluate
 from tailpath.kernels.budget import Aim
 from tailpath.kernels.rounding import SAME_VALUE
 from tailpath.model.endings import within
@@ -43,11 +45,13 @@ from tailpath.solvers.exact.grid import rounded, rounded_down
 from tailpath.solvers.exact.layout import Layout, layout_of
 from tailpath.solvers.exact.pairs import PairTable, decided, fill_smaller
 from tailpath.solvers.exact.solution import ExactSolution, WeightedSolution
-from tailpath.solvers.exact.table import EXCESS, MAX_BYTES, MEAN, BudgetTable, no_decisions
+from tailpath.solvers.exact.table import EXCESS, MAX_BYTES, MEAN, BudgetTable, first_guess, no_decisions
 from tailpath.solvers.expectation import ExpectedSolution, solve_expected
 
 #: From this alpha down excesses are lifted, by so much; then nothing vanishes that doubles can tell from 0.
 TINY_ALPHA, LIFT, VANISHED = 1e-200, 2.0**600, 1e-322
+#: From so many states times levels on it is worth to find out which budgets are sure to be exceeded.
+WORTH_SKIPPING = 2**18
 
 
 def solve_cvar_exact(
@@ -59,6 +63,7 @@ def solve_cvar_exact(
     delta: Any = None,
     gamma: Any = 1,
     pairs: bool | None = None,
+    skip: bool | None = None,
     max_bytes: int = MAX_BYTES,
     progress: Progress | None = None,
 ) -> ExactSolution | WeightedSolution:
@@ -70,7 +75,9 @@ def solve_cvar_exact(
     temporary file; values beyond it are refused with the bounds found so far. `progress(budget, best)` is called now and then with the
     budget reached, in units, and the best value so far.
     The values stand in a table over all states and budgets, or over the pairs of them that the start can reach, whichever is smaller; `pairs` says
-    which it shall be. With `gamma` < 1 costs at step t count gamma^t times. Where a run has a bounded number of steps, this is the solution of
+    which it shall be. Budgets that every run from a state exceeds need no entry, since the risk-neutral policy is best there; `skip` says whether
+    they are left out, if that is not to be left to the size of the model.
+    With `gamma` < 1 costs at step t count gamma^t times. Where a run has a bounded number of steps, this is the solution of
     `tailpath.within(ssp, steps, gamma=gamma)`, on whose pairs (state, steps taken) its policies are; elsewhere it is refused, with the reason.
     """
     if gamma != 1:
@@ -79,7 +86,7 @@ def solve_cvar_exact(
     if not 0 <= weight <= 1:
         raise OptionError(f"weight must lie in [0, 1], not {weight!r}")
     solve = _weighted if weight < 1 else _every_alpha
-    task = _Task(alpha, float(weight), bool(lexicographic), pairs, max_bytes, progress)
+    task = _Task(alpha, float(weight), bool(lexicographic), pairs, skip, max_bytes, progress)
     if delta is not None:
         below = rounded_down(ssp, delta)
         upper, lower = solve(rounded(ssp, delta, up=True), task), None if below is None else solve(below, task)
@@ -128,6 +135,7 @@ class _Task(NamedTuple):
     weight: float
     lexicographic: bool
     pairs: bool | None
+    skip: bool | None
     max_bytes: int
     progress: Progress | None
 
@@ -136,9 +144,28 @@ class _Task(NamedTuple):
         """A power of two by which excesses are multiplied: for a tiny alpha they count where the recursion would take them for 0."""
         return 1.0 if self.alpha >= TINY_ALPHA else LIFT
 
-    def doubt(self, expected: ExpectedSolution, per_level: float) -> Doubt:
+    def layout(self, expected: ExpectedSolution) -> Layout:
+        """The layout of the model, with what is worth leaving out left out."""
+        ssp = expected.ssp
+        assert ssp.cost_unit is not None
+        large = ssp.n_states * expected.cost() / float(ssp.cost_unit) > WORTH_SKIPPING
+        return layout_of(ssp, expected, skip=large if self.skip is None else self.skip)
+
+    def limit(self, layout: Layout) -> float:
+        """A budget, in units, that none can matter beyond: for a large table, what the risk-neutral policy has, if that is quickly found."""
+        if not layout.levels.sure.any():
+            return math.inf
+        expected, unit = layout.expected, float(layout.unit)
+        try:
+            costs = evaluate(expected.ssp, expected.policy, self.alpha, max_nodes=int(layout.entries(first_guess(layout)) / 4))
+            cvar = costs.bounds(self.alpha)[1]
+        except LimitExceededError as error:
+            cvar = error.bounds[1]
+        return (cvar + (1 / self.weight - 1) * (expected.bounds[1] - expected.bounds[0])) / unit * (1 + 1e-9)
+
+    def doubt(self, table: BudgetTable | PairTable) -> Doubt:
         """The doubt about the values of a table."""
-        found = doubt_of(expected, per_level)
+        found = doubt_of(table.layout.expected, table.error, table.layout.sure_of_states())
         return found if self.lifted == 1.0 else found._replace(vanished=VANISHED)
 
 
@@ -150,13 +177,11 @@ def _every_alpha(ssp: SSP, task: _Task) -> ExactSolution:
     if ssp.is_goal[ssp.start_index]:
         mean = np.zeros(1) if task.lexicographic else None
         return ExactSolution(task.alpha, none, none, np.zeros(1), mean, mean, doubt_of(expected, 0.0), nothing)
-    layout, lifted = layout_of(ssp, expected), task.lifted
+    layout, lifted = task.layout(expected), task.lifted
     accounts = np.stack([lifted * EXCESS, MEAN]) if task.lexicographic else lifted * EXCESS
-    table, plain = _filled(layout, layout.aim(1.0, 1 / task.alpha / lifted), accounts, task)
+    table, plain = _filled(layout, layout.aim(1.0, 1 / task.alpha / lifted, limit=task.limit(layout)), accounts, task)
     mean = table.values[:, 1] if task.lexicographic else None
-    solution = ExactSolution(
-        task.alpha, table.budgets, table.steps, table.values[:, 0] / lifted, mean, plain, task.doubt(expected, table.error), nothing
-    )
+    solution = ExactSolution(task.alpha, table.budgets, table.steps, table.values[:, 0] / lifted, mean, plain, task.doubt(table), nothing)
     return replace(solution, decisions=decided(ssp, table, solution.best_place(task.alpha), expected.choices))
 
 
@@ -170,16 +195,15 @@ def _weighted(ssp: SSP, task: _Task) -> WeightedSolution:
         return WeightedSolution(
             task.alpha, none, none, alone, alone, None, doubt_of(expected, 0.0), nothing, weight=task.weight, price=alone
         )
-    layout, lifted = layout_of(ssp, expected), task.lifted
+    layout, lifted = task.layout(expected), task.lifted
     # Prices are lifted by less, since they are higher.
     less = 1.0 if lifted == 1.0 else task.alpha * lifted
     price = less * (1 - task.weight) * MEAN + less * task.weight / task.alpha * EXCESS
-    aim = layout.aim(task.weight, 1 / less, floor=(1 - task.weight) * layout.start_lower)
+    aim = layout.aim(task.weight, 1 / less, floor=(1 - task.weight) * layout.start_lower, limit=task.limit(layout))
     table, plain = _filled(layout, aim, np.stack([price, MEAN, lifted * EXCESS]), task)
     total, mean, excess = table.values[:, 0] / less, table.values[:, 1], table.values[:, 2] / lifted
-    doubt = task.doubt(expected, table.error)
     solution = WeightedSolution(
-        task.alpha, table.budgets, table.steps, excess, mean, plain, doubt, nothing, weight=task.weight, price=total
+        task.alpha, table.budgets, table.steps, excess, mean, plain, task.doubt(table), nothing, weight=task.weight, price=total
     )
     return replace(solution, decisions=decided(ssp, table, solution.best_place(task.alpha), expected.choices))
 

@@ -1,17 +1,16 @@
 """The table over (state, budget left): filled level by level, kept as small as the answers need.
 
 Values live in a ring that holds no more levels than the largest cost to a state that is no goal, of those that a budget can exceed; only the values
-at the start are kept. Decisions are kept for every level, several to a byte, in pieces, until it is known which budget is the largest
-one needed; then the rest is dropped, and with it every state that the start cannot reach within that budget. What exceeds the memory allowed
-goes to disk (`doors/storage.py`).
+at the start are kept. Decisions are kept of the nodes alive at each level, in pieces, until it is known which budget is the largest one needed; then
+the rest is dropped, and with it every state that the start cannot reach within that budget. What exceeds the memory allowed goes to disk
+(`doors/storage.py`).
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 from tailpath.analysis.core import core_of
 from tailpath.doors.storage import Pieces, free_disk, zeros
 from tailpath.errors import LimitExceededError
-from tailpath.kernels.budget import BASE, REST, Aim, cutoff_of, raise_budget
+from tailpath.kernels.budget import BASE, REST, Aim, cutoff_of, lay_open, raise_budget
 from tailpath.kernels.jit import cores
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, FloatArray
@@ -27,12 +26,10 @@ from tailpath.options import Progress
 from tailpath.policies.kinds import BudgetPolicy
 from tailpath.solvers.exact.layout import Layout
 
-#: A block with fewer outcomes than this is not worth waking the other cores for.
-WORTH_THREADS = 100_000
-#: A piece of the table of decisions has about this many entries.
+#: A block with fewer outcomes than this to look at, at a level, is not worth waking the other cores for.
+WORTH_THREADS = 250_000
+#: A piece of the table of decisions has room for about this many.
 PIECE = 2**23
-#: A piece with fewer entries than this is small as it is.
-WORTH_FOLDING = 2**20
 #: The values still needed and the table of decisions may take this much memory; beyond it decisions go to disk, and values are refused.
 MAX_BYTES = 4 * 2**30
 
@@ -40,19 +37,28 @@ MAX_BYTES = 4 * 2**30
 EXCESS, LATE, MEAN = np.array([0.0, 1.0, 1.0, 0.0]), np.array([1.0, 0.0, 0.0, 0.0]), np.array([0.0, 0.0, 1.0, 1.0])
 
 
+class Piece(NamedTuple):
+    """The decisions of some levels, from `first` on: one after the other the labels of the nodes alive, and the `room` at each level, which tells
+    which these were."""
+
+    first: int
+    room: FloatArray
+    label: NDArray[Any]
+
+
 @dataclass(frozen=True, eq=False)
 class BudgetTable:
     """What the recursion found, in cost units, for budgets w = 0, 1, ..., len(values) - 1.
 
-    `values[w, i]` is the value of the start in account i. `pieces` hold the decisions by level, from level 1 on, and node; those that are narrower
-    are folded. `error` bounds the relative error that each level added. `on_disk`: the decisions, unfolded, exceed the memory allowed.
+    `values[w, i]` is the value of the start in account i. `error` bounds the relative error that each level added. Beyond `max_bytes` decisions go to
+    disk.
     """
 
     layout: Layout
     values: FloatArray
-    pieces: list[NDArray[Any]]
+    pieces: list[Piece]
     error: float
-    on_disk: bool
+    max_bytes: int
 
     @property
     def budgets(self) -> NDArray[np.int64]:
@@ -64,27 +70,47 @@ class BudgetTable:
         """How many levels of error there are in the value of each budget."""
         return self.budgets
 
+    def lay_open(self, budget: int, column: NDArray[np.int64], out_table: NDArray[Any]) -> None:
+        """Write the decisions of budgets from 1 to `budget` to `out_table[w - sure(s), column[s]]`. Pieces vanish on the way, to save memory."""
+        levels, place = self.layout.levels, nobody(self.layout)
+        while self.pieces and self.pieces[0].first <= budget:
+            piece = self.pieces.pop(0)
+            last = min(piece.first + len(piece.room) - 1, budget)
+            lay_open(levels, piece.first, last, piece.room, *place, piece.label, column, out_table)
+        self.pieces.clear()
+
+
+def nobody(layout: Layout) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
+    """No node has begun: room for the list of those alive, the first of each block that has not begun, and how many are alive in it."""
+    blocks = layout.levels.block_start
+    return np.empty(layout.n, dtype=np.int32), blocks[:-1].copy(), np.zeros(len(blocks) - 1, dtype=np.int64)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Decisions(Record):
-    """The decisions of every budget up to the largest one kept: the arrays that all `BudgetPolicy` of one table share."""
+    """The decisions of every budget up to the largest one kept: the arrays that all `BudgetPolicy` of one table share. There are `budgets` of
+    them, 0 included."""
 
     ssp: SSP
+    budgets: int
     row: NDArray[np.int32]
+    sure: NDArray[np.int64]
     table: NDArray[Any]
     neutral: NDArray[np.int32]
     level: NDArray[np.int64]
     unit: Fraction
 
-    @property
-    def budgets(self) -> int:
-        """How many budgets there are decisions for, 0 included."""
-        return int(self.table.shape[1])
-
     def policy(self, budget: int) -> BudgetPolicy:
         """The policy that starts with this budget."""
         return BudgetPolicy.trusted(
-            ssp=self.ssp, budget=budget, row=self.row, position=self.table, neutral=self.neutral, level=self.level, unit=self.unit
+            ssp=self.ssp,
+            budget=budget,
+            row=self.row,
+            position=self.table,
+            neutral=self.neutral,
+            level=self.level,
+            unit=self.unit,
+            sure=self.sure,
         )
 
     def counted(self) -> SSP:
@@ -120,7 +146,7 @@ def fill_table(
     pays, it is guessed, and raised if it was too small: a state beyond the guess does not touch the values of the budgets within.
     """
     filling = _Filling(layout, np.atleast_2d(accounts), np.zeros((0, 0)) if loss is None else loss, keep, threads, max_bytes, progress)
-    guess = first_guess(layout)
+    guess = min(first_guess(layout), aim.limit)
     while aim.weight > 0 and guess < 2 * float(layout.levels.least.max()):
         table, best = filling.run(aim._replace(limit=guess))
         if cutoff_of.plain(aim, best) <= guess:
@@ -153,47 +179,44 @@ class _Filling:
         """One pass from budget 1 to the cutoff; also returns the best value at the start."""
         layout, accounts = self.layout, self.accounts
         n, levels, count = layout.n, layout.levels, len(accounts)
-        blocks, reached = len(levels.block_joint), int(np.count_nonzero(levels.least <= aim.limit))
-        threads = len(levels.target) > WORTH_THREADS * blocks and cores() > 1 if self.threads is None else self.threads
+        threads = layout.at_a_time(aim.limit) > WORTH_THREADS and cores() > 1 if self.threads is None else self.threads
         advance = raise_budget(threads, count > 1, bool(levels.block_joint.any()))
         rows = int(np.clip(PIECE // n, 16, min(4096, max(16.0, aim.limit + 1))))
         reach = layout.reach(aim.limit)
         capacity = min(reach, rows) + 1
         ring = np.zeros((count, capacity * n))
-        active, policy = levels.block_start[1:].copy(), levels.node_choices[:-1].copy()
+        place, policy = nobody(layout), levels.node_choices[:-1].copy()
         values = [accounts[None, :, BASE] + accounts[None, :, REST] * layout.start_value]
-        folds = in_a_byte(levels.choice_label) if self.keep and n * rows >= WORTH_FOLDING else 1
-        room = Pieces(-(-n // folds), levels.choice_label.dtype)
-        pieces: list[NDArray[Any]] = []
+        room, nowhere = Pieces(1, levels.choice_label.dtype), np.empty(0 if self.keep else rows * n, dtype=levels.choice_label.dtype)
+        pieces: list[Piece] = []
         best = aim.price * float(values[0][0, 0])
-        error, gain_left, w, last, on_disk = 0.0, 0.0, 1, 0, False
+        error, gain_left, w, last, kept = 0.0, 0.0, 1, 0, 0
         while w > last:
             last = w + rows - 1
             if min(reach, last) >= capacity:
                 capacity = min(reach, 2 * last) + 1
                 ring = _longer(ring, capacity * n)
-            # Pages that are never written take no memory, so only the states within reach count.
-            if self.keep or not pieces:
-                size = rows * reached * levels.choice_label.itemsize
-                folded_on_disk = ring.nbytes + (len(pieces) + 1) * size // folds > self.max_bytes
-                on_disk = folded_on_disk or (len(pieces) + 1) * size > self.max_bytes
-                self._check_room(ring.nbytes, folded_on_disk * size // folds + on_disk * (len(pieces) + 1) * size, aim, w, best)
-                pieces.append(room.take(rows, folded_on_disk))
-            value, choice = np.empty((rows, count)), pieces[-1] if folds == 1 else np.zeros((rows, n), dtype=np.uint8)
-            end, best, worst, left = advance(
-                levels, layout.joint, aim, accounts, self.loss, w, last, best, capacity, ring.ravel(), active, policy, choice, value
+            # Pages that are never written take no memory, so only the nodes that will be alive count.
+            most = rows * int(np.count_nonzero((levels.begin <= last) & (levels.least <= aim.limit - w)))
+            on_disk = self.keep and ring.nbytes + (kept + most) * levels.choice_label.itemsize > self.max_bytes
+            self._check_room(ring.nbytes, on_disk * most * levels.choice_label.itemsize, aim, w, best)
+            label = room.take(rows * n, on_disk).reshape(-1) if self.keep else nowhere
+            value, rooms = np.empty((rows, count)), np.empty(rows)
+            end, used, best, worst, left = advance(
+                levels, layout.joint, aim, accounts, self.loss, w, last, best, capacity, ring.ravel(), *place, policy, label, rooms, value
             )
-            if folds > 1:
-                fold(choice, folds, pieces[-1])
+            if self.keep:
+                pieces.append(Piece(w, rooms[: end - w], label[:used]))
+                kept += used
             values.append(value[: end - w])
             error, gain_left, w = max(error, worst), max(gain_left, left), end
             if self.progress is not None:
                 self.progress(w - 1, best * float(layout.unit))
         per_level = layout.depth * layout.per_block(error, gain_left)
-        return BudgetTable(layout, np.concatenate(values), pieces, per_level, on_disk), best
+        return BudgetTable(layout, np.concatenate(values), pieces, per_level, self.max_bytes), best
 
     def _check_room(self, memory: int, disk: int, aim: Aim, w: int, best: float) -> None:
-        """Refuse values beyond the memory allowed, and decisions (which are copied once, as they are unfolded) beyond the disk."""
+        """Refuse values beyond the memory allowed, and decisions beyond the disk."""
         if memory <= self.max_bytes and disk <= free_disk():
             return
         if aim.weight > 0:
@@ -208,26 +231,6 @@ class _Filling:
         )
 
 
-def in_a_byte(labels: NDArray[Any]) -> int:
-    """How many decisions fit a byte: 8, 4, 2 or 1."""
-    most = int(labels.max(initial=0))
-    return next(folds for folds, end in ((8, 2), (4, 4), (2, 16), (1, math.inf)) if most < end)
-
-
-def fold(table: NDArray[Any], folds: int, out_folded: NDArray[Any]) -> None:
-    """Lay so many equal parts of every row on top of each other, each in its own bits of a byte."""
-    width = out_folded.shape[1]
-    for part in range(folds):
-        columns = table[:, part * width : (part + 1) * width]
-        out_folded[:, : columns.shape[1]] |= columns << (part * 8 // folds)
-
-
-def unfolded(table: NDArray[Any], folds: int, n: int) -> NDArray[Any]:
-    """The table of `n` columns that `fold` made one of fewer of."""
-    parts = [(table >> (part * 8 // folds)) & (2 ** (8 // folds) - 1) for part in range(folds)]
-    return np.concatenate(parts, axis=1)[:, :n]
-
-
 def _longer(ring: FloatArray, size: int) -> FloatArray:
     """Longer rings. They grow before they ever wrap, so their rows are levels 0, 1, ... in order."""
     longer = np.zeros((len(ring), size))
@@ -239,34 +242,28 @@ def no_decisions(ssp: SSP, neutral: NDArray[np.int32]) -> Decisions:
     """For budget 0 alone: the risk-neutral policy."""
     assert ssp.cost_unit is not None
     row, table = np.full(ssp.n_states, -1, dtype=np.int32), np.zeros((0, 1), dtype=np.uint8)
-    return Decisions(ssp, row, table, neutral, ssp.outcome_level, ssp.cost_unit)
+    return Decisions(ssp, 1, row, np.zeros(0, dtype=np.int64), table, neutral, ssp.outcome_level, ssp.cost_unit)
 
 
 def decisions(ssp: SSP, table: BudgetTable, budget: int, neutral: NDArray[np.int32]) -> Decisions:
     """The decisions for budgets up to `budget`, with the risk-neutral choices `neutral`. Empties `table.pieces` on the way, to save memory."""
-    layout = table.layout
-    nodes = np.flatnonzero(layout.levels.least < budget)
+    layout, levels = table.layout, table.layout.levels
+    nodes = np.flatnonzero(levels.least + levels.sure < budget)
+    column = np.full(layout.n + 1, -1, dtype=np.int64)
+    column[nodes] = np.arange(len(nodes))
     # By level first: a policy's evaluation goes level by level.
-    kept = zeros((budget + 1, len(nodes)), layout.levels.choice_label.dtype, table.on_disk)
-    take: Any = slice(0, len(nodes)) if nodes.size and nodes[-1] == len(nodes) - 1 else nodes
-    level = 1
-    while level <= budget:
-        piece = table.pieces.pop(0)
-        count = min(len(piece), budget + 1 - level)
-        if piece.shape[1] < layout.n:
-            piece = unfolded(piece[:count], in_a_byte(layout.levels.choice_label), layout.n)
-        kept[level : level + count] = piece[:count, take]
-        level += count
-    table.pieces.clear()
-    row_of_node = np.full(layout.n + 1, -1, dtype=np.int32)
-    row_of_node[nodes] = np.arange(len(nodes))
-    row = row_of_node[layout.node_of]
+    shape = (1 + int(np.max((budget - levels.least - levels.sure)[nodes], initial=0)), len(nodes))
+    kept = zeros(shape, levels.choice_label.dtype, shape[0] * shape[1] * levels.choice_label.itemsize > table.max_bytes)
+    table.lay_open(budget, column, kept)
+    row, sure = column[layout.node_of].astype(np.int32), levels.sure[nodes]
     if layout.collapsed[nodes].any():
+        states = np.flatnonzero((row >= 0) & layout.collapsed[layout.node_of])
+        sure = np.append(sure, sure[row[states]])
         row, kept = _spread_components(ssp, layout, row, kept)
     states = np.flatnonzero(row >= 0)
     kept[0, row[states]] = neutral[states] - ssp.state_choices[states]
-    kept.flags.writeable = row.flags.writeable = False
-    return Decisions(ssp, row, kept.T, neutral, ssp.outcome_level, layout.unit)
+    kept.flags.writeable = row.flags.writeable = sure.flags.writeable = False
+    return Decisions(ssp, budget + 1, row, sure, kept.T, neutral, ssp.outcome_level, layout.unit)
 
 
 def _spread_components(ssp: SSP, layout: Layout, row: NDArray[np.int32], kept: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[Any]]:

@@ -92,6 +92,6 @@ class Losses:
         accounts[:, BASE], accounts[:, SLOPE], accounts[:, REST] = worth[0] - shift, slope, slope
         if self.ssp.is_goal[self.ssp.start_index]:
             arrived = worth[-1] - shift
-            return BudgetTable(None, arrived[None, :], [], 0.0, False), shift  # type: ignore[arg-type]
+            return BudgetTable(None, arrived[None, :], [], 0.0, self.max_bytes), shift  # type: ignore[arg-type]
         aim = self._layout.aim(limit=float(self.horizon))
         return fill_table(self._layout, aim, accounts, loss=worth - shift, keep=keep, max_bytes=self.max_bytes), shift

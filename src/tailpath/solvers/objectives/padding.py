@@ -23,7 +23,7 @@ from tailpath.model.ragged import offsets_of, owners
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import Progress
 from tailpath.solvers.exact.layout import Layout, layout_of
-from tailpath.solvers.exact.table import MAX_BYTES, WORTH_THREADS, BudgetTable, Decisions, decisions, fill_table
+from tailpath.solvers.exact.table import MAX_BYTES, BudgetTable, Decisions, decisions, fill_table
 from tailpath.solvers.expectation import ExpectedSolution
 
 #: How many outcomes a choice may have, and how many times as large as its outcomes a rectangle may be.
@@ -32,6 +32,8 @@ WIDTHS, MOST_PADDING = (2, 3, 4, 5, 6, 8, 12, 16), 3
 WINDOW, FEWEST_ROWS = 2**19, 8
 #: A table of decisions with no more entries is handed out as it is, with the states that no budget in it leads to.
 SMALL = 2**20
+#: A block with fewer outcomes than this is not worth waking the other cores for.
+WORTH_THREADS = 100_000
 #: Beyond every cost.
 NONE_DEAR = 2**31 - 1
 
@@ -62,9 +64,13 @@ class PaddedLayout:
 
 @dataclass(frozen=True, eq=False)
 class PaddedTable(BudgetTable):
-    """A table whose decisions stand in one piece, with level 0, where they are risk-neutral, before it."""
+    """A table whose decisions stand in a rectangle, with level 0, where they are risk-neutral, before the others."""
 
     choices: NDArray[Any]
+
+    def lay_open(self, budget: int, column: NDArray[np.int64], out_table: NDArray[Any]) -> None:
+        nodes = np.flatnonzero(column[: self.layout.n] >= 0)
+        out_table[1:] = self.choices[1 : budget + 1, nodes]
 
 
 def padded_layout(ssp: SSP, expected: ExpectedSolution, limit: int) -> PaddedLayout | None:
@@ -229,14 +235,14 @@ def fill_lexicographic(
             tables[:, : model.reach] = tables[:, rows : rows + model.reach]
         if progress is not None:
             progress(end - 1, float(values[end - 1, 0]) * float(layout.unit))
-    return PaddedTable(layout, values, [choices[1:]], model.per_level, False, choices)
+    return PaddedTable(layout, values, [], model.per_level, MAX_BYTES, choices)
 
 
 def decisions_in(ssp: SSP, model: SSP, table: BudgetTable, budget: int, expected: ExpectedSolution) -> Decisions:
     """The decisions of a table made for `model`, the same but for fines, as decisions for the model itself; see `decisions`."""
     layout, neutral = table.layout, expected.choices
     if isinstance(table, PaddedTable) and len(table.choices) == budget + 1 and table.choices.size <= SMALL and not layout.collapsed.any():
-        return Decisions(ssp, layout.node_of, table.choices.T, neutral, ssp.outcome_level, layout.unit)
+        return Decisions(ssp, budget + 1, layout.node_of, layout.levels.sure, table.choices.T, neutral, ssp.outcome_level, layout.unit)
     return replace(decisions(model, table, budget, neutral), ssp=ssp, level=ssp.outcome_level)
 
 
@@ -257,5 +263,4 @@ def fill_priced(model: PaddedLayout, accounts: FloatArray, prices: FloatArray, l
         end = min(begin + rows, levels + 1)
         settle(*common, begin, end, model.reach - begin, active, prices, table.reshape(-1), choices[begin:end], values[begin:end])
         table[: model.reach] = table[rows : rows + model.reach]
-    pieces: list[NDArray[Any]] = [choices[1:]] if keep else []
-    return PaddedTable(layout, values.reshape(levels + 1, 2, LANES)[:, :, :count], pieces, model.per_level, False, choices)
+    return PaddedTable(layout, values.reshape(levels + 1, 2, LANES)[:, :, :count], [], model.per_level, MAX_BYTES, choices)

@@ -1,0 +1,128 @@
+"""Budgets that every run exceeds: left out of large tables, and of the policies that come from them."""
+
+from __future__ import annotations
+
+import pickle
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tailpath as tp
+from tailpath.policies.unrolling import _unroll_any
+from tailpath.solvers.exact.layout import layout_of
+from tailpath.solvers.exact.table import EXCESS, LATE, MEAN, fill_table
+from tailpath.solvers.expectation import sharpened
+from tests.reference import Model, expected_optimum, to_ssp
+from tests.strategies import proper_models, solvable_models
+
+ALPHAS = (0.01, 0.05, 0.3, 1.0)
+PROBLEMS = ("gridworld:14x16", "river:10x3")
+
+
+def sleet(size: int = 40) -> tp.SSP:
+    """A grid with a dear cell here and there, on which most states are far from the goal."""
+    rows = ["".join("#" if (7 * i + 11 * j) % 31 == 0 else "." for j in range(size)) for i in range(size - 1)]
+    return tp.domains.gridworld("\n".join([*rows, "G" + "." * (size - 2) + "S"]), obstacle_cost=500)
+
+
+@pytest.mark.parametrize("options", [{}, {"lexicographic": True}, {"weight": 0.5}, {"weight": 0.5, "lexicographic": True}])
+@pytest.mark.parametrize("problem", [*PROBLEMS, "sleet"])
+def test_what_is_left_out_changes_nothing(problem: str, options: dict[str, Any]) -> None:
+    ssp = sleet(20) if problem == "sleet" else tp.read(problem)
+    full, less = (tp.solve_cvar_exact(ssp, 0.01, pairs=False, skip=skip, **options) for skip in (False, True))
+    assert less.decisions.table.size < full.decisions.table.size + (problem == "river:10x3")
+    both = min(len(full.excess), len(less.excess))
+    assert less.excess[:both] == pytest.approx(full.excess[:both], rel=1e-12)
+    for alpha in (0.01,) if "weight" in options else ALPHAS:
+        assert less.objective(alpha) == pytest.approx(full.objective(alpha), rel=1e-13)
+        assert less.var(alpha) == full.var(alpha)
+        wide, narrow = full.bounds(alpha), less.bounds(alpha)
+        assert narrow[0] <= wide[1] and wide[0] <= narrow[1]
+        assert narrow[1] - narrow[0] <= (wide[1] - wide[0]) * (1 + 1e-3)
+        costs = tp.evaluate(ssp, less.policy(alpha), alpha)
+        assert costs.cvar(alpha) == pytest.approx(less.cvar(alpha), rel=1e-12)
+        assert costs.mean == pytest.approx(less.mean(alpha), rel=1e-12)
+
+
+def test_large_tables_leave_out_most() -> None:
+    ssp = sleet(80)
+    layout = layout_of(ssp, tp.solve_expected(ssp), skip=True)
+    best = tp.solve_cvar_exact(ssp, 0.01)
+    assert best.decisions.sure.any(), "by itself"
+    full = tp.solve_cvar_exact(ssp, 0.01, skip=False)
+    assert not full.decisions.sure.any()
+    assert 4 * layout.entries(best.var(0.01)) < layout_of(ssp, tp.solve_expected(ssp)).entries(best.var(0.01))
+    assert 5 * best.decisions.table.size < full.decisions.table.size
+    assert best.cvar(0.01) == pytest.approx(full.cvar(0.01), rel=1e-13)
+
+
+@pytest.mark.parametrize("accounts", [EXCESS, LATE, np.stack([EXCESS, MEAN, LATE]), np.stack([MEAN + 3 * EXCESS, EXCESS])])
+def test_every_account_has_its_closed_form(accounts: np.ndarray) -> None:
+    ssp = sleet(20)
+    layouts = [layout_of(ssp, tp.solve_expected(ssp), skip=skip) for skip in (False, True)]
+    full, less = (fill_table(layout, layout.aim(limit=60.0), accounts).values for layout in layouts)
+    assert layouts[1].levels.sure.max() > 10
+    assert less == pytest.approx(full, rel=1e-12)
+
+
+def test_threads_change_nothing() -> None:
+    ssp = sleet(30)
+    layout = layout_of(ssp, tp.solve_expected(ssp), skip=True)
+    alone, together = (fill_table(layout, layout.aim(1.0, 100.0), EXCESS, threads=threads) for threads in (False, True))
+    assert np.array_equal(alone.values, together.values)
+    assert all(np.array_equal(one.label, other.label) for one, other in zip(alone.pieces, together.pieces, strict=True))
+
+
+def test_the_checker_agrees() -> None:
+    best = tp.solve_cvar_exact(sleet(12), 0.05, skip=True)
+    assert best.decisions.sure.any()
+    assert best.verify().width < 1e-12
+
+
+def test_policies_without_sure_budgets_are_policies(tmp_path: Path) -> None:
+    ssp = sleet(12)
+    policy, plain = (tp.solve_cvar_exact(ssp, 0.05, skip=skip).policy(0.05) for skip in (True, False))
+    assert policy.sure is not None and policy.sure.max() > 3
+    chained, slowly = tp.unroll(ssp, policy), _unroll_any(ssp, policy, 10**6)
+    assert chained.n == slowly.n
+    assert sorted(zip(chained.state.tolist(), chained.memory.tolist())) == sorted(zip(slowly.state.tolist(), slowly.memory))
+    assert pickle.loads(pickle.dumps(policy)) == policy
+    for name in ("policy.npz", "policy.json"):
+        tp.write_policy(policy, tmp_path / name)
+        assert tp.read_policy(tmp_path / name, ssp) == policy
+    exact, other = tp.evaluate(ssp, policy, 0.05), tp.evaluate(ssp, policy, 0.05, engine="queue")
+    assert other.cvar(0.05) == pytest.approx(exact.cvar(0.05), rel=1e-12)
+    assert exact.cvar(0.05) == pytest.approx(tp.evaluate(ssp, plain, 0.05).cvar(0.05), rel=1e-12)
+    costs = tp.simulate(ssp, policy, 20_000, seed=1)
+    assert abs(costs.mean() - exact.mean) < 6 * exact.std / 20_000**0.5
+    # With a budget that is sure to be exceeded, or none, the choice is the risk-neutral one.
+    for state in np.flatnonzero(policy.row >= 0).tolist():
+        sure = int(policy.sure[policy.row[state]])
+        assert {policy.choice(state, left) for left in range(-1, sure + 1)} == {int(policy.neutral[state])}
+
+
+@settings(max_examples=150)
+@given(st.one_of(proper_models(), solvable_models(), proper_models(zero_costs=False)))
+def test_sharpened_bounds_hold_in_fractions(model: Model) -> None:
+    expected = tp.solve_expected(to_ssp(model))
+    sharp = sharpened(expected)
+    for state, true in expected_optimum(model).items():
+        index = expected.ssp.state_index(state)
+        if np.isfinite(sharp.value[index]):
+            assert Fraction(float(sharp.lower[index])) <= true <= Fraction(float(sharp.upper[index]))
+    assert np.all(sharp.lower <= sharp.value) and np.all(sharp.value <= sharp.upper)
+    assert np.all((sharp.lower >= expected.lower) & (sharp.upper <= expected.upper))
+
+
+def test_sharpened_bounds_are_narrow() -> None:
+    expected = tp.solve_expected(sleet())
+    sharp = sharpened(expected)
+    finite = np.isfinite(expected.value) & (expected.value > 0)
+    before, after = ((of.upper[finite] - of.lower[finite]).max() for of in (expected, sharp))
+    assert after < before / 2
+    assert sharpened(expected) is sharp, "found once"
