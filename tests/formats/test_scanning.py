@@ -64,8 +64,8 @@ def test_what_we_write_is_read_by_the_loops(suffix, tmp_path, scans):
     n_read = 0
     for number, model in enumerate(samples().values()):
         path = tmp_path / f"m{number}.{suffix}"
-        # Names in our JSON are not escaped, and a list of no outcomes is nothing to read.
-        if written(model, path) and (suffix != "json" or (path.read_bytes().isascii() and model.n_outcomes)):
+        # In JSON a list of no outcomes is nothing to read.
+        if written(model, path) and (suffix != "json" or model.n_outcomes):
             again = same(path)
             assert suffix == "csv" or differences(model, again) == []
             n_read += 1
@@ -210,15 +210,43 @@ def test_files_of_storm_are_read_alike(old, new, tmp_path):
         "1e5,7,1.0,1,1\n",
         "true,false,null,1,1\n",
         "3,2,5,1,1\n5,1,4,1,1\n",
+        # Beyond ASCII.
+        "Zürich,fährt,東京,1,1\n東京,\u00a0fährt\u2003,Genf,1,1\n東京,fährt\x85,Genf \u2028,1,1\n",
+        '"Zürich, CH","[""é"", 1]","[""ü"", 2]",1,1\n',
+        '"[""é"", 1]",a,"[""ü"", 2]",1,1\n',
+        "0,a,1,０.5,1\n",
+        "0,a,1,\u00a01\u00a0,1\n",
+        "٣,1,٤,1,1\n",
+        "0,\x7f,1,1,1\n",
     ],
 )
 def test_tables_are_read_alike(rows, tmp_path):
     for header in ("state,action,next_state,probability,cost", "idstatefrom,idaction,idstateto,probability,reward"):
-        (tmp_path / "m.csv").write_text(f"{header}\n{rows}", newline="")
+        (tmp_path / "m.csv").write_text(f"{header}\n{rows}", newline="", encoding="utf-8")
         same(tmp_path / "m.csv")
         same(tmp_path / "m.csv", one_based=True)
     (tmp_path / "m.csv").write_text("to,goal,from,start,cost\nb,0,a,x,1\nc,1,b,,2\n")
     assert same(tmp_path / "m.csv").goals == ("c",)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"from,to,cost\nZ\xfcrich,Genf,1\n",
+        b"from,to,cost\nZ\xc3\xbcrich,Genf,1\n",
+        b"from,to,cost,\xff\nZ\xc3\xbcrich,Genf,1,1\n",
+        "from,to,cost,fährt\nZürich,Genf,1,1\n".encode(),
+        "\ufefffrom,to,cost\nZürich,Genf,1\n".encode(),
+        b"from,to,cost\nA,B,\xe2\x80\n",
+        b"from,to,cost\n\xed\xa0\x80,B,1\n",
+        b"from,to,price\nA,B\xff,1\n",
+        b"from,to,cost,note\nA,B,1,\xff\n",
+    ],
+)
+def test_tables_in_utf_8_and_in_others_are_read_alike(data, tmp_path):
+    (tmp_path / "m.csv").write_bytes(data)
+    found = same(tmp_path / "m.csv")
+    assert isinstance(found, str) == ("Zürich".encode() not in data or b"\xff" in data)
 
 
 @pytest.mark.parametrize(
@@ -301,12 +329,52 @@ MODEL = """{
         ('"x"', "{}", False),
         ("\n}", ', "notes": []\n}', False),
         ("\n}", "}\n}", False),
+        ('"x"', '"Zürich"', True),
+        ('"x"', '"Z\\u00fcrich"', True),
+        ('"a"', '"東京 \u2028\x85\x7f"', True),
+        ('"start": "a"', '"start": "a", "notes": ["é"]', True),
+        ('"start": "a"', '"start": "a", "é": 1', False),
+        ("0.5, 1.0]", '0.5, "１"]', False),
+        ("0.5, 1.0]", "0.5, １]", False),
     ],
 )
 def test_outcomes_in_json_are_read_alike(old, new, scanned, tmp_path, scans):
-    (tmp_path / "m.json").write_text(MODEL.replace(old, new), newline="")
+    (tmp_path / "m.json").write_text(MODEL.replace(old, new), newline="", encoding="utf-8")
     same(tmp_path / "m.json")
     assert scans == {"read": int(scanned), "left": int(not scanned)}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "left"),
+    [
+        (b"x", "Zürich".encode("latin-1"), 0),
+        (b"x", b"\xed\xa0\x80", 0),
+        (b"[1, ", b"[\xc2\xa01, ", 1),
+        (b'"start": "a"', b'"start": "a", "notes": ["\xff"]', 0),
+        (b'{\n  "format"', b'\xef\xbb\xbf{\n  "format"', 0),
+    ],
+)
+def test_bytes_that_are_not_utf_8_are_left_to_the_careful_reader(old, new, left, tmp_path, scans):
+    data = MODEL.encode()
+    assert old in data
+    (tmp_path / "m.json").write_bytes(data.replace(old, new, 1))
+    same(tmp_path / "m.json")
+    assert scans == {"read": 0, "left": left}
+
+
+@pytest.mark.parametrize("suffix", ["json", "csv"])
+def test_names_beyond_ascii_are_read_by_the_loops(suffix, tmp_path, scans):
+    """The cities of a map, as they are spelled there; progress is told on the way."""
+    cities = [f"Zürich {k}" if k % 3 else f"東京-{k} \u2028é" for k in range(2_000)]
+    rows = [(city, "gehen" if k % 2 else "фразу", cities[k + 1], 1, 1 + k % 7) for k, city in enumerate(cities[:-1])]
+    model = tp.SSP.from_outcomes(rows, start=cities[0], goals=[cities[-1]])
+    path, told = tmp_path / f"m.{suffix}", []
+    tp.write(model, path)
+    again = tp.read(path, compiled=True, progress=lambda steps, share: told.append(share))
+    # A table has no place for notes, nor for the unit where decimals say it.
+    assert differences(model, again, notes=suffix == "json") == ["exact_unit"] * (suffix == "csv") and told[-1] == 1.0
+    assert differences(again, same(path)) == []
+    assert scans == {"read": 2, "left": 0}
 
 
 def test_progress_of_json(tmp_path):

@@ -65,7 +65,7 @@ def read(path: str, reading: Reading) -> SSP:
     """Read a model from our JSON."""
     data = read_bytes(path)
     try:
-        found = _scanned(path, data, reading.progress) if is_large(data, reading) else None
+        found = _scanned(path, data, reading.progress) if is_large(data, reading, ascii_only=False) else None
         if found is None:
             document = _Document(load_json(read_text(path, data), path), path)
             found = document, document.columns()
@@ -84,7 +84,7 @@ def _scanned(path: str, data: bytes, progress: Progress | None) -> tuple[_Docume
     try:
         book, texts = lists_of(data, *_inside(data, begin + len(_OUTCOMES), end), 5, progress)
         around = data[:begin] + _OUTCOMES + f'"{word}"'.encode() + data[end:]
-        document = _Document(load_json(around.decode("ascii"), path), path, texts.shape[1])
+        document = _Document(load_json(around.decode(), path), path, texts.shape[1])
         return (document, document.scanned_columns(book, texts)) if document.document["outcomes"] == [word] else None
     except (OddError, FormatError):
         return None

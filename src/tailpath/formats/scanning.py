@@ -8,6 +8,7 @@ same model, or the same refusal.
 
 from __future__ import annotations
 
+import codecs
 import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -39,10 +40,22 @@ class OddError(Exception):
     """The text is not as expected; the careful reader shall look at it."""
 
 
-def is_large(data: bytes, reading: Reading) -> bool:
+def is_large(data: bytes, reading: Reading, ascii_only: bool = True) -> bool:
     """Whether a file is worth compiled loops, unless `reading` says so, and plain enough for them."""
     wanted = len(data) >= LARGE if reading.compiled is None else reading.compiled
-    return wanted and len(data) < _LARGEST and data.isascii() and not data.isspace() and b"\0" not in data and data != b""
+    if not wanted or len(data) >= _LARGEST or data == b"" or data.isspace() or b"\0" in data:
+        return False
+    return data.isascii() or not (ascii_only or data.startswith(codecs.BOM_UTF8) or not _is_utf_8(data))
+
+
+def _is_utf_8(data: bytes) -> bool:
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        for at in range(0, len(data), _PIECE):
+            decoder.decode(data[at : at + _PIECE], at + _PIECE >= len(data))
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 class ByteLines:
@@ -59,7 +72,7 @@ class ByteLines:
             raise StopIteration
         end = self.data.find(b"\n", self.at)
         end = len(self.data) if end < 0 else end
-        text = self.data[self.at : end].decode("ascii")
+        text = self.data[self.at : end].decode()
         self.at, self.line = end + 1, self.line + 1
         return self.line, text
 
@@ -107,7 +120,7 @@ class Book:
         chosen = np.asarray(texts, dtype=np.int64)
         data = self.data
         pairs = zip(self._begin[chosen].tolist(), self._length[chosen].tolist())
-        return [data[begin : begin + length].decode("ascii") for begin, length in pairs]
+        return [data[begin : begin + length].decode() for begin, length in pairs]
 
     def numbers(self, texts: NDArray[Any], parse: Callable[[list[str]], NDArray[np.float64]]) -> NDArray[np.float64]:
         """A column of numbers, each different text parsed once."""

@@ -89,7 +89,7 @@ class Table:
     def __init__(self, path: str, reading: Reading) -> None:
         self.path, self.one_based, self.progress = path, reading.one_based, reading.progress
         data = read_bytes(path)
-        columns = self._scanned(data) if is_large(data, reading) else None
+        columns = self._scanned(data) if is_large(data, reading, ascii_only=False) else None
         self.source, self.target, self.action, self.probability, self.price = columns or self._read(read_text(path, data))
 
     def _clear(self) -> None:

@@ -1,7 +1,8 @@
 """Rows of JSON, one list per line, read in plain loops; see `texts.py` for what a scan is.
 
-An item of a row is a word without quotes, a string, or a list of any depth; whatever else it may be is odd. What an item means is left to those who
-know JSON: here it is seen only where it ends, so that the same items between commas can be read again by others.
+An item of a row is a word without quotes, a string, or a list of any depth; whatever else it may be is odd. Letters beyond ASCII may stand in
+strings. What an item means is left to those who know JSON: here it is seen only where it ends, so that the same items between commas can be read
+again by others.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ they mean decodes each once. A *book* of texts is three arrays: `slots`, a table
 texts or -1; and `begin` and `length`, where text number t stands in the data. A scan stops at a line that is not as expected (`ODD`), or when the
 book is more than half full (`FULL`); it always stops at the beginning of a line, and goes on from there.
 
-Blanks are spaces, tabs and carriage returns. Any other byte below a space, and any above 126, is odd.
+Blanks are spaces, tabs and carriage returns. Any other byte below a space, and 127, is odd. Bytes above that are letters of UTF-8, which may stand in
+the cells of tables, and are odd elsewhere.
 """
 
 from __future__ import annotations
@@ -190,7 +191,7 @@ def plain(data: Array, first: int, last: int) -> bool:
     """Whether there are only letters, blanks and the like, which mean the same to everybody."""
     odd = 0
     for at in range(first, last):
-        odd += data[at] > 126 or (data[at] < SPACE and data[at] != TAB and data[at] != RETURN)
+        odd += data[at] == 127 or (data[at] < SPACE and data[at] != TAB and data[at] != RETURN)
     return odd == 0
 
 
