@@ -6,7 +6,11 @@ import shutil
 import subprocess
 import sys
 
+import numba
+import numpy as np
+
 import tailpath
+from tailpath.kernels.graph import forward_reach
 
 PROGRAM = """
 import numpy as np
@@ -66,3 +70,14 @@ def test_a_damaged_cache(tmp_path):
         for path in tmp_path.rglob("*"):
             if path.is_file() and path not in kept:
                 path.unlink()
+
+
+def test_indices_count_from_the_end_in_functions_of_others():
+    """Kernels are compiled on the understanding that theirs do not."""
+    forward_reach(np.array([0, 1, 1]), np.array([1]), 0, np.zeros(2, dtype=np.bool_))
+
+    @numba.njit
+    def from_the_end(array, i):
+        return array[i]
+
+    assert [from_the_end(np.arange(5), i) for i in (-1, -5, 2)] == [4, 0, 2]

@@ -6,7 +6,9 @@ machine code is cached on disk, so that a second process loads it in a fraction 
 where the package's own folder cannot be written. Floating-point rules stay strict (no fastmath): the error bounds rely on them.
 
 The compiler takes two seconds for one assignment between arrays (`a[0] = b`, `a[i:j] = b`), and a third of one for `np.searchsorted`: a loop is
-compiled in no time. In a kernel, `prange` from this module is a plain `range` until the kernel is compiled, and then the compiler's parallel one.
+compiled in no time. An index that varies must not be negative: only constants count from the end. (`NUMBA_BOUNDSCHECK=1` with a `NUMBA_CACHE_DIR`
+of its own makes a run check every index.) In a kernel, `prange` from this module is a plain `range` until the kernel is compiled, and then the
+compiler's parallel one.
 """
 
 from __future__ import annotations
@@ -289,6 +291,7 @@ def _spare() -> None:
     if lean.known():
         lean.compare_what_is_set()
         lean.remember_kinds()
+        lean.trust_indices()
         _pipelines = {"pipeline_class": lean.Kernels}, {"pipeline_class": lean.InnerKernels}
 
 

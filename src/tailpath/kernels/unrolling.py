@@ -112,39 +112,38 @@ def _follow(model: Outcomes, memories: Memories, choice: Array, start: int, memo
     if start >= 0:
         number[start * n + memory], out.state[0], out.memory[0], size = 0, start, memory, 1
     while done < size:
-        here = np.uint64(done)
-        memory = out.memory[here]
-        pair = np.uint64(out.state[here] * n + memory)
+        state, memory = out.state[done], out.memory[done]
+        pair = state * n + memory
         chosen = choice[pair]
         if chosen < 0:
-            return out.state[here], size, arrow
-        first = model.choice_outcomes[np.uint64(chosen)]
-        for outcome in range(first, model.choice_outcomes[np.uint64(chosen + 1)]):
-            at, state, to = np.uint64(arrow), model.target[np.uint64(outcome)], -1
-            if not model.is_goal[np.uint64(state)]:
+            return state, size, arrow
+        first = model.choice_outcomes[chosen]
+        for outcome in range(first, model.choice_outcomes[chosen + 1]):
+            state, to = model.target[outcome], -1
+            if not model.is_goal[state]:
                 after = 0
                 if len(memories.atoms) > 0:
-                    y = memories.atoms[np.uint64(memory)] * memories.xi[np.uint64(memories.xi_offset[pair] + outcome - first)]
+                    y = memories.atoms[memory] * memories.xi[memories.xi_offset[pair] + outcome - first]
                     if len(memories.grid) > 0:
-                        own = memories.grid[np.uint64(state)]
+                        own = memories.grid[state]
                         after = memories.own_atoms[own, _nearest(memories.own_borders[own], y)]
                     else:
                         after = _nearest(memories.borders, y)
                 elif len(memories.level) > 0:
-                    after = max(memory - memories.level[np.uint64(outcome)], 0)
-                there = np.uint64(state * n + after)
+                    after = max(memory - memories.level[outcome], 0)
+                there = state * n + after
                 to = number[there]
                 if to < 0:
                     to = size
-                    number[there], out.state[np.uint64(size)], out.memory[np.uint64(size)] = size, state, after
+                    number[there], out.state[size], out.memory[size] = size, state, after
                     size += 1
-            out.target[at], out.outcome[at] = to, outcome
-            out.probability[at], out.cost[at] = model.probability[np.uint64(outcome)], model.cost[np.uint64(outcome)]
+            out.target[arrow], out.outcome[arrow] = to, outcome
+            out.probability[arrow], out.cost[arrow] = model.probability[outcome], model.cost[outcome]
             if len(model.level) > 0:
-                out.level[at] = model.level[np.uint64(outcome)]
+                out.level[arrow] = model.level[outcome]
             arrow += 1
         done += 1
-        out.row_start[np.uint64(done)] = arrow
+        out.row_start[done] = arrow
     for i in range(arrow):
         if out.target[i] < 0:
             out.target[i] = size
@@ -170,6 +169,6 @@ def _nearest(borders: Array, y: float) -> int:
     if len(borders) > FEW:
         return int(first_at_least(borders, y))
     below = 0
-    for border in borders:
-        below += 1 if y > border else 0
+    for i in range(len(borders)):
+        below += 1 if y > borders[i] else 0
     return below
