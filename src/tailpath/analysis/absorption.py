@@ -130,12 +130,10 @@ def swept(chain: Chain, tolerance: float, sweeps: Sweeps | None = None) -> tuple
     """Expected totals by sweeps in a given order, or else by quick passes along the likeliest ways, and whether they settled."""
     if sweeps is None:
         value = np.zeros(len(chain.rate))
-        settled = pass_over(Chain(*frozen(*chain)), room_for(chain), tolerance, MOST_PASSES, value) <= MOST_PASSES
-    else:
-        each = Decisions(*frozen(np.arange(len(chain.rate) + 1), *chain[:4]))
-        value, rounds = sweeps.run(sweeps.folded(each, chain.leak), chain.rate, tolerance)
-        settled = rounds <= MOST_ROUNDS
-    return value, settled and value.min(initial=0.0) >= 0.0
+        return value, pass_over(Chain(*frozen(*chain)), room_for(chain), tolerance, MOST_PASSES, value) <= MOST_PASSES
+    each = Decisions(*frozen(np.arange(len(chain.rate) + 1), *chain[:4]))
+    value, rounds = sweeps.run(sweeps.folded(each, chain.leak), chain.rate, tolerance)
+    return value, rounds <= MOST_ROUNDS and value.min(initial=0.0) >= 0.0
 
 
 def is_wide(lower: FloatArray, upper: FloatArray) -> bool:

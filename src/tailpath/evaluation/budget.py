@@ -104,6 +104,7 @@ def _lay_out_states(ssp: SSP, policy: BudgetPolicy) -> Lattice | None:
         place=place,
         free_depth=ordered[1],
         by_budget=budget_rows(ssp, policy, order),
+        chooser=place[ssp.choice_state],
     )
 
 

@@ -11,9 +11,8 @@ tiny ones do not vanish; what becomes negligible all the same is put aside, node
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +25,7 @@ from tailpath.evaluation.result import SCALE, SMALL, Left, SearchResult, negligi
 from tailpath.evaluation.watch import Watch
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.lattice import frontier, search
-from tailpath.kernels.lattice_arrays import BLOCK, ROWS_OF_NODES, Arrows, Aside, BudgetRows, Facts, Rings, Stop, Waiting, standing
+from tailpath.kernels.lattice_arrays import BLOCK, ROWS_OF_NODES, Arrows, Aside, BudgetRows, Facts, FarNodes, Rings, Stop, Waiting, standing
 from tailpath.kernels.lattice_layout import lay_out_rows
 from tailpath.kernels.rounding import FIXED, ROW, UNIT
 from tailpath.model.ssp import FloatArray
@@ -36,15 +35,18 @@ from tailpath.policies.chain import CostChain
 HEAD_BYTES = 64
 
 
-@dataclass(frozen=True, eq=False)
-class Lattice:
-    """A chain laid out for the search: arriving nodes in the order of falling V_min; the goal is node n, and `node[x]` is the chain's name of x."""
+class Lattice(NamedTuple):
+    """A chain laid out for the search: arriving nodes in the order of falling V_min; the goal is node n, and `node[x]` is the chain's name of x.
+
+    Where nodes choose among rows, by their budget, `chooser` has the node of each row.
+    """
 
     arrows: Arrows
     node: NDArray[np.int64]
     place: NDArray[np.int64]
     free_depth: int
-    by_budget: BudgetRows
+    by_budget: BudgetRows = ROWS_OF_NODES
+    chooser: NDArray[np.int64] = np.empty(0, dtype=np.int64)
 
     @property
     def n(self) -> int:
@@ -56,20 +58,17 @@ def lay_out(chain: CostChain, heuristic: Heuristic) -> Lattice:
     assert chain.level is not None
     height = chain.least_cost if heuristic == "min" else np.empty(0)
     # Where no arrow is free, none stays among nodes of equal V_min, nor in a bucket by cost alone.
-    node, free_depth = _along_free_arrows(chain, height) if chain.has_free_arrows else (chain.falling, 0)
-    place = np.full(chain.n + 1, -1, dtype=np.int64)
-    place[node] = np.arange(len(node))
+    node, place, free_depth = _along_free_arrows(chain, height) if chain.has_free_arrows else (chain.falling, chain.place, 0)
     return Lattice(
         arrows=Arrows(*frozen(chain.row_start, chain.target, chain.probability, chain.level, node[:-1], place, height)),
         node=node,
         place=place,
         free_depth=free_depth,
-        by_budget=ROWS_OF_NODES,
     )
 
 
-def _along_free_arrows(chain: CostChain, height: FloatArray) -> tuple[NDArray[np.int64], int]:
-    """The arriving nodes by falling height, and along free arrows where it ties, and the goal; and the most free arrows in a row."""
+def _along_free_arrows(chain: CostChain, height: FloatArray) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+    """The arriving nodes by falling height, and along free arrows where it ties, and the goal; their places; and the most free arrows in a row."""
     n, finite = chain.n, np.append(chain.arrives, True)
     free = finite[chain.target] & finite[chain.source] & (chain.cost == 0) & (chain.target < n)
     ordered = free_arrow_order(chain.source[free], chain.target[free], n)
@@ -78,7 +77,9 @@ def _along_free_arrows(chain: CostChain, height: FloatArray) -> tuple[NDArray[np
     # Free arrows lead to lower ranks, so higher ranks come first.
     nodes = np.flatnonzero(finite[:n])
     order = np.lexsort((-rank[nodes], -height[nodes]) if height.size else (-rank[nodes],))
-    return np.append(nodes[order], n), depth
+    node, place = np.append(nodes[order], n), np.full(n + 1, -1)
+    place[node] = np.arange(len(node))
+    return node, place, depth
 
 
 class LatticeSearch:
@@ -89,8 +90,13 @@ class LatticeSearch:
         self.lattice, self.request = lattice, request
         tuning = request.tuning
         caps = (tuning.ring_rows, tuning.ring_cells, tuning.far_rows)
-        self.facts, self.near, self.far, self.leak, far_place = lay_out_rows(lattice.arrows, lattice.n, caps)
-        self.rings = _rings(lattice.n, self.facts, far_place, tuning)
+        self.facts, self.near, self.far, few, far_node, far_place = lay_out_rows(lattice.arrows, lattice.n, caps, lattice.chooser.size > 0)
+        taken = few[:0]
+        if lattice.chooser.size:
+            few = np.flatnonzero(np.bincount(lattice.chooser[np.diff(self.far.row_start) > 0])) if len(self.far.jump) else taken
+            taken = np.empty(lattice.n if len(few) else 0, dtype=np.int64)
+        self.far_nodes = FarNodes(few, taken)
+        self.rings = _rings(lattice.n, self.facts, far_node, far_place, tuning)
         # The second ring is as long as the longest jump, if there is one.
         self.n_listed = 0 if self.rings.far.size else len(self.far.jump)
         self.waiting = Waiting(np.full((self.facts.longest >> self.facts.shift) + 3, -1, dtype=np.int64), *_entries(0))
@@ -134,43 +140,47 @@ class LatticeSearch:
 
     def run(self, watch: Watch) -> End:
         """Search until P(Z > X) <= alpha or nothing is open, or until a limit is passed or the user stops it."""
-        with watch:
-            return self._run(watch)
+        end = self._stretch(watch)
+        if end is None:  # most searches end before anybody could press a key, and to listen takes longer than small ones do
+            with watch:
+                while end is None:
+                    end = End.STOPPED if watch.stop else self._stretch(watch)
+        return end
 
-    def _run(self, watch: Watch) -> End:
+    def _stretch(self, watch: Watch) -> End | None:
+        """Search up to a pause, or the end."""
         lat, request = self.lattice, self.request
-        while not watch.stop:
-            status = search(
-                self.near,
-                self.far,
-                self.leak,
-                lat.by_budget,
-                self.rings,
-                self.waiting,
-                self.aside,
-                self.n_listed,
-                request.alpha * 2.0**SCALE,
-                self.flush,
-                request.limit,
-                request.tuning.lattice_pause,
-                self.head_level,
-                self.head_mass,
-                self.now,
-            )
-            if status in (Stop.NEED_HEAD, Stop.NEED_LISTS) and 2 * self._bytes() > request.max_bytes:
-                return End.MEMORY
-            if status == Stop.NEED_HEAD:
-                self.head_level = np.append(self.head_level, np.empty_like(self.head_level))
-                self.head_mass = np.append(self.head_mass, np.empty_like(self.head_mass))
-            elif status == Stop.NEED_LISTS:
-                self._grow_lists(self.n_listed)
-            elif status == Stop.PAUSED:
-                watch.tell(self.expanded, float(np.sum(self.head_mass[: self.now["n_head"]]) * 2.0**-SCALE))
-            elif status == Stop.NO_ACTION:
-                raise PolicyError("the policy has no action for a state that it can reach")
-            else:
-                return End.NODES if status == Stop.LIMIT else End.FINISHED
-        return End.STOPPED
+        status = search(
+            self.near,
+            self.far,
+            self.far_nodes,
+            lat.by_budget,
+            self.rings,
+            self.waiting,
+            self.aside,
+            self.n_listed,
+            request.alpha * 2.0**SCALE,
+            self.flush,
+            request.limit,
+            request.tuning.lattice_pause,
+            self.head_level,
+            self.head_mass,
+            self.now,
+        )
+        if status in (Stop.NEED_HEAD, Stop.NEED_LISTS) and 2 * self._bytes() > request.max_bytes:
+            return End.MEMORY
+        if status == Stop.NEED_HEAD:
+            self.head_level = np.append(self.head_level, np.empty_like(self.head_level))
+            self.head_mass = np.append(self.head_mass, np.empty_like(self.head_mass))
+        elif status == Stop.NEED_LISTS:
+            self._grow_lists(self.n_listed)
+        elif status == Stop.PAUSED:
+            watch.tell(self.expanded, float(np.sum(self.head_mass[: self.now["n_head"]]) * 2.0**-SCALE))
+        elif status == Stop.NO_ACTION:
+            raise PolicyError("the policy has no action for a state that it can reach")
+        else:
+            return End.NODES if status == Stop.LIMIT else End.FINISHED
+        return None
 
     def result(self, unit: Fraction, cycle_error: float) -> SearchResult:
         """The head and the open nodes, in the chain's numbering and in costs."""
@@ -178,14 +188,16 @@ class LatticeSearch:
         ratio, scale = (float(unit.numerator), float(unit.denominator)), 2.0**-SCALE
         end, *listed = frontier(self.rings, self.waiting, self.bucket, lat.arrows, ratio, scale, SMALL, lat.node)
         left = Left(*listed)
-        few = np.flatnonzero(self.aside.mass)
-        height = lat.arrows.height[lat.node[few]] if lat.arrows.height.size else 0.0
-        aside = Left(lat.node[few], in_costs(self.aside.bucket[few] - height, unit), self.aside.mass[few])
+        aside = left.part(slice(end, None))
+        if self.now["aside"] > 0:
+            few = np.flatnonzero(self.aside.mass)
+            height = lat.arrows.height[lat.node[few]] if lat.arrows.height.size else 0.0
+            aside = Left(lat.node[few], in_costs(self.aside.bucket[few] - height, unit), self.aside.mass[few]).with_more(aside)
         return SearchResult(
             costs=in_costs(self.head_level[:n_head], unit),
             probabilities=self.head_mass[:n_head] * scale,
             open=left.part(slice(end)),
-            aside=aside.with_more(left.part(slice(end, None))),
+            aside=aside,
             lost=float(self.now["lost"]) * scale,
             relative_error=self._relative_error(self.bucket, cycle_error),
             cost_error=4 * UNIT,
@@ -198,14 +210,13 @@ class LatticeSearch:
         return float(steps * per_step + (self.facts.arriving + 4) * UNIT)
 
 
-def _rings(n: int, facts: Facts, far_place: NDArray[np.int32], tuning: Tuning) -> Rings:
+def _rings(n: int, facts: Facts, far_node: NDArray[np.int64], far_place: NDArray[np.int32], tuning: Tuning) -> Rings:
     """The ring, and the second ring for the targets of longer jumps; left empty, so that these wait in lists, where it would be too large."""
     cells, rows = facts.stride << facts.shift, 1 << facts.longest.bit_length()
     ring, flag = np.zeros(cells), np.zeros(cells >> BLOCK, dtype=np.uint8)
-    far, far_node = np.zeros((0, 0)), np.empty(0, dtype=np.int64)
-    if facts.far_places > 0 and rows <= tuning.far_rows and rows * facts.far_places <= tuning.far_cells:
-        far, far_node = np.zeros((rows, facts.far_places)), np.flatnonzero(far_place >= 0)
-    return Rings(n, facts.shift, facts.stride, ring, flag, far, far_node, far_place)
+    if len(far_node) == 0 or rows > tuning.far_rows or rows * len(far_node) > tuning.far_cells:
+        rows, far_node = 0, far_node[:0]
+    return Rings(n, facts.shift, facts.stride, ring, flag, np.zeros((rows, len(far_node))), far_node, far_place)
 
 
 def _entries(size: int) -> tuple[Any, Any, Any, Any]:

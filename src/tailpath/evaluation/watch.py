@@ -1,6 +1,6 @@
 """Who watches a search: the user's progress function, and Ctrl-C.
 
-An interrupt at a random moment would leave a node half expanded and its probability counted in part. So while a search runs, a first Ctrl-C
+An interrupt at a random moment would leave a node half expanded and its probability counted in part. So while a long search runs, a first Ctrl-C
 is only noted, and the search stops at the next point where its numbers are sound; what it knows then still gives bounds. A second
 Ctrl-C interrupts at once.
 """

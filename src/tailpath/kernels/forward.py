@@ -75,14 +75,18 @@ def cheapest_tree(
 
 
 @kernel
-def cheapest_levels(row_start: Array, target: Array, level: Array, most: int, out_least: Array, out_falling: Array) -> tuple[int, int]:
+def cheapest_levels(
+    row_start: Array, target: Array, level: Array, most: int, out_least: Array, out_falling: Array, out_place: Array
+) -> tuple[int, int]:
     """As `cheapest_way` to the last node, for whole costs below `most`: arrows wait in lists by the cost of the way they begin.
 
     The last entries of `out_falling` become the nodes that get there, by falling cost and, where costs are not far apart, in the order of their
-    numbers; the last of all is the last node itself. Returns where they begin, or -1 where a cost is too large, and the least cost of an arrow.
-    A node is left once, so an arrow waits once at most.
+    numbers; the last of all is the last node itself. `out_place` says where each of these stands among them, and has -1 for others. Returns
+    where they begin, or -1 where a cost is too large, and the least cost of an arrow. A node is left once, so an arrow waits once at most.
     """
     goal = len(out_least) - 1
+    for node in range(goal + 1):
+        out_least[node], out_place[node] = np.inf, -1
     into_end = np.zeros(goal + 2, dtype=np.int64)
     longest, shortest = 0, most
     for arrow in range(len(target)):
@@ -141,6 +145,8 @@ def cheapest_levels(row_start: Array, target: Array, level: Array, most: int, ou
                 below = cost - int(out_least[node])
                 out_falling[first[below]] = node
                 first[below] += 1
+    for i in range(left, goal + 1):
+        out_place[out_falling[i]] = i - left
     return left, shortest
 
 

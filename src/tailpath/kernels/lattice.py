@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.kernels.jit import kernel
-from tailpath.kernels.lattice_arrays import BLOCK, Arrows, Aside, BudgetRows, Far, Near, Rings, Stop, Waiting
+from tailpath.kernels.lattice_arrays import BLOCK, Arrows, Aside, BudgetRows, Far, FarNodes, Near, Rings, Stop, Waiting
 
 Array = NDArray[Any]
 
@@ -27,7 +27,7 @@ Array = NDArray[Any]
 def search(
     near: Near,
     far: Far,
-    leak: Array,
+    far_nodes: FarNodes,
     by_budget: BudgetRows,
     rings: Rings,
     waiting: Waiting,
@@ -66,8 +66,13 @@ def search(
             return Stop.PAUSED
 
         _take_in_far(f, rings, now)
-        if now.n_flags > 0 and not _expand_bucket(f, near, far, leak, by_budget, rings, waiting, aside, flush, now):
-            return Stop.NO_ACTION
+        if now.n_flags > 0:
+            if not _expand_bucket(f, near, by_budget, rings, flush, far_nodes.taken, now):
+                return Stop.NO_ACTION
+            if now.n_small > 0:
+                _put_aside(f, rings, aside, flush, now)
+            _send_far(f, far, far_nodes, rings, waiting, now)
+            _clear(f, rings, now)
         goal = (f & ((1 << rings.shift) - 1)) * rings.stride + rings.n
         arrived = rings.ring[goal]
         if arrived > 0.0:
@@ -106,37 +111,27 @@ def _next_bucket(rings: Rings, waiting: Waiting, now: Any) -> bool:
 
 
 @kernel
-def _expand_bucket(
-    f: int, near: Near, far: Far, leak: Array, by_budget: BudgetRows, rings: Rings, waiting: Waiting, aside: Aside, flush: float, now: Any
-) -> bool:
-    """Send on what the nodes hold in bucket f; False if one of them has no action. What arrives at the goal stays there.
+def _expand_bucket(f: int, near: Near, by_budget: BudgetRows, rings: Rings, flush: float, out_taken: Array, now: Any) -> bool:
+    """Send on, within the ring, what the nodes hold in bucket f; False if one of them has no action. What they hold stays until `_clear`.
 
-    One call per bucket: handing these groups of arrays over costs more than expanding a block.
+    With budgets, `out_taken` gets the rows taken, if anybody wants to know. One call per bucket: handing these groups of arrays over costs more than
+    expanding a block. What few nodes need has no place in this loop.
     """
     ring, flag = rings.ring, rings.flag
-    n, end = rings.n, np.uint64(len(rings.ring))
-    row = (f & ((1 << rings.shift) - 1)) * rings.stride
-    base, block_bits, one = np.uint64(row), np.uint64(BLOCK), np.uint64(1)
-    n_far_rows = rings.far.shape[0]
-    expanded, new_flags, new_far, lost = 0, 0, 0, 0.0
+    n, end, base = rings.n, len(rings.ring), (f & ((1 << rings.shift) - 1)) * rings.stride
+    expanded, new_flags, small = 0, 0, 0
     for block in range(rings.stride >> BLOCK):
-        here_block = np.uint64((row >> BLOCK) + block)
-        if flag[here_block] == 0:
+        if flag[(base >> BLOCK) + block] == 0:
             continue
         for node in range(block << BLOCK, min((block + 1) << BLOCK, n)):
-            here = base + np.uint64(node)
-            mass = ring[here]
+            mass = ring[base + node]
             if mass == 0.0:
                 continue
-            ring[here] = 0.0
             # Masses at the edge of underflow would lose digits, and slow every operation down.
             if mass < flush:
-                aside.mass[node] += mass
-                aside.bucket[node] = f
-                now.aside += mass
+                small += 1
                 continue
             expanded += 1
-            lost += mass * leak[node]
             chosen = node
             if by_budget.budget >= 0:
                 chosen = by_budget.neutral[node]
@@ -145,35 +140,75 @@ def _expand_bucket(
                     chosen = by_budget.first_choice[node] + by_budget.table[left, by_budget.table_row[node]]
                 if chosen < 0:
                     return False
-            at = np.uint64(chosen)
-            arrow, last = np.uint64(near.row_start[at]), np.uint64(near.row_start[at + one])
-            while arrow < last:
-                cell = base + np.uint64(near.cell[arrow])
+                if len(out_taken) > 0:
+                    out_taken[node] = chosen
+            for arrow in range(near.row_start[chosen], near.row_start[chosen + 1]):
+                cell = base + near.cell[arrow]
                 if cell >= end:
                     cell -= end
                 ring[cell] += mass * near.probability[arrow]
-                if flag[cell >> block_bits] == 0:
-                    flag[cell >> block_bits] = 1
+                if flag[cell >> BLOCK] == 0:
+                    flag[cell >> BLOCK] = 1
                     new_flags += 1
-                arrow += one
-            for other in range(far.row_start[at], far.row_start[at + one]):
-                to, jump = far.target[other], far.jump[other]
-                share = mass * far.probability[other]
-                if jump < n_far_rows:
-                    there, place = (f + jump) & (n_far_rows - 1), rings.far_place[to]
-                    if rings.far[there, place] == 0.0:
-                        new_far += 1
-                    rings.far[there, place] += share
-                else:
-                    wait(f + jump, to, share, rings.shift, waiting, now)
-        # Cleared only now: arrows within the block mark it again while it is worked on.
-        flag[here_block] = 0
-        new_flags -= 1
     now.expanded += expanded
     now.n_flags += new_flags
+    now.n_small = small
+    return True
+
+
+@kernel
+def _put_aside(f: int, rings: Rings, aside: Aside, flush: float, now: Any) -> None:
+    """Put aside what is too small to be followed in bucket f."""
+    base = (f & ((1 << rings.shift) - 1)) * rings.stride
+    for node in range(rings.n):
+        mass = rings.ring[base + node]
+        if 0.0 < mass < flush:
+            rings.ring[base + node] = 0.0
+            aside.mass[node] += mass
+            aside.bucket[node] = f
+            now.aside += mass
+
+
+@kernel
+def _send_far(f: int, far: Far, nodes: FarNodes, rings: Rings, waiting: Waiting, now: Any) -> None:
+    """Send on what jumps over the ring or leaks in bucket f."""
+    ring, n_far_rows, base = rings.ring, rings.far.shape[0], (f & ((1 << rings.shift) - 1)) * rings.stride
+    new_far, lost = 0, 0.0
+    for i in range(len(nodes.node)):
+        node = nodes.node[i]
+        mass = ring[base + node]
+        if mass == 0.0:
+            continue
+        row = nodes.taken[node] if len(nodes.taken) > 0 else i
+        lost += mass * far.leak[row]
+        for other in range(far.row_start[row], far.row_start[row + 1]):
+            to, jump = far.target[other], far.jump[other]
+            share = mass * far.probability[other]
+            if jump < n_far_rows:
+                there, place = (f + jump) & (n_far_rows - 1), rings.far_place[to]
+                if rings.far[there, place] == 0.0:
+                    new_far += 1
+                rings.far[there, place] += share
+            else:
+                wait(f + jump, to, share, rings.shift, waiting, now)
     now.n_far += new_far
     now.lost += lost
-    return True
+
+
+@kernel
+def _clear(f: int, rings: Rings, now: Any) -> None:
+    """Empty the row of bucket f, but for what has arrived at the goal."""
+    first = ((f & ((1 << rings.shift) - 1)) * rings.stride) >> BLOCK
+    last = first + (rings.stride >> BLOCK)
+    goal = (first << BLOCK) + rings.n
+    arrived = rings.ring[goal]
+    for block in range(first, last):
+        if rings.flag[block]:
+            for cell in range(block << BLOCK, (block + 1) << BLOCK):
+                rings.ring[cell] = 0.0
+            rings.flag[block] = 0
+            now.n_flags -= 1
+    rings.ring[goal] = arrived
 
 
 @kernel

@@ -27,10 +27,7 @@ class Arrows(NamedTuple):
 
 
 class Near(NamedTuple):
-    """The arrows that stay within the ring, by rows: `cell` is how far the target's cell lies behind the first cell of the row that is left.
-
-    Numbers are unsigned, which spares the compiler the question whether they count from the end.
-    """
+    """The arrows that stay within the ring, by rows: `cell` is how far the target's cell lies behind the first cell of the row that is left."""
 
     row_start: NDArray[np.uint32]
     cell: NDArray[np.uint32]
@@ -38,17 +35,25 @@ class Near(NamedTuple):
 
 
 class Far(NamedTuple):
-    """The arrows that jump over the ring, by rows."""
+    """The arrows that jump over the ring, by rows, and what leaks: leads to where the goal is out of reach."""
 
     row_start: NDArray[np.uint32]
     target: NDArray[np.int32]
     probability: NDArray[np.float64]
     jump: NDArray[np.int64]
+    leak: NDArray[np.float64]
+
+
+class FarNodes(NamedTuple):
+    """The nodes that may need a row of `Far`, in ascending order. Row i is that of `node[i]`, or, if nodes choose, node x has `taken[x]`."""
+
+    node: NDArray[np.int64]
+    taken: NDArray[np.int64]
 
 
 class Facts(NamedTuple):
     """Of the arrows: the longest jump and the shortest step that is not free, the least probability, the most into a node, into the goal, and out of
-    a row. Of the ring: log2 of its rows, its `stride`, and how many places the second one has.
+    a row. Of the ring: log2 of its rows, and its `stride`.
     """
 
     longest: int
@@ -59,7 +64,6 @@ class Facts(NamedTuple):
     out: int
     shift: int
     stride: int
-    far_places: int
 
 
 class BudgetRows(NamedTuple):
@@ -122,6 +126,7 @@ STANDING = np.dtype(
         ("n_waiting", np.int64),
         ("free", np.int64),
         ("n_flags", np.int64),
+        ("n_small", np.int64),
         ("n_far", np.int64),
         ("base", np.float64),
         ("since", np.float64),

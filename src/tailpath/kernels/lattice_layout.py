@@ -17,11 +17,11 @@ NOWHERE = 2**32 - 1
 
 
 @kernel
-def lay_out_rows(arrows: Arrows, n: int, caps: tuple[int, int, int]) -> tuple[Facts, Near, Far, Array, Array]:
+def lay_out_rows(arrows: Arrows, n: int, caps: tuple[int, int, int], all_rows: bool) -> tuple[Facts, Near, Far, Array, Array, Array]:
     """Look at the arrows, choose the rows of the ring, and part the arrows into those that stay within it and those that do not.
 
-    The caps are the most rows and cells of the ring and the most rows of the second one. Also returned are what leads nowhere and leaks, by row, and
-    the number, in the second ring, of each place that an arrow beyond the first leads to, or -1.
+    The caps are the most rows and cells of the ring and the most rows of the second one. `all_rows` have a row among the far ones, or those that need
+    one; also returned are these rows, the places that arrows beyond the ring lead to, and for every place its number among them, or -1.
     """
     ring_rows, ring_cells, far_rows = caps
     # A power of two may be twice what is wanted.
@@ -46,11 +46,23 @@ def lay_out_rows(arrows: Arrows, n: int, caps: tuple[int, int, int]) -> tuple[Fa
     for jump in range(1 << shift):
         n_near += jumps[jump]
     n_far = count - n_near
-    far = Far(np.empty(rows + 1, dtype=np.uint32), np.empty(n_far, dtype=np.int32), np.empty(n_far), np.empty(n_far, dtype=np.int64))
-    leaks, far_place = np.zeros(rows), np.full(n + 1, -1, dtype=np.int32)
-    places = _part(arrows, np.uint32(stride), np.uint32(stride << shift), near, far, leaks, far_place)
-    facts = Facts(longest, shortest, least, most_into, into[n], most_out, shift, stride, places)
-    return facts, Near(near.row_start, near.cell[:n_near], near.probability[:n_near]), far, leaks, far_place
+    far = Far(
+        np.empty(rows + 1, dtype=np.uint32),
+        np.empty(n_far, dtype=np.int32),
+        np.empty(n_far),
+        np.empty(n_far, dtype=np.int64),
+        np.zeros(rows),
+    )
+    few, far_place = np.empty(rows, dtype=np.int64), np.full(n + 1, -1, dtype=np.int32)
+    n_few = _part(arrows, np.uint32(stride), np.uint32(stride << shift), all_rows, near, far, few, far_place)
+    places, far_node = 0, np.empty(min(n_far, n + 1), dtype=np.int64)
+    for place in range(n + 1 if n_far > 0 else 0):
+        if far_place[place] == 0:
+            far_place[place], far_node[places] = places, place
+            places += 1
+    facts = Facts(longest, shortest, least, most_into, into[n], most_out, shift, stride)
+    near = Near(near.row_start, near.cell[:n_near], near.probability[:n_near])
+    return facts, near, far, few[:n_few], far_node[:places], far_place
 
 
 @kernel
@@ -86,19 +98,19 @@ def _survey(arrows: Arrows, stride: int, out_jumps: Array, out_into: Array, out:
 
 
 @kernel
-def _part(arrows: Arrows, stride: int, end: int, out_near: Near, out_far: Far, out_leak: Array, out_far_place: Array) -> int:
-    """Leave the arrows to cells before `end` in the near rows and move all others; returns how many places those beyond the ring lead to."""
-    near, far, read = 0, 0, 0
+def _part(arrows: Arrows, stride: int, end: int, all_rows: bool, out_near: Near, out_far: Far, out_few: Array, out_far_place: Array) -> int:
+    """Leave the arrows to cells before `end` in the near rows, move all others, and mark where they lead; returns how many rows have such arrows."""
+    near, far, few, read = 0, 0, 0, 0
     out_far.row_start[0] = 0
     for i in range(len(arrows.row)):
-        begin, last = read, out_near.row_start[i + 1]
+        begin, last, leak = read, out_near.row_start[i + 1], 0.0
         while read < last:
             cell, probability = out_near.cell[read], out_near.probability[read]
             if cell < end:
                 out_near.cell[near], out_near.probability[near] = cell, probability
                 near += 1
             elif cell == NOWHERE:
-                out_leak[i] += probability
+                leak += probability
             else:
                 row, place = arrows.row[i], cell % stride
                 out_far.target[far], out_far.probability[far] = place, probability
@@ -106,13 +118,11 @@ def _part(arrows: Arrows, stride: int, end: int, out_near: Near, out_far: Far, o
                 out_far_place[place] = 0
                 far += 1
             read += 1
-        out_near.row_start[i + 1], out_far.row_start[i + 1] = near, far
-    places = 0
-    for place in range(len(out_far_place) if far > 0 else 0):
-        if out_far_place[place] == 0:
-            out_far_place[place] = places
-            places += 1
-    return places
+        out_near.row_start[i + 1] = near
+        if all_rows or leak > 0.0 or far > out_far.row_start[few]:
+            out_few[few], out_far.leak[few], out_far.row_start[few + 1] = i, leak, far
+            few += 1
+    return few
 
 
 @kernel

@@ -75,6 +75,8 @@ def pass_over(chain: Chain, room: Room, tolerance: float, most: int, out_value: 
     passes = _settle(row_start, target, probability, rate, tolerance, most, value)
     for place in range(n):
         out_value[order[place]] = value[place]
+        if not value[place] >= 0.0:
+            passes = most + 1
     return int(passes)
 
 
@@ -135,9 +137,8 @@ def likeliest_first(chain: Chain, room: Room) -> None:
 def _settle(row_start: Array, target: Array, probability: Array, rate: Array, tolerance: float, most: int, out_value: Array) -> int:
     """Sweep v = r + P v, each value at once in the place of the last, until a pass moves none by more than `tolerance` relative.
 
-    Returns how many passes that took, or `most` + 1. The rows list transient targets only, and no node itself; their numbers are unsigned, which
-    spares the compiler the question whether they count from the end. One pass in four looks at the changes. Rounding can keep the last bits
-    moving for ever: passes also end when changes are that small and no longer shrink.
+    Returns how many passes that took, or `most` + 1. The rows list transient targets only, and no node itself. One pass in four looks at the
+    changes. Rounding can keep the last bits moving for ever: passes also end when changes are that small and no longer shrink.
     """
     n = len(rate)
     for node in range(n):
@@ -166,13 +167,10 @@ def _settle(row_start: Array, target: Array, probability: Array, rate: Array, to
 
 @kernel
 def _pass(row_start: Array, target: Array, probability: Array, rate: Array, begin: int, out_value: Array) -> None:
-    arrow = row_start[begin]
     for node in range(begin, len(rate)):
         total = rate[node]
-        last = row_start[np.uint32(node + 1)]
-        while arrow < last:
+        for arrow in range(row_start[node], row_start[node + 1]):
             total += probability[arrow] * out_value[target[arrow]]
-            arrow += np.uint32(1)
         out_value[node] = total
 
 
@@ -182,13 +180,10 @@ def _watched_pass(
 ) -> tuple[float, int]:
     """A pass; returns the largest relative change beyond the tolerance and the first node that made one."""
     change, moved = 0.0, len(rate)
-    arrow = row_start[begin]
     for node in range(begin, len(rate)):
         total = rate[node]
-        last = row_start[np.uint32(node + 1)]
-        while arrow < last:
+        for arrow in range(row_start[node], row_start[node + 1]):
             total += probability[arrow] * out_value[target[arrow]]
-            arrow += np.uint32(1)
         step = abs(total - out_value[node])
         out_value[node] = total
         if step > tolerance * abs(total):

@@ -33,17 +33,14 @@ class Record:
 
     def _become(self, values: dict[str, Any]) -> None:
         """Take checked values for the fields of these names, and make the arrays read-only."""
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
-            if isinstance(value, np.ndarray):
-                value.flags.writeable = False
+        vars(self).update(values)
+        self._freeze()
 
     def _freeze(self) -> None:
         """Make the arrays read-only."""
-        for field in fields(self):  # type: ignore[arg-type]
-            value = getattr(self, field.name)
+        for value in vars(self).values():
             if isinstance(value, np.ndarray):
-                value.flags.writeable = False
+                value.setflags(write=False)
 
     def __eq__(self, other: object) -> bool:
         if self is other:

@@ -91,9 +91,14 @@ class CostChain(Record):
         return self._cheapest[1]
 
     @property
+    def place(self) -> NDArray[np.int64]:
+        """Where each node stands among the `falling`, and the goal after them; -1 where the goal is out of reach."""
+        return self._cheapest[2]
+
+    @property
     def has_free_arrows(self) -> bool:
         """Whether a step may cost nothing."""
-        return self._cheapest[2]
+        return self._cheapest[3]
 
     @property
     def all_arrive(self) -> bool:
@@ -101,19 +106,22 @@ class CostChain(Record):
         return len(self.falling) > self.n
 
     @cached_property
-    def _cheapest(self) -> tuple[FloatArray, NDArray[np.int64], bool]:
-        least, falling = np.full(self.n + 1, np.inf), np.empty(self.n + 1, dtype=np.int64)
+    def _cheapest(self) -> tuple[FloatArray, NDArray[np.int64], NDArray[np.int64], bool]:
+        least, falling, place = np.empty(self.n + 1), np.empty(self.n + 1, dtype=np.int64), np.empty(self.n + 1, dtype=np.int64)
         begin, shortest = -1, 0.0
         if self.level is not None:
-            begin, shortest = cheapest_levels(*frozen(self.row_start, self.target, self.level), LONGEST, least, falling)
+            begin, shortest = cheapest_levels(*frozen(self.row_start, self.target, self.level), LONGEST, least, falling, place)
         if begin < 0:
             into, into_start = grouped(self.target, self.n + 1)
             cost = self.cost if self.level is None else self.level.astype(np.float64)
+            least.fill(np.inf)
             cheapest_way(into_start, self.source[into], cost[into], self.n, least)
             begin, shortest = int(np.isinf(least).sum()), self.cost.min(initial=1.0)
             falling = np.append(np.argsort(-least[:-1], kind="stable"), self.n)
+            place.fill(-1)
+            place[falling[begin:]] = np.arange(self.n + 1 - begin)
         least.flags.writeable = False
-        return least, falling[begin:], bool(shortest == 0)
+        return least, falling[begin:], place, bool(shortest == 0)
 
     @cached_property
     def arrives(self) -> NDArray[np.bool_]:

@@ -27,6 +27,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -35,7 +36,7 @@ from numpy.typing import NDArray
 from tailpath.errors import PolicyError
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, Name
-from tailpath.policies.atoms import Grids, nearest_own
+from tailpath.policies.atoms import Grids, atom_borders, nearest_own
 from tailpath.policies.checks import atom_tables, budget_tables, checked_choices
 from tailpath.policies.running import Runs, spent
 
@@ -152,6 +153,11 @@ class AtomPolicy(Kind):
 
     def __repr__(self) -> str:
         return f"<AtomPolicy {self.choice.shape[0]} states, {len(self.atoms)} atoms, start at y = {self.atoms[self.start_atom]:g}>"
+
+    @cached_property
+    def borders(self) -> NDArray[np.float64]:
+        """Up to where each atom, but the last, is the nearest."""
+        return atom_borders(self.atoms)
 
     def start(self, state: Name) -> int:
         return self._nearest(state, self.atoms[self.start_atom]) if self.grids is not None else self.start_atom

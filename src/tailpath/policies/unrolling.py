@@ -19,7 +19,7 @@ from tailpath.kernels.unrolling import Memories, Outcomes, follow
 from tailpath.model.fingerprint import same_numbering
 from tailpath.model.ragged import members_of, offsets_of, owners
 from tailpath.model.ssp import SSP, FloatArray, Name
-from tailpath.policies.atoms import atom_borders, borders_of
+from tailpath.policies.atoms import borders_of
 from tailpath.policies.chain import CostChain
 from tailpath.policies.decisions import checked_decision, decide
 from tailpath.policies.given import as_policy
@@ -150,7 +150,7 @@ def chain_of_choices(ssp: SSP, choices: NDArray[Any]) -> CostChain:
 
 def _unroll_atoms(ssp: SSP, policy: AtomPolicy) -> CostChain:
     """CreateExtendedMDP: the memory is the number of an atom; y moves to the atom nearest to y * xi."""
-    moves = Memories(len(policy.atoms), policy.atoms, atom_borders(policy.atoms), policy.xi_offset.reshape(-1), policy.xi)
+    moves = Memories(len(policy.atoms), policy.atoms, policy.borders, policy.xi_offset.reshape(-1), policy.xi)
     if policy.grids is not None:
         border, atom = borders_of(policy.atoms, policy.grids.own)
         moves = moves._replace(grid=policy.grids.of_state, own_borders=border, own_atoms=atom)
