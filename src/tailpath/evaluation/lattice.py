@@ -183,7 +183,8 @@ class LatticeSearch:
         return None
 
     def result(self, unit: Fraction, cycle_error: float) -> SearchResult:
-        """The head and the open nodes, in the chain's numbering and in costs."""
+        """The head and the open nodes, in the chain's numbering and in costs. The search is over then."""
+        del self.near  # the list of the open nodes can take its room
         lat, n_head = self.lattice, int(self.now["n_head"])
         ratio, scale = (float(unit.numerator), float(unit.denominator)), 2.0**-SCALE
         end, *listed = frontier(self.rings, self.waiting, self.bucket, lat.arrows, ratio, scale, SMALL, lat.node)

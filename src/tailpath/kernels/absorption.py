@@ -24,16 +24,6 @@ class Chain(NamedTuple):
 
 
 @kernel
-def collect(row_start: Array, probability: Array, price: Array, out_rate: Array) -> None:
-    """What is collected at each visit on average, if every arrow has a price."""
-    for node in range(len(out_rate)):
-        rate = 0.0
-        for arrow in range(row_start[node], row_start[node + 1]):
-            rate += probability[arrow] * price[arrow]
-        out_rate[node] = rate
-
-
-@kernel
 def certify(chain: Chain, value: Array, fine: Array, steps: Array, out_gain: Array) -> float:
     """The least eps with |V - value - fine| <= eps * steps, proved by one look at every node; infinite if the proof fails.
 

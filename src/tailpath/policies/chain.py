@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from tailpath.analysis.absorption import Bracket, expected_total
 from tailpath.analysis.reachability import fewest_steps, strong_components
 from tailpath.errors import ModelError, PolicyError
-from tailpath.kernels.absorption import collect
 from tailpath.kernels.forward import cheapest_levels, cheapest_way
 from tailpath.kernels.jit import frozen
 from tailpath.model.ragged import grouped, offsets_of
@@ -62,6 +61,13 @@ class CostChain(Record):
         if not 0 <= self.start <= self.n or (len(self.target) and not 0 <= self.target.min() <= self.target.max() <= self.n):
             raise ModelError(f"a chain of {self.n} nodes has its start and all targets in 0..{self.n}")
         self._freeze()
+
+    def __getattr__(self, name: str) -> Any:
+        """Where arrows are outcomes, as `unroll` knows, their costs are looked up when they are first asked for."""
+        if name != "cost":
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        self._become({"cost": self.ssp.outcome_cost[self.outcome]})
+        return vars(self)["cost"]
 
     def __repr__(self) -> str:
         unit = "no cost unit" if self.unit is None else f"cost unit {self.unit}"
@@ -149,16 +155,19 @@ class CostChain(Record):
         return Bracket(np.maximum(found.value, least), found.lower, np.maximum(found.upper, least), found.method)
 
     @cached_property
+    def rate(self) -> FloatArray:
+        """The mean cost of a step from every node."""
+        return np.bincount(self.source, weights=self.probability * self.cost, minlength=self.n).astype(np.float64)
+
+    @cached_property
     def expected_cost(self) -> Bracket:
         """V_mean per node with verified bounds; infinite where the goal may be missed."""
+        if self.all_arrive:
+            return expected_total(self.row_start, self.target, self.probability, self.rate, self.least_cost[:-1])
         return self._total(self.cost, self.proper, np.inf)
 
     def _total(self, price: FloatArray, inside: NDArray[np.bool_], outside: float) -> Bracket:
         """The expected total of a price per arrow, from the nodes inside until they are left; `outside` for all others."""
-        if self.all_arrive:
-            rate = np.empty(self.n)
-            collect(*frozen(self.row_start, self.probability, price), rate)
-            return expected_total(self.row_start, self.target, self.probability, rate, self.least_cost[:-1])
         count = int(inside.sum())
         position = np.where(inside, np.cumsum(inside) - 1, count)
         arrow = np.flatnonzero(inside[self.source])
