@@ -170,7 +170,7 @@ class _Rough:
         ahead = np.append(value, 0.0)[np.minimum(chain.target, n)] - value[owners(chain.row_start)]
         weight = chain.rate + np.add.reduceat(chain.probability * np.abs(ahead), chain.row_start[:-1])
         self.chain, self.weight = chain, weight + 1e-3 * weight.mean()
-        self.total = self._swept(self.weight, 1e-3)
+        self.total = self._swept(self.weight, 1e-5)
 
     def _swept(self, rate: FloatArray, tolerance: float) -> FloatArray | None:
         total, settled = swept(self.chain._replace(rate=next(frozen(rate))), tolerance)

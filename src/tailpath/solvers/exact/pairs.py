@@ -30,7 +30,7 @@ from tailpath.solvers.exact.layout import IntArray, Layout
 from tailpath.solvers.exact.table import MAX_BYTES, BudgetTable, Decisions, counted, decisions, fill_table, first_guess, walked
 
 #: Up to this many bytes the full table is filled without looking for pairs.
-SMALL = 2**27
+SMALL = 2**24
 #: What a pair takes, at least: its number, twice its place in the table, its order, value, length and label.
 PAIR = 64
 #: Where nothing speaks for pairs, they must be fewer than one for this many bytes of the full table.

@@ -24,7 +24,6 @@ w beyond the best value found can win, which ends the search. Nothing here depen
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -32,8 +31,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tailpath.analysis.reachability import free_arrow_order, reachable_states
-from tailpath.errors import LimitExceededError, ModelError, OptionError
-from tailpath.evaluation.evaluate import evaluate
+from tailpath.errors import ModelError, OptionError
 from tailpath.kernels.budget import Aim
 from tailpath.kernels.rounding import SAME_VALUE
 from tailpath.model.endings import within
@@ -45,7 +43,7 @@ from tailpath.solvers.exact.grid import rounded, rounded_down
 from tailpath.solvers.exact.layout import Layout, layout_of
 from tailpath.solvers.exact.pairs import PairTable, decided, fill_smaller
 from tailpath.solvers.exact.solution import ExactSolution, WeightedSolution
-from tailpath.solvers.exact.table import EXCESS, MAX_BYTES, MEAN, BudgetTable, first_guess, no_decisions
+from tailpath.solvers.exact.table import EXCESS, MAX_BYTES, MEAN, BudgetTable, no_decisions
 from tailpath.solvers.expectation import ExpectedSolution, solve_expected
 
 #: From this alpha down excesses are lifted, by so much; then nothing vanishes that doubles can tell from 0.
@@ -151,18 +149,6 @@ class _Task(NamedTuple):
         large = ssp.n_states * expected.cost() / float(ssp.cost_unit) > WORTH_SKIPPING
         return layout_of(ssp, expected, skip=large if self.skip is None else self.skip)
 
-    def limit(self, layout: Layout) -> float:
-        """A budget, in units, that none can matter beyond: for a large table, what the risk-neutral policy has, if that is quickly found."""
-        if not layout.levels.sure.any():
-            return math.inf
-        expected, unit = layout.expected, float(layout.unit)
-        try:
-            costs = evaluate(expected.ssp, expected.policy, self.alpha, max_nodes=int(layout.entries(first_guess(layout)) / 4))
-            cvar = costs.bounds(self.alpha)[1]
-        except LimitExceededError as error:
-            cvar = error.bounds[1]
-        return (cvar + (1 / self.weight - 1) * (expected.bounds[1] - expected.bounds[0])) / unit * (1 + 1e-9)
-
     def doubt(self, table: BudgetTable | PairTable) -> Doubt:
         """The doubt about the values of a table."""
         found = doubt_of(table.layout.expected, table.error, table.layout.sure_of_states())
@@ -179,7 +165,7 @@ def _every_alpha(ssp: SSP, task: _Task) -> ExactSolution:
         return ExactSolution(task.alpha, none, none, np.zeros(1), mean, mean, doubt_of(expected, 0.0), nothing)
     layout, lifted = task.layout(expected), task.lifted
     accounts = np.stack([lifted * EXCESS, MEAN]) if task.lexicographic else lifted * EXCESS
-    table, plain = _filled(layout, layout.aim(1.0, 1 / task.alpha / lifted, limit=task.limit(layout)), accounts, task)
+    table, plain = _filled(layout, layout.aim(1.0, 1 / task.alpha / lifted), accounts, task)
     mean = table.values[:, 1] if task.lexicographic else None
     solution = ExactSolution(task.alpha, table.budgets, table.steps, table.values[:, 0] / lifted, mean, plain, task.doubt(table), nothing)
     return replace(solution, decisions=decided(ssp, table, solution.best_place(task.alpha), expected.choices))
@@ -199,7 +185,7 @@ def _weighted(ssp: SSP, task: _Task) -> WeightedSolution:
     # Prices are lifted by less, since they are higher.
     less = 1.0 if lifted == 1.0 else task.alpha * lifted
     price = less * (1 - task.weight) * MEAN + less * task.weight / task.alpha * EXCESS
-    aim = layout.aim(task.weight, 1 / less, floor=(1 - task.weight) * layout.start_lower, limit=task.limit(layout))
+    aim = layout.aim(task.weight, 1 / less, floor=(1 - task.weight) * layout.start_lower)
     table, plain = _filled(layout, aim, np.stack([price, MEAN, lifted * EXCESS]), task)
     total, mean, excess = table.values[:, 0] / less, table.values[:, 1], table.values[:, 2] / lifted
     solution = WeightedSolution(

@@ -27,7 +27,7 @@ from tailpath.policies.kinds import BudgetPolicy
 from tailpath.solvers.exact.layout import Layout
 
 #: A block with fewer outcomes than this to look at, at a level, is not worth waking the other cores for.
-WORTH_THREADS = 250_000
+WORTH_THREADS = 1_000_000
 #: A piece of the table of decisions has room for about this many.
 PIECE = 2**23
 #: The values still needed and the table of decisions may take this much memory; beyond it decisions go to disk, and values are refused.
@@ -156,9 +156,10 @@ def fill_table(
 
 
 def first_guess(layout: Layout) -> float:
-    """A budget beyond which nothing may matter, as far as one can guess: twice the least expected cost. A little less where that spares the values of
-    many levels, since a cost that no budget exceeds needs none of them."""
-    guess = max(2 * layout.start_value, 16.0)
+    """A budget beyond which nothing may matter, as far as one can guess: twice the least expected cost, or little more than that where budgets are
+    left out, since a low guess is cheap there. A little less where that spares the values of many levels: a cost that no budget exceeds needs none
+    of them."""
+    guess = max((1.25 if layout.levels.sure.any() else 2.0) * layout.start_value, 16.0)
     reach = layout.reach(guess)
     return float(reach) if reach > 0.75 * guess else guess
 
