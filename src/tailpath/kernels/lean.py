@@ -40,7 +40,6 @@ NEEDLESS = frozenset(
         "RewriteDynamicRaises",
         "MakeFunctionToJitFunction",
         "InlineInlinables",
-        "DeadBranchPrune",
         "FindLiterallyCalls",
         "LiteralUnroll",
         "LiteralPropagationSubPipelinePass",
