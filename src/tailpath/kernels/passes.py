@@ -167,10 +167,18 @@ def _settle(row_start: Array, target: Array, probability: Array, rate: Array, to
 
 @kernel
 def _pass(row_start: Array, target: Array, probability: Array, rate: Array, begin: int, out_value: Array) -> None:
+    """A pass from a node on. Arrows are taken two at a time: rows are short, and to ask for the end of one takes as long as an arrow."""
+    arrow = int(row_start[begin])
     for node in range(begin, len(rate)):
         total = rate[node]
-        for arrow in range(row_start[node], row_start[node + 1]):
+        last = row_start[node + 1]
+        while arrow + 1 < last:
             total += probability[arrow] * out_value[target[arrow]]
+            total += probability[arrow + 1] * out_value[target[arrow + 1]]
+            arrow += 2
+        if arrow < last:
+            total += probability[arrow] * out_value[target[arrow]]
+            arrow += 1
         out_value[node] = total
 
 
