@@ -161,16 +161,20 @@ def _without_goal_rows(
     choice_state, branch_choice = model.choice_state(), model.branch_choice()
     costs = _costs(model, cost, rule, choice_state, branch_choice)
     kept = ~is_goal[choice_state]
+    used = kept[branch_choice]
     notes = []
-    away = ~kept[branch_choice] & (model.target != choice_state[branch_choice]) & (model.probability > 0)
-    if away.any():
-        notes.append(f"what the goals do is left out ({np.count_nonzero(away)} transitions lead away from a goal)")
-    paid = ~kept[branch_choice] & (costs != 0) & (model.probability > 0) & (rule.step_cost is None)
-    if paid.any():
-        notes.append(f"rewards on goals are left out ({np.count_nonzero(paid)} transitions of goals have one)")
+    of_goals = np.flatnonzero(~used)
+    of_goals = of_goals[model.probability[of_goals] > 0]
+    away = np.count_nonzero(model.target[of_goals] != choice_state[branch_choice[of_goals]])
+    if away:
+        notes.append(f"what the goals do is left out ({away} transitions lead away from a goal)")
+    paid = np.count_nonzero(costs[of_goals]) if rule.step_cost is None else 0
+    if paid:
+        notes.append(f"rewards on goals are left out ({paid} transitions of goals have one)")
     refuse_improbable(model.probability, model.where, lambda branch: _branch_name(model, choice_state, branch_choice, branch))
-    used = kept[branch_choice] & (model.probability != 0)
-    refuse_negative(np.where(used, costs, 0.0), model.where, lambda branch: _branch_name(model, choice_state, branch_choice, branch))
+    used &= model.probability != 0
+    if (costs < 0).any():  # of a million states, another copy only for the message
+        refuse_negative(np.where(used, costs, 0.0), model.where, lambda branch: _branch_name(model, choice_state, branch_choice, branch))
     actions, action = _named_choices(model, choice_state, kept)
     rank = np.cumsum(kept, dtype=np.int32) - 1
     rows = _Choices(choice_state[kept], action, rank[branch_choice[used]], model.target[used], model.probability[used], costs[used])

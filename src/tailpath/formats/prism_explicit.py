@@ -30,7 +30,7 @@ from tailpath.formats.extras import action_words, extras_line
 from tailpath.formats.files import shorten, write_bytes
 from tailpath.formats.labelled import Labelled, Labels, Lazy, Reward, marked, to_ssp
 from tailpath.formats.names import wholes
-from tailpath.formats.prism_transitions import ExplicitFile, Table, Transitions, with_choice
+from tailpath.formats.prism_transitions import ExplicitFile, Table, Transitions, narrow, with_choice
 from tailpath.formats.reading import Reading
 from tailpath.formats.writing import Pieces, Texts, blocks, cut, encoded, whole
 from tailpath.kernels.graph import equal_members
@@ -193,11 +193,16 @@ def _branch_rewards(path: str, tra: Transitions, names: list[str], reading: Read
     if tra.nondeterministic:
         file.compare("choices", sizes[1], len(tra.choice_action))
     _note_name(file, names)
-    wanted = tra.keys(*with_choice(places).T)
-    present = tra.row_choice * tra.n_states + tra.target
-    rewards = np.zeros(len(present))
-    if len(wanted) > SMALL and fill_in_order(wanted, values, present, tra.row_choice, rewards):
+    columns = with_choice(places).T
+    rewards = np.zeros(len(tra.target))
+    if (
+        len(values) > SMALL
+        and columns.dtype == np.int32
+        and fill_in_order(*narrow(*columns), *frozen(values), *narrow(tra.state, tra.choice, tra.target), rewards)
+    ):
         return rewards
+    wanted = tra.keys(*columns)
+    present = tra.row_choice.astype(np.int64) * tra.n_states + tra.target
     order = np.argsort(wanted, kind="stable")
     ranked = wanted[order]
     for row in order[1:][np.diff(ranked) == 0][:1].tolist():

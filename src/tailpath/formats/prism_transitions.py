@@ -15,6 +15,7 @@ from tailpath.formats.files import read_bytes, read_text, shorten, unpacked
 from tailpath.formats.reading import Reading
 from tailpath.formats.scanning import ByteLines, OddError, is_large, parser, rows_of
 from tailpath.formats.text import BLOCK, Numbers, lines_of
+from tailpath.kernels.jit import frozen
 from tailpath.model.ragged import offsets_of
 
 
@@ -169,25 +170,23 @@ class Transitions:
         met = self._met(state, target)
         if self.n_states > 2 * met + 1000:
             self.file.compare("states", self.n_states, met)
-        steps = np.diff(state)
-        in_order = not ((steps < 0) | ((steps == 0) & (np.diff(choice) < 0))).any()
-        order = np.arange(len(state)) if in_order else np.lexsort((choice, state))
-        if not in_order:
+        if not _in_order(state, choice):
+            order = np.lexsort((choice, state))
+            self.line = np.asarray(self.line)[order].tolist()
             state, choice, action, target, probability = (column[order] for column in (state, choice, action, target, probability))
         first_of_state = np.ones(len(state), dtype=np.bool_)
-        first_of_state[1:] = np.diff(state) != 0
+        first_of_state[1:] = state[1:] != state[:-1]
         new = first_of_state.copy()
-        new[1:] |= np.diff(choice) != 0
-        expected = np.where(first_of_state, 0, np.roll(choice, 1) + new)
+        new[1:] |= choice[1:] != choice[:-1]
+        expected = np.roll(choice, 1) + new
+        expected[first_of_state] = 0
         for row in np.flatnonzero(choice != expected)[:1].tolist():
-            raise self.file.fail(
-                self.line[order[row]], f"choice {choice[row]} of state {state[row]}, but there is no choice {expected[row]}"
-            )
-        of_row = np.cumsum(new) - 1
-        for row in np.flatnonzero(action != action[np.flatnonzero(new)][of_row])[:1].tolist():
-            raise self.file.fail(self.line[order[row]], f"choice {choice[row]} of state {state[row]} has two action names")
+            raise self.file.fail(self.line[row], f"choice {choice[row]} of state {state[row]}, but there is no choice {expected[row]}")
+        of_row = np.cumsum(new, dtype=np.int32) - np.int32(1)
+        for row in np.flatnonzero(action != action[new][of_row])[:1].tolist():
+            raise self.file.fail(self.line[row], f"choice {choice[row]} of state {state[row]} has two action names")
         self.choice_state, self.choice_action = state[new], action[new]
-        self.row_choice, self.target, self.probability = of_row, target, probability
+        self.row_choice, self.state, self.choice, self.target, self.probability = of_row, state, choice, target, probability
 
     def _met(self, state: NDArray[Any], target: NDArray[Any]) -> int:
         """How many states the transitions speak of, the first one included."""
@@ -205,6 +204,17 @@ class Transitions:
         index = begin[np.where(inside, state, 0)] + choice
         inside &= index < begin[np.where(inside, state, 0) + 1]
         return np.where(inside, index * self.n_states + target, -1)
+
+
+def _in_order(state: NDArray[Any], choice: NDArray[Any]) -> bool:
+    """Whether rows stand by state and choice."""
+    before, after = state[:-1], state[1:]
+    return bool(((before < after) | ((before == after) & (choice[:-1] <= choice[1:]))).all())
+
+
+def narrow(*columns: NDArray[Any]) -> Iterator[Any]:
+    """Columns as compiled loops take them."""
+    return frozen(*(np.ascontiguousarray(column, dtype=np.int32) for column in columns))
 
 
 def with_choice(columns: NDArray[np.int64]) -> NDArray[np.int64]:

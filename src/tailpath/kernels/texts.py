@@ -326,16 +326,19 @@ def ranks(left: Array, right: Array, out_rank: Array, out_first: Array) -> int:
 
 
 @kernel
-def fill_in_order(wanted: Array, values: Array, present: Array, group: Array, out_values: Array) -> bool:
-    """Give each key of `present` that is wanted its value, where those wanted stand in the order of `present` and no group has a key twice."""
+def fill_in_order(
+    state: Array, choice: Array, target: Array, values: Array, of_state: Array, of_choice: Array, of_target: Array, out_values: Array
+) -> bool:
+    """Give the rows (`of_state`, `of_choice`, `of_target`) that are wanted their values, where those wanted stand in the same order, and no choice
+    has a target twice."""
     first, at = 0, 0
-    for place in range(len(present)):
-        if group[place] != group[first]:
+    for place in range(len(of_state)):
+        if of_state[place] != of_state[first] or of_choice[place] != of_choice[first]:
             first = place
         for other in range(first, place):
-            if present[other] == present[place] or place - first > 64:
+            if of_target[other] == of_target[place] or place - first > 64:
                 return False
-        if at < len(wanted) and wanted[at] == present[place]:
+        if at < len(state) and state[at] == of_state[place] and choice[at] == of_choice[place] and target[at] == of_target[place]:
             out_values[place] = values[at]
             at += 1
-    return at == len(wanted)
+    return at == len(state)
