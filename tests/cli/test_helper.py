@@ -9,6 +9,9 @@ import pytest
 
 from tailpath.cli.helper import REHEARSED, Helper
 from tailpath.cli.rehearsal import SCENES
+from tailpath.kernels.graph import place_members, sweep_back
+from tailpath.kernels.jit import Rehearsal
+from tailpath.kernels.lattice_layout import lay_out_rows
 
 PROGRAM = [sys.executable, "-P", "-m", "tailpath.cli.rehearsal"]
 REHEARSED_KERNELS = """
@@ -64,7 +67,8 @@ def test_what_the_helper_compiles_is_kept(tmp_path):
     with subprocess.Popen([*PROGRAM, "simulate"], env=places, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as helper:
         assert helper.stdout is not None
         told = helper.stdout.read().splitlines()
-    assert told[::2][:2] == ["walk", "lay_rows"] and set(told[1::2]) == {""}, "from the last to the first"
+    assert told[0] == "walk" and set(told[1::2]) == {""}, "what it cannot play as it is written comes at once"
+    assert told.index("lay_rows") < told.index("fold") < told.index("sweep_back"), "from the last to the first"
     kept = {path.name.split(".")[1].split("-")[0] for path in tmp_path.rglob("*.nbi")}
     assert kept == set(told) - {""}
 
@@ -132,3 +136,13 @@ def test_what_the_command_has_come_to_is_left_to_it(tmp_path):
         told = process.stdout.read().splitlines()
         helper.wait("walk")  # nobody listens any more
     assert told[0] == "walk" and "lay_rows" not in told
+
+
+def test_what_takes_long_comes_first(monkeypatch):
+    begun: list[str] = []
+    monkeypatch.setattr(Rehearsal, "_compile", lambda self, played, kinds: begun.append(played.plain.__name__))
+    found = Rehearsal(str)
+    found.calls = dict.fromkeys((played, ()) for played in (place_members, lay_out_rows, sweep_back))
+    found.compile_last_first()
+    assert begun == ["lay_out_rows", "sweep_back", "place_members"]
+    assert lay_out_rows.size() > len(lay_out_rows.plain.__code__.co_code), "with the kernels that it calls"

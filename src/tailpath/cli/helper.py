@@ -1,9 +1,9 @@
 """A second process that shares the compiler's work when a command is used for the first time.
 
 The compiler uses one core, and a command meets its kernels one after the other. The helper (`cli/rehearsal.py`) finds out which they will be and
-compiles them from the last to the first, into the same folder; the command finds them there when it comes to them. The two meet
-somewhere in the middle: a kernel that the helper has begun is waited for, and one that the command has begun is left to it. The helper says
-nothing to the user, and ends when the command does, however that ends.
+compiles them, large ones first and then from the last to the first, into the same folder; the command finds them there when it comes to
+them. The two meet somewhere in the middle: a kernel that the helper has begun is waited for, and one that the command has begun is left to
+it. The helper says nothing to the user, and ends when the command does, however that ends.
 """
 
 from __future__ import annotations

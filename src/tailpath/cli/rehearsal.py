@@ -1,7 +1,7 @@
 """The helper of `cli/helper.py`: `python -m tailpath.cli.rehearsal COMMAND`.
 
 It does what the command does on a small problem, with kernels as they are written. That takes a moment; then it knows which kernels the command will
-call, with what kinds of arrays, and compiles them, beginning at the end.
+call, with what kinds of arrays, and compiles them, beginning with large ones and at the end.
 """
 
 from __future__ import annotations

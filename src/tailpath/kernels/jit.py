@@ -33,6 +33,8 @@ prange = range
 _LOCK = threading.RLock()
 #: What reading a damaged cache ends in; no kernel ends so by itself.
 BROKEN = (EOFError, pickle.UnpicklingError, ImportError, IndexError, AttributeError, ValueError)
+#: A kernel is large if it takes more than this share of what there is to compile.
+LARGE = 0.1
 #: What makes arrays in kernels. (One that is missing here is an error of the compiler, not of the result.)
 MAKERS = frozenset({"empty", "zeros", "ones", "full"})
 _MADE: list[Any] = []
@@ -94,6 +96,16 @@ class Kernel:
     def beyond_python(self) -> bool:
         """Whether it uses instructions that only the compiler knows."""
         return any(called.beyond_python() for called in self._calls().values())
+
+    def size(self) -> int:
+        """How much there is to compile: its instructions, and those of all kernels that it calls."""
+        inside: set[Kernel] = set()
+        found = [self]
+        while found:
+            if (here := found.pop()) not in inside:
+                inside.add(here)
+                found.extend(here._calls().values())
+        return sum(len(member.plain.__code__.co_code) for member in inside)
 
     def _calls(self) -> dict[str, Kernel]:
         """The kernels that it names."""
@@ -169,8 +181,15 @@ class Rehearsal:
             self._inside = False
 
     def compile_last_first(self, but: Container[str] = ()) -> None:
-        """Compile what was called, beginning at the end, and keep it for others; leave out what is named in `but` by then."""
-        for played, kinds in reversed(self.calls):
+        """Compile what was called, beginning at the end, and keep it for others; leave out what is named in `but` by then.
+
+        Those that take long come before all others, the longest first, lest at the end everybody waits for one of them.
+        """
+        sizes = {played: played.size() for played, _ in self.calls}
+        large = LARGE * sum(sizes.values())
+        calls = list(reversed(self.calls))
+        calls.sort(key=lambda call: -sizes[call[0]] if sizes[call[0]] > large else 0)
+        for played, kinds in calls:
             if played.plain.__qualname__ not in but:
                 self._compile(played, kinds)
 
