@@ -21,6 +21,8 @@ from tailpath.kernels.jit import kernel
 from tailpath.kernels.lattice_arrays import BLOCK, Arrows, Aside, BudgetRows, Far, FarNodes, Near, Rings, Stop, Waiting
 
 Array = NDArray[Any]
+#: Blocks that are worked on in one go: what they hold stays near.
+PART = 128
 
 
 @kernel
@@ -66,13 +68,15 @@ def search(
             return Stop.PAUSED
 
         _take_in_far(f, rings, now)
-        if now.n_flags > 0:
-            if not _expand_bucket(f, near, by_budget, rings, flush, far_nodes.taken, now):
+        sent, blocks = 0, rings.stride >> BLOCK
+        for first in range(0, blocks if now.n_flags > 0 else 0, PART):
+            last = min(first + PART, blocks)
+            if not _expand(f, first, last, near, by_budget, rings, flush, far_nodes.taken, now):
                 return Stop.NO_ACTION
             if now.n_small > 0:
-                _put_aside(f, rings, aside, flush, now)
-            _send_far(f, far, far_nodes, rings, waiting, now)
-            _clear(f, rings, now)
+                _put_aside(f, first, last, rings, aside, flush, now)
+            sent = _send_far(f, sent, last, far, far_nodes, rings, waiting, now)
+            _clear(f, first, last, rings, now)
         goal = (f & ((1 << rings.shift) - 1)) * rings.stride + rings.n
         arrived = rings.ring[goal]
         if arrived > 0.0:
@@ -111,16 +115,18 @@ def _next_bucket(rings: Rings, waiting: Waiting, now: Any) -> bool:
 
 
 @kernel
-def _expand_bucket(f: int, near: Near, by_budget: BudgetRows, rings: Rings, flush: float, out_taken: Array, now: Any) -> bool:
-    """Send on, within the ring, what the nodes hold in bucket f; False if one of them has no action. What they hold stays until `_clear`.
+def _expand(
+    f: int, first: int, last: int, near: Near, by_budget: BudgetRows, rings: Rings, flush: float, out_taken: Array, now: Any
+) -> bool:
+    """Send on, within the ring, what the nodes of blocks hold in bucket f; False if one of them has no action. What they hold stays until `_clear`.
 
-    With budgets, `out_taken` gets the rows taken, if anybody wants to know. One call per bucket: handing these groups of arrays over costs more than
-    expanding a block. What few nodes need has no place in this loop.
+    With budgets, `out_taken` gets the rows taken, if anybody wants to know. Many blocks a call: handing these groups of arrays over costs more than
+    expanding one. What few nodes need has no place in this loop.
     """
     ring, flag = rings.ring, rings.flag
     n, end, base = rings.n, len(rings.ring), (f & ((1 << rings.shift) - 1)) * rings.stride
     expanded, new_flags, small = 0, 0, 0
-    for block in range(rings.stride >> BLOCK):
+    for block in range(first, last):
         if flag[(base >> BLOCK) + block] == 0:
             continue
         for node in range(block << BLOCK, min((block + 1) << BLOCK, n)):
@@ -157,10 +163,10 @@ def _expand_bucket(f: int, near: Near, by_budget: BudgetRows, rings: Rings, flus
 
 
 @kernel
-def _put_aside(f: int, rings: Rings, aside: Aside, flush: float, now: Any) -> None:
-    """Put aside what is too small to be followed in bucket f."""
+def _put_aside(f: int, first: int, last: int, rings: Rings, aside: Aside, flush: float, now: Any) -> None:
+    """Put aside what is too small to be followed of what the nodes of blocks hold in bucket f."""
     base = (f & ((1 << rings.shift) - 1)) * rings.stride
-    for node in range(rings.n):
+    for node in range(first << BLOCK, min(last << BLOCK, rings.n)):
         mass = rings.ring[base + node]
         if 0.0 < mass < flush:
             rings.ring[base + node] = 0.0
@@ -170,16 +176,16 @@ def _put_aside(f: int, rings: Rings, aside: Aside, flush: float, now: Any) -> No
 
 
 @kernel
-def _send_far(f: int, far: Far, nodes: FarNodes, rings: Rings, waiting: Waiting, now: Any) -> None:
-    """Send on what jumps over the ring or leaks in bucket f."""
+def _send_far(f: int, i: int, last: int, far: Far, nodes: FarNodes, rings: Rings, waiting: Waiting, now: Any) -> int:
+    """Send on what jumps over the ring or leaks in bucket f, from the nodes before block `last`; returns how many of them are done, which were i."""
     ring, n_far_rows, base = rings.ring, rings.far.shape[0], (f & ((1 << rings.shift) - 1)) * rings.stride
     new_far, lost = 0, 0.0
-    for i in range(len(nodes.node)):
+    while i < len(nodes.node) and nodes.node[i] < last << BLOCK:
         node = nodes.node[i]
-        mass = ring[base + node]
+        mass, row = ring[base + node], nodes.taken[node] if len(nodes.taken) > 0 else i
+        i += 1
         if mass == 0.0:
             continue
-        row = nodes.taken[node] if len(nodes.taken) > 0 else i
         lost += mass * far.leak[row]
         for other in range(far.row_start[row], far.row_start[row + 1]):
             to, jump = far.target[other], far.jump[other]
@@ -193,22 +199,19 @@ def _send_far(f: int, far: Far, nodes: FarNodes, rings: Rings, waiting: Waiting,
                 wait(f + jump, to, share, rings.shift, waiting, now)
     now.n_far += new_far
     now.lost += lost
+    return i
 
 
 @kernel
-def _clear(f: int, rings: Rings, now: Any) -> None:
-    """Empty the row of bucket f, but for what has arrived at the goal."""
-    first = ((f & ((1 << rings.shift) - 1)) * rings.stride) >> BLOCK
-    last = first + (rings.stride >> BLOCK)
-    goal = (first << BLOCK) + rings.n
-    arrived = rings.ring[goal]
-    for block in range(first, last):
+def _clear(f: int, first: int, last: int, rings: Rings, now: Any) -> None:
+    """Empty blocks of bucket f, but for what has arrived at the goal."""
+    base = (f & ((1 << rings.shift) - 1)) * rings.stride
+    for block in range((base >> BLOCK) + first, (base >> BLOCK) + last):
         if rings.flag[block]:
-            for cell in range(block << BLOCK, (block + 1) << BLOCK):
+            for cell in range(block << BLOCK, min((block + 1) << BLOCK, base + rings.n)):
                 rings.ring[cell] = 0.0
             rings.flag[block] = 0
             now.n_flags -= 1
-    rings.ring[goal] = arrived
 
 
 @kernel
