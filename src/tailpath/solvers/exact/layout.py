@@ -39,8 +39,8 @@ from tailpath.solvers.expectation import ExpectedSolution, sharpened
 
 #: Nodes joined by cycles of free moves are solved together, densely; beyond this many at once the model is refused.
 LARGEST_JOINT = 2_000
-#: A relative doubt that a step of the recursion exceeds.
-FEW = 16 * UNIT
+#: A relative doubt about closed forms that a step of the recursion exceeds, and one that is too much.
+LITTLE, MUCH = 16 * UNIT, 1e-6
 #: The least cost at which the start reaches a node that no level needs.
 NEVER = 2**62
 
@@ -155,7 +155,8 @@ def _laid_out(ssp: SSP, expected: ExpectedSolution, goal_node: bool, skip: bool)
     sure = np.zeros(core.n, dtype=np.int64)
     if skip:
         before, expected = doubt_of(expected, 0.0), sharpened(expected)
-        sure = _sure(core, expected, _nearest(core, source, level), max(0.49 * (before.below + before.above), FEW))
+        allowed = min(max(0.49 * (before.below + before.above), LITTLE), MUCH)
+        sure = _sure(core, expected, _nearest(core, source, level), allowed)
     order = _ordered(core, _Arrows(source, level, least), sure)
     place = np.full(core.n + 2, -1, dtype=np.int32)
     place[order.node] = np.arange(len(order.node))
