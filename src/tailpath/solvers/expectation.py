@@ -143,7 +143,9 @@ def _sharpened(core: Core, expected: ExpectedSolution) -> ExpectedSolution:
         if lower_defect(core.decisions(), value, below) <= 0.0:
             lower = core.spread(np.maximum(np.nextafter(value + below, -np.inf), 0.0))
             lower, upper = np.maximum(lower, expected.lower), np.minimum(core.spread(found.upper), expected.upper)
-            return replace(expected, value=np.clip(core.spread(value + fine), lower, upper), lower=lower, upper=upper)
+            # What is exactly 0 stays so.
+            finer = np.where(expected.value > 0.0, core.spread(value + fine), 0.0)
+            return replace(expected, value=np.clip(finer, lower, upper), lower=lower, upper=upper)
         # Another choice may be better by less than the values could tell.
         chosen = _best_choices(core, value, fine)
     return expected

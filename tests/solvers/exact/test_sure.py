@@ -116,6 +116,7 @@ def test_sharpened_bounds_hold_in_fractions(model: Model) -> None:
         if np.isfinite(sharp.value[index]):
             assert Fraction(float(sharp.lower[index])) <= true <= Fraction(float(sharp.upper[index]))
     assert np.all(sharp.lower <= sharp.value) and np.all(sharp.value <= sharp.upper)
+    assert np.array_equal(sharp.value == 0, expected.value == 0)
     assert np.all((sharp.lower >= expected.lower) & (sharp.upper <= expected.upper))
 
 
