@@ -69,8 +69,8 @@ def evaluate(
     with by the queue engine. `start` is the state to start from, the model's own by default. With `gamma` < 1 costs at stage t are multiplied by
     gamma^t. `max_nodes` limits the expanded (node, cost) pairs and `max_bytes` the memory: beyond them an error carries the bounds reached so
     far.
-    `progress(expanded, arrived)` is called now and then with the number of expanded pairs and the probability that has arrived. Ctrl-C raises
-    `tailpath.errors.EvaluationInterrupted`, a KeyboardInterrupt that carries the bounds reached so far.
+    `progress(expanded, arrived)` is called now and then with the number of expanded pairs and the probability that has arrived. Ctrl-C in a long
+    search raises `tailpath.errors.EvaluationInterrupted`, a KeyboardInterrupt that carries the bounds reached so far.
 
     If the policy may miss the goal, the mean and CVaR are infinite, `unreached` is the probability of that, and `stuck` names a state.
     """
