@@ -252,6 +252,17 @@ def _surplus(given: Decisions, state: int, choice: int, value: Array, fine: Arra
 
 
 @kernel
+def best_choices(given: Decisions, value: Array, fine: Array, out_choice: Array) -> None:
+    """The first choice of every state that is best for values of value + fine, however little better."""
+    for state in range(len(given.state_choices) - 1):
+        least = np.inf
+        for choice in range(given.state_choices[state], given.state_choices[state + 1]):
+            total = _surplus(given, state, choice, value, fine)[0]
+            if total < least:
+                least, out_choice[state] = total, choice
+
+
+@kernel
 def lower_defect(given: Decisions, value: Array, fine: Array) -> float:
     """The largest amount by which value + fine may exceed its own backup. If it is <= 0, no policy that arrives costs less."""
     worst = -np.inf

@@ -28,7 +28,7 @@ from tailpath.analysis.reachability import fewest_steps
 from tailpath.analysis.value_iteration import MOST_ROUNDS, Sweeps, first_sweeps
 from tailpath.errors import ModelError
 from tailpath.kernels.absorption import Chain
-from tailpath.kernels.bellman import improve_choices, lower_defect, relative_bounds
+from tailpath.kernels.bellman import best_choices, improve_choices, lower_defect, relative_bounds
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.rounding import UNIT
 from tailpath.model.endings import ended_by_chance
@@ -147,20 +147,8 @@ def _sharpened(core: Core, expected: ExpectedSolution) -> ExpectedSolution:
             finer = np.where(expected.value > 0.0, core.spread(value + fine), 0.0)
             return replace(expected, value=np.clip(finer, lower, upper), lower=lower, upper=upper)
         # Another choice may be better by less than the values could tell.
-        chosen = _best_choices(core, value, fine)
+        best_choices(core.decisions(), value, fine, chosen)
     return expected
-
-
-def _best_choices(core: Core, value: FloatArray, fine: FloatArray) -> NDArray[np.int64]:
-    """The best choice of every node for values of value + fine."""
-    source, ends = core.outcome_node(), np.minimum(core.target, core.n)
-    ahead = (np.append(value, 0.0)[ends] - value[source]) + (np.append(fine, 0.0)[ends] - fine[source])
-    surplus = core.rate + np.add.reduceat(core.probability * ahead, core.choice_outcomes[:-1])
-    node = owners(core.state_choices)
-    best = np.flatnonzero(surplus == np.minimum.reduceat(surplus, core.state_choices[:-1])[node])
-    chosen = np.empty(core.n, dtype=np.int64)
-    chosen[node[best][::-1]] = best[::-1]
-    return chosen
 
 
 class _Rough:
