@@ -129,26 +129,34 @@ def sharpened(expected: ExpectedSolution) -> ExpectedSolution:
 
 def _sharpened(core: Core, expected: ExpectedSolution) -> ExpectedSolution:
     value = core.gather(expected.value)
-    chosen, fine = np.full(core.n, -1, dtype=np.int64), np.zeros(core.n)
-    improve_choices(core.decisions(), value, 0.0, chosen)
+    chosen, fine = np.empty(core.n, dtype=np.int64), np.zeros(core.n)
     for _ in range(SHARPENINGS):
+        # Another choice may be better by less than the values alone could tell.
+        best_choices(core.decisions(), value, fine, chosen)
         chain = _policy_chain(core, chosen)
         solve = _Rough(chain, value)
         if solve.total is None:
             break
         found = proved(chain, value, solve.total, expected.method, solve, 1)
-        if found.fine is None or found.slack is None:
+        if found.fine is None:
             break
-        below, fine = found.fine - 2.0 * found.slack, found.fine
-        if lower_defect(core.decisions(), value, below) <= 0.0:
-            lower = core.spread(np.maximum(np.nextafter(value + below, -np.inf), 0.0))
-            lower, upper = np.maximum(lower, expected.lower), np.minimum(core.spread(found.upper), expected.upper)
+        fine, below = found.fine, _below_all(core, found)
+        if below is not None:
+            lower, upper = np.maximum(core.spread(below), expected.lower), np.minimum(core.spread(found.upper), expected.upper)
             # What is exactly 0 stays so.
             finer = np.where(expected.value > 0.0, core.spread(value + fine), 0.0)
             return replace(expected, value=np.clip(finer, lower, upper), lower=lower, upper=upper)
-        # Another choice may be better by less than the values could tell.
-        best_choices(core.decisions(), value, fine, chosen)
     return expected
+
+
+def _below_all(core: Core, policy: Bracket) -> FloatArray | None:
+    """What proves the policy's own lower bound, with room for rounding, where it holds for all other choices, too; otherwise None."""
+    if policy.fine is None or policy.slack is None:
+        return None
+    below = policy.fine - 2.0 * policy.slack
+    if lower_defect(core.decisions(), policy.value, below) > 0.0:
+        return None
+    return np.maximum(np.nextafter(policy.value + below, -np.inf), 0.0)
 
 
 class _Rough:
@@ -287,13 +295,9 @@ def _with_lower_bound(core: Core, sweeps: Sweeps, policy: Bracket) -> Bracket:
     """A policy's bracket, with a lower bound that holds for every proper policy: the best that rounding allows, 0 in the worst case."""
     if len(core.rate) == core.n:  # without a decision the only policy is the best
         return policy
-    exactly = np.zeros(core.n)
-    if policy.fine is not None and policy.slack is not None:
-        # What proves the policy's own lower bound, with room for rounding, may hold for all other choices, too.
-        below = policy.fine - 2.0 * policy.slack
-        if lower_defect(core.decisions(), policy.value, below) <= 0.0:
-            lower = np.nextafter(policy.value + below, -np.inf)
-            return Bracket(policy.value, np.maximum(lower, 0.0), policy.upper, policy.method)
+    exactly, below = np.zeros(core.n), _below_all(core, policy)
+    if below is not None:
+        return Bracket(policy.value, below, policy.upper, policy.method)
     discount = 4 * max(lower_defect(core.decisions(), policy.value, exactly), 0.0)
     # The upper bound exceeds the value by a multiple of the expected steps; as much below is where the cheaper problem's values lie.
     slope = np.where(np.isfinite(policy.upper), policy.upper - policy.value, 0.0)

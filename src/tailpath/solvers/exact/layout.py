@@ -55,8 +55,7 @@ class Layout:
     `node_of[s]` is the node of state s, -1 at goals and wherever the start cannot or must not go; `collapsed` marks nodes that stand for several
     states. `choice[k]` is the model's choice behind k.
     `rounding` bounds the relative error that one step adds; `depth` is the most blocks a path can visit at one level, and
-    `visits` bounds the expected visits to the nodes of a joint block, summed over them. `start_value` is V* of the start in units, and
-    `start_lower` its proved lower bound. `expected` is what V* comes from.
+    `visits` bounds the expected visits to the nodes of a joint block, summed over them. `expected` is where V* comes from.
     """
 
     levels: Levels
@@ -70,13 +69,21 @@ class Layout:
     depth: int
     visits: float
     unit: Fraction
-    start_value: float
-    start_lower: float
     expected: ExpectedSolution
 
     @property
     def n(self) -> int:
         return len(self.levels.least)
+
+    @property
+    def start_value(self) -> float:
+        """V* of the start in units."""
+        return self.expected.cost() / float(self.unit)
+
+    @property
+    def start_lower(self) -> float:
+        """Its proved lower bound."""
+        return self.expected.bounds[0] / float(self.unit)
 
     def reach(self, limit: float = math.inf) -> int:
         """The largest cost, in units, of an outcome that does not end at a goal: of those below `limit`, since no budget up to it has others left."""
@@ -156,7 +163,7 @@ def _laid_out(ssp: SSP, expected: ExpectedSolution, goal_node: bool, skip: bool)
     if skip:
         before, expected = doubt_of(expected, 0.0), sharpened(expected)
         allowed = min(max(0.49 * (before.below + before.above), LITTLE), MUCH)
-        sure = _sure(core, expected, _nearest(core, source, level), allowed)
+        sure = _sure(core, expected, nearest_of(core), allowed)
     order = _ordered(core, _Arrows(source, level, least), sure)
     place = np.full(core.n + 2, -1, dtype=np.int32)
     place[order.node] = np.arange(len(order.node))
@@ -181,8 +188,6 @@ def _laid_out(ssp: SSP, expected: ExpectedSolution, goal_node: bool, skip: bool)
         depth=order.depth,
         visits=_visits(ssp, levels, joint, node_of),
         unit=ssp.cost_unit,
-        start_value=expected.cost() / float(ssp.cost_unit),
-        start_lower=expected.bounds[0] / float(ssp.cost_unit),
         expected=expected,
     )
 
@@ -194,11 +199,12 @@ def _least_from(start: int, core: Core, source: IntArray, level: IntArray) -> Fl
     return least[: core.n]
 
 
-def _nearest(core: Core, source: IntArray, level: IntArray) -> FloatArray:
-    """The least cost, in units, at which each node can arrive."""
+def nearest_of(core: Core) -> FloatArray:
+    """The least cost, in units, at which each node of a core can arrive."""
     member, into = grouped(np.minimum(core.target, core.n), core.n + 1)
     nearest = np.full(core.n + 1, np.inf)
-    cheapest_way(into, source[member], level[member].astype(np.float64), core.n, nearest)
+    level = core.ssp.outcome_level[core.outcome]
+    cheapest_way(into, core.outcome_node()[member], level[member].astype(np.float64), core.n, nearest)
     return nearest[: core.n]
 
 

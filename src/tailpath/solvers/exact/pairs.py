@@ -94,7 +94,7 @@ def _fill_pairs(
 
     Without a weight the budget is given, the limit of `aim`, and the start is asked for nothing else.
     """
-    limit = min(first_guess(layout), aim.limit) if aim.weight > 0 else aim.limit
+    limit = first_guess(layout) if aim.weight > 0 else aim.limit
     while limit * (len(layout.node_of) + 1) < 2**62:
         most = max_bytes // PAIR if anyway else _most_pairs(layout, int(limit), accounts, max_bytes)
         found = _found(layout, int(limit), most, len(accounts), aim.weight == 0) if most else None

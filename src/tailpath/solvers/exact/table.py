@@ -146,7 +146,7 @@ def fill_table(
     pays, it is guessed, and raised if it was too small: a state beyond the guess does not touch the values of the budgets within.
     """
     filling = _Filling(layout, np.atleast_2d(accounts), np.zeros((0, 0)) if loss is None else loss, keep, threads, max_bytes, progress)
-    guess = min(first_guess(layout), aim.limit)
+    guess = first_guess(layout)
     while aim.weight > 0 and guess < 2 * float(layout.levels.least.max()):
         table, best = filling.run(aim._replace(limit=guess))
         if cutoff_of.plain(aim, best) <= guess:
@@ -258,23 +258,23 @@ def decisions(ssp: SSP, table: BudgetTable, budget: int, neutral: NDArray[np.int
     table.lay_open(budget, column, kept)
     row, sure = column[layout.node_of].astype(np.int32), levels.sure[nodes]
     if layout.collapsed[nodes].any():
-        states = np.flatnonzero((row >= 0) & layout.collapsed[layout.node_of])
-        sure = np.append(sure, sure[row[states]])
-        row, kept = _spread_components(ssp, layout, row, kept)
+        row, sure, kept = _spread_components(ssp, layout, row, sure, kept)
     states = np.flatnonzero(row >= 0)
     kept[0, row[states]] = neutral[states] - ssp.state_choices[states]
     kept.flags.writeable = row.flags.writeable = sure.flags.writeable = False
     return Decisions(ssp, budget + 1, row, sure, kept.T, neutral, ssp.outcome_level, layout.unit)
 
 
-def _spread_components(ssp: SSP, layout: Layout, row: NDArray[np.int32], kept: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[Any]]:
+def _spread_components(
+    ssp: SSP, layout: Layout, row: NDArray[np.int32], sure: NDArray[np.int64], kept: NDArray[Any]
+) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[Any]]:
     """Give every state of a free component its own row."""
     states = np.flatnonzero((row >= 0) & layout.collapsed[layout.node_of])
     picked = layout.levels.node_choices[layout.node_of[states]] + kept[:, row[states]].astype(np.int64)
     own = walked(ssp, layout, states, picked)
-    row = row.copy()
+    sure, row = np.append(sure, sure[row[states]]), row.copy()
     row[states] = np.arange(kept.shape[1], kept.shape[1] + len(states))
-    return row, np.concatenate([kept, own], axis=1)
+    return row, sure, np.concatenate([kept, own], axis=1)
 
 
 def walked(ssp: SSP, layout: Layout, state: NDArray[Any], picked: NDArray[np.int64]) -> NDArray[Any]:

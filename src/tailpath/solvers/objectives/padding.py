@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tailpath.analysis.core import core_of
 from tailpath.kernels.budget import BASE, REST, SLOPE
-from tailpath.kernels.forward import cheapest_way
 from tailpath.kernels.jit import cores
 from tailpath.kernels.lanes import LANES
 from tailpath.kernels.padded import Padded, raise_lexicographic, raise_priced
@@ -22,7 +22,7 @@ from tailpath.kernels.rounding import SAME_VALUE
 from tailpath.model.ragged import offsets_of, owners
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import Progress
-from tailpath.solvers.exact.layout import Layout, layout_of
+from tailpath.solvers.exact.layout import Layout, layout_of, nearest_of
 from tailpath.solvers.exact.table import MAX_BYTES, BudgetTable, Decisions, decisions, fill_table
 from tailpath.solvers.expectation import ExpectedSolution
 
@@ -144,15 +144,12 @@ def _padded(layout: Layout, expected: ExpectedSolution, dear: int) -> tuple[Padd
 
 
 def _nearest(layout: Layout) -> NDArray[np.int64]:
-    """The least cost, in units, at which each node can arrive."""
-    levels, n = layout.levels, layout.n
-    segment = owners(levels.segment_outcomes.astype(np.int64))
-    source = owners(levels.node_choices)[owners(levels.choice_segments.astype(np.int64))][segment]
-    order = np.argsort(levels.target, kind="stable")
-    least = np.full(n, np.inf)
-    cost = levels.segment_level[segment].astype(np.float64)
-    cheapest_way(offsets_of(levels.target[order].astype(np.int64), n), source[order], cost[order], n - 1, least)
-    return np.where(np.isfinite(least), least, 2**62).astype(np.int64)
+    """The least cost, in units, at which each node can arrive; 0 for the goals, which are the last one."""
+    core = core_of(layout.expected.ssp)
+    nearest = np.zeros(layout.n, dtype=np.int64)
+    states = np.flatnonzero(layout.node_of >= 0)
+    nearest[layout.node_of[states]] = nearest_of(core)[core.node_of[states]]
+    return nearest
 
 
 def _spent(model: PaddedLayout, accounts: FloatArray) -> FloatArray:
