@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import random
 from fractions import Fraction
 from functools import cache
@@ -15,9 +14,9 @@ import pytest
 import tailpath as tp
 from tailpath.errors import BudgetExceededError
 from tailpath.policies.sparse import SparseBudgetPolicy
-from tailpath.policies.unrolling import _unroll_any
 from tailpath.solvers.exact.pairs import PairDecisions
 from tailpath.solvers.exact.solver import best_for_budget
+from tests.solvers.exact.behaviour import assert_behaves
 
 ALPHAS = (0.01, 0.05, 0.3, 1.0)
 
@@ -128,16 +127,7 @@ def test_policies_of_pairs_are_policies(tmp_path: Path) -> None:
     ssp = layered(12, (1, 97), 7)
     policy = tp.solve_cvar_exact(ssp, 0.05, pairs=True).policy(0.05)
     assert isinstance(policy, SparseBudgetPolicy)
-    chained, slowly = tp.unroll(ssp, policy), _unroll_any(ssp, policy, 10**6)
-    assert chained.n == slowly.n
-    assert sorted(zip(chained.state.tolist(), chained.memory.tolist())) == sorted(zip(slowly.state.tolist(), slowly.memory))
-    assert pickle.loads(pickle.dumps(policy)) == policy
-    for name in ("policy.npz", "policy.json"):
-        tp.write_policy(policy, tmp_path / name)
-        assert tp.read_policy(tmp_path / name, ssp) == policy
-    costs = tp.simulate(ssp, policy, 20_000, seed=1)
-    exact = tp.evaluate(ssp, policy, 0.05)
-    assert abs(costs.mean() - exact.mean) < 6 * exact.std / 20_000**0.5
+    assert_behaves(ssp, policy, tmp_path, 0.05)
     assert sum(row.probability for row in policy.table(ssp) if row.state == (0, 0)) == pytest.approx(1.0)
 
 

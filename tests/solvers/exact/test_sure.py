@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pickle
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tailpath as tp
-from tailpath.policies.unrolling import _unroll_any
 from tailpath.solvers.exact.layout import layout_of
 from tailpath.solvers.exact.table import EXCESS, LATE, MEAN, fill_table
 from tailpath.solvers.expectation import sharpened
+from tests.formats.policies import shifted_budget_policy
 from tests.reference import Model, expected_optimum, to_ssp
+from tests.solvers.exact.behaviour import assert_behaves
 from tests.strategies import proper_models, solvable_models
 
 ALPHAS = (0.01, 0.05, 0.3, 1.0)
@@ -88,22 +89,23 @@ def test_policies_without_sure_budgets_are_policies(tmp_path: Path) -> None:
     ssp = sleet(12)
     policy, plain = (tp.solve_cvar_exact(ssp, 0.05, skip=skip).policy(0.05) for skip in (True, False))
     assert policy.sure is not None and policy.sure.max() > 3
-    chained, slowly = tp.unroll(ssp, policy), _unroll_any(ssp, policy, 10**6)
-    assert chained.n == slowly.n
-    assert sorted(zip(chained.state.tolist(), chained.memory.tolist())) == sorted(zip(slowly.state.tolist(), slowly.memory))
-    assert pickle.loads(pickle.dumps(policy)) == policy
-    for name in ("policy.npz", "policy.json"):
-        tp.write_policy(policy, tmp_path / name)
-        assert tp.read_policy(tmp_path / name, ssp) == policy
+    assert_behaves(ssp, policy, tmp_path, 0.05)
     exact, other = tp.evaluate(ssp, policy, 0.05), tp.evaluate(ssp, policy, 0.05, engine="queue")
     assert other.cvar(0.05) == pytest.approx(exact.cvar(0.05), rel=1e-12)
     assert exact.cvar(0.05) == pytest.approx(tp.evaluate(ssp, plain, 0.05).cvar(0.05), rel=1e-12)
-    costs = tp.simulate(ssp, policy, 20_000, seed=1)
-    assert abs(costs.mean() - exact.mean) < 6 * exact.std / 20_000**0.5
     # With a budget that is sure to be exceeded, or none, the choice is the risk-neutral one.
     for state in np.flatnonzero(policy.row >= 0).tolist():
         sure = int(policy.sure[policy.row[state]])
         assert {policy.choice(state, left) for left in range(-1, sure + 1)} == {int(policy.neutral[state])}
+
+
+@pytest.mark.parametrize(
+    ("sure", "text"), [([-1, 0], "sure must not be negative"), ([1], "sure"), ([0.5, 1.0], "whole numbers"), ([2**62, 0], "stay below")]
+)
+def test_sure_budgets_that_make_no_sense(sure: list[Any], text: str) -> None:
+    with pytest.raises(tp.TailpathError, match=text) as caught:
+        replace(shifted_budget_policy(), sure=np.array(sure))
+    assert "\n" not in str(caught.value)
 
 
 @settings(max_examples=150)
