@@ -7,13 +7,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 import tailpath as tp
 from benchmarks.measure import best_of, best_on_new, find_grid, gridworld, large_grid
-from tailpath.kernels.budget import raise_budget
 from tailpath.solvers.exact.layout import Layout, layout_of
-from tailpath.solvers.exact.table import EXCESS, nobody
+from tailpath.solvers.exact.table import EXCESS, fill_table
 
 
 def run(small: bool = False) -> None:
@@ -63,17 +60,9 @@ def run(small: bool = False) -> None:
 
 def throughput(layout: Layout, threads: bool, levels: int = 100) -> float:
     """Outcome updates per second over the first `levels` budgets, with every state taking part."""
-    aim = layout.aim(limit=1e18)
-    label = np.zeros(levels * layout.n, dtype=layout.levels.choice_label.dtype)
-    out = label, np.zeros(levels), np.zeros((levels, 1))
-    accounts, no_loss = np.atleast_2d(EXCESS), np.zeros((0, 0))
 
     def once() -> None:
-        ring = np.zeros((layout.reach() + 1) * layout.n)
-        policy = layout.levels.node_choices[:-1].copy()
-        raise_budget(threads, False, False)(
-            layout.levels, layout.joint, aim, accounts, no_loss, 1, levels, np.inf, layout.reach() + 1, ring, *nobody(layout), policy, *out
-        )
+        fill_table(layout, layout.aim(limit=float(levels)), EXCESS, threads=threads)
 
     once()
     return len(layout.levels.target) * levels / best_of(once, 5)[0]

@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from tailpath.pictures.distributions import plot_tails as plot_tails
     from tailpath.pictures.progress import show_progress as show_progress
     from tailpath.policies.atoms import log_atoms as log_atoms
+    from tailpath.policies.budget import BudgetPolicy as BudgetPolicy
     from tailpath.policies.chain import CostChain as CostChain
     from tailpath.policies.given import policy as policy
     from tailpath.policies.kinds import AtomPolicy as AtomPolicy
-    from tailpath.policies.kinds import BudgetPolicy as BudgetPolicy
     from tailpath.policies.kinds import HistoryPolicy as HistoryPolicy
     from tailpath.policies.kinds import MarkovPolicy as MarkovPolicy
     from tailpath.policies.kinds import MemoryPolicy as MemoryPolicy
@@ -69,7 +69,7 @@ _HOME = {
     "Policy": "tailpath.policies.kinds",
     "MarkovPolicy": "tailpath.policies.kinds",
     "AtomPolicy": "tailpath.policies.kinds",
-    "BudgetPolicy": "tailpath.policies.kinds",
+    "BudgetPolicy": "tailpath.policies.budget",
     "MemoryPolicy": "tailpath.policies.kinds",
     "HistoryPolicy": "tailpath.policies.kinds",
     "CostChain": "tailpath.policies.chain",

@@ -4,8 +4,7 @@ At accumulated level g the budget left is w - g, so the pair (state, g) already 
 own states, level by level, and each state picks its choice by the level. From g = w on the policy is risk-neutral and Markov, so V_mean
 of its Markov part completes every open node. The search therefore goes on to g = w at least.
 
-This needs the model's own cost levels as the policy's memory, a decision for every budget, free arrows without cycles, and an action
-wherever the policy gets to;
+This needs the model's own cost levels as the policy's memory, free arrows without cycles, and an action wherever the policy gets to;
 otherwise `None` is returned and the caller unrolls the policy like any other.
 """
 
@@ -23,18 +22,19 @@ from tailpath.evaluation.request import Request
 from tailpath.evaluation.result import SearchResult, charged, completed, summarise
 from tailpath.evaluation.variance import node_variance
 from tailpath.kernels.jit import frozen
-from tailpath.kernels.lattice_arrays import Arrows, BudgetRows
+from tailpath.kernels.lattice_arrays import Arrows
+from tailpath.kernels.steps import Steps
 from tailpath.model.fingerprint import same_numbering
+from tailpath.model.ragged import members_of
 from tailpath.model.ssp import SSP, FloatArray
+from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.chain import CostChain
-from tailpath.policies.kinds import BudgetPolicy
-from tailpath.policies.sparse import SparseBudgetPolicy
 from tailpath.policies.unrolling import chain_of_choices
 
 
 def evaluate_budget(ssp: SSP, policy: BudgetPolicy, request: Request) -> CostDistribution | None:
     """The distribution of the total cost, or None where the short cut does not apply."""
-    if ssp.is_goal[ssp.start_index] or isinstance(policy, SparseBudgetPolicy) or not same_numbering(policy.ssp, ssp):
+    if ssp.is_goal[ssp.start_index] or not same_numbering(policy.ssp, ssp):
         return None
     if policy.unit != ssp.cost_unit or not np.array_equal(policy.level, ssp.outcome_level):
         return None
@@ -42,7 +42,7 @@ def evaluate_budget(ssp: SSP, policy: BudgetPolicy, request: Request) -> CostDis
     if lattice is None:
         return None
     try:
-        neutral = chain_of_choices(ssp, policy.neutral)
+        neutral = chain_of_choices(ssp, policy.risk_neutral)
     except PolicyError:
         return None
     search = LatticeSearch(lattice, int(lattice.place[ssp.start_index]), request)
@@ -72,20 +72,6 @@ def free_order(ssp: SSP, level: NDArray[np.int64]) -> tuple[NDArray[np.int64], i
     return None if ordered is None else (np.argsort(-ordered[0], kind="stable"), ordered[1])
 
 
-def budget_rows(ssp: SSP, policy: BudgetPolicy, states: NDArray[np.int64]) -> BudgetRows:
-    """How these states pick their choice by the budget left."""
-    assert policy.sure is not None
-    row = policy.row[states].astype(np.int64)
-    return BudgetRows(
-        policy.budget,
-        ssp.state_choices[:-1][states],
-        policy.neutral[states].astype(np.int64),
-        row,
-        np.append(policy.sure, 0)[row],
-        policy.position.T,
-    )
-
-
 def _lay_out_states(ssp: SSP, policy: BudgetPolicy) -> Lattice | None:
     """Every state is a node, goals are the last one, and rows belong to choices. None if free arrows form a cycle."""
     n = ssp.n_states
@@ -103,9 +89,15 @@ def _lay_out_states(ssp: SSP, policy: BudgetPolicy) -> Lattice | None:
         node=np.append(order, n),
         place=place,
         free_depth=ordered[1],
-        by_budget=budget_rows(ssp, policy, order),
+        steps=_in_order(policy, order),
         chooser=place[ssp.choice_state],
     )
+
+
+def _in_order(policy: BudgetPolicy, order: NDArray[np.int64]) -> Steps:
+    """The steps of these states, in this order."""
+    member, first = members_of(policy.first, order)
+    return Steps(policy.budget, *frozen(first, policy.from_budget[member], policy.choice[member], policy.risk_neutral[order]))
 
 
 def _by_state(ssp: SSP, neutral: CostChain) -> Bracket:

@@ -36,9 +36,10 @@ from tailpath.evaluation.variance import standard_deviation
 from tailpath.evaluation.watch import Watch
 from tailpath.model.ssp import SSP, Name
 from tailpath.options import Progress, check_alpha, check_gamma
+from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.chain import CostChain
 from tailpath.policies.given import as_policy
-from tailpath.policies.kinds import BudgetPolicy, HistoryPolicy, Policy
+from tailpath.policies.kinds import HistoryPolicy, Policy
 from tailpath.policies.mixed import MixedPolicy
 from tailpath.policies.unrolling import unroll
 

@@ -25,9 +25,10 @@ from tailpath.evaluation.result import SCALE, SMALL, Left, SearchResult, negligi
 from tailpath.evaluation.watch import Watch
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.lattice import frontier, search
-from tailpath.kernels.lattice_arrays import BLOCK, ROWS_OF_NODES, Arrows, Aside, BudgetRows, Facts, FarNodes, Rings, Stop, Waiting, standing
+from tailpath.kernels.lattice_arrays import BLOCK, Arrows, Aside, Facts, FarNodes, Rings, Stop, Waiting, standing
 from tailpath.kernels.lattice_layout import lay_out_rows
 from tailpath.kernels.rounding import FIXED, ROW, UNIT
+from tailpath.kernels.steps import NO_STEPS, Steps
 from tailpath.model.ssp import FloatArray
 from tailpath.policies.chain import CostChain
 
@@ -45,7 +46,7 @@ class Lattice(NamedTuple):
     node: NDArray[np.int64]
     place: NDArray[np.int64]
     free_depth: int
-    by_budget: BudgetRows = ROWS_OF_NODES
+    steps: Steps = NO_STEPS
     chooser: NDArray[np.int64] = np.empty(0, dtype=np.int64)
 
     @property
@@ -101,6 +102,7 @@ class LatticeSearch:
         self.n_listed = 0 if self.rings.far.size else len(self.far.jump)
         self.waiting = Waiting(np.full((self.facts.longest >> self.facts.shift) + 3, -1, dtype=np.int64), *_entries(0))
         self.aside = Aside(np.zeros(lattice.n), np.zeros(lattice.n, dtype=np.int64))
+        self.at_step = lattice.steps.first[1:] - 1
         self.flush = negligible(request.alpha, self.facts.least)
         self.now = standing()
         self.head_level, self.head_mass = np.empty(1024, dtype=np.int64), np.empty(1024)
@@ -154,7 +156,8 @@ class LatticeSearch:
             self.near,
             self.far,
             self.far_nodes,
-            lat.by_budget,
+            lat.steps,
+            self.at_step,
             self.rings,
             self.waiting,
             self.aside,

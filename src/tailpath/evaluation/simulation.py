@@ -26,20 +26,20 @@ from numpy.typing import NDArray
 
 from tailpath.analysis.reachability import dead_ends
 from tailpath.errors import BudgetExceededError, OptionError, PolicyError
-from tailpath.evaluation.budget import budget_rows, free_order
+from tailpath.evaluation.budget import free_order
 from tailpath.evaluation.estimation import Estimate, estimate
 from tailpath.evaluation.lattice import in_costs
-from tailpath.kernels.lattice_arrays import ROWS_OF_NODES, BudgetRows
 from tailpath.kernels.sampling import Paths, Pause, lay_rows, walk, walker
+from tailpath.kernels.steps import NO_STEPS, Steps
 from tailpath.model.fingerprint import same_numbering
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import check_whole, processors
+from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.chain import CostChain
 from tailpath.policies.decisions import decide
 from tailpath.policies.given import as_policy
-from tailpath.policies.kinds import BudgetPolicy, HistoryPolicy, Policy
+from tailpath.policies.kinds import HistoryPolicy, Policy
 from tailpath.policies.mixed import MixedPolicy
-from tailpath.policies.sparse import SparseBudgetPolicy
 from tailpath.policies.unrolling import chain_of_choices, unroll
 
 __all__ = ["Estimate", "estimate", "simulate"]
@@ -107,7 +107,7 @@ class _Task(NamedTuple):
     """Where to walk, and from which node."""
 
     paths: Paths
-    rows: BudgetRows
+    rows: Steps
     start: int
     ssp: SSP
 
@@ -128,7 +128,7 @@ def _laid_out(
 def _chain_task(chain: CostChain) -> _Task:
     price = chain.cost if chain.level is None else chain.level
     paths = _laid_out(chain.row_start, chain.target, chain.probability, price, np.empty(0, dtype=np.int64), ~chain.arrives)
-    return _Task(paths, ROWS_OF_NODES, chain.start, chain.ssp)
+    return _Task(paths, NO_STEPS, chain.start, chain.ssp)
 
 
 def _budget_task(ssp: SSP, policy: BudgetPolicy) -> _Task | None:
@@ -136,10 +136,10 @@ def _budget_task(ssp: SSP, policy: BudgetPolicy) -> _Task | None:
 
     Otherwise the budget of every run is spent some day, and a run is lost exactly where the risk-neutral part cannot arrive.
     """
-    if isinstance(policy, SparseBudgetPolicy) or not same_numbering(policy.ssp, ssp) or free_order(ssp, policy.level) is None:
+    if not same_numbering(policy.ssp, ssp) or free_order(ssp, policy.level) is None:
         return None
     try:
-        neutral = chain_of_choices(ssp, policy.neutral)
+        neutral = chain_of_choices(ssp, policy.risk_neutral)
     except PolicyError:
         return None
     trapped = np.zeros(ssp.n_states, dtype=np.bool_)
@@ -147,7 +147,7 @@ def _budget_task(ssp: SSP, policy: BudgetPolicy) -> _Task | None:
     node = np.where(ssp.is_goal, ssp.n_states, np.arange(ssp.n_states))
     price = ssp.outcome_cost if ssp.cost_unit is None else ssp.outcome_level
     paths = _laid_out(ssp.choice_outcomes, node[ssp.outcome_target], ssp.outcome_probability, price, policy.level, trapped)
-    return _Task(paths, budget_rows(ssp, policy, np.arange(ssp.n_states)), int(node[ssp.start_index]), ssp)
+    return _Task(paths, policy.steps(), int(node[ssp.start_index]), ssp)
 
 
 def _walk_all(task: _Task, n: int, seed: int, threads: int, tuning: Tuning) -> NDArray[Any]:

@@ -12,16 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.errors import FormatError, ModelError, OptionError, PolicyError
+from tailpath.formats import old_budgets
 from tailpath.formats.files import shorten
 from tailpath.formats.names import decode_name, decode_names, encode_name, encode_names
 from tailpath.formats.policy_transfer import Skeleton, atoms_on, budget_on, has_state
 from tailpath.model.ssp import SSP, Name
 from tailpath.policies.atoms import Grids
-from tailpath.policies.kinds import AtomPolicy, BudgetPolicy, Decision, MarkovPolicy, MemoryPolicy, Policy
+from tailpath.policies.budget import BudgetPolicy, steps_of
+from tailpath.policies.kinds import AtomPolicy, Decision, MarkovPolicy, MemoryPolicy, Policy
 from tailpath.policies.mixed import MixedPolicy
-from tailpath.policies.sparse import SparseBudgetPolicy
 
-_TABLE_TYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64")
 _ATOM_ARRAYS = {"atoms": (np.float64, 1), "choice": (np.int32, 2), "xi_offset": (np.int64, 2), "xi": (np.float64, 1)}
 
 #: What a header has besides what all of them have, by kind; and the arrays of the kinds that have some.
@@ -29,21 +29,20 @@ MEMBERS = {
     "markov": ("decisions", "mixed"),
     "atom": ("start_atom", "states", "actions"),
     "atom grids": ("start_atom", "states", "actions"),
-    "budget": ("budget", "unit", "table_type", "states", "actions"),
-    "budget windows": ("budget", "unit", "table_type", "states", "actions"),
-    "budget pairs": ("budget", "unit", "table_type", "states", "actions"),
+    "budget steps": ("budget", "unit", "states", "actions"),
+    **dict.fromkeys(old_budgets.ARRAYS, ("budget", "unit", "table_type", "states", "actions")),
     "memory": ("start", "decisions", "mixed", "remember"),
     "mixed": ("weights", "members"),
 }
+_STEPS = {"first": np.int64, "from_budget": np.int64, "choice": np.int32, "risk_neutral": np.int32}
 _GRIDS = {"own": (np.int8, 2), "of_state": (np.int32, 1)}
 _SKELETON = {"state_choices": np.int64, "choice_action": np.int32}
 _OUTCOMES = {"choice_outcomes": np.int64, "outcome_target": np.int32, "outcome_cost": np.float64}
 ARRAYS = {
     "atom": (*_ATOM_ARRAYS, *_SKELETON, *_OUTCOMES),
     "atom grids": (*_ATOM_ARRAYS, *_GRIDS, *_SKELETON, *_OUTCOMES),
-    "budget": ("row", "table", "neutral", "level", *_SKELETON),
-    "budget windows": ("row", "sure", "table", "neutral", "level", *_SKELETON),
-    "budget pairs": ("row", "first", "left", "table", "neutral", "level", *_SKELETON),
+    "budget steps": (*_STEPS, "level", *_SKELETON),
+    **{kind: (*arrays, "neutral", "level", *_SKELETON) for kind, arrays in old_budgets.ARRAYS.items()},
 }
 _COMMON = ("format", "version", "kind", "model", "arrays")
 
@@ -81,15 +80,9 @@ def pack(policy: Policy) -> Stored:
         kind = "atom" if grids is None else "atom grids"
         return Stored(kind, {"start_atom": int(policy.start_atom), **_names(policy.ssp)}, arrays, policy.ssp)
     if isinstance(policy, BudgetPolicy):
-        header = {"budget": int(policy.budget), "unit": _encode_unit(policy.unit), "table_type": policy.position.dtype.name}
-        arrays = {"row": policy.row, "table": policy.position, "neutral": policy.neutral, "level": policy.level}
-        arrays |= {name: getattr(policy.ssp, name) for name in _SKELETON}
-        kind = "budget"
-        if isinstance(policy, SparseBudgetPolicy):
-            kind, arrays = "budget pairs", arrays | {"first": policy.first, "left": policy.left}
-        elif policy.sure is not None and policy.sure.any():
-            kind, arrays = "budget windows", arrays | {"sure": policy.sure}
-        return Stored(kind, {**header, **_names(policy.ssp)}, arrays, policy.ssp)
+        header = {"budget": int(policy.budget), "unit": _encode_unit(policy.unit), **_names(policy.ssp)}
+        arrays = {name: getattr(policy, name) for name in (*_STEPS, "level")} | {name: getattr(policy.ssp, name) for name in _SKELETON}
+        return Stored("budget steps", header, arrays, policy.ssp)
     if isinstance(policy, MemoryPolicy) and not any(callable(part) for part in (policy.start_, policy.action_, policy.remember_)):
         rows = [[encode_name(part) for part in (*key, memory)] for key, memory in policy.remember_.items()]
         return Stored("memory", {"start": encode_name(policy.start_), **_decision_rows(policy.action_), "remember": rows})
@@ -158,22 +151,18 @@ def _unpack_atoms(header: Mapping[str, Any], source: Source, ssp: SSP, path: str
 
 
 def _unpack_budget(header: Mapping[str, Any], source: Source, ssp: SSP, path: str, old: Skeleton | None) -> BudgetPolicy:
-    if header.get("table_type") not in _TABLE_TYPES:
-        raise FormatError(f"{path}: table_type must be one of {', '.join(_TABLE_TYPES)}")
-    pairs = header["kind"] == "budget pairs"
-    parts: dict[str, Any] = {
-        "budget": _whole(header.get("budget"), f"{path}: budget"),
-        "row": source("row", np.int32, 1),
-        "position": source("table", header["table_type"], 1 if pairs else 2),
-        "neutral": source("neutral", np.int32, 1),
-        "unit": _decode_unit(header.get("unit"), f"{path}: unit"),
-    }
-    more = {"budget pairs": ("first", "left"), "budget windows": ("sure",)}.get(header["kind"], ())
-    parts |= {name: source(name, np.int64, 1) for name in more}
+    budget = _whole(header.get("budget"), f"{path}: budget")
+    unit = _decode_unit(header.get("unit"), f"{path}: unit")
+    if header["kind"] == "budget steps":
+        steps = {name: source(name, dtype, 1) for name, dtype in _STEPS.items()}
+    else:
+        neutral = source("neutral", np.int32, 1)
+        state_choices = ssp.state_choices if old is None else old.state_choices
+        steps = {"risk_neutral": neutral, **steps_of(*old_budgets.old_changes(header, source, state_choices, neutral), neutral)}
     level = source("level", np.int64, 1)
     if old is not None:
-        return budget_on(ssp, old, path, **parts)
-    return SparseBudgetPolicy(ssp, level=level, **parts) if pairs else BudgetPolicy(ssp, level=level, **parts)
+        return budget_on(ssp, old, path, steps, budget, unit)
+    return BudgetPolicy(ssp, budget, level=level, unit=unit, **steps)
 
 
 def _pack_mixture(policy: MixedPolicy) -> Stored:

@@ -14,7 +14,7 @@ States that the policy does not know have no decision; `evaluate` says so if the
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,8 +25,8 @@ from tailpath.errors import PolicyError
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.ssp import SSP, Name
 from tailpath.policies.atoms import Grids
-from tailpath.policies.kinds import AtomPolicy, BudgetPolicy
-from tailpath.policies.sparse import SparseBudgetPolicy
+from tailpath.policies.budget import BudgetPolicy, steps_of
+from tailpath.policies.kinds import AtomPolicy
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,47 +75,31 @@ def has_state(ssp: SSP, name: Name) -> bool:
     return name in ssp._state_index
 
 
-def budget_on(
-    ssp: SSP,
-    old: Skeleton,
-    where: str,
-    budget: int,
-    row: Any,
-    position: Any,
-    neutral: Any,
-    unit: Any,
-    first: Any = None,
-    left: Any = None,
-    sure: Any = None,
-) -> BudgetPolicy:
-    """The tables of a `BudgetPolicy`, or with `first` and `left` of a `SparseBudgetPolicy`, in the numbers of another model."""
+def budget_on(ssp: SSP, old: Skeleton, where: str, steps: Mapping[str, Any], budget: int, unit: Any) -> BudgetPolicy:
+    """The steps of a `BudgetPolicy`, in the numbers of another model."""
     moved = old.choices_in(ssp)
-    n_old, rows = len(old.states), len(position) if first is None else len(first) - 1
-    if len(row) != n_old or len(neutral) != n_old or (row >= rows).any() or (neutral >= len(moved)).any():
-        raise PolicyError(f"{where}: row and neutral need an entry per state, inside the table and the choices")
-    new_row, new_neutral = np.full(ssp.n_states, -1, dtype=np.int32), np.full(ssp.n_states, -1, dtype=np.int32)
-    new_table = np.zeros(position.shape, dtype=np.int32)
+    first, neutral, n_old = steps["first"], steps["risk_neutral"], len(old.states)
+    if len(first) != n_old + 1 or len(neutral) != n_old or first[0] != 0 or first[-1] != len(steps["choice"]) or (np.diff(first) < 0).any():
+        raise PolicyError(f"{where}: first and risk_neutral need an entry per state")
+    if len(steps["from_budget"]) != len(steps["choice"]):
+        raise PolicyError(f"{where}: from_budget and choice need an entry for each step")
+    changes: list[tuple[int, int, int]] = []
+    new_neutral = np.full(ssp.n_states, -1, dtype=np.int32)
     for state, name in enumerate(old.states):
         if not has_state(ssp, name) or ssp.is_goal[ssp.state_index(name)]:
             continue
-        there = ssp.state_index(name)
-        begin, last = int(old.state_choices[state]), int(old.state_choices[state + 1])
+        there, own = ssp.state_index(name), range(int(old.state_choices[state]), int(old.state_choices[state + 1]))
         if neutral[state] >= 0:
-            new_neutral[there] = _moved(old, moved, int(neutral[state]), name, where)
-        if row[state] >= 0:
-            at = row[state] if first is None else slice(first[row[state]], first[row[state] + 1])
-            positions = position[at]
-            if positions.size and not 0 <= positions.min() <= positions.max() < last - begin:
-                raise PolicyError(f"{where}: the table has a choice that state {name!r} does not have")
-            for place in np.unique(positions).tolist():
-                choice = _moved(old, moved, begin + place, name, where)
-                new_table[at][positions == place] = choice - ssp.state_choices[there]
-            new_row[there] = row[state]
+            new_neutral[there] = _moved(old, moved, own, int(neutral[state]), name, where)
+        for step in range(int(first[state]), int(first[state + 1])):
+            taken = _moved(old, moved, own, int(steps["choice"][step]), name, where)
+            changes.append((there, int(steps["from_budget"][step]), taken))
     levels = {cost: math.ceil(as_fraction(cost) / as_fraction(unit)) for cost in np.unique(ssp.outcome_cost).tolist()}
     level = np.array([levels[cost] for cost in ssp.outcome_cost.tolist()], dtype=np.int64)
-    if first is None:
-        return BudgetPolicy(ssp, budget, new_row, new_table, new_neutral, level, unit, sure=sure)
-    return SparseBudgetPolicy(ssp, budget, new_row, new_table, new_neutral, level, unit, first, left)
+    columns = np.array(changes, dtype=np.int64).reshape(-1, 3)
+    return BudgetPolicy(
+        ssp, budget, risk_neutral=new_neutral, level=level, unit=unit, **steps_of(columns[:, 0], columns[:, 1], columns[:, 2], new_neutral)
+    )
 
 
 def atoms_on(
@@ -144,14 +128,17 @@ def atoms_on(
             if not 0 <= offset <= len(xi) - length:
                 raise PolicyError(f"{where}: xi_offset points outside xi")
             if taken not in matched:
-                matched[taken] = _outcomes(old, taken, ssp, _moved(old, moved, taken, name, where))
+                own = range(int(old.state_choices[state]), int(old.state_choices[state + 1]))
+                matched[taken] = _outcomes(old, taken, ssp, _moved(old, moved, own, taken, name, where))
             new_choice[there, atom], new_offset[there, atom] = moved[taken], len(factors)
             factors.extend(float(xi[offset + place]) if place >= 0 else 1.0 for place in matched[taken])
     moved_grids = None if grids is None else Grids(grids.own, grid_there)
     return AtomPolicy(ssp, atoms, new_choice, new_offset, np.array(factors), start_atom, moved_grids)
 
 
-def _moved(old: Skeleton, moved: NDArray[np.int64], choice: int, state: Name, where: str) -> int:
+def _moved(old: Skeleton, moved: NDArray[np.int64], own: range, choice: int, state: Name, where: str) -> int:
+    if choice not in own:
+        raise PolicyError(f"{where}: the table has a choice that state {state!r} does not have")
     if moved[choice] < 0:
         action = old.actions[int(old.choice_action[choice])]
         raise PolicyError(f"{where}: the policy takes {action!r} in state {state!r}, where the model has no such action")

@@ -64,6 +64,15 @@ class Levels(NamedTuple):
     probability: Array
 
 
+class Steps(NamedTuple):
+    """Changes of choice, in the order in which they are found: the node, the first budget, the label; and the `last` label of every node."""
+
+    node: Array
+    budget: Array
+    label: Array
+    last: Array
+
+
 class Aim(NamedTuple):
     """What is minimised at the start node, `weight * w + price * U`, with U the value of account 0.
 
@@ -146,7 +155,6 @@ def _settle_plainly(threads: bool, several: bool) -> Any:
         slot: int,
         capacity: int,
         ring: Array,
-        at: int,
         out_label: Array,
     ) -> None:
         n = len(levels.least)
@@ -166,7 +174,7 @@ def _settle_plainly(threads: bool, several: bool) -> Any:
                     for i in range(1, len(accounts)):
                         value = choice_value(levels, accounts, i, picked, w, slot, capacity, ring)
                         ring[(i * capacity + slot) * n + node] = value if value > TINY else 0.0
-            out_label[at + k - first] = levels.choice_label[picked]
+            out_label[node] = levels.choice_label[picked]
 
     # The cache on disk knows functions by name and closure, not by the compiler's options.
     settle_plainly.__qualname__ += "_threads" if threads else ""
@@ -247,6 +255,18 @@ def look_around(levels: Levels, block: int, w: int, room: float, alive: Array, e
     return int(end)
 
 
+@kernel
+def note_steps(nodes: Array, first: int, last: int, w: int, label: Array, at: int, out_step: Steps) -> int:
+    """Append a step for each of some nodes whose choice is another than with a unit less; returns how many steps there are then."""
+    for k in range(first, last):
+        node = nodes[k]
+        if label[node] != out_step.last[node]:
+            out_step.last[node] = label[node]
+            out_step.node[at], out_step.budget[at], out_step.label[at] = node, w, label[node]
+            at += 1
+    return at
+
+
 def _driver(threads: bool, several: bool, joints: bool) -> Callable[..., Any]:
     """The loop over levels. The flags are constants of the closure: the compiler drops the branches not taken and caches each by its flags."""
 
@@ -265,13 +285,14 @@ def _driver(threads: bool, several: bool, joints: bool) -> Callable[..., Any]:
         entered: Array,
         count: Array,
         policy: Array,
-        out_label: Array,
-        out_room: Array,
+        label: Array,
+        at: int,
+        out_step: Steps,
         out_value: Array,
     ) -> tuple[int, int, float, float, float]:
         n = len(levels.least)
-        error, left, w, at = 0.0, 0.0, first, 0
-        while w <= last and w <= cutoff_of(aim, best):
+        error, left, w = 0.0, 0.0, first
+        while w <= last and w <= cutoff_of(aim, best) and at + n <= len(out_step.node):
             room = cutoff_of(aim, best) - w
             slot = w % capacity
             if len(loss) > 0:
@@ -284,21 +305,21 @@ def _driver(threads: bool, several: bool, joints: bool) -> Callable[..., Any]:
                         quality = settle_jointly(levels, joint, accounts, aim.tie, begin, end, w, capacity, ring, policy)
                         error, left = max(error, quality[0]), max(left, quality[1])
                         for node in range(begin, end):
-                            out_label[at + node - begin] = levels.choice_label[policy[node]]
-                        at += end - begin
-                    continue
-                end = look_around(levels, block, w, room, alive, entered, count)
-                if several:
-                    if threads:
-                        settle_several_threads(levels, accounts, aim.tie, alive, begin, end, w, slot, capacity, ring, at, out_label)
+                            alive[node], label[node] = node, levels.choice_label[policy[node]]
                     else:
-                        settle_several(levels, accounts, aim.tie, alive, begin, end, w, slot, capacity, ring, at, out_label)
-                elif threads:
-                    settle_one_threads(levels, accounts, 0.0, alive, begin, end, w, slot, capacity, ring, at, out_label)
+                        end = begin
                 else:
-                    settle_one(levels, accounts, 0.0, alive, begin, end, w, slot, capacity, ring, at, out_label)
-                at += end - begin
-            out_room[w - first] = room
+                    end = look_around(levels, block, w, room, alive, entered, count)
+                    if several:
+                        if threads:
+                            settle_several_threads(levels, accounts, aim.tie, alive, begin, end, w, slot, capacity, ring, label)
+                        else:
+                            settle_several(levels, accounts, aim.tie, alive, begin, end, w, slot, capacity, ring, label)
+                    elif threads:
+                        settle_one_threads(levels, accounts, 0.0, alive, begin, end, w, slot, capacity, ring, label)
+                    else:
+                        settle_one(levels, accounts, 0.0, alive, begin, end, w, slot, capacity, ring, label)
+                at = note_steps(alive, begin, end, w, label, at, out_step)
             for i in range(len(accounts)):
                 out_value[w - first, i] = ring[(i * capacity + slot) * n + aim.start]
             best = min(best, aim.weight * w + aim.price * out_value[w - first, 0])
@@ -310,42 +331,11 @@ def _driver(threads: bool, several: bool, joints: bool) -> Callable[..., Any]:
 
 @cache
 def raise_budget(threads: bool, several: bool, joints: bool) -> Callable[..., Any]:
-    """The compiled loop that raises the budget from level `first` to `last`, or until nothing beyond can matter.
+    """The compiled loop that raises the budget from level `first` to `last`, or until nothing beyond can matter, or there is no room for steps.
 
-    It fills `out_label` with the decisions of all nodes alive, level by level and block by block, `out_room[w - first]` with what tells which these
-    were (`lay_open`), and the values at the start, `out_value[w - first, i]`. It returns the first level not done, how many decisions there are,
-    the best value found, and the worst error bound and relative gain left of joint blocks. `several`: there is more than one account.
+    It appends a step, from place `at` on, wherever a node's choice changes, and fills the values at the start, `out_value[w - first, i]`. It
+    returns the first level not done, how many steps there are, the best value found, and the worst error bound and relative gain left of
+    joint blocks. `several`: there is more than one account.
     """
     compiled: Callable[..., Any] = kernel(_driver(threads, several, joints))
     return compiled
-
-
-@kernel
-def lay_open(
-    levels: Levels,
-    first: int,
-    last: int,
-    room: Array,
-    alive: Array,
-    entered: Array,
-    count: Array,
-    label: Array,
-    column: Array,
-    out_table: Array,
-) -> None:
-    """Put the decisions of levels `first` to `last` where they can be looked up: `out_table[w - sure(s), column[s]]`, of nodes that have a column."""
-    at = 0
-    for w in range(first, last + 1):
-        for block in range(len(levels.block_joint)):
-            begin, end = levels.block_start[block], levels.block_start[block + 1]
-            joint = levels.block_joint[block]
-            if joint:
-                end = end if levels.least[begin] <= room[w - first] else begin
-            else:
-                end = look_around(levels, block, w, room[w - first], alive, entered, count)
-            for k in range(begin, end):
-                node = k if joint else alive[k]
-                row = w - levels.sure[node]
-                if column[node] >= 0 and 0 < row < len(out_table):
-                    out_table[row, column[node]] = label[at]
-                at += 1

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.kernels.jit import kernel
-from tailpath.kernels.lattice_arrays import BLOCK, Arrows, Aside, BudgetRows, Far, FarNodes, Near, Rings, Stop, Waiting
+from tailpath.kernels.lattice_arrays import BLOCK, Arrows, Aside, Far, FarNodes, Near, Rings, Stop, Waiting
+from tailpath.kernels.steps import Steps
 
 Array = NDArray[Any]
 #: Blocks that are worked on in one go: what they hold stays near.
@@ -30,7 +31,8 @@ def search(
     near: Near,
     far: Far,
     far_nodes: FarNodes,
-    by_budget: BudgetRows,
+    steps: Steps,
+    at_step: Array,
     rings: Rings,
     waiting: Waiting,
     aside: Aside,
@@ -49,9 +51,9 @@ def search(
     since; the difference is P(Z > f) with nearly full relative accuracy while it is a fair share of the base, and the sum is taken anew when
     it no longer is. A tail that cannot be told from alpha counts as equal.
 
-    With a budget >= 0 rows belong to choices, not to nodes, and a node picks its choice by the budget left in the bucket: `table` while
-    there is any, `neutral` after. V_min is 0 then, a bucket is an accumulated level, and the search does not stop before the budget is
-    spent. `n_listed` arrows at most put an entry on a list in one bucket.
+    With `steps` rows belong to choices, not to nodes, and a node picks its choice by the budget left in the bucket; `at_step` is the step
+    that each node has come down to, at first its last one. V_min is 0 then, a bucket is an accumulated level, and the search does not stop
+    before the budget is spent. `n_listed` arrows at most put an entry on a list in one bucket.
     """
     first_expanded = now.expanded
     while True:
@@ -71,7 +73,7 @@ def search(
         sent, blocks = 0, rings.stride >> BLOCK
         for first in range(0, blocks if now.n_flags > 0 else 0, PART):
             last = min(first + PART, blocks)
-            if not _expand(f, first, last, near, by_budget, rings, flush, far_nodes.taken, now):
+            if not _expand(f, first, last, near, steps, at_step, rings, flush, far_nodes.taken, now):
                 return Stop.NO_ACTION
             if now.n_small > 0:
                 _put_aside(f, first, last, rings, aside, flush, now)
@@ -90,7 +92,7 @@ def search(
         if rest < 0.25 * now.base:
             rest = _open_mass(rings, waiting) + now.lost + now.aside
             now.base, now.since = rest, 0.0
-        if now.n_head > 0 and f + 1 >= by_budget.budget and rest <= alpha * (1 + 5e-13):
+        if now.n_head > 0 and f + 1 >= steps.budget and rest <= alpha * (1 + 5e-13):
             return Stop.FINISHED
 
 
@@ -116,7 +118,7 @@ def _next_bucket(rings: Rings, waiting: Waiting, now: Any) -> bool:
 
 @kernel
 def _expand(
-    f: int, first: int, last: int, near: Near, by_budget: BudgetRows, rings: Rings, flush: float, out_taken: Array, now: Any
+    f: int, first: int, last: int, near: Near, steps: Steps, at_step: Array, rings: Rings, flush: float, out_taken: Array, now: Any
 ) -> bool:
     """Send on, within the ring, what the nodes of blocks hold in bucket f; False if one of them has no action. What they hold stays until `_clear`.
 
@@ -139,11 +141,13 @@ def _expand(
                 continue
             expanded += 1
             chosen = node
-            if by_budget.budget >= 0:
-                chosen = by_budget.neutral[node]
-                left = by_budget.budget - f - by_budget.sure[node]
-                if 0 < left < len(by_budget.table) and by_budget.table_row[node] >= 0:
-                    chosen = by_budget.first_choice[node] + by_budget.table[left, by_budget.table_row[node]]
+            if steps.budget >= 0:
+                # Budgets only fall, and so does the step.
+                step, left = at_step[node], steps.budget - f
+                while step >= steps.first[node] and steps.from_budget[step] > left:
+                    step -= 1
+                at_step[node] = step
+                chosen = steps.choice[step] if step >= steps.first[node] else steps.risk_neutral[node]
                 if chosen < 0:
                     return False
                 if len(out_taken) > 0:

@@ -8,8 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.kernels.jit import frozen
-
 
 class Arrows(NamedTuple):
     """Rows of arrows and how they are laid out: row i of the search is `row[i]` of these, whose targets stand in the places `place` (-1: nowhere).
@@ -64,23 +62,6 @@ class Facts(NamedTuple):
     out: int
     shift: int
     stride: int
-
-
-class BudgetRows(NamedTuple):
-    """How a node picks its row by the budget left: `table[budget - sure, table_row]`, or `neutral` where there is no such entry behind the first; a
-    budget of -1 means that rows belong to nodes."""
-
-    budget: int
-    first_choice: NDArray[np.int64]
-    neutral: NDArray[np.int64]
-    table_row: NDArray[np.int64]
-    sure: NDArray[np.int64]
-    table: NDArray[Any]
-
-
-_NONE = np.empty(0, dtype=np.int64)
-#: Its table looks to the compiler like that of a policy: bytes, read-only.
-ROWS_OF_NODES = BudgetRows(-1, _NONE, _NONE, _NONE, _NONE, *frozen(np.zeros((0, 0), dtype=np.uint8)))
 
 
 class Rings(NamedTuple):

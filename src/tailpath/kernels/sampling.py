@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.kernels.jit import kernel
-from tailpath.kernels.lattice_arrays import BudgetRows
+from tailpath.kernels.steps import Steps, step_choice
 
 Array = NDArray[Any]
 #: Rows longer than this are halved until they are not.
@@ -106,7 +106,7 @@ def _drawn(row_start: Array, cumulative: Array, row: int, u: float) -> Any:
 
 
 @kernel
-def walk(paths: Paths, rows: BudgetRows, start: int, key: Array, first: int, pause: int, now: Any, out_total: Array) -> int:
+def walk(paths: Paths, rows: Steps, start: int, key: Array, first: int, pause: int, now: Any, out_total: Array) -> int:
     """Walk runs `first`, `first` + 1, ... until each has arrived at the last node, or until `pause` steps are done.
 
     `now`, a record of `WALKER`, carries the run at work from call to call; `out_total` comes in as zeros. With a budget >= 0 rows belong to
@@ -130,10 +130,7 @@ def walk(paths: Paths, rows: BudgetRows, start: int, key: Array, first: int, pau
                 total, node = total * 0 + NEVER, goal
                 break
             if by_budget:
-                row = rows.neutral[node]
-                spare = left - rows.sure[node]
-                if 0 < spare < len(rows.table) and rows.table_row[node] >= 0:
-                    row = rows.first_choice[node] + rows.table[spare, rows.table_row[node]]
+                row = step_choice(rows, node, left)
                 if row < 0:
                     now.node = node
                     return Pause.NO_ACTION

@@ -1,7 +1,8 @@
 """One choice per pair of state and memory, followed from the start: the pairs that are reached, and where their outcomes lead.
 
-Memories are numbers 0 .. m - 1, and the choice of pair (s, i) is entry s m + i of a table. After an outcome the memory is found by one of two
-rules: the atom nearest to y xi, or the budget less the level of the outcome. Pairs are numbered in the order in which they are met.
+`follow` takes memories 0 .. m - 1, with the choice of pair (s, i) in entry s m + i of a table; after an outcome the memory is the atom nearest
+to y xi. `follow_budget` takes a budget left, with choices by steps; it falls by the level of the outcome. Pairs are numbered in the order in
+which they are met.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.kernels.jit import kernel
+from tailpath.kernels.pairs import entered, longer
+from tailpath.kernels.steps import Steps, step_choice
 
 Array = NDArray[Any]
 #: Up to so many borders it is faster to look at all than to search.
@@ -52,8 +55,7 @@ class Memories(NamedTuple):
     """How the memory, one of `n`, moves.
 
     With atoms: `xi[xi_offset[pair] + i]` is the factor of outcome i, and `borders` part the atoms; where states have atoms of their own,
-    `own_borders` part those of a grid, whose numbers are `own_atoms`, and `grid` has the grid of each state. Without: the `level` of the
-    outcome is paid.
+    `own_borders` part those of a grid, whose numbers are `own_atoms`, and `grid` has the grid of each state.
     """
 
     n: int
@@ -61,7 +63,6 @@ class Memories(NamedTuple):
     borders: Array = _NO_NUMBERS
     xi_offset: Array = _NO_INDICES
     xi: Array = _NO_NUMBERS
-    level: Array = _NO_INDICES
     grid: Array = np.empty(0, dtype=np.int32)
     own_borders: Array = np.empty((0, 0))
     own_atoms: Array = np.empty((0, 0), dtype=np.int64)
@@ -132,8 +133,6 @@ def _follow(model: Outcomes, memories: Memories, choice: Array, start: int, memo
                         after = memories.own_atoms[own, _nearest(memories.own_borders[own], y)]
                     else:
                         after = _nearest(memories.borders, y)
-                elif len(memories.level) > 0:
-                    after = max(memory - memories.level[outcome], 0)
                 there = state * n + after
                 to = number[there]
                 if to < 0:
@@ -152,6 +151,33 @@ def _follow(model: Outcomes, memories: Memories, choice: Array, start: int, memo
         if out.target[i] < 0:
             out.target[i] = size
     return -1, size, arrow
+
+
+@kernel
+def follow_budget(model: Outcomes, steps: Steps, level: Array, start: int, most: int) -> tuple[int, Array]:
+    """The pairs of state and budget left that a policy reaches from a state, as budget * states + state; it ends beyond `most`.
+
+    A pair without a choice ends it, too: returned first is its state, otherwise -1.
+    """
+    n, count, done = len(model.is_goal), 0, 0
+    first = np.empty(1, dtype=np.int64)
+    first[0] = steps.budget * n + start
+    table, key = longer(first, 0, 1)
+    count = entered(table, key, 0, first[0])
+    while done < count <= most:
+        left, state = key[done] // n, key[done] % n
+        done += 1
+        chosen = step_choice(steps, state, left)
+        if chosen < 0:
+            return state, key[:count]
+        first_outcome, last = model.choice_outcomes[chosen], model.choice_outcomes[chosen + 1]
+        if count + last - first_outcome > len(key):
+            table, key = longer(key, count, 2 * (last - first_outcome) + count)
+        for outcome in range(first_outcome, last):
+            to = model.target[outcome]
+            if not model.is_goal[to]:
+                count = entered(table, key, count, max(left - level[outcome], 0) * n + to)
+    return -1, key[:count]
 
 
 @kernel

@@ -37,7 +37,7 @@ def plan(
         note=f"{len(solution.excess)} budgets" + ("" if delta is None else f", costs rounded up to {delta}"),
         facts={"weight": weight, "delta": delta, **discounted},
         solution=solution,
-        model=solution.decisions.ssp if discounted else None,
+        model=solution.largest.ssp if discounted else None,
     )
 
 

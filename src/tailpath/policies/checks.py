@@ -104,75 +104,31 @@ def _check_grids(grids: Any, shape: tuple[int, int]) -> None:
         raise PolicyError(f"of_state must name one of {len(own)} grids for each of {shape[0]} states")
 
 
-def budget_tables(ssp: SSP, budget: Any, row: Any, table: Any, neutral: Any, level: Any, unit: Any, sure: Any = None) -> dict[str, Any]:
-    """The fields of a `BudgetPolicy`, checked."""
-    fields = _budgets(ssp, budget, row, neutral, level, unit)
-    # Level by level, as searches go along it, and the compiler knows only one kind.
-    table = np.asfortranarray(whole_numbers(table, "table", (-1, -1), _kind_of(table)))
-    if (fields["row"] >= len(table)).any():
-        raise PolicyError("row points outside the table")
-    sure = whole_numbers(np.zeros(len(table), dtype=np.int64) if sure is None else sure, "sure", (len(table),), np.int64)
-    if len(sure) and not 0 <= sure.min() <= sure.max() < MOST_LEVELS:
-        raise PolicyError("sure must not be negative" if sure.min() < 0 else f"sure must stay below {MOST_LEVELS}")
-    if len(table) and not sure.any() and fields["budget"] >= table.shape[1]:
-        raise PolicyError(f"the budget is {fields['budget']}, but the table ends at {table.shape[1] - 1}")
-    if table.size:
-        with_row = np.flatnonzero(fields["row"] >= 0)
-        own_positions(table.min(axis=1)[fields["row"][with_row]], table.max(axis=1)[fields["row"][with_row]], ssp, with_row)
-    return fields | {"position": table, "sure": sure}
-
-
-def sparse_budget_tables(
-    ssp: SSP, budget: Any, row: Any, first: Any, left: Any, table: Any, neutral: Any, level: Any, unit: Any
+def budget_steps(
+    ssp: SSP, budget: Any, first: Any, from_budget: Any, choice: Any, risk_neutral: Any, level: Any, unit: Any
 ) -> dict[str, Any]:
-    """The fields of a `SparseBudgetPolicy`, checked."""
-    fields = _budgets(ssp, budget, row, neutral, level, unit)
-    table = whole_numbers(table, "table", (-1,), _kind_of(table))
-    first, left = whole_numbers(first, "first", (-1,), np.int64), whole_numbers(left, "left", (len(table),), np.int64)
-    if not first.size or first[0] != 0 or first[-1] != len(table) or (np.diff(first) <= 0).any():
-        raise PolicyError("first must rise from 0 to the length of the table, with an entry for each row and one more")
-    if (fields["row"] >= len(first) - 1).any():
-        raise PolicyError("row points outside the table")
-    if np.bincount(fields["row"] + 1)[1:].max(initial=0) > 1:
-        raise PolicyError("every state needs a row of its own")
-    falls = np.diff(left) <= 0
-    falls[first[1:-1] - 1] = False
-    if falls.any() or (len(left) and not 0 < left.min() <= left.max() < MOST_LEVELS // len(first)):
-        raise PolicyError(f"left must rise within each row, from 1 or more, and stay below {MOST_LEVELS // len(first)}")
-    if len(table):
-        with_row = np.flatnonzero(fields["row"] >= 0)
-        low, high = (of.reduceat(table, first[:-1])[fields["row"][with_row]] for of in (np.minimum, np.maximum))
-        own_positions(low, high, ssp, with_row)
-    return fields | {"position": table, "first": first, "left": left}
-
-
-def _kind_of(table: Any) -> Any:
-    """The type of a table of decisions as it was given; a word says so if it is none of whole numbers."""
-    return np.asarray(table).dtype if np.asarray(table).dtype.kind in "iu" else np.int64
-
-
-def own_positions(low: NDArray[Any], high: NDArray[Any], ssp: SSP, states: NDArray[np.int64]) -> None:
-    """The least and the largest position that a table holds for each of some states: each must be one of the state's choices."""
-    for at in np.flatnonzero((low < 0) | (high >= np.diff(ssp.state_choices)[states]))[:1].tolist():
-        raise PolicyError(f"the table has a choice that state {ssp.states[states[at]]!r} does not have")
-
-
-def _budgets(ssp: SSP, budget: Any, row: Any, neutral: Any, level: Any, unit: Any) -> dict[str, Any]:
-    """What all policies by budget have in common, checked but for where the rows point to."""
+    """The fields of a `BudgetPolicy`, checked."""
     n_states = _model(ssp).n_states
-    if np.shape(row) != (n_states,) or np.shape(neutral) != (n_states,) or np.shape(level) != (ssp.n_outcomes,):
-        raise PolicyError("row and neutral need an entry per state, level one per outcome")
-    row, neutral = (whole_numbers(array, what, (n_states,), np.int32) for array, what in ((row, "row"), (neutral, "neutral")))
-    level = whole_numbers(level, "level", (ssp.n_outcomes,), np.int64)
     budget = whole_number(budget, "budget", MOST_LEVELS)
+    choice = whole_numbers(choice, "choice", (-1,), np.int32)
+    from_budget = whole_numbers(from_budget, "from_budget", (len(choice),), np.int64)
+    first = whole_numbers(first, "first", (n_states + 1,), np.int64)
+    risk_neutral = whole_numbers(risk_neutral, "risk_neutral", (n_states,), np.int32)
+    level = whole_numbers(level, "level", (ssp.n_outcomes,), np.int64)
+    if first[0] != 0 or first[-1] != len(choice) or (np.diff(first) < 0).any():
+        raise PolicyError("first must rise from 0 to the number of steps, with an entry for each state and one more")
+    state = np.repeat(np.arange(n_states), np.diff(first))
+    falls = (np.diff(from_budget) <= 0) & (state[1:] == state[:-1])
+    if falls.any() or (len(choice) and not 0 < from_budget.min() <= from_budget.max() < MOST_LEVELS):
+        raise PolicyError(f"from_budget must rise within each state, from 1 or more, and stay below {MOST_LEVELS}")
     if level.size and not 0 <= level.min() <= level.max() < MOST_LEVELS:
         raise PolicyError("level must not be negative" if level.min() < 0 else f"level must stay below {MOST_LEVELS}")
-    if (row < -1).any():
-        raise PolicyError("row points outside the table")
+    for at in np.flatnonzero((choice < ssp.state_choices[state]) | (choice >= ssp.state_choices[state + 1]))[:1].tolist():
+        raise PolicyError(f"choice has a choice that state {ssp.states[int(state[at])]!r} does not have")
     if unit is not None and not (isinstance(unit, (int, float, Fraction)) and 0 < unit < math.inf):
         raise PolicyError(f"unit must be a positive number, not {unit!r}")
-    own_choices(neutral, ssp, "neutral")
-    return {"budget": budget, "row": row, "neutral": neutral, "level": level}
+    own_choices(risk_neutral, ssp, "risk_neutral")
+    return {"budget": budget, "first": first, "from_budget": from_budget, "choice": choice, "risk_neutral": risk_neutral, "level": level}
 
 
 def _check_shape(array: NDArray[Any], what: str, shape: tuple[int, ...]) -> None:

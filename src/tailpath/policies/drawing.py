@@ -13,9 +13,10 @@ from tailpath.model.ssp import SSP
 from tailpath.pictures.notebook import MOST_CELLS, MOST_NODES, card
 from tailpath.pictures.states import plot_states
 from tailpath.pictures.style import sheet
+from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.chain import CostChain
 from tailpath.policies.decisions import decide
-from tailpath.policies.kinds import BudgetPolicy, Policy
+from tailpath.policies.kinds import Policy
 from tailpath.policies.table import decision_table
 from tailpath.policies.unrolling import unroll
 from tailpath.policies.visits import Visits
@@ -44,7 +45,7 @@ def draw_policy(ssp: SSP, policy: Policy, budget: float | None = None, ax: Any =
     else:
         left = _in_units(policy, budget)
         assert isinstance(policy, BudgetPolicy)
-        choices[:] = [policy.choice(state, left) for state in range(ssp.n_states)]
+        choices[:] = policy.choices_at(np.arange(ssp.n_states), left)
         strength[[int(chain.state[node]) for node in range(chain.n) if _memory(chain, node) == left]] = 1.0
     return plot_states(
         ssp, choices, strength, ax=ax, title=title or ("" if budget is None else f"{budget:g} left" if budget else "budget spent")

@@ -28,8 +28,9 @@ import numpy as np
 
 from tailpath.errors import PolicyError
 from tailpath.model.ssp import SSP, Name
+from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.decisions import Actions, checked_decision, known_actions
-from tailpath.policies.kinds import AtomPolicy, BudgetPolicy, Decision, HistoryPolicy, MarkovPolicy, MemoryPolicy, Policy
+from tailpath.policies.kinds import AtomPolicy, Decision, HistoryPolicy, MarkovPolicy, MemoryPolicy, Policy
 
 KINDS = (MarkovPolicy, AtomPolicy, BudgetPolicy, MemoryPolicy, HistoryPolicy)
 

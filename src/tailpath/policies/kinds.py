@@ -13,7 +13,7 @@ three methods is a policy. The kinds below differ in what they remember:
 | --- | --- | --- |
 | `MarkovPolicy` | nothing | users, `solve_expected` |
 | `AtomPolicy` | the index of an atom y of the grid Y | `solve_cvar_quantile`, `solve_cvar_interpolation` |
-| `BudgetPolicy` | the cost units still left of a budget | `solve_cvar_exact`; where few budgets can occur, `SparseBudgetPolicy` (`sparse.py`) |
+| `BudgetPolicy` (`budget.py`) | the cost units still left of a budget | `solve_cvar_exact`, `solve_on_time` |
 | `MemoryPolicy` | whatever the user's controller remembers | users |
 | `HistoryPolicy` | the whole history (s0, a0, c0, s1, ...) | users |
 
@@ -22,10 +22,9 @@ three methods is a policy. The kinds below differ in what they remember:
 
 from __future__ import annotations
 
-import math
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -37,8 +36,8 @@ from tailpath.errors import PolicyError
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, Name
 from tailpath.policies.atoms import Grids, atom_borders, nearest_own
-from tailpath.policies.checks import atom_tables, budget_tables, checked_choices
-from tailpath.policies.running import Runs, spent
+from tailpath.policies.checks import atom_tables, checked_choices
+from tailpath.policies.running import Runs
 
 if TYPE_CHECKING:
     from tailpath.policies.table import Row
@@ -199,68 +198,6 @@ class AtomPolicy(Kind):
             return self._nearest(next_state, self.atoms[memory]) if self.grids is not None else memory
         nearest = min(near, key=lambda o: (abs(float(ssp.outcome_cost[o]) - float(cost)), -float(ssp.outcome_cost[o])))
         return self._moved(memory, source, nearest)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class BudgetPolicy(Kind):
-    """The optimal kind: decisions over (state, remaining budget), risk-neutral once the budget is spent.
-
-    The memory is the budget left, in whole cost units; it falls by the cost of each outcome and stays at 0 once spent.
-    `position[row[s], b]` is the position, among the choices of state s, of its choice with budget b left, b = 1 .. budget. With nothing left the
-    choice is `neutral[s]` (a choice index, -1 at goals and dead ends); column 0 is not used. A state without a row (`row[s] == -1`) always takes its
-    neutral choice. With `sure`, every run from a state of row r exceeds budgets up to `sure[r]`, which are as good as nothing, and column b stands
-    for a budget of `sure[r]` + b. `level` gives the cost of each outcome in units: it is the model's own, or, for models on a rounded grid, the
-    rounded one.
-    """
-
-    ssp: SSP
-    budget: int
-    row: NDArray[np.int32]
-    position: NDArray[Any]
-    neutral: NDArray[np.int32]
-    level: NDArray[np.int64]
-    unit: Any
-    sure: NDArray[np.int64] | None = field(default=None, kw_only=True)
-
-    def __post_init__(self) -> None:
-        self._become(budget_tables(self.ssp, self.budget, self.row, self.position, self.neutral, self.level, self.unit, self.sure))
-
-    def __repr__(self) -> str:
-        return f"<BudgetPolicy budget of {self.budget} units of {self.unit}, {len(self.position)} of {len(self.row)} states in its table>"
-
-    def start(self, state: Name) -> int:
-        return self.budget
-
-    def choice(self, state: int, memory: Any) -> int:
-        """The choice index at a state index with this much budget left; a broken unit does not count."""
-        row = int(self.row[state])
-        column = math.floor(memory) - (0 if row < 0 or self.sure is None else int(self.sure[row]))
-        if row < 0 or not 0 < column < self.position.shape[1]:
-            return int(self.neutral[state])
-        return int(self.ssp.state_choices[state]) + int(self.position[row, column])
-
-    def alike(self, state: int, low: int, high: int) -> bool:
-        """Whether the decisions at a state index are the same for all budgets from `low` to `high`."""
-        return all(self.choice(state, budget) == self.choice(state, low) for budget in range(low + 1, high + 1))
-
-    def action(self, state: Name, memory: Any) -> Name:
-        choice = self.choice(self.ssp.state_index(state), memory)
-        if choice < 0:
-            raise PolicyError(f"the policy has no action for state {state!r}")
-        return self.ssp.choice_name(choice)
-
-    def remember(self, memory: int, state: Name, action: Name, cost: float, next_state: Name) -> int:
-        ssp = self.ssp
-        choice = ssp.choice_index(ssp.state_index(state), action)
-        target = ssp.state_index(next_state)
-        for outcome in range(int(ssp.choice_outcomes[choice]), int(ssp.choice_outcomes[choice + 1])) if choice >= 0 else ():
-            if ssp.outcome_target[outcome] == target and ssp.outcome_cost[outcome] == cost:
-                return max(0, memory - int(self.level[outcome]))
-        raise PolicyError(f"state {state!r}, action {action!r} has no outcome {next_state!r} at cost {cost!r}")
-
-    def remember_roughly(self, memory: Any, state: Name, action: Name, cost: Fraction, next_state: Name) -> Any:
-        """Any cost is charged to the budget, exactly."""
-        return memory if self.unit is None else spent(memory, cost, self.unit)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from tailpath.model.ssp import SSP, FloatArray, Name
 from tailpath.options import check_invertible_alpha
+from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.chain import CostChain
 from tailpath.policies.decisions import decide
-from tailpath.policies.kinds import BudgetPolicy, Policy
+from tailpath.policies.kinds import Policy
 from tailpath.policies.unrolling import unroll
 from tailpath.policies.visits import Visits, cvar_to_go
 from tailpath.policies.words import budgets_in_words, memory_in_words
@@ -104,7 +105,8 @@ def _alike(policy: BudgetPolicy, ssp: SSP, chain: CostChain, memory: list[Any], 
     """Whether two nodes of one state decide alike, and so do all budgets between them."""
     if chain.state[node] != chain.state[after] or decisions[node] != decisions[after]:
         return False
-    return policy.alike(policy.ssp.state_index(ssp.states[int(chain.state[node])]), memory[node], memory[after])
+    state = policy.ssp.state_index(ssp.states[int(chain.state[node])])
+    return bool(policy.step_at(state, memory[node]) == policy.step_at(state, memory[after]))
 
 
 def _likeliest(expected: FloatArray, group: NDArray[np.int64], most: int) -> NDArray[np.int64]:

@@ -15,21 +15,19 @@ from numpy.typing import NDArray
 from tailpath.analysis.reachability import reachable_nodes
 from tailpath.errors import BudgetExceededError, ModelError, PolicyError
 from tailpath.kernels.jit import frozen
-from tailpath.kernels.unrolling import Memories, Outcomes, follow
+from tailpath.kernels.unrolling import Memories, Outcomes, follow, follow_budget
 from tailpath.model.fingerprint import same_numbering
 from tailpath.model.ragged import members_of, offsets_of, owners
 from tailpath.model.ssp import SSP, FloatArray, Name
 from tailpath.policies.atoms import borders_of
+from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.chain import CostChain
 from tailpath.policies.decisions import checked_decision, decide
 from tailpath.policies.given import as_policy
-from tailpath.policies.kinds import AtomPolicy, BudgetPolicy, MarkovPolicy, Policy
-from tailpath.policies.sparse import SparseBudgetPolicy
+from tailpath.policies.kinds import AtomPolicy, MarkovPolicy, Policy
 
 #: Pairs that `unroll` visits before it gives up on a policy whose memory does not end.
 MOST_PAIRS = 5_000_000
-#: Pairs of state and budget up to which all are laid out at once; beyond, only those that are reached are looked at.
-MOST_LAID_OUT = 2_000_000
 
 
 def unroll(ssp: SSP, policy: Any, *, max_nodes: int = MOST_PAIRS) -> CostChain:
@@ -42,10 +40,8 @@ def unroll(ssp: SSP, policy: Any, *, max_nodes: int = MOST_PAIRS) -> CostChain:
         return _unroll_markov(ssp, policy)
     if isinstance(policy, AtomPolicy) and same_numbering(policy.ssp, ssp):
         return _unroll_atoms(ssp, policy)
-    if isinstance(policy, SparseBudgetPolicy):
-        return (_unroll_sparse(ssp, policy) if same_numbering(policy.ssp, ssp) else None) or _unroll_any(ssp, policy, max_nodes)
-    if isinstance(policy, BudgetPolicy) and same_numbering(policy.ssp, ssp) and ssp.n_states * (policy.budget + 1) <= MOST_LAID_OUT:
-        return _unroll_budget(ssp, policy)
+    if isinstance(policy, BudgetPolicy) and same_numbering(policy.ssp, ssp) and (policy.budget + 1) * ssp.n_states < 2**62:
+        return _unroll_budget(ssp, policy, max_nodes)
     return _unroll_any(ssp, policy, max_nodes)
 
 
@@ -75,7 +71,7 @@ class _Arrows(NamedTuple):
         ssp, count = self.ssp, int(kept.sum())
         knows = np.bincount(self.source, minlength=len(self.state)) > 0
         for node in np.flatnonzero(kept & ~knows)[:1].tolist():
-            raise PolicyError(f"the policy has no action for state {ssp.states[int(self.state[node])]!r}, which it can reach")
+            raise _no_action(ssp, int(self.state[node]))
         number = np.append(np.where(kept, np.cumsum(kept) - 1, count), count)
         arrow = kept[self.source]
         outcome = self.outcome[arrow]
@@ -157,28 +153,27 @@ def _unroll_atoms(ssp: SSP, policy: AtomPolicy) -> CostChain:
     return _unroll_pairs(ssp, policy.choice, policy.start(ssp.start), moves)
 
 
-def _unroll_budget(ssp: SSP, policy: BudgetPolicy) -> CostChain:
-    """The memory is the budget left, which falls by the cost of each outcome."""
-    assert policy.sure is not None
-    n_budgets = policy.budget + 1
-    choice = np.repeat(policy.neutral.astype(np.int32)[:, None], n_budgets, axis=1)
-    with_row = np.flatnonzero(policy.row >= 0)
-    sure, position = policy.sure[policy.row[with_row]], policy.position[policy.row[with_row]]
-    for amount in np.unique(sure[sure < policy.budget]).tolist():
-        alike = np.flatnonzero(sure == amount)
-        columns = min(n_budgets - amount, position.shape[1])
-        states = with_row[alike]
-        choice[states, amount + 1 : amount + columns] = ssp.state_choices[states, None] + position[alike, 1:columns].astype(np.int32)
-    return _unroll_pairs(ssp, choice, policy.budget, Memories(n_budgets, level=policy.level))
-
-
-def _unroll_sparse(ssp: SSP, policy: SparseBudgetPolicy) -> CostChain | None:
-    """Every decision is a node, and so is every state with its budget spent. None if the policy gets to a pair without a decision."""
-    source, outcome, target, state, left = policy.arrows()
-    goal, start = len(state), int(policy.nodes(np.array([ssp.start_index]), np.array([policy.budget]))[0])
-    if start >= 0 and not np.any(target[reachable_nodes(offsets_of(source, goal), np.where(target < 0, goal, target), start)[source]] < 0):
-        return _Arrows(ssp, source, outcome, None, target, state, left).reached_from(start)
-    return None
+def _unroll_budget(ssp: SSP, policy: BudgetPolicy, max_nodes: int) -> CostChain:
+    """The memory is the budget left, which falls by the cost of each outcome; only the pairs that are reached are looked at."""
+    n = ssp.n_states
+    if ssp.is_goal[ssp.start_index]:
+        return _arrows_of_choices(ssp, np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)).reached_from(n)
+    nothing = np.empty(0)
+    model = Outcomes(*frozen(ssp.choice_outcomes, ssp.outcome_target, nothing, nothing, nothing.astype(np.int64), ssp.is_goal))
+    unknown, pairs = follow_budget(model, policy.steps(), policy.level, ssp.start_index, max_nodes)
+    if unknown >= 0:
+        raise _no_action(ssp, unknown)
+    if len(pairs) > max_nodes:
+        raise _too_many(max_nodes)
+    left, state = np.divmod(pairs, n)
+    choice = policy.choices_at(state, left)
+    outcome, first = members_of(ssp.choice_outcomes, choice)
+    target = ssp.outcome_target[outcome]
+    then = np.maximum(np.repeat(left, np.diff(first)) - policy.level[outcome], 0) * n + target
+    order = np.argsort(pairs)
+    number = order[np.minimum(np.searchsorted(pairs, then, sorter=order), len(pairs) - 1)]
+    target = np.where(ssp.is_goal[target], len(pairs), number)
+    return _Arrows(ssp, owners(first), outcome, None, target, state, left).cut(np.ones(len(pairs), dtype=np.bool_), 0)
 
 
 def _unroll_pairs(ssp: SSP, choice: NDArray[Any], first_memory: int, memories: Memories | None = None) -> CostChain:
@@ -190,13 +185,21 @@ def _unroll_pairs(ssp: SSP, choice: NDArray[Any], first_memory: int, memories: M
     start = -1 if ssp.is_goal[ssp.start_index] else ssp.start_index
     unknown, rows = follow(Outcomes(*frozen(*model)), Memories(n, *frozen(*moves)), *choices, start, first_memory)
     if unknown >= 0:
-        raise PolicyError(f"the policy has no action for state {ssp.states[unknown]!r}, which it can reach")
+        raise _no_action(ssp, unknown)
     columns = rows._asdict()
     if ssp.cost_unit is None:
         columns["level"] = None
     if memories is None:
         columns["memory"] = None
     return CostChain.trusted(unit=ssp.cost_unit, start=0, ssp=ssp, **columns)
+
+
+def _no_action(ssp: SSP, state: int) -> PolicyError:
+    return PolicyError(f"the policy has no action for state {ssp.states[state]!r}, which it can reach")
+
+
+def _too_many(most: int) -> BudgetExceededError:
+    return BudgetExceededError(f"the policy reaches more than {most} pairs of state and memory; does its memory end?", (0.0, float("inf")))
 
 
 def successors(ssp: SSP, policy: Policy, state: int, memory: Any) -> Iterator[tuple[int, Any, int, float]]:
@@ -235,9 +238,7 @@ def _unroll_any(ssp: SSP, policy: Policy, max_nodes: int) -> CostChain:
             probability.append(p)
             outcomes.append(outcome)
         if len(pairs) > max_nodes:
-            raise BudgetExceededError(
-                f"the policy reaches more than {max_nodes} pairs of state and memory; does its memory end?", (0.0, float("inf"))
-            )
+            raise _too_many(max_nodes)
         row_start.append(len(target))
     outcome_array = np.array(outcomes, dtype=np.int64)
     targets = np.array(target, dtype=np.int64)

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from tailpath.policies.kinds import AtomPolicy, BudgetPolicy, HistoryPolicy, MarkovPolicy
+from tailpath.policies.budget import BudgetPolicy
+from tailpath.policies.kinds import AtomPolicy, HistoryPolicy, MarkovPolicy
 from tailpath.policies.mixed import MixedPolicy
 
 

@@ -18,10 +18,11 @@ from tailpath.evaluation.evaluate import evaluate
 from tailpath.model.records import Series
 from tailpath.model.ssp import SSP, FloatArray, Name
 from tailpath.options import check_invertible_alpha
+from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.chain import CostChain
 from tailpath.policies.decisions import decide
 from tailpath.policies.given import as_policy
-from tailpath.policies.kinds import BudgetPolicy, Policy
+from tailpath.policies.kinds import Policy
 from tailpath.policies.table import MOST_PAIRS, action_of
 from tailpath.policies.unrolling import unroll
 from tailpath.policies.visits import cvar_to_go

@@ -49,25 +49,25 @@ def check_expected(solution: Any) -> Proof:
 
 def check_optimum(solution: Any, alpha: float) -> Proof:
     """Hold the bounds on the least CVaR at alpha, and the policy that is said to attain it, against the model as given."""
-    ssp = solution.decisions.ssp
+    ssp = solution.largest.ssp
     low, high = solution.bounds(alpha)
     value = solution.cvar(alpha)
     if not low <= value <= high:
         raise RefutedError(f"the least CVaR is given as {value!r}, outside of its own bounds [{low!r}, {high!r}]")
-    truth = enclose(ssp, solution.policy(alpha), _in_whole_units(solution.var(alpha), solution.decisions.unit))
+    truth = enclose(ssp, solution.policy(alpha), _in_whole_units(solution.var(alpha), solution.largest.unit))
     if truth.missed[1]:
         raise RefutedError("the policy that is said to attain the least CVaR may miss the goal")
     attained = truth.cvar(Fraction(alpha))[1]
     if attained > Fraction(high):
         raise RefutedError(f"the policy costs a CVaR of {float(attained)!r} at alpha {alpha:g}, more than the bound claimed, {high!r}")
-    least, most, unit = neutral_bounds(ssp, solution.decisions.neutral.tolist())
+    least, most, unit = neutral_bounds(ssp, solution.largest.risk_neutral.tolist())
     # No CVaR lies below the mean. A bound beyond that is one of the costs as they are, or rounded down.
     if Fraction(low) > Fraction(least[ssp.start_index] or 0, ONE) * unit:
         below = solution if solution.floor is None else solution.floor
         if below is not solution:
-            least, most, unit = neutral_bounds(below.decisions.ssp, below.decisions.neutral.tolist())
-            _cheaper(below.decisions.ssp, ssp)
-        prove_below(below.decisions.ssp, least, most, Fraction(low) / unit, Fraction(alpha))
+            least, most, unit = neutral_bounds(below.largest.ssp, below.largest.risk_neutral.tolist())
+            _cheaper(below.largest.ssp, ssp)
+        prove_below(below.largest.ssp, least, most, Fraction(low) / unit, Fraction(alpha))
     proved = (
         f"no policy has a CVaR below {low:.15g} at alpha {alpha:g}",
         f"the policy given has a CVaR of at most {high:.15g} at alpha {alpha:g}",

@@ -21,6 +21,7 @@ from tailpath.evaluation.evaluate import evaluate
 from tailpath.model.ssp import SSP
 from tailpath.options import check_invertible_alpha
 from tailpath.policies.atoms import log_atoms
+from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.kinds import Policy
 from tailpath.policies.unrolling import unroll
 from tailpath.policies.visits import Visits
@@ -85,7 +86,7 @@ def page_data(ssp: SSP, name: str, alphas: Sequence[float] = ALPHAS, tell: Tell 
         "decisions": [
             [_runs_of(np.array([position])) for position in _positions(ssp, average.choices[shown], shown)],
             [_runs_of(row) for row in _positions(ssp, plan.policy(alphas[0]).choice[shown], shown)],
-            [_runs_of(row) for row in _positions(ssp, _by_budget(ssp, best.policy(least), shown), shown)],
+            [_steps_of(best.policy(least), state) for state in shown],
         ],
         "atoms": plan.atoms.tolist(),
         "cases": [[{**_told(ssp, case, alpha), "met": _met(ssp, case.policy, shown)} for case in row] for row, alpha in zip(cases, alphas)],
@@ -127,9 +128,11 @@ def _positions(ssp: SSP, choices: NDArray[Any], shown: Sequence[int]) -> NDArray
     return np.where(choices >= 0, choices - wide, -1)
 
 
-def _by_budget(ssp: SSP, policy: Any, shown: Sequence[int]) -> NDArray[Any]:
-    """The choice of every shown state at every budget left."""
-    return np.array([[policy.choice(state, budget) for budget in range(policy.budget + 1)] for state in shown])
+def _steps_of(policy: BudgetPolicy, state: int) -> list[list[int]]:
+    """The choices of a state as `[from budget, position]`, one for each change."""
+    begin, end, first = int(policy.first[state]), int(policy.first[state + 1]), int(policy.ssp.state_choices[state])
+    changes = zip([0, *policy.from_budget[begin:end].tolist()], [int(policy.risk_neutral[state]), *policy.choice[begin:end].tolist()])
+    return [[budget, choice - first if choice >= 0 else -1] for budget, choice in changes if budget <= policy.budget]
 
 
 def _runs_of(row: NDArray[Any]) -> list[list[int]]:

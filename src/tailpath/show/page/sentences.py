@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tailpath.model.ssp import SSP
-from tailpath.policies.kinds import BudgetPolicy, Policy
+from tailpath.policies.budget import BudgetPolicy
+from tailpath.policies.kinds import Policy
 from tailpath.policies.unrolling import unroll
 from tailpath.policies.visits import Visits
 from tailpath.policies.words import decision_in_words, name_in_words

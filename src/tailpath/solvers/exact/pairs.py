@@ -11,9 +11,7 @@ that much fewer, and nobody looks for them where the full table is small. A shor
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,13 +19,10 @@ from numpy.typing import NDArray
 from tailpath.errors import LimitExceededError
 from tailpath.kernels.budget import BASE, REST, Aim, cutoff_of
 from tailpath.kernels.pairs import solve_pairs, spread
-from tailpath.model.ragged import members_of, offsets_of, owners
-from tailpath.model.records import Record
-from tailpath.model.ssp import SSP, FloatArray
+from tailpath.model.ssp import FloatArray
 from tailpath.options import Progress
-from tailpath.policies.sparse import SparseBudgetPolicy
 from tailpath.solvers.exact.layout import IntArray, Layout
-from tailpath.solvers.exact.table import MAX_BYTES, BudgetTable, Decisions, counted, decisions, fill_table, first_guess, walked
+from tailpath.solvers.exact.table import MAX_BYTES, BudgetTable, Changes, fill_table, first_guess
 
 #: Up to this many bytes the full table is filled without looking for pairs.
 SMALL = 2**24
@@ -45,17 +40,15 @@ FAR = 2**62
 class PairTable:
     """What the recursion found, in cost units, for some budgets: `values[i, j]` is the value of the start with budget `budgets[i]` in account j.
 
-    `steps[i]` is the most steps that a run with this budget takes before it is spent; each added `error` to the relative error at most. The pairs
-    are (`node`, `left`), each with the label of its choice.
+    `steps[i]` is the most steps that a run with this budget takes before it is spent; each added `error` to the relative error at most. Every
+    pair is listed as a change.
     """
 
     layout: Layout
     budgets: IntArray
     steps: IntArray
     values: FloatArray
-    node: IntArray
-    left: IntArray
-    label: NDArray[Any]
+    changes: Changes
     error: float
 
 
@@ -65,7 +58,6 @@ def fill_smaller(
     accounts: FloatArray,
     *,
     pairs: bool | None = None,
-    keep: bool = True,
     max_bytes: int = MAX_BYTES,
     progress: Progress | None = None,
 ) -> BudgetTable | PairTable:
@@ -79,7 +71,7 @@ def fill_smaller(
     if table is not None:
         return table
     try:
-        return fill_table(layout, aim, accounts, keep=keep, max_bytes=max_bytes, progress=progress)
+        return fill_table(layout, aim, accounts, max_bytes=max_bytes, progress=progress)
     except LimitExceededError:
         table = fill(anyway=True) if pairs is None else None
         if table is None:
@@ -154,67 +146,6 @@ def _solved(
     values = np.concatenate([spent, value[: len(budgets)]])
     asked = np.append(0, budgets)
     best = float(np.min(aim.weight * asked + aim.price * values[:, 0]))
-    found = PairTable(
-        layout, asked, np.append(0, steps[: len(budgets)]), values, key % (n + 1), key // (n + 1), label, layout.per_block(error, left)
-    )
+    changes = Changes(key % (n + 1), key // (n + 1), label)
+    found = PairTable(layout, asked, np.append(0, steps[: len(budgets)]), values, changes, layout.per_block(error, left))
     return found, best
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class PairDecisions(Record):
-    """The decisions at pairs, for the first so many `budgets` of a table: the arrays that all `SparseBudgetPolicy` of one table share."""
-
-    ssp: SSP
-    budgets: int
-    row: NDArray[np.int32]
-    first: IntArray
-    left: IntArray
-    position: NDArray[Any]
-    neutral: NDArray[np.int32]
-    level: IntArray
-    unit: Fraction
-
-    def policy(self, budget: int) -> SparseBudgetPolicy:
-        """The policy that starts with this budget."""
-        return SparseBudgetPolicy.trusted(
-            ssp=self.ssp,
-            budget=int(budget),
-            row=self.row,
-            position=self.position,
-            neutral=self.neutral,
-            level=self.level,
-            unit=self.unit,
-            first=self.first,
-            left=self.left,
-        )
-
-    def counted(self) -> SSP:
-        """The model with costs as the policies count them."""
-        return counted(self.ssp, self.level, self.unit)
-
-    def __repr__(self) -> str:
-        return f"<PairDecisions for {self.budgets} budgets at {len(self.left)} pairs of state and budget left>"
-
-
-def decided(ssp: SSP, table: BudgetTable | PairTable, place: int, neutral: NDArray[np.int32]) -> Decisions | PairDecisions:
-    """The decisions for the budgets up to the one at this place, with the risk-neutral choices `neutral`."""
-    if isinstance(table, BudgetTable):
-        return decisions(ssp, table, place, neutral)
-    layout = table.layout
-    kept = np.flatnonzero(table.left + layout.levels.least[table.node] <= table.budgets[place])
-    # A node of a free component stands for several states.
-    states = np.flatnonzero(layout.node_of >= 0)
-    states = states[np.argsort(layout.node_of[states], kind="stable")]
-    member, of_pair = members_of(offsets_of(layout.node_of[states], layout.n), table.node[kept])
-    pair = kept[owners(of_pair)]
-    state, left, label = states[member], table.left[pair], table.label[pair]
-    spread = layout.collapsed[table.node[pair]]
-    if spread.any():
-        label = label.astype(np.min_scalar_type(int(np.diff(ssp.state_choices).max())))
-        label[spread] = walked(ssp, layout, state[spread], layout.levels.node_choices[table.node[pair[spread]]] + label[spread])
-    order = np.lexsort((left, state))
-    state, left, label = state[order], left[order], label[order]
-    with_row, row_of = np.unique(state, return_inverse=True)
-    row = np.full(ssp.n_states, -1, dtype=np.int32)
-    row[with_row] = np.arange(len(with_row))
-    return PairDecisions(ssp, place + 1, row, offsets_of(row_of, len(with_row)), left, label, neutral, ssp.outcome_level, layout.unit)

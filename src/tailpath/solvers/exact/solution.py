@@ -18,11 +18,10 @@ from tailpath.model.records import Record
 from tailpath.model.ssp import FloatArray
 from tailpath.options import check_invertible_alpha, each
 from tailpath.pictures.notebook import card
-from tailpath.policies.kinds import BudgetPolicy
+from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.exact.doubt import Doubt, enclosed
 from tailpath.solvers.exact.layout import IntArray
-from tailpath.solvers.exact.pairs import PairDecisions
-from tailpath.solvers.exact.table import Decisions
+from tailpath.solvers.exact.table import counted
 from tailpath.verify.distribution import Proof
 from tailpath.verify.optimum import check_optimum
 
@@ -40,17 +39,17 @@ def best_place(value: FloatArray, mean: FloatArray | None, error: float) -> int:
     return int(tied[0])
 
 
-def least_neutral_cost(decided: Decisions | PairDecisions) -> float:
+def least_neutral_cost(policy: BudgetPolicy) -> float:
     """The least cost at which the risk-neutral policy can arrive."""
-    ssp = decided.ssp
-    outcome = np.flatnonzero(np.isin(ssp.outcome_choice, decided.neutral))
+    ssp = policy.ssp
+    outcome = np.flatnonzero(np.isin(ssp.outcome_choice, policy.risk_neutral))
     source = ssp.choice_state[ssp.outcome_choice[outcome]]
     least = np.full(ssp.n_states, np.inf)
     # Outcomes stand in the order of their states.
     cheapest_way(
-        offsets_of(source, ssp.n_states), ssp.outcome_target[outcome], decided.level[outcome].astype(np.float64), ssp.start_index, least
+        offsets_of(source, ssp.n_states), ssp.outcome_target[outcome], policy.level[outcome].astype(np.float64), ssp.start_index, least
     )
-    return float(int(least[ssp.is_goal].min()) * decided.unit)
+    return float(int(least[ssp.is_goal].min()) * policy.unit)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -58,10 +57,10 @@ class _OfBudgets(Record):
     """What both kinds of solution have in common: a policy for every alpha they answer, by the budget that it starts with.
 
     Values stand by place, in cost units: `budgets[i]` is the budget at place i, and `steps[i]` counts the levels of error in its values.
-    With `lexicographic`, `mean_cost` is the expected cost of the policy behind it and `plain_mean_cost` that of the policy without. `decisions` are
-    those of the policies, for budgets up to the best one for `alpha`. With `delta`, all values are those of the costs rounded up, the unit is
-    delta and `floor` the solution for the costs rounded down, if that says anything; `least` is a proved lower bound on the expected cost of every
-    policy.
+    With `lexicographic`, `mean_cost` is the expected cost of the policy behind it and `plain_mean_cost` that of the policy without. `largest` is
+    the policy for `alpha`, which has the largest budget; its steps are those of all others. With `delta`, all values are those of the costs
+    rounded up, the unit is delta and `floor` the solution for the costs rounded down, if that says anything; `least` is a proved lower bound
+    on the expected cost of every policy.
     """
 
     alpha: float
@@ -71,7 +70,7 @@ class _OfBudgets(Record):
     mean_cost: FloatArray | None
     plain_mean_cost: FloatArray | None
     doubt: Doubt
-    decisions: Decisions | PairDecisions
+    largest: BudgetPolicy
     floor: Any = None
     least: float | None = None
 
@@ -92,7 +91,7 @@ class _OfBudgets(Record):
 
     def policy(self, a: float) -> BudgetPolicy:
         """The policy that attains the optimum for `a`. All share one table; they differ in the budget at the start."""
-        return self.decisions.policy(self.budget(a))
+        return self.largest.with_budget(self.budget(a))
 
     def budget(self, a: float) -> int:
         """The budget, in units, that the policy for `a` starts with."""
@@ -110,7 +109,7 @@ class _OfBudgets(Record):
     def _place(self, a: float) -> int:
         """Where the budget of the policy for `a` stands."""
         self._check(a)
-        return self.best_place(a, self.decisions.budgets)
+        return self.best_place(a, int(np.searchsorted(self.budgets, self.largest.budget, side="right")))
 
     def _enclosed(self, a: float) -> tuple[FloatArray, FloatArray]:
         """Proved bounds on what is minimised, by place."""
@@ -134,9 +133,9 @@ class _OfBudgets(Record):
         low, high = self._enclosed(a)
         if LEAST_EVALUATED <= a < 1 and np.count_nonzero(low <= np.min(high)) > 1:
             if a not in self._evaluated:
-                self._evaluated[a] = evaluate(self.decisions.counted(), self.policy(a), a).var(a)
+                self._evaluated[a] = evaluate(counted(self.largest), self.policy(a), a).var(a)
             return self._evaluated[a]
-        return float(w * self.decisions.unit) if w > 0 else self._least_neutral_cost
+        return float(w * self.largest.unit) if w > 0 else self._least_neutral_cost
 
     @cached_property
     def _evaluated(self) -> dict[float, float]:
@@ -153,7 +152,7 @@ class _OfBudgets(Record):
     def mean(self, a: float) -> float:
         """The expected cost of the policy for `a`; if the table does not know it, the policy is evaluated."""
         if self.mean_cost is None:
-            return evaluate(self.decisions.ssp, self.policy(a), 1.0).mean
+            return evaluate(self.largest.ssp, self.policy(a), 1.0).mean
         return float(self.mean_cost[self._place(a)]) * self._unit
 
     def plain_mean(self, a: float) -> float:
@@ -164,11 +163,11 @@ class _OfBudgets(Record):
 
     @cached_property
     def _least_neutral_cost(self) -> float:
-        return least_neutral_cost(self.decisions)
+        return least_neutral_cost(self.largest)
 
     @property
     def _unit(self) -> float:
-        return float(self.decisions.unit)
+        return float(self.largest.unit)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -205,7 +204,7 @@ class ExactSolution(_OfBudgets):
 
     def _repr_html_(self) -> str:
         alphas = sorted({a for a in (1.0, 0.5, 0.1, 0.05, 0.01) if a > self.alpha} | {self.alpha}, reverse=True)
-        ssp = self.decisions.ssp
+        ssp = self.largest.ssp
         drawn = self.policy(self.alpha).plot(ssp) if ssp.geometry is not None else None
         return card(
             f"Least CVaR, for alpha >= {self.alpha:g}",
@@ -235,13 +234,13 @@ class WeightedSolution(_OfBudgets):
         """The CVaR of the policy. With weight 0 the table knows the mean alone, and the policy is evaluated."""
         place = self._place(a)
         if self.weight == 0:
-            return evaluate(self.decisions.ssp, self.policy(a), a).cvar(a)
+            return evaluate(self.largest.ssp, self.policy(a), a).cvar(a)
         return float((self.budgets[place] + self.excess[place] / a) * self._unit)
 
     @each
     def var(self, a: float) -> float:
         """The VaR of the policy. With weight 0 the table knows the mean alone, and the policy is evaluated."""
-        return evaluate(self.decisions.ssp, self.policy(a), a).var(a) if self.weight == 0 else self._var(a)
+        return evaluate(self.largest.ssp, self.policy(a), a).var(a) if self.weight == 0 else self._var(a)
 
     def _enclosed(self, a: float) -> tuple[FloatArray, FloatArray]:
         return enclosed(self.price, self.weight, self.doubt, 1 / a, self.budgets, self.steps)

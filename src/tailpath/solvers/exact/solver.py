@@ -37,13 +37,13 @@ from tailpath.kernels.rounding import SAME_VALUE
 from tailpath.model.endings import within
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import Progress, check_invertible_alpha
-from tailpath.policies.kinds import BudgetPolicy
+from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.exact.doubt import Doubt, doubt_of
 from tailpath.solvers.exact.grid import rounded, rounded_down
 from tailpath.solvers.exact.layout import Layout, layout_of
-from tailpath.solvers.exact.pairs import PairTable, decided, fill_smaller
+from tailpath.solvers.exact.pairs import PairTable, fill_smaller
 from tailpath.solvers.exact.solution import ExactSolution, WeightedSolution
-from tailpath.solvers.exact.table import EXCESS, MAX_BYTES, MEAN, BudgetTable, no_decisions
+from tailpath.solvers.exact.table import EXCESS, MAX_BYTES, MEAN, BudgetTable, always_neutral, budget_policy
 from tailpath.solvers.expectation import ExpectedSolution, solve_expected
 
 #: From this alpha down excesses are lifted, by so much; then nothing vanishes that doubles can tell from 0.
@@ -69,8 +69,8 @@ def solve_cvar_exact(
 
     `lexicographic=True` returns, of all policies with the least CVaR, the one with the least expected cost, and reports both expected costs
     (`mean`, `plain_mean`). `weight` in [0, 1] minimises `(1 - weight) * mean + weight * CVaR`: 0 is the risk-neutral optimum, 1 the default.
-    `delta` rounds the costs to a grid; `bounds` then brackets the optimum of the true costs. Decisions beyond `max_bytes` of memory go to a
-    temporary file; values beyond it are refused with the bounds found so far. `progress(budget, best)` is called now and then with the
+    `delta` rounds the costs to a grid; `bounds` then brackets the optimum of the true costs. What needs more
+    than `max_bytes` of memory is refused with the bounds found so far. `progress(budget, best)` is called now and then with the
     budget reached, in units, and the best value so far.
     The values stand in a table over all states and budgets, or over the pairs of them that the start can reach, whichever is smaller; `pairs` says
     which it shall be. Budgets that every run from a state exceeds need no entry, since the risk-neutral policy is best there; `skip` says whether
@@ -89,7 +89,7 @@ def solve_cvar_exact(
         below = rounded_down(ssp, delta)
         upper, lower = solve(rounded(ssp, delta, up=True), task), None if below is None else solve(below, task)
         least = solve_expected(ssp).bounds[0]
-        both: ExactSolution | WeightedSolution = replace(upper, decisions=replace(upper.decisions, ssp=ssp), floor=lower, least=least)
+        both: ExactSolution | WeightedSolution = replace(upper, largest=upper.largest.on(ssp), floor=lower, least=least)
         return both
     if ssp.cost_unit is None:
         raise ModelError(
@@ -120,10 +120,10 @@ def best_for_budget(
     `expected` is the risk-neutral optimum of the model; `pairs` as in `solve_cvar_exact`.
     """
     if budget == 0 or ssp.is_goal[ssp.start_index]:
-        return no_decisions(ssp, expected.choices).policy(budget)
+        return always_neutral(ssp, expected.choices).with_budget(budget)
     layout = layout_of(ssp, expected)
     table = fill_smaller(layout, layout.aim(limit=float(budget)), EXCESS, pairs=pairs, max_bytes=max_bytes)
-    return decided(ssp, table, len(table.values) - 1, expected.choices).policy(budget)
+    return budget_policy(ssp, layout, table.changes, budget, expected.choices)
 
 
 class _Task(NamedTuple):
@@ -159,7 +159,7 @@ def _every_alpha(ssp: SSP, task: _Task) -> ExactSolution:
     """The least CVaR for a model with a cost unit."""
     assert ssp.cost_unit is not None
     expected = solve_expected(ssp)
-    nothing, none = no_decisions(ssp, expected.choices), np.zeros(1, dtype=np.int64)
+    nothing, none = always_neutral(ssp, expected.choices), np.zeros(1, dtype=np.int64)
     if ssp.is_goal[ssp.start_index]:
         mean = np.zeros(1) if task.lexicographic else None
         return ExactSolution(task.alpha, none, none, np.zeros(1), mean, mean, doubt_of(expected, 0.0), nothing)
@@ -168,14 +168,15 @@ def _every_alpha(ssp: SSP, task: _Task) -> ExactSolution:
     table, plain = _filled(layout, layout.aim(1.0, 1 / task.alpha / lifted), accounts, task)
     mean = table.values[:, 1] if task.lexicographic else None
     solution = ExactSolution(task.alpha, table.budgets, table.steps, table.values[:, 0] / lifted, mean, plain, task.doubt(table), nothing)
-    return replace(solution, decisions=decided(ssp, table, solution.best_place(task.alpha), expected.choices))
+    largest = int(table.budgets[solution.best_place(task.alpha)])
+    return replace(solution, largest=budget_policy(ssp, layout, table.changes, largest, expected.choices))
 
 
 def _weighted(ssp: SSP, task: _Task) -> WeightedSolution:
     """The least weighted sum of mean and CVaR for a model with a cost unit."""
     assert ssp.cost_unit is not None
     expected = solve_expected(ssp)
-    nothing, none = no_decisions(ssp, expected.choices), np.zeros(1, dtype=np.int64)
+    nothing, none = always_neutral(ssp, expected.choices), np.zeros(1, dtype=np.int64)
     if task.weight == 0 or ssp.is_goal[ssp.start_index]:
         alone = np.array([expected.cost() / float(ssp.cost_unit)])
         return WeightedSolution(
@@ -191,7 +192,8 @@ def _weighted(ssp: SSP, task: _Task) -> WeightedSolution:
     solution = WeightedSolution(
         task.alpha, table.budgets, table.steps, excess, mean, plain, task.doubt(table), nothing, weight=task.weight, price=total
     )
-    return replace(solution, decisions=decided(ssp, table, solution.best_place(task.alpha), expected.choices))
+    largest = int(table.budgets[solution.best_place(task.alpha)])
+    return replace(solution, largest=budget_policy(ssp, layout, table.changes, largest, expected.choices))
 
 
 def _filled(layout: Layout, aim: Aim, accounts: FloatArray, task: _Task) -> tuple[BudgetTable | PairTable, FloatArray | None]:
@@ -199,4 +201,4 @@ def _filled(layout: Layout, aim: Aim, accounts: FloatArray, task: _Task) -> tupl
     fill = partial(fill_smaller, layout, accounts=accounts, pairs=task.pairs, max_bytes=task.max_bytes, progress=task.progress)
     if not task.lexicographic:
         return fill(aim), None
-    return fill(aim._replace(tie=SAME_VALUE)), fill(aim, keep=False).values[:, 1]
+    return fill(aim._replace(tie=SAME_VALUE)), fill(aim).values[:, 1]

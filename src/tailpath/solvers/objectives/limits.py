@@ -202,7 +202,7 @@ def _candidates(ssp: SSP, row: Row, in_objective: bool) -> Iterable[int]:
     if most < 0:
         return []
     layout = layout_of(ssp, solve_expected(ssp))
-    excess = fill_table(layout, layout.aim(limit=float(most)), EXCESS, keep=False).values[: most + 1, 0] * unit
+    excess = fill_table(layout, layout.aim(limit=float(most)), EXCESS).values[: most + 1, 0] * unit
     w = np.arange(len(excess)) * unit
     slack = (row.bound - least) - row.factor * (w + excess / row.alpha)
     return [int(i) for i in np.argsort(-slack, kind="stable") if slack[i] >= -SLACK * max(abs(row.bound), 1e-6)]

@@ -19,14 +19,14 @@ import numpy as np
 from tailpath.errors import OptionError
 from tailpath.kernels.budget import BASE, REST, SLOPE
 from tailpath.model.ssp import SSP, FloatArray
-from tailpath.policies.kinds import BudgetPolicy
+from tailpath.policies.budget import BudgetPolicy
 from tailpath.risk.curves import Curve
 from tailpath.solvers.exact.doubt import doubt_of, proved
 from tailpath.solvers.exact.layout import Layout, layout_of
-from tailpath.solvers.exact.table import MAX_BYTES, BudgetTable, fill_table, no_decisions
+from tailpath.solvers.exact.table import MAX_BYTES, BudgetTable, Changes, always_neutral, fill_table
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.dead_ends import fined
-from tailpath.solvers.objectives.padding import decisions_in
+from tailpath.solvers.objectives.padding import policy_in
 
 
 class Priced(NamedTuple):
@@ -67,7 +67,7 @@ class Losses:
 
     def price(self, weights: FloatArray) -> Priced:
         """Minimise the sum of the losses with these weights."""
-        table, shift = self._fill(weights, keep=False)
+        table, shift = self._fill(weights)
         values = table.values[-1]
         doubt = doubt_of(solve_expected(self.model), table.error)
         priced = np.full(len(table.values), np.inf)
@@ -79,11 +79,11 @@ class Losses:
     def policy(self, weights: FloatArray) -> BudgetPolicy:
         """The policy that `price` found for these weights."""
         if self.ssp.is_goal[self.ssp.start_index] or self.horizon == 0:
-            return no_decisions(self.ssp, solve_expected(self.model).choices).policy(0)
-        table, _ = self._fill(weights, keep=True)
-        return decisions_in(self.ssp, self.model, table, self.horizon, solve_expected(self.model)).policy(self.horizon)
+            return always_neutral(self.ssp, solve_expected(self.model).choices)
+        table, _ = self._fill(weights)
+        return policy_in(self.ssp, self.model, table, self.horizon, solve_expected(self.model))
 
-    def _fill(self, weights: FloatArray, keep: bool) -> tuple[BudgetTable, FloatArray]:
+    def _fill(self, weights: FloatArray) -> tuple[BudgetTable, FloatArray]:
         """The table for a sum, account 0, with the losses themselves behind it; and what every account was shifted by."""
         worth = np.column_stack([self.worth @ weights, self.worth])
         slope = np.append(self.slope @ weights, self.slope)
@@ -92,6 +92,7 @@ class Losses:
         accounts[:, BASE], accounts[:, SLOPE], accounts[:, REST] = worth[0] - shift, slope, slope
         if self.ssp.is_goal[self.ssp.start_index]:
             arrived = worth[-1] - shift
-            return BudgetTable(None, arrived[None, :], [], 0.0, self.max_bytes), shift  # type: ignore[arg-type]
+            nothing = np.zeros(0, dtype=np.int64)
+            return BudgetTable(None, arrived[None, :], Changes(nothing, nothing, nothing), 0.0), shift  # type: ignore[arg-type]
         aim = self._layout.aim(limit=float(self.horizon))
-        return fill_table(self._layout, aim, accounts, loss=worth - shift, keep=keep, max_bytes=self.max_bytes), shift
+        return fill_table(self._layout, aim, accounts, loss=worth - shift, max_bytes=self.max_bytes), shift

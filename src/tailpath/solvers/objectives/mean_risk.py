@@ -18,22 +18,23 @@ import numpy as np
 
 from tailpath.kernels.lanes import LANES
 from tailpath.model.ssp import SSP, FloatArray
-from tailpath.policies.kinds import BudgetPolicy, Policy
+from tailpath.policies.budget import BudgetPolicy
+from tailpath.policies.kinds import Policy
 from tailpath.policies.mixed import MixedPolicy
 from tailpath.risk.mean import Mean
 from tailpath.risk.measure import Limit
 from tailpath.solvers.exact.doubt import doubt_of
 from tailpath.solvers.exact.layout import layout_of
-from tailpath.solvers.exact.table import EXCESS, MAX_BYTES, MEAN, BudgetTable, fill_table, no_decisions
+from tailpath.solvers.exact.table import EXCESS, MAX_BYTES, MEAN, BudgetTable, always_neutral, fill_table
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.answer import RiskSolution
 from tailpath.solvers.objectives.padding import (
     PaddedLayout,
-    decisions_in,
     fill_priced,
     lexicographic_table,
     needed_bytes,
     padded_layout,
+    policy_in,
 )
 
 #: The gap, relatively, at which a search over prices ends.
@@ -71,7 +72,7 @@ class MeanRisk:
             if padded is not None:
                 found.append(fill_priced(padded, self._accounts, few, limit).values.transpose(2, 1, 0))
             else:
-                found += [self._fill(price, limit, keep=False).values.T[None, 1:] for price in few.tolist()]
+                found += [self._fill(price, limit).values.T[None, 1:] for price in few.tolist()]
         both = np.concatenate(found)
         return both[:, 1], both[:, 0]
 
@@ -93,15 +94,15 @@ class MeanRisk:
     def policy(self, price: float, budget: int) -> BudgetPolicy:
         """The best policy for a price and a budget."""
         if price == 0 or budget == 0:
-            return no_decisions(self.ssp, self.expected.choices).policy(0)
+            return always_neutral(self.ssp, self.expected.choices)
         padded = self._padded(budget)
         if math.isinf(price):
             table = self._fill_safest(budget)
         elif padded is not None:
             table = fill_priced(padded, self._accounts, np.array([price]), budget, keep=True)
         else:
-            table = self._fill(price, budget, keep=True)
-        return decisions_in(self.ssp, self.ssp, table, budget, self.expected).policy(budget)
+            table = self._fill(price, budget)
+        return policy_in(self.ssp, self.ssp, table, budget, self.expected)
 
     def _padded(self, limit: int) -> PaddedLayout | None:
         """The rectangle for eight prices at a time, if the model and the memory allowed have room for it."""
@@ -112,9 +113,9 @@ class MeanRisk:
     def _fill_safest(self, limit: int) -> BudgetTable:
         return lexicographic_table(self.ssp, self.expected, self._accounts[::-1].copy(), limit, self.max_bytes)
 
-    def _fill(self, price: float, limit: int, keep: bool) -> BudgetTable:
+    def _fill(self, price: float, limit: int) -> BudgetTable:
         accounts = np.stack([MEAN + price * self.risk, MEAN, self.risk])
-        table = fill_table(self.layout, self.layout.aim(limit=float(limit)), accounts, keep=keep, max_bytes=self.max_bytes)
+        table = fill_table(self.layout, self.layout.aim(limit=float(limit)), accounts, max_bytes=self.max_bytes)
         self._per_level = max(self._per_level, table.error)
         return table
 

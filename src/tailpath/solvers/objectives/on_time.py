@@ -24,12 +24,12 @@ from tailpath.model.cost_units import in_units
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import Progress, check_alpha, check_amount
-from tailpath.policies.kinds import BudgetPolicy
+from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.arrival import solve_arrival
-from tailpath.solvers.exact.table import LATE, MAX_BYTES, MEAN, Decisions, no_decisions
+from tailpath.solvers.exact.table import LATE, MAX_BYTES, MEAN, always_neutral
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.dead_ends import counting_losses, fined
-from tailpath.solvers.objectives.padding import decisions_in, lexicographic_table
+from tailpath.solvers.objectives.padding import lexicographic_table, policy_in
 from tailpath.solvers.objectives.rounding import both_ways, check_unit
 
 LATE_THEN_MEAN = np.stack([LATE, MEAN])
@@ -42,7 +42,8 @@ class OnTimeSolution(Record):
     """The largest probability of arriving within every deadline up to `deadline`.
 
     `lateness[t]` is the least P(Z > t) for t = 0, 1, ... units, with a relative error of at most `error` for every unit of t. `missed` bounds the
-    least probability of never arriving. With `delta`, all this holds for costs rounded up, the unit is delta, and `floor` is the solution for the
+    least probability of never arriving; `latest` is the policy for the last deadline, whose steps are those of all others.
+    With `delta`, all this holds for costs rounded up, the unit is delta, and `floor` is the solution for the
     costs rounded down.
     """
 
@@ -50,7 +51,7 @@ class OnTimeSolution(Record):
     lateness: FloatArray
     missed: tuple[float, float]
     error: float
-    decisions: Decisions
+    latest: BudgetPolicy
     floor: OnTimeSolution | None = None
 
     def probability(self, t: float) -> float:
@@ -83,7 +84,7 @@ class OnTimeSolution(Record):
         a = check_alpha(alpha)
         enough = np.flatnonzero(self.lateness <= a * (1 + SAME_MASS))
         if enough.size:
-            return float(int(enough[0]) * self.decisions.unit)
+            return float(int(enough[0]) * self.latest.unit)
         if self.missed[0] > a or math.isinf(self.deadline):
             return math.inf
         raise OptionError(f"the VaR at {a:g} lies beyond the deadline {self.deadline:g}; solve with a later one")
@@ -92,14 +93,14 @@ class OnTimeSolution(Record):
         """The policy that arrives within `t` with the largest probability; all of them share one table. For ever: the surest."""
         level = self._level(t)
         if math.isinf(t) and 0 < self.missed[0] < 1:
-            return _surest(self.decisions)
-        return self.decisions.policy(0 if math.isinf(t) else max(min(level, len(self.lateness) - 1) + 1, 0))
+            return _surest(self.latest)
+        return self.latest.with_budget(0 if math.isinf(t) else max(min(level, len(self.lateness) - 1) + 1, 0))
 
     def _level(self, t: float) -> int:
         """The deadline `t` in whole units, rounded down."""
         if math.isnan(t) or t > self.deadline:
             raise OptionError(f"the table was made for deadlines up to {self.deadline:g}; solve with deadline={t:g}")
-        return len(self.lateness) if math.isinf(t) else math.floor(in_units(t, self.decisions.unit))
+        return len(self.lateness) if math.isinf(t) else math.floor(in_units(t, self.latest.unit))
 
     def __repr__(self) -> str:
         return f"<OnTimeSolution {self.probability(self.deadline):.6g} within {self.deadline:g}>"
@@ -116,7 +117,7 @@ def solve_on_time(
     deadline = check_amount(deadline, "a deadline")
     if delta is not None:
         upper, lower = (solve_on_time(model, deadline, max_bytes=max_bytes, progress=progress) for model in both_ways(ssp, delta))
-        return replace(upper, decisions=replace(upper.decisions, ssp=ssp), floor=lower)
+        return replace(upper, latest=upper.latest.on(ssp), floor=lower)
     check_unit(ssp)
     assert ssp.cost_unit is not None
     if math.isinf(deadline):
@@ -142,11 +143,11 @@ def _on_time(ssp: SSP, units: int, deadline: float, max_bytes: int, progress: Pr
     model = fined(ssp, units)
     expected = solve_expected(model)
     if ssp.is_goal[ssp.start_index]:
-        return OnTimeSolution(deadline, np.zeros(units + 1), missed, 0.0, no_decisions(ssp, expected.choices))
+        return OnTimeSolution(deadline, np.zeros(units + 1), missed, 0.0, always_neutral(ssp, expected.choices))
     table = lexicographic_table(model, expected, LATE_THEN_MEAN, units + 1, max_bytes, progress)
-    return OnTimeSolution(deadline, table.values[1:, 0].copy(), missed, table.error, decisions_in(ssp, model, table, units + 1, expected))
+    return OnTimeSolution(deadline, table.values[1:, 0].copy(), missed, table.error, policy_in(ssp, model, table, units + 1, expected))
 
 
-def _surest(decisions: Decisions) -> BudgetPolicy:
+def _surest(policy: BudgetPolicy) -> BudgetPolicy:
     """Arrive as surely as possible: the least expected number of dead ends entered."""
-    return replace(decisions, neutral=solve_expected(counting_losses(decisions.ssp)).choices).policy(0)
+    return always_neutral(policy.ssp, solve_expected(counting_losses(policy.ssp)).choices)

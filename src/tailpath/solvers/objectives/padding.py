@@ -22,16 +22,15 @@ from tailpath.kernels.rounding import SAME_VALUE
 from tailpath.model.ragged import offsets_of, owners
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import Progress
+from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.exact.layout import Layout, layout_of, nearest_of
-from tailpath.solvers.exact.table import MAX_BYTES, BudgetTable, Decisions, decisions, fill_table
+from tailpath.solvers.exact.table import MAX_BYTES, BudgetTable, Changes, budget_policy, fill_table
 from tailpath.solvers.expectation import ExpectedSolution
 
 #: How many outcomes a choice may have, and how many times as large as its outcomes a rectangle may be.
 WIDTHS, MOST_PADDING = (2, 3, 4, 5, 6, 8, 12, 16), 3
 #: A window has about this many bytes, so that it stays near the processor, and at least twice the rows that the largest cost needs.
 WINDOW, FEWEST_ROWS = 2**19, 8
-#: A table of decisions with no more entries is handed out as it is, with the states that no budget in it leads to.
-SMALL = 2**20
 #: A block with fewer outcomes than this is not worth waking the other cores for.
 WORTH_THREADS = 100_000
 #: Beyond every cost.
@@ -62,15 +61,10 @@ class PaddedLayout:
         return self.layout.depth * self.layout.rounding
 
 
-@dataclass(frozen=True, eq=False)
-class PaddedTable(BudgetTable):
-    """A table whose decisions stand in a rectangle, with level 0, where they are risk-neutral, before the others."""
-
-    choices: NDArray[Any]
-
-    def lay_open(self, budget: int, column: NDArray[np.int64], out_table: NDArray[Any]) -> None:
-        nodes = np.flatnonzero(column[: self.layout.n] >= 0)
-        out_table[1:] = self.choices[1 : budget + 1, nodes]
+def _changes(choices: NDArray[Any]) -> Changes:
+    """Where the rows of a table of labels, by level from 0 on, change."""
+    level, node = np.nonzero(choices[1:] != choices[:-1])
+    return Changes(node.astype(np.int32), level + 1, choices[level + 1, node])
 
 
 def padded_layout(ssp: SSP, expected: ExpectedSolution, limit: int) -> PaddedLayout | None:
@@ -232,15 +226,12 @@ def fill_lexicographic(
             tables[:, : model.reach] = tables[:, rows : rows + model.reach]
         if progress is not None:
             progress(end - 1, float(values[end - 1, 0]) * float(layout.unit))
-    return PaddedTable(layout, values, [], model.per_level, MAX_BYTES, choices)
+    return BudgetTable(layout, values, _changes(choices), model.per_level)
 
 
-def decisions_in(ssp: SSP, model: SSP, table: BudgetTable, budget: int, expected: ExpectedSolution) -> Decisions:
-    """The decisions of a table made for `model`, the same but for fines, as decisions for the model itself; see `decisions`."""
-    layout, neutral = table.layout, expected.choices
-    if isinstance(table, PaddedTable) and len(table.choices) == budget + 1 and table.choices.size <= SMALL and not layout.collapsed.any():
-        return Decisions(ssp, budget + 1, layout.node_of, layout.levels.sure, table.choices.T, neutral, ssp.outcome_level, layout.unit)
-    return replace(decisions(model, table, budget, neutral), ssp=ssp, level=ssp.outcome_level)
+def policy_in(ssp: SSP, model: SSP, table: BudgetTable, budget: int, expected: ExpectedSolution) -> BudgetPolicy:
+    """The policy of a table made for `model`, the same but for fines, on the model itself."""
+    return replace(budget_policy(model, table.layout, table.changes, budget, expected.choices), ssp=ssp, level=ssp.outcome_level)
 
 
 def fill_priced(model: PaddedLayout, accounts: FloatArray, prices: FloatArray, levels: int, *, keep: bool = False) -> BudgetTable:
@@ -260,4 +251,4 @@ def fill_priced(model: PaddedLayout, accounts: FloatArray, prices: FloatArray, l
         end = min(begin + rows, levels + 1)
         settle(*common, begin, end, model.reach - begin, active, prices, table.reshape(-1), choices[begin:end], values[begin:end])
         table[: model.reach] = table[rows : rows + model.reach]
-    return PaddedTable(layout, values.reshape(levels + 1, 2, LANES)[:, :, :count], [], model.per_level, MAX_BYTES, choices)
+    return BudgetTable(layout, values.reshape(levels + 1, 2, LANES)[:, :, :count], _changes(choices), model.per_level)

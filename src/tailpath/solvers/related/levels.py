@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tailpath.errors import ModelError
 from tailpath.model.ragged import members_of
 from tailpath.model.ssp import SSP, FloatArray
-from tailpath.policies.kinds import BudgetPolicy
+from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.expectation import ExpectedSolution, solve_expected
 
 
@@ -81,7 +81,6 @@ def levels_of(ssp: SSP, who: str) -> Levels:
 def budget_policy(levels: Levels, budget: int, picked: NDArray[np.int64]) -> BudgetPolicy:
     """The policy that takes `picked[b, k]`, a position in `levels.choice`, with b units left in state k; risk-neutral with nothing left."""
     ssp = levels.ssp
-    row = np.full(ssp.n_states, -1, dtype=np.int32)
-    row[levels.states] = np.arange(len(levels.states))
-    local = levels.choice[picked] - ssp.state_choices[levels.states]
-    return BudgetPolicy(ssp, budget, row, np.ascontiguousarray(local.T), levels.expected.choices, ssp.outcome_level, ssp.cost_unit)
+    table = np.full((ssp.n_states, budget + 1), -1, dtype=np.int64)
+    table[levels.states] = levels.choice[picked].T
+    return BudgetPolicy.from_table(ssp, table, levels.expected.choices)

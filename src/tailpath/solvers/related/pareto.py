@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress, check_invertible_alpha
-from tailpath.policies.kinds import BudgetPolicy
+from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.related.levels import Levels, budget_policy, levels_of
 
 #: Directions e - x p with |x - b| up to this many units are kept.

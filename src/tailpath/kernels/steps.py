@@ -1,0 +1,46 @@
+"""Decisions as step functions of the budget left, as kernels look them up; `policies/budget.py` explains the arrays."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.kernels.jit import kernel
+
+Array = NDArray[Any]
+
+
+class Steps(NamedTuple):
+    """Row s has the steps `first[s] : first[s + 1]`; from `from_budget[k]` on it takes `choice[k]`, below them all `risk_neutral[s]`.
+
+    A `budget` of -1 says that nothing is chosen.
+    """
+
+    budget: int
+    first: Array
+    from_budget: Array
+    choice: Array
+    risk_neutral: Array
+
+
+@kernel
+def step_choice(steps: Steps, row: int, left: int) -> int:
+    """The choice of a row with so much budget left."""
+    low, high = steps.first[row], steps.first[row + 1]
+    begin = low
+    while low < high:
+        middle = (low + high) >> 1
+        if steps.from_budget[middle] <= left:
+            low = middle + 1
+        else:
+            high = middle
+    return int(steps.choice[low - 1] if low > begin else steps.risk_neutral[row])
+
+
+_NONE, _NO_CHOICE = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int32)
+for _array in (_NONE, _NO_CHOICE):
+    _array.setflags(write=False)
+#: Nothing is chosen; to the compiler it looks like the steps of a policy.
+NO_STEPS = Steps(-1, _NONE, _NONE, _NO_CHOICE, _NO_CHOICE)

@@ -1,0 +1,167 @@
+"""The policy by remaining budget: for each state a step function of the budget left.
+
+The exact solvers choose by (state, budget left). As the budget grows, the choice of a state changes at few budgets, so that the steps are all
+there is to keep: on a 300 x 300 grid at alpha 0.01 some 14,000 instead of two million decisions.
+
+    first[s] : first[s + 1]     the steps of state s
+    from_budget[k]              the least budget, in cost units, from which step k holds; rising within a state
+    choice[k]                   the choice taken there; below the first step it is `risk_neutral[s]`
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.errors import PolicyError
+from tailpath.kernels.steps import Steps
+from tailpath.model.ragged import offsets_of
+from tailpath.model.ssp import SSP, Name
+from tailpath.policies.checks import budget_steps
+from tailpath.policies.kinds import Kind
+from tailpath.policies.running import spent
+
+IntArray = NDArray[np.int64]
+
+
+def steps_of(state: Any, from_budget: Any, choice: Any, risk_neutral: Any) -> dict[str, NDArray[Any]]:
+    """The arrays `first`, `from_budget` and `choice` of changes in any order; what changes nothing is left out."""
+    state, from_budget, choice = (np.asarray(part, dtype=np.int64) for part in (state, from_budget, choice))
+    order = np.lexsort((from_budget, state))
+    state, from_budget, choice = state[order], from_budget[order], choice[order]
+    begins = np.append(True, state[1:] != state[:-1])[: len(state)]
+    before = np.where(begins, np.asarray(risk_neutral)[state], np.append(-1, choice[:-1])[: len(state)])
+    kept = choice != before
+    first = offsets_of(state[kept], len(risk_neutral))
+    return {"first": first, "from_budget": from_budget[kept], "choice": choice[kept].astype(np.int32)}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BudgetPolicy(Kind):
+    """Decisions over (state, remaining budget), risk-neutral once the budget is spent; the optimal kind.
+
+    The memory is the budget left, in whole cost units; it falls by the cost of each outcome and stays at 0 once spent.
+
+    Parameters
+    ----------
+    ssp : SSP
+        The model whose numbers of states, choices and outcomes the arrays use.
+    budget : int
+        The budget at the start, in units.
+    first : array of int64, shape (n_states + 1,)
+        Where the steps of each state begin.
+    from_budget : array of int64, shape (n_steps,)
+        The least budget of each step, 1 or more, rising within a state.
+    choice : array of int32, shape (n_steps,)
+        The choice from that budget on.
+    risk_neutral : array of int32, shape (n_states,)
+        The choice below the first step; -1 at goals and where there is none.
+    level : array of int64, shape (n_outcomes,)
+        The cost of each outcome in units: the model's own or, on a grid, the rounded one.
+    unit : Fraction or float or None
+        The cost unit.
+    """
+
+    ssp: SSP
+    budget: int
+    first: IntArray
+    from_budget: IntArray
+    choice: NDArray[np.int32]
+    risk_neutral: NDArray[np.int32]
+    level: IntArray
+    unit: Any
+
+    def __post_init__(self) -> None:
+        steps = (self.first, self.from_budget, self.choice, self.risk_neutral)
+        self._become(budget_steps(self.ssp, self.budget, *steps, self.level, self.unit))
+
+    @classmethod
+    def from_changes(cls, ssp: SSP, budget: int, changes: tuple[Any, Any, Any], risk_neutral: Any, level: Any, unit: Any) -> BudgetPolicy:
+        """From `(state, from_budget, choice)` of every change, in any order; one that changes nothing is left out. Trusted."""
+        neutral = np.asarray(risk_neutral, dtype=np.int32)
+        steps = steps_of(*changes, neutral)
+        return cls.trusted(ssp=ssp, budget=int(budget), risk_neutral=neutral, level=level, unit=unit, **steps)
+
+    @classmethod
+    def from_table(cls, ssp: SSP, table: Any, risk_neutral: Any, level: Any = None, unit: Any = None) -> BudgetPolicy:
+        """From `table[s, b]`, the choice at state s with b units left (-1: the risk-neutral one), for budgets 1 to the last column."""
+        table = np.asarray(table)
+        neutral = np.asarray(risk_neutral)
+        if table.ndim != 2 or len(table) != ssp.n_states or not table.shape[1] or neutral.shape != (ssp.n_states,):
+            raise PolicyError(f"table needs a row for each of {ssp.n_states} states and a column for each budget from 0 on")
+        full = np.where(table < 0, neutral[:, None], table)
+        full[:, 0] = neutral
+        state, before = np.nonzero(full[:, 1:] != full[:, :-1])
+        return cls(
+            ssp,
+            table.shape[1] - 1,
+            offsets_of(state, ssp.n_states),
+            before + 1,
+            full[state, before + 1],
+            neutral,
+            ssp.outcome_level if level is None else level,
+            ssp.cost_unit if level is None else unit,
+        )
+
+    def with_budget(self, budget: int) -> BudgetPolicy:
+        """The same decisions, started with another budget."""
+        return self.trusted(**self.__getstate__() | {"budget": int(budget)})
+
+    def on(self, ssp: SSP) -> BudgetPolicy:
+        """The same decisions, for a model with the same numbers of states, choices and outcomes."""
+        return replace(self, ssp=ssp)
+
+    def steps(self) -> Steps:
+        """What kernels look decisions up in."""
+        return Steps(self.budget, self.first, self.from_budget, self.choice, self.risk_neutral)
+
+    def __repr__(self) -> str:
+        return f"<BudgetPolicy budget of {self.budget} units of {self.unit}, {len(self.choice)} steps in {self.ssp.n_states} states>"
+
+    def start(self, state: Name) -> int:
+        return self.budget
+
+    def choice_at(self, state: int, budget: Any) -> int:
+        """The choice index at a state index with this much budget left; a broken unit does not count."""
+        begin, end = int(self.first[state]), int(self.first[state + 1])
+        step = begin + int(np.searchsorted(self.from_budget[begin:end], math.floor(budget), side="right")) - 1
+        return int(self.choice[step]) if step >= begin else int(self.risk_neutral[state])
+
+    def step_at(self, state: Any, budget: Any) -> IntArray:
+        """The number of the step at each of some states with so much left, counted within the state from 1; 0 below the first."""
+        state, budget = np.asarray(state), np.asarray(budget)
+        widest = int(max(self.from_budget.max(initial=0), budget.max(initial=0))) + 1
+        # State by state budgets rise, so that all of them together rise as well.
+        key = np.repeat(np.arange(self.ssp.n_states), np.diff(self.first)) * widest + self.from_budget
+        found: IntArray = np.searchsorted(key, state * widest + budget, side="right") - self.first[state]
+        return found
+
+    def choices_at(self, state: Any, budget: Any) -> NDArray[np.int32]:
+        """`choice_at` for arrays of states and whole budgets."""
+        step = self.step_at(state, budget)
+        taken = np.append(self.choice, np.int32(-1))[np.maximum(self.first[state] + step - 1, 0)]
+        return np.asarray(np.where(step > 0, taken, self.risk_neutral[state]), dtype=np.int32)
+
+    def action(self, state: Name, memory: Any) -> Name:
+        choice = self.choice_at(self.ssp.state_index(state), memory)
+        if choice < 0:
+            raise PolicyError(f"the policy has no action for state {state!r}")
+        return self.ssp.choice_name(choice)
+
+    def remember(self, memory: int, state: Name, action: Name, cost: float, next_state: Name) -> int:
+        ssp = self.ssp
+        choice = ssp.choice_index(ssp.state_index(state), action)
+        target = ssp.state_index(next_state)
+        for outcome in range(int(ssp.choice_outcomes[choice]), int(ssp.choice_outcomes[choice + 1])) if choice >= 0 else ():
+            if ssp.outcome_target[outcome] == target and ssp.outcome_cost[outcome] == cost:
+                return max(0, memory - int(self.level[outcome]))
+        raise PolicyError(f"state {state!r}, action {action!r} has no outcome {next_state!r} at cost {cost!r}")
+
+    def remember_roughly(self, memory: Any, state: Name, action: Name, cost: Fraction, next_state: Name) -> Any:
+        """Any cost is charged to the budget, exactly."""
+        return memory if self.unit is None else spent(memory, cost, self.unit)
