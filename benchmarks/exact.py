@@ -9,8 +9,9 @@ from typing import Any
 
 import tailpath as tp
 from benchmarks.measure import best_of, best_on_new, find_grid, gridworld, large_grid
+from tailpath.dp.budgets import EXCESS
 from tailpath.solvers.exact.layout import Layout, layout_of
-from tailpath.solvers.exact.table import EXCESS, fill_table
+from tailpath.solvers.exact.table import fill_table
 
 
 def run(small: bool = False) -> None:
@@ -52,17 +53,15 @@ def run(small: bool = False) -> None:
         f"  evaluating its policy {evaluation:.2f} s ({costs.expanded:,} pairs), the values differ by {abs(costs.cvar(alpha) - best.cvar(alpha)):.1e}"
     )
     layout = layout_of(grid, expected)
-    for threads in (False, True):
-        updates = throughput(layout, threads)
-        print(f"  recursion, {'all cores' if threads else 'one core'}: {updates / 1e6:.0f} million outcome updates per second")
+    print(f"  sweep: {throughput(layout) / 1e6:.0f} million outcome updates per second")
     print(f"  peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB")
 
 
-def throughput(layout: Layout, threads: bool, levels: int = 100) -> float:
+def throughput(layout: Layout, levels: int = 100) -> float:
     """Outcome updates per second over the first `levels` budgets, with every state taking part."""
 
     def once() -> None:
-        fill_table(layout, layout.aim(limit=float(levels)), EXCESS, threads=threads)
+        fill_table(layout, layout.objective(EXCESS, limit=float(levels)))
 
     once()
-    return len(layout.levels.target) * levels / best_of(once, 5)[0]
+    return len(layout.target) * levels / best_of(once, 5)[0]

@@ -12,8 +12,10 @@ import numpy as np
 
 import tailpath as tp
 from benchmarks.measure import best_of, find_grid, gridworld
+from tailpath.kernels.rounding import SAME_VALUE
+from tailpath.solvers.exact.layout import layout_of
+from tailpath.solvers.exact.table import fill_table
 from tailpath.solvers.objectives.on_time import LATE_THEN_MEAN
-from tailpath.solvers.objectives.padding import fill_lexicographic, padded_layout
 
 
 def run(small: bool = False) -> None:
@@ -52,13 +54,12 @@ def on_time(ssp: tp.SSP, last: float) -> tp.Policy:
 def throughput(ssp: tp.SSP, levels: int = 60) -> float:
     """Outcome updates per second on one core over the first deadlines, with ties broken by the mean: each outcome of a level counts once, that the
     mean of the choices taken is summed up besides does not count."""
-    layout = padded_layout(ssp, tp.solve_expected(ssp), levels)
-    assert layout is not None
-    # Every state takes part: none is too far from the start, none too far from the goal.
-    padded = layout.padded._replace(least=np.zeros_like(layout.padded.least), nearest=np.zeros_like(layout.padded.nearest))
-    alone = replace(layout, padded=padded, limit=levels, threads=False)
-    fill_lexicographic(alone, LATE_THEN_MEAN, levels)
-    return np.count_nonzero(padded.probability) * levels / best_of(lambda: fill_lexicographic(alone, LATE_THEN_MEAN, levels), 3)[0]
+    layout = layout_of(ssp, tp.solve_expected(ssp))
+    # Every state takes part: none is too far from the start.
+    everywhere = replace(layout, nodes=layout.nodes._replace(least=np.zeros_like(layout.nodes.least)))
+    fill = partial(fill_table, everywhere, everywhere.objective(LATE_THEN_MEAN, limit=float(levels), tie=SAME_VALUE))
+    fill()
+    return len(layout.target) * levels / best_of(fill, 3)[0]
 
 
 def _storm(ssp: tp.SSP, deadline: float, ours: float) -> str:

@@ -52,10 +52,10 @@ _pipelines: tuple[dict[str, Any], dict[str, Any]] = {}, {}
 class Kernel:
     """A function that is compiled when it is first called. `plain` is the function as written, for inputs too small for a compiler."""
 
-    def __init__(self, function: FunctionType, parallel: bool) -> None:
+    def __init__(self, function: FunctionType, parallel: bool, inline: bool = False) -> None:
         functools.update_wrapper(self, function)
         self.plain = function
-        self._parallel = parallel
+        self._parallel, self._inline = parallel, inline
         self._compiled: Callable[..., Any] | None = None
         self._inner: Callable[..., Any] | None = None
         self._ready = False
@@ -85,7 +85,7 @@ class Kernel:
         """What stands for this kernel in others: without the door for Python's objects, which takes as long to make as a small kernel."""
         with _LOCK:
             if self._inner is None:
-                made = self._compiled or _compiler().njit(self._linked(), no_cpython_wrapper=True, **self._options(inner=True))
+                made = _compiler().njit(self._linked(), no_cpython_wrapper=True, forceinline=self._inline, **self._options(inner=True))
                 self._inner = _without_literals(_compiler(), made)
             return self._inner
 
@@ -234,11 +234,14 @@ def _note(why: str) -> None:
     warnings.warn(f"machine code is not kept, and every run waits for the compiler: {why}", RuntimeWarning, stacklevel=4)
 
 
-def kernel(function: Any = None, *, parallel: bool = False) -> Any:
-    """Compile at the first call, with cache, without the interpreter lock; `parallel=True` lets `prange` use all cores."""
+def kernel(function: Any = None, *, parallel: bool = False, inline: bool = False) -> Any:
+    """Compile at the first call, with cache, without the interpreter lock; `parallel=True` lets `prange` use all cores.
+
+    `inline=True` puts it into the kernels that call it: to hand over arrays takes longer than a short loop.
+    """
     if function is None:
-        return lambda inner: Kernel(inner, parallel)
-    return Kernel(function, parallel)
+        return lambda inner: Kernel(inner, parallel, inline)
+    return Kernel(function, parallel, inline)
 
 
 def instruction(function: Any) -> Any:

@@ -1,17 +1,18 @@
-"""A model laid out for the recursion over budgets (`kernels/budget.py`).
+"""A model laid out for the sweep over budgets (`dp/budgets.py`).
 
-What is kept: sure states, safe choices, and of these what the start can reach; free components (sets that can be walked at no cost for ever) are
-one node each, with the choices that leave it. A free outcome back to its own node is divided out: with q the probability of all other outcomes
-of the choice, their probabilities become p / q. What free outcomes remain between nodes decides the order of the blocks.
+What is kept: almost sure states, safe choices, and of these what the start can reach; zero-cost components (sets that can be walked at no cost for
+ever) are one node each, with the choices that leave it. A zero-cost outcome back to its own node is divided out: with q the probability of all
+other outcomes of the choice, their probabilities become p / q. What zero-cost outcomes remain between nodes decides the order of the blocks.
 
 Choices of a node stand with the risk-neutral one first, then in the model's order, so that ties go to the policy that is also good on average.
 
-Where the table is large, budgets that every run exceeds are left to their closed form, U(s, w) = V*(s) - w for w <= nearest(s), the least cost of
-arriving. Digits cancel in it: the doubt e(s) about V* is e / (V* - w) of the result. So only budgets up to `sure(s)` are left out,
+Budgets that every run exceeds may be left to their closed form, U(s, w) = V*(s) - w for w <= nearest(s), the least cost of arriving. Digits cancel in
+it: the error e(s) of V* is e / (V* - w) of the result. So for excesses only budgets up to `sure(s)` are left out,
 
     sure(s) = the largest whole number <= nearest(s) with e(s) <= d (V*(s) - sure(s)),
 
-with d the relative doubt that there was before V* was sharpened for this (`expectation.sharpened`): the bounds do not get wider.
+with d the relative error that there was before V* was sharpened for this (`expectation.sharpened`): the bounds do not get wider. Lateness is 1 there,
+exactly, so that for deadlines all of them are left out.
 """
 
 from __future__ import annotations
@@ -19,30 +20,31 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.analysis.core import Core, core_of
 from tailpath.analysis.reachability import strong_components
+from tailpath.dp.budgets import PER_STEP, TO_GO, Ends, Model, Nodes, Objective, Rows
+from tailpath.dp.joint import Joint, joint_optimum, longest_ways
 from tailpath.errors import ModelError
-from tailpath.kernels.budget import Aim, Levels
 from tailpath.kernels.forward import cheapest_way
-from tailpath.kernels.free_moves import Joint, joint_optimum, longest_ways
-from tailpath.kernels.pairs import Web
+from tailpath.kernels.jit import frozen
 from tailpath.kernels.rounding import FIXED, ROW, UNIT
 from tailpath.model.ragged import grouped, members_of, offsets_of, owners
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.solvers.exact.doubt import TAKEN_OFF, doubt_of
 from tailpath.solvers.expectation import ExpectedSolution, sharpened
 
-#: Nodes joined by cycles of free moves are solved together, densely; beyond this many at once the model is refused.
+#: Nodes joined by cycles of zero-cost moves are solved together, densely; beyond this many at once the model is refused.
 LARGEST_JOINT = 2_000
-#: A relative doubt about closed forms that a step of the recursion exceeds, and one that is too much.
+#: A relative error of closed forms that a step of the recursion exceeds, and one that is too much.
 LITTLE, MUCH = 16 * UNIT, 1e-6
-#: The least cost at which the start reaches a node that no level needs.
-NEVER = 2**62
+#: Layouts of up to so many outcomes are kept with their model; larger ones are laid out anew.
+KEPT = 2**17
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
@@ -50,20 +52,24 @@ BoolArray = NDArray[np.bool_]
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """The arrays of the recursion, and the way back to the model.
+    """The nodes of the sweep in their order, their choices and outcomes, and the way back to the model.
 
-    `node_of[s]` is the node of state s, -1 at goals and wherever the start cannot or must not go; `collapsed` marks nodes that stand for several
-    states. `choice[k]` is the model's choice behind k.
-    `rounding` bounds the relative error that one step adds; `depth` is the most blocks a path can visit at one level, and
-    `visits` bounds the expected visits to the nodes of a joint block, summed over them. `expected` is where V* comes from.
+    `node_of[s]` is the node of state s, -1 at goals and wherever the start cannot or must not go. `choice[k]` is the model's choice behind k, and
+    `choice_cost[k]` what it costs on average. Outcomes are by choice, with their `level`, a cost in units; the target of one that arrives is -1,
+    and those inside a joint block are left out. `rounding` bounds the relative error that one step adds; `depth` is the most blocks a path can
+    visit at one level, and `visits` bounds the expected visits to the nodes of a joint block, summed over them. `expected` is where V* comes from.
     """
 
-    levels: Levels
-    joint: Joint
-    web: Web
-    node_of: NDArray[np.int32]
-    collapsed: BoolArray
+    nodes: Nodes
+    node_choices: IntArray
     choice: IntArray
+    choice_cost: FloatArray
+    outcome_start: IntArray
+    target: NDArray[np.int32]
+    level: IntArray
+    probability: FloatArray
+    joint: Joint
+    node_of: NDArray[np.int32]
     start: int
     rounding: float
     depth: int
@@ -73,7 +79,7 @@ class Layout:
 
     @property
     def n(self) -> int:
-        return len(self.levels.least)
+        return len(self.nodes.least)
 
     @property
     def start_value(self) -> float:
@@ -85,28 +91,50 @@ class Layout:
         """Its proved lower bound."""
         return self.expected.bounds[0] / float(self.unit)
 
+    @cached_property
+    def arrives(self) -> BoolArray:
+        """Whether an outcome ends at a goal."""
+        return self.target < 0
+
+    @cached_property
+    def members(self) -> tuple[IntArray, IntArray]:
+        """The states of every node, one node after the other, and where each begins."""
+        states = np.flatnonzero(self.node_of >= 0)
+        states = states[np.argsort(self.node_of[states], kind="stable")]
+        return states, offsets_of(self.node_of[states], self.n)
+
+    @cached_property
+    def costs(self) -> IntArray:
+        """The costs, in units, of outcomes that do not arrive, rising."""
+        return np.unique(self.level[~self.arrives])
+
     def reach(self, limit: float = math.inf) -> int:
         """The largest cost, in units, of an outcome that does not end at a goal: of those below `limit`, since no budget up to it has others left."""
-        costs = self.levels.segment_level[np.diff(self.levels.segment_outcomes) > 0]
-        return int(np.max(costs, where=costs < limit, initial=0))
-
-    def at_a_time(self, limit: float) -> float:
-        """How many outcomes a level looks at on average, in a block, for budgets up to the limit."""
-        levels = self.levels
-        most = min(limit, float(levels.least.max(initial=0, where=levels.least < NEVER) + self.start_value))
-        return self.entries(most) / max(most, 1.0) / self.n * len(levels.target) / len(levels.block_joint)
+        below = int(np.searchsorted(self.costs, limit))
+        return int(self.costs[below - 1]) if below else 0
 
     def entries(self, limit: float) -> float:
         """How many entries the table has for budgets up to the limit."""
-        return float(np.sum(np.maximum(limit - self.levels.least - self.levels.sure, 0.0)))
+        return float(np.sum(np.maximum(limit - self.nodes.least - self.nodes.sure, 0.0)))
 
     def sure_of_states(self) -> IntArray:
         """By state the largest budget, in units, that a closed form takes off V*."""
-        return np.where(self.node_of >= 0, self.levels.sure[self.node_of], 0)
+        return np.where(self.node_of >= 0, self.nodes.sure[self.node_of], 0)
 
-    def aim(self, weight: float = 0.0, price: float = 1.0, *, floor: float = 0.0, limit: float = math.inf, tie: float = 0.0) -> Aim:
-        """What the recursion is to minimise at the start."""
-        return Aim(self.start, weight, price, floor, limit, tie)
+    def objective(
+        self,
+        criteria: FloatArray,
+        weight: float = 0.0,
+        price: float = 1.0,
+        *,
+        prices: FloatArray | None = None,
+        floor: float = 0.0,
+        limit: float = math.inf,
+        tie: float = 0.0,
+    ) -> Objective:
+        """What the sweep is to minimise at the start."""
+        several = np.empty(0) if prices is None else np.asarray(prices, dtype=np.float64)
+        return Objective(np.atleast_2d(criteria), several, self.start, weight, price, floor, limit, tie)
 
     def per_block(self, error: float, gain_left: float) -> float:
         """The relative error that a block adds, given the worst elimination of a joint block and the most it left to gain.
@@ -115,8 +143,45 @@ class Layout:
         """
         return self.rounding + (error + (gain_left + 4 * self.rounding) * self.visits if self.visits else 0.0)
 
+    @cached_property
+    def everything(self) -> Model:
+        """What the kernel needs for budgets above every cost of an outcome that does not arrive."""
+        return self._split(self.arrives)
 
-class _Arrows(NamedTuple):
+    def up_to(self, limit: float) -> Model:
+        """What the kernel needs for budgets up to a limit."""
+        return self.everything if self.reach() < limit else self._split(self.arrives | (self.level >= limit))
+
+    def _split(self, ends: BoolArray) -> Model:
+        """The outcomes that have a row in the table, and those that end at a goal or beyond every budget."""
+        near, far = np.flatnonzero(~ends), np.flatnonzero(ends)
+        if len(near) >= 2**31 or (int(self.level[near].max(initial=0)) + 1) * self.n >= 2**31:
+            raise ModelError(f"{self.n} states with costs of up to {self.level[near].max()} units are beyond this solver")
+        with_ends, of_end = np.unique(owners(self.outcome_start)[far], return_inverse=True)
+        rows = Rows(
+            self.node_choices,
+            np.append(0, np.cumsum(~ends))[self.outcome_start],
+            (self.target[near] - self.level[near] * self.n).astype(np.int32),
+            self.probability[near],
+        )
+        return Model(
+            Rows(*frozen(*rows)),
+            Ends(*frozen(with_ends, offsets_of(of_end, len(with_ends)), self.level[far], self.probability[far])),
+            Nodes(*frozen(*self.nodes)),
+            Joint(*frozen(*self.joint)),
+        )
+
+    def static(self, criteria: FloatArray, limit: float) -> FloatArray:
+        """What every choice is worth at all levels: its own cost, and V* behind outcomes that cost the limit or more."""
+        own = criteria[:, PER_STEP, None] * self.choice_cost
+        if self.reach() < limit:
+            return np.asarray(own)
+        far = np.flatnonzero(~self.arrives & (self.level >= limit))
+        ahead = np.bincount(owners(self.outcome_start)[far], self.probability[far] * self.nodes.value[self.target[far]], len(self.choice))
+        return np.asarray(own + criteria[:, TO_GO, None] * ahead)
+
+
+class _Edges(NamedTuple):
     """The outcomes of a core: the node each leaves, and its cost in units. `least` is the least cost at which the start reaches each node."""
 
     source: IntArray
@@ -125,7 +190,7 @@ class _Arrows(NamedTuple):
 
 
 class _Order(NamedTuple):
-    """The nodes in the order of the recursion: `node[i]` is the core's node at place i. `sure` and `begin` (`kernels/budget.py`) are by place."""
+    """The nodes in the order of the sweep: `node[i]` is the core's node at position i. `sure` and `begin` (`dp/budgets.py`) are by position."""
 
     node: IntArray
     block_start: IntArray
@@ -136,7 +201,7 @@ class _Order(NamedTuple):
 
 
 class _Choices(NamedTuple):
-    """The choices kept, in the order of their nodes, and their outcomes; targets are places, -1 at goals."""
+    """The choices in the order of their nodes, and their outcomes; targets are positions, -1 at goals."""
 
     choice: IntArray
     node: NDArray[np.int32]
@@ -147,46 +212,60 @@ class _Choices(NamedTuple):
     loops: bool
 
 
-def layout_of(ssp: SSP, expected: ExpectedSolution, *, goal_node: bool = False, skip: bool = False) -> Layout:
-    """Lay out a model that has a cost unit and whose start is no goal. With `goal_node` the goals are the last node, for losses that ask
-    how much of the budget is left on arrival. With `skip`, budgets that are sure to be exceeded are left out, as far as the doubt about V* allows."""
-    return ssp.kept(f"layout {goal_node} {skip}", lambda: _laid_out(ssp, expected, goal_node, skip))
+def layout_of(ssp: SSP, expected: ExpectedSolution, skip: str = "") -> Layout:
+    """Lay out a model that has a cost unit and whose start is no goal. `skip` leaves out budgets that are sure to be exceeded: "excess" as far as the
+    error of V* allows, "late" all of them, which holds for lateness alone."""
+    if ssp.n_outcomes > KEPT:
+        return _laid_out(ssp, expected, skip)
+    return ssp.kept(f"layout {skip}", lambda: _laid_out(ssp, expected, skip))
 
 
-def _laid_out(ssp: SSP, expected: ExpectedSolution, goal_node: bool, skip: bool) -> Layout:
+def _laid_out(ssp: SSP, expected: ExpectedSolution, skip: str) -> Layout:
     assert ssp.cost_unit is not None
     core = core_of(ssp)
     level = ssp.outcome_level[core.outcome]
     source = core.outcome_node()
     least = _least_from(int(core.node_of[ssp.start_index]), core, source, level)
     sure = np.zeros(core.n, dtype=np.int64)
-    if skip:
+    if skip == "late":
+        sure = nearest_of(core).astype(np.int64)
+    elif skip:
         before, expected = doubt_of(expected, 0.0), sharpened(expected)
         allowed = min(max(0.49 * (before.below + before.above), LITTLE), MUCH)
         sure = _sure(core, expected, nearest_of(core), allowed)
-    order = _ordered(core, _Arrows(source, level, least), sure)
-    place = np.full(core.n + 2, -1, dtype=np.int32)
-    place[order.node] = np.arange(len(order.node))
-    node_of = place[core.node_of]
-    collapsed = np.bincount(node_of[node_of >= 0], minlength=len(order.node)) > 1
-    choices = _choices(ssp, core, place, level, expected)
+    order = _ordered(core, _Edges(source, level, least), sure)
+    position = np.full(core.n + 2, -1, dtype=np.int32)
+    position[order.node] = np.arange(len(order.node))
+    node_of = position[core.node_of]
+    choices = _choices(ssp, core, position, level, expected)
     del source, level  # as long as all that follows
     inner = _inner(choices, order)
-    levels, arrives = _levels(
-        choices, inner, order, least, _labels(ssp, choices, collapsed), _node_values(expected, ssp.cost_unit, node_of, order), goal_node
+    outer = ~inner
+    count, node_choices = len(choices.choice), offsets_of(choices.node, len(order.node))
+    nodes = Nodes(
+        order.block_start,
+        order.block_joint,
+        least[order.node].astype(np.int64),
+        order.sure,
+        order.begin,
+        _node_values(expected, ssp.cost_unit, node_of, len(order.node)),
     )
     joint = _joint(choices, inner, order)
     return Layout(
-        levels=levels,
-        joint=joint,
-        web=Web(arrives, np.repeat(np.arange(len(order.block_joint)), np.diff(order.block_start))),
-        node_of=node_of,
-        collapsed=collapsed,
+        nodes=nodes,
+        node_choices=node_choices,
         choice=choices.choice,
+        choice_cost=np.bincount(choices.owner, weights=choices.probability * choices.level, minlength=count).astype(np.float64),
+        outcome_start=offsets_of(choices.owner[outer], count),
+        target=choices.target[outer],
+        level=choices.level[outer],
+        probability=choices.probability[outer],
+        joint=joint,
+        node_of=node_of,
         start=int(node_of[ssp.start_index]),
-        rounding=_rounding(choices, levels),
+        rounding=_rounding(choices),
         depth=order.depth,
-        visits=_visits(ssp, levels, joint, node_of),
+        visits=_visits(ssp, nodes, node_choices, joint, node_of),
         unit=ssp.cost_unit,
         expected=expected,
     )
@@ -216,31 +295,31 @@ def _sure(core: Core, expected: ExpectedSolution, nearest: FloatArray, allowed: 
     return np.maximum(np.floor(np.minimum(nearest, value - doubt / allowed)), 0.0).astype(np.int64)
 
 
-def _begin(core: Core, arrows: _Arrows, sure: IntArray) -> IntArray:
+def _begin(core: Core, edges: _Edges, sure: IntArray) -> IntArray:
     """The first level of each node that is read: by itself, or by one that leads to it, beyond what is sure there. The start's are all read."""
     begin = sure + 1
     if sure.any():
-        inside = np.flatnonzero((core.target < core.n) & np.isfinite(arrows.least[arrows.source]))
-        np.minimum.at(begin, core.target[inside], (sure + 1)[arrows.source[inside]] - arrows.level[inside])
-        begin[arrows.least == 0] = 1
+        inside = np.flatnonzero((core.target < core.n) & np.isfinite(edges.least[edges.source]))
+        np.minimum.at(begin, core.target[inside], (sure + 1)[edges.source[inside]] - edges.level[inside])
+        begin[edges.least == 0] = 1
     return np.maximum(begin, 1)
 
 
-def _ordered(core: Core, arrows: _Arrows, sure: IntArray) -> _Order:
-    """Blocks such that free outcomes only lead to earlier blocks, or within a joint one; plain blocks sorted by where their nodes begin, and by least
-    cost."""
-    source, level, least = arrows
+def _ordered(core: Core, edges: _Edges, sure: IntArray) -> _Order:
+    """Blocks such that zero-cost outcomes only lead to earlier blocks, or within a joint one; plain blocks sorted by where their nodes begin, and by
+    least cost."""
+    source, level, least = edges
     kept = np.flatnonzero(np.isfinite(least))
-    arrow = np.flatnonzero((level == 0) & (core.target < core.n) & (core.target != source) & np.isfinite(least[source]))
-    if arrow.size == 0:
-        begin = _begin(core, arrows, sure)
+    edge = np.flatnonzero((level == 0) & (core.target < core.n) & (core.target != source) & np.isfinite(least[source]))
+    if edge.size == 0:
+        begin = _begin(core, edges, sure)
         node = kept[np.lexsort((least[kept], begin[kept]))]
         return _Order(node, np.array([0, len(kept)]), np.zeros(1, dtype=np.bool_), 1, sure[node], begin[node])
-    arrow = arrow[np.argsort(source[arrow], kind="stable")]
-    component, count = strong_components(offsets_of(source[arrow], core.n), core.target[arrow])
+    edge = edge[np.argsort(source[edge], kind="stable")]
+    component, count = strong_components(offsets_of(source[edge], core.n), core.target[edge])
     depth = np.zeros(count, dtype=np.int64)
-    by_component = np.argsort(component[source[arrow]], kind="stable")
-    longest_ways(component[source[arrow]][by_component], component[core.target[arrow]][by_component], depth)
+    by_component = np.argsort(component[source[edge]], kind="stable")
+    longest_ways(component[source[edge]][by_component], component[core.target[edge]][by_component], depth)
     size = np.bincount(component, minlength=count)
     if size.max() > LARGEST_JOINT:
         raise ModelError(
@@ -249,7 +328,7 @@ def _ordered(core: Core, arrows: _Arrows, sure: IntArray) -> _Order:
     joint = size[component] > 1
     group = np.where(joint, component, -1)
     sure = np.where(joint, 0, sure)
-    begin = _begin(core, arrows, sure)
+    begin = _begin(core, edges, sure)
     node = kept[np.lexsort((least[kept], np.where(joint, 1, begin)[kept], group[kept], depth[component][kept]))]
     keys = np.stack((depth[component][node], group[node]))
     first = np.flatnonzero(np.append(True, np.any(keys[:, 1:] != keys[:, :-1], axis=0)))
@@ -257,15 +336,15 @@ def _ordered(core: Core, arrows: _Arrows, sure: IntArray) -> _Order:
     return _Order(node, np.append(first, len(node)), joint[node[first]], int(depth.max()) + 1, sure[node], begin[node])
 
 
-def _choices(ssp: SSP, core: Core, place: NDArray[np.int32], level: IntArray, expected: ExpectedSolution) -> _Choices:
-    node = np.repeat(place[: core.n], np.diff(core.state_choices))
+def _choices(ssp: SSP, core: Core, position: NDArray[np.int32], level: IntArray, expected: ExpectedSolution) -> _Choices:
+    node = np.repeat(position[: core.n], np.diff(core.state_choices))
     neutral = np.zeros(ssp.n_choices, dtype=np.bool_)
     neutral[expected.choices[expected.choices >= 0]] = True
     kept = np.flatnonzero(node >= 0)
     kept = kept[np.lexsort((~neutral[core.choice[kept]], node[kept]))]
     outcome, kept_outcomes = members_of(core.choice_outcomes, kept)
     owner = owners(kept_outcomes, np.int32)
-    target, probability, level = place[core.target[outcome]], core.probability[outcome], level[outcome]
+    target, probability, level = position[core.target[outcome]], core.probability[outcome], level[outcome]
     loop = (level == 0) & (target == node[kept][owner])
     if loop.any():
         leave = np.bincount(owner[~loop], weights=probability[~loop], minlength=len(kept))
@@ -275,69 +354,22 @@ def _choices(ssp: SSP, core: Core, place: NDArray[np.int32], level: IntArray, ex
 
 
 def _inner(choices: _Choices, order: _Order) -> BoolArray:
-    """Which outcomes are free and stay inside their joint block."""
+    """Which outcomes cost nothing and stay inside their joint block."""
     block = np.repeat(np.arange(len(order.block_joint)), np.diff(order.block_start))
     stays = (choices.target >= 0) & (block[choices.target] == block[choices.node[choices.owner]])
     return np.asarray(stays & (choices.level == 0) & order.block_joint[block[choices.target]])
 
 
-def _node_values(expected: ExpectedSolution, unit: Fraction, node_of: NDArray[np.int32], order: _Order) -> FloatArray:
-    """V* per node in units, and 0 for the goals' place -1."""
-    value = np.zeros(len(order.node) + 1)
+def _node_values(expected: ExpectedSolution, unit: Fraction, node_of: NDArray[np.int32], n: int) -> FloatArray:
+    """V* per node in units."""
+    value = np.zeros(n)
     kept = node_of >= 0
     value[node_of[kept]] = expected.value[kept] / float(unit)
     return value
 
 
-def _levels(
-    choices: _Choices, inner: BoolArray, order: _Order, least: FloatArray, label: NDArray[Any], value: FloatArray, goal_node: bool
-) -> tuple[Levels, BoolArray]:
-    """The arrays of the kernel, and which segments may arrive. The goals, if they are a node, come last, belong to no block and have no choices."""
-    n = len(order.node) + goal_node
-    segments, arrives = _segments(choices, inner, value, n - 1 if goal_node else -1)
-    levels = Levels(
-        block_start=order.block_start,
-        block_joint=order.block_joint,
-        least=np.append(least[order.node], [NEVER] * goal_node).astype(np.int64),
-        sure=np.append(order.sure, [0] * goal_node).astype(np.int64),
-        begin=np.append(order.begin, [NEVER] * goal_node).astype(np.int64),
-        value=value[:n],
-        node_choices=offsets_of(choices.node, n),
-        choice_label=label,
-        choice_cost=np.bincount(choices.owner, weights=choices.probability * choices.level, minlength=len(choices.choice)),
-        **segments,
-    )
-    return levels, arrives
-
-
-def _segments(choices: _Choices, inner: BoolArray, value: FloatArray, goal: int) -> tuple[dict[str, NDArray[Any]], BoolArray]:
-    """Outcomes grouped by choice and cost, with the closed form of each group; only targets that need a row stay in the lists. Beside them,
-    which groups may end at a goal."""
-    order: Any = slice(None)
-    if np.any((np.diff(choices.owner) == 0) & (np.diff(choices.level) < 0)):
-        order = np.lexsort((choices.level, choices.owner))
-    owner, level, target, probability = choices.owner[order], choices.level[order], choices.target[order], choices.probability[order]
-    first = np.flatnonzero(np.append(True, (np.diff(owner) != 0) | (np.diff(level) != 0)))
-    mean = np.add.reduceat(probability * value[target], first)
-    arrives = np.logical_or.reduceat(target < 0, first)
-    target = np.where(target < 0, goal, target)
-    gathered = (target >= 0) & ~inner[order]
-    if len(owner) >= 2**32 or level.max() >= 2**31:
-        raise ModelError(f"{len(owner)} outcomes with costs of up to {level.max()} units are beyond this solver")
-    segments = {
-        "choice_segments": offsets_of(owner[first], len(choices.choice)).astype(np.uint32),
-        "segment_level": level[first].astype(np.int32),
-        "segment_outcomes": np.append(0, np.cumsum(gathered))[np.append(first, len(owner))].astype(np.uint32),
-        "segment_mass": np.add.reduceat(probability, first),
-        "segment_mean": mean,
-        "target": target[gathered].astype(np.uint32),
-        "probability": probability[gathered],
-    }
-    return segments, arrives
-
-
 def _joint(choices: _Choices, inner: BoolArray, order: _Order) -> Joint:
-    """The free outcomes inside joint blocks, by choice; empty arrays where there are none."""
+    """The zero-cost outcomes inside joint blocks, by choice; empty arrays where there are none."""
     if not inner.any():
         return Joint(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0))
     free = np.flatnonzero(inner)
@@ -350,35 +382,27 @@ def _joint(choices: _Choices, inner: BoolArray, order: _Order) -> Joint:
     )
 
 
-def _labels(ssp: SSP, choices: _Choices, collapsed: BoolArray) -> NDArray[Any]:
-    """What the table of decisions stores: the choice's place in its state, or, where a node stands for several states, in its node."""
-    in_state = choices.choice - ssp.state_choices[ssp.choice_state[choices.choice]]
-    in_node = np.arange(len(choices.choice)) - offsets_of(choices.node, len(collapsed))[choices.node]
-    label = np.where(collapsed[choices.node], in_node, in_state)
-    return label.astype(np.min_scalar_type(int(label.max())))
-
-
-def _rounding(choices: _Choices, levels: Levels) -> float:
+def _rounding(choices: _Choices) -> float:
     """The relative error that one step adds at most.
 
-    k + 8 units for k outcomes and cost groups, twice k where loops were divided out, and what the probabilities are off from the decimals as
-    written (`kernels/rounding.py`).
+    k + 8 units for k terms of a sum, twice k where loops were divided out, and what the probabilities are off from the decimals as written
+    (`kernels/rounding.py`).
     """
-    most = int(np.max(np.bincount(choices.owner) + np.diff(levels.choice_segments)))
-    return ((2 if choices.loops else 1) * most + 8 + ROW * int(np.bincount(choices.owner).max()) + FIXED) * UNIT
+    most = int(np.max(np.bincount(choices.owner)))
+    return ((2 if choices.loops else 1) * most + 8 + ROW * most + FIXED) * UNIT
 
 
-def _visits(ssp: SSP, levels: Levels, joint: Joint, node_of: NDArray[np.int32]) -> float:
+def _visits(ssp: SSP, nodes: Nodes, node_choices: IntArray, joint: Joint, node_of: NDArray[np.int32]) -> float:
     """The most expected visits to the nodes of a joint block, summed over them, under any policy; for the error bound."""
     most = 0.0
-    policy = levels.node_choices[:-1].copy()
-    for block in np.flatnonzero(levels.block_joint).tolist():
-        first, last = int(levels.block_start[block]), int(levels.block_start[block + 1])
-        begin, end = int(levels.node_choices[first]), int(levels.node_choices[last])
+    policy = node_choices[:-1].copy()
+    for block in np.flatnonzero(nodes.block_joint).tolist():
+        first, last = int(nodes.block_start[block]), int(nodes.block_start[block + 1])
+        begin, end = int(node_choices[first]), int(node_choices[last])
         steps = np.empty(last - first)
         everything = np.ones(end - begin, dtype=np.bool_)
         try:
-            joint_optimum(joint, levels.node_choices, first, last, np.full(end - begin, -1.0), everything, policy, steps)
+            joint_optimum(Joint(*frozen(*joint)), node_choices, first, last, np.full(end - begin, -1.0), everything, policy, steps)
         except ZeroDivisionError:  # the chance to leave is smaller than any float
             state = ssp.states[int(np.flatnonzero((node_of >= first) & (node_of < last))[0])]
             raise ModelError(

@@ -1,33 +1,35 @@
 """The table over those pairs (state, budget left) alone that the start can reach, where they are few.
 
 A best budget is a cost at which some policy may arrive, or 0: between two such costs `w + U / alpha` is concave, and a straight line for each
-policy. So the start is asked for these budgets only, and every other pair follows from them (`kernels/pairs.py`). On a chain of 10^5 sure steps
-there is one such budget and a pair per state, where the full table has 10^10; costs of 1 and 1000003 make few pairs and a long table.
+policy. So the start is asked for these budgets only, and every other pair follows from them. On a chain of 10^5 sure steps there is one such
+budget and a pair per state, where the full table has 10^10; costs of 1 and 1000003 make few pairs and a long table.
 
-The pairs are counted first. They take more memory each than an entry of the full table, and more time; so they are followed only where they are
-that much fewer, and nobody looks for them where the full table is small. A short look along the first costs tells which is to be expected.
+To the sweep (`dp/budgets.py`) pairs are nodes like others, at one level: in the order of their budgets everything that a pair needs is done before
+it. They take more memory each than an entry of the full table, and more time; so they are followed only where they are that much fewer, and
+nobody looks for them where the full table is small. A short look along the first costs tells which is to be expected.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import partial
-
 import numpy as np
 from numpy.typing import NDArray
 
+from tailpath.dp.budgets import BASE, PER_STEP, TO_GO, Changes, Ends, Model, Nodes, Objective, Rows, Work, cutoff_of, sweep
+from tailpath.dp.joint import Joint
+from tailpath.dp.pairs import Moves, reach_pairs
 from tailpath.errors import LimitExceededError
-from tailpath.kernels.budget import BASE, REST, Aim, cutoff_of
-from tailpath.kernels.pairs import solve_pairs, spread
+from tailpath.kernels.graph import longest_paths
+from tailpath.kernels.jit import frozen
+from tailpath.model.ragged import members_of, offsets_of, owners
 from tailpath.model.ssp import FloatArray
 from tailpath.options import Progress
 from tailpath.solvers.exact.layout import IntArray, Layout
-from tailpath.solvers.exact.table import MAX_BYTES, BudgetTable, Changes, fill_table, first_guess
+from tailpath.solvers.exact.table import MAX_BYTES, NO_LOSS, BudgetTable, fill_table, first_guess
 
 #: Up to this many bytes the full table is filled without looking for pairs.
 SMALL = 2**24
-#: What a pair takes, at least: its number, twice its place in the table, its order, value, length and label.
-PAIR = 64
+#: What a pair takes beside its outcomes, and what each of these takes, in bytes.
+PAIR, OUTCOME = 96, 40
 #: Where nothing speaks for pairs, they must be fewer than one for this many bytes of the full table.
 UNLIKELY = 1024
 #: The cost up to which the start reaches no more pairs of node and cost than this tells how dense they lie.
@@ -36,116 +38,182 @@ LOOK = 2**15
 FAR = 2**62
 
 
-@dataclass(frozen=True, eq=False)
-class PairTable:
-    """What the recursion found, in cost units, for some budgets: `values[i, j]` is the value of the start with budget `budgets[i]` in account j.
-
-    `steps[i]` is the most steps that a run with this budget takes before it is spent; each added `error` to the relative error at most. Every
-    pair is listed as a change.
-    """
-
-    layout: Layout
-    budgets: IntArray
-    steps: IntArray
-    values: FloatArray
-    changes: Changes
-    error: float
-
-
 def fill_smaller(
     layout: Layout,
-    aim: Aim,
-    accounts: FloatArray,
+    objective: Objective,
     *,
     pairs: bool | None = None,
     max_bytes: int = MAX_BYTES,
     progress: Progress | None = None,
-) -> BudgetTable | PairTable:
+) -> BudgetTable:
     """The full table (`fill_table`), or the pairs alone where that is smaller, or where the full table is beyond the memory allowed.
 
     `pairs` says which of the two it shall be: True for the pairs, if they fit the memory allowed, False for the full table.
     """
-    accounts = np.atleast_2d(accounts)
-    fill = partial(_fill_pairs, layout, aim, accounts, max_bytes, progress)
-    table = None if pairs is False else fill(anyway=pairs is True)
+    search = _Pairs(layout, objective, max_bytes, progress)
+    table = None if pairs is False else search.run(anyway=pairs is True)
     if table is not None:
         return table
     try:
-        return fill_table(layout, aim, accounts, max_bytes=max_bytes, progress=progress)
+        return fill_table(layout, objective, max_bytes=max_bytes, progress=progress)
     except LimitExceededError:
-        table = fill(anyway=True) if pairs is None else None
+        table = search.run(anyway=True) if pairs is None else None
         if table is None:
             raise
         return table
 
 
-def _fill_pairs(
-    layout: Layout, aim: Aim, accounts: FloatArray, max_bytes: int, progress: Progress | None, anyway: bool
-) -> PairTable | None:
-    """The table over pairs, or None where the full one is smaller; `anyway`: as many pairs as fit the memory allowed.
+class _Pairs:
+    """The pairs of a layout, and the sweep over them."""
 
-    Without a weight the budget is given, the limit of `aim`, and the start is asked for nothing else.
-    """
-    limit = first_guess(layout) if aim.weight > 0 else aim.limit
-    while limit * (len(layout.node_of) + 1) < 2**62:
-        most = max_bytes // PAIR if anyway else _most_pairs(layout, int(limit), accounts, max_bytes)
-        found = _found(layout, int(limit), most, len(accounts), aim.weight == 0) if most else None
-        if found is None:
-            return None
-        table, best = _solved(layout, aim, accounts, *found)
-        if progress is not None:
-            progress(int(limit), best * float(layout.unit))
-        if cutoff_of.plain(aim, best) <= limit:
-            return table
-        limit = min(cutoff_of.plain(aim, best), 2 * limit)
-    return None
+    def __init__(self, layout: Layout, objective: Objective, max_bytes: int, progress: Progress | None) -> None:
+        self.layout, self.objective, self.max_bytes, self.progress = layout, objective, max_bytes, progress
+        self.each = PAIR + 8 * len(objective.criteria) + OUTCOME * len(layout.target) // layout.n
 
+    def run(self, anyway: bool) -> BudgetTable | None:
+        """The table over pairs, or None where the full one is smaller; `anyway`: as many pairs as fit the memory allowed.
 
-def _most_pairs(layout: Layout, limit: int, accounts: FloatArray, max_bytes: int) -> int:
-    """How many pairs are better than the full table for budgets up to the limit; 0 where that is small."""
-    levels = layout.levels
-    full = layout.entries(limit) * levels.choice_label.itemsize + 8.0 * (layout.reach(limit) + 1) * layout.n * len(accounts)
-    if full < SMALL:
-        return 0
-    seen, end, ahead = 1, 0, 16
-    while end < limit and (pairs := _costs(layout, min(ahead, limit), LOOK)) is not None:
-        seen, end, ahead = len(pairs), min(ahead, limit), 2 * ahead
-    sparse = seen * PAIR < np.sum(np.maximum(end + 1 - levels.least, 0), dtype=np.float64)
-    return int(min(full // (PAIR if sparse else UNLIKELY), max_bytes // PAIR))
-
-
-def _found(layout: Layout, limit: int, most: int, accounts: int, given: bool) -> tuple[IntArray, NDArray[np.int32], IntArray] | None:
-    """The budgets to ask for, the table of the pairs and their numbers; None if there are too many. `given`: the limit is the only budget."""
-    most = most * PAIR // (PAIR + 8 * (accounts - 1))
-    costs = np.array([limit * (layout.n + 1) + layout.n]) if given else _costs(layout, limit, most)
-    if costs is None:
+        Without a weight the budget is given, the limit of the objective, and the start is asked for nothing else.
+        """
+        layout, objective = self.layout, self.objective
+        limit = first_guess(layout) if objective.weight > 0 else objective.limit
+        while limit * (len(layout.node_of) + 1) < 2**62:
+            most = self.max_bytes // self.each if anyway else self._most(int(limit))
+            found = self._found(int(limit), most) if most else None
+            if found is None:
+                return None
+            table = self._solved(*found)
+            best = float(np.min(objective.weight * table.budgets + objective.price * table.values[:, 0]))
+            if self.progress is not None:
+                self.progress(int(limit), best * float(layout.unit))
+            if cutoff_of.plain(objective, best) <= limit:
+                return table
+            limit = min(cutoff_of.plain(objective, best), 2 * limit)
         return None
-    budgets = np.sort(costs[costs % (layout.n + 1) == layout.n] // (layout.n + 1))
-    budgets = budgets[budgets > 0]
-    table, pairs = spread(layout.levels, layout.web, layout.start, budgets, -1, 1, FAR, most)
-    return None if len(pairs) > most else (budgets, table, pairs)
+
+    def _most(self, limit: int) -> int:
+        """How many pairs are better than the full table for budgets up to the limit; 0 where that is small."""
+        layout = self.layout
+        full = layout.entries(limit) + 8.0 * (layout.reach(limit) + 1) * layout.n * len(self.objective.criteria)
+        if full < SMALL:
+            return 0
+        seen, end, ahead = 1, 0, 16
+        while end < limit and (pairs := self._costs(min(ahead, limit), LOOK)) is not None:
+            seen, end, ahead = len(pairs), min(ahead, limit), 2 * ahead
+        sparse = seen * self.each < np.sum(np.maximum(end + 1 - layout.nodes.least, 0), dtype=np.float64)
+        return int(min(full // (self.each if sparse else UNLIKELY), self.max_bytes // self.each))
+
+    @property
+    def _moves(self) -> Moves:
+        layout, nodes = self.layout, self.layout.nodes
+        first, end = np.arange(layout.n), np.arange(1, layout.n + 1)
+        for block in np.flatnonzero(nodes.block_joint).tolist():
+            members = slice(nodes.block_start[block], nodes.block_start[block + 1])
+            first[members], end[members] = members.start, members.stop
+        return Moves(*frozen(layout.outcome_start[layout.node_choices], layout.target, layout.level, first, end))
+
+    def _costs(self, limit: int, most: int) -> IntArray | None:
+        """The pairs of node and cost so far, by number, with costs up to the limit; None if there are too many."""
+        pairs: IntArray = reach_pairs(self._moves, self.layout.start, np.zeros(1, dtype=np.int64), 1, 0, limit, most)
+        return None if len(pairs) > most else pairs
+
+    def _found(self, limit: int, most: int) -> tuple[IntArray, IntArray] | None:
+        """The budgets to ask for, and the pairs, by rising number; None if there are too many."""
+        layout, budgets = self.layout, np.array([limit])
+        if self.objective.weight > 0:
+            costs = self._costs(limit, most)
+            if costs is None:
+                return None
+            budgets = np.sort(costs[costs % (layout.n + 1) == layout.n] // (layout.n + 1))
+            budgets = budgets[budgets > 0]
+        pairs = reach_pairs(self._moves, layout.start, budgets, -1, 1, FAR, most)
+        return None if len(pairs) > most else (budgets, np.sort(pairs))
+
+    def _solved(self, budgets: IntArray, key: IntArray) -> BudgetTable:
+        """The sweep over the pairs."""
+        layout, criteria = self.layout, self.objective.criteria
+        left, node = np.divmod(key, layout.n + 1)
+        model, constant, choice = _as_model(layout, criteria, key)
+        count, first = len(key), model.rows.node_choices[:-1]
+        work = Work(
+            value=np.zeros(len(criteria) * count),
+            origin=np.ones(1, dtype=np.int64),
+            reach=0,
+            static=constant,
+            constant=constant,
+            worth=np.empty(len(choice)),
+            scratch=tuple(np.empty(1) for _ in range(5)),
+            active=np.empty(count, dtype=np.int32),
+            entered=model.nodes.block_start[:-1].copy(),
+            n_active=np.zeros(len(model.nodes.block_joint), dtype=np.int64),
+            choice=first.copy(),
+            before=np.full(count, -1, dtype=np.int64),
+        )
+        out = Changes(np.empty(count, dtype=np.int32), np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int32))
+        objective = self.objective._replace(start=0, weight=0.0, limit=1.0)
+        _, _, _, error, gain_left = sweep(model, objective, NO_LOSS, (1, 1, 0), np.inf, work, out, np.empty((1, len(criteria))))
+        asked = np.searchsorted(key, budgets * (layout.n + 1) + layout.start)
+        spent = criteria[:, BASE] + criteria[:, TO_GO] * layout.start_value
+        return BudgetTable(
+            layout,
+            np.append(0, budgets),
+            np.append(0, _steps(model)[asked]),
+            np.concatenate([spent[None, :], work.value.reshape(len(criteria), count)[:, asked].T]),
+            Changes(node, left, choice[work.choice]),
+            layout.per_block(error, gain_left),
+        )
 
 
-def _costs(layout: Layout, limit: int, most: int) -> IntArray | None:
-    """The pairs of node and cost so far, by number, with costs up to the limit; None if there are too many."""
-    pairs: IntArray = spread(layout.levels, layout.web, layout.start, np.zeros(1, dtype=np.int64), 1, 0, limit, most)[1]
-    return None if len(pairs) > most else pairs
+def _as_model(layout: Layout, criteria: FloatArray, key: IntArray) -> tuple[Model, FloatArray, IntArray]:
+    """Pairs, by rising number, as the nodes of one level; the constants of their choices; and the choice of the layout behind each of theirs.
+
+    An outcome that leaves a budget leads to another pair. All others are closed forms, and constant.
+    """
+    width, count, nodes = layout.n + 1, len(key), layout.nodes
+    left, node = np.divmod(key, width)
+    choice, node_choices = members_of(layout.node_choices, node)
+    outcome, outcome_start = members_of(layout.outcome_start, choice)
+    owner, then = owners(outcome_start), np.repeat(left[owners(node_choices)], np.diff(outcome_start)) - layout.level[outcome]
+    target, probability = layout.target[outcome], layout.probability[outcome]
+    near, spent = np.flatnonzero((then > 0) & (target >= 0)), np.flatnonzero(then <= 0)
+    rows = Rows(
+        node_choices,
+        offsets_of(owner[near], len(choice)),
+        np.searchsorted(key, then[near] * width + target[near]).astype(np.int32),
+        probability[near],
+    )
+    ahead = np.where(target[spent] >= 0, nodes.value[target[spent]], 0.0)
+    constant = criteria[:, PER_STEP, None] * layout.choice_cost[choice]
+    for i, (base, slope, to_go, _) in enumerate(criteria.tolist()):
+        worth = base - slope * then[spent] + to_go * ahead
+        constant[i] += np.bincount(owner[spent], probability[spent] * worth, len(choice))
+    # The members of a joint block with the same budget stand together.
+    block = np.repeat(np.arange(len(nodes.block_joint)), np.diff(nodes.block_start))[node]
+    joint = nodes.block_joint[block]
+    begins = np.flatnonzero(np.append(True, (joint[1:] | joint[:-1]) & ((block[1:] != block[:-1]) | (left[1:] != left[:-1]))))
+    inner, inner_start = members_of(layout.joint.inner_start, choice) if joint.any() else (np.zeros(0, dtype=np.int64), np.zeros(1))
+    none, one = np.zeros(count, dtype=np.int64), np.ones(count, dtype=np.int64)
+    model = Model(
+        Rows(*frozen(*rows)),
+        Ends(*frozen(*(np.zeros(k, dtype=np.int64) for k in (0, 1, 0)), np.zeros(0))),
+        Nodes(*frozen(np.append(begins, count), joint[begins], none, none, one, np.zeros(count))),
+        Joint(
+            *frozen(
+                inner_start.astype(np.int64),
+                layout.joint.inner_target[inner],
+                layout.joint.inner_probability[inner],
+                layout.joint.leave[choice] if joint.any() else layout.joint.leave,
+            )
+        ),
+    )
+    return model, constant, choice
 
 
-def _solved(
-    layout: Layout, aim: Aim, accounts: FloatArray, budgets: IntArray, table: NDArray[np.int32], key: IntArray
-) -> tuple[PairTable, float]:
-    """The recursion over the pairs found; also returns the best value at the start."""
-    levels, n = layout.levels, layout.n
-    value, steps = np.empty((len(key), len(accounts))), np.zeros(len(key), dtype=np.int64)
-    label = np.zeros(len(key), dtype=levels.choice_label.dtype)
-    order, policy = np.argsort(key, kind="stable"), levels.node_choices[:-1].copy()
-    error, left = solve_pairs(levels, layout.joint, layout.web, accounts, aim.tie, table, key, order, policy, value, label, steps)
-    # The budgets asked for were entered first, in their order.
-    spent = accounts[None, :, BASE] + accounts[None, :, REST] * layout.start_value
-    values = np.concatenate([spent, value[: len(budgets)]])
-    asked = np.append(0, budgets)
-    best = float(np.min(aim.weight * asked + aim.price * values[:, 0]))
-    changes = Changes(key % (n + 1), key // (n + 1), label)
-    found = PairTable(layout, asked, np.append(0, steps[: len(budgets)]), values, changes, layout.per_block(error, left))
-    return found, best
+def _steps(model: Model) -> NDArray[np.int64]:
+    """The most blocks that a run may still meet before the budget of a pair is spent."""
+    rows, blocks = model.rows, model.nodes.block_start
+    block = np.repeat(np.arange(len(blocks) - 1), np.diff(blocks))
+    length = np.zeros(len(block), dtype=np.int64)
+    longest_paths(np.arange(len(block)), rows.outcome_start[rows.node_choices], rows.offset, length)
+    most = np.maximum.reduceat(length, blocks[:-1])
+    return np.where(model.nodes.block_joint[block], most[block], length) + 1

@@ -31,8 +31,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tailpath.analysis.reachability import free_arrow_order, reachable_states
+from tailpath.dp.budgets import EXCESS, MEAN, Objective
 from tailpath.errors import ModelError, OptionError
-from tailpath.kernels.budget import Aim
 from tailpath.kernels.rounding import SAME_VALUE
 from tailpath.model.endings import within
 from tailpath.model.ssp import SSP, FloatArray
@@ -41,9 +41,9 @@ from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.exact.doubt import Doubt, doubt_of
 from tailpath.solvers.exact.grid import rounded, rounded_down
 from tailpath.solvers.exact.layout import Layout, layout_of
-from tailpath.solvers.exact.pairs import PairTable, fill_smaller
+from tailpath.solvers.exact.pairs import fill_smaller
 from tailpath.solvers.exact.solution import ExactSolution, WeightedSolution
-from tailpath.solvers.exact.table import EXCESS, MAX_BYTES, MEAN, BudgetTable, always_neutral, budget_policy
+from tailpath.solvers.exact.table import MAX_BYTES, BudgetTable, always_neutral, budget_policy
 from tailpath.solvers.expectation import ExpectedSolution, solve_expected
 
 #: From this alpha down excesses are lifted, by so much; then nothing vanishes that doubles can tell from 0.
@@ -122,8 +122,8 @@ def best_for_budget(
     if budget == 0 or ssp.is_goal[ssp.start_index]:
         return always_neutral(ssp, expected.choices).with_budget(budget)
     layout = layout_of(ssp, expected)
-    table = fill_smaller(layout, layout.aim(limit=float(budget)), EXCESS, pairs=pairs, max_bytes=max_bytes)
-    return budget_policy(ssp, layout, table.changes, budget, expected.choices)
+    table = fill_smaller(layout, layout.objective(EXCESS, limit=float(budget)), pairs=pairs, max_bytes=max_bytes)
+    return budget_policy(ssp, table, budget, expected.choices)
 
 
 class _Task(NamedTuple):
@@ -147,9 +147,9 @@ class _Task(NamedTuple):
         ssp = expected.ssp
         assert ssp.cost_unit is not None
         large = ssp.n_states * expected.cost() / float(ssp.cost_unit) > WORTH_SKIPPING
-        return layout_of(ssp, expected, skip=large if self.skip is None else self.skip)
+        return layout_of(ssp, expected, "excess" if (large if self.skip is None else self.skip) else "")
 
-    def doubt(self, table: BudgetTable | PairTable) -> Doubt:
+    def doubt(self, table: BudgetTable) -> Doubt:
         """The doubt about the values of a table."""
         found = doubt_of(table.layout.expected, table.error, table.layout.sure_of_states())
         return found if self.lifted == 1.0 else found._replace(vanished=VANISHED)
@@ -164,12 +164,12 @@ def _every_alpha(ssp: SSP, task: _Task) -> ExactSolution:
         mean = np.zeros(1) if task.lexicographic else None
         return ExactSolution(task.alpha, none, none, np.zeros(1), mean, mean, doubt_of(expected, 0.0), nothing)
     layout, lifted = task.layout(expected), task.lifted
-    accounts = np.stack([lifted * EXCESS, MEAN]) if task.lexicographic else lifted * EXCESS
-    table, plain = _filled(layout, layout.aim(1.0, 1 / task.alpha / lifted), accounts, task)
+    criteria = np.stack([lifted * EXCESS, MEAN]) if task.lexicographic else lifted * EXCESS
+    table, plain = _filled(layout, layout.objective(criteria, 1.0, 1 / task.alpha / lifted), task)
     mean = table.values[:, 1] if task.lexicographic else None
     solution = ExactSolution(task.alpha, table.budgets, table.steps, table.values[:, 0] / lifted, mean, plain, task.doubt(table), nothing)
     largest = int(table.budgets[solution.best_place(task.alpha)])
-    return replace(solution, largest=budget_policy(ssp, layout, table.changes, largest, expected.choices))
+    return replace(solution, largest=budget_policy(ssp, table, largest, expected.choices))
 
 
 def _weighted(ssp: SSP, task: _Task) -> WeightedSolution:
@@ -186,19 +186,20 @@ def _weighted(ssp: SSP, task: _Task) -> WeightedSolution:
     # Prices are lifted by less, since they are higher.
     less = 1.0 if lifted == 1.0 else task.alpha * lifted
     price = less * (1 - task.weight) * MEAN + less * task.weight / task.alpha * EXCESS
-    aim = layout.aim(task.weight, 1 / less, floor=(1 - task.weight) * layout.start_lower)
-    table, plain = _filled(layout, aim, np.stack([price, MEAN, lifted * EXCESS]), task)
+    criteria = np.stack([price, MEAN, lifted * EXCESS])
+    objective = layout.objective(criteria, task.weight, 1 / less, floor=(1 - task.weight) * layout.start_lower)
+    table, plain = _filled(layout, objective, task)
     total, mean, excess = table.values[:, 0] / less, table.values[:, 1], table.values[:, 2] / lifted
     solution = WeightedSolution(
         task.alpha, table.budgets, table.steps, excess, mean, plain, task.doubt(table), nothing, weight=task.weight, price=total
     )
     largest = int(table.budgets[solution.best_place(task.alpha)])
-    return replace(solution, largest=budget_policy(ssp, layout, table.changes, largest, expected.choices))
+    return replace(solution, largest=budget_policy(ssp, table, largest, expected.choices))
 
 
-def _filled(layout: Layout, aim: Aim, accounts: FloatArray, task: _Task) -> tuple[BudgetTable | PairTable, FloatArray | None]:
+def _filled(layout: Layout, objective: Objective, task: _Task) -> tuple[BudgetTable, FloatArray | None]:
     """The table that is asked for; where it is lexicographic, also the means of the policies that it would have otherwise."""
-    fill = partial(fill_smaller, layout, accounts=accounts, pairs=task.pairs, max_bytes=task.max_bytes, progress=task.progress)
+    fill = partial(fill_smaller, layout, pairs=task.pairs, max_bytes=task.max_bytes, progress=task.progress)
     if not task.lexicographic:
-        return fill(aim), None
-    return fill(aim._replace(tie=SAME_VALUE)), fill(aim).values[:, 1]
+        return fill(objective), None
+    return fill(objective._replace(tie=SAME_VALUE)), fill(objective).values[:, 1]

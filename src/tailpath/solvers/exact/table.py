@@ -1,108 +1,84 @@
-"""The table over (state, budget left): filled level by level, kept as small as the answers need.
+"""The table over (state, budget left): swept level by level, kept as small as the answers need.
 
-Values live in a ring that holds no more levels than the largest cost to a state that is no goal, of those that a budget can exceed; only the values
-at the start are kept. Of the decisions only the budgets are kept at which a state's choice changes.
+Values live in a window of as many levels as the largest cost, to a state that is no goal, that a budget can exceed; only the values at the start
+are kept. Of the decisions only the budgets are kept at which a state's choice changes.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.analysis.core import core_of
+from tailpath.dp.budgets import BASE, TO_GO, Changes, Objective, Work, cutoff_of, sweep
 from tailpath.errors import LimitExceededError
-from tailpath.kernels.budget import BASE, REST, Aim, Steps, cutoff_of, raise_budget
-from tailpath.kernels.jit import cores
-from tailpath.model.ragged import members_of, offsets_of, owners
+from tailpath.model.ragged import members_of, owners
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import Progress
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.exact.layout import Layout
 
-#: A block with fewer outcomes than this to look at, at a level, is not worth waking the other cores for.
-WORTH_THREADS = 1_000_000
 #: About so many values are computed before the caller is told.
-PIECE = 2**23
+AT_A_TIME = 2**23
 #: What is kept of values and decisions may take this much memory.
 MAX_BYTES = 4 * 2**30
-
-#: What can be counted (`kernels/budget.py`): E[(Z - w)+], the probability of a cost of w or more, and the expected cost. They may be added up.
-EXCESS, LATE, MEAN = np.array([0.0, 1.0, 1.0, 0.0]), np.array([1.0, 0.0, 0.0, 0.0]), np.array([0.0, 0.0, 1.0, 1.0])
-
-
-class Changes(NamedTuple):
-    """Where the choice of a node changes, in any order: the node, the first budget with the new choice, and its label."""
-
-    node: NDArray[Any]
-    budget: NDArray[np.int64]
-    label: NDArray[Any]
+#: A window of about this many bytes stays near the processor.
+WINDOW = 2**19
+#: For each node there is room for so many changes of its choice, at first.
+ROOM = 4
+NO_LOSS = np.zeros((0, 0))
 
 
 @dataclass(frozen=True, eq=False)
 class BudgetTable:
-    """What the recursion found, in cost units, for budgets w = 0, 1, ..., len(values) - 1.
+    """What the sweep found, in cost units: `values[j, i]` is the value of the start with budget `budgets[j]` in criterion i.
 
-    `values[w, i]` is the value of the start in account i. `error` bounds the relative error that each level added.
+    With prices, `values[j, i, k]` is that for price k. `steps[j]` counts the levels of error in the values, each of which adds `error` to the
+    relative error at most. `changes` are those of the choices of nodes.
     """
 
     layout: Layout
+    budgets: NDArray[np.int64]
+    steps: NDArray[np.int64]
     values: FloatArray
     changes: Changes
     error: float
 
-    @property
-    def budgets(self) -> NDArray[np.int64]:
-        """The budgets of the values."""
-        return np.arange(len(self.values))
-
-    @property
-    def steps(self) -> NDArray[np.int64]:
-        """How many levels of error there are in the value of each budget."""
-        return self.budgets
-
-
-def counted(policy: BudgetPolicy) -> SSP:
-    """The model of a policy with every cost as the policy counts it: itself, or what rounding made of it."""
-    ssp, level, unit = policy.ssp, policy.level, policy.unit
-    if ssp.cost_unit == unit and np.array_equal(level, ssp.outcome_level):
-        return ssp
-    return replace(ssp, outcome_cost=np.asarray(level * float(unit), dtype=np.float64), exact_unit=unit)
-
 
 def fill_table(
     layout: Layout,
-    aim: Aim,
-    accounts: FloatArray,
+    objective: Objective,
+    loss: FloatArray = NO_LOSS,
     *,
-    loss: FloatArray | None = None,
-    threads: bool | None = None,
     max_bytes: int = MAX_BYTES,
     progress: Progress | None = None,
 ) -> BudgetTable:
-    """Raise the budget until no larger one can matter. `accounts` are the rows of `kernels/budget.py`.
-    `threads` says whether all cores are used, if that is not to be left to the size of the model; the table is the same.
+    """Raise the budget until no larger one can matter. `loss[w, i]` is what arriving with budget w is worth in criterion i.
 
-    The smaller the largest budget that may matter, the fewer states the start can reach within it. It is not known before the end; so where it
-    pays, it is guessed, and raised if it was too small: a state beyond the guess does not touch the values of the budgets within.
+    The smaller the largest budget that may matter, the fewer states the start can reach within it, and the fewer levels are kept. It is not
+    known before the end; so where it pays, it is guessed, and raised if it was too small: a state beyond the guess does not touch the values
+    of the budgets within.
     """
-    filling = _Filling(layout, np.atleast_2d(accounts), np.zeros((0, 0)) if loss is None else loss, threads, max_bytes, progress)
+    filling = _Filling(layout, loss, max_bytes, progress)
+    if objective.weight == 0:
+        return filling.run(objective)[0]
     guess = first_guess(layout)
-    while aim.weight > 0 and guess < 2 * float(layout.levels.least.max()):
-        table, best = filling.run(aim._replace(limit=guess))
-        if cutoff_of.plain(aim, best) <= guess:
+    while guess < max(2 * float(layout.nodes.least.max()), layout.reach() + 1):
+        table, best = filling.run(objective._replace(limit=guess))
+        if cutoff_of.plain(objective, best) <= guess:
             return table
-        guess = min(cutoff_of.plain(aim, best), 2 * guess)
-    return filling.run(aim)[0]
+        guess = min(cutoff_of.plain(objective, best), 2 * guess)
+    return filling.run(objective)[0]
 
 
 def first_guess(layout: Layout) -> float:
     """A budget beyond which nothing may matter, as far as one can guess: twice the least expected cost, or little more than that where budgets are
     left out, since a low guess is cheap there. A little less where that spares the values of many levels: a cost that no budget exceeds needs none
     of them."""
-    guess = max((1.25 if layout.levels.sure.any() else 2.0) * layout.start_value, 16.0)
+    guess = max((1.25 if layout.nodes.sure.any() else 2.0) * layout.start_value, 16.0)
     reach = layout.reach(guess)
     return float(reach) if reach > 0.75 * guess else guess
 
@@ -112,87 +88,80 @@ class _Filling:
     """What every pass over the levels has in common."""
 
     layout: Layout
-    accounts: FloatArray
     loss: FloatArray
-    threads: bool | None
     max_bytes: int
     progress: Progress | None
 
-    def run(self, aim: Aim) -> tuple[BudgetTable, float]:
+    def run(self, objective: Objective) -> tuple[BudgetTable, float]:
         """One pass from budget 1 to the cutoff; also returns the best value at the start."""
-        layout, accounts = self.layout, self.accounts
-        n, levels, count = layout.n, layout.levels, len(accounts)
-        threads = layout.at_a_time(aim.limit) > WORTH_THREADS and cores() > 1 if self.threads is None else self.threads
-        advance = raise_budget(threads, count > 1, bool(levels.block_joint.any()))
-        rows = int(np.clip(PIECE // n, 16, min(4096, max(16.0, aim.limit + 1))))
-        reach = layout.reach(aim.limit)
-        capacity = min(reach, rows) + 1
-        ring = np.zeros((count, capacity * n))
-        blocks = levels.block_start
-        place = np.empty(n, dtype=np.int32), blocks[:-1].copy(), np.zeros(len(blocks) - 1, dtype=np.int64)
-        policy, kind = levels.node_choices[:-1].copy(), levels.choice_label.dtype
-        label = levels.choice_label[np.minimum(policy, len(levels.choice_label) - 1)]
-        found = Steps(np.empty(n, dtype=np.int32), np.empty(n, dtype=np.int64), np.empty(n, dtype=kind), label.copy())
-        values = [accounts[None, :, BASE] + accounts[None, :, REST] * layout.start_value]
-        best = aim.price * float(values[0][0, 0])
+        layout, n, lanes = self.layout, self.layout.n, max(len(objective.prices), 1)
+        # An objective without a weight ends at its limit; with one, the sweep does not know beforehand how many levels there are.
+        rows = int(np.clip(AT_A_TIME // n, 16, min(4096, max(16.0, objective.limit))))
+        size = 8 * (layout.reach(objective.limit) + 1) * n * lanes * len(objective.criteria)
+        self._check_room(size, objective, 1, np.inf)
+        model, work = layout.up_to(objective.limit), started(layout, objective, self.max_bytes)
+        found = Changes(*(np.empty(ROOM * n, dtype=kind) for kind in (np.int32, np.int64, np.int32)))
+        values = [np.repeat(objective.criteria[:, BASE] + objective.criteria[:, TO_GO] * layout.start_value, lanes)[None, :]]
+        best = objective.price * float(values[0][0, 0])
         error, gain_left, w, at, more = 0.0, 0.0, 1, 0, True
         while more:
             last = w + rows - 1
-            if min(reach, last) >= capacity:
-                capacity = min(reach, 2 * last) + 1
-                ring = _longer(ring, capacity * n)
             if at + n > len(found.node):
-                found = found._replace(
-                    **{name: np.append(old, np.empty(len(old) + n, old.dtype)) for name, old in zip(found._fields, found[:3])}
-                )
-            self._check_room(ring.nbytes + sum(each.nbytes for each in found), aim, w, best)
-            value = np.empty((rows, count))
-            end, at, best, worst, left = advance(
-                levels,
-                layout.joint,
-                aim,
-                accounts,
-                self.loss,
-                w,
-                last,
-                best,
-                capacity,
-                ring.ravel(),
-                *place,
-                policy,
-                label,
-                at,
-                found,
-                value,
-            )
+                found = Changes(*(np.append(each, np.empty(len(each) + n, each.dtype)) for each in found))
+                self._check_room(size + sum(each.nbytes for each in found), objective, w, best)
+            value = np.empty((rows, len(objective.criteria) * lanes))
+            end, at, best, worst, left = sweep(model, objective, self.loss, (w, last, at), best, work, found, value)
             values.append(value[: end - w])
-            more = end > last or at + n > len(found.node)
+            more = (end > last and end <= objective.limit) or at + n > len(found.node)
             error, gain_left, w = max(error, worst), max(gain_left, left), end
             if self.progress is not None:
                 self.progress(w - 1, best * float(layout.unit))
-        per_level = layout.depth * layout.per_block(error, gain_left)
-        return BudgetTable(layout, np.concatenate(values), Changes(*(each[:at] for each in found[:3])), per_level), best
+        table = np.concatenate(values)
+        table = table.reshape(len(table), -1, lanes) if len(objective.prices) else table
+        budgets, per_level = np.arange(len(table)), layout.depth * layout.per_block(error, gain_left)
+        return BudgetTable(layout, budgets, budgets, table, Changes(*(each[:at] for each in found)), per_level), best
 
-    def _check_room(self, memory: int, aim: Aim, w: int, best: float) -> None:
+    def _check_room(self, memory: int, objective: Objective, w: int, best: float) -> None:
         """Refuse values and steps beyond the memory allowed."""
         if memory <= self.max_bytes:
             return
-        if aim.weight > 0:
-            low = min(best, aim.weight * w + aim.floor)
-        else:
-            low, best = 0.0, np.inf
+        low, unit = 0.0, float(self.layout.unit)
+        if objective.weight > 0:
+            best = min(best, objective.price * self.layout.start_value * float(objective.criteria[0, TO_GO]))
+            low = min(best, objective.weight * w + objective.floor)
         raise LimitExceededError(
             f"{self.layout.n} states x {w} cost levels need more than {self.max_bytes / 2**30:.3g} GiB, and more levels are to come; "
             "a coarser grid (--delta, delta=) or a larger max_bytes would help",
-            (low * float(self.layout.unit), best * float(self.layout.unit)),
+            (low * unit, best * unit),
         )
 
 
-def _longer(ring: FloatArray, size: int) -> FloatArray:
-    """Longer rings. They grow before they ever wrap, so their rows are levels 0, 1, ... in order."""
-    longer = np.zeros((len(ring), size))
-    longer[:, : ring.shape[1]] = ring
-    return longer
+def started(layout: Layout, objective: Objective, max_bytes: int) -> Work:
+    """What a sweep works on, with the values of all levels up to 0."""
+    criteria, lanes = objective.criteria, max(len(objective.prices), 1)
+    n, nodes, static = layout.n, layout.nodes, layout.static(objective.criteria, objective.limit)
+    reach, row = layout.reach(objective.limit), 8 * n * lanes * len(criteria)
+    # As many rows as stay near the processor, or twice those needed, so that they seldom move.
+    rows = max(min(max(WINDOW // row, 2 * reach), max_bytes // row, int(min(objective.limit, 2**31)) + reach), reach + 1)
+    value = np.empty((len(criteria), rows, n, lanes))
+    level = np.arange(-reach + 1, 1)[:, None]
+    for values, (base, slope, to_go, _) in zip(value, criteria.tolist()):
+        values[:reach] = (base - slope * level + to_go * nodes.value)[..., None]
+    blocks, first = nodes.block_start, layout.node_choices[:-1].copy()
+    return Work(
+        value=value.reshape(-1),
+        origin=np.array([1 - reach]),
+        reach=reach,
+        static=static,
+        constant=static.copy(),
+        worth=np.empty(len(layout.choice)),
+        scratch=tuple(np.empty(lanes) for _ in range(5)),
+        active=np.empty(n, dtype=np.int32),
+        entered=blocks[:-1].copy(),
+        n_active=np.zeros(len(blocks) - 1, dtype=np.int64),
+        choice=first,
+        before=first.copy(),
+    )
 
 
 def always_neutral(ssp: SSP, neutral: NDArray[np.int32]) -> BudgetPolicy:
@@ -201,33 +170,40 @@ def always_neutral(ssp: SSP, neutral: NDArray[np.int32]) -> BudgetPolicy:
     return BudgetPolicy.from_changes(ssp, 0, (nothing, nothing, nothing), neutral, ssp.outcome_level, ssp.cost_unit)
 
 
-def budget_policy(ssp: SSP, layout: Layout, changes: Changes, budget: int, neutral: NDArray[np.int32]) -> BudgetPolicy:
+def budget_policy(ssp: SSP, table: BudgetTable, budget: int, neutral: NDArray[np.int32]) -> BudgetPolicy:
     """The policy for budgets up to `budget`, with the risk-neutral choices `neutral`; steps that no run from the start can get to are left out."""
-    levels = layout.levels
-    met = np.flatnonzero(changes.budget + levels.least[changes.node] <= budget)
-    # A node of a free component stands for several states.
-    states = np.flatnonzero(layout.node_of >= 0)
-    states = states[np.argsort(layout.node_of[states], kind="stable")]
-    member, of_change = members_of(offsets_of(layout.node_of[states], layout.n), changes.node[met])
-    state, change = states[member], met[owners(of_change)]
-    choice = ssp.state_choices[state] + changes.label[change]
-    spread = np.flatnonzero(layout.collapsed[changes.node[change]])
+    layout, changes = table.layout, table.changes
+    met = np.flatnonzero(changes.budget + layout.nodes.least[changes.node] <= budget)
+    states, of_node = layout.members
+    if len(states) == layout.n:
+        state, change = states[changes.node[met]], met
+    else:  # a node of a zero-cost component stands for several states
+        member, of_change = members_of(of_node, changes.node[met])
+        state, change = states[member], met[owners(of_change)]
+    choice = layout.choice[changes.choice[change]]
+    spread = np.flatnonzero(ssp.choice_state[choice] != state)
     if spread.size:
-        picked = levels.node_choices[changes.node[change[spread]]] + changes.label[change[spread]]
-        choice[spread] = _walked(ssp, layout, state[spread], picked)
+        choice[spread] = _walked(ssp, layout, state[spread], choice[spread])
     return BudgetPolicy.from_changes(ssp, budget, (state, changes.budget[change], choice), neutral, ssp.outcome_level, layout.unit)
 
 
-def _walked(ssp: SSP, layout: Layout, state: NDArray[Any], picked: NDArray[np.int64]) -> NDArray[Any]:
-    """What states of free components do, given the choice that leaves theirs: walk, at no cost, to the state that has it."""
-    node = layout.node_of[state]
-    own = np.zeros(len(state), dtype=np.int64)
+def _walked(ssp: SSP, layout: Layout, state: NDArray[Any], leaving: NDArray[np.int64]) -> NDArray[Any]:
+    """What states of zero-cost components do, given the choice that leaves theirs: walk, at no cost, to the state that has it."""
+    node, own = layout.node_of[state], np.empty(len(state), dtype=np.int64)
     # One walk serves all components at once, so there are as many walks as the most exits that one component uses.
-    order = np.argsort(node, kind="stable")
-    ends = np.flatnonzero(np.append(np.diff(node[order]) != 0, True)) + 1
-    exits = [np.unique(picked[members]) for members in np.split(order, ends[:-1])]
-    for turn in range(max(len(some) for some in exits)):
-        leaving = np.array([some[min(turn, len(some) - 1)] for some in exits])
-        here = np.isin(picked, leaving)
-        own[here] = core_of(ssp).walks_to(layout.choice[leaving])[state[here]]
+    pairs = np.unique(np.stack([node, leaving]), axis=1)
+    first = np.searchsorted(pairs[0], pairs[0], side="left")
+    turn = np.arange(pairs.shape[1]) - first
+    for number in range(int(turn.max()) + 1):
+        some = pairs[1, turn == number]
+        here = np.isin(leaving, some)
+        own[here] = core_of(ssp).walks_to(some)[state[here]]
     return own
+
+
+def counted(policy: BudgetPolicy) -> SSP:
+    """The model of a policy with every cost as the policy counts it: itself, or what rounding made of it."""
+    ssp, level, unit = policy.ssp, policy.level, policy.unit
+    if ssp.cost_unit == unit and np.array_equal(level, ssp.outcome_level):
+        return ssp
+    return replace(ssp, outcome_cost=np.asarray(level * float(unit), dtype=np.float64), exact_unit=unit)

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tailpath.dp.budgets import EXCESS, LATE
 from tailpath.errors import OptionError
 from tailpath.evaluation.measured import evaluate_for
 from tailpath.model.cost_units import in_units
@@ -31,7 +32,6 @@ from tailpath.risk.late import Late
 from tailpath.risk.measure import Measure
 from tailpath.risk.shortfall import Shortfall
 from tailpath.risk.text import parse
-from tailpath.solvers.exact.table import EXCESS, LATE
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.curve_points import Curve, envelope, touching
 from tailpath.solvers.objectives.mean_risk import MeanRisk

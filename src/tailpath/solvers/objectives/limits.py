@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tailpath.doors.linear_programs import Mixture, best_mixture
+from tailpath.dp.budgets import EXCESS
 from tailpath.errors import InfeasibleError, OptionError
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.policies.kinds import Policy
@@ -28,7 +29,7 @@ from tailpath.policies.mixed import MixedPolicy
 from tailpath.risk.curves import Curve, curve_of
 from tailpath.risk.measure import Limit, Measure
 from tailpath.solvers.exact.layout import layout_of
-from tailpath.solvers.exact.table import EXCESS, fill_table
+from tailpath.solvers.exact.table import fill_table
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.answer import RiskSolution
 from tailpath.solvers.objectives.losses import Losses, Priced
@@ -202,7 +203,7 @@ def _candidates(ssp: SSP, row: Row, in_objective: bool) -> Iterable[int]:
     if most < 0:
         return []
     layout = layout_of(ssp, solve_expected(ssp))
-    excess = fill_table(layout, layout.aim(limit=float(most)), EXCESS).values[: most + 1, 0] * unit
+    excess = fill_table(layout, layout.objective(EXCESS, limit=float(most))).values[: most + 1, 0] * unit
     w = np.arange(len(excess)) * unit
     slack = (row.bound - least) - row.factor * (w + excess / row.alpha)
     return [int(i) for i in np.argsort(-slack, kind="stable") if slack[i] >= -SLACK * max(abs(row.bound), 1e-6)]

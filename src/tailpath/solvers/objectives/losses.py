@@ -11,22 +11,22 @@ says what the policy found makes of each. Each is shifted to be non-negative, so
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
+from tailpath.dp.budgets import BASE, SLOPE, TO_GO, Changes
 from tailpath.errors import OptionError
-from tailpath.kernels.budget import BASE, REST, SLOPE
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.risk.curves import Curve
 from tailpath.solvers.exact.doubt import doubt_of, proved
 from tailpath.solvers.exact.layout import Layout, layout_of
-from tailpath.solvers.exact.table import MAX_BYTES, BudgetTable, Changes, always_neutral, fill_table
+from tailpath.solvers.exact.table import MAX_BYTES, BudgetTable, always_neutral, budget_policy, fill_table
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.dead_ends import fined
-from tailpath.solvers.objectives.padding import policy_in
 
 
 class Priced(NamedTuple):
@@ -63,7 +63,7 @@ class Losses:
 
     @cached_property
     def _layout(self) -> Layout:
-        return layout_of(self.model, solve_expected(self.model), goal_node=True)
+        return layout_of(self.model, solve_expected(self.model))
 
     def price(self, weights: FloatArray) -> Priced:
         """Minimise the sum of the losses with these weights."""
@@ -81,18 +81,20 @@ class Losses:
         if self.ssp.is_goal[self.ssp.start_index] or self.horizon == 0:
             return always_neutral(self.ssp, solve_expected(self.model).choices)
         table, _ = self._fill(weights)
-        return policy_in(self.ssp, self.model, table, self.horizon, solve_expected(self.model))
+        policy = budget_policy(self.model, table, self.horizon, solve_expected(self.model).choices)
+        return replace(policy, ssp=self.ssp, level=self.ssp.outcome_level)
 
     def _fill(self, weights: FloatArray) -> tuple[BudgetTable, FloatArray]:
-        """The table for a sum, account 0, with the losses themselves behind it; and what every account was shifted by."""
+        """The table for a sum, criterion 0, with the losses themselves behind it; and what every criterion was shifted by."""
         worth = np.column_stack([self.worth @ weights, self.worth])
         slope = np.append(self.slope @ weights, self.slope)
         shift = worth.min(axis=0)
-        accounts = np.zeros((len(slope), 4))
-        accounts[:, BASE], accounts[:, SLOPE], accounts[:, REST] = worth[0] - shift, slope, slope
+        criteria = np.zeros((len(slope), 4))
+        criteria[:, BASE], criteria[:, SLOPE], criteria[:, TO_GO] = worth[0] - shift, slope, slope
         if self.ssp.is_goal[self.ssp.start_index]:
             arrived = worth[-1] - shift
             nothing = np.zeros(0, dtype=np.int64)
-            return BudgetTable(None, arrived[None, :], Changes(nothing, nothing, nothing), 0.0), shift  # type: ignore[arg-type]
-        aim = self._layout.aim(limit=float(self.horizon))
-        return fill_table(self._layout, aim, accounts, loss=worth - shift, max_bytes=self.max_bytes), shift
+            one = np.zeros(1, dtype=np.int64)
+            return BudgetTable(None, one, one, arrived[None, :], Changes(nothing, nothing, nothing), 0.0), shift  # type: ignore[arg-type]
+        objective = self._layout.objective(criteria, limit=float(self.horizon))
+        return fill_table(self._layout, objective, worth - shift, max_bytes=self.max_bytes), shift

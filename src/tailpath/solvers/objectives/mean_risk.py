@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from tailpath.kernels.lanes import LANES
+from tailpath.dp.budgets import EXCESS, MEAN, SLOPE
+from tailpath.kernels.rounding import SAME_VALUE
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.kinds import Policy
@@ -25,22 +26,16 @@ from tailpath.risk.mean import Mean
 from tailpath.risk.measure import Limit
 from tailpath.solvers.exact.doubt import doubt_of
 from tailpath.solvers.exact.layout import layout_of
-from tailpath.solvers.exact.table import EXCESS, MAX_BYTES, MEAN, BudgetTable, always_neutral, fill_table
+from tailpath.solvers.exact.table import MAX_BYTES, BudgetTable, always_neutral, budget_policy, fill_table
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.answer import RiskSolution
-from tailpath.solvers.objectives.padding import (
-    PaddedLayout,
-    fill_priced,
-    lexicographic_table,
-    needed_bytes,
-    padded_layout,
-    policy_in,
-)
 
 #: The gap, relatively, at which a search over prices ends.
 GAP = 1e-11
 #: Prices asked at first, as multiples of mean over risk.
-FIRST = np.geomspace(1e-2, 1e3, LANES - 1)
+FIRST = np.geomspace(1e-2, 1e3, 7)
+#: So many values stay near the processor; the fewest and the most prices asked in one sweep.
+VALUES_AT_ONCE, AT_ONCE = 2**15, (8, 16)
 
 
 class MeanRisk:
@@ -50,15 +45,14 @@ class MeanRisk:
         assert ssp.cost_unit is not None
         self.ssp, self.risk, self.limit, self.max_bytes = ssp, risk, limit, max_bytes
         self.expected = solve_expected(ssp)
-        self.layout = layout_of(ssp, self.expected)
+        self.layout = layout_of(ssp, self.expected, "late" if risk[SLOPE] == 0 else "")
         self.tables = 0
-        self._accounts = np.stack([MEAN, risk])
         self._per_level = self.layout.depth * self.layout.rounding
 
     def safest(self) -> tuple[FloatArray, FloatArray]:
         """The risk and the mean of the safest policy, with the least mean among those, for every budget from 0 to the limit."""
         self.tables += 1
-        values = self._fill_safest(self.limit).values
+        values = self._fill(math.inf, self.limit).values
         return values[:, 0], values[:, 1]
 
     def curves(self, prices: Sequence[float], limit: int | None = None) -> tuple[FloatArray, FloatArray]:
@@ -66,25 +60,27 @@ class MeanRisk:
         limit = self.limit if limit is None else limit
         self.tables += len(prices)
         found = []
-        for first in range(0, len(prices), LANES):
-            few = np.array(prices[first : first + LANES])
-            padded = self._padded(limit)
-            if padded is not None:
-                found.append(fill_priced(padded, self._accounts, few, limit).values.transpose(2, 1, 0))
+        for first in range(0, len(prices), self.at_once):
+            few = np.array(prices[first : first + self.at_once])
+            if len(few) > 1:
+                objective = self.layout.objective(np.stack([MEAN, self.risk]), prices=few, limit=float(limit))
+                found.append(fill_table(self.layout, objective, max_bytes=self.max_bytes).values.transpose(2, 1, 0))
             else:
-                found += [self._fill(price, limit).values.T[None, 1:] for price in few.tolist()]
+                found.append(self._fill(float(few[0]), limit).values.T[None, 1:])
         both = np.concatenate(found)
         return both[:, 1], both[:, 0]
 
     @property
     def updates(self) -> int:
         """How many outcomes were looked at so far, at most."""
-        return self.tables * self.limit * len(self.layout.levels.target)
+        return self.tables * self.limit * len(self.layout.target)
 
     @property
     def at_once(self) -> int:
-        """How many prices cost no more than one."""
-        return LANES if self._padded(self.limit) is not None else 1
+        """How many prices are asked in one sweep: joint blocks are solved for one at a time."""
+        if self.layout.nodes.block_joint.any():
+            return 1
+        return int(np.clip(VALUES_AT_ONCE // (2 * self.layout.n * (self.layout.reach(self.limit) + 1)), *AT_ONCE))
 
     def error(self) -> float:
         """What each level adds to the relative error, and the doubt about V* beside it."""
@@ -95,27 +91,14 @@ class MeanRisk:
         """The best policy for a price and a budget."""
         if price == 0 or budget == 0:
             return always_neutral(self.ssp, self.expected.choices)
-        padded = self._padded(budget)
-        if math.isinf(price):
-            table = self._fill_safest(budget)
-        elif padded is not None:
-            table = fill_priced(padded, self._accounts, np.array([price]), budget, keep=True)
-        else:
-            table = self._fill(price, budget)
-        return policy_in(self.ssp, self.ssp, table, budget, self.expected)
-
-    def _padded(self, limit: int) -> PaddedLayout | None:
-        """The rectangle for eight prices at a time, if the model and the memory allowed have room for it."""
-        padded = padded_layout(self.ssp, self.expected, limit)
-        room = padded is not None and needed_bytes(padded, limit, 2 * LANES) <= self.max_bytes
-        return padded if room and limit > 0 else None
-
-    def _fill_safest(self, limit: int) -> BudgetTable:
-        return lexicographic_table(self.ssp, self.expected, self._accounts[::-1].copy(), limit, self.max_bytes)
+        return budget_policy(self.ssp, self._fill(price, budget), budget, self.expected.choices)
 
     def _fill(self, price: float, limit: int) -> BudgetTable:
-        accounts = np.stack([MEAN + price * self.risk, MEAN, self.risk])
-        table = fill_table(self.layout, self.layout.aim(limit=float(limit)), accounts, max_bytes=self.max_bytes)
+        """The table of one price: what is minimised, then mean and risk; of an infinite price risk and then mean."""
+        safest = math.isinf(price)
+        criteria = np.stack([self.risk, MEAN] if safest else [MEAN + price * self.risk, MEAN, self.risk])
+        objective = self.layout.objective(criteria, limit=float(limit), tie=SAME_VALUE if safest else 0.0)
+        table = fill_table(self.layout, objective, max_bytes=self.max_bytes)
         self._per_level = max(self._per_level, table.error)
         return table
 

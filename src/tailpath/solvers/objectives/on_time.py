@@ -18,18 +18,19 @@ from typing import Any
 
 import numpy as np
 
+from tailpath.dp.budgets import LATE, MEAN
 from tailpath.errors import OptionError
-from tailpath.kernels.rounding import SAME_MASS
+from tailpath.kernels.rounding import SAME_MASS, SAME_VALUE
 from tailpath.model.cost_units import in_units
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import Progress, check_alpha, check_amount
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.arrival import solve_arrival
-from tailpath.solvers.exact.table import LATE, MAX_BYTES, MEAN, always_neutral
+from tailpath.solvers.exact.layout import layout_of
+from tailpath.solvers.exact.table import MAX_BYTES, always_neutral, budget_policy, fill_table
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.dead_ends import counting_losses, fined
-from tailpath.solvers.objectives.padding import lexicographic_table, policy_in
 from tailpath.solvers.objectives.rounding import both_ways, check_unit
 
 LATE_THEN_MEAN = np.stack([LATE, MEAN])
@@ -144,8 +145,12 @@ def _on_time(ssp: SSP, units: int, deadline: float, max_bytes: int, progress: Pr
     expected = solve_expected(model)
     if ssp.is_goal[ssp.start_index]:
         return OnTimeSolution(deadline, np.zeros(units + 1), missed, 0.0, always_neutral(ssp, expected.choices))
-    table = lexicographic_table(model, expected, LATE_THEN_MEAN, units + 1, max_bytes, progress)
-    return OnTimeSolution(deadline, table.values[1:, 0].copy(), missed, table.error, policy_in(ssp, model, table, units + 1, expected))
+    layout = layout_of(model, expected, "late")
+    objective = layout.objective(LATE_THEN_MEAN, limit=float(units + 1), tie=SAME_VALUE)
+    table = fill_table(layout, objective, max_bytes=max_bytes, progress=progress)
+    policy = budget_policy(model, table, units + 1, expected.choices)
+    policy = policy if model is ssp else replace(policy, ssp=ssp, level=ssp.outcome_level)
+    return OnTimeSolution(deadline, table.values[1:, 0].copy(), missed, table.error, policy)
 
 
 def _surest(policy: BudgetPolicy) -> BudgetPolicy:

@@ -1,0 +1,1 @@
+"""Dynamic programming: the backup, and the loops over it."""

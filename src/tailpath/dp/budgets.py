@@ -1,0 +1,353 @@
+"""The sweep over budgets: least values by (node, budget left), one level of whole cost units after the other.
+
+`U(s, w)` is the least value of node s with budget w, say the least E[(Z - w)+]:
+
+    U(s, w) = min over choices of  sum p U(t, w - c),        and a closed form for w <= 0.
+
+*Criteria* say what is counted; row i is (base, slope, to_go, per_step). With the budget spent, w <= 0, a node is worth
+
+    base + slope * (-w) + to_go * V*(s),        and `per_step` times the expected cost of a choice is added at every step,
+
+so (0, 1, 1, 0) is the excess E[(Z - w)+], (1, 0, 0, 0) the probability of a cost of w or more, and (0, 0, 1, 1) the expected cost. Arriving with
+budget left is worth 0, or what `loss[w, i]` says. Two ways to choose:
+
+- *Least*: the least value of criterion 0; within a relative `tie`, that of criterion 1. All others are carried along for the choice taken.
+- *Priced*: the least `criterion 0 + price * criterion 1`, for several prices side by side.
+
+**Store.** A level w needs the levels w - c, so values live in a window of rows, one for each of the last levels, more than the largest cost. Those of
+levels v <= 0 are rows like all others. The place of node s at level v is `(v - origin) * n + s`, and an outcome is one number, `offset = target -
+cost * n`, added to the first place of its level: nothing wraps, and no cost is compared with the budget. When the window is full, its last rows
+move to its beginning. Outcomes that arrive, or cost more than any budget asked, need no row: they are a `constant` of their choice, which changes
+from level to level.
+
+**Order.** Nodes come in blocks such that zero-cost outcomes only lead back. The nodes of a plain block do not need one another at the same level;
+those of a joint block do, and are solved together (`joint.py`). Of a plain block only the nodes *active* are looked at. Up to a budget of
+`sure(s)` every run exceeds the budget, the risk-neutral policy is best, and the closed form of a spent budget still holds, since slope +
+per_step = to_go: it is put down from level `begin(s)` on, the first that somebody reads. And at level w only nodes with `least + w <= cutoff`
+can matter, where `least` is the least cost at which the start can reach them; the cutoff falls as better values are found.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.dp.joint import Joint, joint_backup, joint_optimum, joint_values
+from tailpath.kernels.jit import kernel
+from tailpath.kernels.rounding import TINY
+
+Array = NDArray[Any]
+#: The columns of criteria.
+BASE, SLOPE, TO_GO, PER_STEP = 0, 1, 2, 3
+#: What can be counted: E[(Z - w)+], the probability of a cost of w or more, and the expected cost. They may be added up.
+EXCESS, LATE, MEAN = np.array([0.0, 1.0, 1.0, 0.0]), np.array([1.0, 0.0, 0.0, 0.0]), np.array([0.0, 0.0, 1.0, 1.0])
+
+
+class Rows(NamedTuple):
+    """Node -> choices -> outcomes that need a row. Shapes: (nodes + 1,), (choices + 1,), (outcomes,), (outcomes,)."""
+
+    node_choices: Array
+    outcome_start: Array
+    offset: Array
+    probability: Array
+
+
+class Ends(NamedTuple):
+    """Outcomes that need no row, by choice: `cost[start[e] : start[e + 1]]` are those of `choice[e]`."""
+
+    choice: Array
+    start: Array
+    cost: Array
+    probability: Array
+
+
+class Nodes(NamedTuple):
+    """By block where its nodes begin and whether they are solved together; by node `least`, `sure` and `begin`, and V* in units."""
+
+    block_start: Array
+    block_joint: Array
+    least: Array
+    sure: Array
+    begin: Array
+    value: Array
+
+
+class Model(NamedTuple):
+    """A model laid out for budgets up to some limit."""
+
+    rows: Rows
+    ends: Ends
+    nodes: Nodes
+    joint: Joint
+
+
+class Objective(NamedTuple):
+    """What is minimised at the start, `weight * w + price * U`, with U the value of criterion 0.
+
+    Levels matter up to `limit`, and until `weight * w + floor` exceeds the best value found. `prices` are those of the priced way, none for the
+    least.
+    """
+
+    criteria: Array
+    prices: Array
+    start: int
+    weight: float
+    price: float
+    floor: float
+    limit: float
+    tie: float
+
+
+class Work(NamedTuple):
+    """What a sweep works on.
+
+    Values by criterion, place and price, the level of their first row, and how many rows before its own a level needs; constants by criterion and
+    choice, at all levels and at the present one; scratch by choice and by price; the active nodes of each block, where its next one stands, and
+    how many are active; the choice of every node now, and with a unit less.
+    """
+
+    value: Array
+    origin: Array
+    reach: int
+    static: Array
+    constant: Array
+    worth: Array
+    scratch: tuple[Array, ...]
+    active: Array
+    entered: Array
+    n_active: Array
+    choice: Array
+    before: Array
+
+
+class Changes(NamedTuple):
+    """Where the choice of a node changes, in the order in which this is found: the node, the first budget with the new choice, the choice."""
+
+    node: Array
+    budget: Array
+    choice: Array
+
+
+@kernel(inline=True)
+def row_value(outcome_start: Array, offset: Array, probability: Array, choice: int, base: int, value: Array) -> float:
+    """The value of a choice without its constant: sum of p U(target) over the outcomes that have a row; `base` is the first place of the level."""
+    total = 0.0
+    for k in range(np.uint64(outcome_start[choice]), np.uint64(outcome_start[choice + 1])):
+        total += probability[k] * value[np.uint64(base + offset[k])]
+    return total
+
+
+@kernel
+def settle_least(model: Model, objective: Objective, span: tuple[int, int], w: int, base: int, size: int, work: Work) -> None:
+    """The active nodes of a plain block at budget w, the least way. Arrays are taken out of their groups before the loops, which counts."""
+    node_choices, outcome_start, offset, probability = model.rows
+    sure, to_go, criteria, tie = model.nodes.sure, model.nodes.value, objective.criteria, objective.tie
+    value, constant, worth, active, chosen = work.value, work.constant, work.worth, work.active, work.choice
+    for k in range(span[0], span[1]):
+        node = np.int64(active[k])
+        first, last = np.uint64(node_choices[node]), np.uint64(node_choices[node + 1])
+        picked, least = np.int64(first), np.inf
+        if w <= sure[node]:
+            for i in range(len(criteria)):
+                value[i * size + base + node] = criteria[i, BASE] - criteria[i, SLOPE] * w + criteria[i, TO_GO] * to_go[node]
+            chosen[node] = picked
+            continue
+        for choice in range(first, last):
+            total = constant[0, choice] + row_value(outcome_start, offset, probability, choice, base, value)
+            worth[choice] = total
+            picked = np.int64(choice) if total < least else picked
+            least = min(least, total)
+        if tie > 0.0 and last - first > 1:
+            second, highest = np.inf, least * (1 + tie)
+            for choice in range(first, last):
+                if worth[choice] <= highest:
+                    total = constant[1, choice] + row_value(outcome_start, offset, probability, choice, size + base, value)
+                    picked = np.int64(choice) if total < second else picked
+                    second = min(second, total)
+            least = worth[picked]
+        value[base + node] = least if least > TINY else 0.0
+        for i in range(1, len(criteria)):
+            total = constant[i, picked] + row_value(outcome_start, offset, probability, picked, i * size + base, value)
+            value[i * size + base + node] = total if total > TINY else 0.0
+        chosen[node] = picked
+
+
+@kernel
+def settle_priced(model: Model, objective: Objective, span: tuple[int, int], w: int, base: int, size: int, work: Work) -> None:
+    """The active nodes of a plain block at budget w, the priced way. Loops over prices alone, on few arrays, are what becomes vectors."""
+    node_choices, outcome_start, offset, probability = model.rows
+    sure, to_go, criteria, prices = model.nodes.sure, model.nodes.value, objective.criteria, objective.prices
+    constant, active, count = work.constant, work.active, len(objective.prices)
+    value = work.value.reshape((2, size, count))
+    mean, risk, least, best_mean, best_risk = work.scratch
+    for j in range(span[0], span[1]):
+        node = np.int64(active[j])
+        for i in range(count):
+            least[i] = np.inf
+        if w <= sure[node]:
+            for i in range(count):
+                best_mean[i] = criteria[0, BASE] - criteria[0, SLOPE] * w + criteria[0, TO_GO] * to_go[node]
+                best_risk[i] = criteria[1, BASE] - criteria[1, SLOPE] * w + criteria[1, TO_GO] * to_go[node]
+        else:
+            for choice in range(node_choices[node], node_choices[node + 1]):
+                for i in range(count):
+                    mean[i] = constant[0, choice]
+                for i in range(count):
+                    risk[i] = constant[1, choice]
+                for k in range(outcome_start[choice], outcome_start[choice + 1]):
+                    p, place = probability[k], base + offset[k]
+                    for i in range(count):
+                        mean[i] += p * value[0, place, i]
+                    for i in range(count):
+                        risk[i] += p * value[1, place, i]
+                for i in range(count):
+                    total = mean[i] + prices[i] * risk[i]
+                    if total < least[i]:
+                        least[i], best_mean[i], best_risk[i] = total, mean[i], risk[i]
+        for i in range(count):
+            value[0, base + node, i] = best_mean[i]
+        for i in range(count):
+            value[1, base + node, i] = best_risk[i] if best_risk[i] > TINY else 0.0
+
+
+@kernel
+def settle_jointly(model: Model, criteria: Array, tie: float, block: int, base: int, size: int, work: Work) -> tuple[float, float]:
+    """A joint block at one level: first criterion 0, then, among choices that tie, criterion 1. Returns what `joint_optimum` returns."""
+    choices, first, last = model.rows.node_choices, model.nodes.block_start[block], model.nodes.block_start[block + 1]
+    offset, count = choices[first], choices[last] - choices[first]
+    gain, allowed, value = np.empty((len(criteria), count)), np.ones(count, dtype=np.bool_), np.empty(last - first)
+    for i in range(len(criteria)):
+        for k in range(count):
+            gain[i, k] = work.constant[i, offset + k] + row_value(*model.rows[1:], offset + k, i * size + base, work.value)
+    quality: tuple[float, float] = joint_optimum(model.joint, choices, first, last, gain[0], allowed, work.choice, value)
+    if tie > 0:
+        for i in range(last - first):
+            for choice in range(choices[first + i], choices[first + i + 1]):
+                total = joint_backup(model.joint, choice, gain[0, choice - offset], value)
+                allowed[choice - offset] = choice == work.choice[first + i] or total <= value[i] * (1 + tie)
+        joint_optimum(model.joint, choices, first, last, gain[1], allowed, work.choice, value)
+    for i in range(len(criteria)):
+        joint_values(model.joint, choices, first, last, work.choice, gain[i], value)
+        for k in range(last - first):
+            work.value[i * size + base + first + k] = value[k] if value[k] > TINY else 0.0
+    return quality
+
+
+@kernel
+def set_constants(ends: Ends, criteria: Array, loss: Array, w: int, work: Work) -> None:
+    """What choices are worth at budget w without the outcomes that have a row, for those that have others."""
+    for i in range(len(criteria)):
+        base, slope = criteria[i, BASE], criteria[i, SLOPE]
+        for e in range(len(ends.choice)):
+            total = work.static[i, ends.choice[e]]
+            for k in range(ends.start[e], ends.start[e + 1]):
+                left = w - ends.cost[k]
+                if left <= 0:
+                    total += ends.probability[k] * (base - slope * left)
+                elif len(loss) > 0:
+                    total += ends.probability[k] * loss[left, i]
+            work.constant[i, ends.choice[e]] = total
+
+
+@kernel
+def cutoff_of(objective: Objective, best: float) -> float:
+    """No level, and no node at a level, beyond this can matter; a little more than the exact bound, to be safe from rounding."""
+    if objective.weight == 0:
+        return objective.limit
+    return min(objective.limit, (best - objective.floor) / objective.weight * (1 + 1e-12))
+
+
+@kernel
+def look_around(nodes: Nodes, block: int, w: int, room: float, work: Work) -> int:
+    """Bring the list of active nodes of a plain block up to date at budget w: the start can reach them for `room` or less.
+
+    Those of block b are `active[block_start[b] :][: n_active[b]]`; nodes before `entered[b]` have begun. Returns where they end.
+    """
+    first, last, active, least, begin = nodes.block_start[block], nodes.block_start[block + 1], work.active, nodes.least, nodes.begin
+    end, node = first, work.entered[block]
+    for k in range(first, first + work.n_active[block]):
+        if least[active[k]] <= room:
+            active[end] = active[k]
+            end += 1
+    while node < last and begin[node] <= w:
+        if least[node] <= room:
+            active[end] = node
+            end += 1
+        node += 1
+    work.entered[block], work.n_active[block] = node, end - first
+    return int(end)
+
+
+@kernel
+def note_changes(first: int, last: int, w: int, at: int, work: Work, out: Changes) -> int:
+    """Append where the choice of an active node is another than with a unit less; returns how many changes there are then."""
+    active, chosen, before = work.active, work.choice, work.before
+    out_node, out_budget, out_choice = out
+    for k in range(first, last):
+        node = active[k]
+        if chosen[node] != before[node]:
+            before[node] = chosen[node]
+            out_node[at], out_budget[at], out_choice[at] = node, w, chosen[node]
+            at += 1
+    return at
+
+
+@kernel
+def move_window(n: int, blocks: int, work: Work) -> None:
+    """Bring the rows that later levels need to the beginning of the window, of each of some blocks of values."""
+    rows = len(work.value) // (n * blocks)
+    for block in range(blocks):
+        first = block * rows * n
+        for k in range(work.reach * n):
+            work.value[first + k] = work.value[first + (rows - work.reach) * n + k]
+    work.origin[0] += rows - work.reach
+
+
+@kernel
+def sweep(
+    model: Model, objective: Objective, loss: Array, levels: tuple[int, int, int], best: float, work: Work, out: Changes, out_value: Array
+) -> tuple[int, int, float, float, float]:
+    """Raise the budget from the first of `levels` to the second, or until nothing beyond can matter or there is no room for more changes.
+
+    Changes of choice are appended to `out` from the third of `levels` on, and `out_value[w - first]` gets the values at the start, by criterion and
+    price. Returns the first level not done, how many changes there are, the best value found, and the worst error bound and relative gain left
+    of joint blocks.
+    """
+    nodes, criteria, count = model.nodes, objective.criteria, max(len(objective.prices), 1)
+    n, (first, last, at) = len(nodes.least), levels
+    size = len(work.value) // (len(criteria) * count)
+    latest = last if len(loss) > 0 else 1
+    for cost in model.ends.cost:
+        latest = max(latest, cost + 1)
+    error, gain_left, w = 0.0, 0.0, first
+    while w <= last and w <= cutoff_of(objective, best) and at + n <= len(out.node):
+        room = cutoff_of(objective, best) - w
+        if (w - work.origin[0]) * n >= size:
+            move_window(n * count, len(criteria), work)
+        base = (w - work.origin[0]) * n
+        if w <= latest:
+            set_constants(model.ends, criteria, loss, w, work)
+        for block in range(len(nodes.block_joint)):
+            begin, end = nodes.block_start[block], nodes.block_start[block + 1]
+            if nodes.block_joint[block]:
+                end = end if nodes.least[begin] <= room else begin
+                if end > begin:
+                    quality = settle_jointly(model, criteria, objective.tie, block, base, size, work)
+                    error, gain_left = max(error, quality[0]), max(gain_left, quality[1])
+                for node in range(begin, end):
+                    work.active[node] = node
+            else:
+                end = look_around(nodes, block, w, room, work)
+                if len(objective.prices) > 0:
+                    settle_priced(model, objective, (begin, end), w, base, size, work)
+                else:
+                    settle_least(model, objective, (begin, end), w, base, size, work)
+            at = note_changes(begin, end if len(objective.prices) == 0 else begin, w, at, work, out)
+        for i in range(len(criteria)):
+            for price in range(count):
+                out_value[w - first, i * count + price] = work.value[(i * size + base + objective.start) * count + price]
+        best = min(best, objective.weight * w + objective.price * out_value[w - first, 0])
+        w += 1
+    return w, at, best, error, gain_left
