@@ -52,6 +52,39 @@ TINY_ALPHA, LIFT, VANISHED = 1e-200, 2.0**600, 1e-322
 WORTH_SKIPPING = 2**18
 
 
+class Task(NamedTuple):
+    """What is asked for; and how, which changes no number.
+
+    `pairs` says whether the table is over the pairs of state and budget that the start can reach, or over all; None: whichever is smaller. `skip`
+    says whether budgets that every run exceeds are left out; None: where the table is large.
+    """
+
+    alpha: float
+    weight: float = 1.0
+    lexicographic: bool = False
+    max_bytes: int = MAX_BYTES
+    progress: Progress | None = None
+    pairs: bool | None = None
+    skip: bool | None = None
+
+    @property
+    def lifted(self) -> float:
+        """A power of two by which excesses are multiplied: for a tiny alpha they count where the recursion would take them for 0."""
+        return 1.0 if self.alpha >= TINY_ALPHA else LIFT
+
+    def layout(self, expected: ExpectedSolution) -> Layout:
+        """The layout of the model, with what is worth leaving out left out."""
+        ssp = expected.ssp
+        assert ssp.cost_unit is not None
+        large = ssp.n_states * expected.cost() / float(ssp.cost_unit) > WORTH_SKIPPING
+        return layout_of(ssp, expected, "excess" if (large if self.skip is None else self.skip) else "")
+
+    def doubt(self, table: BudgetTable) -> Doubt:
+        """The doubt about the values of a table."""
+        found = doubt_of(table.layout.expected, table.error, table.layout.sure_of_states())
+        return found if self.lifted == 1.0 else found._replace(vanished=VANISHED)
+
+
 def solve_cvar_exact(
     ssp: SSP,
     alpha: float,
@@ -60,8 +93,6 @@ def solve_cvar_exact(
     weight: float = 1.0,
     delta: Any = None,
     gamma: Any = 1,
-    pairs: bool | None = None,
-    skip: bool | None = None,
     max_bytes: int = MAX_BYTES,
     progress: Progress | None = None,
 ) -> ExactSolution | WeightedSolution:
@@ -72,9 +103,6 @@ def solve_cvar_exact(
     `delta` rounds the costs to a grid; `bounds` then brackets the optimum of the true costs. What needs more
     than `max_bytes` of memory is refused with the bounds found so far. `progress(budget, best)` is called now and then with the
     budget reached, in units, and the best value so far.
-    The values stand in a table over all states and budgets, or over the pairs of them that the start can reach, whichever is smaller; `pairs` says
-    which it shall be. Budgets that every run from a state exceeds need no entry, since the risk-neutral policy is best there; `skip` says whether
-    they are left out, if that is not to be left to the size of the model.
     With `gamma` < 1 costs at step t count gamma^t times. Where a run has a bounded number of steps, this is the solution of
     `tailpath.within(ssp, steps, gamma=gamma)`, on whose pairs (state, steps taken) its policies are; elsewhere it is refused, with the reason.
     """
@@ -83,14 +111,17 @@ def solve_cvar_exact(
     alpha = check_invertible_alpha(alpha)
     if not 0 <= weight <= 1:
         raise OptionError(f"weight must lie in [0, 1], not {weight!r}")
-    solve = _weighted if weight < 1 else _every_alpha
-    task = _Task(alpha, float(weight), bool(lexicographic), pairs, skip, max_bytes, progress)
+    return solve_task(ssp, Task(alpha, float(weight), bool(lexicographic), max_bytes, progress), delta)
+
+
+def solve_task(ssp: SSP, task: Task, delta: Any = None) -> ExactSolution | WeightedSolution:
+    """`solve_cvar_exact` with everything decided."""
+    solve = _weighted if task.weight < 1 else _every_alpha
     if delta is not None:
         below = rounded_down(ssp, delta)
         upper, lower = solve(rounded(ssp, delta, up=True), task), None if below is None else solve(below, task)
         least = solve_expected(ssp).bounds[0]
-        both: ExactSolution | WeightedSolution = replace(upper, largest=upper.largest.on(ssp), floor=lower, least=least)
-        return both
+        return replace(upper, largest=upper.largest.on(ssp), floor=lower, least=least)
     if ssp.cost_unit is None:
         raise ModelError(
             "the costs have no common unit that is coarse enough to count in; give the width of a grid with --delta D (delta=)"
@@ -117,7 +148,7 @@ def best_for_budget(
 ) -> BudgetPolicy:
     """The policy with the least E[(Z - budget)+], the budget in cost units: what remains of the problem once the budget is given.
 
-    `expected` is the risk-neutral optimum of the model; `pairs` as in `solve_cvar_exact`.
+    `expected` is the risk-neutral optimum of the model; `pairs` as in `Task`.
     """
     if budget == 0 or ssp.is_goal[ssp.start_index]:
         return always_neutral(ssp, expected.choices).with_budget(budget)
@@ -126,36 +157,7 @@ def best_for_budget(
     return budget_policy(ssp, table, budget, expected.choices)
 
 
-class _Task(NamedTuple):
-    """What is asked for."""
-
-    alpha: float
-    weight: float
-    lexicographic: bool
-    pairs: bool | None
-    skip: bool | None
-    max_bytes: int
-    progress: Progress | None
-
-    @property
-    def lifted(self) -> float:
-        """A power of two by which excesses are multiplied: for a tiny alpha they count where the recursion would take them for 0."""
-        return 1.0 if self.alpha >= TINY_ALPHA else LIFT
-
-    def layout(self, expected: ExpectedSolution) -> Layout:
-        """The layout of the model, with what is worth leaving out left out."""
-        ssp = expected.ssp
-        assert ssp.cost_unit is not None
-        large = ssp.n_states * expected.cost() / float(ssp.cost_unit) > WORTH_SKIPPING
-        return layout_of(ssp, expected, "excess" if (large if self.skip is None else self.skip) else "")
-
-    def doubt(self, table: BudgetTable) -> Doubt:
-        """The doubt about the values of a table."""
-        found = doubt_of(table.layout.expected, table.error, table.layout.sure_of_states())
-        return found if self.lifted == 1.0 else found._replace(vanished=VANISHED)
-
-
-def _every_alpha(ssp: SSP, task: _Task) -> ExactSolution:
+def _every_alpha(ssp: SSP, task: Task) -> ExactSolution:
     """The least CVaR for a model with a cost unit."""
     assert ssp.cost_unit is not None
     expected = solve_expected(ssp)
@@ -172,7 +174,7 @@ def _every_alpha(ssp: SSP, task: _Task) -> ExactSolution:
     return replace(solution, largest=budget_policy(ssp, table, largest, expected.choices))
 
 
-def _weighted(ssp: SSP, task: _Task) -> WeightedSolution:
+def _weighted(ssp: SSP, task: Task) -> WeightedSolution:
     """The least weighted sum of mean and CVaR for a model with a cost unit."""
     assert ssp.cost_unit is not None
     expected = solve_expected(ssp)
@@ -197,7 +199,7 @@ def _weighted(ssp: SSP, task: _Task) -> WeightedSolution:
     return replace(solution, largest=budget_policy(ssp, table, largest, expected.choices))
 
 
-def _filled(layout: Layout, objective: Objective, task: _Task) -> tuple[BudgetTable, FloatArray | None]:
+def _filled(layout: Layout, objective: Objective, task: Task) -> tuple[BudgetTable, FloatArray | None]:
     """The table that is asked for; where it is lexicographic, also the means of the policies that it would have otherwise."""
     fill = partial(fill_smaller, layout, pairs=task.pairs, max_bytes=task.max_bytes, progress=task.progress)
     if not task.lexicographic:
