@@ -12,19 +12,14 @@ d nor a table per w: beyond w the future is worth V*, and one table by the budge
 
 from __future__ import annotations
 
-import math
-from fractions import Fraction
-
 import numpy as np
+from numpy.typing import NDArray
 
 from tailpath.errors import OptionError
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress, check_invertible_alpha
 from tailpath.policies.budget import BudgetPolicy
-from tailpath.risk.curves import curve_of
-from tailpath.solvers.exact.table import always_neutral
-from tailpath.solvers.objectives.losses import Losses
-from tailpath.solvers.related.levels import levels_of
+from tailpath.solvers.related.levels import Levels, budget_policy, levels_of
 
 
 def solve_surrogate(ssp: SSP, alpha: float, threshold: float, progress: Progress | None = None) -> tuple[float, BudgetPolicy]:
@@ -34,16 +29,25 @@ def solve_surrogate(ssp: SSP, alpha: float, threshold: float, progress: Progress
     cap = round(threshold / levels.unit)
     if cap < 1:
         raise OptionError(f"the threshold must be at least the cost unit, {levels.unit:g}, not {threshold:g}")
-    unit = ssp.cost_unit or Fraction(1)
-    best, policy = math.inf, always_neutral(ssp, levels.expected.choices)
+    best, decisions = np.inf, levels.first[None, :-1]
     for w in range(cap + 1):
         if w >= best:
             break
-        counted = curve_of([(w * unit, 0), (cap * unit, (cap - w) * unit)] if w < cap else [(0, 0)], 0)
-        losses = Losses(ssp, [counted])
-        found = w + losses.price(np.ones(1)).value / levels.unit / alpha
-        if found < best * (1 - 1e-13):
-            best, policy = found, losses.policy(np.ones(1))
+        value, picked = _table(levels, w, cap)
+        if w + value / alpha < best * (1 - 1e-13):
+            best, decisions = w + value / alpha, picked
         if progress is not None:
             progress(w, best * levels.unit)
-    return float(best * levels.unit), policy
+    return float(best * levels.unit), budget_policy(levels, cap, decisions)
+
+
+def _table(levels: Levels, w: int, cap: int) -> tuple[float, NDArray[np.int64]]:
+    """J_w at the start, and the choices by what is left up to the cap."""
+    ssp = levels.ssp
+    value = np.full((cap + 1, ssp.n_states), float(cap - w))
+    value[:, ssp.is_goal] = np.maximum(np.arange(cap + 1) - w, 0.0)[:, None]
+    picked = np.tile(levels.first[:-1], (cap + 1, 1))
+    for spent in range(cap - 1, -1, -1):
+        after = value[np.minimum(spent + levels.level, cap), levels.target]
+        value[spent, levels.states], picked[cap - spent] = levels.best(levels.of_choices(after))
+    return float(value[0, ssp.start_index]), picked
