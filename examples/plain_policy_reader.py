@@ -3,6 +3,7 @@
 Run: python examples/plain_policy_reader.py policy.json
 """
 
+import bisect
 import json
 import math
 import sys
@@ -10,20 +11,18 @@ from fractions import Fraction
 
 with open(sys.argv[1], encoding="utf-8") as file:
     policy = json.load(file)
-assert policy["kind"] == "budget", "this reader knows budget policies"
+assert policy["kind"] == "budget steps", "this reader knows budget policies"
 arrays, unit = policy["arrays"], Fraction(policy["unit"])
 states = policy["states"] if isinstance(policy["states"], list) else list(range(policy["states"]))
 actions = policy["actions"] if isinstance(policy["actions"], list) else list(range(policy["actions"]))
 
 
 def action(state, spent):
-    """The action in a state after so much has been spent: by the budget left, or risk-neutral once it is gone."""
+    """The action in a state after so much has been spent: that of the last step up to the budget left, risk-neutral below the first."""
     s, left = states.index(state), policy["budget"] - math.ceil(Fraction(str(spent)) / unit)
-    row = arrays["row"][s]
-    if left >= 1 and row >= 0 and left < len(arrays["table"][row]):
-        choice = arrays["state_choices"][s] + arrays["table"][row][left]
-    else:
-        choice = arrays["neutral"][s]
+    begin, end = arrays["first"][s], arrays["first"][s + 1]
+    step = bisect.bisect_right(arrays["from_budget"], left, begin, end) - 1
+    choice = arrays["choice"][step] if step >= begin else arrays["risk_neutral"][s]
     return actions[arrays["choice_action"][choice]] if choice >= 0 else None
 
 

@@ -142,15 +142,7 @@ def test_a_budget_with_a_free_circle_walks_the_product():
     rows = [("s", "wait", "t", 1, 0), ("t", "back", "s", 1, 0), ("s", "go", "g", 0.5, 1), ("s", "go", "s", 0.5, 1)]
     ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
     wait, back, go = (ssp.choice_index(ssp.state_index(s), a) for s, a in (("s", "wait"), ("t", "back"), ("s", "go")))
-    policy = tp.BudgetPolicy(
-        ssp,
-        budget=1,
-        row=np.array([0, 1, -1], dtype=np.int32),
-        position=np.array([[go - wait, 0], [0, 0]], dtype=np.int8),
-        neutral=np.array([go, back, -1], dtype=np.int32),
-        level=ssp.outcome_level,
-        unit=ssp.cost_unit,
-    )
+    policy = tp.BudgetPolicy.from_table(ssp, [[-1, wait], [-1, back], [-1, -1]], [go, back, -1])
     assert np.all(np.isinf(tp.simulate(ssp, policy, 50, 1)))
 
 
@@ -158,15 +150,7 @@ def test_a_budget_policy_that_gets_lost():
     """At no budget the policy circles at a price: such runs never arrive."""
     rows = [("s", "go", "g", 0.5, 1), ("s", "go", "s", 0.5, 1), ("s", "loop", "s", 1, 1)]
     ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
-    policy = tp.BudgetPolicy(
-        ssp,
-        budget=2,
-        row=np.array([0, -1], dtype=np.int32),
-        position=np.array([[1, 0, 0]], dtype=np.int8),
-        neutral=np.array([1, -1], dtype=np.int32),
-        level=ssp.outcome_level,
-        unit=ssp.cost_unit,
-    )
+    policy = tp.BudgetPolicy.from_table(ssp, [[-1, 0, 0], [-1, -1, -1]], [1, -1])
     costs = tp.simulate(ssp, policy, 4_000, 1)
     assert np.array_equal(costs, tp.simulate(ssp, by_functions(policy), 4_000, 1))
     assert set(costs.tolist()) == {1.0, 2.0, math.inf}
@@ -176,15 +160,7 @@ def test_a_budget_policy_that_gets_lost():
 def test_a_budget_policy_without_an_action():
     """State t has no risk-neutral choice, and it is met with the budget spent."""
     ssp = tp.SSP.from_outcomes([("s", "go", "t", 1, 1), ("t", "go", "g", 1, 1)], "s", ["g"])
-    policy = tp.BudgetPolicy(
-        ssp,
-        budget=1,
-        row=np.array([0, -1, -1], dtype=np.int32),
-        position=np.array([[0, 0]], dtype=np.int8),
-        neutral=np.array([-1, -1, -1], dtype=np.int32),
-        level=ssp.outcome_level,
-        unit=ssp.cost_unit,
-    )
+    policy = tp.BudgetPolicy.from_table(ssp, [[-1, 0], [-1, -1], [-1, -1]], [-1, -1, -1])
     with pytest.raises(PolicyError, match="no action for state 't'"):
         tp.simulate(ssp, policy, 10, 1)
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import pathlib
+
 import numpy as np
 
+from tailpath.formats.archives import write_archive
 from tailpath.policies.atoms import Grids
-from tailpath.policies.kinds import AtomPolicy, BudgetPolicy, MarkovPolicy, MemoryPolicy
-from tailpath.policies.sparse import SparseBudgetPolicy
+from tailpath.policies.budget import BudgetPolicy
+from tailpath.policies.kinds import AtomPolicy, MarkovPolicy, MemoryPolicy
 from tests.formats.models import awkward, by_choice
 
 
@@ -30,38 +34,8 @@ def own_atoms_policy():
 
 
 def budget_policy():
-    ssp = by_choice()
-    return BudgetPolicy(
-        ssp,
-        budget=4,
-        row=np.array([0, 1, -1, -1], dtype=np.int32),
-        position=np.array([[0, 1, 0, 1, 1], [0, 0, 0, 0, 0]], dtype=np.uint8),
-        neutral=np.array([1, 2, 3, -1], dtype=np.int32),
-        level=ssp.outcome_level,
-        unit=ssp.cost_unit,
-    )
-
-
-def shifted_budget_policy():
-    """The same as `budget_policy`, but that the first state takes its neutral choice with one unit left, too."""
-    plain = budget_policy()
-    fields = {name: getattr(plain, name) for name in ("ssp", "budget", "row", "neutral", "level", "unit")}
-    return BudgetPolicy(**fields, position=np.array([[0, 0, 1, 1], [0, 0, 0, 0]], dtype=np.uint8), sure=np.array([1, 3]))
-
-
-def sparse_budget_policy():
-    ssp = by_choice()
-    return SparseBudgetPolicy(
-        ssp,
-        budget=4,
-        row=np.array([0, 1, -1, -1], dtype=np.int32),
-        position=np.array([0, 1, 0], dtype=np.uint8),
-        neutral=np.array([1, 2, 3, -1], dtype=np.int32),
-        level=ssp.outcome_level,
-        unit=ssp.cost_unit,
-        first=np.array([0, 2, 3]),
-        left=np.array([2, 4, 1]),
-    )
+    """Up to four units of 1/2: state 0 goes left with two units left, and right with any other budget; the others have one choice each."""
+    return BudgetPolicy.from_table(by_choice(), np.array([[-1, 1, 0, 1, 1], [-1] * 5, [-1] * 5, [-1] * 5]), np.array([1, 2, 3, -1]))
 
 
 def markov_policy():
@@ -81,7 +55,25 @@ CASES = {
     "memory": (memory_policy, awkward),
     "atom": (atom_policy, by_choice),
     "atom grids": (own_atoms_policy, by_choice),
-    "budget": (budget_policy, by_choice),
-    "budget windows": (shifted_budget_policy, by_choice),
-    "budget pairs": (sparse_budget_policy, by_choice),
+    "budget steps": (budget_policy, by_choice),
 }
+#: Files written before decisions were steps, all for `by_choice`, and the choices of its states with 0 to 5 units left.
+OLD = {
+    "budget": [[1, 1, 0, 1, 1, 1], [2] * 6, [3] * 6, [-1] * 6],
+    "budget windows": [[1, 1, 0, 1, 1, 1], [2] * 6, [3] * 6, [-1] * 6],
+    "budget pairs": [[1, 1, 0, 0, 1, 1], [2] * 6, [3] * 6, [-1] * 6],
+}
+
+
+def old_document(kind):
+    """What such a file holds."""
+    return json.loads((pathlib.Path(__file__).parent / "old" / f"{kind.replace(' ', '-')}.json").read_text())
+
+
+def write_document(document, path):
+    """A policy file, `.json` or `.npz`, that says what is written here, sound or not."""
+    if path.suffix == ".json":
+        path.write_text(json.dumps(document))
+    else:
+        header = json.dumps({name: value for name, value in document.items() if name != "arrays"})
+        write_archive(str(path), {"header": header, **{name: np.array(array) for name, array in document["arrays"].items()}})

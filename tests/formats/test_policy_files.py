@@ -14,7 +14,7 @@ import tailpath as tp
 from tailpath.errors import FormatError, OptionError, PolicyError
 from tailpath.policies.kinds import HistoryPolicy, MarkovPolicy, MemoryPolicy
 from tests.formats.models import by_choice
-from tests.formats.policies import CASES, budget_policy, markov_policy
+from tests.formats.policies import CASES, OLD, budget_policy, markov_policy, old_document, write_document
 from tests.reference import to_ssp
 from tests.strategies import any_models, randomised_policies
 
@@ -141,15 +141,27 @@ def test_names_must_be_those_of_the_model(decisions, message, tmp_path):
         ("atom", {"arrays": {"xi_offset": [[0, 2], [3, 10], [7, 9], [0, 0]]}}, "xi_offset points outside xi"),
         ("atom", {"arrays": {"xi": [-1.0] * 11}}, "xi must be finite and not negative"),
         ("atom", {"arrays": {"xi": "text"}}, "arrays.xi is missing or no list"),
-        ("budget", {"unit": "1/0"}, "unit must be a fraction"),
-        ("budget", {"unit": -1.0}, "unit must be a fraction"),
-        ("budget", {"table_type": "object"}, "table_type must be one of"),
-        ("budget", {"arrays": {"table": [[0, 2, 0, 0, 0], [0] * 5]}}, "the table has a choice that state 0 does not have"),
-        ("budget", {"arrays": {"table": [[0, 300, 0, 0, 0], [0] * 5]}}, "outside the range of uint8"),
-        ("budget", {"arrays": {"row": [0, 5, -1, -1]}}, "row points outside the table"),
-        ("budget", {"arrays": {"level": [-1] * 7}}, "level must not be negative"),
-        ("budget", {"arrays": {"neutral": [0, 2, 3]}}, "need an entry per state"),
-        ("budget", {"model": 5}, "model must be an object"),
+        ("budget steps", {"unit": "1/0"}, "unit must be a fraction"),
+        ("budget steps", {"unit": -1.0}, "unit must be a fraction"),
+        ("budget steps", {"table_type": "uint8"}, "unknown member 'table_type'"),
+        ("budget steps", {"budget": -1}, "budget must be a whole number"),
+        ("budget steps", {"budget": 2**62}, "budget must be a whole number"),
+        ("budget steps", {"budget": True}, "budget must be a whole number"),
+        ("budget steps", {"arrays": {"choice": [0, 2]}}, "choice has a choice that state 0 does not have"),
+        ("budget steps", {"arrays": {"choice": [0, 2**40]}}, "outside the range of int32"),
+        ("budget steps", {"arrays": {"choice": [0]}}, "from_budget must be 1, not 2"),
+        ("budget steps", {"arrays": {"from_budget": [3, 2]}}, "from_budget must rise within each state"),
+        ("budget steps", {"arrays": {"from_budget": [2, 2]}}, "from_budget must rise within each state"),
+        ("budget steps", {"arrays": {"from_budget": [0, 2]}}, "from_budget must rise within each state, from 1 or more"),
+        ("budget steps", {"arrays": {"from_budget": [2, 2**62]}}, "from_budget .* stay below"),
+        ("budget steps", {"arrays": {"from_budget": [2, 2.5]}}, "whole numbers with 1 axes"),
+        ("budget steps", {"arrays": {"first": [0, 3, 3, 3, 3]}}, "first must rise from 0 to 2"),
+        ("budget steps", {"arrays": {"first": [0, 0, 0, 0, 2]}}, "choice has a choice that state 3 does not have"),
+        ("budget steps", {"arrays": {"first": []}}, "first must be 5, not 0"),
+        ("budget steps", {"arrays": {"level": [-1] * 7}}, "level must not be negative"),
+        ("budget steps", {"arrays": {"risk_neutral": [0, 2, 3]}}, "risk_neutral must be 4, not 3"),
+        ("budget steps", {"arrays": {"row": [0, 1, -1, -1]}}, "unknown array 'row'"),
+        ("budget steps", {"model": 5}, "model must be an object"),
     ],
 )
 def test_wrong_tables_are_refused(kind, change, message, tmp_path):
@@ -161,6 +173,86 @@ def test_wrong_tables_are_refused(kind, change, message, tmp_path):
     path.write_text(json.dumps({**document, **change, **({"arrays": arrays} if arrays else {})}))
     with pytest.raises((FormatError, PolicyError, OptionError), match=message):
         tp.read_policy(path, by_choice())
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("kind", OLD)
+def test_older_files_decide_as_they_did(kind, suffix, tmp_path):
+    document = old_document(kind)
+    assert document["kind"] == kind
+    write_document(document, tmp_path / f"old.{suffix}")
+    policy = tp.read_policy(tmp_path / f"old.{suffix}", by_choice())
+    assert [[policy.choice_at(state, left) for left in range(6)] for state in range(4)] == OLD[kind]
+    assert (policy.budget, policy.unit, policy.level.tolist()) == (4, Fraction(1, 2), document["arrays"]["level"])
+    assert policy.risk_neutral.tolist() == document["arrays"]["neutral"]
+    tp.write_policy(policy, tmp_path / f"new.{suffix}")
+    assert tp.read_policy(tmp_path / f"new.{suffix}", by_choice()) == policy
+    # Another probability, and states in another order.
+    rows = [(2, "left", 2, 0.25, 0.5), (2, "left", 3, 0.75, 0.5), (1, "right", 0, 0.1, 2), (1, "right", 3, 0.9, 2), (0, "right", 3, 1, 0)]
+    rows += [(0, "left", 1, 0.25, 1.5), (0, "left", 2, 0.75, 1.5)]
+    turned = tp.SSP.from_outcomes(rows, start=1, goals=[3])
+    with pytest.warns(tp.TailpathWarning, match="found again by name"):
+        moved = tp.read_policy(tmp_path / f"old.{suffix}", turned, strict=False)
+    assert [moved.action(state, left) for state in range(3) for left in range(6)] == [
+        policy.action(state, left) for state in range(3) for left in range(6)
+    ]
+
+
+def test_an_older_file_without_any_row(tmp_path):
+    document = old_document("budget")
+    document["arrays"] |= {"row": [-1] * 4, "table": []}
+    write_document({**document, "budget": 0}, tmp_path / "p.json")
+    policy = tp.read_policy(tmp_path / "p.json", by_choice())
+    assert (policy.budget, len(policy.choice), policy.first.tolist()) == (0, 0, [0] * 5)
+    assert policy.choices_at(np.arange(4), 7).tolist() == [1, 2, 3, -1]
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "change", "message"),
+    [
+        ("budget", {"budget": 5}, "the budget is 5, but the table ends at 4"),
+        ("budget", {"budget": 10**9}, "the budget is 1000000000, but the table ends at 4"),
+        ("budget", {"table_type": "object"}, "table_type must be one of"),
+        ("budget", {"arrays": {"table": [[0, 2, 0, 0, 0], [0] * 5]}}, "the table has a choice that state 0 does not have"),
+        ("budget", {"arrays": {"table": [[0, 300, 0, 0, 0], [0] * 5]}}, "outside the range of uint8"),
+        (
+            "budget",
+            {"table_type": "int64", "arrays": {"table": [[0, 2**63 - 1, 0, 0, 0], [0] * 5]}},
+            "the table has a choice that state 0 does not have",
+        ),
+        ("budget", {"arrays": {"row": [0, 5, -1, -1]}}, "row points outside the table"),
+        ("budget", {"arrays": {"row": [0, -2, -1, -1]}}, "row points outside the table"),
+        ("budget", {"arrays": {"row": [0, 1, -1, 1]}}, "the table has a choice that state 3 does not have"),
+        ("budget", {"arrays": {"row": [0, 1, -1]}}, "row and neutral need an entry per state"),
+        ("budget", {"arrays": {"neutral": [0, 2, 3]}}, "row and neutral need an entry per state"),
+        ("budget", {"arrays": {"table": [0, 1, 0, 1, 1]}}, "whole numbers with 2 axes"),
+        ("budget windows", {"arrays": {"sure": [-1, 0]}}, "sure needs an entry for each row, none of them negative"),
+        ("budget windows", {"arrays": {"sure": [1]}}, "sure needs an entry for each row"),
+        ("budget windows", {"arrays": {"sure": [0.5, 1.0]}}, "whole numbers"),
+        ("budget windows", {"arrays": {"sure": [2**62, 0]}}, "sure .* below 4611686018427387904"),
+        ("budget pairs", {"arrays": {"first": [1, 2, 3]}}, "first must rise from 0"),
+        ("budget pairs", {"arrays": {"first": [0, 2, 4]}}, "first must rise from 0"),
+        ("budget pairs", {"arrays": {"first": []}}, "first must rise from 0"),
+        ("budget pairs", {"arrays": {"row": [0, 2, -1, -1]}}, "row points outside the table"),
+        ("budget pairs", {"arrays": {"left": [2, 4]}}, "left needs an entry for each"),
+        ("budget pairs", {"arrays": {"left": [4, 2, 1]}}, "left must rise within each state"),
+        ("budget pairs", {"arrays": {"left": [2, 4, 0]}}, "left must rise within each state, from 1 or more"),
+        ("budget pairs", {"arrays": {"left": [2, 2**62, 1]}}, "left .* stay below"),
+        ("budget pairs", {"arrays": {"table": [0, 2, 0]}}, "the table has a choice that state 0 does not have"),
+        ("budget pairs", {"arrays": {"neutral": [-1, -1, 3, -1], "table": [0, 1, 1]}}, "the table has a choice that state 1 does not have"),
+        ("budget pairs", {"arrays": {"table": [[0, 2, 0]]}}, "whole numbers with 1 axes"),
+    ],
+)
+def test_wrong_older_tables_are_refused(kind, change, message, elsewhere, tmp_path):
+    document = old_document(kind)
+    arrays = {**document["arrays"], **change.get("arrays", {})}
+    if elsewhere:
+        document["model"]["sha256"] = "another"
+    write_document({**document, **change, "arrays": arrays}, tmp_path / "p.json")
+    with pytest.raises(tp.TailpathError, match=rf"p\.json.*{message}") as caught:
+        tp.read_policy(tmp_path / "p.json", by_choice(), strict=not elsewhere)
+    assert "\n" not in str(caught.value)
 
 
 def test_units_of_all_kinds(tmp_path):
@@ -290,8 +382,13 @@ def test_a_file_without_names_fits_its_own_model_only(tmp_path):
     [
         ({"state_choices": [0, 2, 9, 9]}, "state_choices must rise from 0 to 4"),
         ({"choice_action": [0, 1, 0, 7]}, "choice_action points outside the actions"),
-        ({"row": [0, 1]}, "row and neutral need an entry per state"),
-        ({"neutral": [0, 99, -1]}, "row and neutral need an entry per state"),
+        ({"first": [0, 1]}, "first and risk_neutral need an entry per state"),
+        ({"risk_neutral": [0, 2]}, "first and risk_neutral need an entry per state"),
+        ({"risk_neutral": [0, 99, -1]}, "the table has a choice that state 'mid' does not have"),
+        ({"first": [0, 99, 99, 99]}, r"p\.json: first must rise from 0 to 2"),
+        ({"choice": [0]}, "from_budget and choice need an entry for each step"),
+        ({"choice": [3, 1]}, "the table has a choice that state 'home' does not have"),
+        ({"from_budget": [0, 4]}, r"p\.json: from_budget must rise within each state"),
     ],
 )
 def test_broken_skeletons(change, message, tmp_path):
@@ -301,6 +398,17 @@ def test_broken_skeletons(change, message, tmp_path):
     (tmp_path / "p.json").write_text(json.dumps(record))
     with pytest.raises(tp.TailpathError, match=message):
         tp.read_policy(tmp_path / "p.json", TURNED, strict=False)
+
+
+def test_steps_that_fall_are_refused_on_any_model(tmp_path):
+    tp.write_policy(budget_policy(), tmp_path / "p.json")
+    record = json.loads((tmp_path / "p.json").read_text())
+    record["arrays"]["from_budget"] = [3, 2]
+    for sha in (record["model"]["sha256"], "another"):
+        record["model"]["sha256"] = sha
+        (tmp_path / "p.json").write_text(json.dumps(record))
+        with pytest.raises(tp.TailpathError, match=r"p\.json: from_budget must rise within each state"):
+            tp.read_policy(tmp_path / "p.json", by_choice(), strict=False)
 
 
 def test_a_policy_of_names_on_a_limited_model(tmp_path):

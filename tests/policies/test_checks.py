@@ -8,44 +8,41 @@ import pytest
 import tailpath as tp
 from tailpath.errors import PolicyError
 from tests.formats.models import by_choice
-from tests.formats.policies import atom_policy, budget_policy, sparse_budget_policy
+from tests.formats.policies import atom_policy, budget_policy
 
+#: State 0 of `by_choice` has the choices 0 and 1, and the steps 2: choice 0, 3: choice 1; the others have one choice and no step.
 WRONG_BUDGET = {
-    "a budget beyond the table": ({"budget": 5}, "the budget is 5, but the table ends at 4"),
-    "a budget far beyond the table": ({"budget": 10**6}, "the budget is 1000000, but the table ends at 4"),
     "a negative budget": ({"budget": -1}, "budget is -1, outside"),
     "a budget that would overflow": ({"budget": 2**63}, "budget is"),
     "no whole budget": ({"budget": 1.5}, "budget must be a whole number, not 1.5"),
-    "a row beyond the table": ({"row": np.array([0, 2, -1, -1])}, "row points outside the table"),
-    "a row below -1": ({"row": np.array([0, -2, -1, -1])}, "row points outside the table"),
-    "too few rows": ({"row": np.array([0, 1, -1])}, "row and neutral need an entry per state"),
-    "rows that are no whole numbers": ({"row": np.array([0, 1, -1, 0.5])}, "row must hold whole numbers, not float64"),
-    "a choice its state lacks": ({"position": np.array([[0, 1, 0, 1, 2], [0] * 5])}, "a choice that state 0 does not have"),
-    "a negative choice": ({"position": np.array([[0, 1, 0, 1, -1], [0] * 5])}, "a choice that state 0 does not have"),
-    "a flat table": ({"position": np.zeros(5, dtype=np.int8)}, "table must be any x any, not 5"),
-    "a table of floats": ({"position": np.zeros((2, 5))}, "table must hold whole numbers"),
-    "a neutral choice of another state": ({"neutral": np.array([2, 2, 3, -1])}, "neutral has a choice that state 0 does not have"),
-    "a neutral choice below -1": ({"neutral": np.array([-2, 2, 3, -1])}, "neutral has a choice that state 0 does not have"),
-    "too few levels": ({"level": np.zeros(3, dtype=np.int64)}, "level one per outcome"),
+    "steps that do not begin at 0": ({"first": np.array([1, 2, 2, 2, 2])}, "first must rise from 0 to 2, the number of steps"),
+    "steps that do not end with the last": ({"first": np.array([0, 1, 1, 1, 1])}, "first must rise from 0 to 2"),
+    "steps beyond the last": ({"first": np.array([0, 3, 3, 3, 3])}, "first must rise from 0 to 2"),
+    "steps that go back": ({"first": np.array([0, 2, 1, 2, 2])}, "first must rise from 0 to 2"),
+    "steps of too few states": ({"first": np.array([0, 2, 2, 2])}, "first must be 5, not 4"),
+    "no steps of any state": ({"first": np.array([], dtype=np.int64)}, "first must be 5, not 0"),
+    "ends that are no whole numbers": ({"first": np.array([0, 1.5, 2, 2, 2])}, "first must hold whole numbers, not float64"),
+    "too few budgets": ({"from_budget": np.array([2])}, "from_budget must be 2, not 1"),
+    "budgets that fall": ({"from_budget": np.array([3, 2])}, "from_budget must rise within each state"),
+    "budgets that stay": ({"from_budget": np.array([2, 2])}, "from_budget must rise within each state"),
+    "a step at budget 0": ({"from_budget": np.array([0, 3])}, "from_budget must rise within each state, from 1 or more"),
+    "a step below 0": ({"from_budget": np.array([-1, 3])}, "from_budget must rise within each state, from 1 or more"),
+    "a step that would overflow": ({"from_budget": np.array([2, 2**62])}, "and stay below 4611686018427387904"),
+    "broken budgets": ({"from_budget": np.array([2.0, 3.0])}, "from_budget must hold whole numbers, not float64"),
+    "a choice its state lacks": ({"choice": np.array([0, 2])}, "choice has a choice that state 0 does not have"),
+    "a negative choice": ({"choice": np.array([0, -1])}, "choice has a choice that state 0 does not have"),
+    "a choice beyond 32 bits": ({"choice": np.array([0, 2**32])}, "choice must hold whole numbers that fit int32"),
+    "a step of a goal": ({"first": np.array([0, 1, 1, 1, 2])}, "choice has a choice that state 3 does not have"),
+    "a table of choices": ({"choice": np.zeros((2, 5), dtype=np.int8)}, "choice must be any, not 2 x 5"),
+    "choices that are floats": ({"choice": np.zeros(2)}, "choice must hold whole numbers"),
+    "a neutral choice of another state": ({"risk_neutral": np.array([2, 2, 3, -1])}, "risk_neutral has a choice that state 0 does not have"),
+    "a neutral choice below -1": ({"risk_neutral": np.array([-2, 2, 3, -1])}, "risk_neutral has a choice that state 0 does not have"),
+    "too few neutral choices": ({"risk_neutral": np.array([1, 2, 3])}, "risk_neutral must be 4, not 3"),
+    "too few levels": ({"level": np.zeros(3, dtype=np.int64)}, "level must be 7, not 3"),
     "a negative level": ({"level": np.array([3, 3, 0, 4, 4, 1, -1])}, "level must not be negative"),
     "a level that would overflow": ({"level": np.array([3, 3, 0, 4, 4, 1, 2**62])}, "level must stay below"),
     "no model": ({"ssp": None}, "a table policy needs its model, not a NoneType"),
     "a unit that is none": ({"unit": -1}, "unit must be a positive number"),
-}
-WRONG_PAIRS = {
-    "first does not begin at 0": ({"first": np.array([1, 2, 3])}, "first must rise from 0"),
-    "first does not end with the table": ({"first": np.array([0, 2, 4])}, "first must rise from 0"),
-    "a row without budgets": ({"first": np.array([0, 3, 3])}, "first must rise from 0"),
-    "a row beyond the table": ({"row": np.array([0, 2, -1, -1])}, "row points outside the table"),
-    "two states with one row": ({"row": np.array([0, 0, -1, -1])}, "every state needs a row of its own"),
-    "too few budgets": ({"left": np.array([2, 4])}, "left must be 3, not 2"),
-    "budgets that fall": ({"left": np.array([4, 2, 1])}, "left must rise within each row"),
-    "a budget of 0": ({"left": np.array([2, 4, 0])}, "left must rise within each row"),
-    "a budget that would overflow": ({"left": np.array([2, 2**61, 1])}, "and stay below"),
-    "a choice its state lacks": ({"position": np.array([0, 2, 0])}, "a choice that state 0 does not have"),
-    "a negative choice": ({"position": np.array([0, 0, -1])}, "a choice that state 1 does not have"),
-    "a table of rows": ({"position": np.zeros((2, 5), dtype=np.int8)}, "table must be any, not 2 x 5"),
-    "too few levels": ({"level": np.zeros(3, dtype=np.int64)}, "level one per outcome"),
 }
 WRONG_ATOMS = {
     "a start beyond the atoms": ({"start_atom": 2}, r"start_atom is 2, outside 0\.\.1"),
@@ -68,18 +65,35 @@ WRONG_ATOMS = {
 }
 
 
-@pytest.mark.parametrize("case", WRONG_PAIRS)
-def test_a_policy_of_pairs_checks_its_tables(case):
-    changes, message = WRONG_PAIRS[case]
-    with pytest.raises(PolicyError, match=message):
-        replace(sparse_budget_policy(), **changes)
-
-
 @pytest.mark.parametrize("case", WRONG_BUDGET)
-def test_a_budget_policy_checks_its_tables(case):
+def test_a_budget_policy_checks_its_steps(case):
     changes, message = WRONG_BUDGET[case]
-    with pytest.raises(PolicyError, match=message):
+    with pytest.raises(PolicyError, match=message) as caught:
         replace(budget_policy(), **changes)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("budget", [-1, 2**62, 1.5, True])
+def test_another_budget_is_checked_as_well(budget):
+    with pytest.raises(PolicyError, match="^budget "):
+        budget_policy().with_budget(budget)
+
+
+@pytest.mark.parametrize(
+    ("table", "risk_neutral", "message"),
+    [
+        ([[-1, 0]], [1, 2, 3, -1], "table needs a row for each of 4 states and a column for each budget from 0 on"),
+        ([-1, 0, 0, 1], [1, 2, 3, -1], "table needs a row for each of 4 states"),
+        (np.zeros((4, 0), dtype=np.int64), [1, 2, 3, -1], "a column for each budget from 0 on"),
+        (np.full((4, 2), -1), [1, 2, 3], "table needs a row for each of 4 states"),
+        (np.full((4, 2), -1), [2, 2, 3, -1], "risk_neutral has a choice that state 0 does not have"),
+        ([[-1, 0], [-1, 0], [-1, 3], [-1, -1]], [1, 2, 3, -1], "choice has a choice that state 1 does not have"),
+        ([[-1, 0.5], [-1, 2], [-1, 3], [-1, -1]], [1, 2, 3, -1], "choice must hold whole numbers, not float64"),
+    ],
+)
+def test_a_table_is_checked_before_it_becomes_steps(table, risk_neutral, message):
+    with pytest.raises(PolicyError, match=message):
+        tp.BudgetPolicy.from_table(by_choice(), table, risk_neutral)
 
 
 @pytest.mark.parametrize("case", WRONG_ATOMS)
@@ -109,13 +123,3 @@ def test_a_policy_does_not_change_with_its_makers_arrays(make):
         array[...] = array.flat[0]
         assert np.array_equal(getattr(policy, name), getattr(made, name)), name
         assert not getattr(policy, name).flags.writeable
-
-
-def test_a_file_whose_budget_exceeds_its_table(tmp_path):
-    """It was read, and the evaluation read on beyond the table."""
-    tp.write_policy(budget_policy(), tmp_path / "p.json")
-    text = (tmp_path / "p.json").read_text()
-    for budget in (5, 36, 10**9):
-        (tmp_path / "p.json").write_text(text.replace('"budget": 4', f'"budget": {budget}'))
-        with pytest.raises(tp.TailpathError, match=rf"p\.json: the budget is {budget}, but the table ends at 4"):
-            tp.read_policy(tmp_path / "p.json", by_choice())

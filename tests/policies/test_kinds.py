@@ -39,9 +39,10 @@ def budget_policy():
     return BudgetPolicy(
         ssp=SMALL,
         budget=3,
-        row=np.array([0, 1, -1], dtype=np.int32),
-        position=np.array([[1, 1, 0, 0], [0, 0, 0, 0]], dtype=np.int8),
-        neutral=np.array([1, 2, -1], dtype=np.int32),
+        first=np.array([0, 1, 1, 1]),
+        from_budget=np.array([2]),
+        choice=np.array([0], dtype=np.int32),
+        risk_neutral=np.array([1, 2, -1], dtype=np.int32),
         level=SMALL.outcome_level,
         unit=SMALL.cost_unit,
     )
@@ -94,7 +95,7 @@ def test_budget_policy_pays_its_budget_down():
     policy = budget_policy()
     assert policy.start("a") == 3
     assert [policy.action("a", left) for left in range(4)] == ["jump", "jump", "go", "go"]
-    assert policy.action("a", 99) == "jump", "beyond the table there is nothing but the risk-neutral choice"
+    assert policy.action("a", 99) == "go", "the last step has no end"
     assert policy.remember(3, "a", "go", 2.0, "b") == 2
     assert policy.remember(3, "b", "go", 0.0, "a") == 3
     assert policy.remember(2, "a", "go", 6.0, "goal") == 0, "spent, never negative"

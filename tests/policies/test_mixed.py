@@ -84,8 +84,8 @@ def test_broken_files(tmp_path: pathlib.Path) -> None:
     for old, new, message in (
         ('"weights": [', '"weights": [1, ', "one weight for each"),
         ('"weights": [', '"weights": ["x", ', "weights must be a list of numbers"),
-        ('"kind": "budget"', '"kind": "mixed"', "no mixtures"),
-        ('"0_row"', '"9_row"', "arrays.0_row"),
+        ('"kind": "budget steps"', '"kind": "mixed"', "no mixtures"),
+        ('"0_first"', '"9_first"', "arrays.0_first"),
     ):
         path.write_text(text.replace(old, new))
         with pytest.raises((FormatError, PolicyError), match=message):

@@ -31,7 +31,7 @@ def budget(left):
     """The policy with a budget of so many minutes (units of 5)."""
     policy = BEST.policy(0.1)
     assert policy.unit == 5
-    return tp.BudgetPolicy(policy.ssp, left // 5, policy.row, policy.position, policy.neutral, policy.level, policy.unit)
+    return policy.with_budget(left // 5)
 
 
 @pytest.mark.parametrize(

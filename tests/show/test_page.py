@@ -46,7 +46,7 @@ def test_decisions_are_the_policies(river, told):
     for place, runs in zip(told["scene"]["places"], told["decisions"][2]):
         for budget in range(best.budget + 1):
             position = [at for since, at in runs if since <= budget][-1]
-            choice = best.choice(place["state"], budget)
+            choice = best.choice_at(place["state"], budget)
             assert position == (choice - river.state_choices[place["state"]] if choice >= 0 else -1)
 
 

@@ -91,7 +91,7 @@ def test_a_tampered_optimum_is_refused():
         with pytest.raises(RefutedError):
             replace(BEST, excess=moved(BEST.excess, slice(w, w + 1), by)).verify()
     with pytest.raises(RefutedError):
-        replace(BEST, decisions=replace(BEST.decisions, neutral=_other_choice(BEST.decisions.neutral))).verify()
+        replace(BEST, largest=replace(BEST.largest, risk_neutral=_other_choice(BEST.largest.risk_neutral))).verify()
 
 
 def _other_choice(neutral):
@@ -177,9 +177,9 @@ def test_an_optimum_on_a_grid(delta):
     with pytest.raises(RefutedError):
         replace(best, excess=best.excess * 0, steps=best.steps * 0, budgets=np.floor(best.budgets * cheap * 0.99).astype(np.int64)).verify()
     if best.floor is not None and best.floor.bounds(0.05)[0] > best.least:
-        dearer = replace(best.floor.decisions.ssp, outcome_cost=best.floor.decisions.ssp.outcome_cost * 2)
+        dearer = replace(best.floor.largest.ssp, outcome_cost=best.floor.largest.ssp.outcome_cost * 2)
         with pytest.raises(RefutedError, match="higher than the model's"):
-            replace(best, floor=replace(best.floor, decisions=replace(best.floor.decisions, ssp=dearer))).verify()
+            replace(best, floor=replace(best.floor, largest=best.floor.largest.on(dearer))).verify()
 
 
 def test_an_optimum_without_a_unit():
@@ -221,11 +221,14 @@ def test_a_policy_that_walks_in_a_free_circle_attains_nothing():
         ("t", "back", "s", 1, 0),
         ("t", "home", "g", 1, 20),
     ]
-    best = tp.solve_cvar_exact(tp.SSP.from_outcomes(rows, "s", ["g"]), 0.3)
-    over = np.zeros_like(best.decisions.table)
-    over[best.decisions.row[0]] = 1  # from s to t, and from there, by its first choice, back
+    ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
+    best = tp.solve_cvar_exact(ssp, 0.3)
+    assert best.budget(0.3) > 0
+    circle = np.full((ssp.n_states, best.largest.budget + 1), -1)
+    for state, action in (("s", "over"), ("t", "back")):
+        circle[ssp.state_index(state)] = ssp.choice_index(ssp.state_index(state), action)
     with pytest.raises(RefutedError, match="may miss the goal"):
-        replace(best, decisions=replace(best.decisions, table=over)).verify()
+        replace(best, largest=tp.BudgetPolicy.from_table(ssp, circle, best.largest.risk_neutral)).verify()
 
 
 def test_an_optimum_below_the_scale_of_the_checker_is_not_refuted():

@@ -1,1 +1,1 @@
-"""The only ways of solvers to what is not arithmetic: the LP solver, and the disk."""
+"""The only way of solvers to what is not arithmetic: the LP solver."""

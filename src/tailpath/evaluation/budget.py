@@ -4,8 +4,8 @@ At accumulated level g the budget left is w - g, so the pair (state, g) already 
 own states, level by level, and each state picks its choice by the level. From g = w on the policy is risk-neutral and Markov, so V_mean
 of its Markov part completes every open node. The search therefore goes on to g = w at least.
 
-This needs the model's own cost levels as the policy's memory, free arrows without cycles, and an action wherever the policy gets to;
-otherwise `None` is returned and the caller unrolls the policy like any other.
+This needs the model's own cost levels as the policy's memory, free arrows without cycles, an action wherever the policy gets to, and a budget
+that is spent before masses are too small to follow; otherwise `None` is returned and the caller unrolls the policy like any other.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tailpath.analysis.reachability import free_arrow_order
 from tailpath.errors import PolicyError
 from tailpath.evaluation.distribution import CostDistribution
 from tailpath.evaluation.lattice import Lattice, LatticeSearch
-from tailpath.evaluation.request import Request
+from tailpath.evaluation.request import End, Request
 from tailpath.evaluation.result import SearchResult, charged, completed, summarise
 from tailpath.evaluation.variance import node_variance
 from tailpath.kernels.jit import frozen
@@ -56,7 +56,9 @@ def evaluate_budget(ssp: SSP, policy: BudgetPolicy, request: Request) -> CostDis
     if not np.all(np.isfinite(rest.upper[found.open.node])):
         return None
     if search.bucket < policy.budget:
-        # With budget left nobody knows what is still to pay.
+        # With budget left nobody knows what is still to pay, not even by the little that was too small to follow.
+        if end is End.FINISHED and found.aside.mass.size:
+            return None
         rest = Bracket(rest.value, np.zeros_like(rest.lower), np.full_like(rest.upper, np.inf), "nothing known")
     return completed(_summary(ssp, neutral, found, rest, request.alpha), end, request)
 

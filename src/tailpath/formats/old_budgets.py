@@ -18,9 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.errors import PolicyError
+from tailpath.formats.policy_transfer import Skeleton
 from tailpath.model.ragged import members_of
+from tailpath.model.ssp import SSP
+from tailpath.policies.checks import MOST_LEVELS, rising_steps
 
 Source = Callable[[str, Any, int], NDArray[Any]]
+Changes = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 TABLE_TYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64")
 #: The arrays of each kind besides `neutral` and `level`.
 ARRAYS = {
@@ -30,48 +34,62 @@ ARRAYS = {
 }
 
 
-def old_changes(
-    header: Mapping[str, Any], source: Source, state_choices: NDArray[Any], neutral: NDArray[Any]
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """The changes of an old file, whose states have the choices `state_choices[s] : state_choices[s + 1]`."""
+def old_changes(header: Mapping[str, Any], source: Source, model: SSP | Skeleton, neutral: NDArray[Any]) -> Changes:
+    """The changes of an old file, made for a model with these states and choices."""
     if header.get("table_type") not in TABLE_TYPES:
         raise PolicyError(f"table_type must be one of {', '.join(TABLE_TYPES)}")
-    pairs = header["kind"] == "budget pairs"
-    row, table = source("row", np.int32, 1), source("table", header["table_type"], 1 if pairs else 2).astype(np.int64)
-    first = source("first", np.int64, 1) if pairs else np.zeros(len(table) + 1, dtype=np.int64)
-    if pairs and (not first.size or first[0] != 0 or first[-1] != len(table) or (np.diff(first) <= 0).any()):
-        raise PolicyError("first must rise from 0 to the length of the table, with an entry for each row and one more")
-    n_states = len(state_choices) - 1
-    if len(row) != n_states or len(neutral) != n_states or (len(row) and not -1 <= row.min() <= row.max() < len(first) - 1):
-        raise PolicyError("row and neutral need an entry per state, inside the table")
+    row = source("row", np.int32, 1)
+    if len(row) != len(model.states) or len(neutral) != len(model.states):
+        raise PolicyError("row and neutral need an entry per state")
+    return (_pairs if header["kind"] == "budget pairs" else _windows)(header, source, model, row, neutral)
+
+
+def _pairs(header: Mapping[str, Any], source: Source, model: SSP | Skeleton, row: NDArray[Any], neutral: NDArray[Any]) -> Changes:
+    table, first, left = source("table", header["table_type"], 1), source("first", np.int64, 1), source("left", np.int64, 1)
+    if left.shape != table.shape:
+        raise PolicyError("left needs an entry for each of the table")
+    rising_steps(first, left, "left")
+    _check_rows(row, len(first) - 1)
     state = np.flatnonzero(row >= 0)
-    if pairs:
-        left = source("left", np.int64, 1)
-        if left.shape != table.shape:
-            raise PolicyError("left needs an entry for each of the table")
-        member, ends = members_of(first, row[state])
-        state = np.repeat(state, np.diff(ends))
-        return state, left[member], _own(table[member], state, state_choices)
-    shift = source("sure", np.int64, 1) if header["kind"] == "budget windows" else np.zeros(len(table), dtype=np.int64)
-    if shift.shape != (len(table),) or (len(shift) and not 0 <= shift.min() <= shift.max() < 2**62):
-        raise PolicyError("sure needs an entry for each row, none of them negative")
+    member, ends = members_of(first, row[state])
+    state = np.repeat(state, np.diff(ends))
+    return state, left[member], _own(table[member], state, model)
+
+
+def _windows(header: Mapping[str, Any], source: Source, model: SSP | Skeleton, row: NDArray[Any], neutral: NDArray[Any]) -> Changes:
+    table = source("table", header["table_type"], 2)
+    _check_rows(row, len(table))
+    shift = np.zeros(len(table), dtype=np.int64)
+    if header["kind"] == "budget windows":
+        shift = source("sure", np.int64, 1)
+    elif len(table) and header["budget"] >= table.shape[1]:
+        raise PolicyError(f"the budget is {header['budget']}, but the table ends at {table.shape[1] - 1}")
+    if shift.shape != (len(table),) or (len(shift) and not 0 <= shift.min() <= shift.max() < MOST_LEVELS):
+        raise PolicyError(f"sure needs an entry for each row, none of them negative, and all below {MOST_LEVELS}")
+    state = np.flatnonzero(row >= 0)
     positions = table[row[state]]
-    # Budgets beyond the table count as spent ones; those of a full table end there.
-    beyond = positions.shape[1] + shift[row[state]]
-    changed = np.ones((len(state), positions.shape[1]), dtype=np.bool_)
+    changed = np.ones(positions.shape, dtype=np.bool_)
     changed[:, 1:] = positions[:, 1:] != positions[:, :-1]
     changed[:, :1], changed[:, 1:2] = False, True
     at, budget = np.nonzero(changed)
-    choice = _own(positions[at, budget], state[at], state_choices)
-    ends_there = neutral[state] >= 0
+    choice = _own(positions[at, budget], state[at], model)
+    # Budgets beyond the table count as spent ones.
+    ends = state[neutral[state] >= 0]
     return (
-        np.append(state[at], state[ends_there]),
-        np.append(budget + shift[row[state[at]]], beyond[ends_there]),
-        np.append(choice, neutral[state][ends_there]),
+        np.append(state[at], ends),
+        np.append(budget + shift[row[state[at]]], positions.shape[1] + shift[row[ends]]),
+        np.append(choice, neutral[ends]),
     )
 
 
-def _own(position: NDArray[Any], state: NDArray[Any], state_choices: NDArray[Any]) -> NDArray[Any]:
-    """Positions among the choices of states as choices; -1 where the state has no such choice, which is refused later."""
-    choice = state_choices[state] + position
-    return np.where((position < 0) | (choice >= state_choices[state + 1]), -1, choice)
+def _check_rows(row: NDArray[Any], end: int) -> None:
+    if len(row) and not -1 <= row.min() <= row.max() < end:
+        raise PolicyError("row points outside the table")
+
+
+def _own(position: NDArray[Any], state: NDArray[Any], model: SSP | Skeleton) -> NDArray[Any]:
+    """Positions among the choices of states as choices."""
+    first, end = model.state_choices[state], model.state_choices[state + 1]
+    for at in np.flatnonzero((position < 0) | (position >= end - first))[:1].tolist():
+        raise PolicyError(f"the table has a choice that state {model.states[int(state[at])]!r} does not have")
+    return first + position

@@ -9,11 +9,11 @@ Beside the numbers stand the names they are for, by which a table can be carried
 | `markov` | `decisions`: rows `[state, action]`; `mixed`: rows `[state, action, probability]` | |
 | `atom` | `start_atom`, `states`, `actions` | `atoms`, `choice`, `xi_offset`, `xi`; `state_choices`, `choice_action`; the model's outcomes |
 | `atom grids` | as `atom` | `own` and `of_state` as well |
-| `budget` | `budget`, `unit`, `table_type`, `states`, `actions` | `row`, `table`, `neutral`, `level`; `state_choices`, `choice_action` |
-| `budget windows` | as `budget` | `sure` as well |
-| `budget pairs` | as `budget` | `first` and `left` as well |
+| `budget steps` | `budget`, `unit`, `states`, `actions` | `first`, `from_budget`, `choice`, `risk_neutral`, `level`; `state_choices`, `choice_action` |
 | `memory` | `start`, `decisions`: rows `[state, memory, action]`; `mixed`; `remember`: rows `[memory, state, action, cost, next state, memory]` | |
-| `mixed` | `weights`, and `members`: the headers of the policies mixed | those of member i, named `i_row` and so on |
+| `mixed` | `weights`, and `members`: the headers of the policies mixed | those of member i, named `i_first` and so on |
+
+The older kinds `budget`, `budget windows` and `budget pairs` are still read (`old_budgets.py`), and no longer written.
 
 In `.npz` the header is the member `header` and each array a member; in `.json` the arrays are lists in the member `arrays`.
 A policy of names (`markov`, `memory`) has no model of its own: on reading, its names must be names of the model.

@@ -157,8 +157,8 @@ def _unpack_budget(header: Mapping[str, Any], source: Source, ssp: SSP, path: st
         steps = {name: source(name, dtype, 1) for name, dtype in _STEPS.items()}
     else:
         neutral = source("neutral", np.int32, 1)
-        state_choices = ssp.state_choices if old is None else old.state_choices
-        steps = {"risk_neutral": neutral, **steps_of(*old_budgets.old_changes(header, source, state_choices, neutral), neutral)}
+        changes = old_budgets.old_changes(header, source, old or ssp, neutral)
+        steps = {"risk_neutral": neutral, **steps_of(*changes, neutral)}
     level = source("level", np.int64, 1)
     if old is not None:
         return budget_on(ssp, old, path, steps, budget, unit)

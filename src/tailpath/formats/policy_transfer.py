@@ -26,6 +26,7 @@ from tailpath.model.cost_units import as_fraction
 from tailpath.model.ssp import SSP, Name
 from tailpath.policies.atoms import Grids
 from tailpath.policies.budget import BudgetPolicy, steps_of
+from tailpath.policies.checks import rising_steps
 from tailpath.policies.kinds import AtomPolicy
 
 
@@ -79,10 +80,11 @@ def budget_on(ssp: SSP, old: Skeleton, where: str, steps: Mapping[str, Any], bud
     """The steps of a `BudgetPolicy`, in the numbers of another model."""
     moved = old.choices_in(ssp)
     first, neutral, n_old = steps["first"], steps["risk_neutral"], len(old.states)
-    if len(first) != n_old + 1 or len(neutral) != n_old or first[0] != 0 or first[-1] != len(steps["choice"]) or (np.diff(first) < 0).any():
-        raise PolicyError(f"{where}: first and risk_neutral need an entry per state")
+    if len(first) != n_old + 1 or len(neutral) != n_old:
+        raise PolicyError(f"{where}: first and risk_neutral need an entry per state, first one more")
     if len(steps["from_budget"]) != len(steps["choice"]):
         raise PolicyError(f"{where}: from_budget and choice need an entry for each step")
+    rising_steps(first, steps["from_budget"])
     changes: list[tuple[int, int, int]] = []
     new_neutral = np.full(ssp.n_states, -1, dtype=np.int32)
     for state, name in enumerate(old.states):

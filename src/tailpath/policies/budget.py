@@ -22,7 +22,7 @@ from tailpath.errors import PolicyError
 from tailpath.kernels.steps import Steps
 from tailpath.model.ragged import offsets_of
 from tailpath.model.ssp import SSP, Name
-from tailpath.policies.checks import budget_steps
+from tailpath.policies.checks import MOST_LEVELS, budget_steps, whole_number
 from tailpath.policies.kinds import Kind
 from tailpath.policies.running import spent
 
@@ -110,7 +110,7 @@ class BudgetPolicy(Kind):
 
     def with_budget(self, budget: int) -> BudgetPolicy:
         """The same decisions, started with another budget."""
-        return self.trusted(**self.__getstate__() | {"budget": int(budget)})
+        return self.trusted(**self.__getstate__() | {"budget": whole_number(budget, "budget", MOST_LEVELS)})
 
     def on(self, ssp: SSP) -> BudgetPolicy:
         """The same decisions, for a model with the same numbers of states, choices and outcomes."""
@@ -135,10 +135,11 @@ class BudgetPolicy(Kind):
     def step_at(self, state: Any, budget: Any) -> IntArray:
         """The number of the step at each of some states with so much left, counted within the state from 1; 0 below the first."""
         state, budget = np.asarray(state), np.asarray(budget)
-        widest = int(max(self.from_budget.max(initial=0), budget.max(initial=0))) + 1
-        # State by state budgets rise, so that all of them together rise as well.
-        key = np.repeat(np.arange(self.ssp.n_states), np.diff(self.first)) * widest + self.from_budget
-        found: IntArray = np.searchsorted(key, state * widest + budget, side="right") - self.first[state]
+        # State by state budgets rise, so that all of them together rise as well; their ranks do, and cannot overflow.
+        known = np.unique(self.from_budget)
+        key = np.repeat(np.arange(self.ssp.n_states), np.diff(self.first)) * (len(known) + 1) + np.searchsorted(known, self.from_budget)
+        wanted = state * (len(known) + 1) + np.searchsorted(known, budget, side="right")
+        found: IntArray = np.searchsorted(key, wanted) - self.first[state]
         return found
 
     def choices_at(self, state: Any, budget: Any) -> NDArray[np.int32]:

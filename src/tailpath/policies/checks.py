@@ -115,12 +115,7 @@ def budget_steps(
     first = whole_numbers(first, "first", (n_states + 1,), np.int64)
     risk_neutral = whole_numbers(risk_neutral, "risk_neutral", (n_states,), np.int32)
     level = whole_numbers(level, "level", (ssp.n_outcomes,), np.int64)
-    if first[0] != 0 or first[-1] != len(choice) or (np.diff(first) < 0).any():
-        raise PolicyError("first must rise from 0 to the number of steps, with an entry for each state and one more")
-    state = np.repeat(np.arange(n_states), np.diff(first))
-    falls = (np.diff(from_budget) <= 0) & (state[1:] == state[:-1])
-    if falls.any() or (len(choice) and not 0 < from_budget.min() <= from_budget.max() < MOST_LEVELS):
-        raise PolicyError(f"from_budget must rise within each state, from 1 or more, and stay below {MOST_LEVELS}")
+    state = rising_steps(first, from_budget)
     if level.size and not 0 <= level.min() <= level.max() < MOST_LEVELS:
         raise PolicyError("level must not be negative" if level.min() < 0 else f"level must stay below {MOST_LEVELS}")
     for at in np.flatnonzero((choice < ssp.state_choices[state]) | (choice >= ssp.state_choices[state + 1]))[:1].tolist():
@@ -129,6 +124,17 @@ def budget_steps(
         raise PolicyError(f"unit must be a positive number, not {unit!r}")
     own_choices(risk_neutral, ssp, "risk_neutral")
     return {"budget": budget, "first": first, "from_budget": from_budget, "choice": choice, "risk_neutral": risk_neutral, "level": level}
+
+
+def rising_steps(first: NDArray[np.int64], from_budget: NDArray[np.int64], what: str = "from_budget") -> NDArray[np.int64]:
+    """The row, by `first`, that each step belongs to; budgets must rise within a row."""
+    if not first.size or first[0] != 0 or first[-1] != len(from_budget) or (np.diff(first) < 0).any():
+        raise PolicyError(f"first must rise from 0 to {len(from_budget)}, the number of steps")
+    row = np.repeat(np.arange(len(first) - 1), np.diff(first))
+    falls = (np.diff(from_budget) <= 0) & (row[1:] == row[:-1])
+    if falls.any() or (len(row) and not 0 < from_budget.min() <= from_budget.max() < MOST_LEVELS):
+        raise PolicyError(f"{what} must rise within each state, from 1 or more, and stay below {MOST_LEVELS}")
+    return row
 
 
 def _check_shape(array: NDArray[Any], what: str, shape: tuple[int, ...]) -> None:

@@ -46,7 +46,7 @@ def decision_table(ssp: SSP, policy: Policy, alpha: float = 0.05, most: int | No
     chain = unroll(ssp, policy, max_nodes=MOST_PAIRS)
     memory = [None] * chain.n if chain.memory is None else list(chain.memory)
     decisions = [decide(ssp, policy, state, memory[node]) for node, state in enumerate(chain.state.tolist())]
-    group, words = _groups(ssp, policy, chain, memory, decisions)
+    group, words = _groups(ssp, policy, chain, memory)
     if chain.n == 0:
         return []
     visits = Visits(chain)
@@ -81,32 +81,19 @@ def action_of(ssp: SSP, decision: list[tuple[int, float]]) -> Any:
     return {ssp.choice_name(choice): weight for choice, weight in decision}
 
 
-def _groups(
-    ssp: SSP, policy: Policy, chain: CostChain, memory: list[Any], decisions: list[list[tuple[int, float]]]
-) -> tuple[NDArray[np.int64], list[str]]:
-    """The row of every node, and what is said of its memory."""
-    if not isinstance(policy, BudgetPolicy):
+def _groups(ssp: SSP, policy: Policy, chain: CostChain, memory: list[Any]) -> tuple[NDArray[np.int64], list[str]]:
+    """The row of every node, and what is said of its memory. Nodes of a state on one step of a policy by budget share a row."""
+    if not isinstance(policy, BudgetPolicy) or chain.n == 0:
         return np.arange(chain.n), [memory_in_words(policy, each) for each in memory]
-    group = np.zeros(chain.n, dtype=np.int64)
-    words: list[str] = []
-    order = sorted(range(chain.n), key=lambda node: (chain.state[node], memory[node]))
-    begin = 0
-    for place, node in enumerate(order):
-        last = place + 1 == len(order)
-        if last or not _alike(policy, ssp, chain, memory, decisions, node, order[place + 1]):
-            run = order[begin : place + 1]
-            group[run] = len(words)
-            words.append(budgets_in_words(policy.unit, memory[run[0]], memory[node]))
-            begin = place + 1
+    state = np.array([policy.ssp.state_index(ssp.states[state]) for state in chain.state.tolist()])
+    step = policy.step_at(state, memory)
+    order = np.lexsort((memory, state))
+    ends = np.flatnonzero((np.diff(state[order]) != 0) | (np.diff(step[order]) != 0)) + 1
+    group, words = np.zeros(chain.n, dtype=np.int64), []
+    for number, run in enumerate(np.split(order, ends)):
+        group[run] = number
+        words.append(budgets_in_words(policy.unit, memory[run[0]], memory[run[-1]]))
     return group, words
-
-
-def _alike(policy: BudgetPolicy, ssp: SSP, chain: CostChain, memory: list[Any], decisions: list[Any], node: int, after: int) -> bool:
-    """Whether two nodes of one state decide alike, and so do all budgets between them."""
-    if chain.state[node] != chain.state[after] or decisions[node] != decisions[after]:
-        return False
-    state = policy.ssp.state_index(ssp.states[int(chain.state[node])])
-    return bool(policy.step_at(state, memory[node]) == policy.step_at(state, memory[after]))
 
 
 def _likeliest(expected: FloatArray, group: NDArray[np.int64], most: int) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""What every policy by budget does alike, whatever table it stands in."""
+"""What every policy by budget does alike, whatever table it came from."""
 
 from __future__ import annotations
 

@@ -13,8 +13,6 @@ import pytest
 
 import tailpath as tp
 from tailpath.errors import BudgetExceededError
-from tailpath.policies.sparse import SparseBudgetPolicy
-from tailpath.solvers.exact.pairs import PairDecisions
 from tailpath.solvers.exact.solver import best_for_budget
 from tests.solvers.exact.behaviour import assert_behaves
 
@@ -36,6 +34,11 @@ def layered(layers: int, costs: tuple[int, ...], seed: int) -> tp.SSP:
                 for to, q in ((0, p), (1, 1 - p)):
                     rows.append(((layer, state), action, (layer + 1, to) if layer + 1 < layers else "goal", q, draw.choice(costs)))
     return tp.SSP.from_outcomes(rows, (0, 0), ["goal"])
+
+
+def of_pairs(solution: Any) -> bool:
+    """Whether the table is that of pairs: it has some budgets only, the full one has them all."""
+    return not np.array_equal(solution.budgets, np.arange(len(solution.budgets)))
 
 
 def least_cvar(ssp: tp.SSP, alpha: float) -> Fraction:
@@ -65,10 +68,10 @@ def least_cvar(ssp: tp.SSP, alpha: float) -> Fraction:
     return min(w + excess(ssp.start_index, w) / Fraction(alpha) for w in {0, *totals(ssp.start_index)}) * ssp.cost_unit
 
 
-def test_a_long_chain_has_a_pair_per_state() -> None:
+def test_a_long_chain_has_one_budget_and_no_step() -> None:
     best = tp.solve_cvar_exact(chain(100_000), 0.01)
-    assert isinstance(best.decisions, PairDecisions)
-    assert len(best.decisions.left) == 100_000
+    assert best.budgets.tolist() == [0, 100_000]
+    assert len(best.largest.choice) == 0
     for alpha in ALPHAS:
         assert best.cvar(alpha) == best.var(alpha) == 100_000
         low, high = best.bounds(alpha)
@@ -80,7 +83,7 @@ def test_a_long_chain_has_a_pair_per_state() -> None:
 def test_costs_far_apart_agree_with_fractions(seed: int) -> None:
     ssp = layered(10, (1, 1_000_003, 9_999_999), seed)
     best = tp.solve_cvar_exact(ssp, 0.01)
-    assert isinstance(best.decisions, PairDecisions)
+    assert of_pairs(best)
     for alpha in ALPHAS:
         truth = least_cvar(ssp, alpha)
         low, high = best.bounds(alpha)
@@ -98,7 +101,7 @@ def test_costs_far_apart_agree_with_fractions(seed: int) -> None:
 def test_both_tables_say_the_same(problem: str, options: dict[str, Any]) -> None:
     ssp = tp.read(problem)
     full, pairs = (tp.solve_cvar_exact(ssp, 0.01, pairs=which, **options) for which in (False, True))
-    assert isinstance(pairs.decisions, PairDecisions) and not isinstance(full.decisions, PairDecisions)
+    assert of_pairs(pairs) and not of_pairs(full)
     both = np.intersect1d(full.budgets, pairs.budgets)
     assert len(both) > 10
     mine, theirs = (solution.excess[np.searchsorted(solution.budgets, both)] for solution in (pairs, full))
@@ -112,12 +115,14 @@ def test_both_tables_say_the_same(problem: str, options: dict[str, Any]) -> None
         mine, theirs = tp.evaluate(ssp, pairs.policy(alpha), alpha), tp.evaluate(ssp, full.policy(alpha), alpha)
         assert mine.cvar(alpha) == pytest.approx(theirs.cvar(alpha), rel=1e-12)
         assert mine.mean == pytest.approx(theirs.mean, rel=1e-12)
+        met = tp.unroll(ssp, full.policy(alpha))
+        assert np.array_equal(*(solution.largest.choices_at(met.state, met.memory) for solution in (pairs, full)))
 
 
 def test_pairs_where_the_full_table_is_beyond_the_memory() -> None:
     ssp = layered(6, (1, 9973), 5)
     little, plenty = tp.solve_cvar_exact(ssp, 0.05, max_bytes=200_000), tp.solve_cvar_exact(ssp, 0.05)
-    assert isinstance(little.decisions, PairDecisions) and not isinstance(plenty.decisions, PairDecisions)
+    assert of_pairs(little) and not of_pairs(plenty)
     assert little.cvar(0.05) == plenty.cvar(0.05)
     with pytest.raises(BudgetExceededError, match="GiB"):
         tp.solve_cvar_exact(tp.read("gridworld:14x16"), 0.001, max_bytes=1000)
@@ -125,25 +130,29 @@ def test_pairs_where_the_full_table_is_beyond_the_memory() -> None:
 
 def test_policies_of_pairs_are_policies(tmp_path: Path) -> None:
     ssp = layered(12, (1, 97), 7)
-    policy = tp.solve_cvar_exact(ssp, 0.05, pairs=True).policy(0.05)
-    assert isinstance(policy, SparseBudgetPolicy)
+    best = tp.solve_cvar_exact(ssp, 0.05, pairs=True)
+    policy = best.policy(0.05)
+    assert of_pairs(best) and len(policy.choice) > 0
     assert_behaves(ssp, policy, tmp_path, 0.05)
     assert sum(row.probability for row in policy.table(ssp) if row.state == (0, 0)) == pytest.approx(1.0)
 
 
 def test_policies_of_pairs_on_other_costs(tmp_path: Path) -> None:
-    """A budget that the table does not have counts as the next lower one, and with less than all of them the policy is risk-neutral."""
+    """A budget that no run has left counts as the next lower one, and with less than all of them the policy is risk-neutral."""
     ssp = layered(6, (1, 1_000_003), 3)
     policy = tp.solve_cvar_exact(ssp, 0.05).policy(0.05)
-    row = int(policy.row[ssp.start_index])
-    least = int(policy.left[policy.first[row]])
-    assert policy.choice(ssp.start_index, least - 0.5) == policy.neutral[ssp.start_index]
-    assert policy.choice(ssp.start_index, least + 0.5) == policy.choice(ssp.start_index, least)
+    for state in np.flatnonzero(np.diff(policy.first)).tolist():
+        least = int(policy.from_budget[policy.first[state]])
+        assert policy.choice_at(state, least - 0.5) == policy.risk_neutral[state]
+        assert policy.choice_at(state, least + 0.5) == policy.choice_at(state, least) != policy.risk_neutral[state]
+    assert len(policy.choice) > 0
     tp.write_policy(policy, tmp_path / "policy.npz")
     dearer = tp.SSP.from_table(ssp.to_pandas().assign(cost=lambda rows: rows["cost"] + 2), start=ssp.start, goals=ssp.goals)
     with pytest.warns(tp.TailpathWarning):
         moved = tp.read_policy(tmp_path / "policy.npz", dearer, strict=False)
-    assert isinstance(moved, SparseBudgetPolicy)
+    assert [moved.action(s, left) for s in ssp.states if s not in ssp.goals for left in (0, 3, 999_999, 1_000_004, 5_000_015)] == [
+        policy.action(s, left) for s in ssp.states if s not in ssp.goals for left in (0, 3, 999_999, 1_000_004, 5_000_015)
+    ]
     assert tp.evaluate(dearer, moved, 0.05).mean == pytest.approx(tp.evaluate(dearer, moved, 0.05, engine="queue").mean)
 
 
@@ -157,7 +166,7 @@ def test_free_components_and_free_cycles_on_a_long_table() -> None:
     rows += [("porch", "knock", "goal", 0.5, 50)]
     ssp = tp.SSP.from_outcomes(rows, "room0", ["goal"])
     best = tp.solve_cvar_exact(ssp, 0.01, pairs=True)
-    assert isinstance(best.decisions, PairDecisions)
+    assert of_pairs(best)
     assert best.cvar(0.01) == 41
     assert best.policy(0.01).action("room0", 41) == "to 1"
     assert tp.evaluate(ssp, best.policy(0.01), 0.01).cvar(0.01) == 41
@@ -172,4 +181,5 @@ def test_improvement_on_a_long_chain() -> None:
     leap = dict.fromkeys(range(1, 20001), "on") | {0: "leap"}
     assert tp.improve(ssp, leap, 0.5).costs.cvar(0.5) == pytest.approx(20_001)
     policy = best_for_budget(ssp, 20_001, tp.solve_expected(ssp))
-    assert isinstance(policy, SparseBudgetPolicy) and tp.evaluate(ssp, policy, 0.5).cvar(0.5) == 20_001
+    assert (policy.budget, len(policy.choice)) == (20_001, 0 if policy.risk_neutral[0] == ssp.choice_index(0, "on") else 1)
+    assert tp.evaluate(ssp, policy, 0.5).cvar(0.5) == 20_001

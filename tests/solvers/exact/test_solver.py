@@ -269,21 +269,33 @@ def test_a_huge_cost_takes_no_memory_of_its_own() -> None:
     assert best.cvar(0.5) == 2_000
 
 
-def test_only_states_within_the_budget_are_stored() -> None:
-    rows: list[tuple[Any, ...]] = [(i, "on", i + 1, 1, 1) for i in range(500)]
-    rows += [(i, "out", "g", p, c) for i in range(500) for p, c in ((0.5, 3), (0.5, 4))] + [(500, "on", "g", 1, 1)]
-    best = tp.solve_cvar_exact(tp.SSP.from_outcomes(rows, 0, ["g"]), 0.1)
+def test_only_steps_within_the_budget_are_stored() -> None:
+    """With 4 or 5 units left every state takes the safe way out; the start comes to state i with i units less, and has 4."""
+    rows: list[tuple[Any, ...]] = [(i, "on", i + 1, 1, 1) for i in range(500)] + [(500, "on", "g", 1, 1)]
+    rows += [(i, action, "g", p, c) for i in range(500) for action, p, c in (("out", 0.875, 3), ("out", 0.125, 6), ("safe", 1, 4))]
+    ssp = tp.SSP.from_outcomes(rows, 0, ["g"])
+    best = tp.solve_cvar_exact(ssp, 0.1)
     assert best.cvar(0.1) == 4
-    assert best.decisions.table.dtype == np.uint8
-    assert best.decisions.table.shape[0] <= 4
-    assert np.count_nonzero(best.decisions.row >= 0) == best.decisions.table.shape[0]
+    policy = best.largest
+    assert (policy.first[1:].tolist(), policy.from_budget.tolist()) == ([1] * ssp.n_states, [4])
+    assert [policy.action(0, left) for left in range(6)] == ["out"] * 4 + ["safe"] * 2
 
 
-def test_many_choices_widen_the_table() -> None:
-    rows = [("s", f"a{k}", "g", 1, 1000 - k) for k in range(300)]
-    best = tp.solve_cvar_exact(tp.SSP.from_outcomes(rows, "s", ["g"]), 0.5)
-    assert best.decisions.table.dtype == np.uint16
+def test_many_choices_are_told_apart() -> None:
+    """More than 256 of them, and another one for many a budget."""
+    rows: list[tuple[Any, ...]] = [("s", f"a{k}", "g", 1, 1000 - k) for k in range(300)]
+    ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
+    best = tp.solve_cvar_exact(ssp, 0.5)
+    assert layout_of(ssp, tp.solve_expected(ssp)).levels.choice_label.dtype == np.uint16
     assert best.policy(0.5).action("s", best.policy(0.5).start("s")) == "a299"
+    # The surer, the dearer: choice k costs 40 + k, or 1000 with a probability that halves with every four.
+    rows = [("s", f"a{k}", "g", p, c) for k in range(300) for p, c in ((1 - 2.0 ** -(k / 4), 40 + k), (2.0 ** -(k / 4), 1000)) if p]
+    ssp = tp.SSP.from_outcomes([("t", "on", "s", 1 / 16, c) for c in range(0, 320, 20)] + rows, "t", ["g"])
+    best = tp.solve_cvar_exact(ssp, 1e-3)
+    table = [best.largest.choice_at(ssp.state_index("s"), left) for left in range(best.largest.budget + 1)]
+    assert len(set(table)) > 10 and max(table) - ssp.state_choices[ssp.state_index("s")] > 40
+    costs = tp.evaluate(ssp, best.policy(1e-3), 1e-3)
+    assert costs.cvar(1e-3) == pytest.approx(best.cvar(1e-3), rel=1e-12)
 
 
 def test_too_little_memory_is_refused_with_bounds() -> None:
@@ -294,42 +306,6 @@ def test_too_little_memory_is_refused_with_bounds() -> None:
     assert low <= tp.solve_cvar_exact(ssp, 0.001).cvar(0.001) <= high
 
 
-def test_decisions_beyond_the_memory_allowed_go_to_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tailpath.doors import storage
-    from tailpath.solvers.exact import table
-
-    made = []
-    monkeypatch.setattr(table, "zeros", lambda shape, dtype, on_disk: made.append(on_disk) or storage.zeros(shape, dtype, on_disk))
-    ssp = PROBLEMS["14x16"]()
-    plenty, little = (tp.solve_cvar_exact(ssp, 0.001, max_bytes=size) for size in (2**30, 12_000))
-    assert set(made) == {True, False}
-    assert little.decisions == plenty.decisions
-    assert little.cvar(0.001) == plenty.cvar(0.001)
-    costs = tp.evaluate(ssp, little.policy(0.001), 0.001)
-    assert costs.cvar(0.001) == tp.evaluate(ssp, plenty.policy(0.001), 0.001).cvar(0.001)
-    assert pickle.loads(pickle.dumps(little)).decisions == plenty.decisions
-    monkeypatch.setattr(table, "free_disk", lambda: 1000)
-    with pytest.raises(BudgetExceededError, match="the disk for temporary files"):
-        tp.solve_cvar_exact(ssp, 0.001, max_bytes=12_000)
-
-
-def test_pieces_on_disk_share_files() -> None:
-    """A process may hold a thousand files open or so, and a long table has more pieces."""
-    from tailpath.doors.storage import Pieces
-
-    def owner(array: np.ndarray) -> int:
-        while isinstance(array.base, np.ndarray):
-            array = array.base
-        return id(array.base)
-
-    room = Pieces(3, np.uint8)
-    pieces = [room.take(16, on_disk=True) for _ in range(2000)]
-    for number, piece in enumerate(pieces):
-        piece[:] = number % 251
-    assert all(np.all(piece == number % 251) for number, piece in enumerate(pieces))
-    assert len({owner(piece) for piece in pieces}) <= 12
-
-
 @pytest.mark.parametrize("tie", [0.0, SAME_VALUE])
 def test_threads_change_nothing(tie: float) -> None:
     ssp = PROBLEMS["14x16"]()
@@ -337,7 +313,8 @@ def test_threads_change_nothing(tie: float) -> None:
     accounts = np.stack([EXCESS, MEAN]) if tie else EXCESS
     alone, together = (fill_table(layout, layout.aim(1.0, 100.0, tie=tie), accounts, threads=threads) for threads in (False, True))
     assert np.array_equal(alone.values, together.values)
-    assert all(np.array_equal(one.label, other.label) for one, other in zip(alone.pieces, together.pieces, strict=True))
+    assert len(alone.changes.node) > 0
+    assert all(np.array_equal(one, other) for one, other in zip(alone.changes, together.changes, strict=True))
 
 
 def test_costs_that_no_budget_exceeds_need_no_values() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ import tailpath as tp
 from tailpath.solvers.exact.layout import layout_of
 from tailpath.solvers.exact.table import EXCESS, LATE, MEAN, fill_table
 from tailpath.solvers.expectation import sharpened
-from tests.formats.policies import shifted_budget_policy
 from tests.reference import Model, expected_optimum, to_ssp
 from tests.solvers.exact.behaviour import assert_behaves
 from tests.strategies import proper_models, solvable_models
@@ -36,7 +34,7 @@ def sleet(size: int = 40) -> tp.SSP:
 def test_what_is_left_out_changes_nothing(problem: str, options: dict[str, Any]) -> None:
     ssp = sleet(20) if problem == "sleet" else tp.read(problem)
     full, less = (tp.solve_cvar_exact(ssp, 0.01, pairs=False, skip=skip, **options) for skip in (False, True))
-    assert less.decisions.table.size < full.decisions.table.size + (problem == "river:10x3")
+    assert len(less.largest.choice) <= len(full.largest.choice)
     both = min(len(full.excess), len(less.excess))
     assert less.excess[:both] == pytest.approx(full.excess[:both], rel=1e-12)
     for alpha in (0.01,) if "weight" in options else ALPHAS:
@@ -48,17 +46,18 @@ def test_what_is_left_out_changes_nothing(problem: str, options: dict[str, Any])
         costs = tp.evaluate(ssp, less.policy(alpha), alpha)
         assert costs.cvar(alpha) == pytest.approx(less.cvar(alpha), rel=1e-12)
         assert costs.mean == pytest.approx(less.mean(alpha), rel=1e-12)
+        met = tp.unroll(ssp, full.policy(alpha))
+        assert np.array_equal(*(solution.largest.choices_at(met.state, met.memory) for solution in (less, full)))
 
 
 def test_large_tables_leave_out_most() -> None:
     ssp = sleet(80)
     layout = layout_of(ssp, tp.solve_expected(ssp), skip=True)
-    best = tp.solve_cvar_exact(ssp, 0.01)
-    assert best.decisions.sure.any(), "by itself"
-    full = tp.solve_cvar_exact(ssp, 0.01, skip=False)
-    assert not full.decisions.sure.any()
+    best, less, full = (tp.solve_cvar_exact(ssp, 0.01, skip=skip) for skip in (None, True, False))
+    assert np.array_equal(best.excess, less.excess) and not np.array_equal(best.excess, full.excess), "by itself"
+    assert layout.levels.sure.any()
     assert 4 * layout.entries(best.var(0.01)) < layout_of(ssp, tp.solve_expected(ssp)).entries(best.var(0.01))
-    assert 5 * best.decisions.table.size < full.decisions.table.size
+    assert 5 * len(best.largest.choice) < layout.entries(best.var(0.01)), "and of what remains few budgets are steps"
     assert best.cvar(0.01) == pytest.approx(full.cvar(0.01), rel=1e-13)
 
 
@@ -76,36 +75,30 @@ def test_threads_change_nothing() -> None:
     layout = layout_of(ssp, tp.solve_expected(ssp), skip=True)
     alone, together = (fill_table(layout, layout.aim(1.0, 100.0), EXCESS, threads=threads) for threads in (False, True))
     assert np.array_equal(alone.values, together.values)
-    assert all(np.array_equal(one.label, other.label) for one, other in zip(alone.pieces, together.pieces, strict=True))
+    assert len(alone.changes.node) > 0
+    assert all(np.array_equal(one, other) for one, other in zip(alone.changes, together.changes, strict=True))
 
 
 def test_the_checker_agrees() -> None:
-    best = tp.solve_cvar_exact(sleet(12), 0.05, skip=True)
-    assert best.decisions.sure.any()
+    ssp = sleet(12)
+    assert layout_of(ssp, tp.solve_expected(ssp), skip=True).levels.sure.any()
+    best = tp.solve_cvar_exact(ssp, 0.05, skip=True)
     assert best.verify().width < 1e-12
 
 
 def test_policies_without_sure_budgets_are_policies(tmp_path: Path) -> None:
     ssp = sleet(12)
     policy, plain = (tp.solve_cvar_exact(ssp, 0.05, skip=skip).policy(0.05) for skip in (True, False))
-    assert policy.sure is not None and policy.sure.max() > 3
+    sure = layout_of(ssp, tp.solve_expected(ssp), skip=True).sure_of_states()
+    assert sure.max() > 3
     assert_behaves(ssp, policy, tmp_path, 0.05)
     exact, other = tp.evaluate(ssp, policy, 0.05), tp.evaluate(ssp, policy, 0.05, engine="queue")
     assert other.cvar(0.05) == pytest.approx(exact.cvar(0.05), rel=1e-12)
     assert exact.cvar(0.05) == pytest.approx(tp.evaluate(ssp, plain, 0.05).cvar(0.05), rel=1e-12)
     # With a budget that is sure to be exceeded, or none, the choice is the risk-neutral one.
-    for state in np.flatnonzero(policy.row >= 0).tolist():
-        sure = int(policy.sure[policy.row[state]])
-        assert {policy.choice(state, left) for left in range(-1, sure + 1)} == {int(policy.neutral[state])}
-
-
-@pytest.mark.parametrize(
-    ("sure", "text"), [([-1, 0], "sure must not be negative"), ([1], "sure"), ([0.5, 1.0], "whole numbers"), ([2**62, 0], "stay below")]
-)
-def test_sure_budgets_that_make_no_sense(sure: list[Any], text: str) -> None:
-    with pytest.raises(tp.TailpathError, match=text) as caught:
-        replace(shifted_budget_policy(), sure=np.array(sure))
-    assert "\n" not in str(caught.value)
+    assert len(policy.choice) > 0
+    for state in np.flatnonzero(np.diff(policy.first)).tolist():
+        assert {policy.choice_at(state, left) for left in range(-1, int(sure[state]) + 1)} == {int(policy.risk_neutral[state])}
 
 
 @settings(max_examples=150)
