@@ -24,6 +24,7 @@ from typing import Any
 
 import tailpath as tp
 from tailpath.errors import BudgetExceededError, GoalUnreachableError, ModelError, OptionError
+from tailpath.solvers.exact.solver import Task, solve_task
 from tailpath.verify.chain import follow
 from tailpath.verify.distribution import check_distribution, enclose, probability
 from tests.fuzz import tampering
@@ -96,7 +97,7 @@ def attempt(number: int) -> Iterator[str]:
     if solvable and ssp.cost_unit is not None and float(max(ssp.outcome_cost)) <= 1e4 * float(ssp.cost_unit):
         try:
             # Models of this size would never skip anything by themselves.
-            best = tp.solve_cvar_exact(ssp, alpha, skip=number % 2 == 0, max_bytes=2**26)
+            best = solve_task(ssp, Task(alpha, skip=number % 2 == 0, max_bytes=2**26))
             yield from checked("optimum", best.verify)
             yield from tampering.one_of(hand, tampering.optimum(best, alpha))
             given = draw.choice([given, best.policy(alpha)])

@@ -56,7 +56,10 @@ def tables(draw, ssp, most=12):
 def test_a_table_and_its_steps_say_the_same(data):
     ssp = to_ssp(data.draw(strategies.any_models()))
     table, neutral, plain = data.draw(tables(ssp, data.draw(st.integers(1, 12))))
-    policy, width = tp.BudgetPolicy.from_table(ssp, np.array(table, dtype=data.draw(st.sampled_from([np.int8, np.int64]))), neutral), len(table[0])
+    policy, width = (
+        tp.BudgetPolicy.from_table(ssp, np.array(table, dtype=data.draw(st.sampled_from([np.int8, np.int64]))), neutral),
+        len(table[0]),
+    )
     assert (policy.budget, policy.unit) == (width - 1, ssp.cost_unit)
     assert rows_of(policy, range(width)) == plain
     states, budgets = np.repeat(np.arange(ssp.n_states), width), np.tile(np.arange(width), ssp.n_states)
@@ -118,7 +121,13 @@ def test_huge_budgets_do_not_overflow():
     other = ssp.state_choices[state] + 1
     changes = np.append(state, state), np.repeat([FAR - 1, FAR], len(state)), np.append(other, neutral[state])
     policy = tp.BudgetPolicy(ssp, FAR, risk_neutral=neutral, level=ssp.outcome_level, unit=ssp.cost_unit, **steps_of(*changes, neutral))
-    for left, wanted in ((FAR, neutral[state]), (FAR - 1, other), (FAR - 2, neutral[state]), (1, neutral[state]), (2**63 - 1, neutral[state])):
+    for left, wanted in (
+        (FAR, neutral[state]),
+        (FAR - 1, other),
+        (FAR - 2, neutral[state]),
+        (1, neutral[state]),
+        (2**63 - 1, neutral[state]),
+    ):
         assert policy.choices_at(state, left).tolist() == wanted.tolist()
         assert [policy.choice_at(s, left) for s in state.tolist()] == wanted.tolist()
         assert [int(step_choice(policy.steps(), s, left)) for s in state.tolist()] == wanted.tolist()
@@ -181,7 +190,11 @@ def random_policy(ssp, seed, budget, most=4):
     draw = random.Random(seed)
     neutral = risk_neutral_choices(ssp, draw)
     changes = [
-        (state, draw.choice([draw.randint(1, 4), draw.randint(1, budget), budget - draw.randint(0, min(budget - 1, 4))]), draw.randrange(first, end))
+        (
+            state,
+            draw.choice([draw.randint(1, 4), draw.randint(1, budget), budget - draw.randint(0, min(budget - 1, 4))]),
+            draw.randrange(first, end),
+        )
         for state, (first, end) in enumerate(zip(ssp.state_choices[:-1].tolist(), ssp.state_choices[1:].tolist()))
         for _ in range(most if end > first else 0)
     ]

@@ -35,7 +35,10 @@ WRONG_BUDGET = {
     "a step of a goal": ({"first": np.array([0, 1, 1, 1, 2])}, "choice has a choice that state 3 does not have"),
     "a table of choices": ({"choice": np.zeros((2, 5), dtype=np.int8)}, "choice must be any, not 2 x 5"),
     "choices that are floats": ({"choice": np.zeros(2)}, "choice must hold whole numbers"),
-    "a neutral choice of another state": ({"risk_neutral": np.array([2, 2, 3, -1])}, "risk_neutral has a choice that state 0 does not have"),
+    "a neutral choice of another state": (
+        {"risk_neutral": np.array([2, 2, 3, -1])},
+        "risk_neutral has a choice that state 0 does not have",
+    ),
     "a neutral choice below -1": ({"risk_neutral": np.array([-2, 2, 3, -1])}, "risk_neutral has a choice that state 0 does not have"),
     "too few neutral choices": ({"risk_neutral": np.array([1, 2, 3])}, "risk_neutral must be 4, not 3"),
     "too few levels": ({"level": np.zeros(3, dtype=np.int64)}, "level must be 7, not 3"),
@@ -75,7 +78,7 @@ def test_a_budget_policy_checks_its_steps(case):
 
 @pytest.mark.parametrize("budget", [-1, 2**62, 1.5, True])
 def test_another_budget_is_checked_as_well(budget):
-    with pytest.raises(PolicyError, match="^budget "):
+    with pytest.raises(PolicyError, match=r"^budget "):
         budget_policy().with_budget(budget)
 
 

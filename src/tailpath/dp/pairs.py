@@ -1,22 +1,18 @@
-"""Which pairs (node, amount) can be met, where an outcome of cost c takes an amount b to b + c or b - c: a search over a table of open addressing.
+"""Which pairs (node, amount) can be met, where an outcome of cost c takes an amount b to b + c or b - c.
 
-A pair has the number `amount * width + node`. The table holds places in the list of the pairs found so far, or -1, and is as large as a power of two.
+A pair is the number `amount * (n + 1) + node`.
 """
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.kernels.jit import kernel
+from tailpath.kernels.numbers import entered, longer
 
 Array = NDArray[Any]
-#: An odd number near 2^64 / golden ratio: its multiples spread over the upper bits.
-SPREAD = np.uint64(0x9E3779B97F4A7C15)
-#: The first size of a list of pairs, as a power of two.
-FIRST_SIZE = 1024
 
 
 class Moves(NamedTuple):
@@ -27,39 +23,6 @@ class Moves(NamedTuple):
     cost: Array
     first_in: Array
     end_in: Array
-
-
-@kernel
-def where(table: Array, key: Array, wanted: int) -> int:
-    """The cell of a pair in the table, or the empty one where it belongs."""
-    mask = len(table) - 1
-    cell = np.int64((np.uint64(wanted) * SPREAD) >> np.uint64(20)) & mask
-    while table[cell] >= 0 and key[table[cell]] != wanted:
-        cell = (cell + 1) & mask
-    return int(cell)
-
-
-@kernel
-def entered(table: Array, key: Array, count: int, wanted: int) -> int:
-    """The count of the pairs once this one is among them. There must be room."""
-    cell = where(table, key, wanted)
-    if table[cell] < 0:
-        table[cell], key[count] = count, wanted
-        count += 1
-    return count
-
-
-@kernel
-def longer(key: Array, count: int, room: int) -> tuple[Array, Array]:
-    """A table of the pairs and their numbers, with room for so many more."""
-    size = FIRST_SIZE
-    while size < count + room:
-        size *= 2
-    longer_key, table = np.empty(size, dtype=np.int64), np.full(2 * size, -1, dtype=np.int32)
-    for i in range(count):
-        longer_key[i] = key[i]
-        table[where(table, longer_key, key[i])] = i
-    return table, longer_key
 
 
 @kernel

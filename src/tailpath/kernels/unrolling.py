@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.dp.pairs import entered, longer
 from tailpath.kernels.jit import kernel
+from tailpath.kernels.numbers import entered, longer
 from tailpath.kernels.steps import Steps, step_choice
 
 Array = NDArray[Any]

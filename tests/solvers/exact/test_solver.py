@@ -13,10 +13,10 @@ import pytest
 
 import tailpath as tp
 from tailpath.domains import textbook
+from tailpath.dp.budgets import EXCESS
 from tailpath.errors import BudgetExceededError, GoalUnreachableError, ModelError, OptionError
-from tailpath.kernels.rounding import SAME_VALUE
 from tailpath.solvers.exact.layout import layout_of
-from tailpath.solvers.exact.table import EXCESS, MEAN, fill_table, first_guess
+from tailpath.solvers.exact.table import fill_table, first_guess
 from tests import measured
 
 PROBLEMS = {
@@ -286,7 +286,6 @@ def test_many_choices_are_told_apart() -> None:
     rows: list[tuple[Any, ...]] = [("s", f"a{k}", "g", 1, 1000 - k) for k in range(300)]
     ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
     best = tp.solve_cvar_exact(ssp, 0.5)
-    assert layout_of(ssp, tp.solve_expected(ssp)).levels.choice_label.dtype == np.uint16
     assert best.policy(0.5).action("s", best.policy(0.5).start("s")) == "a299"
     # The surer, the dearer: choice k costs 40 + k, or 1000 with a probability that halves with every four.
     rows = [("s", f"a{k}", "g", p, c) for k in range(300) for p, c in ((1 - 2.0 ** -(k / 4), 40 + k), (2.0 ** -(k / 4), 1000)) if p]
@@ -306,33 +305,22 @@ def test_too_little_memory_is_refused_with_bounds() -> None:
     assert low <= tp.solve_cvar_exact(ssp, 0.001).cvar(0.001) <= high
 
 
-@pytest.mark.parametrize("tie", [0.0, SAME_VALUE])
-def test_threads_change_nothing(tie: float) -> None:
-    ssp = PROBLEMS["14x16"]()
-    layout = layout_of(ssp, tp.solve_expected(ssp))
-    accounts = np.stack([EXCESS, MEAN]) if tie else EXCESS
-    alone, together = (fill_table(layout, layout.aim(1.0, 100.0, tie=tie), accounts, threads=threads) for threads in (False, True))
-    assert np.array_equal(alone.values, together.values)
-    assert len(alone.changes.node) > 0
-    assert all(np.array_equal(one, other) for one, other in zip(alone.changes, together.changes, strict=True))
-
-
 def test_costs_that_no_budget_exceeds_need_no_values() -> None:
-    """The ring is as short as the limit allows; a limit guessed too low is raised."""
+    """The window is as short as the limit allows; a limit guessed too low is raised. What needs no row is added up apart, in another order."""
     rings, reruns = {}, 0
     for dear in (9, 20, 33, 40, 60, 70, 100):
         moves = [("go", 0.9, 1), ("go", 0.1, dear), ("stop", 1, 4)]
         ssp = tp.SSP.from_outcomes([(s, a, s + 1, p, c) for s in range(10) for a, p, c in moves], 0, [10])
         layout = layout_of(ssp, tp.solve_expected(ssp))
-        guessed = fill_table(layout, layout.aim(1.0, 100.0), EXCESS).values
+        guessed = fill_table(layout, layout.objective(EXCESS, 1.0, 100.0)).values
         rings[dear] = layout.reach(first_guess(layout))
         reruns += len(guessed) > first_guess(layout) + 1
-        full = fill_table(layout, layout.aim(limit=200.0), EXCESS).values
+        full = fill_table(layout, layout.objective(EXCESS, limit=200.0)).values
         assert layout.reach(200.0) == layout.reach() == dear
-        assert np.array_equal(guessed, full[: len(guessed)])
+        assert guessed == pytest.approx(full[: len(guessed)], rel=1e-15)
         for limit in (1.0, dear - 0.5, float(dear), dear + 1.0):
-            values = fill_table(layout, layout.aim(limit=limit), EXCESS).values
-            assert len(values) == int(limit) + 1 and np.array_equal(values, full[: len(values)])
+            values = fill_table(layout, layout.objective(EXCESS, limit=limit)).values
+            assert len(values) == int(limit) + 1 and values == pytest.approx(full[: len(values)], rel=1e-15)
     assert rings == {9: 9, 20: 20, 33: 33, 40: 40, 60: 60, 70: 4, 100: 4} and reruns
 
 

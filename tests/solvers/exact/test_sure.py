@@ -12,8 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tailpath as tp
+from tailpath.dp.budgets import EXCESS, LATE, MEAN
 from tailpath.solvers.exact.layout import layout_of
-from tailpath.solvers.exact.table import EXCESS, LATE, MEAN, fill_table
+from tailpath.solvers.exact.solver import Task, solve_task
+from tailpath.solvers.exact.table import fill_table
 from tailpath.solvers.expectation import sharpened
 from tests.reference import Model, expected_optimum, to_ssp
 from tests.solvers.exact.behaviour import assert_behaves
@@ -33,7 +35,7 @@ def sleet(size: int = 40) -> tp.SSP:
 @pytest.mark.parametrize("problem", [*PROBLEMS, "sleet"])
 def test_what_is_left_out_changes_nothing(problem: str, options: dict[str, Any]) -> None:
     ssp = sleet(20) if problem == "sleet" else tp.read(problem)
-    full, less = (tp.solve_cvar_exact(ssp, 0.01, pairs=False, skip=skip, **options) for skip in (False, True))
+    full, less = (solve_task(ssp, Task(0.01, pairs=False, skip=skip, **options)) for skip in (False, True))
     assert len(less.largest.choice) <= len(full.largest.choice)
     both = min(len(full.excess), len(less.excess))
     assert less.excess[:both] == pytest.approx(full.excess[:both], rel=1e-12)
@@ -52,44 +54,35 @@ def test_what_is_left_out_changes_nothing(problem: str, options: dict[str, Any])
 
 def test_large_tables_leave_out_most() -> None:
     ssp = sleet(80)
-    layout = layout_of(ssp, tp.solve_expected(ssp), skip=True)
-    best, less, full = (tp.solve_cvar_exact(ssp, 0.01, skip=skip) for skip in (None, True, False))
+    layout = layout_of(ssp, tp.solve_expected(ssp), "excess")
+    best, less, full = (solve_task(ssp, Task(0.01, skip=skip)) for skip in (None, True, False))
     assert np.array_equal(best.excess, less.excess) and not np.array_equal(best.excess, full.excess), "by itself"
-    assert layout.levels.sure.any()
+    assert layout.nodes.sure.any()
     assert 4 * layout.entries(best.var(0.01)) < layout_of(ssp, tp.solve_expected(ssp)).entries(best.var(0.01))
     assert 5 * len(best.largest.choice) < layout.entries(best.var(0.01)), "and of what remains few budgets are steps"
     assert best.cvar(0.01) == pytest.approx(full.cvar(0.01), rel=1e-13)
 
 
-@pytest.mark.parametrize("accounts", [EXCESS, LATE, np.stack([EXCESS, MEAN, LATE]), np.stack([MEAN + 3 * EXCESS, EXCESS])])
-def test_every_account_has_its_closed_form(accounts: np.ndarray) -> None:
+@pytest.mark.parametrize("criteria", [EXCESS, LATE, np.stack([EXCESS, MEAN, LATE]), np.stack([MEAN + 3 * EXCESS, EXCESS])])
+def test_every_criterion_has_its_closed_form(criteria: np.ndarray) -> None:
     ssp = sleet(20)
-    layouts = [layout_of(ssp, tp.solve_expected(ssp), skip=skip) for skip in (False, True)]
-    full, less = (fill_table(layout, layout.aim(limit=60.0), accounts).values for layout in layouts)
-    assert layouts[1].levels.sure.max() > 10
+    layouts = [layout_of(ssp, tp.solve_expected(ssp), skip) for skip in ("", "excess")]
+    full, less = (fill_table(layout, layout.objective(criteria, limit=60.0)).values for layout in layouts)
+    assert layouts[1].nodes.sure.max() > 10
     assert less == pytest.approx(full, rel=1e-12)
-
-
-def test_threads_change_nothing() -> None:
-    ssp = sleet(30)
-    layout = layout_of(ssp, tp.solve_expected(ssp), skip=True)
-    alone, together = (fill_table(layout, layout.aim(1.0, 100.0), EXCESS, threads=threads) for threads in (False, True))
-    assert np.array_equal(alone.values, together.values)
-    assert len(alone.changes.node) > 0
-    assert all(np.array_equal(one, other) for one, other in zip(alone.changes, together.changes, strict=True))
 
 
 def test_the_checker_agrees() -> None:
     ssp = sleet(12)
-    assert layout_of(ssp, tp.solve_expected(ssp), skip=True).levels.sure.any()
-    best = tp.solve_cvar_exact(ssp, 0.05, skip=True)
+    assert layout_of(ssp, tp.solve_expected(ssp), "excess").nodes.sure.any()
+    best = solve_task(ssp, Task(0.05, skip=True))
     assert best.verify().width < 1e-12
 
 
 def test_policies_without_sure_budgets_are_policies(tmp_path: Path) -> None:
     ssp = sleet(12)
-    policy, plain = (tp.solve_cvar_exact(ssp, 0.05, skip=skip).policy(0.05) for skip in (True, False))
-    sure = layout_of(ssp, tp.solve_expected(ssp), skip=True).sure_of_states()
+    policy, plain = (solve_task(ssp, Task(0.05, skip=skip)).policy(0.05) for skip in (True, False))
+    sure = layout_of(ssp, tp.solve_expected(ssp), "excess").sure_of_states()
     assert sure.max() > 3
     assert_behaves(ssp, policy, tmp_path, 0.05)
     exact, other = tp.evaluate(ssp, policy, 0.05), tp.evaluate(ssp, policy, 0.05, engine="queue")

@@ -1,0 +1,52 @@
+"""A list of different whole numbers, each found by a table of open addressing.
+
+The table holds positions in the list, or -1, and is as large as a power of two.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.kernels.jit import kernel
+
+Array = NDArray[Any]
+#: An odd number near 2^64 / golden ratio: its multiples spread over the upper bits.
+SPREAD = np.uint64(0x9E3779B97F4A7C15)
+#: The first size of a list, as a power of two.
+FIRST_SIZE = 1024
+
+
+@kernel
+def where(table: Array, key: Array, wanted: int) -> int:
+    """The cell of a number in the table, or the empty one where it belongs."""
+    mask = len(table) - 1
+    cell = np.int64((np.uint64(wanted) * SPREAD) >> np.uint64(20)) & mask
+    while table[cell] >= 0 and key[table[cell]] != wanted:
+        cell = (cell + 1) & mask
+    return int(cell)
+
+
+@kernel
+def entered(table: Array, key: Array, count: int, wanted: int) -> int:
+    """The count of the numbers once this one is among them. There must be room."""
+    cell = where(table, key, wanted)
+    if table[cell] < 0:
+        table[cell], key[count] = count, wanted
+        count += 1
+    return count
+
+
+@kernel
+def longer(key: Array, count: int, room: int) -> tuple[Array, Array]:
+    """A table and a list of the same numbers, with room for so many more."""
+    size = FIRST_SIZE
+    while size < count + room:
+        size *= 2
+    longer_key, table = np.empty(size, dtype=np.int64), np.full(2 * size, -1, dtype=np.int32)
+    for i in range(count):
+        longer_key[i] = key[i]
+        table[where(table, longer_key, key[i])] = i
+    return table, longer_key

@@ -1,0 +1,103 @@
+"""The sweep over budgets against the recursion written down in fractions, for windows of any size, dear outcomes, losses and several prices."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tailpath as tp
+from tailpath.dp.budgets import EXCESS, LATE, MEAN
+from tailpath.kernels.rounding import SAME_VALUE
+from tailpath.solvers.exact import table as tables
+from tailpath.solvers.exact.layout import layout_of
+from tailpath.solvers.exact.table import fill_table
+from tests.reference import Model, expected_optimum, to_ssp
+from tests.strategies import proper_models, solvable_models
+
+models = st.one_of(proper_models(dyadic=True, zero_costs=False), solvable_models(dyadic=True))
+COUNTED = {"excess": EXCESS, "late": LATE}
+
+
+def least_risk(model: Model, start: Any, budget: int, unit: Fraction, kind: str) -> Fraction | None:
+    """The least E[(Z - w)+] or P(Z >= w), in units, in fractions; None where zero-cost moves keep the recursion from ending."""
+    value = expected_optimum(model)
+
+    @cache
+    def least(state: Any, left: int) -> Fraction:
+        if left <= 0:
+            return Fraction(1) if kind == "late" else value[state] / unit - left
+        if state in model.goals:
+            return Fraction(0)
+        found = []
+        for outcomes in model.choices[state].values():
+            if all(target in value for target, _, _ in outcomes):
+                found.append(sum((p * least(target, left - int(cost / unit)) for target, p, cost in outcomes), Fraction(0)))
+        return min(found)
+
+    try:
+        return least(start, budget)
+    except RecursionError:
+        return None
+
+
+@settings(max_examples=80)
+@given(models, st.integers(1, 25), st.sampled_from(["late", "excess"]))
+def test_values_in_fractions(model: Model, levels: int, kind: str) -> None:
+    ssp = to_ssp(model)
+    if ssp.is_goal[ssp.start_index] or ssp.cost_unit is None:
+        return
+    layout = layout_of(ssp, tp.solve_expected(ssp), "late" if kind == "late" else "")
+    found = fill_table(layout, layout.objective(COUNTED[kind], limit=float(levels))).values[:, 0]
+    true = least_risk(model, ssp.start, levels, ssp.cost_unit, kind)
+    if true is not None:
+        assert found[levels] == pytest.approx(float(true), rel=1e-12, abs=1e-14)
+
+
+@settings(max_examples=60)
+@given(models, st.integers(1, 25), st.sampled_from([LATE, EXCESS]), st.sampled_from([1, 2**12]))
+def test_a_window_of_any_size(model: Model, levels: int, risk: Any, room: int) -> None:
+    ssp = to_ssp(model)
+    if ssp.is_goal[ssp.start_index] or ssp.cost_unit is None:
+        return
+    layout = layout_of(ssp, tp.solve_expected(ssp))
+    objective = layout.objective(np.stack([risk, MEAN]), limit=float(levels), tie=SAME_VALUE)
+    wide = fill_table(layout, objective)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tables, "WINDOW", room)
+        narrow = fill_table(layout, objective)
+    assert np.array_equal(wide.values, narrow.values)
+    assert all(np.array_equal(one, other) for one, other in zip(wide.changes, narrow.changes))
+    assert wide.changes.budget.max(initial=1) <= levels and wide.changes.budget.min(initial=1) >= 1
+
+
+@settings(max_examples=60)
+@given(models, st.integers(1, 25), st.sampled_from([LATE, EXCESS]), st.lists(st.floats(0, 20), min_size=2, max_size=17))
+def test_several_prices(model: Model, levels: int, risk: Any, prices: list[float]) -> None:
+    ssp = to_ssp(model)
+    if ssp.is_goal[ssp.start_index] or ssp.cost_unit is None:
+        return
+    layout = layout_of(ssp, tp.solve_expected(ssp))
+    if layout.nodes.block_joint.any():
+        return
+    both = np.stack([MEAN, risk])
+    fast = fill_table(layout, layout.objective(both, prices=np.array(prices), limit=float(levels)))
+    for lane, price in enumerate(prices):
+        alone = fill_table(layout, layout.objective(np.stack([MEAN + price * risk, MEAN, risk]), limit=float(levels)))
+        priced = fast.values[:, 0, lane] + price * fast.values[:, 1, lane]
+        assert priced == pytest.approx(alone.values[:, 0], rel=1e-12)
+        # A price gives the same digits whatever stands beside it.
+        again = fill_table(layout, layout.objective(both, prices=np.array([price, price]), limit=float(levels)))
+        assert np.array_equal(again.values[:, :, 0], fast.values[:, :, lane])
+
+
+def test_many_outcomes_and_zero_cost_cycles() -> None:
+    wide: list[Any] = [("s", "try", f"t{i}", 1 / 32, 1) for i in range(32)] + [(f"t{i}", "go", "g", 1, i + 1) for i in range(32)]
+    assert tp.solve_on_time(tp.SSP.from_outcomes(wide, "s", ["g"]), 17).probability(17) == 0.5
+    cycle: list[Any] = [("a", "on", "b", 0.5, 0), ("a", "on", "g", 0.5, 1), ("b", "on", "a", 1, 0), ("a", "out", "g", 1, 3)]
+    assert tp.solve_on_time(tp.SSP.from_outcomes(cycle, "a", ["g"]), 1).probability(1) == 1
