@@ -400,6 +400,30 @@ def test_broken_skeletons(change, message, tmp_path):
         tp.read_policy(tmp_path / "p.json", TURNED, strict=False)
 
 
+@pytest.mark.parametrize("unit", ["1/1" + "0" * 30, 1e-300])
+def test_costs_beyond_every_budget_spend_it(unit, tmp_path):
+    """In a unit this small no cost fits a level."""
+    tp.write_policy(budget_policy(), tmp_path / "p.json")
+    record = json.loads((tmp_path / "p.json").read_text())
+    record["model"]["sha256"] = "another"
+    (tmp_path / "p.json").write_text(json.dumps({**record, "unit": unit}))
+    with pytest.warns(tp.TailpathWarning):
+        policy = tp.read_policy(tmp_path / "p.json", by_choice(), strict=False)
+    ssp = by_choice()
+    paid = policy.remember(4, 0, "left", 1.5, 1), policy.remember(2**62 - 1, 0, "left", 1.5, 1), policy.remember(4, 0, "right", 0.0, 3)
+    assert paid == (0, 0, 4)
+    assert tp.evaluate(ssp, policy, 0.5).mean == pytest.approx(tp.evaluate(ssp, policy.with_budget(0), 0.5).mean, rel=1e-12)
+
+
+def test_a_budget_without_a_unit_fits_its_own_model_only(tmp_path):
+    tp.write_policy(budget_policy(), tmp_path / "p.json")
+    record = json.loads((tmp_path / "p.json").read_text())
+    record["model"]["sha256"] = "another"
+    (tmp_path / "p.json").write_text(json.dumps({**record, "unit": None}))
+    with pytest.raises(PolicyError, match=r"p\.json: the budget has no unit, so that the policy fits no model but its own"):
+        tp.read_policy(tmp_path / "p.json", by_choice(), strict=False)
+
+
 def test_steps_that_fall_are_refused_on_any_model(tmp_path):
     tp.write_policy(budget_policy(), tmp_path / "p.json")
     record = json.loads((tmp_path / "p.json").read_text())

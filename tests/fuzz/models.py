@@ -5,7 +5,7 @@ it when it was tampered with (`tampering.py`).
 | --- | --- |
 | probabilities | sixteenths; weights from 1e-290 to 1; loops that stay for 10^6 steps; rows that miss 1 by rounding |
 | costs | small whole numbers, free moves (cycles, too), units such as 1/7, costs without a unit, costs from 1e-9 to 1e300 |
-| policies | one action per state, mixtures, finite memories, the policies of the exact solver |
+| policies | one action per state, mixtures, finite memories, steps of a budget, the policies of the exact solver |
 | how | both engines, both heuristics, any alpha; and the same again, cut short after a few nodes |
 """
 
@@ -227,7 +227,7 @@ def costs(draw: random.Random) -> Any:
 
 
 def policy(draw: random.Random, ssp: tp.SSP) -> Any:
-    """One action per state, a mixture, or a memory of two."""
+    """One action per state, a mixture, a memory of two, or steps of a budget."""
     actions = {s: [ssp.choice_name(k) for k in range(ssp.state_choices[i], ssp.state_choices[i + 1])] for i, s in enumerate(ssp.states)}
     open_states = {s: names for s, names in actions.items() if names}
 
@@ -240,5 +240,16 @@ def policy(draw: random.Random, ssp: tp.SSP) -> Any:
 
     if draw.random() < 0.6:
         return tp.MarkovPolicy({s: decision(names) for s, names in open_states.items()})
+    if ssp.cost_unit is not None and draw.random() < 0.5:
+        return steps(draw, ssp)
     table = {(s, m): decision(names) for s, names in open_states.items() for m in (0, 1)}
     return tp.MemoryPolicy(0, lambda s, m: table[s, m], lambda m, s, a, c, t: (m + (c > 1)) % 2)
+
+
+def steps(draw: random.Random, ssp: tp.SSP) -> tp.BudgetPolicy:
+    """A policy by budget with any choice at any budget, and a budget that may lie beyond its table."""
+    own = [range(int(first), int(end)) for first, end in itertools.pairwise(ssp.state_choices)]
+    width = draw.choice([1, 2, 9, 60])
+    table = [[draw.choice([-1, *choices]) if draw.random() < 0.4 else -1 for _ in range(width)] for choices in own]
+    made = tp.BudgetPolicy.from_table(ssp, table, [draw.choice(choices) if choices else -1 for choices in own])
+    return made.with_budget(draw.choice([made.budget, made.budget, 10**4, 2**61]))

@@ -56,10 +56,8 @@ def tables(draw, ssp, most=12):
 def test_a_table_and_its_steps_say_the_same(data):
     ssp = to_ssp(data.draw(strategies.any_models()))
     table, neutral, plain = data.draw(tables(ssp, data.draw(st.integers(1, 12))))
-    policy, width = (
-        tp.BudgetPolicy.from_table(ssp, np.array(table, dtype=data.draw(st.sampled_from([np.int8, np.int64]))), neutral),
-        len(table[0]),
-    )
+    dtype, width = data.draw(st.sampled_from([np.int8, np.int64])), len(table[0])
+    policy = tp.BudgetPolicy.from_table(ssp, np.array(table, dtype=dtype), neutral)
     assert (policy.budget, policy.unit) == (width - 1, ssp.cost_unit)
     assert rows_of(policy, range(width)) == plain
     states, budgets = np.repeat(np.arange(ssp.n_states), width), np.tile(np.arange(width), ssp.n_states)
@@ -121,13 +119,8 @@ def test_huge_budgets_do_not_overflow():
     other = ssp.state_choices[state] + 1
     changes = np.append(state, state), np.repeat([FAR - 1, FAR], len(state)), np.append(other, neutral[state])
     policy = tp.BudgetPolicy(ssp, FAR, risk_neutral=neutral, level=ssp.outcome_level, unit=ssp.cost_unit, **steps_of(*changes, neutral))
-    for left, wanted in (
-        (FAR, neutral[state]),
-        (FAR - 1, other),
-        (FAR - 2, neutral[state]),
-        (1, neutral[state]),
-        (2**63 - 1, neutral[state]),
-    ):
+    for left in (1, FAR - 2, FAR - 1, FAR, 2**63 - 1):
+        wanted = other if left == FAR - 1 else neutral[state]
         assert policy.choices_at(state, left).tolist() == wanted.tolist()
         assert [policy.choice_at(s, left) for s in state.tolist()] == wanted.tolist()
         assert [int(step_choice(policy.steps(), s, left)) for s in state.tolist()] == wanted.tolist()
@@ -185,21 +178,15 @@ ZERO_CYCLES = [
 FAR_APART = [(i, action, i + 1, p, c) for i in range(8) for action, p, c in (("a", 0.75, 1), ("a", 0.25, 1_000_003), ("b", 1, 60_000))]
 
 
-def random_policy(ssp, seed, budget, most=4):
-    """Some steps in every state, anywhere up to the budget."""
+def random_policy(ssp, seed, budget, most=2):
+    """Some steps to every choice, near 0, near the budget, or anywhere between."""
     draw = random.Random(seed)
     neutral = risk_neutral_choices(ssp, draw)
-    changes = [
-        (
-            state,
-            draw.choice([draw.randint(1, 4), draw.randint(1, budget), budget - draw.randint(0, min(budget - 1, 4))]),
-            draw.randrange(first, end),
-        )
-        for state, (first, end) in enumerate(zip(ssp.state_choices[:-1].tolist(), ssp.state_choices[1:].tolist()))
-        for _ in range(most if end > first else 0)
-    ]
-    changes = list({(state, left): (state, left, choice) for state, left, choice in changes}.values())
-    steps = steps_of(*np.array(changes, dtype=np.int64).T, neutral)
+    changes = {}
+    for choice in [*range(ssp.n_choices)] * most:
+        left = draw.choice([draw.randint(1, 4), draw.randint(1, budget), max(budget - draw.randint(0, 4), 1)])
+        changes[int(ssp.choice_state[choice]), left] = choice
+    steps = steps_of(*np.array(list(changes)).T, list(changes.values()), neutral)
     return tp.BudgetPolicy(ssp, budget, risk_neutral=neutral, level=ssp.outcome_level, unit=ssp.cost_unit, **steps)
 
 
@@ -277,6 +264,16 @@ def test_a_chain_of_100_000_steps(budget):
     assert set(tp.simulate(ssp, policy, 3, 1).tolist()) == {n}
     less = policy.with_budget(budget - 1)
     assert tp.unroll(ssp, less).n == n, "the ferry left"
+
+
+def test_levels_near_the_largest_number():
+    """A budget long spent stays spent, however often the largest cost is paid again."""
+    rows = [("s", "a", "g", 0.5, 1), ("s", "a", "s", 0.5, 1), ("s", "b", "g", 0.125, 7), ("s", "b", "s", 0.875, 7)]
+    ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
+    level = np.full(4, 2**62 - 1)
+    policy = tp.BudgetPolicy.from_table(ssp, [[-1, 0, 0, 0], [-1] * 4], [1, -1], level, Fraction(1, 2**60))
+    assert_followed_alike(ssp, policy, 0.05)
+    assert_followed_alike(ssp, policy.with_budget(FAR), 0.05)
 
 
 def test_a_policy_that_meets_too_many_pairs_is_stopped():

@@ -92,4 +92,4 @@ def _own(position: NDArray[Any], state: NDArray[Any], model: SSP | Skeleton) -> 
     first, end = model.state_choices[state], model.state_choices[state + 1]
     for at in np.flatnonzero((position < 0) | (position >= end - first))[:1].tolist():
         raise PolicyError(f"the table has a choice that state {model.states[int(state[at])]!r} does not have")
-    return first + position
+    return np.asarray(first + position)

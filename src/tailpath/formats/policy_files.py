@@ -9,7 +9,7 @@ Beside the numbers stand the names they are for, by which a table can be carried
 | `markov` | `decisions`: rows `[state, action]`; `mixed`: rows `[state, action, probability]` | |
 | `atom` | `start_atom`, `states`, `actions` | `atoms`, `choice`, `xi_offset`, `xi`; `state_choices`, `choice_action`; the model's outcomes |
 | `atom grids` | as `atom` | `own` and `of_state` as well |
-| `budget steps` | `budget`, `unit`, `states`, `actions` | `first`, `from_budget`, `choice`, `risk_neutral`, `level`; `state_choices`, ... |
+| `budget steps` | `budget`, `unit`, `states`, `actions` | `first`, `from_budget`, `choice`, `risk_neutral`, `level`; the names' arrays as `atom` |
 | `memory` | `start`, `decisions`: rows `[state, memory, action]`; `mixed`; `remember`: rows `[memory, state, action, cost, next state, memory]` | |
 | `mixed` | `weights`, and `members`: the headers of the policies mixed | those of member i, named `i_first` and so on |
 

@@ -26,7 +26,7 @@ from tailpath.model.cost_units import as_fraction
 from tailpath.model.ssp import SSP, Name
 from tailpath.policies.atoms import Grids
 from tailpath.policies.budget import BudgetPolicy, steps_of
-from tailpath.policies.checks import rising_steps
+from tailpath.policies.checks import MOST_LEVELS, rising_steps
 from tailpath.policies.kinds import AtomPolicy
 
 
@@ -84,6 +84,8 @@ def budget_on(ssp: SSP, old: Skeleton, where: str, steps: Mapping[str, Any], bud
         raise PolicyError(f"{where}: first and risk_neutral need an entry per state, first one more")
     if len(steps["from_budget"]) != len(steps["choice"]):
         raise PolicyError(f"{where}: from_budget and choice need an entry for each step")
+    if unit is None:
+        raise PolicyError(f"{where}: the budget has no unit, so that the policy fits no model but its own")
     rising_steps(first, steps["from_budget"])
     changes: list[tuple[int, int, int]] = []
     new_neutral = np.full(ssp.n_states, -1, dtype=np.int32)
@@ -96,7 +98,8 @@ def budget_on(ssp: SSP, old: Skeleton, where: str, steps: Mapping[str, Any], bud
         for step in range(int(first[state]), int(first[state + 1])):
             taken = _moved(old, moved, own, int(steps["choice"][step]), name, where)
             changes.append((there, int(steps["from_budget"][step]), taken))
-    levels = {cost: math.ceil(as_fraction(cost) / as_fraction(unit)) for cost in np.unique(ssp.outcome_cost).tolist()}
+    # What costs more than any budget spends it, however much more it costs.
+    levels = {cost: min(math.ceil(as_fraction(cost) / as_fraction(unit)), MOST_LEVELS - 1) for cost in np.unique(ssp.outcome_cost).tolist()}
     level = np.array([levels[cost] for cost in ssp.outcome_cost.tolist()], dtype=np.int64)
     columns = np.array(changes, dtype=np.int64).reshape(-1, 3)
     return BudgetPolicy(

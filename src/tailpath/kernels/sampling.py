@@ -145,7 +145,7 @@ def walk(paths: Paths, rows: Steps, start: int, key: Array, first: int, pause: i
             arrow = _drawn(paths.row_start, paths.cumulative, row, u)
             total += paths.cost[arrow]
             if by_budget:
-                left -= paths.spent[arrow]
+                left = max(left - paths.spent[arrow], 0)
             node = paths.target[arrow]
             steps += 1
         out_total[now.run] = total

@@ -15,6 +15,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import tailpath as tp
+from tailpath.solvers.exact.solver import Task, solve_task
 from tests.reference import Model, State, cost_distribution, expected_optimum, sure_choices, to_ssp
 from tests.strategies import proper_models, solvable_models
 
@@ -128,7 +129,7 @@ def free_models(draw: st.DrawFn) -> Model:
 def test_the_optimum_agrees_with_fractions(table: dict[str, bool], model: Model, alpha: float) -> None:
     ssp = to_ssp(model)
     objective, budget, _ = exact_optimum(model, ssp.cost_unit, alpha)
-    best = tp.solve_cvar_exact(ssp, alpha, **table)
+    best = solve_task(ssp, Task(alpha, **table))
     low, high = best.bounds(alpha)
     assert best.cvar(alpha) == pytest.approx(float(objective), rel=1e-12, abs=1e-300)
     assert Fraction(low) <= objective <= Fraction(high)
@@ -146,12 +147,12 @@ def test_the_optimum_agrees_with_fractions(table: dict[str, bool], model: Model,
 def test_lexicographic_has_the_least_mean_of_all_optimal_policies(table: dict[str, bool], model: Model, alpha: float) -> None:
     ssp = to_ssp(model)
     objective, _, mean = exact_optimum(model, ssp.cost_unit, alpha, most=40)
-    best = tp.solve_cvar_exact(ssp, alpha, **table, lexicographic=True)
+    best = solve_task(ssp, Task(alpha, **table, lexicographic=True))
     delivered = cost_distribution(model, best.policy(alpha), Fraction(alpha))
     assert float(delivered.cvar(Fraction(alpha))) == pytest.approx(float(objective), rel=1e-11, abs=1e-300)
     assert float(delivered.mean) == pytest.approx(float(mean), rel=1e-11, abs=1e-300)
     assert best.mean(alpha) == pytest.approx(float(mean), rel=1e-11, abs=1e-300)
-    plain = tp.solve_cvar_exact(ssp, alpha, **table)
+    plain = solve_task(ssp, Task(alpha, **table))
     assert best.plain_mean(alpha) == pytest.approx(tp.evaluate(ssp, plain.policy(alpha), alpha).mean, rel=1e-11, abs=1e-300)
     assert best.mean(alpha) <= best.plain_mean(alpha) * (1 + 1e-12)
 
@@ -165,7 +166,7 @@ def test_lexicographic_has_the_least_mean_of_all_optimal_policies(table: dict[st
 def test_weighted_sums_agree_with_fractions(table: dict[str, bool], model: Model, alpha: float, weight: Fraction) -> None:
     ssp = to_ssp(model)
     objective, _, _ = exact_optimum(model, ssp.cost_unit, alpha, weight, most=40)
-    best = tp.solve_cvar_exact(ssp, alpha, **table, weight=float(weight))
+    best = solve_task(ssp, Task(alpha, **table, weight=float(weight)))
     low, high = best.bounds(alpha)
     assert best.objective(alpha) == pytest.approx(float(objective), rel=1e-12, abs=1e-300)
     assert Fraction(low) <= objective <= Fraction(high)
@@ -220,7 +221,7 @@ def cvar_by_sorting(distribution: frozenset[tuple[Fraction, Fraction]], alpha: F
 @given(acyclic_models(), st.sampled_from([0.75, 0.5, 0.25, 0.0625]))
 def test_no_history_dependent_policy_does_better(table: dict[str, bool], model: Model, alpha: float) -> None:
     least = min(cvar_by_sorting(d, Fraction(alpha)) for d in all_distributions(model, model.start))
-    assert tp.solve_cvar_exact(to_ssp(model), alpha, **table).cvar(alpha) == pytest.approx(float(least), rel=1e-13, abs=1e-300)
+    assert solve_task(to_ssp(model), Task(alpha, **table)).cvar(alpha) == pytest.approx(float(least), rel=1e-13, abs=1e-300)
 
 
 @settings(max_examples=25)
@@ -230,7 +231,7 @@ def test_no_policy_has_a_better_weighted_sum(table: dict[str, bool], model: Mode
         return (1 - weight) * sum(z * p for z, p in d) + weight * cvar_by_sorting(d, Fraction(alpha))
 
     least = min(score(d) for d in all_distributions(model, model.start))
-    best = tp.solve_cvar_exact(to_ssp(model), alpha, **table, weight=float(weight))
+    best = solve_task(to_ssp(model), Task(alpha, **table, weight=float(weight)))
     assert best.objective(alpha) == pytest.approx(float(least), rel=1e-13, abs=1e-300)
 
 
@@ -238,8 +239,8 @@ def test_no_policy_has_a_better_weighted_sum(table: dict[str, bool], model: Mode
 @given(acyclic_models(), st.sampled_from([0.5, 0.25]), st.sampled_from([Fraction(3, 2), Fraction(7, 10), Fraction(1, 10), Fraction(3)]))
 def test_a_grid_brackets_the_optimum(table: dict[str, bool], model: Model, alpha: float, delta: Fraction) -> None:
     ssp = to_ssp(model)
-    exact = tp.solve_cvar_exact(ssp, alpha, **table).cvar(alpha)
-    coarse = tp.solve_cvar_exact(ssp, alpha, **table, delta=delta)
+    exact = solve_task(ssp, Task(alpha, **table)).cvar(alpha)
+    coarse = solve_task(ssp, Task(alpha, **table), delta)
     low, high = coarse.bounds(alpha)
     assert low <= exact * (1 + 1e-12) and exact * (1 - 1e-12) <= high
     assert high - low <= 2 * 3 * float(delta) + 1e-9  # three steps, each rounded by less than delta either way
