@@ -132,7 +132,11 @@ class _Pairs:
     def _solved(self, budgets: IntArray, key: IntArray) -> BudgetTable:
         """The sweep over the pairs."""
         layout, criteria = self.layout, self.objective.criteria
+        spent = (criteria[:, BASE] + criteria[:, TO_GO] * layout.start_value)[None, :]
         left, node = np.divmod(key, layout.n + 1)
+        if not len(key):  # every run arrives at no cost
+            none = np.zeros(1, dtype=np.int64)
+            return BudgetTable(layout, none, none, spent, Changes(node, left, left), layout.per_block(0.0, 0.0))
         model, constant, choice = _as_model(layout, criteria, key)
         count, first = len(key), model.rows.node_choices[:-1]
         work = Work(
@@ -153,12 +157,11 @@ class _Pairs:
         objective = self.objective._replace(start=0, weight=0.0, limit=1.0)
         _, _, _, error, gain_left = sweep(model, objective, NO_LOSS, (1, 1, 0), np.inf, work, out, np.empty((1, len(criteria))))
         asked = np.searchsorted(key, budgets * (layout.n + 1) + layout.start)
-        spent = criteria[:, BASE] + criteria[:, TO_GO] * layout.start_value
         return BudgetTable(
             layout,
             np.append(0, budgets),
             np.append(0, _steps(model)[asked]),
-            np.concatenate([spent[None, :], work.value.reshape(len(criteria), count)[:, asked].T]),
+            np.concatenate([spent, work.value.reshape(len(criteria), count)[:, asked].T]),
             Changes(node, left, choice[work.choice]),
             layout.per_block(error, gain_left),
         )
