@@ -13,7 +13,7 @@ FUZZ_SEED ?=
 STUDY ?= build/study
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: run test setup browser lint bench fuzz study clean
+.PHONY: run test setup browser lint bench ledger fuzz study clean
 
 run: setup
 	$(BIN)/tailpath compare river:30x10
@@ -43,6 +43,10 @@ lint: setup
 
 bench: setup
 	$(BIN)/python -m benchmarks
+
+# Every number of tests/ledger, kept from before the core was written anew, asked again: about ten minutes.
+ledger: setup
+	$(BIN)/python -m tests.ledger.compare
 
 fuzz: setup
 	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) $(if $(FUZZ_SEED),--seed $(FUZZ_SEED))
