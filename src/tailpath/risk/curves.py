@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.errors import OptionError
+from tailpath.kernels.rounding import UNIT
 from tailpath.model.cost_units import as_fraction, in_units
 
 FloatArray = NDArray[np.float64]
@@ -56,6 +57,16 @@ class Curve:
             result = np.where((here > 0) & (here < len(x)), between, result)
         exact = (here < len(x)) & (x[np.minimum(here, len(x) - 1)] == z)
         return np.where(exact, at[np.minimum(here, len(x) - 1)], result)
+
+    def off(self, costs: Any) -> FloatArray:
+        """By how much `values` may miss the loss, since it is computed in floats: not at all where it is constant, or a point was given."""
+        z = np.asarray(costs, dtype=np.float64)
+        x = np.array([float(place) for place in self.places])
+        rises = (np.array(self.at)[1:] - np.array(self.after)[:-1]) / np.diff(x)
+        here = np.searchsorted(x, z, side="left")
+        slope = np.abs(np.concatenate([[0.0], rises, [self.slope]]))[here]
+        given = np.isin(z, x)
+        return np.where(given | (slope == 0), 0.0, 8 * UNIT * (np.abs(self.values(z)) + slope * z))
 
     def points_behind(self, x: float, include: bool = False) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The points that hold behind a cost: places, values there, values just after. The first is x itself, with what holds just after

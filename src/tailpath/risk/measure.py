@@ -18,6 +18,9 @@ from typing import Any, ClassVar
 from tailpath.errors import OptionError
 from tailpath.risk.curves import Curve
 
+#: A tail of no more mass than this is beyond what doubles hold.
+THIN = 1e-250
+
 
 class Measure:
     """Base of the measures, which are frozen dataclasses. `word` is the name in text; `parsed` makes one from the words between the brackets."""
@@ -55,7 +58,13 @@ class Measure:
 
     def __call__(self, costs: Any) -> float:
         """The value for a distribution of costs."""
-        return float(costs.expected_loss(self._loss)[0])
+        try:
+            return float(costs.expected_loss(self._loss)[0])
+        except OptionError:
+            # What lies beyond the head of an evaluation is mostly too much to pass over; not what no evaluation can reach.
+            if costs.tail_mass - costs.unreached > THIN:
+                raise
+            return self.bounds_of(costs)[0]
 
     def bounds_of(self, costs: Any) -> tuple[float, float]:
         """A proved bracket around the value; `costs.bounds(measure)` asks for it."""

@@ -1,20 +1,16 @@
 """The frontier: the least mean for every level of risk, from the risk-neutral policy to the safest.
 
-For one budget w it is a convex curve through corners, each the point of one policy (`mean_risk.py`); for lateness and shortfall, whose budget is
-given, that is all. For CVaR_alpha every budget w has its curve (w + excess / alpha, mean), and the frontier is the lower envelope of all of
-them; where the best budget changes it need not be convex, and the crossing is a corner, too, that a mixture of two policies attains.
-
-A segment between two corners is *settled* when the price that is its slope finds nothing below it. The prices already asked bound each curve
-from below, by two lines that meet under the segment; only segments where these lines pass below the envelope found so far are asked again. So in
-the end every point of the envelope is proved, and all other budgets have been ruled out.
+It is piecewise linear (`trade.py`). Its corners are policies; between two of them lie their mixtures. Against CVaR it need not be convex: where
+another budget becomes the best one, two curves cross, and the crossing is a corner, too, that a mixture of two policies attains; or one begins
+below all others, and the frontier falls in a step.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -27,23 +23,15 @@ from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import Progress
 from tailpath.pictures.curves import plot_frontier
 from tailpath.policies.kinds import Policy
-from tailpath.policies.mixed import MixedPolicy
 from tailpath.risk.late import Late
 from tailpath.risk.measure import Measure
 from tailpath.risk.shortfall import Shortfall
 from tailpath.risk.text import parse
 from tailpath.solvers.expectation import solve_expected
-from tailpath.solvers.objectives.curve_points import Curve, envelope, touching
-from tailpath.solvers.objectives.mean_risk import MeanRisk
+from tailpath.solvers.objectives.mean_risk import VANISHED, MeanRisk
+from tailpath.solvers.objectives.price_search import least_means
 from tailpath.solvers.objectives.rounding import both_ways, check_unit, on_costs_of
-
-#: Differences below this, relatively, are rounding.
-SAME = 1e-11
-#: Prices asked at first, as multiples of mean over risk; later all are asked at once whose gap is this share of the widest.
-FIRST = np.geomspace(1e-3, 1e4, 15)
-AT_ONCE = 0.05
-#: A frontier that needs more updates of outcomes than this is large, and then this gap, relatively to the mean, is close enough.
-LARGE, CLOSE = 10**10, 1e-6
+from tailpath.solvers.objectives.trade import SAME, Axis, Part, Rounding, mixed
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -58,16 +46,15 @@ class Corner(Record):
     measure: Measure
     mean: float
     risk: float
-    parts: tuple[tuple[float, float, int], ...]
+    parts: tuple[Part, ...]
     before: float
     true: SSP | None = None
 
     @cached_property
     def policy(self) -> Policy:
         """The policy of the corner, found again when it is first asked for."""
-        account = LATE if isinstance(self.measure, Late) else EXCESS
-        policies = [MeanRisk(self.ssp, account, budget).policy(price, budget) for _, price, budget in self.parts]
-        policy = policies[0] if len(policies) == 1 else MixedPolicy(tuple(policies), tuple(weight for weight, _, _ in self.parts))
+        tables = MeanRisk(self.ssp, LATE if isinstance(self.measure, Late) else EXCESS, max(budget for _, _, budget in self.parts))
+        policy = mixed(tables, self.parts)
         return policy if self.true is None else on_costs_of(policy, self.true)
 
     def __repr__(self) -> str:
@@ -80,12 +67,14 @@ class Frontier(Series[Corner]):
     step where the next corner has one (`before`): some risk lets a cheaper kind of policy in.
 
     All corners are real policies. `gap` bounds how far, relatively to the mean, the frontier can lie below these lines: 0 if all corners were found.
+    `rounding` is what risks and means may be off by, since they are sums of floating-point numbers; `bounds` allows for both.
     With `delta`, all this holds for costs rounded up, and `floor` is the frontier for the costs rounded down.
     """
 
     corners: tuple[Corner, ...]
     measure: Measure
     gap: float
+    rounding: Rounding
     floor: Frontier | None = None
 
     @property
@@ -99,12 +88,24 @@ class Frontier(Series[Corner]):
         return np.array([corner.mean for corner in self.corners])
 
     def least_mean(self, risk: float) -> float:
-        """The least mean at a given risk; infinite below the safest policy."""
-        if risk < self.corners[0].risk * (1 - SAME):
-            return math.inf
-        place = max(int(np.searchsorted(self.risk, risk * (1 + SAME), side="right")) - 1, 0)
-        if place + 1 == len(self.corners):
-            return self.corners[-1].mean
+        """The least mean at a given risk; infinite below the safest policy. A risk within rounding of a corner's counts as that."""
+        return self._at(risk * (1 + SAME))
+
+    def bounds(self, risk: float) -> tuple[float, float]:
+        """Between which means the least mean at a given risk lies: the frontier less its gap, or, with `delta`, that for costs rounded down.
+
+        Within rounding of a step these are its two sides. The least risk, or one that rounding cannot tell from it, can be kept.
+        """
+        below, rounding, safest = self.floor or self, self.rounding, self.corners[0].risk
+        low = below._at(below.rounding.above(risk)) * (1 - below.gap) * (1 - below.rounding.share)
+        high = self._at(max(rounding.below(risk), safest)) if rounding.above(risk) >= safest else math.inf
+        return low, high * (1 + rounding.share)
+
+    def _at(self, risk: float) -> float:
+        """The least mean at a given risk, as found."""
+        place = int(np.searchsorted(self.risk, risk, side="right")) - 1
+        if place < 0 or place + 1 == len(self.corners):
+            return math.inf if place < 0 else self.corners[-1].mean
         a, b = self.corners[place], self.corners[place + 1]
         return a.mean + (b.before - a.mean) * min(max((risk - a.risk) / (b.risk - a.risk), 0.0), 1.0)
 
@@ -118,11 +119,6 @@ class Frontier(Series[Corner]):
         wanted = np.searchsorted(way, np.linspace(0.0, way[-1], max(count, 2))[1:-1])
         return sorted({0, *np.minimum(wanted, len(risk) - 1).tolist(), len(risk) - 1})
 
-    def bounds(self, risk: float) -> tuple[float, float]:
-        """Between which means the least mean at a given risk lies: the frontier less its gap, or, with `delta`, that for costs rounded down."""
-        below = self.floor or self
-        return below.least_mean(risk) * (1 - max(below.gap, SAME)), self.least_mean(risk)
-
     def plot(self, ax: Any = None) -> Any:
         """The frontier as a picture to choose from; returns the matplotlib Axes."""
         return plot_frontier(self, ax)
@@ -134,16 +130,6 @@ class Frontier(Series[Corner]):
         return f"<Frontier of {self.measure}: {len(self.corners)} corners, {ends}>"
 
 
-class _Axis(NamedTuple):
-    """How a measure is read off a table: the account, the budgets, and risk = factor * value + shift per unit of budget."""
-
-    account: FloatArray
-    budgets: range
-    factor: float
-    shift: float
-    unit: float
-
-
 def frontier(ssp: SSP, measure: Any, *, tolerance: float | None = None, delta: Any = None, progress: Progress | None = None) -> Frontier:
     """The corners of least mean against a measure: CVaR, late or shortfall; each corner has its policy.
 
@@ -152,77 +138,54 @@ def frontier(ssp: SSP, measure: Any, *, tolerance: float | None = None, delta: A
     `delta` rounds the costs to a grid: the corners are those for costs rounded up, and `bounds(risk)` brackets the frontier of the costs as they are.
     """
     risk = parse(measure)
-    if delta is not None:
-        upper, lower = (frontier(model, risk, tolerance=tolerance, progress=progress) for model in both_ways(ssp, delta))
-        return replace(upper, corners=tuple(replace(corner, true=ssp) for corner in upper), floor=lower)
+    if delta is None:
+        return Frontier(*_corners(ssp, risk, tolerance, progress))
+    above, below = both_ways(ssp, delta)
+    floor = Frontier(*_corners(below, risk, tolerance, progress))
+    return Frontier(*_corners(above, risk, tolerance, progress, ssp), floor)
+
+
+def _corners(
+    ssp: SSP, risk: Measure, tolerance: float | None, progress: Progress | None, true: SSP | None = None
+) -> tuple[tuple[Corner, ...], Measure, float, Rounding]:
+    """The fields of a frontier."""
     check_unit(ssp)
     assert ssp.cost_unit is not None
-    axis = _axis(ssp, risk)
-    if ssp.is_goal[ssp.start_index] or not len(axis.budgets):
+    axis, unit = axis_of(ssp, risk), float(ssp.cost_unit)
+    if axis is None:
         expected = solve_expected(ssp)
+        mean, (low, high) = expected.cost(), expected.bounds
         value = risk(evaluate_for(ssp, expected.policy, [risk]))
-        return Frontier((Corner(ssp, risk, expected.cost(), value, ((1.0, 0.0, 0),), expected.cost()),), risk, 0.0)
-    search = MeanRisk(ssp, axis.account, axis.budgets[-1])
-    curves, gap = _refine(search, axis, tolerance, progress)
-    corners = []
-    for line in envelope(curves):
-        parts = tuple((weight, price * axis.factor, axis.budgets[curve]) for weight, price, curve in line.parts)
-        corners.append(
-            Corner(ssp, risk, line.mean * float(ssp.cost_unit), line.risk * axis.unit, parts, line.before * float(ssp.cost_unit))
-        )
-    return Frontier(tuple(corners), risk, gap)
+        rounding = Rounding(SAME + ((high - low) / mean if mean else 0.0), VANISHED)
+        return (Corner(ssp, risk, mean, value, ((1.0, 0.0, 0),), mean, true),), risk, 0.0, rounding
+    found = least_means(MeanRisk(ssp, axis.account, axis.budgets[-1]), axis, None, tolerance, progress)
+    risk_unit = 1.0 if axis.account is LATE else unit
+    corners = tuple(
+        Corner(ssp, risk, place.mean * unit, place.risk * risk_unit, place.parts, before * unit, true) for place, before in found.corners()
+    )
+    # Corners that are left out lie on the lines between the others, up to `SAME`; and so much for units.
+    rounding = Rounding(found.rounding.share + 2 * SAME, found.rounding.slack * risk_unit)
+    return corners, risk, found.gap, rounding
 
 
-def _axis(ssp: SSP, measure: Measure) -> _Axis:
+def axis_of(ssp: SSP, measure: Measure) -> Axis | None:
+    """How a measure is read off tables; None where the risk-neutral policy has as little of it as any other."""
     assert ssp.cost_unit is not None
     unit = ssp.cost_unit
-    if measure.curve is None and measure.tail is not None and measure.tail[0] == 1:
-        # No budget beyond the CVaR of the risk-neutral policy can matter.
-        most = measure(evaluate_for(ssp, solve_expected(ssp).policy, [measure])) / float(unit)
-        return _Axis(EXCESS, range(math.floor(most * (1 + 1e-12)) + 1), 1 / measure.tail[1], 1.0, float(unit))
-    if isinstance(measure, Late) and measure.curve is not None:
-        level = math.floor(in_units(measure.deadline, unit)) + 1
-        return _Axis(LATE, range(level, level + 1), 1.0, 0.0, 1.0)
-    if isinstance(measure, Shortfall):
-        if in_units(measure.budget, unit).denominator == 1:
-            level = int(in_units(measure.budget, unit))
-            return _Axis(EXCESS, range(level, level + (level > 0)), 1.0, 0.0, float(unit))
+    cvar = measure.curve is None and measure.tail is not None and measure.tail[0] == 1
+    if not cvar and not isinstance(measure, Shortfall) and (not isinstance(measure, Late) or measure.curve is None):
+        raise OptionError(f"a frontier is of the mean against cvar, late or shortfall, not {measure}")
+    if isinstance(measure, Shortfall) and in_units(measure.budget, unit).denominator != 1:
         raise OptionError(f"{measure}: for a frontier the budget must be a multiple of the cost unit {float(unit):g}")
-    raise OptionError(f"a frontier is of the mean against cvar, late or shortfall, not {measure}")
-
-
-def _refine(search: MeanRisk, axis: _Axis, tolerance: float | None, progress: Progress | None) -> tuple[list[Curve], float]:
-    """Ask prices until the envelope of all curves is proved."""
-    safest, neutral = search.safest(), tuple(values[0] for values in search.curves([0.0]))
-    shift = np.array([axis.shift * w for w in axis.budgets])
-    place = np.array(axis.budgets)
-    curves = [
-        Curve(
-            i,
-            [(math.inf, axis.factor * safest[0][w] + shift[i], safest[1][w]), (0.0, axis.factor * neutral[0][w] + shift[i], neutral[1][w])],
-        )
-        for i, w in enumerate(axis.budgets)
-    ]
-    typical = float(neutral[1][place[0]]) / max(float(np.max(safest[0][place] * axis.factor + shift)), 1e-300)
-    prices, alive = list(typical * FIRST), curves
-    while True:
-        risks, means = search.curves([price * axis.factor for price in prices], axis.budgets[max(curve.number for curve in alive)])
-        for price, risk, mean in zip(prices, risks, means):
-            for curve in alive:
-                w = axis.budgets[curve.number]
-                curve.add(price, axis.factor * risk[w] + shift[curve.number], mean[w])
-        lines = envelope(curves)
-        if progress is not None:
-            progress(search.tables, float(len(lines)))
-        at = (np.repeat([line.risk for line in lines], 2), np.array([m for line in lines for m in (line.before, line.mean)]))
-        wanted = sorted((gap for curve in alive for gap in curve.gaps(*at, tolerance or 0.0)), reverse=True)
-        if not wanted:
-            return curves, tolerance or 0.0
-        if tolerance is None and search.updates >= LARGE and wanted[0][0] <= CLOSE * at[1][-1]:
-            return curves, CLOSE
-        # Curves that neither touch the envelope nor may still come to do so are done with.
-        needed = touching(curves, lines)
-        open_ = {number for _, _, number in wanted}
-        curves = [curve for curve in curves if curve.number in needed or curve.number in open_]
-        alive = [curve for curve in curves if curve.number in open_]
-        prices = list(dict.fromkeys(price for gap, price, _ in wanted if gap >= wanted[0][0] * AT_ONCE))
+    neutral = measure(evaluate_for(ssp, solve_expected(ssp).policy, [measure]))
+    if neutral <= VANISHED:
+        return None
+    if cvar:  # no budget beyond the CVaR of the risk-neutral policy can matter
+        assert measure.tail is not None
+        return Axis(EXCESS, range(math.floor(neutral / float(unit) * (1 + SAME)) + 1), 1 / measure.tail[1], 1.0)
+    if isinstance(measure, Late):
+        level = math.floor(in_units(measure.deadline, unit)) + 1
+        return Axis(LATE, range(level, level + 1), 1.0, 0.0)
+    assert isinstance(measure, Shortfall)
+    level = int(in_units(measure.budget, unit))
+    return Axis(EXCESS, range(level, level + 1), 1.0, 0.0) if level else None

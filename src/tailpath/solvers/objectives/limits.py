@@ -20,9 +20,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tailpath.doors.linear_programs import Mixture, best_mixture
+from tailpath.doors.linear_programs import TIGHTEST, Mixture, best_mixture
 from tailpath.dp.budgets import EXCESS
 from tailpath.errors import InfeasibleError, OptionError
+from tailpath.kernels.rounding import UNIT
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.policies.kinds import Policy
 from tailpath.policies.mixed import MixedPolicy
@@ -38,8 +39,10 @@ from tailpath.solvers.objectives.losses import Losses, Priced
 GAP = 1e-11
 #: Limits may be missed by this much, relatively: rounding, not policy.
 SLACK = 1e-12
-#: Columns with less weight than this are left out of a mixture.
+#: Weights below this are the LP solver's way to say 0.
 NO_WEIGHT = 1e-13
+#: The LP solver may miss limits by this much of the largest loss.
+INEXACT = 2 * TIGHTEST
 MOST_COLUMNS = 2_000
 
 
@@ -71,6 +74,21 @@ class Columns:
         self.losses, self.bounds = losses, bounds
         self.found: list[Priced] = []
 
+    @property
+    def values(self) -> FloatArray:
+        """By policy found its losses."""
+        return np.array([priced.losses for priced in self.found])
+
+    def high(self) -> float:
+        """What the best mixture costs at most, if all losses are off as far as they may be; infinite if rounding decides whether one keeps the
+        limits."""
+        off = np.array([priced.off for priced in self.found])
+        values = self.values + off
+        largest = np.maximum(np.abs(values[:, 1:]).max(axis=0), np.abs(self.bounds))
+        tighter = self.bounds - (INEXACT if len(self.bounds) > 1 else 0.0) * largest
+        mixture = _mix(values[:, 0], values[:, 1:].T, tighter)
+        return math.inf if mixture is None else mixture.value + 4 * UNIT * float(np.abs(values[:, 0]).max())
+
     def add(self, weights: FloatArray) -> Priced:
         """Minimise a sum of the losses and keep the policy."""
         priced = self.losses.price(weights)
@@ -82,7 +100,7 @@ class Columns:
         for i in range(1, len(self.bounds) + 1):
             mixture, _ = self.descend(i, list(range(1, i)), enough=self.bounds[i - 1])
             if mixture.value > self.bounds[i - 1]:
-                if mixture.value > self.bounds[i - 1] + SLACK * max(abs(mixture.value), 1e-6):
+                if mixture.value > self.bounds[i - 1] + SLACK * abs(mixture.value):
                     return False
                 self.bounds[i - 1] = mixture.value
         return True
@@ -93,9 +111,8 @@ class Columns:
         if not self.found:
             self.add(unit[target])
         while True:
-            values = np.array([priced.losses for priced in self.found])
-            bounds = self.bounds[[i - 1 for i in limits]]
-            mixture = best_mixture(values[:, target], values[:, limits].T, bounds)
+            values, bounds = self.values, self.bounds[[i - 1 for i in limits]]
+            mixture = _mix(values[:, target], values[:, limits].T, bounds)
             if mixture is None:
                 raise OptionError("the limits are so tight that rounding decides; loosen them a little")
             if mixture.value <= enough or len(self.found) > MOST_COLUMNS:
@@ -103,7 +120,7 @@ class Columns:
             weights = unit[target] + mixture.multipliers @ unit[limits] if limits else unit[target]
             priced = self.add(weights)
             paid = float(mixture.multipliers @ bounds)
-            low = max(low, priced.low - paid)
+            low = max(low, priced.low - paid - 4 * UNIT * (abs(priced.low) + float(mixture.multipliers @ np.abs(bounds))))
             size = max(abs(mixture.value), abs(paid), 1e-300)
             same = np.abs(values - priced.losses).max(axis=1) <= 1e-14 * np.maximum(np.abs(values).max(axis=1), 1e-300)
             if mixture.value - (priced.value - paid) <= GAP * size or same.any():
@@ -112,11 +129,35 @@ class Columns:
                 return mixture, low
 
 
+def _mix(cost: FloatArray, rows: FloatArray, limits: FloatArray) -> Mixture | None:
+    """The best mixture under some limits; None if there is none. Under one limit it is the best pair, found without an LP solver's tolerances."""
+    if len(limits) != 1:
+        mixture = best_mixture(cost, rows, limits)
+        return mixture and mixture._replace(weights=np.where(mixture.weights > NO_WEIGHT, mixture.weights, 0.0))
+    risk, limit = rows[0], float(limits[0])
+    keeps, weights = np.flatnonzero(risk <= limit), np.zeros(len(cost))
+    if not len(keeps):
+        return None
+    alone = int(keeps[np.argmin(cost[keeps])])
+    a, b = np.meshgrid(keeps, np.flatnonzero((risk > limit) & (cost < cost[alone])), indexing="ij")
+    share = (limit - risk[a]) / (risk[b] - risk[a])
+    mixed = cost[a] + share * (cost[b] - cost[a])
+    if not mixed.size or mixed.min() >= cost[alone]:
+        weights[alone] = 1.0
+        return Mixture(weights, np.zeros(1), float(cost[alone]))
+    at = np.unravel_index(int(np.argmin(mixed)), mixed.shape)
+    safe, bold = int(a[at]), int(b[at])
+    weights[safe], weights[bold] = 1 - share[at], share[at]
+    slope = (cost[safe] - cost[bold]) / (risk[bold] - risk[safe])
+    return Mixture(weights, np.array([slope]), float(mixed[at]))
+
+
 class Found(NamedTuple):
-    """The best mixture for one budget of the CVaR."""
+    """The best mixture for one budget of the CVaR, with bounds."""
 
     value: float
     low: float
+    high: float
     columns: Columns
     weights: FloatArray
     multipliers: FloatArray
@@ -130,15 +171,17 @@ def solve_limited(ssp: SSP, objective: Measure, limits: tuple[Limit, ...], rows:
     if best is None:
         raise InfeasibleError(f"no policy keeps all limits at once: {', '.join(str(limit) for limit in limits)}; each alone can be kept")
     if mix:
-        return RiskSolution(ssp, objective, limits, best.value, (low, best.value), _mixture(best), tuple(best.multipliers.tolist()))
+        bounds = (low, max(best.high, best.value))
+        return RiskSolution(ssp, objective, limits, best.value, bounds, _mixture(best), tuple(best.multipliers.tolist()))
     if best.single_column < 0:
         raise InfeasibleError("no single policy was found that keeps the limits; a mixture (mix=True) does")
     policy = best.columns.losses.policy(best.columns.found[best.single_column].weights)
-    return RiskSolution(ssp, objective, limits, best.single, (low, best.single), policy, tuple(best.multipliers.tolist()))
+    bounds = (low, max(best.high, best.value))
+    return RiskSolution(ssp, objective, limits, best.single, bounds, policy, tuple(best.multipliers.tolist()))
 
 
 def _mixture(best: Found) -> Policy:
-    kept = [(float(weight), priced) for weight, priced in zip(best.weights, best.columns.found) if weight > NO_WEIGHT]
+    kept = [(float(weight), priced) for weight, priced in zip(best.weights, best.columns.found) if weight > 0]
     members = tuple(best.columns.losses.policy(priced.weights) for _, priced in kept)
     total = math.fsum(weight for weight, _ in kept)
     return members[0] if len(kept) == 1 else MixedPolicy(members, tuple(weight / total for weight, _ in kept))
@@ -185,11 +228,15 @@ def _descended(columns: Columns, constant: float) -> Found:
     mixture, low = columns.descend(0, list(range(1, len(columns.bounds) + 1)))
     weights = np.zeros(len(columns.found))
     weights[: len(mixture.weights)] = mixture.weights
-    values = np.array([priced.losses for priced in columns.found])
-    keeps = np.all(values[:, 1:] <= columns.bounds + SLACK * np.maximum(np.abs(columns.bounds), 1e-6), axis=1)
+    values = columns.values
+    keeps = np.all(values[:, 1:] <= columns.bounds + SLACK * np.abs(columns.bounds), axis=1)
     single = int(np.flatnonzero(keeps)[np.argmin(values[keeps, 0])]) if keeps.any() else -1
     lone = float(values[single, 0]) + constant if keeps.any() else math.inf
-    return Found(mixture.value + constant, low + constant, columns, weights, mixture.multipliers, lone, single)
+    high = columns.high()
+    high = mixture.value if math.isinf(high) else high
+    away = 4 * UNIT * abs(constant)
+    value, low, high = mixture.value + constant, low + constant - away, high + constant + away
+    return Found(value, low, high, columns, weights, mixture.multipliers, lone, single)
 
 
 def _candidates(ssp: SSP, row: Row, in_objective: bool) -> Iterable[int]:

@@ -10,6 +10,7 @@ says what the policy found makes of each. Each is shifted to be non-negative, so
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -18,24 +19,31 @@ from typing import NamedTuple
 import numpy as np
 
 from tailpath.dp.budgets import BASE, SLOPE, TO_GO, Changes
-from tailpath.errors import OptionError
+from tailpath.errors import LimitExceededError, OptionError
+from tailpath.kernels.rounding import UNIT
+from tailpath.model.cost_units import as_multiples
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.risk.curves import Curve
-from tailpath.solvers.exact.doubt import doubt_of, proved
+from tailpath.solvers.exact.doubt import Doubt, doubt_of, enclosed
 from tailpath.solvers.exact.layout import Layout, layout_of
 from tailpath.solvers.exact.table import MAX_BYTES, BudgetTable, always_neutral, budget_policy, fill_table
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.dead_ends import fined
 
+#: What one loss takes at a level: what arriving is worth, and the values at the start.
+LEVEL_BYTES = 32
+
 
 class Priced(NamedTuple):
-    """A policy that minimises a weighted sum of losses: the sum with proved bounds, and each loss. `weights` find the policy again."""
+    """A policy that minimises a weighted sum of losses: the sum with proved bounds, and each loss, which is no more than `off` above what is told.
+    `weights` find the policy again."""
 
     value: float
     low: float
     high: float
     losses: FloatArray
+    off: FloatArray
     weights: FloatArray
 
 
@@ -50,11 +58,16 @@ class Losses:
         self.ssp, self.max_bytes, self.unit = ssp, max_bytes, ssp.cost_unit
         self.horizon = max(curve.units(self.unit) for curve in curves)
         self.flat = all(curve.slope == 0 for curve in curves)
+        if LEVEL_BYTES * (len(curves) + 1) * self.horizon > max_bytes:
+            raise LimitExceededError(
+                f"{self.horizon} cost levels need more than {max_bytes / 2**30:.3g} GiB; a coarser grid (--delta, delta=) would help",
+                (0.0, math.inf),
+            )
         # Rows by the budget left: what arriving with it is worth. Row 0 is where the budget is spent.
-        left = np.arange(self.horizon + 1)
-        costs = np.array([float((self.horizon - b) * self.unit) for b in left.tolist()])
+        costs = as_multiples(np.arange(self.horizon, -1.0, -1.0) * float(self.unit), self.unit)
         self.worth = np.stack([curve.values(costs) for curve in curves], axis=1)
         self.slope = np.array([curve.slope * float(self.unit) for curve in curves])
+        self._off = np.stack([curve.off(costs) for curve in curves], axis=1)
 
     @cached_property
     def model(self) -> SSP:
@@ -70,11 +83,24 @@ class Losses:
         table, shift = self._fill(weights)
         values = table.values[-1]
         doubt = doubt_of(solve_expected(self.model), table.error)
-        priced = np.full(len(table.values), np.inf)
-        priced[-1] = values[0]
-        low, high = proved(priced, 0.0, doubt, float(weights @ self.slope))
-        value, low, high = (float(each + shift[0]) for each in (values[0], low, high))
-        return Priced(value, low, high, values[1:] + shift[1:], weights)
+        bounds = [self._bounds(value, by, doubt) for value, by in zip(values, [weights, *np.eye(len(weights))])]
+        values, (low, high) = values + shift, np.array(bounds).T + shift
+        away = 2 * UNIT * np.abs(shift)
+        low, high = low - away, high + away
+        return Priced(float(values[0]), float(low[0]), float(high[0]), values[1:], high[1:] - values[1:], weights)
+
+    def _bounds(self, value: float, weights: FloatArray, doubt: Doubt) -> tuple[float, float]:
+        """Proved bounds on the least value of a sum of losses, which is shifted to be 0 at least."""
+        low, high = enclosed(np.array([value]), 0.0, doubt, float(weights @ self.slope), np.array([self.horizon]))
+        worth, off = self.worth @ weights, self._off @ np.abs(weights)
+        if np.count_nonzero(weights) > 1:
+            off = off + 4 * UNIT * np.abs(self.worth) @ np.abs(weights)
+        # What floats miss of the losses: as a share of them, or where they are least as it is.
+        above = worth - worth.min()
+        share = float(np.max(off / np.maximum(above, 1e-300), where=above > 0, initial=0.0))
+        least = float(np.max(off, where=above <= 0, initial=0.0))
+        missed = min(share * float(high[0]) + least, float(off.max()))
+        return max(float(low[0]) - missed, -least), float(high[0]) + missed
 
     def policy(self, weights: FloatArray) -> BudgetPolicy:
         """The policy that `price` found for these weights."""

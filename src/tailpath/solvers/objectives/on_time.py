@@ -6,8 +6,11 @@ What is computed is the probability of being late, 1 - P, so that a lateness of 
 remember. Choices that are as good, within `SAME_VALUE`, are told apart by the expected cost: a policy that is late, or cannot be late any more,
 stops hurrying. VaR*_alpha = min { t : late(start, t) <= alpha } is the least VaR of any policy.
 
-Goals need not be sure (`dead_ends.py`). With an infinite deadline the table ends where the chance of arriving later is negligible, and
-`probability(inf)` is the largest probability of arriving at all.
+At alpha = 1 every cost at which some run can arrive would do, however improbable: the VaR is the least of them.
+
+Goals need not be sure (`dead_ends.py`). The table ends where nobody can be late any more, or, with an infinite
+deadline, where the chance of arriving later is negligible; `probability(inf)` is the largest probability of
+arriving at all.
 """
 
 from __future__ import annotations
@@ -18,17 +21,20 @@ from typing import Any
 
 import numpy as np
 
+from tailpath.analysis.reachability import sure_states
 from tailpath.dp.budgets import LATE, MEAN
-from tailpath.errors import OptionError
+from tailpath.errors import LimitExceededError, OptionError
+from tailpath.kernels.forward import cheapest_tree
 from tailpath.kernels.rounding import SAME_MASS, SAME_VALUE
 from tailpath.model.cost_units import in_units
+from tailpath.model.ragged import offsets_of
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import Progress, check_alpha, check_amount
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.arrival import solve_arrival
 from tailpath.solvers.exact.layout import layout_of
-from tailpath.solvers.exact.table import MAX_BYTES, always_neutral, budget_policy, fill_table
+from tailpath.solvers.exact.table import MAX_BYTES, always_neutral, budget_policy, counted, fill_table
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.dead_ends import counting_losses, fined
 from tailpath.solvers.objectives.rounding import both_ways, check_unit
@@ -36,6 +42,12 @@ from tailpath.solvers.objectives.rounding import both_ways, check_unit
 LATE_THEN_MEAN = np.stack([LATE, MEAN])
 #: With an infinite deadline the table ends when the chance of arriving later has fallen to this.
 LEFT = 1e-12
+#: With any other, when so few are late that it cannot be told from nobody.
+NOBODY = 1e-250
+#: Tables of so many levels are made at once; longer ones only if they are needed, twice as long each time.
+SHORT, LONG = 64, 4096
+#: What the values of a level take, those at the start alone.
+LEVEL_BYTES = 48
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -84,18 +96,31 @@ class OnTimeSolution(Record):
         """The least VaR at `alpha` of any policy: the least t with a lateness of at most alpha. Infinite if none will do."""
         a = check_alpha(alpha)
         enough = np.flatnonzero(self.lateness <= a * (1 + SAME_MASS))
-        if enough.size:
-            return float(int(enough[0]) * self.latest.unit)
-        if self.missed[0] > a or math.isinf(self.deadline):
+        if self.missed[0] > a * (1 + SAME_MASS):
             return math.inf
-        raise OptionError(f"the VaR at {a:g} lies beyond the deadline {self.deadline:g}; solve with a later one")
+        if enough.size:
+            level = int(enough[0])
+            if self.lateness[level] > 1 - SAME_MASS:  # a chance that cannot be told from none
+                nearest = cheapest_run(counted(self.latest))[0]
+                return math.inf if math.isinf(nearest) else float(max(level, int(nearest)) * self.latest.unit)
+            return float(level * self.latest.unit)
+        last = float((len(self.lateness) - 1) * self.latest.unit)
+        raise OptionError(f"the VaR at {a:g} lies beyond the deadline {last:g}; solve with a later one, or solve for var({a:g})")
 
     def policy(self, t: float) -> BudgetPolicy:
         """The policy that arrives within `t` with the largest probability; all of them share one table. For ever: the surest."""
-        level = self._level(t)
-        if math.isinf(t) and 0 < self.missed[0] < 1:
+        if math.isinf(t) and self.missed[0] < 1:
             return _surest(self.latest)
+        level = self._level(t)
         return self.latest.with_budget(0 if math.isinf(t) else max(min(level, len(self.lateness) - 1) + 1, 0))
+
+    def cheapest(self) -> BudgetPolicy:
+        """A policy that may arrive at the least cost at which any run can, with whatever probability; elsewhere it is risk-neutral."""
+        choices = self.latest.risk_neutral.copy()
+        model = counted(self.latest)
+        for choice in cheapest_run(model)[1]:
+            choices[model.choice_state[choice]] = choice
+        return always_neutral(self.latest.ssp, choices)
 
     def _level(self, t: float) -> int:
         """The deadline `t` in whole units, rounded down."""
@@ -122,37 +147,68 @@ def solve_on_time(
     check_unit(ssp)
     assert ssp.cost_unit is not None
     if math.isinf(deadline):
-        return on_time_until(ssp, LEFT, max_bytes, progress)
-    return _on_time(ssp, math.floor(in_units(deadline, ssp.cost_unit)), deadline, max_bytes, progress)
+        return _until(ssp, math.inf, deadline, LEFT + _missed(ssp)[1], max_bytes, progress)
+    return _until(ssp, math.floor(in_units(deadline, ssp.cost_unit)), deadline, NOBODY, max_bytes, progress)
 
 
-def on_time_until(ssp: SSP, alpha: float, max_bytes: int = MAX_BYTES, progress: Progress | None = None) -> OnTimeSolution:
-    """The solution for all deadlines, its table ending where no more than `alpha` beyond what must be missed is late."""
-    missed = 1 - solve_arrival(ssp).bounds[1]
-    units = 64
+def on_time_until(ssp: SSP, alpha: float) -> OnTimeSolution:
+    """The solution for all deadlines, its table ending where no more than `alpha` is late, if that can be."""
+    missed = _missed(ssp)
+    return _until(ssp, math.inf, math.inf, alpha if alpha >= missed[0] else missed[1] + LEFT, MAX_BYTES, None)
+
+
+def _missed(ssp: SSP) -> tuple[float, float]:
+    """Bounds on the least probability of never arriving."""
+    low, high = solve_arrival(ssp).bounds
+    return max(1 - high, 0.0), max(1 - low, 0.0)
+
+
+def _until(ssp: SSP, units: float, deadline: float, late: float, max_bytes: int, progress: Progress | None) -> OnTimeSolution:
+    """The table up to a deadline of some units, or until no more than `late` are late, or can be prevented from it."""
+    missed = _missed(ssp)
+    some = SHORT if math.isinf(units) else LONG
     while True:
-        found = _on_time(ssp, units, math.inf, max_bytes, progress)
-        if found.lateness[-1] <= max(alpha, missed + LEFT) * (1 + SAME_MASS):
-            return found
-        units *= 2
+        last = int(min(some, units))
+        if LEVEL_BYTES * last > max_bytes:
+            raise LimitExceededError(f"{last} cost levels need more than {max_bytes / 2**30:.3g} GiB of memory", (0.0, math.inf))
+        lateness, error, policy = _lateness(ssp, last, max_bytes, progress)
+        if last == units or lateness[-1] <= max(late, missed[1]) * (1 + SAME_MASS):
+            return OnTimeSolution(deadline, lateness, missed, error, policy)
+        some *= 2
 
 
-def _on_time(ssp: SSP, units: int, deadline: float, max_bytes: int, progress: Progress | None) -> OnTimeSolution:
-    """The table up to a deadline of some units. A cost of t is on time with t left, so the budget is one unit more than the deadline."""
-    arrival = solve_arrival(ssp).bounds
-    missed = (max(1 - arrival[1], 0.0), max(1 - arrival[0], 0.0))
+def _lateness(ssp: SSP, units: int, max_bytes: int, progress: Progress | None) -> tuple[FloatArray, float, BudgetPolicy]:
+    """The lateness for deadlines up to some units. A cost of t is on time with t left, so the budget is one unit more than the deadline."""
     model = fined(ssp, units)
     expected = solve_expected(model)
     if ssp.is_goal[ssp.start_index]:
-        return OnTimeSolution(deadline, np.zeros(units + 1), missed, 0.0, always_neutral(ssp, expected.choices))
+        return np.zeros(1), 0.0, always_neutral(ssp, expected.choices)
     layout = layout_of(model, expected, "late")
     objective = layout.objective(LATE_THEN_MEAN, limit=float(units + 1), tie=SAME_VALUE)
     table = fill_table(layout, objective, max_bytes=max_bytes, progress=progress)
     policy = budget_policy(model, table, units + 1, expected.choices)
     policy = policy if model is ssp else replace(policy, ssp=ssp, level=ssp.outcome_level)
-    return OnTimeSolution(deadline, table.values[1:, 0].copy(), missed, table.error, policy)
+    return table.values[1:, 0].copy(), table.error, policy
+
+
+def cheapest_run(ssp: SSP) -> tuple[float, list[int]]:
+    """The least cost at which any run arrives, in units, and the choices along it; infinite if there is none."""
+    source = ssp.choice_state[ssp.outcome_choice]
+    least, order, before = np.full(ssp.n_states, np.inf), *np.full((2, ssp.n_states), -1, dtype=np.int32)
+    cheapest_tree(
+        offsets_of(source, ssp.n_states), ssp.outcome_target, ssp.outcome_level.astype(np.float64), ssp.start_index, least, order, before
+    )
+    state = int(np.argmin(np.where(ssp.is_goal, least, np.inf)))
+    cost, choices = float(least[state]), []
+    while state != ssp.start_index and cost < np.inf:
+        arrows = np.flatnonzero((source == before[state]) & (ssp.outcome_target == state))
+        choices.append(int(ssp.outcome_choice[arrows[np.argmin(ssp.outcome_level[arrows])]]))
+        state = int(before[state])
+    return cost, choices
 
 
 def _surest(policy: BudgetPolicy) -> BudgetPolicy:
-    """Arrive as surely as possible: the least expected number of dead ends entered."""
-    return always_neutral(policy.ssp, solve_expected(counting_losses(policy.ssp)).choices)
+    """Arrive as surely as possible: at the least mean if that is sure, else with the least expected number of dead ends entered."""
+    ssp = policy.ssp
+    sure = sure_states(ssp)[0][ssp.start_index]
+    return always_neutral(ssp, solve_expected(ssp if sure else counting_losses(ssp)).choices)

@@ -6,10 +6,11 @@
 | CVaR, mean and CVaR | none | `solve_cvar_exact` |
 | VaR, late | none | `solve_on_time` |
 | any loss | none | the recursion of `losses.py` |
-| the mean | one CVaR | `mean_risk.py`: one table per multiplier serves every budget |
+| the mean | one CVaR | `price_search.py`: a point of the frontier |
 | any of these | any of these, one CVaR in all | column generation, `limits.py` |
 
-A limit on VaR is one on the probability of being late: VaR_alpha <= t exactly if P(Z > t) <= alpha.
+A limit that the best policy without it keeps is not looked at any further. A limit on VaR is one on the probability
+of being late: VaR_alpha <= t exactly if P(Z > t) <= alpha.
 """
 
 from __future__ import annotations
@@ -20,8 +21,13 @@ from typing import Any
 
 import numpy as np
 
-from tailpath.errors import InfeasibleError, OptionError
+from tailpath.analysis.reachability import sure_states
+from tailpath.dp.budgets import EXCESS
+from tailpath.errors import InfeasibleError, LimitExceededError, OptionError
+from tailpath.evaluation.measured import evaluate_for
+from tailpath.kernels.rounding import UNIT
 from tailpath.model.ssp import SSP
+from tailpath.risk.curves import Curve
 from tailpath.risk.late import Late
 from tailpath.risk.mean import Mean
 from tailpath.risk.measure import Limit, Measure
@@ -32,12 +38,16 @@ from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.answer import RiskSolution
 from tailpath.solvers.objectives.limits import row_of, solve_limited
 from tailpath.solvers.objectives.losses import Losses
-from tailpath.solvers.objectives.mean_risk import least_mean
-from tailpath.solvers.objectives.on_time import on_time_until, solve_on_time
+from tailpath.solvers.objectives.mean_risk import MeanRisk
+from tailpath.solvers.objectives.on_time import LONG, NOBODY, on_time_until, solve_on_time
+from tailpath.solvers.objectives.price_search import least_means
 from tailpath.solvers.objectives.rounding import both_ways, check_rising, check_unit, on_costs_of
+from tailpath.solvers.objectives.trade import Axis, mixed
 
 #: A limit that the least value exceeds by no more than this, relatively, counts as kept.
 SLACK = 1e-12
+#: An evaluation that would only spare a search ends after so many nodes.
+MOST_NODES = 10**7
 _ONE = np.ones(1)
 
 
@@ -56,16 +66,23 @@ def solve(ssp: SSP, objective: Any, subject_to: Iterable[Any] = (), *, mix: bool
     if delta is not None:
         return _rounded(ssp, goal, limits, mix, delta)
     check_unit(ssp)
-    if not limits:
-        return _alone(ssp, goal)
-    _check_limits(ssp, goal, limits)
+    _check_limits(goal, limits)
+    best = _alone(ssp, goal)
+    if all(_keeps(best, limit) for limit in limits):
+        return RiskSolution(ssp, goal, limits, best.value, best.bounds, best.policy, (0.0,) * len(limits))
+    _check_each(ssp, limits)
     if isinstance(goal, VaR):
         return _least_var(ssp, goal, limits, mix)
-    if isinstance(goal, Mean) and len(limits) == 1 and _is_cvar(limits[0].measure) and not ssp.is_goal[ssp.start_index]:
-        return least_mean(ssp, limits[0], mix)
+    if isinstance(goal, Mean) and len(limits) == 1 and _is_cvar(limits[0].measure):
+        return _least_mean(ssp, limits[0], mix)
+    tail = next((i for i, limit in enumerate(limits) if limit.measure.tail is not None), None)
+    if tail is not None and len(limits) > 1:
+        # A limit on CVaR takes a search for each of its budgets, so it is worth to see first whether it matters.
+        found = solve(ssp, goal, limits[:tail] + limits[tail + 1 :], mix=mix)
+        if _keeps(found, limits[tail]):
+            multipliers = (*found.multipliers[:tail], 0.0, *found.multipliers[tail:])
+            return RiskSolution(ssp, goal, limits, found.value, found.bounds, found.policy, multipliers)
     rows = [row_of(_as_expectation(goal)), *(_row_of_limit(limit) for limit in limits)]
-    if sum(row.factor > 0 for row in rows) > 1:
-        raise OptionError("at most one CVaR may occur in objective and limits together")
     try:
         return solve_limited(ssp, goal, limits, rows, mix)
     except InfeasibleError as error:
@@ -99,7 +116,8 @@ def _alone(ssp: SSP, goal: Measure) -> RiskSolution:
     if isinstance(goal, VaR):
         on_time = on_time_until(ssp, goal.alpha)
         t = on_time.var(goal.alpha)
-        return RiskSolution(ssp, goal, (), t, (t, t), on_time.policy(t))
+        policy = on_time.policy(t) if on_time.late(t) < 1 - SLACK else on_time.cheapest()
+        return RiskSolution(ssp, goal, (), t, (t, t), policy)
     if isinstance(goal, Late):
         found = solve_on_time(ssp, goal.deadline)
         low, high = found.bounds(goal.deadline)
@@ -107,9 +125,7 @@ def _alone(ssp: SSP, goal: Measure) -> RiskSolution:
     tail, curve = goal.tail, _as_expectation(goal).curve
     if tail is None:
         assert curve is not None
-        losses = Losses(ssp, [curve])
-        priced = losses.price(_ONE)
-        return RiskSolution(ssp, goal, (), priced.value, (priced.low, priced.high), losses.policy(_ONE))
+        return _within(ssp, goal, curve) or _least_loss(ssp, goal, curve)
     mean = _factor_of_mean(goal)
     if mean is None:
         return solve_limited(ssp, goal, (), [row_of(goal)], mix=True)
@@ -117,17 +133,74 @@ def _alone(ssp: SSP, goal: Measure) -> RiskSolution:
     scale = mean + factor
     best = solve_cvar_exact(ssp, alpha, weight=factor / scale)
     low, high = best.bounds(alpha)
-    return RiskSolution(ssp, goal, (), scale * best.objective(alpha), (scale * low, scale * high), best.policy(alpha))
+    # The weight is rounded, and so is the scale; both factors are positive, and the mean is no more than CVaR.
+    bounds = (scale * low * (1 - 8 * UNIT), scale * high * (1 + 8 * UNIT))
+    return RiskSolution(ssp, goal, (), scale * best.objective(alpha), bounds, best.policy(alpha))
 
 
-def _check_limits(ssp: SSP, goal: Measure, limits: tuple[Limit, ...]) -> None:
-    """Every limit must be one that can be kept if it were alone."""
+def _least_loss(ssp: SSP, goal: Measure, curve: Curve) -> RiskSolution:
+    """The least expected loss."""
+    losses = Losses(ssp, [curve])
+    priced = losses.price(_ONE)
+    return RiskSolution(ssp, goal, (), priced.value, (priced.low, priced.high), losses.policy(_ONE))
+
+
+def _within(ssp: SSP, goal: Measure, curve: Curve) -> RiskSolution | None:
+    """The risk-neutral policy, if it never gets to where the loss is more than the least; a long table is then spared."""
+    assert ssp.cost_unit is not None
+    least = min(*curve.at, *curve.after)
+    if curve.units(ssp.cost_unit) <= LONG or curve.slope < 0 or not sure_states(ssp)[0][ssp.start_index]:
+        return None
+    policy = solve_expected(ssp).policy
+    try:
+        high = evaluate_for(ssp, policy, [goal], max_nodes=MOST_NODES).bounds(goal)[1]
+    except LimitExceededError:
+        return None
+    settled = high - least <= NOBODY * max(abs(least), 1.0)
+    return RiskSolution(ssp, goal, (), least, (least, max(high, least)), policy) if settled else None
+
+
+def _least_mean(ssp: SSP, limit: Limit, mix: bool) -> RiskSolution:
+    """The least mean under one limit on CVaR."""
+    assert ssp.cost_unit is not None and limit.measure.tail is not None
+    unit, alpha = float(ssp.cost_unit), limit.measure.tail[1]
+    bound = limit.bound / unit
+    most = max(math.floor(bound * (1 + SLACK)), 0)
+    tables = MeanRisk(ssp, EXCESS, most)
+    found = least_means(tables, Axis(EXCESS, range(most + 1), 1 / alpha, 1.0), bound)
+    rounding = found.rounding
+    low = found.mean(rounding.above(bound)) * (1 - rounding.share) * unit
+    high = found.mean(rounding.below(bound)) * (1 + rounding.share) * unit
+    place = found.place(bound) if mix else found.alone(max(bound, found.least_risk))
+    value, saved = place.mean * unit, found.slope(bound) if mix else 0.0
+    policy = mixed(tables, place.parts)
+    return RiskSolution(ssp, Mean(), (limit,), value, (low, max(high, value)), policy, (saved,))
+
+
+def _check_limits(goal: Measure, limits: tuple[Limit, ...]) -> None:
+    """Refuse what no solver here takes."""
+    if sum(measure.tail is not None for measure in (goal, *(limit.measure for limit in limits))) > 1:
+        raise OptionError("at most one CVaR may occur in objective and limits together")
     for limit in limits:
         if isinstance(limit.measure, Late) and math.isinf(limit.measure.deadline):
             raise OptionError(f"{limit} limits the probability of never arriving; use given_arrival or give_up to make the goal sure")
+
+
+def _check_each(ssp: SSP, limits: tuple[Limit, ...]) -> None:
+    """Every limit must be one that can be kept if it were alone."""
+    for limit in limits:
         least = _alone(ssp, limit.measure)
         if least.bounds[0] > limit.bound + SLACK * abs(limit.bound) and least.value > limit.bound:
             raise InfeasibleError(f"no policy keeps {limit}: {limit.measure} is at least {least.value:.6g}", least.value)
+
+
+def _keeps(found: RiskSolution, limit: Limit) -> bool:
+    """Whether a policy surely keeps a limit, as far as can be found out quickly."""
+    try:
+        costs = evaluate_for(found.ssp, found.policy, [limit.measure], max_nodes=MOST_NODES)
+    except LimitExceededError:
+        return False
+    return bool(costs.bounds(limit.measure)[1] <= limit.bound)
 
 
 def _least_var(ssp: SSP, goal: VaR, limits: tuple[Limit, ...], mix: bool) -> RiskSolution:

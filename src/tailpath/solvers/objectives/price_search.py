@@ -1,0 +1,210 @@
+"""The search for the least mean at every risk, or at one, by prices that serve all budgets at once.
+
+A table for a price k (`mean_risk.py`) minimises mean + k * risk: for *every* budget it gives a point of
+the curve of that budget (`trade.py`), and a line of slope -k below it. So every curve is kept between
+chords and lines (`envelope.py`). A chord is *open* while its curve may lie below the envelope of all
+chords found so far, at a risk that is asked for. Then the price that is its slope is asked for: it
+finds a point below the chord, which splits it, or proves that there is none. In the end no curve lies
+below the envelope anywhere. One limit is the same search with one risk asked for.
+
+Points that miss a line by less than `SAME` of mean + price * risk count as on it. That is less than
+`SAME` of the mean at a risk that is larger by `SAME`, so it is part of the rounding of the answer.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from tailpath.errors import LimitExceededError
+from tailpath.model.ssp import FloatArray
+from tailpath.options import Progress
+from tailpath.solvers.objectives.envelope import (
+    CURVE,
+    FLAT,
+    FOUND0,
+    FOUND1,
+    M0,
+    M1,
+    STEEP,
+    X0,
+    X1,
+    Chords,
+    IntArray,
+    envelope_of,
+    slopes,
+)
+from tailpath.solvers.objectives.mean_risk import MeanRisk
+from tailpath.solvers.objectives.trade import SAME, Axis, Rounding, Trade
+
+#: Prices asked for at first, as multiples of mean over risk.
+FIRST = np.geomspace(1e-3, 1e4, 15)
+#: Later the slopes of chords whose gap is this share of the widest, in this many tables at once.
+WIDE, MOST_TABLES = 0.05, 8
+#: A search that needs more updates of outcomes than this is large; then this gap, relatively, will do.
+LARGE, CLOSE = 10**10, 1e-6
+#: Chords are held against so many places of the envelope at a time.
+PAIRS = 2**20
+#: What a budget takes, in bytes: its curve, and its points for one price.
+CURVE_BYTES, POINT_BYTES = 600, 48
+
+
+def least_means(
+    tables: MeanRisk,
+    axis: Axis,
+    at: float | None = None,
+    tolerance: float | None = None,
+    progress: Progress | None = None,
+) -> Trade:
+    """The least mean at every risk from the least to that of the risk-neutral policy, or at one.
+
+    The search ends when nothing can lie more than `tolerance` below what was found, relatively; unless
+    told, that is 0, or `CLOSE` in a search that is large.
+    """
+    search = _Search(tables, axis, at)
+    search.ask(search.typical * (FIRST if at is None else FIRST[::2]))
+    while True:
+        gap = search.close(tolerance or 0.0)
+        if progress is not None:
+            progress(tables.tables, float(len(search.envelope.start)))
+        large = tolerance is None and tables.updates >= LARGE
+        if not len(gap) or (large and gap.max() <= CLOSE * search.least_mean):
+            return search.found(CLOSE if len(gap) else tolerance or 0.0)
+        search.ask(search.wanted(gap))
+
+
+class _Search:
+    """All chords met, those that are open, and the envelope."""
+
+    def __init__(self, tables: MeanRisk, axis: Axis, at: float | None) -> None:
+        self.tables, self.axis, self.asked = tables, axis, 0
+        self.budgets = np.arange(axis.budgets.start, axis.budgets.stop)
+        self.most = (tables.max_bytes - CURVE_BYTES * axis.budgets[-1]) // (POINT_BYTES * axis.budgets.stop)
+        if self.most < tables.at_once:
+            raise LimitExceededError(
+                f"{axis.budgets[-1]} cost levels need more than {tables.max_bytes / 2**30:.3g} GiB; "
+                "a coarser grid (--delta, delta=) would help",
+                (0.0, math.inf),
+            )
+        if at is not None:  # one risk needs the next prices only
+            self.most = tables.at_once
+        safest = self._points(*tables.safest())
+        neutral = self._points(*(each[0] for each in tables.curves([0.0])))
+        low, high, self.least_mean = float(safest[0].min()), float(neutral[0].min()), float(neutral[1].min())
+        share, slack = tables.error()
+        self.rounding = Rounding(SAME + share + slack / self.least_mean, slack * axis.factor)
+        self.typical = self.least_mean / max(float(safest[0].max()), 1e-300)
+        if at is not None:
+            low, high = max(self.rounding.below(at), low), min(self.rounding.above(at), high)
+        curve = np.arange(len(self.budgets), dtype=np.float64)
+        chords = np.stack(np.broadcast_arrays(*safest, np.inf, np.inf, *neutral, 0.0, 0.0, curve))
+        self.open = chords[:, (chords[X0] < chords[X1]) & (chords[X0] <= high)]
+        self.chords = np.column_stack([self.open, self._ray(*neutral)])
+        self.envelope = envelope_of(self.chords, np.arange(self.chords.shape[1]), low, max(low, high))
+
+    def _ray(self, risk: FloatArray, mean: FloatArray) -> Chords:
+        """Behind the risk-neutral policy the mean stays as it is."""
+        nearest = int(np.argmin(risk))
+        x, m = float(risk[nearest]), float(mean[nearest])
+        return np.array([x, m, 0.0, 0.0, 2 * x + 1, m, 0.0, 0.0, nearest])
+
+    def _points(self, risk: FloatArray, mean: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """By curve the risk and the mean of what a table says by budget."""
+        budgets = self.budgets[: len(risk) - self.axis.budgets.start]
+        return self.axis.factor * risk[budgets] + self.axis.shift * budgets, mean[budgets]
+
+    def ask(self, prices: FloatArray) -> None:
+        """Make tables for some prices, and split the open chords by them."""
+        self.asked = len(prices)
+        for first in range(0, len(prices) if self.open.size else 0, self.most):
+            few = prices[first : first + self.most]
+            largest = int(self.budgets[int(self.open[CURVE].max())])
+            found = self.tables.curves((few * self.axis.factor).tolist(), largest)
+            halves = [self._split(price, *self._points(*both)) for price, *both in zip(few.tolist(), *found)]
+            known = self.chords.shape[1]
+            self.chords = np.concatenate([self.chords, *halves], axis=1)
+            self.envelope = self.envelope.with_more(self.chords, np.arange(known, self.chords.shape[1]))
+
+    def _split(self, price: float, risk: FloatArray, mean: FloatArray) -> Chords:
+        """Take in the points of one price. Returns the halves of the chords that were split."""
+        between = (self.open[FLAT] < price) & (price < self.open[STEEP])
+        chord = self.open[:, between]
+        curve = chord[CURVE].astype(np.int64)
+        x, m = risk[curve], mean[curve]
+        least = (m + price * x) * (1 + SAME)
+        left, right = (chord[m] + price * chord[x] <= least for x, m in ((X0, M0), (X1, M1)))
+        # An end that is as good is best at this price, too, and the chord is proved if both are.
+        chord[STEEP, left] = price
+        chord[FLAT, right] = price
+        new = ~(left | right)
+        first, last = chord[:, new], chord[:, new]
+        first[X1] = last[X0] = np.clip(x[new], first[X0], last[X1])
+        first[M1] = last[M0] = np.clip(m[new], last[M1], first[M0])
+        first[FOUND1] = first[FLAT] = last[FOUND0] = last[STEEP] = price
+        halves = np.concatenate([first, last], axis=1)
+        halves = halves[:, halves[X0] < halves[X1]]
+        self.open = np.concatenate([self.open[:, ~between], chord[:, left != right], halves], axis=1)
+        return halves
+
+    def close(self, tolerance: float) -> FloatArray:
+        """Close the chords whose curve lies nowhere below the envelope. Returns how far the others may."""
+        gap, slope = self._gaps(max(tolerance, SAME)), slopes(self.open)
+        # A line below that is no steeper than the chord, or no flatter, lies on it.
+        stay = (gap > 0) & (self.open[FLAT] < slope) & (slope < self.open[STEEP])
+        self.open = self.open[:, stay]
+        return np.asarray(gap[stay])
+
+    def _gaps(self, tolerance: float) -> FloatArray:
+        """By open chord how far its curve may lie below the envelope; 0 or less within the tolerance.
+
+        The envelope counts as low as it is at a risk that differs by rounding. Between its starts it is
+        straight, and so are the two lines below a curve: the largest distance is found where they meet,
+        at an end, or at a start. Most open chords are so where the lines meet, and need no more looks.
+        """
+        x0, m0, _, steep, x1, m1, _, flat, _ = self.open
+        begin, end = np.maximum(x0, self.envelope.start[0]), np.minimum(x1, self.envelope.end)
+        with np.errstate(invalid="ignore", over="ignore"):
+            meet = np.where(np.isinf(steep), x0, (m0 - m1 + steep * x0 - flat * x1) / (steep - flat))
+        gap = np.full(len(x0), -np.inf)
+        inside = np.flatnonzero(begin <= end)
+        for at in (np.clip(meet, begin, end)[inside], begin[inside], end[inside]):
+            height = self.envelope.at(self.chords, np.minimum(at * (1 + SAME), self.envelope.end))
+            gap[inside] = np.maximum(gap[inside], self._beyond(inside, at, height, tolerance))
+        # Just before a step the envelope is higher than at it.
+        start, before = self.envelope.start[1:] / (1 + SAME), self.envelope.before(self.chords)
+        inside = inside[gap[inside] <= 0]
+        first = np.searchsorted(start, begin[inside])
+        count = np.searchsorted(start, end[inside], side="right") - first
+        total = np.cumsum(count)
+        cuts = np.searchsorted(total, np.arange(PAIRS, total[-1] if len(total) else 0, PAIRS))
+        for part in np.split(np.arange(len(inside)), cuts):
+            owner = np.repeat(part, count[part])
+            offset = np.cumsum(count[part]) - count[part]
+            place = np.arange(len(owner)) - np.repeat(offset, count[part]) + first[owner]
+            found = self._beyond(inside[owner], start[place], before[place], tolerance)
+            np.maximum.at(gap, inside[owner], found)
+        return gap
+
+    def _beyond(self, which: IntArray, at: FloatArray, height: FloatArray, tolerance: float) -> FloatArray:
+        """How far the lines below some open chords lie below a height at some risks; 0 within the tolerance."""
+        x0, m0, steep, x1, m1, flat = (self.open[row][which] for row in (X0, M0, STEEP, X1, M1, FLAT))
+        with np.errstate(invalid="ignore", over="ignore"):
+            left = np.where(np.isinf(steep), -np.inf, m0 - steep * (at - x0))
+        apart = height - np.maximum(left, m1 + flat * (x1 - at))
+        return np.where(apart > tolerance * height, apart, 0.0)
+
+    def wanted(self, gap: FloatArray) -> FloatArray:
+        """The prices to ask for next: the slopes of the open chords with the widest gaps.
+
+        If there are more than fit, some from the least to the largest: each is then near its own price.
+        """
+        tables = self.tables.at_once
+        enough = min(WIDE * gap.max(), np.sort(gap)[-tables:][0])
+        slope = np.unique(slopes(self.open)[gap >= enough])
+        count = min(self.most, MOST_TABLES * tables, 2 * self.asked)
+        return np.asarray(slope[np.unique(np.linspace(0, len(slope) - 1, count).round().astype(np.int64))])
+
+    def found(self, gap: float) -> Trade:
+        """What the search ends with."""
+        return Trade(self.axis, self.chords, self.envelope, self.rounding, gap)
