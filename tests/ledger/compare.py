@@ -158,18 +158,22 @@ class Wrong(NamedTuple):
     reason: str
 
 
+LIMIT = "the least mean under a limit was that of another budget, where two budgets cross"
 CROSSING = "where two budgets cross, the curve is not convex, and it was taken for convex"
 CORNER = "the last corner claimed a risk that its policy does not have"
 MISSED = "a history that may miss the goal has an infinite mean, and had finite bounds on it"
+FAR = "a policy by budgets of 10^6 levels was evaluated to infinity, so nothing was improved"
 _INFINITE = {"mean": bounded(inf, (inf, inf))}
+_BEST = {"cvar": bounded(4.0281416787967, (4.028141678780533, 4.028141678796759))}
 _PITS = [f"{kind} {seed}" for kind in ("missed", "lost") for seed in range(4)]
 _C5, _C20 = ({"neutral": one(risk)} for risk in (6.077263581503268, 6.019315895375817))
 KNOWN_WRONG = (
-    Wrong("lottery A", "limited", '["mean", ["cvar(0.2) <= 31.35"]]', {}, CROSSING),
+    Wrong("lottery A", "limited", '["mean", ["cvar(0.2) <= 31.35"]]', {}, LIMIT),
     Wrong("lottery B", "frontier", '["cvar(0.05)"', {}, CROSSING),
     Wrong("lottery C", "frontier", '["cvar(', {}, CORNER),
     Wrong("lottery C", "frontier_ends", '["cvar(0.05)"', _C5, CORNER),
     Wrong("lottery C", "frontier_ends", '["cvar(0.2)"', _C20, CORNER),
+    Wrong("gaps 0", "improve", '["mixed"', _BEST, FAR),
     *(Wrong(name, "evaluate", '["history"', _INFINITE, MISSED) for name in _PITS),
 )
 
