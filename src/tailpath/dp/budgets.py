@@ -29,6 +29,7 @@ can matter, where `least` is the least cost at which the start can reach them; t
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -305,7 +306,62 @@ def move_window(n: int, blocks: int, work: Work) -> None:
     work.origin[0] += rows - work.reach
 
 
-@kernel
+def _sweep(joints: bool, priced: bool) -> Any:
+    """The flags are constants of the closure: the compiler leaves out the branches not taken, and keeps each version by its flags."""
+
+    def sweep(
+        model: Model,
+        objective: Objective,
+        loss: Array,
+        levels: tuple[int, int, int],
+        best: float,
+        work: Work,
+        out: Changes,
+        out_value: Array,
+    ) -> tuple[int, int, float, float, float]:
+        nodes, criteria, count = model.nodes, objective.criteria, max(len(objective.prices), 1)
+        n, (first, last, at) = len(nodes.least), levels
+        size = len(work.value) // (len(criteria) * count)
+        latest = last if len(loss) > 0 else 1
+        for cost in model.ends.cost:
+            latest = max(latest, cost + 1)
+        error, gain_left, w = 0.0, 0.0, first
+        while w <= last and w <= cutoff_of(objective, best) and at + n <= len(out.node):
+            room = cutoff_of(objective, best) - w
+            if (w - work.origin[0]) * n >= size:
+                move_window(n * count, len(criteria), work)
+            base = (w - work.origin[0]) * n
+            if w <= latest:
+                set_constants(model.ends, criteria, loss, w, work)
+            for block in range(len(nodes.block_joint)):
+                begin, end = nodes.block_start[block], nodes.block_start[block + 1]
+                if joints and nodes.block_joint[block]:
+                    end = end if nodes.least[begin] <= room else begin
+                    if end > begin:
+                        quality = settle_jointly(model, criteria, objective.tie, block, base, size, work)
+                        error, gain_left = max(error, quality[0]), max(gain_left, quality[1])
+                    for node in range(begin, end):
+                        work.active[node] = node
+                else:
+                    end = look_around(nodes, block, w, room, work)
+                    if priced:
+                        settle_priced(model, objective, (begin, end), w, base, size, work)
+                    else:
+                        settle_least(model, objective, (begin, end), w, base, size, work)
+                at = note_changes(begin, begin if priced else end, w, at, work, out)
+            for i in range(len(criteria)):
+                for price in range(count):
+                    out_value[w - first, i * count + price] = work.value[(i * size + base + objective.start) * count + price]
+            best = min(best, objective.weight * w + objective.price * out_value[w - first, 0])
+            w += 1
+        return w, at, best, error, gain_left
+
+    return kernel(sweep)
+
+
+_compiled = cache(_sweep)
+
+
 def sweep(
     model: Model, objective: Objective, loss: Array, levels: tuple[int, int, int], best: float, work: Work, out: Changes, out_value: Array
 ) -> tuple[int, int, float, float, float]:
@@ -315,39 +371,6 @@ def sweep(
     price. Returns the first level not done, how many changes there are, the best value found, and the worst error bound and relative gain left
     of joint blocks.
     """
-    nodes, criteria, count = model.nodes, objective.criteria, max(len(objective.prices), 1)
-    n, (first, last, at) = len(nodes.least), levels
-    size = len(work.value) // (len(criteria) * count)
-    latest = last if len(loss) > 0 else 1
-    for cost in model.ends.cost:
-        latest = max(latest, cost + 1)
-    error, gain_left, w = 0.0, 0.0, first
-    while w <= last and w <= cutoff_of(objective, best) and at + n <= len(out.node):
-        room = cutoff_of(objective, best) - w
-        if (w - work.origin[0]) * n >= size:
-            move_window(n * count, len(criteria), work)
-        base = (w - work.origin[0]) * n
-        if w <= latest:
-            set_constants(model.ends, criteria, loss, w, work)
-        for block in range(len(nodes.block_joint)):
-            begin, end = nodes.block_start[block], nodes.block_start[block + 1]
-            if nodes.block_joint[block]:
-                end = end if nodes.least[begin] <= room else begin
-                if end > begin:
-                    quality = settle_jointly(model, criteria, objective.tie, block, base, size, work)
-                    error, gain_left = max(error, quality[0]), max(gain_left, quality[1])
-                for node in range(begin, end):
-                    work.active[node] = node
-            else:
-                end = look_around(nodes, block, w, room, work)
-                if len(objective.prices) > 0:
-                    settle_priced(model, objective, (begin, end), w, base, size, work)
-                else:
-                    settle_least(model, objective, (begin, end), w, base, size, work)
-            at = note_changes(begin, end if len(objective.prices) == 0 else begin, w, at, work, out)
-        for i in range(len(criteria)):
-            for price in range(count):
-                out_value[w - first, i * count + price] = work.value[(i * size + base + objective.start) * count + price]
-        best = min(best, objective.weight * w + objective.price * out_value[w - first, 0])
-        w += 1
-    return w, at, best, error, gain_left
+    compiled = _compiled(bool(model.nodes.block_joint.any()), len(objective.prices) > 0)
+    found: tuple[int, int, float, float, float] = compiled(model, objective, loss, levels, best, work, out, out_value)
+    return found

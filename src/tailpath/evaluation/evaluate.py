@@ -47,6 +47,8 @@ __all__ = ["evaluate"]
 
 #: Expanded pairs before an evaluation gives up: some minutes of either engine.
 MOST_NODES = {"lattice": 20_000_000_000, "queue": 20_000_000}
+#: Beyond so many levels of budget the rounding of every level adds up, and a policy that reaches few pairs is unrolled.
+MOST_LEVELS = 10_000
 
 
 def evaluate(
@@ -98,13 +100,17 @@ def evaluate_as(ssp: SSP, policy: Policy, engine: str, request: Request) -> Cost
         )
     if isinstance(policy, HistoryPolicy):
         return evaluate_lazily(ssp, policy, request)
-    if isinstance(policy, BudgetPolicy) and engine == "lattice":
-        short = evaluate_budget(ssp, policy, request)
+    by_budget = policy if isinstance(policy, BudgetPolicy) and engine == "lattice" else None
+    if by_budget is not None and by_budget.budget <= MOST_LEVELS:
+        short = evaluate_budget(ssp, by_budget, request)
         if short is not None:
             return short
     try:
         chain = unroll(ssp, policy, max_nodes=request.tuning.pairs)
     except BudgetExceededError:
+        short = None if by_budget is None else evaluate_budget(ssp, by_budget, request)
+        if short is not None:
+            return short
         # Perhaps a memory that does not end: it is followed as far as its probability matters.
         return evaluate_lazily(ssp, policy, replace(request, limit=min(request.limit, MOST_NODES["queue"])))
     chain.refuse_free_traps()

@@ -22,9 +22,9 @@ from tailpath.errors import PolicyError
 from tailpath.kernels.steps import Steps
 from tailpath.model.ragged import offsets_of
 from tailpath.model.ssp import SSP, Name
+from tailpath.policies import running
 from tailpath.policies.checks import MOST_LEVELS, budget_steps, whole_number
 from tailpath.policies.kinds import Kind
-from tailpath.policies.running import spent
 
 IntArray = NDArray[np.int64]
 
@@ -112,6 +112,11 @@ class BudgetPolicy(Kind):
         """The same decisions, started with another budget."""
         return self.trusted(**self.__getstate__() | {"budget": whole_number(budget, "budget", MOST_LEVELS)})
 
+    def spent(self, risk_neutral: Any) -> BudgetPolicy:
+        """The policy without any budget, which takes the given choices throughout; costs count as they do here."""
+        none: dict[str, Any] = steps_of([], [], [], risk_neutral)
+        return replace(self, budget=0, risk_neutral=risk_neutral, **none)
+
     def on(self, ssp: SSP) -> BudgetPolicy:
         """The same decisions, for a model with the same numbers of states, choices and outcomes."""
         return replace(self, ssp=ssp)
@@ -165,4 +170,4 @@ class BudgetPolicy(Kind):
 
     def remember_roughly(self, memory: Any, state: Name, action: Name, cost: Fraction, next_state: Name) -> Any:
         """Any cost is charged to the budget, exactly."""
-        return memory if self.unit is None else spent(memory, cost, self.unit)
+        return memory if self.unit is None else running.spent(memory, cost, self.unit)

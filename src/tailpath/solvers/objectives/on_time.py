@@ -120,7 +120,7 @@ class OnTimeSolution(Record):
         model = counted(self.latest)
         for choice in cheapest_run(model)[1]:
             choices[model.choice_state[choice]] = choice
-        return always_neutral(self.latest.ssp, choices)
+        return self.latest.spent(choices)
 
     def _level(self, t: float) -> int:
         """The deadline `t` in whole units, rounded down."""
@@ -211,4 +211,4 @@ def _surest(policy: BudgetPolicy) -> BudgetPolicy:
     """Arrive as surely as possible: at the least mean if that is sure, else with the least expected number of dead ends entered."""
     ssp = policy.ssp
     sure = sure_states(ssp)[0][ssp.start_index]
-    return always_neutral(ssp, solve_expected(ssp if sure else counting_losses(ssp)).choices)
+    return policy.spent(solve_expected(ssp if sure else counting_losses(ssp)).choices)
