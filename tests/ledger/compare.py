@@ -26,6 +26,8 @@ from tests.ledger.verbs import Answer, Case, answer, bounded, one, unpacked
 
 #: Bounds may be this much wider.
 WIDER = 1.1
+#: Tables take values below this for 0, and bounds say so.
+VANISHED = 1e-250
 #: Rounding at the ends of bounds: four units in the last place, relatively.
 ULPS = 4 * 2.0**-52
 #: Numbers without bounds are sums of products without subtraction, of at most some 10^5 roundings.
@@ -80,7 +82,7 @@ def fault(old: Any, new: Any, tolerance: float) -> str | None:
         return f"is {new}, not {old}"
     was, *known = map(float.fromhex, old)
     value, *bounds = map(float.fromhex, new)
-    room = max(tolerance, ULPS if known else SUMS) * abs(was) if isfinite(was) else 0.0
+    room = max(tolerance, ULPS if known else SUMS) * abs(was) + VANISHED if isfinite(was) else 0.0
     low, high = known or (was, was)
     if not low - room <= value <= high + room:
         return f"is {value!r}, not in [{low!r}, {high!r}]"

@@ -66,7 +66,9 @@ class Curve:
         here = np.searchsorted(x, z, side="left")
         slope = np.abs(np.concatenate([[0.0], rises, [self.slope]]))[here]
         given = np.isin(z, x)
-        return np.where(given | (slope == 0), 0.0, 8 * UNIT * (np.abs(self.values(z)) + slope * z))
+        # Behind the last place: its float, the cost's, a difference, a product and a sum. Between two places a quotient of differences besides.
+        roundings = np.where(here == len(x), 4, 8)
+        return np.where(given | (slope == 0), 0.0, roundings * UNIT * (np.abs(self.values(z)) + slope * z))
 
     def points_behind(self, x: float, include: bool = False) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The points that hold behind a cost: places, values there, values just after. The first is x itself, with what holds just after

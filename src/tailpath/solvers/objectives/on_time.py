@@ -78,19 +78,22 @@ class OnTimeSolution(Record):
 
     def bounds(self, t: float) -> tuple[float, float]:
         """Proved bounds on `probability(t)`; with `delta`, on the largest probability for the costs as they are."""
+        low, high = self.late_bounds(t)
+        return max(1.0 - high - 2e-16, 0.0), min(1.0 - low + 2e-16, 1.0) if low < 1 else 0.0
+
+    def late_bounds(self, t: float) -> tuple[float, float]:
+        """Proved bounds on `late(t)`, which keep the digits of a small one."""
         if self.floor is not None:
-            return replace(self, floor=None).bounds(t)[0], self.floor.bounds(t)[1]
+            return self.floor.late_bounds(t)[0], replace(self, floor=None).late_bounds(t)[1]
         level = self._level(t)
         if level < 0:
-            return 0.0, 0.0
+            return 1.0, 1.0
         known = min(level, len(self.lateness) - 1)
         value, error = float(self.lateness[known]), min((known + 2) * self.error + 4e-16, 1.0)
         low, high = value * (1 - error), min(value / (1 - error) if error < 1 else 1.0, 1.0) + 1e-250
         if level > known:  # beyond the table less may be late, but no less than never arrives
             low = self.missed[0]
-        if math.isinf(t):
-            low, high = self.missed
-        return max(1.0 - high - 2e-16, 0.0), min(1.0 - low + 2e-16, 1.0)
+        return self.missed if math.isinf(t) else (low, high)
 
     def var(self, alpha: float) -> float:
         """The least VaR at `alpha` of any policy: the least t with a lateness of at most alpha. Infinite if none will do."""

@@ -120,8 +120,8 @@ def _alone(ssp: SSP, goal: Measure) -> RiskSolution:
         return RiskSolution(ssp, goal, (), t, (t, t), policy)
     if isinstance(goal, Late):
         found = solve_on_time(ssp, goal.deadline)
-        low, high = found.bounds(goal.deadline)
-        return RiskSolution(ssp, goal, (), found.late(goal.deadline), (1 - high, 1 - low), found.policy(goal.deadline))
+        late, bounds = found.late(goal.deadline), found.late_bounds(goal.deadline)
+        return RiskSolution(ssp, goal, (), late, bounds, found.policy(goal.deadline))
     tail, curve = goal.tail, _as_expectation(goal).curve
     if tail is None:
         assert curve is not None
@@ -134,7 +134,8 @@ def _alone(ssp: SSP, goal: Measure) -> RiskSolution:
     best = solve_cvar_exact(ssp, alpha, weight=factor / scale)
     low, high = best.bounds(alpha)
     # The weight is rounded, and so is the scale; both factors are positive, and the mean is no more than CVaR.
-    bounds = (scale * low * (1 - 8 * UNIT), scale * high * (1 + 8 * UNIT))
+    away = 8 * UNIT if mean else 2 * UNIT if scale != 1 else 0.0
+    bounds = (scale * low * (1 - away), scale * high * (1 + away))
     return RiskSolution(ssp, goal, (), scale * best.objective(alpha), bounds, best.policy(alpha))
 
 
