@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import pickle
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tailpath as tp
-from tailpath.errors import OptionError
+from tailpath.errors import LimitExceededError, OptionError
 from tests.reference import Model, to_ssp, unroll
 from tests.solvers.objectives.witnesses import exact_lateness
 from tests.strategies import any_models, proper_models, solvable_models
@@ -117,6 +118,46 @@ def test_a_start_that_is_a_goal_or_a_trap() -> None:
     trapped = tp.SSP.from_outcomes([("s", "stay", "s", 1, 1), ("t", "go", "g", 1, 1)], "s", ["g"])
     found = tp.solve_on_time(trapped, 3)
     assert found.probability(3) == 0 and found.var(0.5) == math.inf
+
+
+def test_the_var_at_one_is_the_least_possible_cost() -> None:
+    """However improbable it is: here too improbable to be told from impossible by the time that is left."""
+    ssp = tp.read("gridworld:5x5")
+    assert tp.solve(ssp, tp.VaR(1.0)).value == tp.solve_on_time(ssp, 50).var(1.0) == 6
+    rows: list[Any] = [("s", "luck", "g", 1e-14, 1), ("s", "luck", "t", 1 - 1e-14, 9), ("s", "sure", "t", 1, 4), ("t", "on", "g", 1, 0.5)]
+    lottery = tp.SSP.from_outcomes(rows, "s", ["g"])
+    found = tp.solve(lottery, tp.VaR(1.0))
+    assert found.value == found.risk("var(1)") == 1 and tp.solve_on_time(lottery, 20).var(1.0) == 1
+    trapped = tp.SSP.from_outcomes([("s", "stay", "s", 1, 1), ("t", "go", "g", 1, 1)], "s", ["g"])
+    assert tp.solve_on_time(trapped, 3).var(1.0) == math.inf
+
+
+def test_a_var_far_out() -> None:
+    """2^-50 is the first power of two below 1e-15."""
+    ssp = tp.SSP.from_outcomes([("s", "try", "g", 0.5, 1), ("s", "try", "s", 0.5, 1)], "s", ["g"])
+    assert tp.solve(ssp, tp.VaR(1e-15)).value == 50
+
+
+def test_the_surest_policy_is_sure() -> None:
+    """A small chance to be lost is dear at any price of going round."""
+    pit: list[Any] = [("s", "risky", "g", 1 - 1e-5, 1), ("s", "risky", "pit", 1e-5, 1), ("pit", "wait", "pit", 1, 1)]
+    found = tp.solve(tp.SSP.from_outcomes([*pit, ("s", "safe", "g", 1, 10)], "s", ["g"]), tp.Late(math.inf))
+    assert found.value == found.risk("late(inf)") == 0
+    surer: list[Any] = [("s", "safe", "g", 1 - 1e-6, 10**5), ("s", "safe", "pit", 1e-6, 10**5)]
+    found = tp.solve(tp.SSP.from_outcomes([*pit, *surer], "s", ["g"]), tp.Late(math.inf))
+    assert found.value == pytest.approx(1e-6, rel=1e-9) and found.risk("late(inf)") == pytest.approx(1e-6, rel=1e-9)
+
+
+def test_deadlines_beyond_every_run() -> None:
+    """What nobody can be late for needs no table, and a table that would be too large is refused before it is made."""
+    ssp = tp.read("gridworld:5x5")
+    found = tp.solve_on_time(ssp, 2e9, max_bytes=10**8)
+    assert len(found.lateness) < 10_000 and found.late(2e9) < 1e-250 and found.bounds(2e9) == pytest.approx((1, 1), abs=1e-15)
+    assert found.late(50) == tp.solve_on_time(ssp, 50).late(50)
+    assert tp.evaluate(ssp, found.policy(2e9), 1e-3).mean == pytest.approx(tp.solve_expected(ssp).cost(), rel=1e-12)
+    slow = tp.SSP.from_outcomes([("s", "try", "g", 1e-6, 1), ("s", "try", "s", 1 - 1e-6, 1)], "s", ["g"])
+    with pytest.raises(LimitExceededError, match="cost levels need more than"):
+        tp.solve_on_time(slow, 2e9, max_bytes=10**6)
 
 
 def test_questions_the_table_cannot_answer() -> None:

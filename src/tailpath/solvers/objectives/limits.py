@@ -197,23 +197,27 @@ def _best_budget(ssp: SSP, rows: list[Row]) -> tuple[Found | None, float]:
             return None, math.inf
         found = _descended(columns, 0.0)
         return found, found.low
-    row, unit = rows[risky[0]], float(ssp.cost_unit)
+    row, unit, aim = rows[risky[0]], float(ssp.cost_unit), risky[0] == 0
+    # No CVaR is less than its budget, and the rest of the objective no less than it can be alone.
+    rest = Losses(ssp, [row.curve]).price(np.ones(1)).low if aim else 0.0
     best: Found | None = None
     lows: list[float] = []
-    for w in _candidates(ssp, row, risky[0] == 0):
-        constant = row.factor * w * unit if risky[0] == 0 else 0.0
-        if best is not None and risky[0] == 0 and constant + min(min(row.curve.at), min(row.curve.after)) >= best.value:
+    for w in itertools.count() if aim else _candidates(ssp, row):
+        paid = row.factor * w * unit
+        constant = paid if aim else 0.0
+        if best is not None and aim and constant + rest >= best.value:
             break
-        bounds = np.array([r.bound - (r.factor * w * unit if i == risky[0] else 0.0) for i, r in enumerate(rows)][1:])
+        bounds = np.array([r.bound - paid * (i == risky[0]) for i, r in enumerate(rows)][1:])
         columns = Columns(Losses(ssp, [r.at(w * unit) for r in rows]), bounds)
         if best is not None:
             tried = columns.add(np.append(1.0, best.multipliers))
-            bound = tried.low - float(best.multipliers @ bounds) + constant
+            parts = np.array([tried.low, *(-best.multipliers * bounds), constant])
+            bound = float(parts.sum()) - 4 * UNIT * float(np.abs(parts).sum())
             if bound >= best.value - GAP * abs(best.value):
                 lows.append(bound)
                 continue
         if not columns.feasible():
-            if risky[0] == 0:  # the limits are the same for all budgets of the objective
+            if aim:  # the limits are the same for all budgets of the objective
                 break
             continue
         found = _descended(columns, constant)
@@ -239,12 +243,10 @@ def _descended(columns: Columns, constant: float) -> Found:
     return Found(value, low, high, columns, weights, mixture.multipliers, lone, single)
 
 
-def _candidates(ssp: SSP, row: Row, in_objective: bool) -> Iterable[int]:
-    """The budgets, in units, that the CVaR may have: in order for an objective; for a limit those that can keep it, the easiest first."""
+def _candidates(ssp: SSP, row: Row) -> Iterable[int]:
+    """The budgets, in units, with which a limit on CVaR can be kept, the easiest first."""
     assert ssp.cost_unit is not None
     unit = float(ssp.cost_unit)
-    if in_objective:  # until no larger one can matter
-        return itertools.count()
     least = min(min(row.curve.at), min(row.curve.after))
     most = max(math.floor((row.bound - least) / row.factor / unit * (1 + SLACK)), -1)
     if most < 0:
@@ -253,4 +255,4 @@ def _candidates(ssp: SSP, row: Row, in_objective: bool) -> Iterable[int]:
     excess = fill_table(layout, layout.objective(EXCESS, limit=float(most))).values[: most + 1, 0] * unit
     w = np.arange(len(excess)) * unit
     slack = (row.bound - least) - row.factor * (w + excess / row.alpha)
-    return [int(i) for i in np.argsort(-slack, kind="stable") if slack[i] >= -SLACK * max(abs(row.bound), 1e-6)]
+    return [int(i) for i in np.argsort(-slack, kind="stable") if slack[i] >= -SLACK * abs(row.bound)]

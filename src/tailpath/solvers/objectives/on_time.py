@@ -201,8 +201,9 @@ def cheapest_run(ssp: SSP) -> tuple[float, list[int]]:
     cheapest_tree(
         offsets_of(source, ssp.n_states), ssp.outcome_target, ssp.outcome_level.astype(np.float64), ssp.start_index, least, order, before
     )
-    state = int(np.argmin(np.where(ssp.is_goal, least, np.inf)))
-    cost, choices = float(least[state]), []
+    at_goals = np.where(ssp.is_goal, least, np.inf)
+    state = int(np.argmin(at_goals))
+    cost, choices = float(at_goals[state]), []
     while state != ssp.start_index and cost < np.inf:
         arrows = np.flatnonzero((source == before[state]) & (ssp.outcome_target == state))
         choices.append(int(ssp.outcome_choice[arrows[np.argmin(ssp.outcome_level[arrows])]]))
