@@ -10,7 +10,7 @@ from tailpath.kernels import graph, jit
 jit.when_compiling(lambda: print("compiling"))
 for repeat in range(2):
     length = np.zeros(2, dtype=np.int64)
-    graph.longest_paths(np.array([1, 0]), np.array([0, 1, 1]), np.array([1]), length)
+    graph.longest_paths(np.array([0, 1, 1]), np.array([1]), np.array([1, 0]), length)
     print(length.tolist())
 """
 

@@ -11,13 +11,15 @@ import pytest
 from hypothesis import given, settings
 
 import tailpath as tp
+from tailpath import graph
 from tailpath.analysis import reachability
 from tests import reference, strategies
 
 
 @pytest.fixture(params=["plain", "compiled"])
 def engine(request: Any, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr(reachability, "_fit", lambda search, size: search.plain if request.param == "plain" else search)
+    for module in (graph, reachability):
+        monkeypatch.setattr(module, "fit", lambda search, size: search.plain if request.param == "plain" else search)
     return str(request.param)
 
 

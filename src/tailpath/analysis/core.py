@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.analysis.reachability import fewest_steps, free_components, require_sure_start
+from tailpath.analysis.reachability import free_components, require_sure_start
+from tailpath.graph import Transitions, grouped, members_of, places
 from tailpath.kernels.bellman import Decisions
 from tailpath.kernels.jit import frozen
-from tailpath.model.ragged import members_of, offsets_of, owners
 from tailpath.model.ssp import SSP, FloatArray
 
 IntArray = NDArray[np.int64]
@@ -27,22 +27,38 @@ class Core:
     """The part of a model on which expected costs are finite. Node n stands for the goals.
 
     `node_of[s]` is the node of state s (n at goals, -1 where every expected cost is infinite); `free[s]` is the free component of state s, or
-    -1. `choice[k]` is the model's choice behind that of the core, `rate[k]` its expected cost.
+    -1. `choice[k]` is the model's choice behind that of the core, `rate[k]` its expected cost; `transitions` have its outcomes in row k, and
+    the choices of node x are `state_choices[x] : state_choices[x + 1]`.
     """
 
     ssp: SSP
     free: NDArray[np.int32]
     node_of: NDArray[np.int32]
     state_choices: IntArray
-    choice_outcomes: IntArray
     choice: IntArray
-    target: NDArray[np.int32]
-    probability: FloatArray
+    transitions: Transitions
     rate: FloatArray
 
     @property
     def n(self) -> int:
         return len(self.state_choices) - 1
+
+    @property
+    def choice_outcomes(self) -> IntArray:
+        return self.transitions.row_start
+
+    @property
+    def target(self) -> NDArray[np.int32]:
+        return self.transitions.target
+
+    @property
+    def probability(self) -> FloatArray:
+        return self.transitions.probability
+
+    @property
+    def by_node(self) -> Transitions:
+        """The outcomes with a row for each node, of all its choices."""
+        return self.transitions.joined(self.state_choices)
 
     def decisions(self) -> Decisions:
         """What the kernels of the risk-neutral problem need."""
@@ -53,27 +69,24 @@ class Core:
         rank = np.empty(self.n + 2, dtype=np.int32)
         rank[order], rank[self.n], rank[-1] = np.arange(self.n), self.n, -1
         choice, state_choices = members_of(self.state_choices, order)
-        outcome, choice_outcomes = members_of(self.choice_outcomes, choice)
         return Core(
             ssp=self.ssp,
             free=self.free,
             node_of=rank[self.node_of],
             state_choices=state_choices,
-            choice_outcomes=choice_outcomes,
             choice=self.choice[choice],
-            target=rank[self.target[outcome]],
-            probability=self.probability[outcome],
+            transitions=self.transitions.restrict(choice).renumber(rank),
             rate=self.rate[choice],
         )
 
     @property
     def outcome(self) -> IntArray:
         """The model's outcome behind each of the core."""
-        return members_of(self.ssp.choice_outcomes, self.choice)[0]
+        return self.ssp.transitions.arrows(self.choice)
 
     def outcome_node(self) -> IntArray:
         """The node each outcome leaves."""
-        return np.repeat(owners(self.state_choices), np.diff(self.choice_outcomes))
+        return self.by_node.source.astype(np.int64)
 
     def spread(self, per_node: FloatArray) -> FloatArray:
         """Node values, one row each, to states: 0 at goals, infinite where there is no node."""
@@ -106,10 +119,10 @@ class Core:
             return choices
         internal = _internal_choices(ssp, self.free)
         # A component is strongly connected: stepping ever nearer to a settled member gets there surely.
-        walk = np.flatnonzero(internal[ssp.outcome_choice])
-        target = np.where(pending, np.arange(ssp.n_states), ssp.n_states)[ssp.outcome_target]
-        steps = np.append(fewest_steps(ssp.choice_state[ssp.outcome_choice[walk]], target[walk], ssp.n_states), 0)
-        nearest = np.minimum.reduceat(np.where(steps[target] < 0, ssp.n_states, steps[target]), ssp.choice_outcomes[:-1])
+        number = np.where(pending, np.arange(ssp.n_states), ssp.n_states)
+        walk = ssp.by_state.renumber(number)
+        steps = np.append(walk.only(internal[ssp.outcome_choice]).steps(), 0)
+        nearest = np.minimum.reduceat(np.where(steps[walk.target] < 0, ssp.n_states, steps[walk.target]), ssp.choice_outcomes[:-1])
         ready = np.flatnonzero(internal & pending[ssp.choice_state] & (nearest < steps[ssp.choice_state]))
         choices[ssp.choice_state[ready][::-1]] = ready[::-1]
         return choices
@@ -159,25 +172,18 @@ def _cut(ssp: SSP, free: NDArray[np.int32]) -> Core:
         representative = np.where(free >= 0, by_component[np.maximum(free, 0)], representative)
     kept = transient & (representative == np.arange(ssp.n_states))
     n = int(kept.sum())
-    node_of = np.where(transient, (np.cumsum(kept) - 1)[representative], np.where(ssp.is_goal, n, -1)).astype(np.int32)
+    node_of = np.where(transient, places(kept)[representative], np.where(ssp.is_goal, n, -1)).astype(np.int32)
 
     choice = np.flatnonzero(safe & ~_internal_choices(ssp, free))
-    node = node_of[ssp.choice_state[choice]]
-    if free.max(initial=-1) >= 0:
-        order = np.argsort(node, kind="stable")
-        choice, node = choice[order], node[order]
-    choice_outcomes, target, probability, cost = ssp.choice_outcomes, ssp.outcome_target, ssp.outcome_probability, ssp.outcome_cost
-    if len(choice) < ssp.n_choices:  # otherwise the model's own arrays will do
-        outcome, choice_outcomes = members_of(choice_outcomes, choice)
-        target, probability, cost = target[outcome], probability[outcome], cost[outcome]
+    by_node, state_choices = grouped(node_of[ssp.choice_state[choice]], n)
+    choice = choice[by_node]
+    transitions = ssp.transitions.restrict(choice).renumber(node_of)
     return Core(
         ssp=ssp,
         free=free,
         node_of=node_of,
-        state_choices=offsets_of(node, n),
-        choice_outcomes=choice_outcomes,
+        state_choices=state_choices,
         choice=choice,
-        target=node_of[target],
-        probability=probability,
-        rate=np.add.reduceat(probability * cost, choice_outcomes[:-1]) if len(choice) else np.zeros(0),
+        transitions=transitions,
+        rate=np.add.reduceat(transitions.probability * transitions.cost, transitions.row_start[:-1]) if len(choice) else np.zeros(0),
     )

@@ -13,7 +13,6 @@ Probabilities only matter by being positive, so all of this is exact.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -21,93 +20,63 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.errors import GoalUnreachableError
-from tailpath.kernels import forward, graph
-from tailpath.kernels.jit import Kernel, compiler_loaded, frozen
-from tailpath.model.ragged import grouped, offsets_of
+from tailpath.graph import SWEEPS, BoolArray, Transitions, fit, offsets_of
+from tailpath.kernels import graph
 from tailpath.model.ssp import SSP
 
-BoolArray = NDArray[np.bool_]
 #: What to do where arriving is not sure.
 WAYS = "end runs at a price (give_up, --give-up C), look at those that arrive (given_arrival, --given-arrival) or limit steps (within, --within N)"
-#: Up to this many arrows a search runs as plain Python, faster than the compiler loads, unless it is loaded already.
-SMALL = 20_000
-#: Sweeps through all nodes before a search gives up on them and sorts the arrows.
-SWEEPS = 8
 
 
-def _fit(search: Kernel, size: int) -> Callable[..., Any]:
-    return search.plain if size <= SMALL and not compiler_loaded() else search
+def _unweighted(row_start: NDArray[Any], target: NDArray[Any]) -> Transitions:
+    nothing = np.broadcast_to(0.0, len(target))
+    return Transitions(row_start, target, nothing, nothing, None)
 
 
 def strong_components(row_start: NDArray[Any], target: NDArray[Any]) -> tuple[NDArray[np.int32], int]:
-    """The strongly connected component of every node, numbered so that arrows never lead to a higher number, and their count."""
-    component = np.empty(len(row_start) - 1, dtype=np.int32)
-    count = _fit(graph.strong_components, len(target))(*frozen(row_start, target), component)
-    return component, int(count)
+    """`Transitions.components` of rows and targets alone."""
+    return _unweighted(row_start, target).components()
 
 
 def free_arrow_order(source: NDArray[Any], target: NDArray[Any], n: int) -> tuple[NDArray[np.int32], int] | None:
-    """For arrows among n nodes, sorted by source: a rank that falls along every arrow, and the most arrows in a row. None if they form a cycle."""
-    if len(target) == 0:
-        return np.arange(n, dtype=np.int32), 0
-    row_start = offsets_of(source, n)
-    rank, count = strong_components(row_start, target)
-    if count < n or np.any(source == target):
-        return None
-    length = np.zeros(n, dtype=np.int64)
-    _fit(graph.longest_paths, len(target))(np.argsort(rank), row_start, target, length)
-    return rank, int(length.max(initial=0))
+    """`Transitions.acyclic_order` of arrows sorted by source."""
+    return _unweighted(offsets_of(source, n), target).acyclic_order()
 
 
 def is_one_component(row_start: NDArray[Any], target: NDArray[Any]) -> bool:
-    """Whether every node reaches every other, as far as a quick look can tell: it may overlook it, but never feigns it."""
-    n = len(row_start) - 1
-    reached = np.zeros(n, dtype=np.bool_)
-    reached[-1:] = True
-    _fit(graph.sweep_back, len(target))(*frozen(row_start, target), SWEEPS, reached)
-    return n > 0 and bool(reached.all()) and bool(reachable_nodes(row_start, target, n - 1).all())
+    """`Transitions.is_one_component` of rows and targets alone."""
+    return _unweighted(row_start, target).is_one_component()
 
 
-def reachable_nodes(row_start: NDArray[Any], target: NDArray[Any], start: int) -> BoolArray:
-    """The nodes that can be reached from `start`; targets beyond the last row are passed over."""
-    reached = np.zeros(len(row_start) - 1, dtype=np.bool_)
-    _fit(graph.forward_reach, len(target))(*frozen(row_start, target), start, reached)
-    return reached
-
-
-def fewest_steps(source: NDArray[Any], target: NDArray[Any], n: int) -> NDArray[np.int32]:
-    """The least number of arrows from each of n nodes to any target >= n; -1 where there is no way."""
-    into, into_start = grouped(np.minimum(target, n), n + 1)
-    steps = np.full(n + 1, -1, dtype=np.int32)
-    forward.fewest_steps(into_start, source[into], steps)
-    return steps[:n]
+def fewest_steps(source: NDArray[Any], target: NDArray[Any], n: int) -> NDArray[np.int64]:
+    """`Transitions.steps` of arrows sorted by source."""
+    return _unweighted(offsets_of(source, n), target).steps()
 
 
 def reachable_states(ssp: SSP) -> BoolArray:
     """The states that can be reached from the start under some policy."""
-    return reachable_nodes(ssp.choice_outcomes[ssp.state_choices], ssp.outcome_target, ssp.start_index)
+    return ssp.by_state.reachable(ssp.start_index)
 
 
 class _Backward:
-    """Searches against the arrows. The outcomes that lead into each state are sorted once for several, and only where sweeps do not do."""
+    """Searches against the arrows. The choices that lead into each state are sorted once for several, and only where sweeps do not do."""
 
     def __init__(self, ssp: SSP) -> None:
         self.ssp = ssp
 
     @cached_property
     def into(self) -> tuple[NDArray[Any], ...]:
-        outcome, start = grouped(self.ssp.outcome_target, self.ssp.n_states)
-        return start, outcome.astype(np.int32, copy=False), self.ssp.outcome_choice, self.ssp.choice_state
+        into = self.ssp.transitions.transpose(self.ssp.n_states)
+        return into.row_start, into.target, self.ssp.choice_state
 
     def reach(self, reached: BoolArray, allowed: BoolArray) -> None:
-        ssp = self.ssp
-        row_start = ssp.choice_outcomes[ssp.state_choices]
-        if allowed.all() and _fit(graph.sweep_back, ssp.n_outcomes)(*frozen(row_start, ssp.outcome_target), SWEEPS, reached):
+        whole = self.ssp.by_state
+        if allowed.all() and fit(graph.sweep_back, self.ssp.n_outcomes)(whole.row_start, whole.target, SWEEPS, reached):
             return
-        _fit(graph.backward_reach, ssp.n_outcomes)(*self.into, allowed, reached)
+        fit(graph.backward_reach, self.ssp.n_outcomes)(*self.into, allowed, reached)
 
     def close(self, inside: BoolArray, allowed: BoolArray) -> None:
-        _fit(graph.close_under_choices, self.ssp.n_outcomes)(*self.into, inside, allowed)
+        fit(graph.close_under_choices, self.ssp.n_outcomes)(*self.into, inside, allowed)
 
 
 def dead_ends(ssp: SSP) -> BoolArray:
@@ -175,16 +144,14 @@ def free_components(ssp: SSP, choice_allowed: BoolArray) -> NDArray[np.int32]:
         return component
     free = np.logical_and.reduceat(ssp.outcome_cost == 0, ssp.choice_outcomes[:-1]) & choice_allowed
     inside = np.zeros(ssp.n_states, dtype=np.bool_)
+    whole = ssp.by_state
     while True:
         inside[:] = False
         inside[ssp.choice_state[free]] = True
         if not inside.any():
             return component
-        arrow = free[ssp.outcome_choice]
-        source = ssp.choice_state[ssp.outcome_choice[arrow]]
-        label, _ = strong_components(offsets_of(source, ssp.n_states), ssp.outcome_target[arrow])
-        stays = label[ssp.choice_state[ssp.outcome_choice]] == label[ssp.outcome_target]
-        kept = free & np.logical_and.reduceat(stays, ssp.choice_outcomes[:-1])
+        label, _ = whole.only(free[ssp.outcome_choice]).components()
+        kept = free & np.logical_and.reduceat(whole.within(label), ssp.choice_outcomes[:-1])
         if np.array_equal(kept, free):
             component[inside] = np.unique(label[inside], return_inverse=True)[1]
             return component

@@ -23,8 +23,8 @@ except ImportError:  # not on every system
     resource = None  # type: ignore[assignment]
 
 from tailpath.errors import OptionError
+from tailpath.graph import offsets_from_lengths
 from tailpath.model.cost_units import as_fraction, common_unit
-from tailpath.model.ragged import offsets_from_lengths
 from tailpath.model.ssp import SSP, Geometry
 
 ACTIONS = ("N", "S", "E", "W")

@@ -1,4 +1,4 @@
-"""Loops over chains, breadth first and by cost."""
+"""The cheapest ways through a graph, by a heap and by lists of whole costs."""
 
 from __future__ import annotations
 
@@ -12,25 +12,6 @@ from tailpath.kernels.jit import kernel
 Array = NDArray[Any]
 #: The largest whole number.
 LARGEST = np.iinfo(np.int64).max
-
-
-@kernel
-def fewest_steps(into_start: Array, into_source: Array, out_steps: Array) -> None:
-    """Breadth-first search against the arrows from the last node (the goals): the least number of steps to it, -1 where there is no way."""
-    n = len(out_steps)
-    queue = np.empty(n, dtype=np.int32)
-    queue[0] = n - 1
-    out_steps[n - 1] = 0
-    head, tail = 0, 1
-    while head < tail:
-        node = queue[head]
-        head += 1
-        for position in range(into_start[node], into_start[node + 1]):
-            source = into_source[position]
-            if out_steps[source] < 0:
-                out_steps[source] = out_steps[node] + 1
-                queue[tail] = source
-                tail += 1
 
 
 @kernel
@@ -77,30 +58,32 @@ def cheapest_tree(
 @kernel
 def cheapest_levels(
     row_start: Array, target: Array, level: Array, most: int, out_least: Array, out_falling: Array, out_place: Array
-) -> tuple[int, int]:
+) -> int:
     """As `cheapest_way` to the last node, for whole costs below `most`: arrows wait in lists by the cost of the way they begin.
 
     The last entries of `out_falling` become the nodes that get there, by falling cost and, where costs are not far apart, in the order of their
     numbers; the last of all is the last node itself. `out_place` says where each of these stands among them, and has -1 for others. Returns
-    where they begin, or -1 where a cost is too large, and the least cost of an arrow. A node is left once, so an arrow waits once at most.
+    where they begin, or -1 where a cost is too large. Targets beyond the last node are taken for it. A node is left once, so an arrow waits once
+    at most.
     """
     goal = len(out_least) - 1
     for node in range(goal + 1):
         out_least[node], out_place[node] = np.inf, -1
     into_end = np.zeros(goal + 2, dtype=np.int64)
-    longest, shortest = 0, most
+    longest = 0
     for arrow in range(len(target)):
-        into_end[target[arrow] + 1] += 1
-        longest, shortest = max(longest, level[arrow]), min(shortest, level[arrow])
+        into_end[min(target[arrow], goal) + 1] += 1
+        longest = max(longest, level[arrow])
     if longest >= most:
-        return -1, shortest
+        return -1
     for node in range(goal + 1):
         into_end[node + 1] += into_end[node]
     into = np.empty(len(target), dtype=np.int64)  # where an arrow comes from, and what it costs
     for node in range(goal):
         for arrow in range(row_start[node], row_start[node + 1]):
-            into[into_end[target[arrow]]] = node << 32 | level[arrow]
-            into_end[target[arrow]] += 1
+            to = min(target[arrow], goal)
+            into[into_end[to]] = node << 32 | level[arrow]
+            into_end[to] += 1
 
     after, first = np.empty(len(target), dtype=np.int32), np.full(longest + 1, -1, dtype=np.int32)
     reached = np.full(goal + 1, LARGEST)
@@ -147,7 +130,7 @@ def cheapest_levels(
                 first[below] += 1
     for i in range(left, goal + 1):
         out_place[out_falling[i]] = i - left
-    return left, shortest
+    return left
 
 
 @kernel

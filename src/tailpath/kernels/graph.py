@@ -58,12 +58,10 @@ def sweep_back(row_start: Array, target: Array, most: int, out_reached: Array) -
 
 
 @kernel
-def backward_reach(
-    into_start: Array, into_outcome: Array, outcome_choice: Array, choice_state: Array, choice_allowed: Array, out_reached: Array
-) -> None:
+def backward_reach(into_start: Array, into_choice: Array, choice_state: Array, choice_allowed: Array, out_reached: Array) -> None:
     """Mark the states that reach an already marked state, step by step, through choices that are allowed.
 
-    `into_outcome[into_start[t] : into_start[t + 1]]` are the outcomes that lead to t.
+    `into_choice[into_start[t] : into_start[t + 1]]` are the choices that may lead to t.
     """
     stack = np.empty(len(out_reached), dtype=np.int32)
     size = 0
@@ -75,7 +73,7 @@ def backward_reach(
         size -= 1
         state = stack[size]
         for position in range(into_start[state], into_start[state + 1]):
-            choice = outcome_choice[into_outcome[position]]
+            choice = into_choice[position]
             source = choice_state[choice]
             if choice_allowed[choice] and not out_reached[source]:
                 out_reached[source] = True
@@ -84,9 +82,7 @@ def backward_reach(
 
 
 @kernel
-def close_under_choices(
-    into_start: Array, into_outcome: Array, outcome_choice: Array, choice_state: Array, out_inside: Array, out_allowed: Array
-) -> None:
+def close_under_choices(into_start: Array, into_choice: Array, choice_state: Array, out_inside: Array, out_allowed: Array) -> None:
     """Shrink a set of states to the largest part in which every state keeps a choice that surely stays inside.
 
     On return `out_inside` is that part and `out_allowed` marks the choices of its states that stay inside. Choices not allowed on entry
@@ -109,7 +105,7 @@ def close_under_choices(
         size -= 1
         gone = stack[size]
         for position in range(into_start[gone], into_start[gone + 1]):
-            choice = outcome_choice[into_outcome[position]]
+            choice = into_choice[position]
             if not out_allowed[choice]:
                 continue
             out_allowed[choice] = False
@@ -183,12 +179,16 @@ def strong_components(row_start: Array, target: Array, out_component: Array) -> 
 
 
 @kernel
-def longest_paths(order: Array, row_start: Array, target: Array, out_length: Array) -> None:
-    """The most arrows in a row from each node of a graph without cycles; `order` lists successors before their predecessors."""
+def longest_paths(row_start: Array, target: Array, order: Array, out_length: Array) -> None:
+    """The most arrows in a row from each node of a graph without cycles; `order` lists successors before their predecessors.
+
+    Arrows that lead outside do not count.
+    """
     for node in order:
         longest = 0
         for arrow in range(row_start[node], row_start[node + 1]):
-            longest = max(longest, out_length[target[arrow]] + 1)
+            if target[arrow] < len(out_length):
+                longest = max(longest, out_length[target[arrow]] + 1)
         out_length[node] = longest
 
 

@@ -33,18 +33,15 @@ class Outcomes(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """The chain: state, memory and mean cost of a step of every node, and the arrows by rows; their costs are those of the outcomes.
-
-    The target of an arrow to a goal is the number after the last node.
-    """
+    """The chain: state and memory of every node, and the arrows by rows. The target of an arrow to a goal is the number after the last node."""
 
     state: Array
     memory: Array
-    rate: Array
     row_start: Array
     target: Array
     outcome: Array
     probability: Array
+    cost: Array
     level: Array
 
 
@@ -79,10 +76,10 @@ def follow(model: Outcomes, memories: Memories, choice: Array, start: int, memor
     rows = Rows(
         np.empty(pairs, dtype=np.int32),
         np.empty(pairs, dtype=np.int64),
-        np.empty(pairs),
         np.empty(pairs + 1, dtype=np.int64),
         np.empty(most, dtype=np.int32),
         np.empty(most, dtype=np.int64),
+        np.empty(most),
         np.empty(most),
         np.empty(levels, dtype=np.int64),
     )
@@ -90,11 +87,11 @@ def follow(model: Outcomes, memories: Memories, choice: Array, start: int, memor
     return unknown, Rows(
         rows.state[:size],
         rows.memory[:size],
-        rows.rate[:size],
         rows.row_start[: size + 1],
         rows.target[:arrows],
         rows.outcome[:arrows],
         rows.probability[:arrows],
+        rows.cost[:arrows],
         rows.level[: min(arrows, levels)],
     )
 
@@ -121,7 +118,7 @@ def _follow(model: Outcomes, memories: Memories, choice: Array, start: int, memo
         chosen = choice[pair]
         if chosen < 0:
             return state, size, arrow
-        first, rate = model.choice_outcomes[chosen], 0.0
+        first = model.choice_outcomes[chosen]
         for outcome in range(first, model.choice_outcomes[chosen + 1]):
             state, to = model.target[outcome], -1
             if not model.is_goal[state]:
@@ -139,12 +136,11 @@ def _follow(model: Outcomes, memories: Memories, choice: Array, start: int, memo
                     to = size
                     number[there], out.state[size], out.memory[size] = size, state, after
                     size += 1
-            out.target[arrow], out.outcome[arrow], out.probability[arrow] = to, outcome, model.probability[outcome]
-            rate += model.probability[outcome] * model.cost[outcome]
+            out.target[arrow], out.outcome[arrow] = to, outcome
+            out.probability[arrow], out.cost[arrow] = model.probability[outcome], model.cost[outcome]
             if len(model.level) > 0:
                 out.level[arrow] = model.level[outcome]
             arrow += 1
-        out.rate[done] = rate
         done += 1
         out.row_start[done] = arrow
     for i in range(arrow):

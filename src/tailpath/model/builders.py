@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.errors import ModelError
+from tailpath.graph import SMALL, grouped, offsets_of
 from tailpath.kernels.graph import equal_members
 from tailpath.kernels.jit import frozen
 from tailpath.model.cost_units import common_unit
-from tailpath.model.ragged import SMALL, grouped, offsets_of
 
 Name = Hashable
 #: Up to this many outcomes of a choice are compared one by one; sorting all of them would take longer.

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.errors import ModelError, OptionError
+from tailpath.graph import Transitions, offsets_from_lengths
 from tailpath.model.builders import arrays_from_rows
 from tailpath.model.cost_units import as_fraction, common_unit
-from tailpath.model.ragged import members_of, offsets_of, owners
 from tailpath.model.ssp import SSP, Geometry, Name, Origin
 
 #: Pairs of state and step beyond which a product is refused.
@@ -35,9 +35,8 @@ def give_up(ssp: SSP, cost: Any) -> SSP:
     ending, action = fresh_name("gave up", ssp.states), fresh_name("give up", ssp.actions)
     state = np.flatnonzero(~ssp.is_goal)
     count = len(state)
-    source = ssp.choice_state[ssp.outcome_choice]
     arrays = arrays_from_rows(
-        np.append(source, state),
+        np.append(ssp.by_state.source, state),
         np.append(ssp.choice_action[ssp.outcome_choice], np.full(count, len(ssp.actions))),
         np.append(ssp.outcome_target, np.full(count, ssp.n_states)),
         np.append(ssp.outcome_probability, np.ones(count)),
@@ -74,7 +73,7 @@ def within(ssp: SSP, steps: int, otherwise: Any = None, *, gamma: Any = 1, max_p
     if ssp.is_goal[ssp.start_index]:
         return ssp
     layers = _layers(ssp, int(steps), max_pairs)
-    first = np.concatenate(([0], np.cumsum([len(layer) for layer in layers])))
+    first = offsets_from_lengths(np.array([len(layer) for layer in layers]))
     n_pairs = int(first[-1])
     late = n_pairs + len(goals)
     place_of_goal = np.full(ssp.n_states, -1, dtype=np.int64)
@@ -118,10 +117,8 @@ def _layers(ssp: SSP, steps: int, max_pairs: int) -> list[NDArray[np.int64]]:
     layers = [np.array([ssp.start_index], dtype=np.int64)]
     pairs = 1
     while len(layers) < steps:
-        choice, _ = members_of(ssp.state_choices, layers[-1])
-        outcome, _ = members_of(ssp.choice_outcomes, choice)
         reached = np.zeros(ssp.n_states, dtype=np.bool_)
-        reached[ssp.outcome_target[outcome]] = True
+        reached[ssp.by_state.restrict(layers[-1]).target] = True
         layer = np.flatnonzero(reached & ~ssp.is_goal)
         if not len(layer):
             break
@@ -134,16 +131,9 @@ def _layers(ssp: SSP, steps: int, max_pairs: int) -> list[NDArray[np.int64]]:
 
 def _rows_of(ssp: SSP, layer: NDArray[np.int64], first: int, place: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
     """The outcomes of some states as rows of a product: `place` says where each target goes."""
-    choice, of_state = members_of(ssp.state_choices, layer)
-    outcome, of_choice = members_of(ssp.choice_outcomes, choice)
-    owner = owners(of_choice)
-    return (
-        first + owners(of_state)[owner],
-        ssp.choice_action[choice][owner].astype(np.int64),
-        place[ssp.outcome_target[outcome]],
-        ssp.outcome_probability[outcome],
-        ssp.outcome_cost[outcome],
-    )
+    rows, outcome = ssp.by_state.restrict(layer), ssp.by_state.arrows(layer)
+    action = ssp.choice_action[ssp.outcome_choice[outcome]].astype(np.int64)
+    return first + rows.source, action, place[rows.target], rows.probability, rows.cost
 
 
 def _price(cost: Any, what: str) -> Fraction:
@@ -188,17 +178,21 @@ def ended_by_chance(ssp: SSP, gamma: float) -> SSP:
     States and choices keep their numbers; one more goal is where runs end early.
     """
     goes_on = np.flatnonzero(~ssp.is_goal[ssp.outcome_target])
-    choice = np.append(ssp.outcome_choice, ssp.outcome_choice[goes_on])
     probability = np.append(ssp.outcome_probability, (1 - gamma) * ssp.outcome_probability[goes_on])
     probability[goes_on] *= gamma
-    order = np.argsort(choice, kind="stable")
-    target = np.append(ssp.outcome_target, np.full(len(goes_on), ssp.n_states))
+    rows = Transitions.from_arrows(
+        np.append(ssp.outcome_choice, ssp.outcome_choice[goes_on]),
+        ssp.n_choices,
+        np.append(ssp.outcome_target, np.full(len(goes_on), ssp.n_states)),
+        probability,
+        np.append(ssp.outcome_cost, ssp.outcome_cost[goes_on]),
+    )
     return SSP(
         state_choices=np.append(ssp.state_choices, ssp.state_choices[-1]),
-        choice_outcomes=offsets_of(choice, ssp.n_choices),
-        outcome_target=target[order],
-        outcome_probability=probability[order],
-        outcome_cost=np.append(ssp.outcome_cost, ssp.outcome_cost[goes_on])[order],
+        choice_outcomes=rows.row_start,
+        outcome_target=rows.target,
+        outcome_probability=rows.probability,
+        outcome_cost=rows.cost,
         choice_action=ssp.choice_action,
         is_goal=np.append(ssp.is_goal, True),
         start_index=ssp.start_index,

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.errors import ModelError, OptionError
+from tailpath.graph import offsets_from_lengths, offsets_of
 from tailpath.model.builders import ModelArrays
-from tailpath.model.ragged import offsets_from_lengths, offsets_of
 
 
 def arrays_from_matrices(

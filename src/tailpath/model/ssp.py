@@ -27,6 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.errors import ModelError
+from tailpath.graph import Transitions, owners
+from tailpath.kernels.jit import frozen
 from tailpath.model.builders import arrays_from_outcomes
 from tailpath.model.checks import check_outcomes, check_structure, check_unit, checked_probabilities
 from tailpath.model.cost_units import common_unit
@@ -176,12 +178,24 @@ class SSP(Record):
     @cached_property
     def choice_state(self) -> NDArray[np.int32]:
         """The state each choice belongs to."""
-        return np.repeat(np.arange(self.n_states, dtype=np.int32), np.diff(self.state_choices))
+        return next(frozen(owners(self.state_choices, np.int32)))
 
-    @cached_property
+    @property
     def outcome_choice(self) -> NDArray[np.int32]:
         """The choice each outcome belongs to."""
-        return np.repeat(np.arange(self.n_choices, dtype=np.int32), np.diff(self.choice_outcomes))
+        return self.transitions.source
+
+    # ------------------------------------------------------------------ the graph
+
+    @cached_property
+    def transitions(self) -> Transitions:
+        """The outcomes with a row for each choice, whose targets are states. Levels are left out: to find the unit takes time."""
+        return Transitions(self.choice_outcomes, self.outcome_target, self.outcome_probability, self.outcome_cost, None)
+
+    @property
+    def by_state(self) -> Transitions:
+        """The outcomes with a row for each state, of all its choices: the graph of where one may get."""
+        return self.transitions.joined(self.state_choices)
 
     # ------------------------------------------------------------------ what was found out
 

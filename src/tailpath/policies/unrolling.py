@@ -12,12 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.analysis.reachability import reachable_nodes
 from tailpath.errors import BudgetExceededError, ModelError, PolicyError
+from tailpath.graph import Transitions, offsets_of, places
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.unrolling import Memories, Outcomes, follow, follow_budget
 from tailpath.model.fingerprint import same_numbering
-from tailpath.model.ragged import members_of, offsets_of, owners
 from tailpath.model.ssp import SSP, FloatArray, Name
 from tailpath.policies.atoms import borders_of
 from tailpath.policies.budget import BudgetPolicy
@@ -45,59 +44,50 @@ def unroll(ssp: SSP, policy: Any, *, max_nodes: int = MOST_PAIRS) -> CostChain:
     return _unroll_any(ssp, policy, max_nodes)
 
 
-class _Arrows(NamedTuple):
-    """What a policy does on all conceivable nodes, reachable or not; the goal has the number after the last node.
+class _Nodes(NamedTuple):
+    """What a policy does on all conceivable nodes, reachable or not: row x of `rows` at node x, with goals outside.
 
-    Arrow i leaves node `source[i]`, in ascending order, by outcome `outcome[i]` of the model, which the policy takes with probability `weight[i]`
-    (None: surely), for node `target[i]`. `state[x]` and `memory[x]` are what node x stands for.
+    `outcome` is the outcome of the model behind each arrow; `state[x]` and `memory[x]` are what node x stands for.
     """
 
     ssp: SSP
-    source: NDArray[Any]
+    rows: Transitions
     outcome: NDArray[Any]
-    weight: FloatArray | None
-    target: NDArray[Any]
     state: NDArray[Any]
     memory: NDArray[Any] | None
 
     def reached_from(self, start: int) -> CostChain:
         """The chain on what can be reached from a node."""
-        goal = len(self.state)
-        reached = reachable_nodes(offsets_of(self.source, goal), self.target, start) if start < goal else np.zeros(goal, dtype=np.bool_)
-        return self.cut(reached, start)
+        return self.cut(self.rows.reachable(start), start)
 
     def cut(self, kept: NDArray[np.bool_], start: int) -> CostChain:
         """The chain on the nodes kept; a kept node without an arrow is a state that the policy reaches and does not know."""
-        ssp, count = self.ssp, int(kept.sum())
-        knows = np.bincount(self.source, minlength=len(self.state)) > 0
-        for node in np.flatnonzero(kept & ~knows)[:1].tolist():
+        ssp = self.ssp
+        for node in np.flatnonzero(kept & (np.diff(self.rows.row_start) == 0))[:1].tolist():
             raise _no_action(ssp, int(self.state[node]))
-        number = np.append(np.where(kept, np.cumsum(kept) - 1, count), count)
-        arrow = kept[self.source]
-        outcome = self.outcome[arrow]
-        probability = ssp.outcome_probability[outcome]
+        number, outcome = places(kept), self.outcome[self.rows.arrows(kept)]
+        part = self.rows.restrict(kept).renumber(number)
         return CostChain(
-            row_start=offsets_of(number[self.source[arrow]], count),
-            target=number[self.target[arrow]].astype(np.int32),
-            probability=probability if self.weight is None else probability * self.weight[arrow],
-            cost=ssp.outcome_cost[outcome],
+            row_start=part.row_start,
+            target=part.target,
+            probability=part.probability,
+            cost=part.cost,
             level=None if ssp.cost_unit is None else ssp.outcome_level[outcome],
             unit=ssp.cost_unit,
             start=int(number[start]),
             state=self.state[kept].astype(np.int32),
             memory=None if self.memory is None else self.memory[kept],
             ssp=ssp,
-            outcome=outcome.astype(np.int64),
+            outcome=outcome,
         )
 
 
-def _arrows_of_choices(ssp: SSP, state: NDArray[Any], choice: NDArray[Any], weight: FloatArray | None = None) -> _Arrows:
-    """What choices do, each in its state, in ascending order of states. Goals have the number after the last state."""
-    outcome, first = members_of(ssp.choice_outcomes, choice)
-    of_arrow = owners(first)
-    goal_or_state = np.where(ssp.is_goal, ssp.n_states, np.arange(ssp.n_states))
-    weights = None if weight is None else weight[of_arrow]
-    return _Arrows(ssp, state[of_arrow], outcome, weights, goal_or_state[ssp.outcome_target[outcome]], np.arange(ssp.n_states), None)
+def _nodes_of_choices(ssp: SSP, state: NDArray[Any], choice: NDArray[Any], weight: FloatArray | None = None) -> _Nodes:
+    """Every state is a node: what choices do, each in its state, in ascending order of states, with its weight (None: surely)."""
+    rows = ssp.transitions.restrict(choice).renumber(np.where(ssp.is_goal, ssp.n_states, np.arange(ssp.n_states)))
+    if weight is not None:
+        rows = rows.replaced(probability=rows.probability * weight[rows.source])
+    return _Nodes(ssp, rows.joined(offsets_of(state, ssp.n_states)), ssp.transitions.arrows(choice), np.arange(ssp.n_states), None)
 
 
 def _unroll_markov(ssp: SSP, policy: MarkovPolicy) -> CostChain:
@@ -115,7 +105,7 @@ def _unroll_markov(ssp: SSP, policy: MarkovPolicy) -> CostChain:
     state, choice = (np.array([row[column] for row in rows], dtype=np.int64) for column in (0, 1))
     weight = np.array([row[2] for row in rows]) if any(row[2] != 1.0 for row in rows) else None
     start = ssp.n_states if ssp.is_goal[ssp.start_index] else ssp.start_index
-    return _arrows_of_choices(ssp, state, choice, weight).reached_from(start)
+    return _nodes_of_choices(ssp, state, choice, weight).reached_from(start)
 
 
 def _named_choices(ssp: SSP, decisions: Mapping[Name, Any]) -> NDArray[np.int32] | None:
@@ -137,11 +127,11 @@ def _named_choices(ssp: SSP, decisions: Mapping[Name, Any]) -> NDArray[np.int32]
 def chain_of_choices(ssp: SSP, choices: NDArray[Any]) -> CostChain:
     """The chain of one choice per state on *every* state that has one, reachable or not; a state without (-1) must not be a successor."""
     state = np.flatnonzero(choices >= 0)
-    arrows = _arrows_of_choices(ssp, state, choices[state])
+    nodes = _nodes_of_choices(ssp, state, choices[state])
     kept = np.zeros(ssp.n_states + 1, dtype=np.bool_)
-    kept[arrows.source] = True
-    kept[arrows.target] = True
-    return arrows.cut(kept[:-1], ssp.n_states)
+    kept[state] = True
+    kept[nodes.rows.target] = True
+    return nodes.cut(kept[:-1], ssp.n_states)
 
 
 def _unroll_atoms(ssp: SSP, policy: AtomPolicy) -> CostChain:
@@ -157,7 +147,7 @@ def _unroll_budget(ssp: SSP, policy: BudgetPolicy, max_nodes: int) -> CostChain:
     """The memory is the budget left, which falls by the cost of each outcome; only the pairs that are reached are looked at."""
     n = ssp.n_states
     if ssp.is_goal[ssp.start_index]:
-        return _arrows_of_choices(ssp, np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)).reached_from(n)
+        return _nodes_of_choices(ssp, np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)).reached_from(n)
     nothing = np.empty(0)
     model = Outcomes(*frozen(ssp.choice_outcomes, ssp.outcome_target, nothing, nothing, nothing.astype(np.int64), ssp.is_goal))
     unknown, pairs = follow_budget(model, policy.steps(), policy.level, ssp.start_index, max_nodes)
@@ -167,13 +157,12 @@ def _unroll_budget(ssp: SSP, policy: BudgetPolicy, max_nodes: int) -> CostChain:
         raise _too_many(max_nodes)
     left, state = np.divmod(pairs, n)
     choice = policy.choices_at(state, left)
-    outcome, first = members_of(ssp.choice_outcomes, choice)
-    target = ssp.outcome_target[outcome]
-    then = np.maximum(np.repeat(left, np.diff(first)) - policy.level[outcome], 0) * n + target
+    rows, outcome = ssp.transitions.restrict(choice), ssp.transitions.arrows(choice)
+    then = np.maximum(left[rows.source] - policy.level[outcome], 0) * n + rows.target
     order = np.argsort(pairs)
     number = order[np.minimum(np.searchsorted(pairs, then, sorter=order), len(pairs) - 1)]
-    target = np.where(ssp.is_goal[target], len(pairs), number)
-    return _Arrows(ssp, owners(first), outcome, None, target, state, left).cut(np.ones(len(pairs), dtype=np.bool_), 0)
+    rows = rows.replaced(target=np.where(ssp.is_goal[rows.target], len(pairs), number))
+    return _Nodes(ssp, rows, outcome, state, left).cut(np.ones(len(pairs), dtype=np.bool_), 0)
 
 
 def _unroll_pairs(ssp: SSP, choice: NDArray[Any], first_memory: int, memories: Memories | None = None) -> CostChain:

@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.analysis.equations import equations
-from tailpath.analysis.reachability import strong_components
-from tailpath.model.ragged import offsets_of
+from tailpath.graph import Transitions, offsets_of
 from tailpath.model.ssp import FloatArray
 from tailpath.policies.chain import CostChain
 
@@ -37,11 +36,12 @@ class Visits:
     """The expected visits of the nodes of a chain, and the probabilities of ever being there."""
 
     def __init__(self, chain: CostChain) -> None:
-        self.node, count, source, target, probability = _without_closed_classes(chain)
-        self.count, self.returning = count, _returning(source, target, count)
+        self.node, cut = _without_closed_classes(chain)
+        component, cyclic = cut.cycles()
+        self.count, self.returning = cut.n, cyclic[component]
         # Nodes stand in the order of their components, so that the matrix is block triangular.
-        self.factors = equations(source, target, probability, count, ordered=True)
-        begin = np.zeros(count)
+        self.factors = equations(cut.source, cut.target, cut.probability, cut.n, ordered=True)
+        begin = np.zeros(cut.n)
         begin[self.node[chain.start]] = 1.0
         self.visits = self.factors.solve(begin, trans="T")
 
@@ -87,34 +87,18 @@ def _batches(groups: NDArray[Any], size: NDArray[Any]) -> list[NDArray[Any]]:
     return np.split(groups, np.flatnonzero(np.diff(turn)) + 1)
 
 
-def _returning(source: NDArray[Any], target: NDArray[Any], count: int) -> NDArray[np.bool_]:
-    """Whether a node may be met twice."""
-    order = np.argsort(source, kind="stable")
-    component, number = strong_components(offsets_of(source[order], count), target[order].astype(np.int32))
-    alone = np.bincount(component, minlength=number)[component] == 1
-    loop = np.zeros(count, dtype=np.bool_)
-    loop[source[source == target]] = True
-    loop |= ~alone
-    return loop
-
-
-def _without_closed_classes(chain: CostChain) -> tuple[NDArray[Any], int, NDArray[Any], NDArray[Any], FloatArray]:
-    """The node of each node in the cut chain, its size, and its arrows; the goal is left out."""
-    component, count = strong_components(chain.row_start, chain.target)
-    outside = np.append(component, -1)[chain.target] != component[chain.source]
-    closed = np.ones(count, dtype=np.bool_)
-    closed[component[chain.source[outside]]] = False
-    representative = np.arange(chain.n)
+def _without_closed_classes(chain: CostChain) -> tuple[NDArray[Any], Transitions]:
+    """The chain with each closed class as one node without arrows, and the number there of every node; arrows to the goal are left out."""
+    component, closed = chain.closed()
     inside = closed[component]
-    first = np.full(count, chain.n)
+    first = np.full(len(closed), chain.n)
     np.minimum.at(first, component, np.arange(chain.n))
-    representative[inside] = first[component[inside]]
+    representative = np.where(inside, first[component], np.arange(chain.n))
     kept = np.unique(representative)
     number = np.zeros(chain.n, dtype=np.int64)
     number[kept[np.argsort(-component[kept], kind="stable")]] = np.arange(len(kept))
     node = number[representative]
-    arrow = np.flatnonzero(~inside[chain.source] & (chain.target < chain.n))
-    return node, len(kept), node[chain.source[arrow]], node[chain.target[arrow]], chain.probability[arrow]
+    return node, chain.only(~inside[chain.source] & (chain.target < chain.n)).collapse(node, len(kept))
 
 
 def cvar_to_go(chain: CostChain, node: NDArray[Any], group: NDArray[Any], weight: FloatArray, count: int, alpha: float) -> FloatArray:
@@ -170,7 +154,7 @@ class ExcessLevels:
         value = np.where(left > 0, self.ring[left % self.depth, chain.target], self.mean[chain.target] - left)
         paid = np.where(level > 0, chain.probability * value, 0.0)
         row = self.ring[self.w % self.depth]
-        row[:-1] = self.through_free(np.bincount(chain.source, weights=paid, minlength=chain.n))
+        row[:-1] = self.through_free(chain.sums(paid))
         return np.asarray(row)
 
 
@@ -181,8 +165,8 @@ def free_walks(chain: CostChain, trans: str = "N") -> Any:
     """
     assert chain.level is not None
     arrives = np.append(chain.arrives, False)
-    arrow = np.flatnonzero((chain.level == 0) & arrives[chain.target] & arrives[chain.source])
-    if arrow.size == 0:
+    free = chain.only((chain.level == 0) & arrives[chain.target] & arrives[chain.source])
+    if len(free.target) == 0:
         return lambda constant: constant
-    factors = equations(chain.source[arrow], chain.target[arrow], chain.probability[arrow], chain.n)
+    factors = equations(free.source, free.target, free.probability, chain.n)
     return lambda constant: factors.solve(np.asarray(constant, dtype=np.float64), trans=trans)

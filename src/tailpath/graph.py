@@ -1,0 +1,297 @@
+"""Rows of transitions: the one record of what leads where, and everything that is done to it.
+
+A *row* is what is left together, a choice of a model or a node of a chain, and an *arrow* is one
+way out of it. The operations keep the order of arrows within their row, and none of them changes
+the record that it is called on.
+
+Where rows are nodes, a target below the number of rows is a node, and every other target is
+*outside*: a goal, or whatever else ends it. Outside counts as one more node, with the number after
+the last. So it is in `transpose`, `collapse`, `distances` and all searches; only `restrict`,
+`only`, `joined`, `renumber` and `sums` do not ask what a target is.
+
+Searches of up to `SMALL` rows and as many arrows run as plain Python where the compiler is not
+loaded: that takes longer than they do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.errors import ModelError
+from tailpath.kernels import graph
+from tailpath.kernels.forward import cheapest_levels, cheapest_way
+from tailpath.kernels.jit import Kernel, compiler_loaded, frozen
+
+Array = NDArray[Any]
+BoolArray = NDArray[np.bool_]
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+#: Up to this many members a search in plain Python is faster than loading the compiler.
+SMALL = 20_000
+#: Sweeps through all nodes before a search gives up on them.
+SWEEPS = 8
+#: Costs in units up to which the cheapest way is found by lists, one for each cost.
+LONGEST = 1 << 16
+COLUMNS = {"row_start": "i8", "target": "i4", "probability": "f8", "cost": "f8", "level": "i8"}
+
+
+def fit(search: Kernel, size: int) -> Callable[..., Any]:
+    """The search as it is best run on so many members."""
+    return search.plain if size <= SMALL and not compiler_loaded() else search
+
+
+def offsets_of(group: Array, n_groups: int) -> IntArray:
+    """Where each group starts if `group` is that of every member, in order: (n_groups + 1,)."""
+    return offsets_from_lengths(np.bincount(group, minlength=n_groups))
+
+
+def offsets_from_lengths(length: Array) -> IntArray:
+    """Where each group starts if the groups have these lengths; one entry more than groups."""
+    return np.concatenate(([0], np.cumsum(length))).astype(np.int64)
+
+
+def members_of(offsets: Array, groups: Array) -> tuple[IntArray, IntArray]:
+    """The members of some groups, one after the other, and the offsets of the groups among them."""
+    length = np.diff(offsets)[groups]
+    start = offsets_from_lengths(length)
+    return np.repeat(offsets[groups] - start[:-1], length) + np.arange(start[-1]), start
+
+
+def owners(offsets: Array, dtype: Any = np.int64) -> Array:
+    """The group of every member."""
+    return np.repeat(np.arange(len(offsets) - 1, dtype=dtype), np.diff(offsets))
+
+
+def grouped(group: Array, n_groups: int) -> tuple[Array, IntArray]:
+    """The members of each group, one after the other, from the group of each; and the offsets."""
+    offsets = offsets_of(group, n_groups)
+    if len(group) <= SMALL and not compiler_loaded():
+        return np.argsort(group, kind="stable"), offsets
+    members = np.empty(len(group), dtype=np.int32)
+    graph.place_members(*frozen(group.astype(np.int32, copy=False)), offsets[:-1].copy(), members)
+    return members, offsets
+
+
+def places(kept: BoolArray) -> IntArray:
+    """The numbers of nodes if only some are kept, in order; one more for all others: (n + 1,)."""
+    count = int(kept.sum())
+    return np.append(np.where(kept, np.cumsum(kept) - 1, count), count)
+
+
+class Distances(NamedTuple):
+    """The cheapest way outside from every node, of n.
+
+    `least` (n + 1,) is its cost, 0 outside and infinite where there is no way. `falling` are the
+    nodes that have one, by falling cost, and after them outside; `place` (n + 1,) says where each
+    of these stands among them, and has -1 for others.
+    """
+
+    least: FloatArray
+    falling: IntArray
+    place: IntArray
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Transitions:
+    """Rows of arrows: those of row r are `row_start[r] : row_start[r + 1]`. Arrays are read-only.
+
+    `row_start` int64 (R + 1,), rising from 0 to A; `target` int32 (A,); `probability` and `cost`
+    float64 (A,); `level` int64 (A,), the cost as a whole number of a unit, or None.
+    """
+
+    row_start: IntArray
+    target: NDArray[np.int32]
+    probability: FloatArray
+    cost: FloatArray
+    level: IntArray | None
+
+    def __post_init__(self) -> None:
+        given = [name for name in COLUMNS if getattr(self, name) is not None]
+        arrays = [np.ascontiguousarray(getattr(self, name), COLUMNS[name]) for name in given]
+        vars(self).update(zip(given, frozen(*arrays)))
+        count = len(self.target)
+        if len(self.row_start) == 0 or any(len(array) != count for array in arrays[1:]):
+            raise ModelError(f"{count} transitions must have rows, and columns of that length")
+
+    @staticmethod
+    def from_arrows(source: Array, n: int, target: Any, probability: Any, cost: Any) -> Transitions:
+        """n rows from arrows in any order, with the row of each."""
+        rows = Transitions(offsets_of(source, n), target, probability, cost, None)
+        order = slice(None) if (np.diff(source) >= 0).all() else grouped(source, n)[0]
+        return rows._picked(rows.row_start, order)
+
+    @property
+    def n(self) -> int:
+        """The number of rows, R."""
+        return len(self.row_start) - 1
+
+    @cached_property
+    def source(self) -> NDArray[np.int32]:
+        """The row of every arrow: (A,)."""
+        return next(frozen(owners(self.row_start, np.int32)))
+
+    def replaced(self, **columns: Any) -> Transitions:
+        """The transitions with other columns."""
+        return Transitions(**{name: columns.get(name, getattr(self, name)) for name in COLUMNS})
+
+    def sums(self, terms: FloatArray) -> FloatArray:
+        """The sum of a term per arrow, (A,), over each row, first to last: (R,)."""
+        return np.bincount(self.source, weights=terms, minlength=self.n).astype(np.float64)
+
+    @cached_property
+    def rate(self) -> FloatArray:
+        """The mean cost of each row: (R,)."""
+        return self.sums(self.probability * self.cost)
+
+    # ------------------------------------------------------------ cutting, joining, numbering
+
+    def arrows(self, rows: Array) -> IntArray:
+        """The arrows of some rows, given by number or by mask, one row after the other."""
+        return members_of(self.row_start, _numbers(rows))[0]
+
+    def restrict(self, rows: Array) -> Transitions:
+        """Only these rows, by number, in this order, or by mask; targets keep their numbers."""
+        rows = _numbers(rows)
+        if np.array_equal(rows, np.arange(self.n)):
+            return self
+        arrows, row_start = members_of(self.row_start, rows)
+        return self._picked(row_start, arrows)
+
+    def only(self, arrows: BoolArray) -> Transitions:
+        """The same rows with only some of their arrows, by mask."""
+        if arrows.all():
+            return self
+        return self._picked(offsets_from_lengths(arrows)[self.row_start], arrows)
+
+    def joined(self, first: Array) -> Transitions:
+        """The rows `first[i] : first[i + 1]` as one row each: a model's states from its choices."""
+        return self.replaced(row_start=self.row_start[first])
+
+    def renumber(self, number: Array) -> Transitions:
+        """The same rows with other targets: `number` has one for every target that there is."""
+        return self.replaced(target=number[self.target])
+
+    def transpose(self, n: int | None = None) -> Transitions:
+        """The arrows the other way round: a row for each target below n, and one for outside.
+
+        n is the number of rows unless it is given. Targets are the rows here; those in a row rise.
+        """
+        n = self.n if n is None else n
+        order, row_start = grouped(np.minimum(self.target, n), n + 1)
+        return self._picked(row_start, order).replaced(target=self.source[order])
+
+    def collapse(self, group: Array, count: int) -> Transitions:
+        """Nodes of the same group, of `count`, drawn together into one, with the arrows of all."""
+        rows, first = grouped(group, count)
+        joined = self.restrict(rows).joined(first)
+        return joined.replaced(target=np.append(group, count)[np.minimum(joined.target, self.n)])
+
+    def without_self_loops(self, arrows: BoolArray | None = None) -> Transitions:
+        """The chance of staying, by all arrows from a node to itself or by some, shared out.
+
+        The probabilities of the node's other arrows are divided by their sum, which keeps its
+        digits where 1 - p has none. A node without others has no arrows left.
+        """
+        loop = self.source == self.target
+        if arrows is not None:
+            loop &= arrows
+        others = self.only(~loop)
+        leaves = np.ones(self.n)
+        stays = np.bincount(self.source[loop], minlength=self.n) > 0
+        leaves[stays] = others.sums(others.probability)[stays]
+        return others.replaced(probability=others.probability / leaves[others.source])
+
+    def _picked(self, row_start: IntArray, arrows: Any) -> Transitions:
+        level = None if self.level is None else self.level[arrows]
+        columns = self.target[arrows], self.probability[arrows], self.cost[arrows]
+        return Transitions(row_start, *columns, level)
+
+    # ------------------------------------------------------------ searches
+
+    def _search(self, search: Kernel, *arguments: Any) -> Any:
+        return fit(search, max(self.n, len(self.target)))(self.row_start, self.target, *arguments)
+
+    def reachable(self, start: int) -> BoolArray:
+        """The nodes that can be reached from a node, itself among them: (n,); none from outside."""
+        reached = np.zeros(self.n, dtype=np.bool_)
+        if start < self.n:
+            self._search(graph.forward_reach, start, reached)
+        return reached
+
+    def components(self) -> tuple[NDArray[np.int32], int]:
+        """The strongly connected component of every node (n,), and how many there are.
+
+        They are numbered against the arrows, which lead to the same or a lower number: whoever
+        takes them in order finds the successors done.
+        """
+        component = np.empty(self.n, dtype=np.int32)
+        count = self._search(graph.strong_components, component)
+        return component, int(count)
+
+    def within(self, label: Array) -> BoolArray:
+        """Whether an arrow leads to a node of the same label as the one it leaves: (A,)."""
+        # Any number will do for what is outside, which is then left out.
+        same: BoolArray = np.append(label, 0)[np.minimum(self.target, self.n)] == label[self.source]
+        return same & (self.target < self.n)
+
+    def cycles(self) -> tuple[NDArray[np.int32], BoolArray]:
+        """The component of every node (n,), and which have a cycle: an arrow that stays inside."""
+        component, count = self.components()
+        cyclic = np.zeros(count, dtype=np.bool_)
+        cyclic[component[self.source[self.within(component)]]] = True
+        return component, cyclic
+
+    def closed(self) -> tuple[NDArray[np.int32], BoolArray]:
+        """The component of every node (n,), and which are closed: no arrow leads out."""
+        component, count = self.components()
+        closed = np.ones(count, dtype=np.bool_)
+        closed[component[self.source[~self.within(component)]]] = False
+        return component, closed
+
+    def is_one_component(self) -> bool:
+        """Whether every node reaches every other: a quick look, which may overlook it."""
+        reached = np.zeros(self.n, dtype=np.bool_)
+        reached[-1:] = True
+        self._search(graph.sweep_back, SWEEPS, reached)
+        return self.n > 0 and bool(reached.all()) and bool(self.reachable(self.n - 1).all())
+
+    def acyclic_order(self) -> tuple[NDArray[np.int32], int] | None:
+        """A rank that falls along arrows (n,), and the most of them in a row; None with a cycle."""
+        rank, count = self.components()
+        if count < self.n or np.any(self.source == self.target):
+            return None
+        length = np.zeros(self.n, dtype=np.int64)
+        self._search(graph.longest_paths, np.argsort(rank), length)
+        return rank, int(length.max(initial=0))
+
+    def distances(self) -> Distances:
+        """The cheapest way outside from every node, in levels if there are any, else in costs."""
+        n, begin = self.n, -1
+        least, (falling, place) = np.empty(n + 1), np.empty((2, n + 1), dtype=np.int64)
+        if self.level is not None:
+            rows = self.row_start, self.target, self.level
+            begin = cheapest_levels(*rows, LONGEST, least, falling, place)
+        if begin < 0:
+            into = (self if self.level is None else self.replaced(cost=self.level)).transpose()
+            least.fill(np.inf)
+            cheapest_way(into.row_start, into.target, into.cost, n, least)
+            begin = int(np.isinf(least).sum())
+            falling = np.append(np.argsort(-least[:-1], kind="stable"), n)
+            place.fill(-1)
+            place[falling[begin:]] = np.arange(n + 1 - begin)
+        return Distances(*frozen(least, falling[begin:], place))
+
+    def steps(self) -> NDArray[np.int64]:
+        """The fewest arrows outside from every node, -1 where there is no way: (n,)."""
+        least = self.replaced(level=np.ones_like(self.target)).distances().least[: self.n]
+        return np.where(np.isinf(least), -1, least).astype(np.int64)
+
+
+def _numbers(rows: Array) -> Array:
+    return np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
