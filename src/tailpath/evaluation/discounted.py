@@ -46,7 +46,7 @@ def evaluate_discounted(chain: CostChain, request: Request) -> CostDistribution:
 
 def _discounted_total(chain: CostChain, price: FloatArray, gamma: float) -> Bracket:
     """The expected discounted sum of a price per arrow."""
-    rate = np.bincount(chain.source, weights=chain.probability * price, minlength=chain.n).astype(np.float64)
+    rate = chain.sums(chain.probability * price)
     distance = np.where(chain.arrives, chain.least_cost[:-1], 0.0)
     return expected_total(chain.row_start, chain.target, gamma * chain.probability, rate, distance, np.full(chain.n, 1 - gamma))
 

@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.analysis.reachability import strong_components
+from tailpath.graph import offsets_of
 from tailpath.kernels.absorption import eliminate_dense
 from tailpath.kernels.rounding import FIXED, ROW, UNIT
 from tailpath.model.builders import merge_equal_outcomes
-from tailpath.model.ragged import offsets_of
 from tailpath.policies.chain import CostChain
 
 
@@ -29,27 +28,26 @@ def without_free_cycles(chain: CostChain) -> tuple[CostChain, float]:
     free = (chain.cost == 0) & (chain.target < chain.n) & np.append(chain.arrives, False)[chain.target]
     if not free.any():
         return chain, 0.0
-    component, count = strong_components(offsets_of(chain.source[free], chain.n), chain.target[free])
-    inside = free & (component[chain.source] == np.append(component, -1)[chain.target])
-    cyclic = np.zeros(count, dtype=np.bool_)
-    cyclic[component[chain.source[inside]]] = True
+    component, cyclic = chain.only(free).cycles()
     if not cyclic.any():
         return chain, 0.0
 
-    keep = ~cyclic[component[chain.source]]
-    pieces = [(chain.source[keep], np.flatnonzero(keep), chain.probability[keep])]
+    inside = free & chain.within(component)
     error = 0.0
     # A state that may stay at no cost is common, and needs no linear system: its other arrows share all of the probability.
-    loop = cyclic & (np.bincount(component, minlength=count) == 1)
-    out = np.flatnonzero(loop[component[chain.source]] & ~inside)
-    if out.size:
-        leave = np.bincount(chain.source[out], weights=chain.probability[out], minlength=chain.n)
-        pieces.append((chain.source[out], out, chain.probability[out] / leave[chain.source[out]]))
-        error = ((ROW + 1) * int(np.bincount(chain.source[out]).max()) + FIXED + 2) * UNIT
+    loop = cyclic & (np.bincount(component, minlength=len(cyclic)) == 1)
+    stays = inside & loop[component[chain.source]]
+    others = chain.without_self_loops(stays)
+    arrow = np.flatnonzero(~stays)
+    alone = loop[component[others.source]]
+    if alone.any():
+        error = ((ROW + 1) * int(np.bincount(others.source[alone]).max()) + FIXED + 2) * UNIT
+    keep = ~(cyclic & ~loop)[component[others.source]]
+    pieces = [(others.source[keep], arrow[keep], others.probability[keep])]
     arrows = np.flatnonzero((cyclic & ~loop)[component[chain.source]])
     label = component[chain.source[arrows]]
     arrows = arrows[np.argsort(label, kind="stable")]
-    ends = np.cumsum(np.bincount(label, minlength=count)[cyclic & ~loop])
+    ends = np.cumsum(np.bincount(label, minlength=len(cyclic))[cyclic & ~loop])
     position = np.full(chain.n, -1)
     entered = np.zeros(chain.n + 1, dtype=np.bool_)
     entered[chain.start] = True
@@ -59,21 +57,11 @@ def without_free_cycles(chain: CostChain) -> tuple[CostChain, float]:
         pieces.append((rows, leaving, probability))
         error = max(error, part_error)
     source, arrow, probability = (np.concatenate(parts) for parts in zip(*pieces))
-    level = chain.cost if chain.level is None else chain.level
-    source, target, probability, merged = merge_equal_outcomes(source, chain.target[arrow], probability, level[arrow])
-    unit = 1.0 if chain.unit is None else float(chain.unit)
-    return (
-        replace(
-            chain,
-            row_start=offsets_of(source, chain.n),
-            target=target,
-            probability=probability,
-            cost=merged * unit if chain.level is not None else merged,
-            level=None if chain.level is None else merged,
-            outcome=None,
-        ),
-        error,
-    )
+    price: NDArray[Any] = chain.cost if chain.level is None else chain.level
+    source, target, probability, price = merge_equal_outcomes(source, chain.target[arrow], probability, price[arrow])
+    cost, level = (price, None) if chain.level is None else (price * float(chain.unit or 1), price)
+    row_start = offsets_of(source, chain.n)
+    return replace(chain, row_start=row_start, target=target, probability=probability, cost=cost, level=level, outcome=None), error
 
 
 def _leave(

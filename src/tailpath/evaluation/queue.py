@@ -33,9 +33,7 @@ from tailpath.evaluation.lattice import in_costs
 from tailpath.evaluation.request import End, Request
 from tailpath.evaluation.result import SCALE, Left, SearchResult, negligible, unscaled
 from tailpath.evaluation.watch import Watch
-from tailpath.kernels.forward import cheapest_way
 from tailpath.kernels.rounding import FIXED, ROW, SAME_MASS, UNIT
-from tailpath.model.ragged import offsets_of
 from tailpath.model.ssp import SSP
 from tailpath.policies.chain import CostChain
 from tailpath.policies.kinds import Policy
@@ -274,10 +272,6 @@ def discounted_least_cost(chain: CostChain, gamma: float) -> np.ndarray[Any, np.
 
 def model_least_cost(ssp: SSP) -> np.ndarray[Any, np.dtype[np.float64]]:
     """V_min over all policies: the cheapest way to a goal in the model, in units if there is one; infinite at dead ends."""
-    target = np.where(ssp.is_goal[ssp.outcome_target], ssp.n_states, ssp.outcome_target)
-    into = np.argsort(target, kind="stable")
-    cost = ssp.outcome_cost if ssp.cost_unit is None else ssp.outcome_level.astype(np.float64)
-    least = np.full(ssp.n_states + 1, np.inf)
-    cheapest_way(offsets_of(target, ssp.n_states + 1), ssp.choice_state[ssp.outcome_choice[into]], cost[into], ssp.n_states, least)
-    least[:-1][ssp.is_goal] = 0.0
-    return least[:-1]
+    ways = ssp.by_state.renumber(np.where(ssp.is_goal, ssp.n_states, np.arange(ssp.n_states)))
+    least = ways.replaced(level=None if ssp.cost_unit is None else ssp.outcome_level).distances().least[:-1]
+    return np.where(ssp.is_goal, 0.0, least)

@@ -34,7 +34,7 @@ def node_variance(chain: CostChain) -> FloatArray:
     value = np.append(cost, 0.0)
     with np.errstate(over="ignore"):
         surprise = (chain.cost + value[chain.target] - value[chain.source]) ** 2
-    rate = np.bincount(chain.source, weights=arrows[2] * surprise, minlength=chain.n).astype(np.float64)
+    rate = chain.sums(arrows[2] * surprise)
     # News travels from low to high values: in this order few sweeps do.
     variance = settled_total(Chain(*arrows, rate, leak), cost, SETTLED)
     if variance is None:

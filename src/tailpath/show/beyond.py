@@ -21,8 +21,6 @@ from numpy.typing import NDArray
 
 from tailpath.analysis.equations import equations
 from tailpath.errors import ModelError, OptionError
-from tailpath.kernels.forward import cheapest_way
-from tailpath.model.ragged import members_of, offsets_of
 from tailpath.model.ssp import FloatArray
 from tailpath.policies.chain import CostChain
 from tailpath.policies.visits import free_walks
@@ -49,14 +47,11 @@ class Beyond:
 
     @cached_property
     def _met(self) -> list[NDArray[np.int64]]:
-        return [self._arrows_of(np.flatnonzero(row)) for row in self.visits[0]]
+        return [self.chain.arrows(row != 0) for row in self.visits[0]]
 
     def met(self, r: int) -> NDArray[np.int64]:
         """The arrows of the nodes that runs come to with r still allowed; nothing else is ever asked for."""
         return self._met[r]
-
-    def _arrows_of(self, nodes: NDArray[np.int64]) -> NDArray[np.int64]:
-        return members_of(self.chain.row_start, nodes)[0]
 
     def after(self, table: FloatArray, beyond: FloatArray, r: int, arrows: NDArray[np.int64]) -> FloatArray:
         """The value behind each of some arrows, taken with r still allowed: from the table, or, past the threshold, from `beyond`."""
@@ -100,14 +95,10 @@ class Beyond:
         """The probability of the most probable way to an end that counts, from every node."""
         chain = self.chain
         wanted = self.ends & ~np.append(chain.arrives, self.missed_only)
-        arrows = np.flatnonzero(wanted[chain.target] | ~self.ends[chain.target])
-        target = np.where(wanted, chain.n, np.arange(chain.n + 1))[chain.target[arrows]]
-        into = arrows[np.argsort(target, kind="stable")]
-        length = np.full(chain.n + 1, np.inf)
-        cheapest_way(
-            offsets_of(target, chain.n + 1), chain.source[into], np.maximum(-np.log(chain.probability), 0.0)[into], chain.n, length
-        )
-        return np.asarray(np.where(self.ends, 1.0 * wanted, np.exp(-length)))
+        length = chain.replaced(cost=np.maximum(-np.log(chain.probability), 0.0), level=None)
+        onwards = length.only(wanted[chain.target] | ~self.ends[chain.target])
+        least = onwards.renumber(np.where(wanted, chain.n, np.arange(chain.n + 1))).distances().least
+        return np.asarray(np.where(self.ends, 1.0 * wanted, np.exp(-least)))
 
     @cached_property
     def likeliest(self) -> FloatArray:
@@ -140,7 +131,7 @@ class Beyond:
             table[self.threshold, chain.start] = 1.0
         for r in range(self.threshold, -1, -1):
             table[r] = through(table[r])
-            arrows = self._arrows_of(np.flatnonzero(table[r]))
+            arrows = chain.arrows(table[r] != 0)
             arrows = arrows[(self.level[arrows] > 0) & ~self.ends[chain.target[arrows]]]
             flow, target = table[r, chain.source[arrows]] * chain.probability[arrows], chain.target[arrows]
             left = r - self.level[arrows]
@@ -154,8 +145,6 @@ class Beyond:
         if not first.any():
             return first
         chain = self.chain
-        arrows = np.flatnonzero(~self.ends[chain.source] & ~self.ends[chain.target])
-        found: FloatArray = equations(chain.source[arrows], chain.target[arrows], chain.probability[arrows], chain.n).solve(
-            first, trans="T"
-        )
+        inner = chain.only(~self.ends[chain.source] & ~self.ends[chain.target])
+        found: FloatArray = equations(inner.source, inner.target, inner.probability, chain.n).solve(first, trans="T")
         return found

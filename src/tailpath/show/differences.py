@@ -15,6 +15,7 @@ import numpy as np
 
 from tailpath.analysis.equations import equations
 from tailpath.evaluation.evaluate import evaluate
+from tailpath.graph import Transitions
 from tailpath.model.records import Series
 from tailpath.model.ssp import SSP, FloatArray, Name
 from tailpath.options import check_invertible_alpha
@@ -170,23 +171,12 @@ def _steps(one: CostChain, other: CostChain, x: int, y: int) -> list[tuple[tuple
 
 def _visits(arrows: list[tuple[int, int, float]], count: int, parting: set[int]) -> FloatArray:
     """The expected visits from node 0. Where runs circle for ever without parting, the circle counts as left."""
-    ahead = _reaching(arrows, count, parting)
-    kept = np.array([(x, y, p) for x, y, p in arrows if ahead[x] and ahead[y]]).reshape(-1, 3)
-    source, target = kept[:, :2].astype(np.int64).T
+    source, target, probability = np.array(arrows).reshape(-1, 3).T
+    steps = Transitions.from_arrows(source.astype(np.int64), count, target, probability, probability)
+    parts = np.isin(np.arange(count), list(parting))
+    ahead = parts | (steps.renumber(np.where(parts, count, np.arange(count))).steps() >= 0)
+    kept = steps.only(ahead[steps.source] & ahead[steps.target])
     begin = np.zeros(count)
     begin[0] = 1.0
-    found: FloatArray = equations(source, target, kept[:, 2], count).solve(begin, trans="T")
+    found: FloatArray = equations(kept.source, kept.target, kept.probability, count).solve(begin, trans="T")
     return found
-
-
-def _reaching(arrows: list[tuple[int, int, float]], count: int, parting: set[int]) -> list[bool]:
-    """Which nodes may still come to a parting."""
-    into: list[list[int]] = [[] for _ in range(count)]
-    for x, y, _ in arrows:
-        into[y].append(x)
-    ahead, queue = [False] * count, list(parting)
-    for node in queue:
-        if not ahead[node]:
-            ahead[node] = True
-            queue.extend(into[node])
-    return ahead
