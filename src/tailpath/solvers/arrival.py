@@ -28,8 +28,8 @@ from tailpath.analysis.absorption import expected_total
 from tailpath.analysis.core import core_of
 from tailpath.analysis.reachability import dead_ends, sure_states
 from tailpath.errors import GoalUnreachableError
+from tailpath.graph import members_of, offsets_of, places
 from tailpath.model.cost_units import as_fraction
-from tailpath.model.ragged import members_of, offsets_from_lengths, offsets_of, owners
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, FloatArray, Geometry, Name, Origin
 from tailpath.solvers.arrival_enclosure import LARGEST, Enclosure, enclose_arrival
@@ -123,14 +123,13 @@ def _losses(ssp: SSP, between: NDArray[np.int64], sure: NDArray[np.bool_]) -> SS
     place = np.where(sure, count, count + 1)
     place[between] = np.arange(count)
     choice, state_choices = members_of(ssp.state_choices, between)
-    outcome, choice_outcomes = members_of(ssp.choice_outcomes, choice)
-    target = place[ssp.outcome_target[outcome]]
+    rows = ssp.transitions.restrict(choice).renumber(place)
     return SSP(
         state_choices=np.append(state_choices, [state_choices[-1]] * 2),
-        choice_outcomes=choice_outcomes,
-        outcome_target=target,
-        outcome_probability=ssp.outcome_probability[outcome],
-        outcome_cost=(target == count + 1).astype(np.float64),
+        choice_outcomes=rows.row_start,
+        outcome_target=rows.target,
+        outcome_probability=rows.probability,
+        outcome_cost=(rows.target == count + 1).astype(np.float64),
         choice_action=ssp.choice_action[choice],
         is_goal=np.arange(count + 2) >= count,
         start_index=0,
@@ -142,10 +141,8 @@ def _losses(ssp: SSP, between: NDArray[np.int64], sure: NDArray[np.bool_]) -> SS
 def _arrival_of(losses: SSP, least: ExpectedSolution) -> Any:
     """The probability that the best policy arrives, summed up without a subtraction."""
     count = losses.n_states - 2
-    outcome, row_start = members_of(losses.choice_outcomes, least.choices[:count])
-    target, probability = losses.outcome_target[outcome], losses.outcome_probability[outcome]
-    rate = np.bincount(owners(row_start), weights=probability * (target == count), minlength=count)
-    return expected_total(row_start, target, probability, rate.astype(np.float64))
+    rows = losses.transitions.restrict(least.choices[:count])
+    return expected_total(rows.row_start, rows.target, rows.probability, rows.replaced(cost=rows.target == count).rate)
 
 
 def given_arrival(ssp: SSP, *, rationals: int = LARGEST_EXACT) -> SSP:
@@ -160,19 +157,15 @@ def given_arrival(ssp: SSP, *, rationals: int = LARGEST_EXACT) -> SSP:
         )
     alive = arrival.value > 0
     kept, probability = _finely(arrival) if arrival.enclosure is not None else _nearly(arrival)
-    choice = np.flatnonzero(kept)
-    outcome, _ = members_of(ssp.choice_outcomes, choice)
-    outcome = outcome[probability[outcome] > 0]
-    state = np.flatnonzero(alive)
-    place = np.cumsum(alive) - 1
-    numbers = np.full(ssp.n_choices, -1)
-    numbers[choice] = np.arange(len(choice))
+    choice, state, place = np.flatnonzero(kept), np.flatnonzero(alive), places(alive)
+    rows = ssp.transitions.replaced(probability=probability).restrict(choice)
+    rows = rows.only(rows.probability > 0).renumber(place)
     return SSP(
         state_choices=offsets_of(place[ssp.choice_state[choice]], len(state)),
-        choice_outcomes=offsets_from_lengths(np.bincount(numbers[ssp.outcome_choice[outcome]], minlength=len(choice))),
-        outcome_target=place[ssp.outcome_target[outcome]],
-        outcome_probability=probability[outcome],
-        outcome_cost=ssp.outcome_cost[outcome],
+        choice_outcomes=rows.row_start,
+        outcome_target=rows.target,
+        outcome_probability=rows.probability,
+        outcome_cost=rows.cost,
         choice_action=ssp.choice_action[choice],
         is_goal=ssp.is_goal[state],
         start_index=int(place[ssp.start_index]),

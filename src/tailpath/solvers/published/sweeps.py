@@ -36,10 +36,10 @@ from numpy.typing import NDArray
 
 from tailpath.analysis.core import Core, core_of, loose_core_of
 from tailpath.errors import OptionError, TailpathWarning
+from tailpath.graph import Transitions, offsets_from_lengths
 from tailpath.kernels.atom_policy import PUBLISHED, SHARED, VERTEX
 from tailpath.kernels.quantile import PART, SEEN, STAMP, STAMP_BEFORE, Work, end_sweep, sweep
 from tailpath.kernels.segments import SAME_MASS, AtomModel, Bundles, make_bundles, new_scratch, share_out
-from tailpath.model.ragged import members_of, offsets_from_lengths
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import Progress, check_gamma, processors
 from tailpath.policies.atoms import Atoms, Grids, grids_of
@@ -148,15 +148,15 @@ def augment(ssp: SSP, atoms: Atoms | None, settings: Settings) -> Augmented:
 
 def _atom_model(core: Core, atoms: FloatArray, grids: Grids | None, gamma: float) -> AtomModel:
     grid, own = _node_grids(core, grids, len(atoms))
-    target, cost = np.minimum(core.target, core.n), core.ssp.outcome_cost[core.outcome]
+    rows = core.transitions
     width = np.diff(atoms, prepend=0.0)
-    bundles = _bundles(core.state_choices, core.choice_outcomes, target, core.probability, cost)
+    bundles = _bundles(core.state_choices, rows)
     return AtomModel(
         node_choices=core.state_choices,
-        choice_outcomes=core.choice_outcomes,
-        target=target,
-        probability=core.probability,
-        cost=cost,
+        choice_outcomes=rows.row_start,
+        target=rows.target,
+        probability=rows.probability,
+        cost=rows.cost,
         gamma=float(gamma),
         atoms=atoms,
         width=width,
@@ -183,25 +183,23 @@ def _node_grids(core: Core, grids: Grids | None, n_atoms: int) -> tuple[NDArray[
     return grid.reshape(-1), own
 
 
-def _bundles(
-    node_choices: IntArray, choice_outcomes: IntArray, target: NDArray[np.int32], probability: FloatArray, cost: FloatArray
-) -> Bundles:
+def _bundles(node_choices: IntArray, rows: Transitions) -> Bundles:
     room = Bundles(
         node_bundles=np.empty(len(node_choices), dtype=np.int64),
-        bundle_choices=np.empty(len(choice_outcomes), dtype=np.int64),
-        bundle_runs=np.empty(len(choice_outcomes), dtype=np.int64),
-        run_target=np.empty(len(target), dtype=np.int32),
-        run_cost=np.empty(len(target)),
-        place=np.empty(len(target), dtype=np.int32),
+        bundle_choices=np.empty(rows.n + 1, dtype=np.int64),
+        bundle_runs=np.empty(rows.n + 1, dtype=np.int64),
+        run_target=np.empty(len(rows.target), dtype=np.int32),
+        run_cost=np.empty(len(rows.target)),
+        place=np.empty(len(rows.target), dtype=np.int32),
         choice_chances=np.empty(0, dtype=np.int64),
         chance=np.empty(0),
     )
-    count, runs = make_bundles(node_choices, choice_outcomes, target, cost, room)
+    count, runs = make_bundles(node_choices, rows.row_start, rows.target, rows.cost, room)
     bundle_choices, bundle_runs = room.bundle_choices[: count + 1].copy(), room.bundle_runs[: count + 1].copy()
     # Each choice of a bundle has a probability for every run of it.
     choice_chances = offsets_from_lengths(np.repeat(np.diff(bundle_runs), np.diff(bundle_choices)))
     chance = np.zeros(choice_chances[-1])
-    share_out(choice_outcomes, probability, room.place, choice_chances, chance)
+    share_out(rows.row_start, rows.probability, room.place, choice_chances, chance)
     return room._replace(
         bundle_choices=bundle_choices,
         bundle_runs=bundle_runs,
@@ -248,12 +246,15 @@ def iterate(augmented: Augmented, sweep: Sweep, tolerance: float, max_sweeps: in
 
 def start_from_neutral(augmented: Augmented, team: Team, tolerance: float) -> None:
     """Bring the values nearer to those of the risk-neutral policy, by sweeps over its choices alone."""
-    model, chosen = augmented.model, augmented.neutral
-    outcome, ends = members_of(model.choice_outcomes, chosen)
-    target, probability, cost = model.target[outcome], model.probability[outcome], model.cost[outcome]
-    nodes = np.arange(augmented.n + 1)
-    bundles = _bundles(nodes, ends, target, probability, cost)
-    alone = model._replace(node_choices=nodes, choice_outcomes=ends, target=target, probability=probability, cost=cost, bundles=bundles)
+    nodes, rows = np.arange(augmented.n + 1), augmented.core.transitions.restrict(augmented.neutral)
+    alone = augmented.model._replace(
+        node_choices=nodes,
+        choice_outcomes=rows.row_start,
+        target=rows.target,
+        probability=rows.probability,
+        cost=rows.cost,
+        bundles=_bundles(nodes, rows),
+    )
     policy = replace(augmented, model=alone, work=augmented.work._replace(margin=np.full(augmented.n, -np.inf)))
     iterate(policy, merge_sweep(policy, team, SLACK * tolerance), tolerance, START_SWEEPS, None)
     augmented.work.memory[:, [STAMP, STAMP_BEFORE]] = 0

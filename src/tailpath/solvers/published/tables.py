@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 from tailpath.errors import TailpathWarning
 from tailpath.kernels.atom_policy import Nearest, all_factors, choose, factors, find_detours, mark_arriving
 from tailpath.kernels.segments import new_scratch
-from tailpath.model.ragged import members_of
 from tailpath.model.ssp import FloatArray
 from tailpath.policies.atoms import borders_of
 from tailpath.solvers.published.solution import AtomSolution
@@ -111,10 +110,10 @@ def _over_states(augmented: Augmented, tables: Tables) -> tuple[NDArray[np.int32
 
 def factor_sums(augmented: Augmented, tables: Tables) -> FloatArray:
     """sum P xi at every pair (node, atom): 1, but for rounding, unless the factors are the published ones."""
-    outcome, ends = members_of(augmented.model.choice_outcomes, tables.choice.reshape(-1))
-    first, count = ends[:-1], np.diff(ends)
-    place = np.repeat(tables.offset.reshape(-1) - first, count) + np.arange(len(outcome))
-    products = augmented.model.probability[outcome] * tables.xi[place]
+    rows = augmented.core.transitions.restrict(tables.choice.reshape(-1))
+    first = rows.row_start[:-1]
+    place = (tables.offset.reshape(-1) - first)[rows.source] + np.arange(len(rows.target))
+    products = rows.probability * tables.xi[place]
     own = augmented.model.own[augmented.model.grid[: augmented.n]].reshape(-1)
     return np.add.reduceat(products, first)[own] if len(first) else products
 

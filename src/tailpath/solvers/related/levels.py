@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.errors import ModelError
-from tailpath.model.ragged import members_of
+from tailpath.graph import Transitions
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.expectation import ExpectedSolution, solve_expected
@@ -21,8 +21,8 @@ from tailpath.solvers.expectation import ExpectedSolution, solve_expected
 class Levels:
     """The states from which one can surely arrive, with the choices that keep it so, and the outcomes of these.
 
-    `choice` are choices of the model, grouped by state: those of `states[k]` are `first[k] : first[k + 1]`. Outcomes are grouped by choice, from
-    `begin` on, with their `target` (a state of the model), `probability` and `level`, the cost in units.
+    `choice` are choices of the model, grouped by state: those of `states[k]` are `first[k] : first[k + 1]`. Row i of `rows` has the outcomes of
+    `choice[i]`; they lead to states of the model.
     """
 
     ssp: SSP
@@ -30,10 +30,17 @@ class Levels:
     states: NDArray[np.int64]
     first: NDArray[np.int64]
     choice: NDArray[np.int64]
-    begin: NDArray[np.int64]
-    target: NDArray[np.int64]
-    probability: FloatArray
-    level: NDArray[np.int64]
+    rows: Transitions
+
+    @property
+    def begin(self) -> NDArray[np.int64]:
+        """Where the outcomes of each choice begin."""
+        return self.rows.row_start[:-1]
+
+    @property
+    def level(self) -> NDArray[np.int64]:
+        """What each outcome costs, in units."""
+        return np.asarray(self.rows.level)
 
     @property
     def unit(self) -> float:
@@ -46,7 +53,7 @@ class Levels:
 
     def of_choices(self, terms: FloatArray) -> FloatArray:
         """Sums over the outcomes of each choice of their probability times `terms`."""
-        return np.add.reduceat(self.probability * terms, self.begin)
+        return np.add.reduceat(self.rows.probability * terms, self.begin)
 
     def best(self, values: FloatArray) -> tuple[FloatArray, NDArray[np.int64]]:
         """For each state the least of its choices' values, and the first choice that has it."""
@@ -65,17 +72,13 @@ def levels_of(ssp: SSP, who: str) -> Levels:
     safe = np.logical_and.reduceat(finite[ssp.outcome_target], ssp.choice_outcomes[:-1])
     safe &= finite[ssp.choice_state] & ~ssp.is_goal[ssp.choice_state]
     choice = np.flatnonzero(safe)
-    outcome, ends = members_of(ssp.choice_outcomes, choice)
-    level, target = ssp.outcome_level[outcome], ssp.outcome_target[outcome].astype(np.int64)
-    free = np.flatnonzero((level == 0) & ~ssp.is_goal[target])
+    rows = ssp.transitions.replaced(level=ssp.outcome_level).restrict(choice)
+    free = np.flatnonzero((rows.level == 0) & ~ssp.is_goal[rows.target])
     if free.size:
-        state = ssp.states[ssp.choice_state[ssp.outcome_choice[outcome[free[0]]]]]
+        state = ssp.states[ssp.choice_state[choice[rows.source[free[0]]]]]
         raise ModelError(f"an outcome of state {state!r} is free and does not arrive; {who} needs costs above 0")
     states, first = np.unique(ssp.choice_state[choice], return_index=True)
-    bounds = np.append(first, len(choice)).astype(np.int64)
-    return Levels(
-        ssp, expected, states.astype(np.int64), bounds, choice, ends[:-1].astype(np.int64), target, ssp.outcome_probability[outcome], level
-    )
+    return Levels(ssp, expected, states.astype(np.int64), np.append(first, len(choice)).astype(np.int64), choice, rows)
 
 
 def budget_policy(levels: Levels, budget: int, picked: NDArray[np.int64]) -> BudgetPolicy:

@@ -57,10 +57,10 @@ def solve_nested_cvar(ssp: SSP, alpha: float, progress: Progress | None = None) 
 
 def _tail_means(levels: Levels, value: FloatArray, alpha: float) -> FloatArray:
     """The mean of the worst alpha of `level + value` for every choice."""
-    worth = levels.level + value[levels.target]
-    owner = np.repeat(np.arange(len(levels.choice)), np.diff(np.append(levels.begin, len(levels.target))))
+    worth = levels.level + value[levels.rows.target]
+    owner = levels.rows.source
     order = np.lexsort((-worth, owner))
-    chance = levels.probability[order]
+    chance = levels.rows.probability[order]
     before = np.cumsum(chance) - chance
     taken = np.clip(alpha - (before - before[levels.begin][owner]), 0.0, chance)
     with np.errstate(invalid="ignore"):
@@ -74,10 +74,10 @@ def _finite(levels: Levels, alpha: float) -> NDArray[np.bool_]:
     is_goal = levels.ssp.is_goal
     inside = np.isfinite(levels.expected.value)
     while True:
-        stays = np.logical_and.reduceat(inside[levels.target], levels.begin)
+        stays = np.logical_and.reduceat(inside[levels.rows.target], levels.begin)
         reached = is_goal.copy()
         while True:
-            onwards = np.add.reduceat(np.where(reached[levels.target], levels.probability, 0.0), levels.begin)
+            onwards = np.add.reduceat(np.where(reached[levels.rows.target], levels.rows.probability, 0.0), levels.begin)
             able = stays & (onwards > (1 - alpha) * (1 + 1e-12))
             new = reached.copy()
             new[levels.states] |= np.logical_or.reduceat(able, levels.first[:-1])

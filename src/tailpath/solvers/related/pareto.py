@@ -63,7 +63,7 @@ def _layer(levels: Levels, sets: list[list[Corners]], b: int) -> tuple[list[Corn
     """The sets of all states with b left, and the choice that is best for e - b p."""
     is_goal, value = levels.ssp.is_goal, levels.value
     row = {state: k for k, state in enumerate(levels.states.tolist())}
-    ends = np.append(levels.begin, len(levels.target)).tolist()
+    ends = levels.rows.row_start.tolist()
     corners: list[Corners] = []
     choices = np.zeros(len(levels.states), dtype=np.int64)
     for k in range(len(levels.states)):
@@ -72,7 +72,7 @@ def _layer(levels: Levels, sets: list[list[Corners]], b: int) -> tuple[list[Corn
         for choice in range(int(levels.first[k]), int(levels.first[k + 1])):
             parts = []
             for o in range(ends[choice], ends[choice + 1]):
-                target, cost, chance = int(levels.target[o]), int(levels.level[o]), float(levels.probability[o])
+                target, cost, chance = int(levels.rows.target[o]), int(levels.level[o]), float(levels.rows.probability[o])
                 if cost > b:
                     there: Corners = [(1.0, float(value[target]))]
                 else:

@@ -45,7 +45,7 @@ def _sure(levels: Levels, budget: int) -> tuple[FloatArray, NDArray[np.int64]]:
     picked = np.full((budget + 1, ssp.n_states), -1, dtype=np.int64)
     for b in range(budget + 1):
         left = b - levels.level
-        after = np.where(left >= 0, value[np.maximum(left, 0), levels.target], np.inf)
+        after = np.where(left >= 0, value[np.maximum(left, 0), levels.rows.target], np.inf)
         least, best = levels.best(levels.of_choices(after + levels.level))
         value[b, levels.states] = least
         picked[b, levels.states] = levels.choice[best]

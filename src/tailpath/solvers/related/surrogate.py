@@ -48,6 +48,6 @@ def _table(levels: Levels, w: int, cap: int) -> tuple[float, NDArray[np.int64]]:
     value[:, ssp.is_goal] = np.maximum(np.arange(cap + 1) - w, 0.0)[:, None]
     picked = np.tile(levels.first[:-1], (cap + 1, 1))
     for spent in range(cap - 1, -1, -1):
-        after = value[np.minimum(spent + levels.level, cap), levels.target]
+        after = value[np.minimum(spent + levels.level, cap), levels.rows.target]
         value[spent, levels.states], picked[cap - spent] = levels.best(levels.of_choices(after))
     return float(value[0, ssp.start_index]), picked
