@@ -1,6 +1,5 @@
 """Files on disk: whole or not at all, with the permissions they had; and nothing that is no file."""
 
-import gc
 import json
 import os
 import stat
@@ -101,20 +100,3 @@ def test_what_cannot_be_written_names_the_file(tmp_path):
         tp.write(ssp, tmp_path / "m.json")
     with pytest.raises(FormatError, match=r"p\.json: the name frozenset"):
         tp.write_policy(tp.MarkovPolicy({frozenset("s"): "a"}), tmp_path / "p.json")
-
-
-def test_reading_leaves_the_search_for_garbage_as_it_was(tmp_path):
-    tp.write(tp.read("gridworld:5x5"), tmp_path / "m.csv")
-    (tmp_path / "bad.csv").write_text("from,to\n")
-    searched = []
-    try:
-        for wanted in (gc.enable, gc.disable):
-            wanted()
-            before = gc.isenabled()
-            tp.read(tmp_path / "m.csv", compiled=True, progress=lambda steps, share: searched.append(gc.isenabled()))
-            with pytest.raises(tp.TailpathError):
-                tp.read(tmp_path / "bad.csv")
-            assert gc.isenabled() == before
-    finally:
-        gc.enable()
-    assert searched and not any(searched)

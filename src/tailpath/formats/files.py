@@ -6,15 +6,13 @@ where there is one, the line. Declared sizes are never trusted: memory follows t
 
 from __future__ import annotations
 
-import gc
 import json
 import math
 import os
 import re
 import stat
 import zlib
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NoReturn
@@ -30,19 +28,6 @@ _XZ_MEMORY = 256 * 2**20
 LONGEST = 700
 _RATIONAL = re.compile(r"([+-]?[0-9]{1,300})/([0-9]{1,300})")
 _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-
-
-@contextmanager
-def keeping_all() -> Iterator[None]:
-    """No search for garbage meanwhile: the names of a million states are a million new objects that stay, and it would look at them again and again,
-    for a sixth of the time that reading takes."""
-    searches = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if searches:
-            gc.enable()
 
 
 def read_bytes(path: str) -> bytes:

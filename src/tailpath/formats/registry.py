@@ -16,13 +16,12 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 from tailpath.domains.register import Domain, find_domain, schemes
 from tailpath.errors import OptionError
-from tailpath.formats.files import keeping_all, read_text
+from tailpath.formats.files import read_text
 from tailpath.formats.reading import LABELLED, REWARDS, Reading
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress
@@ -51,8 +50,7 @@ class Format:
         """Read with the options given; an option that the format has no use for is refused."""
         self._refuse_others(reading, self.options)
         reader = _load(self.reader)
-        with keeping_all() if self.tells else nullcontext():
-            ssp: SSP = reader(source, reading) if self.options or self.tells else reader(source)
+        ssp: SSP = reader(source, reading) if self.options or self.tells else reader(source)
         return ssp
 
     def write(self, ssp: SSP, path: str, progress: Progress | None = None) -> None:
