@@ -17,7 +17,6 @@ from difflib import get_close_matches
 
 import click
 
-from tailpath.cli.helper import Helper
 from tailpath.errors import PolicyError, TailpathError, TailpathWarning
 from tailpath.kernels.jit import when_compiling
 from tailpath.version import __version__
@@ -77,16 +76,12 @@ def group(ctx: click.Context) -> None:
     A MODEL is a file (its suffix decides the format) or a string such as gridworld:14x16, river:30x10 or textbook:geometric.
     Costs are minimised; alpha is the mass of the worst tail; CVaR at alpha 1 is the mean.
     """
-    invoked[:] = [ctx.invoked_subcommand or ""]
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
 
 
 #: The policies that the command has read: what is wrong with one may show long after, and the message shall name it.
 policy_files: list[str] = []
-#: The command, and the process that helps it to compile.
-invoked: list[str] = []
-helper = Helper()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -116,8 +111,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if code is None:
                 raise
             return code
-        finally:
-            helper.stop()
 
 
 def say(kind: str, text: str) -> None:
@@ -135,8 +128,7 @@ def printable(text: str) -> str:
 def _tell_compiling() -> None:
     """The first use takes seconds: say why, to whoever is watching."""
     if sys.stderr is not None and sys.stderr.isatty():
-        say("note", "compiling, once (`tailpath warm-up` does all of it beforehand)")
-    helper.start(invoked[-1])
+        say("note", "compiling for the first use, which takes some seconds")
 
 
 def _explain(error: Exception) -> int | None:

@@ -108,7 +108,7 @@ class LatticeSearch:
         self.head_level, self.head_mass = np.empty(1024, dtype=np.int64), np.empty(1024)
         height = lattice.arrows.height
         first = int(height[lattice.node[start]]) if height.size else 0
-        self.now["bucket"], self.now["free"], self.now["n_flags"], self.now["base"] = first, -1, 1, 2.0**SCALE
+        self.now["bucket"], self.now["free"], self.now["n_flags"], self.now["summed"] = first, -1, 1, 2.0**SCALE
         cell = (first & ((1 << self.facts.shift) - 1)) * self.facts.stride + start
         self.rings.ring[cell] = 2.0**SCALE
         self.rings.flag[cell >> BLOCK] = 1

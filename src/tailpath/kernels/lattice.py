@@ -47,7 +47,7 @@ def search(
 ) -> int:
     """Work through buckets until P(Z > f) <= alpha, `limit` expansions in all, or `pause` expansions in this call.
 
-    `now`, a record of `STANDING`, carries the state from call to call. `now.base` is a summed open mass and `now.since` what reached the goal
+    `now`, a record of `STANDING`, carries the state from call to call. `now.summed` is a summed open mass and `now.since` what reached the goal
     since; the difference is P(Z > f) with nearly full relative accuracy while it is a fair share of the base, and the sum is taken anew when
     it no longer is. A tail that cannot be told from alpha counts as equal.
 
@@ -88,10 +88,10 @@ def search(
             rings.ring[goal] = 0.0
         now.bucket = f + 1
 
-        rest = now.base - now.since
-        if rest < 0.25 * now.base:
+        rest = now.summed - now.since
+        if rest < 0.25 * now.summed:
             rest = _open_mass(rings, waiting) + now.lost + now.aside
-            now.base, now.since = rest, 0.0
+            now.summed, now.since = rest, 0.0
         if now.n_head > 0 and f + 1 >= steps.budget and rest <= alpha * (1 + 5e-13):
             return Stop.FINISHED
 

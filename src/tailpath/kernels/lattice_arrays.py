@@ -109,7 +109,7 @@ STANDING = np.dtype(
         ("n_flags", np.int64),
         ("n_small", np.int64),
         ("n_far", np.int64),
-        ("base", np.float64),
+        ("summed", np.float64),
         ("since", np.float64),
         ("lost", np.float64),
         ("aside", np.float64),
@@ -119,7 +119,7 @@ STANDING = np.dtype(
 
 def standing() -> Any:
     """A record of `STANDING`, all zeros: kernels change it in place."""
-    return np.zeros(1, dtype=STANDING)[0]
+    return np.zeros(1, dtype=STANDING).view(np.recarray)[0]
 
 
 class Stop(IntEnum):
