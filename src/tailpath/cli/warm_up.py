@@ -1,35 +1,101 @@
-"""`tailpath warm-up`."""
+"""`tailpath warm-up`: small uses of every command, so that everything is compiled.
+
+`tests/cli/test_warm_up.py` finds the commands that are not used here, and the kernels.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import io
+import os
+import shlex
+import tempfile
 import time
+import warnings
 
 import click
 
 import tailpath as tp
+from tailpath.cli.application import group
 
-#: Large enough for the recursion to use all cores.
-LARGE = "\n".join(["." * 90] * 89 + ["G" + "." * 88 + "S"])
+#: Each line is run in a folder with the models of `models`; a name in braces is one of them.
+USES = """
+info {plain}
+solve {plain} --alpha 0.1 -o {folder}/plain.json
+evaluate {plain} {folder}/plain.json --alpha 0.1
+compare {plain} --all --alpha 0.1 --atoms 5 --measure 'late(3)'
+show {plain} {folder}/plain.json
+diff {plain} expected {folder}/plain.json
+explain {plain} {folder}/plain.json --alpha 0.1
+page {plain} --out {folder}/page.html --alpha 0.1
+simulate {plain} {folder}/plain.json --runs 10 --alpha 0.1
+simulate {plain} expected --runs 10 --alpha 0.1
+convert {plain} {folder}/again.json
+evaluate {plain} expected --alpha 0.1 --engine queue
+evaluate {plain} expected --alpha 0.1 --gamma 0.9
+solve {plain} --alpha 0.1 --lexicographic
+solve {plain} --alpha 0.1 --weight 0.5
+solve {plain} --deadline 10
+solve {plain} --subject-to 'cvar(0.1) <= 1000'
+solve {plain} --subject-to 'cvar(0.1) <= 1000' --subject-to 'late(50) <= 1'
+solve {plain} --minimise 'mean + shortfall(5)'
+frontier {plain} --risk 'cvar(0.1)'
+frontier {plain} --risk 'late(10)'
+info {free}
+solve {free} --alpha 0.1 -o {folder}/free.json
+solve {free} --alpha 0.1 --lexicographic
+solve {free} --alpha 0.1 --weight 0.5
+solve {free} --deadline 3
+solve {free} --method quantile --alpha 0.1 --gamma 0.5
+evaluate {free} {folder}/free.json --alpha 0.1
+evaluate {free} expected --alpha 0.1
+simulate {free} {folder}/free.json --runs 10 --alpha 0.1
+frontier {free} --risk 'cvar(0.1)'
+solve {slow} --method expected
+solve {long} --alpha 0.5 -o {folder}/long.json
+evaluate {long} {folder}/long.json --alpha 0.5
+info {large}
+solve {large} --alpha 0.5
+solve {large} --deadline 3
+solve {large} --method quantile --alpha 0.5 --atoms 30 --tolerance 1e9
+simulate {large} expected --runs 10 --alpha 0.5
+"""
+
+
+def models() -> dict[str, tp.SSP]:
+    """A grid; moves and cycles that cost nothing and a dead end; a slow chain; large costs; many
+    states whose outcomes lead anywhere."""
+    free = [("start", "go", "a", 0.5, 0), ("start", "go", "c", 0.5, 0), ("c", "on", "goal", 1, 1)]
+    free += [("a", "go", "b", 0.5, 0), ("a", "go", "goal", 0.5, 100), ("a", "wait", "b", 1, 1)]
+    free += [("b", "go", "a", 0.5, 0), ("b", "go", "goal", 0.5, 90), ("b", "wait", "a", 1, 1)]
+    free += [("b", "risk", "end", 0.5, 0), ("b", "risk", "goal", 0.5, 0), ("end", "stay", "end", 1, 1)]
+    long = [(i, "go", i + 1, 0.5, cost) for i in range(100) for cost in (1, 1_000_003)]
+    n, large = 10_240, [(0, 0, -1, 0.5, 1), (0, 0, 1, 0.5, 1)]
+    for i in range(1, n):
+        for k in range(4):
+            large.append((i, k // 2, (i * 7919 + k * 104729) % n, 0.5, 1 + k % 2))
+    return {
+        "plain": tp.domains.gridworld("5x5"),
+        "free": tp.SSP.from_outcomes(free, "start", ["goal"]),
+        "slow": tp.domains.textbook.PROBLEMS["haddad-monmege"]().ssp,
+        "long": tp.SSP.from_outcomes(long, 0, [100]),
+        "large": tp.SSP.from_outcomes(large, 1, [-1]),
+    }
 
 
 @click.command()
 def command() -> None:
     """Compile everything now instead of when it is first used.
 
-    The machine code is kept on disk; with nothing to compile this takes about two seconds.
+    The compiled code is kept on disk; with nothing to compile this takes some seconds.
     """
     begin = time.perf_counter()
-    for ssp in (tp.domains.gridworld("5x5"), tp.domains.textbook.PROBLEMS["negative-binomial"]().ssp):
-        alpha = 0.1
-        policies = [tp.solve_expected(ssp).policy, tp.solve_cvar_quantile(ssp).policy(alpha)]
-        policies += [tp.solve_cvar_exact(ssp, alpha, lexicographic).policy(alpha) for lexicographic in (False, True)]
-        tp.solve_cvar_exact(ssp, alpha, weight=0.5)
-        tp.solve_on_time(ssp, 3)
-        tp.frontier(ssp, tp.CVaR(alpha))
-        for policy in policies:
-            tp.evaluate(ssp, policy, alpha)
-            tp.simulate(ssp, policy, 100, 1)
-    large = tp.domains.gridworld(LARGE)
-    tp.solve_cvar_exact(large, 0.5)
-    tp.solve_on_time(large, 3)
+    with tempfile.TemporaryDirectory(prefix="tailpath-") as folder, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "the factors")  # of a published planner, on purpose
+        files = {name: os.path.join(folder, f"{name}.npz") for name in models()}
+        for name, ssp in models().items():
+            tp.write(ssp, files[name])
+        for use in USES.strip().splitlines():
+            with contextlib.redirect_stdout(io.StringIO()):
+                group.main(shlex.split(use.format(folder=folder, **files)), standalone_mode=False)
     click.echo(f"ready after {time.perf_counter() - begin:.1f} s")

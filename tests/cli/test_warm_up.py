@@ -1,0 +1,71 @@
+"""After `tailpath warm-up` nothing is left to compile."""
+
+import os
+import shlex
+import subprocess
+import sys
+
+import tailpath as tp
+from tailpath.cli.application import COMMANDS
+from tailpath.cli.warm_up import USES
+
+#: Commands that compute nothing of their own.
+OTHERS = {"study", "report", "bench", "warm-up"}
+#: The kernels that read and write large text files.
+TEXTS = {"texts", "drn", "json_rows", "pieces"}
+AFTER = """
+import importlib, pkgutil, shlex, sys
+import tailpath.kernels
+from tailpath.cli.application import main
+from tailpath.kernels.jit import KERNELS, Kernel
+
+def known():
+    return {found: found.signatures for found in KERNELS}
+
+def named(found):
+    names = found.plain.__globals__
+    return [names[name] for name in found.plain.__code__.co_names if isinstance(names.get(name), Kernel)]
+
+assert main(["warm-up"]) == 0
+for module in pkgutil.iter_modules(tailpath.kernels.__path__):
+    importlib.import_module(f"tailpath.kernels.{module.name}")
+compiled, inside = known(), [found for found in KERNELS if found.signatures]
+for found in inside:
+    inside += [called for called in named(found) if called not in inside]
+for found in KERNELS:
+    if found not in inside:
+        print("left", found.__module__.split(".")[-1], found.__qualname__)
+for command in sys.argv[1:]:
+    assert main(shlex.split(command)) == 0
+    for found, signatures in known().items():
+        if signatures != compiled.get(found, set()):
+            print("left", command.split()[0], found.__qualname__)
+"""
+#: On other models than those of the warm-up.
+LATER = (
+    "info {large}",
+    "solve river:10x3 --alpha 0.1 --subject-to 'late(100) <= 0.5'",
+    "solve river:10x3 --subject-to 'cvar(0.1) <= 1000'",
+    "compare river:5x5 --all --alpha 0.1 --atoms 3",
+    "evaluate gridworld:6x6 expected --alpha 0.01",
+    "frontier river:5x5 --risk 'cvar(0.1)'",
+    "explain river:5x5 expected --alpha 0.1",
+    "simulate textbook:geometric expected --runs 10 --alpha 0.1",
+)
+
+
+def test_every_command_is_used():
+    used = {shlex.split(line)[0] for line in USES.strip().splitlines()}
+    assert used == set(COMMANDS) - OTHERS
+
+
+def test_nothing_is_left_to_compile(tmp_path):
+    """Neither a kernel, nor one for other types of arguments than those of the warm-up."""
+    tp.write(tp.domains.river(rows=60, columns=60), tmp_path / "large.npz")
+    commands = [line.format(large=tmp_path / "large.npz") for line in LATER]
+    settings = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    program = [sys.executable, "-W", "ignore", "-c", AFTER, *commands]
+    told = subprocess.run(program, env=settings, capture_output=True, text=True, check=False)
+    assert told.returncode == 0, told.stderr
+    left = [line for line in told.stdout.splitlines() if line.startswith("left")]
+    assert [line for line in left if line.split()[1] not in TEXTS] == []
