@@ -59,8 +59,8 @@ def run(small: bool = False) -> None:
         with tempfile.TemporaryDirectory() as cache:
             kept = {**plain, "NUMBA_CACHE_DIR": cache}
             before = processor()
-            first, compiling = wall(arguments, kept)[0], processor() - before
-            print(f"{name:32} {first:.1f} s, {compiling:.1f} of the processor, then {wall(arguments, kept)[0]:.1f} s")
+            clock, compiling = wall(arguments, kept)[0], processor() - before
+            print(f"{name:32} {clock:.1f} s, {compiling:.1f} of the processor, then {wall(arguments, kept)[0]:.1f} s")
     with tempfile.TemporaryDirectory() as cache:
         environment = {**plain, "NUMBA_CACHE_DIR": cache}
         _, first = wall(["-c", EVALUATION], environment)

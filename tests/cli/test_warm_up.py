@@ -1,6 +1,7 @@
 """After `tailpath warm-up` nothing is left to compile."""
 
 import os
+import pathlib
 import shlex
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import sys
 import tailpath as tp
 from tailpath.cli.application import COMMANDS
 from tailpath.cli.warm_up import USES
+from tailpath.kernels.jit import FOLDERS
 
 #: Commands that compute nothing of their own.
 OTHERS = {"study", "report", "bench", "warm-up"}
@@ -15,9 +17,8 @@ OTHERS = {"study", "report", "bench", "warm-up"}
 TEXTS = {"texts", "drn", "json_rows", "pieces"}
 AFTER = """
 import importlib, pkgutil, shlex, sys
-import tailpath.kernels
 from tailpath.cli.application import main
-from tailpath.kernels.jit import KERNELS, Kernel
+from tailpath.kernels.jit import FOLDERS, KERNELS, Kernel
 
 def known():
     return {found: found.signatures for found in KERNELS}
@@ -27,8 +28,10 @@ def named(found):
     return [names[name] for name in found.plain.__code__.co_names if isinstance(names.get(name), Kernel)]
 
 assert main(["warm-up"]) == 0
-for module in pkgutil.iter_modules(tailpath.kernels.__path__):
-    importlib.import_module(f"tailpath.kernels.{module.name}")
+for folder in FOLDERS:
+    package = importlib.import_module(f"tailpath.{folder}")
+    for module in pkgutil.iter_modules(package.__path__):
+        importlib.import_module(f"tailpath.{folder}.{module.name}")
 compiled, inside = known(), [found for found in KERNELS if found.signatures]
 for found in inside:
     inside += [called for called in named(found) if called not in inside]
@@ -69,3 +72,10 @@ def test_nothing_is_left_to_compile(tmp_path):
     assert told.returncode == 0, told.stderr
     left = [line for line in told.stdout.splitlines() if line.startswith("left")]
     assert [line for line in left if line.split()[1] not in TEXTS] == []
+
+
+def test_kernels_live_where_their_sources_are_compared():
+    """A change in another folder would not be seen: numba looks at a kernel's own file only."""
+    package = pathlib.Path(tp.__file__).parent
+    marked = {path.parent for path in package.rglob("*.py") if "@kernel" in path.read_text("utf-8")}
+    assert {str(folder.relative_to(package)) for folder in marked} == set(FOLDERS)

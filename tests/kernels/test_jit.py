@@ -28,15 +28,15 @@ print(jit.compiling_seconds() > 0)
 """
 COMPILED, LOADED = "compiling\n[1, 0]\n[1, 0]\nTrue\n", "[1, 0]\n[1, 0]\nFalse\n"
 
-#: Kernels in two files, one of them a closure, that call each other and a parallel one.
+#: Kernels in two files, one of them a closure, that call each other.
 NUMBERS = """
-from tailpath.kernels.jit import kernel, prange
+from tailpath.kernels.jit import kernel
 
 FACTOR = 2
 
-@kernel(parallel=True)
+@kernel
 def fill(out):
-    for i in prange(len(out)):
+    for i in range(len(out)):
         out[i] = FACTOR * i
 
 @kernel

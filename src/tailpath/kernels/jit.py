@@ -23,8 +23,6 @@ import numpy as np
 
 from tailpath.errors import TailpathWarning
 
-#: In a kernel with `parallel=True`: numba's parallel range, once the kernel is compiled.
-prange = range
 #: Where kernels and their constants live.
 FOLDERS = ("dp", "kernels")
 #: Every kernel, as modules were imported.
@@ -38,10 +36,9 @@ _warned = False
 class Kernel:
     """A function compiled when it is first called; `plain` is the function as it is written."""
 
-    def __init__(self, function: FunctionType, parallel: bool, inline: bool = False) -> None:
+    def __init__(self, function: FunctionType, inline: bool = False) -> None:
         functools.update_wrapper(self, function)
         self.plain = function
-        self._parallel = parallel
         self._inline = {"forceinline": True} if inline else {}
         self._compiled: Any = None
         self._inner: Any = None
@@ -91,13 +88,11 @@ class Kernel:
         for name in code.co_names:
             if isinstance(names.get(name), Kernel):
                 names[name] = names[name].inner()
-            elif names.get(name) is prange:
-                names[name] = numba.prange
         linked = FunctionType(code, names, None, function.__defaults__, function.__closure__)
         linked.__qualname__ = f"{function.__qualname__}_{_digest()}"
         if numba.config.DISABLE_JIT:
             return np.errstate(all="ignore")(linked)  # machine code does not warn either
-        return numba.njit(linked, nogil=True, parallel=self._parallel, **options)
+        return numba.njit(linked, nogil=True, **options)
 
 
 class Instruction(Kernel):
@@ -110,20 +105,20 @@ class Instruction(Kernel):
             return self._inner
 
 
-def kernel(function: Any = None, *, parallel: bool = False, inline: bool = False) -> Any:
-    """Mark a function to be compiled; with `parallel=True` its `prange` uses all cores.
+def kernel(function: Any = None, *, inline: bool = False) -> Any:
+    """Mark a function to be compiled.
 
     `inline=True` puts it into the kernels that call it: to hand over arrays takes longer than a
     short loop.
     """
     if function is None:
-        return lambda inner: Kernel(inner, parallel, inline)
-    return Kernel(function, parallel, inline)
+        return lambda inner: Kernel(inner, inline)
+    return Kernel(function, inline)
 
 
 def instruction(function: Any) -> Any:
     """Mark a function that makes an instruction for kernels."""
-    return Instruction(function, parallel=False)
+    return Instruction(function)
 
 
 def frozen(*arrays: Any) -> Iterator[Any]:
@@ -151,7 +146,7 @@ def compiler_loaded() -> bool:
 
 
 def cores() -> int:
-    """How many cores a parallel kernel spreads its work over."""
+    """How many threads may run kernels at once."""
     return int(_numba().get_num_threads())
 
 
