@@ -47,10 +47,10 @@ for command in sys.argv[1:]:
 #: On other models than those of the warm-up.
 LATER = (
     "info {large}",
-    "solve river:10x3 --alpha 0.1 --subject-to 'late(100) <= 0.5'",
+    "solve river:10x3 --subject-to 'late(100) <= 0.5'",
     "solve river:10x3 --subject-to 'cvar(0.1) <= 1000'",
     "compare river:5x5 --all --alpha 0.1 --atoms 3",
-    "evaluate gridworld:6x6 expected --alpha 0.01",
+    "evaluate gridworld:8x9 expected --alpha 0.01",
     "frontier river:5x5 --risk 'cvar(0.1)'",
     "explain river:5x5 expected --alpha 0.1",
     "simulate textbook:geometric expected --runs 10 --alpha 0.1",

@@ -22,7 +22,7 @@ from tailpath.kernels.graph import longest_paths
 jit.when_compiling(lambda: print("compiling"))
 for repeat in range(2):
     length = np.zeros(2, dtype=np.int64)
-    longest_paths(np.array([1, 0]), np.array([0, 1, 1]), np.array([1]), length)
+    longest_paths(np.array([0, 1, 1]), np.array([1]), np.array([1, 0]), length)
     print(length.tolist())
 print(jit.compiling_seconds() > 0)
 """

@@ -190,7 +190,7 @@ class LatticeSearch:
         del self.near  # the list of the open nodes can take its room
         lat, n_head = self.lattice, int(self.now["n_head"])
         ratio, scale = (float(unit.numerator), float(unit.denominator)), 2.0**-SCALE
-        end, *listed = frontier(self.rings, self.waiting, self.bucket, lat.arrows, ratio, scale, SMALL, lat.node)
+        end, *listed = frontier(self.rings, self.waiting, self.bucket, lat.arrows, ratio, scale, SMALL, *frozen(lat.node))
         left = Left(*listed)
         aside = left.part(slice(end, None))
         if self.now["aside"] > 0:
