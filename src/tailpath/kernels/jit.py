@@ -19,8 +19,6 @@ from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import Any
 
-import numpy as np
-
 from tailpath.errors import TailpathWarning
 
 #: Where kernels and their constants live.
@@ -91,7 +89,8 @@ class Kernel:
         linked = FunctionType(code, names, None, function.__defaults__, function.__closure__)
         linked.__qualname__ = f"{function.__qualname__}_{_digest()}"
         if numba.config.DISABLE_JIT:
-            return np.errstate(all="ignore")(linked)  # machine code does not warn either
+            numpy: Any = sys.modules["numpy"]  # not imported above: `tailpath --help` does without
+            return numpy.errstate(all="ignore")(linked)  # machine code does not warn either
         return numba.njit(linked, nogil=True, **options)
 
 
