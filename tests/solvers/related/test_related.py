@@ -64,6 +64,14 @@ def test_a_surrogate_that_counts_far_enough_is_the_optimum():
     assert tp.evaluate(GRID, policy, 0.1).cvar(0.1) == pytest.approx(value, rel=1e-9)
 
 
+def test_a_surrogate_takes_free_steps():
+    ssp = tp.read("textbook:counter-example")
+    for alpha in (0.1, 0.5):
+        value, policy = solve_surrogate(ssp, alpha, 2000)
+        assert value == pytest.approx(tp.solve_cvar_exact(ssp, alpha).cvar(alpha), rel=1e-9)
+        assert tp.evaluate(ssp, policy, alpha).cvar(alpha) == pytest.approx(value, rel=1e-9)
+
+
 @few
 @given(MODELS, ALPHAS)
 def test_nested_cvar_is_never_below_the_cvar_of_the_whole_run(ssp, alpha):
@@ -114,11 +122,13 @@ def test_the_second_stage_on_a_published_planner():
 def test_free_steps_and_odd_costs_are_refused():
     free = tp.read("textbook:counter-example")
     odd = tp.SSP.from_outcomes([("s", "go", "g", 0.5, math.pi), ("s", "go", "g", 0.5, 1)], "s", ["g"])
-    for solve in (solve_by_pareto_sets, solve_nested_cvar, lambda ssp, alpha: solve_surrogate(ssp, alpha, 10)):
+    for solve in (solve_by_pareto_sets, solve_nested_cvar):
         with pytest.raises(ModelError, match="is free and does not arrive"):
             solve(free, 0.5)
         with pytest.raises(ModelError, match="no common unit"):
             solve(odd, 0.5)
+    with pytest.raises(ModelError, match="no common unit"):
+        solve_surrogate(odd, 0.5, 10)
     with pytest.raises(OptionError, match="the threshold must be at least the cost unit"):
         solve_surrogate(GRID, 0.5, 0.1)
 
