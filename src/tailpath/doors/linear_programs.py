@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tailpath.errors import TailpathError
+from tailpath.errors import OptionError, TailpathError
 from tailpath.model.ssp import FloatArray
 
 #: The tightest the solver takes, for feasibility and for reduced costs.
@@ -30,9 +30,11 @@ SMALLEST = 1e-12
 
 
 def _highs() -> Any:
-    """The solver's package, loaded when it is first used."""
-    import highspy
-
+    """The solver's package, loaded when it is first used; some platforms have none."""
+    try:
+        import highspy
+    except ImportError as error:
+        raise OptionError("linear programs need highspy: pip install highspy") from error
     return highspy
 
 
