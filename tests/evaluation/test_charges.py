@@ -7,9 +7,8 @@ import pytest
 
 import tailpath as tp
 from tailpath.errors import BudgetExceededError
+from tailpath.evaluation.engine import Request, Tuning
 from tailpath.evaluation.evaluate import evaluate_as
-from tailpath.evaluation.request import Request, Tuning
-from tailpath.evaluation.watch import Watch
 
 
 def chain_of(rows, start="s"):
@@ -75,8 +74,7 @@ def test_rows_that_miss_one_are_scaled_whoever_asks():
     tail = math.exp(n * math.log1p(-float(leave / (stay + leave))))
     assert abs(tail - 1e-3) < 1e-8
     # The tail beyond n is a coin again: P(Z > n) = p^n, and CVaR = n + p^n / (1 - p) / alpha, here in 60 digits.
-    from decimal import Decimal, localcontext
-
+    
     with localcontext() as context:
         context.prec = 60
         exact = n + (Decimal(p.numerator) / Decimal(p.denominator)) ** n * Decimal(mean.numerator) / Decimal(mean.denominator) * 1000
@@ -97,7 +95,7 @@ def test_missing_the_goal_with_a_probability_below_every_double():
 def test_a_memory_that_does_not_end_is_followed_lazily(engine):
     ssp, _ = chain_of([("s", "s", 0.5, 1), ("s", "g", 0.5, 1)])
     counting = tp.MemoryPolicy(0, lambda state, count: "a", lambda count, *step: count + 1)
-    found = evaluate_as(ssp, counting, engine, Request(0.2, "min", 1.0, 10**6, Watch(None), tuning=Tuning(pairs=50)))
+    found = evaluate_as(Request(ssp, counting, engine, 0.2, limit=10**6, tuning=Tuning(pairs=50)))
     assert found.cvar(0.2) == pytest.approx(4.25, rel=1e-11)
     assert found.bounds(0.2)[0] <= 4.25
 

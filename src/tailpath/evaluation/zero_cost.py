@@ -21,10 +21,8 @@ from tailpath.model.builders import merge_equal_outcomes
 from tailpath.policies.chain import CostChain
 
 
-def without_free_cycles(chain: CostChain) -> tuple[CostChain, float]:
+def without_zero_cost_cycles(chain: CostChain) -> tuple[CostChain, float]:
     """An equivalent chain whose free arrows have no cycle, and the relative error that solving them may have put into a probability."""
-    if not chain.has_free_arrows:
-        return chain, 0.0
     free = (chain.cost == 0) & (chain.target < chain.n) & np.append(chain.arrives, False)[chain.target]
     if not free.any():
         return chain, 0.0
