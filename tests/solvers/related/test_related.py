@@ -40,6 +40,14 @@ def test_pareto_sets_on_the_paper_s_domains(alpha):
         assert solve_by_pareto_sets(ssp, alpha)[0] == pytest.approx(tp.solve_cvar_exact(ssp, alpha).cvar(alpha), rel=1e-10)
 
 
+def test_of_equal_chances_the_least_cost_is_kept():
+    """At budgets from 1 to 4 both choices exceed them with probability 0.3, but for rounding: 0.1 + 0.2 is more than 0.3, and costs less."""
+    rows = [("s", "a", "g", 0.3, 10), ("s", "a", "g", 0.7, 1)]
+    rows += [("s", "b", "g", 0.1, 5), ("s", "b", "g", 0.2, 6), ("s", "b", "g", 0.7, 1)]
+    ssp = tp.SSP.from_outcomes(rows, start="s", goals=["g"])
+    assert solve_by_pareto_sets(ssp, 0.35)[0] == pytest.approx(5)  # (0.1 * 5 + 0.2 * 6 + 0.05 * 1) / 0.35
+
+
 @few
 @given(MODELS, ALPHAS)
 def test_cost_layers_evaluate_as_we_do(ssp, alpha):
