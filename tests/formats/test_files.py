@@ -3,6 +3,7 @@
 import json
 import os
 import stat
+from fractions import Fraction
 
 import pytest
 
@@ -68,6 +69,17 @@ def test_one_and_true_are_not_one_state(first, second, tmp_path):
     (tmp_path / "m.csv").write_text(f"idstatefrom,idaction,idstateto,probability,cost\n{cells[0]},a,{cells[1]},1,1\n{cells[1]},a,g,1,1\n")
     with pytest.raises(FormatError, match=r"m\.csv:2: .* would be one name"):
         tp.read(tmp_path / "m.csv")
+
+
+@pytest.mark.parametrize("suffix", ["drn", "tra", "umb", "json", "npz"])
+def test_costs_without_a_unit_come_back_without_one(suffix, tmp_path):
+    """0.1 and the float next to 1/3 have none; in a file of ours, which would say 1/30 if it were meant, it is not guessed."""
+    for costs, unit in (((0.1, 1 / 3), None), ((Fraction(1, 10), Fraction(1, 3)), Fraction(1, 30))):
+        model = tp.SSP.from_outcomes([("s", "a", "t", 1, costs[0]), ("t", "a", "g", 1, costs[1])], start="s", goals=["g"])
+        tp.write(model, tmp_path / f"m.{suffix}")
+        back = tp.read(tmp_path / f"m.{suffix}")
+        assert (back.cost_unit, back.notes) == (model.cost_unit, ()) == (unit, ())
+        assert back == model
 
 
 def test_a_goal_row_has_a_probability(tmp_path):
