@@ -40,7 +40,7 @@ def write_report(folder: str | os.PathLike[str], edition: Edition | None = None)
 
 def _page(results: Results, runs: Sequence[Run], others: int, tables: Sequence[Table], figures: Mapping[str, str]) -> str:
     parts = ["# The paper's experiments, repeated" if is_whole(results.of_paper()) else "# A study", _about(results, runs, others)]
-    judged = {variant: compare(results.of_variant(variant)) for variant in results.variants or [""]}
+    judged = {variant: compare(results.of_variant(variant)) for variant in results.judged}
     sections = list(dict.fromkeys(section for found in judged.values() for section in found))
     if sections:
         parts += ["## The paper's claims", CLAIMS]
@@ -72,8 +72,9 @@ def _about(results: Results, runs: Sequence[Run], others: int) -> str:
     ]
     if results.variants:
         lines.append(
-            "*improved* planners start from the risk-neutral policy and share the mass at the VaR; *published* ones start from V = 0, and CVaRVIQ"
-            f" takes xi = F(VaR) / y. Here: {' and '.join(results.variants)}; tables and figures show {results.variant} unless they say otherwise."
+            "*published* planners are those that their authors ran, values from V = 0; *improved* ones differ by their start alone, above the"
+            " risk-neutral policy; *printed*, for contrast, is the published CVaRVIQ with xi = F(VaR) / y to the letter."
+            f" Here: {', '.join(results.variants)}; tables and figures show {results.variant} unless they say otherwise."
         )
     if not is_whole(results.of_paper()):
         lines.append("This is not the paper's whole design: its claims are judged on what is here, and those that need more are left out.")

@@ -30,7 +30,8 @@ from tailpath.errors import OptionError, TailpathError
 
 FILE_NAME = "runs.sqlite"
 #: Kept in the file as `PRAGMA user_version`; a change of the tables below needs a new number.
-SCHEMA = 2
+#: With 3 the variant `published` became the planners that their authors ran; before, CVaRVIQ had other factors under that name.
+SCHEMA = 3
 SQL_TYPE = {"str": "TEXT NOT NULL", "int": "INTEGER NOT NULL", "float": "REAL NOT NULL", "int | None": "INTEGER", "float | None": "REAL"}
 
 
