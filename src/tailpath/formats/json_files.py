@@ -45,7 +45,7 @@ from tailpath.formats.names import (
 )
 from tailpath.formats.reading import Reading
 from tailpath.formats.scanning import Book, OddError, is_large, lists_of
-from tailpath.formats.writing import Texts, blocks, cut, encoded
+from tailpath.formats.writing import blocks, cut, encoded, joined, named, spelled
 from tailpath.model.builders import arrays_from_rows
 from tailpath.model.cost_units import common_unit
 from tailpath.model.ssp import SSP, Name
@@ -287,17 +287,17 @@ def _pieces(ssp: SSP, progress: Progress | None) -> Iterator[bytes]:
     }
     members = [f"{_text(key)}: {_text(value)}" for key, value in head.items() if value is not None]
     yield encoded("{\n  " + ",\n  ".join(members) + ',\n  "outcomes": [\n')
-    texts = Texts(ssp, [*json_texts(ssp.states), ",\n    [", "    ["])
+    source, target = (named(f"{before}{text}, " for text in json_texts(ssp.states)) for before in (",\n    [", ""))
     for block in blocks(ssp, progress):
-        texts.clear()
         choice = cut(ssp.outcome_choice, block.outcomes)
-        rows = np.empty((len(choice), 6), dtype=np.int32)
-        rows[:, 0] = ssp.n_states + (np.arange(block.outcomes.start, block.outcomes.stop) == 0)
-        rows[:, 1], rows[:, 3] = ssp.choice_state[choice], cut(ssp.outcome_target, block.outcomes)
-        rows[:, 2] = texts.spelled(ssp.choice_action[choice], lambda action: f", {_text(encode_name(ssp.actions[action]))}, ")
-        rows[:, 4] = texts.spelled(cut(ssp.outcome_probability, block.outcomes), lambda value: f", {value!r}, ")
-        rows[:, 5] = texts.spelled(cut(ssp.outcome_cost, block.outcomes), lambda value: f"{value!r}]")
-        yield from texts.joined(rows)
+        rows = joined(
+            source[ssp.choice_state[choice]],
+            spelled(ssp.choice_action[choice], lambda action: f"{_text(encode_name(ssp.actions[action]))}, "),
+            target[cut(ssp.outcome_target, block.outcomes)],
+            spelled(cut(ssp.outcome_probability, block.outcomes), lambda value: f"{value!r}, "),
+            spelled(cut(ssp.outcome_cost, block.outcomes), lambda value: f"{value!r}]"),
+        )
+        yield rows if block.outcomes.start else rows.removeprefix(b",\n")
     yield b"\n  ]\n}\n"
 
 

@@ -32,7 +32,7 @@ from tailpath.formats.labelled import Labelled, Labels, Lazy, Reward, marked, to
 from tailpath.formats.names import wholes
 from tailpath.formats.prism_transitions import ExplicitFile, Table, Transitions, narrow, with_choice
 from tailpath.formats.reading import Reading
-from tailpath.formats.writing import Pieces, Texts, blocks, cut, encoded, whole
+from tailpath.formats.writing import BLOCK, Texts, blocks, cut, encoded, joined, named, put_before, spelled
 from tailpath.kernels.graph import equal_members
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.texts import fill_in_order
@@ -42,8 +42,6 @@ from tailpath.model.ssp import SSP, Name
 from tailpath.options import Progress
 
 _LABEL = re.compile(r'\s*(\d+)="([^"]*)"')
-#: The lines of `.sta` that are written at a time.
-_BLOCK = 50_000
 _STRUCTURE = re.compile(r'#\s*Reward structure:?\s*"([^"]*)"')
 
 
@@ -294,27 +292,27 @@ def write(ssp: SSP, path: str, progress: Progress | None = None) -> None:
     }
     names: Any = ssp.states
     if wholes(names) and len(set(map(len, names))) == 1:
-        files[f"{stem}.sta"] = _state_lines(ssp, names)
+        files[f"{stem}.sta"] = _state_lines(names)
     for place, pieces in files.items():
         write_bytes(place, pieces)
 
 
 def _transition_rows(ssp: SSP, progress: Progress | None) -> Iterator[bytes]:
     """The lines of `.tra`, some states at a time, with a loop at each goal."""
-    word, texts = action_words(ssp, writable_action), Texts(ssp, (" 0 ", " 1\n", ""))
+    word, number = action_words(ssp, writable_action), named(map(str, range(ssp.n_states)))
     for block in blocks(ssp, progress):
-        texts.clear()
         choice = cut(ssp.outcome_choice, block.outcomes)
-        rows = np.empty((len(choice), 5), dtype=np.int32)
-        _place(ssp, choice, cut(ssp.outcome_target, block.outcomes), texts, rows)
-        rows[:, 3] = texts.spelled(cut(ssp.outcome_probability, block.outcomes), lambda value: f" {value!r} ")
-        words = texts.spelled(cut(ssp.choice_action, block.choices), lambda action: f"{word(action)}\n")
-        rows[:, 4] = words[choice - block.choices.start]
+        heads = np.append(_heads(ssp, choice), "")  # the last one is for the goals after all outcomes
         goals = np.flatnonzero(cut(ssp.is_goal, block.states)) + block.states.start
-        if goals.size:
-            loops = np.stack(np.broadcast_arrays(whole(goals), 0, whole(goals), 1, 2), axis=1)
-            rows = np.insert(rows, np.searchsorted(ssp.choice_state[choice], goals), loops, axis=0)
-        yield from texts.joined(rows)
+        place = np.searchsorted(ssp.choice_state[choice], goals)
+        put_before(heads, place.tolist(), (f"{goal} 0 {goal} 1\n" for goal in goals.tolist()))
+        yield joined(
+            heads[:-1],
+            number[cut(ssp.outcome_target, block.outcomes)],
+            spelled(cut(ssp.outcome_probability, block.outcomes), lambda value: f" {value!r} "),
+            spelled(ssp.choice_action[choice], lambda action: f"{word(action)}\n"),
+        )
+        yield encoded(heads[-1])
 
 
 def _rewarded(ssp: SSP) -> NDArray[np.bool_]:
@@ -329,39 +327,28 @@ def _rewarded(ssp: SSP) -> NDArray[np.bool_]:
 
 
 def _reward_lines(ssp: SSP, costly: NDArray[Any], progress: Progress | None) -> Iterator[bytes]:
-    texts = Texts(ssp)
+    number = named(map(str, range(ssp.n_states)))
     for block in blocks(ssp, progress):
-        texts.clear()
         begin, end = np.searchsorted(costly, [block.outcomes.start, block.outcomes.stop])
         outcome = costly[begin:end]
-        rows = np.empty((len(outcome), 4), dtype=np.int32)
-        _place(ssp, ssp.outcome_choice[outcome], ssp.outcome_target[outcome], texts, rows)
-        rows[:, 3] = texts.spelled(ssp.outcome_cost[outcome], lambda cost: f" {cost!r}\n")
-        yield from texts.joined(rows)
+        costs = spelled(ssp.outcome_cost[outcome], lambda cost: f" {cost!r}\n")
+        yield joined(_heads(ssp, ssp.outcome_choice[outcome]), number[ssp.outcome_target[outcome]], costs)
 
 
-def _place(ssp: SSP, choice: NDArray[Any], target: NDArray[Any], texts: Texts, rows: Pieces) -> None:
-    """How lines begin: the state of each choice, its number there, and the target."""
-    state = ssp.choice_state[choice]
-    rows[:, 0], rows[:, 2] = whole(state), whole(target)
-    rows[:, 1] = texts.spelled(choice - ssp.state_choices[state], lambda number: f" {number} ")
+def _heads(ssp: SSP, choice: NDArray[Any]) -> Texts:
+    """How lines begin: the state of each choice, (n,), and its number there."""
+    new = np.append(True, np.diff(choice) != 0)[: len(choice)]  # the outcomes of a choice stand together
+    state = ssp.choice_state[choice[new]]
+    numbers = zip(state.tolist(), (choice[new] - ssp.state_choices[state]).tolist())
+    return named(f"{state} {number} " for state, number in numbers)[np.cumsum(new) - 1]
 
 
-def _state_lines(ssp: SSP, names: Sequence[tuple[int, ...]]) -> Iterator[bytes]:
-    """The lines of `.sta`."""
-    width = len(names[0])
-    yield encoded(f"({','.join(f'x{index}' for index in range(width))})\n")
-    number = {value: at for at, value in enumerate(set(chain.from_iterable(names)))}
-    texts = Texts(ssp, list(map(str, number)))
-    before = texts.enter([":(", *[","] * (width - 1)]) + np.arange(width)
-    after = texts.enter([")\n"])
-    for first in range(0, len(names), _BLOCK):
-        part = names[first : first + _BLOCK]
-        rows = np.full((len(part), 2 * width + 2), after, dtype=np.int32)
-        rows[:, 0] = whole(np.arange(first, first + len(part)))
-        rows[:, 1:-1:2] = before
-        rows[:, 2:-1:2] = np.fromiter(map(number.__getitem__, chain.from_iterable(part)), np.int32, len(part) * width).reshape(-1, width)
-        yield from texts.joined(rows)
+def _state_lines(names: Sequence[tuple[int, ...]]) -> Iterator[bytes]:
+    """The lines of `.sta`, some at a time."""
+    yield encoded(f"({','.join(f'x{index}' for index in range(len(names[0])))})\n")
+    for first in range(0, len(names), BLOCK):
+        some = enumerate(names[first : first + BLOCK], start=first)
+        yield encoded("".join(f"{state}:({','.join(map(str, name))})\n" for state, name in some))
 
 
 def _label_lines(ssp: SSP) -> Iterator[str]:
