@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 
 import tailpath as tp
-from tailpath.formats.drn_text import writable_action as drn_action
+from tailpath.formats.drn_model import writable_action as drn_action
 from tailpath.formats.extras import action_words, extras_line
 from tailpath.formats.json_files import FORMAT
 from tailpath.formats.long_table import _cell, _price

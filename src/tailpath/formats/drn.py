@@ -23,13 +23,12 @@ from numpy.typing import NDArray
 
 from tailpath.errors import FormatError
 from tailpath.formats.costs import CostRule
-from tailpath.formats.drn_scan import scanned
-from tailpath.formats.drn_text import UNNAMED, parse, writable_action
+from tailpath.formats.drn_model import UNNAMED, writable_action
+from tailpath.formats.drn_text import parse
 from tailpath.formats.extras import MARK, action_words, extras_line
-from tailpath.formats.files import read_bytes, read_text, unpacked, write_bytes
+from tailpath.formats.files import read_bytes, text_bytes, unpacked, write_bytes
 from tailpath.formats.labelled import Labelled, Lazy, Reward, to_ssp
 from tailpath.formats.reading import Reading
-from tailpath.formats.scanning import is_large
 from tailpath.formats.tar import is_tar, tar_members, write_tar
 from tailpath.formats.writing import Block, blocks, cut, encoded, joined, named, put_before, spelled
 from tailpath.model.ssp import SSP
@@ -49,8 +48,7 @@ def _labelled(path: str, reading: Reading) -> Labelled:
         if len(members) != 1:
             raise FormatError(f"{path}: a packed DRN file holds one file, not {len(members)}")
         data = bytes(*members.values())
-    model = scanned(path, data, reading.progress) if is_large(data, reading) else None
-    return model or parse(path, read_text(path, data), reading.progress)
+    return parse(path, text_bytes(path, data), reading.progress)
 
 
 # ---------------------------------------------------------------------- auxiliary states

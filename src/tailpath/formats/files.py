@@ -6,6 +6,7 @@ where there is one, the line. Declared sizes are never trusted: memory follows t
 
 from __future__ import annotations
 
+import codecs
 import json
 import math
 import os
@@ -44,18 +45,27 @@ def read_bytes(path: str) -> bytes:
         _refuse(path, error)
 
 
-def read_text(path: str, data: bytes | None = None) -> str:
-    """The text of a file in UTF-8, with or without a byte order mark; `data` are its bytes if they are at hand."""
-    data = read_bytes(path) if data is None else data
-    if not data.strip():
+def read_text(path: str) -> str:
+    """The text of a file."""
+    return text_bytes(path, read_bytes(path)).decode()
+
+
+def text_bytes(path: str, data: bytes) -> bytes:
+    """The bytes of a text in UTF-8, without a byte order mark; what is no text is refused."""
+    if not data or data.isspace():
         raise FormatError(f"{path}: the file is empty")
     nul = data.find(b"\0")
     if nul >= 0:
         raise FormatError(f"{path}:{data.count(10, 0, nul) + 1}: a NUL byte: this is no text file")
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise FormatError(f"{path}:{data.count(10, 0, error.start) + 1}: this is not UTF-8 text") from None
+    at = len(data) if data.isascii() else 0
+    while at < len(data):  # piece by piece, since the whole may take four times the memory
+        end = data.find(b"\n", at + SMALL) + 1 or len(data)
+        try:
+            data[at:end].decode()
+        except UnicodeDecodeError as error:
+            raise FormatError(f"{path}:{data.count(10, 0, at + error.start) + 1}: this is not UTF-8 text") from None
+        at = end
+    return data.removeprefix(codecs.BOM_UTF8)
 
 
 def budget(compressed: int) -> int:

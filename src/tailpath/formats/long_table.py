@@ -51,7 +51,9 @@ def read(path: str, reading: Reading) -> SSP:
     costs, bonus = without_bonus(costs, is_goal[target] & keep)
 
     def place(row: int) -> str:
-        return f"line {table.line[row]}: state {states[state[row]]!r}, action {actions[action[row]]!r} -> {states[target[row]]!r}"
+        return (
+            f"{table.counted} {table.line[row]}: state {states[state[row]]!r}, action {actions[action[row]]!r} -> {states[target[row]]!r}"
+        )
 
     refuse_improbable(probability, path, place)
     if rule.sign < 0 and rule.step_cost is None:

@@ -1,4 +1,4 @@
-"""Text files written block by block: what is held as text is a few megabytes, however large the model.
+"""Text files written block by block: what is held as text is a few megabytes, whatever the model.
 
 A block is some columns of texts side by side. Equal numbers are spelled once.
 """
@@ -35,7 +35,8 @@ def blocks(ssp: SSP, progress: Progress | None = None) -> Iterator[Block]:
         last = int(np.searchsorted(first_outcome, first_outcome[first] + BLOCK, side="right")) - 1
         last = min(max(last, first + 1), first + BLOCK, ssp.n_states)
         choices = range(int(ssp.state_choices[first]), int(ssp.state_choices[last]))
-        yield Block(range(first, last), choices, range(int(first_outcome[first]), int(first_outcome[last])))
+        outcomes = range(int(first_outcome[first]), int(first_outcome[last]))
+        yield Block(range(first, last), choices, outcomes)
         if progress is not None:
             progress(int(first_outcome[last]), last / ssp.n_states)
         first = last
