@@ -108,8 +108,9 @@ def load_json(text: str, where: str) -> Any:
 
     def number(digits: str) -> float:
         value = float(digits)
-        if not math.isfinite(value):
-            raise FormatError(f"{where}: the number {shorten(digits)} is too large")
+        if not math.isfinite(value) or vanishes(digits, value):
+            size = "small" if value == 0 else "large"
+            raise FormatError(f"{where}: the number {shorten(digits)} is too {size}")
         return value
 
     def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -139,9 +140,17 @@ def parse_number(text: str, where: str) -> float:
         value = math.inf if int(rational[2]) == 0 else float(Fraction(int(rational[1]), int(rational[2])))
     elif len(text) <= LONGEST and _DECIMAL.fullmatch(text):
         value = float(text)
+        if vanishes(text, value):
+            raise FormatError(f"{where}: {shorten(text)!r} is too small a number")
     if not math.isfinite(value):
         raise FormatError(f"{where}: {shorten(text)!r} is no finite number")
     return value
+
+
+def vanishes(decimal: str, value: float) -> bool:
+    """Whether a decimal that is not 0 has become a float that is."""
+    mantissa = decimal.lower().partition("e")[0] if value == 0 else ""
+    return any(digit in mantissa for digit in "123456789")
 
 
 def shorten(text: str) -> str:

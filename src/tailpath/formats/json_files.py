@@ -248,7 +248,7 @@ class _Document:
 
     def _unit(self) -> Fraction | None:
         if self.document.get("cost_unit") is None and any(type(value) is str for value in self.exact):
-            return common_unit(Fraction(value) if type(value) is str else value for value in self.exact)
+            return common_unit(self.exact)
         return decode_unit(self.document.get("cost_unit"), f"{self.path}: cost_unit")
 
 
@@ -271,7 +271,7 @@ def _pieces(ssp: SSP, progress: Progress | None) -> Iterator[bytes]:
         "geometry": encode_geometry(ssp.geometry),
         "notes": list(ssp.notes) or None,
     }
-    members = [f"{_text(key)}: {_text(value)}" for key, value in head.items() if value is not None]
+    members = [f"{_text(key)}: {_text(value)}" for key, value in head.items() if value is not None or key == "start"]
     yield encoded("{\n  " + ",\n  ".join(members) + ',\n  "outcomes": [\n')
     source, target = (named(f"{before}{text}, " for text in json_texts(ssp.states)) for before in (",\n    [", ""))
     for block in blocks(ssp, progress):

@@ -174,7 +174,7 @@ def _without_goal_rows(
         notes.append(f"rewards on goals are left out ({paid} transitions of goals have one)")
     refuse_improbable(model.probability, model.where, lambda branch: _branch_name(model, choice_state, branch_choice, branch))
     used &= model.probability != 0
-    if (costs < 0).any():  # of a million states, another copy only for the message
+    if not (costs >= 0).all() or np.isinf(costs).any():  # of a million states, another copy only for the message
         refuse_negative(np.where(used, costs, 0.0), model.where, lambda branch: _branch_name(model, choice_state, branch_choice, branch))
     actions, action = _named_choices(model, choice_state, kept)
     rank = np.cumsum(kept, dtype=np.int32) - 1

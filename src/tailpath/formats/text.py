@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.errors import FormatError
-from tailpath.formats.files import LONGEST, parse_number, shorten
+from tailpath.formats.files import LONGEST, parse_number, shorten, vanishes
 from tailpath.options import Progress
 
 #: Rows that are held as text at a time: few enough to be gone before the garbage collector looks at them a second time.
@@ -62,7 +62,9 @@ class Numbers:
             except ValueError:
                 pass
             else:
-                if np.isfinite(values).all():
+                zeros = [texts[place] for place in np.flatnonzero(values == 0).tolist()]
+                small = any(vanishes(text, 0.0) for text in set(zeros))
+                if np.isfinite(values).all() and not small:
                     return values
         return np.array([self.number(text, line) for text, line in zip(texts, lines)], dtype=np.float64)
 

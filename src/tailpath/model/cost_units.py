@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -12,12 +14,21 @@ from numpy.typing import NDArray
 
 #: Beyond this many units in the largest cost, an integer grid is of no use and costs stay floats.
 MOST_UNITS = 10_000_000
+#: No number of use has a larger exponent, and the power of ten would fill the memory.
+MOST_EXPONENT = 5_000
+_EXPONENT = re.compile(r"[eE]([+-]?[0-9_]+)\s*$")
 
 
 def as_fraction(number: Any) -> Fraction:
-    """The rational a number stands for; a float stands for the shortest decimal that prints it."""
+    """The rational a number stands for; a float stands for the shortest decimal that prints it.
+
+    A decimal with an exponent beyond `MOST_EXPONENT` is a `ValueError`.
+    """
     if isinstance(number, (float, np.floating)):
         return Fraction(repr(float(number)))
+    exponent = _EXPONENT.search(str(number)) if isinstance(number, (str, Decimal)) else None
+    if exponent and abs(int(exponent[1])) > MOST_EXPONENT:
+        raise ValueError(f"the exponent of {number} is out of range")
     return Fraction(int(number) if isinstance(number, np.integer) else number)
 
 

@@ -8,7 +8,7 @@ The third way, `given_arrival`, needs the largest probability of arriving and li
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
@@ -141,7 +141,9 @@ def _price(cost: Any, what: str) -> Fraction:
         price = as_fraction(cost)
     except (TypeError, ValueError, OverflowError, ZeroDivisionError):
         raise OptionError(f"{what} must be a number, not {cost!r}") from None
-    if price < 0 or not math.isfinite(float(price)):
+    if price > sys.float_info.max:
+        raise OptionError(f"{what} must be a finite number, not {cost!r}")
+    if price < 0:
         raise OptionError(f"{what} must be 0 or more, not {cost!r}")
     return price
 
