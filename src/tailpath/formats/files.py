@@ -167,19 +167,25 @@ def brief(text: str) -> str:
 def write_bytes(path: str, data: bytes | Iterable[bytes]) -> None:
     """Write a file whole, at once or piece by piece: it appears under its name when it is complete, or not at all.
 
-    A file that is replaced keeps its permissions.
+    A file that is replaced keeps its permissions; the name of a link stands for the file that it
+    leads to. Devices and pipes are written to.
     """
-    part = ""
+    part, pieces = "", [data] if isinstance(data, bytes) else data
     try:
-        folder, name = os.path.split(path)
+        if _is_stream(path):
+            with open(path, "wb") as stream:
+                stream.writelines(pieces)
+            return
+        whole = os.path.realpath(path)
+        folder, name = os.path.split(whole)
         # A name that nobody can foresee, made and opened in one step: a link planted under it would lead elsewhere.
         hidden = os.path.join(folder, f".{name[:100]}.{os.urandom(8).hex()}.part")
         handle = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
         part = hidden
         with open(handle, "wb") as stream:
-            stream.writelines([data] if isinstance(data, bytes) else data)
-        os.chmod(part, _permissions(path))
-        os.replace(part, path)
+            stream.writelines(pieces)
+        os.chmod(part, _permissions(whole))
+        os.replace(part, whole)
     except BaseException as error:
         if part:
             Path(part).unlink(missing_ok=True)
@@ -188,21 +194,35 @@ def write_bytes(path: str, data: bytes | Iterable[bytes]) -> None:
         _refuse(path, error)
 
 
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write a text as UTF-8, whole or not at all."""
+    write_bytes(os.fsdecode(path), text.encode())
+
+
+def _is_stream(path: str) -> bool:
+    """Whether this is a device, a pipe or a socket, which has no old content to keep."""
+    try:
+        kind = os.stat(path).st_mode
+    except FileNotFoundError:
+        return False
+    return not stat.S_ISREG(kind) and not stat.S_ISDIR(kind)
+
+
 def refuse_unwritable(path: str) -> None:
     """Find out before the work is done what would prevent a file from being written after it."""
-    folder = os.path.dirname(path) or "."
+    folder = os.path.dirname(os.path.realpath(path))
     if os.path.isdir(path):
         raise FormatError(f"{path}: this is a folder, not a file")
     if not os.path.isdir(folder):
         raise FormatError(f"{path}: no such file or folder")
-    if not os.access(folder, os.W_OK | os.X_OK):
+    if not _is_stream(path) and not os.access(folder, os.W_OK | os.X_OK):
         raise FormatError(f"{path}: Permission denied")
 
 
 def _permissions(path: str) -> int:
     """Those of the file that is replaced, or those a new file gets."""
     try:
-        return stat.S_IMODE(os.stat(path, follow_symlinks=False).st_mode) & 0o777 if not os.path.islink(path) else 0o600
+        return stat.S_IMODE(os.stat(path).st_mode) & 0o777
     except FileNotFoundError:
         mask = os.umask(0)
         os.umask(mask)

@@ -10,6 +10,7 @@ import os
 import pathlib
 from collections.abc import Mapping, Sequence
 
+from tailpath.formats.files import write_text
 from tailpath.study.claims import Claim, compare
 from tailpath.study.claims.planners import is_whole
 from tailpath.study.figures import draw_all
@@ -33,7 +34,7 @@ def write_report(folder: str | os.PathLike[str], edition: Edition | None = None)
         table.write(place / "tables")
     figures = draw_all(results, place / "figures")
     page = place / PAGE
-    page.write_text(_page(results, runs, others, tables, figures), encoding="utf-8")
+    write_text(page, _page(results, runs, others, tables, figures))
     drawn = [place / "figures" / f"{name}{suffix}" for name in figures for suffix in (".pdf", ".png")]
     return [page, *drawn, *(place / "tables" / f"{table.name}.csv" for table in tables)]
 

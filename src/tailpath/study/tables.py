@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import pathlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ import numpy as np
 from tailpath.study.claims.evaluation import PAPER_ERRORS, longest_evaluations, simulation_errors
 from tailpath.study.claims.planners import LIMITS, differences
 from tailpath.study.results import FloatArray, Results, Setting, array, at, planner, title
-from tailpath.study.store import Answer
+from tailpath.study.store import Answer, write_rows
 
 #: The paper's Table 1, in seconds.
 PAPER_TABLE = ("gridworld/5x5", "gridworld/8x9", "gridworld/14x16", "river/10x3", "river/16x6", "river/30x10")
@@ -41,8 +40,7 @@ class Table:
         return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in cells)
 
     def write(self, folder: pathlib.Path) -> None:
-        with (folder / f"{self.name}.csv").open("w", newline="", encoding="utf-8") as file:
-            csv.writer(file, lineterminator="\n").writerows([self.headers, *self.rows])
+        write_rows(folder / f"{self.name}.csv", [self.headers, *self.rows])
 
 
 def _cell(value: Any) -> str:
