@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, NamedTuple, TypeVar
 
@@ -37,12 +38,15 @@ def attempt(data: bytes, read: Callable[[], T]) -> T | None:
     """What `read` makes of a large text; `None` without pyarrow, or where anything is odd or wrong."""
     if len(data) < LARGE or find_spec("pyarrow") is None:
         return None
-    import pyarrow
-
     try:
         return read()
-    except (OddError, FormatError, csv.Error, pyarrow.ArrowException):
+    except (OddError, FormatError, csv.Error, arrow().ArrowException):
         return None
+
+
+def arrow(part: str = "") -> Any:
+    """pyarrow, or a part of it, which takes longer to load than small files to read."""
+    return import_module(f"pyarrow{part}")
 
 
 class Words(NamedTuple):
@@ -66,8 +70,7 @@ class Lines:
     """Some lines of a text, (m,) bytes; line k begins at `begin[k]` and ends with a newline."""
 
     def __init__(self, text: NDArray[np.uint8]) -> None:
-        import pyarrow
-
+        pyarrow = arrow()
         begin = np.concatenate([[0], np.flatnonzero(text == _NEWLINE) + 1]).astype(np.int32)
         self.text, self.begin, self.n_lines = text, begin, len(begin) - 1
         buffers = [None, pyarrow.py_buffer(begin), pyarrow.py_buffer(text)]
@@ -86,8 +89,7 @@ class Lines:
 
     def chosen(self, which: NDArray[np.bool_]) -> Any:
         """Some of the lines, as an array of pyarrow."""
-        import pyarrow
-
+        pyarrow = arrow()
         # Made from its bits, which spares the import of pandas.
         bits = [None, pyarrow.py_buffer(np.packbits(which, bitorder="little"))]
         return self._lines.filter(pyarrow.Array.from_buffers(pyarrow.bool_(), self.n_lines, bits))
@@ -95,9 +97,7 @@ class Lines:
     def columns(self, which: NDArray[np.bool_], by: str, kinds: Sequence[str]) -> list[Any]:
         """Some lines, cut into columns at `by`: arrays of "whole" numbers, `Words` for "word"s; those
         of another kind are left out. Quotes are quotes where commas separate."""
-        import pyarrow
-        from pyarrow import csv as reader
-
+        pyarrow, reader = arrow(), arrow(".csv")
         lines = self._lines if which.all() else self.chosen(which)
         text = lines.buffers()[2].to_pybytes()
         if "whole" in kinds and (b"0x" in text or b"0X" in text):

@@ -164,8 +164,7 @@ class Body:
 
     def cut(self, data: bytes, at: int, progress: Progress | None) -> Labelled:
         """The model of plain lines, many at a time."""
-        import pyarrow.compute
-
+        extract = bulk.arrow(".compute").extract_regex
         n_states = 0
         parts = []
         for lines in bulk.pieces(data, at, progress):
@@ -178,7 +177,7 @@ class Body:
             is_comment = (byte == ord("/")) & (after_it == ord("/"))
             if not (said | is_comment | (byte == ord("\n"))).all():
                 raise bulk.OddError
-            state = pyarrow.compute.extract_regex(lines.chosen(is_state), _PLAIN_STATE)
+            state = extract(lines.chosen(is_state), _PLAIN_STATE)
             number = bulk.numbers(state.field("number").cast("int64"), np.int64)
             if state.null_count or not np.array_equal(number, n_states + np.arange(len(state))):
                 raise bulk.OddError

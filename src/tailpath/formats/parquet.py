@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from tailpath.errors import FormatError, OptionError
+from tailpath.formats.bulk import arrow
 from tailpath.formats.files import budget, read_bytes, shorten
 
 
 def read_parquet(path: str) -> Any:
     """The table of a file, as pyarrow has it."""
     try:
-        import pyarrow
-        import pyarrow.parquet
+        pyarrow, reader = arrow(), arrow(".parquet")
     except ImportError:
         remedy = "pip install 'tailpath[parquet]'"
         raise OptionError(f"{path}: Parquet tables need pyarrow: {remedy}") from None
@@ -21,7 +21,7 @@ def read_parquet(path: str) -> Any:
     if not data:
         raise FormatError(f"{path}: the file is empty")
     try:
-        file = pyarrow.parquet.ParquetFile(pyarrow.BufferReader(data))
+        file = reader.ParquetFile(pyarrow.BufferReader(data))
         shape = file.metadata
         groups = map(shape.row_group, range(shape.num_row_groups))
         # A run of equal cells takes no room in the file, but it does in memory.
@@ -37,14 +37,12 @@ def read_parquet(path: str) -> Any:
 
 def texts(path: str, table: Any, places: Sequence[int]) -> Any:
     """A table of some of the columns, all of them texts. What is null is an empty text."""
-    import pyarrow
-    import pyarrow.compute
-
+    pyarrow, fill_null = arrow(), arrow(".compute").fill_null
     columns = []
     for place in places:
         column = table.column(place)
         try:
-            columns.append(pyarrow.compute.fill_null(column.cast(pyarrow.string()), ""))
+            columns.append(fill_null(column.cast(pyarrow.string()), ""))
         except pyarrow.ArrowException:
             kind = f"{shorten(table.column_names[place])!r} of {shorten(str(column.type))}"
             message = f"{path}: the column {kind} holds neither texts nor numbers"
