@@ -75,7 +75,9 @@ def test_a_number_that_moved_is_found():
 
 
 def test_bounds_that_got_wider_are_found():
-    value, low, high = map(float.fromhex, entry("evaluate", "mixed")[2]["mean"])
+    _, arguments, _ = entry("evaluate", "mixed")
+    now = answer(Case(MODELS["gridworld:5x5"].build()), "evaluate", arguments)
+    value, low, high = map(float.fromhex, now["mean"])
     narrow = [value.hex(), *((value + (end - value) / 1.2).hex() for end in (low, high))]
     (fault,) = tampered("evaluate", "mixed", mean=narrow)
     assert " apart, before " in fault

@@ -35,6 +35,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tailpath.dp.backup import row_value
 from tailpath.dp.joint import Joint, joint_backup, joint_optimum, joint_values
 from tailpath.kernels.jit import kernel
 from tailpath.kernels.rounding import TINY
@@ -129,15 +130,6 @@ class Changes(NamedTuple):
     node: Array
     budget: Array
     choice: Array
-
-
-@kernel(inline=True)
-def row_value(outcome_start: Array, offset: Array, probability: Array, choice: int, base: int, value: Array) -> float:
-    """The value of a choice without its constant: sum of p U(target) over the outcomes that have a row; `base` is the first place of the level."""
-    total = 0.0
-    for k in range(np.uint64(outcome_start[choice]), np.uint64(outcome_start[choice + 1])):
-        total += probability[k] * value[np.uint64(base + offset[k])]
-    return total
 
 
 @kernel(inline=True)

@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.analysis.absorption import Bracket
 from tailpath.analysis.reachability import free_arrow_order
+from tailpath.dp.bounds import Bounds
 from tailpath.dp.forward import Steps
 from tailpath.errors import PolicyError
 from tailpath.evaluation.distribution import CostDistribution
@@ -64,7 +64,7 @@ def evaluate_budget(request: Request, policy: BudgetPolicy) -> CostDistribution 
     end = search.run()
     if search.state["no_action"] >= 0:
         raise no_action(ssp, int(lattice.node[search.state["no_action"]]))
-    found = search.result()
+    found = search.result(ssp.probability_error)
     if found.truncated.mass.size and not neutral.all_arrive:
         return "what is too small to be followed may miss the goal"
     cost_to_go = _by_state(ssp, neutral, neutral.expected_cost)
@@ -73,7 +73,7 @@ def evaluate_budget(request: Request, policy: BudgetPolicy) -> CostDistribution 
     if search.bucket < policy.budget:
         # With budget left nobody knows what is still to pay.
         nothing = np.zeros_like(cost_to_go.value)
-        cost_to_go = Bracket(cost_to_go.value, nothing, np.full_like(nothing, np.inf), "nothing known")
+        cost_to_go = Bounds(cost_to_go.value, nothing, np.full_like(nothing, np.inf), "nothing known")
         missed = np.zeros_like(missed)
     unreached = found.lost + float(np.sum(found.open.mass * missed))
     if unreached == 0 and missed.any():
@@ -157,16 +157,16 @@ def _steps(policy: BudgetPolicy, choice: NDArray[np.int64], order: NDArray[np.in
     return Steps(start[1:] - 1, from_budget, rows)
 
 
-def _by_state(ssp: SSP, neutral: CostChain, found: Bracket) -> Bracket:
+def _by_state(ssp: SSP, neutral: CostChain, found: Bounds) -> Bounds:
     """Values of the risk-neutral chain per state, with one entry more for the goal, where they are 0."""
     value, lower, upper = (np.full(ssp.n_states + 1, np.inf) for _ in range(3))
     for array, values in zip((value, lower, upper), (found.value, found.lower, found.upper)):
         array[neutral.state] = values
         array[np.append(ssp.is_goal, True)] = 0.0
-    return Bracket(value, lower, upper, found.method)
+    return Bounds(value, lower, upper, found.method)
 
 
-def _with_dearest_end(found: SearchResult, cost_to_go: Bracket, lattice: Lattice, ssp: SSP) -> SearchResult:
+def _with_dearest_end(found: SearchResult, cost_to_go: Bounds, lattice: Lattice, ssp: SSP) -> SearchResult:
     """What was truncated may have had budget left: it pays until that is spent, and then as much as anywhere."""
     truncated = found.truncated
     if truncated.mass.size == 0:
@@ -178,7 +178,7 @@ def _with_dearest_end(found: SearchResult, cost_to_go: Bracket, lattice: Lattice
     return replace(found, truncated=Left(goal, np.maximum(truncated.ahead, spent) + then, truncated.mass))
 
 
-def _totals(ssp: SSP, neutral: CostChain, found: SearchResult, cost_to_go: Bracket) -> Totals:
+def _totals(ssp: SSP, neutral: CostChain, found: SearchResult, cost_to_go: Bounds) -> Totals:
     """Mean and deviation from the head and the open nodes, where all of them arrive: sums of non-negative terms."""
     opened = found.open
     paid = found.last + opened.ahead

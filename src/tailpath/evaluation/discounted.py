@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tailpath.analysis.absorption import Bracket, expected_total
+from tailpath.dp.bounds import Bounds
+from tailpath.dp.expected import expected_total
 from tailpath.errors import PolicyError
 from tailpath.evaluation.distribution import CostDistribution
 from tailpath.evaluation.engine import Request, Totals, completed, summarise, with_goal
@@ -30,17 +31,19 @@ def evaluate_discounted(chain: CostChain, request: Request) -> CostDistribution:
     weight = np.array([gamma**node.stage for node in listed], dtype=np.float64)
     node = np.array([node.x for node in listed], dtype=np.int64)
     value, lower, upper = (weight * v[node] for v in (cost_to_go.value, cost_to_go.lower, cost_to_go.upper))
-    of_node = Bracket(value, lower, upper, cost_to_go.method)
+    of_node = Bounds(value, lower, upper, cost_to_go.method)
     mean = tuple(float(v[chain.start]) for v in (cost_to_go.value, cost_to_go.lower, cost_to_go.upper))
     totals = Totals((mean[0], mean[1], mean[2]), _deviation(chain, cost_to_go.value, gamma))
-    return completed(summarise(request, search.result(numbered=False), of_node, totals), end, request)
+    return completed(summarise(request, search.result(request.ssp.probability_error, numbered=False), of_node, totals), end, request)
 
 
-def _discounted_total(chain: CostChain, price: FloatArray, gamma: float) -> Bracket:
+def _discounted_total(chain: CostChain, price: FloatArray, gamma: float) -> Bounds:
     """The expected discounted sum of a price per transition."""
     rate = chain.sums(chain.probability * price)
-    distance = np.where(chain.arrives, chain.least_cost[:-1], 0.0)
-    return expected_total(chain.row_start, chain.target, gamma * chain.probability, rate, distance, np.full(chain.n, 1 - gamma))
+    # One more transition for each node, which ends the run.
+    end = chain.row_start[1:]
+    target, probability = np.insert(chain.target, end, chain.n), np.insert(gamma * chain.probability, end, 1 - gamma)
+    return expected_total(chain.row_start + np.arange(chain.n + 1), target, probability, rate, chain.ssp.probability_error)
 
 
 def _deviation(chain: CostChain, value: FloatArray, gamma: float) -> float:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.analysis.absorption import Bracket
+from tailpath.dp.bounds import Bounds
 from tailpath.dp.forward import open_sums
 from tailpath.errors import BudgetExceededError, EvaluationInterrupted
 from tailpath.evaluation.distribution import CostDistribution
@@ -207,9 +207,9 @@ def charged(truncated: Left, price: FloatArray | float) -> float:
     return float(np.ldexp(scaled, 80 - SCALE)) + len(truncated.mass) * 1e-320
 
 
-def with_goal(bracket: Bracket) -> Bracket:
+def with_goal(bounds: Bounds) -> Bounds:
     """Per-node values with one entry more for the goal, where nothing is left to pay."""
-    return Bracket(np.append(bracket.value, 0.0), np.append(bracket.lower, 0.0), np.append(bracket.upper, 0.0), bracket.method)
+    return Bounds(np.append(bounds.value, 0.0), np.append(bounds.lower, 0.0), np.append(bounds.upper, 0.0), bounds.method)
 
 
 class Totals(NamedTuple):
@@ -223,7 +223,7 @@ class Totals(NamedTuple):
     stuck: str = ""
 
 
-def summarise(request: Request, found: SearchResult, cost_to_go: Bracket, totals: Totals) -> CostDistribution:
+def summarise(request: Request, found: SearchResult, cost_to_go: Bounds, totals: Totals) -> CostDistribution:
     """Complete the open nodes by V_mean, the `cost_to_go` of all but the goal: E[(Z - X)+] is a sum of non-negative terms over them."""
     arrays = frozen(*found.open, cost_to_go.value, cost_to_go.lower, cost_to_go.upper)
     mass, value, low, high, parts = open_sums(*arrays)

@@ -147,7 +147,7 @@ def evaluate_as(request: Request) -> CostDistribution:
     chain.refuse_free_traps()
     if request.gamma < 1:
         return evaluate_discounted(chain, request)
-    searched, cycle_error = without_zero_cost_cycles(chain) if chain.has_free_arrows else (chain, 0.0)
+    searched, cycle_error = without_zero_cost_cycles(chain)
     search = _search_levels if request.engine == "lattice" else _search_costs
     result, end = search(searched, cycle_error, request)
     return completed(summarise(request, result, chain.expected_cost, _totals(chain, request)), end, request)

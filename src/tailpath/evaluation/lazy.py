@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tailpath.analysis.absorption import Bracket
+from tailpath.dp.bounds import Bounds
 from tailpath.evaluation.distribution import CostDistribution
 from tailpath.evaluation.engine import Request, Totals, completed, summarise
 from tailpath.evaluation.queue import LazyWalk, QueueSearch
@@ -25,7 +25,7 @@ def evaluate_lazily(request: Request) -> CostDistribution:
     walk = LazyWalk(request.ssp, request.policy, request.heuristic, gamma)
     search = QueueSearch(walk, request)
     end = search.run(until=request.alpha * REST)
-    found = search.result(numbered=False)
+    found = search.result(request.ssp.probability_error, numbered=False)
     least: list[float] = [walk.least(node.x) for node in search.listed()]
     if walk.unit is not None:
         ahead = in_costs(least, walk.unit) * (1 - 2 * UNIT)
@@ -39,5 +39,5 @@ def evaluate_lazily(request: Request) -> CostDistribution:
     totals = Totals((mean, mean / slack, mean * slack if settled else np.inf), float(np.sqrt(variance)))
     if found.lost > 0:
         totals = Totals((np.inf, np.inf, np.inf), np.inf, found.lost)
-    cost_to_go = Bracket(ahead, ahead, np.full_like(ahead, np.inf), "least cost")
+    cost_to_go = Bounds(ahead, ahead, np.full_like(ahead, np.inf), "least cost")
     return completed(summarise(request, found, cost_to_go, totals), end, request)

@@ -145,7 +145,7 @@ def _laid_out(ssp: SSP, expected: ExpectedSolution, skip: str) -> ModelLayout:
         joint=joint,
         node_of=node_of,
         start=int(node_of[ssp.start_index]),
-        rounding=choices.rounding(),
+        rounding=choices.rounding() + ssp.probability_error,
         depth=order.depth,
         visits=_visits(ssp, nodes, node_choices, joint, node_of),
         unit=ssp.cost_unit,
