@@ -15,9 +15,8 @@ EXCEPTIONS = {
     "dp/budgets.py settle_priced": "many prices at once, as vectors",
     "dp/budgets.py set_constants": "losses of the outcomes that end a run, which are no values of states",
     "dp/elimination.py eliminate": "what waits outside of a component, each sum looked at for digits lost",
+    "dp/forward.py _expand": "forward: mass goes from a node to where it leads",
     "kernels/atom_policy.py factors": "a published planner: masses beside and at a quantile",
-    "kernels/lattice.py _expand": "forward: mass goes from a node to where it leads",
-    "kernels/unrolling.py _follow": "the expected cost of a row, not a value",
 }
 
 

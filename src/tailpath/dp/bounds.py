@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,14 +26,14 @@ class Bounds:
     upper: Any
     method: str = ""
 
-    @property
+    @cached_property
     def width(self) -> float:
         """The worst relative width, infinite if nothing is proved. Values far below the largest are allowed what comes with its rounding."""
         size = np.abs(self.value)
         scale = size + 1e-3 * np.max(size, initial=0.0) + NOTHING
         with np.errstate(invalid="ignore"):
-            widest = np.max((self.upper - self.lower) / scale, initial=0.0)
-        return float(np.nan_to_num(widest, nan=np.inf, posinf=np.inf))
+            widest = float(np.max((self.upper - self.lower) / scale, initial=0.0))
+        return math.inf if math.isnan(widest) else widest
 
     @property
     def is_wide(self) -> bool:

@@ -48,14 +48,16 @@ def chain_of(row_start: NDArray[Any], target: NDArray[Any], probability: FloatAr
     return Decisions(*frozen(np.arange(len(rate) + 1), row_start, target, probability, rate))._replace(error=error)
 
 
-def expected_total(row_start: NDArray[Any], target: NDArray[Any], probability: FloatArray, rate: FloatArray, error: float = 0.0) -> Bounds:
+def expected_total(
+    row_start: NDArray[Any], target: NDArray[Any], probability: FloatArray, rate: FloatArray, error: float = 0.0, close: float = CLOSE
+) -> Bounds:
     """The expected total of `rate` (n,) until the end, from each of n nodes. The end, target n, must be reached surely from all of them.
 
-    `error` is how far probabilities may be off, relatively, beside rounding.
+    `error` is how far probabilities may be off, relatively, beside rounding. Bounds of small chains that are not `close` get a second proof.
     """
     if len(rate) == 0:
         return Bounds(rate, rate, rate, SWEEPS)
-    found, _ = total_of(chain_of(row_start, target, probability, rate, error))
+    found, _ = total_of(chain_of(row_start, target, probability, rate, error), close=close)
     lower = np.maximum(found.lower, 0.0)
     found = replace(found, value=np.clip(found.value, lower, found.upper), lower=lower)
     warn_if_unproved(found)
@@ -68,10 +70,10 @@ def warn_if_unproved(found: Bounds) -> None:
         warnings.warn(text, TailpathWarning, stacklevel=3)
 
 
-def total_of(chain: Decisions, *, slow: bool = False) -> Total:
+def total_of(chain: Decisions, *, slow: bool = False, close: float = CLOSE) -> Total:
     """The expected total of a chain that is not empty, and what weights prove of it, if they do. On a `slow` one sweeps are not tried."""
     sweeps = Sweeps.of_chain(chain.choice_outcomes, chain.target, chain.probability)
-    found = (unproved(np.zeros(len(chain.rate)), SWEEPS), None) if slow else _by_sweeps(chain, sweeps)
+    found = (unproved(np.zeros(len(chain.rate)), SWEEPS), None) if slow else _by_sweeps(chain, sweeps, close)
     size = np.diff(sweeps.part_start).astype(np.float64)
     if found[0].is_wide and size.max() <= LARGEST_ELIMINATION and np.sum(size**3) <= MOST_PRODUCTS:
         found = _tighter(found, (by_elimination(chain, sweeps), None))
@@ -93,7 +95,7 @@ def settled_total(chain: Decisions, tolerance: float) -> FloatArray | None:
     return value if rounds <= MOST_ROUNDS and np.isfinite(value).all() else None
 
 
-def _by_sweeps(chain: Decisions, sweeps: Sweeps) -> Total:
+def _by_sweeps(chain: Decisions, sweeps: Sweeps, close: float) -> Total:
     n = len(chain.rate)
     value, rounds = sweeps.run(chain, np.zeros(n), SETTLED)
     if rounds > MOST_ROUNDS or not (np.isfinite(value).all() and value.min() >= 0.0):
@@ -101,7 +103,7 @@ def _by_sweeps(chain: Decisions, sweeps: Sweeps) -> Total:
     if chain.rate.all():
         below, above = relative_bounds(chain, np.append(value, 0.0), np.arange(n))
         found = within_shares(value, below, above, SWEEPS)
-        if below + above <= (CLOSE if n <= LARGEST_ELIMINATION else WIDE):
+        if below + above <= (close if n <= LARGEST_ELIMINATION else WIDE):
             return found, None
         if below + above <= WIDE:  # on small chains both proofs take no time, and either may be closer
             other, proof = _bounded(value, proof_by_sweeps(chain, sweeps, value), SWEEPS)

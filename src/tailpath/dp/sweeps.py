@@ -31,6 +31,8 @@ FOLLOWED, FOLLOWED_SLOWLY, PLAIN = 4, 8, 16
 ALIKE = 0.9
 #: Rounds that have to gain a digit, and the most of them.
 PATIENCE, MOST_ROUNDS = 16, 400
+#: Looks at all states before changes that come from rounding count as none.
+LOOKS = 4
 #: Changes below this that no longer shrink come from rounding: of long ways, or of leaps.
 STALLED = 1e-12
 
@@ -122,7 +124,7 @@ def settle(part_start: Array, folded: Decisions, tolerance: float, most: int, ou
     worst = 0
     for part in range(len(part_start) - 1):
         first, last = part_start[part], part_start[part + 1]
-        begin, previous, rounds, marked = first, np.inf, 0, np.inf
+        begin, previous, rounds, marked, looks = first, np.inf, 0, np.inf, 0
         while True:
             change, moved = _choose(folded, begin, last, tolerance, out_value, out_chosen)
             if last - first == 1:
@@ -131,7 +133,9 @@ def settle(part_start: Array, folded: Decisions, tolerance: float, most: int, ou
             if moved == last or (change <= FLUTTER and change >= previous):
                 if begin == first:
                     break
-                begin, previous = first, np.inf
+                # The last bits may go round for ever; after some looks at all states what is left of them is rounding.
+                looks += 1
+                begin, previous = first, np.inf if looks < LOOKS else 0.0
                 continue
             if rounds % PATIENCE == 0:
                 if not change < 0.1 * marked or rounds >= most:

@@ -14,6 +14,7 @@ from tailpath.errors import PolicyError
 from tailpath.evaluation.distribution import CostDistribution
 from tailpath.evaluation.engine import Request, Totals, completed, summarise, with_goal
 from tailpath.evaluation.queue import ChainWalk, QueueSearch
+from tailpath.kernels.rounding import FLUTTER
 from tailpath.model.ssp import FloatArray
 from tailpath.policies.chain import CostChain
 
@@ -43,7 +44,8 @@ def _discounted_total(chain: CostChain, price: FloatArray, gamma: float) -> Boun
     # One more transition for each node, which ends the run.
     end = chain.row_start[1:]
     target, probability = np.insert(chain.target, end, chain.n), np.insert(gamma * chain.probability, end, 1 - gamma)
-    return expected_total(chain.row_start + np.arange(chain.n + 1), target, probability, rate, chain.ssp.probability_error)
+    rows = chain.row_start + np.arange(chain.n + 1), target, probability, rate
+    return expected_total(*rows, chain.ssp.probability_error, close=FLUTTER)
 
 
 def _deviation(chain: CostChain, value: FloatArray, gamma: float) -> float:
