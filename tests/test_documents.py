@@ -11,7 +11,7 @@ from tailpath.cli import main
 
 ROOT = pathlib.Path(__file__).parents[1]
 NUMBER = r"(?:-?\d+(?:\.\d+)?(?:e-?\d+)?|inf)"
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,48 @@
+"""The examples of CONTRIBUTING.md work, as the project of somebody else: a folder, installed, in a process of its own."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tomllib
+
+ROOT = pathlib.Path(__file__).parents[1]
+PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+BLOCK = re.compile(r"(?:^`([\w.]+)`:\n)?^```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+
+
+def test_the_examples_run(tmp_path):
+    script = []
+    for name, code in BLOCK.findall(PAGE):
+        if name:
+            (tmp_path / name).write_text(code, encoding="utf-8")
+        else:
+            script.append(code)
+    assert len(script) == 5 and (tmp_path / "edges.py").exists()
+    install(tmp_path, tomllib.loads(re.search(r"```toml\n(.*?)```", PAGE, re.DOTALL)[1])["project"]["entry-points"])
+    paths = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))
+    child = subprocess.run(
+        [sys.executable, "-c", "\n".join(script)],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert child.returncode == 0, child.stderr
+
+
+def install(folder, groups):
+    """What an installer leaves behind of a project: its entry points."""
+    place = folder / "edges-1.dist-info"
+    place.mkdir()
+    (place / "METADATA").write_text("Metadata-Version: 2.1\nName: edges\nVersion: 1\n")
+    lines = [line for group, points in groups.items() for line in (f"[{group}]", *(f"{name} = {at}" for name, at in points.items()))]
+    (place / "entry_points.txt").write_text("\n".join(lines))
+
+
+def test_the_commands_are_there():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in re.findall(r"^\$ make (\w+)", PAGE, re.MULTILINE):
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
