@@ -47,6 +47,7 @@ lint: tools
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/codespell
 
 bench: tools
 	$(BIN)/python -m benchmarks

@@ -1,0 +1,44 @@
+"""The workflows name what is there: targets of the Makefile, extras, files, and every version of Python that is promised."""
+
+import pathlib
+import re
+import tomllib
+
+import pytest
+
+yaml = pytest.importorskip("yaml")
+
+ROOT = pathlib.Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+TESTS = yaml.safe_load((ROOT / ".github" / "workflows" / "tests.yml").read_text(encoding="utf-8"))["jobs"]
+
+
+def commands(page):
+    jobs = yaml.safe_load(page.read_text(encoding="utf-8"))["jobs"]
+    return "\n".join(step["run"] for job in jobs.values() for step in job["steps"] if "run" in step)
+
+
+@pytest.mark.parametrize("page", WORKFLOWS, ids=lambda page: page.name)
+def test_what_they_call_is_there(page):
+    text = commands(page)
+    for target in re.findall(r"^make (\w+)", text, re.MULTILINE):
+        assert re.search(rf"^{target}:", MAKEFILE, re.MULTILINE), target
+    for extras in re.findall(r"\.\[([\w,]+)\]", text):
+        assert set(extras.split(",")) <= PROJECT["optional-dependencies"].keys()
+    for path in re.findall(r"\b(?:docs|tests)/\w+\.\w+|\.ci/run", text):
+        assert (ROOT / path).exists(), path
+
+
+def test_all_systems_and_versions_are_tested():
+    matrix = TESTS["tests"]["strategy"]["matrix"]
+    assert {system.partition("-")[0] for system in matrix["os"]} == {"ubuntu", "macos", "windows"}
+    assert f">={matrix['python'][0]}" == PROJECT["requires-python"]
+
+
+def test_the_hooks_are_those_of_lint():
+    config = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
+    hooks = [hook["entry"].removesuffix(" --force-exclude") for repo in config["repos"] for hook in repo["hooks"]]
+    recipe = re.search(r"^lint: setup\n((?:\t.*\n)+)", MAKEFILE, re.MULTILINE)[1].replace("$(BIN)", ".venv/bin")
+    assert hooks == [line.strip().removesuffix(" .") for line in recipe.splitlines()]
