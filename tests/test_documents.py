@@ -48,6 +48,11 @@ def test_links_lead_somewhere(page):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
+def test_the_reference_is_that_of_the_docstrings():
+    made = runpy.run_path(str(ROOT / "docs" / "make_reference.py"))
+    assert made["page"]() == made["PAGE"].read_text(encoding="utf-8"), "run docs/make_reference.py"
+
+
 def test_the_citation_has_the_version():
     assert f"\nversion: {tailpath.__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
 
