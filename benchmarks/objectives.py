@@ -54,7 +54,7 @@ def on_time(ssp: tp.SSP, last: float) -> tp.Policy:
 def throughput(ssp: tp.SSP, levels: int = 60) -> float:
     """Outcome updates per second on one core over the first deadlines, with ties broken by the mean: each outcome of a level counts once, that the
     mean of the choices taken is summed up besides does not count."""
-    layout = layout_of(ssp, tp.solve_expected(ssp))
+    layout = layout_of(ssp)
     # Every state takes part: none is too far from the start.
     everywhere = replace(layout, nodes=layout.nodes._replace(least=np.zeros_like(layout.nodes.least)))
     fill = partial(fill_table, everywhere, everywhere.objective(LATE_THEN_MEAN, limit=float(levels), tie=SAME_VALUE))

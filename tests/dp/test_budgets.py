@@ -54,7 +54,7 @@ def test_values_in_fractions(model: Model, levels: int, kind: str) -> None:
     ssp = to_ssp(model)
     if ssp.is_goal[ssp.start_index] or ssp.cost_unit is None:
         return
-    layout = layout_of(ssp, tp.solve_expected(ssp), "late" if kind == "late" else "")
+    layout = layout_of(ssp, "late" if kind == "late" else "")
     found = fill_table(layout, layout.objective(COUNTED[kind], limit=float(levels))).values[:, 0]
     true = least_risk(model, ssp.start, levels, ssp.cost_unit, kind)
     if true is not None:
@@ -67,7 +67,7 @@ def test_a_window_of_any_size(model: Model, levels: int, risk: Any, room: int) -
     ssp = to_ssp(model)
     if ssp.is_goal[ssp.start_index] or ssp.cost_unit is None:
         return
-    layout = layout_of(ssp, tp.solve_expected(ssp))
+    layout = layout_of(ssp)
     objective = layout.objective(np.stack([risk, MEAN]), limit=float(levels), tie=SAME_VALUE)
     wide = fill_table(layout, objective)
     with pytest.MonkeyPatch.context() as patch:
@@ -84,7 +84,7 @@ def test_several_prices(model: Model, levels: int, risk: Any, prices: list[float
     ssp = to_ssp(model)
     if ssp.is_goal[ssp.start_index] or ssp.cost_unit is None:
         return
-    layout = layout_of(ssp, tp.solve_expected(ssp))
+    layout = layout_of(ssp)
     if layout.nodes.block_joint.any():
         return
     both = np.stack([MEAN, risk])

@@ -54,8 +54,9 @@ def eliminate(order: Array, part_start: Array, chain: Any, out_value: Array, out
                     if out_value[to] > 0.0 and gain[i, 0] < FADED:
                         return False
         error += (2 * m + 2) * (((ROW + 1) * most_row + FIXED + 3) * UNIT + chain.error)
-        error += eliminate_dense(inner, leave, gain)
-        if error == np.inf:
+        solved, faded = eliminate_dense(inner, leave, gain)
+        error += solved
+        if faded or error == np.inf:
             return False
         for i in range(m):
             out_value[order[first + i]], out_error[order[first + i]] = gain[i, 0], error
@@ -63,15 +64,16 @@ def eliminate(order: Array, part_start: Array, chain: Any, out_value: Array, out
 
 
 @kernel
-def eliminate_dense(inner: Array, leave: Array, gain: Array) -> float:
-    """Solve one component in place: `gain` (m, problems) becomes the values; returns their relative error, infinite where a number was too small.
+def eliminate_dense(inner: Array, leave: Array, gain: Array) -> tuple[float, bool]:
+    """Solve one component in place: `gain` (m, problems) becomes the values. Returns their relative error, infinite where a probability was
+    too small, and whether a value was, which then lacks digits.
 
     The last node goes first.
     """
     m, problems = gain.shape
     pivot = np.empty(m)
     columns = np.empty(m, dtype=np.int64)
-    error, faded = 0.0, False
+    error, vanished, faded = 0.0, False, False
     for k in range(m - 1, -1, -1):
         count = 0
         total = leave[k]
@@ -82,16 +84,16 @@ def eliminate_dense(inner: Array, leave: Array, gain: Array) -> float:
                 total += inner[k, j]
         pivot[k] = total
         if total < FADED:
-            return np.inf
+            return np.inf, True
         error += 2 * (k + 1) * (count + 5) * UNIT
         for i in range(k):
             if inner[i, k] > 0.0:
                 weight = inner[i, k] / total
                 for c in range(count):
                     inner[i, columns[c]] += weight * inner[k, columns[c]]
-                    faded |= inner[i, columns[c]] < FADED
+                    vanished |= inner[i, columns[c]] < FADED
                 leave[i] += weight * leave[k]
-                faded |= leave[k] > 0.0 and leave[i] < FADED
+                vanished |= leave[k] > 0.0 and leave[i] < FADED
                 for c in range(problems):
                     gain[i, c] += weight * gain[k, c]
                     faded |= gain[k, c] != 0.0 and abs(gain[i, c]) < FADED
@@ -104,4 +106,4 @@ def eliminate_dense(inner: Array, leave: Array, gain: Array) -> float:
                     faded |= gain[j, c] != 0.0 and abs(value) < FADED
             gain[k, c] = value / pivot[k]
         error += 2 * UNIT
-    return np.inf if faded else error
+    return np.inf if vanished else error, faded

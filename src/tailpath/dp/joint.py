@@ -49,7 +49,7 @@ def joint_values(joint: Joint, node_choices: Array, first: int, last: int, polic
         value[i, 0] = gain[choice - node_choices[first]] * RAISED
         for position in range(joint.inner_start[choice], joint.inner_start[choice + 1]):
             inner[i, joint.inner_target[position]] += joint.inner_probability[position]
-    error: float = eliminate_dense(inner, leave, value)
+    error: float = eliminate_dense(inner, leave, value)[0]
     for i in range(m):
         out_value[i] = value[i, 0] / RAISED
     return error

@@ -22,7 +22,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Name = Hashable
 Found = TypeVar("Found")
+Asked = ParamSpec("Asked")
 
 
 class _Findings:
@@ -52,12 +53,20 @@ class _Findings:
         self.lock = threading.RLock()
 
 
-def found_once(find: Callable[[SSP], Found]) -> Callable[[SSP], Found]:
-    """Have a function find out what it says of a model once, and keep it with the model."""
+def found_once(find: Callable[Concatenate[SSP, Asked], Found]) -> Callable[Concatenate[SSP, Asked], Found]:
+    """Have a function find out what it says of a model once for each of its other arguments, whichever thread asks first, and store it
+    with the model. It is not pickled."""
 
     @functools.wraps(find)
-    def known(ssp: SSP) -> Found:
-        return ssp.kept(find, lambda: find(ssp))
+    def known(ssp: SSP, /, *asked: Asked.args, **named: Asked.kwargs) -> Found:
+        findings: _Findings = ssp.__dict__.setdefault("_findings", _Findings())
+        key = find, asked, tuple(named.items())
+        if key not in findings.known:
+            with findings.lock:
+                if key not in findings.known:
+                    findings.known[key] = find(ssp, *asked, **named)
+        found: Found = findings.known[key]
+        return found
 
     return known
 
@@ -209,18 +218,6 @@ class SSP(Record):
     def by_state(self) -> Transitions:
         """The outcomes with a row for each state, of all its choices: the graph of where one may get."""
         return self.transitions.joined(self.state_choices)
-
-    # ------------------------------------------------------------------ what was found out
-
-    def kept(self, name: Hashable, find: Callable[[], Found]) -> Found:
-        """What was found out about this model before under this name, or is found now: once, whichever thread asks first. It is not pickled."""
-        findings: _Findings = self.__dict__.setdefault("_findings", _Findings())
-        if name not in findings.known:
-            with findings.lock:
-                if name not in findings.known:
-                    findings.known[name] = find()
-        found: Found = findings.known[name]
-        return found
 
     # ------------------------------------------------------------------ exact costs
 

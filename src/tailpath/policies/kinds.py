@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -91,6 +91,11 @@ class MarkovPolicy(Kind):
     """One decision per state: an action name, or a distribution `{action: probability}`. States never visited may be left out."""
 
     decisions: Mapping[Name, Decision]
+    #: The model behind `from_choices` and its choices, for speed. It neither keeps the model alive nor travels with the policy.
+    made_for: tuple[Callable[[], SSP | None], NDArray[Any]] | None = field(default=None, kw_only=True, compare=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"decisions": self.decisions}
 
     def __post_init__(self) -> None:
         if not isinstance(self.decisions, Mapping):
@@ -105,8 +110,7 @@ class MarkovPolicy(Kind):
 
     def choices_for(self, ssp: SSP) -> NDArray[Any] | None:
         """The choice indices behind the names, if the policy was made for this very model by `from_choices`."""
-        made_for, choices = self.__dict__.get("_made_for", (lambda: None, None))
-        return choices if made_for() is ssp else None
+        return self.made_for[1] if self.made_for is not None and self.made_for[0]() is ssp else None
 
     def start(self, state: Name) -> None:
         return None
@@ -123,10 +127,8 @@ class MarkovPolicy(Kind):
     def from_choices(cls, ssp: SSP, choices: NDArray[Any]) -> MarkovPolicy:
         """From one choice index per state; -1 where the state is a goal or has no decision."""
         choices = checked_choices(choices, ssp)
-        policy = cls({ssp.states[s]: ssp.choice_name(k) for s, k in enumerate(choices.tolist()) if k >= 0})
-        # Beside the names, for speed; it neither keeps the model alive nor travels with the policy.
-        object.__setattr__(policy, "_made_for", (weakref.ref(ssp), choices))
-        return policy
+        decisions = {ssp.states[s]: ssp.choice_name(k) for s, k in enumerate(choices.tolist()) if k >= 0}
+        return cls(decisions, made_for=(weakref.ref(ssp), choices))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -93,7 +93,7 @@ def solve_expected(ssp: SSP, *, gamma: float = 1.0) -> ExpectedSolution:
     and is solved as such; no goal need be reached then, and every value is finite.
     """
     if check_gamma(gamma) < 1:
-        return ssp.kept((solve_expected, float(gamma)), lambda: _discounted(ssp, float(gamma)))
+        return _discounted(ssp, float(gamma))
     return _solve(ssp)
 
 
@@ -118,19 +118,18 @@ def _solve(ssp: SSP) -> ExpectedSolution:
     )
 
 
+@found_once
 def _discounted(ssp: SSP, gamma: float) -> ExpectedSolution:
     found = solve_expected(ended_by_chance(ssp, gamma))
     cut = {name: getattr(found, name)[: ssp.n_states] for name in ("value", "lower", "upper", "choices")}
     return replace(found, ssp=ssp, gamma=gamma, **cut)
 
 
-def sharpened(expected: ExpectedSolution) -> ExpectedSolution:
-    """The same with narrower bounds, where they are easily found; for what takes differences of values."""
-    return expected.ssp.kept(sharpened, lambda: _sharpened(expected))
-
-
-def _sharpened(expected: ExpectedSolution) -> ExpectedSolution:
-    core = core_of(expected.ssp)
+@found_once
+def sharpened(ssp: SSP) -> ExpectedSolution:
+    """`solve_expected` with narrower bounds, where they are easily found; for what takes differences of values."""
+    expected = solve_expected(ssp)
+    core = core_of(ssp)
     given, value = core.decisions(), core.gather(expected.value)
     _, proof, below = sharpest(given, Sweeps.outwards(given)[0], value)
     if proof is None or below is None:

@@ -44,7 +44,8 @@ def test_what_is_left_out_changes_nothing(problem: str, options: dict[str, Any])
         assert less.var(alpha) == full.var(alpha)
         wide, narrow = full.bounds(alpha), less.bounds(alpha)
         assert narrow[0] <= wide[1] and wide[0] <= narrow[1]
-        assert narrow[1] - narrow[0] <= (wide[1] - wide[0]) * (1 + 1e-3)
+        # Either end is rounded outwards, to the next float.
+        assert narrow[1] - narrow[0] <= (wide[1] - wide[0]) * (1 + 1e-3) + 2 * np.spacing(wide[1])
         costs = tp.evaluate(ssp, less.policy(alpha), alpha)
         assert costs.cvar(alpha) == pytest.approx(less.cvar(alpha), rel=1e-12)
         assert costs.mean == pytest.approx(less.mean(alpha), rel=1e-12)
@@ -54,11 +55,11 @@ def test_what_is_left_out_changes_nothing(problem: str, options: dict[str, Any])
 
 def test_large_tables_leave_out_most() -> None:
     ssp = sleet(80)
-    layout = layout_of(ssp, tp.solve_expected(ssp), "excess")
+    layout = layout_of(ssp, "excess")
     best, less, full = (solve_task(ssp, Task(0.01, skip=skip)) for skip in (None, True, False))
     assert np.array_equal(best.excess, less.excess) and not np.array_equal(best.excess, full.excess), "by itself"
     assert layout.nodes.sure.any()
-    assert 4 * layout.entries(best.var(0.01)) < layout_of(ssp, tp.solve_expected(ssp)).entries(best.var(0.01))
+    assert 4 * layout.entries(best.var(0.01)) < layout_of(ssp).entries(best.var(0.01))
     assert 5 * len(best.largest.choice) < layout.entries(best.var(0.01)), "and of what remains few budgets are steps"
     assert best.cvar(0.01) == pytest.approx(full.cvar(0.01), rel=1e-13)
 
@@ -66,7 +67,7 @@ def test_large_tables_leave_out_most() -> None:
 @pytest.mark.parametrize("criteria", [EXCESS, LATE, np.stack([EXCESS, MEAN, LATE]), np.stack([MEAN + 3 * EXCESS, EXCESS])])
 def test_every_criterion_has_its_closed_form(criteria: np.ndarray) -> None:
     ssp = sleet(20)
-    layouts = [layout_of(ssp, tp.solve_expected(ssp), skip) for skip in ("", "excess")]
+    layouts = [layout_of(ssp, skip) for skip in ("", "excess")]
     full, less = (fill_table(layout, layout.objective(criteria, limit=60.0)).values for layout in layouts)
     assert layouts[1].nodes.sure.max() > 10
     assert less == pytest.approx(full, rel=1e-12)
@@ -74,7 +75,7 @@ def test_every_criterion_has_its_closed_form(criteria: np.ndarray) -> None:
 
 def test_the_checker_agrees() -> None:
     ssp = sleet(12)
-    assert layout_of(ssp, tp.solve_expected(ssp), "excess").nodes.sure.any()
+    assert layout_of(ssp, "excess").nodes.sure.any()
     best = solve_task(ssp, Task(0.05, skip=True))
     assert best.verify().width < 1e-12
 
@@ -82,7 +83,7 @@ def test_the_checker_agrees() -> None:
 def test_policies_without_sure_budgets_are_policies(tmp_path: Path) -> None:
     ssp = sleet(12)
     policy, plain = (solve_task(ssp, Task(0.05, skip=skip)).policy(0.05) for skip in (True, False))
-    sure = layout_of(ssp, tp.solve_expected(ssp), "excess").sure_of_states()
+    sure = layout_of(ssp, "excess").sure_of_states()
     assert sure.max() > 3
     assert_behaves(ssp, policy, tmp_path, 0.05)
     exact, other = tp.evaluate(ssp, policy, 0.05), tp.evaluate(ssp, policy, 0.05, engine="queue")
@@ -98,7 +99,7 @@ def test_policies_without_sure_budgets_are_policies(tmp_path: Path) -> None:
 @given(st.one_of(proper_models(), solvable_models(), proper_models(zero_costs=False)))
 def test_sharpened_bounds_hold_in_fractions(model: Model) -> None:
     expected = tp.solve_expected(to_ssp(model))
-    sharp = sharpened(expected)
+    sharp = sharpened(expected.ssp)
     for state, true in expected_optimum(model).items():
         index = expected.ssp.state_index(state)
         if np.isfinite(sharp.value[index]):
@@ -109,9 +110,9 @@ def test_sharpened_bounds_hold_in_fractions(model: Model) -> None:
 
 
 def test_sharpened_bounds_are_narrow() -> None:
-    expected = tp.solve_expected(sleet())
-    sharp = sharpened(expected)
+    expected = tp.solve_expected(sleet(60))
+    sharp = sharpened(expected.ssp)
     finite = np.isfinite(expected.value) & (expected.value > 0)
     before, after = ((of.upper[finite] - of.lower[finite]).max() for of in (expected, sharp))
     assert after < before / 2
-    assert sharpened(expected) is sharp, "found once"
+    assert sharpened(expected.ssp) is sharp, "found once"

@@ -34,9 +34,9 @@ from tailpath.graph import Transitions, grouped, members_of, offsets_of, owners
 from tailpath.kernels.forward import cheapest_way
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.rounding import UNIT
-from tailpath.model.ssp import SSP, FloatArray
+from tailpath.model.ssp import SSP, FloatArray, found_once
 from tailpath.solvers.exact.doubt import TAKEN_OFF, doubt_of
-from tailpath.solvers.expectation import ExpectedSolution, sharpened
+from tailpath.solvers.expectation import ExpectedSolution, sharpened, solve_expected
 
 #: A relative error of closed forms that a step of the recursion exceeds, and one that is too much.
 LITTLE, MUCH = 16 * UNIT, 1e-6
@@ -96,17 +96,22 @@ class _Order(NamedTuple):
     begin: IntArray
 
 
-def layout_of(ssp: SSP, expected: ExpectedSolution, skip: str = "") -> ModelLayout:
+def layout_of(ssp: SSP, skip: str = "") -> ModelLayout:
     """Lay out a model that has a cost unit and whose start is no goal. `skip` leaves out budgets that are sure to be exceeded: "excess" as far as the
     error of V* allows, "late" all of them, which holds for lateness alone."""
     if ssp.n_outcomes > KEPT:
-        return _laid_out(ssp, expected, skip)
-    return ssp.kept(f"layout {skip}", lambda: _laid_out(ssp, expected, skip))
+        return _laid_out(ssp, skip)
+    return _stored(ssp, skip)
 
 
-def _laid_out(ssp: SSP, expected: ExpectedSolution, skip: str) -> ModelLayout:
+@found_once
+def _stored(ssp: SSP, skip: str) -> ModelLayout:
+    return _laid_out(ssp, skip)
+
+
+def _laid_out(ssp: SSP, skip: str) -> ModelLayout:
     assert ssp.cost_unit is not None
-    core = core_of(ssp)
+    core, expected = core_of(ssp), solve_expected(ssp)
     level = ssp.outcome_level[core.outcome]
     source = core.outcome_node()
     least = _least_from(int(core.node_of[ssp.start_index]), core, source, level)
@@ -114,7 +119,7 @@ def _laid_out(ssp: SSP, expected: ExpectedSolution, skip: str) -> ModelLayout:
     if skip == "late":
         sure = nearest_of(core).astype(np.int64)
     elif skip:
-        before, expected = doubt_of(expected, 0.0), sharpened(expected)
+        before, expected = doubt_of(expected, 0.0), sharpened(ssp)
         allowed = min(max(0.49 * (before.below + before.above), LITTLE), MUCH)
         sure = _sure(core, expected, nearest_of(core), allowed)
     order = _ordered(core, _Edges(source, level, least), sure)
@@ -243,12 +248,9 @@ def _visits(ssp: SSP, nodes: Nodes, node_choices: IntArray, joint: Joint, node_o
         begin, end = int(node_choices[first]), int(node_choices[last])
         steps = np.empty(last - first)
         everything = np.ones(end - begin, dtype=np.bool_)
-        try:
-            joint_optimum(Joint(*frozen(*joint)), node_choices, first, last, np.full(end - begin, -1.0), everything, policy, steps)
-        except ZeroDivisionError:  # the chance to leave is smaller than any float
+        error, _ = joint_optimum(Joint(*frozen(*joint)), node_choices, first, last, np.full(end - begin, -1.0), everything, policy, steps)
+        if not np.isfinite(error):  # the chance to leave is smaller than floats can say
             state = ssp.states[int(np.flatnonzero((node_of >= first) & (node_of < last))[0])]
-            raise ModelError(
-                f"from {state!r} runs can go round at no cost for a number of steps that is too large to compute with"
-            ) from None
+            raise ModelError(f"from {state!r} runs can go round at no cost for a number of steps that is too large to compute with")
         most = max(most, -1.01 * float(steps.sum()))
     return most

@@ -77,7 +77,7 @@ class Task(NamedTuple):
         ssp = expected.ssp
         assert ssp.cost_unit is not None
         large = ssp.n_states * expected.cost() / float(ssp.cost_unit) > WORTH_SKIPPING
-        return layout_of(ssp, expected, "excess" if (large if self.skip is None else self.skip) else "")
+        return layout_of(ssp, "excess" if (large if self.skip is None else self.skip) else "")
 
     def doubt(self, table: BudgetTable) -> Doubt:
         """The doubt about the values of a table."""
@@ -152,7 +152,7 @@ def best_for_budget(
     """
     if budget == 0 or ssp.is_goal[ssp.start_index]:
         return always_neutral(ssp, expected.choices).with_budget(budget)
-    layout = layout_of(ssp, expected)
+    layout = layout_of(ssp)
     table = fill_smaller(layout, layout.objective(EXCESS, limit=float(budget)), pairs=pairs, max_bytes=max_bytes)
     return budget_policy(ssp, table, budget, expected.choices)
 

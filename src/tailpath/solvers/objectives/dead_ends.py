@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tailpath.analysis.reachability import dead_ends, reachable_states
 from tailpath.errors import ModelError
 from tailpath.model.cost_units import MOST_UNITS
-from tailpath.model.ssp import SSP
+from tailpath.model.ssp import SSP, found_once
 
 
 def fined(ssp: SSP, units: int) -> SSP:
@@ -39,8 +39,10 @@ def counting_losses(ssp: SSP) -> SSP:
     return _ending(ssp, dead, dead[ssp.outcome_target].astype(np.float64), Fraction(1))
 
 
+@found_once
 def _dead(ssp: SSP) -> NDArray[np.bool_]:
-    return ssp.kept("dead ends in reach", lambda: dead_ends(ssp) & reachable_states(ssp))
+    """The dead ends in reach."""
+    return dead_ends(ssp) & reachable_states(ssp)
 
 
 def _ending(ssp: SSP, dead: NDArray[np.bool_], cost: NDArray[np.float64], unit: Fraction) -> SSP:

@@ -31,7 +31,6 @@ from tailpath.risk.curves import Curve, curve_of
 from tailpath.risk.measure import Limit, Measure
 from tailpath.solvers.exact.layout import layout_of
 from tailpath.solvers.exact.table import fill_table
-from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.answer import RiskSolution
 from tailpath.solvers.objectives.losses import Losses, Priced
 
@@ -251,7 +250,7 @@ def _candidates(ssp: SSP, row: Row) -> Iterable[int]:
     most = max(math.floor((row.bound - least) / row.factor / unit * (1 + SLACK)), -1)
     if most < 0:
         return []
-    layout = layout_of(ssp, solve_expected(ssp))
+    layout = layout_of(ssp)
     excess = fill_table(layout, layout.objective(EXCESS, limit=float(most))).values[: most + 1, 0] * unit
     w = np.arange(len(excess)) * unit
     slack = (row.bound - least) - row.factor * (w + excess / row.alpha)

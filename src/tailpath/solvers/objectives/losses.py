@@ -76,7 +76,7 @@ class Losses:
 
     @cached_property
     def _layout(self) -> ModelLayout:
-        return layout_of(self.model, solve_expected(self.model))
+        return layout_of(self.model)
 
     def price(self, weights: FloatArray) -> Priced:
         """Minimise the sum of the losses with these weights."""

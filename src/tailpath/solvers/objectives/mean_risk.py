@@ -36,7 +36,7 @@ class MeanRisk:
         assert ssp.cost_unit is not None
         self.ssp, self.risk, self.limit, self.max_bytes = ssp, risk, limit, max_bytes
         self.expected = solve_expected(ssp)
-        self.layout = layout_of(ssp, self.expected, "late" if risk[SLOPE] == 0 else "")
+        self.layout = layout_of(ssp, "late" if risk[SLOPE] == 0 else "")
         self.tables = 0
         self._per_level, self._hidden = self.layout.depth * self.layout.rounding, 0.0
 

@@ -186,7 +186,7 @@ def _lateness(ssp: SSP, units: int, max_bytes: int, progress: Progress | None) -
     expected = solve_expected(model)
     if ssp.is_goal[ssp.start_index]:
         return np.zeros(1), 0.0, always_neutral(ssp, expected.choices)
-    layout = layout_of(model, expected, "late")
+    layout = layout_of(model, "late")
     objective = layout.objective(LATE_THEN_MEAN, limit=float(units + 1), tie=SAME_VALUE)
     table = fill_table(layout, objective, max_bytes=max_bytes, progress=progress)
     policy = budget_policy(model, table, units + 1, expected.choices)

@@ -42,7 +42,7 @@ def second_stage(ssp: SSP, policy: Policy, alpha: float) -> Policy:
     enough = np.where(ssp.is_goal, 0, budget + 1)
     if ssp.is_goal[ssp.start_index]:
         return policy
-    layout = layout_of(ssp, levels.expected)
+    layout = layout_of(ssp)
     objective = layout.objective(WITHIN, limit=budget + 1.0)
     values, changes = next(layout.node_values(objective, budget + 1))
     states, _ = layout.members

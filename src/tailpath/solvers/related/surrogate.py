@@ -34,7 +34,7 @@ def solve_surrogate(ssp: SSP, alpha: float, threshold: float, progress: Progress
         raise OptionError(f"the threshold must be at least the cost unit, {unit:g}, not {threshold:g}")
     if ssp.is_goal[ssp.start_index]:
         return 0.0, always_neutral(ssp, expected.choices)
-    layout, left = layout_of(ssp, expected), np.arange(cap + 1.0)
+    layout, left = layout_of(ssp), np.arange(cap + 1.0)
     best, decisions = np.inf, None
     for w in range(cap + 1):
         if w >= best:
