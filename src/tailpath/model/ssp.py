@@ -32,9 +32,11 @@ from tailpath.kernels.jit import frozen
 from tailpath.model.builders import arrays_from_outcomes
 from tailpath.model.checks import check_outcomes, check_structure, check_unit, checked_probabilities
 from tailpath.model.cost_units import common_unit
+from tailpath.model.exploring import Actions, Functions, Outcomes, explore
 from tailpath.model.matrices import arrays_from_matrices
 from tailpath.model.records import Record, data_frame
 from tailpath.model.tables import is_graph, outcomes_of_graph, outcomes_of_table
+from tailpath.options import Progress, check_whole
 from tailpath.pictures.notebook import model_card
 
 FloatArray = NDArray[np.float64]
@@ -255,6 +257,28 @@ class SSP(Record):
         A goal needs no rows; if it has any they must lead to itself at no cost.
         """
         return cls(**arrays_from_outcomes(outcomes, start, goals)._asdict(), geometry=geometry, notes=notes)
+
+    @classmethod
+    def from_functions(
+        cls,
+        start: Any,
+        actions: Actions | None = None,
+        outcomes: Outcomes | None = None,
+        is_goal: Callable[[Any], bool] | None = None,
+        *,
+        limit: int = 10**6,
+        progress: Progress | None = None,
+    ) -> SSP:
+        """Build a model from Python functions, by exploring all that can be reached from `start`.
+
+        `actions(state)` gives names, `outcomes(state, action)` triples (probability, next state, cost),
+        `is_goal(state)` a truth value. States may be anything hashable; named tuples and dataclasses
+        are shown by field. An object with `start`, `actions`, `outcomes` and `is_goal` may be given
+        instead. States are numbered breadth first. More than `limit` of them are refused. `progress`
+        is told the states explored and their share of those found.
+        """
+        functions = Functions.of(start, actions, outcomes, is_goal)
+        return cls(**explore(functions, check_whole(limit, "limit", 1), progress)._asdict())
 
     @classmethod
     def from_table(cls, frame: Any, *, start: Name | None = None, goals: Iterable[Name] | None = None) -> SSP:

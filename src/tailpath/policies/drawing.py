@@ -20,7 +20,8 @@ from tailpath.policies.kinds import Policy
 from tailpath.policies.table import decision_table
 from tailpath.policies.unrolling import unroll
 from tailpath.policies.visits import Visits
-from tailpath.policies.words import decision_in_words, name_in_words
+from tailpath.policies.words import decision_in_words
+from tailpath.texts import name as name_in_words
 
 #: States of a graph beyond which a picture is a black square.
 MOST_STATES = 400
