@@ -1,11 +1,11 @@
-"""From Python functions to the arrays of a model: states are found breadth first, from the start on.
+"""From Python functions to the arrays of a model: states are found breadth first from the start.
 
     actions(state)            the names of what can be done there
     outcomes(state, action)   triples (probability, next state, cost)
     is_goal(state)            whether runs end there
 
-Each is called once: `is_goal` and `actions` for each state, `outcomes` for each choice. Goals are not
-asked for actions.
+Each is called once: `is_goal` and `actions` for each state, `outcomes` for each choice. Goals are
+not asked for actions.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ class Functions(NamedTuple):
         if not any(functions):
             missing = [name for name in cls._fields if not hasattr(start, name)]
             if missing:
-                raise OptionError(f"a {type(start).__name__} alone has no {', '.join(missing)}; {USE}")
+                kind = type(start).__name__
+                raise OptionError(f"a {kind} alone has no {', '.join(missing)}; {USE}")
             first = start.start() if callable(start.start) else start.start
             return cls(first, start.actions, start.outcomes, start.is_goal)
         for name, function in zip(cls._fields[1:], functions):
@@ -123,9 +124,8 @@ def _beyond(found: list[Any], limit: int, state: Name) -> str:
     values = {part: len({parts[part] for parts in same}) for part in wanted}
     most = max(values, key=values.__getitem__, default="")
     grown = f"; {most} alone takes {values[most]} values" if most else ""
-    return (
-        f"more than {limit} states (limit=): {len(found)} were found up to those that {state!r} leads to, the last is {found[-1]!r}{grown}"
-    )
+    where = f"{len(found)} were found up to those that {state!r} leads to"
+    return f"more than {limit} states (limit=): {where}, the last is {found[-1]!r}{grown}"
 
 
 def _parts(state: Any) -> dict[str, Any]:
