@@ -104,7 +104,7 @@ FORMATS = (
         _home("long_table:read"),
         _home("long_table:write"),
         (".csv",),
-        options=(*REWARDS, "start", "goals", "one_based"),
+        options=(*REWARDS, "start", "goals", "one_based", "cost", "columns"),
         tells=True,
     ),
     Format("PRISM language", _home("storm_language:read"), suffixes=(".nm", ".pm", ".prism"), options=(*LABELLED, "constants")),
@@ -114,11 +114,11 @@ FORMATS = (
 
 
 def _read_table(source: Any, reading: Reading) -> SSP:
-    return SSP.from_table(source, start=reading.start, goals=reading.goals or None)
+    return SSP.from_table(source, start=reading.start, goals=reading.goals or None, columns=reading.table_columns())
 
 
 #: Tables and graphs that are no files.
-IN_MEMORY = Format("a table", _read_table, options=("start", "goals"))
+IN_MEMORY = Format("a table", _read_table, options=("start", "goals", "cost", "columns"))
 
 
 def written_suffixes() -> list[str]:

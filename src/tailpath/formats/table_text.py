@@ -21,9 +21,9 @@ from tailpath.formats.reading import Reading
 from tailpath.formats.scanning import Book, ByteLines, OddError, cells_of, is_large
 from tailpath.formats.text import BLOCK, Numbers
 from tailpath.kernels.texts import MOST_TEXTS
-from tailpath.model.cost_units import common_unit
+from tailpath.model.cost_units import as_fraction, common_unit
 from tailpath.model.ssp import Name
-from tailpath.model.tables import columns_called
+from tailpath.model.tables import PRICES, columns_called, times_of
 
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _WHOLES = re.compile(r"\[(?:0|-?[1-9][0-9]{0,17})(?:, ?(?:0|-?[1-9][0-9]{0,17}))*\]")
@@ -88,6 +88,7 @@ class Table:
 
     def __init__(self, path: str, reading: Reading) -> None:
         self.path, self.one_based, self.progress = path, reading.one_based, reading.progress
+        self.columns = reading.table_columns()
         data = read_bytes(path)
         columns = self._scanned(data) if is_large(data, reading, ascii_only=False) else None
         self.source, self.target, self.action, self.probability, self.price = columns or self._read(read_text(path, data))
@@ -106,7 +107,7 @@ class Table:
         if '"' in header or "\r" in header or not header:
             return None
         at = self._header(header.split(","))
-        if self.width > MOST_TEXTS:
+        if self.width > MOST_TEXTS or "times" in at:
             return None
         places = [at["state"], at["next_state"]]
         try:
@@ -178,12 +179,15 @@ class Table:
         if "idoutcome" in names:
             raise FormatError(f"{self.path}:1: a table with idoutcome describes a robust model, which is none of ours")
         try:
-            called = columns_called(names)
+            called = columns_called(names, self.columns)
         except ModelError as error:
             raise FormatError(f"{self.path}:1: {brief(str(error))}") from None
         at = {column: names.index(name) for column, name in called.items()}
         self.is_reward = "reward" in at
-        at["price"] = at["reward" if self.is_reward else "cost"]
+        at["price"] = next(at[column] for column in PRICES if column in at)
+        self.times = dict(at) if "times" in at else {}
+        if "times" in at:  # their probability has a column of its own, the last
+            at["probability"] = self.width
         self.marks = {mark: [] for mark in ("goal", "start") if mark in at}
         return at
 
@@ -192,7 +196,23 @@ class Table:
             if row and len(row) != self.width:
                 raise FormatError(f"{self.path}:{reader.line_num}: {len(row)} columns, expected {self.width}")
             if row:
-                yield reader.line_num, row
+                yield from ((reader.line_num, each) for each in self._unfolded(reader.line_num, row))
+
+    def _unfolded(self, line: int, row: list[str]) -> Iterator[list[str]]:
+        """The row, or one for each different time of it."""
+        if not self.times:
+            yield row
+            return
+        cells = {column: row[place] for column, place in self.times.items()}
+        try:
+            found = times_of(cells)
+            chance = as_fraction(cells.get("probability", "1").strip())
+        except (ModelError, ValueError, ZeroDivisionError) as error:
+            raise FormatError(f"{self.path}:{line}: {brief(str(error))}") from None
+        for time, share in found.items():
+            each = [*row, str(share * chance)]
+            each[self.times["times"]] = str(time)
+            yield each
 
     def exact_unit(self, costs: NDArray[np.float64]) -> Fraction | None:
         """The unit of costs some of which are written as fractions, which floats cannot hold."""

@@ -17,7 +17,7 @@ All checks happen once, when it is built (`checks.py`); an SSP that exists is so
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -281,14 +281,22 @@ class SSP(Record):
         return cls(**explore(functions, check_whole(limit, "limit", 1), progress)._asdict())
 
     @classmethod
-    def from_table(cls, frame: Any, *, start: Name | None = None, goals: Iterable[Name] | None = None) -> SSP:
+    def from_table(
+        cls,
+        frame: Any,
+        *,
+        start: Name | None = None,
+        goals: Iterable[Name] | None = None,
+        columns: Mapping[str, Any] | None = None,
+    ) -> SSP:
         """Build a model from a table with one row per outcome: a DataFrame of pandas or polars, a table of pyarrow, a dictionary of columns.
 
         Columns are state, action, next_state, probability and cost; `from`, `to`, `p`, `prob`, `time`, `reward` and others are understood
-        (`model/tables.py` lists them). Start and goals are given here or in columns of the table; otherwise the start is the state of the first row
-        and states without rows are the goals. A graph of networkx with such attributes on its edges is taken, too.
+        (`docs/formats.md` lists them), and `columns={"cost": "minutes"}` names any other. A column `times` holds samples instead of a cost. Start
+        and goals are given here or in columns of the table; otherwise the start is the state of the first row and states without rows are the goals.
+        A graph of networkx with such attributes on its edges is taken, too.
         """
-        found = (outcomes_of_graph if is_graph(frame) else outcomes_of_table)(frame, start, goals)
+        found = (outcomes_of_graph if is_graph(frame) else outcomes_of_table)(frame, start, goals, columns or {})
         return cls.from_outcomes(found.rows, found.start, found.goals, notes=found.notes)
 
     def to_pandas(self) -> Any:
@@ -322,7 +330,7 @@ class SSP(Record):
         | layout | `P` | `costs` or `rewards` |
         | --- | --- | --- |
         | pymdptoolbox | (A, S, S), or a sequence of A matrices (S, S), dense or sparse | (S,), (S, A), (A, S, S) or A matrices |
-        | QuantEcon product | (S, A, S) | (S, A); an infinite entry marks an action the state does not have |
+        | QuantEcon product | (S, A, S) | (S, A), where an infinite entry marks an action the state does not have; (S, A, S) |
         | QuantEcon pairs | (L, S) dense or sparse, with `s_indices` and `a_indices` (L,) in any order | (L,) |
 
         Give either `costs` or `rewards`; a cost is minus its reward. Costs per outcome stay on the outcome (pymdptoolbox averages them,
