@@ -24,6 +24,7 @@ PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob
         "docs/planners.md",
         "docs/seeing.md",
         "docs/bring_your_own.md",
+        "docs/time_of_day.md",
         "docs/objectives.md",
     ],
 )

@@ -61,7 +61,7 @@ def durations(law: Any, unit: Any = None, side: str = "up", *, cut: float = CUT)
     for value, mass in found.items():
         cost = value if step is None else (math.ceil if up else math.floor)(value / step) * step
         rounded[cost] = rounded.get(cost, 0) + mass
-    return [(float(mass), _plain(cost)) for cost, mass in sorted(rounded.items()) if mass > 0]
+    return [(float(mass), plain_number(cost)) for cost, mass in sorted(rounded.items()) if mass > 0]
 
 
 def shares(law: Any, up: bool = True) -> Shares:
@@ -134,7 +134,7 @@ def _unit(unit: Any) -> Fraction:
     return step
 
 
-def _plain(cost: Fraction) -> Any:
+def plain_number(cost: Fraction) -> Any:
     """The cost as a whole number or a float where that says it exactly."""
     if cost.denominator == 1:
         return cost.numerator
