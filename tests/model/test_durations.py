@@ -132,6 +132,18 @@ def test_what_is_beyond_the_cut():
     assert tp.durations(discrete, 1, "up", cut=1e-3)[-1][1] in (last + 10, last + 11)
 
 
+@pytest.mark.skipif(not hasattr(stats, "Binomial"), reason="this scipy has no such distributions")
+def test_the_newer_distributions_of_scipy():
+    for newer, older in (
+        (lambda: stats.Normal(mu=20, sigma=2), stats.norm(20, 2)),
+        (lambda: stats.Binomial(n=7, p=0.3), stats.binom(7, 0.3)),
+    ):
+        for side in SIDES:
+            found, wanted = (tp.durations(law, 0.5, side) for law in (newer(), older))
+            assert [c for _, c in found] == [c for _, c in wanted]
+            assert [p for p, _ in found] == pytest.approx([p for p, _ in wanted], rel=1e-9, abs=1e-15)
+
+
 # ---------------------------------------------------------------------- samples and weights
 
 
@@ -178,6 +190,10 @@ def test_weights_and_histograms():
         (lambda: tp.durations(stats.expon()), "^a continuous law needs a grid: give unit=$"),
         (lambda: tp.durations(stats.expon(), 1e-9), "^a unit of 1e-09 is too fine"),
         (lambda: tp.durations(stats.halfcauchy(), 1e6), "^the law has no mean"),
+        (
+            lambda: tp.durations(stats.rv_discrete(values=([0.5, 1.2], [0.5, 0.5])), 1),
+            "^the masses of the law sum to 0.5, not 1; give weights by value",
+        ),
         (lambda: tp.durations(stats.expon(), 1, cut=0), "^cut must lie between 0 and 0.5, not 0$"),
         (lambda: tp.durations(stats.expon(scale=-1), 1), "^the law has no quantiles"),
     ],

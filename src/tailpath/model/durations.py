@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,7 @@ def durations(law: Any, unit: Any = None, side: str = "up", *, cut: float = CUT)
     if side not in ("up", "down"):
         raise OptionError(f"side must be 'up' or 'down', not {side!r}")
     step, up = None if unit is None else _unit(unit), side == "up"
+    law = _frozen(law) if hasattr(law, "iccdf") else law
     if hasattr(law, "pmf"):
         found = _discrete(law, up, cut)
     elif not hasattr(law, "cdf"):
@@ -57,6 +59,10 @@ def durations(law: Any, unit: Any = None, side: str = "up", *, cut: float = CUT)
         raise OptionError("a continuous law needs a grid: give unit=")
     else:
         found = _continuous(law, step, up, cut)
+    total = float(sum(found.values()))
+    if not abs(total - 1) < 1e-6:
+        remedy = "give weights by value, {value: weight}, if its values are not one apart"
+        raise OptionError(f"the masses of the law sum to {total:.6g}, not 1; {remedy}")
     rounded: Shares = {}
     for value, mass in found.items():
         cost = value if step is None else (math.ceil if up else math.floor)(value / step) * step
@@ -142,6 +148,15 @@ def plain_number(cost: Fraction) -> Any:
 
 
 # ---------------------------------------------------------------------- distributions
+
+
+def _frozen(law: Any) -> Any:
+    """A distribution of scipy's newer kind under the names of the older one."""
+    names = {"cdf": "cdf", "sf": "ccdf", "ppf": "icdf", "isf": "iccdf", "mean": "mean"}
+    if any(kind.__name__ == "DiscreteDistribution" for kind in type(law).__mro__):
+        names["pmf"] = "pmf"
+    own = {name: getattr(law, other) for name, other in names.items()}
+    return SimpleNamespace(support=law.support, **own)
 
 
 def _continuous(law: Any, step: Fraction, up: bool, cut: float) -> Shares:
