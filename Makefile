@@ -1,9 +1,10 @@
-# Everything runs inside .venv, which `setup` builds from pyproject.toml and brings up to date when that file changes.
+# Everything runs inside .venv, which `setup` builds from pyproject.toml and brings up to date when that file changes. `tools` adds what tests need.
 PYTHON ?= python3
 # Where an extra has no package for your machine, leave it out: make test EXTRAS=dev
 EXTRAS ?= gym,storm,cluster,parquet,validation,dev
 BIN := .venv/bin
 STAMP := .venv/.complete
+TOOLS := .venv/.tools
 WORKERS ?= 2
 # How long `make fuzz` searches; it prints its seed, and keeps what fails in build/fuzz.
 FUZZ_SECONDS ?= 180
@@ -13,13 +14,13 @@ FUZZ_SEED ?=
 STUDY ?= build/study
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: run test setup browser lint bench ledger fuzz study clean
+.PHONY: run test setup tools browser lint bench ledger fuzz study clean
 
 run: setup
 	$(BIN)/tailpath compare river:30x10
 	$(BIN)/tailpath compare gridworld:14x16
 
-test: setup
+test: tools
 	$(BIN)/pytest -n $(WORKERS)
 
 setup: $(STAMP)
@@ -27,31 +28,37 @@ setup: $(STAMP)
 $(STAMP): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tailpath needs Python 3.11 or newer")'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$(EXTRAS)]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
 	$(BIN)/tailpath warm-up
 	touch $(STAMP)
 
+tools: $(TOOLS)
+
+$(TOOLS): $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$(EXTRAS)]'
+	touch $(TOOLS)
+
 # What the tests of `tailpath page` need besides: a browser, its driver (packages of Debian and Ubuntu) and selenium.
-browser: setup
+browser: tools
 	command -v chromium chromedriver >/dev/null || { $(SUDO) apt-get update -qq && $(SUDO) apt-get install -qq -y chromium chromium-driver; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[browser]'
 
-lint: setup
+lint: tools
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: setup
+bench: tools
 	$(BIN)/python -m benchmarks
 
 # Every number of tests/ledger, kept from before the core was written anew, asked again: about ten minutes.
-ledger: setup
+ledger: tools
 	$(BIN)/python -m tests.ledger.compare
 
-fuzz: setup
+fuzz: tools
 	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) $(if $(FUZZ_SEED),--seed $(FUZZ_SEED))
 
-study: setup
+study: tools
 	$(BIN)/tailpath study --out $(STUDY) --workers $(WORKERS)
 
 clean:

@@ -7,9 +7,8 @@ import time
 
 import tailpath as tp
 from benchmarks.measure import best_of, find_grid, gridworld
+from tailpath.evaluation.engine import Request
 from tailpath.evaluation.lattice import LatticeSearch, lay_out
-from tailpath.evaluation.request import Request
-from tailpath.evaluation.watch import Watch
 
 
 def run(small: bool = False) -> None:
@@ -48,11 +47,11 @@ def run(small: bool = False) -> None:
 
 def search(chain: tp.CostChain, alpha: float, heuristic: str = "min") -> int:
     """The search alone: layout, buckets, stop. V_min is at hand."""
-    request = Request(alpha, heuristic, 1.0, 10**12, Watch(None))
     lattice = lay_out(chain, heuristic)
-    engine = LatticeSearch(lattice, int(lattice.place[chain.start]), request)
-    engine.run(request.watch)
-    return engine.expanded
+    assert lattice is not None
+    engine = LatticeSearch(lattice, Request(chain.ssp, tp.MarkovPolicy({}), "lattice", alpha, limit=10**12))
+    engine.run()
+    return int(engine.state["expanded"])
 
 
 def fresh(ssp: tp.SSP, policy: tp.Policy, what: str) -> float:

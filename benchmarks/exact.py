@@ -13,7 +13,7 @@ import numpy as np
 import tailpath as tp
 from benchmarks.measure import best_of, best_on_new, find_grid, gridworld, large_grid
 from tailpath.dp.budgets import EXCESS
-from tailpath.solvers.exact.layout import Layout, layout_of
+from tailpath.solvers.exact.layout import ModelLayout, layout_of
 from tailpath.solvers.exact.table import fill_table
 
 
@@ -60,7 +60,7 @@ def run(small: bool = False) -> None:
     print(f"  peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB")
 
 
-def throughput(layout: Layout, levels: int = 100) -> float:
+def throughput(layout: ModelLayout, levels: int = 100) -> float:
     """Outcome updates per second over the first `levels` budgets, with every state taking part."""
     everywhere = replace(layout, nodes=layout.nodes._replace(least=np.zeros_like(layout.nodes.least)))
 

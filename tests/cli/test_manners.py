@@ -39,7 +39,7 @@ def test_the_shell_completes_commands_schemes_and_files():
     assert completions("evaluate", "river:5x5", "p") == [("file", "p")]
 
 
-@pytest.mark.parametrize("suffix", ["json", "npz", "drn", "tra", "umb", "csv", "prism", "jani"])
+@pytest.mark.parametrize("suffix", ["json", "npz", "drn", "tra", "umb", "csv", "parquet", "prism", "jani"])
 def test_a_missing_file_is_no_such_file(capsys, tmp_path, suffix):
     assert "no such file" in refusal(capsys, "info", tmp_path / f"none.{suffix}")
 

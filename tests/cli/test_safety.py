@@ -70,6 +70,11 @@ def test_control_characters_stay_off_the_terminal(capsys, model):
     [
         ["solve", "river:4x3", "--alpha", "0.1", "--delta", "1e400"],
         ["solve", "river:4x3", "--alpha", "0.1", "--delta", "1e-400"],
+        ["solve", "river:4x3", "--alpha", "0.1", "--gamma", "1e-99999999"],
+        ["info", "river:4x3", "--give-up", "1e999999999"],
+        ["info", "river:4x3", "--give-up", "1e400"],
+        ["info", "river:4x3", "--within", "3", "--otherwise", "1e-99999999"],
+        ["info", "river:4x3", "--within", "3", "--otherwise", "1e400"],
         ["simulate", "river:4x3", "expected", "--alpha", "0.1", "--runs", "9" * 21],
         ["solve", "river:4x3", "--alpha", "0.1", "--method", "quantile", "--atoms", "9" * 21],
     ],
@@ -160,3 +165,24 @@ def test_whatever_is_wrong_with_a_policy_its_file_is_named(command, capsys, tmp_
             assert result.code == 2 and str(policy) in result.err and result.err.count("\n") == 1
         else:
             assert policy is circle
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii", "latin-1"])
+def test_json_keeps_all_of_unicode(encoding, model):
+    name = "\u00e9\U0001f600\U000e0001\U0010ffff\x7f\u2028"
+    tp.write(tp.SSP.from_outcomes([(name, "a", "g", 1, 1)], name, ["g"]), model)
+    words = [sys.executable, "-m", "tailpath", "info", model]
+    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    done = subprocess.run([*words, "--json"], env=environment, capture_output=True, check=True)
+    assert json.loads(done.stdout.decode(encoding))["start"] == name
+    subprocess.run(words, env=environment, capture_output=True, check=True)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+@pytest.mark.parametrize("suffix", ["html", "png"])
+def test_a_full_disk_is_one_line(suffix, capsys, model):
+    os.symlink("/dev/full", f"out.{suffix}")
+    words = {"html": ["page", model, "--out"], "png": ["compare", model, "--alpha", "0.5", "--plot"]}
+    result = run(capsys, *words[suffix], f"out.{suffix}")
+    assert result.code == 2
+    assert result.err.splitlines()[-1] == f"tailpath: error: out.{suffix}: No space left on device"

@@ -2,6 +2,7 @@
 
 import pathlib
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -9,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tailpath
+import tailpath as tp
 from tailpath.doors.linear_programs import TailPrograms
-from tailpath.errors import TailpathError
+from tailpath.errors import OptionError, TailpathError
 
 #: One for all examples, so that every model is met with the basis of an earlier program.
 PROGRAMS = TailPrograms()
@@ -109,3 +111,11 @@ def test_nothing_else_imports_the_solver():
     folder = pathlib.Path(tailpath.__file__).parent
     importing = [path.name for path in folder.rglob("*.py") if re.search(r"^\s*(import|from) highspy", path.read_text(), re.MULTILINE)]
     assert importing == ["linear_programs.py"]
+
+
+def test_a_missing_solver_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "highspy", None)
+    ssp = tp.SSP.from_outcomes([("s", "go", "g", 0.5, 1), ("s", "go", "g", 0.5, 2)], "s", ["g"])
+    assert tp.solve_cvar_exact(ssp, 0.5).cvar(0.5) == 2  # needs no linear program
+    with pytest.raises(OptionError, match="pip install highspy"):
+        tp.solve_cvar_interpolation(ssp, tp.log_atoms(0.1, 3))

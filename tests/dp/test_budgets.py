@@ -12,9 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tailpath as tp
+from tailpath.dp import layout as layouts
 from tailpath.dp.budgets import EXCESS, LATE, MEAN
+from tailpath.dp.layout import chain_layout
 from tailpath.kernels.rounding import SAME_VALUE
-from tailpath.solvers.exact import table as tables
+from tailpath.policies.unrolling import unroll
 from tailpath.solvers.exact.layout import layout_of
 from tailpath.solvers.exact.table import fill_table
 from tests.reference import Model, expected_optimum, to_ssp
@@ -69,7 +71,7 @@ def test_a_window_of_any_size(model: Model, levels: int, risk: Any, room: int) -
     objective = layout.objective(np.stack([risk, MEAN]), limit=float(levels), tie=SAME_VALUE)
     wide = fill_table(layout, objective)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tables, "WINDOW", room)
+        patch.setattr(layouts, "WINDOW", room)
         narrow = fill_table(layout, objective)
     assert np.array_equal(wide.values, narrow.values)
     assert all(np.array_equal(one, other) for one, other in zip(wide.changes, narrow.changes))
@@ -101,3 +103,25 @@ def test_many_outcomes_and_zero_cost_cycles() -> None:
     assert tp.solve_on_time(tp.SSP.from_outcomes(wide, "s", ["g"]), 17).probability(17) == 0.5
     cycle: list[Any] = [("a", "on", "b", 0.5, 0), ("a", "on", "g", 0.5, 1), ("b", "on", "a", 1, 0), ("a", "out", "g", 1, 3)]
     assert tp.solve_on_time(tp.SSP.from_outcomes(cycle, "a", ["g"]), 1).probability(1) == 1
+
+
+@settings(max_examples=60)
+@given(models, st.integers(1, 25), st.sampled_from(sorted(COUNTED)), st.integers(1, 30))
+def test_every_node_of_a_chain_by_some_levels_at_a_time(model: Model, levels: int, kind: str, piece: int) -> None:
+    """The only policy of a model with one choice a state."""
+    first = {state: dict([next(iter(choices.items()))]) for state, choices in model.choices.items()}
+    model = Model(first, model.start, model.goals)
+    ssp = to_ssp(model)
+    if ssp.is_goal[ssp.start_index] or ssp.cost_unit is None or tp.solve_arrival(ssp).value[ssp.start_index] != 1.0:
+        return
+    chain = unroll(ssp, tp.MarkovPolicy({state: next(iter(choices)) for state, choices in first.items()}))
+    if not chain.proper.all():
+        return
+    layout, order = chain_layout(chain, chain.expected_cost.value / float(ssp.cost_unit), start=chain.start)
+    pieces = layout.node_values(layout.objective(COUNTED[kind], limit=float(levels)), piece)
+    found = np.concatenate([values.copy() for values, _ in pieces])
+    assert found.shape == (levels, chain.n)
+    for place, node in enumerate(order.tolist()):
+        true = least_risk(model, ssp.states[int(chain.state[node])], levels, ssp.cost_unit, kind)
+        if true is not None:
+            assert found[-1, place] == pytest.approx(float(true), rel=1e-12, abs=1e-14)

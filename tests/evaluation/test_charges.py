@@ -1,15 +1,15 @@
 """Everything that a search leaves out or rounds is charged to the bounds: small models on which it once was not."""
 
 import math
+from decimal import Decimal, localcontext
 from fractions import Fraction
 
 import pytest
 
 import tailpath as tp
 from tailpath.errors import BudgetExceededError
+from tailpath.evaluation.engine import Request, Tuning
 from tailpath.evaluation.evaluate import evaluate_as
-from tailpath.evaluation.request import Request, Tuning
-from tailpath.evaluation.watch import Watch
 
 
 def chain_of(rows, start="s"):
@@ -97,7 +97,7 @@ def test_missing_the_goal_with_a_probability_below_every_double():
 def test_a_memory_that_does_not_end_is_followed_lazily(engine):
     ssp, _ = chain_of([("s", "s", 0.5, 1), ("s", "g", 0.5, 1)])
     counting = tp.MemoryPolicy(0, lambda state, count: "a", lambda count, *step: count + 1)
-    found = evaluate_as(ssp, counting, engine, Request(0.2, "min", 1.0, 10**6, Watch(None), tuning=Tuning(pairs=50)))
+    found = evaluate_as(Request(ssp, counting, engine, 0.2, limit=10**6, tuning=Tuning(pairs=50)))
     assert found.cvar(0.2) == pytest.approx(4.25, rel=1e-11)
     assert found.bounds(0.2)[0] <= 4.25
 
@@ -136,3 +136,56 @@ def test_tails_near_the_smallest_floats(alpha: float, engine: str) -> None:
     assert found.var(alpha) == var
     assert found.cvar(alpha) == pytest.approx(float(cvar), rel=1e-12)
     assert low <= cvar <= high and high - low <= 1e-10 * cvar
+
+
+@pytest.mark.parametrize("p", [1e-4, 1e-5])
+def test_the_tail_is_charged_for_its_masses(p):
+    """Geometric costs: E[(Z - k)+] = (1 - p)^k / p, after as many roundings as there are steps."""
+    found = tp.evaluate(*chain_of([("s", "g", p, 1), ("s", "s", 1 - p, 1)]), 1e-3)
+    k, q = int(found.costs[-1]), Decimal(repr(p))
+    with localcontext() as context:
+        context.prec = 60
+        truth = Fraction((1 - q) ** k / q)
+    loss = tp.Loss([(0, 0), (k, 0)], slope=2)
+    for low, high in (found.tail_excess_bounds, found.bounds(tp.Shortfall(k)), [b / 2 for b in found.bounds(loss)]):
+        assert low <= truth <= high
+        assert high - low < 1e-8 * high
+
+
+@pytest.mark.parametrize("rare", [9e-8, 5e-13, 1e-15])
+@pytest.mark.parametrize("alpha", [0.6, 0.5, 1e-3])
+def test_what_may_arrive_late_is_told_from_what_never_does(rare, alpha):
+    """A loss that comes back to 0 is worth nothing where a run never ends: what counts is the rare way that takes long."""
+    rows = [("s", "g", 0.5, 1), ("s", "pit", 0.5 - rare, 1), ("s", "t", rare, 1), ("t", "g", 1, 100_000), ("pit", "pit", 1, 1)]
+    found = tp.evaluate(*chain_of(rows), alpha)
+    low, high = found.bounds(tp.Loss([(1, 0), (100_001, 100_000), (200_000, 0)]))
+    weight = Fraction(1, 2) + Fraction(repr(0.5 - rare)) + Fraction(repr(rare))
+    truth = Fraction(repr(rare)) * 100_000 / weight
+    assert low <= truth <= high
+    assert found.unreached == pytest.approx(0.5 - rare, rel=1e-15)
+
+
+def test_what_is_late_is_decided_by_the_costs_as_written():
+    """0.1 + 0.2 is 0.3, though not as floats; beside a cost of three million there is no common unit worth the name."""
+    found = tp.evaluate(*chain_of([("s", "t", 1, 0.1), ("t", "g", 0.5, 0.2), ("t", "g", 0.5, 3e6)]), 0.1)
+    assert found.engine == "queue"
+    assert found.cdf(0.3) == 0.5
+    low, high = found.bounds(tp.Late(0.3))
+    assert low <= 0.5 <= high < low + 1e-13
+    found = tp.evaluate(*chain_of([("s", "t", 1, 1e7), ("t", "g", 1, 0.2)]), 0.1)
+    low, high = found.bounds(tp.Shortfall(1e7))
+    assert low <= Fraction(1, 5) <= high
+
+
+@pytest.mark.parametrize("budget", [0, 3, 40])
+def test_a_budget_policy_that_misses_the_goal_comes_to_an_end(budget):
+    """Half of the runs fall into a pit at once, more than alpha: once the budget is spent nothing is left to follow."""
+    ssp, _ = chain_of([("s", "g", 0.5, 1), ("s", "pit", 0.5, 1), ("pit", "pit", 1, 1)])
+    neutral = [0 if state == "s" else 1 if state == "pit" else -1 for state in ssp.states]
+    policy = tp.BudgetPolicy.from_table(ssp, [[-1] + [choice] * budget for choice in neutral], neutral)
+    told: list[tuple[int, float]] = []
+    found = tp.evaluate(ssp, policy, 0.2, max_nodes=10**7, progress=lambda *news: told.append(news))
+    assert not told
+    assert found.expanded <= budget + 2
+    assert (found.unreached, found.stuck, found.reason) == (0.5, "state 'pit' with memory 0", "")
+    assert (found.var(0.5), found.var(0.4)) == (1.0, math.inf)

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 import tailpath as tp
 from tailpath.errors import BudgetExceededError, EvaluationInterrupted
+from tailpath.evaluation import lattice
+from tailpath.evaluation.engine import Request, Tuning
 from tailpath.evaluation.evaluate import evaluate_as
-from tailpath.evaluation.request import Request, Tuning
-from tailpath.evaluation.watch import Watch
 from tests import reference, strategies
 
 ENGINES = [("lattice", "min"), ("lattice", "zero"), ("queue", "min"), ("queue", "zero")]
@@ -136,10 +136,10 @@ def test_huge_jumps_need_no_huge_buffer() -> None:
     rows = [("s", "a", "s", 0.5, 1), ("s", "a", "t", 0.25, 10**6), ("s", "a", "g", 0.25, 3), ("t", "a", "s", 1, 10**6)]
     ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
     policy = tp.MarkovPolicy({"s": "a", "t": "a"})
-    lattice, queue = (tp.evaluate(ssp, policy, 1e-3, engine=engine) for engine in ("lattice", "queue"))
-    assert lattice.costs.tolist() == queue.costs.tolist()
-    assert lattice.expanded == queue.expanded
-    assert lattice.cvar(1e-3) == pytest.approx(queue.cvar(1e-3), rel=1e-13)
+    by_level, queue = (tp.evaluate(ssp, policy, 1e-3, engine=engine) for engine in ("lattice", "queue"))
+    assert by_level.costs.tolist() == queue.costs.tolist()
+    assert by_level.expanded == queue.expanded
+    assert by_level.cvar(1e-3) == pytest.approx(queue.cvar(1e-3), rel=1e-13)
 
 
 def test_leaking_free_cycles_are_solved_within_their_level() -> None:
@@ -167,11 +167,11 @@ def test_nothing_beyond_var_is_expanded() -> None:
     ssp = tp.domains.gridworld("5x5")
     policy = tp.solve_expected(ssp).policy
     chain = tp.unroll(ssp, policy)
-    lattice, queue = (tp.evaluate(ssp, policy, 0.01, engine=engine) for engine in ("lattice", "queue"))
-    assert lattice.expanded == queue.expanded
+    by_level, queue = (tp.evaluate(ssp, policy, 0.01, engine=engine) for engine in ("lattice", "queue"))
+    assert by_level.expanded == queue.expanded
     # Every pair (node, level) with level + V_min <= VaR at most.
-    var = lattice.var(0.01)
-    assert lattice.expanded <= sum(int(var - least) + 1 for least in chain.least_cost[:-1].tolist() if least <= var)
+    var = by_level.var(0.01)
+    assert by_level.expanded <= sum(int(var - least) + 1 for least in chain.least_cost[:-1].tolist() if least <= var)
 
 
 @pytest.mark.parametrize("gamma", [0.5, 0.9])
@@ -274,15 +274,15 @@ def test_asking_below_alpha_says_what_to_do() -> None:
         found.cdf(1e6)
 
 
-@pytest.mark.parametrize("rows", [2, 4, 1024])
-@pytest.mark.parametrize("far_cells", [0, 1 << 20])
-def test_where_long_jumps_wait_changes_nothing(rows: int, far_cells: int) -> None:
-    """The ring, the second ring and the lists are three places for the same entries."""
+@pytest.mark.parametrize("ring_cells", [0, 1 << 9, 1 << 12, 1 << 22])
+@pytest.mark.parametrize("lists", [1, 3, 1 << 14])
+def test_where_long_jumps_wait_changes_nothing(ring_cells: int, lists: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ring and the lists are two places for the same entries, and epochs may share a list."""
+    monkeypatch.setattr(lattice, "MOST_LISTS", lists)
     ssp = tp.domains.gridworld("8x9", obstacle_cost=150)
     policy = tp.solve_expected(ssp).policy
     queue = tp.evaluate(ssp, policy, 1e-4, engine="queue")
-    tuning = Tuning(ring_rows=rows, far_cells=far_cells)
-    found = evaluate_as(ssp, policy, "lattice", Request(1e-4, "min", 1.0, 10**9, Watch(None), tuning=tuning))
+    found = evaluate_as(Request(ssp, policy, "lattice", 1e-4, tuning=Tuning(ring_cells=ring_cells)))
     assert found.expanded == queue.expanded
     assert found.costs.tolist() == queue.costs.tolist()
     assert found.probabilities == pytest.approx(queue.probabilities, rel=1e-12)

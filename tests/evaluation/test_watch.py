@@ -9,9 +9,8 @@ import pytest
 
 import tailpath as tp
 from tailpath.errors import EvaluationInterrupted
-from tailpath.evaluation.evaluate import MOST_NODES, evaluate_as
-from tailpath.evaluation.request import Request, Tuning
-from tailpath.evaluation.watch import Watch
+from tailpath.evaluation.engine import Request, Tuning, Watch
+from tailpath.evaluation.evaluate import evaluate_as
 
 GRID = tp.domains.gridworld("8x9")
 EXPECTED = tp.solve_expected(GRID).policy
@@ -31,7 +30,7 @@ def watched(name, alpha, progress=None):
     """A search that looks at its user after every expansion."""
     ssp, policy, engine, gamma = SEARCHES[name]
     tuning = Tuning(lattice_pause=1, queue_pause=1)
-    return evaluate_as(ssp, policy, engine, Request(alpha, "min", gamma, MOST_NODES[engine], Watch(progress), tuning=tuning))
+    return evaluate_as(Request(ssp, policy, engine, alpha, gamma=gamma, watch=Watch(progress), tuning=tuning))
 
 
 @pytest.mark.parametrize("name", SEARCHES)

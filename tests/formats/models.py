@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from fractions import Fraction
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
 import tailpath as tp
+from tailpath.formats import bulk
 from tailpath.model.ssp import SSP
 
 ARRAYS = ("state_choices", "choice_outcomes", "outcome_target", "outcome_probability", "outcome_cost", "choice_action", "is_goal")
@@ -24,8 +27,21 @@ def differences(a: SSP, b: SSP, *, notes: bool = True) -> list[str]:
 
 
 def read_both_ways(path: Any, **options: Any) -> tuple[SSP | str, SSP | str]:
-    """The model of a file, or what is said against it: read line by line, as small files are, and by compiled loops, as large ones are."""
-    return _read(path, compiled=False, **options), _read(path, compiled=True, **options)
+    """The model of a file, or what is said against it: read line by line, as small files are, and by way of pyarrow, as large ones are."""
+    with careful():
+        slow = _read(path, **options)
+    with quick():
+        return slow, _read(path, **options)
+
+
+def careful() -> Any:
+    """While this lasts no file is large."""
+    return mock.patch.object(bulk, "LARGE", sys.maxsize)
+
+
+def quick() -> Any:
+    """While this lasts all files are large."""
+    return mock.patch.object(bulk, "LARGE", 0)
 
 
 def _read(path: Any, **options: Any) -> SSP | str:

@@ -1,15 +1,25 @@
 """Files on disk: whole or not at all, with the permissions they had; and nothing that is no file."""
 
+import errno
 import json
 import os
+import pathlib
+import re
 import stat
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
 
 import pytest
 
 import tailpath as tp
+from tailpath.cli.pictures import save_picture
 from tailpath.errors import FormatError
-from tailpath.formats.files import read_bytes, write_bytes
+from tailpath.formats.files import read_bytes, write_bytes, write_text
+from tailpath.study.canvas import panels, save
+from tailpath.study.store import write_rows
+from tailpath.study.tables import Table
 from tests.formats.models import by_choice
+from tests.formats.policies import budget_policy
 
 
 def mode(path):
@@ -70,6 +80,17 @@ def test_one_and_true_are_not_one_state(first, second, tmp_path):
         tp.read(tmp_path / "m.csv")
 
 
+@pytest.mark.parametrize("suffix", ["drn", "tra", "umb", "json", "npz"])
+def test_costs_without_a_unit_come_back_without_one(suffix, tmp_path):
+    """0.1 and the float next to 1/3 have none; in a file of ours, which would say 1/30 if it were meant, it is not guessed."""
+    for costs, unit in (((0.1, 1 / 3), None), ((Fraction(1, 10), Fraction(1, 3)), Fraction(1, 30))):
+        model = tp.SSP.from_outcomes([("s", "a", "t", 1, costs[0]), ("t", "a", "g", 1, costs[1])], start="s", goals=["g"])
+        tp.write(model, tmp_path / f"m.{suffix}")
+        back = tp.read(tmp_path / f"m.{suffix}")
+        assert (back.cost_unit, back.notes) == (model.cost_unit, ()) == (unit, ())
+        assert back == model
+
+
 def test_a_goal_row_has_a_probability(tmp_path):
     rows = [["s", "a", "g", 1, 1], ["g", "stay", "g", -3, 0]]
     document = {"format": "tailpath model", "version": 1, "start": "s", "goals": ["g"], "outcomes": rows}
@@ -100,3 +121,80 @@ def test_what_cannot_be_written_names_the_file(tmp_path):
         tp.write(ssp, tmp_path / "m.json")
     with pytest.raises(FormatError, match=r"p\.json: the name frozenset"):
         tp.write_policy(tp.MarkovPolicy({frozenset("s"): "a"}), tmp_path / "p.json")
+
+
+def test_a_link_is_followed(tmp_path):
+    """It was replaced by a file of its own."""
+    (tmp_path / "there").mkdir()
+    target, link = tmp_path / "there" / "m.json", tmp_path / "m.json"
+    link.symlink_to(target)
+    for content in (b"new", b"newer"):
+        write_bytes(str(link), content)
+        assert link.is_symlink() and target.read_bytes() == content
+    assert os.listdir(tmp_path / "there") == ["m.json"]
+
+
+def test_pipes_and_devices_are_written_to(tmp_path):
+    os.mkfifo(tmp_path / "p.json")
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit((tmp_path / "p.json").read_bytes)
+        write_bytes(str(tmp_path / "p.json"), [b"one ", b"two"])
+        assert reading.result(timeout=60) == b"one two"
+    write_bytes("/dev/null", b"x")
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")
+def test_a_full_device_is_named(tmp_path):
+    (tmp_path / "m.json").symlink_to("/dev/full")
+    with pytest.raises(FormatError, match=r"m\.json: No space left on device"):
+        tp.write(by_choice(), tmp_path / "m.json")
+
+
+def draw(path):
+    costs = tp.evaluate(by_choice(), tp.solve_expected(by_choice()).policy, 0.5)
+    save_picture(costs.plot(0.5), str(path))
+
+
+WRITERS = {
+    "m.json": lambda path: tp.write(by_choice(), path),
+    "m.drn": lambda path: tp.write(by_choice(), path),
+    "p.npz": lambda path: tp.write_policy(budget_policy(), path),
+    "plot.png": draw,
+    "page.html": lambda path: write_text(path, "a page"),
+    "table.csv": lambda path: Table("table", "", ["a"], [[1]]).write(path.parent),
+    "runs.csv": lambda path: write_rows(path, [["a"], [1]]),
+    "figure.png": lambda path: save(panels(["a"])[0], path.with_suffix("")),
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_on_a_full_disk_the_old_file_stays(name, tmp_path, monkeypatch):
+    path = tmp_path / name
+    WRITERS[name](path)  # compiles what it needs
+    for file in tmp_path.iterdir():
+        file.unlink()
+    path.write_bytes(b"old")
+
+    def full(*given, **options):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(FormatError, match=r": No space left on device"):
+        WRITERS[name](path)
+    assert path.read_bytes() == b"old" and os.listdir(tmp_path) == [name]
+    monkeypatch.undo()
+    WRITERS[name](path)
+    assert path.read_bytes() != b"old"
+
+
+def test_every_file_is_written_in_one_place():
+    """Only what Storm is given, in a folder that nobody keeps, is written otherwise."""
+    package = pathlib.Path(tp.__file__).parent
+    plain = re.compile(r"""\.write_text\(|\.write_bytes\(|open\([^)]*["'][wax]b?["']|savefig\((?!content|buffer|pdf|png)""")
+    found = {
+        str(path.relative_to(package))
+        for path in package.rglob("*.py")
+        if plain.search(re.sub(r"``?[^`\n]*`", "", path.read_text(encoding="utf-8")))
+    }
+    assert found == {"formats/files.py", "formats/storm_worker.py", "formats/tar.py"}

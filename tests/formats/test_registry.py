@@ -156,7 +156,7 @@ def test_a_model_goes_through_all_formats_in_a_row(name, tmp_path):
 
 def test_read_takes_the_options_that_are_declared():
     parameters = [each for each in inspect.signature(tp.read).parameters.values() if each.kind is not each.VAR_KEYWORD]
-    assert [parameter.name for parameter in parameters][1:] == [*(option.name for option in options()), "progress", "compiled"]
+    assert [parameter.name for parameter in parameters][1:] == [*(option.name for option in options()), "progress"]
     assert {name for entry in FORMATS for name in entry.options} == {option.name for option in options()}
 
 

@@ -1,19 +1,17 @@
-"""Text files, byte for byte what plain writers make of the same model, whoever puts them together."""
-
-import random
+"""Text files, byte for byte what plain writers make of the same model."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 
 import tailpath as tp
-from tailpath.formats.drn_text import writable_action as drn_action
+from tailpath.formats.drn_model import writable_action as drn_action
 from tailpath.formats.extras import action_words, extras_line
 from tailpath.formats.json_files import FORMAT
 from tailpath.formats.long_table import _cell, _price
 from tailpath.formats.prism_explicit import writable_action as prism_action
 from tailpath.formats.table_text import encode
-from tailpath.formats.writing import Texts, whole
+from tailpath.formats.writing import joined, named, put_before, spelled
 from tests.formats.models import by_choice, many_numbers, samples
 from tests.reference import to_ssp
 from tests.strategies import any_models
@@ -113,7 +111,7 @@ def test_files_are_those_of_a_plain_writer(suffix, tmp_path):
 
 @pytest.mark.parametrize("suffix", PLAIN)
 def test_large_files_are_those_of_a_plain_writer(suffix, tmp_path):
-    """Some blocks, put together by compiled loops; the second model has more different numbers than a block has lines."""
+    """Some blocks; the second model has more different numbers than a block has lines."""
     rows = ["".join("#" if (7 * k + row) % 31 == 0 else "." for k in range(90)) for row in range(80)]
     for model in (tp.domains.gridworld("\n".join([*rows, "G" + "." * 88 + "S"])), many_numbers(12_600)):
         assert model.n_outcomes > 100_000 and compare(model, suffix, tmp_path)
@@ -134,27 +132,18 @@ def test_json_has_one_row_per_outcome(tmp_path):
     assert '"outcomes": [\n    [0, "left", 1, 0.25, 1.5],\n    [0, "left", 2, 0.75, 1.5],\n    [0, "right", 3, 1.0, 0.0],\n' in text
 
 
-def test_both_ways_put_the_same_texts_together():
-    rng = random.Random(5)
-    words = ["", "a", "12345678", "123456789", "ü", "\ud800", "x" * 70_000, "y" * 2_000_000, " ", "état\n"]
-    numbers = [0, 1, 9, 10, 99, 100, 99_999_999, 10**8, 10**9, 2**31 - 1]
-    for _ in range(20):
-        pieces = np.array([rng.choice([rng.randrange(len(words)), whole(rng.choice(numbers))]) for _ in range(rng.randrange(300))])
-        expected = "".join(words[piece] if piece >= 0 else str(-piece - 1) for piece in pieces.tolist()).encode("utf-8", "backslashreplace")
-        for compiled in (False, True):
-            texts = Texts(by_choice(), words[:3], compiled)
-            texts.enter(words[3:])
-            assert b"".join(texts.joined(pieces)) == expected
+def test_numbers_are_spelled_once():
+    for values in ([0.0, 0.1, 0.1, 0.1 + 2**-55, 5e-324, 0.1], [3, 1, 3], []):
+        asked = []
+        column = spelled(np.array(values), lambda value, asked=asked: asked.append(value) or f"{value!r};")
+        assert column.tolist() == [f"{value!r};" for value in values]
+        assert sorted(asked) == sorted(set(values))
 
 
-def test_values_are_spelled_once_and_by_their_bits():
-    values = np.array([0.0, -0.0, 0.1, 0.1, 0.1 + 2**-55, 5e-324, 0.1, -0.0])
-    for compiled in (False, True):
-        texts = Texts(by_choice(), (), compiled)
-        for column, spell in ((values, repr), (np.array([3, 1, 3], dtype=np.int32), str), (values[:0], repr)):
-            asked = []
-            pieces = texts.spelled(column, lambda value, spell=spell, asked=asked: asked.append(value) or f"{spell(value)};")
-            assert b"".join(texts.joined(pieces)).decode() == "".join(f"{spell(value)};" for value in column.tolist())
-            assert len(asked) == len({column[at : at + 1].tobytes() for at in range(len(column))})
-        texts.clear()
-        assert texts.enter(["z"]) == 0
+def test_texts_are_joined_row_by_row():
+    columns = (["a", "ü", "\ud800"], ["1", "2", ""], ["\n"] * 3)
+    assert joined(*map(named, columns)) == "a1\nü2\n\\ud800\n".encode()
+    assert joined(named([]), named([])) == b""
+    heads = named(["x", "y", ""])
+    put_before(heads, [0, 2, 0, 2], ["a", "b", "c", "d"])
+    assert heads.tolist() == ["acx", "y", "bd"]

@@ -47,7 +47,7 @@ JANI = """{"jani-version": 1, "name": "m", "type": "mdp", "actions": [{"name": "
 "system": {"elements": [{"automaton": "A"}], "syncs": [{"synchronise": ["go"], "result": "go"}]}}"""
 
 Files = dict[str, bytes]
-MODELS = ["json", "npz", "npz members", "drn", "drn.gz", "tra", "umb", "umb members", "umb plain", "csv"]
+MODELS = ["json", "npz", "npz members", "drn", "drn.gz", "tra", "umb", "umb members", "umb plain", "csv", "parquet"]
 SAVED = ["policy json", "policy npz", "policy npz members"]
 LANGUAGES = ["prism", "jani"]
 KINDS = [*MODELS, *SAVED, "options"]
@@ -71,6 +71,14 @@ def originals(kind: str, folder: pathlib.Path) -> list[tuple[Files, str]]:
             write_document(old_document(older), folder / f"p.{suffix}")
             found.append(({f"p.{suffix}": (folder / f"p.{suffix}").read_bytes()}, "budget steps"))
         return found
+    if kind == "parquet":
+        import pyarrow.csv
+        import pyarrow.parquet
+
+        tp.write(by_choice(), folder / "m.csv")
+        written = io.BytesIO()
+        pyarrow.parquet.write_table(pyarrow.csv.read_csv(folder / "m.csv"), written)
+        return [({"m.parquet": written.getvalue()}, "")]
     for model in [by_choice()] if suffix in ("tra", "csv") else [awkward(), by_choice(), samples()["river"]]:
         for path in folder.iterdir():
             path.unlink()
@@ -198,10 +206,10 @@ def warm_up(kind: str) -> None:
     if kind in SAVED:
         for make, model in POLICIES.values():
             check_policy(make(), model())
-    if kind in ("drn", "drn.gz", "tra", "csv"):
+    if kind in ("drn", "drn.gz", "tra", "csv", "parquet"):
         with tempfile.TemporaryDirectory() as folder:
-            tp.write(by_choice(), f"{folder}/m.{kind}")
-            read_both_ways(f"{folder}/m.{kind}")
+            for files, _ in originals(kind, pathlib.Path(folder)):
+                attempt(kind, files, "", pathlib.Path(folder))
     if kind == "options":
         for number in range(40):
             with contextlib.suppress(Nonsense):

@@ -74,7 +74,11 @@ def distribution(found: Any, check: Callable[[Any], Any]) -> list[Change]:
     ):
         changes.append(("the mass of the tail", {"tail_mass": found.tail_mass * (1 + BY)}))
     if len(found.probabilities) and found.probabilities.max() > 1e-3 and found.relative_error < BY / 1000:
-        changes.append(("a probability", {"probabilities": moved(found.probabilities, int(found.probabilities.argmax()), 1 - BY)}))
+        least = 1e-12 + 100 * found.relative_error  # beyond what is claimed, and no more than that
+        changes += [
+            ("a probability", {"probabilities": moved(found.probabilities, int(found.probabilities.argmax()), 1 - by)})
+            for by in (BY, least)
+        ]
     return [(what, lambda fields=fields: check(replace(found, **fields))) for what, fields in changes]
 
 

@@ -65,6 +65,8 @@ def compare(name: str, entries: list[Entry], case: Case | None = None) -> list[s
                 tied.add(arguments[0])
             faults += [said + text for text in wrong or ()]
             continue
+        if verb == "method" and arguments[0] == "surrogate" and "refused" in old:
+            continue  # it takes steps that cost nothing by now
         right = corrected(name, entries, verb, arguments, old)
         said += "" if right == old else STILL
         for field in sorted({*right, *new}):
@@ -134,6 +136,9 @@ def ties(case: Case, policy: str, state: Any, memory: Any, actions: tuple[str, .
 
 def excused(tied: set[str], verb: str, arguments: list[Any], field: str) -> bool:
     """Whether a field follows from a policy with ties, and is not what it is the best in."""
+    if verb == "method" and arguments[0] == "surrogate":
+        # Beyond its threshold everything ties in it; now the risk-neutral choice is taken, not the first.
+        return field == "deployed"
     policies = [str(argument) for argument in arguments]
     if verb == "exact":
         kind = "lexicographic" if "lexicographic" in arguments[2] else "exact"

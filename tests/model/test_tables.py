@@ -210,6 +210,13 @@ def test_times_beside_probabilities(tmp_path):
     assert plain(tp.read({**table, "p": [Fraction(p) for p in table["p"]]})) == wanted
 
 
+def test_times_in_a_parquet_table(tmp_path):
+    pytest.importorskip("pyarrow")
+    pd.DataFrame(ROADS).to_parquet(tmp_path / "roads.parquet")
+    ssp, wanted = tp.read(tmp_path / "roads.parquet", action="road"), SSP.from_outcomes(SAMPLED, "a", ["c"])
+    assert ssp.to_pandas().equals(wanted.to_pandas())
+
+
 def test_times_that_are_none(tmp_path):
     with pytest.raises(ModelError, match=r"^'a' to 'b': a duration is a number, not 'slow'$"):
         tp.read({"from": ["a"], "to": ["b"], "times": ["12;slow"]})

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import tailpath as tp
 from tailpath.errors import OptionError
-from tailpath.evaluation.measured import evaluate_for
+from tailpath.evaluation.evaluate import evaluate_for
 from tailpath.risk.curves import Curve, curve_of
 from tailpath.risk.measure import Measure
 from tailpath.risk.text import parse, parse_limit

@@ -11,15 +11,12 @@ from hypothesis import strategies as st
 
 import tailpath as tp
 from tailpath import SSP, MarkovPolicy
-from tailpath.errors import GoalUnreachableError, OptionError, TailpathError
-from tailpath.solvers import arrival
+from tailpath.dp import optimum
+from tailpath.errors import GoalUnreachableError, ModelError, OptionError, TailpathError
 from tailpath.solvers.arrival import solve_arrival
-from tailpath.solvers.arrival_enclosure import eliminated
-from tailpath.verify.chain import rows_of as verified_rows
-from tailpath.verify.totals import ONE, solved
 from tests import reference
 from tests.reference import Model
-from tests.strategies import any_models, proper_models
+from tests.strategies import any_models
 
 TRAP = "trap"
 
@@ -85,8 +82,8 @@ def totals(weighted):
 def test_the_largest_probability_of_arriving(model):
     ssp = reference.to_ssp(model)
     found = solve_arrival(ssp)
-    assert found.exact[ssp.start_index] == best_chance(model)
-    assert found.bounds[0] <= best_chance(model) <= found.bounds[1]
+    for state in ssp.states:
+        assert_close(found, state, best_chance(model, state))
     assert found.probability("goal") == 1
     if TRAP in ssp.states:
         assert found.probability(TRAP) == 0
@@ -99,37 +96,16 @@ def test_the_largest_probability_with_cycles(model):
     states = list(model.choices)
     every = [dict(zip(states, picked, strict=True)) for picked in itertools.product(*(model.choices[s] for s in states))]
     best = max(1 - reference.unreached(model, MarkovPolicy(policy)) for policy in every)
-    assert solve_arrival(ssp).exact[ssp.start_index] == best
+    assert_close(solve_arrival(ssp), model.start, best)
 
 
-def assert_enclosed(ssp, exact, found):
-    """An enclosure holds the rationals, far closer than floats, and the model made from it is the one made from them."""
-    assert (exact.exact is not None and found.exact is None) or not found.enclosure
-    for state, (low, high) in found.enclosure.items():
-        assert low <= exact.exact[state] <= high and (high - low) < low * Fraction(1, 10**20)
-    assert (found.lower <= exact.value).all() and (exact.value <= found.upper).all()
-    if exact.probability() > 0:
-        there, here = tp.given_arrival(ssp, rationals=10**6), tp.given_arrival(ssp, rationals=-1)
-        assert there == here
-        assert not any("may be off" in note for note in here.notes)
-
-
-@settings(max_examples=60, deadline=None)
-@given(any_models(max_states=5))
-def test_enclosures_agree_with_rationals(model):
-    ssp = reference.to_ssp(model)
-    assert_enclosed(ssp, solve_arrival(ssp), solve_arrival(ssp, rationals=-1))
-
-
-@settings(max_examples=40, deadline=None)
-@given(any_models(max_states=5))
-def test_floats_agree_with_rationals(model):
-    ssp = reference.to_ssp(model)
-    exact, nearly = solve_arrival(ssp), solve_arrival(ssp, rationals=-1, enclosed=-1)
-    assert not nearly.enclosure
-    assert nearly.value == pytest.approx(exact.value, rel=1e-12)
-    assert (nearly.lower <= exact.value * (1 + 1e-15)).all()
-    assert (nearly.upper >= exact.value * (1 - 1e-15)).all()
+def assert_close(found, state, exact):
+    """The bounds hold the rational, and are relatively close to it, however small it is."""
+    index = found.ssp.state_index(state)
+    low, value, high = (float(of[index]) for of in (found.lower, found.value, found.upper))
+    assert low <= exact <= high
+    assert high - low <= 1e-13 * exact
+    assert value == pytest.approx(float(exact), rel=1e-14)
 
 
 def wide_model(seed, n=170, back=3, loss=50):
@@ -149,11 +125,58 @@ def wide_model(seed, n=170, back=3, loss=50):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_beyond_the_size_of_rationals(seed):
+def test_many_open_states(seed):
+    """Policy iteration in rationals, on a chain of each policy, says how surely the best one arrives."""
     ssp = wide_model(seed)
-    found = solve_arrival(ssp)
-    assert len(found.enclosure) > arrival.LARGEST_EXACT and found.exact is None
-    assert_enclosed(ssp, solve_arrival(ssp, rationals=10**6), found)
+    found, model = solve_arrival(ssp), by_decimals(ssp)
+    policy = {state: next(iter(actions)) for state, actions in model.choices.items()}
+    while True:
+        chance = arrival_of(model, policy)
+        better = {}
+        for state, actions in model.choices.items():
+            worth = {a: sum(p * chance[t] for t, p, _ in outcomes) for a, outcomes in actions.items()}
+            best = max(worth, key=worth.get)
+            better[state] = best if worth[best] > chance[state] else policy[state]
+        if better == policy:
+            break
+        policy = better
+    for state in model.choices:
+        if state != "lost":
+            assert_close(found, state, chance[state])
+
+
+def by_decimals(ssp):
+    """The model in rationals, each probability the decimal that its float stands for, divided by the sum of its row."""
+    choices = {}
+    for state, actions in reference.from_ssp(ssp).choices.items():
+        s = ssp.state_index(state)
+        for action, k in zip(actions, range(ssp.state_choices[s], ssp.state_choices[s + 1]), strict=True):
+            span = slice(ssp.choice_outcomes[k], ssp.choice_outcomes[k + 1])
+            weight = [Fraction(repr(p)) for p in ssp.outcome_probability[span].tolist()]
+            outcomes = [(t, w / sum(weight), c) for w, (t, _, c) in zip(weight, actions[action], strict=True)]
+            choices.setdefault(state, {})[action] = outcomes
+    return Model(choices, ssp.start, frozenset(ssp.goals))
+
+
+def arrival_of(model, policy):
+    """The probability that a policy arrives, from every state: each row in terms of later states, by elimination, and then from the end back."""
+    states = [state for state in model.choices if state != "lost"]
+    onwards = {}
+    for state in states:
+        row = {}
+        for t, p, _ in model.choices[state][policy[state]]:
+            row[t] = row.get(t, 0) + p
+        while earlier := [t for t in row if t in onwards]:
+            first = min(earlier)
+            share = row.pop(first)
+            for t, p in onwards[first].items():
+                row[t] = row.get(t, 0) + share * p
+        stay = row.pop(state, 0)
+        onwards[state] = {t: p / (1 - stay) for t, p in row.items()}
+    chance = {**dict.fromkeys(model.goals, Fraction(1)), "lost": Fraction(0)}
+    for state in reversed(states):
+        chance[state] = sum(p * chance[t] for t, p in onwards[state].items())
+    return chance
 
 
 def test_where_floats_are_of_no_help():
@@ -164,12 +187,90 @@ def test_where_floats_are_of_no_help():
         rows += [(i, "toss", i + 1, Fraction(1, 2), 1), (i, "toss", 0, Fraction(1, 2) - risk, 1), (i, "toss", "lost", risk, 1)]
         rows += [(i, "leave", n, Fraction(1, 2), 1), (i, "leave", "lost", Fraction(1, 2), 1)]
     ssp = SSP.from_outcomes(rows, 0, [n])
-    found = solve_arrival(ssp, rationals=-1)
-    assert_enclosed(ssp, solve_arrival(ssp), found)
-    low, high = found.enclosure[ssp.start_index]
-    assert 0 < 1 - high <= 1 - low < Fraction(1, 2**30)
-    assert found.probability() == 1
-    assert tp.given_arrival(ssp, rationals=-1).n_choices == n, "nearly sure is not sure"
+    found = solve_arrival(ssp)
+    # 1 - H(0) = risk * steps to the first row of n heads, or less: 2^(n + 1) - 2 tosses.
+    exact = 1 - risk * (2 ** (n + 1) - 2)
+    low, high = found.bounds
+    assert low <= exact <= high and high - low < 1e-11
+    assert tp.given_arrival(ssp).n_choices == n, "nearly sure is not sure"
+
+
+def arms(n, p, share, cost, end):
+    """From a hub one of two arms of n states, each of which goes on with p, or back; the first arm ends at `end`."""
+    rows = [("hub", "go", ("bad", 0), share, cost), ("hub", "go", ("good", 0), 1 - share, cost)]
+    for arm, last in (("bad", end), ("good", "goal")):
+        for i in range(n):
+            rows += [((arm, i), "go", (arm, i + 1) if i + 1 < n else last, p, cost), ((arm, i), "go", "hub", 1 - p, cost)]
+    return rows
+
+
+ARMS = [(160, Fraction(1, 100), Fraction(1, 100)), (330, Fraction(1, 10), Fraction(1, 10)), (36, Fraction(1, 10**20), Fraction(1, 10))]
+ARMS += [(400, Fraction(1, 100), Fraction(1, 2)), (2000, Fraction(1, 10), Fraction(1, 2))]
+
+
+@pytest.mark.parametrize("cost", [0, 1])
+@pytest.mark.parametrize(("n", "p", "share"), ARMS)
+def test_arrival_after_more_attempts_than_doubles_count(n, p, share, cost):
+    """Each attempt gets through with p^n, below every double: what counts is which arm it was."""
+    ssp = SSP.from_outcomes([*arms(n, p, share, cost, "pit"), ("pit", "stay", "pit", 1, 1)], "hub", ["goal"])
+    found = solve_arrival(ssp)
+    assert found.bounds[0] <= 1 - share <= found.bounds[1]
+    assert found.bounds[1] - found.bounds[0] < 1e-10
+    sure = tp.given_arrival(ssp)
+    assert "pit" not in sure.states
+    # Given arrival the end of the bad arm leads back for sure, and every other step is as likely as before.
+    chance = dict(zip(sure.to_pandas()[["state", "next_state"]].itertuples(index=False, name=None), sure.outcome_probability, strict=True))
+    assert chance["hub", ("good", 0)] == pytest.approx(float(1 - share), rel=1e-10)
+    assert chance[("bad", n - 1), "hub"] == 1
+    if cost == 0:
+        lost = tp.evaluate(ssp, {s: "stay" if s == "pit" else "go" for s in ssp.states if s != "goal"}, 0.999)
+        assert lost.unreached == pytest.approx(float(share), rel=1e-10)
+
+
+@pytest.mark.parametrize(("n", "p", "share"), ARMS)
+def test_costs_after_more_attempts_than_doubles_count(n, p, share):
+    """The same walk for nothing, where the bad arm has to pay 1 in the end."""
+    ssp = SSP.from_outcomes([*arms(n, p, share, 0, "desk"), ("desk", "go", "goal", 1, 1)], "hub", ["goal"])
+    found = tp.solve_expected(ssp)
+    assert found.bounds[0] <= share <= found.bounds[1] and found.bounds[1] - found.bounds[0] < 1e-10 * share
+    costs = tp.evaluate(ssp, found.policy, float(share))
+    assert costs.mean_bounds[0] <= share <= costs.mean_bounds[1]
+    assert costs.mean_bounds[1] - costs.mean_bounds[0] < 1e-10 * share
+    assert costs.std == pytest.approx(float(share * (1 - share)) ** 0.5, rel=1e-9)
+    low, high = costs.bounds(1.0)
+    assert low <= share <= high and high - low < 1e-8 * share
+
+
+def test_chances_below_the_doubles_are_refused_where_they_matter():
+    """The only way home is a row of steps that go on with 1e-200 and are lost otherwise."""
+    rows = [("lost", "stay", "lost", 1, 1), *((i, "go", "lost", 1, 1) for i in range(2)), *((i, "go", i + 1, 1e-200, 1) for i in range(2))]
+    ssp = SSP.from_outcomes(rows, 0, [2])
+    assert solve_arrival(ssp).bounds[0] == 0 < solve_arrival(ssp).bounds[1] < 1e-300
+    with pytest.raises(ModelError, match=r"^the probability of arriving from state 0 is too small to compute with"):
+        tp.given_arrival(ssp)
+
+
+def test_later_bounds_count_what_the_probabilities_may_be_off(monkeypatch):
+    """Two ways home that are equally sure in rationals, and a cost that tells them apart: 100 coins each."""
+    rng = np.random.default_rng(3)
+    rows = [("lost", "stay", "lost", 1, 1)]
+    for i in range(100):
+        p = Fraction(int(rng.integers(1, 999)), 1000)
+        for action, cost in (("left", 1), ("right", int(rng.integers(0, 3)))):
+            rows += [(i, action, i + 1, p, cost), (i, action, "lost", 1 - p, 1)]
+    ssp = SSP.from_outcomes(rows, 0, [100])
+    assert tp.given_arrival(ssp).probability_error == 0, "a small model is known to the last bit"
+    monkeypatch.setattr(optimum, "LARGEST_SHARP", 0)
+    monkeypatch.setattr(optimum, "LARGEST_DECIMAL", 0)
+    ssp = SSP.from_outcomes(rows, 0, [100])
+    sure = tp.given_arrival(ssp)
+    # 25 units in each of 100 steps; twice for all policies, twice for both ends of a step.
+    assert 0 < sure.probability_error < 2 * 2 * 2 * 100 * 25 * 2.0**-53 and sure.n_choices == 200
+    best = sum(min(c for s, _, t, _, c in rows if s == i and t == i + 1) for i in range(100))
+    low, high = tp.solve_expected(sure).bounds
+    assert low <= best <= high and high - low < 1e-10 * best
+    for changed in (tp.give_up(sure, 1000), tp.within(sure, 200, otherwise=5)):
+        assert changed.probability_error == sure.probability_error
 
 
 def test_bounds_hold_given_arrival_of_many_states():
@@ -196,18 +297,6 @@ def test_bounds_hold_given_arrival_of_many_states():
             left, tail = left - taken, tail + taken * cost
         low, high = costs.bounds(float(alpha))
         assert low <= tail / alpha <= high and high - low < 1e-9 * high
-
-
-@settings(max_examples=60, deadline=None)
-@given(proper_models(max_states=5))
-def test_elimination_in_decimals(model):
-    ssp = reference.to_ssp(model)
-    rows = []
-    for whole, arrows in (verified_rows(ssp).choice[int(k)] for k in ssp.state_choices[:-1][~ssp.is_goal]):
-        rows.append((whole, [(-1 if ssp.is_goal[to] else int(np.cumsum(~ssp.is_goal)[to]) - 1, w, 0) for to, w, _ in arrows]))
-    rates = [Fraction(i + 1, 3) for i in range(len(rows))]
-    for (low, high), truth in zip(eliminated(rows, rates), solved(rows, rates), strict=True):
-        assert low <= truth * ONE <= high and high - low <= 2 + truth * ONE * Fraction(1, 10**100)
 
 
 @settings(max_examples=40, deadline=None)

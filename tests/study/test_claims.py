@@ -71,7 +71,23 @@ def test_differences_are_counted_below_each_limit():
     assert claim.verdict == "in part"
     assert planners.equal_predictions(results).verdict == "holds"
     rows = tables.planner_differences(results).rows
-    assert [row[3:6] for row in rows if row[0] == "deployed values"] == [[50.0, 75.0, 100.0]] * 2
+    assert [row[4:7] for row in rows if row[0] == "deployed values"] == [[50.0, 75.0, 100.0]] * 2
+
+
+def test_a_variant_for_contrast_is_set_beside_the_published_one_and_judged_by_no_claim():
+    """The formula to the letter: 1.2 times the optimum where the published planner has 1.1; CVaRVILI is the published one's."""
+    chosen = sliced(only=["gridworld/5x5"], atoms=[7], alpha0=[0.1], variants=("improved", "published", "printed"))
+    results = Results([made(task, excess=1.2 if task.variant == "printed" else 1.1) for task in chosen])
+    assert (results.variants, results.judged) == (["improved", "published", "printed"], ["improved", "published"])
+    table = tables.variants(results)
+    row = dict(zip(table.headers, table.rows[0]))
+    assert [row[f"{name} above optimum, mean %"] for name in results.variants] == pytest.approx([10, 10, 20])
+    assert [row[f"{name} worse than improved at"] for name in ("published", "printed")] == [0, 7]
+    assert [row[f"{name} better than improved at"] for name in ("published", "printed")] == [0, 0]
+    differing = {(row[0], row[1]): row[-1] for row in tables.planner_differences(results).rows}
+    assert differing["deployed values", "printed"] == pytest.approx(0.1 * 100)
+    assert differing["deployed values", "published"] == differing["predicted values", "printed"] == 0
+    assert Results([made(task) for task in chosen if task.variant == "printed"]).judged == []
 
 
 def test_the_ratio_of_planning_times():

@@ -16,9 +16,11 @@ def test_the_paper_has_810_points_of_every_method_and_variant_and_18_simulations
         for method in ("quantile", "interpolation"):
             here = [task for task in everything if (task.method, task.variant, task.part) == (method, variant, "")]
             assert (len(here), sum(task.atoms for task in here)) == (54, 810)
+    printed = [task for task in everything if task.variant == "printed" and task.part == ""]
+    assert ({task.method for task in printed}, sum(task.atoms for task in printed)) == ({"quantile"}, 810)
     assert sum(task.atoms for task in everything if task.method == "optimum" and task.part == "") == 810
     simulations = [task for task in everything if task.method == "simulation"]
-    assert len(simulations) == 2 * 18
+    assert len(simulations) == 2 * 18  # none of the variant for contrast
     assert {(task.domain, task.problem) for task in simulations} == {("gridworld", "14x16"), ("river", "30x10")}
     assert len(set(everything)) == len(everything)
     assert {(task.problem, task.atoms) for task in everything if task.part == "finer"} == {("30x10", 49)}
@@ -44,7 +46,7 @@ def test_linear_programs_run_where_they_are_few():
     assert set(by_default.values()) == {"lp", "sampled"}
     assert {task.inner for task in tasks(lp="full") if task.method == "interpolation"} == {"lp"}
     assert {task.inner for task in tasks(lp="none") if task.method == "interpolation"} == {"greedy"}
-    assert {len(tasks(lp=mode)) for mode in LP_MODES} == {5 * 54 + 9 + 36}
+    assert {len(tasks(lp=mode)) for mode in LP_MODES} == {6 * 54 + 12 + 36}
 
 
 def test_restrictions():

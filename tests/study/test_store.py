@@ -102,11 +102,19 @@ def test_other_files_are_refused(tmp_path):
         Store(tmp_path, create=True)
 
 
-def test_other_schemas_are_refused(store):
+@pytest.mark.parametrize("schema", [2, 99])
+def test_other_schemas_are_refused(store, schema):
+    """In schema 2 `published` were other factors; such runs are not shown under today's name."""
     with sqlite3.connect(store.path) as base:
-        base.execute("PRAGMA user_version = 99")
-    with pytest.raises(StoreError, match="schema 99, expected 2"):
-        Store(store.folder, create=True)
+        base.execute(f"PRAGMA user_version = {schema}")
+    for create in (True, False):
+        with pytest.raises(
+            StoreError, match=rf"not a store of this version of the program \(schema {schema}, expected 3\); use another folder"
+        ):
+            Store(store.folder, create=create)
+
+
+def test_files_without_a_schema_are_refused(store):
     other = store.folder / "other"
     other.mkdir()
     with sqlite3.connect(other / FILE_NAME) as base:

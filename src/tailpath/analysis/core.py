@@ -8,16 +8,19 @@ equation V = min (r + P V) has one solution only.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.analysis.reachability import free_components, require_sure_start
+from tailpath.dp.backup import Decisions
 from tailpath.graph import Transitions, grouped, members_of, places
-from tailpath.kernels.bellman import Decisions
 from tailpath.kernels.jit import frozen
-from tailpath.model.ssp import SSP, FloatArray
+from tailpath.model.cost_units import as_fraction
+from tailpath.model.ssp import SSP, FloatArray, found_once
 
 IntArray = NDArray[np.int64]
 
@@ -62,7 +65,15 @@ class Core:
 
     def decisions(self) -> Decisions:
         """What the kernels of the risk-neutral problem need."""
-        return Decisions(*frozen(self.state_choices, self.choice_outcomes, self.target, self.probability, self.rate))
+        rows = frozen(self.state_choices, self.choice_outcomes, self.target, self.probability, self.rate)
+        return Decisions(*rows)._replace(error=self.ssp.probability_error)
+
+    def exact_rates(self) -> list[Fraction]:
+        """The expected cost of every choice in rationals."""
+        cost = [as_fraction(c) for c in self.ssp.outcome_cost[self.outcome].tolist()]
+        weight = [as_fraction(p) for p in self.probability.tolist()]
+        rows = [range(begin, end) for begin, end in pairwise(self.choice_outcomes.tolist())]
+        return [sum((weight[o] * cost[o] for o in row), Fraction(0)) / sum(weight[o] for o in row) for row in rows]
 
     def renumbered(self, order: IntArray) -> Core:
         """The same core with its nodes in another order: what is used together should lie together."""
@@ -139,16 +150,16 @@ class Core:
         return result
 
 
+@found_once
 def core_of(ssp: SSP) -> Core:
     """The core of a model, or an error that names the states that trap the start."""
-    return ssp.kept("core", lambda: _cut(ssp, free_components(ssp, require_sure_start(ssp)[1])))
+    return _cut(ssp, free_components(ssp, require_sure_start(ssp)[1]))
 
 
+@found_once
 def loose_core_of(ssp: SSP) -> Core:
     """The core with free components left as they are: for a discount, under which walking for nothing is worth something."""
-    if core_of(ssp).free.max(initial=-1) < 0:
-        return core_of(ssp)
-    return ssp.kept("loose core", lambda: _cut(ssp, np.full(ssp.n_states, -1, dtype=np.int32)))
+    return core_of(ssp) if core_of(ssp).free.max(initial=-1) < 0 else _cut(ssp, np.full(ssp.n_states, -1, dtype=np.int32))
 
 
 def _internal_choices(ssp: SSP, free: NDArray[np.int32]) -> NDArray[np.bool_]:

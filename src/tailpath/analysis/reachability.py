@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from tailpath.errors import GoalUnreachableError
 from tailpath.graph import SWEEPS, BoolArray, Transitions, fit, offsets_of
 from tailpath.kernels import graph
-from tailpath.model.ssp import SSP
+from tailpath.model.ssp import SSP, found_once
 
 #: What to do where arriving is not sure.
 WAYS = "end runs at a price (give_up, --give-up C), look at those that arrive (given_arrival, --given-arrival) or limit steps (within, --within N)"
@@ -86,9 +86,10 @@ def dead_ends(ssp: SSP) -> BoolArray:
     return ~reached
 
 
+@found_once
 def sure_states(ssp: SSP) -> tuple[BoolArray, BoolArray]:
     """The states from which some policy surely reaches a goal, and the choices all of whose outcomes are such states."""
-    return ssp.kept("sure states", lambda: _sure_by(ssp, np.ones(ssp.n_choices, dtype=np.bool_)))
+    return _sure_by(ssp, np.ones(ssp.n_choices, dtype=np.bool_))
 
 
 def surely_free_states(ssp: SSP) -> BoolArray:

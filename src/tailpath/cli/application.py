@@ -122,7 +122,7 @@ def printable(text: str) -> str:
     """The text with characters that would control a terminal written as escapes: names come from files."""
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] if ord(c) < 0x7F else f"\\u{ord(c):04x}" for c in text)
+    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] if c != "\x7f" else "\\u007f" for c in text)
 
 
 def _tell_compiling() -> None:

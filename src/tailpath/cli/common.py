@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import functools
 import inspect
 import json
@@ -214,7 +215,12 @@ def read_policy(policy: str, ssp: SSP, loose: bool = False) -> tailpath.Policy:
 
 def show(record: Mapping[str, Any], text: str, as_json: bool) -> None:
     """Print a result: the record for programs, or the text for people."""
-    click.echo(printable(json.dumps(plain(record), indent=2, allow_nan=False, ensure_ascii=False) if as_json else text))
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    if as_json:
+        ascii_only = codecs.lookup(encoding).name != "utf-8"
+        text = json.dumps(plain(record), indent=2, allow_nan=False, ensure_ascii=ascii_only)
+    # What the terminal has no letters for is escaped.
+    click.echo(printable(text).encode(encoding, "backslashreplace").decode(encoding))
 
 
 def plain(value: Any) -> Any:

@@ -12,7 +12,7 @@ import tailpath
 from tailpath.cli.application import say
 from tailpath.cli.common import pairs, table
 from tailpath.errors import BudgetExceededError
-from tailpath.evaluation.measured import evaluate_for
+from tailpath.evaluation.evaluate import evaluate_for
 from tailpath.model.ssp import SSP
 from tailpath.risk.measure import Limit, Measure
 from tailpath.risk.text import parse, parse_limit

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import pathlib
 from time import perf_counter
 
 import click
 
 from tailpath.cli.alphas import ManyAlphas, alphas_option
 from tailpath.cli.common import json_option, number, out_file, show, takes_model
+from tailpath.formats.files import write_text
 from tailpath.model.ssp import SSP
 from tailpath.pictures.progress import progress_line
 from tailpath.show.page.data import ALPHAS
@@ -30,7 +30,7 @@ def command(ssp: SSP, source: str, out: str, alphas: tuple[float, ...], title: s
     begin = perf_counter()
     with progress_line() as tell:
         text = page(ssp, title or source, alphas, tell)
-    pathlib.Path(out).write_text(text, encoding="utf-8")
+    write_text(out, text)
     seconds = perf_counter() - begin
     size = len(text.encode())
     record = {"model": source, "file": out, "bytes": size, "seconds": seconds}

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
+import os
 from typing import Any
 
-import click
+from tailpath.formats.files import write_bytes
 
 #: The kinds of pictures there are.
 PICTURES = (".png", ".pdf", ".svg")
@@ -12,7 +14,7 @@ PICTURES = (".png", ".pdf", ".svg")
 
 def save_picture(axes: Any, path: str) -> None:
     """Save the figure of these matplotlib Axes; the suffix decides the format."""
-    try:
-        axes.figure.savefig(path)
-    except ValueError as error:  # matplotlib's word for a suffix it does not know
-        raise click.ClickException(f"{path}: {error}") from None
+    content = io.BytesIO()
+    kind = os.path.splitext(path)[1].removeprefix(".").lower()
+    axes.figure.savefig(content, format=kind)
+    write_bytes(path, content.getvalue())

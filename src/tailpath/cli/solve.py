@@ -61,7 +61,12 @@ def _known(ctx: click.Context, param: click.Parameter, value: str) -> str:
     callback=_known,
     help=f"How to solve: {', '.join(method_names())}.",
 )
-@click.option("--variant", metavar="NAME", default="", help="The method in a variant it has: published, for CVaRVIQ and CVaRVILI.")
+@click.option(
+    "--variant",
+    metavar="NAME",
+    default="",
+    help="The method in a variant it has: published, for CVaRVIQ and CVaRVILI; printed, for CVaRVIQ.",
+)
 @click.option("--alpha", type=tail_mass, metavar="A", help="Mass of the worst tail, in (0, 1].")
 @objective_options
 @click.option("--max-nodes", type=click.IntRange(min=1), metavar="N", help="Give up evaluating the policy after N expanded pairs.")

@@ -33,7 +33,11 @@ MOST_SHOWN = 10
 @click.option("--model", "models", multiple=True, metavar="MODEL", help="Study this model, a file or scheme:text (repeatable).")
 @click.option("--method", "methods", multiple=True, metavar="NAME", help="Only this method of the register (repeatable).")
 @click.option(
-    "--variant", "variants", multiple=True, metavar="NAME", help="Only this variant of the planners: improved or published (repeatable)."
+    "--variant",
+    "variants",
+    multiple=True,
+    metavar="NAME",
+    help="Only this variant of the planners: improved, published or printed (repeatable).",
 )
 @click.option("--atoms", multiple=True, type=int, metavar="N", help="Only this number of atoms (repeatable).")
 @click.option("--alpha0", multiple=True, type=tail_mass, metavar="A", help="Only this least atom (repeatable).")

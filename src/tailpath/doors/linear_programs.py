@@ -5,10 +5,10 @@ j with slope s_j and mass m_j,
 
     maximise  sum_j s_j z_j     subject to     sum_j z_j = 1,     0 <= z_j <= m_j / y.
 
-z_j is the share of segment j in the tail. In units of y all numbers lie near 1 whatever y is, so the solver's absolute tolerances are relative
-ones. The programs of one choice at several levels go to the solver together, as blocks that share nothing: most of the time of a small program is
-the way into the solver and back. Models are kept, one per number of segments and levels, and only costs and bounds change, so each run starts
-from the basis of the one before.
+z_j is the share of segment j in the tail. In units of y and of the largest slope all numbers lie near 1 whatever they are, so the solver's
+absolute tolerances are relative ones. The programs of one choice at several levels go to the solver together, as blocks that share nothing: most
+of the time of a small program is the way into the solver and back. Models are kept, one per number of segments and levels, and only costs and
+bounds change, so each run starts from the basis of the one before.
 The second is the best mixture of some policies under limits (`best_mixture`), with few rows and columns. The status of every solve is checked;
 whatever is not solved to optimality is an error, never a number.
 """
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tailpath.errors import TailpathError
+from tailpath.errors import OptionError, TailpathError
 from tailpath.model.ssp import FloatArray
 
 #: The tightest the solver takes, for feasibility and for reduced costs.
@@ -30,9 +30,11 @@ SMALLEST = 1e-12
 
 
 def _highs() -> Any:
-    """The solver's package, loaded when it is first used."""
-    import highspy
-
+    """The solver's package, loaded when it is first used; some platforms have none."""
+    try:
+        import highspy
+    except ImportError as error:
+        raise OptionError("linear programs need highspy: pip install highspy") from error
     return highspy
 
 
@@ -63,7 +65,7 @@ class TailPrograms:
         model = self._model(size, count)
         columns = np.arange(size * count, dtype=np.int32)
         upper = np.minimum(self._mass / levels[:, None], 1.0).reshape(-1)
-        self._check(model.changeColsCost(len(columns), columns, np.tile(self._slope, count)), "change the objective")
+        self._check(model.changeColsCost(len(columns), columns, np.tile(_scaled(self._slope), count)), "change the objective")
         self._check(model.changeColsBounds(len(columns), columns, np.zeros(len(columns)), upper), "change the bounds")
         if model.run() != highspy.HighsStatus.kOk:
             # From the basis of the program before, the simplex method may fail among ties; from scratch it does not.
@@ -93,6 +95,11 @@ class TailPrograms:
     def _check(self, status: Any, what: str) -> None:
         if status != _highs().HighsStatus.kOk:
             raise TailpathError(f"the LP solver could not {what} of a program with {len(self._slope)} segments: {status}")
+
+
+def _scaled(slope: FloatArray) -> FloatArray:
+    """Slopes over the power of two next to the largest, which loses no digit."""
+    return np.asarray(np.ldexp(slope, -np.frexp(np.abs(slope).max(initial=0.0))[1]))
 
 
 def _new_model(size: int, count: int) -> Any:

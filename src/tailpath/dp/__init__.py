@@ -1,1 +1,1 @@
-"""Dynamic programming: the backup, and the loops over it."""
+"""Dynamic programming: the backup, the loops over it, and what bounds are."""

@@ -35,6 +35,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tailpath.dp.backup import row_value
 from tailpath.dp.joint import Joint, joint_backup, joint_optimum, joint_values
 from tailpath.kernels.jit import kernel
 from tailpath.kernels.rounding import TINY
@@ -132,15 +133,6 @@ class Changes(NamedTuple):
 
 
 @kernel(inline=True)
-def row_value(outcome_start: Array, offset: Array, probability: Array, choice: int, base: int, value: Array) -> float:
-    """The value of a choice without its constant: sum of p U(target) over the outcomes that have a row; `base` is the first place of the level."""
-    total = 0.0
-    for k in range(np.uint64(outcome_start[choice]), np.uint64(outcome_start[choice + 1])):
-        total += probability[k] * value[np.uint64(base + offset[k])]
-    return total
-
-
-@kernel
 def settle_least(model: Model, objective: Objective, span: tuple[int, int], w: int, base: int, size: int, work: Work) -> None:
     """The active nodes of a plain block at budget w, the least way. Arrays are taken out of their groups before the loops, which counts."""
     node_choices, outcome_start, offset, probability = model.rows
@@ -236,7 +228,7 @@ def settle_jointly(model: Model, criteria: Array, tie: float, block: int, base: 
     return quality
 
 
-@kernel
+@kernel(inline=True)
 def set_constants(ends: Ends, criteria: Array, loss: Array, w: int, work: Work) -> None:
     """What choices are worth at budget w without the outcomes that have a row, for those that have others."""
     for i in range(len(criteria)):
@@ -252,7 +244,7 @@ def set_constants(ends: Ends, criteria: Array, loss: Array, w: int, work: Work) 
             work.constant[i, ends.choice[e]] = total
 
 
-@kernel
+@kernel(inline=True)
 def cutoff_of(objective: Objective, best: float) -> float:
     """No level, and no node at a level, beyond this can matter; a little more than the exact bound, to be safe from rounding."""
     if objective.weight == 0:
@@ -260,7 +252,7 @@ def cutoff_of(objective: Objective, best: float) -> float:
     return min(objective.limit, (best - objective.floor) / objective.weight * (1 + 1e-12))
 
 
-@kernel
+@kernel(inline=True)
 def look_around(nodes: Nodes, block: int, w: int, room: float, work: Work) -> int:
     """Bring the list of active nodes of a plain block up to date at budget w: the start can reach them for `room` or less.
 
@@ -281,7 +273,7 @@ def look_around(nodes: Nodes, block: int, w: int, room: float, work: Work) -> in
     return int(end)
 
 
-@kernel
+@kernel(inline=True)
 def note_changes(first: int, last: int, w: int, at: int, work: Work, out: Changes) -> int:
     """Append where the choice of an active node is another than with a unit less; returns how many changes there are then."""
     active, chosen, before = work.active, work.choice, work.before

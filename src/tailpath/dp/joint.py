@@ -13,13 +13,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.kernels.absorption import eliminate_dense
+from tailpath.dp.backup import row_value
+from tailpath.dp.elimination import eliminate_dense
 from tailpath.kernels.jit import kernel
 
 Array = NDArray[Any]
 #: A choice must be better by this much, relatively, to replace another: well above rounding, so that policy iteration ends.
 MARGIN = 1e-14
 MOST_POLICIES = 1_000
+#: Values count in smaller units meanwhile, so that those that still mean something keep their digits.
+RAISED = 2.0**200
 
 
 class Joint(NamedTuple):
@@ -39,23 +42,23 @@ def joint_values(joint: Joint, node_choices: Array, first: int, last: int, polic
     """
     m = last - first
     inner = np.zeros((m, m))
-    leave = np.empty(m)
+    leave, value = np.empty(m), np.empty((m, 1))
     for i in range(m):
         choice = policy[first + i]
         leave[i] = joint.leave[choice]
-        out_value[i] = gain[choice - node_choices[first]]
+        value[i, 0] = gain[choice - node_choices[first]] * RAISED
         for position in range(joint.inner_start[choice], joint.inner_start[choice + 1]):
             inner[i, joint.inner_target[position]] += joint.inner_probability[position]
-    error: float = eliminate_dense(inner, leave, out_value)
+    error: float = eliminate_dense(inner, leave, value)
+    for i in range(m):
+        out_value[i] = value[i, 0] / RAISED
     return error
 
 
 @kernel
 def joint_backup(joint: Joint, choice: int, gain: float, value: Array) -> float:
-    total = gain
-    for position in range(joint.inner_start[choice], joint.inner_start[choice + 1]):
-        total += joint.inner_probability[position] * value[joint.inner_target[position]]
-    return total
+    ahead: float = row_value(joint.inner_start, joint.inner_target, joint.inner_probability, choice, 0, value)
+    return gain + ahead
 
 
 @kernel

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from tailpath.analysis.absorption import Bracket, expected_total
+from tailpath.dp.bounds import Bounds
+from tailpath.dp.expected import expected_total
 from tailpath.errors import PolicyError
 from tailpath.evaluation.distribution import CostDistribution
+from tailpath.evaluation.engine import Request, Totals, completed, summarise, with_goal
 from tailpath.evaluation.queue import ChainWalk, QueueSearch
-from tailpath.evaluation.request import Request
-from tailpath.evaluation.result import completed, summarise, with_goal
+from tailpath.kernels.rounding import FLUTTER
 from tailpath.model.ssp import FloatArray
 from tailpath.policies.chain import CostChain
 
@@ -25,30 +26,26 @@ def evaluate_discounted(chain: CostChain, request: Request) -> CostDistribution:
     if missed > alpha:
         raise PolicyError(f"the policy misses the goal with probability {missed:.6g}, more than alpha; its discounted costs never end")
     search = QueueSearch(ChainWalk(chain, request.heuristic, gamma), request)
-    end = search.run(request.watch)
-    rest = with_goal(_discounted_total(chain, chain.cost, gamma))
+    end = search.run()
+    cost_to_go = with_goal(_discounted_total(chain, chain.cost, gamma))
     listed = search.listed()
     weight = np.array([gamma**node.stage for node in listed], dtype=np.float64)
     node = np.array([node.x for node in listed], dtype=np.int64)
-    low, value, high = (weight * v[node] for v in (rest.lower, rest.value, rest.upper))
-    start = chain.start
-    result = summarise(
-        search.result(None, numbered=False),
-        Bracket(value, low, high, rest.method),
-        alpha=alpha,
-        mean=(float(rest.value[start]), float(rest.lower[start]), float(rest.upper[start])),
-        deviation=_deviation(chain, rest.value, gamma),
-        unreached=0.0,
-        engine="queue",
-    )
-    return completed(result, end, request)
+    value, lower, upper = (weight * v[node] for v in (cost_to_go.value, cost_to_go.lower, cost_to_go.upper))
+    of_node = Bounds(value, lower, upper, cost_to_go.method)
+    mean = tuple(float(v[chain.start]) for v in (cost_to_go.value, cost_to_go.lower, cost_to_go.upper))
+    totals = Totals((mean[0], mean[1], mean[2]), _deviation(chain, cost_to_go.value, gamma))
+    return completed(summarise(request, search.result(request.ssp.probability_error, numbered=False), of_node, totals), end, request)
 
 
-def _discounted_total(chain: CostChain, price: FloatArray, gamma: float) -> Bracket:
-    """The expected discounted sum of a price per arrow."""
+def _discounted_total(chain: CostChain, price: FloatArray, gamma: float) -> Bounds:
+    """The expected discounted sum of a price per transition."""
     rate = chain.sums(chain.probability * price)
-    distance = np.where(chain.arrives, chain.least_cost[:-1], 0.0)
-    return expected_total(chain.row_start, chain.target, gamma * chain.probability, rate, distance, np.full(chain.n, 1 - gamma))
+    # One more transition for each node, which ends the run.
+    end = chain.row_start[1:]
+    target, probability = np.insert(chain.target, end, chain.n), np.insert(gamma * chain.probability, end, 1 - gamma)
+    rows = chain.row_start + np.arange(chain.n + 1), target, probability, rate
+    return expected_total(*rows, chain.ssp.probability_error, close=FLUTTER)
 
 
 def _deviation(chain: CostChain, value: FloatArray, gamma: float) -> float:

@@ -45,17 +45,19 @@ FloatArray = NDArray[np.float64]
 class CostDistribution(Record):
     """What `evaluate` found out about the total cost.
 
-    `costs`, `probabilities`: the head, up to `VaR_alpha`. `tail_mass` is P(Z > costs[-1]), the never arriving part included.
-    `tail_excess` and its bounds are E[(Z - costs[-1])+]. `mean_bounds` enclose the mean (infinite if the goal may be missed). `deviation` is
-    the standard deviation, or None where `std` finds it when it is first asked for. `relative_error` bounds the relative error of
-    every probability here but for a mass `dropped`, part of `tail_mass`, that was too small to be followed; `cost_error` that of every cost.
-    `expanded` counts (node, cost) pairs taken from the queue; `engine` says which engine ran. `ssp` and `policy` are what was evaluated, for
-    `verify`; they do not count in comparisons, and a policy made of functions stays behind when a distribution is pickled.
+    `costs`, `probabilities`: the head, up to `VaR_alpha`. `tail_mass` is P(Z > costs[-1]), the never arriving part included, and `open_mass` what
+    of it may still arrive. `tail_excess` and its bounds are E[(Z - costs[-1])+]. `mean_bounds` enclose the mean (infinite if the goal may be
+    missed). `deviation` is the standard deviation, or None where `std` finds it when it is first asked for. `relative_error` bounds the
+    relative error of every probability here but for a mass `dropped`, part of `tail_mass`, that was too small to be followed; `cost_error` that
+    of every cost. `expanded` counts (node, cost) pairs taken from the queue; `engine` says which engine ran, and `reason` why nothing faster was
+    done, if anything could be. `ssp` and `policy` are what was evaluated, for `verify` and `std`; they do not count in comparisons, and a
+    policy made of functions stays behind when a distribution is pickled.
     """
 
     costs: FloatArray
     probabilities: FloatArray
     tail_mass: float
+    open_mass: float
     tail_excess: float
     tail_excess_bounds: tuple[float, float]
     alpha: float
@@ -68,6 +70,7 @@ class CostDistribution(Record):
     dropped: float
     expanded: int
     engine: str
+    reason: str = ""
     stuck: str = ""
     gamma: float = 1.0
     ssp: SSP | None = field(default=None, compare=False)
@@ -86,9 +89,9 @@ class CostDistribution(Record):
         after = np.append(self.probabilities[1:], self.tail_mass)
         return np.cumsum(after[::-1])[::-1]
 
-    def _excesses(self, tail_excess: float, dropped: float = 0.0) -> FloatArray:
-        """E[(Z - z)+] for every cost z of the head, without a part of the tail."""
-        steps = np.append(np.diff(self.costs) * np.maximum(self.tails[:-1] - dropped, 0.0), tail_excess)
+    def _excesses(self, tail_excess: float, doubt: float = 0.0, dropped: float = 0.0) -> FloatArray:
+        """E[(Z - z)+] for every cost z of the head, with masses that are larger by a doubt but for a part of the tail."""
+        steps = np.append(np.diff(self.costs) * np.maximum(self.tails[:-1] * (1 + doubt) - dropped, 0.0), tail_excess)
         return np.cumsum(steps[::-1])[::-1]
 
     def _position(self, alpha: float) -> int:
@@ -130,12 +133,15 @@ class CostDistribution(Record):
         position = self._position(alpha)
         if position < 0 or self.unreached > 0:
             return math.inf, math.inf
-        doubt = self.relative_error + (len(self.costs) + 20) * 2 * UNIT
-        low, high = (self._excesses(self.tail_excess_bounds[0], self.dropped), self._excesses(self.tail_excess_bounds[1]))
-        upper = self.costs[position] + (1 + doubt) * high[position] / float(alpha)
-        lower = np.min(self.costs + (1 - doubt) * low / float(alpha))
-        at_zero = (1 - doubt) * (self.costs[0] * (1 - self.dropped) + low[0]) / float(alpha)
-        slack = 4 * max(doubt, SAME_MASS) + self.cost_error
+        # Of the masses, which the excess of the tail has charged itself, and of the sums.
+        of_masses, of_sums = self.relative_error, (len(self.costs) + 20) * 2 * UNIT
+        low = self._excesses(self.tail_excess_bounds[0], -of_masses, self.dropped)
+        high = self._excesses(self.tail_excess_bounds[1], of_masses)
+        upper = self.costs[position] + (1 + of_sums) * high[position] / float(alpha)
+        lower = np.min(self.costs + (1 - of_sums) * low / float(alpha))
+        all_of_it = self.costs[0] * (1 - of_masses) * (1 - self.dropped) + low[0]
+        at_zero = (1 - of_sums) * all_of_it / float(alpha)
+        slack = 4 * max(of_masses + of_sums, SAME_MASS) + self.cost_error
         least = max(float(min(lower, at_zero)) * (1 - slack), self.mean_bounds[0])
         most = max(float(upper) * (1 + 8 * UNIT + self.cost_error), self.mean)
         return least, min(most, self.mean_bounds[1]) if alpha == 1 else most
@@ -145,22 +151,32 @@ class CostDistribution(Record):
 
         Behind its last point h is linear, so mass and excess of the tail say all, once the head reaches that far.
         """
-        last, settled = self._last, self._settled
+        last = self._last
         if not self._reaches(loss):
             raise OptionError(f"the distribution is known up to cost {last:g}; call evaluate with an alpha below {self.alpha:g}")
         if self.unreached > 0 and loss.slope > 0:
             return math.inf, math.inf, math.inf
-        parts = self.probabilities * loss.values(self.costs)
-        behind = loss.end if settled else loss.after[-1] + loss.slope * (last - loss.last)
+        head, doubt = self._head_loss(loss)
+        behind, steep = loss.end, 0.0
+        if not self._settled and self.tail_mass > 0:
+            behind, steep = loss.after[-1] + loss.slope * (last - loss.last), loss.slope
+            doubt += self.tail_mass * steep * ((self.cost_error + 4 * UNIT) * last + 4 * UNIT * loss.last)
         tail = self.tail_mass * behind if self.tail_mass > 0 else 0.0
-        doubt = (self.relative_error + (len(self.costs) + 20) * 2 * UNIT) * float(np.sum(np.abs(parts)) + abs(tail))
-        value, (low, high) = float(np.sum(parts)) + tail, (0.0, 0.0)
-        if loss.slope > 0:
-            low, high = (loss.slope * excess for excess in self.tail_excess_bounds)
+        size = self.tail_mass * (abs(loss.after[-1]) + steep * abs(last - loss.last))
+        doubt += (self.relative_error + 20 * UNIT) * size + self.dropped * loss.largest
+        low, high = (loss.slope * excess for excess in self.tail_excess_bounds) if loss.slope > 0 else (0.0, 0.0)
         middle = loss.slope * self.tail_excess if loss.slope > 0 else 0.0
-        largest = max(float(np.max(np.abs(loss.values(self.costs)), initial=0.0)), abs(behind) if math.isfinite(behind) else 0.0)
-        slack = (8 * UNIT + self.cost_error) * (abs(value) + high) + self.dropped * largest
-        return value + middle, value + low - doubt - slack, value + high + doubt + slack
+        doubt += 8 * UNIT * (abs(head) + abs(tail) + high)
+        return head + tail + middle, head + tail + low - doubt, head + tail + high + doubt
+
+    def _head_loss(self, loss: Any) -> tuple[float, float]:
+        """The part of E[h(Z)] that the head has, and what that may be off by: masses, sums, values of h, and costs."""
+        parts = self.probabilities * loss.values(self.costs)
+        doubt = (self.relative_error + (len(self.costs) + 20) * 2 * UNIT) * float(np.sum(np.abs(parts)))
+        steep, jump = loss.moves(self.costs * (1 - self.cost_error), self.costs * (1 + self.cost_error))
+        # Sums of whole costs decide exactly which side of a jump they are on; those of discounted ones do not.
+        off = loss.off(self.costs) + self.cost_error * steep * self.costs + (jump if self.gamma < 1 else 0.0)
+        return float(np.sum(parts)), doubt + float(np.sum(self.probabilities * off)) * (1 + 1e-9)
 
     def loss_bounds(self, loss: Any) -> tuple[float, float]:
         """Proved bounds on E[h(Z)], also where h bends behind the head: there mass and excess of the tail bound what it can be.
@@ -174,24 +190,31 @@ class CostDistribution(Record):
             return math.inf, math.inf
         x = max(self._last, 0.0)
         places, at, after = loss.points_behind(x, include=self._last < 0)
-        parts = self.probabilities * loss.values(self.costs)
-        doubt = self.relative_error + (len(self.costs) + 20) * 2 * UNIT
-        mass = max(self.tail_mass - self.dropped, 0.0) * (1 - doubt), self.tail_mass * (1 + doubt)
-        excess = self.tail_excess_bounds if self.unreached == 0 else (0.0, math.inf)
+        doubt = self.relative_error + 20 * UNIT
+        lost = max(self.tail_mass - self.open_mass - self.dropped, 0.0) if self.unreached > 0 else 0.0
+        opened = self.open_mass * (1 - doubt), self.open_mass * (1 + doubt) + self.dropped
+        never = max(lost * (1 - doubt) - 4 * UNIT * self.tail_mass, 0.0), lost * (1 + doubt) + 4 * UNIT * self.tail_mass
         lower, upper = np.minimum(at, after), np.maximum(at, after)
-        between = ((values[1:] - values[0]) / (places[1:] - x) for values in (lower, upper))
-        slopes = {c for c in (0.0, loss.slope, *np.concatenate(list(between)).tolist()) if math.isfinite(excess[1]) or c == 0}
-        lows = [_least(float(np.min(lower - c * (places - x))), mass) + _least(c, excess) for c in slopes if c <= loss.slope]
-        highs = [-_least(-float(np.max(upper - c * (places - x))), mass) - _least(-c, excess) for c in slopes if c >= loss.slope]
-        never = self.unreached * (1 - 1e-9)
-        if never > 0:  # that much of the tail is worth the end
-            lows.append(_least(float(lower.min()), (max(mass[0] - never, 0.0), mass[1] - never)) + never * loss.end)
-            highs.append(never * loss.end - _least(-float(upper.max()), (max(mass[0] - never, 0.0), mass[1] - never)))
-        size = float(np.sum(np.abs(parts))) + max(abs(max(lows)), abs(min(highs)))
-        largest = max(float(np.max(np.abs(loss.values(self.costs)), initial=0.0)), float(np.max(np.abs([lower, upper]))))
-        slack = (doubt + 16 * UNIT + self.cost_error) * size + self.dropped * largest
-        head = float(np.sum(parts))
-        return head + max(lows) - slack, head + min(highs) + slack
+        # What never arrives is worth the end, and nothing is known of when the rest arrives.
+        ends = (_least(loss.end, never), -_least(-loss.end, never)) if self.unreached > 0 else (0.0, 0.0)
+        lows = [_least(float(lower.min()), opened) + ends[0]]
+        highs = [-_least(-float(upper.max()), opened) + ends[1]]
+        slopes = {0.0}
+        if self.unreached == 0 and math.isfinite(self.tail_excess_bounds[1]):
+            slopes |= {loss.slope, *np.concatenate([(values[1:] - values[0]) / (places[1:] - x) for values in (lower, upper)]).tolist()}
+        for c in slopes - {0.0}:
+            # Of the line, and of where the head ends.
+            off = opened[1] * (8 * UNIT * (loss.largest + abs(c) * float(places.max())) + abs(c) * (self.cost_error + 4 * UNIT) * x)
+            if c <= loss.slope:
+                lows.append(_least(float(np.min(lower - c * (places - x))), opened) + _least(c, self.tail_excess_bounds) - off)
+            if c >= loss.slope:
+                highs.append(off - _least(-float(np.max(upper - c * (places - x))), opened) - _least(-c, self.tail_excess_bounds))
+        if loss.slope > 0:  # no flat line stays above
+            del highs[0]
+        head, slack = self._head_loss(loss)
+        low, high = head + max(lows), head + min(highs, default=math.inf)
+        slack += self.dropped * loss.largest
+        return low - slack - 16 * UNIT * (abs(head) + abs(low)), high + slack + 16 * UNIT * (abs(head) + abs(high))
 
     @property
     def _last(self) -> float:
@@ -200,8 +223,8 @@ class CostDistribution(Record):
 
     @property
     def _settled(self) -> bool:
-        """Whether all that is left never arrives."""
-        return self.tail_mass <= self.unreached * (1 + SAME_MASS)
+        """Whether all that is left never arrives, but for what was too small to follow."""
+        return self.unreached > 0 and self.open_mass == 0
 
     def _reaches(self, loss: Any) -> bool:
         """Whether the head reaches to where the loss is linear."""

@@ -8,13 +8,14 @@ probability has arrived:
 | `lattice` | costs with a common unit: compiled, integer levels; a `BudgetPolicy` is followed level by level without building the product |
 | `queue` | everything: any costs, gamma < 1, policies whose memory does not end |
 
-`auto` takes `lattice` where it applies. Both hand over the head and the open nodes; `result.summarise` makes the result of either. Three kinds
-of evaluation have a module of their own: `budget` (the policies of the exact solver), `discounted` (gamma < 1) and `lazy` (histories); `mixture`
-adds up the members of a mixture.
+`auto` takes `lattice` where it applies; `reason` of the result says why something else was done. Both hand over the head and the open nodes;
+`engine.summarise` makes the result of either. Three kinds of evaluation have a module of their own: `budget` (the policies of the exact solver),
+`discounted` (gamma < 1) and `lazy` (histories); `mixture` adds up the members of a mixture.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -24,16 +25,26 @@ from tailpath.errors import BudgetExceededError, OptionError
 from tailpath.evaluation.budget import evaluate_budget
 from tailpath.evaluation.discounted import evaluate_discounted
 from tailpath.evaluation.distribution import CostDistribution
-from tailpath.evaluation.free_cycles import without_free_cycles
-from tailpath.evaluation.heuristics import Heuristic, own_heuristic
+from tailpath.evaluation.engine import (
+    MOST_BYTES,
+    MOST_NODES,
+    End,
+    Heuristic,
+    Request,
+    SearchResult,
+    Totals,
+    Watch,
+    completed,
+    nothing_found,
+    summarise,
+)
+from tailpath.evaluation.heuristics import own_heuristic
 from tailpath.evaluation.lattice import LatticeSearch, lay_out
 from tailpath.evaluation.lazy import evaluate_lazily
-from tailpath.evaluation.mixture import mixed_distribution
+from tailpath.evaluation.mixture import LEAST_TAIL, mixed_distribution
 from tailpath.evaluation.queue import ChainWalk, QueueSearch
-from tailpath.evaluation.request import MOST_BYTES, End, Request
-from tailpath.evaluation.result import SearchResult, completed, nothing_found, summarise
 from tailpath.evaluation.variance import standard_deviation
-from tailpath.evaluation.watch import Watch
+from tailpath.evaluation.zero_cost import without_zero_cost_cycles
 from tailpath.model.ssp import SSP, Name
 from tailpath.options import Progress, check_alpha, check_gamma
 from tailpath.policies.budget import BudgetPolicy
@@ -43,10 +54,8 @@ from tailpath.policies.kinds import HistoryPolicy, Policy
 from tailpath.policies.mixed import MixedPolicy
 from tailpath.policies.unrolling import unroll
 
-__all__ = ["evaluate"]
+__all__ = ["evaluate", "evaluate_for"]
 
-#: Expanded pairs before an evaluation gives up: some minutes of either engine.
-MOST_NODES = {"lattice": 20_000_000_000, "queue": 20_000_000}
 #: Beyond so many levels of budget the rounding of every level adds up, and a policy that reaches few pairs is unrolled.
 MOST_LEVELS = 10_000
 
@@ -82,47 +91,70 @@ def evaluate(
     if start is not None:
         ssp = replace(ssp, start_index=ssp.state_index(start))
     heuristic = heuristic if isinstance(heuristic, str) else own_heuristic(ssp, heuristic)
-    chosen = _engine(ssp, policy, engine, heuristic, gamma)
+    chosen, reason = _engine(ssp, policy, engine, heuristic, gamma)
     limit = MOST_NODES[chosen] if max_nodes is None else min(max_nodes, 2**62)
-    found = evaluate_as(ssp, policy, chosen, Request(alpha, heuristic, float(gamma), limit, Watch(progress), max_bytes))
-    found._become({"gamma": float(gamma), "ssp": ssp, "policy": policy})
-    return found
+    asked = (alpha, heuristic, float(gamma), limit, Watch(progress), max_bytes)
+    return evaluate_as(Request(ssp, policy, chosen, *asked, reason=reason))
 
 
-def evaluate_as(ssp: SSP, policy: Policy, engine: str, request: Request) -> CostDistribution:
+def evaluate_for(ssp: SSP, policy: Any, measures: Iterable[Any], alpha: float = 1.0, max_nodes: int | None = None) -> CostDistribution:
+    """The distribution of the total cost of a policy, known as far as all the measures ask, and for every tail mass from `alpha` up.
+
+    How far a tail mass leads is known only afterwards, so where a measure asks for the probability of a certain cost the tail is cut finer until
+    the cost is reached.
+    """
+    wanted = list(measures)
+    alpha = min([alpha, *(measure.finest_alpha for measure in wanted)])
+    cost = max([0.0, *(measure.farthest_cost for measure in wanted)])
+    while True:
+        found = evaluate(ssp, policy, alpha, max_nodes=max_nodes)
+        if (found.costs.size and found.costs[-1] >= cost) or found.open_mass <= LEAST_TAIL or alpha <= LEAST_TAIL:
+            return found
+        # Two steps of the same factor: from a mass of 0.1 to 0.01, then to 0.0001 and so on.
+        alpha = max(min(alpha, found.tail_mass) ** 2 / 10, LEAST_TAIL)
+
+
+def evaluate_as(request: Request) -> CostDistribution:
     """`evaluate` with everything decided."""
+    ssp, policy = request.ssp, request.policy
     if isinstance(policy, MixedPolicy):
         members = policy.members
         return mixed_distribution(
+            request,
             policy.weights,
-            lambda i, alpha: evaluate_as(ssp, members[i], engine, replace(request, alpha=alpha, deviation=True)),
-            request.alpha,
+            lambda i, alpha: evaluate_as(replace(request, policy=members[i], alpha=alpha, deviation=True)),
         )
     if isinstance(policy, HistoryPolicy):
-        return evaluate_lazily(ssp, policy, request)
-    by_budget = policy if isinstance(policy, BudgetPolicy) and engine == "lattice" else None
-    if by_budget is not None and by_budget.budget <= MOST_LEVELS:
-        short = evaluate_budget(ssp, by_budget, request)
-        if short is not None:
-            return short
+        return evaluate_lazily(request)
+    by_budget = policy if isinstance(policy, BudgetPolicy) and request.engine == "lattice" else None
+    if by_budget is not None and by_budget.budget > MOST_LEVELS:
+        request = replace(request, reason=f"unrolled: the budget has more than {MOST_LEVELS} units")
+    elif by_budget is not None:
+        found = evaluate_budget(request, by_budget)
+        if isinstance(found, CostDistribution):
+            return found
+        request = replace(request, reason=f"unrolled: {found}")
     try:
         chain = unroll(ssp, policy, max_nodes=request.tuning.pairs)
     except BudgetExceededError:
-        short = None if by_budget is None else evaluate_budget(ssp, by_budget, request)
-        if short is not None:
-            return short
+        if by_budget is not None and by_budget.budget > MOST_LEVELS:
+            found = evaluate_budget(replace(request, reason=""), by_budget)
+            if isinstance(found, CostDistribution):
+                return found
         # Perhaps a memory that does not end: it is followed as far as its probability matters.
-        return evaluate_lazily(ssp, policy, replace(request, limit=min(request.limit, MOST_NODES["queue"])))
+        reason = "; ".join(filter(None, (request.reason, f"followed lazily: more than {request.tuning.pairs} pairs of state and memory")))
+        return evaluate_lazily(replace(request, limit=min(request.limit, MOST_NODES["queue"]), engine="queue", reason=reason))
     chain.refuse_free_traps()
     if request.gamma < 1:
         return evaluate_discounted(chain, request)
-    searched, cycle_error = without_free_cycles(chain)
-    search = _search_levels if engine == "lattice" else _search_costs
-    found, end = search(searched, cycle_error, request)
-    return completed(_of_chain(chain, found, request, engine), end, request)
+    searched, cycle_error = without_zero_cost_cycles(chain)
+    search = _search_levels if request.engine == "lattice" else _search_costs
+    result, end = search(searched, cycle_error, request)
+    return completed(summarise(request, result, chain.expected_cost, _totals(chain, request)), end, request)
 
 
-def _engine(ssp: SSP, policy: Policy, engine: str, heuristic: Heuristic, gamma: float) -> str:
+def _engine(ssp: SSP, policy: Policy, engine: str, heuristic: Heuristic, gamma: float) -> tuple[str, str]:
+    """The engine to take and, where it is not the fastest, why."""
     if engine not in ("auto", "lattice", "queue"):
         raise OptionError(f"unknown engine {engine!r}; use 'auto', 'lattice' or 'queue'")
     own = not isinstance(heuristic, str)
@@ -136,44 +168,36 @@ def _engine(ssp: SSP, policy: Policy, engine: str, heuristic: Heuristic, gamma: 
         (ssp.cost_unit is None, "the costs have no common unit"),
         (isinstance(policy, HistoryPolicy), "a history does not end"),
         (own, "the heuristic is your own"),
+        (engine == "queue", "the queue was asked for"),
     ]
-    against = [why for holds, why in reasons if holds]
-    if engine == "lattice" and against:
-        raise OptionError(f"the lattice engine cannot run here: {against[0]}; use the queue engine")
-    if engine == "auto":
-        return "queue" if against else "lattice"
-    return engine
+    reason = next((why for holds, why in reasons if holds), "")
+    if engine == "lattice" and reason:
+        raise OptionError(f"the lattice engine cannot run here: {reason}; use the queue engine")
+    return ("queue" if reason else "lattice"), reason
 
 
 def _search_levels(chain: CostChain, cycle_error: float, request: Request) -> tuple[SearchResult, End]:
     lattice = lay_out(chain, request.heuristic)
-    start = int(lattice.place[chain.start])
-    if start < 0:
+    if lattice is None:
         return nothing_found(), End.FINISHED
-    search = LatticeSearch(lattice, start, request)
-    end = search.run(request.watch)
-    assert chain.unit is not None
-    return search.result(chain.unit, cycle_error), end
+    search = LatticeSearch(lattice, request)
+    end = search.run()
+    return search.result(cycle_error), end
 
 
 def _search_costs(chain: CostChain, cycle_error: float, request: Request) -> tuple[SearchResult, End]:
     search = QueueSearch(ChainWalk(chain, request.heuristic, 1.0), request)
-    end = search.run(request.watch)
-    return search.result(chain.unit, cycle_error), end
+    end = search.run()
+    return search.result(cycle_error), end
 
 
-def _of_chain(chain: CostChain, found: SearchResult, request: Request, engine: str) -> CostDistribution:
-    rest, start = chain.expected_cost, chain.start
-    low, mean, high = (float(values[start]) if start < chain.n else 0.0 for values in (rest.lower, rest.value, rest.upper))
-    unreached = 0.0 if chain.all_arrive or start == chain.n else float(chain.unreached.value[start])
-    deviation = standard_deviation(chain) if request.deviation and unreached == 0 else None
-    return summarise(
-        found,
-        rest,
-        alpha=request.alpha,
-        mean=(mean, low, high),
-        deviation=deviation if unreached == 0 else np.inf,
-        unreached=unreached,
-        engine=engine,
-        stuck=chain.label(int(np.flatnonzero(~chain.arrives)[0])) if unreached > 0 else "",
-    )
+def _totals(chain: CostChain, request: Request) -> Totals:
+    """What the chain itself tells of the whole."""
+    mean, start = chain.expected_cost, chain.start
+    if start == chain.n:
+        return Totals((0.0, 0.0, 0.0), 0.0)
+    low, value, high = (float(values[start]) for values in (mean.lower, mean.value, mean.upper))
+    unreached = 0.0 if chain.all_arrive else float(chain.unreached.value[start])
+    if unreached > 0:
+        return Totals((value, low, high), np.inf, unreached, chain.label(int(np.flatnonzero(~chain.arrives)[0])))
+    return Totals((value, low, high), standard_deviation(chain) if request.deviation else None)

@@ -4,7 +4,7 @@ The search expands pairs in the order of cost spent + h(x), and is exact if h is
 that may happen, and h = 0 at the goal. Then h never exceeds what is left to pay, and a pair that has left the queue does not come back. What is not
 consistent is refused, with the step at fault. V_min, the default, is the largest h that is consistent; any other expands as much or more.
 
-With a cost unit h is rounded down to whole units: if h is consistent with whole costs, so is its floor, and all sums stay exact.
+h is rounded down to whole units of the search: if h is consistent with whole costs, so is its floor, and all sums stay exact.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from tailpath.errors import OptionError
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.policies.chain import CostChain
 
-#: The name of a built-in heuristic, or one value per state.
-Heuristic = str | FloatArray
 #: Room for the rounding of the user's numbers, relatively.
 ROUNDING = 1e-12
 
@@ -44,17 +42,16 @@ def own_heuristic(ssp: SSP, given: Any) -> FloatArray:
     return np.where(ssp.is_goal, 0.0, array)
 
 
-def along_chain(chain: CostChain, heuristic: FloatArray) -> FloatArray:
-    """The heuristic at every node of a chain and at the goal, in units if there are any; refuses it where it is not consistent."""
+def check_consistent(chain: CostChain, heuristic: FloatArray) -> FloatArray:
+    """The heuristic at every node of a chain and at the goal; refuses it where it is not consistent."""
+    height = np.append(heuristic[chain.state[: chain.n]], 0.0)
+    over = height[chain.source] - (chain.cost + height[chain.target])
     unit = 1.0 if chain.unit is None else float(chain.unit)
-    height = np.append(heuristic[chain.state[: chain.n]], 0.0) / unit
-    step = chain.cost / unit
-    over = height[chain.source] - (step + height[chain.target])
-    for arrow in np.flatnonzero(over > ROUNDING * np.maximum(1.0, height[chain.source]))[:1].tolist():
-        source, target = int(chain.source[arrow]), int(chain.target[arrow])
+    for transition in np.flatnonzero(over > ROUNDING * np.maximum(unit, height[chain.source]))[:1].tolist():
+        source, target = int(chain.source[transition]), int(chain.target[transition])
         to = "the goal" if target >= chain.n else chain.label(target)
         raise OptionError(
-            f"the heuristic is not consistent: {unit * height[source]:g} at {chain.label(source)} exceeds the cost {chain.cost[arrow]:g} of a step"
-            f" to {to} plus {unit * height[target]:g} there"
+            f"the heuristic is not consistent: {height[source]:g} at {chain.label(source)} exceeds the cost {chain.cost[transition]:g} of a step"
+            f" to {to} plus {height[target]:g} there"
         )
-    return np.floor(height * (1 + ROUNDING)) if chain.unit is not None else height * (1 - ROUNDING)
+    return height

@@ -8,40 +8,36 @@ from __future__ import annotations
 
 import numpy as np
 
-from tailpath.analysis.absorption import Bracket
+from tailpath.dp.bounds import Bounds
 from tailpath.evaluation.distribution import CostDistribution
+from tailpath.evaluation.engine import Request, Totals, completed, summarise
 from tailpath.evaluation.queue import LazyWalk, QueueSearch
-from tailpath.evaluation.request import Request
-from tailpath.evaluation.result import completed, summarise
-from tailpath.model.ssp import SSP
-from tailpath.policies.kinds import Policy
+from tailpath.kernels.rounding import UNIT
+from tailpath.model.cost_units import in_costs
 
 #: The policy is followed until this share of alpha is open.
 REST = 1e-14
 
 
-def evaluate_lazily(ssp: SSP, policy: Policy, request: Request) -> CostDistribution:
+def evaluate_lazily(request: Request) -> CostDistribution:
     """The distribution of the total cost as far as it is worth following."""
     gamma = request.gamma
-    walk = LazyWalk(ssp, policy, request.heuristic, gamma)
+    walk = LazyWalk(request.ssp, request.policy, request.heuristic, gamma)
     search = QueueSearch(walk, request)
-    end = search.run(request.watch, until=request.alpha * REST)
-    unit = None if gamma < 1 else ssp.cost_unit
-    found = search.result(unit, numbered=False)
-    scale = 1.0 if unit is None else float(unit)
-    least = np.array([scale * walk.least(node.x) * gamma**node.stage for node in search.listed()], dtype=np.float64)
-    settled = found.open.mass.size == 0 and found.aside.mass.size == 0
-    mean = float(np.sum(found.costs * found.probabilities)) + float(np.sum(found.open.mass * (found.open.cost + least[found.open.node])))
+    end = search.run(until=request.alpha * REST)
+    found = search.result(request.ssp.probability_error, numbered=False)
+    least: list[float] = [walk.least(node.x) for node in search.listed()]
+    if walk.unit is not None:
+        ahead = in_costs(least, walk.unit) * (1 - 2 * UNIT)
+    else:
+        ahead = np.array([cost * gamma**node.stage for cost, node in zip(least, search.listed())], dtype=np.float64)
+    settled = found.open.mass.size == 0 and found.truncated.mass.size == 0
+    paid = found.last + found.open.ahead
+    mean = float(np.sum(found.costs * found.probabilities)) + float(np.sum(found.open.mass * (paid + ahead[found.open.node])))
     slack = 1 + found.relative_error + found.cost_error + 1e-15 * (len(found.costs) + 2)
     variance = float(np.sum(found.probabilities * (found.costs - mean) ** 2))
-    arrives = found.lost == 0
-    result = summarise(
-        found,
-        Bracket(least, least, np.full_like(least, np.inf), "least cost"),
-        alpha=request.alpha,
-        mean=(mean if arrives else np.inf, mean / slack, mean * slack if settled else np.inf),
-        deviation=float(np.sqrt(variance)) if arrives else np.inf,
-        unreached=found.lost,
-        engine="queue",
-    )
-    return completed(result, end, request)
+    totals = Totals((mean, mean / slack, mean * slack if settled else np.inf), float(np.sqrt(variance)))
+    if found.lost > 0:
+        totals = Totals((np.inf, np.inf, np.inf), np.inf, found.lost)
+    cost_to_go = Bounds(ahead, ahead, np.full_like(ahead, np.inf), "least cost")
+    return completed(summarise(request, found, cost_to_go, totals), end, request)

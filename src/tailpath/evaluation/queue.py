@@ -9,7 +9,8 @@ The paper computes the tail as (V_mean - V_{<=X} P) / (1 - P), which loses all d
 instead, and the tail is summed over them. For the same reason P(Z > X) is the sum of the open probabilities, taken anew whenever it
 matters.
 
-A walk hands out whole costs (units, or floats without a unit) and knows nothing of the search:
+A walk hands out whole costs and knows nothing of the search. Costs without a common unit that is worth the name are whole multiples of a tiny
+one, since each is a decimal as it was written; so all sums are exact, and so is what they decide. With a discount costs are floats.
 
     ChainWalk   a finite chain
     LazyWalk    pairs (state, memory) of a policy whose memory need not end, such as a history; expanded as they are met
@@ -26,15 +27,13 @@ from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tailpath.evaluation.heuristics import Heuristic, along_chain
-from tailpath.evaluation.lattice import in_costs
-from tailpath.evaluation.request import End, Request
-from tailpath.evaluation.result import SCALE, Left, SearchResult, negligible, unscaled
-from tailpath.evaluation.watch import Watch
+from tailpath.evaluation.engine import SCALE, End, Heuristic, Left, Request, SearchResult, cost_error, negligible, unscaled
+from tailpath.evaluation.heuristics import ROUNDING, check_consistent
+from tailpath.graph import Transitions
 from tailpath.kernels.rounding import FIXED, ROW, SAME_MASS, UNIT
-from tailpath.model.ssp import SSP
+from tailpath.model.cost_units import as_fraction, decimal_above, in_costs, whole_costs
+from tailpath.model.ssp import SSP, FloatArray
 from tailpath.policies.chain import CostChain
 from tailpath.policies.kinds import Policy
 from tailpath.policies.unrolling import successors
@@ -43,10 +42,11 @@ GOAL = "goal"
 
 
 class Walk(Protocol):
-    """Where a search can go: successors with cost and probability, and a lower bound on the cost to go."""
+    """Where a search can go: successors with cost and probability, and a lower bound on the cost to go. `unit` is None where costs are floats."""
 
     start: Any
     goal: Any
+    unit: Fraction | None
     least_probability: float
     remembers_all: bool
 
@@ -56,28 +56,34 @@ class Walk(Protocol):
 
 
 class ChainWalk:
-    """The arrows of a chain as lists; the goal is node n. Arrows into traps are dropped and their probability is `lost`."""
+    """The transitions of a chain as lists; the goal is node n. Those into traps are dropped and their probability is `lost`."""
 
     def __init__(self, chain: CostChain, heuristic: Heuristic, gamma: float) -> None:
-        cost = chain.cost if chain.level is None or gamma < 1 else chain.level
         self.start: Any = chain.start
         self.goal: Any = chain.n
         self.least_probability = float(chain.probability.min(initial=1.0))
         self.remembers_all = False
         self._row_start = chain.row_start.tolist()
-        self._arrows = list(zip(chain.target.tolist(), cost.tolist(), chain.probability.tolist()))
-        least = chain.least_cost if gamma == 1 else discounted_least_cost(chain, gamma)
+        least: list[Any]
+        if gamma < 1:
+            cost, self.unit, least = chain.cost.tolist(), None, discounted_least_cost(chain, gamma).tolist()
+        else:
+            cost, self.unit = whole_costs(chain.cost) if chain.level is None else (chain.level.tolist(), chain.unit)
+            least = cheapest_whole(chain, cost)
         # Traps stay infinite under any heuristic: what enters them is lost and need not be followed.
         if isinstance(heuristic, str):
-            height = least if heuristic == "min" else np.zeros_like(least)
+            self._least = least if heuristic == "min" else [v if math.isinf(v) else 0 for v in least]
         else:
-            height = along_chain(chain, heuristic)
-        self._least: list[float] = np.where(np.isinf(least), least, height).tolist()
+            height, up = check_consistent(chain, heuristic).tolist(), 1 + Fraction(ROUNDING)
+            assert self.unit is not None
+            own = (math.floor(as_fraction(h) * up / self.unit) for h in height)
+            self._least = [v if math.isinf(v) else min(v, h) for v, h in zip(least, own)]
+        self._transitions = list(zip(chain.target.tolist(), cost, chain.probability.tolist()))
 
     def step(self, x: int) -> Iterable[tuple[int, Any, float]]:
-        return self._arrows[self._row_start[x] : self._row_start[x + 1]]
+        return self._transitions[self._row_start[x] : self._row_start[x + 1]]
 
-    def least(self, x: int) -> float:
+    def least(self, x: int) -> Any:
         return self._least[x]
 
 
@@ -91,17 +97,22 @@ class LazyWalk:
         self.remembers_all = True
         self.goal: Any = GOAL
         self.start: Any = GOAL if ssp.is_goal[ssp.start_index] else (ssp.start_index, policy.start(ssp.start))
-        self._cost = (ssp.outcome_cost if ssp.cost_unit is None or gamma < 1 else ssp.outcome_level).tolist()
-        least = model_least_cost(ssp)
-        # The undiscounted V_min is no lower bound on a discounted cost.
-        self._least = (least if heuristic == "min" and gamma == 1 else np.where(np.isinf(least), least, 0.0)).tolist()
+        ways = ssp.by_state.renumber(np.where(ssp.is_goal, ssp.n_states, np.arange(ssp.n_states)))
+        self.unit: Fraction | None
+        costs, self.unit = whole_costs(ssp.outcome_cost) if ssp.cost_unit is None else (ssp.outcome_level.tolist(), ssp.cost_unit)
+        least = cheapest_whole(ways, costs)
+        if heuristic != "min" or gamma < 1:  # the undiscounted V_min is no lower bound on a discounted cost
+            least = [v if math.isinf(v) else 0 for v in least]
+        if gamma < 1:
+            costs, self.unit = ssp.outcome_cost.tolist(), None
+        self._cost, self._least = costs, least
 
     def step(self, x: Any) -> Iterable[tuple[Any, Any, float]]:
         for state, memory, outcome, p in successors(self.ssp, self.policy, *x):
             yield GOAL if self.ssp.is_goal[state] else (state, memory), self._cost[outcome], p
 
-    def least(self, x: Any) -> float:
-        return 0.0 if x == GOAL else self._least[x[0]]
+    def least(self, x: Any) -> Any:
+        return 0 if x == GOAL else self._least[x[0]]
 
 
 @dataclass
@@ -125,8 +136,8 @@ class QueueSearch:
         self.lost = 0.0
         self.expanded = 0
         self._open: dict[tuple[Hashable, Any, int], Node] = {}
-        self._aside: list[Node] = []
-        self._heap: list[tuple[float, Any, int, tuple[Hashable, Any, int]]] = []
+        self._truncated: list[Node] = []
+        self._heap: list[tuple[Any, Any, int, tuple[Hashable, Any, int]]] = []
         self._tick = itertools.count()
         self._insert_and_group(walk.start, 0, 0, 2.0**SCALE, 0)
 
@@ -147,23 +158,23 @@ class QueueSearch:
         heapq.heappush(self._heap, (*order, next(self._tick), key))
 
     def open_mass(self) -> float:
-        return math.fsum(node.probability for node in itertools.chain(self._open.values(), self._aside)) + self.lost
+        return math.fsum(node.probability for node in itertools.chain(self._open.values(), self._truncated)) + self.lost
 
-    def run(self, watch: Watch, until: float = 0.0) -> End:
+    def run(self, until: float = 0.0) -> End:
         """Expand until P(Z > X) <= alpha, or until a limit is passed or the user stops it. `until` < alpha goes on to that open mass."""
-        with watch:
-            return self._run(watch, (until if until > 0 else self.request.alpha) * 2.0**SCALE)
+        with self.request.watch:
+            return self._run((until if until > 0 else self.request.alpha) * 2.0**SCALE)
 
-    def _run(self, watch: Watch, stop: float) -> End:
-        limit, pause = self.request.limit, self.request.tuning.queue_pause
+    def _run(self, stop: float) -> End:
+        watch, limit, pause = self.request.watch, self.request.limit, self.request.tuning.queue_pause
         least_mass = negligible(self.request.alpha, self.walk.least_probability)
         base, since = 2.0**SCALE, 0.0
-        last_priority = -math.inf
+        highest: Any = -math.inf
         while self._heap:
             if watch.stop:
                 return End.STOPPED
-            # Look before each new priority: the head is complete up to the last one.
-            if self.head and self._heap[0][0] > last_priority:
+            # Look before each new priority: the head is complete up to the highest one so far.
+            if self.head and self._heap[0][0] > highest:
                 rest = base - since
                 if rest <= stop * (1 + 1e-9) or rest < 0.25 * base:
                     base, since = self.open_mass(), 0.0
@@ -171,7 +182,8 @@ class QueueSearch:
                         return End.FINISHED
                 if self.expanded > limit:
                     return End.NODES
-            last_priority, _, _, key = heapq.heappop(self._heap)
+            priority, _, _, key = heapq.heappop(self._heap)
+            highest = max(highest, priority)
             node = self._open.pop(key)
             if node.x == self.walk.goal:
                 self.head[node.cost] = self.head.get(node.cost, 0.0) + node.probability
@@ -182,7 +194,7 @@ class QueueSearch:
             if node.probability >= least_mass:
                 self._expand(node)
             else:
-                self._aside.append(node)
+                self._truncated.append(node)
             if self.expanded > 2 * limit + 1000:
                 return End.NODES
             if self.expanded % pause == 0:
@@ -202,46 +214,73 @@ class QueueSearch:
     def _bytes(self, stage: int) -> int:
         """About the memory in use: an entry of the queue takes 600 bytes, and a memory that is a history as much as it is long."""
         history = 24 * stage if self.walk.remembers_all else 0
-        return (len(self._open) + len(self._aside)) * (600 + history) + 200 * len(self.head)
+        return (len(self._open) + len(self._truncated)) * (600 + history) + 200 * len(self.head)
 
     def listed(self) -> list[Node]:
-        """All that has not arrived: first what is open, then what was put aside."""
-        return [*self._open.values(), *self._aside]
+        """All that has not arrived: first what is open, then what was truncated."""
+        return [*self._open.values(), *self._truncated]
 
     def relative_error(self) -> float:
         worst = max((node.roundings for node in self._open.values()), default=0)
         return (max(worst, self.head_roundings) + 4) * UNIT
 
-    def cost_error(self, unit: Fraction | None) -> float:
-        """Whole costs are exact. Others are added up with a rounding for each step, and with a discount its powers are off by as many."""
-        longest = max((node.stage for node in self.listed()), default=0)
-        return (4 if unit is not None else 2 * max(self.longest, longest) + 6) * UNIT
-
-    def result(self, unit: Fraction | None, cycle_error: float = 0.0, *, numbered: bool = True) -> SearchResult:
-        """What was found, as arrays; with a unit, costs count it. `numbered=False`: nodes get the numbers of their places in `listed`."""
-        items = sorted(self.head.items())
+    def result(self, cycle_error: float = 0.0, *, numbered: bool = True) -> SearchResult:
+        """What was found, as arrays of costs. `numbered=False`: nodes get the numbers of their places in `listed`."""
+        costs, probabilities, cost_error = self._head()
         nodes, opened = self.listed(), len(self._open)
-
-        def costs(values: list[Any]) -> NDArray[np.float64]:
-            return np.array(values, dtype=np.float64) if unit is None else in_costs(np.array(values, dtype=np.int64), unit)
-
+        unit, last = self.walk.unit, max(self.head, default=0)
+        paid: Any = [node.cost for node in nodes]
+        ahead_error = 0.0
+        if unit is not None:
+            ahead = in_costs([cost - last for cost in paid], unit)
+        else:
+            ahead = np.array(paid, dtype=np.float64) - last
+            ahead_error = cost_error * (last + max(paid, default=0.0))
         left = Left(
             np.array([node.x for node in nodes], dtype=np.int64) if numbered else np.arange(len(nodes)),
-            costs([node.cost for node in nodes]),
+            ahead,
             np.array([node.probability for node in nodes], dtype=np.float64),
         )
         return unscaled(
             SearchResult(
-                costs=costs([cost for cost, _ in items]),
-                probabilities=np.array([p for _, p in items], dtype=np.float64),
+                costs=costs,
+                probabilities=probabilities,
                 open=left.part(slice(opened)),
-                aside=left.part(slice(opened, None)),
+                truncated=left.part(slice(opened, None)),
                 lost=self.lost,
                 relative_error=self.relative_error() * (1 + cycle_error / UNIT),
-                cost_error=self.cost_error(unit),
+                cost_error=cost_error,
+                ahead_error=ahead_error,
                 expanded=self.expanded,
             )
         )
+
+    def _head(self) -> tuple[FloatArray, FloatArray, float]:
+        """Costs as floats, their probabilities, and the relative error of a cost."""
+        exact, unit = sorted(self.head), self.walk.unit
+        probabilities = np.array([self.head[cost] for cost in exact], dtype=np.float64)
+        if unit is None:
+            # Each step rounds, and the powers of the discount are off by as many roundings.
+            longest = max((node.stage for node in self.listed()), default=0)
+            return np.array(exact, dtype=np.float64), probabilities, (2 * max(self.longest, longest) + 6) * UNIT
+        if unit == self.request.ssp.cost_unit:
+            return in_costs(exact, unit), probabilities, cost_error(max(exact, default=0), unit)
+        # Several exact costs may be one float.
+        costs, at = np.unique([decimal_above(cost * unit) for cost in exact], return_inverse=True)
+        sums = np.bincount(at.ravel(), weights=probabilities, minlength=len(costs)).astype(np.float64)
+        return costs, sums, 10 * UNIT
+
+
+def cheapest_whole(ways: Transitions, cost: list[int]) -> list[Any]:
+    """V_min of every node, as a whole number: what the cheapest way to the goal costs or, where that is too large for a float, a little less.
+
+    Costs are rounded down to a multiple of a number of units beforehand, so that all sums are exact and h(x) <= c + h(y) holds to the last
+    digit: a pair that has left the queue does not come back.
+    """
+    coarse = max(1, max(cost, default=0) * (ways.n + 1) >> 52)
+    down = np.array([c // coarse for c in cost], dtype=np.float64)
+    least = ways.replaced(cost=down, level=None).distances().least
+    return [v if math.isinf(v) else int(v) * coarse for v in least.tolist()]
 
 
 def _coarse(priority: float) -> float:
@@ -268,10 +307,3 @@ def discounted_least_cost(chain: CostChain, gamma: float) -> np.ndarray[Any, np.
             return least
         least = after
     return least
-
-
-def model_least_cost(ssp: SSP) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """V_min over all policies: the cheapest way to a goal in the model, in units if there is one; infinite at dead ends."""
-    ways = ssp.by_state.renumber(np.where(ssp.is_goal, ssp.n_states, np.arange(ssp.n_states)))
-    least = ways.replaced(level=None if ssp.cost_unit is None else ssp.outcome_level).distances().least[:-1]
-    return np.where(ssp.is_goal, 0.0, least)

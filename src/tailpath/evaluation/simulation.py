@@ -26,11 +26,11 @@ from numpy.typing import NDArray
 
 from tailpath.analysis.reachability import dead_ends
 from tailpath.errors import BudgetExceededError, OptionError, PolicyError
-from tailpath.evaluation.budget import free_order
+from tailpath.evaluation.budget import zero_cost_order
 from tailpath.evaluation.estimation import Estimate, estimate
-from tailpath.evaluation.lattice import in_costs
 from tailpath.kernels.sampling import Paths, Pause, lay_rows, walk, walker
 from tailpath.kernels.steps import NO_STEPS, Steps
+from tailpath.model.cost_units import in_costs
 from tailpath.model.fingerprint import same_numbering
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import check_whole, processors
@@ -84,7 +84,7 @@ def simulate_as(ssp: SSP, policy: Policy, n: int, seed: int, threads: int, tunin
         except BudgetExceededError:
             return _walk_functions(ssp, policy, n, seed, tuning.steps)
     totals = _walk_all(task, n, seed, threads, tuning)
-    costs = in_costs(totals, ssp.cost_unit) if totals.dtype == np.int64 else totals
+    costs = totals if ssp.cost_unit is None or totals.dtype != np.int64 else in_costs(totals, ssp.cost_unit)
     costs[totals < 0] = np.inf
     return costs
 
@@ -136,7 +136,7 @@ def _budget_task(ssp: SSP, policy: BudgetPolicy) -> _Task | None:
 
     Otherwise the budget of every run is spent some day, and a run is lost exactly where the risk-neutral part cannot arrive.
     """
-    if not same_numbering(policy.ssp, ssp) or free_order(ssp, policy.level) is None:
+    if not same_numbering(policy.ssp, ssp) or zero_cost_order(ssp, policy.level, np.arange(ssp.n_outcomes)) is None:
         return None
     try:
         neutral = chain_of_choices(ssp, policy.risk_neutral)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tailpath.analysis.absorption import expected_total, settled_total
-from tailpath.kernels.absorption import Chain
+from tailpath.dp.expected import SWEEPS, chain_of, expected_total, settled_total
 from tailpath.model.ssp import FloatArray
 from tailpath.policies.chain import CostChain
 
@@ -26,17 +25,19 @@ def node_variance(chain: CostChain) -> FloatArray:
     """The variance per node; infinite where the goal may be missed."""
     cost = chain.expected_cost.value
     proper = np.isfinite(cost)
-    arrows, leak = (chain.row_start, chain.target, chain.probability), np.zeros(chain.n)
+    target = chain.target
     if not proper.all():
         # What may never arrive counts as arrived at once: it is not asked for, and nothing that arrives leads there.
-        arrows, leak = (*arrows[:2], np.where(proper[chain.source], chain.probability, 0.0)), np.where(proper, 0.0, 1.0)
+        target = np.where(proper[chain.source], target, chain.n).astype(np.int32)
         cost = np.where(proper, cost, 0.0)
     value = np.append(cost, 0.0)
+    ahead = np.where(proper[chain.source], chain.cost + value[target], 0.0)
+    # A step is compared with the mean of its row, which is V_mean but for rounding: what is sure varies by nothing.
+    middle = chain.sums(chain.probability * ahead)
     with np.errstate(over="ignore"):
-        surprise = (chain.cost + value[chain.target] - value[chain.source]) ** 2
-    rate = chain.sums(arrows[2] * surprise)
-    # News travels from low to high values: in this order few sweeps do.
-    variance = settled_total(Chain(*arrows, rate, leak), cost, SETTLED)
-    if variance is None:
-        variance = expected_total(*arrows, rate, cost, leak).value
-    return np.where(proper, variance, np.inf)
+        surprise = (ahead - middle[chain.source]) ** 2
+    rate = chain.sums(chain.probability * surprise)
+    rows = chain.row_start, target, chain.probability, rate
+    # Where V_mean was not found by sweeps, changes get small long before values are right.
+    variance = settled_total(chain_of(*rows), SETTLED) if chain.expected_cost.method == SWEEPS else None
+    return np.where(proper, expected_total(*rows).value if variance is None else variance, np.inf)

@@ -36,7 +36,6 @@ def read(
     one_based: bool = False,
     columns: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
-    compiled: bool | None = None,
     **column: Any,
 ) -> SSP:
     """Read a model from a path, a `scheme:` string, a table, a graph, or an environment of Gymnasium or its table `P`.
@@ -54,9 +53,9 @@ def read(
     | `one_based` | the states and actions of a table are counted from 1 |
     | `columns` | `{"cost": "minutes"}`: what the columns of a table are called; `state=`, `next_state=` and so on say it one by one |
 
-    A format refuses the options it has no use for. `ssp.notes` says what the reader assumed. `progress` is called now and then while a large file
-    is read, with the bytes that are done and their share of all. DRN, explicit PRISM, CSV and our JSON are read line by line, from 4 MB on by
-    compiled loops, which find the same; `compiled` says which it shall be.
+    A format refuses the options it has no use for. `ssp.notes` says what the reader assumed. `progress` is called now and then while a large text
+    file is read, with the bytes that are done and their share of all. Large DRN, explicit PRISM and CSV files are read by way of pyarrow where it
+    is installed, and line by line where it is not; both find the same.
     """
     reading = Reading(
         goal,
@@ -70,7 +69,6 @@ def read(
         one_based,
         {**(columns or {}), **_columns(column)},
         progress,
-        compiled,
     )
     if not isinstance(source, (str, os.PathLike)):
         return _read_object(source, reading)

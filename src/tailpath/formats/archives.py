@@ -40,7 +40,8 @@ class Archive:
             raise FormatError(f"{path}: this is no npz archive: {shorten(str(error))}") from None
         if len(self._members) < len(self._zip.infolist()):
             raise FormatError(f"{path}: a member is given twice")
-        unfolded, most = sum(info.file_size for info in self._members.values()), budget(len(data))
+        self._unfolded = unfolded = sum(info.file_size for info in self._members.values())
+        most = budget(len(data))
         if unfolded > most:
             raise FormatError(f"{path}: the members unfold to {unfolded} bytes, more than the {most} that {len(data)} bytes deserve")
 
@@ -93,7 +94,8 @@ class Archive:
         except TypeError:
             raise FormatError(f"{where} is of the unknown type {header[1].decode()!r}") from None
         shape = tuple(int(size) for size in header.groups()[1:] if size is not None)
-        if math.prod(shape) * dtype.itemsize != len(data) - length:
+        # An array without entries holds no bytes, but its axis would be walked along.
+        if max(shape) > self._unfolded or math.prod(shape) * dtype.itemsize != len(data) - length:
             raise FormatError(f"{where} declares the shape {shape} but holds {len(data) - length} bytes")
         return np.frombuffer(data, dtype=dtype, offset=length).reshape(shape)
 

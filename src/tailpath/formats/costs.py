@@ -58,7 +58,10 @@ class CostRule:
 
 
 def refuse_negative(costs: FloatArray, where: str, name_outcome: Callable[[int], str]) -> None:
-    """Refuse the first negative cost, with the options that help."""
+    """Refuse the first cost that is no number, such as a sum beyond the floats, and the first
+    negative one, with the options that help."""
+    for outcome in np.flatnonzero(~np.isfinite(costs))[:1].tolist():
+        raise FormatError(f"{where}: {name_outcome(outcome)} costs {costs[outcome]:g}")
     for outcome in np.flatnonzero(costs < 0)[:1].tolist():
         raise FormatError(f"{where}: {name_outcome(outcome)} has the negative cost {costs[outcome]:g}; {HELP}")
 

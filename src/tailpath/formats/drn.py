@@ -14,7 +14,7 @@ own reader folds the auxiliary states back.
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -23,15 +23,14 @@ from numpy.typing import NDArray
 
 from tailpath.errors import FormatError
 from tailpath.formats.costs import CostRule
-from tailpath.formats.drn_scan import scanned
-from tailpath.formats.drn_text import UNNAMED, parse, writable_action
+from tailpath.formats.drn_model import UNNAMED, writable_action
+from tailpath.formats.drn_text import parse
 from tailpath.formats.extras import MARK, action_words, extras_line
-from tailpath.formats.files import read_bytes, read_text, unpacked, write_bytes
+from tailpath.formats.files import read_bytes, text_bytes, unpacked, write_bytes
 from tailpath.formats.labelled import Labelled, Lazy, Reward, to_ssp
 from tailpath.formats.reading import Reading
-from tailpath.formats.scanning import is_large
 from tailpath.formats.tar import is_tar, tar_members, write_tar
-from tailpath.formats.writing import Block, Pieces, Texts, blocks, cut, encoded, whole
+from tailpath.formats.writing import Block, blocks, cut, encoded, joined, named, put_before, spelled
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress
 
@@ -49,8 +48,7 @@ def _labelled(path: str, reading: Reading) -> Labelled:
         if len(members) != 1:
             raise FormatError(f"{path}: a packed DRN file holds one file, not {len(members)}")
         data = bytes(*members.values())
-    model = scanned(path, data, reading.progress) if is_large(data, reading) else None
-    return model or parse(path, read_text(path, data), reading.progress)
+    return parse(path, text_bytes(path, data), reading.progress)
 
 
 # ---------------------------------------------------------------------- auxiliary states
@@ -113,36 +111,29 @@ def _pieces(ssp: SSP, progress: Progress | None) -> Iterator[bytes]:
     yield encoded(f"// Written by tailpath\n//{extras_line(ssp, len(extra))}\n")
     yield b"@type: MDP\n@value_type: double\n@parameters\n\n@reward_models\ncost\n"
     yield encoded(f"@nr_states\n{n_states}\n@nr_choices\n{n_choices}\n@model\n")
-    loop = f" goal\n\taction {UNNAMED} [0]\n\t\t"
-    texts = Texts(ssp, ("state ", " [0]\n", " [0] init\n", f" [0]{loop}", f" [0] init{loop}", " : 1\n", "\t\t"))
-    word = action_words(ssp, writable_action)
+    number, word = named(map(str, range(n_states))), action_words(ssp, writable_action)
     for block in blocks(ssp, progress):
-        texts.clear()
-        yield from texts.joined(_block(ssp, block, cut(target, block.outcomes), cut(choice_cost, block.choices), texts, word))
-    for number, (onward, cost) in enumerate(extra):
-        yield encoded(f"state {ssp.n_states + number} [0]\n\taction {UNNAMED} [{cost!r}]\n\t\t{onward} : 1\n")
+        # What stands before a target: two tabs, or the line of the choice and those of states as well. At last, the lines after all targets.
+        heads = np.full(len(block.outcomes) + 1, "\t\t", dtype=object)
+        action = spelled(cut(ssp.choice_action, block.choices), lambda action: f"\taction {word(action)}")
+        rewards = spelled(cut(choice_cost, block.choices), lambda cost: f" [{cost!r}]\n\t\t")
+        heads[cut(ssp.choice_outcomes, block.choices) - block.outcomes.start] = action + rewards
+        heads[-1] = ""
+        first_outcome = ssp.choice_outcomes[cut(ssp.state_choices, block.states)] - block.outcomes.start
+        put_before(heads, first_outcome.tolist(), _state_lines(ssp, block))
+        probability = spelled(cut(ssp.outcome_probability, block.outcomes), lambda value: f" : {value!r}\n")
+        yield joined(heads[:-1], number[cut(target, block.outcomes)], probability)
+        yield encoded(heads[-1])
+    for at, (onward, cost) in enumerate(extra):
+        yield encoded(f"state {ssp.n_states + at} [0]\n\taction {UNNAMED} [{cost!r}]\n\t\t{onward} : 1\n")
 
 
-def _block(ssp: SSP, block: Block, target: NDArray[Any], choice_cost: NDArray[Any], texts: Texts, word: Callable[[int], str]) -> Pieces:
-    """The pieces of a block: three for a state, two more for a goal's loop, two for a choice, three for an outcome."""
-    is_goal, state = cut(ssp.is_goal, block.states), np.arange(block.states.start, block.states.stop)
-    first_choice = ssp.state_choices[block.states.start : block.states.stop + 1] - block.choices.start
-    first_outcome = ssp.choice_outcomes[block.choices.start : block.choices.stop + 1] - block.outcomes.start
-    of_states = 3 * np.arange(1, len(state) + 1) + 2 * np.cumsum(is_goal)
-    at_choice = (
-        of_states[cut(ssp.choice_state, block.choices) - block.states.start] + 2 * np.arange(len(block.choices)) + 3 * first_outcome[:-1]
-    )
-    at_outcome = (at_choice - 3 * first_outcome[:-1] + 2)[cut(ssp.outcome_choice, block.outcomes) - block.choices.start]
-    at_outcome += 3 * np.arange(len(block.outcomes))
-    at_state = of_states - 3 - 2 * is_goal + 2 * first_choice[:-1] + 3 * first_outcome[first_choice[:-1]]
-    pieces = np.empty(int(of_states[-1]) + 2 * len(block.choices) + 3 * len(block.outcomes), dtype=np.int32)
-    pieces[at_state], pieces[at_state + 1], pieces[at_state + 2] = 0, whole(state), 1 + (state == ssp.start_index) + 2 * is_goal
-    pieces[at_state[is_goal] + 3], pieces[at_state[is_goal] + 4] = whole(state[is_goal]), 5
-    pieces[at_choice] = texts.spelled(cut(ssp.choice_action, block.choices), lambda action: f"\taction {word(action)}")
-    pieces[at_choice + 1] = texts.spelled(choice_cost, lambda cost: f" [{cost!r}]\n")
-    pieces[at_outcome], pieces[at_outcome + 1] = 6, whole(target)
-    pieces[at_outcome + 2] = texts.spelled(cut(ssp.outcome_probability, block.outcomes), lambda value: f" : {value!r}\n")
-    return pieces
+def _state_lines(ssp: SSP, block: Block) -> Iterator[str]:
+    """The line of every state, and for a goal those of its loop."""
+    for state, is_goal in zip(block.states, cut(ssp.is_goal, block.states).tolist()):
+        init = " init" if state == ssp.start_index else ""
+        loop = f" goal\n\taction {UNNAMED} [0]\n\t\t{state} : 1" if is_goal else ""
+        yield f"state {state} [0]{init}{loop}\n"
 
 
 def _without_branch_costs(ssp: SSP) -> tuple[NDArray[Any], NDArray[Any], list[tuple[int, float]]]:

@@ -6,6 +6,7 @@ where there is one, the line. Declared sizes are never trusted: memory follows t
 
 from __future__ import annotations
 
+import codecs
 import json
 import math
 import os
@@ -44,18 +45,27 @@ def read_bytes(path: str) -> bytes:
         _refuse(path, error)
 
 
-def read_text(path: str, data: bytes | None = None) -> str:
-    """The text of a file in UTF-8, with or without a byte order mark; `data` are its bytes if they are at hand."""
-    data = read_bytes(path) if data is None else data
-    if not data.strip():
+def read_text(path: str) -> str:
+    """The text of a file."""
+    return text_bytes(path, read_bytes(path)).decode()
+
+
+def text_bytes(path: str, data: bytes) -> bytes:
+    """The bytes of a text in UTF-8, without a byte order mark; what is no text is refused."""
+    if not data or data.isspace():
         raise FormatError(f"{path}: the file is empty")
     nul = data.find(b"\0")
     if nul >= 0:
         raise FormatError(f"{path}:{data.count(10, 0, nul) + 1}: a NUL byte: this is no text file")
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise FormatError(f"{path}:{data.count(10, 0, error.start) + 1}: this is not UTF-8 text") from None
+    at = len(data) if data.isascii() else 0
+    while at < len(data):  # piece by piece, since the whole may take four times the memory
+        end = data.find(b"\n", at + SMALL) + 1 or len(data)
+        try:
+            data[at:end].decode()
+        except UnicodeDecodeError as error:
+            raise FormatError(f"{path}:{data.count(10, 0, at + error.start) + 1}: this is not UTF-8 text") from None
+        at = end
+    return data.removeprefix(codecs.BOM_UTF8)
 
 
 def budget(compressed: int) -> int:
@@ -98,8 +108,9 @@ def load_json(text: str, where: str) -> Any:
 
     def number(digits: str) -> float:
         value = float(digits)
-        if not math.isfinite(value):
-            raise FormatError(f"{where}: the number {shorten(digits)} is too large")
+        if not math.isfinite(value) or vanishes(digits, value):
+            size = "small" if value == 0 else "large"
+            raise FormatError(f"{where}: the number {shorten(digits)} is too {size}")
         return value
 
     def members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -129,9 +140,17 @@ def parse_number(text: str, where: str) -> float:
         value = math.inf if int(rational[2]) == 0 else float(Fraction(int(rational[1]), int(rational[2])))
     elif len(text) <= LONGEST and _DECIMAL.fullmatch(text):
         value = float(text)
+        if vanishes(text, value):
+            raise FormatError(f"{where}: {shorten(text)!r} is too small a number")
     if not math.isfinite(value):
         raise FormatError(f"{where}: {shorten(text)!r} is no finite number")
     return value
+
+
+def vanishes(decimal: str, value: float) -> bool:
+    """Whether a decimal that is not 0 has become a float that is."""
+    mantissa = decimal.lower().partition("e")[0] if value == 0 else ""
+    return any(digit in mantissa for digit in "123456789")
 
 
 def shorten(text: str) -> str:
@@ -148,19 +167,25 @@ def brief(text: str) -> str:
 def write_bytes(path: str, data: bytes | Iterable[bytes]) -> None:
     """Write a file whole, at once or piece by piece: it appears under its name when it is complete, or not at all.
 
-    A file that is replaced keeps its permissions.
+    A file that is replaced keeps its permissions; the name of a link stands for the file that it
+    leads to. Devices and pipes are written to.
     """
-    part = ""
+    part, pieces = "", [data] if isinstance(data, bytes) else data
     try:
-        folder, name = os.path.split(path)
+        if _is_stream(path):
+            with open(path, "wb") as stream:
+                stream.writelines(pieces)
+            return
+        whole = os.path.realpath(path)
+        folder, name = os.path.split(whole)
         # A name that nobody can foresee, made and opened in one step: a link planted under it would lead elsewhere.
         hidden = os.path.join(folder, f".{name[:100]}.{os.urandom(8).hex()}.part")
         handle = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
         part = hidden
         with open(handle, "wb") as stream:
-            stream.writelines([data] if isinstance(data, bytes) else data)
-        os.chmod(part, _permissions(path))
-        os.replace(part, path)
+            stream.writelines(pieces)
+        os.chmod(part, _permissions(whole))
+        os.replace(part, whole)
     except BaseException as error:
         if part:
             Path(part).unlink(missing_ok=True)
@@ -169,21 +194,35 @@ def write_bytes(path: str, data: bytes | Iterable[bytes]) -> None:
         _refuse(path, error)
 
 
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write a text as UTF-8, whole or not at all."""
+    write_bytes(os.fsdecode(path), text.encode())
+
+
+def _is_stream(path: str) -> bool:
+    """Whether this is a device, a pipe or a socket, which has no old content to keep."""
+    try:
+        kind = os.stat(path).st_mode
+    except FileNotFoundError:
+        return False
+    return not stat.S_ISREG(kind) and not stat.S_ISDIR(kind)
+
+
 def refuse_unwritable(path: str) -> None:
     """Find out before the work is done what would prevent a file from being written after it."""
-    folder = os.path.dirname(path) or "."
+    folder = os.path.dirname(os.path.realpath(path))
     if os.path.isdir(path):
         raise FormatError(f"{path}: this is a folder, not a file")
     if not os.path.isdir(folder):
         raise FormatError(f"{path}: no such file or folder")
-    if not os.access(folder, os.W_OK | os.X_OK):
+    if not _is_stream(path) and not os.access(folder, os.W_OK | os.X_OK):
         raise FormatError(f"{path}: Permission denied")
 
 
 def _permissions(path: str) -> int:
     """Those of the file that is replaced, or those a new file gets."""
     try:
-        return stat.S_IMODE(os.stat(path, follow_symlinks=False).st_mode) & 0o777 if not os.path.islink(path) else 0o600
+        return stat.S_IMODE(os.stat(path).st_mode) & 0o777
     except FileNotFoundError:
         mask = os.umask(0)
         os.umask(mask)

@@ -269,9 +269,16 @@ def _row(state: Name, action: Name, row: Any, where: str) -> Iterator[_Outcome]:
     if not entries:
         raise FormatError(f"{place} has no outcomes")
     for entry in entries:
-        if len(entry) != 4 or not all(isinstance(value, numbers.Real) and math.isfinite(value) for value in (entry[0], entry[2])):
+        if len(entry) != 4 or not all(_is_number(value) for value in (entry[0], entry[2])):
             raise FormatError(f"{place}: expected (probability, next state, reward, terminated), not {entry!r}")
         yield _name(state), _name(action), _name(entry[1]), float(entry[0]), float(entry[2]), bool(entry[3])
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        return isinstance(value, numbers.Real) and math.isfinite(value)
+    except OverflowError:  # a whole number beyond the floats
+        return False
 
 
 def _items(table: Any) -> Iterator[tuple[Name, Any]]:

@@ -14,22 +14,22 @@ A row is state, action, next state, probability, cost; a probability or cost may
 and `actions` fix the order of the names (a number n stands for 0 .. n - 1; else names count in order of appearance), `cost_unit` is the
 exact unit `"p/q"`, `geometry` places the states on a grid for drawing, `notes` are remarks. `names.py` says which names there are.
 
-Large files whose outcomes stand last, one per line as we write them, are read by compiled loops (`scanning.py`), and every text is understood once.
+For models of a million outcomes there is `.npz`; whoever reads them from JSON is told so.
 """
 
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.errors import FormatError
-from tailpath.formats.files import load_json, parse_number, read_bytes, read_text, shorten, write_bytes
+from tailpath.errors import FormatError, TailpathWarning
+from tailpath.formats.files import load_json, parse_number, read_bytes, shorten, text_bytes, write_bytes
 from tailpath.formats.names import (
     decode_geometry,
     decode_name,
@@ -44,8 +44,7 @@ from tailpath.formats.names import (
     truth_values,
 )
 from tailpath.formats.reading import Reading
-from tailpath.formats.scanning import Book, OddError, is_large, lists_of
-from tailpath.formats.writing import Texts, blocks, cut, encoded
+from tailpath.formats.writing import blocks, cut, encoded, joined, named, spelled
 from tailpath.model.builders import arrays_from_rows
 from tailpath.model.cost_units import common_unit
 from tailpath.model.ssp import SSP, Name
@@ -53,7 +52,10 @@ from tailpath.options import Progress
 
 FORMAT = "tailpath model"
 VERSION = 1
-_OUTCOMES = b'"outcomes": ['
+#: From this many bytes on somebody should say that there are other formats.
+LARGE = 20_000_000
+#: The rows that are read between two reports of progress.
+_BLOCK = 2**14
 _MEMBERS = ("format", "version", "start", "goals", "states", "actions", "cost_unit", "geometry", "notes", "outcomes")
 
 
@@ -63,40 +65,19 @@ Columns = tuple[NDArray[Any], ...]
 
 def read(path: str, reading: Reading) -> SSP:
     """Read a model from our JSON."""
-    data = read_bytes(path)
+    data = text_bytes(path, read_bytes(path))
+    if len(data) >= LARGE:
+        what = f"{len(data) / 1e6:.0f} MB of JSON, a format for people"
+        message = f"{path}: {what}, take a while; for size there are .npz and .umb"
+        warnings.warn(message, TailpathWarning, stacklevel=2)
+    size, text = len(data), data.decode()
+    del data
     try:
-        found = _scanned(path, data, reading.progress) if is_large(data, reading, ascii_only=False) else None
-        if found is None:
-            document = _Document(load_json(read_text(path, data), path), path)
-            found = document, document.columns()
-        del data
-        return found[0].model(found[1])
+        document = _Document(load_json(text, path), path)
+        del text
+        return document.model(document.columns(size, reading.progress))
     except RecursionError:
         raise FormatError(f"{path}: nested too deeply") from None
-
-
-def _scanned(path: str, data: bytes, progress: Progress | None) -> tuple[_Document, Columns] | None:
-    """A large file and its rows, or `None` where something about it is odd or wrong. A word that nobody can foresee stands for the outcomes while
-    the rest is read: it shows that they are where they seem to be."""
-    begin, end, word = data.find(_OUTCOMES), data.rfind(b"]"), os.urandom(16).hex()
-    if not 0 <= begin < end:
-        return None
-    try:
-        book, texts = lists_of(data, *_inside(data, begin + len(_OUTCOMES), end), 5, progress)
-        around = data[:begin] + _OUTCOMES + f'"{word}"'.encode() + data[end:]
-        document = _Document(load_json(around.decode(), path), path, texts.shape[1])
-        return (document, document.scanned_columns(book, texts)) if document.document["outcomes"] == [word] else None
-    except (OddError, FormatError):
-        return None
-
-
-def _inside(data: bytes, begin: int, end: int) -> tuple[int, int]:
-    """The same part of the data without the blanks around it."""
-    while begin < end and data[begin] in b" \t\r\n":
-        begin += 1
-    while begin < end and data[end - 1] in b" \t\r\n":
-        end -= 1
-    return begin, end
 
 
 def _check_members(document: Any, path: str) -> None:
@@ -148,18 +129,17 @@ class _Names:
     def __len__(self) -> int:
         return len(self.index) if self.span < 0 else self.span
 
-    def number(self, value: Any, place: str) -> int:
+    def number(self, value: Any) -> int:
+        """The number of a name, which is entered if it is new and may be."""
         if self.span >= 0 and type(value) is int and 0 <= value < self.span:
             return value
-        name = decode_name(value, f"{self.path}: {place}") if isinstance(value, (list, dict)) else value
+        name = decode_name(value, "") if isinstance(value, (list, dict)) else value
         number = self.index.get(name, -1)
         if number >= 0 and (type(name) in (bool, tuple) or name == 0 or name == 1) and not self.alike(name, number):
-            raise FormatError(
-                f"{self.path}: {place}: {json.dumps(value)} and {json.dumps(encode_name(self.first[number]))} would be one name"
-            )
+            raise FormatError(f": {json.dumps(value)} and {json.dumps(encode_name(self.first[number]))} would be one name")
         if number < 0:
             if self.fixed:
-                raise FormatError(f"{self.path}: {place}: {shorten(repr(name))} is not among the {self.what}")
+                raise FormatError(f": {shorten(repr(name))} is not among the {self.what}")
             number = self.index[name] = len(self.index)
             self.first[number] = name
         return number
@@ -173,15 +153,16 @@ class _Names:
 
 
 class _Document:
-    """The rows of a document on their way to the arrays of a model."""
+    """The rows of a document on their way to the arrays of a model. What is wrong with a value is
+    said without its place, which is put before it."""
 
-    def __init__(self, document: Any, path: str, n_rows: int | None = None) -> None:
+    def __init__(self, document: Any, path: str) -> None:
         _check_members(document, path)
         self.document, self.path = document, path
         self.states = _Names(document.get("states"), path, "states")
         self.actions = _Names(document.get("actions"), path, "actions")
         # Every state has an outcome or is a goal, so a larger number is a wrong one; memory must not follow it.
-        if self.states.span > (len(document["outcomes"]) if n_rows is None else n_rows) + len(document["goals"]):
+        if self.states.span > len(document["outcomes"]) + len(document["goals"]):
             raise FormatError(f"{path}: states says {self.states.span}, more than there are outcomes and goals")
         self.exact: dict[Any, float] = {}
 
@@ -189,9 +170,9 @@ class _Document:
         """The model of these rows. They come before the goals and the start, so that names count in order of appearance as in `SSP.from_outcomes`."""
         document, path = self.document, self.path
         state, action, target, probability, cost = columns
-        goals = [self.states.number(goal, f"goals[{number}]") for number, goal in enumerate(document["goals"])]
+        goals = [self._state(goal, f"goals[{number}]") for number, goal in enumerate(document["goals"])]
         # A start that no outcome names is a state of its own, which has no choices: the model will say so.
-        start = self.states.number(document["start"], "start")
+        start = self._state(document["start"], "start")
         is_goal = np.zeros(len(self.states), dtype=np.bool_)
         is_goal[goals] = True
         of_goal = is_goal[state]
@@ -212,57 +193,62 @@ class _Document:
             notes=decode_notes(document.get("notes", []), f"{path}: notes"),
         )
 
-    def columns(self) -> Columns:
-        """The rows as they stand in the document."""
-        rows = []
-        for number, row in enumerate(self.document["outcomes"]):
-            place = f"outcomes[{number}]"
-            if type(row) is not list or len(row) != 5:
-                raise FormatError(f"{self.path}: {place} is {shorten(repr(row))}; expected [state, action, next state, probability, cost]")
-            source, action, target = (
-                self.states.number(row[0], place),
-                self.actions.number(row[1], place),
-                self.states.number(row[2], place),
-            )
-            rows.append((source, action, target, self._number(row[3], f"{place}: probability"), self._cost(row[4], place)))
-        kinds = (np.int64, np.int64, np.int64, np.float64, np.float64)
-        return tuple(np.array(column, dtype=kind) for column, kind in zip(zip(*rows) if rows else [()] * 5, kinds))
+    def columns(self, size: int, progress: Progress | None) -> Columns:
+        """The rows as they stand in the document, whose text has that size."""
+        rows = self.document["outcomes"]
+        blocks = []
+        for first in range(0, max(len(rows), 1), _BLOCK):
+            blocks.append(self._block(rows, first))
+            if progress is not None and rows:
+                share = min(first + _BLOCK, len(rows)) / len(rows)
+                progress(round(share * size), share)
+        return tuple(np.concatenate(column) for column in zip(*blocks))
 
-    def scanned_columns(self, book: Book, texts: NDArray[Any]) -> Columns:
-        """The same from the texts of the rows, by column. What is refused is read again, so places do not matter."""
+    def _block(self, rows: list[Any], first: int) -> Columns:
+        found = []
+        for number, row in enumerate(rows[first : first + _BLOCK], start=first):
+            try:
+                found.append(self._row(row))
+            except FormatError as error:
+                raise FormatError(f"{self.path}: outcomes[{number}]{error}") from None
+        kinds = (np.int32, np.int32, np.int32, np.float64, np.float64)
+        return tuple(np.array(column, dtype=kind) for column, kind in zip(zip(*found) if found else [()] * 5, kinds))
 
-        def numbered(items: NDArray[Any], understand: Callable[[Any, str], Any], kind: Any) -> NDArray[Any]:
-            first, rank = book.distinct(items)
-            values = (understand(value, "") for words in book.batches(first) for value in load_json(f"[{','.join(words)}]", self.path))
-            return np.asarray(np.fromiter(values, kind, len(first))[rank[items]])
+    def _row(self, row: Any) -> tuple[int, int, int, float, float]:
+        if type(row) is not list or len(row) != 5:
+            raise FormatError(f" is {shorten(repr(row))}; expected [state, action, next state, probability, cost]")
+        source, action = self.states.number(row[0]), self.actions.number(row[1])
+        target, probability = self.states.number(row[2]), self._number(row[3], "probability")
+        return source, action, target, probability, self._cost(row[4])
 
-        states = numbered(texts[[0, 2]].T.ravel(), self.states.number, np.int32)
-        columns = ((texts[1], self.actions.number, np.int32), (texts[3], self._number, np.float64), (texts[4], self._cost, np.float64))
-        action, probability, cost = (numbered(*column) for column in columns)
-        return states[::2], action, states[1::2], probability, cost
+    def _state(self, value: Any, place: str) -> int:
+        try:
+            return self.states.number(value)
+        except FormatError as error:
+            raise FormatError(f"{self.path}: {place}{error}") from None
 
-    def _cost(self, value: Any, place: str) -> float:
+    def _cost(self, value: Any) -> float:
         if type(value) not in (float, int, str):
-            raise FormatError(f"{self.path}: {place}: cost {shorten(repr(value))} is no number")
+            raise FormatError(f": cost {shorten(repr(value))} is no number")
         if value not in self.exact:
-            self.exact[value] = self._number(value, f"{place}: cost")
+            self.exact[value] = self._number(value, "cost")
         return self.exact[value]
 
-    def _number(self, value: Any, place: str) -> float:
+    def _number(self, value: Any, what: str) -> float:
         if type(value) is float:
             return value
         if type(value) is str:
-            return parse_number(value, f"{self.path}: {place}")
+            return parse_number(value, f": {what}")
         if type(value) is int:
             try:
                 return float(value)
             except OverflowError:
                 pass
-        raise FormatError(f"{self.path}: {place} {shorten(repr(value))} is no number")
+        raise FormatError(f": {what} {shorten(repr(value))} is no number")
 
     def _unit(self) -> Fraction | None:
         if self.document.get("cost_unit") is None and any(type(value) is str for value in self.exact):
-            return common_unit(Fraction(value) if type(value) is str else value for value in self.exact)
+            return common_unit(self.exact)
         return decode_unit(self.document.get("cost_unit"), f"{self.path}: cost_unit")
 
 
@@ -285,19 +271,19 @@ def _pieces(ssp: SSP, progress: Progress | None) -> Iterator[bytes]:
         "geometry": encode_geometry(ssp.geometry),
         "notes": list(ssp.notes) or None,
     }
-    members = [f"{_text(key)}: {_text(value)}" for key, value in head.items() if value is not None]
+    members = [f"{_text(key)}: {_text(value)}" for key, value in head.items() if value is not None or key == "start"]
     yield encoded("{\n  " + ",\n  ".join(members) + ',\n  "outcomes": [\n')
-    texts = Texts(ssp, [*json_texts(ssp.states), ",\n    [", "    ["])
+    source, target = (named(f"{before}{text}, " for text in json_texts(ssp.states)) for before in (",\n    [", ""))
     for block in blocks(ssp, progress):
-        texts.clear()
         choice = cut(ssp.outcome_choice, block.outcomes)
-        rows = np.empty((len(choice), 6), dtype=np.int32)
-        rows[:, 0] = ssp.n_states + (np.arange(block.outcomes.start, block.outcomes.stop) == 0)
-        rows[:, 1], rows[:, 3] = ssp.choice_state[choice], cut(ssp.outcome_target, block.outcomes)
-        rows[:, 2] = texts.spelled(ssp.choice_action[choice], lambda action: f", {_text(encode_name(ssp.actions[action]))}, ")
-        rows[:, 4] = texts.spelled(cut(ssp.outcome_probability, block.outcomes), lambda value: f", {value!r}, ")
-        rows[:, 5] = texts.spelled(cut(ssp.outcome_cost, block.outcomes), lambda value: f"{value!r}]")
-        yield from texts.joined(rows)
+        rows = joined(
+            source[ssp.choice_state[choice]],
+            spelled(ssp.choice_action[choice], lambda action: f"{_text(encode_name(ssp.actions[action]))}, "),
+            target[cut(ssp.outcome_target, block.outcomes)],
+            spelled(cut(ssp.outcome_probability, block.outcomes), lambda value: f"{value!r}, "),
+            spelled(cut(ssp.outcome_cost, block.outcomes), lambda value: f"{value!r}]"),
+        )
+        yield rows if block.outcomes.start else rows.removeprefix(b",\n")
     yield b"\n  ]\n}\n"
 
 

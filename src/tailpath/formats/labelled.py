@@ -135,7 +135,8 @@ def to_ssp(model: Labelled, reading: Reading, rule: CostRule) -> SSP:
         notes.append(f"the start is drawn among {starts.size} states, at no cost")
     choice, target, probability, costs = frozen(*merge_equal_outcomes(*rows[2:]))  # nobody else has them, so the SSP need not copy them
     unit = extras.unit()
-    if unit is None and (unit := fraction_unit(np.unique(costs).tolist())) is not None:
+    # A file of ours says what the unit is where there is one; in others it may be meant and not said.
+    if unit is None and not extras.where and (unit := fraction_unit(np.unique(costs).tolist())) is not None:
         notes.append(f"costs are taken for whole numbers of {unit}, which decimals cannot say")
     return SSP(
         state_choices=offsets_of(rows.choice_state, n_states),
@@ -173,7 +174,7 @@ def _without_goal_rows(
         notes.append(f"rewards on goals are left out ({paid} transitions of goals have one)")
     refuse_improbable(model.probability, model.where, lambda branch: _branch_name(model, choice_state, branch_choice, branch))
     used &= model.probability != 0
-    if (costs < 0).any():  # of a million states, another copy only for the message
+    if not (costs >= 0).all() or np.isinf(costs).any():  # of a million states, another copy only for the message
         refuse_negative(np.where(used, costs, 0.0), model.where, lambda branch: _branch_name(model, choice_state, branch_choice, branch))
     actions, action = _named_choices(model, choice_state, kept)
     rank = np.cumsum(kept, dtype=np.int32) - 1

@@ -25,7 +25,7 @@ from tailpath.formats.costs import CostRule, refuse_improbable, refuse_negative,
 from tailpath.formats.files import write_bytes
 from tailpath.formats.reading import Reading
 from tailpath.formats.table_text import Table, decode, encode, encode_all
-from tailpath.formats.writing import Texts, blocks, cut, encoded
+from tailpath.formats.writing import blocks, cut, encoded, joined, named, spelled
 from tailpath.model.builders import arrays_from_rows
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.ssp import SSP, Name
@@ -51,7 +51,9 @@ def read(path: str, reading: Reading) -> SSP:
     costs, bonus = without_bonus(costs, is_goal[target] & keep)
 
     def place(row: int) -> str:
-        return f"line {table.line[row]}: state {states[state[row]]!r}, action {actions[action[row]]!r} -> {states[target[row]]!r}"
+        return (
+            f"{table.counted} {table.line[row]}: state {states[state[row]]!r}, action {actions[action[row]]!r} -> {states[target[row]]!r}"
+        )
 
     refuse_improbable(probability, path, place)
     if rule.sign < 0 and rule.step_cost is None:
@@ -127,26 +129,26 @@ def write(ssp: SSP, path: str, progress: Progress | None = None) -> None:
 
 def _pieces(ssp: SSP, progress: Progress | None) -> Iterator[bytes]:
     """The text, some rows at a time. The start comes first, since that is how a reader knows it."""
-    texts = Texts(ssp, list(map(_cell, encode_all(ssp.states))))
-    first, last = (int(ssp.choice_outcomes[ssp.state_choices[state]]) for state in (ssp.start_index, ssp.start_index + 1))
+    state = named(map(_cell, encode_all(ssp.states)))
+
+    def rows(begin: int, end: int) -> bytes:
+        outcomes = range(begin, max(begin, end))
+        choice = cut(ssp.outcome_choice, outcomes)
+        return joined(
+            state[ssp.choice_state[choice]],
+            spelled(ssp.choice_action[choice], lambda action: f",{_cell(encode(ssp.actions[action]))},"),
+            state[cut(ssp.outcome_target, outcomes)],
+            spelled(cut(ssp.outcome_probability, outcomes), lambda value: f",{value!r},"),
+            spelled(cut(ssp.outcome_cost, outcomes), lambda cost: f"{_price(ssp, cost)}\n"),
+        )
+
+    of_start = ssp.choice_outcomes[ssp.state_choices[[ssp.start_index, ssp.start_index + 1]]]
+    first, last = of_start.tolist()
     yield encoded(f"{','.join(COLUMNS)}\n")
-    yield from _rows(ssp, range(first, last), texts)
+    yield rows(first, last)
     for block in blocks(ssp, progress):
-        begin, end = block.outcomes.start, block.outcomes.stop
-        yield from _rows(ssp, range(begin, min(end, first)), texts)
-        yield from _rows(ssp, range(max(begin, last), end), texts)
-
-
-def _rows(ssp: SSP, outcomes: range, texts: Texts) -> Iterator[bytes]:
-    """Some rows; states are the texts of the same numbers."""
-    texts.clear()
-    choice = cut(ssp.outcome_choice, outcomes)
-    rows = np.empty((len(choice), 5), dtype=np.int32)
-    rows[:, 0], rows[:, 2] = ssp.choice_state[choice], cut(ssp.outcome_target, outcomes)
-    rows[:, 1] = texts.spelled(ssp.choice_action[choice], lambda action: f",{_cell(encode(ssp.actions[action]))},")
-    rows[:, 3] = texts.spelled(cut(ssp.outcome_probability, outcomes), lambda value: f",{value!r},")
-    rows[:, 4] = texts.spelled(cut(ssp.outcome_cost, outcomes), lambda cost: f"{_price(ssp, cost)}\n")
-    return texts.joined(rows)
+        yield rows(block.outcomes.start, min(block.outcomes.stop, first))
+        yield rows(max(block.outcomes.start, last), block.outcomes.stop)
 
 
 def _cell(text: str) -> str:

@@ -17,8 +17,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -26,24 +25,19 @@ from numpy.typing import NDArray
 
 from tailpath.errors import FormatError
 from tailpath.formats.costs import CostRule
-from tailpath.formats.extras import action_words, extras_line
-from tailpath.formats.files import shorten, write_bytes
+from tailpath.formats.files import shorten
 from tailpath.formats.labelled import Labelled, Labels, Lazy, Reward, marked, to_ssp
-from tailpath.formats.names import wholes
-from tailpath.formats.prism_transitions import ExplicitFile, Table, Transitions, narrow, with_choice
+from tailpath.formats.prism_transitions import ExplicitFile, Table, Transitions, with_choice
 from tailpath.formats.reading import Reading
-from tailpath.formats.writing import Pieces, Texts, blocks, cut, encoded, whole
 from tailpath.kernels.graph import equal_members
 from tailpath.kernels.jit import frozen
-from tailpath.kernels.texts import fill_in_order
 from tailpath.model.builders import FEW
 from tailpath.model.ragged import SMALL, offsets_of
 from tailpath.model.ssp import SSP, Name
-from tailpath.options import Progress
+
+IntArray = NDArray[np.int64]
 
 _LABEL = re.compile(r'\s*(\d+)="([^"]*)"')
-#: The lines of `.sta` that are written at a time.
-_BLOCK = 50_000
 _STRUCTURE = re.compile(r'#\s*Reward structure:?\s*"([^"]*)"')
 
 
@@ -59,7 +53,7 @@ def writable_action(word: str) -> bool:
 
 
 def _model(path: str, reading: Reading) -> Labelled:
-    stem = _stem(path)
+    stem = stem_of(path)
     tra = Transitions(path, reading)
     structures = _rewards(stem, tra, reading)
     place = _beside(stem, "lab")
@@ -82,7 +76,7 @@ def _model(path: str, reading: Reading) -> Labelled:
     )
 
 
-def _stem(path: str) -> str:
+def stem_of(path: str) -> str:
     return path[: -len(".tra.gz")] if path.lower().endswith(".gz") else path[: -len(".tra")]
 
 
@@ -187,33 +181,40 @@ def _branch_rewards(path: str, tra: Transitions, names: list[str], reading: Read
     file = ExplicitFile(path, reading)
     width = 3 if tra.nondeterministic else 2
     sizes = file.sizes(width)
-    lines, places, values, _, _ = file.table(width, 1) or _reward_rows(file, width, tra)
+    lines, places, values, _, _ = file.table(width, named=False) or _reward_rows(file, width, tra)
     file.compare("rewards", sizes[-1], len(values))
     file.compare("states", sizes[0], tra.n_states)
     if tra.nondeterministic:
         file.compare("choices", sizes[1], len(tra.choice_action))
     _note_name(file, names)
-    columns = with_choice(places).T
-    rewards = np.zeros(len(tra.target))
-    if (
-        len(values) > SMALL
-        and columns.dtype == np.int32
-        and fill_in_order(*narrow(*columns), *frozen(values), *narrow(tra.state, tra.choice, tra.target), rewards)
-    ):
-        return rewards
-    wanted = tra.keys(*columns)
+    wanted = tra.keys(*with_choice(places).T)
     present = tra.row_choice.astype(np.int64) * tra.n_states + tra.target
+    rewards = np.zeros(len(present))
+    at = _in_order(tra, wanted, present)
+    if at is not None:
+        rewards[at] = values
+        return rewards
     order = np.argsort(wanted, kind="stable")
     ranked = wanted[order]
-    for row in order[1:][np.diff(ranked) == 0][:1].tolist():
-        if wanted[row] >= 0:
-            raise file.fail(lines[row], "a second reward for the same transition")
-    for row in np.flatnonzero(~np.isin(wanted, present))[:1].tolist():
+    for row in order[1:][(np.diff(ranked) == 0) & (ranked[1:] >= 0)][:1].tolist():
+        raise file.fail(lines[row], "a second reward for the same transition")
+    at = np.searchsorted(ranked, present)
+    found = np.append(ranked, -1)[at] == present
+    for row in np.sort(np.delete(order, at[found]))[:1].tolist():
         raise file.fail(lines[row], "a reward for a transition that the model does not have")
-    if len(ranked):
-        at = np.minimum(np.searchsorted(ranked, present), len(ranked) - 1)
-        return np.where(ranked[at] == present, values[order][at], 0.0)
-    return np.zeros(len(present))
+    rewards[found] = values[order][at[found]]
+    return rewards
+
+
+def _in_order(tra: Transitions, wanted: IntArray, present: IntArray) -> IntArray | None:
+    """The rows of `.tra` that many rewards are for, where they stand in the same order, as tools
+    write them: sorting takes long."""
+    if len(wanted) <= SMALL or not differ(tra.row_choice, tra.target):
+        return None
+    rewarded = np.zeros(len(tra.choice_action), dtype=np.bool_)
+    rewarded[wanted[wanted >= 0] // tra.n_states] = True
+    rows = np.flatnonzero(rewarded[tra.row_choice])
+    return rows if np.array_equal(present[rows], wanted) else None
 
 
 def _reward_rows(file: ExplicitFile, width: int, tra: Transitions) -> Table:
@@ -267,104 +268,7 @@ def _value(word: str) -> Name:
     return {"true": True, "false": False}.get(word, word)
 
 
-# ---------------------------------------------------------------------- writing
-
-
-def write(ssp: SSP, path: str, progress: Progress | None = None) -> None:
-    """Write `.tra`, `.lab`, `.srew` and `.trew`, and `.sta` where the states are tuples of numbers."""
-    if path.lower().endswith(".gz"):
-        raise FormatError(f"{path}: packed explicit files are read, not written; write .tra")
-    stem = _stem(path)
-    first = ssp.choice_outcomes[:-1]
-    choice_cost = np.minimum.reduceat(ssp.outcome_cost, first)
-    for choice in np.flatnonzero(choice_cost != np.maximum.reduceat(ssp.outcome_cost, first))[:1].tolist():
-        raise FormatError(
-            f"{path}: state {ssp.states[ssp.choice_state[choice]]!r}, action {ssp.choice_name(choice)!r} has outcomes of different costs,"
-            " which PRISM's explicit files cannot hold; write .umb or .drn"
-        )
-    n_goals = int(np.count_nonzero(ssp.is_goal))
-    sizes, costly = f"{ssp.n_states} {ssp.n_choices + n_goals}", np.flatnonzero(_rewarded(ssp))
-    head = '# Reward structure "cost"\n'
-    files: dict[str, Iterable[bytes]] = {
-        path: chain([encoded(f"#{extras_line(ssp)}\n{sizes} {ssp.n_outcomes + n_goals}\n")], _transition_rows(ssp, progress)),
-        f"{stem}.lab": map(encoded, ['0="init" 1="goal"\n', *_label_lines(ssp)]),
-        # No state rewards; the file is there lest an older one be taken for ours.
-        f"{stem}.srew": [encoded(f"{head}{ssp.n_states} 0\n")],
-        f"{stem}.trew": chain([encoded(f"{head}{sizes} {len(costly)}\n")], _reward_lines(ssp, costly, progress)),
-    }
-    names: Any = ssp.states
-    if wholes(names) and len(set(map(len, names))) == 1:
-        files[f"{stem}.sta"] = _state_lines(ssp, names)
-    for place, pieces in files.items():
-        write_bytes(place, pieces)
-
-
-def _transition_rows(ssp: SSP, progress: Progress | None) -> Iterator[bytes]:
-    """The lines of `.tra`, some states at a time, with a loop at each goal."""
-    word, texts = action_words(ssp, writable_action), Texts(ssp, (" 0 ", " 1\n", ""))
-    for block in blocks(ssp, progress):
-        texts.clear()
-        choice = cut(ssp.outcome_choice, block.outcomes)
-        rows = np.empty((len(choice), 5), dtype=np.int32)
-        _place(ssp, choice, cut(ssp.outcome_target, block.outcomes), texts, rows)
-        rows[:, 3] = texts.spelled(cut(ssp.outcome_probability, block.outcomes), lambda value: f" {value!r} ")
-        words = texts.spelled(cut(ssp.choice_action, block.choices), lambda action: f"{word(action)}\n")
-        rows[:, 4] = words[choice - block.choices.start]
-        goals = np.flatnonzero(cut(ssp.is_goal, block.states)) + block.states.start
-        if goals.size:
-            loops = np.stack(np.broadcast_arrays(whole(goals), 0, whole(goals), 1, 2), axis=1)
-            rows = np.insert(rows, np.searchsorted(ssp.choice_state[choice], goals), loops, axis=0)
-        yield from texts.joined(rows)
-
-
-def _rewarded(ssp: SSP) -> NDArray[np.bool_]:
-    """The outcomes that `.trew` speaks of. Parallel outcomes share a reward, which stands once."""
-    costly = np.asarray(ssp.outcome_cost != 0)
-    if ssp.n_outcomes <= SMALL or equal_members(*frozen(ssp.outcome_choice, ssp.outcome_target, np.zeros(ssp.n_outcomes)), FEW) != 0:
-        _, once = np.unique(ssp.outcome_choice.astype(np.int64) * ssp.n_states + ssp.outcome_target, return_index=True)
-        first = np.zeros(ssp.n_outcomes, dtype=np.bool_)
-        first[once] = True
-        costly &= first
-    return costly
-
-
-def _reward_lines(ssp: SSP, costly: NDArray[Any], progress: Progress | None) -> Iterator[bytes]:
-    texts = Texts(ssp)
-    for block in blocks(ssp, progress):
-        texts.clear()
-        begin, end = np.searchsorted(costly, [block.outcomes.start, block.outcomes.stop])
-        outcome = costly[begin:end]
-        rows = np.empty((len(outcome), 4), dtype=np.int32)
-        _place(ssp, ssp.outcome_choice[outcome], ssp.outcome_target[outcome], texts, rows)
-        rows[:, 3] = texts.spelled(ssp.outcome_cost[outcome], lambda cost: f" {cost!r}\n")
-        yield from texts.joined(rows)
-
-
-def _place(ssp: SSP, choice: NDArray[Any], target: NDArray[Any], texts: Texts, rows: Pieces) -> None:
-    """How lines begin: the state of each choice, its number there, and the target."""
-    state = ssp.choice_state[choice]
-    rows[:, 0], rows[:, 2] = whole(state), whole(target)
-    rows[:, 1] = texts.spelled(choice - ssp.state_choices[state], lambda number: f" {number} ")
-
-
-def _state_lines(ssp: SSP, names: Sequence[tuple[int, ...]]) -> Iterator[bytes]:
-    """The lines of `.sta`."""
-    width = len(names[0])
-    yield encoded(f"({','.join(f'x{index}' for index in range(width))})\n")
-    number = {value: at for at, value in enumerate(set(chain.from_iterable(names)))}
-    texts = Texts(ssp, list(map(str, number)))
-    before = texts.enter([":(", *[","] * (width - 1)]) + np.arange(width)
-    after = texts.enter([")\n"])
-    for first in range(0, len(names), _BLOCK):
-        part = names[first : first + _BLOCK]
-        rows = np.full((len(part), 2 * width + 2), after, dtype=np.int32)
-        rows[:, 0] = whole(np.arange(first, first + len(part)))
-        rows[:, 1:-1:2] = before
-        rows[:, 2:-1:2] = np.fromiter(map(number.__getitem__, chain.from_iterable(part)), np.int32, len(part) * width).reshape(-1, width)
-        yield from texts.joined(rows)
-
-
-def _label_lines(ssp: SSP) -> Iterator[str]:
-    for state in sorted({ssp.start_index, *np.flatnonzero(ssp.is_goal).tolist()}):
-        labels = (["0"] if state == ssp.start_index else []) + (["1"] if ssp.is_goal[state] else [])
-        yield f"{state}: {' '.join(labels)}\n"
+def differ(choice: NDArray[Any], target: NDArray[Any]) -> bool:
+    """Whether no choice leads to a target twice, as far as that is found without sorting."""
+    columns = (np.ascontiguousarray(column, dtype=np.int32) for column in (choice, target))
+    return bool(equal_members(*frozen(*columns, np.zeros(len(choice))), FEW) == 0)

@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.errors import FormatError
+from tailpath.formats import bulk
 from tailpath.formats.extras import MARK, Extras
-from tailpath.formats.files import read_bytes, read_text, shorten, unpacked
+from tailpath.formats.files import read_bytes, shorten, text_bytes, unpacked
 from tailpath.formats.reading import Reading
-from tailpath.formats.scanning import ByteLines, OddError, is_large, parser, rows_of
-from tailpath.formats.text import BLOCK, Numbers, lines_of
-from tailpath.kernels.jit import frozen
+from tailpath.formats.text import BLOCK, Numbers, after, lines_of
 from tailpath.model.ragged import offsets_of
 
 
@@ -37,9 +36,9 @@ class ExplicitFile:
         self.numbers = Numbers(path)
         self.comments: list[tuple[int, str]] = []
         self.rows_of_state: dict[int, int] = {}
-        data = unpacked(path, read_bytes(path))
-        self._bytes = ByteLines(data) if is_large(data, reading) else None
-        self._lines: Iterator[tuple[int, str]] = self._bytes or enumerate(lines_of(read_text(path, data), self.progress), start=1)
+        self.data = text_bytes(path, unpacked(path, read_bytes(path)))
+        lines = lines_of(self.data, self.progress)
+        self._lines: Iterator[tuple[int, str]] = enumerate(lines, start=1)
         self.header_line, self.header = next(self.rows(), (1, ""))
 
     def rows(self) -> Iterator[tuple[int, str]]:
@@ -50,19 +49,46 @@ class ExplicitFile:
             elif text:
                 yield line, text
 
-    def table(self, width: int, texts: int) -> Table | None:
-        """All rows that are left, of `width` whole numbers, a number and perhaps a word, in one sweep; `None` where it is not so, or not worth it."""
-        if self._bytes is None:
-            return None
-        data, first = self._bytes.data, self._bytes.line + 1
-        try:
-            book, wholes, words = rows_of(data, self._bytes.at, width, texts, self.progress)
-            values = book.numbers(words[0], parser(self.numbers))
-        except (OddError, FormatError):
-            return None
-        self._bytes.at = len(data) + 1
-        names, rank = book.distinct(words[-1])
-        return Table(range(first, first + len(values)), wholes.T, values, rank[words[-1]], book.words(names) if texts == 2 else [])
+    def table(self, width: int, named: bool) -> Table | None:
+        """All rows that are left, of `width` whole numbers, a number and where they are `named`
+        perhaps a word, if they are many and plain."""
+        found = bulk.attempt(self.data, lambda: self._cut(width, named))
+        self.data = b""  # which the lines that are left still have
+        if found is not None:
+            self._lines = iter(())
+        return found
+
+    def _cut(self, width: int, named: bool) -> Table:
+        names: dict[str, int] = {}
+
+        def entered(texts: list[str]) -> NDArray[np.int64]:
+            return np.array([names.setdefault(text, len(names)) for text in texts])
+
+        parts = []
+        for lines in bulk.pieces(self.data, after(self.data, self.header_line), self.progress):
+            wholes = np.empty((width, lines.n_lines), dtype=np.int32)
+            values = np.empty(lines.n_lines)
+            word = np.full(lines.n_lines, -1, dtype=np.int32)
+            n_blanks = lines.count(ord(" "))
+            widths = (width, width + 1) if named else (width,)
+            if not np.isin(n_blanks, widths).all():
+                raise bulk.OddError
+            for n in widths:
+                which = n_blanks == n
+                if which.any():
+                    kinds = ["whole"] * width + ["word"] * (n - width + 1)
+                    found = lines.columns(which, " ", kinds)
+                    rows = slice(None) if which.all() else which
+                    wholes[:, rows] = found[:width]
+                    values[rows] = found[width].understood(self.numbers.of)
+                    if n > width:
+                        word[rows] = found[-1].understood(entered)
+            parts.append((wholes, values, word))
+        if not parts or any(name.split() != [name] for name in names):
+            raise bulk.OddError
+        wholes, values, word = (np.concatenate(column, axis=-1) for column in zip(*parts))
+        first = self.header_line + 1
+        return Table(range(first, first + len(values)), wholes.T, values, word, list(names))
 
     def blocks(self, *widths: int) -> Iterator[tuple[list[int], list[list[str]]]]:
         """Lines and their words, many at a time; every row must have one of the widths."""
@@ -136,7 +162,7 @@ class Transitions:
         sizes = [] if kind in ("mdp", "dtmc") else file.sizes(2, 3)
         self.nondeterministic = kind == "mdp" if not sizes else len(sizes) == 3
         width = 3 if self.nondeterministic else 2
-        self.line, columns, probability, action, self.actions = file.table(width, 2) or self._read(width)
+        self.line, columns, probability, action, self.actions = file.table(width, named=True) or self._read(width)
         self.n_states = sizes[0] if sizes else int(columns[:, [0, -1]].max(initial=0)) + 1
         if sizes:
             file.compare("transitions", sizes[-1], len(action))
@@ -210,11 +236,6 @@ def _in_order(state: NDArray[Any], choice: NDArray[Any]) -> bool:
     """Whether rows stand by state and choice."""
     before, after = state[:-1], state[1:]
     return bool(((before < after) | ((before == after) & (choice[:-1] <= choice[1:]))).all())
-
-
-def narrow(*columns: NDArray[Any]) -> Iterator[Any]:
-    """Columns as compiled loops take them."""
-    return frozen(*(np.ascontiguousarray(column, dtype=np.int32) for column in columns))
 
 
 def with_choice(columns: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -23,7 +23,7 @@ def _option(default: Any, flag: str, word: str, text: str) -> Any:
 class Reading:
     """The options as given; a field at its default was not given.
 
-    Two are no options of a format: `progress` is told how far the reading has come, and `compiled` says how text is read.
+    `progress`, told how far the reading has come, is no option of a format.
     """
 
     goal: str | None = _option(
@@ -39,7 +39,6 @@ class Reading:
     one_based: bool = _option(False, "--one-based", "", "States and actions of a table are counted from 1.")
     columns: Mapping[str, Any] = _option(dict, "--column", "N=V", "Column N of a table is called V, as cost=minutes (repeatable).")
     progress: Progress | None = None
-    compiled: bool | None = None
 
     def __post_init__(self) -> None:
         for name, kind in (("goal", str), ("cost", str), ("cost_of", Mapping), ("constants", Mapping), ("columns", Mapping)):
@@ -62,6 +61,7 @@ def options() -> tuple[Field[Any], ...]:
     return tuple(option for option in fields(Reading) if option.metadata)
 
 
-#: What formats with labels and reward structures take, and those that only have rewards.
+#: What formats with rewards take, those with labels and reward structures, and tables.
 REWARDS = ("step_cost", "cost_of", "negate_reward")
 LABELLED = ("goal", "cost", "start", *REWARDS)
+TABLE = (*REWARDS, "start", "goals", "one_based", "cost", "columns")

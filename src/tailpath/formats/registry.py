@@ -22,7 +22,7 @@ from typing import Any
 from tailpath.domains.register import Domain, find_domain, schemes
 from tailpath.errors import OptionError
 from tailpath.formats.files import read_text
-from tailpath.formats.reading import LABELLED, REWARDS, Reading
+from tailpath.formats.reading import LABELLED, REWARDS, TABLE, Reading
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress
 from tailpath.registers import installed, loaded
@@ -95,18 +95,10 @@ FORMATS = (
     Format("tailpath JSON", _home("json_files:read"), _home("json_files:write"), (".json",), tells=True),
     Format("tailpath npz", _home("npz_files:read"), _home("npz_files:write"), (".npz",)),
     Format("Storm DRN", _home("drn:read"), _home("drn:write"), (".drn", ".drn.gz", ".drn.xz"), options=LABELLED, tells=True),
-    Format(
-        "PRISM explicit", _home("prism_explicit:read"), _home("prism_explicit:write"), (".tra", ".tra.gz"), options=LABELLED, tells=True
-    ),
+    Format("PRISM explicit", _home("prism_explicit:read"), _home("prism_writing:write"), (".tra", ".tra.gz"), options=LABELLED, tells=True),
     Format("UMB", _home("umb:read"), _home("umb:write"), (".umb",), options=LABELLED),
-    Format(
-        "long table",
-        _home("long_table:read"),
-        _home("long_table:write"),
-        (".csv",),
-        options=(*REWARDS, "start", "goals", "one_based", "cost", "columns"),
-        tells=True,
-    ),
+    Format("long table", _home("long_table:read"), _home("long_table:write"), (".csv",), options=TABLE, tells=True),
+    Format("Parquet table", _home("long_table:read"), suffixes=(".parquet",), options=TABLE, tells=True),
     Format("PRISM language", _home("storm_language:read"), suffixes=(".nm", ".pm", ".prism"), options=(*LABELLED, "constants")),
     Format("JANI", _home("storm_language:read"), suffixes=(".jani",), options=(*LABELLED, "constants")),
     Format("Gymnasium", _home("gym:read"), scheme="gym", options=(*REWARDS, "goal", "start", "constants")),

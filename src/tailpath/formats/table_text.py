@@ -1,4 +1,5 @@
-"""The text of a long table: its columns, its names, its numbers. Small tables are read row by row, large ones by compiled loops (`scanning.py`)."""
+"""The text of a long table: its columns, its names, its numbers. Small tables are read row by row,
+large ones many rows at a time (`bulk.py`)."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import chain, islice, repeat
 from typing import Any
@@ -15,12 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.errors import FormatError, ModelError
-from tailpath.formats.files import brief, load_json, read_bytes, read_text, shorten
+from tailpath.formats import bulk, parquet
+from tailpath.formats.files import brief, load_json, read_bytes, shorten, text_bytes
 from tailpath.formats.names import decode_name, decode_names, encode_name, json_texts, truth_values, wholes
 from tailpath.formats.reading import Reading
-from tailpath.formats.scanning import Book, ByteLines, OddError, cells_of, is_large
-from tailpath.formats.text import BLOCK, Numbers
-from tailpath.kernels.texts import MOST_TEXTS
+from tailpath.formats.text import BLOCK, Numbers, after, as_they_appear
 from tailpath.model.cost_units import as_fraction, common_unit
 from tailpath.model.ssp import Name
 from tailpath.model.tables import PRICES, columns_called, times_of
@@ -29,6 +29,7 @@ _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _WHOLES = re.compile(r"\[(?:0|-?[1-9][0-9]{0,17})(?:, ?(?:0|-?[1-9][0-9]{0,17}))*\]")
 _JSON = re.compile(r'["\[{].*|true|false|null|-?[0-9].*', re.DOTALL)
 Columns = tuple[NDArray[Any], ...]
+Rows = Iterator[tuple[int, Sequence[str]]]
 
 
 class Names:
@@ -41,27 +42,32 @@ class Names:
         self.first: list[Name] = []
 
     def numbers(self, cells: Iterable[str], lines: Iterable[int], count: int) -> NDArray[np.int32]:
+        """The numbers of cells, whose lines are for messages."""
         known = self.number_of_cell
         for cell, line in zip(cells := list(cells), lines):
             if cell not in known:
-                name = self._name(cell, line)
-                known[cell] = number = self.number.setdefault(name, len(self.number))
-                if number == len(self.first):
-                    self.first.append(name)
-                elif truth_values(name) != truth_values(self.first[number]):
-                    raise FormatError(f"{self.path}:{line}: {shorten(cell)} and {self.first[number]!r} would be one name")
+                self._enter(cell, self._name(cell, line), line)
         return np.fromiter(map(known.__getitem__, cells), np.int32, count)
 
-    def numbers_of(self, cells: list[str]) -> NDArray[np.int32]:
-        """The same for different cells, of which there may be a million: all at once where they are whole numbers, or lists as those of a grid."""
-        names = [] if self.number or not cells else _alike(cells)
-        if self.one_based:
-            names = [name - 1 for name in names] if names and type(names[0]) is int and min(names) > 0 else []
-        number = dict(zip(names, range(len(names))))
-        if len(number) < len(cells):  # not alike, or two cells for one name
-            return self.numbers(cells, repeat(0), len(cells))
-        self.number, self.first = number, names
-        return np.arange(len(names), dtype=np.int32)
+    def of(self, words: bulk.Words) -> NDArray[np.int32]:
+        """The numbers of a column, (n,), whose lines do not matter: refusals are read again."""
+        order = as_they_appear(words.number, len(words.texts))
+        cells, known = [words.texts[place] for place in order.tolist()], self.number_of_cell
+        new = list(dict.fromkeys(cell for cell in cells if cell not in known))
+        # New names are understood all at once where they are alike.
+        names = [] if self.one_based else _alike(new)
+        for cell, name in zip(new, names or (self._name(cell, 0) for cell in new)):
+            self._enter(cell, name, 0)
+        number = np.full(len(words.texts), -1, dtype=np.int32)
+        number[order] = np.fromiter(map(known.__getitem__, cells), np.int32, len(cells))
+        return np.asarray(number[words.number])
+
+    def _enter(self, cell: str, name: Name, line: int) -> None:
+        number = self.number_of_cell[cell] = self.number.setdefault(name, len(self.number))
+        if number == len(self.first):
+            self.first.append(name)
+        elif truth_values(name) != truth_values(self.first[number]):
+            raise FormatError(f"{self.path}:{line}: {shorten(cell)} and {self.first[number]!r} would be one name")
 
     def ordered(self, *columns: NDArray[Any]) -> tuple[Sequence[Name], list[NDArray[Any]]]:
         """The names in their final order, and columns of numbers as places there: whole numbers are sorted."""
@@ -84,96 +90,52 @@ class Names:
 
 
 class Table:
-    """The columns of the file."""
+    """The columns of the file: states and actions by number, and the line of each row; in a Parquet
+    file rows are `counted` instead."""
 
     def __init__(self, path: str, reading: Reading) -> None:
         self.path, self.one_based, self.progress = path, reading.one_based, reading.progress
         self.columns = reading.table_columns()
-        data = read_bytes(path)
-        columns = self._scanned(data) if is_large(data, reading, ascii_only=False) else None
-        self.source, self.target, self.action, self.probability, self.price = columns or self._read(read_text(path, data))
+        self.width = 0
+        self.line: Sequence[int] = ()
+        is_parquet = path.lower().endswith(".parquet")
+        self.counted = "row" if is_parquet else "line"
+        columns = self._parquet() if is_parquet else self._text()
+        self.source, self.target, self.action, self.probability, self.price = columns
 
-    def _clear(self) -> None:
-        self.states, self.actions = Names(self.path, self.one_based), Names(self.path, self.one_based)
-        self.line: Sequence[int] = []
-        self.fractions: set[str] = set()
-        self.marks: dict[str, Any] = {}
+    def _text(self) -> Columns:
+        data = text_bytes(self.path, read_bytes(self.path))
+        found = bulk.attempt(data, lambda: self._cut(data))
+        return found or self._read(self._rows_of(data.decode()))
 
-    def _scanned(self, data: bytes) -> Columns | None:
-        """State, target, action, probability and price of all rows of a large table, or `None` where something is odd or wrong."""
-        self._clear()
-        lines = ByteLines(data)
-        header = next(lines)[1].removesuffix("\r")
-        if '"' in header or "\r" in header or not header:
-            return None
-        at = self._header(header.split(","))
-        if self.width > MOST_TEXTS or "times" in at:
-            return None
-        places = [at["state"], at["next_state"]]
+    def _parquet(self) -> Columns:
+        table = parquet.read_parquet(self.path)
+        at = self._header(table.column_names)
+        places = sorted(set(at.values()) - {self.width})
+        texts = parquet.texts(self.path, table, places)
         try:
-            # The states of a row first, so that they count as they appear.
-            book, cells = cells_of(data, lines.at, [*places, *(k for k in range(self.width) if k not in places)], self.progress)
-            source, target = self._numbered(book, self.states, *cells[places])
-            (action,) = self._numbered(book, self.actions, cells[at.get("action", at["next_state"])])
-            price = cells[at["price"]]
-            self.fractions.update(text.strip() for text in _unquoted(book.words(book.distinct(price)[0])) if "/" in text)
-            for mark in self.marks:
-                first, rank = book.distinct(cells[at[mark]])
-                self.marks[mark] = np.array([_truth(text, self.path) for text in _unquoted(book.words(first))])[rank[cells[at[mark]]]]
-            probability = self._parsed(book, cells[at["probability"]]) if "probability" in at else np.ones(len(action))
-            prices = self._parsed(book, price)
-        except (OddError, FormatError):
-            return None
-        self.line = range(2, 2 + len(action))
-        return (source, target, action, probability, prices) if len(action) else None
+            batches = (map(bulk.Words.of, batch.columns) for batch in texts.to_batches())
+            found = self._joined(self._numbered(at, dict(zip(places, words))) for words in batches)
+        except FormatError:  # row by row, to find the one at fault
+            cells: list[Iterable[str]] = [repeat("")] * self.width
+            for place in places:
+                cells[place] = texts[str(place)].to_pylist()
+            return self._read(enumerate(chain([table.column_names], zip(*cells))))
+        self.line = range(1, 1 + len(found[0]))
+        return found
 
-    def _numbered(self, book: Book, names: Names, *columns: NDArray[Any]) -> list[NDArray[np.int32]]:
-        first, rank = book.distinct(*columns)
-        number = np.append(names.numbers_of(_unquoted(book.words(first))), np.int32(-1))[rank]
-        return [number[texts] for texts in columns]
-
-    def _parsed(self, book: Book, texts: NDArray[Any]) -> NDArray[np.float64]:
-        return book.numbers(texts, lambda words: Numbers(self.path).numbers(_unquoted(words), range(len(words))))
-
-    def _read(self, text: str) -> Columns:
-        """The same columns, row by row."""
-        self._clear()
-        stream = io.StringIO(text, newline="")
-        reader = csv.reader(stream, strict=True)
-        try:
-            blocks = []
-            for block in self._blocks(reader):
-                blocks.append(block)
-                if self.progress is not None:
-                    self.progress(stream.tell(), stream.tell() / len(text))
-        except csv.Error as error:
-            raise FormatError(f"{self.path}:{reader.line_num}: {error}") from None
-        if not blocks:
+    def _joined(self, blocks: Iterable[Columns]) -> Columns:
+        """The columns of all blocks together."""
+        columns = tuple(np.concatenate(column) for column in zip(*blocks))
+        if not columns:
             raise FormatError(f"{self.path}: the table has no rows")
-        return tuple(np.concatenate(column) for column in zip(*blocks))
+        return columns
 
-    def _blocks(self, reader: Any) -> Iterator[Columns]:
-        """State, target, action, probability and price of many rows at a time."""
-        at = self._header(next(reader, []))
-        numbers = Numbers(self.path)
-        at_line: list[int] = []
-        self.line = at_line
-        while block := list(islice(self._rows(reader), BLOCK)):
-            lines = [line for line, _ in block]
-            columns = list(zip(*(row for _, row in block)))
-            source, target, price = columns[at["state"]], columns[at["next_state"]], columns[at["price"]]
-            probability = columns[at["probability"]] if "probability" in at else ("1",) * len(lines)
-            # Row by row, so that states count as they appear whatever the size of a block.
-            pairs = self.states.numbers(chain.from_iterable(zip(source, target)), chain.from_iterable(zip(lines, lines)), 2 * len(lines))
-            self.fractions.update(text.strip() for text in price if "/" in text)
-            at_line.extend(lines)
-            actions = self.actions.numbers(columns[at["action"]] if "action" in at else target, lines, len(lines))
-            for mark, marked in self.marks.items():
-                marked.extend(_truth(text, f"{self.path}:{line}: {mark}") for text, line in zip(columns[at[mark]], lines))
-            yield pairs[::2], pairs[1::2], actions, numbers.numbers(probability, lines), numbers.numbers(price, lines)
-
-    def _header(self, words: list[str]) -> dict[str, int]:
-        """Where each column stands; cost or reward is the `price`."""
+    def _header(self, words: Sequence[str]) -> dict[str, int]:
+        """Where each column stands; cost or reward is the `price`. What was read is forgotten."""
+        self.states = Names(self.path, self.one_based)
+        self.actions = Names(self.path, self.one_based)
+        self.fractions: set[str] = set()
         names = [word.strip() for word in words]
         self.width = len(names)
         if "idoutcome" in names:
@@ -188,17 +150,73 @@ class Table:
         self.times = dict(at) if "times" in at else {}
         if "times" in at:  # their probability has a column of its own, the last
             at["probability"] = self.width
-        self.marks = {mark: [] for mark in ("goal", "start") if mark in at}
+        self.marks: dict[str, Any] = {mark: [] for mark in ("goal", "start") if mark in at}
         return at
 
-    def _rows(self, reader: Any) -> Iterator[tuple[int, list[str]]]:
-        for row in reader:
-            if row and len(row) != self.width:
-                raise FormatError(f"{self.path}:{reader.line_num}: {len(row)} columns, expected {self.width}")
-            if row:
-                yield from ((reader.line_num, each) for each in self._unfolded(reader.line_num, row))
+    # ------------------------------------------------------------------ all rows at once
 
-    def _unfolded(self, line: int, row: list[str]) -> Iterator[list[str]]:
+    def _cut(self, data: bytes) -> Columns:
+        """State, target, action, probability and price of all rows of plain text."""
+        begin = after(data, 1)
+        at = self._header(next(csv.reader([data[:begin].decode()], strict=True), []))
+        kinds = ["word" if place in at.values() else "" for place in range(self.width)]
+        blocks = []
+        for lines in bulk.pieces(data, begin, self.progress):
+            lines.refuse_quotes()
+            words = lines.columns(np.ones(lines.n_lines, dtype=np.bool_), ",", kinds)
+            blocks.append(self._numbered(at, dict(zip(sorted(set(at.values())), words))))
+        found = self._joined(blocks)
+        self.line = range(2, 2 + len(found[0]))
+        return found
+
+    def _numbered(self, at: Mapping[str, int], words: Mapping[int, bulk.Words]) -> Columns:
+        """The same columns of some rows, whose texts are given by the place of their column."""
+        if self.times:
+            raise FormatError(f"{self.path}: rows with times are unfolded one by one")
+        numbers = Numbers(self.path)
+
+        def truths(texts: list[str]) -> NDArray[np.bool_]:
+            return np.array([_truth(text, self.path) for text in texts])
+
+        source, target, price = (words[at[column]] for column in ("state", "next_state", "price"))
+        # Row by row, so that states count as they appear.
+        pairs = np.stack([source.number, target.number + len(source.texts)], axis=1)
+        states = self.states.of(bulk.Words(pairs.ravel(), source.texts + target.texts))
+        actions = self.actions.of(words[at["action"]] if "action" in at else target)
+        self.fractions.update(text.strip() for text in price.texts if "/" in text)
+        for mark, marked in self.marks.items():
+            marked.extend(words[at[mark]].understood(truths).tolist())
+        probability = np.ones(len(actions))
+        if "probability" in at:
+            probability = words[at["probability"]].understood(numbers.of)
+        return states[::2], states[1::2], actions, probability, price.understood(numbers.of)
+
+    # ------------------------------------------------------------------ row by row
+
+    def _rows_of(self, text: str) -> Iterator[tuple[int, list[str]]]:
+        """The rows of a text with their lines, the header first."""
+        stream = io.StringIO(text, newline="")
+        reader = csv.reader(stream, strict=True)
+        try:
+            for number, row in enumerate(reader, start=1):
+                yield reader.line_num, row
+                if self.progress is not None and number % BLOCK == 0:
+                    self.progress(stream.tell(), stream.tell() / len(text))
+        except csv.Error as error:
+            raise FormatError(f"{self.path}:{reader.line_num}: {error}") from None
+
+    def _read(self, rows: Rows) -> Columns:
+        """State, target, action, probability and price of all rows, the header first."""
+        return self._joined(self._blocks(self._header(next(rows, (1, ()))[1]), self._full(rows)))
+
+    def _full(self, rows: Rows) -> Rows:
+        for line, row in rows:
+            if row and len(row) != self.width:
+                raise FormatError(f"{self.path}:{line}: {len(row)} columns, expected {self.width}")
+            if row:
+                yield from ((line, each) for each in self._unfolded(line, row))
+
+    def _unfolded(self, line: int, row: Sequence[str]) -> Iterator[Sequence[str]]:
         """The row, or one for each different time of it."""
         if not self.times:
             yield row
@@ -214,6 +232,24 @@ class Table:
             each[self.times["times"]] = str(time)
             yield each
 
+    def _blocks(self, at: Mapping[str, int], rows: Rows) -> Iterator[Columns]:
+        numbers = Numbers(self.path)
+        at_line: list[int] = []
+        self.line = at_line
+        while block := list(islice(rows, BLOCK)):
+            lines = [line for line, _ in block]
+            columns = list(zip(*(row for _, row in block)))
+            source, target, price = columns[at["state"]], columns[at["next_state"]], columns[at["price"]]
+            probability = columns[at["probability"]] if "probability" in at else ("1",) * len(lines)
+            # Row by row, so that states count as they appear whatever the size of a block.
+            pairs = self.states.numbers(chain.from_iterable(zip(source, target)), chain.from_iterable(zip(lines, lines)), 2 * len(lines))
+            self.fractions.update(text.strip() for text in price if "/" in text)
+            at_line.extend(lines)
+            actions = self.actions.numbers(columns[at["action"]] if "action" in at else target, lines, len(lines))
+            for mark, marked in self.marks.items():
+                marked.extend(_truth(text, f"{self.path}:{line}: {mark}") for text, line in zip(columns[at[mark]], lines))
+            yield pairs[::2], pairs[1::2], actions, numbers.numbers(probability, lines), numbers.numbers(price, lines)
+
     def exact_unit(self, costs: NDArray[np.float64]) -> Fraction | None:
         """The unit of costs some of which are written as fractions, which floats cannot hold."""
         if not self.fractions:
@@ -222,16 +258,13 @@ class Table:
         return common_unit(exact.get(cost, cost) for cost in np.unique(costs).tolist())
 
 
-def _unquoted(cells: list[str]) -> list[str]:
-    """The cells of one line each, without the quotes around them."""
-    return [cell[1:-1].replace('""', '"') if cell.startswith('"') else cell for cell in cells]
-
-
 def _alike(cells: list[str]) -> list[Any]:
     """The names that cells stand for if all are whole numbers, or all lists of simple things; else none.
 
     They are one text to JSON. Of n cells in brackets with n brackets in all, each is a list; n lists, or n whole numbers, are those of the cells.
     """
+    if not cells:
+        return []
     text = "\n".join(cells)
     lists = text.startswith("[")
     brackets = [text.count(part) for part in ("\n[", "[", "]\n", "]")]

@@ -8,29 +8,31 @@ interpreter's own parser in one sweep; the first column that does not is parsed 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.errors import FormatError
-from tailpath.formats.files import LONGEST, parse_number, shorten
+from tailpath.formats.files import LONGEST, parse_number, shorten, vanishes
 from tailpath.options import Progress
 
 #: Rows that are held as text at a time: few enough to be gone before the garbage collector looks at them a second time.
 BLOCK = 500
-_CHARACTERS = 1_000_000
+_BYTES = 100_000
 _DECIMAL = str.maketrans("", "", "0123456789.eE+-")
 
 
-def lines_of(text: str, progress: Progress | None = None) -> Iterator[str]:
-    """The lines of a text without their ends, without holding them all. Progress is told in characters."""
+def lines_of(data: bytes, progress: Progress | None = None) -> Iterator[str]:
+    """The lines of a text in UTF-8, without their ends and without holding them all. Progress is
+    told in bytes."""
     begin = 0
-    while begin <= len(text):
-        end = text.find("\n", begin + _CHARACTERS)
-        end = len(text) if end < 0 else end
-        yield from text[begin:end].split("\n")
-        if progress is not None and end < len(text):
-            progress(end, end / len(text))
+    while begin <= len(data):
+        end = data.find(b"\n", begin + _BYTES)
+        end = len(data) if end < 0 else end
+        yield from data[begin:end].decode().split("\n")
+        if progress is not None and end < len(data):
+            progress(end, end / len(data))
         begin = end + 1
 
 
@@ -60,9 +62,15 @@ class Numbers:
             except ValueError:
                 pass
             else:
-                if np.isfinite(values).all():
+                zeros = [texts[place] for place in np.flatnonzero(values == 0).tolist()]
+                small = any(vanishes(text, 0.0) for text in set(zeros))
+                if np.isfinite(values).all() and not small:
                     return values
         return np.array([self.number(text, line) for text, line in zip(texts, lines)], dtype=np.float64)
+
+    def of(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        """The same where lines do not matter, since whatever is refused is read again."""
+        return self.numbers(texts, range(len(texts)))
 
     def wholes(self, texts: Sequence[str], lines: Sequence[int]) -> NDArray[np.int64]:
         """A column of whole numbers."""
@@ -70,3 +78,19 @@ class Numbers:
         if joined.isascii() and joined.isdigit() and "" not in texts and max(map(len, texts)) <= 18:
             return np.fromiter(map(int, texts), np.int64, len(texts))
         return np.array([self.whole(text, line) for text, line in zip(texts, lines)], dtype=np.int64)
+
+
+def after(data: bytes, n_lines: int) -> int:
+    """Where the line after so many begins."""
+    at = 0
+    for _ in range(n_lines):
+        at = data.find(b"\n", at) + 1 or len(data)
+    return at
+
+
+def as_they_appear(number: NDArray[Any], count: int) -> NDArray[np.int64]:
+    """Those of the numbers 0 .. count - 1 that stand in a column, as they first appear in it."""
+    first = np.full(count, len(number), dtype=np.int64)
+    first[number[::-1]] = np.arange(len(number))[::-1]  # of equal ones, the last assignment stays
+    order = np.argsort(first, kind="stable")
+    return order[: np.count_nonzero(first < len(number))]

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.kernels.jit import kernel
-from tailpath.kernels.segments import AtomModel, Scratch, merge_node
+from tailpath.kernels.segments import SAME_MASS, AtomModel, Scratch, merge_node
 from tailpath.kernels.unrolling import first_at_least
 
 Array = NDArray[Any]
@@ -20,7 +20,7 @@ Array = NDArray[Any]
 SAME_VALUE = 1e-12
 SAME_SLOPE = 1e-9
 #: How mass at the VaR goes to the outcomes: the first take all they can, all share it, or each gets all of it.
-VERTEX, SHARED, PUBLISHED = 0, 1, 2
+VERTEX, SHARED, PRINTED = 0, 1, 2
 
 
 class Nearest(NamedTuple):
@@ -57,9 +57,11 @@ def choose(model: AtomModel, slope: Array, first: int, last: int, scratch: Scrat
 def factors(model: AtomModel, slope: Array, choice: int, y: float, var: float, rule: int, out_xi: Array) -> None:
     """The risk factors of a choice at mass y: what lies above the VaR counts in full, what lies at it fills the rest.
 
-    `SHARED`: the outcomes split that rest in proportion to their mass at the VaR. `VERTEX`: the first ones take all they can, as in a vertex that
-    a linear program returns. `PUBLISHED`: xi = F(VaR) / y, each outcome counts all its mass at the VaR, and sum P xi may exceed 1. Masses are
-    sums of atoms, not of widths: then 0 <= y xi <= 1 holds without exception.
+    `SHARED`: the outcomes split that rest in proportion to their mass at the VaR, as the code of CVaRVIQ's authors does. `VERTEX`: the first
+    ones take all they can, as in a vertex that a linear program returns. `PRINTED`: xi = F(VaR) / y to the letter, where the VaR is the
+    step that reaches mass y: each outcome counts all its mass there, and sum P xi may exceed 1. `var` is the step that goes beyond y, so where
+    no rest is left the step before it reached y, and what lies at `var` does not count. Masses are sums of atoms, not of widths: then
+    0 <= y xi <= 1 holds without exception.
     """
     first, last = model.choice_outcomes[choice], model.choice_outcomes[choice + 1]
     tie = SAME_SLOPE * max(1.0, abs(var))
@@ -72,8 +74,8 @@ def factors(model: AtomModel, slope: Array, choice: int, y: float, var: float, r
     part = min(max(rest / tied, 0.0), 1.0) if tied > 0.0 else 0.0
     for outcome in range(first, last):
         low, high = _reach(model, slope, outcome, var, tie)
-        if rule == PUBLISHED:
-            part = 1.0
+        if rule == PRINTED:
+            part = 1.0 if rest > SAME_MASS * y else 0.0
         elif rule == VERTEX:
             mass = model.probability[outcome] * (high - low)
             part = min(max(rest / mass, 0.0), 1.0) if mass > 0.0 else 0.0

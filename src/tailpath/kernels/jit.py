@@ -94,16 +94,6 @@ class Kernel:
         return numba.njit(linked, nogil=True, **options)
 
 
-class Instruction(Kernel):
-    """A word taught to numba: the function as written, given numba, makes what stands for it."""
-
-    def inner(self) -> Any:
-        with _LOCK:
-            if self._inner is None:
-                self._inner = self.plain(_numba())
-            return self._inner
-
-
 def kernel(function: Any = None, *, inline: bool = False) -> Any:
     """Mark a function to be compiled.
 
@@ -113,11 +103,6 @@ def kernel(function: Any = None, *, inline: bool = False) -> Any:
     if function is None:
         return lambda inner: Kernel(inner, inline)
     return Kernel(function, inline)
-
-
-def instruction(function: Any) -> Any:
-    """Mark a function that makes an instruction for kernels."""
-    return Instruction(function)
 
 
 def frozen(*arrays: Any) -> Iterator[Any]:

@@ -8,11 +8,30 @@ UNIT = 2.0**-53
 #: read the decimal, and what the float row may miss 1 by (`model/ssp.py`). A policy that mixes actions multiplies it by a weight of its own. So
 #: (ROW * k + FIXED) UNIT covers an arrow of a chain row of k.
 ROW, FIXED = 3, 9
+#: What a surplus r + P v - v(s) is off beside (ROW k) UNIT and what its row misses 1 by: as FIXED, and three operations; and four more where
+#: values come in two parts.
+SURPLUS, SURPLUS_FINE = 12, 16
 #: A probability this close to alpha, relatively, counts as equal to it, since VaR jumps there. Sums of 10^4 masses are off by 1e-12 at most.
 SAME_MASS = 1e-12
-#: Values of the recursion over budgets that differ by less, relatively, count as equal: some hundred roundings.
+#: Values that differ by less, relatively, count as equal: some hundred roundings.
 SAME_VALUE = 1e-13
 #: More than what a sum of products may lose because they fall below the smallest double.
 VANISHED = 1e-300
 #: Values below this are taken for 0: they mean nothing, and numbers near the smallest double are slow to compute with.
 TINY = 1e-280
+#: Below this, products with probabilities that are not tiny lose digits: they fall below the doubles that have all of them.
+FADED = 1e-290
+#: More than a handful of operations: by this share bounds are widened after these.
+FEW = 16 * UNIT
+#: A sweep that moves no value by more, relatively, has settled: a last bit. Proofs of shares are as close as values are.
+SETTLED = 2 * UNIT
+#: Changes up to this may go on for ever, since they come from rounding in rows of some ten outcomes.
+FLUTTER = 64 * UNIT
+#: Bounds that are this close, relatively, need no second proof.
+CLOSE = 1e-13
+#: Added to what is divided by, so that nothing is divided by 0.
+NOTHING = 1e-300
+#: No way counts as longer than this, lest sums of them overflow.
+LONGEST = 1e300
+#: The share of the largest cost that every step costs more where steps are ordered by their cost, and may be free.
+STRICT = 1e-9

@@ -33,7 +33,7 @@ ALPHAS = (0.001, 0.01, 0.1, 0.5)
 USUAL = ("expected", "quantile")
 BEST = "exact"
 #: What need not be improved: the same policies as others, or policies that go on from others already.
-SETTLED = ("layers", "pareto", "second-stage", "quantile, published", "interpolation, published")
+SETTLED = ("layers", "pareto", "second-stage", "quantile, published", "quantile, printed", "interpolation, published")
 HEADERS = ("alpha", "method", "predicted", "deployed", "gap", "over", "over %", "VaR", "mean", "seconds")
 EXPLAINED = "gap: deployed minus predicted CVaR; over: deployed minus optimal CVaR; seconds: planning and evaluation"
 

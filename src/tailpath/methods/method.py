@@ -124,7 +124,7 @@ class Method:
     `name` is what users type and `shown` what tables call it, `title` the name in the literature, `summary` a line of help. `risk` is whether it
     takes the mass of the worst tail into account at all. `neutral` is whether it starts from the risk-neutral optimum, which is found once per
     model: `compare` counts its time with every method that needs it. `doing` is a line of progress, with `{steps}` and `{reached}` in it.
-    `variants` are settings with a name, beside the defaults: `published` for a planner exactly as its authors describe it.
+    `variants` are settings with a name, beside the defaults: `published` for a planner as its authors ran it.
     """
 
     name: str

@@ -29,7 +29,7 @@ OPTIONS = (
     GAMMA,
     Option("threads", int, None, "Threads of a planner.  [default: all processors]", "N", least=1),
 )
-#: The planners as published, beside today's defaults: for CVaRVIQ its own factors F(VaR) / y, for CVaRVILI the linear programs' own vertices.
+#: The planners as published: their operators and factors are the defaults here, their values start at 0.
 PUBLISHED = {"values_from": "zero"}
 DOING = "sweep {steps}, residual {reached:.3g}"
 

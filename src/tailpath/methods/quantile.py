@@ -14,6 +14,6 @@ METHOD = Method(
     summary="CVaR value iteration by quantiles, as published",
     plan=partial(plan, solve_cvar_quantile),
     options=(*OPTIONS, factors("shared")),
-    variants={"published": {**PUBLISHED, "factors": "published"}},
+    variants={"published": PUBLISHED, "printed": {**PUBLISHED, "factors": "printed"}},
     doing=DOING,
 )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable, Sequence
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -13,7 +15,7 @@ from tailpath.errors import ModelError
 from tailpath.graph import SMALL, grouped, offsets_of
 from tailpath.kernels.graph import equal_members
 from tailpath.kernels.jit import frozen
-from tailpath.model.cost_units import common_unit
+from tailpath.model.cost_units import as_fraction, common_unit
 
 Name = Hashable
 #: Up to this many outcomes of a choice are compared one by one; sorting all of them would take longer.
@@ -209,6 +211,8 @@ def _check_goal_row(state: Name, action: Name, next_state: Name, probability: An
 
 def _number(value: Any, what: str, state: Name, action: Name, next_state: Name) -> float:
     try:
+        if isinstance(value, (str, Decimal)) and not math.isnan(float(value)):
+            float(as_fraction(value))  # whose exponent may be out of range
         return float(value)
     except (TypeError, ValueError, OverflowError):
         raise ModelError(f"state {state!r}, action {action!r} -> {next_state!r} has {what} {value!r}, which is no number") from None

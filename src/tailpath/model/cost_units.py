@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -12,12 +14,21 @@ from numpy.typing import NDArray
 
 #: Beyond this many units in the largest cost, an integer grid is of no use and costs stay floats.
 MOST_UNITS = 10_000_000
+#: No number of use has a larger exponent, and the power of ten would fill the memory.
+MOST_EXPONENT = 5_000
+_EXPONENT = re.compile(r"[eE]([+-]?[0-9_]+)\s*$")
 
 
 def as_fraction(number: Any) -> Fraction:
-    """The rational a number stands for; a float stands for the shortest decimal that prints it."""
+    """The rational a number stands for; a float stands for the shortest decimal that prints it.
+
+    A decimal with an exponent beyond `MOST_EXPONENT` is a `ValueError`.
+    """
     if isinstance(number, (float, np.floating)):
         return Fraction(repr(float(number)))
+    exponent = _EXPONENT.search(str(number)) if isinstance(number, (str, Decimal)) else None
+    if exponent and abs(int(exponent[1])) > MOST_EXPONENT:
+        raise ValueError(f"the exponent of {number} is out of range")
     return Fraction(int(number) if isinstance(number, np.integer) else number)
 
 
@@ -47,6 +58,45 @@ def as_multiples(costs: NDArray[np.float64], unit: Fraction) -> NDArray[np.float
         return levels
     distinct, at = np.unique(levels, return_inverse=True)
     return np.array([float(int(level) * unit) for level in distinct.tolist()], dtype=np.float64)[at]
+
+
+def in_costs(levels: Any, unit: Fraction) -> NDArray[np.float64]:
+    """Whole numbers of units as costs, each the float nearest to it; infinite beyond all floats."""
+    numerator, denominator = unit.numerator, unit.denominator
+    if isinstance(levels, np.ndarray):
+        whole = levels if levels.dtype.kind == "i" else levels[np.isfinite(levels)]
+        if numerator * int(max(whole.max(initial=0), -whole.min(initial=0))) < 2**53 > denominator:
+            return np.asarray(levels * float(numerator) / float(denominator))  # a whole number divided once: rounded once
+        levels = levels.tolist()
+
+    def nearest(level: int) -> float:
+        try:
+            return level * numerator / denominator
+        except OverflowError:
+            return math.inf if level > 0 else -math.inf
+
+    return np.array([nearest(level) for level in levels], dtype=np.float64)
+
+
+def decimal_above(cost: Fraction) -> float:
+    """The least float whose decimal, as it is printed, is not below an exact cost; infinite beyond all floats.
+
+    So an exact cost is at most x, as somebody writes x, exactly if this float is.
+    """
+    try:
+        nearest = float(cost)
+    except OverflowError:
+        return math.inf
+    return nearest if as_fraction(nearest) >= cost else math.nextafter(nearest, math.inf)
+
+
+def whole_costs(costs: NDArray[np.float64]) -> tuple[list[int], Fraction]:
+    """Costs as whole multiples of a unit that divides all of them as they are written, however small it is."""
+    distinct, at = np.unique(costs, return_inverse=True)
+    exact = [as_fraction(value) for value in distinct.tolist()]
+    unit = Fraction(1, math.lcm(*(value.denominator for value in exact)))
+    whole = [int(value / unit) for value in exact]
+    return [whole[i] for i in at.ravel().tolist()], unit
 
 
 def fraction_unit(costs: Sequence[float]) -> Fraction | None:

@@ -8,7 +8,7 @@ The third way, `given_arrival`, needs the largest probability of arriving and li
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
@@ -54,6 +54,7 @@ def give_up(ssp: SSP, cost: Any) -> SSP:
         geometry=_more_places(ssp.geometry),
         notes=(*ssp.notes, f"giving up costs {float(price):g}, in any state; the run then ends in {ending!r}"),
         origin=None if ssp.origin is None else Origin(ssp.origin.states, np.append(ssp.origin.index, -1)),
+        probability_error=ssp.probability_error,
     )
 
 
@@ -109,6 +110,7 @@ def within(ssp: SSP, steps: int, otherwise: Any = None, *, gamma: Any = 1, max_p
         exact_unit=_unit(ssp, price or Fraction(0), [factor**step for step in range(len(layers))]),
         notes=(*ssp.notes, *discounted, f"a run that has not arrived after {steps} steps {what}; states are pairs (state, steps taken)"),
         origin=Origin(base.states, index),
+        probability_error=ssp.probability_error,
     )
 
 
@@ -141,7 +143,9 @@ def _price(cost: Any, what: str) -> Fraction:
         price = as_fraction(cost)
     except (TypeError, ValueError, OverflowError, ZeroDivisionError):
         raise OptionError(f"{what} must be a number, not {cost!r}") from None
-    if price < 0 or not math.isfinite(float(price)):
+    if price > sys.float_info.max:
+        raise OptionError(f"{what} must be a finite number, not {cost!r}")
+    if price < 0:
         raise OptionError(f"{what} must be 0 or more, not {cost!r}")
     return price
 
@@ -199,6 +203,7 @@ def ended_by_chance(ssp: SSP, gamma: float) -> SSP:
         states=range(ssp.n_states + 1),
         actions=ssp.actions,
         exact_unit=ssp.exact_unit,
+        probability_error=ssp.probability_error,
     )
 
 

@@ -108,7 +108,7 @@ def _state_number(value: Any, what: str, n_states: int) -> int:
 def _floats(values: Any, what: str) -> NDArray[np.float64]:
     try:
         return np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ModelError(f"{what} must be an array of numbers, with all its rows of one length") from None
 
 

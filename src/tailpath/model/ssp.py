@@ -16,6 +16,7 @@ All checks happen once, when it is built (`checks.py`); an SSP that exists is so
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -49,8 +50,18 @@ class _Findings:
     """What was found out about a model, and the lock under which more is found."""
 
     def __init__(self) -> None:
-        self.known: dict[str, Any] = {}
+        self.known: dict[Hashable, Any] = {}
         self.lock = threading.RLock()
+
+
+def found_once(find: Callable[[SSP], Found]) -> Callable[[SSP], Found]:
+    """Have a function find out what it says of a model once, and keep it with the model."""
+
+    @functools.wraps(find)
+    def known(ssp: SSP) -> Found:
+        return ssp.kept(find, lambda: find(ssp))
+
+    return known
 
 
 @dataclass(frozen=True)
@@ -83,7 +94,8 @@ class SSP(Record):
     `states` and `actions` are sequences of names in index order; a `range` costs no memory. `choice_action[k]` is the index of the name
     of choice k. `exact_unit` is given by builders that know the costs as rationals; otherwise the unit is found from the floats.
     `notes` tell what a reader assumed or changed (signs, redirected goals, a shift), for the command line to repeat. `origin` is set where a state
-    stands for a state of another model, so that policies for that one are understood; files do not keep it.
+    stands for a state of another model, so that policies for that one are understood. `probability_error` is how far, relatively, each
+    probability may be off beside rounding, where the model was computed from another; bounds count it. Files keep neither.
     """
 
     state_choices: IntArray
@@ -100,6 +112,7 @@ class SSP(Record):
     geometry: Geometry | None = None
     notes: tuple[str, ...] = ()
     origin: Origin | None = None
+    probability_error: float = 0.0
 
     def __post_init__(self) -> None:
         dtypes = {
@@ -201,7 +214,7 @@ class SSP(Record):
 
     # ------------------------------------------------------------------ what was found out
 
-    def kept(self, name: str, find: Callable[[], Found]) -> Found:
+    def kept(self, name: Hashable, find: Callable[[], Found]) -> Found:
         """What was found out about this model before under this name, or is found now: once, whichever thread asks first. It is not pickled."""
         findings: _Findings = self.__dict__.setdefault("_findings", _Findings())
         if name not in findings.known:

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.analysis.absorption import Bracket, expected_total
+from tailpath.dp.bounds import Bounds
+from tailpath.dp.expected import expected_total
 from tailpath.errors import ModelError, PolicyError
 from tailpath.graph import Distances, Transitions, places
 from tailpath.model.records import Record
@@ -103,30 +104,30 @@ class CostChain(Record, Transitions):
         return self.only(self.target < self.n).renumber(number).steps() < 0
 
     @cached_property
-    def unreached(self) -> Bracket:
+    def unreached(self) -> Bounds:
         """The probability of never arriving, per node: 0 exactly where a node is `proper`, though a float may be too coarse for the rest."""
         if self.all_arrive:
             zero = np.zeros(self.n)
-            return Bracket(zero, zero, zero, "graph")
+            return Bounds(zero, zero, zero, "graph")
         lost = ~np.append(self.arrives, True)[self.target]
         found = self._total(lost.astype(np.float64), self.arrives, 1.0)
         least = np.where(self.proper, 0.0, np.nextafter(0.0, 1.0))
-        return Bracket(np.maximum(found.value, least), found.lower, np.maximum(found.upper, least), found.method)
+        return Bounds(np.maximum(found.value, least), found.lower, np.maximum(found.upper, least), found.method)
 
     @cached_property
-    def expected_cost(self) -> Bracket:
+    def expected_cost(self) -> Bounds:
         """V_mean per node with verified bounds; infinite where the goal may be missed."""
         if self.all_arrive:
-            return expected_total(self.row_start, self.target, self.probability, self.rate, self.least_cost[:-1])
+            return expected_total(self.row_start, self.target, self.probability, self.rate, self.ssp.probability_error)
         return self._total(self.cost, self.proper, np.inf)
 
-    def _total(self, price: FloatArray, inside: NDArray[np.bool_], outside: float) -> Bracket:
+    def _total(self, price: FloatArray, inside: NDArray[np.bool_], outside: float) -> Bounds:
         """The expected total of a price per arrow, from the nodes inside until they are left; `outside` for all others."""
         part = self.replaced(cost=price).restrict(inside).renumber(places(inside))
-        inner = expected_total(part.row_start, part.target, part.probability, part.rate, self.least_cost[:-1][inside])
+        inner = expected_total(part.row_start, part.target, part.probability, part.rate, self.ssp.probability_error)
         value, lower, upper = (np.full(self.n, outside) for _ in range(3))
         value[inside], lower[inside], upper[inside] = inner.value, inner.lower, inner.upper
-        return Bracket(value, lower, upper, inner.method)
+        return Bounds(value, lower, upper, inner.method)
 
     def refuse_free_traps(self) -> None:
         """A trap that costs nothing has no total cost worth the name: an error that names its states."""

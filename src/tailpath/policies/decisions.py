@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -38,6 +39,11 @@ def checked_decision(ssp: SSP, state: int, decision: Any) -> list[tuple[int, flo
             raise PolicyError(f"the policy takes action {action!r} in state {name!r}, which only has {known_actions(ssp, state)}")
         if not 0 <= weight <= 1 + TOLERANCE:
             raise PolicyError(f"the policy takes action {action!r} in state {name!r} with probability {weight!r}")
+        outcomes = slice(ssp.choice_outcomes[choice], ssp.choice_outcomes[choice + 1])
+        least = float(ssp.outcome_probability[outcomes].min())
+        if 0 < weight < 1 and weight * least < sys.float_info.min:
+            taken = f"the policy takes action {action!r} in state {name!r}"
+            raise PolicyError(f"{taken} with probability {weight!r}, too small to compute with")
         if weight > 0:
             pairs.append((choice, float(weight)))
     total = sum(weight for _, weight in pairs)

@@ -64,7 +64,7 @@ class _Nodes(NamedTuple):
         """The chain on the nodes kept; a kept node without an arrow is a state that the policy reaches and does not know."""
         ssp = self.ssp
         for node in np.flatnonzero(kept & (np.diff(self.rows.row_start) == 0))[:1].tolist():
-            raise _no_action(ssp, int(self.state[node]))
+            raise no_action(ssp, int(self.state[node]))
         number, outcome = places(kept), self.outcome[self.rows.arrows(kept)]
         part = self.rows.restrict(kept).renumber(number)
         return CostChain(
@@ -152,7 +152,7 @@ def _unroll_budget(ssp: SSP, policy: BudgetPolicy, max_nodes: int) -> CostChain:
     model = Outcomes(*frozen(ssp.choice_outcomes, ssp.outcome_target, nothing, nothing, nothing.astype(np.int64), ssp.is_goal))
     unknown, pairs = follow_budget(model, policy.steps(), policy.level, ssp.start_index, max_nodes)
     if unknown >= 0:
-        raise _no_action(ssp, unknown)
+        raise no_action(ssp, unknown)
     if len(pairs) > max_nodes:
         raise _too_many(max_nodes)
     left, state = np.divmod(pairs, n)
@@ -174,7 +174,7 @@ def _unroll_pairs(ssp: SSP, choice: NDArray[Any], first_memory: int, memories: M
     start = -1 if ssp.is_goal[ssp.start_index] else ssp.start_index
     unknown, rows = follow(Outcomes(*frozen(*model)), Memories(n, *frozen(*moves)), *choices, start, first_memory)
     if unknown >= 0:
-        raise _no_action(ssp, unknown)
+        raise no_action(ssp, unknown)
     columns = rows._asdict()
     if ssp.cost_unit is None:
         columns["level"] = None
@@ -183,7 +183,8 @@ def _unroll_pairs(ssp: SSP, choice: NDArray[Any], first_memory: int, memories: M
     return CostChain.trusted(unit=ssp.cost_unit, start=0, ssp=ssp, **columns)
 
 
-def _no_action(ssp: SSP, state: int) -> PolicyError:
+def no_action(ssp: SSP, state: int) -> PolicyError:
+    """What to raise where a policy gets to a state that it does not know."""
     return PolicyError(f"the policy has no action for state {ssp.states[state]!r}, which it can reach")
 
 

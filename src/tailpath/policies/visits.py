@@ -20,14 +20,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.analysis.equations import equations
-from tailpath.graph import Transitions, offsets_of
+from tailpath.dp.budgets import EXCESS
+from tailpath.dp.layout import chain_layout
+from tailpath.graph import Transitions, offsets_of, places
 from tailpath.model.ssp import FloatArray
 from tailpath.policies.chain import CostChain
 
 #: Right-hand sides solved at a time.
 BATCH = 256
 #: Arrows times levels beyond which a risk to go is not worth its time: about a minute.
-MOST_WORK = 2_000_000_000
+MOST_WORK = 20_000_000_000
+#: Values that are computed at a time.
+AT_A_TIME = 2**20
 #: What every level takes beside its arrows, in arrows; and the most values that are kept of the levels still needed.
 EACH_LEVEL, MOST_VALUES = 1_000, 2**27
 
@@ -122,46 +126,29 @@ def cvar_to_go(chain: CostChain, node: NDArray[Any], group: NDArray[Any], weight
     best = of_groups(mean) / alpha
     wanted = np.isfinite(best) & (total > 0)
     result[(total > 0) & ~wanted] = np.inf
-    if chain.level.max(initial=0) * chain.n > MOST_VALUES:
+    inside = np.isfinite(mean[:-1])  # they lead to one another, and to the goal
+    if chain.level.max(initial=0) * chain.n > MOST_VALUES or not wanted.any():
         return result
-    levels = ExcessLevels(chain, np.where(np.isfinite(mean), mean, 0.0))
+    rows = chain.restrict(inside).renumber(places(inside))
+    layout, order = chain_layout(rows, mean[:-1][inside])
+    node_of, excess = np.flatnonzero(inside)[order], np.zeros(chain.n + 1)
     w = 0
-    while wanted.any() and w < best[wanted].max():
-        w += 1
+    for values, _ in layout.node_values(layout.objective(EXCESS), max(AT_A_TIME // len(order), 1)):
+        for row in values:
+            w, excess[node_of] = w + 1, row
+            best = np.minimum(best, w + of_groups(excess) / alpha)
+            if w >= best[wanted].max():
+                result[wanted] = best[wanted] * unit
+                return result
         if w * (len(chain.target) + EACH_LEVEL) > MOST_WORK:
-            return result
-        best = np.minimum(best, w + of_groups(levels.next()) / alpha)
-    result[wanted] = best[wanted] * unit
+            break
     return result
 
 
-class ExcessLevels:
-    """E[(cost to go - w)+] of every node of a chain with a unit, for w = 1, 2, ...; the goal is the last entry. `mean` is V_mean, in units."""
+def zero_cost_walks(chain: CostChain, trans: str = "N") -> Any:
+    """A function that follows the zero-cost arrows of a chain to their end: it solves x = constant + F x, F these arrows (or their transpose).
 
-    def __init__(self, chain: CostChain, mean: FloatArray) -> None:
-        assert chain.level is not None
-        self.chain, self.mean, self.w = chain, mean, 0
-        self.depth = int(chain.level.max(initial=0)) + 1
-        self.ring = np.zeros((self.depth, chain.n + 1))
-        self.ring[0] = mean
-        self.through_free = free_walks(chain)
-
-    def next(self) -> FloatArray:
-        chain, self.w = self.chain, self.w + 1
-        level = chain.level
-        assert level is not None
-        left = self.w - level
-        value = np.where(left > 0, self.ring[left % self.depth, chain.target], self.mean[chain.target] - left)
-        paid = np.where(level > 0, chain.probability * value, 0.0)
-        row = self.ring[self.w % self.depth]
-        row[:-1] = self.through_free(chain.sums(paid))
-        return np.asarray(row)
-
-
-def free_walks(chain: CostChain, trans: str = "N") -> Any:
-    """A function that follows the free arrows of a chain to their end: it solves x = constant + F x, F the free arrows (or their transpose).
-
-    Free circles that are never left belong to traps; they are not followed.
+    Zero-cost cycles that are never left belong to traps; they are not followed.
     """
     assert chain.level is not None
     arrives = np.append(chain.arrives, False)

@@ -62,13 +62,32 @@ class Curve:
         """By how much `values` may miss the loss, since it is computed in floats: not at all where it is constant, or a point was given."""
         z = np.asarray(costs, dtype=np.float64)
         x = np.array([float(place) for place in self.places])
-        rises = (np.array(self.at)[1:] - np.array(self.after)[:-1]) / np.diff(x)
         here = np.searchsorted(x, z, side="left")
-        slope = np.abs(np.concatenate([[0.0], rises, [self.slope]]))[here]
+        slope = self._steepness[here]
         given = np.isin(z, x)
         # Behind the last place: its float, the cost's, a difference, a product and a sum. Between two places a quotient of differences besides.
         roundings = np.where(here == len(x), 4, 8)
         return np.where(given | (slope == 0), 0.0, roundings * UNIT * (np.abs(self.values(z)) + slope * z))
+
+    def moves(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The steepest slope of the loss between each of some costs and another, and by how much it jumps there."""
+        x, steep = np.array([float(place) for place in self.places]), self._steepness
+        first, last = np.searchsorted(x, low, side="left"), np.searchsorted(x, high, side="right")
+        steepest = np.where(last - first > 1, steep.max(), np.maximum(steep[first], steep[last]))
+        jumps = np.concatenate([[0.0], np.cumsum(np.abs(np.array(self.after) - np.array(self.at)))])
+        return steepest, jumps[last] - jumps[first]
+
+    @property
+    def largest(self) -> float:
+        """The largest size of a value at a place."""
+        return max(map(abs, (*self.at, *self.after)))
+
+    @property
+    def _steepness(self) -> FloatArray:
+        """The size of the slope before the first place, between two, and behind the last."""
+        rises = (np.array(self.at)[1:] - np.array(self.after)[:-1]) / np.diff([float(place) for place in self.places])
+        slopes: FloatArray = np.abs(np.concatenate([[0.0], rises, [self.slope]]))
+        return slopes
 
     def points_behind(self, x: float, include: bool = False) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The points that hold behind a cost: places, values there, values just after. The first is x itself, with what holds just after

@@ -62,7 +62,7 @@ class Measure:
             return float(costs.expected_loss(self._loss)[0])
         except OptionError:
             # What lies beyond the head of an evaluation is mostly too much to pass over; not what no evaluation can reach.
-            if costs.tail_mass - costs.unreached > THIN:
+            if costs.open_mass > THIN:
                 raise
             return self.bounds_of(costs)[0]
 

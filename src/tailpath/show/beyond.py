@@ -13,20 +13,27 @@ A node from which the goal is out of reach ends a run, at infinite cost. Arrays 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.analysis.equations import equations
+from tailpath.dp.budgets import EXCESS, LATE
+from tailpath.dp.layout import chain_layout
 from tailpath.errors import ModelError, OptionError
+from tailpath.graph import Transitions, places
+from tailpath.kernels.forward import cheapest_way
+from tailpath.kernels.jit import frozen
 from tailpath.model.ssp import FloatArray
 from tailpath.policies.chain import CostChain
-from tailpath.policies.visits import free_walks
+from tailpath.policies.visits import zero_cost_walks
 
 #: Pairs of node and cost beyond which the tables would not fit a small machine, and levels of cost beyond which they take minutes.
 MOST_PAIRS, MOST_LEVELS = 40_000_000, 100_000
+#: More units than any threshold has.
+FAR = 2**40
+BoolArray = NDArray[np.bool_]
 
 
 class Beyond:
@@ -60,7 +67,12 @@ class Beyond:
 
     @cached_property
     def chance(self) -> FloatArray:
-        return self._sums(np.ones(self.chain.n + 1), lambda r, arrows: np.ones(len(arrows)))
+        # To end where the goal is out of reach is to cost more than anything.
+        chain, alive = self.chain, self.chain.arrives
+        lost = ~np.append(alive, True)[chain.target]
+        rows = chain.replaced(level=np.where(lost, FAR, self.level))
+        values = self._by_budget(rows, alive, LATE, np.zeros(chain.n), self.threshold + 1)
+        return np.where(self.ends, np.append(np.ones(chain.n), 0.0), values)
 
     @cached_property
     def mean(self) -> FloatArray:
@@ -70,23 +82,32 @@ class Beyond:
 
     @cached_property
     def excess(self) -> FloatArray:
-        return self._sums(self.mean, lambda r, arrows: self.mean[self.chain.target[arrows]] + self.level[arrows] - r)
+        finite = np.isfinite(self.mean)
+        values = self._by_budget(self.chain, finite[:-1], EXCESS, self.mean[:-1], self.threshold)
+        return np.where(finite, np.vstack((self.mean, values)), np.inf)
 
-    def _sums(self, at_end: FloatArray, past: Callable[[int, NDArray[np.int64]], FloatArray]) -> FloatArray:
-        """The table of sum p value(y, r - c); `past` gives the values past the threshold, `at_end` those of nodes that end a run (the goal: 0)."""
-        chain, through = self.chain, free_walks(self.chain)
-        end = np.where(self.ends, at_end, 0.0)
-        end[-1] = 0.0
-        table = np.tile(end, (self.threshold + 1, 1))
-        for r in range(self.threshold + 1):
-            arrows = self.met(r)
-            # Free arrows among nodes at which a run goes on are followed by `through`.
-            arrows = arrows[(self.level[arrows] > 0) | self.ends[chain.target[arrows]]]
-            left = r - self.level[arrows]
-            value = np.where(left >= 0, table[np.maximum(left, 0), chain.target[arrows]], past(r, arrows))
-            total = through(np.bincount(chain.source[arrows], weights=chain.probability[arrows] * value, minlength=chain.n))
-            table[r, :-1] = np.where(self.ends[:-1], end[:-1], total)
+    def _by_budget(self, rows: Transitions, inside: BoolArray, criterion: FloatArray, value: FloatArray, most: int) -> FloatArray:
+        """The table of a criterion for budgets 1 .. most, of the nodes inside, from which one only gets
+        to others inside and to goals; 0 elsewhere, and where no run from the start gets to."""
+        table = np.zeros((most, rows.n + 1))
+        start = self.chain.start
+        if start == rows.n or not inside[start] or most == 0:
+            return table
+        place = places(inside)
+        layout, order = chain_layout(rows.restrict(inside).renumber(place), value[inside], self._paid[inside], int(place[start]))
+        objective = layout.objective(criterion, limit=float(most))
+        values, _ = next(layout.node_values(objective, most))
+        table[:, np.flatnonzero(inside)[order]] = np.where(np.isnan(values), 0.0, values)
         return table
+
+    @cached_property
+    def _paid(self) -> NDArray[np.int64]:
+        """The least that a run from the start has paid when it gets to a node."""
+        chain, least = self.chain, np.full(self.chain.n + 1, np.inf)
+        cheapest_way(
+            *frozen(np.append(chain.row_start, len(chain.target)), chain.target, self.level.astype(np.float64)), chain.start, least
+        )
+        return np.asarray(np.minimum(least[:-1], FAR), dtype=np.int64)
 
     # ------------------------------------------------------------------ the most probable way
 
@@ -124,7 +145,7 @@ class Beyond:
     @cached_property
     def visits(self) -> tuple[FloatArray, FloatArray]:
         """The expected visits of every node with r still allowed, and past the threshold; of nodes at which a run goes on."""
-        chain, through = self.chain, free_walks(self.chain, "T")
+        chain, through = self.chain, zero_cost_walks(self.chain, "T")
         table = np.zeros((self.threshold + 1, chain.n))
         past = np.zeros(chain.n)
         if chain.start < chain.n and not self.ends[chain.start]:

@@ -1,61 +1,52 @@
 """Goals that are not sure: the largest probability of arriving, and the model of the runs that do arrive.
 
-Let H(s) be the largest probability, over all policies, of ever arriving from state s: 1 at sure states, 0 at dead ends. In between, 1 - H is the
-least expected number of losses in a model that ends, at a cost of 1, where a run enters a dead end and, free of cost, where it enters a sure
-state: a risk-neutral problem like any other, with free components and verified bounds like any other (`solvers/expectation.py`). Where that
-problem is small it is solved in rationals; otherwise H is enclosed to some hundred digits (`solvers/arrival_enclosure.py`), from the best policy's
-arrival, summed up without a subtraction, so that small H keep their digits.
+Let H(s) be the largest probability, over all policies, of ever arriving from state s: 1 at sure states, 0 at dead ends. In between, cut the model off
+where a run enters one of these, and draw sets of states together that can be walked for ever without entering any. What is left every policy
+leaves, and H solves H = max (r + P H), with r the probability of entering a sure state at once: -H is the least expected total of -r
+(`dp/optimum.py`), with bounds that are relatively close also where H is small.
 
 `given_arrival` keeps the choices with sum P H(s') = H(s), drops the states with H = 0, and sets P'(s'|s, a) = P(s'|s, a) H(s') / H(s). The runs of
 the new model are those of the old one given that they arrive; a policy that surely arrives in it arrives in the old one with the largest
 probability. So "arrive as surely as possible, and among those with the least CVaR given arrival" is the usual solver on the new model.
-From H, known so well, the new probabilities are correctly rounded, so that all bounds hold as they stand. A choice that loses less than the
-enclosure can tell, mostly 10^-80 of H, counts as losing nothing. Only where floats must do, in problems of more than 200,000 states that are neither
-sure nor lost, or slow ones of tens of thousands, a note says how far the probabilities may be off.
+Models of up to 2,000 states are solved so finely that H is known to the last bit. Otherwise the new probabilities are off by no more than the bounds
+of H lie apart; the new model says so (`probability_error`), and all later bounds count it.
+A choice that loses less than these bounds can tell counts as losing nothing.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache
-from typing import Any
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.analysis.absorption import expected_total
-from tailpath.analysis.core import core_of
+from tailpath.analysis.core import Core, core_of
 from tailpath.analysis.reachability import dead_ends, sure_states
-from tailpath.errors import GoalUnreachableError
+from tailpath.dp.optimum import least_total
+from tailpath.errors import GoalUnreachableError, ModelError
 from tailpath.graph import members_of, offsets_of, places
+from tailpath.kernels.jit import frozen
+from tailpath.kernels.rounding import FADED, FEW, FIXED, ROW, UNIT
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.records import Record
-from tailpath.model.ssp import SSP, FloatArray, Geometry, Name, Origin
-from tailpath.solvers.arrival_enclosure import LARGEST, Enclosure, enclose_arrival
-from tailpath.solvers.expectation import ExpectedSolution, solve_expected
-from tailpath.solvers.rational_expectation import rational_optimum
+from tailpath.model.ssp import SSP, FloatArray, Geometry, Name, Origin, found_once
 
-#: Problems of up to this many nodes are solved in rationals.
-LARGEST_EXACT = 150
-#: Problems of up to this many nodes are enclosed in about a second; larger ones only for those who compute with the result.
-LARGEST_QUICK = 2_000
-#: A choice counts as one of the best if it is worse by no more than this, relatively, where H is not known exactly.
-SAME_CHANCE = 1e-11
+#: Probabilities given arrival that may be off by more, relatively, are worth a note; and are refused.
+NOTED, MOST_DOUBT = 1e-9, 0.1
+#: The share that a unit in the last place is, at most.
+CLOSE = 2 * UNIT * (1 + 2 * FEW)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Arrival(Record):
-    """The largest probability of arriving from every state, with verified bounds.
-
-    `enclosure` has bounds far finer than floats for every state that is neither sure nor lost, where they were found; in rationals they agree.
-    """
+    """The largest probability of arriving from every state, with verified bounds."""
 
     ssp: SSP
     value: FloatArray
     lower: FloatArray
     upper: FloatArray
-    enclosure: dict[int, tuple[Fraction, Fraction]] | None
 
     def __post_init__(self) -> None:
         self._freeze()
@@ -69,52 +60,34 @@ class Arrival(Record):
         """Verified lower and upper bound on the probability from the start."""
         return float(self.lower[self.ssp.start_index]), float(self.upper[self.ssp.start_index])
 
-    @property
-    def exact(self) -> tuple[Fraction, ...] | None:
-        """The probability from every state in rationals, where they are known."""
-        if self.enclosure is None or any(low != high for low, high in self.enclosure.values()):
-            return None
-        return tuple(self.enclosure[s][0] if s in self.enclosure else Fraction(int(h)) for s, h in enumerate(self.value.tolist()))
-
     def __repr__(self) -> str:
         return f"<Arrival {self.probability():.6g} from {self.ssp.start!r}>"
 
 
-def solve_arrival(ssp: SSP, *, rationals: int = LARGEST_EXACT, enclosed: int = LARGEST_QUICK) -> Arrival:
-    """The largest probability of arriving, found once and kept with the model.
-
-    Where up to `rationals` states are neither sure nor lost it is found in rationals, up to `enclosed` states enclosed to some hundred digits, and
-    beyond that in floats with verified bounds.
-    """
-    return ssp.kept(f"arrival by {rationals} and {enclosed}", lambda: _find(ssp, rationals, enclosed))
-
-
-def _find(ssp: SSP, rationals: int, enclosed: int) -> Arrival:
+@found_once
+def solve_arrival(ssp: SSP) -> Arrival:
+    """The largest probability of arriving, found once and kept with the model."""
     sure, dead = sure_states(ssp)[0], dead_ends(ssp)
     between = np.flatnonzero(~sure & ~dead)
-    known = sure.astype(np.float64)
-    if not len(between):
-        return Arrival(ssp, known, known, known, {})
-    losses = _losses(ssp, between, sure)
-    least = solve_expected(losses)
-    core = core_of(losses)
-    chosen = core.core_choices(least.choices)
-    inner = _arrival_of(losses, least)
-    nodes: Enclosure | None = None
-    if core.n <= rationals:
-        nodes = [(1 - lost, 1 - lost) for lost in rational_optimum(core, chosen)[1]]
-    elif core.n <= enclosed:
+    value, lower, upper = (sure.astype(np.float64) for _ in range(3))
+    if len(between):
+        losses = _losses(ssp, between, sure)
+        core = core_of(losses)
         arrives = losses.outcome_target[core.outcome] == len(between)
-        nodes = enclose_arrival(core, arrives, chosen, core.gather(np.append(inner.value, [0.0, 0.0])))
-    value, lower, upper = known.copy(), known.copy(), known.copy()
-    if nodes is not None:
-        bounds = [nodes[node] for node in core.node_of[: len(between)].tolist()]
-        value[between] = [float((low + high) / 2) for low, high in bounds]
-        lower[between], upper[between] = np.nextafter(value[between], 0.0), np.minimum(np.nextafter(value[between], 2.0), 1.0)
-        return Arrival(ssp, value, lower, upper, dict(zip(between.tolist(), bounds)))
-    value[between], lower[between] = inner.value, inner.lower
-    upper[between] = np.maximum(np.minimum(np.nextafter(1 - least.lower[: len(between)], 2.0), 1.0), inner.value)
-    return Arrival(ssp, value, lower, upper, None)
+        rate = -np.add.reduceat(np.where(arrives, core.probability, 0.0), core.choice_outcomes[:-1])
+        given = core.decisions()._replace(rate=next(frozen(rate)))
+        found = least_total(given, lambda: _exact_rates(core, arrives), sharp=True).bounds
+        node = core.node_of[: len(between)]
+        lower[between], upper[between] = np.clip(-found.upper, 0.0, 1.0)[node], np.clip(-found.lower, 0.0, 1.0)[node]
+        value[between] = np.clip(-found.value[node], lower[between], upper[between])
+    return Arrival(ssp, value, lower, upper)
+
+
+def _exact_rates(core: Core, arrives: NDArray[np.bool_]) -> list[Fraction]:
+    """Minus the probability of arriving at once, by choice, in rationals."""
+    weight, home = [as_fraction(p) for p in core.probability.tolist()], arrives.tolist()
+    rows = [range(begin, end) for begin, end in pairwise(core.choice_outcomes.tolist())]
+    return [-sum((weight[o] for o in row if home[o]), Fraction(0)) / sum(weight[o] for o in row) for row in rows]
 
 
 def _losses(ssp: SSP, between: NDArray[np.int64], sure: NDArray[np.bool_]) -> SSP:
@@ -135,30 +108,30 @@ def _losses(ssp: SSP, between: NDArray[np.int64], sure: NDArray[np.bool_]) -> SS
         start_index=0,
         states=range(count + 2),
         actions=ssp.actions,
+        probability_error=ssp.probability_error,
     )
 
 
-def _arrival_of(losses: SSP, least: ExpectedSolution) -> Any:
-    """The probability that the best policy arrives, summed up without a subtraction."""
-    count = losses.n_states - 2
-    rows = losses.transitions.restrict(least.choices[:count])
-    return expected_total(rows.row_start, rows.target, rows.probability, rows.replaced(cost=rows.target == count).rate)
-
-
-def given_arrival(ssp: SSP, *, rationals: int = LARGEST_EXACT) -> SSP:
-    """The model of the runs that arrive, for policies that arrive as surely as possible. States from which none arrives are left out.
-
-    `rationals` is the number of states, neither sure nor lost, up to which the probability of arriving is found in rationals; beyond it is enclosed.
-    """
-    arrival = solve_arrival(ssp, rationals=rationals, enclosed=LARGEST)
-    if arrival.probability() == 0:
+def given_arrival(ssp: SSP) -> SSP:
+    """The model of the runs that arrive, for policies that arrive as surely as possible. States from which none arrives are left out."""
+    arrival, alive = solve_arrival(ssp), ~dead_ends(ssp)
+    if not alive[ssp.start_index]:
         raise GoalUnreachableError(
             f"from the start {ssp.start!r} no policy reaches a goal at all, so nothing is known about runs that arrive"
         )
-    alive = arrival.value > 0
-    kept, probability = _finely(arrival) if arrival.enclosure is not None else _nearly(arrival)
-    choice, state, place = np.flatnonzero(kept), np.flatnonzero(alive), places(alive)
-    rows = ssp.transitions.replaced(probability=probability).restrict(choice)
+    kept = _kept(arrival)
+    faded = alive & (arrival.value < FADED)
+    if faded.any():
+        # Their own probabilities cannot be told; they only matter where runs get there.
+        onwards = kept[ssp.outcome_choice] & alive[ssp.outcome_target]
+        alive &= ssp.transitions.only(onwards).joined(ssp.state_choices).reachable(ssp.start_index)
+        _refuse(ssp, faded & alive, "is too small to compute with")
+    doubt = _doubt(arrival, alive)
+    arriving = np.where(alive[ssp.outcome_target], ssp.outcome_probability * arrival.value[ssp.outcome_target], 0.0)
+    total = np.add.reduceat(arriving, ssp.choice_outcomes[:-1])
+    choice, state, place = np.flatnonzero(kept & alive[ssp.choice_state]), np.flatnonzero(alive), places(alive)
+    share = np.divide(arriving, total[ssp.outcome_choice], out=np.zeros_like(arriving), where=arriving > 0)
+    rows = ssp.transitions.replaced(probability=share).restrict(choice)
     rows = rows.only(rows.probability > 0).renumber(place)
     return SSP(
         state_choices=offsets_of(place[ssp.choice_state[choice]], len(state)),
@@ -173,50 +146,42 @@ def given_arrival(ssp: SSP, *, rationals: int = LARGEST_EXACT) -> SSP:
         actions=ssp.actions,
         exact_unit=ssp.exact_unit,
         geometry=_places(ssp.geometry, state),
-        notes=(*ssp.notes, *_notes(arrival)),
+        notes=(*ssp.notes, *_notes(arrival, doubt)),
         origin=None if ssp.origin is None else Origin(ssp.origin.states, ssp.origin.index[state]),
+        probability_error=doubt,
     )
 
 
-def _finely(arrival: Arrival) -> tuple[NDArray[np.bool_], FloatArray]:
-    """The choices of which no loss can be told, and the probabilities given arrival, correctly rounded."""
-    ssp, bounds = arrival.ssp, arrival.enclosure
-    assert bounds is not None
-    sure = arrival.value == 1
-    sure[list(bounds)] = False  # nearly sure is not sure, even where floats cannot tell
-    kept = sure[ssp.choice_state] & np.logical_and.reduceat(sure[ssp.outcome_target], ssp.choice_outcomes[:-1])
-    probability = ssp.outcome_probability.copy()
-    exact = cache(as_fraction)
-    for state, (least, _) in bounds.items():
-        for choice in range(int(ssp.state_choices[state]), int(ssp.state_choices[state + 1])):
-            outcomes = slice(int(ssp.choice_outcomes[choice]), int(ssp.choice_outcomes[choice + 1]))
-            weight = [exact(p) for p in ssp.outcome_probability[outcomes].tolist()]
-            ends = [bounds.get(to, (Fraction(int(sure[to])),) * 2) for to in ssp.outcome_target[outcomes].tolist()]
-            most = sum(w * high for w, (_, high) in zip(weight, ends))
-            kept[choice] = most >= least * sum(weight)
-            arriving = [w * low for w, (low, _) in zip(weight, ends)]
-            probability[outcomes] = [float(share / sum(arriving)) for share in arriving] if kept[choice] else 0.0
-    return kept, probability
+def _kept(arrival: Arrival) -> NDArray[np.bool_]:
+    """The choices of which no loss can be told."""
+    ssp = arrival.ssp
+    sure, safe = sure_states(ssp)
+    most = np.add.reduceat(ssp.outcome_probability * arrival.upper[ssp.outcome_target], ssp.choice_outcomes[:-1])
+    rounded = (ROW * np.diff(ssp.choice_outcomes) + FIXED) * UNIT + ssp.probability_error
+    nothing_lost = most * (1 + rounded) >= arrival.lower[ssp.choice_state]
+    return np.asarray(np.where(sure[ssp.choice_state], safe, nothing_lost & (most > 0.0)))
 
 
-def _nearly(arrival: Arrival) -> tuple[NDArray[np.bool_], FloatArray]:
-    """The same from floats: choices that may lose a little less than can be told are kept."""
-    ssp, value = arrival.ssp, arrival.value
-    arriving = ssp.outcome_probability * value[ssp.outcome_target]
-    total = np.add.reduceat(arriving, ssp.choice_outcomes[:-1])
-    kept = (total > 0) & (total >= value[ssp.choice_state] * (1 - SAME_CHANCE))
-    return kept, arriving / np.maximum(total, np.finfo(np.float64).tiny)[ssp.outcome_choice]
+def _doubt(arrival: Arrival, alive: NDArray[np.bool_]) -> float:
+    """How far a probability P H(s') / sum P H may be off, relatively."""
+    ssp, value = arrival.ssp, np.where(alive, arrival.value, 1.0)
+    off = np.where(alive, np.maximum(arrival.upper - value, value - arrival.lower) / value, 0.0)
+    _refuse(ssp, off > MOST_DOUBT, "is not known well enough to compute with")
+    worst = float(off.max()) * (1 + FEW)
+    # A last bit is no more than what every reader of a model is charged for: (k + 10) UNIT here, for k terms of a sum.
+    worst = (0.0 if worst <= CLOSE else worst) + ssp.probability_error
+    return 2 * worst / (1 - worst) * (1 + FEW)
 
 
-def _notes(arrival: Arrival) -> list[str]:
+def _refuse(ssp: SSP, states: NDArray[np.bool_], why: str) -> None:
+    for state in np.flatnonzero(states)[:1].tolist():
+        raise ModelError(f"the probability of arriving from state {ssp.states[state]!r} {why}; end runs at a price (give_up, --give-up C)")
+
+
+def _notes(arrival: Arrival, doubt: float) -> list[str]:
     notes = [f"given arrival, which has a probability of {arrival.probability():.6g} at most; costs are those of the runs that arrive"]
-    if arrival.enclosure is None:
-        inside = arrival.value > 0
-        off = float(np.max((arrival.upper[inside] - arrival.lower[inside]) / arrival.value[inside]))
-        if off > 0:
-            notes.append(
-                f"the probabilities given arrival may be off by a relative {2 * off:.1g}, which the bounds of later results leave out"
-            )
+    if doubt > NOTED:
+        notes.append(f"the probabilities given arrival may be off by a relative {doubt:.1g}, which the bounds of later results count")
     return notes
 
 

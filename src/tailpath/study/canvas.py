@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import math
 import pathlib
 from collections.abc import Sequence
 from typing import Any
+
+from tailpath.formats.files import write_bytes
 
 COLOURS = ("#0b4f8a", "#c8501e", "#3a8f5c", "#7a5195", "#8a6d0b", "#555555")
 MARKERS = ("o", "s", "^", "D", "v", "P")
@@ -77,6 +80,9 @@ def tens(value: float) -> str:
 
 def save(figure: Any, stem: pathlib.Path) -> None:
     """Write PDF and PNG, without a date: equal rows give equal files."""
-    figure.savefig(stem.with_suffix(".pdf"), metadata={"CreationDate": None})
+    pdf, png = io.BytesIO(), io.BytesIO()
+    figure.savefig(pdf, format="pdf", metadata={"CreationDate": None})
     figure.set_layout_engine("none")  # the layout is found once
-    figure.savefig(stem.with_suffix(".png"), dpi=150)
+    figure.savefig(png, format="png", dpi=150)
+    for suffix, content in ((".pdf", pdf), (".png", png)):
+        write_bytes(str(stem.with_suffix(suffix)), content.getvalue())

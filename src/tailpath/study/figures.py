@@ -23,10 +23,10 @@ Drawing = Callable[[Results], Any]
 
 
 def draw_all(results: Results, folder: pathlib.Path) -> dict[str, str]:
-    """Write every figure as PDF and PNG, those of the second variant under names of their own; returns the caption of each by its name."""
+    """Write every figure as PDF and PNG, those of other variants under names of their own; returns the caption of each by its name."""
     folder.mkdir(parents=True, exist_ok=True)
     drawn = {}
-    for variant in results.variants or [""]:
+    for variant in dict.fromkeys([results.variant, *results.judged]):
         these = results if variant == results.variant else results.of_variant(variant)
         chosen = FIGURES if these is results else {name: FIGURES[name] for name in OF_VARIANTS if name in FIGURES}
         for name, (draw, caption) in chosen.items():
@@ -143,7 +143,7 @@ def _has_plans(results: Results, problems: Iterable[Key]) -> bool:
 
 
 def variants(results: Results) -> Any:
-    """CVaRVIQ as published and improved beside the optimum: values, and by how much they exceed it."""
+    """CVaRVIQ in all its variants beside the optimum: values, and by how much they exceed it."""
     if len(results.variants) < 2 or not results.settings("quantile", "optimum"):
         return None
     atoms, low = max(results.atoms), min(results.alpha0)
@@ -154,7 +154,7 @@ def variants(results: Results) -> Any:
             these = results.of_variant(variant)
             run = these.get("quantile", problem, atoms, low)
             if k == 0:
-                curve(axes[place], run, "prediction", linestyle="-", color="0.5", linewidth=1, label="predicted, both variants")
+                curve(axes[place], run, "prediction", linestyle="-", color="0.5", linewidth=1, label="predicted, all variants")
             look = {"linestyle": ORDINAL[1 + k], "markersize": 4.5, "markerfacecolor": "none", **style(k)}
             curve(axes[place], run, "deployed", label=f"{variant}, deployed", **look)
             excess(axes[half + place], these, problem, atoms, low, **look)
@@ -185,7 +185,7 @@ def methods(results: Results) -> Any:
 FIGURES: dict[str, tuple[Drawing, str]] = {
     "values": (values, "Predicted and deployed values of both planners, and the optimum, on the largest problem of each domain."),
     "values_all": (values_all, "The same for all problems."),
-    "variants": (variants, "CVaRVIQ as published and improved: deployed values beside the optimum, and by how much they exceed it."),
+    "variants": (variants, "CVaRVIQ in its variants: deployed values beside the optimum, and by how much they exceed it."),
     "methods": (methods, "Deployed values of all methods, and the optimum."),
     "planning_time": (
         planning_time,
@@ -208,6 +208,6 @@ FIGURES: dict[str, tuple[Drawing, str]] = {
     ),
     "monte_carlo": (monte_carlo, "Error of Monte Carlo in the time that ForPECVaR takes, at alpha_target = alpha0; five runs each."),
 }
-#: Those that are drawn for every variant, and those that show all variants at once.
+#: Those that are drawn for every variant but those for contrast, and those that show all variants at once.
 OF_VARIANTS = ("values", "varying_atoms", "box_atoms", "varying_alpha0", "beyond_optimum", "planning_time")
 ACROSS = ("variants",)

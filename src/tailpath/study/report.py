@@ -10,6 +10,7 @@ import os
 import pathlib
 from collections.abc import Mapping, Sequence
 
+from tailpath.formats.files import write_text
 from tailpath.study.claims import Claim, compare
 from tailpath.study.claims.planners import is_whole
 from tailpath.study.figures import draw_all
@@ -33,14 +34,14 @@ def write_report(folder: str | os.PathLike[str], edition: Edition | None = None)
         table.write(place / "tables")
     figures = draw_all(results, place / "figures")
     page = place / PAGE
-    page.write_text(_page(results, runs, others, tables, figures), encoding="utf-8")
+    write_text(page, _page(results, runs, others, tables, figures))
     drawn = [place / "figures" / f"{name}{suffix}" for name in figures for suffix in (".pdf", ".png")]
     return [page, *drawn, *(place / "tables" / f"{table.name}.csv" for table in tables)]
 
 
 def _page(results: Results, runs: Sequence[Run], others: int, tables: Sequence[Table], figures: Mapping[str, str]) -> str:
     parts = ["# The paper's experiments, repeated" if is_whole(results.of_paper()) else "# A study", _about(results, runs, others)]
-    judged = {variant: compare(results.of_variant(variant)) for variant in results.variants or [""]}
+    judged = {variant: compare(results.of_variant(variant)) for variant in results.judged}
     sections = list(dict.fromkeys(section for found in judged.values() for section in found))
     if sections:
         parts += ["## The paper's claims", CLAIMS]
@@ -72,8 +73,9 @@ def _about(results: Results, runs: Sequence[Run], others: int) -> str:
     ]
     if results.variants:
         lines.append(
-            "*improved* planners start from the risk-neutral policy and share the mass at the VaR; *published* ones start from V = 0, and CVaRVIQ"
-            f" takes xi = F(VaR) / y. Here: {' and '.join(results.variants)}; tables and figures show {results.variant} unless they say otherwise."
+            "*published* planners are those that their authors ran, values from V = 0; *improved* ones differ by their start alone, above the"
+            " risk-neutral policy; *printed*, for contrast, is the published CVaRVIQ with xi = F(VaR) / y to the letter."
+            f" Here: {', '.join(results.variants)}; tables and figures show {results.variant} unless they say otherwise."
         )
     if not is_whole(results.of_paper()):
         lines.append("This is not the paper's whole design: its claims are judged on what is here, and those that need more are left out.")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tailpath.errors import OptionError
 from tailpath.methods import find_method
-from tailpath.study.design import IMPROVED, OWN, paper
+from tailpath.study.design import CONTRAST, IMPROVED, OWN, paper
 from tailpath.study.store import Point, Run, Task
 
 FloatArray = NDArray[np.float64]
@@ -47,18 +47,22 @@ class Setting:
 
 
 class Results:
-    """The runs of one edition, the planners in one variant: of those there are, the first (`improved`, if it is there), unless told otherwise."""
+    """The runs of one edition, the planners in one variant: of those there are, the first (`improved`, if it is there), unless told otherwise.
+
+    Methods that a variant for contrast leaves as they are, are seen in the variant that it differs from.
+    """
 
     def __init__(self, runs: Iterable[Run], variant: str | None = None) -> None:
         self._all = list(runs)
         known = dict.fromkeys(run.task.variant for run in self._all if run.task.variant)
-        self.variants = sorted(known, key=lambda name: (name != IMPROVED, name))
+        self.variants = sorted(known, key=lambda name: (name != IMPROVED, name in CONTRAST, name))
         self.variant = variant or next(iter(self.variants), "")
         self._runs: dict[tuple[str, Setting], Run] = {}
-        for run in sorted(self._all, key=lambda run: PREFERRED.index(run.task.inner)):
+        seen = ["", CONTRAST.get(self.variant, ""), self.variant]
+        chosen = [run for run in self._all if run.task.variant in seen]
+        for run in sorted(chosen, key=lambda run: (seen.index(run.task.variant), PREFERRED.index(run.task.inner))):
             task = run.task
-            if task.variant in ("", self.variant):
-                self._runs[task.method, Setting((task.domain, task.problem), task.atoms, task.alpha0)] = run
+            self._runs[task.method, Setting((task.domain, task.problem), task.atoms, task.alpha0)] = run
         grid = {setting for (_, setting), run in self._runs.items() if run.task.part == ""}
         first = [problem.key for problem in paper().problems]
         rest = sorted({setting.problem for setting in grid} - set(first))
@@ -82,6 +86,11 @@ class Results:
         part = [run for run in self._all if holds(run.task)]
         finer = [replace(run, task=replace(run.task, part="" if run.task.atoms in design.atoms else "finer")) for run in part]
         return Results(finer, self.variant)
+
+    @property
+    def judged(self) -> list[str]:
+        """The variants that the paper's claims may be about; "" if no method has any."""
+        return [variant for variant in self.variants or [""] if variant not in CONTRAST]
 
     @property
     def domains(self) -> list[str]:

@@ -17,20 +17,23 @@ model) belong to the key of a run. Runs of another program or model stay in the 
 from __future__ import annotations
 
 import csv
+import io
 import math
 import os
 import pathlib
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from tailpath.errors import OptionError, TailpathError
+from tailpath.formats.files import write_bytes, write_text
 
 FILE_NAME = "runs.sqlite"
 #: Kept in the file as `PRAGMA user_version`; a change of the tables below needs a new number.
-SCHEMA = 2
+#: With 3 the variant `published` became the planners that their authors ran; before, CVaRVIQ had other factors under that name.
+SCHEMA = 3
 SQL_TYPE = {"str": "TEXT NOT NULL", "int": "INTEGER NOT NULL", "float": "REAL NOT NULL", "int | None": "INTEGER", "float | None": "REAL"}
 
 
@@ -246,7 +249,11 @@ class Store:
                 names = ["id" if table == "runs" else "run", *(name for kind_of_row in kinds for name in columns(kind_of_row))]
                 rows = self._base.execute(f"SELECT {', '.join(names)} FROM {table} ORDER BY rowid").fetchall()
                 path = self.folder / f"{table}.{kind}"
-                (_write_csv if kind == "csv" else _write_parquet)(path, names, [row for row in rows if row[0] in chosen], kinds)
+                of_edition = [row for row in rows if row[0] in chosen]
+                if kind == "csv":
+                    write_rows(path, [names, *of_edition])
+                else:
+                    _write_parquet(path, names, of_edition, kinds)
                 written.append(path)
         return written
 
@@ -295,11 +302,11 @@ def _values(row: Any) -> list[Any]:
     return [getattr(row, name) for name in columns(type(row))]
 
 
-def _write_csv(path: pathlib.Path, names: Sequence[str], rows: Sequence[Sequence[Any]], kinds: Sequence[Any]) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(names)
-        writer.writerows(rows)
+def write_rows(path: pathlib.Path, rows: Iterable[Sequence[Any]]) -> None:
+    """Write rows, the header first, as a CSV file."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows(rows)
+    write_text(path, text.getvalue())
 
 
 #: What a missing package is answered with.
@@ -316,4 +323,6 @@ def _write_parquet(path: pathlib.Path, names: Sequence[str], rows: Sequence[Sequ
     types = [pyarrow.int64(), *(arrow[SQL_TYPE[str(field.type)].split()[0]] for kind in kinds for field in fields(kind))]
     # Columns keep their types where all their values are missing, or where there are no rows.
     arrays = [pyarrow.array([row[k] for row in rows], kind) for k, kind in enumerate(types)]
-    pyarrow.parquet.write_table(pyarrow.table(arrays, names=list(names)), path)
+    content = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.table(arrays, names=list(names)), content)
+    write_bytes(str(path), content.getvalue())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import pathlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ import numpy as np
 from tailpath.study.claims.evaluation import PAPER_ERRORS, longest_evaluations, simulation_errors
 from tailpath.study.claims.planners import LIMITS, differences
 from tailpath.study.results import FloatArray, Results, Setting, array, at, planner, title
-from tailpath.study.store import Answer
+from tailpath.study.store import Answer, write_rows
 
 #: The paper's Table 1, in seconds.
 PAPER_TABLE = ("gridworld/5x5", "gridworld/8x9", "gridworld/14x16", "river/10x3", "river/16x6", "river/30x10")
@@ -41,8 +40,7 @@ class Table:
         return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in cells)
 
     def write(self, folder: pathlib.Path) -> None:
-        with (folder / f"{self.name}.csv").open("w", newline="", encoding="utf-8") as file:
-            csv.writer(file, lineterminator="\n").writerows([self.headers, *self.rows])
+        write_rows(folder / f"{self.name}.csv", [self.headers, *self.rows])
 
 
 def _cell(value: Any) -> str:
@@ -87,34 +85,37 @@ def checks(results: Results) -> Table:
 
 
 def variants(results: Results) -> Table:
-    """How much of the published planner's distance to the optimum is the method's, and how much the formula's and the start's."""
+    """How far each variant's deployed values lie above the optimum, and at how many points it is worse and better than the first."""
     rows: list[list[Any]] = []
-    if "improved" in results.variants and "published" in results.variants:
-        improved, published = results.of_variant("improved"), results.of_variant("published")
-        there = set(published.settings("quantile", "optimum"))
+    those = [results.of_variant(variant) for variant in results.variants]
+    if len(those) > 1:
+        common = [s for s in results.settings("optimum") if all(s in of.settings("quantile") for of in those)]
         for domain in results.domains:
             for n in results.atoms:
                 for low in results.alpha0:
-                    settings = [
-                        s for s in improved.settings("quantile", "optimum") if (s.problem[0], s.atoms, s.alpha0) == (domain, n, low)
-                    ]
-                    settings = [setting for setting in settings if setting in there]
+                    settings = [s for s in common if (s.problem[0], s.atoms, s.alpha0) == (domain, n, low)]
                     if settings:
-                        rows.append([domain, n, low, *_variant_cells(improved, published, settings)])
-    headers = ["domain", "atoms", "alpha0", "points", "published above optimum, mean %", "of it the method's", "of it the formula's"]
-    headers += ["published worse at", "improved worse at", "sweeps, improved", "sweeps, published"]
-    caption = "CVaRVIQ as published: its deployed value above the optimum, and what is left of that with the mass at the VaR shared."
-    return Table("variants", caption, headers, rows)
+                        rows.append([domain, n, low, *_variant_cells(those, settings)])
+    headers = ["domain", "atoms", "alpha0", "points"]
+    for place, name in enumerate(results.variants):
+        headers.append(f"{name} above optimum, mean %")
+        headers += [f"{name} {word} than {results.variants[0]} at" for word in ("worse", "better")] if place else []
+        headers.append(f"sweeps, {name}")
+    return Table("variants", "CVaRVIQ in its variants: deployed values above the optimum.", headers, rows)
 
 
-def _variant_cells(improved: Results, published: Results, settings: Sequence[Setting]) -> list[Any]:
-    ours = [points for _, points in improved.pairs("quantile", "optimum", settings=settings)]
-    theirs = [points for _, points in published.pairs("quantile", "optimum", settings=settings)]
-    method = 100 * array(mine.deployed / best.deployed - 1 for mine, best in ours)
-    total = 100 * array(other.deployed / best.deployed - 1 for other, best in theirs)
-    sweeps = [sum(of.of("quantile", setting).answer.sweeps or 0 for setting in settings) for of in (improved, published)]
-    worse = [int(np.sum(sign * (total - method) > SAME_PERCENT)) for sign in (1, -1)]
-    return [len(ours), float(total.mean()), float(method.mean()), float((total - method).mean()), *worse, *sweeps]
+def _variant_cells(those: Sequence[Results], settings: Sequence[Setting]) -> list[Any]:
+    """How many points there are; for each variant the mean in percent, at how many it is worse and better than the first, and its sweeps."""
+    cells: list[Any] = []
+    for of in those:
+        points = [pair for _, pair in of.pairs("quantile", "optimum", settings=settings)]
+        above = 100 * array(point.deployed / best.deployed - 1 for point, best in points)
+        if not cells:
+            first, cells = above, [len(points), float(above.mean())]
+        else:
+            cells += [float(above.mean()), *(int(np.sum(sign * (above - first) > SAME_PERCENT)) for sign in (1, -1))]
+        cells.append(sum(of.of("quantile", setting).answer.sweeps or 0 for setting in settings))
+    return cells
 
 
 def methods(results: Results) -> Table:
@@ -266,12 +267,14 @@ def evaluation_times(results: Results) -> Table:
 
 def planner_differences(results: Results) -> Table:
     rows = []
-    for field, what in (("prediction", "predicted values"), ("deployed", "deployed values")):
-        for values, where in zip(differences(results, field), ("all points", "linear programs to convergence")):
-            if values.size:
-                shares = [100 * float(np.mean(values < limit)) for limit in LIMITS]
-                rows.append([what, where, values.size, *shares, float(values.max())])
-    headers = ["|CVaRVILI − CVaRVIQ|", "where", "points", *(f"below {limit:g}, %" for limit in LIMITS), "largest"]
+    for variant in results.variants or [""]:
+        these = results.of_variant(variant) if variant else results
+        for field, what in (("prediction", "predicted values"), ("deployed", "deployed values")):
+            for values, where in zip(differences(these, field), ("all points", "linear programs to convergence")):
+                if values.size:
+                    shares = [100 * float(np.mean(values < limit)) for limit in LIMITS]
+                    rows.append([what, variant, where, values.size, *shares, float(values.max())])
+    headers = ["|CVaRVILI − CVaRVIQ|", "variant", "where", "points", *(f"below {limit:g}, %" for limit in LIMITS), "largest"]
     return Table("planner_differences", "Differences between the two planners.", headers, rows)
 
 

@@ -21,8 +21,6 @@ from tailpath.verify.totals import enclosed
 BITS = 1400
 FINE = BITS + TOTAL_BITS
 MOST_NODES = 2_000_000
-#: What the floats of a claim and their sums may add: some thousand roundings.
-SLACK = Fraction(1, 10**12)
 #: The relative error that a probability of never arriving may have.
 OF_MISSED = Fraction(1, 10**9)
 
@@ -136,7 +134,7 @@ def check_distribution(costs: Any, ssp: Any, policy: Any, most: int = MOST_NODES
         raise OptionError("the checker checks policies that arrive; this one never does")
     last = _last(costs, ssp)
     truth = enclose(ssp, policy, last, most)
-    doubt = Fraction(costs.relative_error) + SLACK
+    doubt = Fraction(costs.relative_error)
     if truth.missed[1]:
         return _may_miss(costs, truth, doubt)
     if costs.unreached:

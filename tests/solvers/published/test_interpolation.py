@@ -49,6 +49,14 @@ def test_the_values_of_quantiles_are_a_fixed_point_of_the_linear_programs(proble
     assert programs.solved == len(augmented.core.choice) * n
 
 
+@pytest.mark.parametrize("unit", [1e-12, 1e-200, 1e200])
+def test_linear_programs_do_not_mind_the_size_of_costs(unit):
+    """Below the solver's absolute tolerances any vertex was good enough: 1 at costs of 1e-12. Beyond 1e100 it gave up."""
+    ssp = tailpath.SSP.from_outcomes([("s", "a", "g", 0.75, 1 * unit), ("s", "a", "g", 0.25, 4 * unit)], start="s", goals=["g"])
+    plan = tailpath.solve_cvar_interpolation(ssp, [0.1, 0.5, 1], tolerance=1e-9 * unit)
+    assert plan.value[ssp.start_index] / unit == pytest.approx([4, 2.5, 1.75], rel=1e-12)
+
+
 @settings(max_examples=15)
 @given(solvable_models(max_states=3))
 def test_all_three_agree_on_random_models(model):

@@ -103,7 +103,7 @@ def test_the_policy_remembers_atoms_of_the_state_it_is_in(data):
     alpha = data.draw(st.sampled_from([0.05, 0.2, 0.7]))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TailpathWarning)
-        plan = tp.solve_cvar_quantile(ssp, floats(atoms, ssp), factors=data.draw(st.sampled_from(["shared", "published"])))
+        plan = tp.solve_cvar_quantile(ssp, floats(atoms, ssp), factors=data.draw(st.sampled_from(["shared", "printed"])))
     policy = plan.policy(alpha)
     same = tp.MemoryPolicy(policy.start, policy.action, policy.remember)
     one, other = tp.evaluate(ssp, policy, 0.01), tp.evaluate(ssp, same, 0.01)

@@ -1,7 +1,7 @@
-"""The planners as published: from V = 0, and with the factors xi = F(VaR) / y, beside today's defaults.
+"""The planners as published, from V = 0, and CVaRVIQ's formula xi = F(VaR) / y to the letter, beside today's defaults.
 
-At a tie at the VaR the published formula gives all the mass there to every successor, so that sum P xi exceeds 1. The policy then believes in
-larger tails than it has. With these factors the paper's observation on River comes out; with the mass shared it does not.
+The code of CVaRVIQ's authors shares the mass at the VaR among the successors that tie there, and so do we. To the letter the formula gives all of it
+to each of them, so that sum P xi exceeds 1: the policy then believes in larger tails than it has.
 """
 
 import warnings
@@ -29,16 +29,49 @@ def quietly(solve, *arguments, **options):
         return solve(*arguments, **options)
 
 
-def literal_factors(model, plan):
-    """F(VaR) / y at every state, atom and outcome, worked out successor by successor from the planner's values."""
-    atoms, width = plan.atoms, np.diff(plan.atoms, prepend=0.0)
-    slope = np.diff(plan.value * atoms, prepend=0.0, axis=1) / width  # VaR of each state on each step between atoms
-    found = []
-    for state, atom in np.argwhere(plan.choice >= 0):
-        outcomes = range(*model.choice_outcomes[plan.choice[state, atom] : plan.choice[state, atom] + 2])
-        reached = [model.outcome_cost[outcome] + slope[model.outcome_target[outcome]] for outcome in outcomes]
-        found.append([width[steps >= plan.var[state, atom] - 1e-9].sum() / atoms[atom] for steps in reached])
-    return found
+def steps_of(model, plan, state, atom):
+    """(mass, outcome, slope) of every step of the successors' quantile functions, the largest first."""
+    width = np.diff(plan.atoms, prepend=0.0)
+    slope = np.diff(plan.value * plan.atoms, prepend=0.0, axis=1) / width  # VaR of each state on each step between atoms
+    outcomes = range(*model.choice_outcomes[plan.choice[state, atom] : plan.choice[state, atom] + 2])
+    found = [
+        (mass, place, model.outcome_cost[outcome] + step)
+        for place, outcome in enumerate(outcomes)
+        for mass, step in zip(model.outcome_probability[outcome] * width, slope[model.outcome_target[outcome]])
+    ]
+    return sorted(found, key=lambda step: -step[2]), model.outcome_probability[outcomes]
+
+
+def reaching(steps, y):
+    """The VaR of the authors' code, `single_alpha_to_var`: the step that reaches mass y."""
+    mass = 0.0
+    for step in steps:
+        mass += step[0]
+        if mass >= y * (1 - 1e-12):
+            return step[2]
+    return steps[-1][2]
+
+
+def authors_factors(steps, chances, y):
+    """`single_var_yc_xis_from_t` of github.com/Silvicek/cvar-algorithms, for costs: what ties at the VaR shares the rest by mass."""
+    var = reaching(steps, y)
+    tied = [(mass, place) for mass, place, slope in steps if abs(slope - var) <= 1e-9]
+    found, above = np.zeros(len(chances)), 0.0
+    for mass, place, slope in steps:
+        if slope > var + 1e-9:
+            found[place] += mass
+            above += mass
+    for mass, place in tied:
+        found[place] += (y - above) * mass / sum(mass for mass, _ in tied)
+    return found / (chances * y)
+
+
+def printed_factors(steps, chances, y):
+    """F(VaR) / y: all the mass that each successor has at the VaR and above."""
+    var, found = reaching(steps, y), np.zeros(len(chances))
+    for mass, place, slope in steps:
+        found[place] += mass if slope >= var - 1e-9 else 0.0
+    return found / (chances * y)
 
 
 def factors_of(model, plan):
@@ -50,12 +83,24 @@ def factors_of(model, plan):
 
 
 @pytest.mark.parametrize("name", PLANNERS)
-def test_published_factors_are_those_of_the_formula(name):
+@pytest.mark.parametrize(("factors", "literal"), [("shared", authors_factors), ("printed", printed_factors)])
+def test_factors_are_those_of_the_code_and_of_the_formula(name, factors, literal):
     model = tp.domains.river(rows=10, columns=3)
-    plan = quietly(PLANNERS[name], model, tp.log_atoms(1e-2, 7), 1e-9, factors="published")
+    plan = quietly(PLANNERS[name], model, tp.log_atoms(1e-2, 7), 1e-9, factors=factors)
     assert plan.detours == 0
-    for ours, literal in zip(factors_of(model, plan), literal_factors(model, plan), strict=True):
-        assert ours == pytest.approx(literal, abs=1e-9)
+    for ours, (state, atom) in zip(factors_of(model, plan), np.argwhere(plan.choice >= 0), strict=True):
+        assert ours == pytest.approx(literal(*steps_of(model, plan, state, atom), plan.atoms[atom]), abs=1e-7), (state, atom)
+
+
+def test_a_sure_step_keeps_its_atom_in_either_reading():
+    """The VaR is the step that reaches mass y, not the one after it."""
+    model = tp.SSP.from_outcomes(
+        [("s", "a", "t", 1, 1), ("t", "a", "g", 0.9, 1), ("t", "a", "g", 0.05, 5), ("t", "a", "g", 0.05, 9)], "s", ["g"]
+    )
+    for factors in ("shared", "printed"):
+        plan = quietly(tp.solve_cvar_quantile, model, [0.05, 0.1, 0.5, 1], factors=factors)
+        xi = dict(zip(map(tuple, np.argwhere(plan.choice >= 0).tolist()), factors_of(model, plan)))
+        assert [xi[0, atom] for atom in range(2)] == [pytest.approx([1])] * 2
 
 
 @pytest.mark.parametrize("factors", ["shared", "vertex"])
@@ -74,9 +119,9 @@ def test_other_factors_hand_out_the_whole_and_no_more(factors):
 def test_more_than_the_whole_is_warned_about():
     model = tp.domains.river(rows=10, columns=3)
     with pytest.warns(TailpathWarning, match=r"more than the whole tail at \d+ of \d+ pairs of state and atom: sum P xi is up to"):
-        plan = tp.solve_cvar_quantile(model, tp.log_atoms(1e-2, 7), factors="published")
+        plan = tp.solve_cvar_quantile(model, tp.log_atoms(1e-2, 7), factors="printed")
     assert plan.factor_sum > 1.1
-    assert (plan.start, plan.factors) == ("neutral", "published")
+    assert (plan.start, plan.factors) == ("neutral", "printed")
 
 
 @pytest.mark.parametrize("source", ["gridworld:5x5", "gridworld:8x9", "river:10x3", "river:16x6"])
@@ -104,22 +149,31 @@ def test_linear_programs_from_zero():
     assert programs.linear_programs == model.n_choices * 5 * (programs.sweeps + 1)
 
 
-def test_only_with_the_published_factors_a_smaller_alpha0_does_not_help_on_river(capsys):
+def test_on_river_a_smaller_alpha0_helps_in_every_variant(capsys):
     """Finding 4 of docs/study.md, from the command line."""
     deployed = {}
-    for variant in ("", "published"):
+    for variant in ("", "published", "printed"):
         for alpha0 in (1e-3, 1e-2):
             arguments = ["--method", "quantile", "--alpha", 0.01, "--alpha0", alpha0, "--variant", variant, "--json"]
             deployed[variant, alpha0] = run(capsys, "solve", "river:30x10", *arguments).json["deployed"]
-    assert deployed["", 1e-3] < deployed["", 1e-2]
-    assert deployed["published", 1e-3] > deployed["published", 1e-2]
-    assert all(deployed["", alpha0] < deployed["published", alpha0] for alpha0 in (1e-3, 1e-2))
-    assert [round(value, 2) for value in deployed.values()] == [26.76, 27.55, 28.97, 28.04]
+    assert [round(value, 3) for value in deployed.values()] == [26.756, 27.553, 26.756, 27.553, 26.892, 27.665]
+    vertex = [
+        tp.evaluate(model, plan.policy(0.01), 0.01).cvar(0.01)
+        for model in [tp.read("river:30x10")]
+        for plan in (PLANNERS["greedy"](model, tp.log_atoms(alpha0, 25)) for alpha0 in (1e-3, 1e-2))
+    ]
+    assert [round(value, 3) for value in vertex] == [26.756, 27.553]
+
+
+def test_the_published_planner_differs_by_its_start_alone():
+    method = tp.methods.find_method("quantile")
+    assert method.variants["published"] == {"values_from": "zero"}
+    assert method.variants["printed"] == {"values_from": "zero", "factors": "printed"}
 
 
 def test_refusals():
     model = tp.domains.river(rows=10, columns=3)
     with pytest.raises(OptionError, match="unknown start 'one'; use 'neutral' or 'zero'"):
         tp.solve_cvar_quantile(model, start="one")
-    with pytest.raises(OptionError, match="unknown factors 'all'; use 'shared', 'vertex' or 'published'"):
-        tp.solve_cvar_interpolation(model, factors="all")
+    with pytest.raises(OptionError, match="unknown factors 'published'; use 'shared', 'vertex' or 'printed'"):
+        tp.solve_cvar_interpolation(model, factors="published")

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from tailpath.dp.budgets import BASE, PER_STEP, TO_GO, Changes, Ends, Model, Nodes, Objective, Rows, Work, cutoff_of, sweep
 from tailpath.dp.joint import Joint
+from tailpath.dp.layout import NO_LOSS
 from tailpath.dp.pairs import Moves, reach_pairs
 from tailpath.errors import LimitExceededError
 from tailpath.kernels.graph import longest_paths
@@ -23,8 +24,8 @@ from tailpath.kernels.jit import frozen
 from tailpath.model.ragged import members_of, offsets_of, owners
 from tailpath.model.ssp import FloatArray
 from tailpath.options import Progress
-from tailpath.solvers.exact.layout import IntArray, Layout
-from tailpath.solvers.exact.table import MAX_BYTES, NO_LOSS, BudgetTable, fill_table, first_guess
+from tailpath.solvers.exact.layout import IntArray, ModelLayout
+from tailpath.solvers.exact.table import MAX_BYTES, BudgetTable, fill_table, first_guess
 
 #: Up to this many bytes the full table is filled without looking for pairs.
 SMALL = 2**24
@@ -39,7 +40,7 @@ FAR = 2**62
 
 
 def fill_smaller(
-    layout: Layout,
+    layout: ModelLayout,
     objective: Objective,
     *,
     pairs: bool | None = None,
@@ -66,7 +67,7 @@ def fill_smaller(
 class _Pairs:
     """The pairs of a layout, and the sweep over them."""
 
-    def __init__(self, layout: Layout, objective: Objective, max_bytes: int, progress: Progress | None) -> None:
+    def __init__(self, layout: ModelLayout, objective: Objective, max_bytes: int, progress: Progress | None) -> None:
         self.layout, self.objective, self.max_bytes, self.progress = layout, objective, max_bytes, progress
         self.each = PAIR + 8 * len(objective.criteria) + OUTCOME * len(layout.target) // layout.n
 
@@ -167,7 +168,7 @@ class _Pairs:
         )
 
 
-def _as_model(layout: Layout, criteria: FloatArray, key: IntArray) -> tuple[Model, FloatArray, IntArray]:
+def _as_model(layout: ModelLayout, criteria: FloatArray, key: IntArray) -> tuple[Model, FloatArray, IntArray]:
     """Pairs, by rising number, as the nodes of one level; the constants of their choices; and the choice of the layout behind each of theirs.
 
     An outcome that leaves a budget leads to another pair. All others are closed forms, and constant.

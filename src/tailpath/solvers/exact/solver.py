@@ -40,7 +40,7 @@ from tailpath.options import Progress, check_invertible_alpha
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.exact.doubt import Doubt, doubt_of
 from tailpath.solvers.exact.grid import rounded, rounded_down
-from tailpath.solvers.exact.layout import Layout, layout_of
+from tailpath.solvers.exact.layout import ModelLayout, layout_of
 from tailpath.solvers.exact.pairs import fill_smaller
 from tailpath.solvers.exact.solution import ExactSolution, WeightedSolution
 from tailpath.solvers.exact.table import MAX_BYTES, BudgetTable, always_neutral, budget_policy
@@ -72,7 +72,7 @@ class Task(NamedTuple):
         """A power of two by which excesses are multiplied: for a tiny alpha they count where the recursion would take them for 0."""
         return 1.0 if self.alpha >= TINY_ALPHA else LIFT
 
-    def layout(self, expected: ExpectedSolution) -> Layout:
+    def layout(self, expected: ExpectedSolution) -> ModelLayout:
         """The layout of the model, with what is worth leaving out left out."""
         ssp = expected.ssp
         assert ssp.cost_unit is not None
@@ -199,7 +199,7 @@ def _weighted(ssp: SSP, task: Task) -> WeightedSolution:
     return replace(solution, largest=budget_policy(ssp, table, largest, expected.choices))
 
 
-def _filled(layout: Layout, objective: Objective, task: Task) -> tuple[BudgetTable, FloatArray | None]:
+def _filled(layout: ModelLayout, objective: Objective, task: Task) -> tuple[BudgetTable, FloatArray | None]:
     """The table that is asked for; where it is lexicographic, also the means of the policies that it would have otherwise."""
     fill = partial(fill_smaller, layout, pairs=task.pairs, max_bytes=task.max_bytes, progress=task.progress)
     if not task.lexicographic:

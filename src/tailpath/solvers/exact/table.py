@@ -13,23 +13,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.analysis.core import core_of
-from tailpath.dp.budgets import BASE, TO_GO, Changes, Objective, Work, cutoff_of, sweep
+from tailpath.dp.budgets import BASE, TO_GO, Changes, Objective, cutoff_of, sweep
+from tailpath.dp.layout import NO_LOSS
 from tailpath.errors import LimitExceededError
 from tailpath.model.ragged import members_of, owners
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import Progress
 from tailpath.policies.budget import BudgetPolicy
-from tailpath.solvers.exact.layout import Layout
+from tailpath.solvers.exact.layout import ModelLayout
 
 #: About so many values are computed before the caller is told.
 AT_A_TIME = 2**23
 #: What is kept of values and decisions may take this much memory.
 MAX_BYTES = 4 * 2**30
-#: A window of about this many bytes stays near the processor.
-WINDOW = 2**19
 #: For each node there is room for so many changes of its choice, at first.
 ROOM = 4
-NO_LOSS = np.zeros((0, 0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +38,7 @@ class BudgetTable:
     relative error at most. `changes` are those of the choices of nodes.
     """
 
-    layout: Layout
+    layout: ModelLayout
     budgets: NDArray[np.int64]
     steps: NDArray[np.int64]
     values: FloatArray
@@ -49,7 +47,7 @@ class BudgetTable:
 
 
 def fill_table(
-    layout: Layout,
+    layout: ModelLayout,
     objective: Objective,
     loss: FloatArray = NO_LOSS,
     *,
@@ -74,7 +72,7 @@ def fill_table(
     return filling.run(objective)[0]
 
 
-def first_guess(layout: Layout) -> float:
+def first_guess(layout: ModelLayout) -> float:
     """A budget beyond which nothing may matter, as far as one can guess: twice the least expected cost, or little more than that where budgets are
     left out, since a low guess is cheap there. A little less where that spares the values of many levels: a cost that no budget exceeds needs none
     of them."""
@@ -87,7 +85,7 @@ def first_guess(layout: Layout) -> float:
 class _Filling:
     """What every pass over the levels has in common."""
 
-    layout: Layout
+    layout: ModelLayout
     loss: FloatArray
     max_bytes: int
     progress: Progress | None
@@ -99,7 +97,7 @@ class _Filling:
         rows = int(np.clip(AT_A_TIME // n, 16, min(4096, max(16.0, objective.limit))))
         size = 8 * (layout.reach(objective.limit) + 1) * n * lanes * len(objective.criteria)
         self._check_room(size, objective, 1, np.inf)
-        model, work = layout.up_to(objective.limit), started(layout, objective, self.max_bytes)
+        model, work = layout.up_to(objective.limit), layout.work(objective, self.max_bytes)
         found = Changes(*(np.empty(ROOM * n, dtype=kind) for kind in (np.int32, np.int64, np.int32)))
         values = [np.repeat(objective.criteria[:, BASE] + objective.criteria[:, TO_GO] * layout.start_value, lanes)[None, :]]
         best = objective.price * float(values[0][0, 0])
@@ -136,34 +134,6 @@ class _Filling:
         )
 
 
-def started(layout: Layout, objective: Objective, max_bytes: int) -> Work:
-    """What a sweep works on, with the values of all levels up to 0."""
-    criteria, lanes = objective.criteria, max(len(objective.prices), 1)
-    n, nodes, static = layout.n, layout.nodes, layout.static(objective.criteria, objective.limit)
-    reach, row = layout.reach(objective.limit), 8 * n * lanes * len(criteria)
-    # As many rows as stay near the processor, or twice those needed, so that they seldom move.
-    rows = max(min(max(WINDOW // row, 2 * reach), max_bytes // row, int(min(objective.limit, 2**31)) + reach), reach + 1)
-    value = np.empty((len(criteria), rows, n, lanes))
-    level = np.arange(-reach + 1, 1)[:, None]
-    for values, (base, slope, to_go, _) in zip(value, criteria.tolist()):
-        values[:reach] = (base - slope * level + to_go * nodes.value)[..., None]
-    blocks, first = nodes.block_start, layout.node_choices[:-1].copy()
-    return Work(
-        value=value.reshape(-1),
-        origin=np.array([1 - reach]),
-        reach=reach,
-        static=static,
-        constant=static.copy(),
-        worth=np.empty(len(layout.choice)),
-        scratch=tuple(np.empty(lanes) for _ in range(5)),
-        active=np.empty(n, dtype=np.int32),
-        entered=blocks[:-1].copy(),
-        n_active=np.zeros(len(blocks) - 1, dtype=np.int64),
-        choice=first,
-        before=first.copy(),
-    )
-
-
 def always_neutral(ssp: SSP, neutral: NDArray[np.int32]) -> BudgetPolicy:
     """The policy for budget 0 alone: risk-neutral from the start."""
     nothing = np.zeros(0, dtype=np.int64)
@@ -187,7 +157,7 @@ def budget_policy(ssp: SSP, table: BudgetTable, budget: int, neutral: NDArray[np
     return BudgetPolicy.from_changes(ssp, budget, (state, changes.budget[change], choice), neutral, ssp.outcome_level, layout.unit)
 
 
-def _walked(ssp: SSP, layout: Layout, state: NDArray[Any], leaving: NDArray[np.int64]) -> NDArray[Any]:
+def _walked(ssp: SSP, layout: ModelLayout, state: NDArray[Any], leaving: NDArray[np.int64]) -> NDArray[Any]:
     """What states of zero-cost components do, given the choice that leaves theirs: walk, at no cost, to the state that has it."""
     node, own = layout.node_of[state], np.empty(len(state), dtype=np.int64)
     # One walk serves all components at once, so there are as many walks as the most exits that one component uses.

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from tailpath.evaluation.distribution import CostDistribution
-from tailpath.evaluation.measured import evaluate_for
+from tailpath.evaluation.evaluate import evaluate_for
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP
 from tailpath.policies.kinds import Policy

@@ -16,7 +16,7 @@ import numpy as np
 
 from tailpath.dp.budgets import EXCESS, LATE
 from tailpath.errors import OptionError
-from tailpath.evaluation.measured import evaluate_for
+from tailpath.evaluation.evaluate import evaluate_for
 from tailpath.model.cost_units import in_units
 from tailpath.model.records import Record, Series
 from tailpath.model.ssp import SSP, FloatArray

@@ -26,7 +26,7 @@ from tailpath.model.ssp import SSP, FloatArray
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.risk.curves import Curve
 from tailpath.solvers.exact.doubt import Doubt, doubt_of, enclosed
-from tailpath.solvers.exact.layout import Layout, layout_of
+from tailpath.solvers.exact.layout import ModelLayout, layout_of
 from tailpath.solvers.exact.table import MAX_BYTES, BudgetTable, always_neutral, budget_policy, fill_table
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.dead_ends import fined
@@ -75,7 +75,7 @@ class Losses:
         return fined(self.ssp, self.horizon + 1) if self.flat else self.ssp
 
     @cached_property
-    def _layout(self) -> Layout:
+    def _layout(self) -> ModelLayout:
         return layout_of(self.model, solve_expected(self.model))
 
     def price(self, weights: FloatArray) -> Priced:

@@ -24,7 +24,7 @@ import numpy as np
 from tailpath.analysis.reachability import sure_states
 from tailpath.dp.budgets import EXCESS
 from tailpath.errors import InfeasibleError, LimitExceededError, OptionError
-from tailpath.evaluation.measured import evaluate_for
+from tailpath.evaluation.evaluate import evaluate_for
 from tailpath.kernels.rounding import UNIT
 from tailpath.model.ssp import SSP
 from tailpath.risk.curves import Curve

@@ -5,9 +5,11 @@ of the atoms. The inner problem of the Bellman operator, `max_xi sum_o P_o I_o(y
 fractional knapsack, so taking the successors' steps in order of falling slope (outcome costs added) solves it exactly for all y at once:
 one merge instead of one linear program per atom. Sweeps, order and stopping rule are those of `solvers.sweeps`.
 
-The factors xi, which the published code does not return, follow from the VaR of the merged steps: all mass above it, none below. Mass *at* it is
-shared among the outcomes in proportion to what they have there. The published formula xi = F(VaR) / y gives all of it to each of them, and
-then sum P xi exceeds 1. *The published planner* is `start="zero", factors="published"`; it has the same fixed point, and other policies.
+The factors xi follow from the VaR of the merged steps: all mass above it, none below. Mass *at* it is shared among the outcomes in proportion
+to what they have there, as in the authors' code (github.com/Silvicek/cvar-algorithms, `single_var_yc_xis_from_t` in
+`cvar/gridworld/core/cvar_computation.py`). *The published planner* is `start="zero"`: the same operator, fixed point and factors. The formula as
+it is printed, xi = F(VaR) / y, is shorthand: to the letter it gives all mass at the VaR to each outcome, and where several have some
+sum P xi exceeds 1; `factors="printed"` keeps it for contrast.
 """
 
 from __future__ import annotations
@@ -50,8 +52,8 @@ def solve_cvar_quantile(
     result does not depend on it. `progress(sweeps, residual)` is called after every sweep.
 
     Values start above those of the risk-neutral policy and fall (`start="neutral"`), or at 0 and rise as published (`"zero"`). The risk factors of
-    the policy share the mass at the VaR (`factors="shared"`), give it to the first outcomes (`"vertex"`), or give all of it to each of them as
-    published (`"published"`): then a warning says how far sum P xi exceeds 1.
+    the policy share the mass at the VaR as published (`factors="shared"`), give it to the first outcomes (`"vertex"`), or give all of it to each
+    of them, the formula to the letter (`"printed"`): then a warning says how far sum P xi exceeds 1.
     """
     settings = Settings(tolerance, gamma, max_sweeps, start, factors)
     return solve_by_merging(ssp, atoms, settings, threads, progress, "quantile")

@@ -31,7 +31,7 @@ class AtomSolution(Record):
     `residual` is the largest change in the last full sweep, no bound on the error; `converged` tells whether it met `tolerance`. `detours`
     counts pairs (state, atom) where the greedy choice was given up because it would never arrive. `inner` says how the inner problem was solved,
     `start` where the values started and `factors` which risk factors the policy has; `factor_sum` is the largest sum P xi of a choice, 1 unless they
-    are the published ones. `linear_programs` and `lp_seconds` tell how many linear programs that took and how long.
+    are `"printed"`. `linear_programs` and `lp_seconds` tell how many linear programs that took and how long.
     """
 
     ssp: SSP

@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from tailpath.analysis.core import Core, core_of, loose_core_of
 from tailpath.errors import OptionError, TailpathWarning
 from tailpath.graph import Transitions, offsets_from_lengths
-from tailpath.kernels.atom_policy import PUBLISHED, SHARED, VERTEX
+from tailpath.kernels.atom_policy import PRINTED, SHARED, VERTEX
 from tailpath.kernels.quantile import PART, SEEN, STAMP, STAMP_BEFORE, Work, end_sweep, sweep
 from tailpath.kernels.segments import SAME_MASS, AtomModel, Bundles, make_bundles, new_scratch, share_out
 from tailpath.model.ssp import SSP, FloatArray
@@ -56,7 +56,7 @@ WORTH_PARTS = 1_000_000
 PARTS = 4
 #: Where values start: above those of the risk-neutral policy, and fall; or at 0 as published, and rise.
 STARTS = ("neutral", "zero")
-FACTORS = {"shared": SHARED, "vertex": VERTEX, "published": PUBLISHED}
+FACTORS = {"shared": SHARED, "vertex": VERTEX, "printed": PRINTED}
 
 
 @dataclass(frozen=True, eq=False)

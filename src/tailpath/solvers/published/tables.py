@@ -109,7 +109,7 @@ def _over_states(augmented: Augmented, tables: Tables) -> tuple[NDArray[np.int32
 
 
 def factor_sums(augmented: Augmented, tables: Tables) -> FloatArray:
-    """sum P xi at every pair (node, atom): 1, but for rounding, unless the factors are the published ones."""
+    """sum P xi at every pair (node, atom): 1, but for rounding, unless the factors are the printed formula's."""
     rows = augmented.core.transitions.restrict(tables.choice.reshape(-1))
     first = rows.row_start[:-1]
     place = (tables.offset.reshape(-1) - first)[rows.source] + np.arange(len(rows.target))
@@ -122,8 +122,8 @@ def warn_of_excess(sums: FloatArray) -> None:
     over = sums > 1 + SAME_SUM
     if over.any():
         warnings.warn(
-            f"the factors F(VaR) / y hand out more than the whole tail at {int(over.sum())} of {len(sums)} pairs of state and atom: sum P xi is up"
-            f" to {sums.max():.3g}, and the policy believes in larger tails than it has",
+            f"the factors F(VaR) / y, to the letter, hand out more than the whole tail at {int(over.sum())} of {len(sums)} pairs of state and"
+            f" atom: sum P xi is up to {sums.max():.3g}, and the policy believes in larger tails than it has",
             TailpathWarning,
             stacklevel=4,
         )

@@ -3,8 +3,9 @@
     rho(s) = min over choices of CVaR_alpha( c + rho(s') )
 
 It is easy, Markovian and consistent in time, and another question: the adversary who picks the worst alpha of a run has a fresh alpha at every
-step here. So rho is at least the CVaR of the total cost of the same policy (a test says so), often far above it, and infinite where the adversary
-can keep a run from ever arriving: where no choice leads on with a probability above 1 - alpha.
+step here, and may not save some of it for later. So rho is at least the mean of the same policy and often far above the CVaR of its total cost,
+but may lie below it, too (tests say so); it is infinite where the adversary can keep a run from ever arriving: where no choice leads on with a
+probability above 1 - alpha.
 """
 
 from __future__ import annotations

@@ -29,6 +29,8 @@ from tailpath.solvers.related.levels import Levels, budget_policy, levels_of
 
 #: Directions e - x p with |x - b| up to this many units are kept.
 WINDOW = 0.25
+#: Chances p that differ by no more than this are equal but for rounding.
+SAME_CHANCE = 1e-15
 Corner = tuple[float, float]
 Corners = list[Corner]
 
@@ -102,7 +104,9 @@ def _hull(points: Corners) -> Corners:
     """The lower hull, from the least p on; of equal p the least e."""
     hull: Corners = []
     for point in sorted(points):
-        if hull and point[0] - hull[-1][0] <= 1e-15:
+        while hull and point[0] - hull[-1][0] <= SAME_CHANCE and point[1] < hull[-1][1]:
+            hull.pop()  # equal but for rounding, and the one before only came first
+        if hull and point[0] - hull[-1][0] <= SAME_CHANCE:
             continue
         while len(hull) > 1 and _turns_down(hull[-2], hull[-1], point):
             hull.pop()

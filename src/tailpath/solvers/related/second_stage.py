@@ -21,9 +21,15 @@ from numpy.typing import NDArray
 
 from tailpath.errors import ModelError
 from tailpath.evaluation.evaluate import evaluate
-from tailpath.model.ssp import SSP, FloatArray
+from tailpath.model.ssp import SSP
+from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.kinds import MemoryPolicy, Policy
-from tailpath.solvers.related.levels import Levels, levels_of
+from tailpath.solvers.exact.layout import layout_of
+from tailpath.solvers.exact.table import BudgetTable, budget_policy
+from tailpath.solvers.related.levels import levels_of
+
+#: The expected cost, infinite once the budget is spent (`dp/budgets.py`).
+WITHIN = np.array([np.inf, 0.0, 0.0, 1.0])
 
 
 def second_stage(ssp: SSP, policy: Policy, alpha: float) -> Policy:
@@ -33,41 +39,37 @@ def second_stage(ssp: SSP, policy: Policy, alpha: float) -> Policy:
         raise ModelError("the policy has no finite VaR; the second stage has nothing to keep within")
     levels = levels_of(ssp, "the second stage")
     budget = round(var / levels.unit)
-    value, picked = _sure(levels, budget)
-    return _Switched(ssp, policy, levels, budget, value, picked).as_policy()
-
-
-def _sure(levels: Levels, budget: int) -> tuple[FloatArray, NDArray[np.int64]]:
-    """M(s, b), infinite where no policy surely ends within b, and the choices behind it."""
-    ssp = levels.ssp
-    value = np.full((budget + 1, ssp.n_states), np.inf)
-    value[:, ssp.is_goal] = 0.0
-    picked = np.full((budget + 1, ssp.n_states), -1, dtype=np.int64)
-    for b in range(budget + 1):
-        left = b - levels.level
-        after = np.where(left >= 0, value[np.maximum(left, 0), levels.rows.target], np.inf)
-        least, best = levels.best(levels.of_choices(after + levels.level))
-        value[b, levels.states] = least
-        picked[b, levels.states] = levels.choice[best]
-    return value, picked
+    enough = np.where(ssp.is_goal, 0, budget + 1)
+    if ssp.is_goal[ssp.start_index]:
+        return policy
+    layout = layout_of(ssp, levels.expected)
+    objective = layout.objective(WITHIN, limit=budget + 1.0)
+    values, changes = next(layout.node_values(objective, budget + 1))
+    states, _ = layout.members
+    finite = np.isfinite(values)
+    enough[states] = np.where(finite.any(axis=0), finite.argmax(axis=0), budget + 1)
+    table = BudgetTable(layout, np.arange(budget + 2), np.arange(budget + 2), values, changes, 0.0)
+    within = budget_policy(ssp, table, budget + 1, levels.expected.choices)
+    return _Switched(policy, within, enough, budget).as_policy()
 
 
 @dataclass(frozen=True, eq=False)
 class _Switched:
-    """Memory is what the policy remembers and the budget left; or None and the budget, once the run is sure to end within it."""
+    """Memory is what the policy remembers and the budget left; or None and the budget, once the run is sure to end within it.
 
-    ssp: SSP
+    A state needs `enough` of it for that, in units; `within` then has a unit more, since it pays for arriving with nothing left.
+    """
+
     policy: Policy
-    levels: Levels
+    within: BudgetPolicy
+    enough: NDArray[np.int64]
     budget: int
-    value: FloatArray
-    picked: NDArray[np.int64]
 
     def as_policy(self) -> MemoryPolicy:
         return MemoryPolicy(self.start, self.action, self.remember)
 
     def _sure(self, state: Any, left: int) -> bool:
-        return left >= 0 and bool(np.isfinite(self.value[left, self.ssp.state_index(state)]))
+        return bool(left >= self.enough[self.within.ssp.state_index(state)])
 
     def start(self, state: Any) -> Any:
         return (None, self.budget) if self._sure(state, self.budget) else ((self.policy.start(state),), self.budget)
@@ -75,12 +77,13 @@ class _Switched:
     def action(self, state: Any, memory: Any) -> Any:
         kept, left = memory
         if kept is None:
-            return self.ssp.choice_name(int(self.picked[left, self.ssp.state_index(state)]))
+            ssp = self.within.ssp
+            return ssp.choice_name(self.within.choice_at(ssp.state_index(state), left + 1))
         return self.policy.action(state, kept[0])
 
     def remember(self, memory: Any, state: Any, action: Any, cost: float, next_state: Any) -> Any:
         kept, left = memory
-        left = max(left - round(cost / self.levels.unit), -1)
+        left = max(left - round(cost / float(self.within.unit)), -1)
         if kept is None or self._sure(next_state, left):
             return None, left
         return (self.policy.remember(kept[0], state, action, cost, next_state),), left

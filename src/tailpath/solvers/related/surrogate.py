@@ -13,41 +13,39 @@ d nor a table per w: beyond w the future is worth V*, and one table by the budge
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tailpath.errors import OptionError
+from tailpath.errors import ModelError, OptionError
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress, check_invertible_alpha
 from tailpath.policies.budget import BudgetPolicy
-from tailpath.solvers.related.levels import Levels, budget_policy, levels_of
+from tailpath.solvers.exact.layout import layout_of
+from tailpath.solvers.exact.table import always_neutral, budget_policy, fill_table
+from tailpath.solvers.expectation import solve_expected
 
 
 def solve_surrogate(ssp: SSP, alpha: float, threshold: float, progress: Progress | None = None) -> tuple[float, BudgetPolicy]:
     """The surrogate's CVaR at alpha, with costs counted up to `threshold`, and its policy."""
     alpha = check_invertible_alpha(alpha)
-    levels = levels_of(ssp, "the surrogate")
-    cap = round(threshold / levels.unit)
+    if ssp.cost_unit is None:
+        raise ModelError("the costs have no common unit; the surrogate counts costs in units")
+    expected, unit = solve_expected(ssp), float(ssp.cost_unit)
+    cap = round(threshold / unit)
     if cap < 1:
-        raise OptionError(f"the threshold must be at least the cost unit, {levels.unit:g}, not {threshold:g}")
-    best, decisions = np.inf, levels.first[None, :-1]
+        raise OptionError(f"the threshold must be at least the cost unit, {unit:g}, not {threshold:g}")
+    if ssp.is_goal[ssp.start_index]:
+        return 0.0, always_neutral(ssp, expected.choices)
+    layout, left = layout_of(ssp, expected), np.arange(cap + 1.0)
+    best, decisions = np.inf, None
     for w in range(cap + 1):
         if w >= best:
             break
-        value, picked = _table(levels, w, cap)
-        if w + value / alpha < best * (1 - 1e-13):
-            best, decisions = w + value / alpha, picked
+        # With c spent, cap - c is left: J_w is cap - w with nothing left, and a loss at the goal.
+        capped = layout.objective(np.array([cap - w, 0.0, 0.0, 0.0]), limit=float(cap))
+        table = fill_table(layout, capped, np.maximum(cap - left - w, 0.0)[:, None])
+        found = w + float(table.values[-1, 0]) / alpha
+        if decisions is None or found < best * (1 - 1e-13):
+            best, decisions = found, table
         if progress is not None:
-            progress(w, best * levels.unit)
-    return float(best * levels.unit), budget_policy(levels, cap, decisions)
-
-
-def _table(levels: Levels, w: int, cap: int) -> tuple[float, NDArray[np.int64]]:
-    """J_w at the start, and the choices by what is left up to the cap."""
-    ssp = levels.ssp
-    value = np.full((cap + 1, ssp.n_states), float(cap - w))
-    value[:, ssp.is_goal] = np.maximum(np.arange(cap + 1) - w, 0.0)[:, None]
-    picked = np.tile(levels.first[:-1], (cap + 1, 1))
-    for spent in range(cap - 1, -1, -1):
-        after = value[np.minimum(spent + levels.level, cap), levels.rows.target]
-        value[spent, levels.states], picked[cap - spent] = levels.best(levels.of_choices(after))
-    return float(value[0, ssp.start_index]), picked
+            progress(w, best * unit)
+    assert decisions is not None
+    return best * unit, budget_policy(ssp, decisions, cap, expected.choices)

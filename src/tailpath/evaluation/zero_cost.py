@@ -14,23 +14,27 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tailpath.dp.elimination import eliminate_dense
+from tailpath.dp.rational import eliminated_exits
+from tailpath.errors import ModelError
 from tailpath.graph import offsets_of
-from tailpath.kernels.absorption import eliminate_dense
 from tailpath.kernels.rounding import FIXED, ROW, UNIT
 from tailpath.model.builders import merge_equal_outcomes
 from tailpath.policies.chain import CostChain
 
 
-def without_free_cycles(chain: CostChain) -> tuple[CostChain, float]:
-    """An equivalent chain whose free arrows have no cycle, and the relative error that solving them may have put into a probability."""
+def without_zero_cost_cycles(chain: CostChain) -> tuple[CostChain, float]:
+    """An equivalent chain whose free arrows have no cycle, and the relative error of a probability beside rounding: that of the model, and what
+    solving cycles may have added."""
+    given = chain.ssp.probability_error
     if not chain.has_free_arrows:
-        return chain, 0.0
+        return chain, given
     free = (chain.cost == 0) & (chain.target < chain.n) & np.append(chain.arrives, False)[chain.target]
     if not free.any():
-        return chain, 0.0
+        return chain, given
     component, cyclic = chain.only(free).cycles()
     if not cyclic.any():
-        return chain, 0.0
+        return chain, given
 
     inside = free & chain.within(component)
     error = 0.0
@@ -61,7 +65,7 @@ def without_free_cycles(chain: CostChain) -> tuple[CostChain, float]:
     source, target, probability, price = merge_equal_outcomes(source, chain.target[arrow], probability, price[arrow])
     cost, level = (price, None) if chain.level is None else (price * float(chain.unit or 1), price)
     row_start = offsets_of(source, chain.n)
-    return replace(chain, row_start=row_start, target=target, probability=probability, cost=cost, level=level, outcome=None), error
+    return replace(chain, row_start=row_start, target=target, probability=probability, cost=cost, level=level, outcome=None), error + given
 
 
 def _leave(
@@ -80,9 +84,16 @@ def _leave(
     exits = np.stack((chain.target[outer].astype(np.float64), chain.cost[outer]))
     _, arrow, column = np.unique(exits, axis=1, return_index=True, return_inverse=True)
     walk, leave = np.zeros((m, m)), np.zeros((m, len(arrow)))
-    np.add.at(walk, (position[chain.source[inner]], position[chain.target[inner]]), chain.probability[inner])
-    np.add.at(leave, (position[chain.source[outer]], column.ravel()), chain.probability[outer])
+    steps = position[chain.source[inner]], position[chain.target[inner]], chain.probability[inner]
+    exit_ = position[chain.source[outer]], column.ravel(), chain.probability[outer]
+    np.add.at(walk, steps[:2], steps[2])
+    np.add.at(leave, exit_[:2], exit_[2])
     longest = int(np.bincount(position[chain.source[of_members]]).max())
-    error = (2 * m + 2) * ((ROW + 1) * longest + FIXED + 3) * UNIT + eliminate_dense(walk, leave.sum(axis=1), leave)
+    error = (2 * m + 2) * (((ROW + 1) * longest + FIXED + 3) * UNIT + chain.ssp.probability_error)
+    solved = eliminate_dense(walk, leave.sum(axis=1), leave)
+    if np.isfinite(solved):
+        error += solved
+    elif not eliminated_exits(steps, exit_, leave):
+        raise ModelError(f"from {chain.label(int(members[0]))} runs can go round at no cost for too long to compute with")
     rows, columns = np.nonzero(leave * entered[members, None])
     return members[rows], outer[arrow[columns]], leave[rows, columns], error

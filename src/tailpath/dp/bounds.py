@@ -1,0 +1,64 @@
+"""A value with proved bounds, and how bounds are rounded. The sizes of all that rounding may do are in `kernels/rounding.py`."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.kernels.rounding import FEW, NOTHING
+
+FloatArray = NDArray[np.float64]
+#: A proved relative error above this makes a solver look for a better method.
+WIDE = 1e-11
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """A value, or an array of them, with lower <= truth <= upper; `method` says which proof holds."""
+
+    value: Any
+    lower: Any
+    upper: Any
+    method: str = ""
+
+    @cached_property
+    def width(self) -> float:
+        """The worst relative width, infinite if nothing is proved. Values far below the largest are allowed what comes with its rounding."""
+        size = np.abs(self.value)
+        scale = size + 1e-3 * np.max(size, initial=0.0) + NOTHING
+        with np.errstate(invalid="ignore"):
+            widest = float(np.max((self.upper - self.lower) / scale, initial=0.0))
+        return math.inf if math.isnan(widest) else widest
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether they are worth a better method."""
+        return self.width > 2 * WIDE
+
+
+def within_shares(value: FloatArray, below: Any, above: Any, method: str) -> Bounds:
+    """Bounds by relative errors: truth >= (1 - below) value and <= (1 + above) value, for values >= 0."""
+    lower, upper = value * np.maximum(1 - below, 0.0) * (1 - FEW), value * (1 + above) * (1 + FEW)
+    return Bounds(value, lower, np.where(value > 0.0, np.nextafter(upper, np.inf), upper), method)
+
+
+def within(value: FloatArray, fine: FloatArray, slack: FloatArray, method: str) -> Bounds:
+    """Bounds by absolute errors: the truth lies within `slack` of value + fine."""
+    lower, upper = np.nextafter(value + (fine - slack), -np.inf), np.nextafter(value + (fine + slack), np.inf)
+    # Without any slack every term is 0, and so is the value.
+    return Bounds(value, np.where(slack > 0.0, lower, value), np.where(slack > 0.0, upper, value), method)
+
+
+def narrower(first: Bounds, second: Bounds) -> Bounds:
+    """What two proofs say together, of the same values."""
+    return Bounds(first.value, np.maximum(first.lower, second.lower), np.minimum(first.upper, second.upper), first.method)
+
+
+def unproved(value: FloatArray, method: str) -> Bounds:
+    """Nothing is known."""
+    return Bounds(value, np.full_like(value, -np.inf), np.full_like(value, np.inf), method)

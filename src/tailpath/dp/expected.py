@@ -1,0 +1,194 @@
+"""Expected totals of an absorbing chain, with bounds that are proved and not merely observed.
+
+A chain has transient nodes 0 .. n - 1, and n is where it ends. With `rate` r >= 0 collected at each visit, the expected total is the least
+solution of v = r + P v. The expected cost of a policy, its expected number of steps and the probability of ending in a trap all have this form.
+
+1. *Sweeps* (`sweeps.py`) find v, and a certificate (`certificates.py`) proves how far it may be off.
+2. Where they settle too slowly, *elimination* without subtraction (`dp/elimination.py`) carries a relative error bound of its own that does not
+   depend on the conditioning. It rescues small chains that break sweeps and sparse LU alike (Haddad and Monmege's takes 2^N steps).
+3. A *sparse LU* finds v on large chains that mix slowly and are narrow, and the same certificate accepts or refuses it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.dp.backup import Decisions
+from tailpath.dp.bounds import WIDE, Bounds, FloatArray, narrower, unproved, within, within_shares
+from tailpath.dp.certificates import Proof, proved, relative_bounds
+from tailpath.dp.elimination import eliminate
+from tailpath.dp.rational import eliminated
+from tailpath.dp.sweeps import MOST_ROUNDS, Sweeps
+from tailpath.errors import TailpathWarning
+from tailpath.graph import owners
+from tailpath.kernels.jit import frozen
+from tailpath.kernels.rounding import CLOSE, SETTLED
+
+#: The largest component that is eliminated, and the most products of all: a dense elimination of m nodes takes m^3 / 3.
+LARGEST_ELIMINATION, MOST_PRODUCTS = 2_500, 2_500**3
+#: The largest chain that is eliminated in decimals where nothing else proves anything.
+LARGEST_DECIMALS = 50_000
+#: Nodes times band beyond which a chain is not factorised: the factors of a graph without small separators would fill gigabytes.
+LARGEST_FACTORS = 200_000_000
+#: How exactly weights are summed up, and what is missing in values: at first, and where that proves little.
+ROUGHLY, FINELY = (1e-5, 1e-4), (1e-10, 1e-10)
+#: The method of totals that sweeps found.
+SWEEPS = "sweeps"
+
+Total = tuple[Bounds, Proof | None]
+
+
+def chain_of(row_start: NDArray[Any], target: NDArray[Any], probability: FloatArray, rate: FloatArray, error: float = 0.0) -> Decisions:
+    """The rows of a chain, one for each node, as kernels take them."""
+    return Decisions(*frozen(np.arange(len(rate) + 1), row_start, target, probability, rate))._replace(error=error)
+
+
+def expected_total(
+    row_start: NDArray[Any], target: NDArray[Any], probability: FloatArray, rate: FloatArray, error: float = 0.0, close: float = CLOSE
+) -> Bounds:
+    """The expected total of `rate` (n,) until the end, from each of n nodes. The end, target n, must be reached surely from all of them.
+
+    `error` is how far probabilities may be off, relatively, beside rounding. Bounds of small chains that are not `close` get a second proof.
+    """
+    if len(rate) == 0:
+        return Bounds(rate, rate, rate, SWEEPS)
+    found, _ = total_of(chain_of(row_start, target, probability, rate, error), close=close)
+    lower = np.maximum(found.lower, 0.0)
+    found = replace(found, value=np.clip(found.value, lower, found.upper), lower=lower)
+    warn_if_unproved(found)
+    return found
+
+
+def warn_if_unproved(found: Bounds) -> None:
+    if not np.all(np.isfinite(found.upper)):
+        text = "no upper bound on an expected total could be proved; the chain mixes too slowly for its size"
+        warnings.warn(text, TailpathWarning, stacklevel=3)
+
+
+def total_of(chain: Decisions, *, slow: bool = False, close: float = CLOSE) -> Total:
+    """The expected total of a chain that is not empty, and what weights prove of it, if they do. On a `slow` one sweeps are not tried."""
+    sweeps = Sweeps.of_chain(chain.choice_outcomes, chain.target, chain.probability)
+    found = (unproved(np.zeros(len(chain.rate)), SWEEPS), None) if slow else _by_sweeps(chain, sweeps, close)
+    size = np.diff(sweeps.part_start).astype(np.float64)
+    if found[0].is_wide and size.max() <= LARGEST_ELIMINATION and np.sum(size**3) <= MOST_PRODUCTS:
+        found = _tighter(found, (by_elimination(chain, sweeps), None))
+    if found[0].is_wide:
+        found = _tighter(found, by_factorisation(chain))
+    if not np.isfinite(found[0].width) and len(chain.rate) <= LARGEST_DECIMALS:
+        return eliminated(chain), None
+    return found
+
+
+def _tighter(first: Total, second: Total) -> Total:
+    return second if second[0].width < first[0].width else first
+
+
+def settled_total(chain: Decisions, tolerance: float) -> FloatArray | None:
+    """Expected totals without a proof: what sweeps settle to, or None if they do not."""
+    sweeps = Sweeps.of_chain(chain.choice_outcomes, chain.target, chain.probability)
+    value, rounds = sweeps.run(chain, np.zeros(len(chain.rate)), tolerance)
+    return value if rounds <= MOST_ROUNDS and np.isfinite(value).all() else None
+
+
+def _by_sweeps(chain: Decisions, sweeps: Sweeps, close: float) -> Total:
+    n = len(chain.rate)
+    value, rounds = sweeps.run(chain, np.zeros(n), SETTLED)
+    if rounds > MOST_ROUNDS or not (np.isfinite(value).all() and value.min() >= 0.0):
+        return unproved(np.zeros(n), SWEEPS), None
+    if chain.rate.all():
+        below, above = relative_bounds(chain, np.append(value, 0.0), np.arange(n))
+        found = within_shares(value, below, above, SWEEPS)
+        if below + above <= (close if n <= LARGEST_ELIMINATION else WIDE):
+            return found, None
+        if below + above <= WIDE:  # on small chains both proofs take no time, and either may be closer
+            other, proof = _bounded(value, proof_by_sweeps(chain, sweeps, value), SWEEPS)
+            return narrower(found, other), proof
+    return _bounded(value, proof_by_sweeps(chain, sweeps, value), SWEEPS)
+
+
+def _bounded(value: FloatArray, proof: Proof | None, method: str) -> Total:
+    return (unproved(value, method) if proof is None else bounds_by(proof, method)), proof
+
+
+def proof_by_sweeps(chain: Decisions, sweeps: Sweeps, value: FloatArray) -> Proof | None:
+    """What weights prove of these values, where sweeps sum them up; they need be quick, not exact."""
+    proof = proved(chain, value, _Rough(chain, sweeps, np.abs(value), *ROUGHLY))
+    if proof is not None and not bounds_by(proof, SWEEPS).is_wide:
+        return proof
+    finely = proved(chain, value, _Rough(chain, sweeps, np.abs(value), *FINELY))
+    return proof if finely is None or (proof is not None and finely.slack.sum() > proof.slack.sum()) else finely
+
+
+def bounds_by(proof: Proof, method: str) -> Bounds:
+    """What a proof says."""
+    return within(proof.value, proof.fine, proof.slack, method)
+
+
+class _Rough:
+    """Solves x = c + P x by sweeps, which take positive numbers: a little of c beside the weights, whose total was asked for first."""
+
+    def __init__(self, chain: Decisions, sweeps: Sweeps, first: FloatArray, weights: float, missing: float) -> None:
+        self.chain, self.sweeps, self.first, self.weights, self.missing = chain, sweeps, first, weights, missing
+        self.total: FloatArray | None = None
+
+    def __call__(self, constant: FloatArray, weight: FloatArray) -> FloatArray | None:
+        if self.total is None:
+            self.total = self._summed(weight, self.first + weight, self.weights)
+            return self.total
+        share = 2.0 * float(np.max(np.abs(constant) / weight))
+        if share == 0.0:
+            return np.zeros_like(constant)
+        found = self._summed(constant / share + weight, self.total, self.missing)
+        return None if found is None else share * (found - self.total)
+
+    def _summed(self, rate: FloatArray, first: FloatArray, tolerance: float) -> FloatArray | None:
+        total, rounds = self.sweeps.run(self.chain._replace(rate=next(frozen(rate))), first, tolerance)
+        return total if rounds <= MOST_ROUNDS and np.isfinite(total).all() else None
+
+
+def by_elimination(chain: Decisions, sweeps: Sweeps) -> Bounds:
+    """One component after the other; in numbers of any size where products fall below the doubles."""
+    n = len(chain.rate)
+    # The last of a component goes first: nodes with few neighbours, so that hubs do not fill the matrix early.
+    degree = np.diff(chain.choice_outcomes) + np.bincount(chain.target, minlength=n + 1)[:n]
+    component = np.empty(n, dtype=np.int64)
+    component[sweeps.order] = owners(sweeps.part_start)
+    order = np.lexsort((-degree, component))
+    value, error = np.zeros(n + 1), np.zeros(n + 1)
+    if not eliminate(order, sweeps.part_start, chain, value, error):
+        return eliminated(chain)
+    value, error = value[:-1], error[:-1]
+    if not np.all(np.isfinite(value)) or not np.all(error < 0.5):
+        return unproved(value, "elimination")
+    error = error / (1 - error)
+    return within_shares(value, error, error, "elimination")
+
+
+def by_factorisation(chain: Decisions) -> Total:
+    """By a sparse LU, where its factors do not fill too much."""
+    from scipy.sparse import csgraph, csr_array, eye_array, linalg
+
+    n, inside = len(chain.rate), chain.target < len(chain.rate)
+    source = owners(chain.choice_outcomes)[inside]
+    matrix = csr_array((chain.probability[inside], (source, chain.target[inside])), shape=(n, n))
+    number = np.empty(n, dtype=np.int64)
+    number[csgraph.reverse_cuthill_mckee(matrix)] = np.arange(n)
+    # How far from the diagonal the matrix reaches in this order is what its factors fill, per row, at the worst.
+    band = int(np.abs(number[source] - number[chain.target[inside]]).max(initial=0))
+    failed = unproved(np.zeros(n), "factorisation"), None
+    if n * band > LARGEST_FACTORS:
+        return failed
+    try:
+        factors = linalg.splu((eye_array(n, format="csr") - matrix).tocsc())
+    except (RuntimeError, MemoryError):
+        return failed
+    value = factors.solve(chain.rate)
+    value += factors.solve(chain.rate - value + matrix @ value)
+    if not (np.all(np.isfinite(value)) and value.min() >= 0):
+        return failed
+    return _bounded(value, proved(chain, value, lambda constant, _: factors.solve(constant)), "factorisation")

@@ -1,0 +1,315 @@
+"""The forward search: probabilities move from node to node, cheapest total costs first.
+
+A pair (node x, level g) holds the probability of being in x with g cost units paid. It waits in the
+bucket f = g + h(x), where h is a consistent lower bound on the cost to go, in units:
+h(x) <= c + h(y) for every transition. A transition *jumps* c + h(y) - h(x) >= 0 buckets ahead, and
+nodes are numbered so that one that jumps 0 buckets leads to a higher number. So one pass over a
+bucket finishes it, and what reaches the goal in bucket f costs f.
+
+    node 0 .. n - 1   can be left; the *goal* is node n, and node n + 1 what will never arrive
+    row               the transitions of a node or, where nodes choose by budget, of a choice
+    ring              the buckets f .. f + 2^shift - 1, with `stride` cells each, one for each node
+    overflow          what jumps over the ring waits in lists, one for each 2^shift buckets (epoch)
+
+A budget w makes nodes choose: at level g (h is 0 then) w - g is left. That only falls, so that a
+pointer into the steps of each node moves down as levels rise.
+
+Indices of the inner loops are unsigned: the compiler asks of others whether they count from the end.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.kernels.jit import kernel
+
+Array = NDArray[Any]
+#: log2 of the cells that share a mark of being in use.
+BLOCK = 6
+U = np.uint64
+BITS, ONE = U(BLOCK), U(1)
+#: log2 of the recent entries of each target beyond the ring.
+RECENT = 3
+
+
+class Rows(NamedTuple):
+    """Transitions by row, parted into those that stay within the ring and those that leave it.
+
+    There are R rows, T near and F far transitions. `near_cell` is jump * stride + target: how far
+    the cell that is entered lies behind the first cell of the bucket that is left.
+    """
+
+    near_start: Array  # int64 (R + 1,)
+    near_cell: Array  # uint32 (T,)
+    near_probability: Array  # float64 (T,)
+    far_start: Array  # int64 (R + 1,)
+    far_target: Array  # int32 (F,)
+    far_recent: Array  # int64 (F,), where `Overflow.recent` has entries of the same target
+    far_jump: Array  # int64 (F,)
+    far_probability: Array  # float64 (F,)
+
+
+class Steps(NamedTuple):
+    """Which row a node takes: `row[k]` from the budget `from_budget[k]` on; k moves down.
+
+    `at_step` is the last step of every node at first, and the first one holds for every budget.
+    Without steps `at_step` is empty, and node x takes row x.
+    """
+
+    at_step: Array  # int64 (n,) or (0,)
+    from_budget: Array  # int64 (K,), rising within a node
+    row: Array  # int64 (K,), -1 where there is no action
+
+
+class Ring(NamedTuple):
+    """Probabilities by bucket and node; `in_use` marks the blocks of 2^BLOCK cells that hold any."""
+
+    n: int
+    shift: int
+    stride: int
+    mass: Array  # float64 (stride << shift,)
+    in_use: Array  # uint8 (stride << shift >> BLOCK,)
+
+
+class Overflow(NamedTuple):
+    """Entries beyond the ring: `first[epoch % E]` is an entry or -1, `after` the next in its list.
+
+    Unused entries have mass 0 and form a list of their own. `recent` has the last entries of every
+    target, by the last bits of the bucket: what comes to the same place is added.
+    """
+
+    first: Array  # int64 (E,)
+    recent: Array  # int64 (targets << RECENT,)
+    after: Array  # int64 (W,)
+    bucket: Array  # int64 (W,)
+    node: Array  # int32 (W,)
+    mass: Array  # float64 (W,)
+
+
+class Found(NamedTuple):
+    """What arrived, by level; and by node the truncated mass, with the last bucket it was in."""
+
+    level: Array  # int64 (H,)
+    mass: Array  # float64 (H,)
+    truncated_mass: Array  # float64 (n,)
+    truncated_bucket: Array  # int64 (n,)
+
+
+class Limits(NamedTuple):
+    """The search ends once `budget` is spent and P(Z > f) <= `alpha`; or with more than `expanded`
+    pairs; or, to be looked at, after `pause` of them. Masses below `least_mass` are truncated.
+    """
+
+    alpha: float
+    least_mass: float
+    budget: int
+    expanded: int
+    pause: int
+
+
+#: What survives between two calls of the search: the next bucket; how much was found and expanded;
+#: entries of the overflow, and the first unused one; blocks in use; a node without action, or -1;
+#: `open_mass`, a sum of all that had not arrived, and what arrived since; lost and truncated mass.
+STATE = np.dtype(
+    [(name, np.int64) for name in ("bucket", "n_found", "expanded", "n_overflow", "unused")]
+    + [(name, np.int64) for name in ("n_in_use", "no_action")]
+    + [(name, np.float64) for name in ("open_mass", "arrived", "lost", "truncated")]
+)
+
+
+#: Why the search returned.
+FINISHED, PAUSED, NEED_ROOM, AT_LIMIT, NO_ACTION = range(5)
+
+
+@kernel
+def search(rows: Rows, steps: Steps, ring: Ring, overflow: Overflow, found: Found, limits: Limits, state: Any) -> int:
+    """Work through buckets until P(Z > f) <= alpha or nothing is open, or until a limit is reached.
+
+    P(Z > f) is what was open less what arrived since, with nearly full relative accuracy while that
+    is a fair share; the sum is taken anew when it no longer is. A tail that cannot be told from
+    alpha counts as equal.
+    """
+    begin, width = state.expanded, 1 << ring.shift
+    while state.n_in_use > 0 or state.n_overflow > 0:
+        if state.n_in_use == 0 or state.bucket % width == 0:
+            _begin_epoch(ring, overflow, state)
+        room = len(overflow.after) - state.n_overflow
+        if state.n_found >= len(found.level) or room < len(rows.far_jump):
+            return NEED_ROOM
+        if state.expanded > limits.expanded:
+            return AT_LIMIT
+        if state.expanded - begin > limits.pause:
+            return PAUSED
+        _expand(rows, steps, ring, overflow, found, limits, state)
+        if state.no_action >= 0:
+            return NO_ACTION
+        goal = (state.bucket % width) * ring.stride + ring.n
+        if ring.mass[goal] > 0.0:
+            found.level[state.n_found] = state.bucket
+            found.mass[state.n_found] = ring.mass[goal]
+            state.n_found += 1
+            state.arrived += ring.mass[goal]
+            ring.mass[goal] = 0.0
+        state.lost += ring.mass[goal + 1]
+        ring.mass[goal + 1] = 0.0
+        state.bucket += 1
+        tail = state.open_mass - state.arrived
+        if tail < 0.25 * state.open_mass:
+            tail = _open_mass(ring, overflow) + state.lost + state.truncated
+            state.open_mass, state.arrived = tail, 0.0
+        if tail <= limits.alpha * (1 + 5e-13) and state.n_found > 0 and state.bucket >= limits.budget:
+            return FINISHED
+    return FINISHED
+
+
+@kernel
+def _begin_epoch(ring: Ring, overflow: Overflow, state: Any) -> None:
+    """Move on to the epoch that begins here or, if the ring is empty, to the next that holds any.
+
+    Its entries move from the overflow into the ring.
+    """
+    epoch = -((-state.bucket) >> ring.shift)
+    while True:
+        slot = epoch % len(overflow.first)
+        entry = overflow.first[slot]
+        overflow.first[slot] = -1
+        while entry >= 0:
+            after = overflow.after[entry]
+            if overflow.bucket[entry] >> ring.shift == epoch:
+                row = overflow.bucket[entry] - (epoch << ring.shift)
+                cell = row * ring.stride + overflow.node[entry]
+                ring.mass[cell] += overflow.mass[entry]
+                if ring.in_use[cell >> BLOCK] == 0:
+                    ring.in_use[cell >> BLOCK] = 1
+                    state.n_in_use += 1
+                overflow.mass[entry] = 0.0
+                overflow.after[entry] = state.unused
+                state.unused = entry
+                state.n_overflow -= 1
+            else:  # of a later epoch that shares the list
+                overflow.after[entry] = overflow.first[slot]
+                overflow.first[slot] = entry
+            entry = after
+        if state.n_in_use > 0:
+            break
+        epoch += 1
+    state.bucket = epoch << ring.shift
+
+
+@kernel
+def _expand(rows: Rows, steps: Steps, ring: Ring, overflow: Overflow, found: Found, limits: Limits, state: Any) -> None:
+    """Send on all that the nodes hold in the bucket."""
+    cell_mass, in_use, near_cell = ring.mass, ring.in_use, rows.near_cell
+    bucket, left, chooses = state.bucket, limits.budget - state.bucket, len(steps.at_step) > 0
+    first, n_cells = U((bucket % (1 << ring.shift)) * ring.stride), U(len(cell_mass))
+    goal, leaves_ring = first + U(ring.n), len(rows.far_jump) > 0
+    expanded, new_blocks = 0, 0
+    for block in range(first >> BITS, (first + U(ring.stride)) >> BITS):
+        if in_use[block] == 0:
+            continue
+        for here in range(block << BITS, min((block + ONE) << BITS, goal)):
+            mass = cell_mass[here]
+            if mass == 0.0:
+                continue
+            cell_mass[here] = 0.0
+            row = here - first
+            # Masses at the edge of underflow would lose digits, and slow every operation down.
+            if mass < limits.least_mass:
+                found.truncated_mass[row] += mass
+                found.truncated_bucket[row] = bucket
+                state.truncated += mass
+                continue
+            expanded += 1
+            if chooses:
+                step = steps.at_step[row]
+                while steps.from_budget[step] > left:
+                    step -= 1
+                steps.at_step[row] = step
+                if steps.row[step] < 0:
+                    state.no_action = row
+                    return
+                row = U(steps.row[step])
+            for t in range(U(rows.near_start[row]), U(rows.near_start[row + ONE])):
+                cell = first + near_cell[t]
+                if cell >= n_cells:
+                    cell -= n_cells
+                cell_mass[cell] += mass * rows.near_probability[t]
+                if in_use[cell >> BITS] == 0:
+                    in_use[cell >> BITS] = 1
+                    new_blocks += 1
+            if leaves_ring:
+                for t in range(U(rows.far_start[row]), U(rows.far_start[row + ONE])):
+                    there, target = bucket + rows.far_jump[t], rows.far_target[t]
+                    recent = U(rows.far_recent[t] + (there & ((1 << RECENT) - 1)))
+                    entry = U(overflow.recent[recent])
+                    if overflow.bucket[entry] == there and overflow.node[entry] == target and overflow.mass[entry] > 0.0:
+                        overflow.mass[entry] += mass * rows.far_probability[t]
+                        continue
+                    entry = U(state.unused)
+                    slot = U((there >> ring.shift) % len(overflow.first))
+                    state.unused = overflow.after[entry]
+                    overflow.recent[recent] = entry
+                    overflow.bucket[entry] = there
+                    overflow.node[entry] = target
+                    overflow.mass[entry] = mass * rows.far_probability[t]
+                    overflow.after[entry] = overflow.first[slot]
+                    overflow.first[slot] = entry
+                    state.n_overflow += 1
+        in_use[block] = 0
+        new_blocks -= 1
+    state.expanded += expanded
+    state.n_in_use += new_blocks
+
+
+@kernel
+def _open_mass(ring: Ring, overflow: Overflow) -> float:
+    """The sum of all that is open, block by block so that roundings do not pile up."""
+    total = 0.0
+    for block in range(len(ring.in_use)):
+        if ring.in_use[block]:
+            part = 0.0
+            for cell in range(block << BLOCK, (block + 1) << BLOCK):
+                part += ring.mass[cell]
+            total += part
+    for begin in range(0, len(overflow.mass), 1 << BLOCK):
+        part = 0.0
+        for entry in range(begin, min(begin + (1 << BLOCK), len(overflow.mass))):
+            part += overflow.mass[entry]
+        total += part
+    return total
+
+
+@kernel
+def open_sums(node: Array, ahead: Array, mass: Array, value: Array, lower: Array, upper: Array) -> tuple[float, ...]:
+    """Over what is open: the sums of mass, of mass * (ahead + V)+ for the three V, and of
+    mass * (|ahead| + upper) as far as it is finite.
+
+    A node beyond the last has V = 0: the goal. All terms are non-negative. Sixteen of them are added
+    up at a time, and what the sum of these loses is carried along, so that every result is off by 20
+    roundings at most.
+    """
+    total, lost, part = np.zeros(5), np.zeros(5), np.zeros(5)
+    for begin in range(0, len(node), 16):
+        for k in range(5):
+            part[k] = 0.0
+        for i in range(begin, min(begin + 16, len(node))):
+            x, p, paid = node[i], mass[i], ahead[i]
+            inside = x < len(value)
+            high = upper[x] if inside else 0.0
+            part[0] += p
+            part[1] += p * max(paid + (value[x] if inside else 0.0), 0.0)
+            part[2] += p * max(paid + (lower[x] if inside else 0.0), 0.0)
+            part[3] += p * max(paid + high, 0.0)
+            part[4] += p * (abs(paid) + (high if high < np.inf else 0.0))
+        for k in range(5):
+            after = total[k] + part[k]
+            # Exact, for the larger of the two less what it became.
+            small, large = min(total[k], part[k]), max(total[k], part[k])
+            lost[k] += (large - after) + small if after < np.inf else 0.0
+            total[k] = after
+    for k in range(5):
+        total[k] += lost[k]
+    return total[0], total[1], total[2], total[3], total[4]

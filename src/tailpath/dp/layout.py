@@ -1,0 +1,306 @@
+"""Decisions laid out for the sweep over budgets (`budgets.py`): what it reads, and what it works on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.dp.budgets import PER_STEP, TO_GO, Changes, Ends, Model, Nodes, Objective, Rows, Work, sweep
+from tailpath.dp.joint import Joint, longest_ways
+from tailpath.errors import ModelError
+from tailpath.graph import Transitions, offsets_of, owners
+from tailpath.kernels.jit import frozen
+from tailpath.kernels.rounding import FIXED, ROW, UNIT
+
+Array = NDArray[Any]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+FloatArray = NDArray[np.float64]
+#: A window of about this many bytes stays near the processor.
+WINDOW = 2**19
+#: Nodes joined by cycles of zero-cost moves are solved together, densely; beyond this many at once the model is refused.
+LARGEST_JOINT = 2_000
+NO_LOSS = np.zeros((0, 0))
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """The nodes of the sweep in their order, their choices and outcomes.
+
+    `choice_cost[k]` is what choice k costs on average. Outcomes are by choice, with their `level`, a
+    cost in units; the target of one that arrives is -1, and those inside a joint block are left out.
+    `rounding` bounds the relative error that one step adds; `depth` is the most blocks a path can
+    visit at one level, and `visits` bounds the expected visits to the nodes of a joint block,
+    summed over them.
+    """
+
+    nodes: Nodes
+    node_choices: IntArray
+    choice_cost: FloatArray
+    outcome_start: IntArray
+    target: NDArray[np.int32]
+    level: IntArray
+    probability: FloatArray
+    joint: Joint
+    start: int
+    rounding: float
+    depth: int
+    visits: float
+
+    @property
+    def n(self) -> int:
+        return len(self.nodes.least)
+
+    @property
+    def start_value(self) -> float:
+        """V* of the start in units."""
+        return float(self.nodes.value[self.start])
+
+    @cached_property
+    def arrives(self) -> BoolArray:
+        """Whether an outcome ends at a goal."""
+        return self.target < 0
+
+    @cached_property
+    def costs(self) -> IntArray:
+        """The costs, in units, of outcomes that do not arrive, rising."""
+        return np.unique(self.level[~self.arrives])
+
+    def reach(self, limit: float = math.inf) -> int:
+        """The largest cost, in units, of an outcome that does not end at a goal: of those below `limit`, since no budget up to it has others left."""
+        below = int(np.searchsorted(self.costs, limit))
+        return int(self.costs[below - 1]) if below else 0
+
+    def entries(self, limit: float) -> float:
+        """How many entries the table has for budgets up to the limit."""
+        return float(np.sum(np.maximum(limit - self.nodes.least - self.nodes.sure, 0.0)))
+
+    def objective(
+        self,
+        criteria: FloatArray,
+        weight: float = 0.0,
+        price: float = 1.0,
+        *,
+        prices: FloatArray | None = None,
+        floor: float = 0.0,
+        limit: float = math.inf,
+        tie: float = 0.0,
+    ) -> Objective:
+        """What the sweep is to minimise at the start."""
+        several = np.empty(0) if prices is None else np.asarray(prices, dtype=np.float64)
+        return Objective(np.atleast_2d(criteria), several, self.start, weight, price, floor, limit, tie)
+
+    def per_block(self, error: float, gain_left: float) -> float:
+        """The relative error that a block adds, given the worst elimination of a joint block and the most it left to gain.
+
+        A joint block adds the error of its elimination, of what goes into it, and of choices that are not quite the best at every visit.
+        """
+        return self.rounding + (error + (gain_left + 4 * self.rounding) * self.visits if self.visits else 0.0)
+
+    @cached_property
+    def everything(self) -> Model:
+        """What the kernel needs for budgets above every cost of an outcome that does not arrive."""
+        return self._split(self.arrives)
+
+    def up_to(self, limit: float) -> Model:
+        """What the kernel needs for budgets up to a limit."""
+        return self.everything if self.reach() < limit else self._split(self.arrives | (self.level >= limit))
+
+    def _split(self, ends: BoolArray) -> Model:
+        """The outcomes that have a row in the table, and those that end at a goal or beyond every budget."""
+        near, far = np.flatnonzero(~ends), np.flatnonzero(ends)
+        if len(near) >= 2**31 or (int(self.level[near].max(initial=0)) + 1) * self.n >= 2**31:
+            raise ModelError(f"{self.n} states with costs of up to {self.level[near].max()} units are beyond this solver")
+        with_ends, of_end = np.unique(owners(self.outcome_start)[far], return_inverse=True)
+        rows = Rows(
+            self.node_choices,
+            np.append(0, np.cumsum(~ends))[self.outcome_start],
+            (self.target[near] - self.level[near] * self.n).astype(np.int32),
+            self.probability[near],
+        )
+        return Model(
+            Rows(*frozen(*rows)),
+            Ends(*frozen(with_ends, offsets_of(of_end, len(with_ends)), self.level[far], self.probability[far])),
+            Nodes(*frozen(*self.nodes)),
+            Joint(*frozen(*self.joint)),
+        )
+
+    def static(self, criteria: FloatArray, limit: float) -> FloatArray:
+        """What every choice is worth at all levels: its own cost, and V* behind outcomes that cost the limit or more."""
+        own = criteria[:, PER_STEP, None] * self.choice_cost
+        if self.reach() < limit:
+            return np.asarray(own)
+        far = np.flatnonzero(~self.arrives & (self.level >= limit))
+        ahead = np.bincount(
+            owners(self.outcome_start)[far], self.probability[far] * self.nodes.value[self.target[far]], len(self.choice_cost)
+        )
+        return np.asarray(own + criteria[:, TO_GO, None] * ahead)
+
+    def node_values(self, objective: Objective, levels: int, loss: FloatArray = NO_LOSS) -> Iterator[tuple[FloatArray, Changes]]:
+        """The values of all nodes in criterion 0, (levels, n), with budgets 1, 2, ..: so many at a
+        time, and the changes of choice among them, up to the limit of the objective.
+
+        Where the start has paid too much when it gets to a node, there is no number. The arrays are
+        used again for the next levels.
+        """
+        model, work = self.up_to(objective.limit), self.work(objective, rows=levels)
+        size = (levels + 1) * self.n
+        found = Changes(*(np.empty(size, dtype=kind) for kind in (np.int32, np.int64, np.int32)))
+        out_value = np.empty((levels, len(objective.criteria)))
+        values = work.value.reshape(len(objective.criteria), -1, self.n)[0, work.reach :]
+        w = 1
+        while w <= objective.limit:
+            span = w, w + levels - 1, 0
+            w, at, *_ = sweep(model, objective, loss, span, np.inf, work, found, out_value)
+            now = values[: w - span[0]]
+            now[self.nodes.least + np.arange(span[0], w)[:, None] > objective.limit] = np.nan
+            yield now, Changes(*(each[:at] for each in found))
+
+    def work(self, objective: Objective, max_bytes: float = math.inf, rows: int | None = None) -> Work:
+        """What a sweep works on, with the values of all levels up to 0.
+
+        `rows` levels stay before the window moves, or about as many as stay near the processor.
+        """
+        criteria, lanes = objective.criteria, max(len(objective.prices), 1)
+        n, nodes, static = self.n, self.nodes, self.static(objective.criteria, objective.limit)
+        reach, row = self.reach(objective.limit), 8 * n * lanes * len(criteria)
+        if rows is None:  # twice those needed, so that they seldom move
+            most = min(max_bytes // row, min(objective.limit, 2**31) + reach)
+            rows = int(max(min(max(WINDOW // row, 2 * reach), most) - reach, 1))
+        value = np.empty((len(criteria), reach + rows, n, lanes))
+        level = np.arange(-reach + 1, 1)[:, None]
+        for values, (base, slope, to_go, _) in zip(value, criteria.tolist()):
+            values[:reach] = (base - slope * level + to_go * nodes.value)[..., None]
+        blocks, first = nodes.block_start, self.node_choices[:-1].copy()
+        return Work(
+            value=value.reshape(-1),
+            origin=np.array([1 - reach]),
+            reach=reach,
+            static=static,
+            constant=static.copy(),
+            worth=np.empty(len(self.choice_cost)),
+            scratch=tuple(np.empty(lanes) for _ in range(5)),
+            active=np.empty(n, dtype=np.int32),
+            entered=blocks[:-1].copy(),
+            n_active=np.zeros(len(blocks) - 1, dtype=np.int64),
+            choice=first,
+            before=first.copy(),
+        )
+
+
+class Choices(NamedTuple):
+    """Choices in the order of their nodes, and their outcomes.
+
+    `choice` is what the caller calls each, and `node` whose it is. By outcome: `owner`, the choice
+    that it belongs to, its `level`, a cost in units, its `target`, -1 at goals, and `probability`.
+    `loops` says whether probabilities of zero-cost loops were divided out.
+    """
+
+    choice: Array
+    node: Array
+    owner: Array
+    level: Array
+    target: Array
+    probability: Array
+    loops: bool
+
+    def rounding(self) -> float:
+        """The relative error that one step adds at most.
+
+        k + 8 units for k terms of a sum, twice k where loops were divided out, and what the
+        probabilities are off from the decimals as written (`kernels/rounding.py`).
+        """
+        most = int(np.max(np.bincount(self.owner), initial=0))
+        return ((2 if self.loops else 1) * most + 8 + ROW * most + FIXED) * UNIT
+
+
+def zero_cost_blocks(zero_cost: Transitions) -> tuple[IntArray, Array]:
+    """Where each node stands in the order of zero-cost arrows, which are all that is given.
+
+    The first result is the most other components on a way from a node; the second numbers the
+    components of several nodes, which need one another, with -1 for all other nodes.
+    """
+    component, count = zero_cost.components()
+    depth = np.zeros(count, dtype=np.int64)
+    source, target = component[zero_cost.source], component[zero_cost.target]
+    by_component = np.argsort(source, kind="stable")
+    longest_ways(source[by_component], target[by_component], depth)
+    size = np.bincount(component, minlength=count)
+    if size.max(initial=0) > LARGEST_JOINT:
+        raise ModelError(
+            f"{size.max()} states are joined by cycles of free outcomes; the exact solver takes at most {LARGEST_JOINT} at once"
+        )
+    return depth[component], np.where(size[component] > 1, component, -1)
+
+
+def block_starts(depth: Array, group: Array) -> IntArray:
+    """Where each block starts, and where the last ends, if nodes are sorted by these two."""
+    new = (np.diff(depth) != 0) | (np.diff(group) != 0)
+    return np.concatenate(([0], np.flatnonzero(new) + 1, [len(depth)]))
+
+
+def joint_of(choices: Choices, nodes: Nodes) -> tuple[Joint, BoolArray]:
+    """The zero-cost outcomes inside joint blocks, and which outcomes are all others."""
+    block = owners(nodes.block_start)
+    stays = (choices.target >= 0) & (block[choices.target] == block[choices.node[choices.owner]])
+    inner = stays & (choices.level == 0) & nodes.block_joint[block[choices.target]]
+    if not inner.any():
+        empty = np.zeros(0)
+        return Joint(np.zeros(1, dtype=np.int64), empty.astype(np.int64), empty, empty), ~inner
+    free, count = np.flatnonzero(inner), len(choices.choice)
+    target = choices.target[free]
+    joint = Joint(
+        inner_start=offsets_of(choices.owner[free], count),
+        inner_target=target - nodes.block_start[block[target]],
+        inner_probability=choices.probability[free],
+        leave=np.bincount(choices.owner[~inner], choices.probability[~inner], count),
+    )
+    return joint, ~inner
+
+
+def chain_layout(rows: Transitions, value: FloatArray, least: IntArray | None = None, start: int = 0) -> tuple[Layout, IntArray]:
+    """A chain laid out, and its nodes in their order: every node has one choice.
+
+    Targets beyond the rows are goals; `value` (n,) is V in units, and `least` (n,) the least cost,
+    in units, at which the start gets to a node; 0 where other starts are asked for, too.
+    """
+    n = rows.n
+    least = np.zeros(n, dtype=np.int64) if least is None else least
+    assert rows.level is not None
+    loop = (rows.level == 0) & (rows.source == rows.target)
+    rows = rows.without_self_loops(loop)
+    assert rows.level is not None
+    depth, group = zero_cost_blocks(rows.only((rows.level == 0) & (rows.target < n)))
+    order = np.lexsort((group, depth))
+    position = np.full(n + 1, -1, dtype=np.int64)
+    position[order] = np.arange(n)
+    rows = rows.restrict(order).renumber(position)
+    assert rows.level is not None
+    first = block_starts(depth[order], group[order])
+    zero = np.zeros(n, dtype=np.int64)
+    blocks = first, group[order][first[:-1]] >= 0
+    nodes = Nodes(*blocks, least[order], zero, np.ones(n, dtype=np.int64), value[order])
+    each = np.arange(n)
+    choices = Choices(each, each, rows.source, rows.level, rows.target, rows.probability, bool(loop.any()))
+    joint, outer = joint_of(choices, nodes)
+    layout = Layout(
+        nodes=nodes,
+        node_choices=np.arange(n + 1),
+        choice_cost=rows.sums(rows.probability * rows.level),
+        outcome_start=offsets_of(rows.source[outer], n),
+        target=rows.target[outer],
+        level=rows.level[outer],
+        probability=rows.probability[outer],
+        joint=joint,
+        start=int(position[start]),
+        rounding=choices.rounding(),
+        depth=int(depth.max(initial=0)) + 1,
+        visits=0.0,
+    )
+    return layout, order

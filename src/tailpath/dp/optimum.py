@@ -1,0 +1,252 @@
+"""The least expected total over all policies: V* = min (r + P V*), with proved bounds. Every policy that never ends must cost infinitely much.
+
+1. *Values*: value iteration in the order in which news travels (`sweeps.py`), until only the last bits move.
+2. *Bounds* (`certificates.py`): where every row costs something, by shares. Otherwise weights prove the value of the policy found, which is an upper
+   bound; what proves its lower one may hold for all other rows, too, or else the problem is solved once more with every step slightly cheaper.
+3. Where news travels too slowly (chains that need 2^50 steps), policy iteration takes over, each policy evaluated by `expected.total_of`, strict
+   gains only, so that every policy on the way is proper.
+4. Where floating point then proves no tight lower bound, a small problem is solved again in rationals; otherwise the bounds are sound and wide.
+   Where bounds are to be as close as doubles are, problems of up to 2,000 states are solved again in rationals or long decimals.
+
+Rates may be negative where every policy ends: the largest probability of arriving is the least expected total of its negative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.dp.backup import Decisions, best_row, best_surplus, row_value
+from tailpath.dp.bounds import Bounds, FloatArray, narrower, unproved, within_shares
+from tailpath.dp.certificates import Proof, lower_defect, mark_tied, relative_bounds, weights
+from tailpath.dp.expected import LARGEST_ELIMINATION, Total, bounds_by, proof_by_sweeps, total_of
+from tailpath.dp.rational import decimal_optimum, policy_iteration, rational_optimum, reading_error
+from tailpath.dp.sweeps import MOST_ROUNDS, Sweeps
+from tailpath.graph import Transitions, members_of, owners
+from tailpath.kernels.jit import frozen, kernel
+from tailpath.kernels.rounding import CLOSE, FLUTTER, NOTHING, SAME_VALUE, SETTLED
+
+#: Problems of up to this many states may be solved in rationals when floating point cannot prove the lower bound.
+LARGEST_EXACT = 400
+#: Problems of up to this many states are solved in rationals, or in long decimals, where bounds are to be as close as doubles are.
+LARGEST_SHARP, LARGEST_DECIMAL = 150, 2_000
+#: A relative width of the bounds that is good enough for large problems.
+FAIR = 1e-9
+#: How often the problem is made cheaper to prove a lower bound, and by how much more each time.
+CHEAPER, MORE = 6, 100.0
+#: How many policies are tried that the values alone cannot tell apart.
+SHARPENINGS = 3
+#: How many times as far below its values a bound for all policies is looked for: first by the weights of the policy, then of all that tie.
+FURTHER = (1.1, 2.0, 2.0, 8.0)
+#: Rows that are worse by no more than this share of their weight tie with the best; how exactly the weights of all that tie are summed up.
+TIED, HEAVILY = 1e-9, 1e-6
+#: How much more than its weight a row counts for there.
+HEAVIER = 1.1
+
+Chosen = NDArray[np.int64]
+Rates = Callable[[], Sequence[Fraction]]
+
+
+@dataclass(frozen=True, eq=False)
+class Optimum:
+    """A policy, one row per state; what is proved of V* by state; how many rounds of value iteration or policies it took."""
+
+    chosen: Chosen
+    bounds: Bounds
+    iterations: int
+
+
+@kernel
+def improve_rows(given: Decisions, value: Any, margin: float, out_chosen: Any) -> int:
+    """Howard's step: move to the best row where it beats the present one by more than `margin` relative. Returns how many moved.
+
+    Only strict gains count: a tie could close a loop that never arrives.
+    """
+    moved = 0
+    for state in range(len(out_chosen)):
+        best, row = best_row(given, state, value)
+        present = out_chosen[state]
+        if row < 0:  # everything is too large to compute with
+            row = int(given.state_choices[state])
+        if present >= 0:
+            worth = given.rate[present] + row_value(given.choice_outcomes, given.target, given.probability, present, 0, value)
+            if not best < worth - margin * abs(worth):
+                continue
+        out_chosen[state] = row
+        moved += 1
+    return moved
+
+
+@kernel
+def best_rows(given: Decisions, value: Any, fine: Any, out_chosen: Any) -> None:
+    """The first row of every state that is best for values of value + fine, however little better."""
+    for state in range(len(out_chosen)):
+        out_chosen[state] = best_surplus(given, state, value, fine)[1]
+
+
+def policy_chain(given: Decisions, chosen: NDArray[Any]) -> Decisions:
+    """The chain of a policy."""
+    outcome, row_start = members_of(given.choice_outcomes, chosen)
+    columns = np.arange(len(chosen) + 1), row_start, given.target[outcome], given.probability[outcome], given.rate[chosen]
+    return Decisions(*frozen(*columns))._replace(error=given.error)
+
+
+def least_total(given: Decisions, exact_rates: Rates, zero: NDArray[np.bool_] | None = None, *, sharp: bool = False) -> Optimum:
+    """V* with bounds. `zero` marks states that are known to be worth 0 exactly; `exact_rates` are asked for where it comes to rationals, or to long
+    decimals. These make `sharp` bounds where problems are not large: as close as doubles are, for the
+    decimals that probabilities stand for."""
+    sweeps, first = Sweeps.outwards(given)
+    if given.rate.min(initial=0.0) < 0.0:
+        first[:] = 0.0
+    if zero is not None:
+        # Elsewhere values are positive; a sweep that starts from 0 keeps these so.
+        first[zero] = 0.0
+    value, rounds = sweeps.run(given, first, SETTLED)
+    found = Optimum(*_by_sweeps(given, sweeps, value, rounds <= MOST_ROUNDS), rounds)
+    if found.bounds.width > FAIR if len(value) > LARGEST_ELIMINATION else found.bounds.is_wide:
+        slow = _by_policies(given, sweeps, found.chosen)
+        # What sweeps have found without a proof may be a policy that never ends.
+        found = found if found.bounds.width < slow.bounds.width else slow
+    exact = None
+    if len(value) <= (LARGEST_SHARP if sharp else LARGEST_EXACT) and (sharp or found.bounds.is_wide):
+        exact = rational_optimum(given, exact_rates(), found.chosen, given.error + (0.0 if sharp else reading_error(given)))
+    elif sharp and len(value) <= LARGEST_DECIMAL:
+        policy = Proof(found.bounds.value, np.zeros_like(value), np.abs(found.bounds.value), 0.0)
+        exact = decimal_optimum(given, exact_rates(), found.chosen, given.error, _heaviest(given, sweeps, policy))
+    return found if exact is None else Optimum(*exact, found.iterations)
+
+
+def _by_sweeps(given: Decisions, sweeps: Sweeps, value: FloatArray, settled: bool) -> tuple[Chosen, Bounds]:
+    """The policy that is best for values that sweeps found, and bounds as far as they can be proved."""
+    method = "value iteration"
+    if not np.isfinite(value).all():
+        return _nearer_rows(given), unproved(value, method)
+    chosen = np.empty(len(value), dtype=np.int64)
+    best_rows(given, np.append(value, 0.0), np.zeros(len(value) + 1), chosen)
+    found = unproved(value, method)
+    if settled and given.rate.min(initial=1.0) > 0.0:
+        low, high = relative_bounds(given, np.append(value, 0.0), chosen)
+        found = within_shares(value, low, high, method)
+        if low + high <= CLOSE or not (found.is_wide or len(value) <= LARGEST_ELIMINATION):
+            return chosen, found
+    sharp, proof, below = sharpest(given, sweeps, value)
+    if proof is None or (below is None and not settled):
+        return chosen, found
+    policy = bounds_by(proof, method)
+    if below is None:
+        below = _cheaper(given, sweeps, policy) if found.is_wide else found.lower
+    # On small problems both proofs take no time, and either may be closer; what lies above is said of the policy, too.
+    both = narrower(found, replace(policy, lower=below))
+    return sharp, both if np.array_equal(sharp, chosen) else replace(both, upper=policy.upper)
+
+
+def sharpest(given: Decisions, sweeps: Sweeps, value: FloatArray) -> tuple[Chosen, Proof | None, FloatArray | None]:
+    """The policy that is best for these values and what is missing in them, what proves its own value, and a lower bound on V* if that proves one."""
+    chosen, fine, proof = np.empty(len(value), dtype=np.int64), np.zeros(len(value)), None
+    for _ in range(SHARPENINGS):
+        # Another row may be better by less than the values alone could tell.
+        best_rows(given, np.append(value, 0.0), np.append(fine, 0.0), chosen)
+        proof = proof_by_sweeps(policy_chain(given, chosen), sweeps, value)
+        if proof is None:
+            break
+        fine, below = proof.fine, _below_all(given, sweeps, proof)
+        if below is not None:
+            return chosen, proof, below
+    return chosen, proof, None
+
+
+def _below_all(given: Decisions, sweeps: Sweeps, policy: Proof) -> FloatArray | None:
+    """A lower bound on V*, from what proves the value of a policy: the same distance below it, or that of the heaviest policy which ties with it.
+
+    For rows that tie, L = v - e T lies below its backup if T loses as much as the row weighs; others have room.
+    """
+    value, fine, total = np.append(policy.value, 0.0), np.append(policy.fine, 0.0), policy.total
+    for times in FURTHER:
+        below = fine - np.append(times * policy.share * total, 0.0)
+        if lower_defect(given, value, below) <= 0.0:
+            return np.asarray(np.nextafter(policy.value + below[:-1], -np.inf))
+        if times == FURTHER[1]:
+            total = _heaviest(given, sweeps, policy)
+    return None
+
+
+def _heaviest(given: Decisions, sweeps: Sweeps, policy: Proof) -> FloatArray:
+    """The largest expected total of weights over all policies that tie with one, roughly, as far as sweeps tell."""
+    value, fine = np.append(policy.value, 0.0), np.append(policy.fine, 0.0)
+    weight, tied = weights(given, value), np.zeros(len(given.rate), dtype=np.bool_)
+    mark_tied(given, value, fine, weight, TIED, tied)
+    row = np.flatnonzero(tied)
+    outcome, row_start = members_of(given.choice_outcomes, row)
+    state_rows = np.append(0, np.cumsum(tied))[given.state_choices]
+    rate = -HEAVIER * weight[row]
+    some = Decisions(*frozen(state_rows, row_start, given.target[outcome], given.probability[outcome], rate))
+    # A row must lose its weight, so that what sweeps leave open has to be less than the little more than that.
+    tolerance = (HEAVIER - 1) / 4 * float(weight[row].min()) / float(policy.total.max(initial=0.0) + NOTHING)
+    return -sweeps.run(some, -policy.total, float(np.clip(tolerance, FLUTTER, HEAVILY)))[0]
+
+
+def _cheaper(given: Decisions, sweeps: Sweeps, policy: Bounds) -> FloatArray:
+    """A lower bound that holds for every proper policy, given the bounds of one: values of the same problem with every step slightly cheaper."""
+    value, exactly = policy.value, np.zeros(len(policy.value) + 1)
+    discount = 4 * max(lower_defect(given, np.append(value, 0.0), exactly), 0.0)
+    # The upper bound exceeds the value by a multiple of the expected steps; as much below is where the cheaper problem's values lie.
+    slope = np.where(np.isfinite(policy.upper), policy.upper - value, 0.0)
+    for attempt in range(CHEAPER):
+        tolerance = 0.25 * discount / (np.abs(value).max(initial=0.0) + NOTHING)
+        cheaper = given._replace(rate=next(frozen(given.rate - discount)))
+        lower, _ = sweeps.run(cheaper, value - 4 * MORE**attempt * slope, tolerance)
+        if np.isfinite(lower).all() and lower_defect(given, np.append(lower, 0.0), exactly) <= 0.0:
+            return lower
+        discount *= MORE
+    return np.full_like(value, -np.inf)
+
+
+def _by_policies(given: Decisions, sweeps: Sweeps, greedy: Chosen) -> Optimum:
+    sign = -1.0 if given.rate.min(initial=0.0) < 0.0 else 1.0
+
+    def evaluate(chosen: Chosen) -> Total:
+        chain = policy_chain(given, chosen)
+        found, proof = total_of(chain._replace(rate=next(frozen(sign * chain.rate))), slow=True)
+        if sign > 0:
+            return found, proof
+        turned = Bounds(-found.value, -found.upper, -found.lower, found.method)
+        return turned, None if proof is None else proof._replace(value=-proof.value, fine=-proof.fine)
+
+    def improve(chosen: Chosen, found: Total) -> Chosen | None:
+        better = chosen.copy()
+        moved = improve_rows(given, np.append(found[0].value, 0.0), SAME_VALUE, better)
+        return better if moved and _is_proper(given, better) else None
+
+    first = greedy if _is_proper(given, greedy) else _nearer_rows(given)
+    chosen, (policy, proof), iterations = policy_iteration(first, evaluate, improve)
+    if len(given.rate) > len(chosen):  # without a decision the only policy is the best
+        below = None if proof is None else _below_all(given, sweeps, proof)
+        policy = replace(policy, lower=_cheaper(given, sweeps, policy) if below is None else below)
+    return Optimum(chosen, replace(policy, method=f"policy iteration, {policy.method}"), iterations)
+
+
+def _is_proper(given: Decisions, chosen: Chosen) -> bool:
+    chain = policy_chain(given, chosen)
+    return bool(np.all(_fewest_steps(chain.choice_outcomes, chain.target) >= 0))
+
+
+def _nearer_rows(given: Decisions) -> Chosen:
+    """A proper policy: in every state the first row that may come one step nearer to the end."""
+    n, state = len(given.state_choices) - 1, owners(given.state_choices)
+    distance = _fewest_steps(given.choice_outcomes[given.state_choices], given.target)
+    nearest = np.minimum.reduceat(np.append(distance, 0)[given.target], given.choice_outcomes[:-1])
+    nearer = np.flatnonzero(nearest < distance[state])
+    chosen = np.full(n, -1, dtype=np.int64)
+    chosen[state[nearer][::-1]] = nearer[::-1]
+    return chosen
+
+
+def _fewest_steps(row_start: NDArray[Any], target: NDArray[Any]) -> NDArray[np.int64]:
+    """The least number of outcomes from each state to the end; -1 where there is no way."""
+    nothing = np.broadcast_to(0.0, len(target))
+    return Transitions(row_start, target, nothing, nothing, None).steps()

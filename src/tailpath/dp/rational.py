@@ -1,0 +1,233 @@
+"""Expected totals in numbers of any size: long decimals where doubles fall below the smallest of them or are too coarse, rationals where nothing
+else proves enough.
+
+Elimination is as in `dp/elimination.py`, nodes with few neighbours first. Policy iteration in rationals ends with the optimum: probabilities
+and costs are read as the decimals that they stand for, rows scaled to sum to 1. The bounds are its value, widened for rows that were scaled
+before: by the matrix-tree theorem a relative change of eps in all probabilities moves the value of any policy on n nodes by at most (2 n + 2) eps,
+hence their minimum too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
+from fractions import Fraction
+from heapq import heapify, heappop, heappush
+from itertools import pairwise
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.dp.backup import Decisions
+from tailpath.dp.bounds import Bounds, unproved
+from tailpath.kernels.rounding import FIXED, ROW, UNIT
+from tailpath.model.cost_units import as_fraction
+
+#: The digits of decimals: far more than what doubles are charged for.
+DIGITS = 50
+#: Values of long decimals that differ by less, relatively, count as equal; how far below them a bound for all policies is looked for, as a share of
+#: the weights on the way; and what that may come to, relatively.
+SAME, BELOW, FINE = Decimal("1e-40"), Decimal("1e-35"), 1e-20
+#: Products after which an elimination is given up, since it would take minutes.
+MOST_PRODUCTS = 3_000_000
+
+#: A row: the probability of every target.
+Row = dict[int, Any]
+Policy = TypeVar("Policy")
+Value = TypeVar("Value")
+
+
+def policy_iteration(
+    policy: Policy, evaluate: Callable[[Policy], Value], improve: Callable[[Policy, Value], Policy | None]
+) -> tuple[Policy, Value, int]:
+    """Evaluate and improve in turn, until nothing improves; the last policy, its value, and how many were evaluated."""
+    count = 0
+    while True:
+        value, count = evaluate(policy), count + 1
+        better = improve(policy, value)
+        if better is None:
+            return policy, value, count
+        policy = better
+
+
+def eliminate_rows(rows: Sequence[Row], gains: Sequence[Row], end: int) -> list[Row] | None:
+    """Expected totals of several gains at once, v = g + P v, of nodes that leave surely: by node the total of each; None if it would take too long.
+
+    Rows and gains are sparse, in numbers of any kind; a target `end` is outside. Nothing is subtracted.
+    """
+    out = [{to: p for to, p in row.items() if to not in (node, end)} for node, row in enumerate(rows)]
+    leave = [row.get(end, 0) for row in rows]
+    total = [dict(gain) for gain in gains]
+    into: list[set[int]] = [set() for _ in rows]
+    for node, row in enumerate(out):
+        for to in row:
+            into[to].add(node)
+    waiting = [(len(row) * len(before), node) for node, (row, before) in enumerate(zip(out, into))]
+    heapify(waiting)
+    order: list[int] = []
+    away: list[Any] = [None] * len(out)
+    products = 0
+    while waiting:
+        work, gone = heappop(waiting)
+        now = len(out[gone]) * len(into[gone])
+        if away[gone] is not None or work < now:
+            if away[gone] is None:
+                heappush(waiting, (now, gone))
+            continue
+        order.append(gone)
+        away[gone] = leave[gone] + sum(out[gone].values())
+        products += now
+        if products > MOST_PRODUCTS or not away[gone]:
+            return None
+        for node in into[gone]:
+            share = out[node].pop(gone) / away[gone]
+            leave[node] += share * leave[gone]
+            for to, gain in total[gone].items():
+                total[node][to] = total[node].get(to, 0) + share * gain
+            for to, p in out[gone].items():
+                if to != node:
+                    out[node][to] = out[node].get(to, 0) + share * p
+                    into[to].add(node)
+        for to in out[gone]:
+            into[to].discard(gone)
+    for node in reversed(order):
+        for to, p in out[node].items():
+            for column, gain in total[to].items():
+                total[node][column] = total[node].get(column, 0) + p * gain
+        total[node] = {column: gain / away[node] for column, gain in total[node].items()}
+    return total
+
+
+def long_decimals() -> Any:
+    """Decimals that neither run out of digits nor of exponents, for a `with`."""
+    return localcontext(Context(prec=DIGITS, Emax=MAX_EMAX, Emin=MIN_EMIN))
+
+
+def eliminated(chain: Decisions) -> Bounds:
+    """Expected totals of a chain in long decimals; a value below the smallest double is 0, with an upper bound above it."""
+    n = len(chain.rate)
+    with long_decimals():
+        rows = [{to: Decimal(p.numerator) / p.denominator for to, p in row.items()} for row in exact_rows(chain)]
+        found = eliminate_rows(rows, [{0: Decimal(rate)} for rate in chain.rate.tolist()], n)
+        if found is None:
+            return unproved(np.zeros(n), "elimination")
+        longest = int(np.diff(chain.choice_outcomes).max())
+        return rounded([total[0] for total in found], ((ROW + 1) * longest + FIXED + 3) * UNIT + chain.error, "elimination")
+
+
+def eliminated_exits(steps: tuple[Any, ...], exits: tuple[Any, ...], out_leave: NDArray[np.float64]) -> bool:
+    """With which probability each node leaves by which exit, in long decimals; whether that could be found.
+
+    Steps lead from node to node and exits from a node to a column of `out_leave` (nodes, exits): each a source, a target and a probability.
+    """
+    end = len(out_leave)
+    rows: list[Row] = [{} for _ in out_leave]
+    gains: list[Row] = [{} for _ in out_leave]
+    with long_decimals():
+        for table, leads, (source, target, probability) in ((rows, False, steps), (gains, True, exits)):
+            for node, to, p in zip(source.tolist(), target.tolist(), probability.tolist()):
+                table[node][to] = table[node].get(to, 0) + Decimal(p)
+                if leads:
+                    rows[node][end] = rows[node].get(end, 0) + Decimal(p)
+        found = eliminate_rows(rows, gains, end)
+    for node, leaves in enumerate(found or ()):
+        out_leave[node] = 0.0
+        out_leave[node, list(leaves)] = [float(p) for p in leaves.values()]
+    return found is not None
+
+
+def rounded(exact: Sequence[Any], doubt: float, method: str) -> Bounds:
+    """Doubles around the values of n nodes in numbers of any size, and around what a relative `doubt` about all probabilities may make of them."""
+    doubt *= 2 * len(exact) + 2
+    value, low, high = (np.array([_float(v * (1 + type(v)(side))) for v in exact]) for side in (0.0, -min(doubt, 1.0), doubt))
+    low, high = np.minimum(low, high), np.maximum(low, high)
+    zero = np.array([not v for v in exact])
+    return Bounds(value, np.where(zero, 0.0, np.nextafter(low, -np.inf)), np.where(zero, 0.0, np.nextafter(high, np.inf)), method)
+
+
+def _float(value: Any) -> float:
+    """The nearest double, or infinity beyond them."""
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf") if value > 0 else float("-inf")
+
+
+def exact_rows(given: Decisions) -> list[Row]:
+    """Every row as the decimals as written, scaled to sum to 1."""
+    offsets, target, probability = given.choice_outcomes.tolist(), given.target.tolist(), given.probability.tolist()
+    rows = []
+    for begin, end in pairwise(offsets):
+        weight = [as_fraction(p) for p in probability[begin:end]]
+        whole, row = sum(weight), dict.fromkeys(target[begin:end], Fraction(0))
+        for to, w in zip(target[begin:end], weight):
+            row[to] += w / whole
+        rows.append(row)
+    return rows
+
+
+def reading_error(given: Decisions) -> float:
+    """How far probabilities that were rounded when rows were read, and scaled then, may be off; exact rows are scaled exactly."""
+    return (int(np.diff(given.choice_outcomes).max(initial=0)) + 3) * UNIT
+
+
+def rational_optimum(
+    given: Decisions, rates: Sequence[Fraction], chosen: NDArray[np.int64], doubt: float
+) -> tuple[NDArray[np.int64], Bounds] | None:
+    """The best policy, from a proper one on, and bounds on its value by state; None if it would take too long. `rates` are those of all rows,
+    and `doubt` is how far probabilities may be off."""
+    policy, value = _improved(given, exact_rows(given), rates, chosen, 0)
+    return None if value is None else (np.array(policy, dtype=np.int64), rounded(value[:-1], doubt, "rationals"))
+
+
+def decimal_optimum(
+    given: Decisions, rates: Sequence[Fraction], chosen: NDArray[np.int64], doubt: float, weight: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], Bounds] | None:
+    """The same in long decimals, far finer than doubles; None also if no lower bound for all policies could be proved.
+
+    If v is the value of the policy found and `weight` the expected total of what steps weigh, L = v - e `weight` is looked at, for a tiny e: where
+    L <= r + P L for every row, no policy costs less.
+    """
+    with long_decimals():
+        rows = [{to: Decimal(p.numerator) / p.denominator for to, p in row.items()} for row in exact_rows(given)]
+        rate = [Decimal(r.numerator) / r.denominator for r in rates]
+        policy, value = _improved(given, rows, rate, chosen, SAME)
+        if value is None or not np.isfinite(weight).all():
+            return None
+        below = [v - BELOW * Decimal(w) for v, w in zip(value, [*weight.tolist(), 0.0])]
+        for node, (begin, end) in enumerate(pairwise(given.state_choices.tolist())):
+            least, room = below[node] - SAME * below[node], Decimal(FINE) * abs(value[node])
+            if value[node] - below[node] > room or any(_worth(rows[k], rate[k], below) < least for k in range(begin, end)):
+                return None
+        return np.array(policy, dtype=np.int64), rounded(value[:-1], doubt + FINE, "decimals")
+
+
+def _worth(row: Row, rate: Any, value: Sequence[Any]) -> Any:
+    """r + P v in numbers of any kind."""
+    return rate + sum(p * value[to] for to, p in row.items())
+
+
+def _improved(
+    given: Decisions, rows: Sequence[Row], rates: Sequence[Any], chosen: NDArray[np.int64], margin: Any
+) -> tuple[list[int], list[Any] | None]:
+    """Policy iteration in numbers of any kind, for gains beyond a relative margin: the last policy and its values, the end's 0 behind them."""
+    n, first = len(given.state_choices) - 1, given.state_choices.tolist()
+
+    def evaluate(policy: list[int]) -> list[Any] | None:
+        found = eliminate_rows([rows[k] for k in policy], [{0: rates[k]} for k in policy], n)
+        return None if found is None else [*(total[0] for total in found), 0 * rates[0]]
+
+    def improve(policy: list[int], value: list[Any] | None) -> list[int] | None:
+        if value is None:
+            return None
+        better = list(policy)
+        for node, (begin, end) in enumerate(pairwise(first)):
+            costs = [_worth(rows[k], rates[k], value) for k in range(begin, end)]
+            present = costs[policy[node] - begin]
+            if min(costs) < present - margin * abs(present):
+                better[node] = begin + costs.index(min(costs))
+        return None if better == policy else better
+
+    policy, value, _ = policy_iteration(chosen.tolist(), evaluate, improve)
+    return policy, value

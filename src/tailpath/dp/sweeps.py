@@ -1,0 +1,258 @@
+"""Value iteration in the order in which news travels: one strong component after the other, and inside each from the end outwards.
+
+Sweeps run over *folded* rows: states stand in the order in which they are swept, the end is left out, and the chance of staying is divided out of
+every row by the sum of its other probabilities, never by 1 - p. A round chooses anew in every state and then follows the choices a few times; each
+value takes the place of the last one at once (Gauss and Seidel). States near the end settle first, and are left out until a last look at all.
+
+Where a component mixes well but is seldom left, what is missing shrinks slowly and in one direction: once two sweeps move values along the same
+direction, by a share q of each other, the rest of that way, q / (1 - q) times the last move, is taken in one leap.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.dp.backup import Decisions, best_row, row_value
+from tailpath.graph import grouped
+from tailpath.kernels.forward import cheapest_tree
+from tailpath.kernels.graph import strong_components
+from tailpath.kernels.jit import frozen, kernel
+from tailpath.kernels.rounding import FLUTTER, LONGEST, NOTHING, STRICT
+
+Array = NDArray[Any]
+FloatArray = NDArray[np.float64]
+#: How often a round follows its choices, how often once it leaps, and the rounds before that.
+FOLLOWED, FOLLOWED_SLOWLY, PLAIN = 4, 8, 16
+#: Two moves have the same direction if the square of their cosine exceeds this.
+ALIKE = 0.9
+#: Rounds that have to gain a digit, and the most of them.
+PATIENCE, MOST_ROUNDS = 16, 400
+#: Looks at all states before changes that come from rounding count as none.
+LOOKS = 4
+#: Changes below this that no longer shrink come from rounding: of long ways, or of leaps.
+STALLED = 1e-12
+
+
+@kernel
+def fold(given: Decisions, order: Array, out: Decisions) -> tuple[int, int]:
+    """Fold rows into the given order; returns how many rows and outcomes are left. Rows that never leave their state are left out."""
+    n = len(order)
+    number = np.empty(n + 1, dtype=np.uint32)
+    for place in range(n):
+        number[order[place]] = place
+    rows, outcomes = 0, 0
+    out.state_choices[0] = out.choice_outcomes[0] = 0
+    for place in range(n):
+        state = order[place]
+        for row in range(given.state_choices[state], given.state_choices[state + 1]):
+            leave = 0.0
+            for outcome in range(given.choice_outcomes[row], given.choice_outcomes[row + 1]):
+                if given.target[outcome] != state:
+                    leave += given.probability[outcome]
+            if leave == 0.0:
+                continue
+            for outcome in range(given.choice_outcomes[row], given.choice_outcomes[row + 1]):
+                to = given.target[outcome]
+                if to != state and to < n:
+                    out.target[outcomes] = number[to]
+                    out.probability[outcomes] = given.probability[outcome] / leave
+                    outcomes += 1
+            out.rate[rows] = given.rate[row] / leave
+            rows += 1
+            out.choice_outcomes[rows] = outcomes
+        out.state_choices[place + 1] = rows
+    return rows, outcomes
+
+
+@kernel
+def _choose(folded: Decisions, first: int, last: int, tolerance: float, out_value: Array, out_chosen: Array) -> tuple[float, int]:
+    """Give every state in a row its best choice and that choice's value; the largest relative change beyond the tolerance, and the first state
+    that made one."""
+    change, moved = 0.0, last
+    for state in range(first, last):
+        best, row = best_row(folded, state, out_value)
+        step = abs(best - out_value[state])
+        out_value[state] = best
+        if row >= 0:
+            out_chosen[state] = row
+        if step > tolerance * abs(best):
+            moved = min(moved, state)
+            change = max(change, step / (abs(best) + NOTHING))
+    return change, moved
+
+
+@kernel
+def _follow(folded: Decisions, first: int, last: int, chosen: Array, out_value: Array) -> None:
+    for state in range(first, last):
+        row = chosen[state]
+        out_value[state] = folded.rate[row] + row_value(folded.choice_outcomes, folded.target, folded.probability, row, 0, out_value)
+
+
+@kernel
+def _leap(folded: Decisions, first: int, last: int, chosen: Array, move: Array, out_value: Array) -> bool:
+    """Follow the choices twice, and go on as far as the second time leads if it has the direction of the first; whether it has."""
+    along, before, after = 0.0, 0.0, 0.0
+    for time in range(2):
+        along, before, after = 0.0, 0.0, 0.0
+        for state in range(first, last):
+            row = chosen[state]
+            value = folded.rate[row] + row_value(folded.choice_outcomes, folded.target, folded.probability, row, 0, out_value)
+            here, weight = value - out_value[state], 1.0 / (abs(value) + NOTHING)
+            if time == 1:
+                along += (here * weight) * (move[state] * weight)
+                before += (move[state] * weight) ** 2
+                after += (here * weight) ** 2
+            move[state], out_value[state] = here, value
+    if not (0.0 < along < before and along * along > ALIKE * before * after):
+        return False
+    for state in range(first, last):
+        out_value[state] += along / (before - along) * move[state]
+    return True
+
+
+@kernel
+def settle(part_start: Array, folded: Decisions, tolerance: float, most: int, out_value: Array, out_chosen: Array, move: Array) -> int:
+    """Value iteration until a round moves no value by more than `tolerance`, relatively; the most rounds of a component, `most` + 1 if given up.
+
+    Rounding can keep the last bits moving for ever: a component has also settled when changes are that small and no longer shrink. One that gains
+    less than a digit in `PATIENCE` rounds is given up, and the next one begun.
+    """
+    worst = 0
+    for part in range(len(part_start) - 1):
+        first, last = part_start[part], part_start[part + 1]
+        begin, previous, rounds, marked, looks = first, np.inf, 0, np.inf, 0
+        while True:
+            change, moved = _choose(folded, begin, last, tolerance, out_value, out_chosen)
+            if last - first == 1:
+                break
+            rounds += 1
+            if moved == last or (change <= FLUTTER and change >= previous):
+                if begin == first:
+                    break
+                # The last bits may go round for ever; after some looks at all states what is left of them is rounding.
+                looks += 1
+                begin, previous = first, np.inf if looks < LOOKS else 0.0
+                continue
+            if rounds % PATIENCE == 0:
+                if not change < 0.1 * marked or rounds >= most:
+                    rounds = rounds if change < STALLED else most + 1
+                    break
+                marked = change
+            begin, previous = moved, change
+            for _ in range(FOLLOWED if rounds < PLAIN else FOLLOWED_SLOWLY):
+                _follow(folded, begin, last, out_chosen, out_value)
+            if rounds >= PLAIN and _leap(folded, first, last, out_chosen, move, out_value):
+                begin, previous = first, np.inf
+        worst = max(worst, rounds)
+    return worst
+
+
+@kernel
+def likeliest_order(row_start: Array, target: Array, probability: Array, out_order: Array) -> None:
+    """Nodes of a chain, each after its most probable successor other than itself, but for one of every circle of such successors."""
+    n = len(out_order)
+    way, seen = np.empty(n, dtype=np.int64), np.zeros(n, dtype=np.bool_)
+    size = 0
+    for root in range(n):
+        length, node = 0, root
+        while node < n and not seen[node]:
+            seen[node] = True
+            way[length] = node
+            length += 1
+            most, to = 0.0, n
+            for arrow in range(row_start[node], row_start[node + 1]):
+                if probability[arrow] > most and target[arrow] != node:
+                    most, to = probability[arrow], int(target[arrow])
+            node = to
+        for back in range(length):
+            out_order[size + back] = way[length - 1 - back]
+        size += length
+
+
+@kernel
+def outward_order(given: Decisions, extra: float, out_least: Array, out_order: Array) -> None:
+    """Distances from every state to the end (the last place of `out_least`, infinite on entry), and the states in the order of these.
+
+    An outcome is as long as its row's rate, plus `extra`, divided by its probability: about what it costs to wait for it. Of several from a state
+    to another the shortest counts.
+    """
+    n = len(given.state_choices) - 1
+    into_start = np.zeros(n + 2, dtype=np.int64)
+    last = np.full(n + 1, n, dtype=np.int32)  # the state that led there last
+    for state in range(n):
+        for outcome in range(given.choice_outcomes[given.state_choices[state]], given.choice_outcomes[given.state_choices[state + 1]]):
+            to = given.target[outcome]
+            if last[to] != state:
+                last[to] = state
+                into_start[to + 1] += 1
+    for to in range(n + 1):
+        into_start[to + 1] += into_start[to]
+    source, length = np.empty(into_start[n + 1], dtype=np.int32), np.empty(into_start[n + 1])
+    place = into_start.copy()
+    for state in range(n):
+        for row in range(given.state_choices[state], given.state_choices[state + 1]):
+            rate = given.rate[row] + extra
+            for outcome in range(given.choice_outcomes[row], given.choice_outcomes[row + 1]):
+                to, p = given.target[outcome], given.probability[outcome]
+                # A rare outcome of a dear row may be longer than any float.
+                long = rate / p if rate < LONGEST * p else LONGEST
+                here = place[to]
+                if here > into_start[to] and source[here - 1] == state:
+                    length[here - 1] = min(length[here - 1], long)
+                else:
+                    source[here], length[here] = state, long
+                    place[to] = here + 1
+    order, before = np.empty(n + 1, dtype=np.int32), np.empty(n + 1, dtype=np.int32)
+    cheapest_tree(into_start, source, length, n, out_least, order, before)
+    for settled in range(n):
+        out_order[settled] = order[settled + 1]
+
+
+@dataclass(frozen=True, eq=False)
+class Sweeps:
+    """States in the order in which they are swept, and where each strong component begins in it."""
+
+    order: NDArray[Any]
+    part_start: NDArray[Any]
+
+    @classmethod
+    def by(cls, row_start: NDArray[Any], target: NDArray[Any], order: NDArray[Any]) -> Sweeps:
+        """Components after those they lead to, and inside them in the order given."""
+        component = np.empty(len(order), dtype=np.int32)
+        count = strong_components(*frozen(row_start, target), component)
+        place, part_start = grouped(component[order], count)
+        return cls(order[place], part_start)
+
+    @classmethod
+    def of_chain(cls, row_start: NDArray[Any], target: NDArray[Any], probability: FloatArray) -> Sweeps:
+        """Inside components every node after its likeliest successor, so that one sweep carries a value all the way along the likeliest way."""
+        order = np.empty(len(row_start) - 1, dtype=np.int64)
+        likeliest_order(*frozen(row_start, target, probability), order)
+        return cls.by(row_start, target, order)
+
+    @classmethod
+    def outwards(cls, given: Decisions) -> tuple[Sweeps, FloatArray]:
+        """Inside components by the distance to the end; and these distances, which are fair first values."""
+        n = len(given.state_choices) - 1
+        least, order = np.full(n + 1, np.inf), np.empty(n, dtype=np.int64)
+        # A little more per step makes the order strict where steps are free.
+        rate = np.abs(given.rate)
+        outward_order(given._replace(rate=next(frozen(rate))), STRICT * rate.max(initial=0.0), least, order)
+        return cls.by(given.choice_outcomes[given.state_choices], given.target, order), least[:-1]
+
+    def run(self, given: Decisions, first: FloatArray, tolerance: float) -> tuple[FloatArray, int]:
+        """Value iteration from `first`: values by state, and the most rounds of a component; beyond `MOST_ROUNDS` it was given up."""
+        n, rows, outcomes = len(first), len(given.rate), len(given.target)
+        # Indices without a sign: the compiler need not ask whether they count from the end.
+        place = np.uint32 if outcomes < 2**32 else np.uint64
+        room = np.empty(n + 1, place), np.empty(rows + 1, place), np.empty(outcomes, np.uint32), np.empty(outcomes), np.empty(rows)
+        fold(given, self.order, Decisions(*room))
+        value = first[self.order]
+        rounds = settle(self.part_start, Decisions(*frozen(*room)), tolerance, MOST_ROUNDS, value, np.zeros(n, place), np.zeros(n))
+        result = np.empty(n)
+        result[self.order] = value
+        return result, int(rounds)

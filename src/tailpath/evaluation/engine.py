@@ -1,0 +1,290 @@
+"""What an engine is asked for, what it hands over when it stops, and what becomes of that: a CostDistribution or, if it stopped too early, an
+error with bounds.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.dp.bounds import Bounds
+from tailpath.dp.forward import open_sums
+from tailpath.errors import BudgetExceededError, EvaluationInterrupted
+from tailpath.evaluation.distribution import CostDistribution
+from tailpath.kernels.jit import frozen
+from tailpath.kernels.rounding import UNIT
+from tailpath.model.ssp import SSP, FloatArray
+from tailpath.options import Progress
+from tailpath.policies.kinds import Policy
+
+#: The name of a built-in heuristic, or one value per state.
+Heuristic = str | FloatArray
+#: What grows with the search may take this much memory.
+MOST_BYTES = 4 * 2**30
+#: Expanded pairs before an evaluation gives up: some minutes of either engine.
+MOST_NODES = {"lattice": 20_000_000_000, "queue": 20_000_000}
+
+
+class End(Enum):
+    """How a search ended."""
+
+    FINISHED = "finished"
+    NODES = "the limit on nodes is reached"
+    MEMORY = "the memory limit is reached"
+    STOPPED = "the user stopped it"
+
+
+class Tuning(NamedTuple):
+    """What decides time and memory, and never a number.
+
+    A policy with more than `pairs` pairs of state and memory is followed lazily, not unrolled
+    beforehand. An engine looks at the user every so many expansions. The ring of the forward search
+    has at most so many cells, near the size of the caches; what jumps over it waits in lists.
+    """
+
+    pairs: int = 200_000
+    lattice_pause: int = 5_000_000
+    queue_pause: int = 20_000
+    ring_cells: int = 1 << 22
+
+
+class Watch:
+    """The user's progress function, and Ctrl-C: `with watch:` around a search; `stop` ends it.
+
+    An interrupt at a random moment would leave a node half expanded and its probability counted in
+    part. So while a long search runs, a first Ctrl-C is only noted, and the search stops at the next
+    point where its numbers are sound; what it knows then still gives bounds. A second Ctrl-C
+    interrupts at once.
+    """
+
+    def __init__(self, progress: Progress | None = None) -> None:
+        self._progress = progress
+        self._before: Any = None
+        self.stop = False
+
+    def tell(self, expanded: int, arrived: float) -> None:
+        """Tell the user how far the search has come; he may raise KeyboardInterrupt to stop it."""
+        if self._progress is not None:
+            try:
+                self._progress(expanded, arrived)
+            except KeyboardInterrupt:
+                self.stop = True
+
+    def _note(self, *_: Any) -> None:
+        if self.stop:
+            raise KeyboardInterrupt
+        self.stop = True
+
+    def __enter__(self) -> Watch:
+        # Elsewhere than in the main thread, or under a handler of the user's own, Ctrl-C is not ours.
+        plain = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        if plain and threading.current_thread() is threading.main_thread():
+            self._before = signal.signal(signal.SIGINT, self._note)
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+            self._before = None
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """One evaluation: of a policy on a model, by an engine, down to a tail mass.
+
+    `limit` is the most expanded pairs, `deviation` whether the standard deviation is found at once,
+    and `reason` why nothing faster is done, in words.
+    """
+
+    ssp: SSP
+    policy: Policy
+    engine: str
+    alpha: float
+    heuristic: Heuristic = "min"
+    gamma: float = 1.0
+    limit: int = MOST_NODES["lattice"]
+    watch: Watch = field(default_factory=Watch)
+    max_bytes: int = MOST_BYTES
+    tuning: Tuning = field(default_factory=Tuning)
+    deviation: bool = False
+    reason: str = ""
+
+
+#: Engines count probabilities in units of 2^-SCALE, so that products of tiny ones do not vanish.
+SCALE = 1000
+#: In these units: what would not be a number with all its digits in others.
+SMALL = 2.0 ** (SCALE - 1020)
+
+
+def negligible(alpha: float, least_probability: float) -> float:
+    """A probability that no engine follows further, in units of 2^-SCALE: far below anything that could move a result.
+
+    It is small, but the least probability of a transition times it still is a number. What is truncated is charged.
+    """
+    return max(min(1e-280, alpha * 1e-60) * 2.0**SCALE, 1e-300 / least_probability)
+
+
+def cost_error(last: int, unit: Fraction) -> float:
+    """The relative error of whole numbers of units up to the last as floats: none where every one of them is a float."""
+    return 0.0 if unit.denominator == 1 and last * unit.numerator <= 2**53 else 2 * UNIT
+
+
+class Left(NamedTuple):
+    """What has not arrived: nodes, what was paid beyond the last cost of the head (negative before it), and the probability."""
+
+    node: NDArray[Any]
+    ahead: FloatArray
+    mass: FloatArray
+
+    def part(self, some: Any) -> Left:
+        return Left(self.node[some], self.ahead[some], self.mass[some])
+
+    def with_more(self, other: Left) -> Left:
+        return Left(*(np.append(a, b) for a, b in zip(self, other))) if other.mass.size else self
+
+
+@dataclass(frozen=True, eq=False)
+class SearchResult:
+    """A stopped search: the head, and what has not arrived.
+
+    All `open` nodes are certain to cost more than the last cost of the head. `truncated` is what was too small to be followed; its masses count
+    in units of 2^-SCALE, and `ahead` is the most that was paid on the way. `lost` has entered states from which the goal is out of reach.
+    `relative_error` bounds that of every other probability, `cost_error` that of every cost, and `ahead_error` is what any `ahead` is off by
+    at most, beyond two roundings of its own.
+    """
+
+    costs: FloatArray
+    probabilities: FloatArray
+    open: Left
+    truncated: Left
+    lost: float
+    relative_error: float
+    cost_error: float
+    ahead_error: float
+    expanded: int
+
+    @property
+    def last(self) -> float:
+        """The last cost of the head."""
+        return float(self.costs[-1]) if self.costs.size else 0.0
+
+
+def unscaled(found: SearchResult) -> SearchResult:
+    """All probabilities but the truncated as they are, not in units of 2^-SCALE; what would lose digits so is truncated, too."""
+    small = found.open.mass < SMALL
+    truncated, opened = found.truncated, found.open
+    if small.any():
+        truncated, opened = truncated.with_more(opened.part(small)), opened.part(~small)
+    return replace(
+        found,
+        probabilities=found.probabilities * 2.0**-SCALE,
+        open=Left(opened.node, opened.ahead, opened.mass * 2.0**-SCALE),
+        truncated=truncated,
+        lost=found.lost * 2.0**-SCALE,
+    )
+
+
+def nothing_found() -> SearchResult:
+    """The start itself is out of reach of the goal."""
+    nothing = np.empty(0)
+    none = Left(np.empty(0, dtype=np.int64), nothing, nothing)
+    return SearchResult(nothing, nothing, none, none, 1.0, 0.0, 0.0, 0.0, 0)
+
+
+def charged(truncated: Left, price: FloatArray | float) -> float:
+    """The sum of mass times price of what was truncated, rounded up; prices are never negative."""
+    if truncated.mass.size == 0:
+        return 0.0
+    # Prices may be as large, and masses as small, as doubles are: bring both to the middle.
+    scaled = float(np.sum(truncated.mass * np.ldexp(price, -80))) * (1 + 1e-12)
+    return float(np.ldexp(scaled, 80 - SCALE)) + len(truncated.mass) * 1e-320
+
+
+def with_goal(bounds: Bounds) -> Bounds:
+    """Per-node values with one entry more for the goal, where nothing is left to pay."""
+    return Bounds(np.append(bounds.value, 0.0), np.append(bounds.lower, 0.0), np.append(bounds.upper, 0.0), bounds.method)
+
+
+class Totals(NamedTuple):
+    """What is known of the whole: the mean as (value, low, high), the standard deviation or None where nobody asked for it, the probability
+    of never arriving, and a place where that happens.
+    """
+
+    mean: tuple[float, float, float]
+    deviation: float | None
+    unreached: float = 0.0
+    stuck: str = ""
+
+
+def summarise(request: Request, found: SearchResult, cost_to_go: Bounds, totals: Totals) -> CostDistribution:
+    """Complete the open nodes by V_mean, the `cost_to_go` of all but the goal: E[(Z - X)+] is a sum of non-negative terms over them."""
+    arrays = frozen(*found.open, cost_to_go.value, cost_to_go.lower, cost_to_go.upper)
+    mass, value, low, high, parts = open_sums(*arrays)
+    # The sums, one product per term, and the masses themselves.
+    doubt = 24 * UNIT + found.relative_error
+    # ahead + V may cancel: charge the rounding of its parts. Products of the smallest masses may fall below what floats hold with all digits.
+    parts = parts * 4 * UNIT + mass * found.ahead_error + len(found.open.mass) * 2e-323
+    more = dropped = 0.0
+    if found.truncated.mass.size:
+        # Nothing is known of what was truncated but that it costs no more than this.
+        upper = np.append(cost_to_go.upper, 0.0)[found.truncated.node]
+        more = charged(found.truncated, np.maximum(found.truncated.ahead, 0.0) + upper + found.ahead_error)
+        dropped = charged(found.truncated, 1.0)
+    return CostDistribution(
+        costs=found.costs,
+        probabilities=found.probabilities,
+        tail_mass=mass + found.lost + dropped,
+        open_mass=mass,
+        tail_excess=value + more if totals.unreached == 0 else float("inf"),
+        tail_excess_bounds=(max(low * (1 - doubt) - parts, 0.0), high * (1 + doubt) + parts * (1 + doubt) + more),
+        alpha=request.alpha,
+        mean=totals.mean[0],
+        mean_bounds=totals.mean[1:],
+        deviation=totals.deviation,
+        unreached=totals.unreached,
+        relative_error=found.relative_error,
+        cost_error=found.cost_error,
+        dropped=dropped,
+        expanded=found.expanded,
+        engine=request.engine,
+        reason=request.reason,
+        stuck=totals.stuck,
+        gamma=request.gamma,
+        ssp=request.ssp,
+        policy=request.policy,
+    )
+
+
+def completed(result: CostDistribution, end: End, request: Request) -> CostDistribution:
+    """The result of a search that came to its end; otherwise an error that carries what is certain so far."""
+    if end is End.FINISHED and not request.watch.stop:
+        return result
+    low, high = partial_bounds(result, request.alpha)
+    known = f"with {1 - result.tail_mass:.6g} of the probability arrived; CVaR at alpha {request.alpha:g} lies in [{low:.9g}, {high:.9g}]"
+    if request.watch.stop:
+        raise EvaluationInterrupted(f"interrupted {known}", (low, high))
+    what = f"limit of {request.limit} nodes" if end is End.NODES else f"memory limit of {request.max_bytes / 2**30:.3g} GiB"
+    raise BudgetExceededError(f"the {what} is reached {known}", (low, high))
+
+
+def partial_bounds(partial: CostDistribution, alpha: float) -> tuple[float, float]:
+    """Sound bounds on CVaR from a search stopped early, at a cost X.
+
+    While P(Z > X) > alpha, CVaR_alpha is at least the mean of the whole tail beyond X, and at most X + E[(Z - X)+] / alpha. A search that goes
+    on beyond VaR knows the head that CVaR needs.
+    """
+    if partial.unreached > 0:
+        return float("inf"), float("inf")
+    if partial.costs.size and partial.tail_mass <= alpha:
+        return partial.bounds(alpha)
+    last = float(partial.costs[-1]) if partial.costs.size else 0.0
+    low, high = partial.tail_excess_bounds
+    doubt = 1 + partial.relative_error + partial.cost_error + 1e-14
+    return max((last + low / (partial.tail_mass * doubt)) / doubt, partial.mean_bounds[0]), (last + high / alpha) * doubt

@@ -1,0 +1,150 @@
+"""Large text files by way of pyarrow, where it is installed.
+
+A model of a million states is half a gigabyte of text with few different words in it. pyarrow cuts
+lines into columns and numbers their words; each different word is understood once, by the functions
+of the careful readers, and numpy lays the numbers out. A text that is odd in any way is left to the
+careful readers, line by line, so that both ways give the same model, or the same refusal.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.errors import FormatError
+from tailpath.options import Progress
+
+#: From this many bytes on a file is worth loading pyarrow; below, the careful readers are done.
+LARGE = 4_000_000
+#: The bytes that are cut at a time, about.
+_PIECE = 2**22
+_NEWLINE = ord("\n")
+_BLANK = np.isin(np.arange(256), list(b" \t\r"))
+
+T = TypeVar("T")
+
+
+class OddError(Exception):
+    """The text is not as expected; a careful reader shall look at it."""
+
+
+def attempt(data: bytes, read: Callable[[], T]) -> T | None:
+    """What `read` makes of a large text; `None` without pyarrow, or where anything is odd or wrong."""
+    if len(data) < LARGE or find_spec("pyarrow") is None:
+        return None
+    try:
+        return read()
+    except (OddError, FormatError, csv.Error, arrow().ArrowException):
+        return None
+
+
+def arrow(part: str = "") -> Any:
+    """pyarrow, or a part of it, which takes longer to load than small files to read."""
+    return import_module(f"pyarrow{part}")
+
+
+class Words(NamedTuple):
+    """A column of texts: the number of each, (n,), and the different ones."""
+
+    number: NDArray[np.int32]
+    texts: list[str]
+
+    @classmethod
+    def of(cls, array: Any) -> Words:
+        """Those of an array of pyarrow, of texts or encoded by a dictionary of them."""
+        encoded = array if hasattr(array, "dictionary") else array.dictionary_encode()
+        return cls(numbers(encoded.indices, np.int32), encoded.dictionary.to_pylist())
+
+    def understood(self, parse: Callable[[list[str]], NDArray[Any]]) -> NDArray[Any]:
+        """What each text says, (n,), without the blanks around it: each different one is parsed."""
+        return parse([text.strip() for text in self.texts])[self.number]
+
+
+class Lines:
+    """Some lines of a text, (m,) bytes; line k begins at `begin[k]` and ends with a newline."""
+
+    def __init__(self, text: NDArray[np.uint8]) -> None:
+        pyarrow = arrow()
+        begin = np.concatenate([[0], np.flatnonzero(text == _NEWLINE) + 1]).astype(np.int32)
+        self.text, self.begin, self.n_lines = text, begin, len(begin) - 1
+        buffers = [None, pyarrow.py_buffer(begin), pyarrow.py_buffer(text)]
+        self._lines = pyarrow.Array.from_buffers(pyarrow.string(), self.n_lines, buffers)
+
+    def first(self) -> NDArray[np.int32]:
+        """Where each line has its first byte that is no blank."""
+        at = self.begin[:-1].copy()
+        while (blank := _BLANK[self.text[at]]).any():
+            at += blank
+        return at
+
+    def count(self, byte: int) -> NDArray[np.int32]:
+        """How often each line has a byte."""
+        return np.add.reduceat(self.text == byte, self.begin[:-1], dtype=np.int32)
+
+    def chosen(self, which: NDArray[np.bool_]) -> Any:
+        """Some of the lines, as an array of pyarrow."""
+        pyarrow = arrow()
+        # Made from its bits, which spares the import of pandas.
+        bits = [None, pyarrow.py_buffer(np.packbits(which, bitorder="little"))]
+        return self._lines.filter(pyarrow.Array.from_buffers(pyarrow.bool_(), self.n_lines, bits))
+
+    def columns(self, which: NDArray[np.bool_], by: str, kinds: Sequence[str]) -> list[Any]:
+        """Some lines, cut into columns at `by`: arrays of "whole" numbers, `Words` for "word"s; those
+        of another kind are left out. Quotes are quotes where commas separate."""
+        pyarrow, reader = arrow(), arrow(".csv")
+        lines = self._lines if which.all() else self.chosen(which)
+        text = lines.buffers()[2].to_pybytes()
+        if "whole" in kinds and (b"0x" in text or b"0X" in text):
+            raise OddError  # which pyarrow would take for a number
+        whole, word = pyarrow.uint32(), pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
+        names, types = [str(place) for place in range(len(kinds))], {"whole": whole, "word": word}
+        taken = {name: types[kind] for name, kind in zip(names, kinds) if kind}
+        options = (
+            reader.ReadOptions(column_names=names, use_threads=False, block_size=len(text) + 1),
+            reader.ParseOptions(delimiter=by, quote_char='"' if by == "," else False),
+            reader.ConvertOptions(column_types=taken, include_columns=list(taken), null_values=[]),
+        )
+        table = reader.read_csv(pyarrow.BufferReader(text), *options)
+        chunks = [table[name].chunk(0) for name in taken]
+        found = [numbers(c, np.int32) if c.type == whole else Words.of(c) for c in chunks]
+        large = any(isinstance(c, np.ndarray) and c.min() < 0 for c in found)  # 2^31 and beyond
+        if table.num_rows != len(lines) or large:
+            raise OddError
+        return found
+
+    def refuse_quotes(self) -> None:
+        """Refuse quotes inside of cells, cells of several lines, and those that Python would."""
+        at = np.flatnonzero(self.text == ord('"'))
+        opens, closes = self.text[at[::2] - 1], self.text[at[1::2] + 1]
+        fine = np.isin(opens, list(b',\n"')).all() and np.isin(closes, list(b',\n\r"')).all()
+        if len(at) % 2 or not fine or np.diff(self.begin).max() > csv.field_size_limit():
+            raise OddError
+
+
+def pieces(data: bytes, at: int, progress: Progress | None = None) -> Iterator[Lines]:
+    """The lines of a text from a place on, many at a time, without the empty ones at its end."""
+    last = len(data)
+    while last > at and data[last - 1] in b"\r\n":
+        last -= 1
+    while at < last:
+        end = last if last - at < _PIECE else data.rfind(b"\n", at, at + _PIECE) + 1
+        if end <= at:
+            raise OddError
+        text = np.frombuffer(data, np.uint8, end - at, at)
+        yield Lines(text if text[-1] == _NEWLINE else np.append(text, np.uint8(_NEWLINE)))
+        at = end
+        if progress is not None:
+            done = at if at < last else len(data)
+            progress(done, done / len(data))
+
+
+def numbers(array: Any, dtype: Any) -> NDArray[Any]:
+    """The numbers of an array of pyarrow, whose own way would import pandas."""
+    found = np.frombuffer(array.buffers()[1], dtype=dtype)
+    return found[array.offset : array.offset + len(array)]

@@ -1,0 +1,156 @@
+"""From the lines of a DRN file to the model that they describe, compared with the file's header."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.formats import bulk
+from tailpath.formats.drn_header import Header
+from tailpath.formats.files import shorten
+from tailpath.formats.labelled import Labelled, Lazy, Reward
+from tailpath.formats.text import as_they_appear
+from tailpath.model.ragged import owners
+
+UNNAMED = "__NOLABEL__"
+STATE, ACTION, TRANSITION = range(3)
+
+Rewards = tuple[float, ...]
+
+
+def writable_action(word: str) -> bool:
+    """Storm ends an action's name at the first blank, and takes a bracket for rewards."""
+    plain = word.isprintable() and not any(c.isspace() for c in word)
+    return plain and word != UNNAMED and not word.startswith("[")
+
+
+class Columns(NamedTuple):
+    """The kind of each line that says something; the number of what stands after each state, and of
+    each line of an action; target and probability of each transition."""
+
+    kinds: NDArray[np.uint8]
+    of_state: NDArray[Any]
+    of_action: NDArray[Any]
+    target: NDArray[Any]
+    probability: NDArray[np.float64]
+
+
+class Described(NamedTuple):
+    """A body: its columns; rewards and labels of each different state, rewards and name of each
+    different action; and the line of the transition that leads to the largest number."""
+
+    columns: Columns
+    states: Sequence[tuple[Rewards, tuple[str, ...]]]
+    actions: Sequence[tuple[Rewards, str]]
+    line_of_farthest: int
+
+
+def assembled(header: Header, body: Described) -> Labelled:
+    """The model. A choice begins with an action, or with a transition that follows a state."""
+    kinds, of_state, of_action, target, probability = body.columns
+    opens = kinds == ACTION
+    opens[1:] |= (kinds[1:] == TRANSITION) & (kinds[:-1] == STATE)
+    n_states, n_choices = len(of_state), int(np.count_nonzero(opens))
+    header.compare("@nr_states", n_states)
+    header.compare("@nr_choices", n_choices)
+    if target.size and (farthest := int(target.max())) >= n_states:
+        message = f"state {farthest} lies outside 0..{n_states - 1}"
+        raise header.fail(body.line_of_farthest, message)
+    choices_before = np.cumsum(opens, dtype=np.int32)
+    state_choices = np.append(choices_before[kinds == STATE], n_choices).astype(np.int64)
+    if header.deterministic and (np.diff(state_choices) > 1).any():
+        raise bulk.OddError  # line by line it was refused before
+    is_transition = kinds == TRANSITION
+    transitions_before = np.cumsum(is_transition, dtype=np.int32) - is_transition
+    of_choice = np.full(n_choices, -1, dtype=np.int32)
+    of_choice[kinds[opens] == ACTION] = of_action
+    counted = header.extras.actions is None
+    names = [name for _, name in body.actions]
+    choice_action, actions = _named(names, of_choice, state_choices, counted)
+    labels = _labels(body.states, of_state)
+    return Labelled(
+        where=header.path,
+        state_choices=state_choices,
+        choice_branches=np.append(transitions_before[opens], len(target)).astype(np.int64),
+        target=target,
+        probability=probability,
+        choice_action=choice_action,
+        actions=actions,
+        labels=labels,
+        rewards=_structures(header, body, of_choice),
+        initial=labels["init"] if "init" in labels else np.zeros(n_states, dtype=np.bool_),
+        can_write_action=writable_action,
+        extras=header.extras,
+    )
+
+
+def _named(
+    names: Sequence[str],
+    of_choice: NDArray[Any],
+    state_choices: NDArray[np.int64],
+    counted: bool,
+) -> tuple[NDArray[np.int64], list[str]]:
+    """The number of each choice's action, -1 where it has no name, and the actions as they appear.
+
+    Storm writes the position of a choice that has no name; names are `counted` unless they are
+    known to be names.
+    """
+    numbers: dict[str, int] = {}
+    action = np.array([*(numbers.setdefault(name, len(numbers)) for name in names), -1])[of_choice]
+    different = list(numbers)
+    positions = [int(name) if counted and _is_position(name) else -1 for name in different]
+    position = np.arange(len(action)) - state_choices[owners(state_choices)]
+    unnamed = np.array([*positions, -1])[action] == position
+    action = np.where(unnamed | (action == numbers.get(UNNAMED, -1)), -1, action)
+    order = as_they_appear(action[action >= 0], len(different))
+    rank = np.full(len(different) + 1, -1, dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return rank[action], [different[number] for number in order.tolist()]
+
+
+def _is_position(name: str) -> bool:
+    return name.isascii() and name.isdigit() and len(name) < 18 and name == str(int(name))
+
+
+def _labels(
+    states: Sequence[tuple[Rewards, tuple[str, ...]]],
+    of_state: NDArray[Any],
+) -> Lazy[NDArray[np.bool_]]:
+    carried: dict[str, list[int]] = {}
+    for number, (_, labels) in enumerate(states):
+        for label in labels:
+            carried.setdefault(label, []).append(number)
+
+    def mask(label: str) -> NDArray[np.bool_]:
+        carries = np.zeros(len(states), dtype=np.bool_)
+        carries[carried[label]] = True
+        return np.asarray(carries[of_state])
+
+    return Lazy(carried, mask)
+
+
+def _structures(header: Header, body: Described, of_choice: NDArray[Any]) -> Lazy[Reward]:
+    """The reward structures. Those that the header does not name are called rew0, rew1 and so on,
+    as Storm does."""
+    text, line = header.sections.get("@reward_models", ("", 0))
+    names = text.split()
+    if len(set(names)) < len(names):
+        raise header.fail(line, f"a reward model is named twice in {shorten(text)!r}")
+    of_states = [rewards for rewards, _ in body.states]
+    of_actions = [rewards for rewards, _ in body.actions]
+    of_actions.append(())  # of a choice without a line, whose number counts from the end
+    width = max(map(len, of_states + of_actions))
+    names += [f"rew{at}" for at in range(len(names), width)]
+
+    def column(lists: Sequence[Rewards], numbers: NDArray[Any], at: int) -> NDArray[np.float64]:
+        values = np.array([row[at] if at < len(row) else 0.0 for row in lists], np.float64)
+        return np.asarray(values[numbers])
+
+    def structure(name: str) -> Reward:
+        at, of_state = names.index(name), body.columns.of_state
+        return Reward(column(of_states, of_state, at), column(of_actions, of_choice, at))
+
+    return Lazy(names, structure)

@@ -1,0 +1,120 @@
+"""PRISM's explicit files, as `prism_explicit.py` describes them, written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.errors import FormatError
+from tailpath.formats.extras import action_words, extras_line
+from tailpath.formats.files import write_bytes
+from tailpath.formats.names import wholes
+from tailpath.formats.prism_explicit import differ, stem_of, writable_action
+from tailpath.formats.writing import (
+    BLOCK,
+    Texts,
+    blocks,
+    cut,
+    encoded,
+    joined,
+    named,
+    put_before,
+    spelled,
+)
+from tailpath.model.ragged import SMALL
+from tailpath.model.ssp import SSP
+from tailpath.options import Progress
+
+
+def write(ssp: SSP, path: str, progress: Progress | None = None) -> None:
+    """Write `.tra`, `.lab`, `.srew` and `.trew`, and `.sta` where the states are tuples of numbers."""
+    if path.lower().endswith(".gz"):
+        raise FormatError(f"{path}: packed explicit files are read, not written; write .tra")
+    stem = stem_of(path)
+    first = ssp.choice_outcomes[:-1]
+    choice_cost = np.minimum.reduceat(ssp.outcome_cost, first)
+    for choice in np.flatnonzero(choice_cost != np.maximum.reduceat(ssp.outcome_cost, first))[:1].tolist():
+        raise FormatError(
+            f"{path}: state {ssp.states[ssp.choice_state[choice]]!r}, action {ssp.choice_name(choice)!r} has outcomes of different costs,"
+            " which PRISM's explicit files cannot hold; write .umb or .drn"
+        )
+    n_goals = int(np.count_nonzero(ssp.is_goal))
+    sizes, costly = f"{ssp.n_states} {ssp.n_choices + n_goals}", np.flatnonzero(_rewarded(ssp))
+    head = '# Reward structure "cost"\n'
+    files: dict[str, Iterable[bytes]] = {
+        path: chain([encoded(f"#{extras_line(ssp)}\n{sizes} {ssp.n_outcomes + n_goals}\n")], _transition_rows(ssp, progress)),
+        f"{stem}.lab": map(encoded, ['0="init" 1="goal"\n', *_label_lines(ssp)]),
+        # No state rewards; the file is there lest an older one be taken for ours.
+        f"{stem}.srew": [encoded(f"{head}{ssp.n_states} 0\n")],
+        f"{stem}.trew": chain([encoded(f"{head}{sizes} {len(costly)}\n")], _reward_lines(ssp, costly, progress)),
+    }
+    names: Any = ssp.states
+    if wholes(names) and len(set(map(len, names))) == 1:
+        files[f"{stem}.sta"] = _state_lines(names)
+    for place, pieces in files.items():
+        write_bytes(place, pieces)
+
+
+def _transition_rows(ssp: SSP, progress: Progress | None) -> Iterator[bytes]:
+    """The lines of `.tra`, some states at a time, with a loop at each goal."""
+    word, number = action_words(ssp, writable_action), named(map(str, range(ssp.n_states)))
+    for block in blocks(ssp, progress):
+        choice = cut(ssp.outcome_choice, block.outcomes)
+        heads = np.append(_heads(ssp, choice), "")  # the last one is for the goals after all outcomes
+        goals = np.flatnonzero(cut(ssp.is_goal, block.states)) + block.states.start
+        place = np.searchsorted(ssp.choice_state[choice], goals)
+        put_before(heads, place.tolist(), (f"{goal} 0 {goal} 1\n" for goal in goals.tolist()))
+        yield joined(
+            heads[:-1],
+            number[cut(ssp.outcome_target, block.outcomes)],
+            spelled(cut(ssp.outcome_probability, block.outcomes), lambda value: f" {value!r} "),
+            spelled(ssp.choice_action[choice], lambda action: f"{word(action)}\n"),
+        )
+        yield encoded(heads[-1])
+
+
+def _rewarded(ssp: SSP) -> NDArray[np.bool_]:
+    """The outcomes that `.trew` speaks of. Parallel outcomes share a reward, which stands once."""
+    costly = np.asarray(ssp.outcome_cost != 0)
+    if ssp.n_outcomes <= SMALL or not differ(ssp.outcome_choice, ssp.outcome_target):
+        _, once = np.unique(ssp.outcome_choice.astype(np.int64) * ssp.n_states + ssp.outcome_target, return_index=True)
+        first = np.zeros(ssp.n_outcomes, dtype=np.bool_)
+        first[once] = True
+        costly &= first
+    return costly
+
+
+def _reward_lines(ssp: SSP, costly: NDArray[Any], progress: Progress | None) -> Iterator[bytes]:
+    number = named(map(str, range(ssp.n_states)))
+    for block in blocks(ssp, progress):
+        begin, end = np.searchsorted(costly, [block.outcomes.start, block.outcomes.stop])
+        outcome = costly[begin:end]
+        costs = spelled(ssp.outcome_cost[outcome], lambda cost: f" {cost!r}\n")
+        yield joined(_heads(ssp, ssp.outcome_choice[outcome]), number[ssp.outcome_target[outcome]], costs)
+
+
+def _heads(ssp: SSP, choice: NDArray[Any]) -> Texts:
+    """How lines begin: the state of each choice, (n,), and its number there."""
+    new = np.append(True, np.diff(choice) != 0)[: len(choice)]  # the outcomes of a choice stand together
+    state = ssp.choice_state[choice[new]]
+    numbers = zip(state.tolist(), (choice[new] - ssp.state_choices[state]).tolist())
+    heads = named(f"{state} {number} " for state, number in numbers)
+    return np.asarray(heads[np.cumsum(new) - 1])
+
+
+def _state_lines(names: Sequence[tuple[int, ...]]) -> Iterator[bytes]:
+    """The lines of `.sta`, some at a time."""
+    yield encoded(f"({','.join(f'x{index}' for index in range(len(names[0])))})\n")
+    for first in range(0, len(names), BLOCK):
+        some = enumerate(names[first : first + BLOCK], start=first)
+        yield encoded("".join(f"{state}:({','.join(map(str, name))})\n" for state, name in some))
+
+
+def _label_lines(ssp: SSP) -> Iterator[str]:
+    for state in sorted({ssp.start_index, *np.flatnonzero(ssp.is_goal).tolist()}):
+        labels = (["0"] if state == ssp.start_index else []) + (["1"] if ssp.is_goal[state] else [])
+        yield f"{state}: {' '.join(labels)}\n"
