@@ -24,6 +24,7 @@ PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
         "docs/planners.md",
         "docs/seeing.md",
         "docs/bring_your_own.md",
+        "docs/time_of_day.md",
         "docs/objectives.md",
     ],
 )

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from tailpath.formats.policy_files import read_policy as read_policy
     from tailpath.formats.policy_files import write_policy as write_policy
     from tailpath.methods.comparison import compare as compare
+    from tailpath.model.clock import clock as clock
+    from tailpath.model.durations import durations as durations
     from tailpath.model.endings import give_up as give_up
     from tailpath.model.endings import within as within
     from tailpath.model.ssp import SSP as SSP
@@ -86,6 +88,8 @@ _HOME = {
     "solve_cvar_interpolation": "tailpath.solvers.published.interpolation",
     "solve_cvar_exact": "tailpath.solvers.exact.solver",
     "compare": "tailpath.methods.comparison",
+    "clock": "tailpath.model.clock",
+    "durations": "tailpath.model.durations",
     "give_up": "tailpath.model.endings",
     "within": "tailpath.model.endings",
     "given_arrival": "tailpath.solvers.arrival",

@@ -86,6 +86,7 @@ class Progress(Protocol):
     | `read` | bytes read | their share of the file |
     | `write` | outcomes written | the share of the states |
     | `solve_cvar_exact` | the budget reached, in cost units | the best value so far |
+    | `SSP.from_functions` | states explored | their share of those found |
     | a study | runs finished | the share of the expected effort that is done |
     """
 

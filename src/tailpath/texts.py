@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 #: Numbers lose digits, down to this many, before a table is cut into blocks.
@@ -10,8 +11,22 @@ FEWEST_DIGITS = 3
 
 
 def name(value: Any) -> str:
-    """A state or action as people read it."""
-    return value if isinstance(value, str) else repr(value)
+    """A state or action as people read it: named tuples and dataclasses by field, `x=1, y=2`."""
+    if isinstance(value, str):
+        return value
+    parts = named_parts(value)
+    return ", ".join(f"{part}={_inner(own)}" for part, own in parts.items()) or repr(value)
+
+
+def named_parts(value: Any) -> dict[str, Any]:
+    """The fields of a named tuple or a dataclass; of anything else, none."""
+    if is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in fields(value)}
+    return dict(zip(getattr(value, "_fields", ()), value)) if isinstance(value, tuple) else {}
+
+
+def _inner(value: Any) -> str:
+    return f"({name(value)})" if named_parts(value) else name(value)
 
 
 def number(value: float, digits: int = 6) -> str:

@@ -96,7 +96,7 @@ def test_fractions_keep_the_unit(table):
     [
         ("", "the file is empty"),
         ("idstatefrom,idaction\n", ":1: no column is the next_state; expected one of next_state, to, target"),
-        (HEADER + "reward,cost\n", ":1: exactly one column must be the cost or the reward"),
+        (HEADER + "reward,cost\n", ":1: exactly one column must be the cost, the reward or the times"),
         (HEADER + "cost,idoutcome\n", ":1: a table with idoutcome describes a robust model"),
         ("from,to,source,time\n", ":1: the columns from, source could all be the state"),
         ("from,to,p,time\n", ":1: where there are probabilities a column must be the action"),

@@ -11,6 +11,7 @@ import pytest
 
 import tailpath as tp
 from tailpath.formats.registry import FORMATS
+from tailpath.model.tables import WORDS
 from tests.cli.running import run
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -40,8 +41,14 @@ def test_the_page_knows_all_formats_and_options():
     for entry in FORMATS:
         for word in (*entry.suffixes, f"{entry.scheme}:" if entry.scheme else ""):
             assert word in PAGE
-    for option in list(inspect.signature(tp.read).parameters)[1:]:
-        assert f"| `{option}` |" in PAGE
+    for option in list(inspect.signature(tp.read).parameters.values())[1:]:
+        assert option.kind is option.VAR_KEYWORD or f"| `{option.name}` |" in PAGE
+
+
+def test_the_page_lists_the_names_of_columns():
+    """All words of the source and no other, each column by its own name first."""
+    rows = re.findall(r"^\| `(\w+)` \|([^|]*)\|[^|]*\|$", PAGE.partition("| column | also called | meaning |")[2], re.MULTILINE)
+    assert {column: (column, *re.findall(r"`(\w+)`", others)) for column, others in rows[: len(WORDS)]} == WORDS
 
 
 @pytest.mark.parametrize(("name", "extra"), [("gymnasium_user", "gymnasium"), ("prism_user", "stormpy")])

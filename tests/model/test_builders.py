@@ -57,6 +57,10 @@ PAIR_COST = np.array([COST_SA[s, a] for s, a in PAIRS])
         (P.transpose(1, 0, 2), {"costs": COST_SA}, PER_CHOICE),
         (P.transpose(1, 0, 2), {"costs": COST_SA, "layout": "quantecon"}, PER_CHOICE),
         (P, {"costs": COST_SA, "layout": "mdptoolbox"}, PER_CHOICE),
+        (P.transpose(1, 0, 2), {"costs": COST.transpose(1, 0, 2)}, PER_OUTCOME),
+        (P.transpose(1, 0, 2), {"rewards": -COST.transpose(1, 0, 2), "layout": "quantecon"}, PER_OUTCOME),
+        (P, {"costs": COST.transpose(1, 0, 2)}, PER_OUTCOME),
+        ([csr_array(p) for p in P], {"costs": COST.transpose(1, 0, 2)}, PER_OUTCOME),
         (Q, {"costs": PAIR_COST, "s_indices": S_INDICES, "a_indices": A_INDICES}, PER_CHOICE),
         (csr_array(Q), {"rewards": -PAIR_COST, "s_indices": S_INDICES, "a_indices": A_INDICES}, PER_CHOICE),
         (coo_array(Q[::-1]), {"costs": PAIR_COST[::-1], "s_indices": S_INDICES[::-1], "a_indices": A_INDICES[::-1]}, PER_CHOICE),
@@ -89,7 +93,10 @@ def test_dense_and_sparse_agree_with_rows_one_by_one(arrays):
     by_rows = SSP.from_outcomes([*((s, 0, s, 0, 0) for s in range(n_states)), *rows], 0, [n_states - 1])
     dense = SSP.from_arrays(chances, costs=costs, goals=[n_states - 1], start=0, layout="mdptoolbox")
     sparse = SSP.from_arrays([csr_array(p) for p in chances], costs=[csr_array(c) for c in costs], goals=[n_states - 1], start=0)
-    assert rows_of(dense) == rows_of(sparse)
+    # As many actions as states, and the layout of P decides that of the costs.
+    by_state = [array.transpose(1, 0, 2) for array in arrays]
+    states_first = SSP.from_arrays(by_state[0], costs=by_state[1], goals=[n_states - 1], start=0, layout="quantecon")
+    assert rows_of(dense) == rows_of(sparse) == rows_of(states_first)
     assert rows_of(dense) == rows_of(by_rows)
     assert dense.cost_unit == by_rows.cost_unit
 
@@ -171,7 +178,7 @@ PAIRED = {"P": Q, "costs": PAIR_COST, "s_indices": S_INDICES, "a_indices": A_IND
         ({"P": [csr_array(P[0]), csr_array(P[1][:2])]}, ModelError, "expected square matrices of one size, got [(3, 3), (2, 3)]"),
         ({"P": [[["x"]]]}, ModelError, "P must be an array of numbers, with all its rows of one length"),
         ({"costs": [[1, 2], [3]]}, ModelError, "costs must be an array of numbers, with all its rows of one length"),
-        ({"costs": [1.0, 2.0]}, ModelError, "costs have shape (2,); expected (3,), (3, 2) or (2, 3, 3)"),
+        ({"costs": [1.0, 2.0]}, ModelError, "costs have shape (2,); expected (3,), (3, 2), (2, 3, 3) or (3, 2, 3)"),
         ({"costs": [csr_array(COST[0])]}, ModelError, "expected 2 cost matrices of shape (3, 3)"),
         ({"costs": -COST_SA}, ModelError, "state 0, action 0 -> 0 has the negative cost -1; costs must be 0 or more"),
         ({"P": P * 0.5}, ModelError, "the probabilities of state 0, action 0 sum to 0.5, not 1"),

@@ -7,10 +7,11 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 import tailpath as tp
 from tailpath import SSP
-from tailpath.errors import ModelError, OptionError
+from tailpath.errors import FormatError, ModelError, OptionError
 
 COLUMNS = {
     "state": ["a", "a", "b", "b"],
@@ -99,7 +100,10 @@ def test_graphs():
         (lambda: SSP.from_table({"from": [1]}), r"^no column is the next_state; expected one of next_state, to, target"),
         (lambda: SSP.from_table({"from": [], "to": [], "cost": []}), r"^the table has no rows$"),
         (lambda: SSP.from_table({"from": [1], "to": [1], "cost": [2]}), r"^no goal: every state has rows"),
-        (lambda: SSP.from_table({"from": [1], "to": [2]}), r"^exactly one column must be the cost or the reward"),
+        (
+            lambda: SSP.from_table({"from": [1], "to": [2]}),
+            r"^exactly one column must be the cost, the reward or the times, one of cost, time",
+        ),
         (lambda: SSP.from_table(7), r"^cannot read a int as a table"),
         (lambda: SSP.from_table({**COLUMNS, "cost": [1, 2, 3, -4]}), r"^state 'b', action 'wait' -> 'a' has the negative cost -4"),
         (lambda: SSP.from_table({**COLUMNS, "start": [1, 0, 1, 0]}), r"^the column start marks 2 states; exactly one must be the start$"),
@@ -125,3 +129,102 @@ def test_a_goal_that_is_no_state_and_columns_passed_over():
     with pytest.raises(ModelError, match=r"^the table has no state 'wrok', which is to be a goal; did you mean 'work'\?$"):
         SSP.from_table(table, start="home", goals=["wrok"])
     assert "columns that were not read: colour" in SSP.from_table(table, start="home", goals=["work"]).notes
+
+
+# ---------------------------------------------------------------------- columns by any name
+
+
+OWN = {"Herkunft": COLUMNS["state"], "road": COLUMNS["action"], "Ziel": COLUMNS["next_state"], "share": COLUMNS["probability"]}
+OWN |= {"minutes": COLUMNS["cost"], "time": [9] * 4, "reward": [7] * 4}
+NAMED = {"state": "Herkunft", "action": "road", "next_state": "Ziel", "probability": "share", "cost": "minutes"}
+
+
+def test_columns_are_named():
+    """What is named wins over words that would fit, and over a reward beside it."""
+    for frame in (OWN, pd.DataFrame(OWN)):
+        for ssp in (tp.read(frame, **NAMED), tp.read(frame, columns=NAMED), SSP.from_table(frame, columns=NAMED)):
+            assert plain(ssp) == WANTED
+            assert "columns that were not read: time, reward" in ssp.notes
+    marked = {**COLUMNS, "first": [0, 0, 1, 1], "last": [0, 1, 1, 0]}
+    ssp = tp.read(marked, columns={"start": "first", "goal": "last"})
+    assert (ssp.start, ssp.goals) == ("b", ("home",))
+    rewards = {**OWN, "gain": [-cost for cost in COLUMNS["cost"]]}
+    assert plain(tp.read(rewards, **{**NAMED, "reward": "gain", "cost": None})) == WANTED
+    roads = nx.DiGraph([("a", "b", {"minutes": 3, "lanes": 2}), ("b", "c", {"minutes": 4, "toll": True})])
+    ssp = tp.read(roads, cost="minutes", start="a", goals=["c"])
+    assert tp.solve_expected(ssp).cost() == 7
+    assert ssp.notes == ("attributes of edges that were not read: lanes, toll",)
+
+
+def test_columns_that_cannot_be():
+    with pytest.raises(ModelError, match=r"^the table has no column 'minuts', which is to be the cost; did you mean 'minutes'\?$"):
+        tp.read(OWN, **{**NAMED, "cost": "minuts"})
+    with pytest.raises(ModelError, match=r"^the table has no column 'x', which is to be the state; there are state, action"):
+        SSP.from_table(COLUMNS, columns={"state": "x"})
+    with pytest.raises(OptionError, match=r"^a table has no column 'colour' to be named; there are state, action, next_state"):
+        tp.read(COLUMNS, columns={"colour": "cost"})
+    with pytest.raises(TypeError, match=r"^read\(\) got an unexpected keyword argument 'colour'$"):
+        tp.read(COLUMNS, colour="cost")
+    with pytest.raises(OptionError, match=r"^the option columns does not apply to river:"):
+        tp.read("river:4x3", state="from")
+
+
+def test_wide_tables_by_a_melt():
+    """One row a road; the long table has a row for each case of it."""
+    wide = pd.DataFrame({"from": ["a", "a"], "road": ["x", "y"], "to": ["b", "b"], "p_free": [0.9, 1.0], "minutes_free": [5, 9]})
+    wide = wide.assign(p_jam=[0.1, 0.0], minutes_jam=[30, 0])
+    long = pd.wide_to_long(wide, ["p", "minutes"], i=["from", "road", "to"], j="case", sep="_", suffix=r"\w+").reset_index()
+    ssp = tp.read(long, action="road", cost="minutes", start="a", goals=["b"])
+    rows = [("a", "x", "b", 0.9, 5), ("a", "x", "b", 0.1, 30), ("a", "y", "b", 1, 9)]
+    assert plain(ssp) == SSP.from_outcomes(rows, "a", ["b"])
+
+
+# ---------------------------------------------------------------------- samples in a cell
+
+ROADS = {"from": ["a", "a", "b"], "road": ["x", "y", "z"], "to": ["b", "c", "c"], "times": ["12;13;15;40", "30:3;90:1", "7"]}
+SAMPLED = [("a", "x", "b", 0.25, c) for c in (12, 13, 15, 40)] + [
+    ("a", "y", "c", 0.75, 30),
+    ("a", "y", "c", 0.25, 90),
+    ("b", "z", "c", 1, 7),
+]
+
+
+def test_times_are_samples_or_weights(tmp_path):
+    wanted = SSP.from_outcomes(SAMPLED, "a", ["c"])
+    cells = {**ROADS, "times": [[12, 13, 15, 40], {30: 3, 90: 1}, 7]}
+    for frame in (ROADS, cells, pd.DataFrame(ROADS), pd.DataFrame(cells)):
+        assert plain(tp.read(frame, action="road", start="a")) == wanted
+    frame = pd.DataFrame(ROADS).rename(columns={"times": "minutes"})
+    frame.to_csv(tmp_path / "roads.csv", index=False)
+    for ssp in (tp.read(frame, action="road", times="minutes"), tp.read(tmp_path / "roads.csv", action="road", times="minutes")):
+        assert ssp.to_pandas().equals(wanted.to_pandas()) and ssp.cost_unit == wanted.cost_unit
+        assert "states without rows are the goals (1 of them)" in ssp.notes
+
+
+def test_times_beside_probabilities(tmp_path):
+    table = {"from": ["a", "a", "b"], "a": ["x", "x", "z"], "to": ["b", "c", "c"], "p": ["1/4", "3/4", "1"], "times": ["1/3;2", "5", "1.5"]}
+    pd.DataFrame(table).to_csv(tmp_path / "m.csv", index=False)
+    rows = [("a", "x", "b", 0.125, Fraction(1, 3)), ("a", "x", "b", 0.125, 2), ("a", "x", "c", 0.75, 5), ("b", "z", "c", 1, 1.5)]
+    wanted = SSP.from_outcomes(rows, "a", ["c"])
+    assert plain(tp.read(tmp_path / "m.csv")) == wanted
+    assert plain(tp.read({**table, "p": [Fraction(p) for p in table["p"]]})) == wanted
+
+
+def test_times_in_a_parquet_table(tmp_path):
+    pytest.importorskip("pyarrow")
+    pd.DataFrame(ROADS).to_parquet(tmp_path / "roads.parquet")
+    ssp, wanted = tp.read(tmp_path / "roads.parquet", action="road"), SSP.from_outcomes(SAMPLED, "a", ["c"])
+    assert ssp.to_pandas().equals(wanted.to_pandas())
+
+
+def test_times_that_are_none(tmp_path):
+    with pytest.raises(ModelError, match=r"^'a' to 'b': a duration is a number, not 'slow'$"):
+        tp.read({"from": ["a"], "to": ["b"], "times": ["12;slow"]})
+    (tmp_path / "m.csv").write_text("from,to,times\na,b,3\nb,c,12;slow\n")
+    with pytest.raises(FormatError, match=r"m\.csv:3: 'b' to 'c': a duration is a number, not 'slow'$"):
+        tp.read(tmp_path / "m.csv")
+    (tmp_path / "m.csv").write_text("from,action,to,p,times\na,x,b,half,3\n")
+    with pytest.raises(FormatError, match=r"m\.csv:2: .*half"):
+        tp.read(tmp_path / "m.csv")
+    with pytest.raises(ModelError, match=r"^'a' to 'b': a distribution goes on a grid: durations\(law, unit=\) gives its outcomes$"):
+        tp.read({"from": ["a"], "to": ["b"], "times": [stats.expon()]})

@@ -4,5 +4,6 @@ from tailpath.domains import textbook
 from tailpath.domains.gridworld import gridworld
 from tailpath.domains.register import Domain, register
 from tailpath.domains.river import river
+from tailpath.domains.upgrade import upgrade
 
-__all__ = ["Domain", "gridworld", "register", "river", "textbook"]
+__all__ = ["Domain", "gridworld", "register", "river", "textbook", "upgrade"]

@@ -18,6 +18,7 @@ PLACES = {
     "gridworld": "tailpath.domains.gridworld:DOMAIN",
     "river": "tailpath.domains.river:DOMAIN",
     "textbook": "tailpath.domains.textbook:DOMAIN",
+    "upgrade": "tailpath.domains.upgrade:DOMAIN",
 }
 
 

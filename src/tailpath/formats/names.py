@@ -1,7 +1,8 @@
 """Names of states and actions, and the other things of a model that are not numbers, as JSON.
 
-A name is a string, a number, a truth value, null, or a tuple of names; a tuple is written as a list, which no name can be. So `1`, `"1"`,
-`[1]` and `["1"]` stay four different names. Names that are simply 0, 1, .., n - 1 are written as the number n.
+A name is a string, a number, a truth value, null, or a tuple of names; a tuple, named or not, is
+written as a list, which no name can be. So `1`, `"1"`, `[1]` and `["1"]` stay four different names.
+Names that are simply 0, 1, .., n - 1 are written as the number n.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ def encode_name(name: Name) -> Any:
         name = name.item()
     if name is None or type(name) in (str, bool, int) or (type(name) is float and math.isfinite(name)):
         return name
-    if type(name) is tuple:
+    if isinstance(name, tuple):  # a named one is equal to the plain one that comes back
         return [encode_name(part) for part in name]
-    raise FormatError(f"the name {name!r} cannot be written: use strings, numbers or tuples of them")
+    raise FormatError(f"the name {name!r} cannot be written: use strings, numbers or tuples of them, named ones too")
 
 
 def decode_name(value: Any, where: str) -> Name:

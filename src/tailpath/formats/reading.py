@@ -29,7 +29,7 @@ class Reading:
     goal: str | None = _option(
         None, "--goal", "LABEL", "Label of the goals, or condition (PRISM, JANI); in Gymnasium best, all, a final reward."
     )
-    cost: str | None = _option(None, "--cost", "NAME", "Reward structure that holds the costs.")
+    cost: str | None = _option(None, "--cost", "NAME", "Reward structure, or column of a table, that holds the costs.")
     step_cost: float | None = _option(None, "--step-cost", "C", "Every outcome costs C, whatever its reward.")
     cost_of: Mapping[float, float] = _option(dict, "--cost-of", "R=C", "An outcome with reward R costs C (repeatable).")
     negate_reward: bool = _option(False, "--negate-reward", "", "Take the opposite of the format's own sign of rewards.")
@@ -37,13 +37,18 @@ class Reading:
     start: str | int | tuple[Any, ...] | None = _option(None, "--start", "STATE", "State, label or condition where runs begin.")
     goals: Iterable[Any] = _option((), "--goals", "STATES", "Goal states of a table (repeatable).")
     one_based: bool = _option(False, "--one-based", "", "States and actions of a table are counted from 1.")
+    columns: Mapping[str, Any] = _option(dict, "--column", "N=V", "Column N of a table is called V, as cost=minutes (repeatable).")
     progress: Progress | None = None
 
     def __post_init__(self) -> None:
-        for name, kind in (("goal", str), ("cost", str), ("cost_of", Mapping), ("constants", Mapping)):
+        for name, kind in (("goal", str), ("cost", str), ("cost_of", Mapping), ("constants", Mapping), ("columns", Mapping)):
             value = getattr(self, name)
             if value is not None and not isinstance(value, kind):
                 raise OptionError(f"{name} must be a {'text' if kind is str else 'mapping'}, not {value!r}")
+
+    def table_columns(self) -> dict[str, Any]:
+        """The columns of a table that the user names."""
+        return {**({} if self.cost is None else {"cost": self.cost}), **self.columns}
 
     def given(self) -> dict[str, Any]:
         """The options that are not at their default, by name."""
@@ -59,4 +64,4 @@ def options() -> tuple[Field[Any], ...]:
 #: What formats with rewards take, those with labels and reward structures, and tables.
 REWARDS = ("step_cost", "cost_of", "negate_reward")
 LABELLED = ("goal", "cost", "start", *REWARDS)
-TABLE = (*REWARDS, "start", "goals", "one_based")
+TABLE = (*REWARDS, "start", "goals", "one_based", "cost", "columns")

@@ -106,11 +106,11 @@ FORMATS = (
 
 
 def _read_table(source: Any, reading: Reading) -> SSP:
-    return SSP.from_table(source, start=reading.start, goals=reading.goals or None)
+    return SSP.from_table(source, start=reading.start, goals=reading.goals or None, columns=reading.table_columns())
 
 
 #: Tables and graphs that are no files.
-IN_MEMORY = Format("a table", _read_table, options=("start", "goals"))
+IN_MEMORY = Format("a table", _read_table, options=("start", "goals", "cost", "columns"))
 
 
 def written_suffixes() -> list[str]:

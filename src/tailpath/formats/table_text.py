@@ -21,9 +21,9 @@ from tailpath.formats.files import brief, load_json, read_bytes, shorten, text_b
 from tailpath.formats.names import decode_name, decode_names, encode_name, json_texts, truth_values, wholes
 from tailpath.formats.reading import Reading
 from tailpath.formats.text import BLOCK, Numbers, after, as_they_appear
-from tailpath.model.cost_units import common_unit
+from tailpath.model.cost_units import as_fraction, common_unit
 from tailpath.model.ssp import Name
-from tailpath.model.tables import columns_called
+from tailpath.model.tables import PRICES, columns_called, times_of
 
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _WHOLES = re.compile(r"\[(?:0|-?[1-9][0-9]{0,17})(?:, ?(?:0|-?[1-9][0-9]{0,17}))*\]")
@@ -95,6 +95,7 @@ class Table:
 
     def __init__(self, path: str, reading: Reading) -> None:
         self.path, self.one_based, self.progress = path, reading.one_based, reading.progress
+        self.columns = reading.table_columns()
         self.width = 0
         self.line: Sequence[int] = ()
         is_parquet = path.lower().endswith(".parquet")
@@ -110,7 +111,7 @@ class Table:
     def _parquet(self) -> Columns:
         table = parquet.read_parquet(self.path)
         at = self._header(table.column_names)
-        places = sorted(set(at.values()))
+        places = sorted(set(at.values()) - {self.width})
         texts = parquet.texts(self.path, table, places)
         try:
             batches = (map(bulk.Words.of, batch.columns) for batch in texts.to_batches())
@@ -140,12 +141,15 @@ class Table:
         if "idoutcome" in names:
             raise FormatError(f"{self.path}:1: a table with idoutcome describes a robust model, which is none of ours")
         try:
-            called = columns_called(names)
+            called = columns_called(names, self.columns)
         except ModelError as error:
             raise FormatError(f"{self.path}:1: {brief(str(error))}") from None
         at = {column: names.index(name) for column, name in called.items()}
         self.is_reward = "reward" in at
-        at["price"] = at["reward" if self.is_reward else "cost"]
+        at["price"] = next(at[column] for column in PRICES if column in at)
+        self.times = dict(at) if "times" in at else {}
+        if "times" in at:  # their probability has a column of its own, the last
+            at["probability"] = self.width
         self.marks: dict[str, Any] = {mark: [] for mark in ("goal", "start") if mark in at}
         return at
 
@@ -167,6 +171,8 @@ class Table:
 
     def _numbered(self, at: Mapping[str, int], words: Mapping[int, bulk.Words]) -> Columns:
         """The same columns of some rows, whose texts are given by the place of their column."""
+        if self.times:
+            raise FormatError(f"{self.path}: rows with times are unfolded one by one")
         numbers = Numbers(self.path)
 
         def truths(texts: list[str]) -> NDArray[np.bool_]:
@@ -208,7 +214,23 @@ class Table:
             if row and len(row) != self.width:
                 raise FormatError(f"{self.path}:{line}: {len(row)} columns, expected {self.width}")
             if row:
-                yield line, row
+                yield from ((line, each) for each in self._unfolded(line, row))
+
+    def _unfolded(self, line: int, row: Sequence[str]) -> Iterator[Sequence[str]]:
+        """The row, or one for each different time of it."""
+        if not self.times:
+            yield row
+            return
+        cells = {column: row[place] for column, place in self.times.items()}
+        try:
+            found = times_of(cells)
+            chance = as_fraction(cells.get("probability", "1").strip())
+        except (ModelError, ValueError, ZeroDivisionError) as error:
+            raise FormatError(f"{self.path}:{line}: {brief(str(error))}") from None
+        for time, share in found.items():
+            each = [*row, str(share * chance)]
+            each[self.times["times"]] = str(time)
+            yield each
 
     def _blocks(self, at: Mapping[str, int], rows: Rows) -> Iterator[Columns]:
         numbers = Numbers(self.path)

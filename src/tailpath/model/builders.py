@@ -38,7 +38,7 @@ class ModelArrays(NamedTuple):
     exact_unit: Fraction | None = None
 
 
-class _Numbers:
+class Numbers:
     """Rows of names as rows of numbers: states and actions are numbered in the order of their first appearance."""
 
     def __init__(self, goals: dict[Name, None]) -> None:
@@ -84,10 +84,28 @@ class _Numbers:
         finite = all(np.isfinite(value) for value in self.costs.values())
         return common_unit(self.costs) if finite and self.costs else None
 
+    def arrays(self, start: Name) -> ModelArrays:
+        """The model of all rows."""
+        states = self.states
+        for goal in self.goals:
+            states.setdefault(goal, len(states))
+        if start not in states:
+            raise ModelError(f"the start {start!r} is not a state of the model")
+        is_goal = np.zeros(len(states), dtype=np.bool_)
+        is_goal[[states[goal] for goal in self.goals]] = True
+        return ModelArrays(
+            **arrays_from_rows(*self.columns(), len(states), merge=True),
+            is_goal=is_goal,
+            start_index=states[start],
+            states=tuple(states),
+            actions=tuple(self.actions),
+            exact_unit=self.unit(),
+        )
+
 
 def arrays_from_outcomes(outcomes: Iterable[tuple[Name, Name, Name, Any, Any]], start: Name, goals: Iterable[Name]) -> ModelArrays:
     """Number the names in order of appearance, group rows by choice, add up rows that agree in all but the probability."""
-    numbers = _Numbers(_goal_names(goals))
+    numbers = Numbers(_goal_names(goals))
     add = numbers.add
     for number, row in enumerate(outcomes):
         try:
@@ -96,21 +114,7 @@ def arrays_from_outcomes(outcomes: Iterable[tuple[Name, Name, Name, Any, Any]], 
         except (TypeError, ValueError):
             raise ModelError(f"outcome {number} is {row!r}; expected hashable (state, action, next_state, probability, cost)") from None
         add(state, action, next_state, p, c)
-    states = numbers.states
-    for goal in numbers.goals:
-        states.setdefault(goal, len(states))
-    if start not in states:
-        raise ModelError(f"the start {start!r} is not a state of the model")
-    is_goal = np.zeros(len(states), dtype=np.bool_)
-    is_goal[[states[goal] for goal in numbers.goals]] = True
-    return ModelArrays(
-        **arrays_from_rows(*numbers.columns(), len(states), merge=True),
-        is_goal=is_goal,
-        start_index=states[start],
-        states=tuple(states),
-        actions=tuple(numbers.actions),
-        exact_unit=numbers.unit(),
-    )
+    return numbers.arrays(start)
 
 
 def arrays_from_rows(

@@ -165,29 +165,35 @@ def _from_actions(P: Any, price: Any, layout: str) -> tuple[Any, NDArray[Any], N
         raise OptionError(f"unknown layout {layout!r}; use 'auto', 'mdptoolbox' or 'quantecon'")
     if issparse(P):
         raise ModelError("a single sparse matrix needs s_indices and a_indices; for several actions give a list of matrices")
+    by_state = False
     if not isinstance(P, (list, tuple)) or not any(issparse(matrix) for matrix in P):
-        P = _split_dense(_floats(P, "P"), layout)
+        P, by_state = _split_dense(_floats(P, "P"), layout)
     matrices = [_csr(matrix) for matrix in P]
     if not matrices or any(matrix.shape != (matrices[0].shape[1],) * 2 for matrix in matrices):
         raise ModelError(f"expected square matrices of one size, got {[matrix.shape for matrix in matrices]}")
     n_actions, n_states = len(matrices), matrices[0].shape[0]
     state = np.tile(np.arange(n_states, dtype=np.int32), n_actions)
     action = np.repeat(np.arange(n_actions, dtype=np.int32), n_states)
-    return vstack(matrices, format="csr"), state, action, _price_by_action(price, n_actions, n_states)
+    return vstack(matrices, format="csr"), state, action, _price_by_action(price, n_actions, n_states, by_state)
 
 
-def _split_dense(P: NDArray[Any], layout: str) -> list[NDArray[Any]]:
+def _split_dense(P: NDArray[Any], layout: str) -> tuple[list[NDArray[Any]], bool]:
+    """The matrix of every action, and whether `P` had the states first."""
     if P.ndim != 3:
         raise ModelError(f"P must have three axes, or be a list of matrices, or come with s_indices; its shape is {P.shape}")
-    if layout == "quantecon" or (layout == "auto" and P.shape[1] != P.shape[2] and P.shape[0] == P.shape[2]):
+    by_state = layout == "quantecon" or (layout == "auto" and P.shape[1] != P.shape[2] and P.shape[0] == P.shape[2])
+    if by_state:
         P = P.transpose(1, 0, 2)
     if P.shape[1] != P.shape[2]:
         raise ModelError(f"P has shape {P.shape}; expected (A, S, S) or (S, A, S)")
-    return list(P)
+    return list(P), by_state
 
 
-def _price_by_action(price: Any, n_actions: int, n_states: int) -> Any:
-    """Costs in the order of the stacked rows: a vector where they do not depend on the outcome, else a sparse matrix."""
+def _price_by_action(price: Any, n_actions: int, n_states: int, by_state: bool) -> Any:
+    """Costs in the order of the stacked rows: a vector where they do not depend on the outcome, else a sparse matrix.
+
+    Of costs per outcome the shape says whether states come first; where there are as many actions as states, `by_state` does.
+    """
     from scipy.sparse import issparse, vstack
 
     if isinstance(price, (list, tuple)) and any(issparse(matrix) for matrix in price):
@@ -198,10 +204,11 @@ def _price_by_action(price: Any, n_actions: int, n_states: int) -> Any:
             return np.tile(array, n_actions)
         if array.shape == (n_states, n_actions):
             return array.T.ravel()
+        if array.shape == (n_states, n_actions, n_states) and (by_state or n_actions != n_states):
+            array = array.transpose(1, 0, 2)
         if array.shape != (n_actions, n_states, n_states):
-            raise ModelError(
-                f"costs have shape {array.shape}; expected ({n_states},), ({n_states}, {n_actions}) or ({n_actions}, {n_states}, {n_states})"
-            )
+            shapes = (n_states,), (n_states, n_actions), (n_actions, n_states, n_states), (n_states, n_actions, n_states)
+            raise ModelError(f"costs have shape {array.shape}; expected {', '.join(map(str, shapes[:3]))} or {shapes[3]}")
         stacked = [_csr(matrix) for matrix in array]
     if len(stacked) != n_actions or any(matrix.shape != (n_states, n_states) for matrix in stacked):
         raise ModelError(f"expected {n_actions} cost matrices of shape ({n_states}, {n_states})")

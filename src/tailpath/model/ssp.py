@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -33,9 +33,11 @@ from tailpath.kernels.jit import frozen
 from tailpath.model.builders import arrays_from_outcomes
 from tailpath.model.checks import check_outcomes, check_structure, check_unit, checked_probabilities
 from tailpath.model.cost_units import common_unit
+from tailpath.model.exploring import Actions, Functions, Outcomes, explore
 from tailpath.model.matrices import arrays_from_matrices
 from tailpath.model.records import Record, data_frame
 from tailpath.model.tables import is_graph, outcomes_of_graph, outcomes_of_table
+from tailpath.options import Progress, check_whole
 from tailpath.pictures.notebook import model_card
 
 FloatArray = NDArray[np.float64]
@@ -267,14 +269,44 @@ class SSP(Record):
         return cls(**arrays_from_outcomes(outcomes, start, goals)._asdict(), geometry=geometry, notes=notes)
 
     @classmethod
-    def from_table(cls, frame: Any, *, start: Name | None = None, goals: Iterable[Name] | None = None) -> SSP:
+    def from_functions(
+        cls,
+        start: Any,
+        actions: Actions | None = None,
+        outcomes: Outcomes | None = None,
+        is_goal: Callable[[Any], bool] | None = None,
+        *,
+        limit: int = 10**6,
+        progress: Progress | None = None,
+    ) -> SSP:
+        """Build a model from Python functions, by exploring all that can be reached from `start`.
+
+        `actions(state)` gives names, `outcomes(state, action)` triples (probability, next state, cost),
+        `is_goal(state)` a truth value. States may be anything hashable; named tuples and dataclasses
+        are shown by field. An object with `start`, `actions`, `outcomes` and `is_goal` may be given
+        instead. States are numbered breadth first. More than `limit` of them are refused. `progress`
+        is told the states explored and their share of those found.
+        """
+        functions = Functions.of(start, actions, outcomes, is_goal)
+        return cls(**explore(functions, check_whole(limit, "limit", 1), progress)._asdict())
+
+    @classmethod
+    def from_table(
+        cls,
+        frame: Any,
+        *,
+        start: Name | None = None,
+        goals: Iterable[Name] | None = None,
+        columns: Mapping[str, Any] | None = None,
+    ) -> SSP:
         """Build a model from a table with one row per outcome: a DataFrame of pandas or polars, a table of pyarrow, a dictionary of columns.
 
         Columns are state, action, next_state, probability and cost; `from`, `to`, `p`, `prob`, `time`, `reward` and others are understood
-        (`model/tables.py` lists them). Start and goals are given here or in columns of the table; otherwise the start is the state of the first row
-        and states without rows are the goals. A graph of networkx with such attributes on its edges is taken, too.
+        (`docs/formats.md` lists them), and `columns={"cost": "minutes"}` names any other. A column `times` holds samples instead of a cost. Start
+        and goals are given here or in columns of the table; otherwise the start is the state of the first row and states without rows are the goals.
+        A graph of networkx with such attributes on its edges is taken, too.
         """
-        found = (outcomes_of_graph if is_graph(frame) else outcomes_of_table)(frame, start, goals)
+        found = (outcomes_of_graph if is_graph(frame) else outcomes_of_table)(frame, start, goals, columns or {})
         return cls.from_outcomes(found.rows, found.start, found.goals, notes=found.notes)
 
     def to_pandas(self) -> Any:
@@ -308,7 +340,7 @@ class SSP(Record):
         | layout | `P` | `costs` or `rewards` |
         | --- | --- | --- |
         | pymdptoolbox | (A, S, S), or a sequence of A matrices (S, S), dense or sparse | (S,), (S, A), (A, S, S) or A matrices |
-        | QuantEcon product | (S, A, S) | (S, A); an infinite entry marks an action the state does not have |
+        | QuantEcon product | (S, A, S) | (S, A), where an infinite entry marks an action the state does not have; (S, A, S) |
         | QuantEcon pairs | (L, S) dense or sparse, with `s_indices` and `a_indices` (L,) in any order | (L,) |
 
         Give either `costs` or `rewards`; a cost is minus its reward. Costs per outcome stay on the outcome (pymdptoolbox averages them,

@@ -1,27 +1,29 @@
 """Tables with one row per outcome, as pandas, polars, pyarrow or a dictionary of columns hold them, and graphs with costs on their edges.
 
-| column | also called | if there is none |
-| --- | --- | --- |
-| state | from, source, s, from_state, idstatefrom | it must be there |
-| next_state | to, target, next, destination, to_state, idstateto | it must be there |
-| action | a, choice, idaction | the way is the action: it is called like the state it leads to, and surely leads there |
-| probability | prob, p, chance | 1 |
-| cost | time, duration, length, distance, weight, c; or reward, r, taken with the other sign | it must be there |
-| goal | terminated, done | true where the row leads to a goal; without it, states without rows are the goals |
-| start | | true where the row leaves the start; without it, the first row does |
+| column | if there is none |
+| --- | --- |
+| state, next_state | they must be there |
+| action | the way is the action: it is called like the state it leads to, and surely leads there |
+| probability | 1 |
+| cost | a reward, taken with the other sign, or times: samples `12;13;15;40` or weights `12:30;40:2` |
+| goal | true where the row leads to a goal; without it, states without rows are the goals |
+| start | true where the row leaves the start; without it, the first row does |
 
-Other columns are passed over. What was assumed is among the notes of the model.
+`WORDS` has the other names of each. A column of any other name is named: `columns={"cost": "minutes"}`. Others
+are passed over. What was assumed is among the notes of the model.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from tailpath.errors import ModelError
+from tailpath.errors import ModelError, OptionError
+from tailpath.model.durations import shares
 
-#: What the columns are called, each by its own name first; costs that are rewards have the other sign.
+#: What the columns are called, each by its own name first; costs that are rewards have the other sign. The table of `docs/formats.md` is made of it.
 WORDS = {
     "state": ("state", "from", "source", "s", "from_state", "idstatefrom"),
     "action": ("action", "a", "choice", "idaction"),
@@ -29,9 +31,16 @@ WORDS = {
     "probability": ("probability", "prob", "p", "chance"),
     "cost": ("cost", "time", "duration", "length", "distance", "weight", "c"),
     "reward": ("reward", "r"),
+    "times": ("times", "samples", "durations"),
     "goal": ("goal", "terminated", "done"),
     "start": ("start",),
 }
+#: One of them says what an outcome costs.
+PRICES = ("cost", "reward", "times")
+
+
+#: No column is chosen.
+NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 class Outcomes(NamedTuple):
@@ -43,31 +52,55 @@ class Outcomes(NamedTuple):
     notes: tuple[str, ...]
 
 
-def columns_called(names: Iterable[Any]) -> dict[str, Any]:
-    """Which of the names is which column: `{column: name}`. Of two names for one column, or none for one that must be there, refuses."""
+def columns_called(names: Iterable[Any], chosen: Mapping[str, Any] = NONE) -> dict[str, Any]:
+    """Which of the names is which column: `{column: name}`, as `chosen` or by their words.
+
+    Of two names for one column, or none for one that must be there, refuses.
+    """
     names = list(names)
-    plain = {str(name).strip().lower().replace(" ", "_"): name for name in reversed(names)}
-    found: dict[str, Any] = {}
+    found = {column: _chosen(column, name, names) for column, name in chosen.items()}
+    free = [name for name in names if name not in found.values()]
+    plain = {str(name).strip().lower().replace(" ", "_"): name for name in reversed(free)}
+    priced = [column for column in PRICES if column in found]
     for column, words in WORDS.items():
         present = [plain[word] for word in words if word in plain]
+        if column in found or (priced and column in PRICES):
+            continue
         if len(present) > 1 and words[0] not in plain:
-            raise ModelError(f"the columns {', '.join(map(str, present))} could all be the {column}")
+            raise ModelError(f"the columns {_listed(present)} could all be the {column}; say which (columns=)")
         if present:
             found[column] = present[0]
     for column in ("state", "next_state"):
         if column not in found:
-            raise ModelError(f"no column is the {column}; expected one of {', '.join(WORDS[column])} among {', '.join(map(str, names))}")
-    if ("cost" in found) == ("reward" in found):
-        expected = ", ".join((*WORDS["cost"], *WORDS["reward"]))
-        raise ModelError(f"exactly one column must be the cost or the reward, one of {expected}; there are {', '.join(map(str, names))}")
+            expected = f"expected one of {_listed(WORDS[column])} among {_listed(names)}"
+            raise ModelError(f"no column is the {column}; {expected}, or say which (columns=)")
+    if sum(column in found for column in PRICES) != 1:
+        expected = _listed(word for column in PRICES for word in WORDS[column])
+        what = "exactly one column must be the cost, the reward or the times"
+        raise ModelError(f"{what}, one of {expected}; there are {_listed(names)}; or say which (columns=)")
     if "action" not in found and "probability" in found:
-        raise ModelError(f"where there are probabilities a column must be the action, one of {', '.join(WORDS['action'])}")
-    return found
+        raise ModelError(f"where there are probabilities a column must be the action, one of {_listed(WORDS['action'])}")
+    return {column: found[column] for column in WORDS if column in found}
 
 
-def outcomes_of_table(frame: Any, start: Any, goals: Any) -> Outcomes:
+def _chosen(column: str, name: Any, names: list[Any]) -> Any:
+    """The name of a column that the user chose, if both are there."""
+    if column not in WORDS:
+        raise OptionError(f"a table has no column {column!r} to be named; there are {_listed(WORDS)}")
+    if name not in names:
+        near = get_close_matches(str(name), map(str, names), 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {_listed(names)}"
+        raise ModelError(f"the table has no column {name!r}, which is to be the {column}; {hint}")
+    return name
+
+
+def _listed(names: Iterable[Any]) -> str:
+    return ", ".join(map(str, names))
+
+
+def outcomes_of_table(frame: Any, start: Any, goals: Any, chosen: Mapping[str, Any] = NONE) -> Outcomes:
     """The outcomes of a table, its start and its goals."""
-    called = columns_called(_names(frame))
+    called = columns_called(_names(frame), chosen)
     columns = {column: _values(frame, name) for column, name in called.items()}
     count = len(columns["state"])
     if count == 0:
@@ -76,6 +109,8 @@ def outcomes_of_table(frame: Any, start: Any, goals: Any) -> Outcomes:
     columns.setdefault("action", columns["next_state"])
     if "reward" in columns:
         columns["cost"] = [-value for value in columns["reward"]]
+    if "times" in columns:
+        columns = _unfolded(columns)
     rows = list(zip(*(columns[column] for column in ("state", "action", "next_state", "probability", "cost"))))
     notes: list[str] = ["costs are minus the rewards"] if "reward" in columns else []
     others = [str(name) for name in _names(frame) if not any(name is known or name == known for known in called.values())]
@@ -87,12 +122,31 @@ def outcomes_of_table(frame: Any, start: Any, goals: Any) -> Outcomes:
     return Outcomes(kept, _start(rows, columns.get("start"), start, notes), found_goals, tuple(notes))
 
 
-def outcomes_of_graph(graph: Any, start: Any, goals: Any) -> Outcomes:
+def _unfolded(columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """The columns with a row for each different time of each row."""
+    unfolded: dict[str, list[Any]] = {column: [] for column in (*columns, "cost")}
+    for row in zip(*columns.values()):
+        cells = dict(zip(columns, row))
+        for cost, share in times_of(cells).items():
+            for column, cell in {**cells, "cost": cost, "probability": cells["probability"] * share}.items():
+                unfolded[column].append(cell)
+    return unfolded
+
+
+def times_of(row: Mapping[str, Any]) -> dict[Any, Any]:
+    """What a row with times may cost, `{cost: share}`; an error says which row it is."""
+    try:
+        return shares(row["times"])
+    except OptionError as error:
+        raise ModelError(f"{row['state']!r} to {row['next_state']!r}: {error}") from None
+
+
+def outcomes_of_graph(graph: Any, start: Any, goals: Any, chosen: Mapping[str, Any] = NONE) -> Outcomes:
     """The outcomes of a networkx graph: each edge is an action called like its end, unless the edges have actions and probabilities."""
     edges = [(tail, head, data) for tail, head, data in graph.edges(data=True)]
     if not edges:
         raise ModelError("the graph has no edges")
-    attributes = columns_called(["state", "next_state", *edges[0][2]])
+    attributes = columns_called(["state", "next_state", *edges[0][2]], chosen)
     both = [] if graph.is_directed() else [(head, tail, data) for tail, head, data in edges if head != tail]
     table: dict[str, list[Any]] = {"state": [], "next_state": []}
     for tail, head, data in (*edges, *both):
@@ -105,12 +159,17 @@ def outcomes_of_graph(graph: Any, start: Any, goals: Any) -> Outcomes:
                 table.setdefault(column, []).append(data[name])
     if start is None or goals is None:
         raise ModelError("a graph does not say where runs begin and end: give start= and goals=")
-    return outcomes_of_table(table, start, goals)
+    found = outcomes_of_table(table, start, goals)
+    others = dict.fromkeys(str(name) for _, _, data in edges for name in data if name not in attributes.values())
+    note = f"attributes of edges that were not read: {', '.join(others)}"
+    return found._replace(notes=(*found.notes, note)) if others else found
 
 
-def is_table(source: Any) -> bool:
+def is_table(source: Any, chosen: Mapping[str, Any] = NONE) -> bool:
     """Whether something is a table of pandas, polars or pyarrow, or a dictionary of columns."""
     if isinstance(source, Mapping):
+        if any(name in source for name in chosen.values()):
+            return True
         words = {word for column in ("state", "next_state") for word in WORDS[column]}
         return any(isinstance(name, str) and name.strip().lower() in words for name in source)
     return hasattr(source, "column_names") or (hasattr(source, "columns") and hasattr(source, "shape"))

@@ -9,6 +9,7 @@ from typing import Any
 
 from tailpath.pictures.states import plot_states
 from tailpath.pictures.style import as_png
+from tailpath.texts import name
 
 #: Cells of a map and states of a graph that a small picture still shows.
 MOST_CELLS, MOST_NODES = 2_500, 40
@@ -32,13 +33,13 @@ def card(
 
 
 def _text(value: Any) -> str:
-    return html.escape(f"{value:.6g}" if isinstance(value, float) else value if isinstance(value, str) else repr(value))
+    return html.escape(f"{value:.6g}" if isinstance(value, float) else name(value))
 
 
 def model_card(ssp: Any) -> str:
     """A model: sizes, names, its map or, if it is small, its graph."""
     unit = "none" if ssp.cost_unit is None else str(ssp.cost_unit)
-    goals = [name if isinstance(name, str) else repr(name) for name in ssp.goals[:3]]
+    goals = [name(goal) for goal in ssp.goals[:3]]
     facts = [
         ("states, choices, outcomes", f"{ssp.n_states}, {ssp.n_choices}, {ssp.n_outcomes}"),
         ("start", ssp.start),

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from tailpath.pictures.layers import layers
 from tailpath.pictures.style import own_axes
+from tailpath.texts import name as name_in_words
 
 #: Grey levels and light colours of the kinds of cells that we know; others are nearly white.
 KINDS = {
@@ -153,6 +154,6 @@ def _draw_graph(
 
 
 def _short(name: Any) -> str:
-    text = name if isinstance(name, str) else repr(name)
+    text = name_in_words(name)
     # A dollar sign would begin mathematics.
     return (text if len(text) <= 18 else text[:16] + "…").replace("$", r"\$")

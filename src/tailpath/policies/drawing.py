@@ -11,6 +11,7 @@ import numpy as np
 from tailpath.errors import OptionError
 from tailpath.model.ssp import SSP
 from tailpath.pictures.notebook import MOST_CELLS, MOST_NODES, card
+from tailpath.pictures.schedule import has_schedule, plot_schedule
 from tailpath.pictures.states import plot_states
 from tailpath.pictures.style import sheet
 from tailpath.policies.budget import BudgetPolicy
@@ -20,19 +21,21 @@ from tailpath.policies.kinds import Policy
 from tailpath.policies.table import decision_table
 from tailpath.policies.unrolling import unroll
 from tailpath.policies.visits import Visits
-from tailpath.policies.words import decision_in_words, name_in_words
+from tailpath.policies.words import decision_in_words
+from tailpath.texts import name as name_in_words
 
 #: States of a graph beyond which a picture is a black square.
 MOST_STATES = 400
 
 
 def draw_policy(ssp: SSP, policy: Policy, budget: float | None = None, ax: Any = None, title: str = "") -> Any:
-    """The decisions of a policy on the map of its model, or on a graph; returns the Axes.
+    """The decisions of a policy on the map of its model, by place and time, or on a graph; returns the Axes.
 
     With `budget`, a cost, those of a `BudgetPolicy` with so much left; otherwise in each state those with the memory that it most often has
     there. Where it never comes, or never with this budget, they are faint; of a mixed decision the likeliest action is drawn.
     """
-    if ssp.geometry is None and ssp.n_states > MOST_STATES:
+    scheduled = budget is None and has_schedule(ssp)
+    if ssp.geometry is None and ssp.n_states > MOST_STATES and not scheduled:
         raise OptionError(f"a graph of {ssp.n_states} states cannot be drawn; the most is {MOST_STATES}. Look at policy.table(ssp) instead")
     chain = unroll(ssp, policy)
     visits = Visits(chain).expected if chain.n else np.zeros(0)
@@ -41,6 +44,8 @@ def draw_policy(ssp: SSP, policy: Policy, budget: float | None = None, ax: Any =
         for node in np.argsort(visits, kind="stable").tolist():
             choices[chain.state[node]] = _choice(ssp, policy, int(chain.state[node]), _memory(chain, node))
         np.add.at(strength, chain.state, visits)
+        if scheduled:
+            return plot_schedule(ssp, choices, strength, ax, title)
         strength = np.clip(1 + 0.25 * np.log10(np.maximum(strength, 1e-12)), 0.0, 1.0)
     else:
         left = _in_units(policy, budget)

@@ -1,4 +1,4 @@
-"""Names, decisions and memories as people read them."""
+"""Decisions and memories as people read them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,7 @@ from typing import Any
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.kinds import AtomPolicy, HistoryPolicy, MarkovPolicy
 from tailpath.policies.mixed import MixedPolicy
-
-
-def name_in_words(name: Any) -> str:
-    """A state or an action."""
-    return name if isinstance(name, str) else repr(name)
+from tailpath.texts import name as name_in_words
 
 
 def decision_in_words(decision: Any) -> str:

@@ -25,13 +25,13 @@ from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.kinds import Policy
 from tailpath.policies.unrolling import unroll
 from tailpath.policies.visits import Visits
-from tailpath.policies.words import name_in_words
 from tailpath.show.page.scene import FEW, can_be_drawn, scene_of
 from tailpath.show.page.sentences import sentences
 from tailpath.show.runs import WorstRuns, worst_runs
 from tailpath.solvers.exact.solver import solve_cvar_exact
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.published.quantile import solve_cvar_quantile
+from tailpath.texts import name as name_in_words
 
 ALPHAS = (0.5, 0.2, 0.1, 0.05, 0.01, 0.001)
 NAMES = ("average-best", "published planner", "optimal")

@@ -11,7 +11,7 @@ from typing import Any
 
 from tailpath.model.ssp import SSP
 from tailpath.pictures.layers import layers
-from tailpath.policies.words import name_in_words
+from tailpath.texts import name as name_in_words
 
 #: Cells of a map and states of a graph that can still be told apart on a screen.
 MOST_CELLS, MOST_NODES = 2_500, 250

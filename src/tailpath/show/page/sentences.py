@@ -11,9 +11,10 @@ from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.kinds import Policy
 from tailpath.policies.unrolling import unroll
 from tailpath.policies.visits import Visits
-from tailpath.policies.words import decision_in_words, name_in_words
+from tailpath.policies.words import decision_in_words
 from tailpath.show.differences import Parting, differences
 from tailpath.show.runs import WorstRuns
+from tailpath.texts import name as name_in_words
 
 if TYPE_CHECKING:
     from tailpath.show.page.data import Case

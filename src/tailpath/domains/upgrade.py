@@ -1,0 +1,70 @@
+"""Upgrade: an item goes up by a star, stays, falls by one, or is destroyed; how careful is careful?
+
+The probabilities are those that the operator of an online game (MapleStory, "Star Force", as of 2024)
+publishes, from 12 stars on. At 15 and 16 stars one may `protect` the item: the attempt costs twice
+as much, and what would destroy it is a plain failure. A destroyed item is replaced by a spare one, of
+12 stars. Prices are in attempts; what a spare item costs is up to its market. Left out are bonuses:
+a mini-game, events, and the sure success after two falls in a row.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from tailpath.domains.register import Domain
+from tailpath.errors import OptionError
+from tailpath.model.cost_units import as_fraction
+from tailpath.model.ssp import SSP
+from tailpath.options import check_whole
+
+#: Chances of a success and of destruction at each number of stars, in tenths of a percent.
+CHANCES = {
+    12: (400, 0),
+    13: (350, 0),
+    14: (300, 0),
+    **dict.fromkeys((15, 16, 17), (300, 21)),
+    **dict.fromkeys((18, 19), (300, 28)),
+    **dict.fromkeys((20, 21), (300, 70)),
+    22: (30, 194),
+    23: (20, 294),
+    24: (10, 396),
+}
+FIRST, LAST = 12, 25
+#: From 16 stars on a failure costs a star, but not at 20.
+FALLS = (16, 17, 18, 19, 21, 22, 23, 24)
+PROTECTED = (15, 16)
+
+
+def upgrade(target: int = 17, spare: Any = 20) -> SSP:
+    """Bring an item from 12 to `target` stars, 13 to 25; `spare` is the price of another one, in
+    attempts. States are stars."""
+    target = check_whole(target, "the target", FIRST + 1)
+    if target > LAST:
+        raise OptionError(f"the target must be at most {LAST} stars, not {target}")
+    try:
+        price = as_fraction(spare)
+    except (TypeError, ValueError, ArithmeticError):
+        raise OptionError(f"the price of a spare item must be a number, not {spare!r}") from None
+    rows: list[tuple[int, str, int, Fraction, Fraction]] = []
+    for stars in range(FIRST, target):
+        success, destroyed = (Fraction(chance, 1000) for chance in CHANCES[stars])
+        failed, fallen = 1 - success - destroyed, stars - (stars in FALLS)
+        one = Fraction(1)
+        rows += [
+            (stars, "try", stars + 1, success, one),
+            (stars, "try", fallen, failed, one),
+            (stars, "try", FIRST, destroyed, one + price),
+        ]
+        if stars in PROTECTED:
+            rows.append((stars, "protect", stars + 1, success, 2 * one))
+            rows.append((stars, "protect", fallen, failed + destroyed, 2 * one))
+    return SSP.from_outcomes(rows, FIRST, [target])
+
+
+def _to(text: str) -> SSP | None:
+    return upgrade(int(text)) if text.isascii() and text.isdigit() and FIRST < int(text[:3]) <= LAST else None
+
+
+#: `upgrade:STARS`.
+DOMAIN = Domain("upgrade", _to, f"write the stars to reach, {FIRST + 1} to {LAST}, e.g. upgrade:17")

@@ -1,0 +1,83 @@
+"""The time of day: models in which what a way costs depends on when one is there.
+
+The states are pairs `At(place, time)`; a cost is a duration, and the clock goes on by it. From `until`
+on the law no longer changes, so all later times are one: `At(place, until)` says "then or later".
+A goal is a state of its own, called like the place, whenever it is reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from tailpath.errors import ModelError, OptionError
+from tailpath.model.cost_units import as_fraction
+from tailpath.model.durations import plain_number
+from tailpath.model.ssp import SSP, Name
+from tailpath.options import Progress
+
+
+class At(NamedTuple):
+    """A place and the time of day, in the unit of the durations."""
+
+    place: Name
+    time: Any
+
+
+def clock(
+    start: Name,
+    actions: Callable[[Any, Any], Iterable[Name]],
+    outcomes: Callable[[Any, Any, Any], Iterable[tuple[Any, Name, Any]]],
+    is_goal: Callable[[Any], bool],
+    *,
+    begin: Any = 0,
+    until: Any,
+    limit: int = 10**6,
+    progress: Progress | None = None,
+) -> SSP:
+    """A model from functions of place and time, explored from `start` at the time `begin`.
+
+    `actions(place, time)` gives names, `outcomes(place, action, time)` triples (probability, next
+    place, duration), `is_goal(place)` a truth value. After `until` everything is as it is then. A
+    policy is one of `At(place, time)`; `At` is equal to the plain pair.
+    """
+    first, last = _time(begin, "begin"), _time(until, "until")
+    if not first <= last:
+        raise OptionError(f"until must not be before begin, not {until!r} < {begin!r}")
+
+    def ahead(state: At, action: Any) -> Iterator[tuple[Any, Name, Any]]:
+        for probability, place, duration in outcomes(state.place, action, state.time):
+            later = _later(state, action, duration)
+            yield probability, place if is_goal(place) else At(place, min(later, last)), duration
+
+    ssp = SSP.from_functions(
+        start if is_goal(start) else At(start, first),
+        lambda state: actions(state.place, state.time),
+        ahead,
+        lambda state: not isinstance(state, At),
+        limit=limit,
+        progress=progress,
+    )
+    note = f"states are places from {first} to {last}; later times count as {last}"
+    return replace(ssp, notes=(note,))
+
+
+def _later(state: At, action: Any, duration: Any) -> Any:
+    """The time after a duration, exactly: 0.1 and 0.2 hours later it is 0.3."""
+    try:
+        exact = as_fraction(duration)
+    except (TypeError, ValueError, ArithmeticError):
+        exact = Fraction(-1)
+    if exact < 0:
+        where = f"place {state.place!r} at {state.time}, action {action!r}"
+        raise ModelError(f"{where} has the duration {duration!r}; a duration is 0 or more")
+    return plain_number(as_fraction(state.time) + exact)
+
+
+def _time(value: Any, what: str) -> Any:
+    try:
+        return plain_number(as_fraction(value))
+    except (TypeError, ValueError, ArithmeticError):
+        raise OptionError(f"{what} must be a time, a number, not {value!r}") from None
