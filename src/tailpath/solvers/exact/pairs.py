@@ -11,6 +11,8 @@ nobody looks for them where the full table is small. A short look along the firs
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -54,14 +56,15 @@ def fill_smaller(
     search = _Pairs(layout, objective, max_bytes, progress)
     table = None if pairs is False else search.run(anyway=pairs is True)
     if table is not None:
-        return table
+        return replace(table, method=f"{table.method}, which are fewer than all budgets in all states")
     try:
         return fill_table(layout, objective, max_bytes=max_bytes, progress=progress)
     except LimitExceededError:
         table = search.run(anyway=True) if pairs is None else None
         if table is None:
             raise
-        return table
+        why = f"since all budgets in all states need more than {max_bytes / 2**30:.3g} GiB"
+        return replace(table, method=f"{table.method}, {why}")
 
 
 class _Pairs:
@@ -165,6 +168,7 @@ class _Pairs:
             np.concatenate([spent, work.value.reshape(len(criteria), count)[:, asked].T]),
             Changes(node, left, choice[work.choice]),
             layout.per_block(error, gain_left),
+            method=f"{count} pairs of state and budget that the start can get to",
         )
 
 

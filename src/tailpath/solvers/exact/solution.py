@@ -60,7 +60,7 @@ class _OfBudgets(Record):
     With `lexicographic`, `mean_cost` is the expected cost of the policy behind it and `plain_mean_cost` that of the policy without. `largest` is
     the policy for `alpha`, which has the largest budget; its steps are those of all others. With `delta`, all values are those of the costs
     rounded up, the unit is delta and `floor` the solution for the costs rounded down, if that says anything; `least` is a proved lower bound
-    on the expected cost of every policy.
+    on the expected cost of every policy. `method` says over which budgets it was found, and why.
     """
 
     alpha: float
@@ -73,6 +73,7 @@ class _OfBudgets(Record):
     largest: BudgetPolicy
     floor: Any = None
     least: float | None = None
+    method: str = "nothing to decide by budgets"
 
     cvar: ClassVar[Any]
 

@@ -171,7 +171,7 @@ def _every_alpha(ssp: SSP, task: Task) -> ExactSolution:
     mean = table.values[:, 1] if task.lexicographic else None
     solution = ExactSolution(task.alpha, table.budgets, table.steps, table.values[:, 0] / lifted, mean, plain, task.doubt(table), nothing)
     largest = int(table.budgets[solution.best_place(task.alpha)])
-    return replace(solution, largest=budget_policy(ssp, table, largest, expected.choices))
+    return replace(solution, largest=budget_policy(ssp, table, largest, expected.choices), method=table.method)
 
 
 def _weighted(ssp: SSP, task: Task) -> WeightedSolution:
@@ -196,7 +196,7 @@ def _weighted(ssp: SSP, task: Task) -> WeightedSolution:
         task.alpha, table.budgets, table.steps, excess, mean, plain, task.doubt(table), nothing, weight=task.weight, price=total
     )
     largest = int(table.budgets[solution.best_place(task.alpha)])
-    return replace(solution, largest=budget_policy(ssp, table, largest, expected.choices))
+    return replace(solution, largest=budget_policy(ssp, table, largest, expected.choices), method=table.method)
 
 
 def _filled(layout: ModelLayout, objective: Objective, task: Task) -> tuple[BudgetTable, FloatArray | None]:

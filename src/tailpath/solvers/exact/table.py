@@ -35,7 +35,7 @@ class BudgetTable:
     """What the sweep found, in cost units: `values[j, i]` is the value of the start with budget `budgets[j]` in criterion i.
 
     With prices, `values[j, i, k]` is that for price k. `steps[j]` counts the levels of error in the values, each of which adds `error` to the
-    relative error at most. `changes` are those of the choices of nodes.
+    relative error at most. `changes` are those of the choices of nodes. `method` says what was looked at, and why.
     """
 
     layout: ModelLayout
@@ -44,6 +44,7 @@ class BudgetTable:
     values: FloatArray
     changes: Changes
     error: float
+    method: str = ""
 
 
 def fill_table(
@@ -117,7 +118,8 @@ class _Filling:
         table = np.concatenate(values)
         table = table.reshape(len(table), -1, lanes) if len(objective.prices) else table
         budgets, per_level = np.arange(len(table)), layout.depth * layout.per_block(error, gain_left)
-        return BudgetTable(layout, budgets, budgets, table, Changes(*(each[:at] for each in found)), per_level), best
+        method = f"all budgets up to {len(table) - 1} in all states"
+        return BudgetTable(layout, budgets, budgets, table, Changes(*(each[:at] for each in found)), per_level, method), best
 
     def _check_room(self, memory: int, objective: Objective, w: int, best: float) -> None:
         """Refuse values and steps beyond the memory allowed."""
