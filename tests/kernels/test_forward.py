@@ -7,9 +7,9 @@ import random
 import numpy as np
 import pytest
 
+from tailpath.graph import grouped, owners
 from tailpath.kernels.forward import cheapest_levels, cheapest_way
 from tailpath.kernels.graph import sweep_back
-from tailpath.model.ragged import grouped, owners
 from tests.strategies import random_rows
 
 

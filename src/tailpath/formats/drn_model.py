@@ -13,7 +13,7 @@ from tailpath.formats.drn_header import Header
 from tailpath.formats.files import shorten
 from tailpath.formats.labelled import Labelled, Lazy, Reward
 from tailpath.formats.text import as_they_appear
-from tailpath.model.ragged import owners
+from tailpath.graph import owners
 
 UNNAMED = "__NOLABEL__"
 STATE, ACTION, TRANSITION = range(3)

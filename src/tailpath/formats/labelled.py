@@ -19,11 +19,11 @@ from tailpath.formats.costs import CostRule, FloatArray, exact_sum, refuse_impro
 from tailpath.formats.extras import MARK, Extras, written_actions
 from tailpath.formats.files import shorten
 from tailpath.formats.reading import Reading
+from tailpath.graph import offsets_of, owners
 from tailpath.kernels.jit import frozen
 from tailpath.model.builders import merge_equal_outcomes
 from tailpath.model.cost_units import fraction_unit
 from tailpath.model.endings import fresh_name
-from tailpath.model.ragged import offsets_of, owners
 from tailpath.model.ssp import SSP, Name
 
 T = TypeVar("T")

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from tailpath.errors import PolicyError
 from tailpath.formats.policy_transfer import Skeleton
-from tailpath.model.ragged import members_of
+from tailpath.graph import members_of
 from tailpath.model.ssp import SSP
 from tailpath.policies.checks import MOST_LEVELS, rising_steps
 

@@ -29,10 +29,10 @@ from tailpath.formats.files import shorten
 from tailpath.formats.labelled import Labelled, Labels, Lazy, Reward, marked, to_ssp
 from tailpath.formats.prism_transitions import ExplicitFile, Table, Transitions, with_choice
 from tailpath.formats.reading import Reading
+from tailpath.graph import SMALL, offsets_of
 from tailpath.kernels.graph import equal_members
 from tailpath.kernels.jit import frozen
 from tailpath.model.builders import FEW
-from tailpath.model.ragged import SMALL, offsets_of
 from tailpath.model.ssp import SSP, Name
 
 IntArray = NDArray[np.int64]

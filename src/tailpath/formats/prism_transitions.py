@@ -15,7 +15,7 @@ from tailpath.formats.extras import MARK, Extras
 from tailpath.formats.files import read_bytes, shorten, text_bytes, unpacked
 from tailpath.formats.reading import Reading
 from tailpath.formats.text import BLOCK, Numbers, after, lines_of
-from tailpath.model.ragged import offsets_of
+from tailpath.graph import offsets_of
 
 
 class Table(NamedTuple):

@@ -25,7 +25,7 @@ from tailpath.formats.writing import (
     put_before,
     spelled,
 )
-from tailpath.model.ragged import SMALL
+from tailpath.graph import SMALL
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress
 

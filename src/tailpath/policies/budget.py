@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.errors import PolicyError
+from tailpath.graph import offsets_of
 from tailpath.kernels.steps import Steps
-from tailpath.model.ragged import offsets_of
 from tailpath.model.ssp import SSP, Name
 from tailpath.policies import running
 from tailpath.policies.checks import MOST_LEVELS, budget_steps, whole_number

@@ -17,9 +17,9 @@ import numpy as np
 
 from tailpath.analysis.reachability import strong_components
 from tailpath.errors import OptionError, TailpathWarning
+from tailpath.graph import offsets_of
 from tailpath.model.checks import LARGEST_COST
 from tailpath.model.cost_units import MOST_UNITS, as_fraction
-from tailpath.model.ragged import offsets_of
 from tailpath.model.ssp import SSP
 
 #: States joined by steps that rounding made free: up to so many are solved as they are.

@@ -21,9 +21,9 @@ from tailpath.dp.joint import Joint
 from tailpath.dp.layout import NO_LOSS
 from tailpath.dp.pairs import Moves, reach_pairs
 from tailpath.errors import LimitExceededError
+from tailpath.graph import members_of, offsets_of, owners
 from tailpath.kernels.graph import longest_paths
 from tailpath.kernels.jit import frozen
-from tailpath.model.ragged import members_of, offsets_of, owners
 from tailpath.model.ssp import FloatArray
 from tailpath.options import Progress
 from tailpath.solvers.exact.layout import IntArray, ModelLayout

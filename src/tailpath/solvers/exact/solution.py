@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 
 from tailpath.errors import OptionError
 from tailpath.evaluation.evaluate import evaluate
+from tailpath.graph import offsets_of
 from tailpath.kernels.forward import cheapest_way
 from tailpath.kernels.rounding import SAME_VALUE
-from tailpath.model.ragged import offsets_of
 from tailpath.model.records import Record
 from tailpath.model.ssp import FloatArray
 from tailpath.options import check_invertible_alpha, each

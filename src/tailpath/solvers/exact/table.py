@@ -16,7 +16,7 @@ from tailpath.analysis.core import core_of
 from tailpath.dp.budgets import BASE, TO_GO, Changes, Objective, cutoff_of, sweep
 from tailpath.dp.layout import NO_LOSS
 from tailpath.errors import LimitExceededError
-from tailpath.model.ragged import members_of, owners
+from tailpath.graph import members_of, owners
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import Progress
 from tailpath.policies.budget import BudgetPolicy

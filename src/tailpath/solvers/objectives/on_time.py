@@ -24,10 +24,10 @@ import numpy as np
 from tailpath.analysis.reachability import sure_states
 from tailpath.dp.budgets import LATE, MEAN
 from tailpath.errors import LimitExceededError, OptionError
+from tailpath.graph import offsets_of
 from tailpath.kernels.forward import cheapest_tree
 from tailpath.kernels.rounding import SAME_MASS, SAME_VALUE
 from tailpath.model.cost_units import in_units
-from tailpath.model.ragged import offsets_of
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import Progress, check_alpha, check_amount
