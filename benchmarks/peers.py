@@ -259,7 +259,7 @@ def as_model(chain: tp.CostChain) -> tp.SSP:
 def plain_queue(chain: tp.CostChain, alpha: float, patience: float) -> float:
     """ForPECVaR by a heap of (cost, node) and a dictionary of masses, until 1 - alpha has arrived; returns what has, or what had when time was up."""
     assert chain.level is not None
-    arrows = [
+    edges = [
         list(zip(*(array[first:last].tolist() for array in (chain.target, chain.probability, chain.level)), strict=True))
         for first, last in zip(chain.row_start[:-1].tolist(), chain.row_start[1:].tolist(), strict=True)
     ]
@@ -273,7 +273,7 @@ def plain_queue(chain: tp.CostChain, alpha: float, patience: float) -> float:
             if arrived >= bound:
                 break
             continue
-        for target, probability, level in arrows[node]:
+        for target, probability, level in edges[node]:
             key = (cost + level, target)
             if key not in mass:
                 mass[key] = 0.0

@@ -98,6 +98,6 @@ def random_targets(n: int, choices: int = 4, width: int = 4) -> tp.SSP:
 
 
 def distinct(draw: np.random.Generator, rows: int, width: int, among: int) -> NDArray[np.int64]:
-    """Different numbers below `among` in each row: one at random and others at random distances that add up to less than a circle."""
+    """Different numbers below `among` in each row: one at random and others at random distances that add up to less than a cycle."""
     steps = draw.integers(1, max(among // width, 2), size=(rows, width - 1)).cumsum(axis=1)
     return np.asarray((draw.integers(0, among, size=(rows, 1)) + np.column_stack([np.zeros(rows, dtype=np.int64), steps])) % among)

@@ -316,7 +316,7 @@ def cost_distribution(model: Model, policy: Any, until_tail: Any, most_levels: i
 def _visits_at_level(chain: Chain, mass: Mapping[Any, Fraction], arriving: Mapping[Any, Fraction]) -> dict[Any, Fraction]:
     """The expected number of visits to each pair while the cost stays the same: outcomes that cost nothing are followed to their end.
 
-    Pairs that never arrive are left out; without them a circle of free outcomes always leaks, and the equations have one solution.
+    Pairs that never arrive are left out; without them a cycle of free outcomes always leaks, and the equations have one solution.
     """
     pairs, waiting = [], list(mass)
     while waiting:

@@ -164,7 +164,7 @@ def _decision(draw: st.DrawFn, actions: list[str]) -> Any:
 
 
 def random_rows(draw: random.Random) -> tuple[Any, Any, Any]:
-    """A graph of any kind with weights on its arrows; node n is outside, and a few nodes may never get there."""
+    """A graph of any kind with weights on its edges; node n is outside, and a few nodes may never get there."""
     n = draw.randint(1, 12)
     rows = [[draw.randint(0, n) for _ in range(draw.randint(1, 4))] for _ in range(n)]
     start = np.concatenate(([0], np.cumsum([len(row) for row in rows]))).astype(np.int64)

@@ -14,8 +14,8 @@ from tailpath import graph
 from tailpath.errors import ModelError
 from tailpath.graph import LONGEST, Transitions, grouped, members_of, offsets_from_lengths, offsets_of, owners, places
 
-Arrow = tuple[int, float, float, int]
-Rows = dict[int, list[Arrow]]
+Edge = tuple[int, float, float, int]
+Rows = dict[int, list[Edge]]
 SEEDS = pytest.mark.parametrize("seed", range(60))
 
 
@@ -25,7 +25,7 @@ def engine(request: Any, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def drawn(seed: int) -> tuple[Rows, random.Random]:
-    """Rows with none to four arrows each; some lead outside, under several numbers, some stay, some are alike."""
+    """Rows with none to four edges each; some lead outside, under several numbers, some stay, some are alike."""
     draw = random.Random(seed)
     n = draw.randint(1, 9)
     rows: Rows = {}
@@ -37,8 +37,8 @@ def drawn(seed: int) -> tuple[Rows, random.Random]:
 
 
 def made(rows: Rows) -> Transitions:
-    arrows = [arrow for row in sorted(rows) for arrow in rows[row]]
-    target, probability, cost, level = (np.array([arrow[column] for arrow in arrows]) for column in range(4))
+    edges = [edge for row in sorted(rows) for edge in rows[row]]
+    target, probability, cost, level = (np.array([edge[column] for edge in edges]) for column in range(4))
     lengths = np.array([len(rows[row]) for row in sorted(rows)])
     return Transitions(offsets_from_lengths(lengths), target, probability, cost, level)
 
@@ -46,9 +46,9 @@ def made(rows: Rows) -> Transitions:
 def told(transitions: Transitions) -> Rows:
     level = np.full(len(transitions.target), -1) if transitions.level is None else transitions.level
     columns = transitions.target, transitions.probability, transitions.cost, level
-    arrows = list(zip(*(column.tolist() for column in columns), strict=True))
+    edges = list(zip(*(column.tolist() for column in columns), strict=True))
     bounds = transitions.row_start.tolist()
-    return {row: arrows[bounds[row] : bounds[row + 1]] for row in range(transitions.n)}
+    return {row: edges[bounds[row] : bounds[row + 1]] for row in range(transitions.n)}
 
 
 def reached(rows: Rows, start: int) -> set[int]:
@@ -62,12 +62,12 @@ def reached(rows: Rows, start: int) -> set[int]:
 
 
 def cheapest(rows: Rows, price: int | None) -> dict[int, float]:
-    """The cheapest way outside by column `price` of an arrow, or the fewest arrows: relaxed until nothing moves."""
+    """The cheapest way outside by column `price` of an edge, or the fewest edges: relaxed until nothing moves."""
     least = dict.fromkeys(rows, math.inf)
     while True:
         after = {
-            node: min((1 if price is None else arrow[price]) + least.get(arrow[0], 0.0) for arrow in arrows) if arrows else math.inf
-            for node, arrows in rows.items()
+            node: min((1 if price is None else edge[price]) + least.get(edge[0], 0.0) for edge in edges) if edges else math.inf
+            for node, edges in rows.items()
         }
         if after == least:
             return least
@@ -83,7 +83,7 @@ def test_what_is_put_in_comes_out(seed: int) -> None:
     transitions = made(rows)
     assert told(transitions) == rows
     assert transitions.n == len(rows)
-    assert transitions.source.tolist() == [row for row, arrows in rows.items() for _ in arrows]
+    assert transitions.source.tolist() == [row for row, edges in rows.items() for _ in edges]
 
 
 def test_arrays_are_of_one_kind_and_read_only() -> None:
@@ -105,13 +105,13 @@ def test_columns_that_do_not_agree_are_refused(columns: dict[str, Any]) -> None:
 
 
 @SEEDS
-def test_arrows_in_any_order_become_rows(seed: int) -> None:
+def test_edges_in_any_order_become_rows(seed: int) -> None:
     rows, draw = drawn(seed)
-    arrows = [(row, *arrow) for row in rows for arrow in rows[row]]
-    draw.shuffle(arrows)
-    source, *columns = (np.array([arrow[column] for arrow in arrows]) for column in range(4))
-    found = Transitions.from_arrows(source.astype(np.int64), len(rows), *columns)
-    expected = {row: [(*arrow[1:4], -1) for arrow in arrows if arrow[0] == row] for row in rows}
+    edges = [(row, *edge) for row in rows for edge in rows[row]]
+    draw.shuffle(edges)
+    source, *columns = (np.array([edge[column] for edge in edges]) for column in range(4))
+    found = Transitions.from_edges(source.astype(np.int64), len(rows), *columns)
+    expected = {row: [(*edge[1:4], -1) for edge in edges if edge[0] == row] for row in rows}
     assert told(found) == expected
 
 
@@ -119,8 +119,8 @@ def test_arrows_in_any_order_become_rows(seed: int) -> None:
 def test_sums_and_mean_costs_of_rows(seed: int) -> None:
     rows, _ = drawn(seed)
     transitions = made(rows)
-    assert transitions.sums(transitions.cost).tolist() == [sum(cost for _, _, cost, _ in arrows) for arrows in rows.values()]
-    assert transitions.rate.tolist() == [sum(p * cost for _, p, cost, _ in arrows) for arrows in rows.values()]
+    assert transitions.sums(transitions.cost).tolist() == [sum(cost for _, _, cost, _ in edges) for edges in rows.values()]
+    assert transitions.rate.tolist() == [sum(p * cost for _, p, cost, _ in edges) for edges in rows.values()]
 
 
 # ---------------------------------------------------------------------- groups
@@ -157,7 +157,7 @@ def test_restrict_by_numbers_in_any_order_and_by_mask(seed: int) -> None:
     picked = [draw.randrange(len(rows)) for _ in range(draw.randint(0, 6))]
     found = transitions.restrict(np.array(picked, dtype=np.int64))
     assert told(found) == {place: rows[row] for place, row in enumerate(picked)}
-    assert transitions.probability[transitions.arrows(np.array(picked, dtype=np.int64))].tolist() == found.probability.tolist()
+    assert transitions.probability[transitions.edges(np.array(picked, dtype=np.int64))].tolist() == found.probability.tolist()
     kept = np.array([draw.random() < 0.5 for _ in rows])
     assert told(transitions.restrict(kept)) == dict(enumerate(rows[row] for row in rows if kept[row]))
 
@@ -169,12 +169,12 @@ def test_restricting_to_all_rows_copies_nothing() -> None:
 
 
 @SEEDS
-def test_only_some_arrows(seed: int) -> None:
+def test_only_some_edges(seed: int) -> None:
     rows, draw = drawn(seed)
     transitions = made(rows)
     kept = np.array([draw.random() < 0.5 for _ in transitions.target], dtype=np.bool_)
     places = iter(kept.tolist())
-    assert told(transitions.only(kept)) == {row: [arrow for arrow in arrows if next(places)] for row, arrows in rows.items()}
+    assert told(transitions.only(kept)) == {row: [edge for edge in edges if next(places)] for row, edges in rows.items()}
 
 
 @SEEDS
@@ -182,7 +182,7 @@ def test_rows_are_joined_and_targets_renumbered(seed: int) -> None:
     rows, draw = drawn(seed)
     n = len(rows)
     first = sorted([0, n, *(draw.randint(0, n) for _ in range(2))])
-    joined = {place: [arrow for row in range(a, b) for arrow in rows[row]] for place, (a, b) in enumerate(itertools.pairwise(first))}
+    joined = {place: [edge for row in range(a, b) for edge in rows[row]] for place, (a, b) in enumerate(itertools.pairwise(first))}
     assert told(made(rows).joined(np.array(first))) == joined
     number = [draw.randrange(100) for _ in range(n + 3)]
     assert told(made(rows).renumber(np.array(number))) == {row: [(number[t], *rest) for t, *rest in rows[row]] for row in rows}
@@ -193,8 +193,8 @@ def test_transpose(seed: int) -> None:
     rows, draw = drawn(seed)
     for n in (len(rows), draw.randint(0, 12)):
         expected: Rows = {target: [] for target in range(n + 1)}
-        for row, arrows in rows.items():
-            for target, *rest in arrows:
+        for row, edges in rows.items():
+            for target, *rest in edges:
                 expected[min(target, n)].append((row, *rest))
         assert told(made(rows).transpose(n)) == expected
     assert told(made(rows).transpose()) == told(made(rows).transpose(len(rows)))
@@ -205,8 +205,8 @@ def test_collapse(seed: int) -> None:
     rows, draw = drawn(seed)
     group = [draw.randrange(4) for _ in rows]
     expected: Rows = {number: [] for number in range(4)}
-    for row, arrows in rows.items():
-        expected[group[row]] += [(group[target] if target in rows else 4, *rest) for target, *rest in arrows]
+    for row, edges in rows.items():
+        expected[group[row]] += [(group[target] if target in rows else 4, *rest) for target, *rest in edges]
     assert told(made(rows).collapse(np.array(group), 4)) == expected
 
 
@@ -226,9 +226,9 @@ def test_without_some_self_loops(seed: int) -> None:
     some = np.array([draw.random() < 0.5 for _ in transitions.target], dtype=np.bool_)
     for marked, found in ((np.ones_like(some), transitions.without_self_loops()), (some, transitions.without_self_loops(some))):
         marks = iter(marked.tolist())
-        for row, arrows in rows.items():
-            stays = [next(marks) and arrow[0] == row for arrow in arrows]
-            others = [arrow for arrow, loop in zip(arrows, stays, strict=True) if not loop]
+        for row, edges in rows.items():
+            stays = [next(marks) and edge[0] == row for edge in edges]
+            others = [edge for edge, loop in zip(edges, stays, strict=True) if not loop]
             total = math.fsum(p for _, p, _, _ in others) if any(stays) else 1.0
             expected = [(target, pytest.approx(p / total, rel=1e-14), *rest) for target, p, *rest in others]
             assert told(found)[row] == expected
@@ -287,11 +287,11 @@ def test_rows_without_nodes(engine: None) -> None:
 @SEEDS
 def test_acyclic_order(seed: int, engine: None) -> None:
     rows, draw = drawn(seed)
-    if seed % 2:  # arrows that only lead down
-        rows = {row: [(draw.choice([99, *range(row)]), *rest) for _, *rest in arrows] for row, arrows in rows.items()}
+    if seed % 2:  # edges that only lead down
+        rows = {row: [(draw.choice([99, *range(row)]), *rest) for _, *rest in edges] for row, edges in rows.items()}
     found = made(rows).acyclic_order()
-    circles = any(x in reached(rows, target) for x in rows for target, *_ in rows[x] if target in rows)
-    assert (found is None) == circles
+    cycles = any(x in reached(rows, target) for x in rows for target, *_ in rows[x] if target in rows)
+    assert (found is None) == cycles
     if found is not None:
         rank, longest = found
         assert sorted(rank.tolist()) == list(rows)
@@ -308,7 +308,7 @@ def test_cheapest_ways_by_levels_and_by_costs(seed: int) -> None:
     rows, _ = drawn(seed)
     n = len(rows)
     counted = made(rows)
-    far = {row: [(t, p, c, level * LONGEST) for t, p, c, level in arrows] for row, arrows in rows.items()}
+    far = {row: [(t, p, c, level * LONGEST) for t, p, c, level in edges] for row, edges in rows.items()}
     for transitions, expected in (
         (counted, cheapest(rows, 3)),
         (counted.replaced(level=None), cheapest(rows, 2)),

@@ -1,7 +1,7 @@
 """Rows of transitions: the one record of what leads where, and everything that is done to it.
 
-A *row* is what is left together, a choice of a model or a node of a chain, and an *arrow* is one
-way out of it. The operations keep the order of arrows within their row, and none of them changes
+A *row* is what is left together, a choice of a model or a node of a chain, and an *edge* is one
+way out of it. The operations keep the order of edges within their row, and none of them changes
 the record that it is called on.
 
 Where rows are nodes, a target below the number of rows is a node, and every other target is
@@ -9,7 +9,7 @@ Where rows are nodes, a target below the number of rows is a node, and every oth
 the last. So it is in `transpose`, `collapse`, `distances` and all searches; only `restrict`,
 `only`, `joined`, `renumber` and `sums` do not ask what a target is.
 
-Searches of up to `SMALL` rows and as many arrows run as plain Python where the compiler is not
+Searches of up to `SMALL` rows and as many edges run as plain Python where the compiler is not
 loaded: that takes longer than they do.
 """
 
@@ -99,7 +99,7 @@ class Distances(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Transitions:
-    """Rows of arrows: those of row r are `row_start[r] : row_start[r + 1]`. Arrays are read-only.
+    """Rows of edges: those of row r are `row_start[r] : row_start[r + 1]`. Arrays are read-only.
 
     `row_start` int64 (R + 1,), rising from 0 to A; `target` int32 (A,); `probability` and `cost`
     float64 (A,); `level` int64 (A,), the cost as a whole number of a unit, or None.
@@ -120,8 +120,8 @@ class Transitions:
             raise ModelError(f"{count} transitions must have rows, and columns of that length")
 
     @staticmethod
-    def from_arrows(source: Array, n: int, target: Any, probability: Any, cost: Any) -> Transitions:
-        """n rows from arrows in any order, with the row of each."""
+    def from_edges(source: Array, n: int, target: Any, probability: Any, cost: Any) -> Transitions:
+        """n rows from edges in any order, with the row of each."""
         rows = Transitions(offsets_of(source, n), target, probability, cost, None)
         order = slice(None) if (np.diff(source) >= 0).all() else grouped(source, n)[0]
         return rows._picked(rows.row_start, order)
@@ -133,7 +133,7 @@ class Transitions:
 
     @cached_property
     def source(self) -> NDArray[np.int32]:
-        """The row of every arrow: (A,)."""
+        """The row of every edge: (A,)."""
         return next(frozen(owners(self.row_start, np.int32)))
 
     def replaced(self, **columns: Any) -> Transitions:
@@ -141,7 +141,7 @@ class Transitions:
         return Transitions(**{name: columns.get(name, getattr(self, name)) for name in COLUMNS})
 
     def sums(self, terms: FloatArray) -> FloatArray:
-        """The sum of a term per arrow, (A,), over each row, first to last: (R,)."""
+        """The sum of a term per edge, (A,), over each row, first to last: (R,)."""
         return np.bincount(self.source, weights=terms, minlength=self.n).astype(np.float64)
 
     @cached_property
@@ -151,8 +151,8 @@ class Transitions:
 
     # ------------------------------------------------------------ cutting, joining, numbering
 
-    def arrows(self, rows: Array) -> IntArray:
-        """The arrows of some rows, given by number or by mask, one row after the other."""
+    def edges(self, rows: Array) -> IntArray:
+        """The edges of some rows, given by number or by mask, one row after the other."""
         return members_of(self.row_start, _numbers(rows))[0]
 
     def restrict(self, rows: Array) -> Transitions:
@@ -160,14 +160,14 @@ class Transitions:
         rows = _numbers(rows)
         if np.array_equal(rows, np.arange(self.n)):
             return self
-        arrows, row_start = members_of(self.row_start, rows)
-        return self._picked(row_start, arrows)
+        edges, row_start = members_of(self.row_start, rows)
+        return self._picked(row_start, edges)
 
-    def only(self, arrows: BoolArray) -> Transitions:
-        """The same rows with only some of their arrows, by mask."""
-        if arrows.all():
+    def only(self, edges: BoolArray) -> Transitions:
+        """The same rows with only some of their edges, by mask."""
+        if edges.all():
             return self
-        return self._picked(offsets_from_lengths(arrows)[self.row_start], arrows)
+        return self._picked(offsets_from_lengths(edges)[self.row_start], edges)
 
     def joined(self, first: Array) -> Transitions:
         """The rows `first[i] : first[i + 1]` as one row each: a model's states from its choices."""
@@ -178,7 +178,7 @@ class Transitions:
         return self.replaced(target=number[self.target])
 
     def transpose(self, n: int | None = None) -> Transitions:
-        """The arrows the other way round: a row for each target below n, and one for outside.
+        """The edges the other way round: a row for each target below n, and one for outside.
 
         n is the number of rows unless it is given. Targets are the rows here; those in a row rise.
         """
@@ -187,29 +187,29 @@ class Transitions:
         return self._picked(row_start, order).replaced(target=self.source[order])
 
     def collapse(self, group: Array, count: int) -> Transitions:
-        """Nodes of the same group, of `count`, drawn together into one, with the arrows of all."""
+        """Nodes of the same group, of `count`, drawn together into one, with the edges of all."""
         rows, first = grouped(group, count)
         joined = self.restrict(rows).joined(first)
         return joined.replaced(target=np.append(group, count)[np.minimum(joined.target, self.n)])
 
-    def without_self_loops(self, arrows: BoolArray | None = None) -> Transitions:
-        """The chance of staying, by all arrows from a node to itself or by some, shared out.
+    def without_self_loops(self, edges: BoolArray | None = None) -> Transitions:
+        """The chance of staying, by all edges from a node to itself or by some, shared out.
 
-        The probabilities of the node's other arrows are divided by their sum, which keeps its
-        digits where 1 - p has none. A node without others has no arrows left.
+        The probabilities of the node's other edges are divided by their sum, which keeps its
+        digits where 1 - p has none. A node without others has no edges left.
         """
         loop = self.source == self.target
-        if arrows is not None:
-            loop &= arrows
+        if edges is not None:
+            loop &= edges
         others = self.only(~loop)
         leaves = np.ones(self.n)
         stays = np.bincount(self.source[loop], minlength=self.n) > 0
         leaves[stays] = others.sums(others.probability)[stays]
         return others.replaced(probability=others.probability / leaves[others.source])
 
-    def _picked(self, row_start: IntArray, arrows: Any) -> Transitions:
-        level = None if self.level is None else self.level[arrows]
-        columns = self.target[arrows], self.probability[arrows], self.cost[arrows]
+    def _picked(self, row_start: IntArray, edges: Any) -> Transitions:
+        level = None if self.level is None else self.level[edges]
+        columns = self.target[edges], self.probability[edges], self.cost[edges]
         return Transitions(row_start, *columns, level)
 
     # ------------------------------------------------------------ searches
@@ -227,7 +227,7 @@ class Transitions:
     def components(self) -> tuple[NDArray[np.int32], int]:
         """The strongly connected component of every node (n,), and how many there are.
 
-        They are numbered against the arrows, which lead to the same or a lower number: whoever
+        They are numbered against the edges, which lead to the same or a lower number: whoever
         takes them in order finds the successors done.
         """
         component = np.empty(self.n, dtype=np.int32)
@@ -235,20 +235,20 @@ class Transitions:
         return component, int(count)
 
     def within(self, label: Array) -> BoolArray:
-        """Whether an arrow leads to a node of the same label as the one it leaves: (A,)."""
+        """Whether an edge leads to a node of the same label as the one it leaves: (A,)."""
         # Any number will do for what is outside, which is then left out.
         same: BoolArray = np.append(label, 0)[np.minimum(self.target, self.n)] == label[self.source]
         return same & (self.target < self.n)
 
     def cycles(self) -> tuple[NDArray[np.int32], BoolArray]:
-        """The component of every node (n,), and which have a cycle: an arrow that stays inside."""
+        """The component of every node (n,), and which have a cycle: an edge that stays inside."""
         component, count = self.components()
         cyclic = np.zeros(count, dtype=np.bool_)
         cyclic[component[self.source[self.within(component)]]] = True
         return component, cyclic
 
     def closed(self) -> tuple[NDArray[np.int32], BoolArray]:
-        """The component of every node (n,), and which are closed: no arrow leads out."""
+        """The component of every node (n,), and which are closed: no edge leads out."""
         component, count = self.components()
         closed = np.ones(count, dtype=np.bool_)
         closed[component[self.source[~self.within(component)]]] = False
@@ -262,7 +262,7 @@ class Transitions:
         return self.n > 0 and bool(reached.all()) and bool(self.reachable(self.n - 1).all())
 
     def acyclic_order(self) -> tuple[NDArray[np.int32], int] | None:
-        """A rank that falls along arrows (n,), and the most of them in a row; None with a cycle."""
+        """A rank that falls along edges (n,), and the most of them in a row; None with a cycle."""
         rank, count = self.components()
         if count < self.n or np.any(self.source == self.target):
             return None
@@ -288,7 +288,7 @@ class Transitions:
         return Distances(*frozen(least, falling[begin:], place))
 
     def steps(self) -> NDArray[np.int64]:
-        """The fewest arrows outside from every node, -1 where there is no way: (n,)."""
+        """The fewest edges outside from every node, -1 where there is no way: (n,)."""
         least = self.replaced(level=np.ones_like(self.target)).distances().least[: self.n]
         return np.where(np.isinf(least), -1, least).astype(np.int64)
 

@@ -1,4 +1,4 @@
-"""The page in a real browser: sliders move arrows and numbers to what the library says, by keyboard and in narrow windows; nothing leaves it."""
+"""The page in a real browser: sliders move edges and numbers to what the library says, by keyboard and in narrow windows; nothing leaves it."""
 
 import json
 
@@ -68,7 +68,7 @@ def test_alpha_moves_the_numbers_to_the_librarys(browser, tmp_path, river):
         key(browser, "alpha", "ARROW_RIGHT")
 
 
-def test_the_budget_slider_moves_the_arrows(browser, tmp_path, river):
+def test_the_budget_slider_moves_the_edges(browser, tmp_path, river):
     opened(browser, tmp_path, river, "river")
     key(browser, "alpha", "END")
     best = tp.solve_cvar_exact(river, 0.01).policy(0.01)

@@ -62,7 +62,7 @@ def test_states_stand_behind_the_next_on_their_cheapest_way(seed: int) -> None:
     given = random_decisions(draw)
     n = len(given.state_choices) - 1
     extra = 0.125
-    arrows = [
+    edges = [
         (node, int(given.target[o]), (given.rate[k] + extra) / given.probability[o])
         for node in range(n)
         for k in range(given.state_choices[node], given.state_choices[node + 1])
@@ -70,7 +70,7 @@ def test_states_stand_behind_the_next_on_their_cheapest_way(seed: int) -> None:
     ]
     least = [float("inf")] * n + [0.0]
     for _ in range(n):
-        for source, to, length in arrows:
+        for source, to, length in edges:
             least[source] = min(least[source], least[to] + length)
     found, order = np.full(n + 1, np.inf), np.empty(n, dtype=np.int64)
     outward_order(given, extra, found, order)
@@ -92,15 +92,15 @@ def test_every_node_follows_its_likeliest_successor(seed: int) -> None:
         others = [(probability[a], -a) for a in range(start[node], start[node + 1]) if target[a] != node]
         following[node] = int(target[-max(others)[1]]) if others else n
     behind = sum(following[node] < n and place[following[node]] > place[node] for node in range(n))
-    # One node of each circle of likeliest ways has to come before its successor, and no other.
-    circles = set()
+    # One node of each cycle of likeliest ways has to come before its successor, and no other.
+    cycles = set()
     for node in range(n):
         way = [node]
         while way[-1] < n and following[way[-1]] not in way:
             way.append(following[way[-1]] if way[-1] < n else n)
         if way[-1] < n:
-            circles.add(frozenset(way[way.index(following[way[-1]]) :]))
-    assert behind == len(circles)
+            cycles.add(frozenset(way[way.index(following[way[-1]]) :]))
+    assert behind == len(cycles)
 
 
 @pytest.mark.parametrize("seed", range(100))

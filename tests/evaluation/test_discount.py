@@ -63,7 +63,7 @@ def test_a_start_that_is_a_goal():
 
 
 def test_a_policy_that_may_not_arrive():
-    """Half of all runs circle for ever at 1 a step: with a discount of 1/2 that sums to 2, but no finite search sees it."""
+    """Half of all runs cycle for ever at 1 a step: with a discount of 1/2 that sums to 2, but no finite search sees it."""
     rows = [("s", "a", "g", 0.5, 1), ("s", "a", "t", 0.5, 1), ("t", "a", "t", 1, 1)]
     ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
     policy = tp.MarkovPolicy({"s": "a", "t": "a"})

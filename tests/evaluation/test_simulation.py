@@ -147,7 +147,7 @@ def test_a_budget_with_a_free_circle_walks_the_product():
 
 
 def test_a_budget_policy_that_gets_lost():
-    """At no budget the policy circles at a price: such runs never arrive."""
+    """At no budget the policy cycles at a price: such runs never arrive."""
     rows = [("s", "go", "g", 0.5, 1), ("s", "go", "s", 0.5, 1), ("s", "loop", "s", 1, 1)]
     ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
     policy = tp.BudgetPolicy.from_table(ssp, [[-1, 0, 0], [-1, -1, -1]], [1, -1])

@@ -74,11 +74,11 @@ def walk(draw: random.Random) -> tp.SSP:
 
 
 def free(draw: random.Random) -> tp.SSP:
-    """Many moves cost nothing, circles of them included, all of which can be left."""
+    """Many moves cost nothing, cycles of them included, all of which can be left."""
     n = draw.randint(5, 10)
     rows: list[Any] = []
     for x in range(n):
-        rows.append((x, "circle", draw.randrange(n), 1, 0))
+        rows.append((x, "cycle", draw.randrange(n), 1, 0))
         for action in ("a", "b"):
             targets = [draw.randrange(n), draw.randrange(x + 1, n + 1), n]
             for to, p in zip(targets, _chances(draw, 3), strict=True):
@@ -87,7 +87,7 @@ def free(draw: random.Random) -> tp.SSP:
 
 
 def unitless(draw: random.Random) -> tp.SSP:
-    """Costs that are multiples of nothing; without circles, since no two ways cost the same."""
+    """Costs that are multiples of nothing; without cycles, since no two ways cost the same."""
     n = draw.randint(5, 9)
     rows: list[Any] = []
     for x in range(n):
@@ -137,7 +137,7 @@ def extreme(draw: random.Random) -> tp.SSP:
 
 
 def decisions(draw: random.Random) -> tp.SSP:
-    """Three actions in every state of a graph with circles."""
+    """Three actions in every state of a graph with cycles."""
     return _graph(draw, draw.randint(8, 20), lambda: draw.randint(1, 9), F(1, 2), actions=3)
 
 

@@ -22,7 +22,7 @@ def test_never_worse_and_never_better_than_the_optimum(data: st.DataObject, alph
     ssp = to_ssp(model)
     try:
         before = tp.evaluate(ssp, given_policy, alpha).cvar(alpha)
-    except PolicyError:  # a free circle that is never left
+    except PolicyError:  # a free cycle that is never left
         return
     result = tp.improve(ssp, given_policy, alpha)
     assert result.history[0] == before

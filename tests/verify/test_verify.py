@@ -140,7 +140,7 @@ def test_policies_on_models_with_traps(data):
     try:
         costs = tp.evaluate(ssp, policy, 0.1)
     except tp.TailpathError:
-        return  # circles that cost nothing
+        return  # cycles that cost nothing
     if len(costs.costs):
         assert ("never arriving" in str(costs.verify())) == (missed > 0)
         low, high = enclose(ssp, policy, Fraction(0)).missed
@@ -227,11 +227,11 @@ def test_a_policy_that_walks_in_a_free_circle_attains_nothing():
     ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
     best = tp.solve_cvar_exact(ssp, 0.3)
     assert best.budget(0.3) > 0
-    circle = np.full((ssp.n_states, best.largest.budget + 1), -1)
+    cycle = np.full((ssp.n_states, best.largest.budget + 1), -1)
     for state, action in (("s", "over"), ("t", "back")):
-        circle[ssp.state_index(state)] = ssp.choice_index(ssp.state_index(state), action)
+        cycle[ssp.state_index(state)] = ssp.choice_index(ssp.state_index(state), action)
     with pytest.raises(RefutedError, match="may miss the goal"):
-        replace(best, largest=tp.BudgetPolicy.from_table(ssp, circle, best.largest.risk_neutral)).verify()
+        replace(best, largest=tp.BudgetPolicy.from_table(ssp, cycle, best.largest.risk_neutral)).verify()
 
 
 def test_an_optimum_below_the_scale_of_the_checker_is_not_refuted():

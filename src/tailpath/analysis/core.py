@@ -93,7 +93,7 @@ class Core:
     @property
     def outcome(self) -> IntArray:
         """The model's outcome behind each of the core."""
-        return self.ssp.transitions.arrows(self.choice)
+        return self.ssp.transitions.edges(self.choice)
 
     def outcome_node(self) -> IntArray:
         """The node each outcome leaves."""

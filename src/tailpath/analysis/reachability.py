@@ -38,8 +38,8 @@ def strong_components(row_start: NDArray[Any], target: NDArray[Any]) -> tuple[ND
     return _unweighted(row_start, target).components()
 
 
-def free_arrow_order(source: NDArray[Any], target: NDArray[Any], n: int) -> tuple[NDArray[np.int32], int] | None:
-    """`Transitions.acyclic_order` of arrows sorted by source."""
+def zero_cost_edge_order(source: NDArray[Any], target: NDArray[Any], n: int) -> tuple[NDArray[np.int32], int] | None:
+    """`Transitions.acyclic_order` of edges sorted by source."""
     return _unweighted(offsets_of(source, n), target).acyclic_order()
 
 
@@ -49,7 +49,7 @@ def is_one_component(row_start: NDArray[Any], target: NDArray[Any]) -> bool:
 
 
 def fewest_steps(source: NDArray[Any], target: NDArray[Any], n: int) -> NDArray[np.int64]:
-    """`Transitions.steps` of arrows sorted by source."""
+    """`Transitions.steps` of edges sorted by source."""
     return _unweighted(offsets_of(source, n), target).steps()
 
 
@@ -59,7 +59,7 @@ def reachable_states(ssp: SSP) -> BoolArray:
 
 
 class _Backward:
-    """Searches against the arrows. The choices that lead into each state are sorted once for several, and only where sweeps do not do."""
+    """Searches against the edges. The choices that lead into each state are sorted once for several, and only where sweeps do not do."""
 
     def __init__(self, ssp: SSP) -> None:
         self.ssp = ssp

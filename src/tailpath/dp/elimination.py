@@ -43,8 +43,8 @@ def eliminate(order: Array, part_start: Array, chain: Any, out_value: Array, out
             node = order[first + i]
             gain[i, 0] = chain.rate[node]
             most_row = max(most_row, chain.choice_outcomes[node + 1] - chain.choice_outcomes[node])
-            for arrow in range(chain.choice_outcomes[node], chain.choice_outcomes[node + 1]):
-                to, p = chain.target[arrow], chain.probability[arrow]
+            for edge in range(chain.choice_outcomes[node], chain.choice_outcomes[node + 1]):
+                to, p = chain.target[edge], chain.probability[edge]
                 if part_of[to] == part:
                     inner[i, place[to]] += p
                 else:

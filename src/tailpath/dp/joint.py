@@ -95,7 +95,7 @@ def joint_optimum(
 
 @kernel
 def longest_ways(source: Array, target: Array, out_depth: Array) -> None:
-    """The most arrows on a way from each component; arrows come sorted by source and lead to the same or a lower number."""
-    for arrow in range(len(source)):
-        if source[arrow] != target[arrow]:
-            out_depth[source[arrow]] = max(out_depth[source[arrow]], out_depth[target[arrow]] + 1)
+    """The most edges on a way from each component; edges come sorted by source and lead to the same or a lower number."""
+    for edge in range(len(source)):
+        if source[edge] != target[edge]:
+            out_depth[source[edge]] = max(out_depth[source[edge]], out_depth[target[edge]] + 1)

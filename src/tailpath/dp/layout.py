@@ -221,7 +221,7 @@ class Choices(NamedTuple):
 
 
 def zero_cost_blocks(zero_cost: Transitions) -> tuple[IntArray, Array]:
-    """Where each node stands in the order of zero-cost arrows, which are all that is given.
+    """Where each node stands in the order of zero-cost edges, which are all that is given.
 
     The first result is the most other components on a way from a node; the second numbers the
     components of several nodes, which need one another, with -1 for all other nodes.

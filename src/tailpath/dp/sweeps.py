@@ -153,7 +153,7 @@ def settle(part_start: Array, folded: Decisions, tolerance: float, most: int, ou
 
 @kernel
 def likeliest_order(row_start: Array, target: Array, probability: Array, out_order: Array) -> None:
-    """Nodes of a chain, each after its most probable successor other than itself, but for one of every circle of such successors."""
+    """Nodes of a chain, each after its most probable successor other than itself, but for one of every cycle of such successors."""
     n = len(out_order)
     way, seen = np.empty(n, dtype=np.int64), np.zeros(n, dtype=np.bool_)
     size = 0
@@ -164,9 +164,9 @@ def likeliest_order(row_start: Array, target: Array, probability: Array, out_ord
             way[length] = node
             length += 1
             most, to = 0.0, n
-            for arrow in range(row_start[node], row_start[node + 1]):
-                if probability[arrow] > most and target[arrow] != node:
-                    most, to = probability[arrow], int(target[arrow])
+            for edge in range(row_start[node], row_start[node + 1]):
+                if probability[edge] > most and target[edge] != node:
+                    most, to = probability[edge], int(target[edge])
             node = to
         for back in range(length):
             out_order[size + back] = way[length - 1 - back]

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.analysis.reachability import free_arrow_order
+from tailpath.analysis.reachability import zero_cost_edge_order
 from tailpath.dp.bounds import Bounds
 from tailpath.dp.forward import Steps
 from tailpath.errors import PolicyError
@@ -91,7 +91,7 @@ def zero_cost_order(ssp: SSP, level: NDArray[np.int64], outcome: NDArray[np.int6
     zero = outcome[(level[outcome] == 0) & ~ssp.is_goal[ssp.outcome_target[outcome]]]
     if zero.size == 0:
         return np.zeros(ssp.n_states, dtype=np.int32), 0
-    return free_arrow_order(ssp.choice_state[ssp.outcome_choice[zero]], ssp.outcome_target[zero], ssp.n_states)
+    return zero_cost_edge_order(ssp.choice_state[ssp.outcome_choice[zero]], ssp.outcome_target[zero], ssp.n_states)
 
 
 def _used(ssp: SSP, policy: BudgetPolicy) -> Used:

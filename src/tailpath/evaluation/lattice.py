@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.analysis.reachability import free_arrow_order
+from tailpath.analysis.reachability import zero_cost_edge_order
 from tailpath.dp.forward import AT_LIMIT, BLOCK, NEED_ROOM, PAUSED, RECENT, STATE, Found, Limits, Overflow, Ring, Rows, Steps, search
 from tailpath.evaluation.engine import SCALE, End, Heuristic, Left, Request, SearchResult, cost_error, negligible, unscaled
 from tailpath.graph import members_of
@@ -59,7 +59,7 @@ def lay_out(chain: CostChain, heuristic: Heuristic) -> Lattice | None:
     """
     assert chain.level is not None
     # Where every step costs something, none stays among nodes of equal V_min, nor in a bucket by cost alone.
-    node, place, depth = _along_zero_costs(chain, heuristic) if chain.has_free_arrows else (chain.falling, chain.place, 0)
+    node, place, depth = _along_zero_costs(chain, heuristic) if chain.has_zero_cost_edges else (chain.falling, chain.place, 0)
     n = len(node) - 1
     if place[chain.start] < 0:
         return None
@@ -87,7 +87,7 @@ def _along_zero_costs(chain: CostChain, heuristic: Heuristic) -> tuple[NDArray[n
     """The arriving nodes and the goal by falling height, and along zero-cost transitions where it ties; their places; and the most in a row."""
     n, arrives = chain.n, np.append(chain.arrives, True)
     zero = arrives[chain.target] & arrives[chain.source] & (chain.level == 0) & (chain.target < n)
-    ordered = free_arrow_order(chain.source[zero], chain.target[zero], n)
+    ordered = zero_cost_edge_order(chain.source[zero], chain.target[zero], n)
     assert ordered is not None, "zero-cost cycles are solved before the search"
     rank, depth = ordered
     # Zero-cost transitions lead to lower ranks, so higher ranks come first.

@@ -297,7 +297,7 @@ def _coarse(priority: float) -> float:
 def discounted_least_cost(chain: CostChain, gamma: float) -> np.ndarray[Any, np.dtype[np.float64]]:
     """The cheapest discounted way to the goal, from below: every iterate is admissible, so stopping early is safe.
 
-    With a discount the goal need not be reached at all, so a way that circles for ever counts too.
+    With a discount the goal need not be reached at all, so a way that cycles for ever counts too.
     """
     least = np.zeros(chain.n + 1)
     rows = chain.row_start[:-1]

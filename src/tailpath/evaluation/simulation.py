@@ -132,7 +132,7 @@ def _chain_task(chain: CostChain) -> _Task:
 
 
 def _budget_task(ssp: SSP, policy: BudgetPolicy) -> _Task | None:
-    """The model's own states, all goals in one. None where a run might circle at no cost with budget left, or leave the policy's states.
+    """The model's own states, all goals in one. None where a run might cycle at no cost with budget left, or leave the policy's states.
 
     Otherwise the budget of every run is spent some day, and a run is lost exactly where the risk-neutral part cannot arrive.
     """

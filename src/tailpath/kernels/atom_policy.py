@@ -1,7 +1,7 @@
 """From values over (node, atom) to a policy: the best choices, the risk factors xi, and the certainty that the policy arrives.
 
 The symbols are those of `kernels.segments`. After outcome o at (x, y) the policy goes on at the atom nearest to y xi_o. This rounding is not
-part of the values, so even a greedy policy might walk in circles; `mark_arriving` finds out and `find_detours` knows what else to choose.
+part of the values, so even a greedy policy might walk in cycles; `mark_arriving` finds out and `find_detours` knows what else to choose.
 """
 
 from __future__ import annotations

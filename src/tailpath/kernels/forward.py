@@ -16,7 +16,7 @@ LARGEST = np.iinfo(np.int64).max
 
 @kernel
 def cheapest_way(into_start: Array, into_source: Array, into_cost: Array, begin: int, out_least: Array) -> None:
-    """Dijkstra against the arrows from the node `begin`; `out_least` comes in infinite."""
+    """Dijkstra against the edges from the node `begin`; `out_least` comes in infinite."""
     order, before = np.empty(len(out_least), dtype=np.int32), np.empty(len(out_least), dtype=np.int32)
     cheapest_tree(into_start, into_source, into_cost, begin, out_least, order, before)
 
@@ -27,7 +27,7 @@ def cheapest_tree(
 ) -> None:
     """As `cheapest_way`, with the order in which nodes are settled, and the node before each on its cheapest way from `begin`.
 
-    A binary heap with lazy deletion: an arrow may enter the heap once, so it never holds more than there are arrows.
+    A binary heap with lazy deletion: an edge may enter the heap once, so it never holds more than there are edges.
     """
     key = np.empty(len(into_source) + 1)
     item = np.empty(len(into_source) + 1, dtype=np.int32)
@@ -59,11 +59,11 @@ def cheapest_tree(
 def cheapest_levels(
     row_start: Array, target: Array, level: Array, most: int, out_least: Array, out_falling: Array, out_place: Array
 ) -> int:
-    """As `cheapest_way` to the last node, for whole costs below `most`: arrows wait in lists by the cost of the way they begin.
+    """As `cheapest_way` to the last node, for whole costs below `most`: edges wait in lists by the cost of the way they begin.
 
     The last entries of `out_falling` become the nodes that get there, by falling cost and, where costs are not far apart, in the order of their
     numbers; the last of all is the last node itself. `out_place` says where each of these stands among them, and has -1 for others. Returns
-    where they begin, or -1 where a cost is too large. Targets beyond the last node are taken for it. A node is left once, so an arrow waits once
+    where they begin, or -1 where a cost is too large. Targets beyond the last node are taken for it. A node is left once, so an edge waits once
     at most.
     """
     goal = len(out_least) - 1
@@ -71,18 +71,18 @@ def cheapest_levels(
         out_least[node], out_place[node] = np.inf, -1
     into_end = np.zeros(goal + 2, dtype=np.int64)
     longest = 0
-    for arrow in range(len(target)):
-        into_end[min(target[arrow], goal) + 1] += 1
-        longest = max(longest, level[arrow])
+    for edge in range(len(target)):
+        into_end[min(target[edge], goal) + 1] += 1
+        longest = max(longest, level[edge])
     if longest >= most:
         return -1
     for node in range(goal + 1):
         into_end[node + 1] += into_end[node]
-    into = np.empty(len(target), dtype=np.int64)  # where an arrow comes from, and what it costs
+    into = np.empty(len(target), dtype=np.int64)  # where an edge comes from, and what it costs
     for node in range(goal):
-        for arrow in range(row_start[node], row_start[node + 1]):
-            to = min(target[arrow], goal)
-            into[into_end[to]] = node << 32 | level[arrow]
+        for edge in range(row_start[node], row_start[node + 1]):
+            to = min(target[edge], goal)
+            into[into_end[to]] = node << 32 | level[edge]
             into_end[to] += 1
 
     after, first = np.empty(len(target), dtype=np.int32), np.full(longest + 1, -1, dtype=np.int32)
@@ -92,28 +92,28 @@ def cheapest_levels(
     while True:
         # Whoever is left cannot be reached at less than what its way costs now.
         out_least[node] = cost
-        for arrow in range(into_end[node - 1] if node > 0 else 0, into_end[node]):
-            source, price = into[arrow] >> 32, into[arrow] & 0xFFFFFFFF
+        for edge in range(into_end[node - 1] if node > 0 else 0, into_end[node]):
+            source, price = into[edge] >> 32, into[edge] & 0xFFFFFFFF
             if cost + price < reached[source]:
                 reached[source] = cost + price
                 slot = turn + price
                 slot -= longest + 1 if slot > longest else 0
-                after[arrow] = first[slot]
-                first[slot] = arrow
+                after[edge] = first[slot]
+                first[slot] = edge
                 waiting += 1
-        arrow = -1
-        while waiting > 0 and arrow < 0:
-            arrow = first[turn]
-            if arrow < 0:
+        edge = -1
+        while waiting > 0 and edge < 0:
+            edge = first[turn]
+            if edge < 0:
                 cost += 1
                 turn = turn + 1 if turn < longest else 0
                 continue
-            first[turn] = after[arrow]
+            first[turn] = after[edge]
             waiting -= 1
-            node = into[arrow] >> 32
+            node = into[edge] >> 32
             if out_least[node] <= cost:  # it was left before
-                arrow = -1
-        if arrow < 0:
+                edge = -1
+        if edge < 0:
             break
         left -= 1
         out_falling[left] = node

@@ -17,7 +17,7 @@ Array = NDArray[Any]
 
 @kernel
 def forward_reach(row_start: Array, target: Array, start: int, out_reached: Array) -> None:
-    """Mark everything that can be reached from `start` along the arrows `row_start`, `target`."""
+    """Mark everything that can be reached from `start` along the edges `row_start`, `target`."""
     stack = np.empty(len(row_start), dtype=np.int32)
     stack[0] = start
     size = 1
@@ -25,8 +25,8 @@ def forward_reach(row_start: Array, target: Array, start: int, out_reached: Arra
     while size > 0:
         size -= 1
         node = stack[size]
-        for arrow in range(row_start[node], row_start[node + 1]):
-            to = target[arrow]
+        for edge in range(row_start[node], row_start[node + 1]):
+            to = target[edge]
             if to < len(out_reached) and not out_reached[to]:
                 out_reached[to] = True
                 stack[size] = to
@@ -35,7 +35,7 @@ def forward_reach(row_start: Array, target: Array, start: int, out_reached: Arra
 
 @kernel
 def sweep_back(row_start: Array, target: Array, most: int, out_reached: Array) -> bool:
-    """Mark the nodes that reach an already marked one, by sweeps down and up through the numbers, which need no list of the arrows that lead in.
+    """Mark the nodes that reach an already marked one, by sweeps down and up through the numbers, which need no list of the edges that lead in.
 
     Returns whether that is all of them: it took at most `most` sweeps.
     """
@@ -47,8 +47,8 @@ def sweep_back(row_start: Array, target: Array, most: int, out_reached: Array) -
             if out_reached[node]:
                 continue
             missing += 1
-            for arrow in range(row_start[node], row_start[node + 1]):
-                if target[arrow] < len(out_reached) and out_reached[target[arrow]]:
+            for edge in range(row_start[node], row_start[node + 1]):
+                if target[edge] < len(out_reached) and out_reached[target[edge]]:
                     out_reached[node] = True
                     marked += 1
                     break
@@ -124,7 +124,7 @@ def close_under_choices(into_start: Array, into_choice: Array, choice_state: Arr
 def strong_components(row_start: Array, target: Array, out_component: Array) -> int:
     """Tarjan's strongly connected components, without recursion. Edges to `target >= n` (a sink outside) are passed over.
 
-    Components are numbered so that every arrow leads to the same or a *lower* number: solving them in order 0, 1, 2, ... always finds the
+    Components are numbered so that every edge leads to the same or a *lower* number: solving them in order 0, 1, 2, ... always finds the
     successors done. Returns how many there are.
     """
     n = len(row_start) - 1
@@ -180,15 +180,15 @@ def strong_components(row_start: Array, target: Array, out_component: Array) -> 
 
 @kernel
 def longest_paths(row_start: Array, target: Array, order: Array, out_length: Array) -> None:
-    """The most arrows in a row from each node of a graph without cycles; `order` lists successors before their predecessors.
+    """The most edges in a row from each node of a graph without cycles; `order` lists successors before their predecessors.
 
-    Arrows that lead outside do not count.
+    Edges that lead outside do not count.
     """
     for node in order:
         longest = 0
-        for arrow in range(row_start[node], row_start[node + 1]):
-            if target[arrow] < len(out_length):
-                longest = max(longest, out_length[target[arrow]] + 1)
+        for edge in range(row_start[node], row_start[node + 1]):
+            if target[edge] < len(out_length):
+                longest = max(longest, out_length[target[edge]] + 1)
         out_length[node] = longest
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 UNIT = 2.0**-53
 #: A stored probability of a row of k lies within (3 k + 3) UNIT, relatively, of the decimal as written divided by the sum of its row: one UNIT to
 #: read the decimal, and what the float row may miss 1 by (`model/ssp.py`). A policy that mixes actions multiplies it by a weight of its own. So
-#: (ROW * k + FIXED) UNIT covers an arrow of a chain row of k.
+#: (ROW * k + FIXED) UNIT covers an edge of a chain row of k.
 ROW, FIXED = 3, 9
 #: What a surplus r + P v - v(s) is off beside (ROW k) UNIT and what its row misses 1 by: as FIXED, and three operations; and four more where
 #: values come in two parts.

@@ -4,8 +4,8 @@ Run r is driven by xoshiro256+ (Blackman and Vigna), its four words set by the m
 The mixing function is a bijection, so no two runs of a seed share their words, and a run does not depend on which thread it falls to or
 on how many others there are. (numpy's own Generator, called from compiled code, takes six times as long for a number.)
 
-A short row lists its arrows by falling probability with their cumulative sums, and is searched from the front: with the rows of planning
-problems this is about twice as fast as alias tables, since the first arrow is nearly always the one. Long rows are searched by halving.
+A short row lists its edges by falling probability with their cumulative sums, and is searched from the front: with the rows of planning
+problems this is about twice as fast as alias tables, since the first edge is nearly always the one. Long rows are searched by halving.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Pause(IntEnum):
 
 
 class Paths(NamedTuple):
-    """Rows ready for drawing: arrows by falling probability, with cumulative sums. The goal is the node behind the last of `trapped`."""
+    """Rows ready for drawing: edges by falling probability, with cumulative sums. The goal is the node behind the last of `trapped`."""
 
     row_start: Array
     target: Array
@@ -62,19 +62,19 @@ _STEP = 2.0**-53
 
 @kernel
 def lay_rows(row_start: Array, probability: Array, out_order: Array, out_cumulative: Array) -> None:
-    """Sort the arrows of each short row by falling probability (`out_order`), and sum up the probabilities of every row.
+    """Sort the edges of each short row by falling probability (`out_order`), and sum up the probabilities of every row.
 
     The last sum of a row is set beyond every random number, whatever rounding left of it.
     """
     for row in range(len(row_start) - 1):
         begin, end = row_start[row], row_start[row + 1]
-        for arrow in range(begin, end):
-            place = arrow
+        for edge in range(begin, end):
+            place = edge
             if end - begin <= LONG:
-                while place > begin and probability[out_order[place - 1]] < probability[arrow]:
+                while place > begin and probability[out_order[place - 1]] < probability[edge]:
                     out_order[place] = out_order[place - 1]
                     place -= 1
-            out_order[place] = arrow
+            out_order[place] = edge
         total = 0.0
         for place in range(begin, end):
             total += probability[out_order[place]]
@@ -92,17 +92,17 @@ def _mixed(word: Any) -> Any:
 
 @kernel
 def _drawn(row_start: Array, cumulative: Array, row: int, u: float) -> Any:
-    """The arrow of a row that the random number u falls on."""
-    arrow, end = row_start[row], row_start[row + 1]
-    while end - arrow > LONG:
-        middle = (arrow + end) >> 1
+    """The edge of a row that the random number u falls on."""
+    edge, end = row_start[row], row_start[row + 1]
+    while end - edge > LONG:
+        middle = (edge + end) >> 1
         if u >= cumulative[middle - 1]:
-            arrow = middle
+            edge = middle
         else:
             end = middle
-    while u >= cumulative[arrow]:
-        arrow += 1
-    return arrow
+    while u >= cumulative[edge]:
+        edge += 1
+    return edge
 
 
 @kernel
@@ -142,11 +142,11 @@ def walk(paths: Paths, rows: Steps, start: int, key: Array, first: int, pause: i
             s0 ^= s3
             s2 ^= shifted
             s3 = (s3 << np.uint64(45)) | (s3 >> np.uint64(19))
-            arrow = _drawn(paths.row_start, paths.cumulative, row, u)
-            total += paths.cost[arrow]
+            edge = _drawn(paths.row_start, paths.cumulative, row, u)
+            total += paths.cost[edge]
             if by_budget:
-                left = max(left - paths.spent[arrow], 0)
-            node = paths.target[arrow]
+                left = max(left - paths.spent[edge], 0)
+            node = paths.target[edge]
             steps += 1
         out_total[now.run] = total
         if node < goal:

@@ -33,7 +33,7 @@ class Outcomes(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """The chain: state and memory of every node, and the arrows by rows. The target of an arrow to a goal is the number after the last node."""
+    """The chain: state and memory of every node, and the edges by rows. The target of an edge to a goal is the number after the last node."""
 
     state: Array
     memory: Array
@@ -71,7 +71,7 @@ def follow(model: Outcomes, memories: Memories, choice: Array, start: int, memor
 
     A pair without a choice (-1) ends it: returned first is its state, otherwise -1.
     """
-    pairs, most = len(choice), _most_arrows(model, choice)
+    pairs, most = len(choice), _most_edges(model, choice)
     levels = most if len(model.level) > 0 else 0
     rows = Rows(
         np.empty(pairs, dtype=np.int32),
@@ -83,21 +83,21 @@ def follow(model: Outcomes, memories: Memories, choice: Array, start: int, memor
         np.empty(most),
         np.empty(levels, dtype=np.int64),
     )
-    unknown, size, arrows = _follow(model, memories, choice, start, memory, np.full(pairs, -1, dtype=np.int32), rows)
+    unknown, size, edges = _follow(model, memories, choice, start, memory, np.full(pairs, -1, dtype=np.int32), rows)
     return unknown, Rows(
         rows.state[:size],
         rows.memory[:size],
         rows.row_start[: size + 1],
-        rows.target[:arrows],
-        rows.outcome[:arrows],
-        rows.probability[:arrows],
-        rows.cost[:arrows],
-        rows.level[: min(arrows, levels)],
+        rows.target[:edges],
+        rows.outcome[:edges],
+        rows.probability[:edges],
+        rows.cost[:edges],
+        rows.level[: min(edges, levels)],
     )
 
 
 @kernel
-def _most_arrows(model: Outcomes, choice: Array) -> int:
+def _most_edges(model: Outcomes, choice: Array) -> int:
     most = 0
     for chosen in choice:
         if chosen >= 0:
@@ -107,8 +107,8 @@ def _most_arrows(model: Outcomes, choice: Array) -> int:
 
 @kernel
 def _follow(model: Outcomes, memories: Memories, choice: Array, start: int, memory: int, number: Array, out: Rows) -> tuple[int, int, int]:
-    """As `follow`, into a room that is large enough; also returns the pairs and arrows. `number`, all -1, becomes that of every pair."""
-    n, size, done, arrow = memories.n, 0, 0, 0
+    """As `follow`, into a room that is large enough; also returns the pairs and edges. `number`, all -1, becomes that of every pair."""
+    n, size, done, edge = memories.n, 0, 0, 0
     out.row_start[0] = 0
     if start >= 0:
         number[start * n + memory], out.state[0], out.memory[0], size = 0, start, memory, 1
@@ -117,7 +117,7 @@ def _follow(model: Outcomes, memories: Memories, choice: Array, start: int, memo
         pair = state * n + memory
         chosen = choice[pair]
         if chosen < 0:
-            return state, size, arrow
+            return state, size, edge
         first = model.choice_outcomes[chosen]
         for outcome in range(first, model.choice_outcomes[chosen + 1]):
             state, to = model.target[outcome], -1
@@ -136,17 +136,17 @@ def _follow(model: Outcomes, memories: Memories, choice: Array, start: int, memo
                     to = size
                     number[there], out.state[size], out.memory[size] = size, state, after
                     size += 1
-            out.target[arrow], out.outcome[arrow] = to, outcome
-            out.probability[arrow], out.cost[arrow] = model.probability[outcome], model.cost[outcome]
+            out.target[edge], out.outcome[edge] = to, outcome
+            out.probability[edge], out.cost[edge] = model.probability[outcome], model.cost[outcome]
             if len(model.level) > 0:
-                out.level[arrow] = model.level[outcome]
-            arrow += 1
+                out.level[edge] = model.level[outcome]
+            edge += 1
         done += 1
-        out.row_start[done] = arrow
-    for i in range(arrow):
+        out.row_start[done] = edge
+    for i in range(edge):
         if out.target[i] < 0:
             out.target[i] = size
-    return -1, size, arrow
+    return -1, size, edge
 
 
 @kernel

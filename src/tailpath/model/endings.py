@@ -133,7 +133,7 @@ def _layers(ssp: SSP, steps: int, max_pairs: int) -> list[NDArray[np.int64]]:
 
 def _rows_of(ssp: SSP, layer: NDArray[np.int64], first: int, place: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
     """The outcomes of some states as rows of a product: `place` says where each target goes."""
-    rows, outcome = ssp.by_state.restrict(layer), ssp.by_state.arrows(layer)
+    rows, outcome = ssp.by_state.restrict(layer), ssp.by_state.edges(layer)
     action = ssp.choice_action[ssp.outcome_choice[outcome]].astype(np.int64)
     return first + rows.source, action, place[rows.target], rows.probability, rows.cost
 
@@ -184,7 +184,7 @@ def ended_by_chance(ssp: SSP, gamma: float) -> SSP:
     goes_on = np.flatnonzero(~ssp.is_goal[ssp.outcome_target])
     probability = np.append(ssp.outcome_probability, (1 - gamma) * ssp.outcome_probability[goes_on])
     probability[goes_on] *= gamma
-    rows = Transitions.from_arrows(
+    rows = Transitions.from_edges(
         np.append(ssp.outcome_choice, ssp.outcome_choice[goes_on]),
         ssp.n_choices,
         np.append(ssp.outcome_target, np.full(len(goes_on), ssp.n_states)),

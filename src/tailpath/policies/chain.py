@@ -1,4 +1,4 @@
-"""Model x policy = chain: the reachable pairs (state, memory) with costs on the arrows, and nothing else.
+"""Model x policy = chain: the reachable pairs (state, memory) with costs on the edges, and nothing else.
 
 `unrolling.unroll` builds it. All goals are one node, number n. Evaluation, expected cost, the heuristic and simulation look at the chain and know
 neither model nor policy.
@@ -27,11 +27,11 @@ from tailpath.model.ssp import SSP, FloatArray
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CostChain(Record, Transitions):
-    """A Markov chain with costs on its arrows: transitions whose rows are nodes. Nodes 0 .. n-1 are transient or traps; node n is the goal.
+    """A Markov chain with costs on its edges: transitions whose rows are nodes. Nodes 0 .. n-1 are transient or traps; node n is the goal.
 
     `state[x]` is the model's state behind node x and `label(x)` names the pair for messages. With a `unit`, `level` holds every cost as a
-    whole number of it; without, `level` is None. `start` is n if the start is a goal. `outcome` is the model's outcome behind each arrow; a chain
-    whose arrows are walks of several outcomes has none.
+    whole number of it; without, `level` is None. `start` is n if the start is a goal. `outcome` is the model's outcome behind each edge; a chain
+    whose edges are walks of several outcomes has none.
     """
 
     unit: Fraction | None
@@ -47,7 +47,7 @@ class CostChain(Record, Transitions):
         )
         columns = (self.probability, self.cost, *(column for column in (self.level, self.outcome) if column is not None))
         if not rising or any(len(column) != len(self.target) for column in columns) or len(self.state) != self.n:
-            raise ModelError("the arrays of a chain must agree: rows rise to the number of arrows, one state per node")
+            raise ModelError("the arrays of a chain must agree: rows rise to the number of transitions, one state per node")
         if not 0 <= self.start <= self.n or (len(self.target) and not 0 <= self.target.min() <= self.target.max() <= self.n):
             raise ModelError(f"a chain of {self.n} nodes has its start and all targets in 0..{self.n}")
         super().__post_init__()
@@ -55,7 +55,7 @@ class CostChain(Record, Transitions):
 
     def __repr__(self) -> str:
         unit = "no cost unit" if self.unit is None else f"cost unit {self.unit}"
-        return f"<CostChain {self.n} nodes, {len(self.target)} arrows, {unit}>"
+        return f"<CostChain {self.n} nodes, {len(self.target)} transitions, {unit}>"
 
     def label(self, node: int) -> str:
         state = repr(self.ssp.states[int(self.state[node])])
@@ -81,7 +81,7 @@ class CostChain(Record, Transitions):
         return self._nearest.place
 
     @cached_property
-    def has_free_arrows(self) -> bool:
+    def has_zero_cost_edges(self) -> bool:
         """Whether a step may cost nothing."""
         return bool((self.cost == 0).any())
 
@@ -122,7 +122,7 @@ class CostChain(Record, Transitions):
         return self._total(self.cost, self.proper, np.inf)
 
     def _total(self, price: FloatArray, inside: NDArray[np.bool_], outside: float) -> Bounds:
-        """The expected total of a price per arrow, from the nodes inside until they are left; `outside` for all others."""
+        """The expected total of a price per edge, from the nodes inside until they are left; `outside` for all others."""
         part = self.replaced(cost=price).restrict(inside).renumber(places(inside))
         inner = expected_total(part.row_start, part.target, part.probability, part.rate, self.ssp.probability_error)
         value, lower, upper = (np.full(self.n, outside) for _ in range(3))

@@ -1,7 +1,7 @@
 """Unrolling a policy: the chain of the pairs (state, memory) that it reaches on a model.
 
 For `AtomPolicy` this is the paper's CreateExtendedMDP (Algorithm 3), restricted to what can be reached. Policies made of tables are followed by
-`kernels/unrolling.py`, or laid out as arrows of all conceivable nodes and cut to what is reached; all others by calling their own functions.
+`kernels/unrolling.py`, or laid out as edges of all conceivable nodes and cut to what is reached; all others by calling their own functions.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def unroll(ssp: SSP, policy: Any, *, max_nodes: int = MOST_PAIRS) -> CostChain:
 class _Nodes(NamedTuple):
     """What a policy does on all conceivable nodes, reachable or not: row x of `rows` at node x, with goals outside.
 
-    `outcome` is the outcome of the model behind each arrow; `state[x]` and `memory[x]` are what node x stands for.
+    `outcome` is the outcome of the model behind each edge; `state[x]` and `memory[x]` are what node x stands for.
     """
 
     ssp: SSP
@@ -61,11 +61,11 @@ class _Nodes(NamedTuple):
         return self.cut(self.rows.reachable(start), start)
 
     def cut(self, kept: NDArray[np.bool_], start: int) -> CostChain:
-        """The chain on the nodes kept; a kept node without an arrow is a state that the policy reaches and does not know."""
+        """The chain on the nodes kept; a kept node without an edge is a state that the policy reaches and does not know."""
         ssp = self.ssp
         for node in np.flatnonzero(kept & (np.diff(self.rows.row_start) == 0))[:1].tolist():
             raise no_action(ssp, int(self.state[node]))
-        number, outcome = places(kept), self.outcome[self.rows.arrows(kept)]
+        number, outcome = places(kept), self.outcome[self.rows.edges(kept)]
         part = self.rows.restrict(kept).renumber(number)
         return CostChain(
             row_start=part.row_start,
@@ -87,7 +87,7 @@ def _nodes_of_choices(ssp: SSP, state: NDArray[Any], choice: NDArray[Any], weigh
     rows = ssp.transitions.restrict(choice).renumber(np.where(ssp.is_goal, ssp.n_states, np.arange(ssp.n_states)))
     if weight is not None:
         rows = rows.replaced(probability=rows.probability * weight[rows.source])
-    return _Nodes(ssp, rows.joined(offsets_of(state, ssp.n_states)), ssp.transitions.arrows(choice), np.arange(ssp.n_states), None)
+    return _Nodes(ssp, rows.joined(offsets_of(state, ssp.n_states)), ssp.transitions.edges(choice), np.arange(ssp.n_states), None)
 
 
 def _unroll_markov(ssp: SSP, policy: MarkovPolicy) -> CostChain:
@@ -157,7 +157,7 @@ def _unroll_budget(ssp: SSP, policy: BudgetPolicy, max_nodes: int) -> CostChain:
         raise _too_many(max_nodes)
     left, state = np.divmod(pairs, n)
     choice = policy.choices_at(state, left)
-    rows, outcome = ssp.transitions.restrict(choice), ssp.transitions.arrows(choice)
+    rows, outcome = ssp.transitions.restrict(choice), ssp.transitions.edges(choice)
     then = np.maximum(left[rows.source] - policy.level[outcome], 0) * n + rows.target
     order = np.argsort(pairs)
     number = order[np.minimum(np.searchsorted(pairs, then, sorter=order), len(pairs) - 1)]

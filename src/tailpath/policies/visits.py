@@ -6,7 +6,7 @@ nodes is first entered at each of its members satisfy
     N(y) = sum over x in A of f(x) G(x, y)        for y in A
 
 and their sum is the probability of ever being in A. For one node this is N(x) / G(x, x). A closed class, which no run leaves again, counts as
-one node without arrows: who is in it meets all of it.
+one node without edges: who is in it meets all of it.
 
 *Risk to go.* E(x, w) = E[(cost to go - w)+] from node x satisfies E(x, w) = sum P E(y, w - c), with V_mean(x) - w for w <= 0, and CVaR is the least
 w + E / alpha, for a mixture of nodes as for one. No w above the best value found can win, which ends the search.
@@ -28,11 +28,11 @@ from tailpath.policies.chain import CostChain
 
 #: Right-hand sides solved at a time.
 BATCH = 256
-#: Arrows times levels beyond which a risk to go is not worth its time: about a minute.
+#: Edges times levels beyond which a risk to go is not worth its time: about a minute.
 MOST_WORK = 20_000_000_000
 #: Values that are computed at a time.
 AT_A_TIME = 2**20
-#: What every level takes beside its arrows, in arrows; and the most values that are kept of the levels still needed.
+#: What every level takes beside its edges, in edges; and the most values that are kept of the levels still needed.
 EACH_LEVEL, MOST_VALUES = 1_000, 2**27
 
 
@@ -92,7 +92,7 @@ def _batches(groups: NDArray[Any], size: NDArray[Any]) -> list[NDArray[Any]]:
 
 
 def _without_closed_classes(chain: CostChain) -> tuple[NDArray[Any], Transitions]:
-    """The chain with each closed class as one node without arrows, and the number there of every node; arrows to the goal are left out."""
+    """The chain with each closed class as one node without edges, and the number there of every node; edges to the goal are left out."""
     component, closed = chain.closed()
     inside = closed[component]
     first = np.full(len(closed), chain.n)
@@ -146,7 +146,7 @@ def cvar_to_go(chain: CostChain, node: NDArray[Any], group: NDArray[Any], weight
 
 
 def zero_cost_walks(chain: CostChain, trans: str = "N") -> Any:
-    """A function that follows the zero-cost arrows of a chain to their end: it solves x = constant + F x, F these arrows (or their transpose).
+    """A function that follows the zero-cost edges of a chain to their end: it solves x = constant + F x, F these edges (or their transpose).
 
     Zero-cost cycles that are never left belong to traps; they are not followed.
     """

@@ -1,6 +1,6 @@
 """The runs of a chain that cost more than some threshold v: what leads to them, from every node and with every cost still allowed.
 
-Costs count in units. At node x with r = v - (cost so far) still allowed, for r >= 0, sums and maxima over the arrows (x, y, p, c):
+Costs count in units. At node x with r = v - (cost so far) still allowed, for r >= 0, sums and maxima over the edges (x, y, p, c):
 
     chance(x, r)     P(Z > v)                      = sum p chance(y, r - c)       1 beyond v, 0 at the goal
     excess(x, r)     E[(Z - v)+]                   = sum p excess(y, r - c)       V_mean(x) - r beyond v
@@ -54,15 +54,15 @@ class Beyond:
 
     @cached_property
     def _met(self) -> list[NDArray[np.int64]]:
-        return [self.chain.arrows(row != 0) for row in self.visits[0]]
+        return [self.chain.edges(row != 0) for row in self.visits[0]]
 
     def met(self, r: int) -> NDArray[np.int64]:
-        """The arrows of the nodes that runs come to with r still allowed; nothing else is ever asked for."""
+        """The edges of the nodes that runs come to with r still allowed; nothing else is ever asked for."""
         return self._met[r]
 
-    def after(self, table: FloatArray, beyond: FloatArray, r: int, arrows: NDArray[np.int64]) -> FloatArray:
-        """The value behind each of some arrows, taken with r still allowed: from the table, or, past the threshold, from `beyond`."""
-        left, target = r - self.level[arrows], self.chain.target[arrows]
+    def after(self, table: FloatArray, beyond: FloatArray, r: int, edges: NDArray[np.int64]) -> FloatArray:
+        """The value behind each of some edges, taken with r still allowed: from the table, or, past the threshold, from `beyond`."""
+        left, target = r - self.level[edges], self.chain.target[edges]
         return np.where(left >= 0, table[np.maximum(left, 0), target], beyond[target])
 
     @cached_property
@@ -128,9 +128,9 @@ class Beyond:
         # A run that ends where the goal is out of reach costs more than anything.
         table[:, :-1] = ~chain.arrives
         for r in range(self.threshold + 1):
-            row, arrows = table[r], self.met(r)
-            paying = arrows[self.level[arrows] > 0]
-            free = arrows[(self.level[arrows] == 0) & (chain.target[arrows] < chain.n)]
+            row, edges = table[r], self.met(r)
+            paying = edges[self.level[edges] > 0]
+            free = edges[(self.level[edges] == 0) & (chain.target[edges] < chain.n)]
             np.maximum.at(row, chain.source[paying], chain.probability[paying] * self.after(table, self.way, r, paying))
             while free.size:
                 better = row.copy()
@@ -152,10 +152,10 @@ class Beyond:
             table[self.threshold, chain.start] = 1.0
         for r in range(self.threshold, -1, -1):
             table[r] = through(table[r])
-            arrows = chain.arrows(table[r] != 0)
-            arrows = arrows[(self.level[arrows] > 0) & ~self.ends[chain.target[arrows]]]
-            flow, target = table[r, chain.source[arrows]] * chain.probability[arrows], chain.target[arrows]
-            left = r - self.level[arrows]
+            edges = chain.edges(table[r] != 0)
+            edges = edges[(self.level[edges] > 0) & ~self.ends[chain.target[edges]]]
+            flow, target = table[r, chain.source[edges]] * chain.probability[edges], chain.target[edges]
+            left = r - self.level[edges]
             within = left >= 0
             np.add.at(table, (left[within], target[within]), flow[within])
             past += np.bincount(target[~within], weights=flow[~within], minlength=chain.n)

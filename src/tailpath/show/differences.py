@@ -1,7 +1,7 @@
 """Where two policies first part ways, how probable that is, and what each choice costs from there.
 
 Both policies are followed side by side for as long as they decide alike: over pairs of nodes of their two chains, from the pair of starts. A pair at
-which they decide differently is where they part. The probability of parting there is the expected number of visits of a node without arrows, found
+which they decide differently is where they part. The probability of parting there is the expected number of visits of a node without edges, found
 with all others by one linear system. From there each policy goes its own way: the expected cost to go and the CVaR of the cost to go are those of its
 own chain. Partings at the same state between the same decisions are told as one, whatever was remembered.
 """
@@ -137,7 +137,7 @@ def _partings(one: _Side, other: _Side) -> dict[tuple[int, int], float]:
     if start[0] >= one.chain.n:
         return {}
     number, queue = {start: 0}, [start]
-    arrows: list[tuple[int, int, float]] = []
+    edges: list[tuple[int, int, float]] = []
     parting = []
     for pair in queue:
         if not _alike(one.decision(pair[0]), other.decision(pair[1])):
@@ -148,8 +148,8 @@ def _partings(one: _Side, other: _Side) -> dict[tuple[int, int], float]:
                 if target not in number:
                     number[target] = len(number)
                     queue.append(target)
-                arrows.append((number[pair], number[target], p))
-    visits = _visits(arrows, len(number), {number[pair] for pair in parting})
+                edges.append((number[pair], number[target], p))
+    visits = _visits(edges, len(number), {number[pair] for pair in parting})
     return {pair: float(visits[number[pair]]) for pair in parting if visits[number[pair]] > 0}
 
 
@@ -161,18 +161,18 @@ def _steps(one: CostChain, other: CostChain, x: int, y: int) -> list[tuple[tuple
     """The pairs after one step of two nodes that decide alike."""
     assert one.outcome is not None
     assert other.outcome is not None
-    arrows = {int(other.outcome[arrow]): arrow for arrow in range(int(other.row_start[y]), int(other.row_start[y + 1]))}
+    edges = {int(other.outcome[edge]): edge for edge in range(int(other.row_start[y]), int(other.row_start[y + 1]))}
     found = []
-    for arrow in range(int(one.row_start[x]), int(one.row_start[x + 1])):
-        twin = arrows[int(one.outcome[arrow])]
-        found.append(((int(one.target[arrow]), int(other.target[twin])), float(one.probability[arrow])))
+    for edge in range(int(one.row_start[x]), int(one.row_start[x + 1])):
+        twin = edges[int(one.outcome[edge])]
+        found.append(((int(one.target[edge]), int(other.target[twin])), float(one.probability[edge])))
     return found
 
 
-def _visits(arrows: list[tuple[int, int, float]], count: int, parting: set[int]) -> FloatArray:
-    """The expected visits from node 0. Where runs circle for ever without parting, the circle counts as left."""
-    source, target, probability = np.array(arrows).reshape(-1, 3).T
-    steps = Transitions.from_arrows(source.astype(np.int64), count, target, probability, probability)
+def _visits(edges: list[tuple[int, int, float]], count: int, parting: set[int]) -> FloatArray:
+    """The expected visits from node 0. Where runs cycle for ever without parting, the cycle counts as left."""
+    source, target, probability = np.array(edges).reshape(-1, 3).T
+    steps = Transitions.from_edges(source.astype(np.int64), count, target, probability, probability)
     parts = np.isin(np.arange(count), list(parting))
     ahead = parts | (steps.renumber(np.where(parts, count, np.arange(count))).steps() >= 0)
     kept = steps.only(ahead[steps.source] & ahead[steps.target])

@@ -134,12 +134,12 @@ def worst_runs(ssp: SSP, policy: Policy, alpha: float, k: int = 5) -> WorstRuns:
     chance = costs.unreached if math.isinf(var) else float(beyond.chance[beyond.threshold, start])
     blame = blame_of(beyond) if costs.unreached == 0 and chance > 0 else ()
     excess = math.inf if costs.unreached > 0 else math.fsum(row.share for row in blame)
-    runs = tuple(_told(ssp, policy, chain, arrows) for arrows in _best_first(beyond, k))
+    runs = tuple(_told(ssp, policy, chain, edges) for edges in _best_first(beyond, k))
     return WorstRuns(runs, alpha, var, costs.cvar(alpha), chance, excess, blame)
 
 
 def _best_first(beyond: Beyond, k: int) -> Iterator[list[int]]:
-    """The arrows of the `k` most probable runs past the threshold, the likeliest first."""
+    """The edges of the `k` most probable runs past the threshold, the likeliest first."""
     chain, level = beyond.chain, beyond.level
 
     def finish(node: int, left: int) -> float:
@@ -156,34 +156,34 @@ def _best_first(beyond: Beyond, k: int) -> Iterator[list[int]]:
     while waiting and k > 0:
         _, steps, _, node, left, probability, path = heapq.heappop(waiting)
         if beyond.ends[node]:
-            yield _arrows(path)
+            yield _edges(path)
             k -= 1
             continue
-        for arrow in range(int(chain.row_start[node]), int(chain.row_start[node + 1])):
-            target, after = int(chain.target[arrow]), left - int(level[arrow])
-            further = probability * float(chain.probability[arrow])
+        for edge in range(int(chain.row_start[node]), int(chain.row_start[node + 1])):
+            target, after = int(chain.target[edge]), left - int(level[edge])
+            further = probability * float(chain.probability[edge])
             if further * finish(target, after) > 0:
                 count += 1
-                heapq.heappush(waiting, (rank(further, target, after), steps - 1, count, target, after, further, (arrow, path)))
+                heapq.heappush(waiting, (rank(further, target, after), steps - 1, count, target, after, further, (edge, path)))
 
 
-def _arrows(path: Any) -> list[int]:
-    arrows = []
+def _edges(path: Any) -> list[int]:
+    edges = []
     while path is not None:
-        arrow, path = path
-        arrows.append(arrow)
-    return arrows[::-1]
+        edge, path = path
+        edges.append(edge)
+    return edges[::-1]
 
 
-def _told(ssp: SSP, policy: Policy, chain: CostChain, arrows: list[int]) -> Trace:
+def _told(ssp: SSP, policy: Policy, chain: CostChain, edges: list[int]) -> Trace:
     """A run by names."""
     assert chain.outcome is not None
-    outcomes = chain.outcome[arrows].tolist()
-    nodes = chain.source[arrows].tolist()
+    outcomes = chain.outcome[edges].tolist()
+    nodes = chain.source[edges].tolist()
     memory = [None if chain.memory is None else chain.memory[node] for node in nodes]
     steps = tuple(_step(ssp, policy, int(chain.state[node]), known, outcome) for node, known, outcome in zip(nodes, memory, outcomes))
-    arrived = int(chain.target[arrows[-1]]) == chain.n
-    return Trace(steps, _total(ssp, outcomes) if arrived else math.inf, math.prod(chain.probability[arrows].tolist()))
+    arrived = int(chain.target[edges[-1]]) == chain.n
+    return Trace(steps, _total(ssp, outcomes) if arrived else math.inf, math.prod(chain.probability[edges].tolist()))
 
 
 def _step(ssp: SSP, policy: Policy, state: int, memory: Any, outcome: int) -> Step:

@@ -3,8 +3,8 @@
 A probability is w / W with whole w and W, W being the sum of its row; a cost is a whole number of a unit, however fine. Nodes are pairs
 (state, memory), found by the policy's own three functions; goals are the node -1.
 
-Free cycles are walked to their end beforehand: inside a strong component of free arrows, elimination in rationals says where a walker leaves it.
-What remains of free arrows has no cycle, and `rank` falls along them.
+Free cycles are walked to their end beforehand: inside a strong component of free edges, elimination in rationals says where a walker leaves it.
+What remains of free edges has no cycle, and `rank` falls along them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 from tailpath.errors import OptionError
 from tailpath.model.ssp import SSP
 
-#: A row: the whole W, and (target, w, cost) for every arrow.
+#: A row: the whole W, and (target, w, cost) for every edge.
 Row = tuple[int, list[tuple[int, int, int]]]
 GOAL = -1
 MOST_PAIRS = 500_000
@@ -80,7 +80,7 @@ def follow(ssp: SSP, policy: Any) -> ExactChain:
         weights = decision if isinstance(decision, Mapping) else {decision: 1}
         taken = [(action, decimal(weight)) for action, weight in weights.items() if weight]
         scale = math.lcm(*(model.choice[ssp.choice_index(state, action)][0] * weight.denominator for action, weight in taken))
-        arrows: dict[tuple[int, int], int] = {}
+        edges: dict[tuple[int, int], int] = {}
         for action, weight in taken:
             choice = ssp.choice_index(state, action)
             whole, outcomes = model.choice[choice]
@@ -95,16 +95,16 @@ def follow(ssp: SSP, policy: Any) -> ExactChain:
                         pairs[pair] = len(pairs)
                         queue.append(pair)
                     node = pairs[pair]
-                arrows[node, cost] = arrows.get((node, cost), 0) + share * w
-        rows.append((sum(arrows.values()), [(node, w, cost) for (node, cost), w in arrows.items()]))
+                edges[node, cost] = edges.get((node, cost), 0) + share * w
+        rows.append((sum(edges.values()), [(node, w, cost) for (node, cost), w in edges.items()]))
         if len(pairs) > MOST_PAIRS:
             raise OptionError(f"the checker follows at most {MOST_PAIRS} pairs of state and memory, and the policy reaches more")
     return ExactChain(rows, 0, model.unit)
 
 
-def whole_row(arrows: Mapping[tuple[int, int], Fraction]) -> Row:
-    scale = math.lcm(*(p.denominator for p in arrows.values()))
-    return scale, [(node, int(p * scale), cost) for (node, cost), p in arrows.items()]
+def whole_row(edges: Mapping[tuple[int, int], Fraction]) -> Row:
+    scale = math.lcm(*(p.denominator for p in edges.values()))
+    return scale, [(node, int(p * scale), cost) for (node, cost), p in edges.items()]
 
 
 def arriving(into: dict[int, list[int]]) -> set[int]:
@@ -121,23 +121,23 @@ def arriving(into: dict[int, list[int]]) -> set[int]:
 def with_trap(chain: ExactChain) -> tuple[ExactChain, int | None]:
     """The same chain with one node, the last, for all from which the goal is out of reach: it counts as arriving there. None if there are none."""
     into: dict[int, list[int]] = {}
-    for node, (_, arrows) in enumerate(chain.rows):
-        for to, _, _ in arrows:
+    for node, (_, edges) in enumerate(chain.rows):
+        for to, _, _ in edges:
             into.setdefault(to, []).append(node)
     reached = arriving(into)
     if len(reached) == len(chain.rows) + 1:
         return chain, None
     trap, done = len(chain.rows), (1, [(GOAL, 1, 0)])
     rows = [
-        (whole, [(to if to in reached else trap, w, cost) for to, w, cost in arrows]) if node in reached else done
-        for node, (whole, arrows) in enumerate(chain.rows)
+        (whole, [(to if to in reached else trap, w, cost) for to, w, cost in edges]) if node in reached else done
+        for node, (whole, edges) in enumerate(chain.rows)
     ]
     start = chain.start if chain.start in reached else trap
     return ExactChain([*rows, done], start, chain.unit), trap
 
 
 def components(successors: list[list[int]]) -> list[int]:
-    """The strong component of every node; arrows lead to the same or a lower number (Tarjan, without recursion)."""
+    """The strong component of every node; edges lead to the same or a lower number (Tarjan, without recursion)."""
     n = len(successors)
     index, low, label = [-1] * n, [0] * n, [-1] * n
     stack: list[int] = []
@@ -166,8 +166,8 @@ def components(successors: list[list[int]]) -> list[int]:
 
 
 def without_free_cycles(chain: ExactChain) -> tuple[ExactChain, list[int]]:
-    """An equivalent chain whose free arrows have no cycle, and a rank that falls along them."""
-    free = [[to for to, _, cost in arrows if cost == 0 and to != GOAL] for _, arrows in chain.rows]
+    """An equivalent chain whose free edges have no cycle, and a rank that falls along them."""
+    free = [[to for to, _, cost in edges if cost == 0 and to != GOAL] for _, edges in chain.rows]
     label = components(free)
     members: dict[int, list[int]] = {}
     for node, component in enumerate(label):
@@ -184,14 +184,14 @@ def without_free_cycles(chain: ExactChain) -> tuple[ExactChain, list[int]]:
 def _left(rows: list[Row], group: list[int]) -> list[Row]:
     """The rows of a component replaced by where a walker leaves it: elimination in rationals.
 
-    A walk holds members of the component by number, and arrows out of it as (target, cost).
+    A walk holds members of the component by number, and edges out of it as (target, cost).
     """
     members = set(group)
     walk: dict[int, dict[Any, Fraction]] = {}
     for node in group:
-        whole, arrows = rows[node]
+        whole, edges = rows[node]
         walk[node] = {}
-        for to, w, cost in arrows:
+        for to, w, cost in edges:
             key = to if cost == 0 and to in members else (to, cost)
             walk[node][key] = walk[node].get(key, Fraction(0)) + Fraction(w, whole)
     for gone in group:

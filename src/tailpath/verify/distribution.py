@@ -75,11 +75,11 @@ def enclose(ssp: Any, policy: Any, last: Fraction, most: int = MOST_NODES) -> En
     """Follow the policy exactly up to the cost `last`, through so many pairs of node and cost at most."""
     chain, trap = with_trap(follow(ssp, policy))
     chain, rank = without_free_cycles(chain)
-    rates = [Fraction(sum(w * cost for _, w, cost in arrows), whole) for whole, arrows in chain.rows]
+    rates = [Fraction(sum(w * cost for _, w, cost in edges), whole) for whole, edges in chain.rows]
     rest = enclosed(chain.rows, rates)
     missed = (0, 0)
     if trap is not None:
-        into = [Fraction(sum(w for to, w, _ in arrows if to == trap), whole) for whole, arrows in chain.rows]
+        into = [Fraction(sum(w for to, w, _ in edges if to == trap), whole) for whole, edges in chain.rows]
         missed = enclosed(chain.rows, into)[chain.start] if chain.start != trap else (1 << TOTAL_BITS, 1 << TOTAL_BITS)
     end = math.floor(last / chain.unit)
     head, left = _forward(chain, rank, end, most, trap)
@@ -109,8 +109,8 @@ def _forward(
             return arrived, left
         cost, _, node = heapq.heappop(queue)
         low, high = masses.pop((cost, node))
-        total, arrows = chain.rows[node]
-        for to, w, more in arrows:
+        total, edges = chain.rows[node]
+        for to, w, more in edges:
             there = cost + more
             share = (low * w // total, -(-high * w // total))
             if there > last or to == trap:

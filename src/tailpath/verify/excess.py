@@ -18,7 +18,7 @@ from tailpath.verify.totals import ONE
 MOST_BACKUPS = 100_000_000
 #: Where free moves need one another, a level is swept until no bound grows by more than 2^-SETTLED of itself, or so many times.
 MOST_SWEEPS, SETTLED = 1_000, 150
-#: Up to so many arrows times budgets, all pairs are taken without asking which can be reached.
+#: Up to so many edges times budgets, all pairs are taken without asking which can be reached.
 SMALL = 2_000_000
 
 
@@ -38,15 +38,15 @@ class _Table:
             for s in range(ssp.n_states)
             if least[s] is not None and not self.goal[s]
         }
-        moves = [(to, cost) for of in self.rows.values() for _, arrows in of for to, _, cost in arrows]
+        moves = [(to, cost) for of in self.rows.values() for _, edges in of for to, _, cost in edges]
         self.free = any(cost == 0 and not self.goal[to] for to, cost in moves)
-        self.arrows, self.reach = len(moves), max((cost for to, cost in moves if not self.goal[to]), default=0)
+        self.edges, self.reach = len(moves), max((cost for to, cost in moves if not self.goal[to]), default=0)
         self.levels: dict[int, dict[int, int]] = {}
         self.before: dict[int, tuple[int, int]] = {}
 
     def budgets(self, last: int) -> tuple[list[int], dict[int, list[int]]]:
         """The budgets to look at, from 1 to `last`, and the states that they need at every budget left, in ascending order."""
-        if last * self.arrows <= SMALL:
+        if last * self.edges <= SMALL:
             known = list(self.rows)
             return list(range(1, last + 1)), dict.fromkeys(range(1, last + 1), known)
         asked = sorted({cost for cost, state in self._spread([0], 1, last) if self.goal[state] and cost > 0})
@@ -63,9 +63,9 @@ class _Table:
         low = 1 if sign < 0 else 0
         while waiting:
             amount, state = waiting.pop()
-            for _, arrows in self.rows.get(state, ()):
-                steps += len(arrows)
-                for to, _, cost in arrows:
+            for _, edges in self.rows.get(state, ()):
+                steps += len(edges)
+                for to, _, cost in edges:
                     pair = (amount + sign * cost, to)
                     if low <= pair[0] <= last and pair not in found:
                         found.add(pair)
@@ -101,7 +101,7 @@ class _Table:
         self.before.update((s, (budget, value)) for s, value in self.levels[budget].items())
 
     def _backed_up(self, state: int, budget: int) -> int:
-        return min(sum(w * self.ahead(to, budget - cost) for to, w, cost in arrows) // whole for whole, arrows in self.rows[state])
+        return min(sum(w * self.ahead(to, budget - cost) for to, w, cost in edges) // whole for whole, edges in self.rows[state])
 
 
 def prove_below(ssp: Any, least: list[int | None], most: list[int | None], claim: Fraction, alpha: Fraction) -> None:
@@ -112,7 +112,7 @@ def prove_below(ssp: Any, least: list[int | None], most: list[int | None], claim
     doubt = max((high - low for low, high in zip(least, most) if low is not None and high is not None), default=0)
     table = _Table(ssp, least)
     asked, pairs = table.budgets(math.ceil(claim) - 1)
-    if sum(len(states) for states in pairs.values()) * table.arrows > MOST_BACKUPS * max(len(table.rows), 1):
+    if sum(len(states) for states in pairs.values()) * table.edges > MOST_BACKUPS * max(len(table.rows), 1):
         raise OptionError("the checker would need too long for the optimum of this model")
     _hold(table, 0, claim, alpha, doubt)
     wanted = set(asked)

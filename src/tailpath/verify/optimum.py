@@ -105,11 +105,11 @@ def neutral_bounds(ssp: Any, choices: list[int], gamma: Fraction = Fraction(1)) 
     place = {s: i for i, s in enumerate(states)}
 
     def row(choice: int) -> Row | None:
-        whole, arrows = model.choice[choice]
-        if any(not goal[to] and to not in place for to, _, _ in arrows):
+        whole, edges = model.choice[choice]
+        if any(not goal[to] and to not in place for to, _, _ in edges):
             return None
-        ends = [(GOAL, w * (in_all - on), cost) for _, w, cost in arrows if on < in_all]
-        return whole * in_all, [*((GOAL if goal[to] else place[to], w * on, cost) for to, w, cost in arrows), *ends]
+        ends = [(GOAL, w * (in_all - on), cost) for _, w, cost in edges if on < in_all]
+        return whole * in_all, [*((GOAL if goal[to] else place[to], w * on, cost) for to, w, cost in edges), *ends]
 
     options = [
         [(k, r) for k in range(int(ssp.state_choices[s]), int(ssp.state_choices[s + 1])) if (r := row(k)) is not None] for s in states
@@ -139,9 +139,9 @@ def _surely_arriving(ssp: Any, rows: list[Row]) -> set[int]:
     while True:
         into: dict[int, list[int]] = {}
         for s in left:
-            for _, arrows in rows[slice(*of[s])]:
-                if all(goal[to] or to in left for to, _, _ in arrows):
-                    for to, _, _ in arrows:
+            for _, edges in rows[slice(*of[s])]:
+                if all(goal[to] or to in left for to, _, _ in edges):
+                    for to, _, _ in edges:
                         into.setdefault(GOAL if goal[to] else to, []).append(s)
         reached = arriving(into) - {GOAL}
         if reached == left:
@@ -192,5 +192,5 @@ def _lowered(rows: list[Row], options: list[list[Row]]) -> list[tuple[int, int]]
 
 def _ahead(row: Row, value: list[int]) -> int:
     """r + P v in units of 2^-BITS, rounded down."""
-    whole, arrows = row
-    return sum(w * (cost * ONE + (value[to] if to != GOAL else 0)) for to, w, cost in arrows) // whole
+    whole, edges = row
+    return sum(w * (cost * ONE + (value[to] if to != GOAL else 0)) for to, w, cost in edges) // whole

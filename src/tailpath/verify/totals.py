@@ -29,9 +29,7 @@ def enclosed(rows: list[Row], rates: list[Fraction]) -> list[tuple[int, int]]:
     paying = _paying(rows, rates)
     if not all(paying):
         place = [sum(paying[:node]) if pays else GOAL for node, pays in enumerate(paying)]
-        kept = [
-            (whole, [(GOAL if to == GOAL else place[to], w, c) for to, w, c in arrows]) for (whole, arrows), p in zip(rows, paying) if p
-        ]
+        kept = [(whole, [(GOAL if to == GOAL else place[to], w, c) for to, w, c in edges]) for (whole, edges), p in zip(rows, paying) if p]
         inner = enclosed(kept, [rate for rate, pays in zip(rates, paying) if pays])
         return [inner[at] if at != GOAL else (0, 0) for at in place]
     guess = _guessed(rows, rates)
@@ -49,8 +47,8 @@ def enclosed(rows: list[Row], rates: list[Fraction]) -> list[tuple[int, int]]:
 def _paying(rows: list[Row], rates: list[Fraction]) -> list[bool]:
     """Whether anything is ever to pay from a node on; everywhere else the total is 0 exactly."""
     into: list[list[int]] = [[] for _ in rows]
-    for node, (_, arrows) in enumerate(rows):
-        for to, _, _ in arrows:
+    for node, (_, edges) in enumerate(rows):
+        for to, _, _ in edges:
             if to != GOAL:
                 into[to].append(node)
     paying = [rate > 0 for rate in rates]
@@ -72,7 +70,7 @@ def _guessed(rows: list[Row], rates: list[Fraction]) -> tuple[list[int], list[in
     from scipy.sparse.linalg import splu
 
     n = len(rows)
-    entries = [(node, to, w / whole) for node, (whole, arrows) in enumerate(rows) for to, w, _ in arrows if to != GOAL]
+    entries = [(node, to, w / whole) for node, (whole, edges) in enumerate(rows) for to, w, _ in edges if to != GOAL]
     source, target, p = zip(*entries) if entries else ((), (), ())
     matrix = eye_array(n, format="csc") - csc_array((np.array(p, dtype=float), (source, target)), shape=(n, n))
     try:
@@ -100,8 +98,8 @@ def _guessed(rows: list[Row], rates: list[Fraction]) -> tuple[list[int], list[in
 
 def _ahead(row: Row, value: list[int]) -> int:
     """P v at one node, rounded down."""
-    whole, arrows = row
-    return sum(w * value[to] for to, w, _ in arrows if to != GOAL) // whole
+    whole, edges = row
+    return sum(w * value[to] for to, w, _ in edges if to != GOAL) // whole
 
 
 def _proved(rows: list[Row], rates: list[Fraction], value: list[int], steps: list[int]) -> list[tuple[int, int]] | None:
@@ -122,9 +120,9 @@ def solved(rows: list[Row], rates: list[Fraction]) -> list[Fraction]:
     """Elimination in rationals."""
     n = len(rows)
     matrix: list[dict[int, Fraction]] = []
-    for whole, arrows in rows:
+    for whole, edges in rows:
         row: dict[int, Fraction] = {}
-        for to, w, _ in arrows:
+        for to, w, _ in edges:
             if to != GOAL:
                 row[to] = row.get(to, Fraction(0)) + Fraction(w, whole)
         matrix.append(row)

@@ -57,7 +57,7 @@ def exact_lateness(model: Model, unit: Fraction, units: int) -> list[Fraction]:
 def exact_loss(model: Model, unit: Fraction, loss: Loss, slope: Fraction, units: int) -> Fraction:
     """The least E[h(Z)], h linear with `slope` from `units` on; with slope 0 never arriving is worth h at the end.
 
-    Nobody circles for ever at no cost where a goal can be reached. A loss may be negative, so all of it is shifted up for the while.
+    Nobody cycles for ever at no cost where a goal can be reached. A loss may be negative, so all of it is shifted up for the while.
     """
     flat = slope == 0
     neutral = expected_optimum(model)

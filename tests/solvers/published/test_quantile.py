@@ -161,7 +161,7 @@ def test_values_fall(model):
 
 
 def test_a_policy_stopped_early_is_no_worse_than_the_risk_neutral_one():
-    """Values from below would send it round in circles."""
+    """Values from below would send it round in cycles."""
     ssp = tailpath.read("gridworld:8x9")
     neutral = tailpath.evaluate(ssp, tailpath.solve_expected(ssp).policy, 0.1).cvar(0.1)
     for count in (1, 2, 4):

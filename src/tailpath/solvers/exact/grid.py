@@ -1,7 +1,7 @@
 """Costs rounded to a grid, for a bracket of the optimum.
 
 Rounded up, every run costs at least what it does; rounded down, at most. A grid that is wider than a step makes steps free when they are rounded
-down. Where such steps lead in a circle, that says next to nothing of the optimum, and states joined by free moves take long to solve. Then a grid
+down. Where such steps lead in a cycle, that says next to nothing of the optimum, and states joined by free moves take long to solve. Then a grid
 some times finer is taken for this side, or, where that would not do, none: the least expected cost bounds the optimum as well.
 """
 
@@ -61,7 +61,7 @@ def rounded_down(ssp: SSP, delta: Any) -> SSP | None:
 
 
 def _joined(ssp: SSP, below: SSP) -> int:
-    """How many states are joined by a circle of free moves, at most, that have cost something before they were rounded down."""
+    """How many states are joined by a cycle of free moves, at most, that have cost something before they were rounded down."""
     free = np.flatnonzero((below.outcome_level == 0) & ~ssp.is_goal[ssp.outcome_target])
     source, target = ssp.choice_state[ssp.outcome_choice[free]], ssp.outcome_target[free]
     component, count = strong_components(offsets_of(source, ssp.n_states), target)

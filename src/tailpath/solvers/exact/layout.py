@@ -203,7 +203,7 @@ def _ordered(core: Core, edges: _Edges, sure: IntArray) -> _Order:
         node = kept[np.lexsort((least[kept], begin[kept]))]
         return _Order(node, np.array([0, len(kept)]), np.zeros(1, dtype=np.bool_), 1, sure[node], begin[node])
     depth, group = zero_cost_blocks(
-        Transitions.from_arrows(source[edge], core.n, core.target[edge], np.zeros(len(edge)), np.zeros(len(edge)))
+        Transitions.from_edges(source[edge], core.n, core.target[edge], np.zeros(len(edge)), np.zeros(len(edge)))
     )
     joint = group >= 0
     sure = np.where(joint, 0, sure)

@@ -30,7 +30,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tailpath.analysis.reachability import free_arrow_order, reachable_states
+from tailpath.analysis.reachability import reachable_states, zero_cost_edge_order
 from tailpath.dp.budgets import EXCESS, MEAN, Objective
 from tailpath.errors import ModelError, OptionError
 from tailpath.kernels.rounding import SAME_VALUE
@@ -133,7 +133,7 @@ def most_steps(ssp: SSP) -> int:
     """The most steps that a run can take, or a refusal that says why a discount needs it."""
     source = ssp.choice_state[ssp.outcome_choice]
     inside = np.flatnonzero(reachable_states(ssp)[source] & ~ssp.is_goal[ssp.outcome_target])
-    order = free_arrow_order(source[inside], ssp.outcome_target[inside], ssp.n_states)
+    order = zero_cost_edge_order(source[inside], ssp.outcome_target[inside], ssp.n_states)
     if order is None:
         raise OptionError(
             "with a discount every step has costs of its own, so a run that may take any number of steps has no cost unit to count in;"

@@ -205,8 +205,8 @@ def cheapest_run(ssp: SSP) -> tuple[float, list[int]]:
     state = int(np.argmin(at_goals))
     cost, choices = float(at_goals[state]), []
     while state != ssp.start_index and cost < np.inf:
-        arrows = np.flatnonzero((source == before[state]) & (ssp.outcome_target == state))
-        choices.append(int(ssp.outcome_choice[arrows[np.argmin(ssp.outcome_level[arrows])]]))
+        edges = np.flatnonzero((source == before[state]) & (ssp.outcome_target == state))
+        choices.append(int(ssp.outcome_choice[edges[np.argmin(ssp.outcome_level[edges])]]))
         state = int(before[state])
     return cost, choices
 

@@ -3,7 +3,7 @@
 The policy is greedy with respect to the values returned; choices that tie go to the lower index. Two things need care.
 
 - *It must arrive.* The values interpolate between atoms while the policy goes on at the nearest one, and they may still be a little too low, so
-  a greedy policy could walk in circles. Pairs (node, atom) that cannot arrive take a *detour*: of all choices that may meet a pair that does
+  a greedy policy could walk in cycles. Pairs (node, atom) that cannot arrive take a *detour*: of all choices that may meet a pair that does
   arrive, the one that costs least more, and the cheapest detours first. Every sure state has such a choice, so in the end all pairs arrive.
 - *Free components* were one node. At each atom its member with the chosen choice takes it; the others walk there, at no cost and with xi = 1,
   which leaves y as it is.

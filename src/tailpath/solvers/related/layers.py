@@ -1,6 +1,6 @@
 """Evaluation by cost layers (Meggendorfer 2022, for Markov chains): layer k holds the probability of being anywhere after paying k.
 
-    layer_k(x) = sum over arrows (x', cost c) of layer_{k - c}(x') P(x', x)
+    layer_k(x) = sum over edges (x', cost c) of layer_{k - c}(x') P(x', x)
 
 The first k by which 1 - alpha of the probability has arrived is the VaR. With f(k) the probability of paying exactly k in all,
 
