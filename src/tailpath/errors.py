@@ -56,10 +56,6 @@ class LimitExceededError(_Bounded, TailpathError):
     """A limit on nodes or memory was met. `bounds` holds what is certain about the CVaR at that moment: `(low, high)`."""
 
 
-#: Its first name, from before *budget* meant the cost still allowed and nothing else.
-BudgetExceededError = LimitExceededError
-
-
 class EvaluationInterrupted(_Bounded, KeyboardInterrupt):
     """Ctrl-C ended an evaluation. `bounds` holds what is certain about the CVaR at that moment: `(low, high)`."""
 

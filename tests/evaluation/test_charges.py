@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 
 import tailpath as tp
-from tailpath.errors import BudgetExceededError
+from tailpath.errors import LimitExceededError
 from tailpath.evaluation.engine import Request, Tuning
 from tailpath.evaluation.evaluate import evaluate_as
 
@@ -22,7 +22,7 @@ def chain_of(rows, start="s"):
 def test_a_history_cut_short_knows_what_is_certain(nodes):
     """A coin at cost 1 a throw; CVaR at 0.2 is 3 + 0.125 * 2 / 0.2. The search for histories goes on far beyond VaR."""
     ssp, _ = chain_of([("s", "s", 0.5, 1), ("s", "g", 0.5, 1)])
-    with pytest.raises(BudgetExceededError) as caught:
+    with pytest.raises(LimitExceededError) as caught:
         tp.evaluate(ssp, tp.HistoryPolicy(lambda h: "a"), 0.2, max_nodes=nodes)
     low, high = caught.value.bounds
     assert 3.9 <= low <= 4.25 <= high
@@ -105,7 +105,7 @@ def test_a_memory_that_does_not_end_is_followed_lazily(engine):
 @pytest.mark.parametrize("engine", ["lattice", "queue"])
 def test_memory_ends_in_bounds(engine):
     ssp, policy = chain_of([("s", "s", 1 - 1e-6, 1), ("s", "g", 1e-6, 1)])
-    with pytest.raises(BudgetExceededError, match=r"memory limit of 0.000977 GiB is reached with 0\.0") as caught:
+    with pytest.raises(LimitExceededError, match=r"memory limit of 0.000977 GiB is reached with 0\.0") as caught:
         tp.evaluate(ssp, policy, 1e-3, engine=engine, max_bytes=2**20)
     low, high = caught.value.bounds
     assert low <= 1e6 * (1 + math.log(1000)) <= high < 1e10
@@ -120,7 +120,7 @@ def test_a_budget_cut_short_claims_nothing_about_what_is_left():
     for nodes in range(3):
         try:
             tp.evaluate(ssp, policy, 0.01, max_nodes=nodes)
-        except BudgetExceededError as error:
+        except LimitExceededError as error:
             assert error.bounds[0] <= truth <= error.bounds[1]
 
 

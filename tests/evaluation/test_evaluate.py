@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tailpath as tp
-from tailpath.errors import BudgetExceededError, EvaluationInterrupted
+from tailpath.errors import EvaluationInterrupted, LimitExceededError
 from tailpath.evaluation import lattice
 from tailpath.evaluation.engine import Request, Tuning
 from tailpath.evaluation.evaluate import evaluate_as
@@ -290,7 +290,7 @@ def test_where_long_jumps_wait_changes_nothing(ring_cells: int, lists: int, monk
     assert found.tail_mass == pytest.approx(queue.tail_mass, rel=1e-12)
 
 
-@pytest.mark.parametrize("error", [BudgetExceededError("too many", (1.0, 2.5)), EvaluationInterrupted("stopped", (0.5, math.inf))])
+@pytest.mark.parametrize("error", [LimitExceededError("too many", (1.0, 2.5)), EvaluationInterrupted("stopped", (0.5, math.inf))])
 def test_an_early_end_survives_a_pickle(error: Any) -> None:
     """A pool of processes hands errors over by pickle; one that cannot be read back hangs it."""
     copy = pickle.loads(pickle.dumps(error))
@@ -299,7 +299,7 @@ def test_an_early_end_survives_a_pickle(error: Any) -> None:
 
 
 def test_a_pool_hands_over_what_is_certain() -> None:
-    with multiprocessing.get_context("spawn").Pool(1) as pool, pytest.raises(BudgetExceededError, match="limit of 3 nodes") as caught:
+    with multiprocessing.get_context("spawn").Pool(1) as pool, pytest.raises(LimitExceededError, match="limit of 3 nodes") as caught:
         pool.apply(_too_few_nodes)
     assert caught.value.bounds[0] <= tp.evaluate(*_coin(), 1e-6).cvar(1e-6) <= caught.value.bounds[1]
 

@@ -23,7 +23,7 @@ from fractions import Fraction
 from typing import Any
 
 import tailpath as tp
-from tailpath.errors import BudgetExceededError, GoalUnreachableError, ModelError, OptionError
+from tailpath.errors import GoalUnreachableError, LimitExceededError, ModelError, OptionError
 from tailpath.solvers.exact.solver import Task, solve_task
 from tailpath.verify.chain import follow
 from tailpath.verify.distribution import check_distribution, enclose, probability
@@ -101,7 +101,7 @@ def attempt(number: int) -> Iterator[str]:
             yield from checked("optimum", best.verify)
             yield from tampering.one_of(hand, tampering.optimum(best, alpha))
             given = draw.choice([given, best.policy(alpha)])
-        except BudgetExceededError:
+        except LimitExceededError:
             yield "optimum out of memory"
         except ModelError as error:
             assert "too large to compute with" in str(error), error
@@ -114,7 +114,7 @@ def evaluated(draw: random.Random, hand: random.Random, ssp: tp.SSP, given: Any,
     options = {"engine": engine, "heuristic": draw.choice(["min", "zero"]), "max_nodes": 3_000}
     try:
         found = tp.evaluate(ssp, given, alpha, **options)
-    except BudgetExceededError as error:
+    except LimitExceededError as error:
         yield from cut_short(ssp, given, alpha, error.bounds)
         return
     except tp.TailpathError as error:
@@ -136,7 +136,7 @@ def evaluated(draw: random.Random, hand: random.Random, ssp: tp.SSP, given: Any,
     )
     try:
         tp.evaluate(ssp, given, alpha, **{**options, "max_nodes": draw.randrange(max(found.expanded, 1))})
-    except BudgetExceededError as error:
+    except LimitExceededError as error:
         yield from cut_short(ssp, given, alpha, error.bounds)
 
 

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import tailpath as tp
-from tailpath.errors import BudgetExceededError, ModelError, PolicyError
+from tailpath.errors import LimitExceededError, ModelError, PolicyError
 from tailpath.model.fingerprint import same_numbering
 from tests import reference, strategies
 
@@ -244,7 +244,7 @@ LOOP = tp.SSP.from_outcomes([("s", "a", "s", 0.5, 1), ("s", "a", "g", 0.5, 1), (
 
 def test_a_memory_that_does_not_end():
     for policy in (tp.HistoryPolicy(lambda h: "a"), tp.MemoryPolicy(0, lambda s, m: "a", lambda m, *step: m + 1)):
-        with pytest.raises(BudgetExceededError, match="more than 100 pairs of state and memory") as caught:
+        with pytest.raises(LimitExceededError, match="more than 100 pairs of state and memory") as caught:
             tp.unroll(LOOP, policy, max_nodes=100)
         assert caught.value.bounds == (0, math.inf)
 

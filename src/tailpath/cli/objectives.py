@@ -11,7 +11,7 @@ import click
 import tailpath
 from tailpath.cli.application import say
 from tailpath.cli.common import pairs, table
-from tailpath.errors import BudgetExceededError
+from tailpath.errors import LimitExceededError
 from tailpath.evaluation.evaluate import evaluate_for
 from tailpath.model.ssp import SSP
 from tailpath.risk.measure import Limit, Measure
@@ -96,7 +96,7 @@ def _delivered(ssp: SSP, policy: tailpath.Policy, measures: Sequence[Measure], m
         max_nodes = MOST_NODES
     try:
         costs = evaluate_for(ssp, policy, measures, max_nodes=max_nodes)
-    except BudgetExceededError as error:
+    except LimitExceededError as error:
         say("warning", f"the policy was not evaluated to the end: {error}")
         return {}
     return {str(each): each(costs) for each in measures}

@@ -14,7 +14,7 @@ from tailpath.cli.common import alpha as tail_mass
 from tailpath.cli.common import json_option, out_file, pairs, refuse_same_file, show, takes_model
 from tailpath.cli.objectives import MOST_NODES, asked_for, objective_options, solve_for
 from tailpath.cli.planning import flags_of
-from tailpath.errors import BudgetExceededError
+from tailpath.errors import LimitExceededError
 from tailpath.methods import Found, Method, Plan, find_method, method_names
 from tailpath.methods.comparison import progress_of
 from tailpath.model.ssp import SSP
@@ -159,7 +159,7 @@ def _deployed(
     """The exact costs of the policy. Where that is given up, the bounds that a plan has must do, and a plan without is refused."""
     try:
         return tailpath.evaluate(ssp, policy, alpha, gamma=plan.gamma, max_nodes=max_nodes, progress=progress)
-    except BudgetExceededError as error:
+    except LimitExceededError as error:
         if plan.bounds is None:
             raise
         say("warning", f"the policy was not evaluated to the end: {error}")

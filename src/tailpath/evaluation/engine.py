@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tailpath.dp.bounds import Bounds
 from tailpath.dp.forward import open_sums
-from tailpath.errors import BudgetExceededError, EvaluationInterrupted
+from tailpath.errors import EvaluationInterrupted, LimitExceededError
 from tailpath.evaluation.distribution import CostDistribution
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.rounding import UNIT
@@ -271,7 +271,7 @@ def completed(result: CostDistribution, end: End, request: Request) -> CostDistr
     if request.watch.stop:
         raise EvaluationInterrupted(f"interrupted {known}", (low, high))
     what = f"limit of {request.limit} nodes" if end is End.NODES else f"memory limit of {request.max_bytes / 2**30:.3g} GiB"
-    raise BudgetExceededError(f"the {what} is reached {known}", (low, high))
+    raise LimitExceededError(f"the {what} is reached {known}", (low, high))
 
 
 def partial_bounds(partial: CostDistribution, alpha: float) -> tuple[float, float]:

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from tailpath.errors import BudgetExceededError, OptionError
+from tailpath.errors import LimitExceededError, OptionError
 from tailpath.evaluation.budget import evaluate_budget
 from tailpath.evaluation.discounted import evaluate_discounted
 from tailpath.evaluation.distribution import CostDistribution
@@ -136,7 +136,7 @@ def evaluate_as(request: Request) -> CostDistribution:
         request = replace(request, reason=f"unrolled: {found}")
     try:
         chain = unroll(ssp, policy, max_nodes=request.tuning.pairs)
-    except BudgetExceededError:
+    except LimitExceededError:
         if by_budget is not None and by_budget.budget > MOST_LEVELS:
             found = evaluate_budget(replace(request, reason=""), by_budget)
             if isinstance(found, CostDistribution):

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.analysis.reachability import dead_ends
-from tailpath.errors import BudgetExceededError, OptionError, PolicyError
+from tailpath.errors import LimitExceededError, OptionError, PolicyError
 from tailpath.evaluation.budget import zero_cost_order
 from tailpath.evaluation.estimation import Estimate, estimate
 from tailpath.kernels.sampling import Paths, Pause, lay_rows, walk, walker
@@ -81,7 +81,7 @@ def simulate_as(ssp: SSP, policy: Policy, n: int, seed: int, threads: int, tunin
     if task is None:
         try:
             task = _chain_task(unroll(ssp, policy, max_nodes=tuning.pairs))
-        except BudgetExceededError:
+        except LimitExceededError:
             return _walk_functions(ssp, policy, n, seed, tuning.steps)
     totals = _walk_all(task, n, seed, threads, tuning)
     costs = totals if ssp.cost_unit is None or totals.dtype != np.int64 else in_costs(totals, ssp.cost_unit)

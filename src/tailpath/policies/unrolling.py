@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.errors import BudgetExceededError, ModelError, PolicyError
+from tailpath.errors import LimitExceededError, ModelError, PolicyError
 from tailpath.graph import Transitions, offsets_of, places
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.unrolling import Memories, Outcomes, follow, follow_budget
@@ -188,8 +188,8 @@ def no_action(ssp: SSP, state: int) -> PolicyError:
     return PolicyError(f"the policy has no action for state {ssp.states[state]!r}, which it can reach")
 
 
-def _too_many(most: int) -> BudgetExceededError:
-    return BudgetExceededError(f"the policy reaches more than {most} pairs of state and memory; does its memory end?", (0.0, float("inf")))
+def _too_many(most: int) -> LimitExceededError:
+    return LimitExceededError(f"the policy reaches more than {most} pairs of state and memory; does its memory end?", (0.0, float("inf")))
 
 
 def successors(ssp: SSP, policy: Policy, state: int, memory: Any) -> Iterator[tuple[int, Any, int, float]]:

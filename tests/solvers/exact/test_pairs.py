@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tailpath as tp
-from tailpath.errors import BudgetExceededError
+from tailpath.errors import LimitExceededError
 from tailpath.solvers.exact.solver import Task, best_for_budget, solve_task
 from tests.solvers.exact.behaviour import assert_behaves
 
@@ -124,7 +124,7 @@ def test_pairs_where_the_full_table_is_beyond_the_memory() -> None:
     little, plenty = tp.solve_cvar_exact(ssp, 0.05, max_bytes=200_000), tp.solve_cvar_exact(ssp, 0.05)
     assert of_pairs(little) and not of_pairs(plenty)
     assert little.cvar(0.05) == plenty.cvar(0.05)
-    with pytest.raises(BudgetExceededError, match="GiB"):
+    with pytest.raises(LimitExceededError, match="GiB"):
         tp.solve_cvar_exact(tp.read("gridworld:14x16"), 0.001, max_bytes=1000)
 
 

@@ -14,7 +14,7 @@ import pytest
 import tailpath as tp
 from tailpath.domains import textbook
 from tailpath.dp.budgets import EXCESS
-from tailpath.errors import BudgetExceededError, GoalUnreachableError, ModelError, OptionError
+from tailpath.errors import GoalUnreachableError, LimitExceededError, ModelError, OptionError
 from tailpath.solvers.exact.layout import layout_of
 from tailpath.solvers.exact.table import fill_table, first_guess
 from tests import measured
@@ -299,7 +299,7 @@ def test_many_choices_are_told_apart() -> None:
 
 def test_too_little_memory_is_refused_with_bounds() -> None:
     ssp = PROBLEMS["14x16"]()
-    with pytest.raises(BudgetExceededError, match=r"223 states .*delta=") as caught:
+    with pytest.raises(LimitExceededError, match=r"223 states .*delta=") as caught:
         tp.solve_cvar_exact(ssp, 0.001, max_bytes=1000)
     low, high = caught.value.bounds
     assert low <= tp.solve_cvar_exact(ssp, 0.001).cvar(0.001) <= high
