@@ -21,7 +21,7 @@ Array = NDArray[Any]
 #: A choice must be better by this much, relatively, to replace another: well above rounding, so that policy iteration ends.
 MARGIN = 1e-14
 MOST_POLICIES = 1_000
-#: Values count in smaller units meanwhile, so that those that still mean something keep their digits.
+#: Values count in smaller units meanwhile, so that small ones that still mean something keep their digits; not where that could overflow.
 RAISED = 2.0**200
 
 
@@ -42,16 +42,19 @@ def joint_values(joint: Joint, node_choices: Array, first: int, last: int, polic
     """
     m = last - first
     inner = np.zeros((m, m))
-    leave, value = np.empty(m), np.empty((m, 1))
+    leave, value, largest = np.empty(m), np.empty((m, 1)), 0.0
+    for i in range(m):
+        largest = max(largest, abs(gain[policy[first + i] - node_choices[first]]))
+    raised = RAISED if largest < RAISED**3 else 1.0
     for i in range(m):
         choice = policy[first + i]
         leave[i] = joint.leave[choice]
-        value[i, 0] = gain[choice - node_choices[first]] * RAISED
+        value[i, 0] = gain[choice - node_choices[first]] * raised
         for position in range(joint.inner_start[choice], joint.inner_start[choice + 1]):
             inner[i, joint.inner_target[position]] += joint.inner_probability[position]
     error: float = eliminate_dense(inner, leave, value)[0]
     for i in range(m):
-        out_value[i] = value[i, 0] / RAISED
+        out_value[i] = value[i, 0] / raised
     return error
 
 

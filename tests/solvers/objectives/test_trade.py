@@ -13,6 +13,7 @@ import pytest
 import tailpath as tp
 from tailpath.solvers.objectives import solve as front_door
 from tailpath.solvers.objectives.envelope import X0, X1, envelope_of, heights
+from tests.ledger.models import MODELS
 from tests.reference import Model, to_ssp
 from tests.solvers.objectives.lotteries import Curve, draw_model
 
@@ -134,3 +135,19 @@ def test_the_lowest_of_many_chords() -> None:
             for each in (found, again):
                 assert np.all(np.diff(each.start) > 0)
                 assert each.at(chords, places) == pytest.approx(lowest, abs=1e-12)
+
+
+def test_prices_near_the_largest_float_on_joint_blocks():
+    """States joined by moves that cost nothing: the search for the safest asks prices of 1e300, which must not overflow."""
+    ssp = MODELS["free 1"].build()
+    found = tp.frontier(ssp, tp.Late(2))
+    assert len(found) == 3
+    for corner in found:
+        costs = tp.evaluate(ssp, corner.policy, 1e-6)
+        assert corner.mean == pytest.approx(costs.mean, rel=1e-12)
+        assert corner.risk == pytest.approx(tp.Late(2)(costs), rel=1e-12, abs=1e-15)
+    for share in (0.1, 0.35, 0.6, 0.9):
+        limit = found[0].risk + share * (found[-1].risk - found[0].risk)
+        low, high = found.bounds(limit)
+        general = tp.solve(ssp, tp.Mean(), [tp.Late(2) <= limit, tp.Late(100) <= 1])
+        assert low <= general.bounds[1] * (1 + 1e-9) and general.bounds[0] <= high * (1 + 1e-9)
