@@ -78,7 +78,7 @@ def free(draw: random.Random) -> tp.SSP:
     n = draw.randint(5, 10)
     rows: list[Any] = []
     for x in range(n):
-        rows.append((x, "cycle", draw.randrange(n), 1, 0))
+        rows.append((x, "circle", draw.randrange(n), 1, 0))
         for action in ("a", "b"):
             targets = [draw.randrange(n), draw.randrange(x + 1, n + 1), n]
             for to, p in zip(targets, _chances(draw, 3), strict=True):

@@ -52,6 +52,7 @@ evaluate {free} expected --alpha 0.1
 simulate {free} {folder}/free.json --runs 10 --alpha 0.1
 frontier {free} --risk 'cvar(0.1)'
 solve {slow} --method expected
+solve {tied} --method expected
 solve {long} --alpha 0.5 -o {folder}/long.json
 evaluate {long} {folder}/long.json --alpha 0.5
 info {large}
@@ -63,8 +64,8 @@ simulate {large} expected --runs 10 --alpha 0.5
 
 
 def models() -> dict[str, tp.SSP]:
-    """A grid; moves and cycles that cost nothing and a dead end; a slow chain; large costs; many
-    states whose outcomes lead anywhere."""
+    """A grid; moves and cycles that cost nothing and a dead end; ties; a way out that is rare; large
+    costs; many states whose outcomes lead anywhere."""
     free = [("start", "go", "a", 0.5, 0), ("start", "go", "c", 0.5, 0), ("c", "on", "goal", 1, 1)]
     free += [("a", "go", "b", 0.5, 0), ("a", "go", "goal", 0.5, 100), ("a", "wait", "b", 1, 1)]
     free += [("b", "go", "a", 0.5, 0), ("b", "go", "goal", 0.5, 90), ("b", "wait", "a", 1, 1)]
@@ -77,10 +78,22 @@ def models() -> dict[str, tp.SSP]:
     return {
         "plain": tp.domains.gridworld("5x5"),
         "free": tp.SSP.from_outcomes(free, "start", ["goal"]),
-        "slow": tp.domains.textbook.PROBLEMS["haddad-monmege"]().ssp,
+        "slow": left_with(2.0**-30),
+        "tied": left_with(2.0**-4),
         "long": tp.SSP.from_outcomes(long, 0, [100]),
         "large": tp.SSP.from_outcomes(large, 1, [-1]),
     }
+
+
+def left_with(chance: float) -> tp.SSP:
+    """Ten states, each of which leads to two others and is left for good with this chance; to wait
+    costs nothing in half of them."""
+    rows = []
+    for i in range(10):
+        rows += [(i, "go", (3 * i + 1) % 10, 0.5, 2), (i, "go", (7 * i + 2) % 10, 0.5 - chance, 2)]
+        rows += [(i, "wait", to % 10, 0.5, 0 if i % 2 else 3) for to in (2 * i, 4 * i + 2)]
+        rows.append((i, "go", -1, chance, 2))
+    return tp.SSP.from_outcomes(rows, 0, [-1])
 
 
 @click.command()

@@ -28,7 +28,7 @@ Array = NDArray[Any]
 FloatArray = NDArray[np.float64]
 #: Rows between equal values weigh nothing by themselves. What is added, as a share of the value, and the mean weight at most; and where values are
 #: 0, as a share of the mean weight.
-LITTLE, LEAST = 0.1, 1e-250
+LITTLE, LEAST = 0.05, 1e-250
 #: How often what is missing in values is looked for.
 REFINEMENTS = 3
 #: A surplus of half its rounding beside that is close enough.

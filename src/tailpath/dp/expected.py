@@ -27,7 +27,7 @@ from tailpath.dp.sweeps import MOST_ROUNDS, Sweeps
 from tailpath.errors import TailpathWarning
 from tailpath.graph import owners
 from tailpath.kernels.jit import frozen
-from tailpath.kernels.rounding import CLOSE, SETTLED
+from tailpath.kernels.rounding import CLOSE, FLUTTER, SETTLED
 
 #: The largest component that is eliminated, and the most products of all: a dense elimination of m nodes takes m^3 / 3.
 LARGEST_ELIMINATION, MOST_PRODUCTS = 2_500, 2_500**3
@@ -37,6 +37,8 @@ LARGEST_DECIMALS = 50_000
 LARGEST_FACTORS = 200_000_000
 #: How exactly weights are summed up, and what is missing in values: at first, and where that proves little.
 ROUGHLY, FINELY = (1e-5, 1e-4), (1e-10, 1e-10)
+#: So many nodes are few.
+FEW_NODES = 100
 #: The method of totals that sweeps found.
 SWEEPS = "sweeps"
 
@@ -49,7 +51,7 @@ def chain_of(row_start: NDArray[Any], target: NDArray[Any], probability: FloatAr
 
 
 def expected_total(
-    row_start: NDArray[Any], target: NDArray[Any], probability: FloatArray, rate: FloatArray, error: float = 0.0, close: float = CLOSE
+    row_start: NDArray[Any], target: NDArray[Any], probability: FloatArray, rate: FloatArray, error: float = 0.0, close: float | None = None
 ) -> Bounds:
     """The expected total of `rate` (n,) until the end, from each of n nodes. The end, target n, must be reached surely from all of them.
 
@@ -70,9 +72,15 @@ def warn_if_unproved(found: Bounds) -> None:
         warnings.warn(text, TailpathWarning, stacklevel=3)
 
 
-def total_of(chain: Decisions, *, slow: bool = False, close: float = CLOSE) -> Total:
+def close_enough(n: int) -> float:
+    """How close, relatively, the bounds of n nodes must be to need no second proof, which may be closer: on few nodes that takes no time."""
+    return FLUTTER if n <= FEW_NODES else CLOSE if n <= LARGEST_ELIMINATION else WIDE
+
+
+def total_of(chain: Decisions, *, slow: bool = False, close: float | None = None) -> Total:
     """The expected total of a chain that is not empty, and what weights prove of it, if they do. On a `slow` one sweeps are not tried."""
     sweeps = Sweeps.of_chain(chain.choice_outcomes, chain.target, chain.probability)
+    close = close_enough(len(chain.rate)) if close is None else close
     found = (unproved(np.zeros(len(chain.rate)), SWEEPS), None) if slow else _by_sweeps(chain, sweeps, close)
     size = np.diff(sweeps.part_start).astype(np.float64)
     if found[0].is_wide and size.max() <= LARGEST_ELIMINATION and np.sum(size**3) <= MOST_PRODUCTS:
@@ -103,7 +111,7 @@ def _by_sweeps(chain: Decisions, sweeps: Sweeps, close: float) -> Total:
     if chain.rate.all():
         below, above = relative_bounds(chain, np.append(value, 0.0), np.arange(n))
         found = within_shares(value, below, above, SWEEPS)
-        if below + above <= (close if n <= LARGEST_ELIMINATION else WIDE):
+        if below + above <= close:
             return found, None
         if below + above <= WIDE:  # on small chains both proofs take no time, and either may be closer
             other, proof = _bounded(value, proof_by_sweeps(chain, sweeps, value), SWEEPS)

@@ -24,12 +24,12 @@ from numpy.typing import NDArray
 from tailpath.dp.backup import Decisions, best_row, best_surplus, row_value
 from tailpath.dp.bounds import Bounds, FloatArray, narrower, unproved, within_shares
 from tailpath.dp.certificates import Proof, lower_defect, mark_tied, relative_bounds, weights
-from tailpath.dp.expected import LARGEST_ELIMINATION, Total, bounds_by, proof_by_sweeps, total_of
+from tailpath.dp.expected import LARGEST_ELIMINATION, Total, bounds_by, close_enough, proof_by_sweeps, total_of
 from tailpath.dp.rational import decimal_optimum, policy_iteration, rational_optimum, reading_error
 from tailpath.dp.sweeps import MOST_ROUNDS, Sweeps
 from tailpath.graph import Transitions, members_of, owners
 from tailpath.kernels.jit import frozen, kernel
-from tailpath.kernels.rounding import CLOSE, FLUTTER, NOTHING, SAME_VALUE, SETTLED
+from tailpath.kernels.rounding import FLUTTER, NOTHING, SAME_VALUE, SETTLED
 
 #: Problems of up to this many states may be solved in rationals when floating point cannot prove the lower bound.
 LARGEST_EXACT = 400
@@ -132,7 +132,7 @@ def _by_sweeps(given: Decisions, sweeps: Sweeps, value: FloatArray, settled: boo
     if settled and given.rate.min(initial=1.0) > 0.0:
         low, high = relative_bounds(given, np.append(value, 0.0), chosen)
         found = within_shares(value, low, high, method)
-        if low + high <= CLOSE or not (found.is_wide or len(value) <= LARGEST_ELIMINATION):
+        if low + high <= close_enough(len(value)):
             return chosen, found
     sharp, proof, below = sharpest(given, sweeps, value)
     if proof is None or (below is None and not settled):

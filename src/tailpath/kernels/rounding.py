@@ -28,7 +28,7 @@ SETTLED = 2 * UNIT
 #: Changes up to this may go on for ever, since they come from rounding in rows of some ten outcomes.
 FLUTTER = 64 * UNIT
 #: Bounds that are this close, relatively, need no second proof.
-CLOSE = 1e-13
+CLOSE = 5.5e-14
 #: Added to what is divided by, so that nothing is divided by 0.
 NOTHING = 1e-300
 #: No way counts as longer than this, lest sums of them overflow.
