@@ -1,6 +1,25 @@
-"""Exact tail risk for stochastic shortest paths: the public names, each loaded when it is first used.
+"""Exact tail risk for stochastic shortest paths: VaR and CVaR of any policy, and the optimum.
 
-Loading late keeps `tailpath --help` and `tailpath info` free of the numerical libraries they do not need.
+Costs are minimised. `alpha` in (0, 1] is the mass of the worst tail: CVaR at 0.05 is the mean of
+the worst 5 % of all runs. A run starts at the start of the model and ends at a goal; its total
+cost is Z.
+
+Each name is loaded when it is first used: that keeps `tailpath --help` and `tailpath info` free of
+the numerical libraries they do not need.
+
+Examples
+--------
+The examples of all docstrings go on from this one: two ways to work, and the costs of the first.
+
+>>> import tailpath as tp
+>>> ssp = tp.SSP.from_outcomes([("home", "road", "work", 0.9, 20),
+...                             ("home", "road", "work", 0.1, 60),
+...                             ("home", "train", "work", 1, 30)], "home", ["work"])
+>>> costs = tp.evaluate(ssp, {"home": "road"}, 0.05)
+>>> costs.mean, costs.cvar(0.1)
+(24.0, 60.0)
+>>> tp.solve_cvar_exact(ssp, 0.1).cvar(0.1)
+30.0
 """
 
 from __future__ import annotations

@@ -43,15 +43,77 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CostDistribution(Record):
-    """What `evaluate` found out about the total cost.
+    """The distribution of the total cost Z of a policy, as `evaluate` found it.
 
-    `costs`, `probabilities`: the head, up to `VaR_alpha`. `tail_mass` is P(Z > costs[-1]), the never arriving part included, and `open_mass` what
-    of it may still arrive. `tail_excess` and its bounds are E[(Z - costs[-1])+]. `mean_bounds` enclose the mean (infinite if the goal may be
-    missed). `deviation` is the standard deviation, or None where `std` finds it when it is first asked for. `relative_error` bounds the
-    relative error of every probability here but for a mass `dropped`, part of `tail_mass`, that was too small to be followed; `cost_error` that
-    of every cost. `expanded` counts (node, cost) pairs taken from the queue; `engine` says which engine ran, and `reason` why nothing faster was
-    done, if anything could be. `ssp` and `policy` are what was evaluated, for `verify` and `std`; they do not count in comparisons, and a
-    policy made of functions stays behind when a distribution is pickled.
+    It answers every alpha, the mass of the worst tail, from `alpha` up.
+
+    Attributes
+    ----------
+    costs : array of float64, shape (n,)
+        The head: every possible cost up to VaR at `alpha`, rising.
+    probabilities : array of float64, shape (n,)
+        The probability of each of them.
+    tail_mass : float
+        P(Z > costs[-1]), the part that never arrives included.
+    open_mass : float
+        What of `tail_mass` may still arrive.
+    tail_excess : float
+        E[(Z - costs[-1])+].
+    tail_excess_bounds : tuple of float
+        Proved bounds on it.
+    alpha : float
+        The least tail mass that is answered.
+    mean : float
+        The expected cost; infinite if the goal may be missed.
+    mean_bounds : tuple of float
+        Proved bounds on it.
+    deviation : float or None
+        The standard deviation; None where `std` finds it when it is first asked for.
+    unreached : float
+        The probability of never arriving.
+    relative_error : float
+        A bound on the relative error of every probability here, but for `dropped`.
+    cost_error : float
+        A bound on the relative error of every cost.
+    dropped : float
+        A mass, part of `tail_mass`, that was too small to be followed.
+    expanded : int
+        The (node, cost) pairs taken from the queue.
+    engine : str
+        The engine that ran, `lattice` or `queue`.
+    reason : str
+        Why nothing faster was done, if anything could be.
+    stuck : str
+        A state from which the goal is out of reach, if the policy gets to one.
+    gamma : float
+        The discount.
+    ssp : SSP or None
+        The model that was evaluated. It does not count in comparisons.
+    policy : Policy or None
+        The policy that was evaluated. It does not count in comparisons, and stays behind when the
+        distribution is pickled if it is made of functions.
+
+    Notes
+    -----
+    VaR_alpha(Z) = min { z : P(Z > z) <= alpha } and CVaR_alpha(Z) = min_w w + E[(Z - w)+] / alpha,
+    whose minimum is attained at w = VaR. At alpha = 1 they are the least possible cost and the
+    mean; towards 0 both become the worst cost.
+
+    The head and two numbers of the rest, its mass and its excess, are all that is known, and from
+    them every larger alpha follows with non-negative sums only:
+
+        P(Z > z_k) = P(Z > z_{k+1}) + p_{k+1}
+        E[(Z - z_k)+] = E[(Z - z_{k+1})+] + (z_{k+1} - z_k) P(Z > z_k)
+
+    so that the result keeps its relative accuracy down to alpha = 1e-12 and below.
+
+    Examples
+    --------
+    >>> costs = tp.evaluate(ssp, {"home": "road"}, 0.05)
+    >>> costs.costs, costs.probabilities
+    (array([20., 60.]), array([0.9, 0.1]))
+    >>> costs.var(0.1), costs.cvar(0.1), costs.cvar(0.5)
+    (20.0, 60.0, 28.0)
     """
 
     costs: FloatArray
@@ -83,7 +145,7 @@ class CostDistribution(Record):
 
     @cached_property
     def tails(self) -> FloatArray:
-        """P(Z > z) for every cost z of the head."""
+        """P(Z > z) for every cost z of the head: an array of float64, shape (n,)."""
         if self.costs.size == 0:
             return np.empty(0)
         after = np.append(self.probabilities[1:], self.tail_mass)
@@ -104,13 +166,55 @@ class CostDistribution(Record):
 
     @each
     def var(self, alpha: float) -> float:
-        """Value at risk: the least cost that is exceeded with probability alpha at most. Infinite if `unreached` > alpha."""
+        """Value at risk: the least cost that is exceeded with probability `alpha` at most.
+
+        Parameters
+        ----------
+        alpha : float, or a list or array (m,) of them
+            The mass of the worst tail, in (0, 1] and no less than `self.alpha`.
+
+        Returns
+        -------
+        float, or array of float64, shape (m,)
+            Infinite if `unreached` > alpha.
+
+        Raises
+        ------
+        OptionError
+            If `alpha` is smaller than the distribution answers.
+
+        Examples
+        --------
+        >>> costs.var(0.1), costs.var(0.05)
+        (20.0, 60.0)
+        """
         position = self._position(alpha)
         return float(self.costs[position]) if position >= 0 else math.inf
 
     @each
     def cvar(self, alpha: float) -> float:
-        """Conditional value at risk: the mean of the worst `alpha` of all outcomes. Infinite if the goal may be missed."""
+        """Conditional value at risk: the mean of the worst `alpha` of all outcomes.
+
+        Parameters
+        ----------
+        alpha : float, or a list or array (m,) of them
+            The mass of the worst tail, in (0, 1] and no less than `self.alpha`.
+
+        Returns
+        -------
+        float, or array of float64, shape (m,)
+            Infinite if the goal may be missed.
+
+        Raises
+        ------
+        OptionError
+            If `alpha` is smaller than the distribution answers.
+
+        Examples
+        --------
+        >>> costs.cvar([0.1, 0.5, 1])
+        array([60., 28., 24.])
+        """
         position = self._position(alpha)
         if position < 0 or self.unreached > 0:
             return math.inf
@@ -121,11 +225,36 @@ class CostDistribution(Record):
 
     @each
     def bounds(self, alpha: Any) -> tuple[float, float]:
-        """Rigorous bounds on `cvar(alpha)` of the model's numbers, or on any measure of risk given in place of alpha.
+        """Proved bounds on `cvar(alpha)` of the model's numbers, or on any measure of risk.
 
-        Upper: w + E[(Z - w)+] / alpha at the VaR found, with every rounding charged upwards; any w gives an upper bound. Lower: the
-        minimum of the same with rounding charged downwards over 0 and the head. Beyond the head it cannot fall by more than the
-        doubt about the tail mass times its own size, which the last factor takes off. Neither lies below the mean.
+        Parameters
+        ----------
+        alpha : float, a measure of risk, or a list or array (m,) of them
+            The mass of the worst tail, in (0, 1] and no less than `self.alpha`, or a measure like
+            `tp.Late(30)`.
+
+        Returns
+        -------
+        tuple (low, high), or array of float64, shape (m, 2)
+            The true value of the model as given lies between them, rounding and all.
+
+        Raises
+        ------
+        OptionError
+            If `alpha` is smaller than the distribution answers.
+
+        Notes
+        -----
+        Upper: w + E[(Z - w)+] / alpha at the VaR found, with every rounding charged upwards; any w
+        gives an upper bound. Lower: the minimum of the same with rounding charged downwards over 0
+        and the head. Beyond the head it cannot fall by more than the doubt about the tail mass
+        times its own size, which the last factor takes off. Neither lies below the mean.
+
+        Examples
+        --------
+        >>> low, high = costs.bounds(0.1)
+        >>> low <= 60 <= high, high - low < 1e-6
+        (True, True)
         """
         if hasattr(alpha, "bounds_of"):
             low, high = alpha.bounds_of(self)
@@ -147,9 +276,31 @@ class CostDistribution(Record):
         return least, min(most, self.mean_bounds[1]) if alpha == 1 else most
 
     def expected_loss(self, loss: Any) -> tuple[float, float, float]:
-        """E[h(Z)] with proved bounds, as `(value, low, high)`; `loss` is a curve of `tailpath.risk`.
+        """E[h(Z)] of a loss h of the total cost, with proved bounds.
 
-        Behind its last point h is linear, so mass and excess of the tail say all, once the head reaches that far.
+        Behind its last point h is linear, so mass and excess of the tail say all, once the head
+        reaches that far.
+
+        Parameters
+        ----------
+        loss : Curve
+            A piecewise linear loss: the `curve` of a measure, like `tp.Late(30).curve`.
+
+        Returns
+        -------
+        tuple (value, low, high)
+            The expectation and proved bounds on it; infinite if the goal may be missed and h rises
+            for ever.
+
+        Raises
+        ------
+        OptionError
+            If the head ends before the last point of h; evaluate with a smaller alpha.
+
+        Examples
+        --------
+        >>> costs.expected_loss(tp.Shortfall(30).curve)[0]
+        3.0
         """
         last = self._last
         if not self._reaches(loss):
@@ -179,10 +330,23 @@ class CostDistribution(Record):
         return float(np.sum(parts)), doubt + float(np.sum(self.probabilities * off)) * (1 + 1e-9)
 
     def loss_bounds(self, loss: Any) -> tuple[float, float]:
-        """Proved bounds on E[h(Z)], also where h bends behind the head: there mass and excess of the tail bound what it can be.
+        """Proved bounds on E[h(Z)], also where h bends behind the head.
 
-        Behind the head, at x, a line a + c (z - x) below h gives E[h(Z); Z > x] >= a * mass + c * excess, and one above h an upper bound. Flat
-        lines, those of the last slope and those through x and another point of h are tried: a deadline gives Markov's inequality.
+        Parameters
+        ----------
+        loss : Curve
+            A piecewise linear loss: the `curve` of a measure, like `tp.Late(30).curve`.
+
+        Returns
+        -------
+        tuple (low, high)
+            E[h(Z)] lies between them.
+
+        Notes
+        -----
+        Behind the head, at x, a line a + c (z - x) below h gives E[h(Z); Z > x] >= a * mass + c *
+        excess, and one above h an upper bound. Flat lines, those of the last slope and those
+        through x and another point of h are tried: a deadline gives Markov's inequality.
         """
         if self._reaches(loss):
             return self.expected_loss(loss)[1:]
@@ -241,7 +405,28 @@ class CostDistribution(Record):
         return standard_deviation(unroll(self.ssp, self.policy))
 
     def cdf(self, x: Any) -> Any:
-        """P(Z <= x), known up to `VaR_alpha`, the last cost of the head."""
+        """P(Z <= x), known up to the last cost of the head, VaR at `self.alpha`.
+
+        Parameters
+        ----------
+        x : float, or array of float of any shape
+            Costs.
+
+        Returns
+        -------
+        float, or array of float64 of the shape of `x`
+            The probability of a total cost of at most x.
+
+        Raises
+        ------
+        OptionError
+            If some x lies beyond what is known; evaluate with a smaller alpha.
+
+        Examples
+        --------
+        >>> costs.cdf([10, 20, 60])
+        array([0. , 0.9, 1. ])
+        """
         points = np.asarray(x, dtype=np.float64)
         beyond = np.any(points > self.costs[-1]) if self.costs.size else True
         if beyond and self.tail_mass > 0:
@@ -252,14 +437,42 @@ class CostDistribution(Record):
         return float(result) if np.ndim(x) == 0 else result
 
     def to_pandas(self) -> Any:
-        """The head of the distribution as a DataFrame: costs and their probabilities, up to `VaR_alpha`."""
+        """The head of the distribution as a DataFrame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns `cost` and `probability`, up to VaR at `self.alpha`.
+
+        Raises
+        ------
+        OptionError
+            If pandas is not installed.
+        """
         return data_frame({"cost": self.costs, "probability": self.probabilities})
 
     def verify(self) -> Proof:
-        """Check every claim made here on the model as given, in exact arithmetic, with code that shares nothing with the evaluation.
+        """Check every claim made here on the model as given, in exact arithmetic.
 
-        Returns what was proved; a claim that does not hold is a `RefutedError`. Small policies only: every pair of state and memory, and every
-        cost up to the last, is followed in Python.
+        The code shares nothing with the evaluation. Small policies only: every pair of state and
+        memory, and every cost up to the last, is followed in Python.
+
+        Returns
+        -------
+        Proof
+            `proved` lists what was proved, one line each; printed, it is that list.
+
+        Raises
+        ------
+        RefutedError
+            If a claim does not hold.
+        OptionError
+            If the policy stayed behind when the distribution was pickled, or is too large to check.
+
+        Examples
+        --------
+        >>> print(costs.verify())
+        the 2 costs up to 60 and their probabilities, ...
         """
         if self.ssp is None or self.policy is None:
             raise OptionError("the policy of this distribution stayed behind when it was pickled; evaluate it again to check it")
@@ -272,7 +485,20 @@ class CostDistribution(Record):
         return kept
 
     def plot(self, alpha: float | None = None, ax: Any = None) -> Any:
-        """Probability bars with VaR and CVaR marked; returns the matplotlib Axes."""
+        """Draw the probability of every cost as a bar, with mean, VaR and CVaR marked.
+
+        Parameters
+        ----------
+        alpha : float, optional
+            The tail mass of VaR and CVaR; by default `self.alpha`.
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure, without a window.
+
+        Returns
+        -------
+        matplotlib Axes
+            `.figure.savefig("costs.pdf")` saves it, and a notebook shows it.
+        """
         return plot_distribution(self, self.alpha if alpha is None else alpha, ax)
 
     def _repr_html_(self) -> str:

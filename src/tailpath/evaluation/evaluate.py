@@ -73,18 +73,73 @@ def evaluate(
     max_bytes: int = MOST_BYTES,
     progress: Progress | None = None,
 ) -> CostDistribution:
-    """The exact distribution of the total cost of a policy, good for every tail mass from `alpha` up.
+    """Find the exact distribution of the total cost of a policy.
 
-    `policy` is anything that `tailpath.policy` takes: a policy, a solution, an array of actions, a mapping, a function.
-    `engine` is `auto`, `lattice` or `queue`. `heuristic` is `min` (V_min, expands nothing beyond VaR), `zero`, or your own lower bound on the cost
-    to go, by state: a mapping, a function, or an array in index order. It is checked to be consistent along the policy, or refused, and searched
-    with by the queue engine. `start` is the state to start from, the model's own by default. With `gamma` < 1 costs at stage t are multiplied by
-    gamma^t. `max_nodes` limits the expanded (node, cost) pairs and `max_bytes` the memory: beyond them an error carries the bounds reached so
-    far.
-    `progress(expanded, arrived)` is called now and then with the number of expanded pairs and the probability that has arrived. Ctrl-C in a long
-    search raises `tailpath.errors.EvaluationInterrupted`, a KeyboardInterrupt that carries the bounds reached so far.
+    It is good for every tail mass from `alpha` up.
 
-    If the policy may miss the goal, the mean and CVaR are infinite, `unreached` is the probability of that, and `stuck` names a state.
+    Parameters
+    ----------
+    ssp : SSP
+        The model.
+    policy : Policy, or anything that `tailpath.policy` takes
+        A policy, a solution, `{state: action}`, an array with the action of every state, a matrix
+        of probabilities, a function of the state or of the history, an agent. Of a solution that
+        has a policy for every alpha it is the one for `alpha`.
+    alpha : float in (0, 1]
+        The least mass of the worst tail that the result answers. A smaller one takes longer.
+    engine : {"auto", "lattice", "queue"}
+        `lattice` counts costs in whole units, compiled; `queue` takes everything: costs without a
+        common unit, `gamma` < 1, memories that do not end. `auto` takes `lattice` where it applies.
+    heuristic : {"min", "zero"}, or a mapping, a function or an array (n_states,)
+        What orders the search: `min` is the least cost to go, with which nothing beyond VaR is
+        expanded, and `zero` none. Your own is a lower bound on the cost to go, by state; it is
+        checked to be consistent along the policy, or refused, and needs `gamma` = 1.
+    gamma : float in (0, 1]
+        The discount: the costs of step t, counted from 0, are multiplied by gamma^t.
+    start : state, optional
+        The state to start from, by name; by default the start of the model.
+    max_nodes : int, optional
+        The most (node, cost) pairs to expand.
+    max_bytes : int
+        The most memory to take, in bytes; by default 4 GiB.
+    progress : callable, optional
+        `progress(expanded, arrived)` is called now and then with the number of expanded pairs and
+        the probability that has arrived.
+
+    Returns
+    -------
+    CostDistribution
+        `var(a)`, `cvar(a)` and `bounds(a)` for every a >= `alpha`, the mean, and the probability of
+        every cost up to VaR. If the policy may miss the goal, the mean and CVaR are infinite,
+        `unreached` is the probability of that, and `stuck` names a state.
+
+    Raises
+    ------
+    OptionError
+        If an argument lies outside its range, or the engine cannot run here.
+    PolicyError
+        If the policy does not fit the model, reaches a state where it has no action, or ends in a
+        cycle that costs nothing.
+    LimitExceededError
+        If `max_nodes` or `max_bytes` do not suffice; its `bounds` enclose the CVaR.
+    EvaluationInterrupted
+        After Ctrl-C: a KeyboardInterrupt whose `bounds` enclose the CVaR.
+
+    See Also
+    --------
+    simulate : A sample of total costs instead.
+    compare : Policies and methods beside the optimum.
+
+    Examples
+    --------
+    >>> ssp = tp.SSP.from_outcomes([("home", "road", "work", 0.9, 20),
+    ...                             ("home", "road", "work", 0.1, 60),
+    ...                             ("home", "train", "work", 1, 30)], "home", ["work"])
+    >>> costs = tp.evaluate(ssp, {"home": "road"}, 0.05)
+    >>> costs
+    <CostDistribution alpha>=0.05: mean 24, VaR 60, CVaR 60>
+    >>> costs.cvar(0.5)
+    28.0
     """
     alpha = check_alpha(alpha)
     policy = as_policy(ssp, policy, alpha=alpha)

@@ -38,24 +38,66 @@ def read(
     progress: Progress | None = None,
     **column: Any,
 ) -> SSP:
-    """Read a model from a path, a `scheme:` string, a table, a graph, or an environment of Gymnasium or its table `P`.
+    """Read a model from a file, a `scheme:` string, a table, a graph or an environment.
 
-    | option | meaning |
-    | --- | --- |
-    | `goal` | the label of the goal states (default `goal`), or a condition (`x=3 & y=1`); in Gymnasium `best`, `all` or a final reward |
-    | `cost` | the reward structure that holds the costs (default: the only one), or the column of a table |
-    | `step_cost` | every outcome costs this much, whatever its reward |
-    | `cost_of` | `{reward: cost}`: what an outcome with exactly this reward costs; wins over `step_cost` |
-    | `negate_reward` | the opposite of the sign that the format's owner uses |
-    | `constants` | values of the constants that the model leaves open |
-    | `start` | the state where runs begin; where states have labels, a label, a condition or the number of a state |
-    | `goals` | the goal states of a table or a graph |
-    | `one_based` | the states and actions of a table are counted from 1 |
-    | `columns` | `{"cost": "minutes"}`: what the columns of a table are called; `state=`, `next_state=` and so on say it one by one |
+    A format refuses the options it has no use for. `ssp.notes` says what the reader assumed. Large
+    DRN, explicit PRISM and CSV files are read by way of pyarrow where it is installed, and line by
+    line where it is not; both find the same.
 
-    A format refuses the options it has no use for. `ssp.notes` says what the reader assumed. `progress` is called now and then while a large text
-    file is read, with the bytes that are done and their share of all. Large DRN, explicit PRISM and CSV files are read by way of pyarrow where it
-    is installed, and line by line where it is not; both find the same.
+    Parameters
+    ----------
+    source : str, path, table, graph, environment, or dict
+        Environments are those of Gymnasium; the dict is the table `P` of one. A path, whose suffix
+        decides the format (`.json`, `.npz`, `.csv`, `.drn`, `.umb`, ..), or a scheme:
+        `gridworld:14x16`, `river:30x10`, `textbook:geometric`, `gym:FrozenLake-v1`.
+    goal : str, optional
+        The label of the goal states (default `goal`), or a condition (`x=3 & y=1`); in Gymnasium
+        `best`, `all` or a final reward.
+    cost : str, optional
+        The reward structure that holds the costs (default: the only one), or the column of a table.
+    step_cost : float, optional
+        Every outcome costs this much, whatever its reward.
+    cost_of : mapping of float to float, optional
+        `{reward: cost}`: what an outcome with exactly this reward costs; wins over `step_cost`.
+    negate_reward : bool
+        Take the opposite of the sign that the format's owner uses.
+    constants : mapping, optional
+        Values of the constants that the model leaves open.
+    start : state, optional
+        The state where runs begin; where states have labels, a label, a condition or the number of
+        a state.
+    goals : iterable of states
+        The goal states of a table or a graph.
+    one_based : bool
+        The states and actions of a table are counted from 1.
+    columns : mapping, optional
+        `{"cost": "minutes"}`: what the columns of a table are called.
+    progress : callable, optional
+        `progress(bytes, share)` is called now and then while a large text file is read.
+    **column : str
+        Columns one by one: `state=`, `next_state=` and so on.
+
+    Returns
+    -------
+    SSP
+        The model.
+
+    Raises
+    ------
+    FormatError
+        If a file cannot be read; the text begins with the file and the line.
+    OptionError
+        If the format is unknown, or has no use for an option.
+    ModelError
+        If a table, a graph or an environment in memory is no problem.
+
+    Examples
+    --------
+    >>> tp.read("textbook:lottery")
+    <SSP 2 states, 1 choices, 2 outcomes, start 'ticket'>
+    >>> tp.write(ssp, "commute.json")
+    >>> tp.read("commute.json") == ssp
+    True
     """
     reading = Reading(
         goal,
@@ -86,9 +128,30 @@ def read(
 
 
 def write(ssp: SSP, path: str | os.PathLike[str], *, progress: Progress | None = None) -> None:
-    """Write a model; the suffix decides the format. What a format cannot hold is refused with its name.
+    """Write a model to a file; the suffix decides the format.
 
-    `progress` is called now and then while a large text file is written, with the outcomes that are done and the share of the states.
+    Parameters
+    ----------
+    ssp : SSP
+        The model.
+    path : str or path
+        Where to: `.json` for people, `.npz` or `.umb` for size; `docs/formats.md` lists all.
+    progress : callable, optional
+        `progress(outcomes, share)` is called now and then while a large text file is written, with
+        the outcomes that are done and the share of the states.
+
+    Raises
+    ------
+    FormatError
+        If the file cannot be written, or the format cannot hold something of the model.
+    OptionError
+        If the format is unknown or can only be read.
+
+    Examples
+    --------
+    >>> tp.write(ssp, "commute.json")
+    >>> tp.read("commute.json") == ssp
+    True
     """
     place = os.fsdecode(path)
     try:

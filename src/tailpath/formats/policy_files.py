@@ -45,7 +45,28 @@ VERSION = 1
 
 
 def write_policy(policy: Policy, path: str | os.PathLike[str]) -> None:
-    """Write a policy made of tables; the suffix, `.json` or `.npz`, decides the form."""
+    """Write a policy made of tables to a file.
+
+    Parameters
+    ----------
+    policy : Policy
+        A policy made of tables, not of functions.
+    path : str or path
+        Where to; the suffix, `.json` for people or `.npz` for size, decides the form.
+
+    Raises
+    ------
+    FormatError
+        If the policy is made of functions, or the file cannot be written.
+    OptionError
+        If the suffix is another.
+
+    Examples
+    --------
+    >>> tp.write_policy(tp.solve_expected(ssp).policy, "expected.json")
+    >>> tp.read_policy("expected.json", ssp)
+    <MarkovPolicy 1 decisions>
+    """
     place = os.fsdecode(path)
     suffix = _suffix(place)
     try:
@@ -66,8 +87,35 @@ def write_policy(policy: Policy, path: str | os.PathLike[str]) -> None:
 def read_policy(path: str | os.PathLike[str], ssp: SSP, *, strict: bool = True) -> Policy:
     """Read a policy and check that it belongs to this model.
 
-    With `strict=False` it may have been made for another one with the same states and actions: its tables are found again by name, and a warning
-    says what differs. On a model made by `within`, a policy of names for the model behind it is understood.
+    On a model made by `within`, a policy of names for the model behind it is understood.
+
+    Parameters
+    ----------
+    path : str or path
+        A file that `write_policy` wrote, `.json` or `.npz`.
+    ssp : SSP
+        The model it is for.
+    strict : bool
+        If False, the policy may have been made for another model with the same states and actions:
+        its tables are found again by name, and a warning says what differs.
+
+    Returns
+    -------
+    Policy
+        The policy.
+
+    Raises
+    ------
+    FormatError
+        If the file cannot be read.
+    PolicyError
+        If the policy was made for another model, or does not fit this one.
+
+    Examples
+    --------
+    >>> tp.write_policy(tp.policy(ssp, {"home": "train"}), "train.json")
+    >>> tp.read_policy("train.json", ssp).action("home")
+    'train'
     """
     place = os.fsdecode(path)
     try:

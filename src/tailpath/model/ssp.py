@@ -97,14 +97,70 @@ class Origin(Record):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SSP(Record):
-    """An immutable stochastic shortest path problem. See the module's docstring for the arrays.
+    """An immutable stochastic shortest path problem: states, choices, outcomes, a start and goals.
 
-    Most users call `SSP.from_outcomes`, `SSP.from_arrays`, `tailpath.read` or a function of `tailpath.domains`.
-    `states` and `actions` are sequences of names in index order; a `range` costs no memory. `choice_action[k]` is the index of the name
-    of choice k. `exact_unit` is given by builders that know the costs as rationals; otherwise the unit is found from the floats.
-    `notes` tell what a reader assumed or changed (signs, redirected goals, a shift), for the command line to repeat. `origin` is set where a state
-    stands for a state of another model, so that policies for that one are understood. `probability_error` is how far, relatively, each
-    probability may be off beside rounding, where the model was computed from another; bounds count it. Files keep neither.
+    Most users call `SSP.from_outcomes`, `SSP.from_functions`, `SSP.from_arrays`, `tailpath.read` or
+    a function of `tailpath.domains`. The constructor takes the arrays themselves and checks them.
+
+    Parameters
+    ----------
+    state_choices : array of int64, shape (n_states + 1,)
+        The choices of state s are state_choices[s] .. state_choices[s + 1] - 1.
+    choice_outcomes : array of int64, shape (n_choices + 1,)
+        The outcomes of choice k are choice_outcomes[k] .. choice_outcomes[k + 1] - 1.
+    outcome_target : array of int32, shape (n_outcomes,)
+        The state that each outcome leads to.
+    outcome_probability : array of float64, shape (n_outcomes,)
+        Positive; those of a choice sum to 1.
+    outcome_cost : array of float64, shape (n_outcomes,)
+        0 or more, and finite.
+    choice_action : array of int32, shape (n_choices,)
+        The index in `actions` of the name of each choice.
+    is_goal : array of bool, shape (n_states,)
+        Goals have no choices: they are absorbing and free.
+    start_index : int
+        The state where runs begin.
+    states : sequence of hashable, length n_states
+        Names, all different; a `range` costs no memory.
+    actions : sequence of hashable
+        Names, all different.
+    exact_unit : Fraction, optional
+        The cost unit, where the costs are known as rationals; otherwise it is found from the
+        floats.
+    geometry : Geometry, optional
+        Where the states lie on a grid, for pictures.
+    notes : tuple of str
+        What a reader assumed or changed: signs, redirected goals, a shift.
+    origin : Origin, optional
+        Set where a state stands for a state of another model, so that policies for that one are
+        understood. Files do not keep it.
+    probability_error : float
+        How far, relatively, each probability may be off beside rounding, where the model was
+        computed from another; bounds count it. Files do not keep it.
+
+    Raises
+    ------
+    ModelError
+        If the numbers or names do not make a problem; the text names the state and the action.
+
+    Notes
+    -----
+    The cost sits on the outcome. Two outcomes of one choice that lead to the same state at
+    different costs stay two outcomes: merging them would keep the mean and change the risk.
+
+    `cost_unit` is the largest rational u such that every cost is a whole number of u. With it
+    accumulated costs are integers, and equal costs are equal exactly (0.1 + 0.2 is 0.3): a float is
+    read as the shortest decimal that prints it.
+
+    Examples
+    --------
+    >>> ssp = tp.SSP.from_outcomes([("home", "road", "work", 0.9, 20),
+    ...                             ("home", "road", "work", 0.1, 60),
+    ...                             ("home", "train", "work", 1, 30)], "home", ["work"])
+    >>> ssp
+    <SSP 2 states, 2 choices, 3 outcomes, start 'home'>
+    >>> ssp.states, ssp.goals, ssp.cost_unit
+    (('home', 'work'), ('work',), Fraction(10, 1))
     """
 
     state_choices: IntArray
@@ -156,22 +212,27 @@ class SSP(Record):
 
     @property
     def n_states(self) -> int:
+        """The number of states, goals included."""
         return len(self.state_choices) - 1
 
     @property
     def n_choices(self) -> int:
+        """The number of choices, of all states together."""
         return len(self.choice_outcomes) - 1
 
     @property
     def n_outcomes(self) -> int:
+        """The number of outcomes, of all choices together."""
         return len(self.outcome_target)
 
     @property
     def start(self) -> Name:
+        """The name of the state where runs begin."""
         return self.states[self.start_index]
 
     @property
     def goals(self) -> tuple[Name, ...]:
+        """The names of the goals, in index order."""
         return tuple(self.states[s] for s in np.flatnonzero(self.is_goal).tolist())
 
     @cached_property
@@ -179,7 +240,28 @@ class SSP(Record):
         return {name: index for index, name in enumerate(self.states)}
 
     def state_index(self, state: Name) -> int:
-        """The index of a state's name."""
+        """The index of a state.
+
+        Parameters
+        ----------
+        state : hashable
+            The name of a state.
+
+        Returns
+        -------
+        int
+            Its index, 0 .. n_states - 1.
+
+        Raises
+        ------
+        ModelError
+            If the model has no such state.
+
+        Examples
+        --------
+        >>> ssp.state_index("work")
+        1
+        """
         if isinstance(self.states, range) and isinstance(state, (int, np.integer)):
             if 0 <= state < self.n_states:
                 return int(state)
@@ -188,51 +270,94 @@ class SSP(Record):
         raise ModelError(f"the model has no state {state!r}")
 
     def choice_index(self, state: int, action: Name) -> int:
-        """The choice of a state (by index) that carries this action name, or -1."""
+        """The choice of a state that carries an action's name.
+
+        Parameters
+        ----------
+        state : int
+            The index of a state.
+        action : hashable
+            The name of an action.
+
+        Returns
+        -------
+        int
+            The index of the choice, or -1 where the state has no such action.
+
+        Examples
+        --------
+        >>> ssp.choice_index(0, "train"), ssp.choice_index(0, "walk")
+        (1, -1)
+        """
         for choice in range(self.state_choices[state], self.state_choices[state + 1]):
             if self.actions[self.choice_action[choice]] == action:
                 return choice
         return -1
 
     def choice_name(self, choice: int) -> Name:
-        """The action name of a choice."""
+        """The action name of a choice.
+
+        Parameters
+        ----------
+        choice : int
+            The index of a choice.
+
+        Returns
+        -------
+        hashable
+            The name of its action.
+
+        Examples
+        --------
+        >>> ssp.choice_name(1)
+        'train'
+        """
         name: Name = self.actions[int(self.choice_action[choice])]
         return name
 
     @cached_property
     def choice_state(self) -> NDArray[np.int32]:
-        """The state each choice belongs to."""
+        """The state each choice belongs to: an array of int32, shape (n_choices,)."""
         return next(frozen(owners(self.state_choices, np.int32)))
 
     @property
     def outcome_choice(self) -> NDArray[np.int32]:
-        """The choice each outcome belongs to."""
+        """The choice each outcome belongs to: an array of int32, shape (n_outcomes,)."""
         return self.transitions.source
 
     # ------------------------------------------------------------------ the graph
 
     @cached_property
     def transitions(self) -> Transitions:
-        """The outcomes with a row for each choice, whose targets are states. Levels are left out: to find the unit takes time."""
+        """The outcomes with a row for each choice, whose targets are states.
+
+        Levels are left out: to find the unit takes time.
+        """
         return Transitions(self.choice_outcomes, self.outcome_target, self.outcome_probability, self.outcome_cost, None)
 
     @property
     def by_state(self) -> Transitions:
-        """The outcomes with a row for each state, of all its choices: the graph of where one may get."""
+        """The outcomes with a row for each state, of all its choices: where one may get."""
         return self.transitions.joined(self.state_choices)
 
     # ------------------------------------------------------------------ exact costs
 
     @cached_property
     def cost_unit(self) -> Fraction | None:
-        """The largest rational of which every cost is a whole multiple; `None` where it would be too fine to use."""
+        """The largest Fraction of which every cost is a multiple; None where it is too fine."""
         if self.exact_unit is not None:
             return self.exact_unit
         return common_unit(np.unique(self.outcome_cost).tolist())
 
     @cached_property
     def outcome_level(self) -> IntArray:
-        """Each outcome's cost as a whole number of cost units."""
+        """The cost of each outcome in cost units: an array of int64, shape (n_outcomes,).
+
+        Raises
+        ------
+        ModelError
+            If the costs have no common unit.
+        """
         if self.cost_unit is None:
             raise ModelError("the costs have no common unit; round them to a grid first")
         # At most 10^7 units, so the quotient is within 1e-8 of the whole number it stands for.
@@ -260,11 +385,44 @@ class SSP(Record):
         geometry: Geometry | None = None,
         notes: tuple[str, ...] = (),
     ) -> SSP:
-        """Build a model from rows `(state, action, next_state, probability, cost)`, in any order, with any hashable names.
+        """Build a model from rows `(state, action, next_state, probability, cost)`.
 
-        States are numbered as they first appear. Rows that agree in all but the probability are added up; rows with probability 0 are left
-        out. Costs may be ints, floats, decimals or fractions; the cost unit is found from them exactly as given.
-        A goal needs no rows; if it has any they must lead to itself at no cost.
+        States are numbered as they first appear. Rows that agree in all but the probability are
+        added up; rows with probability 0 are left out.
+
+        Parameters
+        ----------
+        outcomes : iterable of tuple
+            The rows, in any order, with any hashable names. The probabilities of a state and action
+            sum to 1. Costs are 0 or more: ints, floats, decimals or fractions; the cost unit is
+            found from them exactly as given.
+        start : hashable
+            The state where runs begin.
+        goals : iterable of hashable
+            The states where runs end. A goal needs no rows; if it has any they must lead to itself
+            at no cost.
+        geometry : Geometry, optional
+            Where the states lie on a grid, for pictures.
+        notes : tuple of str
+            What was assumed or changed.
+
+        Returns
+        -------
+        SSP
+            The model.
+
+        Raises
+        ------
+        ModelError
+            If the rows do not make a problem; the text names the state and the action.
+
+        Examples
+        --------
+        >>> ssp = tp.SSP.from_outcomes([("home", "road", "work", 0.9, 20),
+        ...                             ("home", "road", "work", 0.1, 60),
+        ...                             ("home", "train", "work", 1, 30)], "home", ["work"])
+        >>> ssp.n_states
+        2
         """
         return cls(**arrays_from_outcomes(outcomes, start, goals)._asdict(), geometry=geometry, notes=notes)
 
@@ -281,11 +439,45 @@ class SSP(Record):
     ) -> SSP:
         """Build a model from Python functions, by exploring all that can be reached from `start`.
 
-        `actions(state)` gives names, `outcomes(state, action)` triples (probability, next state, cost),
-        `is_goal(state)` a truth value. States may be anything hashable; named tuples and dataclasses
-        are shown by field. An object with `start`, `actions`, `outcomes` and `is_goal` may be given
-        instead. States are numbered breadth first. More than `limit` of them are refused. `progress`
-        is told the states explored and their share of those found.
+        States are numbered breadth first. They may be anything hashable; named tuples and
+        dataclasses are shown by field.
+
+        Parameters
+        ----------
+        start : hashable, or an object
+            The state where runs begin; or an object with `start`, `actions`, `outcomes` and
+            `is_goal`, and nothing else is given.
+        actions : callable
+            `actions(state)` gives the names of what can be done there.
+        outcomes : callable
+            `outcomes(state, action)` gives triples `(probability, next state, cost)`.
+        is_goal : callable
+            `is_goal(state)` is true where runs end.
+        limit : int, 1 or more
+            The most states; more are refused.
+        progress : callable, optional
+            `progress(explored, share)` is called now and then with the number of states explored
+            and their share of those found.
+
+        Returns
+        -------
+        SSP
+            The model.
+
+        Raises
+        ------
+        ModelError
+            If there are more than `limit` states, no goal is reached, or an answer makes no sense.
+        OptionError
+            If a function is missing or is none.
+
+        Examples
+        --------
+        >>> walk = tp.SSP.from_functions(3, lambda n: ["toss"],
+        ...                              lambda n, action: [(0.5, n, 1), (0.5, n - 1, 1)],
+        ...                              lambda n: n == 0)
+        >>> tp.solve_expected(walk).cost()
+        6.0
         """
         functions = Functions.of(start, actions, outcomes, is_goal)
         return cls(**explore(functions, check_whole(limit, "limit", 1), progress)._asdict())
@@ -299,18 +491,58 @@ class SSP(Record):
         goals: Iterable[Name] | None = None,
         columns: Mapping[str, Any] | None = None,
     ) -> SSP:
-        """Build a model from a table with one row per outcome: a DataFrame of pandas or polars, a table of pyarrow, a dictionary of columns.
+        """Build a model from a table with one row per outcome.
 
-        Columns are state, action, next_state, probability and cost; `from`, `to`, `p`, `prob`, `time`, `reward` and others are understood
-        (`docs/formats.md` lists them), and `columns={"cost": "minutes"}` names any other. A column `times` holds samples instead of a cost. Start
-        and goals are given here or in columns of the table; otherwise the start is the state of the first row and states without rows are the goals.
-        A graph of networkx with such attributes on its edges is taken, too.
+        Parameters
+        ----------
+        frame : DataFrame, table, dict of columns, or graph
+            Of pandas or polars, of pyarrow, and of networkx. Columns are state, action, next_state,
+            probability and cost; `from`, `to`, `p`, `prob`, `time`, `reward` and others are
+            understood (`docs/formats.md` lists them). A column `times` holds samples instead of a
+            cost. The edges of a graph have such attributes.
+        start : hashable, optional
+            The state where runs begin; by default that of a column `start`, or of the first row.
+        goals : iterable of hashable, optional
+            The states where runs end; by default those of a column, or the states without rows. A
+            graph needs both.
+        columns : mapping, optional
+            What columns are called: `{"cost": "minutes"}`.
+
+        Returns
+        -------
+        SSP
+            The model.
+
+        Raises
+        ------
+        ModelError
+            If a column is missing or could be several, or the rows do not make a problem.
+        OptionError
+            If `columns` names something that a table does not have.
+
+        Examples
+        --------
+        >>> tp.SSP.from_table({"from": ["a", "a"], "to": ["b", "b"], "action": ["go", "go"],
+        ...                    "p": [0.5, 0.5], "time": [1, 3]})
+        <SSP 2 states, 1 choices, 2 outcomes, start 'a'>
         """
         found = (outcomes_of_graph if is_graph(frame) else outcomes_of_table)(frame, start, goals, columns or {})
         return cls.from_outcomes(found.rows, found.start, found.goals, notes=found.notes)
 
     def to_pandas(self) -> Any:
-        """The outcomes as a DataFrame that `from_table` reads back, given start and goals."""
+        """The outcomes as a DataFrame that `from_table` reads back, given start and goals.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns `state`, `action`, `next_state`, `probability` and `cost`, a row for each
+            outcome.
+
+        Raises
+        ------
+        OptionError
+            If pandas is not installed.
+        """
         state = self.choice_state[self.outcome_choice]
         return data_frame(
             {
@@ -337,15 +569,50 @@ class SSP(Record):
     ) -> SSP:
         """Build a model from arrays as pymdptoolbox or QuantEcon hold them.
 
+        Parameters
+        ----------
+        P : array, or sequence of matrices, dense or sparse
+            Transition probabilities; the table below has the shapes.
+        goals : iterable of int
+            The indices of the goals, whose rows must be absorbing and free.
+        start : int
+            The index of the state where runs begin.
+        costs : array, or sequence of matrices, optional
+            Costs, 0 or more. Costs per outcome stay on the outcome (pymdptoolbox averages them,
+            which keeps the mean and changes the risk).
+        rewards : array, or sequence of matrices, optional
+            Minus the costs. Give either `costs` or `rewards`.
+        s_indices, a_indices : array of int, shape (L,), optional
+            The state and the action of each pair, in any order.
+        layout : {"auto", "mdptoolbox", "quantecon"}
+            Decides where A equals S and the shape alone cannot.
+
+        Returns
+        -------
+        SSP
+            The model; its states are called 0 .. S - 1.
+
+        Raises
+        ------
+        ModelError
+            If the shapes do not fit or the numbers do not make a problem.
+        OptionError
+            If not exactly one of `costs` and `rewards` is given, or the layout is unknown.
+
+        Notes
+        -----
         | layout | `P` | `costs` or `rewards` |
         | --- | --- | --- |
-        | pymdptoolbox | (A, S, S), or a sequence of A matrices (S, S), dense or sparse | (S,), (S, A), (A, S, S) or A matrices |
-        | QuantEcon product | (S, A, S) | (S, A), where an infinite entry marks an action the state does not have; (S, A, S) |
-        | QuantEcon pairs | (L, S) dense or sparse, with `s_indices` and `a_indices` (L,) in any order | (L,) |
+        | pymdptoolbox | (A, S, S), or A matrices (S, S) | (S,), (S, A), (A, S, S) or A matrices |
+        | QuantEcon product | (S, A, S) | (S, A), (S, A, S) |
+        | QuantEcon pairs | (L, S), with `s_indices` and `a_indices` | (L,) |
 
-        Give either `costs` or `rewards`; a cost is minus its reward. Costs per outcome stay on the outcome (pymdptoolbox averages them,
-        which keeps the mean and changes the risk). `start` and `goals` are state indices; the rows of a goal must be absorbing and free.
-        `layout="mdptoolbox"` or `"quantecon"` decides where A equals S and the shape alone cannot.
+        In (S, A) of QuantEcon an infinite entry marks an action that the state does not have.
+
+        Examples
+        --------
+        >>> tp.SSP.from_arrays([[[0.5, 0.5], [0, 1]]], costs=[1, 0], start=0, goals=[1])
+        <SSP 2 states, 1 choices, 2 outcomes, start 0>
         """
         arrays = arrays_from_matrices(P, costs, rewards, s_indices, a_indices, layout, start, goals)
         return cls(**arrays._asdict())
