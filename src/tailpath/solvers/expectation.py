@@ -33,9 +33,22 @@ from tailpath.verify.optimum import check_expected
 class ExpectedSolution(Record):
     """The least expected cost from every state, with verified bounds.
 
-    `value[s]`, `lower[s] <= V*(s) <= upper[s]` in index order: 0 at goals, infinite where no policy surely arrives. `choices[s]` is the choice
-    of the policy (-1 at goals and where the value is infinite). `method` says how it was found and proved, `iterations` how many rounds of value
-    iteration or how many policies that took, `gamma` how costs are discounted.
+    Attributes
+    ----------
+    ssp : SSP
+        The model.
+    value : array of float64, shape (n_states,)
+        V*(s): 0 at goals, infinite where no policy surely arrives.
+    lower, upper : array of float64, shape (n_states,)
+        lower[s] <= V*(s) <= upper[s], proved.
+    choices : array of int32, shape (n_states,)
+        The choice of the policy; -1 at goals and where the value is infinite.
+    method : str
+        How it was found and proved.
+    iterations : int
+        How many rounds of value iteration, or how many policies, that took.
+    gamma : float
+        The discount.
     """
 
     ssp: SSP
@@ -52,6 +65,7 @@ class ExpectedSolution(Record):
 
     @cached_property
     def policy(self) -> MarkovPolicy:
+        """The `MarkovPolicy` of least expected cost."""
         return MarkovPolicy.from_choices(self.ssp, self.choices)
 
     @property
@@ -60,16 +74,56 @@ class ExpectedSolution(Record):
         return float(self.lower[self.ssp.start_index]), float(self.upper[self.ssp.start_index])
 
     def verify(self) -> Proof:
-        """Check the bounds of every state on the model as given, in exact arithmetic, with code that shares nothing with the solver."""
+        """Check the bounds of every state on the model as given, in exact arithmetic.
+
+        The code shares nothing with the solver.
+
+        Returns
+        -------
+        Proof
+            `proved` lists what was proved; printed, it is that list.
+
+        Raises
+        ------
+        RefutedError
+            If a bound does not hold.
+        """
         return check_expected(self)
 
     def cost(self, state: Name | None = None) -> float:
-        """The least expected cost from a state, by name; from the start if none is given."""
+        """The least expected cost from a state.
+
+        Parameters
+        ----------
+        state : hashable, optional
+            The name of a state; by default the start.
+
+        Returns
+        -------
+        float
+            0 at goals, infinite where no policy surely arrives.
+
+        Examples
+        --------
+        >>> tp.solve_expected(ssp).cost("work")
+        0.0
+        """
         index = self.ssp.start_index if state is None else self.ssp.state_index(state)
         return float(self.value[index])
 
     def to_pandas(self) -> Any:
-        """Every state with its least expected cost, verified bounds and the action of the policy."""
+        """Every state with its least expected cost, verified bounds and the action of the policy.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns `state`, `value`, `lower`, `upper` and `action`.
+
+        Raises
+        ------
+        OptionError
+            If pandas is not installed.
+        """
         actions = [self.ssp.choice_name(choice) if choice >= 0 else None for choice in self.choices.tolist()]
         return data_frame(
             {"state": list(self.ssp.states), "value": self.value, "lower": self.lower, "upper": self.upper, "action": actions}
@@ -86,11 +140,39 @@ class ExpectedSolution(Record):
 
 
 def solve_expected(ssp: SSP, *, gamma: float = 1.0) -> ExpectedSolution:
-    """The policy of least expected cost, its value from every state, and verified bounds.
+    """Find the policy of least expected cost, its value from every state, and verified bounds.
 
-    Refuses a model whose start cannot surely reach a goal. States that cannot, but can be avoided, get an infinite value.
-    With `gamma` < 1 costs at step t count gamma^t times. That is the expected cost where every step is the last one with probability 1 - gamma,
-    and is solved as such; no goal need be reached then, and every value is finite.
+    The result is stored with the model, and found once.
+
+    Parameters
+    ----------
+    ssp : SSP
+        The model.
+    gamma : float in (0, 1]
+        The discount: the costs of step t count gamma^t times. That is the expected cost where every
+        step is the last one with probability 1 - gamma, and is solved as such; no goal need be
+        reached then, and every value is finite.
+
+    Returns
+    -------
+    ExpectedSolution
+        `cost()`, `bounds` and `policy`. States that cannot surely reach a goal, but can be avoided,
+        have an infinite value.
+
+    Raises
+    ------
+    GoalUnreachableError
+        If the start cannot surely reach a goal and `gamma` is 1.
+    OptionError
+        If `gamma` lies outside its range.
+    ModelError
+        If the expected costs are too large to compute with.
+
+    Examples
+    --------
+    >>> best = tp.solve_expected(ssp)
+    >>> best.cost(), best.policy.action("home")
+    (24.0, 'road')
     """
     if check_gamma(gamma) < 1:
         return _discounted(ssp, float(gamma))

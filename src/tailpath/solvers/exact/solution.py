@@ -54,14 +54,7 @@ def least_neutral_cost(policy: BudgetPolicy) -> float:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _OfBudgets(Record):
-    """What both kinds of solution have in common: a policy for every alpha they answer, by the budget that it starts with.
-
-    Values stand by place, in cost units: `budgets[i]` is the budget at place i, and `steps[i]` counts the levels of error in its values.
-    With `lexicographic`, `mean_cost` is the expected cost of the policy behind it and `plain_mean_cost` that of the policy without. `largest` is
-    the policy for `alpha`, which has the largest budget; its steps are those of all others. With `delta`, all values are those of the costs
-    rounded up, the unit is delta and `floor` the solution for the costs rounded down, if that says anything; `least` is a proved lower bound
-    on the expected cost of every policy. `method` says over which budgets it was found, and why.
-    """
+    """What both kinds of solution have in common: a policy for every alpha, by its first budget."""
 
     alpha: float
     budgets: IntArray
@@ -91,15 +84,62 @@ class _OfBudgets(Record):
         return self.plain_mean_cost is not None
 
     def policy(self, a: float) -> BudgetPolicy:
-        """The policy that attains the optimum for `a`. All share one table; they differ in the budget at the start."""
+        """The policy that attains the optimum.
+
+        All share one table; they differ in the budget at the start.
+
+        Parameters
+        ----------
+        a : float in (0, 1]
+            The mass of the worst tail, `alpha` or more.
+
+        Returns
+        -------
+        BudgetPolicy
+            The policy.
+
+        Raises
+        ------
+        OptionError
+            If the table was not made for `a`.
+
+        Examples
+        --------
+        >>> tp.solve_cvar_exact(ssp, 0.1).policy(0.1)
+        <BudgetPolicy budget of 3 units of 10, 1 steps in 2 states>
+        """
         return self.largest.with_budget(self.budget(a))
 
     def budget(self, a: float) -> int:
-        """The budget, in units, that the policy for `a` starts with."""
+        """The budget that the policy for `a` starts with.
+
+        Parameters
+        ----------
+        a : float in (0, 1]
+            The mass of the worst tail.
+
+        Returns
+        -------
+        int
+            In cost units.
+        """
         return int(self.budgets[self._place(a)])
 
     def best_place(self, a: float, among: int | None = None) -> int:
-        """Where the best budget stands: of the first `among`, or of all."""
+        """The index in `budgets` of the best budget.
+
+        Parameters
+        ----------
+        a : float in (0, 1]
+            The mass of the worst tail.
+        among : int, optional
+            Look at so many budgets, from the first on; by default at all.
+
+        Returns
+        -------
+        int
+            The index.
+        """
         return self._first(self._total(a), self.mean_cost if self.lexicographic else None, among)
 
     def _first(self, total: FloatArray, mean: FloatArray | None, among: int | None = None) -> int:
@@ -117,7 +157,24 @@ class _OfBudgets(Record):
         raise NotImplementedError
 
     def bounds(self, a: float) -> tuple[float, float]:
-        """Proved lower and upper bound on `objective(a)`, the least value; with `delta`, on the optimum of the costs as they are."""
+        """Proved bounds on `objective(a)`, the least value of what is minimised.
+
+        Parameters
+        ----------
+        a : float in (0, 1]
+            The mass of the worst tail.
+
+        Returns
+        -------
+        tuple (low, high)
+            With `delta`, they enclose the optimum of the costs as they are.
+
+        Examples
+        --------
+        >>> low, high = tp.solve_cvar_exact(ssp, 0.1).bounds(0.1)
+        >>> low <= 30 <= high
+        True
+        """
         self._check(a)
         low, high = (float(np.min(side)) * self._unit for side in self._enclosed(a))
         if self.least is not None:
@@ -125,7 +182,23 @@ class _OfBudgets(Record):
         return low, high
 
     def curve(self, alphas: ArrayLike) -> FloatArray:
-        """`cvar` at each of `alphas`."""
+        """`cvar` at each of some tail masses.
+
+        Parameters
+        ----------
+        alphas : array of float, shape (m,)
+            Masses of the worst tail.
+
+        Returns
+        -------
+        array of float64, shape (m,)
+            The CVaR at each.
+
+        Examples
+        --------
+        >>> tp.solve_cvar_exact(ssp, 0.1).curve([0.1, 0.5, 1])
+        array([30., 28., 24.])
+        """
         return np.array([self.cvar(float(a)) for a in np.asarray(alphas, dtype=np.float64).ravel()])
 
     def _var(self, a: float) -> float:
@@ -144,20 +217,57 @@ class _OfBudgets(Record):
         return {}
 
     def objective(self, a: float) -> float:
-        """The least value of what is minimised. Of budgets that tie within rounding the policy takes the smallest, whose own value may be a little
-        more."""
+        """The least value of what is minimised.
+
+        Of budgets that tie within rounding the policy takes the smallest, whose own value may be a
+        little more.
+
+        Parameters
+        ----------
+        a : float in (0, 1]
+            The mass of the worst tail.
+
+        Returns
+        -------
+        float
+            CVaR, or the weighted sum of mean and CVaR.
+        """
         self._check(a)
         return float(np.min(self._total(a)) * self._unit)
 
     @each
     def mean(self, a: float) -> float:
-        """The expected cost of the policy for `a`; if the table does not know it, the policy is evaluated."""
+        """The expected cost of the policy for `a`.
+
+        If the table does not know it, the policy is evaluated.
+
+        Parameters
+        ----------
+        a : float in (0, 1], or a list or array (m,) of them
+            The mass of the worst tail.
+
+        Returns
+        -------
+        float, or array of float64, shape (m,)
+            The expected cost.
+        """
         if self.mean_cost is None:
             return evaluate(self.largest.ssp, self.policy(a), 1.0).mean
         return float(self.mean_cost[self._place(a)]) * self._unit
 
     def plain_mean(self, a: float) -> float:
-        """The expected cost of the policy that the solver would return for `a` without `lexicographic`."""
+        """The expected cost of the policy that the solver would return without `lexicographic`.
+
+        Parameters
+        ----------
+        a : float in (0, 1]
+            The mass of the worst tail.
+
+        Returns
+        -------
+        float
+            The expected cost.
+        """
         if self.plain_mean_cost is None:
             return self.mean(a)
         return float(self.plain_mean_cost[self._first(self._total(a), None)]) * self._unit
@@ -173,22 +283,102 @@ class _OfBudgets(Record):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ExactSolution(_OfBudgets):
-    """The optimum for every `a >= alpha`; for the budget w at each place, `excess` is U(start, w)."""
+    """The least CVaR for every `a >= alpha`, with a policy for each.
+
+    Attributes
+    ----------
+    alpha : float
+        The least tail mass that is answered.
+    budgets : array of int64, shape (n,)
+        Budgets w, in cost units, rising.
+    steps : array of int64, shape (n,)
+        The levels of error in the values of each budget.
+    excess : array of float64, shape (n,)
+        U(start, w), the least E[(Z - w)+], in units.
+    mean_cost : array of float64, shape (n,), or None
+        With `lexicographic`, the expected cost of the policy of each budget, in units.
+    plain_mean_cost : array of float64, shape (n,), or None
+        With `lexicographic`, the same of the policy without.
+    doubt : Doubt
+        Bounds on the errors of the values.
+    largest : BudgetPolicy
+        The policy for `alpha`, which has the largest budget; its steps are those of all others.
+    floor : ExactSolution or None
+        With `delta`, the solution for the costs rounded down, if that says anything; all values
+        here are then those of the costs rounded up, and the unit is `delta`.
+    least : float or None
+        With `delta`, a proved lower bound on the expected cost of every policy.
+    method : str
+        Over which budgets it was found, and why.
+    """
 
     @each
     def cvar(self, a: float) -> float:
-        """The least CVaR at `a`."""
+        """The least CVaR at `a`.
+
+        Parameters
+        ----------
+        a : float in (0, 1], or a list or array (m,) of them
+            The mass of the worst tail, `alpha` or more.
+
+        Returns
+        -------
+        float, or array of float64, shape (m,)
+            The least CVaR of any policy.
+
+        Raises
+        ------
+        OptionError
+            If `a` is smaller than `alpha`.
+
+        Examples
+        --------
+        >>> tp.solve_cvar_exact(ssp, 0.1).cvar([0.1, 0.5])
+        array([30., 28.])
+        """
         return self.objective(a)
 
     @each
     def var(self, a: float) -> float:
-        """The VaR at `a` of the policy for `a`."""
+        """The VaR at `a` of the policy for `a`.
+
+        Parameters
+        ----------
+        a : float in (0, 1], or a list or array (m,) of them
+            The mass of the worst tail, `alpha` or more.
+
+        Returns
+        -------
+        float, or array of float64, shape (m,)
+            The VaR. That is not the least VaR of any policy, which `solve_on_time` finds.
+        """
         return self._var(a)
 
     def verify(self, a: float | None = None) -> Proof:
-        """Check the bounds on the least CVaR at `a` (alpha if none is given) and the policy that attains it, in exact arithmetic.
+        """Check the bounds on the least CVaR and the policy that attains it, in exact arithmetic.
 
-        The code shares nothing with the solver. A claim that does not hold is a `RefutedError`.
+        The code shares nothing with the solver.
+
+        Parameters
+        ----------
+        a : float in (0, 1], optional
+            The mass of the worst tail; by default `alpha`.
+
+        Returns
+        -------
+        Proof
+            `proved` lists what was proved; printed, it is that list.
+
+        Raises
+        ------
+        RefutedError
+            If a claim does not hold.
+
+        Examples
+        --------
+        >>> print(tp.solve_cvar_exact(ssp, 0.1).verify())
+        no policy has a CVaR below 29.9999999999... at alpha 0.1
+        the policy given has a CVaR of at most 30... at alpha 0.1
         """
         return check_optimum(self, self.alpha if a is None else a)
 
@@ -221,10 +411,36 @@ class ExactSolution(_OfBudgets):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class WeightedSolution(_OfBudgets):
-    """The least `(1 - weight) * mean + weight * CVaR` for one alpha.
+    """The least `(1 - weight) * mean + weight * CVaR`, for one alpha.
 
-    In cost units, for the budget at each place: `price` is (1 - weight) * mean + weight / alpha * excess, and `excess` and `mean_cost` are those of
-    the policy behind it. With weight 0 there is budget 0 alone.
+    Attributes
+    ----------
+    alpha : float
+        The tail mass it is for.
+    budgets : array of int64, shape (n,)
+        Budgets, in cost units, rising; with weight 0 there is budget 0 alone.
+    steps : array of int64, shape (n,)
+        The levels of error in the values of each budget.
+    excess : array of float64, shape (n,)
+        E[(Z - w)+] of the policy of each budget w, in units.
+    mean_cost : array of float64, shape (n,)
+        The expected cost of the policy of each budget, in units.
+    plain_mean_cost : array of float64, shape (n,), or None
+        With `lexicographic`, the same of the policy without.
+    doubt : Doubt
+        Bounds on the errors of the values.
+    largest : BudgetPolicy
+        The policy with the largest budget; its steps are those of all others.
+    floor : WeightedSolution or None
+        With `delta`, the solution for the costs rounded down, if that says anything.
+    least : float or None
+        With `delta`, a proved lower bound on the expected cost of every policy.
+    method : str
+        Over which budgets it was found, and why.
+    weight : float in [0, 1]
+        The weight of CVaR.
+    price : array of float64, shape (n,)
+        (1 - weight) * mean + weight / alpha * excess of each budget, in units.
     """
 
     weight: float = field(kw_only=True)
@@ -232,7 +448,18 @@ class WeightedSolution(_OfBudgets):
 
     @each
     def cvar(self, a: float) -> float:
-        """The CVaR of the policy. With weight 0 the table knows the mean alone, and the policy is evaluated."""
+        """The CVaR of the policy; with weight 0 the policy is evaluated.
+
+        Parameters
+        ----------
+        a : float, or a list or array (m,) of them
+            The mass of the worst tail: `alpha`.
+
+        Returns
+        -------
+        float, or array of float64, shape (m,)
+            The CVaR.
+        """
         place = self._place(a)
         if self.weight == 0:
             return evaluate(self.largest.ssp, self.policy(a), a).cvar(a)
@@ -240,7 +467,18 @@ class WeightedSolution(_OfBudgets):
 
     @each
     def var(self, a: float) -> float:
-        """The VaR of the policy. With weight 0 the table knows the mean alone, and the policy is evaluated."""
+        """The VaR of the policy; with weight 0 the policy is evaluated.
+
+        Parameters
+        ----------
+        a : float, or a list or array (m,) of them
+            The mass of the worst tail: `alpha`.
+
+        Returns
+        -------
+        float, or array of float64, shape (m,)
+            The VaR.
+        """
         return evaluate(self.largest.ssp, self.policy(a), a).var(a) if self.weight == 0 else self._var(a)
 
     def _enclosed(self, a: float) -> tuple[FloatArray, FloatArray]:

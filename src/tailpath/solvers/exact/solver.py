@@ -96,15 +96,73 @@ def solve_cvar_exact(
     max_bytes: int = MAX_BYTES,
     progress: Progress | None = None,
 ) -> ExactSolution | WeightedSolution:
-    """The least CVaR over all policies, for every `a >= alpha`, with a policy for each.
+    """Find the least CVaR over all policies, for every `a >= alpha`, with a policy for each.
 
-    `lexicographic=True` returns, of all policies with the least CVaR, the one with the least expected cost, and reports both expected costs
-    (`mean`, `plain_mean`). `weight` in [0, 1] minimises `(1 - weight) * mean + weight * CVaR`: 0 is the risk-neutral optimum, 1 the default.
-    `delta` rounds the costs to a grid; `bounds` then brackets the optimum of the true costs. What needs more
-    than `max_bytes` of memory is refused with the bounds found so far. `progress(budget, best)` is called now and then with the
-    budget reached, in units, and the best value so far.
-    With `gamma` < 1 costs at step t count gamma^t times. Where a run has a bounded number of steps, this is the solution of
-    `tailpath.within(ssp, steps, gamma=gamma)`, on whose pairs (state, steps taken) its policies are; elsewhere it is refused, with the reason.
+    All policies means all: those that remember the whole history and randomise are included.
+
+    Parameters
+    ----------
+    ssp : SSP
+        The model.
+    alpha : float in (0, 1]
+        The least mass of the worst tail that the result answers.
+    lexicographic : bool
+        Return, of all policies with the least CVaR, the one with the least expected cost, and
+        report both expected costs (`mean`, `plain_mean`).
+    weight : float in [0, 1]
+        Minimise `(1 - weight) * mean + weight * CVaR`: 0 is the risk-neutral optimum, 1 the
+        default. Below 1 the result is a `WeightedSolution`, for `alpha` alone.
+    delta : number, optional
+        Rounds the costs to multiples of it, for models whose costs have no common unit. The
+        policies are those for costs rounded up, and `bounds` brackets the optimum of the costs as
+        they are.
+    gamma : number in (0, 1]
+        The discount: the costs of step t count gamma^t times. Below 1 a run must have a bounded
+        number of steps; this is then the solution of `tailpath.within(ssp, steps, gamma=gamma)`, on
+        whose pairs (state, steps taken) its policies are.
+    max_bytes : int
+        The most memory to take, in bytes.
+    progress : callable, optional
+        `progress(budget, best)` is called now and then with the budget reached, in units, and the
+        best value so far.
+
+    Returns
+    -------
+    ExactSolution or WeightedSolution
+        `cvar(a)`, `var(a)`, `bounds(a)` and `policy(a)`; the second if `weight` < 1.
+
+    Raises
+    ------
+    ModelError
+        If the costs have no common unit and no `delta` is given.
+    GoalUnreachableError
+        If the start cannot surely reach a goal.
+    OptionError
+        If an argument lies outside its range, or `gamma` < 1 and a run may take any number of
+        steps.
+    LimitExceededError
+        If `max_bytes` do not suffice; its `bounds` are those found so far.
+
+    Notes
+    -----
+    With Z the total cost, CVaR_alpha = min over w of w + E[(Z - w)+] / alpha, and the two
+    minimisations may be exchanged. For a fixed budget w
+
+        U(s, w) = min over policies of E[(Z - w)+]
+                = V*(s) - w                        for w <= 0: risk-neutral
+                = min_a sum P U(s', w - c)         for w > 0
+
+    so that the budget left is all a policy has to remember (Baeuerle, Ott 2011; Meggendorfer 2022).
+    A whole number of cost units is best, and CVaR*_alpha = min over w of w + U(start, w) / alpha.
+    One table serves every a >= alpha.
+
+    Examples
+    --------
+    >>> best = tp.solve_cvar_exact(ssp, 0.1)
+    >>> best
+    <ExactSolution for alpha>=0.1: CVaR 30, VaR 30>
+    >>> best.cvar(0.5), best.policy(0.5).action("home", best.budget(0.5))
+    (28.0, 'road')
     """
     if gamma != 1:
         ssp = within(ssp, most_steps(ssp), gamma=gamma)

@@ -17,11 +17,26 @@ from tailpath.risk.text import parse
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RiskSolution(Record):
-    """The policy with the least `objective` that keeps all `limits`.
+    """The policy with the least `objective` that keeps all `limits`, as `solve` found it.
 
-    `value` is its objective (with `delta`, for costs rounded up), and `bounds` enclose the optimum: the lower one holds for all policies, however
-    they remember and randomise.
-    `multipliers[i]` says how much the objective would fall if limit i were one unit larger (for a small change).
+    Attributes
+    ----------
+    ssp : SSP
+        The model.
+    objective : Measure
+        What was minimised.
+    limits : tuple of Limit
+        The limits that are kept.
+    value : float
+        The objective of the policy; with `delta`, for costs rounded up.
+    bounds : tuple of float
+        Proved bounds on the optimum. The lower one holds for all policies, however they remember
+        and randomise.
+    policy : Policy
+        The policy.
+    multipliers : tuple of float
+        How much the objective would fall if a limit were one unit larger, for each limit (for a
+        small change).
     """
 
     ssp: SSP
@@ -38,12 +53,39 @@ class RiskSolution(Record):
         return max(self.value - self.bounds[0], 0.0)
 
     def risk(self, measure: Any) -> float:
-        """Any measure of the policy, by exact evaluation; a measure or its text, like `"cvar(0.05)"`."""
+        """Any measure of the policy, by exact evaluation.
+
+        Parameters
+        ----------
+        measure : Measure or str
+            A measure or its text, like `"cvar(0.05)"`.
+
+        Returns
+        -------
+        float
+            Its value for the total cost of the policy.
+
+        Examples
+        --------
+        >>> tp.solve(ssp, "cvar(0.1)").risk("mean")
+        30.0
+        """
         asked = parse(measure)
         return asked(self.costs_for(asked))
 
     def costs_for(self, *measures: Any) -> CostDistribution:
-        """The distribution of the policy's total cost, known as far as these measures ask."""
+        """The distribution of the policy's total cost, known as far as some measures ask.
+
+        Parameters
+        ----------
+        *measures : Measure or str
+            The measures.
+
+        Returns
+        -------
+        CostDistribution
+            Good for all of them.
+        """
         asked = [parse(measure) for measure in measures]
         key = (min([1.0, *(m.finest_alpha for m in asked)]), max([0.0, *(m.farthest_cost for m in asked)]))
         if key not in self._evaluated:

@@ -63,12 +63,25 @@ class Corner(Record):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Frontier(Series[Corner]):
-    """The corners, from the safest policy to the risk-neutral one; between two neighbours it is a straight line of mixtures, up to a
-    step where the next corner has one (`before`): some risk lets a cheaper kind of policy in.
+    """The least mean for every level of risk, as a sequence of corners from the safest policy on.
 
-    All corners are real policies. `gap` bounds how far, relatively to the mean, the frontier can lie below these lines: 0 if all corners were found.
-    `rounding` is what risks and means may be off by, since they are sums of floating-point numbers; `bounds` allows for both.
-    With `delta`, all this holds for costs rounded up, and `floor` is the frontier for the costs rounded down.
+    Between two neighbours it is a straight line of mixtures, up to a step where the next corner has
+    one (`before`): some risk lets a cheaper kind of policy in. All corners are real policies.
+
+    Attributes
+    ----------
+    corners : tuple of Corner
+        Each has a `mean`, a `risk` and a `policy`.
+    measure : Measure
+        The risk.
+    gap : float
+        How far, relatively to the mean, the frontier can lie below these lines: 0 if all corners
+        were found.
+    rounding : Rounding
+        What risks and means may be off by, since they are sums of floating-point numbers.
+    floor : Frontier or None
+        With `delta`, the frontier for the costs rounded down; this one is that for costs rounded
+        up.
     """
 
     corners: tuple[Corner, ...]
@@ -79,22 +92,45 @@ class Frontier(Series[Corner]):
 
     @property
     def risk(self) -> FloatArray:
-        """The risk of every corner, rising."""
+        """The risk of every corner, rising: an array of float64, shape (n,)."""
         return np.array([corner.risk for corner in self.corners])
 
     @property
     def mean(self) -> FloatArray:
-        """The mean of every corner, falling."""
+        """The mean of every corner, falling: an array of float64, shape (n,)."""
         return np.array([corner.mean for corner in self.corners])
 
     def least_mean(self, risk: float) -> float:
-        """The least mean at a given risk; infinite below the safest policy. A risk within rounding of a corner's counts as that."""
+        """The least mean at a given risk.
+
+        Parameters
+        ----------
+        risk : float
+            A level of the measure; within rounding of a corner's it counts as that.
+
+        Returns
+        -------
+        float
+            Infinite below the safest policy.
+        """
         return self._at(risk * (1 + SAME))
 
     def bounds(self, risk: float) -> tuple[float, float]:
-        """Between which means the least mean at a given risk lies: the frontier less its gap, or, with `delta`, that for costs rounded down.
+        """Between which means the least mean at a given risk lies.
 
-        Within rounding of a step these are its two sides. The least risk, or one that rounding cannot tell from it, can be kept.
+        Within rounding of a step these are its two sides. The least risk, or one that rounding
+        cannot tell from it, can be kept.
+
+        Parameters
+        ----------
+        risk : float
+            A level of the measure.
+
+        Returns
+        -------
+        tuple (low, high)
+            The lower one is the frontier less its gap, or, with `delta`, that for costs rounded
+            down.
         """
         below, rounding, safest = self.floor or self, self.rounding, self.corners[0].risk
         low = below._at(below.rounding.above(risk)) * (1 - below.gap) * (1 - below.rounding.share)
@@ -110,7 +146,20 @@ class Frontier(Series[Corner]):
         return a.mean + (b.before - a.mean) * min(max((risk - a.risk) / (b.risk - a.risk), 0.0), 1.0)
 
     def spread(self, count: int) -> list[int]:
-        """The places of at most so many corners, as evenly along the frontier as they come, with both ends: corners crowd where it bends."""
+        """At most so many corners, as evenly along the frontier as they come, with both ends.
+
+        Corners crowd where the frontier bends.
+
+        Parameters
+        ----------
+        count : int, 2 or more
+            How many.
+
+        Returns
+        -------
+        list of int
+            Their indices, rising.
+        """
         if len(self.corners) <= max(count, 2):
             return list(range(len(self.corners)))
         risk, mean = self.risk, self.mean
@@ -120,7 +169,18 @@ class Frontier(Series[Corner]):
         return sorted({0, *np.minimum(wanted, len(risk) - 1).tolist(), len(risk) - 1})
 
     def plot(self, ax: Any = None) -> Any:
-        """The frontier as a picture to choose from; returns the matplotlib Axes."""
+        """Draw the frontier as a picture to choose from.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure, without a window.
+
+        Returns
+        -------
+        matplotlib Axes
+            `.figure.savefig("frontier.pdf")` saves it, and a notebook shows it.
+        """
         return plot_frontier(self, ax)
 
     def __repr__(self) -> str:
@@ -131,11 +191,46 @@ class Frontier(Series[Corner]):
 
 
 def frontier(ssp: SSP, measure: Any, *, tolerance: float | None = None, delta: Any = None, progress: Progress | None = None) -> Frontier:
-    """The corners of least mean against a measure: CVaR, late or shortfall; each corner has its policy.
+    """Find the least mean for every level of a risk: CVaR, lateness or shortfall.
 
-    With `tolerance=0` all of them are found, however close; a large model may have thousands. Otherwise the search ends when the frontier cannot lie
-    more than `tolerance` below the corners found, relatively to the mean; unless told, that is 0, or 1e-6 where all would take long (10^10 steps).
-    `delta` rounds the costs to a grid: the corners are those for costs rounded up, and `bounds(risk)` brackets the frontier of the costs as they are.
+    Parameters
+    ----------
+    ssp : SSP
+        The model.
+    measure : Measure or str
+        The risk: `tp.CVaR(0.05)`, `tp.Late(35)`, `tp.Shortfall(40)`, or text like `"cvar(0.05)"`.
+    tolerance : float, 0 or more, optional
+        The search ends when the frontier cannot lie more than this below the corners found,
+        relatively to the mean. With 0 all corners are found, however close; a large model may have
+        thousands. By default it is 0, or 1e-6 where all would take long (10^10 steps).
+    delta : number, optional
+        Rounds the costs to multiples of it, for models whose costs have no common unit: the corners
+        are those for costs rounded up, and `bounds(risk)` brackets the frontier of the costs as
+        they are.
+    progress : callable, optional
+        `progress(steps, reached)` is called now and then.
+
+    Returns
+    -------
+    Frontier
+        A sequence of corners, from the safest policy to the risk-neutral one, each with its policy.
+
+    Raises
+    ------
+    OptionError
+        If a frontier cannot be made of the measure.
+    ModelError
+        If the costs have no common unit and no `delta` is given.
+    GoalUnreachableError
+        If the start cannot surely reach a goal.
+
+    Examples
+    --------
+    >>> found = tp.frontier(ssp, "cvar(0.1)")
+    >>> found
+    <Frontier of cvar(0.1): 2 corners, 30 at mean 30 to 60 at 24>
+    >>> round(found.least_mean(45), 6)
+    27.0
     """
     risk = parse(measure)
     if delta is None:

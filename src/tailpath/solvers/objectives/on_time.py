@@ -54,10 +54,22 @@ LEVEL_BYTES = 48
 class OnTimeSolution(Record):
     """The largest probability of arriving within every deadline up to `deadline`.
 
-    `lateness[t]` is the least P(Z > t) for t = 0, 1, ... units, with a relative error of at most `error` for every unit of t. `missed` bounds the
-    least probability of never arriving; `latest` is the policy for the last deadline, whose steps are those of all others.
-    With `delta`, all this holds for costs rounded up, the unit is delta, and `floor` is the solution for the
-    costs rounded down.
+    With `delta`, all values are those of the costs rounded up, and the unit is delta.
+
+    Attributes
+    ----------
+    deadline : float
+        The largest deadline that is answered.
+    lateness : array of float64, shape (n,)
+        The least P(Z > t) for t = 0, 1, ... units.
+    missed : tuple of float
+        Bounds on the least probability of never arriving.
+    error : float
+        A bound on the relative error of the lateness, for every unit of t.
+    latest : BudgetPolicy
+        The policy for the last deadline; its steps are those of all others.
+    floor : OnTimeSolution or None
+        With `delta`, the solution for the costs rounded down.
     """
 
     deadline: float
@@ -68,21 +80,80 @@ class OnTimeSolution(Record):
     floor: OnTimeSolution | None = None
 
     def probability(self, t: float) -> float:
-        """The largest probability of a total cost of at most `t`."""
+        """The largest probability of a total cost of at most `t`.
+
+        Parameters
+        ----------
+        t : float
+            A deadline, `self.deadline` at most.
+
+        Returns
+        -------
+        float
+            1 - `late(t)`.
+
+        Raises
+        ------
+        OptionError
+            If `t` is later than the table answers.
+        """
         return 1.0 - self.late(t)
 
     def late(self, t: float) -> float:
-        """The least probability of a total cost above `t`, or of never arriving."""
+        """The least probability of a total cost above `t`, or of never arriving.
+
+        Parameters
+        ----------
+        t : float
+            A deadline, `self.deadline` at most.
+
+        Returns
+        -------
+        float
+            With all its digits, however small.
+
+        Raises
+        ------
+        OptionError
+            If `t` is later than the table answers.
+
+        Examples
+        --------
+        >>> tp.solve_on_time(ssp, 60).late(20)
+        0.1
+        """
         level = self._level(t)
         return 1.0 if level < 0 else self.missed[0] if math.isinf(t) else float(self.lateness[min(level, len(self.lateness) - 1)])
 
     def bounds(self, t: float) -> tuple[float, float]:
-        """Proved bounds on `probability(t)`; with `delta`, on the largest probability for the costs as they are."""
+        """Proved bounds on `probability(t)`.
+
+        Parameters
+        ----------
+        t : float
+            A deadline, `self.deadline` at most.
+
+        Returns
+        -------
+        tuple (low, high)
+            With `delta`, they enclose the largest probability for the costs as they are.
+        """
         low, high = self.late_bounds(t)
         return max(1.0 - high - 2e-16, 0.0), min(1.0 - low + 2e-16, 1.0) if low < 1 else 0.0
 
     def late_bounds(self, t: float) -> tuple[float, float]:
-        """Proved bounds on `late(t)`, which keep the digits of a small one."""
+        """Proved bounds on `late(t)`, which keep the digits of a small one.
+
+        Parameters
+        ----------
+        t : float
+            A deadline, `self.deadline` at most.
+
+        Returns
+        -------
+        tuple (low, high)
+            With `delta`, they enclose the least probability for the costs as they are.
+        """
         if self.floor is not None:
             return self.floor.late_bounds(t)[0], replace(self, floor=None).late_bounds(t)[1]
         level = self._level(t)
@@ -96,7 +167,23 @@ class OnTimeSolution(Record):
         return self.missed if math.isinf(t) else (low, high)
 
     def var(self, alpha: float) -> float:
-        """The least VaR at `alpha` of any policy: the least t with a lateness of at most alpha. Infinite if none will do."""
+        """The least VaR of any policy: the least t with a lateness of at most `alpha`.
+
+        Parameters
+        ----------
+        alpha : float in (0, 1]
+            The mass of the worst tail.
+
+        Returns
+        -------
+        float
+            Infinite if no t will do.
+
+        Raises
+        ------
+        OptionError
+            If it lies beyond the deadline.
+        """
         a = check_alpha(alpha)
         enough = np.flatnonzero(self.lateness <= a * (1 + SAME_MASS))
         if self.missed[0] > a * (1 + SAME_MASS):
@@ -111,14 +198,31 @@ class OnTimeSolution(Record):
         raise OptionError(f"the VaR at {a:g} lies beyond the deadline {last:g}; solve with a later one, or solve for var({a:g})")
 
     def policy(self, t: float) -> BudgetPolicy:
-        """The policy that arrives within `t` with the largest probability; all of them share one table. For ever: the surest."""
+        """The policy that arrives within `t` with the largest probability.
+
+        Parameters
+        ----------
+        t : float
+            A deadline, `self.deadline` at most; for ever (infinite) it is the surest policy.
+
+        Returns
+        -------
+        BudgetPolicy
+            All of them share one table.
+        """
         if math.isinf(t) and self.missed[0] < 1:
             return _surest(self.latest)
         level = self._level(t)
         return self.latest.with_budget(0 if math.isinf(t) else max(min(level, len(self.lateness) - 1) + 1, 0))
 
     def cheapest(self) -> BudgetPolicy:
-        """A policy that may arrive at the least cost at which any run can, with whatever probability; elsewhere it is risk-neutral."""
+        """A policy that may arrive at the least cost at which any run can, however improbable.
+
+        Returns
+        -------
+        BudgetPolicy
+            Elsewhere it is risk-neutral.
+        """
         choices = self.latest.risk_neutral.copy()
         model = counted(self.latest)
         for choice in cheapest_run(model)[1]:
@@ -138,10 +242,56 @@ class OnTimeSolution(Record):
 def solve_on_time(
     ssp: SSP, deadline: float, *, delta: Any = None, max_bytes: int = MAX_BYTES, progress: Progress | None = None
 ) -> OnTimeSolution:
-    """The largest probability of a total cost of at most t, for every t up to `deadline`, with a policy for each.
+    """Find the largest probability of a total cost of at most t, for every t up to `deadline`.
 
-    `deadline` may be infinite. Ties are broken by the expected cost, so that a policy that is late stops hurrying. Goals need not be sure.
-    `delta` rounds the costs to a grid: the policies are those for costs rounded up, and `bounds` brackets what the costs as they are allow.
+    Choices that are as good are told apart by the expected cost: a policy that is late, or cannot
+    be late any more, stops hurrying. Goals need not be sure.
+
+    Parameters
+    ----------
+    ssp : SSP
+        The model.
+    deadline : float, 0 or more
+        The largest t that is answered; may be infinite.
+    delta : number, optional
+        Rounds the costs to multiples of it, for models whose costs have no common unit: the
+        policies are those for costs rounded up, and `bounds` brackets what the costs as they are
+        allow.
+    max_bytes : int
+        The most memory to take, in bytes.
+    progress : callable, optional
+        `progress(budget, value)` is called now and then with the level reached, in units.
+
+    Returns
+    -------
+    OnTimeSolution
+        `probability(t)`, `late(t)` and `policy(t)` for every t up to `deadline`, and the least VaR
+        of any policy, `var(alpha)`.
+
+    Raises
+    ------
+    OptionError
+        If the deadline is negative or no number.
+    ModelError
+        If the costs have no common unit and no `delta` is given.
+    LimitExceededError
+        If `max_bytes` do not suffice.
+
+    Notes
+    -----
+        P(s, t) = max_a sum P(s'|s,a) P(s', t - c),   P(goal, t) = 1 for t >= 0,   P(., t) = 0 for t
+        < 0
+
+    What is computed is the lateness 1 - P, so that one of 1e-12 keeps its digits. The time left is
+    all that a policy has to remember.
+
+    Examples
+    --------
+    >>> on_time = tp.solve_on_time(ssp, 60)
+    >>> on_time.probability(20), on_time.probability(30)
+    (0.9, 1.0)
+    >>> on_time.var(0.05)
+    30.0
     """
     deadline = check_amount(deadline, "a deadline")
     if delta is not None:

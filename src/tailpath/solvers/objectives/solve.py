@@ -52,12 +52,53 @@ _ONE = np.ones(1)
 
 
 def solve(ssp: SSP, objective: Any, subject_to: Iterable[Any] = (), *, mix: bool = True, delta: Any = None) -> RiskSolution:
-    """The policy with the least `objective` among all that keep the limits of `subject_to`.
+    """Find the policy with the least `objective` among all that keep the limits of `subject_to`.
 
-    Measures and limits are things like `tp.CVaR(0.01) <= 40` or text like `"late(35) <= 0.05"`. Under limits the optimum may need a `MixedPolicy`;
-    with `mix=False` the best single policy that was found is returned, with its gap. Limits that no policy keeps are refused with the
-    least value that can be had. At most one CVaR may occur in objective and limits together. `delta` rounds the costs to a grid: `value` is then
-    that of the policy with costs rounded up, `bounds` brackets the optimum of the costs as they are, and `risk` measures them.
+    Parameters
+    ----------
+    ssp : SSP
+        The model.
+    objective : Measure or str
+        What is minimised: `tp.CVaR(0.05)`, `0.7 * tp.Mean() + 0.3 * tp.CVaR(0.05)`, or the same as
+        text, `"cvar(0.05)"`. Measures are `Mean`, `CVaR`, `VaR`, `Late`, `Shortfall`, `Loss` and
+        sums of them.
+    subject_to : iterable of Limit or str, or one of them
+        Upper limits: `tp.CVaR(0.01) <= 40`, or `"late(35) <= 0.05"`. At most one CVaR may occur in
+        objective and limits together.
+    mix : bool
+        Under limits the optimum may need a `MixedPolicy`, which tosses a coin at the start. With
+        False the best single policy that was found is returned, with its gap.
+    delta : number, optional
+        Rounds the costs to multiples of it, for models whose costs have no common unit: `value` is
+        then that of the policy with costs rounded up, `bounds` brackets the optimum of the costs as
+        they are, and `risk` measures them.
+
+    Returns
+    -------
+    RiskSolution
+        `value`, `bounds` on the optimum, `policy`, and what each limit costs (`multipliers`).
+
+    Raises
+    ------
+    InfeasibleError
+        If no policy keeps the limits; `least` is the least value that can be had, where one limit
+        alone is at fault.
+    OptionError
+        If a measure or a limit makes no sense, or no solver here takes it.
+    ModelError
+        If the costs have no common unit and no `delta` is given.
+    GoalUnreachableError
+        If the start cannot surely reach a goal and the objective needs it.
+
+    Examples
+    --------
+    >>> best = tp.solve(ssp, "mean", ["cvar(0.1) <= 45"])
+    >>> best
+    <RiskSolution mean = 27 with cvar(0.1) <= 45>
+    >>> round(best.risk("late(30)"), 6)
+    0.05
+    >>> tp.solve(ssp, tp.CVaR(0.1)).value
+    30.0
     """
     goal = parse(objective)
     if isinstance(subject_to, (str, Limit)):
