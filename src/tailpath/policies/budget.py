@@ -43,9 +43,10 @@ def steps_of(state: Any, from_budget: Any, choice: Any, risk_neutral: Any) -> di
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BudgetPolicy(Kind):
-    """Decisions over (state, remaining budget), risk-neutral once the budget is spent; the optimal kind.
+    """Decisions over (state, remaining budget), risk-neutral once the budget is spent.
 
-    The memory is the budget left, in whole cost units; it falls by the cost of each outcome and stays at 0 once spent.
+    The kind of the exact solvers. The memory is the budget left, in whole cost units; it falls by
+    the cost of each outcome and stays at 0 once spent.
 
     Parameters
     ----------
@@ -65,6 +66,17 @@ class BudgetPolicy(Kind):
         The cost of each outcome in units: the model's own or, on a grid, the rounded one.
     unit : Fraction or float or None
         The cost unit.
+
+    Raises
+    ------
+    PolicyError
+        If the arrays do not fit the model.
+
+    Examples
+    --------
+    >>> policy = tp.solve_cvar_exact(ssp, 0.1).policy(0.1)
+    >>> policy.action("home", 3), policy.action("home", 0)
+    ('train', 'road')
     """
 
     ssp: SSP
@@ -82,14 +94,60 @@ class BudgetPolicy(Kind):
 
     @classmethod
     def from_changes(cls, ssp: SSP, budget: int, changes: tuple[Any, Any, Any], risk_neutral: Any, level: Any, unit: Any) -> BudgetPolicy:
-        """From `(state, from_budget, choice)` of every change, in any order; one that changes nothing is left out. Trusted."""
+        """Make a policy from all changes of choice; trusted, without the checks.
+
+        Parameters
+        ----------
+        ssp : SSP
+            The model.
+        budget : int
+            The budget at the start, in units.
+        changes : tuple of arrays of int (state, from_budget, choice), each of shape (n,)
+            In any order; one that changes nothing is left out.
+        risk_neutral, level, unit
+            As of the class.
+
+        Returns
+        -------
+        BudgetPolicy
+            The policy.
+        """
         neutral = np.asarray(risk_neutral, dtype=np.int32)
         steps = steps_of(*changes, neutral)
         return cls.trusted(ssp=ssp, budget=int(budget), risk_neutral=neutral, level=level, unit=unit, **steps)
 
     @classmethod
     def from_table(cls, ssp: SSP, table: Any, risk_neutral: Any, level: Any = None, unit: Any = None) -> BudgetPolicy:
-        """From `table[s, b]`, the choice at state s with b units left (-1: the risk-neutral one), for budgets 1 to the last column."""
+        """Make a policy from the choice at every state and budget.
+
+        Parameters
+        ----------
+        ssp : SSP
+            The model.
+        table : array of int, shape (n_states, budget + 1)
+            `table[s, b]` is the choice at state s with b units left, -1 for the risk-neutral one.
+            The first column is not looked at.
+        risk_neutral : array of int, shape (n_states,)
+            The choice without a budget; -1 at goals.
+        level, unit : optional
+            As of the class; by default those of the model.
+
+        Returns
+        -------
+        BudgetPolicy
+            It starts with the budget of the last column.
+
+        Raises
+        ------
+        PolicyError
+            If the table does not fit the model.
+
+        Examples
+        --------
+        >>> policy = tp.BudgetPolicy.from_table(ssp, [[0, 0, 0, 1], [-1] * 4], [0, -1])
+        >>> policy
+        <BudgetPolicy budget of 3 units of 10, 1 steps in 2 states>
+        """
         table = np.asarray(table)
         neutral = np.asarray(risk_neutral)
         if table.ndim != 2 or len(table) != ssp.n_states or not table.shape[1] or neutral.shape != (ssp.n_states,):
@@ -109,36 +167,113 @@ class BudgetPolicy(Kind):
         )
 
     def with_budget(self, budget: int) -> BudgetPolicy:
-        """The same decisions, started with another budget."""
+        """The same decisions, started with another budget.
+
+        Parameters
+        ----------
+        budget : int, 0 or more
+            The budget at the start, in units.
+
+        Returns
+        -------
+        BudgetPolicy
+            It shares the arrays.
+        """
         return self.trusted(**self.__getstate__() | {"budget": whole_number(budget, "budget", MOST_LEVELS)})
 
     def spent(self, risk_neutral: Any) -> BudgetPolicy:
-        """The policy without any budget, which takes the given choices throughout; costs count as they do here."""
+        """The policy without any budget, which takes the given choices throughout.
+
+        Parameters
+        ----------
+        risk_neutral : array of int32, shape (n_states,)
+            The choices; -1 where there is none.
+
+        Returns
+        -------
+        BudgetPolicy
+            Costs count as they do here.
+        """
         none: dict[str, Any] = steps_of([], [], [], risk_neutral)
         return replace(self, budget=0, risk_neutral=risk_neutral, **none)
 
     def on(self, ssp: SSP) -> BudgetPolicy:
-        """The same decisions, for a model with the same numbers of states, choices and outcomes."""
+        """The same decisions on another model.
+
+        Parameters
+        ----------
+        ssp : SSP
+            A model with the same numbers of states, choices and outcomes.
+
+        Returns
+        -------
+        BudgetPolicy
+            The policy.
+        """
         return replace(self, ssp=ssp)
 
     def steps(self) -> Steps:
-        """What kernels look decisions up in."""
+        """What kernels look decisions up in.
+
+        Returns
+        -------
+        Steps
+            The arrays.
+        """
         return Steps(self.budget, self.first, self.from_budget, self.choice, self.risk_neutral)
 
     def __repr__(self) -> str:
         return f"<BudgetPolicy budget of {self.budget} units of {self.unit}, {len(self.choice)} steps in {self.ssp.n_states} states>"
 
     def start(self, state: Name) -> int:
+        """The budget at the start.
+
+        Parameters
+        ----------
+        state
+            As of `Policy.start`.
+
+        Returns
+        -------
+        int
+            In units.
+        """
         return self.budget
 
     def choice_at(self, state: int, budget: Any) -> int:
-        """The choice index at a state index with this much budget left; a broken unit does not count."""
+        """The choice at a state with a budget.
+
+        Parameters
+        ----------
+        state : int
+            The index of a state.
+        budget : int or Fraction
+            The budget left, in units; a broken unit does not count.
+
+        Returns
+        -------
+        int
+            The index of a choice, or -1.
+        """
         begin, end = int(self.first[state]), int(self.first[state + 1])
         step = begin + int(np.searchsorted(self.from_budget[begin:end], math.floor(budget), side="right")) - 1
         return int(self.choice[step]) if step >= begin else int(self.risk_neutral[state])
 
     def step_at(self, state: Any, budget: Any) -> IntArray:
-        """The number of the step at each of some states with so much left, counted within the state from 1; 0 below the first."""
+        """The number of the step at each of some states with a budget.
+
+        Parameters
+        ----------
+        state : array of int, shape (n,)
+            Indices of states.
+        budget : array of int, shape (n,)
+            Budgets left, in units.
+
+        Returns
+        -------
+        array of int64, shape (n,)
+            Counted within the state from 1; 0 below the first.
+        """
         state, budget = np.asarray(state), np.asarray(budget)
         # State by state budgets rise, so that all of them together rise as well; their ranks do, and cannot overflow.
         known = np.unique(self.from_budget)
@@ -148,18 +283,67 @@ class BudgetPolicy(Kind):
         return found
 
     def choices_at(self, state: Any, budget: Any) -> NDArray[np.int32]:
-        """`choice_at` for arrays of states and whole budgets."""
+        """`choice_at` for arrays of states and whole budgets.
+
+        Parameters
+        ----------
+        state : array of int, shape (n,)
+            Indices of states.
+        budget : array of int, shape (n,)
+            Budgets left, in units.
+
+        Returns
+        -------
+        array of int32, shape (n,)
+            Indices of choices, or -1.
+        """
         step = self.step_at(state, budget)
         taken = np.append(self.choice, np.int32(-1))[np.maximum(self.first[state] + step - 1, 0)]
         return np.asarray(np.where(step > 0, taken, self.risk_neutral[state]), dtype=np.int32)
 
     def action(self, state: Name, memory: Any) -> Name:
+        """The action at a state with a budget.
+
+        Parameters
+        ----------
+        state : hashable
+            The name of the state.
+        memory : int or Fraction
+            The budget left, in units.
+
+        Returns
+        -------
+        hashable
+            The name of an action.
+
+        Raises
+        ------
+        PolicyError
+            If there is none.
+        """
         choice = self.choice_at(self.ssp.state_index(state), memory)
         if choice < 0:
             raise PolicyError(f"the policy has no action for state {state!r}")
         return self.ssp.choice_name(choice)
 
     def remember(self, memory: int, state: Name, action: Name, cost: float, next_state: Name) -> int:
+        """The budget left after a step.
+
+        Parameters
+        ----------
+        memory, state, action, cost, next_state
+            As of `Policy.remember`; the memory is the budget left, in units.
+
+        Returns
+        -------
+        int
+            In units; 0 once it is spent.
+
+        Raises
+        ------
+        PolicyError
+            If the model has no such outcome.
+        """
         ssp = self.ssp
         choice = ssp.choice_index(ssp.state_index(state), action)
         target = ssp.state_index(next_state)
@@ -169,5 +353,16 @@ class BudgetPolicy(Kind):
         raise PolicyError(f"state {state!r}, action {action!r} has no outcome {next_state!r} at cost {cost!r}")
 
     def remember_roughly(self, memory: Any, state: Name, action: Name, cost: Fraction, next_state: Name) -> Any:
-        """Any cost is charged to the budget, exactly."""
+        """The budget after a step that the model did not foresee: any cost is charged exactly.
+
+        Parameters
+        ----------
+        memory, state, action, cost, next_state
+            As of `Policy.remember`; the memory is the budget left, in units.
+
+        Returns
+        -------
+        int or Fraction
+            In units; 0 once it is spent.
+        """
         return memory if self.unit is None else running.spent(memory, cost, self.unit)

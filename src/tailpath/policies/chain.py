@@ -27,11 +27,44 @@ from tailpath.model.ssp import SSP, FloatArray
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CostChain(Record, Transitions):
-    """A Markov chain with costs on its edges: transitions whose rows are nodes. Nodes 0 .. n-1 are transient or traps; node n is the goal.
+    """A Markov chain with costs: the pairs (state, memory) that a policy reaches on a model.
 
-    `state[x]` is the model's state behind node x and `label(x)` names the pair for messages. With a `unit`, `level` holds every cost as a
-    whole number of it; without, `level` is None. `start` is n if the start is a goal. `outcome` is the model's outcome behind each edge; a chain
-    whose edges are walks of several outcomes has none.
+    Nodes 0 .. n-1 are transient or traps; node n is the goal. `unroll` makes it.
+
+    Parameters
+    ----------
+    row_start : array of int64, shape (n + 1,)
+        The transitions of node x are row_start[x] .. row_start[x + 1] - 1.
+    target : array of int, shape (m,)
+        The node that each leads to.
+    probability : array of float64, shape (m,)
+        Those of a node sum to 1.
+    cost : array of float64, shape (m,)
+        0 or more.
+    level : array of int64, shape (m,), or None
+        The costs in whole units, if there is a unit.
+    unit : Fraction or None
+        The cost unit.
+    start : int
+        The first node; n if the start is a goal.
+    state : array of int32, shape (n,)
+        The model's state behind each node.
+    memory : tuple or array of length n, or None
+        What the policy remembers at each node.
+    ssp : SSP
+        The model.
+    outcome : array of int64, shape (m,), or None
+        The model's outcome behind each transition; None where they are walks of several outcomes.
+
+    Raises
+    ------
+    ModelError
+        If the arrays do not agree.
+
+    Examples
+    --------
+    >>> tp.unroll(ssp, {"home": "road"})
+    <CostChain 1 nodes, 2 transitions, cost unit 10>
     """
 
     unit: Fraction | None
@@ -58,6 +91,18 @@ class CostChain(Record, Transitions):
         return f"<CostChain {self.n} nodes, {len(self.target)} transitions, {unit}>"
 
     def label(self, node: int) -> str:
+        """The state and the memory of a node, for messages.
+
+        Parameters
+        ----------
+        node : int
+            The number of a node, 0 .. n-1.
+
+        Returns
+        -------
+        str
+            Words.
+        """
         state = repr(self.ssp.states[int(self.state[node])])
         return f"state {state}" if self.memory is None else f"state {state} with memory {self.memory[node]!r}"
 
@@ -67,7 +112,11 @@ class CostChain(Record, Transitions):
 
     @property
     def least_cost(self) -> FloatArray:
-        """V_min per node, n + 1 entries with 0 for the goal, in cost units if there is a unit; infinite where the goal is out of reach."""
+        """The least cost to go, V_min: an array of float64, shape (n + 1,), 0 at the goal.
+
+        It is in cost units if there is a unit, and infinite where the goal is out of reach. It is
+        the admissible and consistent heuristic of `evaluate`.
+        """
         return self._nearest.least
 
     @property
@@ -77,7 +126,7 @@ class CostChain(Record, Transitions):
 
     @property
     def place(self) -> NDArray[np.int64]:
-        """Where each node stands among the `falling`, and the goal after them; -1 where the goal is out of reach."""
+        """The position of each node among the `falling`; -1 where the goal is out of reach."""
         return self._nearest.place
 
     @cached_property
@@ -92,12 +141,15 @@ class CostChain(Record, Transitions):
 
     @cached_property
     def arrives(self) -> NDArray[np.bool_]:
-        """Whether the goal can be reached from a node at all."""
+        """Whether the goal can be reached from each node at all: an array of bool, shape (n,)."""
         return np.isfinite(self.least_cost[: self.n])
 
     @cached_property
     def proper(self) -> NDArray[np.bool_]:
-        """Whether the goal is reached surely from a node: no way leads to where it is out of reach, however small its probability."""
+        """Whether the goal is reached surely from each node: an array of bool, shape (n,).
+
+        No way leads to where it is out of reach, however small its probability.
+        """
         if self.all_arrive:
             return self.arrives
         number = np.append(np.where(self.arrives, np.arange(self.n), self.n), self.n)
@@ -105,7 +157,10 @@ class CostChain(Record, Transitions):
 
     @cached_property
     def unreached(self) -> Bounds:
-        """The probability of never arriving, per node: 0 exactly where a node is `proper`, though a float may be too coarse for the rest."""
+        """The probability of never arriving, per node, with verified bounds.
+
+        It is 0 exactly where a node is `proper`, though a float may be too coarse for the rest.
+        """
         if self.all_arrive:
             zero = np.zeros(self.n)
             return Bounds(zero, zero, zero, "graph")
@@ -116,7 +171,11 @@ class CostChain(Record, Transitions):
 
     @cached_property
     def expected_cost(self) -> Bounds:
-        """V_mean per node with verified bounds; infinite where the goal may be missed."""
+        """The expected cost to go, V_mean, per node, with verified bounds.
+
+        `value`, `lower` and `upper` are arrays of float64, shape (n,); infinite where the goal may
+        be missed.
+        """
         if self.all_arrive:
             return expected_total(self.row_start, self.target, self.probability, self.rate, self.ssp.probability_error)
         return self._total(self.cost, self.proper, np.inf)
@@ -130,7 +189,13 @@ class CostChain(Record, Transitions):
         return Bounds(value, lower, upper, inner.method)
 
     def refuse_free_traps(self) -> None:
-        """A trap that costs nothing has no total cost worth the name: an error that names its states."""
+        """Refuse a trap that costs nothing, which has no total cost worth the name.
+
+        Raises
+        ------
+        PolicyError
+            If there is one; the text names its states.
+        """
         if self.all_arrive:
             return
         trapped = np.flatnonzero(~self.arrives)

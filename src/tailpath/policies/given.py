@@ -36,10 +36,70 @@ KINDS = (MarkovPolicy, AtomPolicy, BudgetPolicy, MemoryPolicy, HistoryPolicy)
 
 
 def policy(ssp: SSP, anything: Any, *, minimise: bool | None = None, alpha: float | None = None) -> Policy:
-    """A policy for a model from an array, a matrix, a Q-table, a mapping, a function, a solution or an agent; see the table of the module.
+    """Make a policy for a model from whatever you hold: a table, a function, a solution, an agent.
 
-    With `minimise` a table of numbers is a Q-table, whose best action is the least (True, costs) or the greatest (False, rewards). `alpha`
-    picks the policy of a solution that has one for every alpha. What is missing or wrong in a state that the policy reaches is refused at once.
+    Every function that takes a policy takes all this, too; here what is missing or wrong in a state
+    that the policy reaches is refused at once.
+
+    Parameters
+    ----------
+    ssp : SSP
+        The model.
+    anything : object
+        One of the things below.
+    minimise : bool, optional
+        If given, a table of numbers is a Q-table, whose best action is the least (True, costs) or
+        the greatest (False, rewards).
+    alpha : float in (0, 1], optional
+        The mass of the worst tail: picks the policy of a solution that has one for every alpha.
+
+    Returns
+    -------
+    Policy
+        A `MarkovPolicy`, or the policy that was given or found.
+
+    Raises
+    ------
+    PolicyError
+        If nothing can be made of it, an action is unknown, a state that is reached has none, or
+        probabilities do not sum to 1.
+
+    Notes
+    -----
+    What can be given, and what it is taken as:
+
+    - a policy: itself; - a solution: its policy; where it has one for every alpha, the one for
+    `alpha`; for every deadline,
+      the one it was solved with;
+    - a mapping, a Series: `{state: action}` or `{state: {action: probability}}`; - a list or array
+    of one axis, shape (n_states,): the action of every state, a name or its number;
+      -1, None, NaN or masked where there is none;
+    - an array of two axes, shape (n_states, n_actions), a DataFrame: the probability of every
+    action in
+      every state;
+    - the same with `minimise`: a Q-table, the best action of every state; also as
+      `{state: {action: value}}` or `{(state, action): value}`;
+    - a function of the state: its action in every state it reaches; it must always answer the same;
+    - a function of `history`, or of the state and the history: a `HistoryPolicy`; the history is
+      `(s0, a0, c0, s1, ...)`;
+    - an agent with `predict`: `predict(state, deterministic=True)`.
+
+    Where the states of the model are themselves numbers, as those of Gymnasium are, entry s is
+    about the state called s, and entries for states that the model has not kept are passed over.
+    Where they have other names, entry i is about `ssp.states[i]`. Actions likewise. A model made by
+    `within` takes policies for the model it was made from. Goals, states with one action and states
+    that are never reached need no entry.
+
+    Examples
+    --------
+    >>> tp.policy(ssp, {"home": "train"}).action("home")
+    'train'
+    >>> tp.policy(ssp, [1, -1]).action("home")
+    'train'
+    >>> tp.policy(ssp, lambda state: {"road": 0.5, "train": 0.5}).action("home")
+    {'road': 0.5, 'train': 0.5}
+    >>> tp.policy(ssp, [[24, 30], [0, 0]], minimise=True).action("home")
+    'road'
     """
     found = as_policy(ssp, anything, minimise=minimise, alpha=alpha)
     if isinstance(found, MarkovPolicy):

@@ -47,21 +47,100 @@ Decision = Name | Mapping[Name, float]
 
 @runtime_checkable
 class Policy(Protocol):
-    """Anything with these three pure functions."""
+    """Anything with these three pure functions of names: `start`, `action` and `remember`.
 
-    def start(self, state: Name) -> Any: ...
+    There is no hidden state, so a policy may be shared between threads and processes.
+    `MarkovPolicy`, `AtomPolicy`, `BudgetPolicy`, `MemoryPolicy`, `HistoryPolicy` and `MixedPolicy`
+    are policies, and so is any object that has the three.
 
-    def action(self, state: Name, memory: Any) -> Any: ...
+    Examples
+    --------
+    >>> class Patient:
+    ...     def start(self, state): return 0
+    ...     def action(self, state, memory): return "train"
+    ...     def remember(self, memory, state, action, cost, next_state): return 0
+    >>> tp.evaluate(ssp, Patient(), 0.1).mean
+    30.0
+    """
 
-    def remember(self, memory: Any, state: Name, action: Name, cost: float, next_state: Name) -> Any: ...
+    def start(self, state: Name) -> Any:
+        """The memory before the first step.
+
+        Parameters
+        ----------
+        state : hashable
+            The name of the state where the run begins.
+
+        Returns
+        -------
+        hashable
+            The memory.
+        """
+
+    def action(self, state: Name, memory: Any) -> Any:
+        """What to do.
+
+        Parameters
+        ----------
+        state : hashable
+            The name of the state.
+        memory : hashable
+            What the policy remembers.
+
+        Returns
+        -------
+        hashable or mapping
+            The name of an action, or `{action: probability}`.
+        """
+
+    def remember(self, memory: Any, state: Name, action: Name, cost: float, next_state: Name) -> Any:
+        """The memory after a step.
+
+        Parameters
+        ----------
+        memory : hashable
+            What the policy remembered before.
+        state : hashable
+            The name of the state.
+        action : hashable
+            The name of the action that was taken.
+        cost : float
+            What the step cost.
+        next_state : hashable
+            The name of the state it led to.
+
+        Returns
+        -------
+        hashable
+            The new memory.
+        """
 
 
 class Kind(Record, Runs):
     """What the kinds below have besides the three functions."""
 
     def table(self, ssp: SSP, alpha: float = 0.05, most: int | None = None) -> list[Row]:
-        """What the policy does, as rows that pandas takes: state, memory in words, action, the probability of ever being there, and the expected
-        cost and the CVaR at `alpha` of the cost from there. The likeliest rows come first; `most` limits their number.
+        """What the policy does, as rows that pandas takes.
+
+        Parameters
+        ----------
+        ssp : SSP
+            The model.
+        alpha : float in (0, 1]
+            The mass of the worst tail of the cost to go.
+        most : int, optional
+            The most rows; by default all.
+
+        Returns
+        -------
+        list of Row
+            Named tuples, the likeliest first: `state`, `memory` in words, `action`, `probability`
+            of ever being there, and `mean` and `cvar` of the cost from there.
+
+        Examples
+        --------
+        >>> tp.solve_expected(ssp).policy.table(ssp)
+        [Row(state='home', memory='', action='road', probability=1.0, mean=24.0, cvar=60.0)]
         """
         # Here, because a table is made of a chain, and a chain of a policy.
         from tailpath.policies.table import decision_table
@@ -69,9 +148,27 @@ class Kind(Record, Runs):
         return decision_table(ssp, self, alpha, most)  # type: ignore[arg-type]
 
     def plot(self, ssp: SSP, budget: float | Sequence[float] | None = None, ax: Any = None) -> Any:
-        """The decisions on the map of the model, or on a graph; returns the matplotlib Axes. Several budgets make a sheet, and a list of Axes.
+        """Draw the decisions on the map of the model, or on a graph.
 
-        `budget` is the cost still allowed, for a policy that looks at it; without one, in each state the decision taken there most often.
+        Parameters
+        ----------
+        ssp : SSP
+            The model.
+        budget : float or sequence of float, optional
+            The cost still allowed, for a policy that looks at it; without one, in each state the
+            decision taken there most often. Several make a sheet.
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure, without a window.
+
+        Returns
+        -------
+        matplotlib Axes, or a list of them
+            A list for several budgets.
+
+        Raises
+        ------
+        OptionError
+            If the policy does not look at a budget, or the graph has too many states to be drawn.
         """
         # Here for the same reason.
         from tailpath.policies.drawing import draw_policy, draw_sheet
@@ -88,7 +185,27 @@ class Kind(Record, Runs):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MarkovPolicy(Kind):
-    """One decision per state: an action name, or a distribution `{action: probability}`. States never visited may be left out."""
+    """One decision per state.
+
+    Parameters
+    ----------
+    decisions : mapping
+        `{state: action}` or `{state: {action: probability}}`, by names. States never visited may be
+        left out.
+    made_for : tuple, optional
+        The model behind `from_choices` and its choices, for speed. It neither keeps the model alive
+        nor travels with the policy.
+
+    Raises
+    ------
+    PolicyError
+        If `decisions` is no mapping; `tailpath.policy` takes arrays and much else.
+
+    Examples
+    --------
+    >>> tp.evaluate(ssp, tp.MarkovPolicy({"home": {"road": 0.5, "train": 0.5}}), 0.1).mean
+    27.0
+    """
 
     decisions: Mapping[Name, Decision]
     #: The model behind `from_choices` and its choices, for speed. It neither keeps the model alive nor travels with the policy.
@@ -109,23 +226,100 @@ class MarkovPolicy(Kind):
         return f"<MarkovPolicy {len(self.decisions)} decisions>"
 
     def choices_for(self, ssp: SSP) -> NDArray[Any] | None:
-        """The choice indices behind the names, if the policy was made for this very model by `from_choices`."""
+        """The choice indices behind the names, if the policy was made for this very model.
+
+        Parameters
+        ----------
+        ssp : SSP
+            The model.
+
+        Returns
+        -------
+        array of int, shape (n_states,), or None
+            The choice of each state, -1 where there is none.
+        """
         return self.made_for[1] if self.made_for is not None and self.made_for[0]() is ssp else None
 
     def start(self, state: Name) -> None:
+        """Nothing is remembered.
+
+        Parameters
+        ----------
+        state
+            As of `Policy.start`.
+
+        Returns
+        -------
+        None
+            Always.
+        """
         return None
 
     def action(self, state: Name, memory: None = None) -> Decision:
+        """The decision of a state.
+
+        Parameters
+        ----------
+        state : hashable
+            The name of the state.
+        memory : None, optional
+            Not looked at.
+
+        Returns
+        -------
+        hashable or mapping
+            The name of an action, or `{action: probability}`.
+
+        Raises
+        ------
+        PolicyError
+            If there is none.
+        """
         if state not in self.decisions:
             raise PolicyError(f"the policy has no action for state {state!r}")
         return self.decisions[state]
 
     def remember(self, memory: None, state: Name, action: Name, cost: float, next_state: Name) -> None:
+        """Nothing is remembered.
+
+        Parameters
+        ----------
+        memory, state, action, cost, next_state
+            As of `Policy.remember`.
+
+        Returns
+        -------
+        None
+            Always.
+        """
         return None
 
     @classmethod
     def from_choices(cls, ssp: SSP, choices: NDArray[Any]) -> MarkovPolicy:
-        """From one choice index per state; -1 where the state is a goal or has no decision."""
+        """Make a policy from one choice index per state.
+
+        Parameters
+        ----------
+        ssp : SSP
+            The model.
+        choices : array of int, shape (n_states,)
+            The choice of each state; -1 where the state is a goal or has no decision.
+
+        Returns
+        -------
+        MarkovPolicy
+            The policy.
+
+        Raises
+        ------
+        PolicyError
+            If a choice is not one of its state.
+
+        Examples
+        --------
+        >>> tp.MarkovPolicy.from_choices(ssp, [1, -1]).decisions
+        {'home': 'train'}
+        """
         choices = checked_choices(choices, ssp)
         decisions = {ssp.states[s]: ssp.choice_name(k) for s, k in enumerate(choices.tolist()) if k >= 0}
         return cls(decisions, made_for=(weakref.ref(ssp), choices))
@@ -133,12 +327,39 @@ class MarkovPolicy(Kind):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AtomPolicy(Kind):
-    """The policy of CVaRVILI and CVaRVIQ: decisions over (state, atom), and the risk factor xi that moves the atom.
+    """The policy of CVaRVILI and CVaRVIQ: decisions over (state, atom), and what moves the atom.
 
-    After outcome o of the chosen choice, y becomes the atom nearest in log distance to `y * xi` (the process y_t = y_{t-1} xi of the paper).
-    `choice[s, i]` is the choice at state s and atom i (-1 at goals and dead ends). `xi_offset[s, i]` points into `xi`, where the factors of
-    the outcomes of that choice stand in the model's order. With `grids` every state has atoms of its own among them, and y becomes the nearest of
-    those of the next state; at others there is no choice.
+    After outcome o of the chosen choice, y becomes the atom nearest in log distance to `y * xi`
+    (the process y_t = y_{t-1} xi of the paper). Made by `solve_cvar_quantile` and
+    `solve_cvar_interpolation`.
+
+    Parameters
+    ----------
+    ssp : SSP
+        The model whose numbers of states, choices and outcomes the arrays use.
+    atoms : array of float64, shape (n_atoms,)
+        Tail masses y in (0, 1], rising to 1.
+    choice : array of int32, shape (n_states, n_atoms)
+        The choice at each state and atom; -1 at goals and dead ends.
+    xi_offset : array of int64, shape (n_states, n_atoms)
+        Where in `xi` the factors of the outcomes of that choice stand, in the model's order.
+    xi : array of float64
+        The risk factors.
+    start_atom : int
+        The index of the atom at the start.
+    grids : Grids, optional
+        Which atoms belong to which state, where every state has its own: y becomes the nearest of
+        those of the next state, and at others there is no choice.
+
+    Raises
+    ------
+    PolicyError
+        If the tables do not fit the model.
+
+    Examples
+    --------
+    >>> tp.solve_cvar_quantile(ssp, [0.1, 0.5, 1]).policy(0.1)
+    <AtomPolicy 2 states, 3 atoms, start at y = 0.1>
     """
 
     ssp: SSP
@@ -157,10 +378,22 @@ class AtomPolicy(Kind):
 
     @cached_property
     def borders(self) -> NDArray[np.float64]:
-        """Up to where each atom, but the last, is the nearest."""
+        """Up to where each atom, but the last, is the nearest: an array, shape (n_atoms - 1,)."""
         return atom_borders(self.atoms)
 
     def start(self, state: Name) -> int:
+        """The index of the first atom.
+
+        Parameters
+        ----------
+        state
+            As of `Policy.start`.
+
+        Returns
+        -------
+        int
+            The index of an atom.
+        """
         return self._nearest(state, self.atoms[self.start_atom]) if self.grids is not None else self.start_atom
 
     def _nearest(self, state: Name, y: float) -> int:
@@ -168,12 +401,48 @@ class AtomPolicy(Kind):
         return int(nearest_own(self.atoms, self.grids, self.ssp.state_index(state), y))
 
     def action(self, state: Name, memory: int) -> Name:
+        """The action at a state and an atom.
+
+        Parameters
+        ----------
+        state : hashable
+            The name of the state.
+        memory : int
+            The index of an atom.
+
+        Returns
+        -------
+        hashable
+            The name of an action.
+
+        Raises
+        ------
+        PolicyError
+            If there is none.
+        """
         choice = int(self.choice[self.ssp.state_index(state), memory])
         if choice < 0:
             raise PolicyError(f"the policy has no action for state {state!r} at y = {self.atoms[memory]:g}")
         return self.ssp.choice_name(choice)
 
     def remember(self, memory: int, state: Name, action: Name, cost: float, next_state: Name) -> int:
+        """The index of the atom after a step.
+
+        Parameters
+        ----------
+        memory, state, action, cost, next_state
+            As of `Policy.remember`; the memory is the index of an atom.
+
+        Returns
+        -------
+        int
+            The index of an atom.
+
+        Raises
+        ------
+        PolicyError
+            If the model has no such outcome, or the policy did not choose the action.
+        """
         ssp = self.ssp
         source, target = ssp.state_index(state), ssp.state_index(next_state)
         choice = int(self.choice[source, memory])
@@ -190,7 +459,19 @@ class AtomPolicy(Kind):
         return int(nearest_own(self.atoms, self.grids, self.ssp.outcome_target[outcome], self.atoms[memory] * factor))
 
     def remember_roughly(self, memory: int, state: Name, action: Name, cost: Fraction, next_state: Name) -> int:
-        """As after the outcome of nearest cost that leads to the same state; of two as near, the dearer. The same atom where none does."""
+        """The atom after a step that the model did not foresee.
+
+        Parameters
+        ----------
+        memory, state, action, cost, next_state
+            As of `Policy.remember`; the memory is the index of an atom.
+
+        Returns
+        -------
+        int
+            As after the outcome of nearest cost that leads to the same state; of two as near, the
+            dearer. The same atom where none does.
+        """
         ssp = self.ssp
         source = ssp.state_index(state)
         choice = int(self.choice[source, memory])
@@ -204,10 +485,26 @@ class AtomPolicy(Kind):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MemoryPolicy(Kind):
-    """Any finite-memory controller, from its three functions (or tables).
+    """Any finite-memory controller, from its three functions or tables.
 
-    `start` is a function of the state, or the first memory itself; `action` and `remember` are functions, or mappings keyed by
-    `(state, memory)` and `(memory, state, action, cost, next_state)`. Only a policy made of tables can be saved.
+    Only a policy made of tables can be saved.
+
+    Parameters
+    ----------
+    start_ : callable or hashable
+        A function of the state, or the first memory itself.
+    action_ : callable or mapping
+        A function of state and memory, or a mapping keyed by `(state, memory)`; of actions, or of
+        `{action: probability}`.
+    remember_ : callable or mapping
+        A function of memory, state, action, cost and next state, or a mapping keyed by these five.
+
+    Examples
+    --------
+    >>> tries = tp.read("textbook:geometric")
+    >>> counting = tp.MemoryPolicy(0, lambda state, n: "try", lambda n, *step: min(n + 1, 2))
+    >>> tp.evaluate(tries, counting, 0.1).mean
+    4.0
     """
 
     start_: Any
@@ -220,9 +517,38 @@ class MemoryPolicy(Kind):
         return f"<MemoryPolicy {len(self.action_)} decisions, start {'by function' if callable(self.start_) else repr(self.start_)}>"
 
     def start(self, state: Name) -> Any:
+        """The first memory.
+
+        Parameters
+        ----------
+        state
+            As of `Policy.start`.
+
+        Returns
+        -------
+        hashable
+            The memory.
+        """
         return self.start_(state) if callable(self.start_) else self.start_
 
     def action(self, state: Name, memory: Any) -> Decision:
+        """The decision at a state with a memory.
+
+        Parameters
+        ----------
+        state, memory
+            As of `Policy.action`.
+
+        Returns
+        -------
+        hashable or mapping
+            The name of an action, or `{action: probability}`.
+
+        Raises
+        ------
+        PolicyError
+            If the table has none.
+        """
         if callable(self.action_):
             called: Decision = self.action_(state, memory)
             return called
@@ -232,6 +558,23 @@ class MemoryPolicy(Kind):
         return found
 
     def remember(self, memory: Any, state: Name, action: Name, cost: float, next_state: Name) -> Any:
+        """The memory after a step.
+
+        Parameters
+        ----------
+        memory, state, action, cost, next_state
+            As of `Policy.remember`.
+
+        Returns
+        -------
+        hashable
+            The new memory.
+
+        Raises
+        ------
+        PolicyError
+            If the table has none.
+        """
         if callable(self.remember_):
             return self.remember_(memory, state, action, cost, next_state)
         key = (memory, state, action, cost, next_state)
@@ -240,14 +583,38 @@ class MemoryPolicy(Kind):
         return self.remember_[key]
 
     def remember_roughly(self, memory: Any, state: Name, action: Name, cost: Fraction, next_state: Name) -> Any:
-        """As after the step of nearest cost that is in the table; the same memory where there is none."""
+        """The memory after a step that the model did not foresee.
+
+        Parameters
+        ----------
+        memory, state, action, cost, next_state
+            As of `Policy.remember`.
+
+        Returns
+        -------
+        hashable
+            As after the step of nearest cost that is in the table; the same memory where there is
+            none.
+        """
         near = [key for key in self.remember_ if (*key[:3], key[4]) == (memory, state, action, next_state)]
         return self.remember_[min(near, key=lambda key: (abs(key[3] - float(cost)), -key[3]))] if near else memory
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class HistoryPolicy(Kind):
-    """The fully history-dependent case: `function((s0, a0, c0, s1, a1, c1, ..., s)) -> action`."""
+    """A policy of the whole history.
+
+    Parameters
+    ----------
+    function : callable
+        `function((s0, a0, c0, s1, a1, c1, ..., s))` gives the name of an action or
+        `{action: probability}`.
+
+    Examples
+    --------
+    >>> tp.evaluate(ssp, tp.HistoryPolicy(lambda history: "road"), 0.1).cvar(0.1)
+    60.0
+    """
 
     function: Callable[[tuple[Any, ...]], Decision]
 
@@ -255,12 +622,48 @@ class HistoryPolicy(Kind):
         return f"<HistoryPolicy of {_function(self.function)}>"
 
     def start(self, state: Name) -> tuple[Any, ...]:
+        """The history of the start alone.
+
+        Parameters
+        ----------
+        state
+            As of `Policy.start`.
+
+        Returns
+        -------
+        tuple
+            `(state,)`.
+        """
         return (state,)
 
     def action(self, state: Name, memory: tuple[Any, ...]) -> Decision:
+        """What the function says to a history.
+
+        Parameters
+        ----------
+        state, memory
+            As of `Policy.action`; the memory is the history.
+
+        Returns
+        -------
+        hashable or mapping
+            The name of an action, or `{action: probability}`.
+        """
         return self.function(memory)
 
     def remember(self, memory: tuple[Any, ...], state: Name, action: Name, cost: float, next_state: Name) -> tuple[Any, ...]:
+        """The history with one step more.
+
+        Parameters
+        ----------
+        memory, state, action, cost, next_state
+            As of `Policy.remember`; the memory is the history.
+
+        Returns
+        -------
+        tuple
+            The history, `(s0, a0, c0, s1, ...)`.
+        """
         return (*memory, action, cost, next_state)
 
 

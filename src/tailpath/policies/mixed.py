@@ -23,7 +23,33 @@ Memory = tuple[tuple[int, float, Any], ...]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MixedPolicy(Kind):
-    """`members` with their `weights`, which are positive and sum to 1."""
+    """A mixture of policies: one coin at the start decides which of them is followed to the end.
+
+    Parameters
+    ----------
+    members : sequence of Policy
+        The policies.
+    weights : sequence of float
+        Their probabilities: positive, with a sum of 1.
+
+    Raises
+    ------
+    PolicyError
+        If the weights are no probabilities, or not one for each policy.
+
+    Notes
+    -----
+    As a memory machine it needs no hidden coin: the memory holds the members that the actions so
+    far do not rule out, with the probability that the coin fell on each, and the next action is
+    drawn accordingly. In every run the actions come with the same probabilities as with the coin
+    (Kuhn 1953).
+
+    Examples
+    --------
+    >>> road, train = tp.MarkovPolicy({"home": "road"}), tp.MarkovPolicy({"home": "train"})
+    >>> tp.evaluate(ssp, tp.MixedPolicy([road, train], [0.5, 0.5]), 0.1).cvar(0.1)
+    45.0
+    """
 
     members: tuple[Policy, ...]
     weights: tuple[float, ...]
@@ -40,9 +66,33 @@ class MixedPolicy(Kind):
             raise PolicyError(f"the weights of a mixture are positive and sum to 1; these are {', '.join(f'{w:g}' for w in self.weights)}")
 
     def start(self, state: Name) -> Memory:
+        """All members, with their weights and their first memories.
+
+        Parameters
+        ----------
+        state
+            As of `Policy.start`.
+
+        Returns
+        -------
+        tuple of (member, weight, memory)
+            The memory of the mixture.
+        """
         return tuple((i, weight, member.start(state)) for i, (member, weight) in enumerate(zip(self.members, self.weights)))
 
     def action(self, state: Name, memory: Memory) -> Decision:
+        """What the members do, by the probability that the coin fell on each.
+
+        Parameters
+        ----------
+        state, memory
+            As of `Policy.action`; the memory is that of `start`.
+
+        Returns
+        -------
+        hashable or mapping
+            The name of an action, or `{action: probability}`.
+        """
         shares: dict[Name, float] = {}
         total = math.fsum(weight for _, weight, _ in memory)
         for i, weight, own in memory:
@@ -51,6 +101,23 @@ class MixedPolicy(Kind):
         return next(iter(shares)) if len(shares) == 1 else shares
 
     def remember(self, memory: Memory, state: Name, action: Name, cost: float, next_state: Name) -> Memory:
+        """The members that the action does not rule out.
+
+        Parameters
+        ----------
+        memory, state, action, cost, next_state
+            As of `Policy.remember`; the memory is that of `start`.
+
+        Returns
+        -------
+        tuple of (member, weight, memory)
+            The memory of the mixture.
+
+        Raises
+        ------
+        PolicyError
+            If no member takes the action.
+        """
         later = []
         for i, weight, own in memory:
             share = _distribution(self.members[i].action(state, own)).get(action, 0.0)

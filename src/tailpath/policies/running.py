@@ -41,11 +41,43 @@ class Runs:
     """What every kind of policy has: it can be run."""
 
     def start_run(self, *, seed: int | None = None) -> Runner:
-        """A runner at the beginning of a run; `seed` is for policies that draw their actions."""
+        """Begin a run in the world, where costs and states are observed.
+
+        Parameters
+        ----------
+        seed : int, optional
+            For policies that draw their actions.
+
+        Returns
+        -------
+        Runner
+            `runner.action(state)` says what to do, `runner.observe(cost, next_state)` takes note of
+            what happened, and `runner.surprises` lists what the model did not foresee.
+
+        Examples
+        --------
+        >>> runner = tp.solve_expected(ssp).policy.start_run()
+        >>> runner.action("home")
+        'road'
+        >>> runner.observe(20, "work")
+        >>> runner
+        <Runner in 'work' after 1 steps and a cost of 20, 0 surprises>
+        """
         return Runner(self, seed)
 
     def remember_roughly(self, memory: Any, state: Name, action: Name, cost: Fraction, next_state: Name) -> Any:
-        """The memory after a step that the model did not foresee; the same, unless a kind knows better."""
+        """The memory after a step that the model did not foresee.
+
+        Parameters
+        ----------
+        memory, state, action, cost, next_state
+            As of `Policy.remember`.
+
+        Returns
+        -------
+        hashable
+            The same memory, unless a kind knows better.
+        """
         return memory
 
 

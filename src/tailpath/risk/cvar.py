@@ -11,7 +11,20 @@ from tailpath.risk.measure import Measure
 
 @dataclass(frozen=True)
 class CVaR(Measure):
-    """The mean of the worst `alpha` of all runs; at 1 the mean, towards 0 the worst cost."""
+    """The mean of the worst `alpha` of all runs; at 1 the mean, towards 0 the worst cost.
+
+    Parameters
+    ----------
+    alpha : float in (0, 1]
+        The mass of the worst tail.
+
+    Examples
+    --------
+    >>> tp.CVaR(0.1)(costs)
+    60.0
+    >>> print(0.5 * tp.Mean() + 0.5 * tp.CVaR(0.1), "and", tp.CVaR(0.1) <= 45)
+    0.5 * mean + 0.5 * cvar(0.1) and cvar(0.1) <= 45
+    """
 
     alpha: float
     word = "cvar"

@@ -13,7 +13,20 @@ from tailpath.risk.measure import Measure
 
 @dataclass(frozen=True)
 class Late(Measure):
-    """P(Z > deadline); a cost of exactly the deadline is on time. `Late(inf)` is not arriving at all."""
+    """The probability P(Z > deadline) of being late.
+
+    A cost of exactly the deadline is on time. `Late(inf)` is not arriving at all.
+
+    Parameters
+    ----------
+    deadline : float, 0 or more
+        The largest cost that is on time; may be infinite.
+
+    Examples
+    --------
+    >>> tp.Late(30)(costs), tp.Late(60)(costs)
+    (0.1, 0.0)
+    """
 
     deadline: float
     word = "late"

@@ -13,9 +13,22 @@ from tailpath.risk.measure import Measure, number
 
 @dataclass(frozen=True)
 class Loss(Measure):
-    """E[h(Z)], h piecewise linear through `points` (cost, value), with `slope` >= 0 behind the last one.
+    """The expectation E[h(Z)] of a piecewise linear loss h of the total cost.
 
-    h is constant before the first point. Two points at one cost are a jump just behind it; h may fall and need not be convex.
+    h is constant before the first point. Two points at one cost are a jump just behind it; h may
+    fall and need not be convex.
+
+    Parameters
+    ----------
+    points : sequence of pairs (cost, value)
+        Points of h, by rising cost from 0 on, at most two at one cost.
+    slope : float, 0 or more
+        How steeply h rises behind the last point.
+
+    Examples
+    --------
+    >>> tp.Loss([(30, 0), (30, 5)], 1)(costs)
+    3.5
     """
 
     points: tuple[tuple[float, float], ...]
@@ -33,6 +46,7 @@ class Loss(Measure):
 
     @cached_property
     def curve(self) -> Curve:
+        """The loss h."""
         return curve_of(self.points, self.slope)
 
     @property
@@ -41,7 +55,18 @@ class Loss(Measure):
 
     @classmethod
     def parsed(cls, words: list[str]) -> Measure:
-        """`0:0`, `35:0`, `35:1`, ..., and at the end, if it is not 0, `slope 2`."""
+        """Make a loss from the words between the brackets of its text.
+
+        Parameters
+        ----------
+        words : list of str
+            Points `0:0`, `35:0`, `35:1`, ..., and at the end, if it is not 0, `slope 2`.
+
+        Returns
+        -------
+        Loss
+            The loss.
+        """
         slope: Any = 0.0
         if words and words[-1].startswith("slope"):
             slope = number(words[-1].removeprefix("slope").strip())

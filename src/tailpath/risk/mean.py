@@ -11,7 +11,13 @@ from tailpath.risk.measure import Measure
 
 @dataclass(frozen=True)
 class Mean(Measure):
-    """E[Z], the expected total cost; infinite if the goal may be missed."""
+    """The expected total cost E[Z]; infinite if the goal may be missed.
+
+    Examples
+    --------
+    >>> tp.Mean()(costs)
+    24.0
+    """
 
     word = "mean"
 

@@ -23,7 +23,10 @@ THIN = 1e-250
 
 
 class Measure:
-    """Base of the measures, which are frozen dataclasses. `word` is the name in text; `parsed` makes one from the words between the brackets."""
+    """Base of the measures of risk, which are frozen dataclasses.
+
+    `word` is the name in text; `parsed` makes one from the words between the brackets.
+    """
 
     word: ClassVar[str] = ""
     known: ClassVar[dict[str, type[Measure]]] = {}
@@ -36,12 +39,12 @@ class Measure:
 
     @property
     def curve(self) -> Curve | None:
-        """The loss whose expectation this is, or a part of it."""
+        """The loss whose expectation this is, or a part of it; None if there is none."""
         return None
 
     @property
     def tail(self) -> tuple[float, float] | None:
-        """`(factor, alpha)` if a CVaR is a part of this."""
+        """`(factor, alpha)` if a CVaR is a part of this; None if not."""
         return None
 
     # ------------------------------------------------------------------ what an evaluation needs to know
@@ -67,7 +70,18 @@ class Measure:
             return self.bounds_of(costs)[0]
 
     def bounds_of(self, costs: Any) -> tuple[float, float]:
-        """A proved bracket around the value; `costs.bounds(measure)` asks for it."""
+        """Proved bounds on the value for a distribution; `costs.bounds(measure)` asks for them.
+
+        Parameters
+        ----------
+        costs : CostDistribution
+            The distribution of the total cost.
+
+        Returns
+        -------
+        tuple (low, high)
+            The value lies between them.
+        """
         low, high = costs.loss_bounds(self._loss)
         return float(low), float(high)
 
@@ -81,7 +95,7 @@ class Measure:
 
     @property
     def terms(self) -> tuple[tuple[float, Measure], ...]:
-        """The measures this is a sum of, with their factors."""
+        """The measures this is a sum of, as pairs `(factor, measure)`."""
         return ((1.0, self),)
 
     def __add__(self, other: Any) -> Measure:
@@ -111,7 +125,23 @@ class Measure:
 
     @classmethod
     def parsed(cls, words: list[str]) -> Measure:
-        """From the words between the brackets, one number per field."""
+        """Make a measure from the words between the brackets of its text.
+
+        Parameters
+        ----------
+        words : list of str
+            One number per field.
+
+        Returns
+        -------
+        Measure
+            The measure.
+
+        Raises
+        ------
+        OptionError
+            If there are too few or too many words, or one is no number.
+        """
         wanted = [field.name for field in fields(cls)]  # type: ignore[arg-type]
         if len(words) != len(wanted):
             form = f"{cls.word}({', '.join(wanted)})" if wanted else cls.word

@@ -12,7 +12,18 @@ from tailpath.risk.measure import Measure
 
 @dataclass(frozen=True)
 class Shortfall(Measure):
-    """E[(Z - budget)+]: what is paid beyond the budget, on average over all runs."""
+    """The expected cost beyond a budget, E[(Z - budget)+], over all runs.
+
+    Parameters
+    ----------
+    budget : float, 0 or more
+        What may be paid; finite.
+
+    Examples
+    --------
+    >>> tp.Shortfall(30)(costs)
+    3.0
+    """
 
     budget: float
     word = "shortfall"

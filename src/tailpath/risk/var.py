@@ -11,7 +11,20 @@ from tailpath.risk.measure import Measure
 
 @dataclass(frozen=True)
 class VaR(Measure):
-    """The least cost that is exceeded with probability `alpha` at most. It is no expectation, so it cannot be scaled or added."""
+    """The least cost that is exceeded with probability `alpha` at most.
+
+    It is no expectation, so it cannot be scaled or added.
+
+    Parameters
+    ----------
+    alpha : float in (0, 1]
+        The mass of the worst tail.
+
+    Examples
+    --------
+    >>> tp.VaR(0.1)(costs), tp.VaR(0.05)(costs)
+    (20.0, 60.0)
+    """
 
     alpha: float
     word = "var"
@@ -27,5 +40,18 @@ class VaR(Measure):
         return float(costs.var(self.alpha))
 
     def bounds_of(self, costs: Any) -> tuple[float, float]:
-        """The same number twice: a VaR is one of the possible costs, told apart as `SAME_MASS` of `kernels/rounding.py` says."""
+        """The same number twice: a VaR is one of the possible costs.
+
+        They are told apart as `SAME_MASS` of `kernels/rounding.py` says.
+
+        Parameters
+        ----------
+        costs : CostDistribution
+            The distribution of the total cost.
+
+        Returns
+        -------
+        tuple (low, high)
+            Both are the VaR.
+        """
         return self(costs), self(costs)

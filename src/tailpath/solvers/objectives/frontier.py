@@ -208,7 +208,8 @@ def frontier(ssp: SSP, measure: Any, *, tolerance: float | None = None, delta: A
         are those for costs rounded up, and `bounds(risk)` brackets the frontier of the costs as
         they are.
     progress : callable, optional
-        `progress(steps, reached)` is called now and then.
+        `progress(tables, pieces)` is called now and then with the number of tables filled and that
+        of the pieces of the frontier found.
 
     Returns
     -------
