@@ -10,7 +10,19 @@ from typing import Any
 
 
 class TailpathError(Exception):
-    """Root of all refusals."""
+    """Root of all refusals: a message names the state, the action, the line or the number at fault.
+
+    Its kinds are in `tailpath.errors`: `ModelError`, `FormatError`, `OptionError`, `PolicyError`,
+    `GoalUnreachableError`, `InfeasibleError`, `LimitExceededError` and `RefutedError`.
+
+    Examples
+    --------
+    >>> try:
+    ...     tp.evaluate(ssp, {"home": "walk"}, 0.1)
+    ... except tp.TailpathError as error:
+    ...     print(error)
+    the policy takes action 'walk' in state 'home', which only has 'road', 'train'
+    """
 
 
 class ModelError(TailpathError):
@@ -65,4 +77,10 @@ class RefutedError(TailpathError):
 
 
 class TailpathWarning(UserWarning):
-    """Something was repaired or assumed, and the user should know."""
+    """Something was repaired or assumed, and the user should know.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> warnings.simplefilter("error", tp.TailpathWarning)
+    """

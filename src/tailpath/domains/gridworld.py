@@ -33,8 +33,35 @@ def bundled_maps() -> tuple[str, ...]:
 def gridworld(map: str, *, success: Any = 0.95, obstacle_cost: Any = 100) -> SSP:
     """Build a Gridworld from a bundled map's name or from the text of a map.
 
-    A map is one line per row: `.` floor, `#` obstacle, `S` the start (one), `G` the goal (one). Blanks around lines, and empty lines before
-    and after the map, do not count. States are named `(row, column)`, counted from 0 at the top left. `success` lies in [0, 1].
+    States are named `(row, column)`, counted from 0 at the top left.
+
+    Parameters
+    ----------
+    map : str
+        `"5x5"`, `"8x9"`, `"14x16"`, or one line per row: `.` floor, `#` obstacle, `S` the start
+        (one), `G` the goal (one). Blanks around lines, and empty lines before and after the map, do
+        not count.
+    success : number in [0, 1]
+        The probability of moving as chosen; the rest is shared by the other three directions.
+    obstacle_cost : number, 0 or more
+        The cost of running into an obstacle.
+
+    Returns
+    -------
+    SSP
+        The model.
+
+    Raises
+    ------
+    FormatError
+        If the map has a mistake; the text names row and column.
+    OptionError
+        If a number lies outside its range, or there is no such map.
+
+    Examples
+    --------
+    >>> tp.domains.gridworld("S.G").n_states
+    3
     """
     chance = _number(success, "success")
     if not 0 <= chance <= 1:

@@ -24,10 +24,23 @@ PLACES = {
 
 @dataclass(frozen=True)
 class Domain:
-    """A family of problems, each with a name.
+    """A family of problems, each with a name: who builds the model of `scheme:text`.
 
-    `build` gives the model of the text after the colon, or None where the text says nothing to it; the user is then told what the domain
-    `expects`. With `from_text` the text may also be the path of a file: the function gets what the file says.
+    Parameters
+    ----------
+    scheme : str
+        A word of small letters and digits, two or more.
+    build : callable
+        `build(text)` gives the model of the text after the colon, or None where it makes no sense.
+    expects : str
+        What the user is then told.
+    from_text : callable, optional
+        If given, the text may also be the path of a file: the function gets what the file says.
+
+    Raises
+    ------
+    OptionError
+        If the scheme is no such word.
     """
 
     scheme: str
@@ -46,7 +59,20 @@ REGISTER = Register(Domain, "tailpath.domains", PLACES, taken=["gym"])
 
 
 def register(domain: Domain) -> None:
-    """Make a domain known to `read` and to every command of this process; registered again, it replaces the one before."""
+    """Make a domain known to `read` and to every command of this process.
+
+    Registered again, it replaces the one before.
+
+    Parameters
+    ----------
+    domain : Domain
+        The domain.
+
+    Raises
+    ------
+    OptionError
+        If its scheme is one of the package's own.
+    """
     REGISTER.add(domain.scheme, domain)
 
 

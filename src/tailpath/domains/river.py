@@ -29,7 +29,28 @@ RIVER_COST = (2, Fraction(1, 2), 1, 1)
 
 
 def river(*, rows: int, columns: int) -> SSP:
-    """Build a River of at least 2 rows and 2 columns. States are named `(row, column)`, counted from 0 at the top left."""
+    """Build a River; states are named `(row, column)`, counted from 0 at the top left.
+
+    Parameters
+    ----------
+    rows, columns : int, 2 or more
+        The size.
+
+    Returns
+    -------
+    SSP
+        The model.
+
+    Raises
+    ------
+    OptionError
+        If a number is less than 2 or not whole.
+
+    Examples
+    --------
+    >>> tp.domains.river(rows=3, columns=3).n_states
+    9
+    """
     rows, columns = _size(rows, "rows"), _size(columns, "columns")
     refuse_huge(rows, columns)
     kind = np.full((rows, columns), "river", dtype=object)

@@ -37,8 +37,30 @@ PROTECTED = (15, 16)
 
 
 def upgrade(target: int = 17, spare: Any = 20) -> SSP:
-    """Bring an item from 12 to `target` stars, 13 to 25; `spare` is the price of another one, in
-    attempts. States are stars."""
+    """Bring an item from 12 stars to a target; states are stars.
+
+    Parameters
+    ----------
+    target : int in 13 .. 25
+        The stars to reach.
+    spare : number, 0 or more
+        The price of another item, in attempts.
+
+    Returns
+    -------
+    SSP
+        The model.
+
+    Raises
+    ------
+    OptionError
+        If an argument lies outside its range.
+
+    Examples
+    --------
+    >>> tp.domains.upgrade(13)
+    <SSP 2 states, 1 choices, 2 outcomes, start 12>
+    """
     target = check_whole(target, "the target", FIRST + 1)
     if target > LAST:
         raise OptionError(f"the target must be at most {LAST} stars, not {target}")

@@ -61,9 +61,43 @@ MOST_RUNS = 10**11
 
 
 def simulate(ssp: SSP, policy: Any, n: int, seed: int, *, threads: int | None = None) -> FloatArray:
-    """The total costs of `n` runs of a policy; infinite for runs that can no longer arrive.
+    """Draw runs of a policy and add up their costs.
 
-    `seed` is any whole number from 0 up. The same seed gives the same costs on any number of `threads` (as many as there are cores).
+    Parameters
+    ----------
+    ssp : SSP
+        The model.
+    policy : Policy, or anything that `tailpath.policy` takes
+        The policy.
+    n : int, 0 or more
+        The number of runs.
+    seed : int, 0 or more
+        The same seed gives the same costs, and the first runs of a longer simulation.
+    threads : int, optional
+        By default as many as there are processors; the costs do not depend on it.
+
+    Returns
+    -------
+    array of float64, shape (n,)
+        The total costs; infinite for runs that can no longer arrive.
+
+    Raises
+    ------
+    OptionError
+        If `n` or `seed` lies outside its range.
+    PolicyError
+        If the policy does not fit the model, or a run of a policy of functions does not end.
+
+    See Also
+    --------
+    estimate : What a sample tells about VaR and CVaR.
+    evaluate : The exact distribution.
+
+    Examples
+    --------
+    >>> sample = tp.simulate(ssp, {"home": "road"}, 1000, seed=0)
+    >>> sample.shape, sorted(set(sample.tolist()))
+    ((1000,), [20.0, 60.0])
     """
     n, seed = check_whole(n, "the number of runs"), check_whole(seed, "the seed")
     if n > MOST_RUNS:

@@ -68,7 +68,21 @@ class Row:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison(Record):
-    """The lines of the table, by alpha, the optimum last; printed, it is the table. `notes` say how each method planned."""
+    """Methods and policies beside the optimum; printed, it is a table.
+
+    `comparison[method, alpha]` is a line.
+
+    Attributes
+    ----------
+    lines : tuple of Line
+        By alpha, the optimum last. Each has `alpha`, `method`, `predicted`, `deployed`, `gap`
+        (deployed minus predicted), `over` (deployed minus the optimum), `var`, `mean` and
+        `seconds`.
+    bounds : dict
+        `{alpha: (low, high)}`: proved bounds on the optimum.
+    notes : tuple of str
+        How each method planned.
+    """
 
     lines: tuple[Line, ...]
     bounds: dict[float, tuple[float, float]]
@@ -89,7 +103,20 @@ class Comparison(Record):
         raise KeyError(key)
 
     def as_text(self, width: int | None = None, bracketed: bool = False) -> str:
-        """The table for people, in a width if one is given; `bracketed` tells the bounds of the optimum, too."""
+        """The table for people.
+
+        Parameters
+        ----------
+        width : int, optional
+            Columns of text; by default as many as it takes.
+        bracketed : bool
+            Tell the bounds of the optimum, too.
+
+        Returns
+        -------
+        str
+            The table and its notes.
+        """
         notes = list(self.notes)
         if bracketed:
             notes += [f"alpha {alpha:g}: the optimum lies between {' and '.join(map(number, ends))}" for alpha, ends in self.bounds.items()]
@@ -97,7 +124,18 @@ class Comparison(Record):
         return "\n".join([table(HEADERS, map(_cells, self.lines), width=width), "", *said])
 
     def to_pandas(self) -> Any:
-        """The lines as a DataFrame."""
+        """The lines as a DataFrame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each line.
+
+        Raises
+        ------
+        OptionError
+            If pandas is not installed.
+        """
         rows = [asdict(line) for line in self.lines]
         return data_frame({column: [row[column] for row in rows] for column in rows[0]})
 
@@ -114,9 +152,41 @@ def compare(
 ) -> Comparison:
     """Set policies, and methods by name, beside the optimum, for every alpha.
 
-    `policies` maps names to anything that `tailpath.policy` takes. `methods` are those of `tailpath solve`; without policies they are `expected` and
-    `quantile`, with policies none. `settings` go to the methods that have such an option: `atoms`, `alpha0`, `tolerance`, `delta`.
-    `improved` adds what policy iteration makes of each.
+    Parameters
+    ----------
+    ssp : SSP
+        The model.
+    policies : mapping, optional
+        `{name: policy}`, of anything that `tailpath.policy` takes.
+    alphas : float in (0, 1], or iterable of them
+        Masses of the worst tail.
+    methods : sequence of str, optional
+        Those of `tailpath solve`; by default `expected` and `quantile`, or with `policies` none.
+        The optimum is always there, last.
+    improved : bool
+        Add what policy iteration makes of each.
+    tell : callable, optional
+        `tell(text)` is told what is going on.
+    **settings
+        Options of the methods, for those that have them: `atoms`, `alpha0`, `tolerance`, `delta`.
+
+    Returns
+    -------
+    Comparison
+        For every alpha and method what was predicted, the exact CVaR of the policy, and how far
+        that is above the optimum; printed, it is a table.
+
+    Raises
+    ------
+    OptionError
+        If an alpha lies outside its range, a method is unknown, or two rows have one name.
+
+    Examples
+    --------
+    >>> table = tp.compare(ssp, {"road": {"home": "road"}}, 0.1)
+    >>> line = table["road", 0.1]
+    >>> line.deployed, line.over
+    (60.0, 30.0)
     """
     levels = sorted({check_alpha(alpha) for alpha in ([alphas] if isinstance(alphas, (int, float)) else alphas)})
     if not levels:

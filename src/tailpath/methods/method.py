@@ -23,10 +23,26 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class Option:
-    """A keyword of `plan`, and the flag made from it. `kind` reads its value (`bool` makes a switch, `dict` a table in a file); `word` stands for
-    the value in the help.
+    """A keyword of `plan`, and the flag made from it.
 
-    `least` is the smallest whole number allowed; `choices` are the texts allowed; `mass` marks a number in (0, 1].
+    Parameters
+    ----------
+    name : str
+        The keyword.
+    kind : callable
+        Reads its value; `bool` makes a switch, `dict` a table in a file.
+    default : object
+        The default.
+    help : str
+        A line of help.
+    word : str
+        Stands for the value in the help.
+    choices : tuple of str
+        The texts allowed.
+    least : int, optional
+        The smallest whole number allowed.
+    mass : bool
+        Marks a number in (0, 1].
     """
 
     name: str
@@ -50,10 +66,26 @@ def no_prediction(alpha: float) -> None:
 class Plan:
     """What a method found.
 
-    `policy(alpha)` may take time: a method that plans for one alpha at a time does it there. `bounds(alpha)` encloses the optimum, proved, where
-    the method knows it. `note` is a line for `compare`; `facts` are figures for programs and `rows` the same for people, in the order in which
-    they are shown; "seconds" and "time" in them are filled in by who measures. `gamma` is the discount of the costs that were planned for
-    and have to be evaluated with; `model` is the model that the policies are for, where that is not the one given.
+    Parameters
+    ----------
+    policy : callable
+        `policy(alpha)` may take time: a method that plans for one alpha at a time does it there.
+    predict : callable
+        `predict(alpha)` is the CVaR that the method predicts, or None.
+    bounds : callable, optional
+        `bounds(alpha)` encloses the optimum, proved.
+    note : str
+        A line for `compare`.
+    facts : mapping
+        Figures for programs, in the order in which they are shown.
+    rows : mapping
+        The same for people; "seconds" and "time" are filled in by who measures.
+    gamma : float
+        The discount of the costs that were planned for and have to be evaluated with.
+    solution : object
+        What the solver returned.
+    model : SSP, optional
+        The model that the policies are for, where that is not the one given.
     """
 
     policy: Callable[[float], Policy]
@@ -69,7 +101,21 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """A plan for one alpha, and the exact costs of its policy there; none where no alpha was asked for, or the evaluation was given up."""
+    """A plan for one alpha, and the exact costs of its policy there.
+
+    Parameters
+    ----------
+    plan : Plan
+        The plan.
+    alpha : float or None
+        The mass of the worst tail; None where none was asked for.
+    policy : Policy
+        The policy.
+    costs : CostDistribution or None
+        None where no alpha was asked for, or the evaluation was given up.
+    seconds : float
+        How long it took.
+    """
 
     plan: Plan
     alpha: float | None
@@ -80,7 +126,15 @@ class Found:
 
 @dataclass(frozen=True)
 class Account:
-    """What `solve` says: a record for programs, and rows of what and value for people."""
+    """What `solve` says about a plan.
+
+    Parameters
+    ----------
+    record : mapping
+        For programs.
+    rows : mapping
+        What and value, for people.
+    """
 
     record: Mapping[str, Any]
     rows: Mapping[str, str]
@@ -121,10 +175,32 @@ def ignore(steps: int, reached: float, /) -> None:
 class Method:
     """One planning method.
 
-    `name` is what users type and `shown` what tables call it, `title` the name in the literature, `summary` a line of help. `risk` is whether it
-    takes the mass of the worst tail into account at all. `neutral` is whether it starts from the risk-neutral optimum, which is found once per
-    model: `compare` counts its time with every method that needs it. `doing` is a line of progress, with `{steps}` and `{reached}` in it.
-    `variants` are settings with a name, beside the defaults: `published` for a planner as its authors ran it.
+    Parameters
+    ----------
+    name : str
+        What users type.
+    title : str
+        The name in the literature.
+    summary : str
+        A line of help.
+    plan : callable
+        `plan(ssp, alpha, *, progress, **options)` returns a `Plan` for every tail mass from `alpha`
+        up.
+    options : tuple of Option
+        The keywords of `plan`.
+    shown : str
+        What tables call it, if not by its name.
+    risk : bool
+        Whether it takes the mass of the worst tail into account at all.
+    neutral : bool
+        Whether it starts from the risk-neutral optimum, which is found once per model: `compare`
+        counts its time with every method that needs it.
+    doing : str
+        A line of progress, with `{steps}` and `{reached}` in it.
+    variants : mapping
+        Settings with a name, beside the defaults: `published` for a planner as its authors ran it.
+    account : callable
+        Makes an `Account` of a `Found`.
     """
 
     name: str
@@ -141,10 +217,35 @@ class Method:
 
     @property
     def label(self) -> str:
+        """What tables call it."""
         return self.shown or self.name
 
     def make(self, ssp: Any, alpha: float | None, settings: Mapping[str, Any], progress: Progress = ignore, variant: str = "") -> Plan:
-        """Plan with those of the settings that are options of this method and have a value; the others are the variant's or the defaults."""
+        """Plan with those of some settings that are options of this method and have a value.
+
+        Parameters
+        ----------
+        ssp : SSP
+            The model.
+        alpha : float or None
+            The least mass of the worst tail to plan for.
+        settings : mapping
+            Values by the name of an option; the others are the variant's or the defaults.
+        progress : callable
+            Called now and then.
+        variant : str
+            The name of a variant, if not the defaults.
+
+        Returns
+        -------
+        Plan
+            The plan.
+
+        Raises
+        ------
+        OptionError
+            If there is no such variant.
+        """
         if variant and variant not in self.variants:
             there = f"it has {', '.join(self.variants)}" if self.variants else "it has none"
             raise OptionError(f"the method {self.name} has no variant {variant!r}; {there}")

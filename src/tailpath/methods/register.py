@@ -31,17 +31,62 @@ REGISTER = Register(Method, "tailpath.methods", PLACES, taken=ALSO)
 
 
 def register(method: Method) -> None:
-    """Make a method known to every command of this process; registered again, it replaces the one before."""
+    """Make a method known to every command of this process.
+
+    Registered again, it replaces the one before.
+
+    Parameters
+    ----------
+    method : Method
+        The method.
+
+    Raises
+    ------
+    OptionError
+        If its name is one of the package's own.
+    """
     REGISTER.add(method.name, method)
 
 
 def method_names() -> list[str]:
-    """The names of all methods: those of the table, of installed packages, and those that were registered."""
+    """The names of all methods.
+
+    Returns
+    -------
+    list of str
+        Those of the package, of installed packages, and those that were registered.
+
+    Examples
+    --------
+    >>> tp.methods.method_names()[:3]
+    ['exact', 'expected', 'quantile']
+    """
     return REGISTER.names()
 
 
 def find_method(name: str) -> Method:
-    """The method of a name."""
+    """The method of a name.
+
+    Parameters
+    ----------
+    name : str
+        What users type.
+
+    Returns
+    -------
+    Method
+        The method.
+
+    Raises
+    ------
+    OptionError
+        If there is none.
+
+    Examples
+    --------
+    >>> tp.methods.find_method("quantile").title
+    'CVaRVIQ'
+    """
     method = REGISTER.find(ALSO.get(name, name))
     if method is None:
         raise OptionError(f"there is no method {name!r}; there are {', '.join(method_names())}")

@@ -37,11 +37,51 @@ def clock(
     limit: int = 10**6,
     progress: Progress | None = None,
 ) -> SSP:
-    """A model from functions of place and time, explored from `start` at the time `begin`.
+    """Build a model from functions of place and time of day, by exploring from `start` at `begin`.
 
-    `actions(place, time)` gives names, `outcomes(place, action, time)` triples (probability, next
-    place, duration), `is_goal(place)` a truth value. After `until` everything is as it is then. A
-    policy is one of `At(place, time)`; `At` is equal to the plain pair.
+    States are `At(place, time)`, equal to the plain pair; a goal is called like its place. Costs
+    are durations, and the clock goes on by them. After `until` everything is as it is then.
+
+    Parameters
+    ----------
+    start : hashable
+        The place where runs begin.
+    actions : callable
+        `actions(place, time)` gives the names of what can be done there.
+    outcomes : callable
+        `outcomes(place, action, time)` gives triples `(probability, next place, duration)`.
+    is_goal : callable
+        `is_goal(place)` is true where runs end.
+    begin : number
+        The time at the start, in the unit of the durations.
+    until : number, `begin` or more
+        From when on the law no longer changes.
+    limit : int, 1 or more
+        The most states; more are refused.
+    progress : callable, optional
+        `progress(explored, share)` is called now and then with the number of states explored and
+        their share of those found.
+
+    Returns
+    -------
+    SSP
+        The model.
+
+    Raises
+    ------
+    ModelError
+        If a duration is negative, or the functions do not make a problem.
+    OptionError
+        If `until` is before `begin`, or one is no number.
+
+    Examples
+    --------
+    >>> rush = tp.clock("home", lambda place, time: ["wait", "drive"],
+    ...                 lambda place, action, time: [(1, "home", 1)] if action == "wait" else
+    ...                                             [(1, "work", 5 - time)],
+    ...                 lambda place: place == "work", until=3)
+    >>> tp.solve_expected(rush).cost()
+    5.0
     """
     first, last = _time(begin, "begin"), _time(until, "until")
     if not first <= last:

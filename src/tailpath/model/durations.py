@@ -35,17 +35,38 @@ Masses = tuple[float, float]
 
 
 def durations(law: Any, unit: Any = None, side: str = "up", *, cut: float = CUT) -> Listed:
-    """A law as outcomes: a list of (probability, cost), the least cost first.
+    """Turn a law of durations into outcomes: a list of (probability, cost), the least cost first.
 
-    | law | what it is |
-    | --- | --- |
-    | `[12, 13, 15, 40]`, an array, a Series, `"12;13;15;40"` | samples, equally probable |
-    | `{12: 30, 40: 2}`, `"12:30;40:2"` | weights by value |
-    | `numpy.histogram(samples)`: (counts, edges) | each bin is rounded to one of its edges |
-    | `scipy.stats.lognorm(0.4, scale=20)` | a distribution, continuous or discrete |
+    Parameters
+    ----------
+    law : samples, weights, histogram or distribution
+        Samples, equally probable: `[12, 13, 15, 40]`, an array, a Series, `"12;13;15;40"`. Weights
+        by value: `{12: 30, 40: 2}`, `"12:30;40:2"`. A histogram `(counts, edges)`, as of
+        `numpy.histogram`: each bin is rounded to one of its edges. A distribution of scipy.stats,
+        continuous or discrete.
+    unit : number, optional
+        Costs are multiples of it. A continuous law needs one; samples and weights may do without.
+    side : {"up", "down"}
+        Where costs are rounded to: a run costs at least, or at most, what it does.
+    cut : float in (0, 0.5)
+        The mass at either end of a distribution that is put together.
 
-    With `unit` costs are multiples of it, rounded to the `side` "up" or "down"; samples and weights
-    may do without. `cut` is the mass at either end of a distribution that is put together.
+    Returns
+    -------
+    list of tuple (probability, cost)
+        No mass is left out.
+
+    Raises
+    ------
+    OptionError
+        If the law is none, is below 0, or needs a coarser grid.
+
+    Examples
+    --------
+    >>> tp.durations([12, 13, 15, 40])
+    [(0.25, 12), (0.25, 13), (0.25, 15), (0.25, 40)]
+    >>> tp.durations({12: 3, 17: 1}, unit=5)
+    [(0.75, 15), (0.25, 20)]
     """
     if side not in ("up", "down"):
         raise OptionError(f"side must be 'up' or 'down', not {side!r}")

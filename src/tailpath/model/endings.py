@@ -27,9 +27,33 @@ MOST_PAIRS = 50_000_000
 
 
 def give_up(ssp: SSP, cost: Any) -> SSP:
-    """The model with one more choice in every state, `give up`, which ends the run at a price of `cost`. Then every goal is sure.
+    """The model with one more choice in every state, `give up`, which ends the run at a price.
 
-    It leads to a goal of its own, `gave up`. The price may be a number, a decimal or a fraction; it is paid on top of what the run has cost.
+    Then every goal is sure. The choice leads to a goal of its own, `gave up`.
+
+    Parameters
+    ----------
+    ssp : SSP
+        The model.
+    cost : number, decimal or fraction, 0 or more
+        The price, paid on top of what the run has cost.
+
+    Returns
+    -------
+    SSP
+        The new model.
+
+    Raises
+    ------
+    OptionError
+        If the price is negative or no finite number.
+
+    Examples
+    --------
+    >>> tp.give_up(ssp, 25).goals
+    ('work', 'gave up')
+    >>> tp.solve_cvar_exact(tp.give_up(ssp, 25), 0.1).cvar(0.1)
+    25.0
     """
     price = _price(cost, "the price of giving up")
     ending, action = fresh_name("gave up", ssp.states), fresh_name("give up", ssp.actions)
@@ -59,12 +83,43 @@ def give_up(ssp: SSP, cost: Any) -> SSP:
 
 
 def within(ssp: SSP, steps: int, otherwise: Any = None, *, gamma: Any = 1, max_pairs: int = MOST_PAIRS) -> SSP:
-    """The model with at most `steps` steps: its states are pairs `(state, steps taken)`, as far as they can be reached.
+    """The model with at most `steps` steps: its states are pairs `(state, steps taken)`.
 
-    A run that has not arrived after so many steps is `out of time`: with `otherwise` it pays this price and ends, without it it never arrives, so
-    that `unreached` of its distribution is the probability of being late. Policies for the model itself are understood (`tailpath.policy`).
-    With `gamma` < 1 the costs of step t, counted from 0, are multiplied by gamma^t, exactly: a discount that all solvers can take.
-    More than `max_pairs` pairs are refused.
+    A run that has not arrived after so many steps is `out of time`. Policies for the model itself
+    are understood (`tailpath.policy`).
+
+    Parameters
+    ----------
+    ssp : SSP
+        The model.
+    steps : int, 1 or more
+        The most steps.
+    otherwise : number, 0 or more, optional
+        The price at which a run out of time ends. Without it, it never arrives, so that `unreached`
+        of its distribution is the probability of being late.
+    gamma : number in (0, 1]
+        The discount: the costs of step t, counted from 0, are multiplied by gamma^t, exactly; one
+        that all solvers can take.
+    max_pairs : int
+        The most pairs; more are refused.
+
+    Returns
+    -------
+    SSP
+        The new model, as far as its pairs can be reached.
+
+    Raises
+    ------
+    OptionError
+        If an argument lies outside its range.
+    ModelError
+        If there are more than `max_pairs` pairs.
+
+    Examples
+    --------
+    >>> tries = tp.read("textbook:geometric")
+    >>> tp.evaluate(tp.within(tries, 2), {"trying": "try"}, 1).unreached
+    0.5625
     """
     factor = _discount(gamma)
     if not isinstance(steps, (int, np.integer)) or steps < 1:

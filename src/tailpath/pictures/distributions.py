@@ -108,7 +108,28 @@ def _note_tail(distribution: Distribution, right: float, ax: Any) -> None:
 
 
 def plot_tails(distributions: Mapping[str, Distribution], alpha: float, ax: Any = None) -> Any:
-    """P(Z > z) of several policies on a logarithmic axis, each with its VaR (marker) and CVaR (tick on the axis) at `alpha`. Returns the Axes."""
+    """Draw P(Z > z) of several policies on a logarithmic axis, each with its VaR and CVaR.
+
+    Parameters
+    ----------
+    distributions : mapping
+        `{name: CostDistribution}`.
+    alpha : float in (0, 1]
+        The mass of the worst tail: VaR is a marker on each line, CVaR one on the axis.
+    ax : matplotlib Axes, optional
+        Where to draw; by default a new figure, without a window.
+
+    Returns
+    -------
+    matplotlib Axes
+        `.figure.savefig("tails.pdf")` saves it, and a notebook shows it.
+
+    Examples
+    --------
+    >>> axes = tp.plot_tails({"road": costs}, 0.1)
+    >>> axes.get_ylabel()
+    'probability of more than z'
+    """
     ax = own_axes(ax, 7.0, 4.5)
     floor = 1.0
     for k, (name, distribution) in enumerate(distributions.items()):

@@ -39,9 +39,27 @@ def progress_line(pause: float = PAUSE) -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def show_progress(what: str = "", pause: float = PAUSE) -> Iterator[Callable[[int, float], None]]:
-    """Yields a function for the argument `progress=` of whatever takes one: `with tailpath.show_progress("solving") as progress: ...`.
+    """Show on one line how far a computation has come: on a terminal, or below a notebook's cell.
 
-    It shows the steps taken so far and how far they have led; what these are, `tailpath.options.Progress` tells.
+    Parameters
+    ----------
+    what : str
+        What is going on, in words.
+    pause : float
+        The least time between two updates, in seconds.
+
+    Yields
+    ------
+    callable
+        For the argument `progress=` of whatever takes one. It shows the steps taken so far and how
+        far they have led; what these are, `tailpath.options.Progress` tells.
+
+    Examples
+    --------
+    >>> with tp.show_progress("solving") as progress:
+    ...     best = tp.solve_cvar_exact(ssp, 0.1, progress=progress)
+    >>> best.cvar(0.1)
+    30.0
     """
     with progress_line(pause) as tell:
         yield lambda steps, reached: tell(f"{what}{': ' if what else ''}{steps} steps, at {reached:.6g}")

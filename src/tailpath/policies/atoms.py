@@ -31,7 +31,30 @@ DEFAULT = (1e-3, 25)
 
 
 def log_atoms(alpha0: float, n: int) -> NDArray[np.float64]:
-    """`n` log-spaced atoms from `alpha0` to 1. With `n = 1` the only atom is 1."""
+    """Log-spaced atoms from `alpha0` to 1, for the published planners.
+
+    Parameters
+    ----------
+    alpha0 : float in (0, 1]
+        The least atom.
+    n : int, 1 or more
+        The number of atoms. With 1 the only atom is 1.
+
+    Returns
+    -------
+    array of float64, shape (n,)
+        `alpha0 ** ((n - i) / (n - 1))` for i = 1 .. n.
+
+    Raises
+    ------
+    OptionError
+        If an argument lies outside its range.
+
+    Examples
+    --------
+    >>> tp.log_atoms(0.01, 3)
+    array([0.01, 0.1 , 1.  ])
+    """
     if not 0 < alpha0 <= 1:
         raise OptionError(f"alpha0 must lie in (0, 1], not {alpha0!r}")
     if n != int(n):

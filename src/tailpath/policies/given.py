@@ -1,21 +1,6 @@
-"""A policy from whatever a user holds: `policy(ssp, anything)`, and `as_policy`, through which every verb passes the policy it is given.
+"""A policy from whatever a user holds: `policy`, whose docstring lists what it takes.
 
-| given | taken as |
-| --- | --- |
-| a policy | itself |
-| a solution | its policy; where it has one for every alpha, the one for `alpha`; for every deadline, the one it was solved with |
-| a mapping, a Series | `{state: action}` or `{state: {action: probability}}` |
-| a list or array of one axis | the action of every state: a name, or its number; -1, None, NaN or masked where there is none |
-| an array of two axes, a DataFrame | the probability of every action in every state |
-| the same with `minimise` | a Q-table: the best action of every state; also as `{state: {action: value}}` or `{(state, action): value}` |
-| a function of the state | its action in every state it reaches; the function must always answer the same |
-| a function of `history`, or of the state and the history | a `HistoryPolicy`; the history is `(s0, a0, c0, s1, ...)` |
-| an agent with `predict` | `predict(state, deterministic=True)` |
-
-*Numbers.* Where the states of the model are themselves numbers, as those of Gymnasium are, entry s is about the state called s, and entries for
-states that the model has not kept are passed over. Where they have other names, entry i is about `ssp.states[i]`. Actions likewise.
-A model made by `within` takes policies for the model it was made from. Goals, states with one action and states that are never reached need no
-entry.
+`as_policy` is the same for verbs: every verb passes the policy it is given through it.
 """
 
 from __future__ import annotations

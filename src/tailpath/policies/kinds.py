@@ -253,7 +253,6 @@ class MarkovPolicy(Kind):
         None
             Always.
         """
-        return None
 
     def action(self, state: Name, memory: None = None) -> Decision:
         """The decision of a state.
@@ -292,7 +291,6 @@ class MarkovPolicy(Kind):
         None
             Always.
         """
-        return None
 
     @classmethod
     def from_choices(cls, ssp: SSP, choices: NDArray[Any]) -> MarkovPolicy:

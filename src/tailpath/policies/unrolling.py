@@ -30,9 +30,34 @@ MOST_PAIRS = 5_000_000
 
 
 def unroll(ssp: SSP, policy: Any, *, max_nodes: int = MOST_PAIRS) -> CostChain:
-    """The chain of a policy, or of anything that `tailpath.policy` takes, on a model: reachable pairs only.
+    """The chain of a policy on a model: the pairs (state, memory) that it reaches.
 
-    `max_nodes` stops a policy whose memory never ends.
+    Parameters
+    ----------
+    ssp : SSP
+        The model.
+    policy : Policy, or anything that `tailpath.policy` takes
+        The policy.
+    max_nodes : int
+        The most pairs: it stops a policy whose memory never ends.
+
+    Returns
+    -------
+    CostChain
+        The chain.
+
+    Raises
+    ------
+    PolicyError
+        If the policy does not fit the model, or reaches a state where it has no action.
+    LimitExceededError
+        If there are more than `max_nodes` pairs.
+
+    Examples
+    --------
+    >>> chain = tp.unroll(ssp, {"home": "road"})
+    >>> chain.label(0), chain.expected_cost.value
+    ("state 'home'", array([24.]))
     """
     policy = as_policy(ssp, policy)
     if isinstance(policy, MarkovPolicy):

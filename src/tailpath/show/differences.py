@@ -50,7 +50,18 @@ class Parting(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Differences(Series[Parting]):
-    """The partings of two policies as a sequence, the likeliest first. `means` and `cvars`, at `alpha`, are of the two policies from the start."""
+    """The partings of two policies as a sequence, the likeliest first.
+
+    Attributes
+    ----------
+    partings : tuple of Parting
+        Named tuples: `state`, `probability`, and for each policy `first_memory`, `first_action`,
+        `first_mean`, `first_cvar`, `second_memory` and so on.
+    alpha : float
+        The mass of the worst tail.
+    means, cvars : tuple of float
+        Of the two policies, from the start.
+    """
 
     partings: tuple[Parting, ...]
     alpha: float
@@ -102,7 +113,36 @@ class _Side:
 
 
 def differences(ssp: SSP, first: Policy, second: Policy, alpha: float = 0.05) -> Differences:
-    """Where the two policies first decide differently; CVaR is at `alpha`."""
+    """Find where two policies first decide differently.
+
+    Parameters
+    ----------
+    ssp : SSP
+        The model.
+    first, second : Policy, or anything that `tailpath.policy` takes
+        The policies.
+    alpha : float in (0, 1]
+        The mass of the worst tail of the costs to go.
+
+    Returns
+    -------
+    Differences
+        A sequence of partings, the likeliest first: state, what each remembers and does, the
+        probability, and mean and CVaR of the cost to go of each.
+
+    Raises
+    ------
+    PolicyError
+        If a policy does not fit the model.
+
+    Examples
+    --------
+    >>> found = tp.differences(ssp, {"home": "road"}, {"home": "train"}, 0.1)
+    >>> found
+    <Differences in 1 places, met with probability 1>
+    >>> found[0].first_action, found[0].first_cvar, found[0].second_cvar
+    ('road', 60.0, 30.0)
+    """
     alpha = check_invertible_alpha(alpha)
     sides = _Side(ssp, first, alpha), _Side(ssp, second, alpha)
     parted: dict[tuple[Any, ...], list[tuple[int, int, float]]] = {}

@@ -47,7 +47,17 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Trace(Series[Step]):
-    """One run, as the sequence of its steps. `cost` is infinite if it came to where the goal is out of reach."""
+    """One run, as the sequence of its steps.
+
+    Attributes
+    ----------
+    steps : tuple of Step
+        Named tuples `state`, `memory` (before the step, in words), `action`, `cost`, `next_state`.
+    cost : float
+        The total cost; infinite if the run came to where the goal is out of reach.
+    probability : float
+        The probability of this very run.
+    """
 
     steps: tuple[Step, ...]
     cost: float
@@ -61,8 +71,22 @@ class Trace(Series[Step]):
 class WorstRuns(Series[Trace]):
     """The most probable runs that cost more than VaR, as a sequence, the likeliest first.
 
-    `chance` is the probability of all runs that do, `excess` is E[(Z - VaR)+], and `blame` splits it by outcome (`show/blame.py`); where the goal
-    may be missed the excess is infinite and the blame empty.
+    Attributes
+    ----------
+    runs : tuple of Trace
+        The runs.
+    alpha : float
+        The mass of the worst tail.
+    var, cvar : float
+        VaR and CVaR of the policy.
+    chance : float
+        The probability of all runs that cost more than VaR.
+    excess : float
+        E[(Z - VaR)+]; infinite where the goal may be missed.
+    blame : tuple of Blame
+        The excess split by outcome: named tuples `state`, `action`, `next_state`, `cost`, `share`
+        (where it is paid), `slope` (what one more unit of cost would add) and `setback` (where runs
+        turn bad). Empty where the goal may be missed.
     """
 
     runs: tuple[Trace, ...]
@@ -74,9 +98,26 @@ class WorstRuns(Series[Trace]):
     blame: tuple[Blame, ...]
 
     def plot(self, ssp: SSP, column: str = "setback", ax: Any = None) -> Any:
-        """The blame on the map of the model, or on a graph: by `setback` where runs turn bad, by `share` where the excess is paid.
+        """Draw the blame on the map of the model, or on a graph.
 
-        Returns the Axes.
+        Parameters
+        ----------
+        ssp : SSP
+            The model.
+        column : {"setback", "share"}
+            Where runs turn bad, or where the excess is paid.
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure, without a window.
+
+        Returns
+        -------
+        matplotlib Axes
+            `.figure.savefig("blame.pdf")` saves it, and a notebook shows it.
+
+        Raises
+        ------
+        OptionError
+            If the column is another.
         """
         if column not in ("setback", "share"):
             raise OptionError(f"column must be 'setback' or 'share', not {column!r}")
@@ -91,7 +132,35 @@ class WorstRuns(Series[Trace]):
 
 
 def trace(ssp: SSP, policy: Policy, seed: int) -> Trace:
-    """One run of a policy, drawn at random: the same seed gives the same run. It ends at a goal, or where no policy arrives any more."""
+    """Draw one run of a policy at random.
+
+    It ends at a goal, or where no policy arrives any more.
+
+    Parameters
+    ----------
+    ssp : SSP
+        The model.
+    policy : Policy, or anything that `tailpath.policy` takes
+        The policy.
+    seed : int, 0 or more
+        The same seed gives the same run.
+
+    Returns
+    -------
+    Trace
+        The sequence of its steps, with `cost` and `probability`.
+
+    Raises
+    ------
+    PolicyError
+        If the policy does not fit the model, or the run does not end.
+
+    Examples
+    --------
+    >>> run = tp.trace(ssp, {"home": "train"}, seed=0)
+    >>> run.cost, run[0].action, run[0].next_state
+    (30.0, 'train', 'work')
+    """
     policy, random = as_policy(ssp, policy), np.random.default_rng(check_whole(seed, "the seed"))
     dead = dead_ends(ssp)
     state, probability = ssp.start_index, 1.0
@@ -120,9 +189,41 @@ def _total(ssp: SSP, outcomes: list[int]) -> float:
 
 
 def worst_runs(ssp: SSP, policy: Policy, alpha: float, k: int = 5) -> WorstRuns:
-    """The `k` most probable runs of a policy that cost more than its VaR at `alpha`, exactly, and what is to blame for the excess.
+    """Find the most probable runs of a policy that cost more than its VaR, and what is to blame.
 
-    If VaR is infinite, they are the most probable runs that never arrive. Fewer than `k` are returned where there are no more.
+    Exact: no run is drawn. If VaR is infinite, they are the most probable runs that never arrive.
+
+    Parameters
+    ----------
+    ssp : SSP
+        The model.
+    policy : Policy, or anything that `tailpath.policy` takes
+        The policy.
+    alpha : float in (0, 1]
+        The mass of the worst tail.
+    k : int, 0 or more
+        How many runs; fewer are returned where there are no more.
+
+    Returns
+    -------
+    WorstRuns
+        The runs as a sequence, the likeliest first, and `blame`, the part of every outcome in the
+        excess.
+
+    Raises
+    ------
+    OptionError
+        If `alpha` or `k` lies outside its range.
+    PolicyError
+        If the policy does not fit the model.
+
+    Examples
+    --------
+    >>> worst = tp.worst_runs(ssp, {"home": "road"}, 0.2)
+    >>> worst
+    <WorstRuns at alpha 0.2: 1 runs beyond VaR 20, of 0.1 in all>
+    >>> worst[0].cost, worst.excess
+    (60.0, 4.0)
     """
     alpha, k = check_invertible_alpha(alpha), check_whole(k, "the number of runs")
     policy = as_policy(ssp, policy, alpha=alpha)

@@ -41,7 +41,17 @@ CLOSE = 2 * UNIT * (1 + 2 * FEW)
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Arrival(Record):
-    """The largest probability of arriving from every state, with verified bounds."""
+    """The largest probability of arriving from every state, with verified bounds.
+
+    Attributes
+    ----------
+    ssp : SSP
+        The model.
+    value : array of float64, shape (n_states,)
+        The probability from each state.
+    lower, upper : array of float64, shape (n_states,)
+        Proved bounds on it.
+    """
 
     ssp: SSP
     value: FloatArray
@@ -52,7 +62,18 @@ class Arrival(Record):
         self._freeze()
 
     def probability(self, state: Name | None = None) -> float:
-        """The largest probability of arriving from a state, by name; from the start if none is given."""
+        """The largest probability of arriving from a state.
+
+        Parameters
+        ----------
+        state : hashable, optional
+            The name of a state; by default the start.
+
+        Returns
+        -------
+        float
+            The probability.
+        """
         return float(self.value[self.ssp.start_index if state is None else self.ssp.state_index(state)])
 
     @property
@@ -66,7 +87,25 @@ class Arrival(Record):
 
 @found_once
 def solve_arrival(ssp: SSP) -> Arrival:
-    """The largest probability of arriving, found once and kept with the model."""
+    """Find the largest probability of arriving, over all policies, from every state.
+
+    The result is stored with the model, and found once.
+
+    Parameters
+    ----------
+    ssp : SSP
+        The model.
+
+    Returns
+    -------
+    Arrival
+        `probability()` and `bounds`.
+
+    Examples
+    --------
+    >>> tp.solve_arrival(ssp).probability()
+    1.0
+    """
     sure, dead = sure_states(ssp)[0], dead_ends(ssp)
     between = np.flatnonzero(~sure & ~dead)
     value, lower, upper = (sure.astype(np.float64) for _ in range(3))
@@ -113,7 +152,36 @@ def _losses(ssp: SSP, between: NDArray[np.int64], sure: NDArray[np.bool_]) -> SS
 
 
 def given_arrival(ssp: SSP) -> SSP:
-    """The model of the runs that arrive, for policies that arrive as surely as possible. States from which none arrives are left out."""
+    """The model of the runs that arrive, for policies that arrive as surely as possible.
+
+    States from which no policy arrives are left out, and so are choices that lose some probability
+    of arriving. Costs are those of the runs that arrive.
+
+    Parameters
+    ----------
+    ssp : SSP
+        The model.
+
+    Returns
+    -------
+    SSP
+        The new model, with P'(s'|s, a) = P(s'|s, a) H(s') / H(s), H the largest probability of
+        arriving.
+
+    Raises
+    ------
+    GoalUnreachableError
+        If no policy reaches a goal at all from the start.
+    ModelError
+        If a probability of arriving is too small or not known well enough to compute with.
+
+    Examples
+    --------
+    >>> icy = tp.SSP.from_outcomes([("top", "ski", "hut", 0.9, 1), ("top", "ski", "lost", 0.1, 1),
+    ...                             ("lost", "wait", "lost", 1, 1)], "top", ["hut"])
+    >>> tp.solve_expected(tp.given_arrival(icy)).cost()
+    1.0
+    """
     arrival, alive = solve_arrival(ssp), ~dead_ends(ssp)
     if not alive[ssp.start_index]:
         raise GoalUnreachableError(

@@ -31,7 +31,17 @@ GAIN = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Improvement:
-    """The best policy found, the distribution of its cost, and the CVaR of every policy on the way, the one given first."""
+    """What `improve` found.
+
+    Attributes
+    ----------
+    policy : Policy
+        The best policy found.
+    costs : CostDistribution
+        The distribution of its cost.
+    history : tuple of float
+        The CVaR of every policy on the way, the one given first.
+    """
 
     policy: Policy
     costs: CostDistribution
@@ -39,10 +49,46 @@ class Improvement:
 
 
 def improve(ssp: SSP, policy: Any, alpha: float) -> Improvement:
-    """Improve a policy's CVaR at `alpha` until neither its budget nor its decisions can be bettered alone.
+    """Improve a policy's CVaR until neither its budget nor its decisions can be bettered alone.
 
-    Any policy will do, also one that may never arrive. The result may be a local optimum; it is never worse than `policy`, which is returned
-    itself where nothing better was found. The costs need a common unit.
+    Any policy will do, also one that may never arrive. The result may be a local optimum; it is
+    never worse than `policy`, which is returned itself where nothing better was found.
+
+    Parameters
+    ----------
+    ssp : SSP
+        The model; its costs need a common unit.
+    policy : Policy, or anything that `tailpath.policy` takes
+        The policy to begin with.
+    alpha : float in (0, 1]
+        The mass of the worst tail.
+
+    Returns
+    -------
+    Improvement
+        `policy`, its `costs`, and the `history` of CVaRs.
+
+    Raises
+    ------
+    ModelError
+        If the costs have no common unit.
+    GoalUnreachableError
+        If the start cannot surely reach a goal.
+    PolicyError
+        If the policy does not fit the model.
+
+    Notes
+    -----
+    With w = VaR_alpha(Z) of the policy, CVaR_alpha(Z) = w + E[(Z - w)+] / alpha. The policy with
+    the least E[(Z - w)+] for this budget w has no larger CVaR, and its own VaR may be a still
+    better budget; and so on. `solve_cvar_exact` looks at all budgets.
+
+    Examples
+    --------
+    A local optimum: with a budget of 30 the train is best, though the least CVaR is 28.
+
+    >>> tp.improve(ssp, {"home": "train"}, 0.5).history
+    (30.0,)
     """
     alpha = check_alpha(alpha)
     policy = as_policy(ssp, policy, alpha=alpha)

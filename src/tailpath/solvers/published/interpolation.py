@@ -54,12 +54,54 @@ def solve_cvar_interpolation(
     start: str = "neutral",
     factors: str = "vertex",
 ) -> AtomSolution:
-    """CVaRVILI: predicted CVaR and VaR, a policy and its risk factors xi, for every state and atom.
+    """CVaRVILI: predicted CVaR and VaR, a policy and its risk factors, for every state and atom.
 
-    `inner="lp"` solves every inner problem as a linear program by HiGHS, one after the other; `inner="greedy"` solves the same problems in
-    closed form, hundreds of times faster (only then `threads` matters). All other options are those of `solve_cvar_quantile`; the planner as
-    published starts from `"zero"` and takes the factors of the linear programs' own vertices, `factors="vertex"`, which is the default here.
-    The result tells how many linear programs were solved (`linear_programs`) and how long they took (`lp_seconds`).
+    The prediction is in general neither the CVaR of the policy nor the least CVaR there is;
+    `evaluate` says what the policy delivers, and `solve_cvar_exact` finds the optimum.
+
+    Parameters
+    ----------
+    ssp : SSP
+        The model.
+    atoms : array of float, mapping or callable, optional
+        As of `solve_cvar_quantile`.
+    tolerance : float, positive
+        Sweeps end when a full one moves no value by more.
+    inner : {"lp", "greedy"}
+        Solve every inner problem as a linear program by HiGHS, one after the other, or in closed
+        form, hundreds of times faster.
+    gamma : float in (0, 1]
+        The discount: costs at stage t count with `gamma ** t`.
+    max_sweeps : int, 1 or more
+        After so many a warning says so, and the result has `converged=False`.
+    threads : int, 1 or more, optional
+        The most threads; matters with `inner="greedy"` alone.
+    progress : callable, optional
+        `progress(sweeps, residual)` is called after every sweep.
+    start : {"neutral", "zero"}
+        As of `solve_cvar_quantile`; the planner as published starts from `"zero"`.
+    factors : {"vertex", "shared", "printed"}
+        As of `solve_cvar_quantile`; the planner as published takes the factors of the linear
+        programs' own vertices.
+
+    Returns
+    -------
+    AtomSolution
+        `cvar(alpha)`, as predicted, and `policy(alpha)`; `linear_programs` and `lp_seconds` tell
+        how many linear programs were solved, and how long that took.
+
+    Raises
+    ------
+    OptionError
+        If an argument lies outside its range.
+    GoalUnreachableError
+        If the start cannot surely reach a goal.
+
+    Examples
+    --------
+    >>> planned = tp.solve_cvar_interpolation(ssp, [0.1, 0.5, 1], inner="greedy")
+    >>> round(planned.cvar(0.1), 3)
+    30.0
     """
     settings = Settings(tolerance, gamma, max_sweeps, start, factors)
     if inner == "greedy":

@@ -45,15 +45,53 @@ def solve_cvar_quantile(
 ) -> AtomSolution:
     """CVaRVIQ: predicted CVaR and VaR, and a policy, for every state and atom.
 
-    `atoms` is any rising list in (0, 1] that ends at 1; by default 25, log-spaced from 1e-3. Choose the first atom well below the alpha you
-    are after. A mapping `{state: list}`, or a function of the state, gives every state atoms of its own. Sweeps end when a full one moves no
-    value by more than `tolerance`; after `max_sweeps` a warning says so, and the result has
-    `converged=False`. Costs at stage t count with `gamma ** t`. `threads` bounds the threads used (all processors by default); the
-    result does not depend on it. `progress(sweeps, residual)` is called after every sweep.
+    The prediction is in general neither the CVaR of the policy nor the least CVaR there is;
+    `evaluate` says what the policy delivers, and `solve_cvar_exact` finds the optimum.
 
-    Values start above those of the risk-neutral policy and fall (`start="neutral"`), or at 0 and rise as published (`"zero"`). The risk factors of
-    the policy share the mass at the VaR as published (`factors="shared"`), give it to the first outcomes (`"vertex"`), or give all of it to each
-    of them, the formula to the letter (`"printed"`): then a warning says how far sum P xi exceeds 1.
+    Parameters
+    ----------
+    ssp : SSP
+        The model.
+    atoms : array of float, mapping or callable, optional
+        Tail masses in (0, 1], rising to 1; by default 25, log-spaced from 1e-3. Choose the first
+        well below the alpha you are after. A mapping `{state: list}`, or a function of the state,
+        gives every state atoms of its own.
+    tolerance : float, positive
+        Sweeps end when a full one moves no value by more.
+    gamma : float in (0, 1]
+        The discount: costs at stage t count with `gamma ** t`.
+    max_sweeps : int, 1 or more
+        After so many a warning says so, and the result has `converged=False`.
+    threads : int, 1 or more, optional
+        The most threads; by default all processors. The result does not depend on it.
+    progress : callable, optional
+        `progress(sweeps, residual)` is called after every sweep.
+    start : {"neutral", "zero"}
+        Values start above those of the risk-neutral policy and fall, or at 0 and rise as published.
+    factors : {"shared", "vertex", "printed"}
+        The risk factors of the policy share the mass at the VaR as published, give it to the first
+        outcomes, or give all of it to each of them, the formula to the letter: then a warning says
+        how far sum P xi exceeds 1.
+
+    Returns
+    -------
+    AtomSolution
+        `cvar(alpha)`, as predicted, and `policy(alpha)`.
+
+    Raises
+    ------
+    OptionError
+        If an argument lies outside its range.
+    GoalUnreachableError
+        If the start cannot surely reach a goal.
+
+    Examples
+    --------
+    >>> planned = tp.solve_cvar_quantile(ssp, [0.1, 0.5, 1])
+    >>> round(planned.cvar(0.1), 3)
+    30.0
+    >>> tp.evaluate(ssp, planned, 0.1).cvar(0.1)
+    30.0
     """
     settings = Settings(tolerance, gamma, max_sweeps, start, factors)
     return solve_by_merging(ssp, atoms, settings, threads, progress, "quantile")

@@ -22,16 +22,50 @@ from tailpath.policies.kinds import AtomPolicy
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AtomSolution(Record):
-    """The result of a published planner; arrays are over (state, atom) in index order, and read-only.
+    """The result of a published planner: predictions over (state, atom), and a policy.
 
-    `value[s, i]` is the CVaR predicted at atom y_i (0 at goals, infinite where no policy surely arrives) and `var[s, i]` the VaR that goes
-    with it. `choice`, `xi_offset` and `xi` are the policy's tables, see `AtomPolicy`. Where states have atoms of their own, `grids` says which, and
-    values at others lie on the line between.
+    The prediction is in general neither the CVaR of the policy nor the least CVaR there is. Arrays
+    are in index order, and read-only.
 
-    `residual` is the largest change in the last full sweep, no bound on the error; `converged` tells whether it met `tolerance`. `detours`
-    counts pairs (state, atom) where the greedy choice was given up because it would never arrive. `inner` says how the inner problem was solved,
-    `start` where the values started and `factors` which risk factors the policy has; `factor_sum` is the largest sum P xi of a choice, 1 unless they
-    are `"printed"`. `linear_programs` and `lp_seconds` tell how many linear programs that took and how long.
+    Attributes
+    ----------
+    ssp : SSP
+        The model.
+    atoms : array of float64, shape (n_atoms,)
+        Tail masses y, rising to 1.
+    value : array of float64, shape (n_states, n_atoms)
+        The CVaR predicted: 0 at goals, infinite where no policy surely arrives.
+    var : array of float64, shape (n_states, n_atoms)
+        The VaR that goes with it.
+    choice, xi_offset, xi : arrays
+        The tables of the policy, see `AtomPolicy`.
+    gamma : float
+        The discount.
+    tolerance : float
+        What the last sweep was to stay within.
+    residual : float
+        The largest change in the last full sweep; no bound on the error.
+    sweeps : int
+        How many there were.
+    converged : bool
+        Whether the residual met the tolerance.
+    detours : int
+        Pairs (state, atom) where the greedy choice was given up because it would never arrive.
+    inner : str
+        How the inner problem was solved.
+    start : str
+        Where the values started.
+    factors : str
+        Which risk factors the policy has.
+    factor_sum : float
+        The largest sum P xi of a choice; 1 unless they are `"printed"`.
+    grids : Grids or None
+        Which atoms belong to which state, where every state has its own; values at others lie on
+        the line between.
+    linear_programs : int
+        How many linear programs were solved.
+    lp_seconds : float
+        How long they took.
     """
 
     ssp: SSP
@@ -70,9 +104,27 @@ class AtomSolution(Record):
         return f"<AtomSolution {len(self.value)} states, {len(self.atoms)} atoms, inner {self.inner!r}, {sweeps}>"
 
     def cvar(self, alpha: Any, state: Name | None = None) -> Any:
-        """The predicted CVaR from a state (by name; the start if none is given) at one alpha or an array of them.
+        """The predicted CVaR from a state.
 
-        Between atoms `y V(s, y)` is linear, through (0, 0) as well; below the first atom V is constant.
+        Between atoms `y V(s, y)` is linear, through (0, 0) as well; below the first atom V is
+        constant.
+
+        Parameters
+        ----------
+        alpha : float in (0, 1], or array of them
+            The mass of the worst tail.
+        state : hashable, optional
+            The name of a state; by default the start.
+
+        Returns
+        -------
+        float, or array of float64 of the shape of `alpha`
+            What was predicted; `evaluate` says what is delivered.
+
+        Raises
+        ------
+        OptionError
+            If `alpha` lies outside its range.
         """
         levels = np.asarray(alpha, dtype=np.float64)
         for level in levels[~((levels > 0) & (levels <= 1))].reshape(-1)[:1].tolist():
@@ -85,7 +137,18 @@ class AtomSolution(Record):
         return float(found) if np.ndim(alpha) == 0 else found
 
     def policy(self, alpha: float) -> AtomPolicy:
-        """The policy that starts at the atom nearest to `alpha` in log distance."""
+        """The policy that starts at the atom nearest to `alpha` in log distance.
+
+        Parameters
+        ----------
+        alpha : float in (0, 1]
+            The mass of the worst tail.
+
+        Returns
+        -------
+        AtomPolicy
+            The policy.
+        """
         start = int(nearest_own(self.atoms, self.grids, self.ssp.start_index, check_alpha(alpha)))
         tables = {name: getattr(self, name) for name in ("ssp", "atoms", "choice", "xi_offset", "xi", "grids")}
         return AtomPolicy.trusted(**tables, start_atom=start)
