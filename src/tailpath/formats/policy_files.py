@@ -56,10 +56,10 @@ def write_policy(policy: Policy, path: str | os.PathLike[str]) -> None:
 
     Raises
     ------
-    FormatError
-        If the policy is made of functions, or the file cannot be written.
     OptionError
-        If the suffix is another.
+        If the policy is made of functions, or the suffix is another.
+    FormatError
+        If the file cannot be written.
 
     Examples
     --------

@@ -82,7 +82,23 @@ class Runs:
 
 
 class Runner:
-    """One run of a policy. `cost` is what was paid so far, exactly; `memory` what the policy remembers."""
+    """One run of a policy in the world; `policy.start_run()` makes it.
+
+    Attributes
+    ----------
+    policy : Policy
+        The policy.
+    state : hashable
+        The name of the state observed last.
+    memory : object
+        What the policy remembers.
+    cost : Fraction
+        What was paid so far, exactly.
+    steps : int
+        The steps observed so far.
+    surprises : list of Surprise
+        What the model did not foresee: named tuples `step`, `kind` and `text`.
+    """
 
     def __init__(self, policy: Any, seed: int | None = None) -> None:
         self.policy = policy
@@ -99,7 +115,23 @@ class Runner:
         return f"<Runner in {self.state!r} after {self.steps} steps and a cost of {float(self.cost):g}, {len(self.surprises)} surprises>"
 
     def action(self, state: Name) -> Name:
-        """The action to take in a state, by name; the same one until something is observed."""
+        """The action to take in a state; the same one until something is observed.
+
+        Parameters
+        ----------
+        state : hashable
+            The name of the state.
+
+        Returns
+        -------
+        hashable
+            The name of an action.
+
+        Raises
+        ------
+        PolicyError
+            If the model has no such state, or the run has arrived.
+        """
         state = _plain(state)
         if not self._begun:
             self.state, self.memory, self._begun = state, self.policy.start(state), True
@@ -114,7 +146,27 @@ class Runner:
         return self._chosen[0]
 
     def observe(self, cost: Any, next_state: Name) -> Surprise | None:
-        """Take note of what the action cost and where it led; returns the surprise, if it was one."""
+        """Take note of what the action cost and where it led.
+
+        Parameters
+        ----------
+        cost : number
+            What the step cost.
+        next_state : hashable
+            The name of the state it led to.
+
+        Returns
+        -------
+        Surprise or None
+            The surprise, if it was one.
+
+        Raises
+        ------
+        PolicyError
+            If no action was asked for.
+        OptionError
+            If the cost is no number.
+        """
         if self._chosen is None:
             raise PolicyError("nothing to observe: ask the runner for an action first")
         try:

@@ -87,6 +87,8 @@ class ExpectedSolution(Record):
         ------
         RefutedError
             If a bound does not hold.
+        OptionError
+            If the checker cannot prove a bound.
         """
         return check_expected(self)
 

@@ -373,6 +373,8 @@ class ExactSolution(_OfBudgets):
         ------
         RefutedError
             If a claim does not hold.
+        OptionError
+            If the model is too large to check, or the checker cannot decide.
 
         Examples
         --------

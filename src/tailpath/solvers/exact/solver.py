@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 
@@ -83,6 +83,33 @@ class Task(NamedTuple):
         """The doubt about the values of a table."""
         found = doubt_of(table.layout.expected, table.error, table.layout.sure_of_states())
         return found if self.lifted == 1.0 else found._replace(vanished=VANISHED)
+
+
+@overload
+def solve_cvar_exact(
+    ssp: SSP,
+    alpha: float,
+    lexicographic: bool = False,
+    *,
+    delta: Any = None,
+    gamma: Any = 1,
+    max_bytes: int = MAX_BYTES,
+    progress: Progress | None = None,
+) -> ExactSolution: ...
+
+
+@overload
+def solve_cvar_exact(
+    ssp: SSP,
+    alpha: float,
+    lexicographic: bool = False,
+    *,
+    weight: float,
+    delta: Any = None,
+    gamma: Any = 1,
+    max_bytes: int = MAX_BYTES,
+    progress: Progress | None = None,
+) -> ExactSolution | WeightedSolution: ...
 
 
 def solve_cvar_exact(

@@ -36,10 +36,23 @@ from tailpath.solvers.objectives.trade import SAME, Axis, Part, Rounding, mixed
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Corner(Record):
-    """A corner of the frontier: the least `mean` at this `risk`. `parts` are `(weight, price, budget in units)`, one for a single policy.
+    """A corner of the frontier: the least `mean` at this `risk`.
 
-    `before` is the least mean just below this risk: larger than `mean` where the frontier falls in a step, otherwise the same.
-    With `delta`, `ssp` has the costs rounded up and `true` is the model as it is.
+    Attributes
+    ----------
+    ssp : SSP
+        The model; with `delta`, with the costs rounded up.
+    measure : Measure
+        The risk.
+    mean, risk : float
+        Of the policy.
+    parts : tuple of (weight, price, budget in units)
+        What the policy is mixed of; one for a single policy.
+    before : float
+        The least mean just below this risk: larger than `mean` where the frontier falls in a step,
+        otherwise the same.
+    true : SSP or None
+        With `delta`, the model as it is.
     """
 
     ssp: SSP
