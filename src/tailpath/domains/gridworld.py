@@ -42,9 +42,10 @@ def gridworld(map: str, *, success: Any = 0.95, obstacle_cost: Any = 100) -> SSP
         (one), `G` the goal (one). Blanks around lines, and empty lines before and after the map, do
         not count.
     success : number in [0, 1]
-        The probability of moving as chosen; the rest is shared by the other three directions.
+        The probability of moving as chosen; the rest is shared by the other three directions. A
+        step off the grid stays.
     obstacle_cost : number, 0 or more
-        The cost of running into an obstacle.
+        The cost of every action in an obstacle, which ends at the goal; any other step costs 1.
 
     Returns
     -------

@@ -29,7 +29,10 @@ RIVER_COST = (2, Fraction(1, 2), 1, 1)
 
 
 def river(*, rows: int, columns: int) -> SSP:
-    """Build a River; states are named `(row, column)`, counted from 0 at the top left.
+    """Build a River: cross by the long safe bridge, or swim and risk the waterfall.
+
+    States are named `(row, column)`, counted from 0 at the top left. The start is on the left bank,
+    one row above the bottom; the goal is on the right bank, in the bottom row.
 
     Parameters
     ----------

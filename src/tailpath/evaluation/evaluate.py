@@ -93,7 +93,8 @@ def evaluate(
     heuristic : {"min", "zero"}, or a mapping, a function or an array (n_states,)
         What orders the search: `min` is the least cost to go, with which nothing beyond VaR is
         expanded, and `zero` none. Your own is a lower bound on the cost to go, by state; it is
-        checked to be consistent along the policy, or refused, and needs `gamma` = 1.
+        checked to be consistent along the policy, or refused, and needs `gamma` = 1 and a policy
+        whose memory ends.
     gamma : float in (0, 1]
         The discount: the costs of step t, counted from 0, are multiplied by gamma^t.
     start : state, optional
@@ -120,6 +121,8 @@ def evaluate(
     PolicyError
         If the policy does not fit the model, reaches a state where it has no action, or ends in a
         cycle that costs nothing.
+    ModelError
+        If the model has no state `start`.
     LimitExceededError
         If `max_nodes` or `max_bytes` do not suffice; its `bounds` enclose the CVaR.
     EvaluationInterrupted
