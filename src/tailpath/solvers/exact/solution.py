@@ -379,8 +379,8 @@ class ExactSolution(_OfBudgets):
         Examples
         --------
         >>> print(tp.solve_cvar_exact(ssp, 0.1).verify())
-        no policy has a CVaR below 29.9999999999... at alpha 0.1
-        the policy given has a CVaR of at most 30... at alpha 0.1
+        no policy has a CVaR below ... at alpha 0.1
+        the policy given has a CVaR of at most ... at alpha 0.1
         """
         return check_optimum(self, self.alpha if a is None else a)
 
