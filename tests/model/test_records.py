@@ -1,5 +1,6 @@
 """Plain data: nouns compare by content, pickle by their fields, keep their arrays to themselves and say in one line what they are."""
 
+import array
 import copy
 import dataclasses
 import gc
@@ -11,7 +12,9 @@ import pytest
 
 import tailpath as tp
 from tailpath import SSP, HistoryPolicy, MarkovPolicy, MemoryPolicy
+from tailpath.errors import ModelError
 from tailpath.model.fingerprint import fingerprint, model_mark, same_numbering
+from tailpath.model.ownership import hand_over
 
 
 def small(share=0.5):
@@ -108,10 +111,68 @@ def test_a_model_does_not_change_with_the_arrays_given():
 
 
 def test_a_model_keeps_what_nobody_can_change():
-    costs = np.array([1.0, 2.0])
-    costs.flags.writeable = False
+    ssp = small()
+    other = dataclasses.replace(ssp, notes=("another",))
+    assert np.shares_memory(ssp.outcome_cost, other.outcome_cost)
+    ours = hand_over(np.array([1.0, 2.0]))
+    ssp = SSP([0, 1, 1], [0, 2], [0, 1], [0.5, 0.5], ours, [0], [False, True], 0, range(2), range(1))
+    assert ssp.outcome_cost is ours
+
+
+def locked(array):
+    array.flags.writeable = False
+    return array
+
+
+def outside(tmp_path):
+    """By name: costs as somebody may have them, and what can write into them."""
+    plain = np.array([1.0, 2.0])
+    mapped = np.memmap(tmp_path / "costs", dtype=np.float64, mode="w+", shape=2)
+    mapped[:] = plain
+    masked = np.ma.array([1.0, 2.0])
+    owner = plain.copy()
+    older = owner[:]
+    typed, raw = array.array("d", [1.0, 2.0]), bytearray(plain.tobytes())
+    under = plain.copy()
+    return {
+        "memmap": (mapped, mapped),
+        "masked": (masked, masked.data),
+        "array.array": (typed, typed),
+        "memoryview": (memoryview(raw).cast("d"), np.frombuffer(raw, dtype=np.float64)),
+        "read-only view": (locked(under[:]), under),
+        "owner with an older view": (locked(owner), older),
+    }
+
+
+@pytest.mark.parametrize("name", ["memmap", "masked", "array.array", "memoryview", "read-only view", "owner with an older view"])
+def test_a_model_shares_no_memory_that_others_can_write(name, tmp_path):
+    costs, writer = outside(tmp_path)[name]
     ssp = SSP([0, 1, 1], [0, 2], [0, 1], [0.5, 0.5], costs, [0], [False, True], 0, range(2), range(1))
-    assert np.shares_memory(ssp.outcome_cost, costs)
+    writer[0] = -7.0
+    assert ssp.outcome_cost.tolist() == [1.0, 2.0] and type(ssp.outcome_cost) is np.ndarray
+
+
+def test_masked_entries_are_refused():
+    costs = np.ma.array([1.0, 2.0], mask=[True, False])
+    with pytest.raises(ModelError, match="outcome_cost has masked entries"):
+        SSP([0, 1, 1], [0, 2], [0, 1], [0.5, 0.5], costs, [0], [False, True], 0, range(2), range(1))
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("states", 5, "states must be a sequence of names, not 5"),
+        ("actions", None, "actions must be a sequence of names, not None"),
+        ("state_choices", [None], "state_choices must be an array of numbers"),
+        ("outcome_cost", [10**400, 1], "outcome_cost must be an array of numbers"),
+        ("geometry", "map", "the geometry must be a Geometry, not 'map'"),
+    ],
+)
+def test_fields_that_are_something_else_are_refused(field, value, message):
+    names = [one.name for one in dataclasses.fields(SSP)][:10]
+    values = ([0, 1, 1], [0, 2], [0, 1], [0.5, 0.5], [1, 2], [0], [False, True], 0, range(2), range(1))
+    with pytest.raises(ModelError, match=message):
+        SSP(**{**dict(zip(names, values)), field: value})
 
 
 def test_the_same_model_is_recognised():

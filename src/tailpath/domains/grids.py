@@ -25,6 +25,7 @@ except ImportError:  # not on every system
 from tailpath.errors import OptionError
 from tailpath.graph import offsets_from_lengths
 from tailpath.model.cost_units import as_fraction, common_unit
+from tailpath.model.ownership import hand_over
 from tailpath.model.ssp import SSP, Geometry
 
 ACTIONS = ("N", "S", "E", "W")
@@ -114,8 +115,7 @@ def grid_model(rows: int, columns: int, kind: Sequence[str], start: int, goal: i
     del blocks
     arrays = []
     while columns_of:  # one array after the other, and its pieces are gone
-        arrays.append(np.concatenate(columns_of.pop(0)))
-        arrays[-1].flags.writeable = False  # nobody else has them, so the model need not copy them
+        arrays.append(hand_over(np.concatenate(columns_of.pop(0))))
     length, target, probability, cost = arrays
     is_goal = np.zeros(n_states, dtype=np.bool_)
     is_goal[goal] = True

@@ -16,6 +16,7 @@ from tailpath.graph import SMALL, grouped, offsets_of
 from tailpath.kernels.graph import equal_members
 from tailpath.kernels.jit import frozen
 from tailpath.model.cost_units import as_fraction, common_unit
+from tailpath.model.ownership import hand_over
 
 Name = Hashable
 #: Up to this many outcomes of a choice are compared one by one; sorting all of them would take longer.
@@ -148,9 +149,7 @@ def arrays_from_rows(
         "outcome_cost": rows[3],
         "choice_action": choices % n_actions,
     }
-    for array in arrays.values():
-        array.flags.writeable = False  # nobody else has them, so the model need not copy them
-    return arrays
+    return {name: hand_over(array) for name, array in arrays.items()}
 
 
 def _choices(key: NDArray[np.int64], n_actions: int) -> tuple[NDArray[np.int64], NDArray[Any]]:

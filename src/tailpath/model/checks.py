@@ -56,6 +56,8 @@ def check_structure(ssp: SSP) -> None:
         raise ModelError(f"the start index {ssp.start_index} lies outside 0..{n - 1}")
     if not ssp.is_goal.any():
         raise ModelError("the model has no goals")
+    if ssp.geometry is not None and not hasattr(ssp.geometry, "row"):
+        raise ModelError(f"the geometry must be a Geometry, not {ssp.geometry!r}")
     if ssp.geometry is not None and not len(ssp.geometry.row) == len(ssp.geometry.column) == len(ssp.geometry.kind) == n:
         raise ModelError("the geometry needs a row, a column and a kind per state")
     choices_of = np.diff(offsets)

@@ -35,6 +35,7 @@ from tailpath.model.checks import check_outcomes, check_structure, check_unit, c
 from tailpath.model.cost_units import common_unit
 from tailpath.model.exploring import Actions, Functions, Outcomes, explore
 from tailpath.model.matrices import arrays_from_matrices
+from tailpath.model.ownership import hand_over, own_array
 from tailpath.model.records import Record, data_frame
 from tailpath.model.tables import is_graph, outcomes_of_graph, outcomes_of_table
 from tailpath.options import Progress, check_whole
@@ -53,6 +54,14 @@ class _Findings:
     def __init__(self) -> None:
         self.known: dict[Hashable, Any] = {}
         self.lock = threading.RLock()
+
+
+def _names(given: Any, what: str) -> tuple[Name, ...]:
+    """Names as a tuple, which does not change with the caller's list."""
+    try:
+        return tuple(given)
+    except TypeError:
+        raise ModelError(f"{what} must be a sequence of names, not {given!r}") from None
 
 
 def found_once(find: Callable[Concatenate[SSP, Asked], Found]) -> Callable[Concatenate[SSP, Asked], Found]:
@@ -190,23 +199,17 @@ class SSP(Record):
             "is_goal": np.bool_,
         }
         for name, dtype in dtypes.items():
-            given = np.asarray(getattr(self, name))
-            if given.ndim != 1:
-                raise ModelError(f"{name} must have one axis, not {given.ndim}")
-            array: NDArray[Any] = np.ascontiguousarray(given.astype(dtype, copy=False))
-            if array.dtype.kind == "i" and given.dtype != array.dtype and not np.array_equal(array, given):
-                raise ModelError(f"{name} must hold whole numbers that fit {array.dtype}")
-            if array.flags.writeable and given is getattr(self, name) and np.may_share_memory(array, given):
-                array = array.copy()  # or the model would change with the caller's array
-            object.__setattr__(self, name, array)
+            object.__setattr__(self, name, own_array(getattr(self, name), name, dtype))
         for name in ("states", "actions"):
-            if isinstance(getattr(self, name), list):
-                object.__setattr__(self, name, tuple(getattr(self, name)))
+            if not isinstance(getattr(self, name), (tuple, range)):
+                object.__setattr__(self, name, _names(getattr(self, name), name))
         check_structure(self)
         check_outcomes(self)
         check_unit(self)
         object.__setattr__(self, "outcome_probability", checked_probabilities(self))
         self._freeze()
+        for name in dtypes:
+            hand_over(getattr(self, name))
 
     # ------------------------------------------------------------------ sizes and names
 

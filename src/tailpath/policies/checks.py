@@ -90,7 +90,8 @@ def atom_tables(ssp: SSP, atoms: Any, choice: Any, xi_offset: Any, xi: Any, star
         raise PolicyError("xi_offset points outside xi")
     if grids is not None:
         _check_grids(grids, shape)
-    return {"atoms": grid, "choice": choice, "xi_offset": xi_offset, "xi": xi, "start_atom": start}
+        grids = Grids(np.array(grids.own), np.array(grids.of_state))
+    return {"atoms": grid, "choice": choice, "xi_offset": xi_offset, "xi": xi, "start_atom": start, "grids": grids}
 
 
 def _check_grids(grids: Any, shape: tuple[int, int]) -> None:
