@@ -16,14 +16,14 @@ from tailpath.errors import OptionError
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
-def check_alpha(alpha: Any) -> float:
-    """`alpha`, the mass of the worst tail, as a float in (0, 1]."""
+def check_alpha(alpha: Any, what: str = "alpha") -> float:
+    """`alpha`, the mass of the worst tail, as a float in (0, 1]; `what` is its name in messages."""
     try:
         value = float(alpha)
-    except (TypeError, ValueError):
-        raise OptionError(f"alpha must be a number in (0, 1], not {alpha!r}") from None
+    except (TypeError, ValueError, OverflowError):
+        raise OptionError(f"{what} must be a number in (0, 1], not {alpha!r}") from None
     if not 0 < value <= 1:
-        raise OptionError(f"alpha must lie in (0, 1], not {alpha!r}")
+        raise OptionError(f"{what} must lie in (0, 1], not {alpha!r}")
     return value
 
 
@@ -39,11 +39,11 @@ def each(method: Method) -> Method:
     return cast(Method, of_all)
 
 
-def check_invertible_alpha(alpha: Any) -> float:
+def check_invertible_alpha(alpha: Any, what: str = "alpha") -> float:
     """As `check_alpha`, for those that divide by it: 1 / alpha must be a number, too."""
-    value = check_alpha(alpha)
+    value = check_alpha(alpha, what)
     if math.isinf(1 / value):
-        raise OptionError(f"alpha = {alpha!r} is too small for floating point")
+        raise OptionError(f"{what} = {value!r} is too small for floating point")
     return value
 
 
@@ -58,6 +58,8 @@ def check_amount(value: Any, what: str, *, finite: bool = False) -> float:
     """A cost to compare with, a float of at least 0; `what` says what it is for."""
     try:
         amount = float(value)
+    except OverflowError:
+        raise OptionError(f"{what} is too large a number") from None
     except (TypeError, ValueError):
         raise OptionError(f"{what} is a number, not {value!r}") from None
     if not amount >= 0 or (finite and math.isinf(amount)):

@@ -76,6 +76,11 @@ def test_control_characters_stay_off_the_terminal(capsys, model):
         ["info", "river:4x3", "--within", "3", "--otherwise", "1e-99999999"],
         ["info", "river:4x3", "--within", "3", "--otherwise", "1e400"],
         ["simulate", "river:4x3", "expected", "--alpha", "0.1", "--runs", "9" * 21],
+        ["solve", "river:4x3", "--minimise", "1e400*mean"],
+        ["solve", "river:4x3", "--minimise", "late(1e99999999)"],
+        ["solve", "river:4x3", "--minimise", "mean", "--limit", "late(9) <= 1e99999999"],
+        ["compare", "river:4x3", "--alpha", "1e-320"],
+        ["solve", "river:4x3", "--alpha", "1e-320", "--method", "quantile"],
         ["solve", "river:4x3", "--alpha", "0.1", "--method", "quantile", "--atoms", "9" * 21],
     ],
 )

@@ -71,6 +71,11 @@ def test_limits_in_text() -> None:
         ("loss()", "at least one point"),
         ("2 * var(0.1)", "var(0.1) cannot be scaled or added"),
         ("mean - cvar(0.1)", "must be 0 or more"),
+        ("late(1e99999999)", "'1e99999999' is too large a number; if it is to be infinite, write inf"),
+        ("late(1e-99999999)", "'1e-99999999' is too small a number"),
+        ("1e400 * mean", "'1e400' is too large a number"),
+        ("1e-400 * mean", "'1e-400' is too small a number"),
+        ("loss(0:0, 1:1e400)", "'1e400' is too large a number"),
     ],
 )
 def test_what_cannot_be_read(text: str, message: str) -> None:
@@ -79,8 +84,32 @@ def test_what_cannot_be_read(text: str, message: str) -> None:
     assert message in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        tp.Late,
+        tp.Shortfall,
+        tp.CVaR,
+        tp.VaR,
+        lambda value: tp.Mean() <= value,
+        lambda value: value * tp.Mean(),
+        lambda value: tp.Loss([(0, value)]),
+    ],
+)
+@pytest.mark.parametrize("value", [10**400, -(10**400)])
+def test_whole_numbers_beyond_the_floats_are_refused(make, value) -> None:
+    with pytest.raises(OptionError):
+        make(value)
+
+
+@pytest.mark.parametrize("factor", [math.inf, -math.inf, math.nan])
+def test_factors_are_finite(factor) -> None:
+    with pytest.raises(OptionError, match="the factor of mean must be finite"):
+        factor * tp.Mean()
+
+
 def test_limits_that_are_none() -> None:
-    for wrong in ("late(3)", "late(3) <= x", 5, "late(3) >= 1"):
+    for wrong in ("late(3)", "late(3) <= x", 5, "late(3) >= 1", "mean <= 1e99999999", "late(3) <= 1e-400"):
         with pytest.raises(OptionError):
             parse_limit(wrong)
     with pytest.raises(OptionError, match="an upper one"):

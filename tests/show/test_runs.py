@@ -158,6 +158,21 @@ def test_a_run_that_never_arrives_ends_where_the_goal_is_out_of_reach():
     assert [(run.cost, run.probability) for run in finite] == [(3, 0.375), (math.inf, 0.125)]
 
 
+def test_a_run_from_a_dead_end_has_no_steps():
+    ssp = tp.SSP.from_outcomes([("d", "stay", "d", 1, 1), ("s", "go", "g", 1, 1)], "d", ["g"])
+    (run,) = tp.worst_runs(ssp, tp.MarkovPolicy({"d": "stay", "s": "go"}), 0.1)
+    assert (run.steps, run.cost, run.probability) == ((), math.inf, 1.0)
+
+
+def test_the_memory_for_runs_is_bounded(monkeypatch):
+    ssp = tp.SSP.from_outcomes([("s", "go", "s", 0.5, 1), ("s", "go", "g", 0.5, 1)], "s", ["g"])
+    policy = tp.MarkovPolicy({"s": "go"})
+    monkeypatch.setattr("tailpath.show.runs.MOST_KEPT", 1_000)
+    assert len(tp.worst_runs(ssp, policy, 0.5, k=20)) == 20
+    with pytest.raises(OptionError, match=r"the first \d+ runs have more than 1000 steps together; ask for fewer \(k=\)"):
+        tp.worst_runs(ssp, policy, 0.5, k=10**7)
+
+
 def test_a_sure_cost_has_no_worst_runs():
     ssp = tp.SSP.from_outcomes([("a", "go", "goal", 1, 3)], "a", ["goal"])
     found = tp.worst_runs(ssp, tp.MarkovPolicy({"a": "go"}), 0.5, 3)

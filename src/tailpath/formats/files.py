@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from tailpath.errors import FormatError
+from tailpath.model.cost_units import vanishes
 
 #: Compressed members may unfold to this many times the size of the file, plus a constant; deflate itself could reach 1000.
 MOST_EXPANSION = 200
@@ -145,12 +146,6 @@ def parse_number(text: str, where: str) -> float:
     if not math.isfinite(value):
         raise FormatError(f"{where}: {shorten(text)!r} is no finite number")
     return value
-
-
-def vanishes(decimal: str, value: float) -> bool:
-    """Whether a decimal that is not 0 has become a float that is."""
-    mantissa = decimal.lower().partition("e")[0] if value == 0 else ""
-    return any(digit in mantissa for digit in "123456789")
 
 
 def shorten(text: str) -> str:

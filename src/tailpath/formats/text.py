@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.errors import FormatError
-from tailpath.formats.files import LONGEST, parse_number, shorten, vanishes
+from tailpath.formats.files import LONGEST, parse_number, shorten
+from tailpath.model.cost_units import vanishes
 from tailpath.options import Progress
 
 #: Rows that are held as text at a time: few enough to be gone before the garbage collector looks at them a second time.

@@ -21,7 +21,7 @@ from tailpath.methods.method import ROUNDING, Method, Plan
 from tailpath.methods.register import find_method, method_names
 from tailpath.model.records import Record, data_frame
 from tailpath.model.ssp import SSP
-from tailpath.options import Progress, check_alpha
+from tailpath.options import Progress, check_invertible_alpha
 from tailpath.policies.given import as_policy
 from tailpath.policies.kinds import Policy
 from tailpath.solvers.expectation import solve_expected
@@ -188,7 +188,7 @@ def compare(
     >>> line.deployed, line.over
     (60.0, 30.0)
     """
-    levels = sorted({check_alpha(alpha) for alpha in ([alphas] if isinstance(alphas, (int, float)) else alphas)})
+    levels = sorted({check_invertible_alpha(alpha) for alpha in ([alphas] if isinstance(alphas, (int, float)) else alphas)})
     if not levels:
         raise OptionError("give at least one alpha")
     if settings.get("gamma", 1) != 1:
@@ -237,6 +237,7 @@ def planned(
 
     The risk-neutral optimum is found once and kept with the model; every method that starts from it would need that time alone, too.
     """
+    alpha = check_invertible_alpha(alpha)
     begin = perf_counter()
     solve_expected(ssp)
     shared = perf_counter() - begin

@@ -32,6 +32,12 @@ def as_fraction(number: Any) -> Fraction:
     return Fraction(int(number) if isinstance(number, np.integer) else number)
 
 
+def vanishes(decimal: str, value: float) -> bool:
+    """Whether a decimal that is not 0 has become a float that is."""
+    mantissa = decimal.lower().partition("e")[0] if value == 0 else ""
+    return any(digit in mantissa for digit in "123456789")
+
+
 def common_unit(costs: Iterable[Any]) -> Fraction | None:
     """The largest rational of which all costs are whole multiples, or `None` beyond `MOST_UNITS` units.
 

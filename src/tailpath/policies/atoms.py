@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from tailpath.errors import OptionError
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP
+from tailpath.options import check_invertible_alpha, check_whole
 
 #: What planners take: one list of atoms, or one for every state, as a mapping or a function of its name.
 Atoms = ArrayLike | Mapping[Any, ArrayLike] | Callable[[Any], ArrayLike | None]
@@ -55,13 +56,11 @@ def log_atoms(alpha0: float, n: int) -> NDArray[np.float64]:
     >>> tp.log_atoms(0.01, 3)
     array([0.01, 0.1 , 1.  ])
     """
-    if not 0 < alpha0 <= 1:
-        raise OptionError(f"alpha0 must lie in (0, 1], not {alpha0!r}")
-    if n != int(n):
-        raise OptionError(f"the number of atoms must be whole, not {n!r}")
+    alpha0 = check_invertible_alpha(alpha0, "alpha0")
+    n = check_whole(n, "the number of atoms", least=1)
     if n > MOST_ATOMS:
         raise OptionError(f"{n} atoms are too many; the most are {MOST_ATOMS}")
-    if n < 1 or (n > 1 and alpha0 == 1):
+    if n > 1 and alpha0 == 1:
         raise OptionError(f"cannot place {n} different atoms between alpha0 = {alpha0:g} and 1")
     if n == 1:
         return np.ones(1)
@@ -80,6 +79,7 @@ def checked_atoms(atoms: ArrayLike) -> NDArray[np.float64]:
         raise OptionError("atoms must be a non-empty list of numbers")
     for value in array[~((array > 0) & (array <= 1))][:1].tolist():
         raise OptionError(f"atoms must lie in (0, 1], not {value!r}")
+    check_invertible_alpha(array.min(), "the first atom")
     for index in np.flatnonzero(np.diff(array) <= 0)[:1].tolist():
         raise OptionError(f"atoms must increase: {array[index]:g} is followed by {array[index + 1]:g}")
     if array[-1] != 1.0:

@@ -39,7 +39,7 @@ class Loss(Measure):
         try:
             pairs = tuple((float(x), float(y)) for x, y in self.points)
             object.__setattr__(self, "slope", float(self.slope))
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise OptionError("a loss takes points (cost, value) and a slope, all numbers") from None
         object.__setattr__(self, "points", pairs)
         self.curve  # noqa: B018  the check

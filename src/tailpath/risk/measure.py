@@ -12,10 +12,12 @@ distribution but its public methods.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 from tailpath.errors import OptionError
+from tailpath.model.cost_units import vanishes
 from tailpath.risk.curves import Curve
 
 #: A tail of no more mass than this is beyond what doubles hold.
@@ -111,6 +113,8 @@ class Measure:
             weight = float(factor)
         except (TypeError, ValueError):
             return NotImplemented
+        except OverflowError:
+            raise OptionError(f"the factor of {self} must be finite, and is too large a number") from None
         return Sum(tuple((weight * own, measure) for own, measure in self.terms))
 
     __rmul__ = __mul__
@@ -163,7 +167,9 @@ class Sum(Measure):
         for factor, measure in self.parts:
             if measure.curve is None and measure.tail is None:
                 raise OptionError(f"{measure} cannot be scaled or added to others")
-            if measure.tail is not None and not 0 <= factor < float("inf"):
+            if not math.isfinite(factor):
+                raise OptionError(f"the factor of {measure} must be finite, not {factor:g}")
+            if measure.tail is not None and factor < 0:
                 raise OptionError(f"the factor of {measure} must be 0 or more, not {factor:g}")
 
     @property
@@ -224,15 +230,20 @@ class Limit:
 def number(word: str) -> float:
     """A number as people write it: `0.05`, `5%`, `inf`."""
     try:
-        return float(word[:-1]) / 100 if word.endswith("%") else float(word)
+        value = float(word.removesuffix("%"))
     except ValueError:
         raise OptionError(f"{word!r} is no number") from None
+    if vanishes(word, value):
+        raise OptionError(f"{word!r} is too small a number")
+    if math.isinf(value) and "inf" not in word.lower():
+        raise OptionError(f"{word!r} is too large a number; if it is to be infinite, write inf")
+    return value / 100 if word.endswith("%") else value
 
 
 def _bound(bound: Any) -> float:
     try:
         value = float(bound)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise OptionError(f"a limit is a number, not {bound!r}") from None
     if value != value:
         raise OptionError("a limit is a number, not nan")

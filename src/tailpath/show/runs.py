@@ -33,6 +33,8 @@ from tailpath.show.blame import Blame, blame_of
 
 #: Steps of a run drawn at random before it ends in an error.
 MOST_STEPS = 100_000
+#: Steps of all the worst runs together, and beginnings of runs that wait, for which there is memory.
+MOST_KEPT = 1_000_000
 
 
 class Step(NamedTuple):
@@ -254,11 +256,15 @@ def _best_first(beyond: Beyond, k: int) -> Iterator[list[int]]:
     count = 0
     if chain.start < chain.n and finish(chain.start, beyond.threshold) > 0:
         waiting.append((rank(1.0, chain.start, beyond.threshold), 0, count, chain.start, beyond.threshold, 1.0, None))
-    while waiting and k > 0:
+    kept = found = 0
+    while waiting and found < k:
+        if max(kept, len(waiting)) > MOST_KEPT:
+            raise OptionError(f"the first {found} runs have more than {MOST_KEPT} steps together; ask for fewer (k=)")
         _, steps, _, node, left, probability, path = heapq.heappop(waiting)
         if beyond.ends[node]:
-            yield _edges(path)
-            k -= 1
+            edges = _edges(path)
+            kept, found = kept + len(edges), found + 1
+            yield edges
             continue
         for edge in range(int(chain.row_start[node]), int(chain.row_start[node + 1])):
             target, after = int(chain.target[edge]), left - int(level[edge])
@@ -283,7 +289,8 @@ def _told(ssp: SSP, policy: Policy, chain: CostChain, edges: list[int]) -> Trace
     nodes = chain.source[edges].tolist()
     memory = [None if chain.memory is None else chain.memory[node] for node in nodes]
     steps = tuple(_step(ssp, policy, int(chain.state[node]), known, outcome) for node, known, outcome in zip(nodes, memory, outcomes))
-    arrived = int(chain.target[edges[-1]]) == chain.n
+    # A run of no steps is one that starts at a dead end.
+    arrived = bool(edges) and int(chain.target[edges[-1]]) == chain.n
     return Trace(steps, _total(ssp, outcomes) if arrived else math.inf, math.prod(chain.probability[edges].tolist()))
 
 
