@@ -8,6 +8,7 @@ The third way, `given_arrival`, needs the largest probability of arriving and li
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
@@ -22,6 +23,7 @@ from tailpath.model.builders import arrays_from_rows
 from tailpath.model.cost_units import as_fraction, common_unit
 from tailpath.model.ssp import SSP, Geometry, Name, Origin
 
+IntArray = NDArray[np.int64]
 #: Pairs of state and step beyond which a product is refused.
 MOST_PAIRS = 50_000_000
 
@@ -134,17 +136,15 @@ def within(ssp: SSP, steps: int, otherwise: Any = None, *, gamma: Any = 1, max_p
     late = n_pairs + len(goals)
     place_of_goal = np.full(ssp.n_states, -1, dtype=np.int64)
     place_of_goal[goals] = n_pairs + np.arange(len(goals))
-    columns: list[tuple[NDArray[Any], ...]] = []
-    for step, layer in enumerate(layers):
-        after = np.full(ssp.n_states, late, dtype=np.int64)
-        if step + 1 < len(layers):
-            after[layers[step + 1]] = first[step + 1] + np.arange(len(layers[step + 1]))
-        rows = _rows_of(ssp, layer, int(first[step]), np.where(ssp.is_goal, place_of_goal, after))
-        columns.append(rows if factor == 1 else (*rows[:4], _scaled(ssp, rows[4], factor**step)))
+    rows, outcome, step_of = _product(ssp, layers, first)
+    place = np.where(ssp.is_goal, place_of_goal, late)[rows.target]
+    target = _places(ssp, layers, first, rows.target, step_of, place)
+    paid = rows.cost if factor == 1 else _discounted(ssp, rows.cost, step_of, factor)
+    columns = (rows.source, ssp.choice_action[ssp.outcome_choice[outcome]], target, rows.probability, paid)
     finish = 1 if price is not None else 0
     loop = float(ssp.cost_unit) if ssp.cost_unit is not None else float(ssp.outcome_cost.max())
     last = (late, len(ssp.actions), late + finish, 1.0, float(price) if price is not None else loop)
-    source, action, target, probability, cost = (np.append(np.concatenate(column), end) for column, end in zip(zip(*columns), last))
+    source, action, target, probability, cost = (np.append(column, end) for column, end in zip(columns, last))
     arrays = arrays_from_rows(source, action, target, probability, cost, n_states=late + 1 + finish, merge=False)
     is_goal = np.zeros(late + 1 + finish, dtype=np.bool_)
     is_goal[n_pairs:] = True
@@ -162,35 +162,54 @@ def within(ssp: SSP, steps: int, otherwise: Any = None, *, gamma: Any = 1, max_p
         start_index=0,
         states=(*taken, ending, *([fresh_name("ended late", (*taken, ending))] if finish else [])),
         actions=(*ssp.actions, fresh_name("pay" if finish else "wait", ssp.actions)),
-        exact_unit=_unit(ssp, price or Fraction(0), [factor**step for step in range(len(layers))]),
+        exact_unit=_unit(ssp, price or Fraction(0), [factor**step for step in range(len(layers) if factor != 1 else 1)]),
         notes=(*ssp.notes, *discounted, f"a run that has not arrived after {steps} steps {what}; states are pairs (state, steps taken)"),
         origin=Origin(base.states, index),
         probability_error=ssp.probability_error,
     )
 
 
-def _layers(ssp: SSP, steps: int, max_pairs: int) -> list[NDArray[np.int64]]:
-    """The states, goals aside, that can be entered after exactly 0, 1, .. steps."""
+def _layers(ssp: SSP, steps: int, max_pairs: int) -> list[IntArray]:
+    """The states, goals aside, that can be entered after exactly 0, 1, .. steps, each layer rising.
+
+    Once a layer comes again all that follow do, so that a model of few states needs few looks.
+    """
     layers = [np.array([ssp.start_index], dtype=np.int64)]
-    pairs = 1
-    while len(layers) < steps:
+    met: dict[bytes, int] = {}
+    by_state, pairs = ssp.by_state, 1
+    while len(layers) < steps and pairs <= max_pairs:
+        before = met.setdefault(hashlib.sha256(layers[-1]).digest(), len(layers) - 1)
+        if before < len(layers) - 1:
+            round_, missing = layers[before + 1 :], steps - len(layers)
+            pairs += missing * min(map(len, round_))
+            layers += (round_ * (missing // len(round_) + 1))[:missing] if pairs <= max_pairs else []
+            break
         reached = np.zeros(ssp.n_states, dtype=np.bool_)
-        reached[ssp.by_state.restrict(layers[-1]).target] = True
+        reached[by_state.restrict(layers[-1]).target] = True
         layer = np.flatnonzero(reached & ~ssp.is_goal)
         if not len(layer):
             break
         layers.append(layer)
         pairs += len(layer)
-        if pairs > max_pairs:
-            raise ModelError(f"{steps} steps make more than {max_pairs} pairs of state and step (max_pairs=)")
+    if max(pairs, sum(map(len, layers))) > max_pairs:
+        raise ModelError(f"{steps} steps make more than {max_pairs} pairs of state and step (max_pairs=)")
     return layers
 
 
-def _rows_of(ssp: SSP, layer: NDArray[np.int64], first: int, place: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
-    """The outcomes of some states as rows of a product: `place` says where each target goes."""
-    rows, outcome = ssp.by_state.restrict(layer), ssp.by_state.edges(layer)
-    action = ssp.choice_action[ssp.outcome_choice[outcome]].astype(np.int64)
-    return first + rows.source, action, place[rows.target], rows.probability, rows.cost
+def _product(ssp: SSP, layers: list[IntArray], first: IntArray) -> tuple[Transitions, IntArray, NDArray[np.int32]]:
+    """The outcomes of all pairs, with a row for each, whose targets are states; the model's outcome behind each, and its step."""
+    pairs, by_state = np.concatenate(layers), ssp.by_state
+    rows = by_state.restrict(pairs)
+    step = np.repeat(np.arange(len(layers), dtype=np.int32), np.diff(first))
+    return rows, by_state.edges(pairs), step[rows.source]
+
+
+def _places(ssp: SSP, layers: list[IntArray], first: IntArray, target: IntArray, step: NDArray[np.int32], place: IntArray) -> IntArray:
+    """Where each outcome leads: to its target's pair in the next layer, or, from the last one and to goals, to its `place`."""
+    on = np.flatnonzero((step + 1 < len(layers)) & ~ssp.is_goal[target])
+    key = np.concatenate(layers) + ssp.n_states * np.repeat(np.arange(len(layers)), np.diff(first))
+    place[on] = np.searchsorted(key, target[on] + ssp.n_states * (step[on] + np.int64(1)))
+    return place
 
 
 def _price(cost: Any, what: str) -> Fraction:
@@ -213,12 +232,13 @@ def _unit(ssp: SSP, price: Fraction, factors: Sequence[Fraction] = (Fraction(1),
     return common_unit([price, *(cost * factor for factor in dict.fromkeys(factors) for cost in costs)])
 
 
-def _scaled(ssp: SSP, costs: NDArray[np.float64], factor: Fraction) -> NDArray[np.float64]:
-    """Costs times a factor, each rounded once."""
+def _discounted(ssp: SSP, costs: NDArray[np.float64], step: NDArray[np.int32], factor: Fraction) -> NDArray[np.float64]:
+    """Costs times the factor to the power of their step, each rounded once."""
     found, place = np.unique(costs, return_inverse=True)
-    unit = ssp.cost_unit
+    unit, last = ssp.cost_unit, int(step.max(initial=0))
     exact = [as_fraction(cost) if unit is None else round(Fraction(cost) / unit) * unit for cost in found.tolist()]
-    return np.array([float(cost * factor) for cost in exact])[place]
+    scaled = [[float(cost * power) for cost in exact] for power in (factor**t for t in range(last + 1))]
+    return np.array(scaled)[step, place]
 
 
 def _discount(gamma: Any) -> Fraction:

@@ -7,6 +7,7 @@ where a closed form takes the budget off it (`layout.py`).
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -61,7 +62,8 @@ def enclosed(
     """Bounds, in units, on `weight * w + priced` for each of the budgets w, which are 0, 1, ... if none are given; `scale` is the price of one unit
     of V*. `steps` counts the levels of error in each value, as many as its budget if not given."""
     w = np.arange(len(priced)) if budgets is None else budgets
-    lost = np.minimum((w if steps is None else steps) * doubt.per_level, 1.0)
+    # An infinite doubt about a level, where free outcomes go round without end, is one about all of them.
+    lost = np.minimum((w if steps is None else steps) * doubt.per_level, 1.0) if math.isfinite(doubt.per_level) else np.ones(np.shape(w))
     # Whatever is counted, a run counts V* once, so that the doubt about it counts once as well.
     kept = priced * (1 - lost)
     low = weight * w + np.maximum(kept * (1 - doubt.below), kept - doubt.at_all * scale)

@@ -24,6 +24,8 @@ from tailpath.solvers.exact.layout import ModelLayout
 
 #: About so many values are computed before the caller is told.
 AT_A_TIME = 2**23
+#: What it takes to bracket the value of a budget.
+BRACKET_BYTES = 72
 #: What is kept of values and decisions may take this much memory.
 MAX_BYTES = 4 * 2**30
 #: For each node there is room for so many changes of its choice, at first.
@@ -107,7 +109,10 @@ class _Filling:
             last = w + rows - 1
             if at + n > len(found.node):
                 found = Changes(*(np.append(each, np.empty(len(each) + n, each.dtype)) for each in found))
-                self._check_room(size + sum(each.nbytes for each in found), objective, w, best)
+            # The values at the start are copied once, into one array, and an optimum over budgets brackets each.
+            level = 2 * values[0].nbytes + (BRACKET_BYTES if objective.weight > 0 else 0)
+            kept = sum(each.nbytes for each in found) + level * last
+            self._check_room(size + kept, objective, w, best)
             value = np.empty((rows, len(objective.criteria) * lanes))
             end, at, best, worst, left = sweep(model, objective, self.loss, (w, last, at), best, work, found, value)
             values.append(value[: end - w])

@@ -31,8 +31,8 @@ from tailpath.solvers.exact.table import MAX_BYTES, BudgetTable, always_neutral,
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.dead_ends import fined
 
-#: What one loss takes at a level: what arriving is worth, and the values at the start.
-LEVEL_BYTES = 32
+#: What one loss takes at a level: what arriving is worth, thrice, and the values at the start, twice.
+LEVEL_BYTES = 44
 
 
 class Priced(NamedTuple):
@@ -99,7 +99,7 @@ class Losses:
         above = worth - worth.min()
         share = float(np.max(off / np.maximum(above, 1e-300), where=above > 0, initial=0.0))
         least = float(np.max(off, where=above <= 0, initial=0.0))
-        missed = min(share * float(high[0]) + least, float(off.max()))
+        missed = min((share * float(high[0]) if share else 0.0) + least, float(off.max()))
         return max(float(low[0]) - missed, -least), float(high[0]) + missed
 
     def policy(self, weights: FloatArray) -> BudgetPolicy:

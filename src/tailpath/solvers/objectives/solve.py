@@ -30,7 +30,7 @@ from tailpath.model.ssp import SSP
 from tailpath.risk.curves import Curve
 from tailpath.risk.late import Late
 from tailpath.risk.mean import Mean
-from tailpath.risk.measure import Limit, Measure
+from tailpath.risk.measure import Limit, Measure, Sum
 from tailpath.risk.text import parse, parse_limit
 from tailpath.risk.var import VaR
 from tailpath.solvers.exact.solver import solve_cvar_exact
@@ -166,7 +166,7 @@ def _alone(ssp: SSP, goal: Measure) -> RiskSolution:
     tail, curve = goal.tail, _as_expectation(goal).curve
     if tail is None:
         assert curve is not None
-        return _within(ssp, goal, curve) or _least_loss(ssp, goal, curve)
+        return _within(ssp, goal) or _least_loss(ssp, goal, curve)
     mean = _factor_of_mean(goal)
     if mean is None:
         return solve_limited(ssp, goal, (), [row_of(goal)], mix=True)
@@ -187,19 +187,27 @@ def _least_loss(ssp: SSP, goal: Measure, curve: Curve) -> RiskSolution:
     return RiskSolution(ssp, goal, (), priced.value, (priced.low, priced.high), losses.policy(_ONE))
 
 
-def _within(ssp: SSP, goal: Measure, curve: Curve) -> RiskSolution | None:
-    """The risk-neutral policy, if it never gets to where the loss is more than the least; a long table is then spared."""
+def _within(ssp: SSP, goal: Measure) -> RiskSolution | None:
+    """The risk-neutral policy, if it never gets to where the loss, the mean aside, is more than the least; a long table is then spared."""
     assert ssp.cost_unit is not None
-    least = min(*curve.at, *curve.after)
-    if curve.units(ssp.cost_unit) <= LONG or curve.slope < 0 or not sure_states(ssp)[0][ssp.start_index]:
+    mean = sum(factor for factor, part in goal.terms if isinstance(part, Mean))
+    rest = Sum(tuple(term for term in goal.terms if not isinstance(term[1], Mean)))
+    if mean < 0 or rest.curve is None or rest.curve.slope < 0 or rest.curve.units(ssp.cost_unit) <= LONG:
         return None
-    policy = solve_expected(ssp).policy
+    if not sure_states(ssp)[0][ssp.start_index]:
+        return None
+    expected, least = solve_expected(ssp), min(*rest.curve.at, *rest.curve.after)
     try:
-        high = evaluate_for(ssp, policy, [goal], max_nodes=MOST_NODES).bounds(goal)[1]
+        high = max(evaluate_for(ssp, expected.policy, [rest], max_nodes=MOST_NODES).bounds(rest)[1], least)
     except LimitExceededError:
         return None
-    settled = high - least <= NOBODY * max(abs(least), 1.0)
-    return RiskSolution(ssp, goal, (), least, (least, max(high, least)), policy) if settled else None
+    # What an evaluation cannot tell from nobody may still have its way before it.
+    longest = float(np.max(expected.value, where=np.isfinite(expected.value), initial=1.0))
+    if high - least > 100 * NOBODY * (1 + abs(least) + rest.curve.slope * longest):
+        return None
+    low, up = (mean * bound for bound in expected.bounds)
+    away = 4 * UNIT * (mean * expected.bounds[1] + abs(least)) if mean else 0.0
+    return RiskSolution(ssp, goal, (), mean * expected.cost() + least, (low + least - away, up + high + away), expected.policy)
 
 
 def _least_mean(ssp: SSP, limit: Limit, mix: bool) -> RiskSolution:

@@ -1,0 +1,91 @@
+"""Limits on bytes are kept, and what cannot matter is not computed: measured in a process of its own, beyond what loading takes."""
+
+import subprocess
+import sys
+
+import pytest
+
+import tailpath as tp
+from tailpath.errors import LimitExceededError, ModelError
+
+SLOW = "tp.SSP.from_outcomes([('s', 'a', 'g', 1e-7, 1), ('s', 'a', 's', 1 - 1e-7, 1), ('s', 'b', 'g', 1, 10**6)], 's', ['g'])"
+TINY = "tp.SSP.from_outcomes([('s', 'a', 'g', 0.5, 1), ('s', 'a', 's', 0.5, 1), ('s', 'b', 'g', 1, 9)], 's', ['g'])"
+SCRIPT = """
+import sys, resource
+import tailpath as tp
+from tailpath.errors import LimitExceededError
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+tiny = {tiny}
+{verb}(tiny, {options})
+before = peak()
+try:
+    {verb}({model}, {options})
+except LimitExceededError:
+    pass
+print(peak() - before)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="peaks are counted in other units elsewhere")
+@pytest.mark.parametrize(
+    ("verb", "options"), [("tp.solve_cvar_exact", "0.1, max_bytes=10**8"), ("tp.solve_on_time", "2e9, max_bytes=10**8")]
+)
+def test_a_limit_of_bytes_is_kept_within_a_fifth(verb, options):
+    script = SCRIPT.format(verb=verb, options=options, model=SLOW, tiny=TINY)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 1.2 * 10**8
+
+
+def cyclic():
+    rows = [("s", "safe", "g", 1, 10), ("s", "risky", "g", 0.9, 1), ("s", "risky", "t", 0.1, 5), ("t", "a", "g", 0.5, 1), ("t", "a", "s", 0.5, 3)]
+    return tp.SSP.from_outcomes(rows, "s", ["g"])
+
+
+@pytest.mark.parametrize("budget", [1e7, 1e12])
+def test_a_budget_that_no_run_gets_to_takes_no_table(budget, monkeypatch):
+    def refused(*_):
+        raise AssertionError("a table")
+
+    monkeypatch.setattr("tailpath.solvers.objectives.losses.fill_table", refused)
+    ssp = cyclic()
+    mean = tp.solve_expected(ssp)
+    late, both = tp.solve(ssp, tp.Shortfall(budget)), tp.solve(ssp, tp.Mean() + 2 * tp.Shortfall(budget))
+    assert late.value == 0 and late.bounds[0] == 0 and late.bounds[1] < 1e-200
+    assert both.value == mean.cost() and both.bounds[0] <= mean.bounds[0] <= mean.bounds[1] <= both.bounds[1]
+    assert both.bounds[1] - both.bounds[0] < 1e-13
+
+
+def test_layers_that_come_again_are_not_looked_for():
+    model = tp.within(cyclic(), 100_001)
+    assert model.n_states == 100_001 + 2  # s and t in turn, the goal, and out of time
+    some = tp.within(cyclic(), 7)
+    keys = {(s, a) for s, a in zip(some.to_pandas()["state"], some.to_pandas()["action"])}
+    assert keys <= {(s, a) for s, a in zip(model.to_pandas()["state"], model.to_pandas()["action"])} | {("out of time", "wait")}
+    with pytest.raises(ModelError, match="pairs of state and step"):
+        tp.within(cyclic(), 10**30)
+
+
+def test_a_table_of_many_levels_and_few_states_is_counted():
+    ssp = tp.SSP.from_outcomes([("s", "a", "g", 1e-9, 1), ("s", "a", "s", 1 - 1e-9, 1)], "s", ["g"])
+    with pytest.raises(LimitExceededError, match="cost levels need more than"):
+        tp.solve_cvar_exact(ssp, 0.1, max_bytes=10**7)
+
+
+def test_bounds_are_numbers_where_a_block_of_free_moves_is_given_up():
+    rows = [(0, 0, 1, 1 - 2e-16, 0.05), (0, 0, 3, 2e-16, 0.05), (1, 0, 2, 1 - 1e-16, 0), (1, 0, 3, 1e-16, 0), (2, 0, 3, 1, 0.05), (2, 0, 1, 1e-300, 0)]
+    ssp = tp.SSP.from_outcomes(rows, 0, [3])
+    for objective in (tp.Shortfall(0.35), tp.CVaR(1e-3), tp.Mean() + tp.Shortfall(0.35)):
+        found = tp.solve(ssp, objective)
+        assert found.bounds[0] <= found.value <= found.bounds[1]
+
+
+@pytest.mark.parametrize("limit", [1e-17, 1e-18, 5e-19, 1e-25])
+def test_a_single_policy_keeps_a_tiny_limit(limit):
+    rows = [("s", "safe", "g", 1, 10), ("s", "risky", "g", 1 - 1e-18, 1), ("s", "risky", "g", 1e-18, 100)]
+    ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
+    found = tp.solve(ssp, tp.Mean(), [tp.Late(50) <= limit], mix=False)
+    assert tp.evaluate(ssp, found.policy, 1e-30).bounds(tp.Late(50))[0] <= limit
+    assert found.value == (1 if limit >= 1e-18 else 10)
