@@ -1,7 +1,11 @@
 """The PRISM language and JANI, through Storm."""
 
 import json
+import os
+import signal
+import subprocess
 import sys
+import time
 from fractions import Fraction
 
 import pytest
@@ -200,6 +204,44 @@ ENDLESS = 'mdp\nmodule m\nx:[0..2000000000];\n[] true -> (x\'=x+1);\nendmodule\n
 def test_storm_has_limits(limits, message, model, storm):
     with pytest.raises(FormatError, match=message):
         read(str(model(ENDLESS)), Reading(step_cost=1), limits)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="nobody watches without fork")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGINT])
+def test_storm_ends_with_the_process_that_asked(number, model, storm, tmp_path):
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    script = f"import tailpath as tp; tp.read({str(model(ENDLESS))!r}, step_cost=1)"
+    asks = subprocess.Popen(
+        [sys.executable, "-c", script], env={**os.environ, "TMPDIR": str(temporary)}, stderr=subprocess.DEVNULL, process_group=0
+    )
+    try:
+        wait_for(lambda: len(ours(asks.pid)) == 2)
+        both = ours(asks.pid)
+        time.sleep(0.5)  # into the depth of Storm
+        asks.send_signal(number)
+        asks.wait(20)
+        wait_for(lambda: not any(os.path.exists(f"/proc/{process}/exe") for process in both))
+        wait_for(lambda: not list(temporary.iterdir()))
+    finally:
+        asks.kill()
+
+
+def ours(process):
+    """The processes below one, by their numbers."""
+    try:
+        with open(f"/proc/{process}/task/{process}/children") as stream:
+            below = [int(word) for word in stream.read().split()]
+    except OSError:
+        return []
+    return [each for child in below for each in (child, *ours(child))]
+
+
+def wait_for(true, seconds=20.0):
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "nothing happened"
+        time.sleep(0.05)
 
 
 def test_storm_has_a_limit_of_states(model, storm):

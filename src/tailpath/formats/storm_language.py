@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any
@@ -87,28 +88,31 @@ def _ask(path: str, request: Mapping[str, Any], limits: Limits) -> dict[str, Any
     """The answer of the worker; a crash, a hang and a lack of memory become one clear line."""
     # -P keeps the folder of the script, and the working directory, off the path of imports.
     command = [sys.executable, "-P", _WORKER]
-    try:
-        done = subprocess.run(
-            command,
-            input=json.dumps(request).encode(),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            timeout=limits.seconds,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise FormatError(f"{path}: Storm did not finish this model within {limits.seconds:g} s") from None
-    place = os.path.join(request["folder"], "answer.json")
-    if done.returncode == 0 and os.path.exists(place):
+    place, said = os.path.join(request["folder"], "answer.json"), b""
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as worker:
+        assert worker.stdin is not None and worker.stderr is not None
+        try:
+            worker.stdin.write(json.dumps(request).encode() + b"\n")
+            worker.stdin.flush()
+            code = worker.wait(limits.seconds)
+        except subprocess.TimeoutExpired:
+            raise FormatError(f"{path}: Storm did not finish this model within {limits.seconds:g} s") from None
+        except BrokenPipeError:  # it ended before it was asked
+            code = worker.wait()
+        finally:
+            with suppress(BrokenPipeError):
+                worker.stdin.close()  # which tells it to end, if it has not
+            said = worker.stderr.read()
+    if code == 0 and os.path.exists(place):
         with open(place, encoding="utf-8") as stream:
             answer: dict[str, Any] = json.load(stream)
         if answer.get("error") in ("not enough memory", "std::bad_alloc"):
             raise FormatError(f"{path}: Storm needs more than {limits.bytes / 2**30:.3g} GiB for this model")
         return answer
-    if done.returncode < 0:
-        raise FormatError(f"{path}: Storm crashed on this model (signal {-done.returncode})")
-    said = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
-    raise FormatError(f"{path}: Storm could not be run: {shorten(said) or f'exit code {done.returncode}'}")
+    if code < 0 or code > 128:
+        raise FormatError(f"{path}: Storm crashed on this model (signal {-code if code < 0 else code - 128})")
+    last = said.decode("utf-8", "replace").strip().rpartition("\n")[2]
+    raise FormatError(f"{path}: Storm could not be run: {shorten(last) or f'exit code {code}'}")
 
 
 def _definitions(constants: Mapping[str, Any]) -> str:

@@ -3,7 +3,10 @@
 Storm is compiled code that a hostile file can crash, hang or let grow without end. Here it may: the process has a limit of memory, its parent
 one of time, and whatever happens to it the parent sees an exit code. The script imports nothing of ours, so that it starts quickly.
 
-    request   {"path", "constants", "expressions": [..], "bytes", "states", "folder"}, one JSON object
+It is two processes: one builds, in compiled code that hears of nothing, the other watches. Standard input stays open as long as the parent
+wants the answer; when it ends, because the parent was killed, say, the watcher ends the builder and removes the folder.
+
+    request   {"path", "constants", "expressions": [..], "bytes", "states", "folder"}, one JSON object on one line
     answer    folder/model.umb and folder/answer.json: {"names", "labels": {expression: label}}, or {"error"} or {"missing": [constants]}
 """
 
@@ -12,6 +15,9 @@ from __future__ import annotations
 import json
 import os
 import re
+import select
+import shutil
+import signal
 import sys
 from typing import Any
 
@@ -32,8 +38,34 @@ class Refusal(Exception):
     """What is wrong with the request, in one line."""
 
 
+def watched(folder: str) -> None:
+    """Go on in a child. The process itself only waits for it, or for the parent to go, and ends with its exit code, or 128 + its signal."""
+    here, there = os.pipe()
+    builder = os.fork()
+    if builder == 0:
+        os.close(here)  # the other end closes when this process ends
+        return
+    os.close(there)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent has it as well, and will go
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    finished = False
+    try:
+        ready = select.select([0, here], [], [])[0]
+        finished = here in ready
+    finally:
+        if not finished:
+            os.kill(builder, signal.SIGKILL)
+        code = os.waitstatus_to_exitcode(os.waitpid(builder, 0)[1])
+        if not finished:
+            shutil.rmtree(folder, ignore_errors=True)
+        os._exit(code if code >= 0 else 128 - code)
+
+
 def main() -> None:
-    request = json.load(sys.stdin)
+    with os.fdopen(0, "rb", buffering=0, closefd=False) as stream:
+        request = json.loads(stream.readline())
+    if hasattr(os, "fork"):
+        watched(request["folder"])
     # Storm logs to standard output and standard error; the answer goes to a file.
     silence = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silence, 1)
