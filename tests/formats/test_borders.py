@@ -161,3 +161,14 @@ def test_a_start_of_any_name_survives_the_trip(start, suffix, tmp_path):
     tp.write(tp.SSP.from_outcomes([(start, "a", "g", 1, 1)], start, ["g"]), tmp_path / f"m.{suffix}")
     again = tp.read(tmp_path / f"m.{suffix}").start
     assert (again, type(again)) == (start, type(start))
+
+
+@pytest.mark.parametrize("suffix", ["json", "npz", "drn", "drn.gz", "tra", "umb", "csv"])
+def test_long_names_of_wide_letters_can_be_written(suffix, tmp_path):
+    """80 letters of three bytes each are a name for a file, and so is what is written before it is complete."""
+    path = tmp_path / f"{'漢' * 80}.{suffix}"
+    ssp = tp.SSP.from_outcomes([("漢" * 80, "行" * 80, "目" * 80, 1, 3)], "漢" * 80, ["目" * 80])
+    tp.write(ssp, path)
+    again = tp.read(path)
+    assert again.states[again.start_index] == "漢" * 80 and again.outcome_cost.tolist() == [3.0]
+    assert {each.name.partition(".")[0] for each in tmp_path.iterdir()} == {"漢" * 80}

@@ -1,10 +1,14 @@
 """Pictures show what they are given: arrows where decisions lead, marks where VaR and CVaR are, and room for everything."""
 
+import io
+
 import numpy as np
 import pytest
 
 import tailpath as tp
 from tailpath.errors import OptionError
+from tailpath.pictures.curves import Curve, plot_comparison
+from tailpath.pictures.states import plot_states
 
 RIVER = tp.domains.river(rows=6, columns=5)
 BEST = tp.solve_cvar_exact(RIVER, 0.01)
@@ -23,6 +27,20 @@ def arrows(axes):
 
 
 MOVE = {"N": (0, -1), "S": (0, 1), "E": (1, 0), "W": (-1, 0)}
+
+
+@pytest.mark.parametrize("name", ["$a$", r"$\bad{$", "$x$ and $"])
+def test_dollar_signs_of_names_are_no_mathematics(name):
+    costs = tp.evaluate(ROADS, {"home": "fast", "jam": "wait", "town": "on"}, 0.1)
+    curves = [Curve(name, "deployed", [0.1, 1.0], [3.0, 2.0])]
+    states = plot_states(ROADS, title=name)
+    pictures = [tp.plot_tails({name: costs}, 0.1), plot_comparison(curves, title=name), states]
+    for axes in pictures:
+        axes.figure.savefig(io.BytesIO(), format="png")  # mathematics that is none would be an error here
+    labels = [axes.get_legend_handles_labels()[1][0] for axes in pictures[:2]]
+    shown = name.replace("$", r"\$")
+    assert labels == [f"{shown}: VaR {costs.var(0.1):.5g}, CVaR {costs.cvar(0.1):.5g}", f"{shown}, deployed"]
+    assert pictures[1].get_title() == states.get_title() == shown
 
 
 def test_arrows_point_where_decisions_lead():

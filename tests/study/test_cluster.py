@@ -43,14 +43,14 @@ def dask(tmp_path_factory):
     parts = [start(folder, "dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")]
     try:
         parts += [start(folder, "dask_worker", "--no-nanny", "--nthreads", "1", "--no-dashboard") for _ in range(2)]
-        yield wait_for_two(folder / "scheduler.json"), parts
+        yield wait_for_workers(folder / "scheduler.json", 2), parts
     finally:
         for part in parts:
             part.kill()
             part.wait()
 
 
-def wait_for_two(file):
+def wait_for_workers(file, count):
     from distributed import Client
 
     end = time.monotonic() + WAIT
@@ -59,7 +59,7 @@ def wait_for_two(file):
         time.sleep(0.05)
     address = json.loads(file.read_text())["address"]
     with Client(address, timeout=WAIT, set_as_default=False) as client:
-        client.wait_for_workers(2, timeout=WAIT)
+        client.wait_for_workers(count, timeout=WAIT)
     return address
 
 
@@ -128,3 +128,27 @@ def test_what_is_lost_of_a_cluster_loses_no_finished_run(dask, tmp_path, monkeyp
             run_study(store, making.study_of(chosen), partial(cluster, address, patience=1), partial(kill, scheduler))
         assert 0 < len(store.runs()) < len(chosen)
     assert all(0 < count < len(chosen) for count in stored_at_death)
+
+
+def test_a_study_without_workers_ends_with_a_message(tmp_path, monkeypatch):
+    """The only worker is killed; and there is none from the beginning."""
+    parts = [start(tmp_path, "dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")]
+    monkeypatch.setattr(runner, "perform", making.slow)
+    chosen = making.sliced(only=["gridworld/5x5"], atoms=[7], lp="none")
+    try:
+        parts.append(start(tmp_path, "dask_worker", "--no-nanny", "--nthreads", "1", "--no-dashboard"))
+        address = wait_for_workers(tmp_path / "scheduler.json", 1)
+
+        def kill(done, share):
+            if done:
+                parts[1].kill()
+
+        with Store(tmp_path / "store", create=True) as store:
+            for progress in (kill, lambda done, share: None):
+                with pytest.raises(OptionError, match="has no workers; start some and run the study again: what is finished is kept"):
+                    run_study(store, making.study_of(chosen), partial(cluster, address, patience=2), progress)
+            assert 0 < len(store.runs()) < len(chosen)
+    finally:
+        for part in parts:
+            part.kill()
+            part.wait()

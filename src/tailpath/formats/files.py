@@ -174,7 +174,7 @@ def write_bytes(path: str, data: bytes | Iterable[bytes]) -> None:
         whole = os.path.realpath(path)
         folder, name = os.path.split(whole)
         # A name that nobody can foresee, made and opened in one step: a link planted under it would lead elsewhere.
-        hidden = os.path.join(folder, f".{name[:100]}.{os.urandom(8).hex()}.part")
+        hidden = os.path.join(folder, f".{name[:20]}.{os.urandom(8).hex()}.part")
         handle = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
         part = hidden
         with open(handle, "wb") as stream:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tailpath.pictures.style import COLOURS, MARKERS, own_axes
+from tailpath.pictures.style import COLOURS, MARKERS, own_axes, plain
 
 
 class Curve(NamedTuple):
@@ -36,11 +36,11 @@ def plot_comparison(curves: Sequence[Curve], ax: Any = None, title: str = "") ->
             if curve.kind == "deployed":
                 look |= {"marker": marker, "markersize": 4, "markevery": max(1, len(curve.alphas) // 12)}
         label = curve.method if curve.kind == "optimum" else f"{curve.method}, {curve.kind}"
-        ax.plot(curve.alphas, curve.values, STYLES[curve.kind], label=label, **look)
+        ax.plot(curve.alphas, curve.values, STYLES[curve.kind], label=plain(label), **look)
     ax.set_xscale("log")
     ax.set_xlabel("alpha, the mass of the worst tail")
     ax.set_ylabel("CVaR of the total cost")
-    ax.set_title(title)
+    ax.set_title(plain(title))
     ax.legend(frameon=False)
     return ax
 

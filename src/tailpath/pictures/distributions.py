@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.pictures.style import COLOURS, LINES, MARKERS, own_axes
+from tailpath.pictures.style import COLOURS, LINES, MARKERS, own_axes, plain
 
 
 class Distribution(Protocol):
@@ -137,7 +137,7 @@ def plot_tails(distributions: Mapping[str, Distribution], alpha: float, ax: Any 
         costs, var, cvar = distribution.costs, distribution.var(alpha), distribution.cvar(alpha)
         tails = np.append(distribution.probabilities[1:], distribution.tail_mass)[::-1].cumsum()[::-1] if costs.size else np.empty(0)
         floor = min(floor, float(np.min(tails[tails > 0], initial=alpha)))
-        label = f"{name}: VaR {var:.5g}, CVaR {cvar:.5g}"
+        label = f"{plain(name)}: VaR {var:.5g}, CVaR {cvar:.5g}"
         ax.step(np.append(0.0, costs), np.append(1.0, tails), line, where="post", color=colour, label=label, linewidth=1.6)
         if math.isfinite(var):
             ax.plot(var, max(float(tails[np.searchsorted(costs, var)]), floor), marker, color=colour, markersize=7, markeredgecolor="white")

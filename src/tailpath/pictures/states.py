@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.pictures.layers import layers
-from tailpath.pictures.style import own_axes
+from tailpath.pictures.style import own_axes, plain
 from tailpath.texts import name as name_in_words
 
 #: Grey levels and light colours of the kinds of cells that we know; others are nearly white.
@@ -50,7 +50,7 @@ def plot_states(
         x, y, width, height = layers(ssp)
         ax = own_axes(ax, min(1.2 * width, 12.0), min(1.0 * height + 0.5, 9.0))
         _draw_graph(ssp, choices, strength, heat, ax, (np.array(x), np.array(y), width, height), heat_label)
-    ax.set_title(title, fontsize=11)
+    ax.set_title(plain(title), fontsize=11)
     return ax
 
 
@@ -155,5 +155,4 @@ def _draw_graph(
 
 def _short(name: Any) -> str:
     text = name_in_words(name)
-    # A dollar sign would begin mathematics.
-    return (text if len(text) <= 18 else text[:16] + "…").replace("$", r"\$")
+    return plain(text if len(text) <= 18 else text[:16] + "…")

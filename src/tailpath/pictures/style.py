@@ -15,6 +15,11 @@ MARKERS = ("o", "s", "^", "D", "v", "P")
 LINES = ("-", "--", ":", "-.", (0, (5, 1)), (0, (1, 1)))
 
 
+def plain(text: str) -> str:
+    """A name as it is written: between two dollar signs it would be mathematics."""
+    return text.replace("$", r"\$")
+
+
 def own_axes(ax: Any, width: float = 7.0, height: float = 4.0) -> Any:
     """The axes given, or those of a new figure without a window, which a notebook shows."""
     return ax if ax is not None else sheet(1, 1, width, height)[0]

@@ -7,9 +7,11 @@ import multiprocessing
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, InvalidStateError, ProcessPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any
 
 from tailpath.errors import OptionError
@@ -40,7 +42,7 @@ def processes(workers: int) -> Iterator[Executor]:
 def cluster(address: str, patience: float = CONNECT_SECONDS) -> Iterator[Executor]:
     """The workers of a running Dask scheduler, e.g. at tcp://host:8786; they need this version of the package.
 
-    A scheduler that does not answer within `patience` seconds is taken for none.
+    A scheduler that does not answer, or has no workers, for `patience` seconds is taken for none.
     """
     try:
         from distributed import Client
@@ -52,11 +54,27 @@ def cluster(address: str, patience: float = CONNECT_SECONDS) -> Iterator[Executo
         except (OSError, ValueError) as error:
             raise OptionError(f"no Dask scheduler answers at {address}: {error}") from None
         with client, client.get_executor() as executor:
-            watched = WatchedExecutor(executor, lambda: client.status in ("closing", "closed"))
+            try:
+                client.wait_for_workers(1, timeout=patience)
+            except TimeoutError:
+                raise OptionError(
+                    f"the Dask scheduler at {address} has no workers; start some and run the study again: what is finished is kept"
+                ) from None
+            watched = WatchedExecutor(executor, partial(_lost, client, patience, [time.monotonic()]))
             try:
                 yield watched
             finally:
                 watched.finished.set()
+
+
+def _lost(client: Any, patience: float, last_seen: list[float]) -> bool:
+    """Whether the scheduler has gone, or has had no workers for a while; `last_seen` holds when it last had one."""
+    if client.status in ("closing", "closed"):
+        return True
+    with suppress(OSError, TimeoutError):  # it may go while it is asked
+        if client.nthreads():
+            last_seen[0] = time.monotonic()
+    return time.monotonic() - last_seen[0] > patience
 
 
 class WatchedExecutor(Executor):
@@ -77,9 +95,10 @@ class WatchedExecutor(Executor):
     def _watch(self) -> None:
         while not self.finished.wait(WATCH_SECONDS):
             if self.gone():
+                self.inner.shutdown(wait=False)  # or to leave it would wait for workers that never come
                 for future in list(self._open):
                     with suppress(InvalidStateError):  # finished at the last moment
-                        future.set_exception(BrokenExecutor("the scheduler is gone"))
+                        future.set_exception(BrokenExecutor("the cluster is gone"))
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tailpath.study.boxes import box_alpha0, box_atoms
+from tailpath.pictures.style import plain
 from tailpath.study.canvas import OPTIMUM, ORDINAL, PERCENT, legend_below, panels, save, style, tens
 from tailpath.study.results import Key, Results, planner, title
 from tailpath.study.store import Run
@@ -60,7 +61,7 @@ def finest_optimum(axes: Any, results: Results, problem: Key) -> None:
 def both_planners(results: Results, problems: Sequence[Key], columns: int = 2) -> Any:
     """Predicted and deployed values of both planners, and the optimum, with the finest grid."""
     atoms, low = max(results.atoms), min(results.alpha0)
-    figure, axes = panels([title(problem) for problem in problems], columns)
+    figure, axes = panels([plain(title(problem)) for problem in problems], columns)
     for ax, problem in zip(axes, problems):
         for k, (method, size) in enumerate((("interpolation", 8.0), ("quantile", 3.5))):
             predicted_and_deployed(ax, results.get(method, problem, atoms, low), planner(method), 1 - k, size)
@@ -91,7 +92,7 @@ def varying(results: Results, series: Sequence[tuple[int, float]], name: Callabl
     """Predicted and deployed values of CVaRVIQ for several grids, and the optimum."""
     if not _has_plans(results, results.shown) or len(series) < 2:
         return None
-    figure, axes = panels([title(problem) for problem in results.shown])
+    figure, axes = panels([plain(title(problem)) for problem in results.shown])
     for ax, problem in zip(axes, results.shown):
         for k, (atoms, low) in enumerate(series):
             predicted_and_deployed(ax, results.get("quantile", problem, atoms, low), name(atoms, low), k)
@@ -117,7 +118,7 @@ def beyond_optimum(results: Results) -> Any:
     rows = [([(n, fewest, f"|Y| = {n}") for n in results.atoms], rf"$\alpha_0$ = {tens(fewest)}")]
     if len(results.alpha0) > 1:
         rows.append(([(most, low, rf"$\alpha_0$ = {tens(low)}") for low in results.alpha0], f"|Y| = {most}"))
-    figure, axes = panels([f"{title(problem)}, {fixed}" for _, fixed in rows for problem in results.shown], len(results.shown))
+    figure, axes = panels([f"{plain(title(problem))}, {fixed}" for _, fixed in rows for problem in results.shown], len(results.shown))
     for ax, (series, problem) in zip(axes, [(series, problem) for series, _ in rows for problem in results.shown]):
         for k, (atoms, low, name) in enumerate(series):
             excess(ax, results, problem, atoms, low, linestyle=ORDINAL[k % len(ORDINAL)], label=name, **style(k))
@@ -147,7 +148,7 @@ def variants(results: Results) -> Any:
     if len(results.variants) < 2 or not results.settings("quantile", "optimum"):
         return None
     atoms, low = max(results.atoms), min(results.alpha0)
-    figure, axes = panels([title(problem) for _ in range(2) for problem in results.shown], len(results.shown))
+    figure, axes = panels([plain(title(problem)) for _ in range(2) for problem in results.shown], len(results.shown))
     half = len(results.shown)
     for place, problem in enumerate(results.shown):
         for k, variant in enumerate(results.variants):
@@ -170,7 +171,7 @@ def methods(results: Results) -> Any:
     if set(results.methods) <= {"quantile", "interpolation", "optimum"}:
         return None
     atoms, low = max(results.atoms), min(results.alpha0)
-    figure, axes = panels([title(problem) for problem in results.shown])
+    figure, axes = panels([plain(title(problem)) for problem in results.shown])
     for ax, problem in zip(axes, results.shown):
         for k, method in enumerate(method for method in results.methods if method != "optimum"):
             look = {"linestyle": "--", "markersize": 4.5, "markerfacecolor": "none", **style(k)}

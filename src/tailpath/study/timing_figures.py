@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from tailpath.pictures.style import plain
 from tailpath.study.canvas import COLOURS, MARKERS, legend_below, panels, style, tens, whole_ticks
 from tailpath.study.results import Key, Results, planner, title
 from tailpath.study.store import Run
@@ -48,7 +49,7 @@ def against_atoms(results: Results, methods: Sequence[str], rows: Sequence[tuple
     """Quantities of a run against the number of atoms, a row of panels for each; one series per method and alpha0."""
     if not results.settings("quantile") or len(results.atoms) < 2:
         return None
-    figure, axes = panels([title(problem) for _ in rows for problem in results.shown], len(results.shown))
+    figure, axes = panels([plain(title(problem)) for _ in rows for problem in results.shown], len(results.shown))
     for ax, (quantity, label, problem) in zip(axes, [(quantity, label, problem) for quantity, label in rows for problem in results.shown]):
         for method in methods:
             for k, low in enumerate(results.alpha0):
@@ -114,7 +115,7 @@ def monte_carlo(results: Results) -> Any:
     if not settings:
         return None
     shown = [problem for problem in results.problems if any(setting.problem == problem for setting in settings)]
-    figure, axes = panels([title(problem) for problem in shown])
+    figure, axes = panels([plain(title(problem)) for problem in shown])
     for ax, problem in zip(axes, shown):
         atoms = sorted({setting.atoms for setting in settings if setting.problem == problem})
         for k, low in enumerate(results.alpha0):
