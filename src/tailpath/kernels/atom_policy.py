@@ -16,7 +16,7 @@ from tailpath.kernels.segments import SAME_MASS, AtomModel, Scratch, merge_node
 from tailpath.kernels.unrolling import first_at_least
 
 Array = NDArray[Any]
-#: Choices and slopes tied within these, relative to their size where it exceeds 1, count as equal.
+#: Choices and slopes tied within these, relative to their size or to `AtomModel.floor`, count as equal.
 SAME_VALUE = 1e-12
 SAME_SLOPE = 1e-9
 #: How mass at the VaR goes to the outcomes: the first take all they can, all share it, or each gets all of it.
@@ -31,9 +31,9 @@ class Nearest(NamedTuple):
 
 
 @kernel
-def beats(area: float, best: float, y: float) -> bool:
-    """Whether one area `y Q(y)` is below another by more than a tie."""
-    return area < best - SAME_VALUE * max(y, abs(area))
+def beats(area: float, best: float, floor: float) -> bool:
+    """Whether one area `y Q(y)` is below another by more than a tie; `floor` is y times that of values."""
+    return area < best - SAME_VALUE * max(floor, abs(area))
 
 
 @kernel
@@ -47,7 +47,7 @@ def choose(model: AtomModel, slope: Array, first: int, last: int, scratch: Scrat
         for choice in range(model.node_choices[node], model.node_choices[node + 1]):
             row = choice - model.node_choices[node]
             for atom in range(len(best)):
-                if beats(scratch.area[row, atom], best[atom], model.atoms[atom]):
+                if beats(scratch.area[row, atom], best[atom], model.atoms[atom] * model.floor):
                     best[atom] = scratch.area[row, atom]
                     out_choice[node, atom] = choice
                     out_var[node, atom] = scratch.var[row, atom]
@@ -64,7 +64,7 @@ def factors(model: AtomModel, slope: Array, choice: int, y: float, var: float, r
     0 <= y xi <= 1 holds without exception.
     """
     first, last = model.choice_outcomes[choice], model.choice_outcomes[choice + 1]
-    tie = SAME_SLOPE * max(1.0, abs(var))
+    tie = SAME_SLOPE * max(model.floor, abs(var))
     above, tied = 0.0, 0.0
     for outcome in range(first, last):
         low, high = _reach(model, slope, outcome, var, tie)

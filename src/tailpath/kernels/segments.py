@@ -46,7 +46,8 @@ class AtomModel(NamedTuple):
     """Nodes, choices and outcomes as in the model, target n being the goal; the atoms, their distances and inverses; the bundles.
 
     `limits` is what `follow` needs of the atoms. `most_runs` is the most runs of a bundle, `most_choices` the most choices of a node. `own[grid[x]]`
-    marks the atoms of node x, and `alike` tells that all nodes have all of them.
+    marks the atoms of node x, and `alike` tells that all nodes have all of them. `floor` is the
+    size of values below which ties do not count in relation to them: the largest cost, and 1 at most, so that a single price of 10^9 blurs no other.
     """
 
     node_choices: Array
@@ -65,6 +66,7 @@ class AtomModel(NamedTuple):
     grid: Array
     own: Array
     alike: bool
+    floor: float
 
 
 class Scratch(NamedTuple):

@@ -310,3 +310,16 @@ def test_a_dead_end_that_can_be_avoided_is_never_entered():
     assert plan.cvar(0.5, state="pit") == math.inf
     assert np.all(plan.var[ssp.state_index("pit")] == math.inf)
     assert np.all(plan.choice[ssp.state_index("pit")] == -1)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-13, 1e-250])
+@pytest.mark.parametrize("solve", [tailpath.solve_cvar_quantile, tailpath.solve_cvar_interpolation])
+def test_small_costs_are_told_apart(solve, scale):
+    """Ties had a floor of 1: at costs of 1e-13 the first action was as good as any."""
+    rows = [("s", "dear", "g", 1, 3 * scale), ("s", "cheap", "g", 1, scale)]
+    rows += [("t", "dear", "g", 0.5, 5 * scale), ("t", "dear", "s", 0.5, 0), ("t", "cheap", "s", 1, 0)]
+    ssp = tailpath.SSP.from_outcomes(rows, "t", ["g"])
+    plan = solve(ssp, tailpath.log_atoms(0.1, 3))
+    policy = plan.policy(0.1)
+    assert policy.action("t", policy.start("t")) == policy.action("s", policy.start("s")) == "cheap"
+    assert tailpath.evaluate(ssp, policy, 0.1).cvar(0.1) == pytest.approx(plan.cvar(0.1), rel=1e-9) == pytest.approx(scale, rel=1e-9)

@@ -169,7 +169,7 @@ def _tables(augmented: Augmented, programs: TailPrograms, rule: int) -> Tables:
             areas, slopes = _areas(augmented, programs, k, own), scratch.var[k - model.node_choices[node]]
             factors = _factors(augmented, programs, k)
             for row, i in enumerate(np.flatnonzero(own).tolist()):
-                if beats(areas[i], best[i], atoms[i]):
+                if beats(areas[i], best[i], atoms[i] * model.floor):
                     best[i], run[i], choice[node, i], var[node, i] = areas[i], factors[row], k, slopes[i]
         for i in np.flatnonzero(~own).tolist():  # nobody gets there
             choice[node, i] = model.node_choices[node]

@@ -168,6 +168,7 @@ def _atom_model(core: Core, atoms: FloatArray, grids: Grids | None, gamma: float
         grid=grid,
         own=own,
         alike=bool(own.all()),
+        floor=min(float(rows.cost.max(initial=0.0)), 1.0),
     )
 
 
