@@ -17,7 +17,7 @@ import signal
 import time
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
 from typing import Any
@@ -38,12 +38,12 @@ def search(seconds: float, seed: int) -> list[dict[str, Any]]:
     """Try models until the time is over; the faults found, each with the number that repeats it."""
     end = time.monotonic() + seconds
     numbers = itertools.takewhile(lambda _: time.monotonic() < end, itertools.count(seed * 10**6))
-    faults, counts = run(numbers)
+    faults, counts = run(numbers, attempt)
     print(f"models: {counts}", flush=True)
     return faults
 
 
-def run(numbers: Iterator[int]) -> tuple[list[dict[str, Any]], dict[str, int]]:
+def run(numbers: Iterable[int], attempt: Callable[[int], Iterator[str]]) -> tuple[list[dict[str, Any]], dict[str, int]]:
     """Try every number; the faults, and how many claims of which kind were checked."""
     faults: list[dict[str, Any]] = []
     counts: dict[str, int] = {}
@@ -56,7 +56,7 @@ def run(numbers: Iterator[int]) -> tuple[list[dict[str, Any]], dict[str, int]]:
         except TimeoutError:
             counts["left after a while"] = counts.get("left after a while", 0) + 1
         except Exception:
-            faults.append({"kind": "models", "number": number, "fault": traceback.format_exc(limit=-3)})
+            faults.append({"kind": attempt.__module__, "number": number, "fault": traceback.format_exc(limit=-3)})
         counts["models"] = counts.get("models", 0) + 1
     return faults, counts
 
@@ -152,7 +152,7 @@ def checked(what: str, verify: Any) -> Iterator[str]:
 def cut_short(ssp: tp.SSP, given: Any, alpha: float, bounds: tuple[float, float]) -> Iterator[str]:
     """Bounds of a search that was cut short, against the exact CVaR where few costs lead to it."""
     try:
-        chain = follow(ssp, given)
+        chain = follow(ssp, given, 3_000)
         last = chain.unit
         for _ in range(14):
             truth = enclose(ssp, given, last, 3_000)

@@ -65,8 +65,8 @@ class ExactChain:
     unit: Fraction
 
 
-def follow(ssp: SSP, policy: Any) -> ExactChain:
-    """Unroll a policy by its own functions."""
+def follow(ssp: SSP, policy: Any, most: int = MOST_PAIRS) -> ExactChain:
+    """Unroll a policy by its own functions, as far as `most` pairs of state and memory, which take some seconds for every 100,000."""
     model = rows_of(ssp)
     goal = ssp.is_goal.tolist()
     if goal[ssp.start_index]:
@@ -97,8 +97,8 @@ def follow(ssp: SSP, policy: Any) -> ExactChain:
                     node = pairs[pair]
                 edges[node, cost] = edges.get((node, cost), 0) + share * w
         rows.append((sum(edges.values()), [(node, w, cost) for (node, cost), w in edges.items()]))
-        if len(pairs) > MOST_PAIRS:
-            raise OptionError(f"the checker follows at most {MOST_PAIRS} pairs of state and memory, and the policy reaches more")
+        if len(pairs) > most:
+            raise OptionError(f"the checker follows at most {most} pairs of state and memory, and the policy reaches more")
     return ExactChain(rows, 0, model.unit)
 
 

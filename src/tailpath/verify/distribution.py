@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from tailpath.errors import OptionError, RefutedError
-from tailpath.verify.chain import GOAL, ExactChain, follow, with_trap, without_free_cycles
+from tailpath.verify.chain import GOAL, MOST_PAIRS, ExactChain, follow, with_trap, without_free_cycles
 from tailpath.verify.totals import BITS as TOTAL_BITS
 from tailpath.verify.totals import enclosed
 
@@ -72,8 +72,8 @@ class Enclosure:
 
 
 def enclose(ssp: Any, policy: Any, last: Fraction, most: int = MOST_NODES) -> Enclosure:
-    """Follow the policy exactly up to the cost `last`, through so many pairs of node and cost at most."""
-    chain, trap = with_trap(follow(ssp, policy))
+    """Follow the policy exactly up to the cost `last`, through so many pairs of node and cost at most, and no more nodes than that."""
+    chain, trap = with_trap(follow(ssp, policy, min(most, MOST_PAIRS)))
     chain, rank = without_free_cycles(chain)
     rates = [Fraction(sum(w * cost for _, w, cost in edges), whole) for whole, edges in chain.rows]
     rest = enclosed(chain.rows, rates)
