@@ -25,7 +25,7 @@ from tests.fuzz import cases
 BATCH, LONGEST = 400, 10.0
 LANGUAGE_BATCH, LANGUAGE_LONGEST = 5, 60.0
 #: Searches of others, by module; each has a third of the time.
-SEARCHES = ("tests.fuzz.models",)
+SEARCHES = ("tests.fuzz.models", "tests.fuzz.objectives")
 
 
 def batch(kind: str, first: int, count: int, longest: float, folder: pathlib.Path, files: str = "") -> tuple[int, int, dict | None]:

@@ -166,7 +166,28 @@ def check_policy(policy: tp.Policy, ssp: tp.SSP) -> None:
 
 # ---------------------------------------------------------------------- command lines
 
-VALUES = ["0", "1", "-1", "0.1", "1e-9", "1e400", "-1e400", "nan", "inf", "", "x", "9" * 30, "1/3", "=", "a=b", "0.5=2", *HOSTILE[:20]]
+VALUES = [
+    "0",
+    "1",
+    "-1",
+    "0.1",
+    "1e-9",
+    "1e400",
+    "-1e400",
+    "1e99999999",
+    "1e-99999999",
+    "1e-320",
+    "nan",
+    "inf",
+    "",
+    "x",
+    "9" * 30,
+    "1/3",
+    "=",
+    "a=b",
+    "0.5=2",
+    *HOSTILE[:20],
+]
 WORDS = "alpha atoms alpha0 tolerance method engine gamma max-nodes delta weight goal cost step-cost cost-of "
 WORDS += "const start goals one-based negate-reward lexicographic json runs seed confidence inner max-sweeps heuristic"
 FLAGS = [f"--{word}" for word in WORDS.split()]
@@ -187,7 +208,14 @@ def attempt_options(number: int) -> str:
     if command == "convert":
         arguments.append(rng.choice(["/nowhere/at/all.json", "m.xyz", ""]))
     if command == "solve":
-        arguments += ["--alpha", "0.2", "--method", rng.choice(["exact", "expected", "quantile"])]
+        value, word = rng.choice(VALUES), rng.choice(["late", "shortfall", "cvar", "var"])
+        arguments += rng.choice(
+            [
+                ["--alpha", "0.2", "--method", rng.choice(["exact", "expected", "quantile"])],
+                ["--minimise", rng.choice([f"{word}({value})", f"{value} * mean", f"mean + {value} * late(3)"])],
+                ["--minimise", "mean", "--limit", rng.choice([f"{word}({value}) <= 0.5", f"late(3) <= {value}"])],
+            ]
+        )
     for _ in range(rng.choice((0, 1, 1, 2, 3))):
         arguments.append(rng.choice(FLAGS))
         if rng.random() < 0.8:

@@ -11,7 +11,8 @@ import zipfile
 from tailpath.formats.tar import tar_members, write_tar
 
 NUMBERS = """nan inf -inf Infinity NaN -1 -0.0 0 1 2 1e999 1e-999 1E5 0x10 1_000 .5 5. +3 1/3 1/0 -1/2 0/1 9999999999 999999999 2147483648
-4294967296 18446744073709551615 99999999999999999999999 1e308 \u0663 \u00b2 \u00bd"""
+4294967296 18446744073709551615 99999999999999999999999 1e308
+1e400 -1e400 1e99999999 1e-99999999 5e-324 1e-320 9223372036854775808 \u0663 \u00b2 \u00bd"""
 WORDS = r"""init goal deadlock cost states actions outcomes header version geometry auxiliary tailpath @model @nr_states state action // #
 $x . e - + / : { } [ ] " "" , null true false {} [] [[ ]] {"a":1,"a":2} \ \u0000 \ud800"""
 BLANKS = ["", " ", "\n", "\r\n", "\t", "\0", "\ufeff"]

@@ -236,7 +236,9 @@ def _descended(columns: Columns, constant: float) -> Found:
     single = int(np.flatnonzero(keeps)[np.argmin(values[keeps, 0])]) if keeps.any() else -1
     lone = float(values[single, 0]) + constant if keeps.any() else math.inf
     high = columns.high()
-    high = mixture.value if math.isinf(high) else high
+    if math.isinf(high):  # rounding decides about the limits; then they count as kept, and what the mixture costs is charged alone
+        off = np.array([priced.off[0] for priced in columns.found])
+        high = mixture.value + float(weights @ off) + 8 * UNIT * float(np.abs(values[:, 0]).max())
     away = 4 * UNIT * abs(constant)
     value, low, high = mixture.value + constant, low + constant - away, high + constant + away
     return Found(value, low, high, columns, weights, mixture.multipliers, lone, single)
