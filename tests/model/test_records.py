@@ -1,11 +1,11 @@
 """Plain data: nouns compare by content, pickle by their fields, keep their arrays to themselves and say in one line what they are."""
 
-import array
 import copy
 import dataclasses
 import gc
 import pickle
 import weakref
+from array import array as typed_array
 
 import numpy as np
 import pytest
@@ -132,7 +132,7 @@ def outside(tmp_path):
     masked = np.ma.array([1.0, 2.0])
     owner = plain.copy()
     older = owner[:]
-    typed, raw = array.array("d", [1.0, 2.0]), bytearray(plain.tobytes())
+    typed, raw = typed_array("d", [1.0, 2.0]), bytearray(plain.tobytes())
     under = plain.copy()
     return {
         "memmap": (mapped, mapped),

@@ -40,7 +40,13 @@ def test_a_limit_of_bytes_is_kept_within_a_fifth(verb, options):
 
 
 def cyclic():
-    rows = [("s", "safe", "g", 1, 10), ("s", "risky", "g", 0.9, 1), ("s", "risky", "t", 0.1, 5), ("t", "a", "g", 0.5, 1), ("t", "a", "s", 0.5, 3)]
+    rows = [
+        ("s", "safe", "g", 1, 10),
+        ("s", "risky", "g", 0.9, 1),
+        ("s", "risky", "t", 0.1, 5),
+        ("t", "a", "g", 0.5, 1),
+        ("t", "a", "s", 0.5, 3),
+    ]
     return tp.SSP.from_outcomes(rows, "s", ["g"])
 
 
@@ -75,7 +81,8 @@ def test_a_table_of_many_levels_and_few_states_is_counted():
 
 
 def test_bounds_are_numbers_where_a_block_of_free_moves_is_given_up():
-    rows = [(0, 0, 1, 1 - 2e-16, 0.05), (0, 0, 3, 2e-16, 0.05), (1, 0, 2, 1 - 1e-16, 0), (1, 0, 3, 1e-16, 0), (2, 0, 3, 1, 0.05), (2, 0, 1, 1e-300, 0)]
+    rows = [(0, 0, 1, 1 - 2e-16, 0.05), (0, 0, 3, 2e-16, 0.05)]
+    rows += [(1, 0, 2, 1 - 1e-16, 0), (1, 0, 3, 1e-16, 0), (2, 0, 3, 1, 0.05), (2, 0, 1, 1e-300, 0)]
     ssp = tp.SSP.from_outcomes(rows, 0, [3])
     for objective in (tp.Shortfall(0.35), tp.CVaR(1e-3), tp.Mean() + tp.Shortfall(0.35)):
         found = tp.solve(ssp, objective)

@@ -140,7 +140,7 @@ def within(ssp: SSP, steps: int, otherwise: Any = None, *, gamma: Any = 1, max_p
     place = np.where(ssp.is_goal, place_of_goal, late)[rows.target]
     target = _places(ssp, layers, first, rows.target, step_of, place)
     paid = rows.cost if factor == 1 else _discounted(ssp, rows.cost, step_of, factor)
-    columns = (rows.source, ssp.choice_action[ssp.outcome_choice[outcome]], target, rows.probability, paid)
+    columns: tuple[NDArray[Any], ...] = (rows.source, ssp.choice_action[ssp.outcome_choice[outcome]], target, rows.probability, paid)
     finish = 1 if price is not None else 0
     loop = float(ssp.cost_unit) if ssp.cost_unit is not None else float(ssp.outcome_cost.max())
     last = (late, len(ssp.actions), late + finish, 1.0, float(price) if price is not None else loop)
@@ -178,7 +178,7 @@ def _layers(ssp: SSP, steps: int, max_pairs: int) -> list[IntArray]:
     met: dict[bytes, int] = {}
     by_state, pairs = ssp.by_state, 1
     while len(layers) < steps and pairs <= max_pairs:
-        before = met.setdefault(hashlib.sha256(layers[-1]).digest(), len(layers) - 1)
+        before = met.setdefault(hashlib.sha256(layers[-1].tobytes()).digest(), len(layers) - 1)
         if before < len(layers) - 1:
             round_, missing = layers[before + 1 :], steps - len(layers)
             pairs += missing * min(map(len, round_))
@@ -204,7 +204,7 @@ def _product(ssp: SSP, layers: list[IntArray], first: IntArray) -> tuple[Transit
     return rows, by_state.edges(pairs), step[rows.source]
 
 
-def _places(ssp: SSP, layers: list[IntArray], first: IntArray, target: IntArray, step: NDArray[np.int32], place: IntArray) -> IntArray:
+def _places(ssp: SSP, layers: list[IntArray], first: IntArray, target: NDArray[Any], step: NDArray[Any], place: IntArray) -> IntArray:
     """Where each outcome leads: to its target's pair in the next layer, or, from the last one and to goals, to its `place`."""
     on = np.flatnonzero((step + 1 < len(layers)) & ~ssp.is_goal[target])
     key = np.concatenate(layers) + ssp.n_states * np.repeat(np.arange(len(layers)), np.diff(first))

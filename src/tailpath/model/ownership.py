@@ -28,8 +28,9 @@ def hand_over(array: NDArray[Any]) -> NDArray[Any]:
 
 def own_array(values: Any, what: str, dtype: Any) -> NDArray[Any]:
     """The values as an array of one axis and of `dtype` that nobody else can write into; `what` is its name in messages."""
-    if _LOCKED.get(id(values)) is values and values.dtype == dtype and values.ndim == 1:
-        return np.asarray(values)
+    locked = _LOCKED.get(id(values))
+    if locked is not None and locked is values and locked.dtype == dtype and locked.ndim == 1:
+        return locked
     if np.ma.is_masked(values):
         raise ModelError(f"{what} has masked entries")
     try:

@@ -11,8 +11,8 @@ import pathlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from tailpath.study.boxes import box_alpha0, box_atoms
 from tailpath.pictures.style import plain
+from tailpath.study.boxes import box_alpha0, box_atoms
 from tailpath.study.canvas import OPTIMUM, ORDINAL, PERCENT, legend_below, panels, save, style, tens
 from tailpath.study.results import Key, Results, planner, title
 from tailpath.study.store import Run

@@ -63,7 +63,8 @@ def enclosed(
     of V*. `steps` counts the levels of error in each value, as many as its budget if not given."""
     w = np.arange(len(priced)) if budgets is None else budgets
     # An infinite doubt about a level, where free outcomes go round without end, is one about all of them.
-    lost = np.minimum((w if steps is None else steps) * doubt.per_level, 1.0) if math.isfinite(doubt.per_level) else np.ones(np.shape(w))
+    counted = np.asarray(w if steps is None else steps, dtype=np.float64)
+    lost: FloatArray = np.minimum(counted * doubt.per_level, 1.0) if math.isfinite(doubt.per_level) else np.ones(counted.shape)
     # Whatever is counted, a run counts V* once, so that the doubt about it counts once as well.
     kept = priced * (1 - lost)
     low = weight * w + np.maximum(kept * (1 - doubt.below), kept - doubt.at_all * scale)
@@ -72,7 +73,7 @@ def enclosed(
     most = np.minimum(raised / sure, priced / sure + doubt.at_all * scale)
     high = np.asarray(weight * w + np.where(lost < 1, most, np.inf), dtype=np.float64)
     # A few units more for the sums above, and for values so small that they were taken for 0.
-    return low * (1 - 2e-15), high * (1 + 2e-15) + doubt.vanished * scale
+    return np.asarray(low * (1 - 2e-15)), high * (1 + 2e-15) + doubt.vanished * scale
 
 
 def proved(priced: FloatArray, weight: float, doubt: Doubt, scale: float) -> tuple[float, float]:
