@@ -1,12 +1,16 @@
 """Limits on bytes are kept, and what cannot matter is not computed: measured in a process of its own, beyond what loading takes."""
 
+import math
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 import tailpath as tp
 from tailpath.errors import LimitExceededError, ModelError
+from tailpath.solvers.exact.doubt import Doubt, enclosed
+from tailpath.solvers.objectives.losses import Losses
 
 SLOW = "tp.SSP.from_outcomes([('s', 'a', 'g', 1e-7, 1), ('s', 'a', 's', 1 - 1e-7, 1), ('s', 'b', 'g', 1, 10**6)], 's', ['g'])"
 TINY = "tp.SSP.from_outcomes([('s', 'a', 'g', 0.5, 1), ('s', 'a', 's', 0.5, 1), ('s', 'b', 'g', 1, 9)], 's', ['g'])"
@@ -81,12 +85,13 @@ def test_a_table_of_many_levels_and_few_states_is_counted():
 
 
 def test_bounds_are_numbers_where_a_block_of_free_moves_is_given_up():
-    rows = [(0, 0, 1, 1 - 2e-16, 0.05), (0, 0, 3, 2e-16, 0.05)]
-    rows += [(1, 0, 2, 1 - 1e-16, 0), (1, 0, 3, 1e-16, 0), (2, 0, 3, 1, 0.05), (2, 0, 1, 1e-300, 0)]
-    ssp = tp.SSP.from_outcomes(rows, 0, [3])
-    for objective in (tp.Shortfall(0.35), tp.CVaR(1e-3), tp.Mean() + tp.Shortfall(0.35)):
-        found = tp.solve(ssp, objective)
-        assert found.bounds[0] <= found.value <= found.bounds[1]
+    doubt = Doubt(below=0.0, above=0.0, at_zero=0.0, at_all=0.0, per_level=math.inf)
+    for budgets in (None, np.array([0, 7])):
+        low, high = enclosed(np.array([0.0, 2.0]), 0.0, doubt, 1.0, budgets)
+        assert low.tolist() == [0.0, 0.0] and high.tolist() == [math.inf, math.inf]
+    rows = [(0, 0, 1, 1, 0.05), (1, 0, 2, 1 - 1e-16, 0), (1, 0, 3, 1e-16, 0), (2, 0, 3, 1, 0.05), (2, 0, 1, 1e-200, 0)]
+    losses = Losses(tp.SSP.from_outcomes(rows, 0, [3]), [tp.Shortfall(0.35).curve])
+    assert losses._bounds(0.0, np.ones(1), doubt) == (0.0, math.inf)
 
 
 @pytest.mark.parametrize("limit", [1e-17, 1e-18, 5e-19, 1e-25])
