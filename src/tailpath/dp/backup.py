@@ -4,6 +4,9 @@
     row k has outcomes    choice_outcomes[k] .. choice_outcomes[k + 1] - 1, and an expected cost rate[k]
     outcome o leads to    target[o] with probability[o]
 
+Probabilities may be known as intervals only: `Spread` has what is to be handed out above the least ones, and *nature* hands it out, to the worst
+outcomes first (`ADVERSARIAL`) or to the best (`COOPERATIVE`): the greatest and the least expected value of a row.
+
 The end is state n, worth 0: values that are read with it have n + 1 entries, the last of them 0. A chain is the case of one row per state.
 """
 
@@ -15,9 +18,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.kernels.jit import kernel
-from tailpath.kernels.rounding import SURPLUS, SURPLUS_FINE, UNIT
+from tailpath.kernels.rounding import SERVED, SURPLUS, SURPLUS_FINE, UNIT
 
 Array = NDArray[Any]
+#: Who hands out what is not known: nobody, against us, for us. As numbers: the sign of the values that come first.
+CERTAIN, ADVERSARIAL, COOPERATIVE = 0, 1, -1
+
+
+class Spread(NamedTuple):
+    """What intervals leave open: by outcome how much it may have above its low probability, `width`; by row how much there is, `rest`.
+
+    `order` has the outcomes of each row in the order in which they were served last; it is kept, since the next order is much the same.
+    """
+
+    width: Array  # float64 (outcomes,)
+    rest: Array  # float64 (rows,)
+    order: Array  # int64 (outcomes,), a permutation within each row
+
+
+#: All probabilities are known.
+NO_SPREAD = Spread(np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.int64))
 
 
 class Decisions(NamedTuple):
@@ -38,6 +58,88 @@ def row_value(row_start: Array, target: Array, probability: Array, row: int, bas
     for outcome in range(np.uint64(row_start[row]), np.uint64(row_start[row + 1])):
         total += probability[outcome] * value[np.uint64(base + target[outcome])]
     return total
+
+
+@kernel(inline=True)
+def extreme_value(
+    row_start: Array, target: Array, low: Array, spread: Spread, nature: int, row: int, base: int, value: Array
+) -> tuple[float, float]:
+    """The greatest or least expected value of where a row leads, and the value of the last outcome that was served.
+
+    A share that is off by e, since the rest is rounded, moves the result by no more than e times that value.
+    """
+    width, rest, order = spread
+    first, last = np.uint64(row_start[row]), np.uint64(row_start[row + 1])
+    total, marginal = row_value(row_start, target, low, row, base, value), 0.0
+    left = rest[row]
+    if left > 0.0:
+        for i in range(first + np.uint64(1), last):
+            outcome, j = order[i], np.uint64(i)
+            key = nature * value[np.uint64(base + target[outcome])]
+            while j > first and nature * value[np.uint64(base + target[order[j - np.uint64(1)]])] < key:
+                order[j] = order[j - np.uint64(1)]
+                j -= np.uint64(1)
+            order[j] = outcome
+        for i in range(first, last):
+            outcome = order[i]
+            marginal = value[np.uint64(base + target[outcome])]
+            given = min(width[outcome], left)
+            total += given * marginal
+            left -= given
+            if left <= 0.0:
+                break
+    return total, marginal
+
+
+@kernel(inline=True)
+def served_value(row_start: Array, target: Array, low: Array, spread: Spread, row: int, base: int, value: Array) -> tuple[float, float]:
+    """What `extreme_value` would be for other values with the probabilities that it gave last, and the value of the outcome served last."""
+    width, rest, order = spread
+    total, marginal, left = row_value(row_start, target, low, row, base, value), 0.0, rest[row]
+    if left > 0.0:
+        for i in range(np.uint64(row_start[row]), np.uint64(row_start[row + 1])):
+            outcome = order[i]
+            marginal = value[np.uint64(base + target[outcome])]
+            given = min(width[outcome], left)
+            total += given * marginal
+            left -= given
+            if left <= 0.0:
+                break
+    return total, marginal
+
+
+@kernel
+def extreme_rows(row_start: Array, low: Array, spread: Spread, nature: int, worth: Array, out_value: Array, out_probability: Array) -> None:
+    """Of every row the greatest or least expected worth, where `worth` is by outcome, and the probabilities that make it."""
+    outcomes = np.arange(len(worth))
+    for row in range(len(row_start) - 1):
+        out_value[row] = extreme_value(row_start, outcomes, low, spread, nature, row, 0, worth)[0]
+        left, served = spread.rest[row], spread.rest[row] > 0.0
+        for i in range(row_start[row], row_start[row + 1]):
+            outcome = spread.order[i] if served else i
+            given = min(spread.width[outcome], left)
+            out_probability[outcome] = low[outcome] + given
+            left -= given
+
+
+@kernel
+def extreme_defect(
+    row_start: Array, low: Array, spread: Spread, nature: int, worth: Array, value: Array, state_choices: Array, side: int
+) -> float:
+    """How far the backup of values is from what proves them a bound of the optimum, at most; none if this is 0 or less.
+
+    They lie above it (`side` 1) where the least row of every state is no more than the value, and below it (-1) where no row is less. What
+    rounding may do, and that of the intervals themselves, counts against it.
+    """
+    outcomes, worst = np.arange(len(worth)), -np.inf
+    for state in range(len(state_choices) - 1):
+        least = np.inf
+        for row in range(state_choices[state], state_choices[state + 1]):
+            total, marginal = extreme_value(row_start, outcomes, low, spread, nature, row, 0, worth)
+            count = row_start[row + 1] - row_start[row]
+            least = min(least, total + side * (SERVED * count + SURPLUS) * UNIT * (total + marginal))
+        worst = max(worst, side * (least - value[state]))
+    return worst
 
 
 @kernel

@@ -9,9 +9,11 @@
     base + slope * (-w) + to_go * V*(s),        and `per_step` times the expected cost of a choice is added at every step,
 
 so (0, 1, 1, 0) is the excess E[(Z - w)+], (1, 0, 0, 0) the probability of a cost of w or more, and (0, 0, 1, 1) the expected cost. Arriving with
-budget left is worth 0, or what `loss[w, i]` says. Two ways to choose:
+budget left is worth 0, or what `loss[w, i]` says. Three ways to choose:
 
 - *Least*: the least value of criterion 0; within a relative `tie`, that of criterion 1. All others are carried along for the choice taken.
+- *Extreme*: the least value of criterion 0, where nature hands out what is not known of the probabilities (`Spread`); all others are the least
+  values with what it handed out there. The goal is then a node like others, since what arrives is served in its turn.
 - *Priced*: the least `criterion 0 + price * criterion 1`, for several prices side by side.
 
 **Store.** A level w needs the levels w - c, so values live in a window of rows, one for each of the last levels, more than the largest cost. Those of
@@ -35,7 +37,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.dp.backup import row_value
+from tailpath.dp.backup import CERTAIN, NO_SPREAD, Spread, extreme_value, row_value, served_value
 from tailpath.dp.joint import Joint, joint_backup, joint_optimum, joint_values
 from tailpath.kernels.jit import kernel
 from tailpath.kernels.rounding import TINY
@@ -77,12 +79,14 @@ class Nodes(NamedTuple):
 
 
 class Model(NamedTuple):
-    """A model laid out for budgets up to some limit."""
+    """A model laid out for budgets up to some limit; where probabilities are intervals, those of `rows` are the low ones."""
 
     rows: Rows
     ends: Ends
     nodes: Nodes
     joint: Joint
+    spread: Spread = NO_SPREAD
+    nature: int = CERTAIN
 
 
 class Objective(NamedTuple):
@@ -165,6 +169,35 @@ def settle_least(model: Model, objective: Objective, span: tuple[int, int], w: i
             total = constant[i, picked] + row_value(outcome_start, offset, probability, picked, i * size + base, value)
             value[i * size + base + node] = total if total > TINY else 0.0
         chosen[node] = picked
+
+
+@kernel
+def settle_extreme(model: Model, objective: Objective, nature: int, span: tuple[int, int], base: int, size: int, work: Work) -> float:
+    """The active nodes of a plain block at one level, by the extreme way. Returns the most that the value of an outcome served last exceeds that of
+    its row, as a factor: what rounding of the shares counts for."""
+    node_choices, outcome_start, offset, probability = model.rows
+    value, constant, worst, count = work.value, work.constant, 0.0, len(objective.criteria)
+    for k in range(span[0], span[1]):
+        node = np.int64(work.active[k])
+        picked, least = np.int64(node_choices[node]), np.inf
+        for i in range(1, count):
+            value[i * size + base + node] = np.inf
+        for choice in range(node_choices[node], node_choices[node + 1]):
+            ahead, marginal = extreme_value(outcome_start, offset, probability, model.spread, nature, choice, base, value)
+            total = constant[0, choice] + ahead
+            if marginal > worst * total and total > TINY:
+                worst = marginal / total
+            picked = np.int64(choice) if total < least else picked
+            least = min(least, total)
+            for i in range(1, count):
+                ahead, marginal = served_value(outcome_start, offset, probability, model.spread, choice, i * size + base, value)
+                total = constant[i, choice] + ahead
+                if marginal > worst * total and total > TINY:
+                    worst = marginal / total
+                value[i * size + base + node] = min(value[i * size + base + node], total if total > TINY else 0.0)
+        value[base + node] = least if least > TINY else 0.0
+        work.choice[node] = picked
+    return worst
 
 
 @kernel
@@ -298,7 +331,7 @@ def move_window(n: int, blocks: int, work: Work) -> None:
     work.origin[0] += rows - work.reach
 
 
-def _sweep(joints: bool, priced: bool) -> Any:
+def _sweep(joints: bool, priced: bool, nature: int) -> Any:
     """The flags are constants of the closure: the compiler leaves out the branches not taken, and keeps each version by its flags."""
 
     def sweep(
@@ -336,7 +369,9 @@ def _sweep(joints: bool, priced: bool) -> Any:
                         work.active[node] = node
                 else:
                     end = look_around(nodes, block, w, room, work)
-                    if priced:
+                    if nature != CERTAIN:
+                        error = max(error, settle_extreme(model, objective, nature, (begin, end), base, size, work))
+                    elif priced:
                         settle_priced(model, objective, (begin, end), w, base, size, work)
                     else:
                         settle_least(model, objective, (begin, end), w, base, size, work)
@@ -361,8 +396,8 @@ def sweep(
 
     Changes of choice are appended to `out` from the third of `levels` on, and `out_value[w - first]` gets the values at the start, by criterion and
     price. Returns the first level not done, how many changes there are, the best value found, and the worst error bound and relative gain left
-    of joint blocks.
+    of joint blocks; where probabilities are intervals, the worst factor of `settle_extreme` in place of the error bound.
     """
-    compiled = _compiled(bool(model.nodes.block_joint.any()), len(objective.prices) > 0)
+    compiled = _compiled(bool(model.nodes.block_joint.any()), len(objective.prices) > 0, model.nature)
     found: tuple[int, int, float, float, float] = compiled(model, objective, loss, levels, best, work, out, out_value)
     return found

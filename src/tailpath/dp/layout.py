@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tailpath.dp.backup import CERTAIN, NO_SPREAD, Spread
 from tailpath.dp.budgets import PER_STEP, TO_GO, Changes, Ends, Model, Nodes, Objective, Rows, Work, sweep
+from tailpath.dp.games import Game
 from tailpath.dp.joint import Joint, longest_ways
 from tailpath.errors import ModelError
-from tailpath.graph import Transitions, offsets_of, owners
+from tailpath.graph import Transitions, members_of, offsets_of, owners
+from tailpath.kernels.forward import cheapest_way
 from tailpath.kernels.jit import frozen
-from tailpath.kernels.rounding import FIXED, ROW, UNIT
+from tailpath.kernels.rounding import FIXED, ROW, SERVED, UNIT
 
 Array = NDArray[Any]
 IntArray = NDArray[np.int64]
@@ -37,7 +40,8 @@ class Layout:
     cost in units; the target of one that arrives is -1, and those inside a joint block are left out.
     `rounding` bounds the relative error that one step adds; `depth` is the most blocks a path can
     visit at one level, and `visits` bounds the expected visits to the nodes of a joint block,
-    summed over them.
+    summed over them. Where probabilities are intervals, `probability` has the low ones and `spread`
+    what `nature` hands out; node 0 is then the goal.
     """
 
     nodes: Nodes
@@ -52,6 +56,8 @@ class Layout:
     rounding: float
     depth: int
     visits: float
+    spread: Spread = field(default=NO_SPREAD, kw_only=True)
+    nature: int = field(default=CERTAIN, kw_only=True)
 
     @property
     def n(self) -> int:
@@ -74,7 +80,7 @@ class Layout:
 
     def reach(self, limit: float = math.inf) -> int:
         """The largest cost, in units, of an outcome that does not end at a goal: of those below `limit`, since no budget up to it has others left."""
-        below = int(np.searchsorted(self.costs, limit))
+        below = int(np.searchsorted(self.costs, limit)) if self.nature == CERTAIN else len(self.costs)
         return int(self.costs[below - 1]) if below else 0
 
     def entries(self, limit: float) -> float:
@@ -99,8 +105,11 @@ class Layout:
     def per_block(self, error: float, gain_left: float) -> float:
         """The relative error that a block adds, given the worst elimination of a joint block and the most it left to gain.
 
-        A joint block adds the error of its elimination, of what goes into it, and of choices that are not quite the best at every visit.
+        A joint block adds the error of its elimination, of what goes into it, and of choices that are not quite the best at every visit. Where
+        nature hands out shares, `error` is the largest factor by which an outcome served last exceeds its row.
         """
+        if self.nature != CERTAIN:
+            return self.rounding * (1 + error)
         return self.rounding + (error + (gain_left + 4 * self.rounding) * self.visits if self.visits else 0.0)
 
     @cached_property
@@ -110,6 +119,9 @@ class Layout:
 
     def up_to(self, limit: float) -> Model:
         """What the kernel needs for budgets up to a limit."""
+        if self.nature != CERTAIN:  # what lies beyond every budget is served in its turn, like all others
+            order = self.spread.order.copy()
+            return self.everything._replace(spread=self.spread._replace(order=order), nature=self.nature)
         return self.everything if self.reach() < limit else self._split(self.arrives | (self.level >= limit))
 
     def _split(self, ends: BoolArray) -> Model:
@@ -134,7 +146,7 @@ class Layout:
     def static(self, criteria: FloatArray, limit: float) -> FloatArray:
         """What every choice is worth at all levels: its own cost, and V* behind outcomes that cost the limit or more."""
         own = criteria[:, PER_STEP, None] * self.choice_cost
-        if self.reach() < limit:
+        if self.reach() < limit or self.nature != CERTAIN:
             return np.asarray(own)
         far = np.flatnonzero(~self.arrives & (self.level >= limit))
         ahead = np.bincount(
@@ -304,3 +316,53 @@ def chain_layout(rows: Transitions, value: FloatArray, least: IntArray | None = 
         visits=0.0,
     )
     return layout, order
+
+
+def interval_layout(game: Game, level: IntArray, chosen: IntArray, value: FloatArray, start: int) -> tuple[Layout, IntArray, IntArray]:
+    """A game against nature laid out for budgets, as far as `start` can get; its nodes and rows behind those of the layout, -1 for the goal's.
+
+    `level` (A,) are costs in units, `chosen` (n,) the rows that are best with the budget spent and `value` (n,) what they are worth then, in units.
+    Free outcomes must not go round.
+    """
+    given = game.given
+    n, whole = len(value), Transitions(given.choice_outcomes[given.state_choices], given.target, game.low, game.cost, level)
+    least = np.full(n + 1, np.inf)
+    cheapest_way(np.append(whole.row_start, len(level)), whole.target, level.astype(np.float64), start, least)
+    depth = zero_cost_blocks(whole.only((level == 0) & (whole.target < n)))[0]
+    kept = np.flatnonzero(np.isfinite(least[:n]))
+    node = kept[np.lexsort((least[kept], depth[kept]))]
+    position = np.zeros(n + 1, dtype=np.int64)
+    position[node] = np.arange(1, len(node) + 1)
+    owner = owners(given.state_choices)
+    row = np.flatnonzero(np.isfinite(least[owner]))
+    row = row[np.lexsort((row != chosen[owner[row]], position[owner[row]]))]
+    outcome, outcome_start = members_of(given.choice_outcomes, row)
+    blocks = np.append(0, block_starts(depth[node], np.zeros(len(node))) + 1)
+    flat, ones = np.zeros(len(node) + 1, dtype=np.int64), np.ones(len(node) + 1, dtype=np.int64)
+    nodes = Nodes(
+        blocks,
+        np.zeros(len(blocks) - 1, dtype=np.bool_),
+        np.append(0, least[node]).astype(np.int64),
+        flat,
+        ones,
+        np.append(0.0, value[node]),
+    )
+    most = int(np.diff(outcome_start).max(initial=1))
+    layout = Layout(
+        nodes=nodes,
+        node_choices=np.append(0, offsets_of(position[owner[row]] - 1, len(node)) + 1),
+        choice_cost=np.zeros(len(row) + 1),
+        outcome_start=np.append(0, outcome_start + 1),
+        target=np.append(-1, position[given.target[outcome]]).astype(np.int32),
+        level=np.append(0, level[outcome]),
+        probability=np.append(1.0, game.low[outcome]),
+        joint=Joint(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0)),
+        start=int(position[start]),
+        rounding=(SERVED * most + FIXED) * UNIT,
+        depth=int(depth.max(initial=0)) + 1,
+        visits=0.0,
+        # Of outcomes that have a row in the table: all but the goal's.
+        spread=Spread(game.spread.width[outcome], np.append(0.0, game.spread.rest[row]), np.arange(len(outcome))),
+        nature=game.nature,
+    )
+    return layout, np.append(-1, node), np.append(-1, row)

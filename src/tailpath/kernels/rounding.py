@@ -11,6 +11,9 @@ ROW, FIXED = 3, 9
 #: What a surplus r + P v - v(s) is off beside (ROW k) UNIT and what its row misses 1 by: as FIXED, and three operations; and four more where
 #: values come in two parts.
 SURPLUS, SURPLUS_FINE = 12, 16
+#: Where k probabilities are intervals, their ends and widths are off by 2 UNIT each, what is to be handed out by k UNIT of 1, and each share handed
+#: out by one more: (SERVED k) UNIT of the value of the row and of the value of what was served last.
+SERVED = 6
 #: A probability this close to alpha, relatively, counts as equal to it, since VaR jumps there. Sums of 10^4 masses are off by 1e-12 at most.
 SAME_MASS = 1e-12
 #: Values that differ by less, relatively, count as equal: some hundred roundings.

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.analysis.core import core_of
-from tailpath.dp.budgets import BASE, TO_GO, Changes, Objective, cutoff_of, sweep
+from tailpath.dp.budgets import TO_GO, Changes, Objective, cutoff_of
+from tailpath.dp.fill import fill
 from tailpath.dp.layout import NO_LOSS
 from tailpath.errors import LimitExceededError
 from tailpath.graph import members_of, owners
@@ -22,14 +23,8 @@ from tailpath.options import Progress
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.exact.layout import ModelLayout
 
-#: About so many values are computed before the caller is told.
-AT_A_TIME = 2**23
-#: What it takes to bracket the value of a budget.
-BRACKET_BYTES = 72
 #: What is kept of values and decisions may take this much memory.
 MAX_BYTES = 4 * 2**30
-#: For each node there is room for so many changes of its choice, at first.
-ROOM = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,36 +90,18 @@ class _Filling:
 
     def run(self, objective: Objective) -> tuple[BudgetTable, float]:
         """One pass from budget 1 to the cutoff; also returns the best value at the start."""
-        layout, n, lanes = self.layout, self.layout.n, max(len(objective.prices), 1)
-        # An objective without a weight ends at its limit; with one, the sweep does not know beforehand how many levels there are.
-        rows = int(np.clip(AT_A_TIME // n, 16, min(4096, max(16.0, objective.limit))))
-        size = 8 * (layout.reach(objective.limit) + 1) * n * lanes * len(objective.criteria)
-        self._check_room(size, objective, 1, np.inf)
-        model, work = layout.up_to(objective.limit), layout.work(objective, self.max_bytes)
-        found = Changes(*(np.empty(ROOM * n, dtype=kind) for kind in (np.int32, np.int64, np.int32)))
-        values = [np.repeat(objective.criteria[:, BASE] + objective.criteria[:, TO_GO] * layout.start_value, lanes)[None, :]]
-        best = objective.price * float(values[0][0, 0])
-        error, gain_left, w, at, more = 0.0, 0.0, 1, 0, True
-        while more:
-            last = w + rows - 1
-            if at + n > len(found.node):
-                found = Changes(*(np.append(each, np.empty(len(each) + n, each.dtype)) for each in found))
-            # The values at the start are copied once, into one array, and an optimum over budgets brackets each.
-            level = 2 * values[0].nbytes + (BRACKET_BYTES if objective.weight > 0 else 0)
-            kept = sum(each.nbytes for each in found) + level * last
-            self._check_room(size + kept, objective, w, best)
-            value = np.empty((rows, len(objective.criteria) * lanes))
-            end, at, best, worst, left = sweep(model, objective, self.loss, (w, last, at), best, work, found, value)
-            values.append(value[: end - w])
-            more = (end > last and end <= objective.limit) or at + n > len(found.node)
-            error, gain_left, w = max(error, worst), max(gain_left, left), end
+
+        def check(memory: int, w: int, best: float) -> None:
+            self._check_room(memory, objective, w, best)
+
+        def told(w: int, best: float) -> None:
             if self.progress is not None:
-                self.progress(w - 1, best * float(layout.unit))
-        table = np.concatenate(values)
-        table = table.reshape(len(table), -1, lanes) if len(objective.prices) else table
-        budgets, per_level = np.arange(len(table)), layout.depth * layout.per_block(error, gain_left)
-        method = f"all budgets up to {len(table) - 1} in all states"
-        return BudgetTable(layout, budgets, budgets, table, Changes(*(each[:at] for each in found)), per_level, method), best
+                self.progress(w, best * float(self.layout.unit))
+
+        found = fill(self.layout, objective, self.loss, self.max_bytes, check, told)
+        budgets = np.arange(len(found.values))
+        method = f"all budgets up to {len(budgets) - 1} in all states"
+        return BudgetTable(self.layout, budgets, budgets, found.values, found.changes, found.error, method), found.best
 
     def _check_room(self, memory: int, objective: Objective, w: int, best: float) -> None:
         """Refuse values and steps beyond the memory allowed."""
