@@ -5,6 +5,8 @@
 | state, next_state | they must be there |
 | action | the way is the action: it is called like the state it leads to, and surely leads there |
 | probability | 1 |
+| low, high | of a model with intervals: the least and the greatest probability, in place of it |
+| count | of a model with intervals: how often the outcome was seen |
 | cost | a reward, taken with the other sign, or times: samples `12;13;15;40` or weights `12:30;40:2` |
 | goal | true where the row leads to a goal; without it, states without rows are the goals |
 | start | true where the row leaves the start; without it, the first row does |
@@ -29,6 +31,9 @@ WORDS = {
     "action": ("action", "a", "choice", "idaction"),
     "next_state": ("next_state", "to", "target", "next", "destination", "to_state", "idstateto"),
     "probability": ("probability", "prob", "p", "chance"),
+    "low": ("low", "lower"),
+    "high": ("high", "upper"),
+    "count": ("count",),
     "cost": ("cost", "time", "duration", "length", "distance", "weight", "c"),
     "reward": ("reward", "r"),
     "times": ("times", "samples", "durations"),
@@ -37,25 +42,28 @@ WORDS = {
 }
 #: One of them says what an outcome costs.
 PRICES = ("cost", "reward", "times")
-
+#: The columns that may tell probabilities, in the order in which a model with intervals looks for them.
+INTERVALS = (("low", "high"), ("count",), ("probability",))
 
 #: No column is chosen.
 NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 class Outcomes(NamedTuple):
-    """What `SSP.from_outcomes` takes."""
+    """What `SSP.from_outcomes` takes; or, with pairs or counts for probabilities, `IntervalSSP`."""
 
     rows: list[tuple[Any, Any, Any, Any, Any]]
     start: Any
     goals: Sequence[Any]
     notes: tuple[str, ...]
+    counted: bool = False
 
 
-def columns_called(names: Iterable[Any], chosen: Mapping[str, Any] = NONE) -> dict[str, Any]:
+def columns_called(names: Iterable[Any], chosen: Mapping[str, Any] = NONE, intervals: bool = False) -> dict[str, Any]:
     """Which of the names is which column: `{column: name}`, as `chosen` or by their words.
 
-    Of two names for one column, or none for one that must be there, refuses.
+    Of two names for one column, or none for one that must be there, refuses. Of several columns that tell probabilities, those with
+    `intervals` are taken if these are asked for, else the probability.
     """
     names = list(names)
     found = {column: _chosen(column, name, names) for column, name in chosen.items()}
@@ -78,7 +86,12 @@ def columns_called(names: Iterable[Any], chosen: Mapping[str, Any] = NONE) -> di
         expected = _listed(word for column in PRICES for word in WORDS[column])
         what = "exactly one column must be the cost, the reward or the times"
         raise ModelError(f"{what}, one of {expected}; there are {_listed(names)}; or say which (columns=)")
-    if "action" not in found and "probability" in found:
+    known = next((ways for ways in (INTERVALS if intervals else INTERVALS[::-1]) if all(column in found for column in ways)), ())
+    for column in {column for ways in INTERVALS for column in ways} - set(known):
+        found.pop(column, None)
+    if not intervals and known and known != ("probability",):
+        raise ModelError(f"the table has {' and '.join(known)} for probabilities; read it with IntervalSSP.from_table")
+    if "action" not in found and known:
         raise ModelError(f"where there are probabilities a column must be the action, one of {_listed(WORDS['action'])}")
     return {column: found[column] for column in WORDS if column in found}
 
@@ -98,13 +111,18 @@ def _listed(names: Iterable[Any]) -> str:
     return ", ".join(map(str, names))
 
 
-def outcomes_of_table(frame: Any, start: Any, goals: Any, chosen: Mapping[str, Any] = NONE) -> Outcomes:
-    """The outcomes of a table, its start and its goals."""
-    called = columns_called(_names(frame), chosen)
+def outcomes_of_table(frame: Any, start: Any, goals: Any, chosen: Mapping[str, Any] = NONE, intervals: bool = False) -> Outcomes:
+    """The outcomes of a table, its start and its goals; with `intervals`, pairs or counts for probabilities where it has them."""
+    called = columns_called(_names(frame), chosen, intervals)
     columns = {column: _values(frame, name) for column, name in called.items()}
     count = len(columns["state"])
     if count == 0:
         raise ModelError("the table has no rows")
+    counted = "count" in columns
+    if "low" in columns:
+        columns["probability"] = list(zip(columns["low"], columns["high"]))
+    elif counted:
+        columns["probability"] = columns["count"]
     columns.setdefault("probability", [1] * count)
     columns.setdefault("action", columns["next_state"])
     if "reward" in columns:
@@ -119,7 +137,7 @@ def outcomes_of_table(frame: Any, start: Any, goals: Any, chosen: Mapping[str, A
     found_goals = _goals(rows, columns.get("goal"), goals, notes)
     ends = set(found_goals)
     kept = [row for row in rows if row[0] not in ends]
-    return Outcomes(kept, _start(rows, columns.get("start"), start, notes), found_goals, tuple(notes))
+    return Outcomes(kept, _start(rows, columns.get("start"), start, notes), found_goals, tuple(notes), counted)
 
 
 def _unfolded(columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
