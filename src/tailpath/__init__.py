@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from tailpath import methods as methods
     from tailpath.errors import TailpathError as TailpathError
     from tailpath.errors import TailpathWarning as TailpathWarning
+    from tailpath.evaluation.band import CostBand as CostBand
     from tailpath.evaluation.distribution import CostDistribution as CostDistribution
     from tailpath.evaluation.evaluate import evaluate as evaluate
     from tailpath.evaluation.simulation import Estimate as Estimate
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from tailpath.model.durations import durations as durations
     from tailpath.model.endings import give_up as give_up
     from tailpath.model.endings import within as within
+    from tailpath.model.interval import IntervalSSP as IntervalSSP
     from tailpath.model.ssp import SSP as SSP
     from tailpath.pictures.distributions import plot_tails as plot_tails
     from tailpath.pictures.progress import show_progress as show_progress
@@ -86,6 +88,8 @@ _HOME = {
     "plot_tails": "tailpath.pictures.distributions",
     "show_progress": "tailpath.pictures.progress",
     "SSP": "tailpath.model.ssp",
+    "IntervalSSP": "tailpath.model.interval",
+    "CostBand": "tailpath.evaluation.band",
     "policy": "tailpath.policies.given",
     "Policy": "tailpath.policies.kinds",
     "MarkovPolicy": "tailpath.policies.kinds",

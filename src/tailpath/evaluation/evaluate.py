@@ -17,11 +17,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
 from tailpath.errors import LimitExceededError, OptionError
+from tailpath.evaluation.band import CostBand, evaluate_band
 from tailpath.evaluation.budget import evaluate_budget
 from tailpath.evaluation.discounted import evaluate_discounted
 from tailpath.evaluation.distribution import CostDistribution
@@ -45,6 +46,7 @@ from tailpath.evaluation.mixture import LEAST_TAIL, mixed_distribution
 from tailpath.evaluation.queue import ChainWalk, QueueSearch
 from tailpath.evaluation.variance import standard_deviation
 from tailpath.evaluation.zero_cost import without_zero_cost_cycles
+from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP, Name
 from tailpath.options import Progress, check_alpha, check_gamma
 from tailpath.policies.budget import BudgetPolicy
@@ -60,6 +62,7 @@ __all__ = ["evaluate", "evaluate_for"]
 MOST_LEVELS = 10_000
 
 
+@overload
 def evaluate(
     ssp: SSP,
     policy: Any,
@@ -72,14 +75,33 @@ def evaluate(
     max_nodes: int | None = None,
     max_bytes: int = MOST_BYTES,
     progress: Progress | None = None,
-) -> CostDistribution:
+) -> CostDistribution: ...
+
+
+@overload
+def evaluate(ssp: IntervalSSP, policy: Any, alpha: float, *, start: Name | None = None, max_nodes: int | None = None) -> CostBand: ...
+
+
+def evaluate(
+    ssp: Any,
+    policy: Any,
+    alpha: float,
+    *,
+    engine: str = "auto",
+    heuristic: Any = "min",
+    gamma: float = 1.0,
+    start: Name | None = None,
+    max_nodes: int | None = None,
+    max_bytes: int = MOST_BYTES,
+    progress: Progress | None = None,
+) -> Any:
     """Find the exact distribution of the total cost of a policy.
 
     It is good for every tail mass from `alpha` up.
 
     Parameters
     ----------
-    ssp : SSP
+    ssp : SSP or IntervalSSP
         The model.
     policy : Policy, or anything that `tailpath.policy` takes
         A policy, a solution, `{state: action}`, an array with the action of every state, a matrix
@@ -109,10 +131,11 @@ def evaluate(
 
     Returns
     -------
-    CostDistribution
+    CostDistribution or CostBand
         `var(a)`, `cvar(a)` and `bounds(a)` for every a >= `alpha`, the mean, and the probability of
         every cost up to VaR. If the policy may miss the goal, the mean and CVaR are infinite,
         `unreached` is the probability of that, and `stuck` names a state.
+        On a model with intervals a `CostBand`: what every nature can make of it.
 
     Raises
     ------
@@ -144,6 +167,11 @@ def evaluate(
     >>> costs.cvar(0.5)
     28.0
     """
+    if isinstance(ssp, IntervalSSP):
+        if engine != "auto" or not isinstance(heuristic, str) or heuristic != "min" or gamma != 1:
+            raise OptionError("on a model with intervals a policy is evaluated without a discount, and by one engine only")
+        given = ssp if start is None else replace(ssp, inside=replace(ssp.inside, start_index=ssp.inside.state_index(start)))
+        return evaluate_band(given, policy, alpha, max_nodes=max_nodes)
     alpha = check_alpha(alpha)
     policy = as_policy(ssp, policy, alpha=alpha)
     if start is not None:

@@ -8,23 +8,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.analysis.core import core_of
+from tailpath.analysis.nature import nature_called
 from tailpath.analysis.reachability import surely_free_states
 from tailpath.dp.expected import warn_if_unproved
 from tailpath.dp.optimum import least_total, sharpest
 from tailpath.dp.sweeps import Sweeps
-from tailpath.errors import ModelError
+from tailpath.errors import ModelError, OptionError
 from tailpath.model.endings import ended_by_chance
+from tailpath.model.interval import IntervalSSP
 from tailpath.model.records import Record, data_frame
 from tailpath.model.ssp import SSP, FloatArray, Name, found_once
 from tailpath.options import check_gamma
 from tailpath.pictures.notebook import card
 from tailpath.policies.kinds import MarkovPolicy
+from tailpath.solvers.uncertain.expected import RobustExpected, solve_robust_expected
 from tailpath.verify.distribution import Proof
 from tailpath.verify.optimum import check_expected
 
@@ -141,19 +144,29 @@ class ExpectedSolution(Record):
         return f"<ExpectedSolution {self.cost():.6g} from {self.ssp.start!r}, by {self.method}>"
 
 
-def solve_expected(ssp: SSP, *, gamma: float = 1.0) -> ExpectedSolution:
+@overload
+def solve_expected(ssp: SSP, *, gamma: float = 1.0, nature: str = "adversarial") -> ExpectedSolution: ...
+
+
+@overload
+def solve_expected(ssp: IntervalSSP, *, gamma: float = 1.0, nature: str = "adversarial") -> RobustExpected | ExpectedSolution: ...
+
+
+def solve_expected(ssp: Any, *, gamma: float = 1.0, nature: str = "adversarial") -> Any:
     """Find the policy of least expected cost, its value from every state, and verified bounds.
 
     The result is stored with the model, and found once.
 
     Parameters
     ----------
-    ssp : SSP
+    ssp : SSP or IntervalSSP
         The model.
     gamma : float in (0, 1]
         The discount: the costs of step t count gamma^t times. That is the expected cost where every
         step is the last one with probability 1 - gamma, and is solved as such; no goal need be
         reached then, and every value is finite.
+    nature : {"adversarial", "cooperative"}
+        Of a model with intervals: who picks the probabilities inside them, against us or for us.
 
     Returns
     -------
@@ -176,6 +189,11 @@ def solve_expected(ssp: SSP, *, gamma: float = 1.0) -> ExpectedSolution:
     >>> best.cost(), best.policy.action("home")
     (24.0, 'road')
     """
+    if isinstance(ssp, IntervalSSP):
+        nature_called(nature)
+        if gamma != 1:
+            raise OptionError("models with intervals are solved without a discount")
+        return _solve(ssp.inside) if ssp.is_certain else solve_robust_expected(ssp, nature)
     if check_gamma(gamma) < 1:
         return _discounted(ssp, float(gamma))
     return _solve(ssp)

@@ -30,11 +30,13 @@ from typing import Any, NamedTuple, overload
 
 import numpy as np
 
+from tailpath.analysis.nature import nature_called
 from tailpath.analysis.reachability import reachable_states, zero_cost_edge_order
 from tailpath.dp.budgets import EXCESS, MEAN, Objective
 from tailpath.errors import ModelError, OptionError
 from tailpath.kernels.rounding import SAME_VALUE
 from tailpath.model.endings import within
+from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import Progress, check_invertible_alpha
 from tailpath.policies.budget import BudgetPolicy
@@ -45,6 +47,7 @@ from tailpath.solvers.exact.pairs import fill_smaller
 from tailpath.solvers.exact.solution import ExactSolution, WeightedSolution
 from tailpath.solvers.exact.table import MAX_BYTES, BudgetTable, always_neutral, budget_policy
 from tailpath.solvers.expectation import ExpectedSolution, solve_expected
+from tailpath.solvers.uncertain.cvar import RobustSolution, solve_robust_cvar
 
 #: From this alpha down excesses are lifted, by so much; then nothing vanishes that doubles can tell from 0.
 TINY_ALPHA, LIFT, VANISHED = 1e-200, 2.0**600, 1e-322
@@ -112,8 +115,14 @@ def solve_cvar_exact(
 ) -> ExactSolution | WeightedSolution: ...
 
 
+@overload
 def solve_cvar_exact(
-    ssp: SSP,
+    ssp: IntervalSSP, alpha: float, *, max_bytes: int = MAX_BYTES, nature: str = "adversarial"
+) -> RobustSolution | ExactSolution | WeightedSolution: ...
+
+
+def solve_cvar_exact(
+    ssp: Any,
     alpha: float,
     lexicographic: bool = False,
     *,
@@ -122,14 +131,15 @@ def solve_cvar_exact(
     gamma: Any = 1,
     max_bytes: int = MAX_BYTES,
     progress: Progress | None = None,
-) -> ExactSolution | WeightedSolution:
+    nature: str = "adversarial",
+) -> Any:
     """Find the least CVaR over all policies, for every `a >= alpha`, with a policy for each.
 
     All policies means all: those that remember the whole history and randomise are included.
 
     Parameters
     ----------
-    ssp : SSP
+    ssp : SSP or IntervalSSP
         The model.
     alpha : float in (0, 1]
         The least mass of the worst tail that the result answers.
@@ -152,6 +162,8 @@ def solve_cvar_exact(
     progress : callable, optional
         `progress(budget, best)` is called now and then with the budget reached, in units, and the
         best value so far.
+    nature : {"adversarial", "cooperative"}
+        Of a model with intervals: who picks the probabilities inside them, against us or for us.
 
     Returns
     -------
@@ -191,6 +203,12 @@ def solve_cvar_exact(
     >>> best.cvar(0.5), best.policy(0.5).action("home", best.budget(0.5))
     (28.0, 'road')
     """
+    if isinstance(ssp, IntervalSSP):
+        nature_called(nature)
+        if not ssp.is_certain:
+            options = {"lexicographic": lexicographic, "weight": weight != 1, "delta": delta is not None, "gamma": gamma != 1}
+            return solve_robust_cvar(ssp, alpha, nature, max_bytes, **options)
+        ssp = ssp.inside
     if gamma != 1:
         ssp = within(ssp, most_steps(ssp), gamma=gamma)
     alpha = check_invertible_alpha(alpha)

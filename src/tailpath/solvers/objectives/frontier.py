@@ -18,6 +18,7 @@ from tailpath.dp.budgets import EXCESS, LATE
 from tailpath.errors import OptionError
 from tailpath.evaluation.evaluate import evaluate_for
 from tailpath.model.cost_units import in_units
+from tailpath.model.interval import IntervalSSP
 from tailpath.model.records import Record, Series
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import Progress
@@ -246,6 +247,10 @@ def frontier(ssp: SSP, measure: Any, *, tolerance: float | None = None, delta: A
     >>> round(found.least_mean(45), 6)
     27.0
     """
+    if isinstance(ssp, IntervalSSP):
+        raise OptionError(
+            "a frontier needs known probabilities: nature would be another for the mean and for the risk; take model.nominal()"
+        )
     risk = parse(measure)
     if delta is None:
         return Frontier(*_corners(ssp, risk, tolerance, progress))

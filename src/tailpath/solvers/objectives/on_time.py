@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from tailpath.analysis.nature import nature_called
 from tailpath.analysis.reachability import sure_states
 from tailpath.dp.budgets import LATE, MEAN
 from tailpath.errors import LimitExceededError, OptionError
@@ -28,6 +29,7 @@ from tailpath.graph import offsets_of
 from tailpath.kernels.forward import cheapest_tree
 from tailpath.kernels.rounding import SAME_MASS, SAME_VALUE
 from tailpath.model.cost_units import in_units
+from tailpath.model.interval import IntervalSSP
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import Progress, check_alpha, check_amount
@@ -38,6 +40,7 @@ from tailpath.solvers.exact.table import MAX_BYTES, always_neutral, budget_polic
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.dead_ends import counting_losses, fined
 from tailpath.solvers.objectives.rounding import both_ways, check_unit
+from tailpath.solvers.uncertain.deadlines import robust_lateness
 
 LATE_THEN_MEAN = np.stack([LATE, MEAN])
 #: With an infinite deadline the table ends when the chance of arriving later has fallen to this.
@@ -240,7 +243,13 @@ class OnTimeSolution(Record):
 
 
 def solve_on_time(
-    ssp: SSP, deadline: float, *, delta: Any = None, max_bytes: int = MAX_BYTES, progress: Progress | None = None
+    ssp: SSP | IntervalSSP,
+    deadline: float,
+    *,
+    delta: Any = None,
+    max_bytes: int = MAX_BYTES,
+    progress: Progress | None = None,
+    nature: str = "adversarial",
 ) -> OnTimeSolution:
     """Find the largest probability of a total cost of at most t, for every t up to `deadline`.
 
@@ -249,7 +258,7 @@ def solve_on_time(
 
     Parameters
     ----------
-    ssp : SSP
+    ssp : SSP or IntervalSSP
         The model.
     deadline : float, 0 or more
         The largest t that is answered; may be infinite.
@@ -261,6 +270,8 @@ def solve_on_time(
         The most memory to take, in bytes.
     progress : callable, optional
         `progress(budget, value)` is called now and then with the level reached, in units.
+    nature : {"adversarial", "cooperative"}
+        Of a model with intervals: who picks the probabilities inside them, against us or for us.
 
     Returns
     -------
@@ -293,6 +304,11 @@ def solve_on_time(
     >>> on_time.var(0.05)
     30.0
     """
+    if isinstance(ssp, IntervalSSP):
+        nature_called(nature)
+        if not ssp.is_certain:
+            return _against(ssp, deadline, nature, delta, max_bytes)
+        ssp = ssp.inside
     deadline = check_amount(deadline, "a deadline")
     if delta is not None:
         upper, lower = (solve_on_time(model, deadline, max_bytes=max_bytes, progress=progress) for model in both_ways(ssp, delta))
@@ -302,6 +318,19 @@ def solve_on_time(
     if math.isinf(deadline):
         return _until(ssp, math.inf, deadline, LEFT + _missed(ssp)[1], max_bytes, progress)
     return _until(ssp, math.floor(in_units(deadline, ssp.cost_unit)), deadline, NOBODY, max_bytes, progress)
+
+
+def _against(model: IntervalSSP, deadline: float, nature: str, delta: Any, max_bytes: int) -> OnTimeSolution:
+    """`solve_on_time` of a model with intervals."""
+    if delta is not None or math.isinf(deadline):
+        raise OptionError("a model with intervals needs a finite deadline, and costs with a common unit in place of delta")
+    check_unit(model.inside)
+    assert model.cost_unit is not None
+    units = math.floor(in_units(deadline, model.cost_unit))
+    if LEVEL_BYTES * units > max_bytes:
+        raise LimitExceededError(f"{units} cost levels need more than {max_bytes / 2**30:.3g} GiB of memory", (0.0, math.inf))
+    lateness, error, policy = robust_lateness(model, units, nature, max_bytes)
+    return OnTimeSolution(deadline, lateness, (0.0, 1.0), error, policy)
 
 
 def on_time_until(ssp: SSP, alpha: float) -> OnTimeSolution:

@@ -17,15 +17,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
+from tailpath.analysis.nature import nature_called
 from tailpath.analysis.reachability import sure_states
 from tailpath.dp.budgets import EXCESS
 from tailpath.errors import InfeasibleError, LimitExceededError, OptionError
 from tailpath.evaluation.evaluate import evaluate_for
 from tailpath.kernels.rounding import UNIT
+from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 from tailpath.risk.curves import Curve
 from tailpath.risk.late import Late
@@ -43,6 +45,7 @@ from tailpath.solvers.objectives.on_time import LONG, NOBODY, on_time_until, sol
 from tailpath.solvers.objectives.price_search import least_means
 from tailpath.solvers.objectives.rounding import both_ways, check_rising, check_unit, on_costs_of
 from tailpath.solvers.objectives.trade import Axis, mixed
+from tailpath.solvers.uncertain.risk import RobustRisk, solve_robust
 
 #: A limit that the least value exceeds by no more than this, relatively, counts as kept.
 SLACK = 1e-12
@@ -51,12 +54,26 @@ MOST_NODES = 10**7
 _ONE = np.ones(1)
 
 
-def solve(ssp: SSP, objective: Any, subject_to: Iterable[Any] = (), *, mix: bool = True, delta: Any = None) -> RiskSolution:
+@overload
+def solve(
+    ssp: SSP, objective: Any, subject_to: Iterable[Any] = (), *, mix: bool = True, delta: Any = None, nature: str = "adversarial"
+) -> RiskSolution: ...
+
+
+@overload
+def solve(
+    ssp: IntervalSSP, objective: Any, subject_to: Iterable[Any] = (), *, mix: bool = True, delta: Any = None, nature: str = "adversarial"
+) -> RobustRisk | RiskSolution: ...
+
+
+def solve(
+    ssp: Any, objective: Any, subject_to: Iterable[Any] = (), *, mix: bool = True, delta: Any = None, nature: str = "adversarial"
+) -> Any:
     """Find the policy with the least `objective` among all that keep the limits of `subject_to`.
 
     Parameters
     ----------
-    ssp : SSP
+    ssp : SSP or IntervalSSP
         The model.
     objective : Measure or str
         What is minimised: `tp.CVaR(0.05)`, `0.7 * tp.Mean() + 0.3 * tp.CVaR(0.05)`, or the same as
@@ -72,6 +89,8 @@ def solve(ssp: SSP, objective: Any, subject_to: Iterable[Any] = (), *, mix: bool
         Rounds the costs to multiples of it, for models whose costs have no common unit: `value` is
         then that of the policy with costs rounded up, `bounds` brackets the optimum of the costs as
         they are, and `risk` measures them.
+    nature : {"adversarial", "cooperative"}
+        Of a model with intervals: who picks the probabilities inside them, against us or for us.
 
     Returns
     -------
@@ -100,6 +119,11 @@ def solve(ssp: SSP, objective: Any, subject_to: Iterable[Any] = (), *, mix: bool
     >>> tp.solve(ssp, tp.CVaR(0.1)).value
     30.0
     """
+    if isinstance(ssp, IntervalSSP):
+        nature_called(nature)
+        if not ssp.is_certain:
+            return _against(ssp, objective, tuple(subject_to), delta, nature)
+        ssp = ssp.inside
     goal = parse(objective)
     if isinstance(subject_to, (str, Limit)):
         subject_to = [subject_to]
@@ -133,6 +157,18 @@ def solve(ssp: SSP, objective: Any, subject_to: Iterable[Any] = (), *, mix: bool
         least = solve(ssp, last.measure, others).value
         kept = " and ".join(str(limit) for limit in others)
         raise InfeasibleError(f"no policy keeps {last} with {kept}: {last.measure} is then at least {least:.6g}", least) from None
+
+
+def _against(model: IntervalSSP, objective: Any, limits: tuple[Any, ...], delta: Any, nature: str) -> RobustRisk:
+    """Without limits, on a model with intervals."""
+    if limits:
+        raise OptionError(
+            "limits need known probabilities: nature would be another for the objective and for each limit; take model.nominal(), or solve for"
+            " the measure of the limit and look at its policy's band"
+        )
+    if delta is not None:
+        raise OptionError("models with intervals need costs with a common unit; delta is not for them")
+    return solve_robust(model, objective, nature)
 
 
 def _rounded(ssp: SSP, goal: Measure, limits: tuple[Limit, ...], mix: bool, delta: Any) -> RiskSolution:

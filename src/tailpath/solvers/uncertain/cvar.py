@@ -1,0 +1,124 @@
+"""The least CVaR of a model with intervals, for every tail mass, over real budgets, with proved bounds (`dp/real_budgets.py`).
+
+    CVaR* = min over w of  w + U(start, w) / alpha,      U(s, w) = min_a ext_p sum p U(s', w - c),      U(s, w) = V(s) - w for w <= 0
+
+For a fixed policy the laws of the total cost that nature can make are a convex set, so that its maximum and the minimum over w may be exchanged.
+Against an adversarial nature the best w need not be a whole number of cost units; with a cooperative one it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tailpath.analysis.nature import nature_called
+from tailpath.analysis.robust import MAX_BYTES, Robust, robust
+from tailpath.dp.fill import Filled
+from tailpath.dp.real_budgets import Least, RealBudgets
+from tailpath.errors import OptionError
+from tailpath.model.interval import IntervalSSP
+from tailpath.model.records import Record
+from tailpath.model.ssp import FloatArray
+from tailpath.options import check_invertible_alpha, each
+from tailpath.policies.budget import BudgetPolicy
+
+#: How far apart the bounds of an optimum may be, relatively.
+TOLERANCE = 1e-6
+
+
+def budget_policy(problem: Robust, found: Filled, budget: int) -> BudgetPolicy:
+    """The policy of a table for a budget at the start, an index of the table."""
+    inside = problem.model.inside
+    steps = problem.steps(found, budget)
+    return BudgetPolicy.from_changes(inside, budget, steps, problem.neutral, inside.outcome_level, inside.cost_unit)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RobustSolution(Record):
+    """The least CVaR for every `a >= alpha` against, or with, nature.
+
+    `tolerance` is how far apart, relatively, `bounds` may be; the search over budgets ends there.
+    """
+
+    model: IntervalSSP
+    alpha: float
+    nature: str
+    tolerance: float = TOLERANCE
+    max_bytes: int = MAX_BYTES
+
+    @cached_property
+    def _problem(self) -> Robust:
+        return robust(self.model, nature_called(self.nature), max_bytes=self.max_bytes)
+
+    @cached_property
+    def _budgets(self) -> RealBudgets:
+        return self._problem.excess(self.alpha)
+
+    @cached_property
+    def _known(self) -> dict[float, Least]:
+        return {}
+
+    def _least(self, a: float) -> Least:
+        if check_invertible_alpha(a) < self.alpha:
+            raise OptionError(f"the table was made for alpha >= {self.alpha:g}; solve with alpha={a:g}")
+        if a not in self._known:
+            self._known[a] = self._budgets.least(a, self.tolerance)
+        return self._known[a]
+
+    @property
+    def _unit(self) -> float:
+        return float(self.model.cost_unit or 1)
+
+    @each
+    def cvar(self, a: float) -> float:
+        """The least CVaR at `a`: what the policy for `a` costs under the worst (or best) nature."""
+        return self._least(a).value * self._unit
+
+    def bounds(self, a: float) -> tuple[float, float]:
+        """Proved lower and upper bound on the least CVaR; the upper one holds for the policy."""
+        found = self._least(a)
+        return min(found.low, found.high) * self._unit, found.high * self._unit
+
+    def budget(self, a: float) -> float:
+        """The best budget found, a cost: a VaR of the policy's total cost under the nature that is worst for it."""
+        found = self._least(a)
+        return max(found.table.budget(found.place), 0.0) * self._unit
+
+    def policy(self, a: float) -> BudgetPolicy:
+        """The policy that attains `cvar(a)`. It counts the budget left in whole units, rounded up."""
+        found = self._least(a)
+        return budget_policy(self._problem, found.table.found, found.place)
+
+    def curve(self, alphas: ArrayLike) -> FloatArray:
+        """`cvar` at each of `alphas`."""
+        return np.array([self.cvar(float(a)) for a in np.asarray(alphas, dtype=np.float64).ravel()])
+
+    @cached_property
+    def other(self) -> RobustSolution:
+        """The solution with the other nature."""
+        return replace(self, nature="cooperative" if self.nature == "adversarial" else "adversarial")
+
+    def words(self, a: float) -> str:
+        """Both sides in one sentence."""
+        adversarial, cooperative = (self, self.other) if self.nature == "adversarial" else (self.other, self)
+        low, high = cooperative.bounds(a)[0], adversarial.bounds(a)[1]
+        sure = "if all intervals hold" if self.model.confidence is None else f"with {100 * self.model.confidence:g} % confidence"
+        promise = f", and this policy costs at most {high:.6g}" if self.nature == "adversarial" else ""
+        return f"{sure} the least CVaR at {a:g} lies in [{low:.6g}, {high:.6g}]{promise}"
+
+    def __repr__(self) -> str:
+        return f"<RobustSolution for alpha>={self.alpha:g}, {self.nature} nature: CVaR {self.cvar(self.alpha):.6g}>"
+
+
+def solve_robust_cvar(model: IntervalSSP, alpha: float, nature: str, max_bytes: int = MAX_BYTES, **refused: Any) -> RobustSolution:
+    """`solve_cvar_exact` of a model with intervals."""
+    for name, given in refused.items():
+        if given:
+            raise OptionError(f"{name} is not for models with intervals: nature would be another for the mean and for CVaR")
+    found = RobustSolution(model, check_invertible_alpha(alpha), nature, max_bytes=max_bytes)
+    found.cvar(alpha)
+    return found

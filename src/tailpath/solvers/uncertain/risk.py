@@ -1,0 +1,117 @@
+"""Any measure of risk on models with intervals, without limits: the table of `objectives/solve.py`, against or with nature."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tailpath.analysis.nature import nature_called
+from tailpath.analysis.robust import robust
+from tailpath.errors import OptionError
+from tailpath.evaluation.band import CostBand, evaluate_band
+from tailpath.kernels.rounding import SAME_MASS, UNIT
+from tailpath.model.cost_units import as_multiples
+from tailpath.model.interval import IntervalSSP
+from tailpath.model.records import Record
+from tailpath.policies.kinds import Policy
+from tailpath.risk.curves import Curve
+from tailpath.risk.late import Late
+from tailpath.risk.mean import Mean
+from tailpath.risk.measure import Measure
+from tailpath.risk.text import parse
+from tailpath.risk.var import VaR
+from tailpath.solvers.objectives.on_time import solve_on_time
+from tailpath.solvers.objectives.rounding import check_unit
+from tailpath.solvers.uncertain.cvar import budget_policy, solve_robust_cvar
+from tailpath.solvers.uncertain.deadlines import ended
+from tailpath.solvers.uncertain.expected import solve_robust_expected
+
+#: Tables of so many levels are made at once, longer ones where they are needed, up to the second number.
+SHORT, LONGEST = 64, 10**7
+#: A lateness that a deadline twice as late does not lower by more, relatively, is what never arrives.
+NO_BETTER = 1e-9
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RobustRisk(Record):
+    """The policy with the least `objective` against, or with, nature; `value` is what it then has, and `bounds` enclose the optimum."""
+
+    model: IntervalSSP
+    nature: str
+    objective: Measure
+    value: float
+    bounds: tuple[float, float]
+    policy: Policy
+
+    def costs(self, alpha: float) -> CostBand:
+        """What the total cost of the policy may be under every nature."""
+        return evaluate_band(self.model, self.policy, alpha)
+
+    def __repr__(self) -> str:
+        return f"<RobustRisk {self.objective} = {self.value:.6g}, {self.nature} nature>"
+
+
+def solve_robust(model: IntervalSSP, objective: Any, nature: str) -> RobustRisk:
+    """`solve` of a model with intervals, without limits."""
+    goal = parse(objective)
+    check_unit(model.inside)
+
+    def answer(value: float, bounds: tuple[float, float], policy: Policy) -> RobustRisk:
+        return RobustRisk(model, nature, goal, value, bounds, policy)
+
+    if isinstance(goal, Mean):
+        expected = solve_robust_expected(model, nature)
+        return answer(expected.cost(), expected.bounds, expected.policy)
+    if isinstance(goal, VaR):
+        return answer(*_least_var(model, goal.alpha, nature))
+    if isinstance(goal, Late):
+        on_time = solve_on_time(model, goal.deadline, nature=nature)
+        t = goal.deadline
+        return answer(on_time.late(t), on_time.late_bounds(t), on_time.policy(t))
+    if goal.tail is None:
+        assert goal.curve is not None
+        return answer(*_least_loss(model, goal.curve, nature))
+    if goal.curve is not None:
+        raise OptionError(f"{goal} adds to a CVaR what is worst under another nature; on a model with intervals minimise one of them")
+    factor, alpha = goal.tail
+    best = solve_robust_cvar(model, alpha, nature)
+    low, high = best.bounds(alpha)
+    return answer(factor * best.cvar(alpha), (factor * low * (1 - 2 * UNIT), factor * high * (1 + 2 * UNIT)), best.policy(alpha))
+
+
+def _least_var(model: IntervalSSP, alpha: float, nature: str) -> tuple[float, tuple[float, float], Policy]:
+    """The least t with a lateness of at most alpha."""
+    assert model.cost_unit is not None
+    units, before = SHORT, 2.0
+    while True:
+        found = solve_on_time(model, float(units * model.cost_unit), nature=nature)
+        late = float(found.lateness[-1])
+        if late <= alpha * (1 + SAME_MASS):
+            t = found.var(alpha)
+            return t, (t, t), found.policy(t)
+        if late >= before * (1 - NO_BETTER) or units > LONGEST:
+            return math.inf, (math.inf, math.inf), found.policy(found.deadline)
+        units, before = 2 * units, late
+
+
+def _least_loss(model: IntervalSSP, curve: Curve, nature: str) -> tuple[float, tuple[float, float], Policy]:
+    """The least expected loss."""
+    assert model.cost_unit is not None
+    if curve.slope < 0:
+        raise OptionError("a sum of measures falls without end for large costs; nothing is best then")
+    unit = model.cost_unit
+    horizon = curve.units(unit)
+    costs = as_multiples(np.arange(horizon, -1.0, -1.0) * float(unit), unit)
+    worth, slope = curve.values(costs), curve.slope * float(unit)
+    shift, off = float(worth.min()), float(np.max(curve.off(costs))) + 4 * UNIT * float(np.abs(worth).max())
+    problem = robust(model, nature_called(nature)) if slope else ended(model, nature, horizon)
+    if problem.fine and float(worth[0]) < float(worth.max()):
+        raise OptionError("a loss that falls somewhere needs a model whose goal is sure whatever nature does")
+    found = problem.loss(worth - shift, slope)
+    low, high = problem.enclosed(found, slope)
+    value = float(found.values[-1, 0]) + shift
+    bounds = float(low[-1]) + shift - off, float(high[-1]) + shift + off
+    return value, bounds, budget_policy(problem, found, len(found.values) - 1)

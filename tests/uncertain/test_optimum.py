@@ -1,0 +1,216 @@
+"""Optima against and with nature: rationals, public numbers, and what must hold of any of them."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import tailpath as tp
+from tailpath.errors import GoalUnreachableError, ModelError, OptionError
+from tests.uncertain.reference import BEST, WORST, Answers, random_model
+
+NATURES = [("adversarial", WORST), ("cooperative", BEST)]
+SEEDS = range(12)
+#: PRISM's robot.prism with delta = 0.1, written out: state -> action -> next state -> probability.
+ROBOT = {
+    0: {"east": {1: 0.6, 0: 0.4}, "south": {3: 0.8, 1: 0.1, 4: 0.1}},
+    1: {"east": {2: (0.8, 0.9), 1: (0.1, 0.2)}, "south": {4: (0.4, 0.6), 2: (0.4, 0.6)}},
+    4: {"east": {5: 1}, "west": {3: 0.6, 4: 0.4}},
+    5: {"north": {2: 0.9, 5: 0.1}, "west": {4: 1}},
+}
+#: One branch: nature gives q to a sure cost of 5, and 1 - q to a cost of 10 with 1/3, else 0.
+BRANCH = [
+    ("s", "go", "B", (0, 1), 0),
+    ("s", "go", "A", (0, 1), 0),
+    ("B", "on", "g", 1, 5),
+    ("A", "on", "g", Fraction(1, 3), 10),
+    ("A", "on", "g", Fraction(2, 3), 0),
+]
+
+
+def robot(goals: set[int]) -> tp.IntervalSSP:
+    rows = [(s, a, t, p, 1) for s, actions in ROBOT.items() if s not in goals for a, to in actions.items() for t, p in to.items()]
+    return tp.IntervalSSP.from_outcomes(rows, 0, goals)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(("nature", "ext"), NATURES)
+def test_expected_costs_are_those_of_all_policies_and_natures(seed, nature, ext):
+    model = random_model(seed)
+    found, true = tp.solve_expected(model.intervals(), nature=nature), Answers(model, ext).value
+    for state, value in true.items():
+        index = found.model.inside.state_index(state)
+        assert Fraction(float(found.lower[index])) <= value <= Fraction(float(found.upper[index]))
+        assert found.upper[index] - found.lower[index] < 1e-11 * float(value)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(("nature", "ext"), NATURES)
+def test_lateness_is_that_of_the_recursion(seed, nature, ext):
+    model = random_model(seed)
+    found, true = tp.solve_on_time(model.intervals(), 12, nature=nature), Answers(model, ext)
+    for t in range(13):
+        low, high = found.late_bounds(t)
+        assert Fraction(low) <= true.late(0, t) <= Fraction(high)
+        assert high - low < 1e-12
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize(("nature", "ext"), NATURES)
+@pytest.mark.parametrize("alpha", [1.0, 0.5, 0.2, 0.05])
+def test_cvar_is_the_least_over_real_budgets(seed, nature, ext, alpha):
+    model = random_model(seed)
+    found, true = tp.solve_cvar_exact(model.intervals(), 0.05, nature=nature), Answers(model, ext)
+    (low, high), exact = found.bounds(alpha), Fraction(alpha)
+    assert high - low <= 1.1e-6 * high
+
+    def total(w: Fraction) -> Fraction:
+        return w + true.excess(0, w) / exact
+
+    best = Fraction(found.budget(alpha)).limit_denominator(10**6)
+    assert Fraction(low) <= total(best) <= Fraction(high) * (1 + Fraction(1, 10**9))
+    assert all(Fraction(low) <= total(Fraction(k, 6)) for k in range(6 * int(high) + 7))
+
+
+def test_the_best_budget_may_lie_between_two_whole_ones():
+    model = tp.IntervalSSP.from_outcomes(BRANCH, "s", ["g"])
+    found = tp.solve_cvar_exact(model, 0.5)
+    assert found.cvar(0.5) == pytest.approx(7.5, rel=1e-12)
+    assert found.budget(0.5) == pytest.approx(2.5, rel=1e-12)
+    assert found.bounds(0.5)[0] > 7.5 - 1e-5
+    # Costs in units of 1 make the whole budgets 2 and 3, of which the best is 7 2/3.
+    finer = tp.IntervalSSP.from_outcomes([*BRANCH, ("B", "dear", "g", 1, 6)], "s", ["g"])
+    assert tp.solve_cvar_exact(finer, 0.5).cvar(0.5) == pytest.approx(7.5, rel=1e-12)
+
+
+def test_the_numbers_of_prism():
+    assert tp.solve_expected(robot({2, 3})).cost() == pytest.approx(31 / 24, rel=1e-14)
+    assert tp.solve_expected(robot({2, 3, 5})).cost() == pytest.approx(98 / 80, rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("nature", "numbers"),
+    [
+        ("adversarial", [1.583333, 2.458333, 2.916667, 3.322222, 4.211111]),
+        ("cooperative", [1.555556, 2.388889, 2.777778, 3.244444, 4.122222]),
+    ],
+)
+def test_the_robot_at_every_alpha(nature, numbers):
+    found = tp.solve_cvar_exact(robot({2, 3}), 0.01, nature=nature)
+    assert found.curve([0.5, 0.2, 0.1, 0.05, 0.01]) == pytest.approx(numbers, abs=1e-6)
+
+
+def test_points_give_what_a_model_without_intervals_gives():
+    ssp = tp.domains.gridworld("5x5")
+    points = tp.IntervalSSP(ssp, ssp.outcome_probability, ssp.outcome_probability)
+    assert points.is_certain
+    assert np.array_equal(tp.solve_expected(points).value, tp.solve_expected(ssp).value)
+    one, other = tp.solve_cvar_exact(points, 0.01), tp.solve_cvar_exact(ssp, 0.01)
+    assert one.curve([0.5, 0.1, 0.01]).tolist() == other.curve([0.5, 0.1, 0.01]).tolist()
+    assert tp.solve_on_time(points, 30).lateness.tolist() == tp.solve_on_time(ssp, 30).lateness.tolist()
+    assert tp.solve(points, "var(0.1)").value == tp.solve(ssp, "var(0.1)").value
+
+
+def test_one_open_choice_elsewhere_changes_nothing_but_rounding():
+    rows = [("s", "go", "t", 0.5, 1), ("s", "go", "s", 0.5, 2), ("t", "on", "g", 1, 1), ("s", "far", "u", 1, 9)]
+    open_ = tp.IntervalSSP.from_outcomes([*rows, ("u", "x", "g", (0.1, 0.9), 1), ("u", "x", "t", (0.1, 0.9), 1)], "s", ["g"])
+    closed = tp.SSP.from_outcomes([*rows, ("u", "x", "g", 0.5, 1), ("u", "x", "t", 0.5, 1)], "s", ["g"])
+    alphas = [0.5, 0.1, 0.01]
+    assert tp.solve_cvar_exact(open_, 0.01).curve(alphas) == pytest.approx(tp.solve_cvar_exact(closed, 0.01).curve(alphas), rel=1e-12)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_wider_intervals_never_help_against_an_adversary_nor_hurt_with_a_friend(seed):
+    ssp = random_model(seed).intervals().inside
+    cvar = {
+        nature: [tp.solve_cvar_exact(tp.IntervalSSP.around(ssp, margin), 0.1, nature=nature).cvar(0.1) for margin in (0.0, 0.1, 0.3, 1.0)]
+        for nature in ("adversarial", "cooperative")
+        if seed % 3 or nature == "cooperative"
+    }
+    for nature, values in cvar.items():
+        steps = np.diff(values) / values[0]
+        assert (steps >= -2e-6).all() if nature == "adversarial" else (steps <= 2e-6).all()
+
+
+def test_a_game_of_two_players_is_a_model_with_intervals():
+    """A second player's choice is an interval [0, 1] on each of its successors."""
+    rows = [
+        *(("s", a, f"{a}{i}", (0, 1), 1) for a in "xy" for i in (0, 1)),
+        *(("x0", "on", "g", p, c) for p, c in ((0.5, 1), (0.5, 5))),
+        *(("x1", "on", "g", p, c) for p, c in ((0.9, 1), (0.1, 12))),
+        *(("y0", "on", "g", p, c) for p, c in ((1, 4),)),
+        *(("y1", "on", "g", p, c) for p, c in ((0.75, 2), (0.25, 7))),
+    ]
+    found = tp.solve_expected(tp.IntervalSSP.from_outcomes(rows, "s", ["g"]))
+    assert found.cost() == pytest.approx(1 + min(max(3, 2.1), max(4, 3.25)))
+    with_help = tp.solve_expected(tp.IntervalSSP.from_outcomes(rows, "s", ["g"]), nature="cooperative")
+    assert with_help.cost() == pytest.approx(1 + 2.1)
+
+
+@pytest.mark.parametrize("measure", ["late(4)", "shortfall(3)", tp.Loss(((2, 0), (4, 3)), 1), "var(0.2)", "cvar(0.2)", "mean"])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_measures_lie_on_both_sides_of_every_truth(measure, seed):
+    model = random_model(seed).intervals()
+    adversarial, cooperative = (tp.solve(model, measure, nature=nature) for nature in ("adversarial", "cooperative"))
+    truth = tp.solve(model.inside, measure)
+    assert cooperative.bounds[0] <= truth.bounds[1]
+    assert truth.bounds[0] <= adversarial.bounds[1]
+    # What the policy promises holds on the truth.
+    costs = tp.evaluate(model.inside, adversarial.policy, 1e-3)
+    assert costs.bounds(tp.solve(model.inside, measure).objective)[0] <= adversarial.bounds[1] * (1 + 1e-12)
+
+
+def test_shortfall_is_the_excess_of_the_recursion():
+    model = random_model(3)
+    for nature, ext in NATURES:
+        low, high = tp.solve(model.intervals(), "shortfall(3)", nature=nature).bounds
+        assert Fraction(low) <= Answers(model, ext).excess(0, Fraction(3)) <= Fraction(high)
+
+
+def test_an_outcome_that_nature_can_withhold_is_named():
+    rows = [("s", "go", "t", (0, 1), 1), ("s", "go", "s", (0, 1), 1), ("t", "on", "g", 1, 1)]
+    model = tp.IntervalSSP.from_outcomes(rows, "s", ["g"])
+    with pytest.raises(GoalUnreachableError, match=r"in state 's', action 'go', nature can withhold the outcome 't' for ever"):
+        tp.solve_expected(model)
+    assert tp.solve_expected(model, nature="cooperative").cost() == 2
+    assert tp.solve_on_time(model, 5).probability(5) == 0
+    assert tp.solve_on_time(model, 5, nature="cooperative").probability(5) == 1
+
+
+def test_highs_that_sum_to_one_but_for_rounding_withhold_the_rest():
+    rows = [("s", "go", "g", (0, 1), 1), *(("s", "go", "s", (0, p), c) for p, c in ((0.7, 1), (0.2, 2), (0.1, 3)))]
+    assert 0.7 + 0.2 + 0.1 < 1
+    with pytest.raises(GoalUnreachableError):
+        tp.solve_expected(tp.IntervalSSP.from_outcomes(rows, "s", ["g"]))
+
+
+def test_a_friend_keeps_away_from_dead_ends():
+    rows = [("s", "go", "g", (0.1, 1), 1), ("s", "go", "trap", (0, 0.9), 1), ("s", "wait", "g", 1, 7), ("trap", "stay", "trap", 1, 1)]
+    model = tp.IntervalSSP.from_outcomes(rows, "s", ["g"])
+    assert tp.solve_expected(model).cost() == 7
+    assert tp.solve_expected(model, nature="cooperative").cost() == 1
+    assert tp.solve_on_time(model, 3).probability(3) == pytest.approx(0.1)
+
+
+def test_what_is_refused_says_why():
+    model = robot({2, 3})
+    with pytest.raises(OptionError, match="nature would be another"):
+        tp.solve_cvar_exact(model, 0.1, lexicographic=True)
+    with pytest.raises(OptionError, match="limits need known probabilities"):
+        tp.solve(model, "mean", ["cvar(0.1) <= 3"])
+    with pytest.raises(OptionError, match="frontier"):
+        tp.frontier(model, "cvar(0.1)")
+    with pytest.raises(OptionError, match="adversarial"):
+        tp.solve_expected(model, nature="indifferent")
+    with pytest.raises(OptionError, match="nominal"):
+        tp.solve_cvar_quantile(model, tp.log_atoms(0.1, 4))
+    loop = tp.IntervalSSP.from_outcomes([("s", "go", "s", (0, 0.5), 0), ("s", "go", "g", (0.5, 1), 1)], "s", ["g"])
+    with pytest.raises(ModelError, match="from 's' outcomes that cost nothing lead back"):
+        tp.solve_expected(loop)
+
+
+def test_the_sentence_has_both_sides():
+    words = tp.solve_cvar_exact(robot({2, 3}), 0.1).words(0.1)
+    assert words == "if all intervals hold the least CVaR at 0.1 lies in [2.77778, 2.91667], and this policy costs at most 2.91667"
