@@ -90,6 +90,45 @@ def test_the_numbers_of_prism():
     assert tp.solve_expected(robot({2, 3, 5})).cost() == pytest.approx(98 / 80, rel=1e-14)
 
 
+def coin(rounds: int, bias: float) -> tp.IntervalSSP:
+    """The shared coin of Aspnes and Herlihy with two processes, of which one flips a coin that may be biased; states are (counter, (pc, coin) twice)."""
+    last = 4 * (rounds + 1)
+    start = (last // 2, (0, 0), (0, 0))
+    rows, goals, known, open_ = [], [], {start}, [start]
+    while open_:
+        state = open_.pop()
+        counter, processes = state[0], state[1:]
+        if all(pc == 3 for pc, _ in processes):
+            goals.append(state)
+            continue
+        for i, (pc, side) in enumerate(processes):
+            away = bias if i == 0 else 0.0
+            flip = (0.5 - away, 0.5 + away)
+            decided = (3, 0) if counter <= 2 else (3, 1) if counter >= last - 2 else (0, side)
+            moves = {
+                0: [(counter, (1, 0), flip), (counter, (1, 1), flip)],
+                1: [(counter + (1 if side else -1), (2, 0), 1)],
+                2: [(counter, decided, 1)],
+                3: [],
+            }[pc]
+            for after, process, p in moves:
+                target = (after, *(process if j == i else other for j, other in enumerate(processes)))
+                rows.append((state, f"process {i}", target, p, 1))
+                if target not in known:
+                    known.add(target)
+                    open_.append(target)
+    return tp.IntervalSSP.from_outcomes(rows, start, goals)
+
+
+@pytest.mark.parametrize(
+    ("nature", "steps", "within"), [("adversarial", 48, 0.9041842818260193), ("cooperative", 280 / 9, 0.9852687856874977)]
+)
+def test_the_coin_of_prism(nature, steps, within):
+    model = coin(2, 0.1)
+    assert tp.solve_expected(model, nature=nature).cost() == pytest.approx(steps, rel=1e-12)
+    assert tp.solve_on_time(model, 100, nature=nature).probability(100) == pytest.approx(within, rel=1e-12)
+
+
 @pytest.mark.parametrize(
     ("nature", "numbers"),
     [

@@ -38,8 +38,8 @@ from tailpath.policies.unrolling import unroll
 TOLERANCE = 1e-9
 #: Tables of lateness have so many levels at first, and at most.
 SHORT, LONGEST = 64, 10**7
-#: A lateness that a deadline twice as late does not lower by more, relatively, is what never arrives.
-NO_BETTER = 1e-9
+#: A lateness that a deadline twice as late does not lower by more, relatively, is what never arrives, as far as doubles tell.
+NO_BETTER = 1e-15
 
 
 class Doubtful(NamedTuple):
@@ -159,7 +159,7 @@ class CostBand(Record):
 
     @each
     def var(self, a: float) -> tuple[float, float]:
-        """The least and the most VaR at `a`."""
+        """The least and the most VaR at `a`; infinite where nature can keep more than `a` from ever arriving, as far as doubles tell."""
         check_alpha(a)
         return self._var(COOPERATIVE, a), self._var(ADVERSARIAL, a)
 
@@ -170,10 +170,12 @@ class CostBand(Record):
             enough = np.flatnonzero(late <= a * (1 + SAME_MASS) if a < 1 else late < 1)
             if len(enough):
                 return float(enough[0]) * self._unit
-            if float(late[-1]) >= before * (1 - NO_BETTER) and before < 1:
+            # From anywhere nature cannot keep from arriving at all, a run of one visit to each node may arrive.
+            longest = self.product.n_states * int(self.product.inside.outcome_level.max(initial=1))
+            if not self._sure[0 if nature == COOPERATIVE else 1] and units > longest and float(late[-1]) >= before * (1 - NO_BETTER):
                 return math.inf
             units, before = 2 * units, float(late[-1])
-        return math.inf
+        raise LimitExceededError(f"the VaR at {a:g} lies more than {LONGEST} cost units away", (LONGEST * self._unit, math.inf))
 
     # ------------------------------------------------------------------ nature
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from tailpath.analysis.nature import nature_called
 from tailpath.analysis.robust import robust
-from tailpath.errors import OptionError
+from tailpath.errors import LimitExceededError, OptionError
 from tailpath.evaluation.band import CostBand, evaluate_band
 from tailpath.kernels.rounding import SAME_MASS, UNIT
 from tailpath.model.cost_units import as_multiples
@@ -31,8 +31,8 @@ from tailpath.solvers.uncertain.expected import solve_robust_expected
 
 #: Tables of so many levels are made at once, longer ones where they are needed, up to the second number.
 SHORT, LONGEST = 64, 10**7
-#: A lateness that a deadline twice as late does not lower by more, relatively, is what never arrives.
-NO_BETTER = 1e-9
+#: A lateness that a deadline twice as late does not lower by more, relatively, is what never arrives, as far as doubles tell.
+NO_BETTER = 1e-15
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -92,8 +92,13 @@ def _least_var(model: IntervalSSP, alpha: float, nature: str) -> tuple[float, tu
         if late <= alpha * (1 + SAME_MASS):
             t = found.var(alpha)
             return t, (t, t), found.policy(t)
-        if late >= before * (1 - NO_BETTER) or units > LONGEST:
+        # From anywhere nature cannot keep from arriving at all, a run of one visit to each state may arrive.
+        longest = model.n_states * int(model.inside.outcome_level.max(initial=1))
+        if late >= before * (1 - NO_BETTER) and units > longest:
             return math.inf, (math.inf, math.inf), found.policy(found.deadline)
+        if units > LONGEST:
+            far = float(units * model.cost_unit)
+            raise LimitExceededError(f"the VaR at {alpha:g} lies beyond {far:g}, more than {LONGEST} cost units away", (far, math.inf))
         units, before = 2 * units, late
 
 

@@ -1,0 +1,165 @@
+"""Models with intervals: how they are built, what they refuse, and intervals from counts."""
+
+from __future__ import annotations
+
+import pickle
+import random
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+import tailpath as tp
+from tailpath.errors import ModelError, OptionError, TailpathWarning
+
+ROAD = [
+    ("home", "bridge", "town", 190, 10),
+    ("home", "bridge", "jam", 10, 15),
+    ("home", "ring", "town", 300, 18),
+    ("jam", "wait", "town", 8, 10),
+    ("jam", "wait", "town", 2, 40),
+]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([("s", "go", "g", (0.2, 0.4), 1), ("s", "go", "t", (0.1, 0.3), 1)], "state 's', action 'go' admit no distribution.*at most 0.7"),
+        ([("s", "go", "g", (0.6, 0.7), 1), ("s", "go", "t", (0.5, 0.6), 1)], "state 's', action 'go' admit no distribution.*at least 1.1"),
+        ([("s", "go", "g", (0.2, 1.4), 1)], r"state 's', action 'go' -> 'g' has the interval \[0.2, 1.4\]"),
+        ([("s", "go", "g", (0.5, 0.4), 1)], r"state 's', action 'go' -> 'g' has the interval \[0.5, 0.4\]"),
+        ([("s", "go", "g", (0.5,), 1)], "state 's', action 'go' -> 'g' has probability"),
+        ([("s", "go", "g", "often", 1)], "state 's', action 'go' -> 'g' has probability 'often'"),
+        ([("s", "go", "g", (0.5, 1))], "outcome 0"),
+    ],
+)
+def test_what_is_no_interval_is_refused(rows, message):
+    with pytest.raises(ModelError, match=message):
+        tp.IntervalSSP.from_outcomes([*rows, ("t", "on", "g", 1, 1)], "s", ["g"])
+
+
+def test_rows_that_agree_are_added_up_and_impossible_ones_left_out():
+    rows = [
+        *(("s", "go", "g", (0.1, 0.2), 1), ("s", "go", "t", (0.1, 0.9), 1), ("s", "go", "g", (0.2, 0.3), 1), ("s", "go", "u", 0, 1)),
+        *(("t", "on", "g", 1, 1), ("t", "on", "u", (0, 0.5), 1)),
+    ]
+    model = tp.IntervalSSP.from_outcomes(rows, "s", ["g"])
+    assert model.low.tolist() == pytest.approx([0.3, 0.1, 1])
+    assert model.high.tolist() == pytest.approx([0.5, 0.9, 1])
+    assert repr(model) == "<IntervalSSP 3 states, 2 choices (1 uncertain), 3 outcomes, start 's'>"
+
+
+def test_the_inside_lies_inside():
+    model = tp.IntervalSSP.from_outcomes([("s", "go", "g", (0.1, 0.6), 1), ("s", "go", "g", (0.3, 1), 2)], "s", ["g"])
+    p = model.nominal().outcome_probability
+    assert ((model.low <= p) & (p <= model.high)).all()
+    assert p.sum() == pytest.approx(1)
+    assert pickle.loads(pickle.dumps(model)) == model
+
+
+def test_a_table_of_intervals_and_back():
+    columns = {"state": ["s", "s"], "action": ["go", "go"], "next_state": ["g", "g"], "low": [0.1, 0.3], "high": [0.6, 1], "cost": [1, 2]}
+    model = tp.IntervalSSP.from_table(columns, start="s", goals=["g"])
+    assert (model.low.tolist(), model.high.tolist()) == ([0.1, 0.3], [0.6, 1.0])
+    assert tp.IntervalSSP.from_table(model.to_pandas(), start="s", goals=["g"]) == model
+    with pytest.raises(ModelError, match="IntervalSSP"):
+        tp.SSP.from_table(columns, start="s", goals=["g"])
+    # Beside a probability the other columns are passed over.
+    assert tp.SSP.from_table({**columns, "probability": [0.5, 0.5]}, start="s", goals=["g"]).n_outcomes == 2
+
+
+def test_counts_are_the_intervals_of_clopper_and_pearson():
+    model = tp.IntervalSSP.from_counts(ROAD, "home", ["town"], confidence=0.9)
+    half = 0.1 / 4 / 2
+    place = {(s, a, c): i for i, (s, a, _, _, c) in enumerate(ROAD)}
+    seen = model.estimate * np.repeat([200, 300, 10], [2, 1, 2])
+    assert seen == pytest.approx([190, 10, 300, 8, 2])
+    for (_, _, cost), o in place.items():
+        n, k = (200, ROAD[o][3]) if o < 2 else (10, ROAD[o][3])
+        if cost == 18:
+            assert (model.low[o], model.high[o]) == (1, 1)
+            continue
+        assert binom.sf(k - 1, n, model.low[o]) == pytest.approx(half)
+        assert binom.cdf(k, n, model.high[o]) == pytest.approx(half)
+    assert model.confidence == 0.9
+    assert model.nominal().outcome_probability.tolist() == pytest.approx([0.95, 0.05, 1, 0.8, 0.2])
+    assert tp.solve_cvar_exact(model, 0.1).words(0.1).startswith("with 90 % confidence the least CVaR at 0.1 lies in [")
+
+
+def test_what_was_never_seen_or_tried_is_said():
+    rows = [
+        *ROAD,
+        ("home", "bridge", "lost", 0, 60),
+        ("lost", "ask", "town", 0, 5),
+        ("lost", "ask", "home", 0, 5),
+        ("lost", "on", "town", 1, 9),
+    ]
+    with pytest.warns(TailpathWarning) as told:
+        model = tp.IntervalSSP.from_counts(rows, "home", ["town"])
+    words = [str(each.message) for each in told]
+    assert words == [
+        "1 outcomes were never seen, the first is state 'home', action 'bridge' -> 'lost'",
+        "1 choices were never tried and may do anything, the first is state 'lost', action 'ask'",
+    ]
+    assert set(words) <= set(model.notes)
+    names = {
+        (model.inside.choice_name(k), model.states[t]): (lo, hi)
+        for k, t, lo, hi in zip(
+            model.inside.outcome_choice.tolist(), model.inside.outcome_target.tolist(), model.low.tolist(), model.high.tolist(), strict=True
+        )
+    }
+    assert names["ask", "home"] == (0, 1)
+    assert names["bridge", "lost"][0] == 0 < names["bridge", "lost"][1] < 0.1
+    assert model.nominal().n_outcomes == model.n_outcomes - 1
+
+
+def test_steps_seen_are_counted():
+    steps = [(s, a, c, t) for s, a, t, k, c in ROAD for _ in range(k)]
+    random.Random(1).shuffle(steps)
+    assert sorted(tp.IntervalSSP.from_counts(steps, "home", ["town"]).low) == sorted(tp.IntervalSSP.from_counts(ROAD, "home", ["town"]).low)
+    table = {name: [row[i] for row in ROAD] for i, name in enumerate(("state", "action", "next_state", "count", "cost"))}
+    assert tp.IntervalSSP.from_table(table, start="home", goals=["town"]) == tp.IntervalSSP.from_counts(ROAD, "home", ["town"])
+
+
+@pytest.mark.parametrize("row", [("s", "go", "g", -1, 1), ("s", "go", "g", 1.5, 1), ("s", "go", "g", "many", 1), ("s", "go")])
+def test_counts_are_whole_numbers(row):
+    with pytest.raises(ModelError):
+        tp.IntervalSSP.from_counts([row], "s", ["g"])
+
+
+def test_confidence_is_a_probability():
+    with pytest.raises(OptionError, match="confidence"):
+        tp.IntervalSSP.from_counts(ROAD, "home", ["town"], confidence=95)
+
+
+def test_coverage():
+    """The truth lies in the band at least as often as was promised, for the mean, the CVaR of a policy and the optimum."""
+    rows = [
+        *(("s", "a", "t", 0.7, 1), ("s", "a", "g", 0.3, 2), ("s", "b", "g", 0.5, 2), ("s", "b", "g", 0.5, 4)),
+        *(("t", "a", "g", 0.6, 1), ("t", "a", "s", 0.4, 1)),
+    ]
+    truth, policy = tp.SSP.from_outcomes(rows, "s", ["g"]), {"s": "a", "t": "a"}
+    costs, best = tp.evaluate(truth, policy, 0.2), tp.solve_cvar_exact(truth, 0.2).cvar(0.2)
+    rng, held, runs = np.random.default_rng(7), np.zeros(3), 200
+    for _ in range(runs):
+        counts = (
+            rng.multinomial(40, [0.7, 0.3]).tolist() + rng.multinomial(40, [0.5, 0.5]).tolist() + rng.multinomial(40, [0.6, 0.4]).tolist()
+        )
+        model = tp.IntervalSSP.from_counts([(s, a, t, k, c) for (s, a, t, _, c), k in zip(rows, counts, strict=True)], "s", ["g"], 0.9)
+        band = tp.evaluate(model, policy, 0.2)
+        sides = (tp.solve_cvar_exact(model, 0.2, nature=nature).bounds(0.2) for nature in ("cooperative", "adversarial"))
+        (low, _), (_, high) = sides
+        held += [
+            band.mean[0] <= costs.mean <= band.mean[1],
+            band.bounds(0.2)[0] <= costs.cvar(0.2) <= band.bounds(0.2)[1],
+            low <= best <= high,
+        ]
+    assert (held >= runs * 0.9 - 3 * (runs * 0.9 * 0.1) ** 0.5).all()
+
+
+def test_half_the_width_costs_less():
+    model = tp.IntervalSSP.from_counts(ROAD, "home", ["town"])
+    jam = next(k for k in range(model.n_choices) if model.inside.choice_name(k) == "wait")
+    narrower = model.narrowed(jam)
+    assert ((narrower.low >= model.low) & (narrower.high <= model.high)).all()
+    assert tp.solve_cvar_exact(narrower, 0.1).cvar(0.1) <= tp.solve_cvar_exact(model, 0.1).cvar(0.1)
