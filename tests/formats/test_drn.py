@@ -149,7 +149,7 @@ def test_equal_outcomes_are_merged_and_impossible_ones_left_out(drn):
         ("@type: MDP\n", "", ":12: the section @type is missing"),
         ("@type: MDP", "@type: CTMC", ":3: the type 'CTMC' is neither MDP nor DTMC"),
         ("@type: MDP", "@type: MDP\n@type: MDP", ":4: a second section @type"),
-        ("@value_type: double", "@value_type: parametric", "'parametric' is neither double nor rational"),
+        ("@value_type: double", "@value_type: parametric", "'parametric' is none of double, rational, double-interval, rational-interval"),
         ("@parameters\n\n", "@parameters\np q\n", ":5: a model with parameters"),
         ("@nr_states\n4\n", "", "the section @nr_states is missing"),
         ("@nr_states\n4", "@nr_states\n5", ":9: @nr_states says 5, the file has 4"),

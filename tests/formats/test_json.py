@@ -74,7 +74,8 @@ def named(value):
         (
             '"outcomes": [',
             '"a\\"outcomes": [',
-            "m.json: unknown member 'a\"outcomes'; known are format, version, start, goals, states, actions, cost_unit, geometry, notes, outcomes",
+            "m.json: unknown member 'a\"outcomes'; known are "
+            "format, version, start, goals, states, actions, cost_unit, geometry, notes, confidence, outcomes",
         ),
         ("]\n  ]\n}", "],\n  ]\n}", "m.json:"),
         ("0.5, 1.0],", "0.5, 1.0]", "m.json:6: "),
@@ -99,7 +100,7 @@ def named(value):
         (
             '"start": "a"',
             '"start": "a", "é": 1',
-            "m.json: unknown member 'é'; known are format, version, start, goals, states, actions, cost_unit, geometry, notes, outcomes",
+            "m.json: unknown member 'é'; known are format, version, start, goals, states, actions, cost_unit, geometry, notes, confidence, outcomes",
         ),
         ("0.5, 1.0]", '0.5, "１"]', "m.json: outcomes[0]: cost: '１' is no finite number"),
         ("0.5, 1.0]", "0.5, １]", "m.json:5: "),

@@ -91,7 +91,10 @@ def test_the_numbers_of_prism():
 
 
 def coin(rounds: int, bias: float) -> tp.IntervalSSP:
-    """The shared coin of Aspnes and Herlihy with two processes, of which one flips a coin that may be biased; states are (counter, (pc, coin) twice)."""
+    """The shared coin of Aspnes and Herlihy with two processes, of which one flips a coin that may be biased.
+
+    States are the counter, and (program counter, coin) of each process.
+    """
     last = 4 * (rounds + 1)
     start = (last // 2, (0, 0), (0, 0))
     rows, goals, known, open_ = [], [], {start}, [start]

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.analysis.reachability import WAYS, zero_cost_edge_order, reachable_states
+from tailpath.analysis.reachability import WAYS, reachable_states, zero_cost_edge_order
 from tailpath.dp.backup import ADVERSARIAL, COOPERATIVE
 from tailpath.errors import GoalUnreachableError, ModelError, OptionError
 from tailpath.graph import BoolArray

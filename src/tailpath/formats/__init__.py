@@ -14,6 +14,7 @@ from tailpath.errors import FormatError, ModelError, OptionError
 from tailpath.formats.files import brief
 from tailpath.formats.reading import Reading
 from tailpath.formats.registry import FORMATS, IN_MEMORY, by_scheme, by_suffix
+from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 from tailpath.model.tables import WORDS, is_graph, is_table
 from tailpath.options import Progress
@@ -79,8 +80,8 @@ def read(
 
     Returns
     -------
-    SSP
-        The model.
+    SSP or IntervalSSP
+        The model; an `IntervalSSP` where probabilities are intervals.
 
     Raises
     ------
@@ -127,12 +128,12 @@ def read(
         raise FormatError(brief(str(error))) from None
 
 
-def write(ssp: SSP, path: str | os.PathLike[str], *, progress: Progress | None = None) -> None:
+def write(ssp: SSP | IntervalSSP, path: str | os.PathLike[str], *, progress: Progress | None = None) -> None:
     """Write a model to a file; the suffix decides the format.
 
     Parameters
     ----------
-    ssp : SSP
+    ssp : SSP or IntervalSSP
         The model.
     path : str or path
         Where to: `.json` for people, `.npz` or `.umb` for size; `docs/formats.md` lists all.

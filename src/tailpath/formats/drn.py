@@ -30,12 +30,13 @@ from tailpath.formats.files import read_bytes, text_bytes, unpacked, write_bytes
 from tailpath.formats.labelled import Labelled, Lazy, Reward, to_ssp
 from tailpath.formats.reading import Reading
 from tailpath.formats.tar import is_tar, tar_members, write_tar
-from tailpath.formats.writing import Block, blocks, cut, encoded, joined, named, put_before, spelled
+from tailpath.formats.writing import Block, Texts, blocks, cut, encoded, joined, named, put_before, spelled
+from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress
 
 
-def read(path: str, reading: Reading) -> SSP:
+def read(path: str, reading: Reading) -> Any:
     """Read a DRN file."""
     rule = CostRule.from_options(1, reading)
     return to_ssp(_folded(_labelled(path, reading)), reading, rule)
@@ -81,6 +82,7 @@ def _folded(model: Labelled) -> Labelled:
         choice_branches=model.choice_branches[: n_choices + 1],
         target=np.where(through, onward[np.where(through, target - n_states, 0)], target),
         probability=model.probability[:n_branches],
+        low=None if model.low is None else model.low[:n_branches],
         choice_action=model.choice_action[:n_choices],
         labels=Lazy(model.labels, lambda label: model.labels[label][:n_states]),
         rewards=Lazy([name], lambda _: Reward(choice=paid_at_once, branch=branch)),
@@ -91,7 +93,7 @@ def _folded(model: Labelled) -> Labelled:
 # ---------------------------------------------------------------------- writing
 
 
-def write(ssp: SSP, path: str, progress: Progress | None = None) -> None:
+def write(ssp: SSP | IntervalSSP, path: str, progress: Progress | None = None) -> None:
     """Write a DRN file, packed if its name ends with `.gz` or `.xz`. Labels are `init` and `goal`, the reward structure is `cost`."""
     pieces = _pieces(ssp, progress)
     if path.lower().endswith(".gz"):
@@ -104,12 +106,14 @@ def write(ssp: SSP, path: str, progress: Progress | None = None) -> None:
         write_bytes(path, pieces)
 
 
-def _pieces(ssp: SSP, progress: Progress | None) -> Iterator[bytes]:
+def _pieces(model: SSP | IntervalSSP, progress: Progress | None) -> Iterator[bytes]:
     """The text, some states at a time."""
+    ssp, chances = (model.inside, _intervals) if isinstance(model, IntervalSSP) else (model, _probabilities)
     target, choice_cost, extra = _without_branch_costs(ssp)
     n_states, n_choices = ssp.n_states + len(extra), ssp.n_choices + int(np.count_nonzero(ssp.is_goal)) + len(extra)
     yield encoded(f"// Written by tailpath\n//{extras_line(ssp, len(extra))}\n")
-    yield b"@type: MDP\n@value_type: double\n@parameters\n\n@reward_models\ncost\n"
+    kind = "double-interval" if isinstance(model, IntervalSSP) else "double"
+    yield encoded(f"@type: MDP\n@value_type: {kind}\n@parameters\n\n@reward_models\ncost\n")
     yield encoded(f"@nr_states\n{n_states}\n@nr_choices\n{n_choices}\n@model\n")
     number, word = named(map(str, range(n_states))), action_words(ssp, writable_action)
     for block in blocks(ssp, progress):
@@ -121,11 +125,19 @@ def _pieces(ssp: SSP, progress: Progress | None) -> Iterator[bytes]:
         heads[-1] = ""
         first_outcome = ssp.choice_outcomes[cut(ssp.state_choices, block.states)] - block.outcomes.start
         put_before(heads, first_outcome.tolist(), _state_lines(ssp, block))
-        probability = spelled(cut(ssp.outcome_probability, block.outcomes), lambda value: f" : {value!r}\n")
-        yield joined(heads[:-1], number[cut(target, block.outcomes)], probability)
+        yield joined(heads[:-1], number[cut(target, block.outcomes)], *chances(model, block))
         yield encoded(heads[-1])
     for at, (onward, cost) in enumerate(extra):
         yield encoded(f"state {ssp.n_states + at} [0]\n\taction {UNNAMED} [{cost!r}]\n\t\t{onward} : 1\n")
+
+
+def _probabilities(ssp: Any, block: Block) -> list[Texts]:
+    return [spelled(cut(ssp.outcome_probability, block.outcomes), lambda value: f" : {value!r}\n")]
+
+
+def _intervals(model: Any, block: Block) -> list[Texts]:
+    low, high = cut(model.low, block.outcomes), cut(model.high, block.outcomes)
+    return [spelled(low, lambda value: f" : [{value!r}, "), spelled(high, lambda value: f"{value!r}]\n")]
 
 
 def _state_lines(ssp: SSP, block: Block) -> Iterator[str]:

@@ -14,6 +14,9 @@ from tailpath.formats.text import Numbers
 _LABEL = re.compile(r'\s+|"([^"]+)"(?=["\s]|$)|([^\s"]+)(?=\s|$)')
 _SECTIONS = ("@parameters", "@reward_models", "@nr_states", "@nr_choices")
 
+_VALUES = ("double", "rational", "double-interval", "rational-interval")
+_INTERVAL = re.compile(r"\[\s*([^,\]]+?)\s*,\s*([^,\]]+?)\s*\]")
+
 Lines = Iterator[tuple[int, str]]
 
 
@@ -57,8 +60,8 @@ class Header:
         self.sections[name] = (value, line)
         if name == "@type" and value.upper() not in ("MDP", "DTMC"):
             raise self.fail(line, f"the type {shorten(value)!r} is neither MDP nor DTMC")
-        if name == "@value_type" and value not in ("double", "rational"):
-            raise self.fail(line, f"the value type {shorten(value)!r} is neither double nor rational")
+        if name == "@value_type" and value not in _VALUES:
+            raise self.fail(line, f"the value type {shorten(value)!r} is none of {', '.join(_VALUES)}")
         if name == "@parameters" and value:
             raise self.fail(line, "a model with parameters has no numbers yet: instantiate it first")
 
@@ -81,6 +84,18 @@ class Header:
                 raise self.fail(line, f"unknown placeholder {shorten(text.strip())!r}")
             return self.placeholders[text.strip()]
         return Numbers(self.path).number(text, line)
+
+    def interval(self, text: str, line: int) -> tuple[float, float]:
+        """The ends of `[low, high]`; a number is both."""
+        match = _INTERVAL.fullmatch(text.strip())
+        if match is None:
+            return self.value(text, line), self.value(text, line)
+        return self.value(match[1], line), self.value(match[2], line)
+
+    @property
+    def intervals(self) -> bool:
+        """Whether probabilities are intervals."""
+        return self.sections.get("@value_type", ("", 0))[0].endswith("-interval")
 
     def labels(self, text: str, line: int) -> Iterator[str]:
         """The labels that stand after a state."""

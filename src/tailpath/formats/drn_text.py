@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -76,6 +77,7 @@ class Body:
 
     def __init__(self, header: Header) -> None:
         self.header = header
+        self.ends: dict[tuple[float, float], int] = {}
         self.states, self.actions = _Understood(self._after_state), _Understood(self._action)
 
     def _after_state(self, text: str, line: int) -> tuple[Rewards, tuple[str, ...]]:
@@ -106,6 +108,8 @@ class Body:
     ) -> NDArray[np.float64]:
         """Numbers, or placeholders for them; where lines do not matter there are none."""
         lines = lines or [0] * len(texts)
+        if self.header.intervals:  # their numbers stand for them
+            return np.array([self.ends.setdefault(self.header.interval(*each), len(self.ends)) for each in zip(texts, lines)], np.float64)
         if self.header.placeholders:
             values = map(self.header.value, texts, lines)
             return np.fromiter(values, np.float64, len(texts))
@@ -113,7 +117,11 @@ class Body:
 
     def _model(self, columns: Columns, line_of_farthest: int = 0) -> Labelled:
         states, actions = self.states.values, self.actions.values
-        return assembled(self.header, Described(columns, states, actions, line_of_farthest))
+        if not self.header.intervals:
+            return assembled(self.header, Described(columns, states, actions, line_of_farthest))
+        low, high = np.array(list(self.ends)).reshape(-1, 2)[columns.probability.astype(np.int64)].T
+        columns = columns._replace(probability=high)
+        return replace(assembled(self.header, Described(columns, states, actions, line_of_farthest)), low=low)
 
     def read(self, lines: Lines) -> Labelled:
         """The model, line by line."""

@@ -10,7 +10,9 @@
       ]
     }
 
-A row is state, action, next state, probability, cost; a probability or cost may be written as a string `"1/3"`. Optional members: `states`
+A row is state, action, next state, probability, cost; a probability or cost may be written as a string `"1/3"`. With `[low, high]` for some
+probability the model is one with intervals; a third number is the frequency counted, and the member `confidence` how sure it is that all intervals
+hold. Optional members: `states`
 and `actions` fix the order of the names (a number n stands for 0 .. n - 1; else names count in order of appearance), `cost_unit` is the
 exact unit `"p/q"`, `geometry` places the states on a grid for drawing, `notes` are remarks. `names.py` says which names there are.
 
@@ -44,9 +46,10 @@ from tailpath.formats.names import (
     truth_values,
 )
 from tailpath.formats.reading import Reading
-from tailpath.formats.writing import blocks, cut, encoded, joined, named, spelled
+from tailpath.formats.writing import Block, Texts, blocks, cut, encoded, joined, named, spelled
 from tailpath.model.builders import arrays_from_rows
 from tailpath.model.cost_units import common_unit
+from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP, Name
 from tailpath.options import Progress
 
@@ -56,14 +59,14 @@ VERSION = 1
 LARGE = 20_000_000
 #: The rows that are read between two reports of progress.
 _BLOCK = 2**14
-_MEMBERS = ("format", "version", "start", "goals", "states", "actions", "cost_unit", "geometry", "notes", "outcomes")
+_MEMBERS = ("format", "version", "start", "goals", "states", "actions", "cost_unit", "geometry", "notes", "confidence", "outcomes")
 
 
 #: State, action, target, probability and cost of every row.
 Columns = tuple[NDArray[Any], ...]
 
 
-def read(path: str, reading: Reading) -> SSP:
+def read(path: str, reading: Reading) -> Any:
     """Read a model from our JSON."""
     data = text_bytes(path, read_bytes(path))
     if len(data) >= LARGE:
@@ -165,8 +168,9 @@ class _Document:
         if self.states.span > len(document["outcomes"]) + len(document["goals"]):
             raise FormatError(f"{path}: states says {self.states.span}, more than there are outcomes and goals")
         self.exact: dict[Any, float] = {}
+        self.ends: dict[int, tuple[float, float, float]] = {}
 
-    def model(self, columns: Columns) -> SSP:
+    def model(self, columns: Columns) -> Any:
         """The model of these rows. They come before the goals and the start, so that names count in order of appearance as in `SSP.from_outcomes`."""
         document, path = self.document, self.path
         state, action, target, probability, cost = columns
@@ -180,18 +184,39 @@ class _Document:
             raise FormatError(f"{path}: outcomes[{number}]: a goal must be absorbing and free")
         for number in np.flatnonzero(of_goal & ~((probability >= 0) & (probability <= 1)))[:1].tolist():
             raise FormatError(f"{path}: outcomes[{number}]: the probability {probability[number]:g} of a goal's loop lies outside [0, 1]")
+        number = np.flatnonzero(~of_goal)
         if of_goal.any():
             state, action, target, probability, cost = (column[~of_goal] for column in columns)
-        return SSP(
+        if self.ends:  # their places stand for the probabilities, and tell where each went
+            probability = number + 1.0
+        fields = {
             **arrays_from_rows(state, action, target, probability, cost, len(is_goal), merge=False),
-            is_goal=is_goal,
-            start_index=start,
-            states=self.states.sequence(),
-            actions=self.actions.sequence(),
-            exact_unit=self._unit(),
-            geometry=decode_geometry(document.get("geometry"), len(is_goal), f"{path}: geometry"),
-            notes=decode_notes(document.get("notes", []), f"{path}: notes"),
-        )
+            "is_goal": is_goal,
+            "start_index": start,
+            "states": self.states.sequence(),
+            "actions": self.actions.sequence(),
+            "exact_unit": self._unit(),
+            "geometry": decode_geometry(document.get("geometry"), len(is_goal), f"{path}: geometry"),
+            "notes": decode_notes(document.get("notes", []), f"{path}: notes"),
+        }
+        if self.ends:
+            return self._intervals(fields, columns[3])
+        if document.get("confidence") is not None:
+            raise FormatError(f"{path}: confidence is said of intervals, and there are none")
+        return SSP(**fields)
+
+    def _intervals(self, fields: dict[str, Any], probability: NDArray[Any]) -> IntervalSSP:
+        """The model with intervals: those of rows that have one, and points for all others."""
+        place = np.rint(fields["outcome_probability"]).astype(np.int64) - 1
+        low, high, seen = (probability.copy() for _ in range(3))
+        for number, ends in self.ends.items():
+            low[number], high[number], seen[number] = ends
+        confidence = self.document.get("confidence")
+        if confidence is not None and not (isinstance(confidence, float) and 0 < confidence < 1):
+            raise FormatError(f"{self.path}: confidence must be a number in (0, 1)")
+        counted = not np.isnan(seen).any()
+        more = {"estimate": seen[place] if counted else None, "confidence": confidence}
+        return IntervalSSP.from_fields(fields, low[place], high[place], **more)
 
     def columns(self, size: int, progress: Progress | None) -> Columns:
         """The rows as they stand in the document, whose text has that size."""
@@ -208,18 +233,26 @@ class _Document:
         found = []
         for number, row in enumerate(rows[first : first + _BLOCK], start=first):
             try:
-                found.append(self._row(row))
+                found.append(self._row(row, number))
             except FormatError as error:
                 raise FormatError(f"{self.path}: outcomes[{number}]{error}") from None
         kinds = (np.int32, np.int32, np.int32, np.float64, np.float64)
         return tuple(np.array(column, dtype=kind) for column, kind in zip(zip(*found) if found else [()] * 5, kinds))
 
-    def _row(self, row: Any) -> tuple[int, int, int, float, float]:
+    def _row(self, row: Any, number: int) -> tuple[int, int, int, float, float]:
         if type(row) is not list or len(row) != 5:
             raise FormatError(f" is {shorten(repr(row))}; expected [state, action, next state, probability, cost]")
         source, action = self.states.number(row[0]), self.actions.number(row[1])
-        target, probability = self.states.number(row[2]), self._number(row[3], "probability")
+        if type(row[3]) is list:
+            self._interval(row[3], number)
+        target, probability = self.states.number(row[2]), 1.0 if type(row[3]) is list else self._number(row[3], "probability")
         return source, action, target, probability, self._cost(row[4])
+
+    def _interval(self, value: list[Any], number: int) -> None:
+        ends = [self._number(end, "probability") for end in value]
+        if len(ends) not in (2, 3):
+            raise FormatError(f": probability {shorten(repr(value))} is neither a number nor [low, high] nor [low, high, frequency]")
+        self.ends[number] = ends[0], ends[1], ends[2] if len(ends) == 3 else np.nan
 
     def _state(self, value: Any, place: str) -> int:
         try:
@@ -252,14 +285,15 @@ class _Document:
         return decode_unit(self.document.get("cost_unit"), f"{self.path}: cost_unit")
 
 
-def write(ssp: SSP, path: str, progress: Progress | None = None) -> None:
+def write(ssp: SSP | IntervalSSP, path: str, progress: Progress | None = None) -> None:
     """Write a model as our JSON, one outcome per line."""
     # Half a surrogate pair is no UTF-8, but its backslash escape is JSON.
     write_bytes(path, _pieces(ssp, progress))
 
 
-def _pieces(ssp: SSP, progress: Progress | None) -> Iterator[bytes]:
+def _pieces(model: SSP | IntervalSSP, progress: Progress | None) -> Iterator[bytes]:
     """The text, some states at a time."""
+    ssp = model.inside if isinstance(model, IntervalSSP) else model
     head: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
@@ -270,6 +304,7 @@ def _pieces(ssp: SSP, progress: Progress | None) -> Iterator[bytes]:
         "cost_unit": encode_unit(ssp.exact_unit),
         "geometry": encode_geometry(ssp.geometry),
         "notes": list(ssp.notes) or None,
+        "confidence": model.confidence if isinstance(model, IntervalSSP) else None,
     }
     members = [f"{_text(key)}: {_text(value)}" for key, value in head.items() if value is not None or key == "start"]
     yield encoded("{\n  " + ",\n  ".join(members) + ',\n  "outcomes": [\n')
@@ -280,11 +315,24 @@ def _pieces(ssp: SSP, progress: Progress | None) -> Iterator[bytes]:
             source[ssp.choice_state[choice]],
             spelled(ssp.choice_action[choice], lambda action: f"{_text(encode_name(ssp.actions[action]))}, "),
             target[cut(ssp.outcome_target, block.outcomes)],
-            spelled(cut(ssp.outcome_probability, block.outcomes), lambda value: f"{value!r}, "),
+            *_chances(model, block),
             spelled(cut(ssp.outcome_cost, block.outcomes), lambda value: f"{value!r}]"),
         )
         yield rows if block.outcomes.start else rows.removeprefix(b",\n")
     yield b"\n  ]\n}\n"
+
+
+def _chances(model: SSP | IntervalSSP, block: Block) -> list[Texts]:
+    """The columns of the probabilities."""
+    if not isinstance(model, IntervalSSP):
+        return [spelled(cut(model.outcome_probability, block.outcomes), lambda value: f"{value!r}, ")]
+    ends = [
+        spelled(cut(model.low, block.outcomes), lambda value: f"[{value!r}, "),
+        spelled(cut(model.high, block.outcomes), lambda value: f"{value!r}"),
+    ]
+    if model.estimate is not None:
+        ends.append(spelled(cut(model.estimate, block.outcomes), lambda value: f", {value!r}"))
+    return [*ends, named(["], "])[np.zeros(len(block.outcomes), dtype=np.int64)]]
 
 
 def _text(value: Any) -> str:

@@ -24,6 +24,7 @@ from tailpath.kernels.jit import frozen
 from tailpath.model.builders import merge_equal_outcomes
 from tailpath.model.cost_units import fraction_unit
 from tailpath.model.endings import fresh_name
+from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP, Name
 
 T = TypeVar("T")
@@ -74,7 +75,8 @@ def marked(members: Mapping[str, Sequence[int] | NDArray[Any]], n_states: int) -
 
 @dataclass(frozen=True)
 class Labelled:
-    """A model as a file has it. `choice_action` numbers `actions`; -1 is a choice without a name."""
+    """A model as a file has it. `choice_action` numbers `actions`; -1 is a choice without a name. Where probabilities are intervals, `low` has
+    their low ends and `probability` the high ones."""
 
     where: str
     state_choices: NDArray[Any]
@@ -88,6 +90,7 @@ class Labelled:
     initial: NDArray[np.bool_]
     can_write_action: Callable[[str], bool] = bool
     states: Sequence[Name] | None = None
+    low: FloatArray | None = None
     extras: Extras = field(default_factory=Extras)
 
     @property
@@ -112,16 +115,18 @@ class _Choices(NamedTuple):
     cost: NDArray[Any]
 
 
-def to_ssp(model: Labelled, reading: Reading, rule: CostRule) -> SSP:
-    """Choose goal and cost, make goals absorbing, and hand the rest to `SSP`."""
+def to_ssp(model: Labelled, reading: Reading, rule: CostRule) -> Any:
+    """Choose goal and cost, make goals absorbing, and hand the rest to `SSP`, or to `IntervalSSP`."""
     is_goal = _goal(model, reading.goal)
     starts = _starts(model, reading.start)
-    actions, rows, notes = _without_goal_rows(model, is_goal, reading.cost, rule)
+    actions, rows, used, notes = _without_goal_rows(model, is_goal, reading.cost, rule)
+    # Low ends go the same way as high ones, and are merged alike.
+    both = [rows] if model.low is None else [rows, rows._replace(probability=model.low[used])]
     left = is_goal.copy()
     left[rows.choice_state] = True
     lost = np.flatnonzero(~left)
     if lost.size:
-        rows = _with_loops(rows, lost)
+        both = [_with_loops(each, lost) for each in both]
         actions = actions or range(1)
         notes.append(f"states without transitions are dead ends and got a loop: {lost.size}, the first is number {lost[0]}")
     n_states, extras, start = model.n_states, model.extras, int(starts[0])
@@ -129,36 +134,40 @@ def to_ssp(model: Labelled, reading: Reading, rule: CostRule) -> SSP:
     geometry = extras.place(n_states)
     del model  # its arrays need not wait for those of the SSP
     if starts.size > 1:
-        rows = _with_draw(rows, starts, n_states, len(actions))
+        both = [_with_draw(each, starts, n_states, len(actions)) for each in both]
         states, actions, geometry = (*states, fresh_name("start", states)), (*actions, fresh_name("draw", actions)), None
         is_goal, start, n_states = np.append(is_goal, False), n_states, n_states + 1
         notes.append(f"the start is drawn among {starts.size} states, at no cost")
+    rows = both[0]
     choice, target, probability, costs = frozen(*merge_equal_outcomes(*rows[2:]))  # nobody else has them, so the SSP need not copy them
     unit = extras.unit()
     # A file of ours says what the unit is where there is one; in others it may be meant and not said.
     if unit is None and not extras.where and (unit := fraction_unit(np.unique(costs).tolist())) is not None:
         notes.append(f"costs are taken for whole numbers of {unit}, which decimals cannot say")
-    return SSP(
-        state_choices=offsets_of(rows.choice_state, n_states),
-        choice_outcomes=offsets_of(choice, len(rows.choice_state)),
-        outcome_target=target,
-        outcome_probability=probability,
-        outcome_cost=costs,
-        choice_action=rows.choice_action,
-        is_goal=is_goal,
-        start_index=start,
-        states=states,
-        actions=actions,
-        exact_unit=unit,
-        geometry=geometry,
-        notes=(*extras.notes, *notes),
-    )
+    fields = {
+        "state_choices": offsets_of(rows.choice_state, n_states),
+        "choice_outcomes": offsets_of(choice, len(rows.choice_state)),
+        "outcome_target": target,
+        "outcome_probability": probability,
+        "outcome_cost": costs,
+        "choice_action": rows.choice_action,
+        "is_goal": is_goal,
+        "start_index": start,
+        "states": states,
+        "actions": actions,
+        "exact_unit": unit,
+        "geometry": geometry,
+        "notes": (*extras.notes, *notes),
+    }
+    if len(both) == 1:
+        return SSP(**fields)
+    return IntervalSSP.from_fields(fields, merge_equal_outcomes(*both[1][2:])[2], np.minimum(probability, 1.0))
 
 
 def _without_goal_rows(
     model: Labelled, is_goal: NDArray[np.bool_], cost: str | None, rule: CostRule
-) -> tuple[Sequence[Name], _Choices, list[str]]:
-    """The rows of all states but the goals, without impossible branches, with their costs."""
+) -> tuple[Sequence[Name], _Choices, NDArray[np.bool_], list[str]]:
+    """The rows of all states but the goals, without impossible branches, with their costs; and which branches these are."""
     choice_state, branch_choice = model.choice_state(), model.branch_choice()
     costs = _costs(model, cost, rule, choice_state, branch_choice)
     kept = ~is_goal[choice_state]
@@ -179,7 +188,7 @@ def _without_goal_rows(
     actions, action = _named_choices(model, choice_state, kept)
     rank = np.cumsum(kept, dtype=np.int32) - 1
     rows = _Choices(choice_state[kept], action, rank[branch_choice[used]], model.target[used], model.probability[used], costs[used])
-    return actions, rows, notes
+    return actions, rows, used, notes
 
 
 def _branch_name(model: Labelled, choice_state: NDArray[Any], branch_choice: NDArray[Any], branch: int) -> str:

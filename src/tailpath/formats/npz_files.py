@@ -8,6 +8,7 @@
 | `choice_action` | int32 (c) | the action of each choice |
 | `outcome_target` | int32 (m) | where each outcome leads |
 | `outcome_probability`, `outcome_cost` | float64 (m) | its probability and its cost |
+| `outcome_low`, `outcome_high`, `outcome_estimate` | float64 (m) | of a model with intervals: these, and the frequency counted, if it was |
 | `is_goal` | bool (n) | the goals |
 | `geometry_row`, `geometry_column`, `geometry_kind` | int32 (n) | optional: the cell of each state, and the number of its kind in `geometry.kinds` |
 
@@ -26,6 +27,7 @@ from tailpath.formats.archives import Archive, write_archive
 from tailpath.formats.files import load_json, shorten
 from tailpath.formats.json_files import FORMAT, VERSION, check_header
 from tailpath.formats.names import decode_geometry, decode_names, decode_notes, decode_unit, encode_names, encode_unit
+from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP, Geometry
 
 ARRAYS = {
@@ -37,16 +39,20 @@ ARRAYS = {
     "outcome_cost": np.float64,
     "is_goal": np.bool_,
 }
-_HEADER = ("format", "version", "start", "states", "actions", "cost_unit", "notes", "geometry")
+_HEADER = ("format", "version", "start", "states", "actions", "cost_unit", "notes", "geometry", "confidence")
+_INTERVALS = ("outcome_low", "outcome_high", "outcome_estimate")
 _PLACES = ("geometry_row", "geometry_column", "geometry_kind")
 
 
-def read(path: str) -> SSP:
+def read(path: str) -> Any:
     """Read a model from our npz."""
     archive = Archive(path)
     header = load_json(archive.text("header"), f"{path}: member header")
     check_header(header, path, FORMAT, VERSION)
-    for where, found, known in (("member header", set(header), _HEADER), ("the archive", archive.names(), ("header", *ARRAYS, *_PLACES))):
+    for where, found, known in (
+        ("member header", set(header), _HEADER),
+        ("the archive", archive.names(), ("header", *ARRAYS, *_INTERVALS, *_PLACES)),
+    ):
         for name in sorted(found - set(known)):
             raise FormatError(f"{path}: {where} has the unknown member {shorten(repr(name))}; known are {', '.join(known)}")
     arrays: dict[str, Any] = {name: archive.array(name, dtype) for name, dtype in ARRAYS.items()}
@@ -57,7 +63,7 @@ def read(path: str) -> SSP:
     if len(arrays["state_choices"]) == 0 or len(arrays["choice_outcomes"]) == 0:
         raise FormatError(f"{path}: state_choices and choice_outcomes must have at least one entry")
     try:
-        return SSP(
+        ssp = SSP(
             **arrays,
             start_index=header["start"],
             states=decode_names(header.get("states"), n_states, f"{path}: member header: states"),
@@ -68,6 +74,14 @@ def read(path: str) -> SSP:
         )
     except RecursionError:
         raise FormatError(f"{path}: member header: nested too deeply") from None
+    if "outcome_low" not in archive.names():
+        return ssp
+    low, high = (archive.array(name, np.float64) for name in _INTERVALS[:2])
+    estimate = archive.array("outcome_estimate", np.float64) if "outcome_estimate" in archive.names() else None
+    confidence = header.get("confidence")
+    if confidence is not None and not (isinstance(confidence, float) and 0 < confidence < 1):
+        raise FormatError(f"{path}: member header: confidence must be a number in (0, 1)")
+    return IntervalSSP(ssp, low, high, estimate, confidence)
 
 
 def _length(value: Any) -> int:
@@ -89,8 +103,9 @@ def _geometry(archive: Archive, value: Any, n_states: int) -> Geometry | None:
     return decode_geometry({"rows": value["rows"], "columns": value["columns"], **cells}, n_states, where)
 
 
-def write(ssp: SSP, path: str) -> None:
+def write(model: SSP | IntervalSSP, path: str) -> None:
     """Write a model as our npz."""
+    ssp = model.inside if isinstance(model, IntervalSSP) else model
     header: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
@@ -101,6 +116,10 @@ def write(ssp: SSP, path: str) -> None:
         "notes": list(ssp.notes),
     }
     members: dict[str, Any] = {name: getattr(ssp, name) for name in ARRAYS}
+    if isinstance(model, IntervalSSP):
+        header["confidence"] = model.confidence
+        ends = (model.low, model.high, model.estimate)
+        members.update({name: end for name, end in zip(_INTERVALS, ends) if end is not None})
     if ssp.geometry is not None:
         kinds = sorted(set(ssp.geometry.kind))
         header["geometry"] = {"rows": ssp.geometry.rows, "columns": ssp.geometry.columns, "kinds": kinds}

@@ -36,6 +36,7 @@ from tailpath.formats.files import brief, load_json, read_text, shorten, write_b
 from tailpath.formats.json_files import check_header
 from tailpath.formats.policy_kinds import arrays_of, check_fit, only_known, pack, unpack
 from tailpath.model.fingerprint import PARTS, fingerprint
+from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 from tailpath.policies.given import as_policy
 from tailpath.policies.kinds import MarkovPolicy, Policy
@@ -84,7 +85,7 @@ def write_policy(policy: Policy, path: str | os.PathLike[str]) -> None:
     write_bytes(place, (_lines(header) + "\n").encode("utf-8", "backslashreplace"))
 
 
-def read_policy(path: str | os.PathLike[str], ssp: SSP, *, strict: bool = True) -> Policy:
+def read_policy(path: str | os.PathLike[str], ssp: SSP | IntervalSSP, *, strict: bool = True) -> Policy:
     """Read a policy and check that it belongs to this model.
 
     On a model made by `within`, a policy of names for the model behind it is understood.
@@ -117,6 +118,8 @@ def read_policy(path: str | os.PathLike[str], ssp: SSP, *, strict: bool = True) 
     >>> tp.read_policy("train.json", ssp).action("home")
     'train'
     """
+    if isinstance(ssp, IntervalSSP):
+        ssp = ssp.inside
     place = os.fsdecode(path)
     try:
         if _suffix(place) == ".npz":

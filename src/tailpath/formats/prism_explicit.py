@@ -33,7 +33,7 @@ from tailpath.graph import SMALL, offsets_of
 from tailpath.kernels.graph import equal_members
 from tailpath.kernels.jit import frozen
 from tailpath.model.builders import FEW
-from tailpath.model.ssp import SSP, Name
+from tailpath.model.ssp import Name
 
 IntArray = NDArray[np.int64]
 
@@ -41,7 +41,7 @@ _LABEL = re.compile(r'\s*(\d+)="([^"]*)"')
 _STRUCTURE = re.compile(r'#\s*Reward structure:?\s*"([^"]*)"')
 
 
-def read(path: str, reading: Reading) -> SSP:
+def read(path: str, reading: Reading) -> Any:
     """Read the files of a model from the path of its `.tra`."""
     rule = CostRule.from_options(1, reading)
     return to_ssp(_model(path, reading), reading, rule)

@@ -23,7 +23,9 @@ from tailpath.domains.register import Domain, find_domain, schemes
 from tailpath.errors import OptionError
 from tailpath.formats.files import read_text
 from tailpath.formats.reading import LABELLED, REWARDS, TABLE, Reading
+from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
+from tailpath.model.tables import has_intervals
 from tailpath.options import Progress
 from tailpath.registers import installed, loaded
 
@@ -36,6 +38,7 @@ class Format:
     """One row of the table: what users call the format, how it is recognised, who reads and writes it, which options apply.
 
     A format that `tells` has a writer `write(ssp, path, progress)`. Its reader, and that of one with options, is `read(source, reading)`.
+    One with `intervals` can hold an `IntervalSSP`.
     """
 
     title: str
@@ -45,6 +48,7 @@ class Format:
     scheme: str = ""
     options: tuple[str, ...] = ()
     tells: bool = False
+    intervals: bool = False
 
     def read(self, source: Any, reading: Reading) -> SSP:
         """Read with the options given; an option that the format has no use for is refused."""
@@ -53,10 +57,13 @@ class Format:
         ssp: SSP = reader(source, reading) if self.options or self.tells else reader(source)
         return ssp
 
-    def write(self, ssp: SSP, path: str, progress: Progress | None = None) -> None:
+    def write(self, ssp: SSP | IntervalSSP, path: str, progress: Progress | None = None) -> None:
         """Write, or say that the format is for reading only."""
         if not self.writer:
             raise OptionError(f"{path}: {self.title} can be read, not written; write one of {', '.join(written_suffixes())}")
+        if isinstance(ssp, IntervalSSP) and not self.intervals:
+            able = ", ".join(suffix for entry in FORMATS if entry.intervals for suffix in entry.suffixes)
+            raise OptionError(f"{path}: {self.title} is written with known probabilities; intervals go to {able}")
         _load(self.writer)(ssp, path, *((progress,) if self.tells else ()))
 
     def _refuse_others(self, reading: Reading, taken: tuple[str, ...]) -> None:
@@ -92,9 +99,11 @@ def _home(module: str) -> str:
 
 
 FORMATS = (
-    Format("tailpath JSON", _home("json_files:read"), _home("json_files:write"), (".json",), tells=True),
-    Format("tailpath npz", _home("npz_files:read"), _home("npz_files:write"), (".npz",)),
-    Format("Storm DRN", _home("drn:read"), _home("drn:write"), (".drn", ".drn.gz", ".drn.xz"), options=LABELLED, tells=True),
+    Format("tailpath JSON", _home("json_files:read"), _home("json_files:write"), (".json",), tells=True, intervals=True),
+    Format("tailpath npz", _home("npz_files:read"), _home("npz_files:write"), (".npz",), intervals=True),
+    Format(
+        "Storm DRN", _home("drn:read"), _home("drn:write"), (".drn", ".drn.gz", ".drn.xz"), options=LABELLED, tells=True, intervals=True
+    ),
     Format("PRISM explicit", _home("prism_explicit:read"), _home("prism_writing:write"), (".tra", ".tra.gz"), options=LABELLED, tells=True),
     Format("UMB", _home("umb:read"), _home("umb:write"), (".umb",), options=LABELLED),
     Format("long table", _home("long_table:read"), _home("long_table:write"), (".csv",), options=TABLE, tells=True),
@@ -105,8 +114,11 @@ FORMATS = (
 )
 
 
-def _read_table(source: Any, reading: Reading) -> SSP:
-    return SSP.from_table(source, start=reading.start, goals=reading.goals or None, columns=reading.table_columns())
+def _read_table(source: Any, reading: Reading) -> SSP | IntervalSSP:
+    columns = reading.table_columns()
+    if has_intervals(source):
+        return IntervalSSP.from_table(source, start=reading.start, goals=reading.goals or None, columns=columns)
+    return SSP.from_table(source, start=reading.start, goals=reading.goals or None, columns=columns)
 
 
 #: Tables and graphs that are no files.

@@ -26,7 +26,6 @@ from tailpath.formats.files import read_bytes, read_text, shorten
 from tailpath.formats.labelled import DEFAULT_GOAL, Labelled, Lazy, to_ssp
 from tailpath.formats.reading import Reading
 from tailpath.formats.umb import UmbReader
-from tailpath.model.ssp import SSP
 
 _CONSTANT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _VALUE = re.compile(r"[A-Za-z0-9_.+/-]+")
@@ -42,7 +41,7 @@ class Limits:
     states: int = 20_000_000
 
 
-def read(path: str, reading: Reading, limits: Limits = Limits()) -> SSP:  # noqa: B008 - a frozen record
+def read(path: str, reading: Reading, limits: Limits = Limits()) -> Any:  # noqa: B008 - a frozen record
     """Read a program in the PRISM language, or a JANI model, whose properties are ignored."""
     rule = CostRule.from_options(1, reading)
     if find_spec("stormpy") is None:

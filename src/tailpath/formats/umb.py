@@ -34,7 +34,7 @@ from tailpath.version import __version__
 _ENTITIES = ("states", "choices", "branches")
 
 
-def read(path: str, reading: Reading) -> SSP:
+def read(path: str, reading: Reading) -> Any:
     """Read a UMB file."""
     rule = CostRule.from_options(1, reading)
     return to_ssp(UmbReader(path, read_bytes(path)).model(), reading, rule)

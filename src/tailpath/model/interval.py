@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -20,13 +20,13 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 
 from tailpath.errors import ModelError, OptionError, TailpathWarning
-from tailpath.graph import owners
+from tailpath.graph import offsets_of, owners
 from tailpath.model.builders import arrays_from_outcomes
 from tailpath.model.checks import ROW_TOLERANCE
 from tailpath.model.counts import Counted, counted_rows, interval_of_counts
 from tailpath.model.records import Record, data_frame
 from tailpath.model.ssp import SSP, FloatArray, Name
-from tailpath.model.tables import outcomes_of_table
+from tailpath.model.tables import NONE, outcomes_of_table
 
 Found = TypeVar("Found")
 Row = tuple[Name, Name, Name, Any, Any]
@@ -232,31 +232,51 @@ class IntervalSSP(Record):
     ) -> IntervalSSP:
         keys, ends = list(merged), np.array(list(merged.values())).reshape(-1, 2)
         # The arrays are made with the number of each row for its probability, which tells where it went.
-        arrays = arrays_from_outcomes(((s, a, t, 1 if s in goals else i + 1, c) for i, (s, a, t, c) in enumerate(keys)), start, goals)
-        place = np.rint(arrays.outcome_probability).astype(np.int64) - 1
-        low, high = ends[place, 0], ends[place, 1]
-        row = owners(arrays.choice_outcomes)
-        least = np.bincount(row, low, len(arrays.choice_action))[row]
-        width = np.bincount(row, high - low, len(arrays.choice_action))[row]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            share = np.where(width > 0, np.clip((1 - least) / width, 0.0, 1.0), 0.0)
+        rows = ((s, a, t, 1 if s in goals else i + 1, c) for i, (s, a, t, c) in enumerate(keys))
+        arrays = arrays_from_outcomes(rows, start, goals)._asdict()
+        place = np.rint(arrays["outcome_probability"]).astype(np.int64) - 1
+        return cls.from_fields({**arrays, "notes": notes}, ends[place, 0], ends[place, 1])
+
+    @classmethod
+    def from_fields(cls, fields: dict[str, Any], low: FloatArray, high: FloatArray, **more: Any) -> IntervalSSP:
+        """From the fields of an `SSP` but for the probabilities, and intervals for these: for readers of files.
+
+        Outcomes that cannot happen are left out. The probabilities inside divide what is open of a choice alike.
+        """
+        count = len(fields["choice_action"])
+        row = owners(np.asarray(fields["choice_outcomes"]))
+        least = np.bincount(row, low, count)[row]
+        possible = (low > 0) | ((high > 0) & (least < 1))
+        # A choice of which nothing can happen is wrong, which the checks say.
+        possible |= np.bincount(row, possible, count)[row] == 0
+        columns = {name: np.asarray(fields[name])[possible] for name in ("outcome_target", "outcome_cost")}
+        low, high, row, least = low[possible], high[possible], row[possible], least[possible]
+        width = np.bincount(row, high - low, count)[row]
+        share = np.where(width > 0, np.clip((1 - least) / np.where(width > 0, width, 1.0), 0.0, 1.0), 0.0)
         p = low + share * (high - low)
-        # What is wrong with intervals is said by the checks of the model with intervals.
-        total = np.bincount(row, p, len(arrays.choice_action))[row]
-        sound = np.where((total > 0) & (p > 0), p / np.where(total > 0, total, 1.0), 1.0 / np.bincount(row)[row])
-        inside = SSP(
-            **(arrays._asdict() | {"outcome_probability": p if np.all(np.abs(total - 1) < 1e-9) and np.all(p > 0) else sound}), notes=notes
-        )
-        return cls(inside, low, high)
+        total = np.bincount(row, p, count)[row]
+        if not (np.all(p > 0) and np.all(np.abs(total - 1) <= ROW_TOLERANCE * np.bincount(row, minlength=count)[row])):
+            p = 1.0 / np.bincount(row, minlength=count)[row]  # the checks of intervals say what is wrong
+        fields = {**fields, **columns, "choice_outcomes": offsets_of(row, count), "outcome_probability": p}
+        more = {
+            name: None if value is None else np.asarray(value)[possible] if name == "estimate" else value for name, value in more.items()
+        }
+        return cls(SSP(**fields), low, high, **more)
 
     @classmethod
     def from_table(
-        cls, frame: Any, *, start: Name | None = None, goals: Iterable[Name] | None = None, confidence: float = 0.95
+        cls,
+        frame: Any,
+        *,
+        start: Name | None = None,
+        goals: Iterable[Name] | None = None,
+        columns: Mapping[str, Any] = NONE,
+        confidence: float = 0.95,
     ) -> IntervalSSP:
         """Build a model from a table with a row for each outcome, as `SSP.from_table` does, with columns `low` and `high`, or `count`, for the
         probability; what was counted holds with the `confidence` given.
         """
-        found = outcomes_of_table(frame, start, goals, intervals=True)
+        found = outcomes_of_table(frame, start, goals, columns or NONE, intervals=True)
         if found.counted:
             return cls.from_counts(found.rows, found.start, found.goals, confidence, notes=found.notes)
         return cls.from_outcomes(found.rows, found.start, found.goals, notes=found.notes)
@@ -305,10 +325,10 @@ def _added(outcomes: Iterable[Row], goals: set[Name]) -> dict[tuple[Name, Name, 
             low, high = min(low, 1.0), min(high, 1.0)
         before = found.get((state, action, next_state, cost), (0.0, 0.0))
         found[state, action, next_state, cost] = (before[0] + low, min(before[1] + high, 1.0))
-    taken: dict[tuple[Name, Name], list[float]] = {}
+    least: dict[tuple[Name, Name], list[float]] = {}
     for (state, action, _, _), (low, _) in found.items():
-        taken.setdefault((state, action), []).append(low)
-    full = {key for key, lows in taken.items() if math.fsum(lows) >= 1}
+        least.setdefault((state, action), []).append(low)
+    full = {key for key, lows in least.items() if math.fsum(lows) >= 1}
     return {key: ends for key, ends in found.items() if key[0] in goals or ends[0] > 0 or (ends[1] > 0 and key[:2] not in full)}
 
 

@@ -127,6 +127,8 @@ def outcomes_of_table(frame: Any, start: Any, goals: Any, chosen: Mapping[str, A
     columns.setdefault("action", columns["next_state"])
     if "reward" in columns:
         columns["cost"] = [-value for value in columns["reward"]]
+    if "times" in columns and ("low" in columns or counted):
+        raise ModelError("a table with intervals or counts has a cost in every row; times are for known probabilities")
     if "times" in columns:
         columns = _unfolded(columns)
     rows = list(zip(*(columns[column] for column in ("state", "action", "next_state", "probability", "cost"))))
@@ -191,6 +193,15 @@ def is_table(source: Any, chosen: Mapping[str, Any] = NONE) -> bool:
         words = {word for column in ("state", "next_state") for word in WORDS[column]}
         return any(isinstance(name, str) and name.strip().lower() in words for name in source)
     return hasattr(source, "column_names") or (hasattr(source, "columns") and hasattr(source, "shape"))
+
+
+def has_intervals(source: Any) -> bool:
+    """Whether a table tells probabilities by intervals or counts, and not otherwise."""
+    if is_graph(source):
+        return False
+    plain = {str(name).strip().lower().replace(" ", "_") for name in _names(source)}
+    known = [all(any(word in plain for word in WORDS[column]) for column in ways) for ways in INTERVALS]
+    return any(known[:2]) and not known[2]
 
 
 def is_graph(source: Any) -> bool:
