@@ -52,7 +52,7 @@ def test_it_is_the_hand_made_product(begin):
     for field in tp.SSP.__dataclass_fields__:
         if field != "notes":
             found, hand = getattr(ssp, field), getattr(wanted, field)
-            assert (found == hand) if isinstance(found, (tuple, int, Fraction, type(None))) else (found == hand).all(), field
+            assert (found == hand) if isinstance(found, (tuple, int, float, Fraction, type(None))) else (found == hand).all(), field
     assert ssp.start == At("depot", begin) and ssp.goals == ("shop",)
     assert ssp.notes == (f"states are places from {begin} to 8; later times count as 8",)
 
