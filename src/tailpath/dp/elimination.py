@@ -65,15 +65,15 @@ def eliminate(order: Array, part_start: Array, chain: Any, out_value: Array, out
 
 @kernel
 def eliminate_dense(inner: Array, leave: Array, gain: Array) -> tuple[float, bool]:
-    """Solve one component in place: `gain` (m, problems) becomes the values. Returns their relative error, infinite where a probability was
-    too small, and whether a value was, which then lacks digits.
+    """Solve one component in place: `gain` (m, problems) becomes the values. Returns their relative error, infinite where a node is left
+    with too small a probability, and whether any number was so small that it lacks digits.
 
     The last node goes first.
     """
     m, problems = gain.shape
     pivot = np.empty(m)
     columns = np.empty(m, dtype=np.int64)
-    error, vanished, faded = 0.0, False, False
+    error, faded = 0.0, False
     for k in range(m - 1, -1, -1):
         count = 0
         total = leave[k]
@@ -91,9 +91,9 @@ def eliminate_dense(inner: Array, leave: Array, gain: Array) -> tuple[float, boo
                 weight = inner[i, k] / total
                 for c in range(count):
                     inner[i, columns[c]] += weight * inner[k, columns[c]]
-                    vanished |= inner[i, columns[c]] < FADED
+                    faded |= inner[i, columns[c]] < FADED
                 leave[i] += weight * leave[k]
-                vanished |= leave[k] > 0.0 and leave[i] < FADED
+                faded |= leave[k] > 0.0 and leave[i] < FADED
                 for c in range(problems):
                     gain[i, c] += weight * gain[k, c]
                     faded |= gain[k, c] != 0.0 and abs(gain[i, c]) < FADED
@@ -106,4 +106,4 @@ def eliminate_dense(inner: Array, leave: Array, gain: Array) -> tuple[float, boo
                     faded |= gain[j, c] != 0.0 and abs(value) < FADED
             gain[k, c] = value / pivot[k]
         error += 2 * UNIT
-    return np.inf if vanished else error, faded
+    return error, faded
