@@ -26,6 +26,7 @@ PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
         "docs/bring_your_own.md",
         "docs/time_of_day.md",
         "docs/objectives.md",
+        "docs/uncertain.md",
     ],
 )
 def test_examples_run(name):

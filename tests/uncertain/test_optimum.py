@@ -256,3 +256,26 @@ def test_what_is_refused_says_why():
 def test_the_sentence_has_both_sides():
     words = tp.solve_cvar_exact(robot({2, 3}), 0.1).words(0.1)
     assert words == "if all intervals hold the least CVaR at 0.1 lies in [2.77778, 2.91667], and this policy costs at most 2.91667"
+
+
+def test_giving_up_and_a_limit_of_steps_make_the_goal_sure():
+    rows = [("s", "go", "t", (0.1, 1), 1), ("s", "go", "s", (0, 0.9), 1), ("t", "on", "g", (0, 1), 1), ("t", "on", "t", (0, 1), 1)]
+    model = tp.IntervalSSP.from_outcomes(rows, "s", ["g"])
+    with pytest.raises(GoalUnreachableError):
+        tp.solve_expected(model)
+    # Nature keeps the run in s until giving up is as cheap, and in t for ever.
+    assert tp.solve_expected(tp.give_up(model, 5)).cost() == pytest.approx(5)
+    assert tp.solve_expected(tp.give_up(model, 5), nature="cooperative").cost() == pytest.approx(2)
+    limited = tp.within(model, 4, otherwise=10)
+    assert tp.solve_expected(limited).cost() == pytest.approx(14)
+    assert tp.solve_expected(limited, nature="cooperative").cost() == pytest.approx(2)
+    assert limited.n_uncertain == 4 + 3
+    ordered = tp.give_up(random_model(0).intervals(), 100)
+    assert tp.solve_expected(ordered).cost() == pytest.approx(tp.solve_expected(random_model(0).intervals()).cost(), rel=1e-12)
+
+
+def test_a_limit_of_steps_is_a_deadline_for_unit_costs():
+    model = robot({2, 3})
+    for nature in ("adversarial", "cooperative"):
+        within = tp.solve_on_time(tp.within(model, 5), 5, nature=nature).probability(5)
+        assert within == pytest.approx(tp.solve_on_time(model, 5, nature=nature).probability(5), rel=1e-12)

@@ -202,10 +202,11 @@ def read_model(model: str, ways: Mapping[str, Any] | None = None, **options: Any
 loose_option = click.option("--loose", is_flag=True, help="Take a policy made for another model with the same states and actions.")
 
 
-def read_policy(policy: str, ssp: SSP, loose: bool = False) -> tailpath.Policy:
+def read_policy(policy: str, ssp: Any, loose: bool = False) -> tailpath.Policy:
     """Read a policy as the command line names it: a file, or `expected` for the one with the least expected cost."""
     if policy == "expected":
-        return tailpath.solve_expected(ssp).policy
+        neutral: tailpath.Policy = tailpath.solve_expected(ssp).policy
+        return neutral
     policy_files.append(policy)
     return tailpath.read_policy(policy, ssp, strict=not loose)
 

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 import tailpath
+from tailpath.cli import intervals
 from tailpath.cli.alphas import ManyAlphas, alphas_option
 from tailpath.cli.application import say
 from tailpath.cli.common import alpha as alpha_type
@@ -20,6 +21,7 @@ from tailpath.errors import OptionError
 from tailpath.kernels.jit import compiling_seconds
 from tailpath.methods import Method
 from tailpath.methods.comparison import ALPHAS, USUAL, Row, Tell, chosen_methods, given_row, improved_rows, planned, tabled
+from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 from tailpath.pictures.curves import Curve, plot_comparison
 from tailpath.pictures.progress import progress_line
@@ -75,6 +77,11 @@ def command(
 
     With --policy your own policies stand beside them.
     """
+    if isinstance(ssp, IntervalSSP):
+        if named or everything or interpolation or improve or measures or plot or settings["delta"]:
+            raise OptionError("a model with intervals is compared by nominal, adversarial and cooperative plans, and --policy alone")
+        show(*intervals.compare(ssp, source, alphas, files, loose), as_json)
+        return
     names = [*(named or USUAL), *(["interpolation"] if interpolation else [])]
     chosen = chosen_methods(names, everything)
     mine = own_policies(ssp, files, loose, chosen)

@@ -9,6 +9,7 @@ import click
 
 import tailpath
 from tailpath.analysis.reachability import WAYS
+from tailpath.cli import intervals
 from tailpath.cli.alphas import ManyAlphas, alphas_option
 from tailpath.cli.application import INTERRUPTED, say
 from tailpath.cli.common import (
@@ -26,6 +27,7 @@ from tailpath.cli.common import (
 )
 from tailpath.cli.pictures import PICTURES, save_picture
 from tailpath.errors import EvaluationInterrupted, OptionError
+from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 from tailpath.pictures.progress import progress_line
 
@@ -66,6 +68,11 @@ def command(
     POLICY is a file made by `tailpath solve --output`, or the word expected for the policy with the least expected cost.
     Ctrl-C ends the search with the bounds reached so far.
     """
+    if isinstance(ssp, IntervalSSP):
+        if gamma is not None or state is not None or options["engine"] != "auto" or options["heuristic"] != "min":
+            raise OptionError("--gamma, --from, --engine and --heuristic are not for models with intervals")
+        show(*intervals.evaluate(ssp, source, policy, alphas, loose, picture), as_json)
+        return 0
     followed, factor = read_policy(policy, ssp, loose), float(gamma or 1)
     try:
         with progress_line() as tell:

@@ -9,7 +9,9 @@ import numpy as np
 
 import tailpath
 from tailpath.analysis.reachability import dead_ends, every_policy_is_proper, sure_states
+from tailpath.cli import intervals
 from tailpath.cli.common import json_option, name, number, pairs, show, some, takes_model
+from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 
 
@@ -18,6 +20,9 @@ from tailpath.model.ssp import SSP
 @json_option
 def command(ssp: SSP, source: str, as_json: bool) -> None:
     """Show sizes, cost unit, start, goals, dead ends and branching of a MODEL, and whether every policy is proper."""
+    if isinstance(ssp, IntervalSSP):
+        show(*intervals.info(ssp, source), as_json)
+        return
     record = describe(ssp, source)
     show(record, as_text(record), as_json)
 

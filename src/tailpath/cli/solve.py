@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 import tailpath
+from tailpath.cli import intervals
 from tailpath.cli.application import say
 from tailpath.cli.common import alpha as tail_mass
 from tailpath.cli.common import json_option, out_file, pairs, refuse_same_file, show, takes_model
@@ -17,6 +18,7 @@ from tailpath.cli.planning import flags_of
 from tailpath.errors import LimitExceededError
 from tailpath.methods import Found, Method, Plan, find_method, method_names
 from tailpath.methods.comparison import progress_of
+from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 from tailpath.pictures.progress import progress_line
 from tailpath.risk.measure import Limit, Measure
@@ -69,6 +71,7 @@ def _known(ctx: click.Context, param: click.Parameter, value: str) -> str:
 )
 @click.option("--alpha", type=tail_mass, metavar="A", help="Mass of the worst tail, in (0, 1].")
 @objective_options
+@intervals.nature_option
 @click.option("--max-nodes", type=click.IntRange(min=1), metavar="N", help="Give up evaluating the policy after N expanded pairs.")
 @click.option("--verify", is_flag=True, help="Check the result on the model as given, in exact arithmetic, and say what was proved.")
 @click.option("-o", "--output", type=out_file(".json", ".npz"), metavar="FILE", help="Save the policy (.json or .npz).")
@@ -83,6 +86,7 @@ def command(
     limits: tuple[Limit, ...],
     deadline: float | None,
     no_mix: bool,
+    nature: str | None,
     max_nodes: int | None,
     verify: bool,
     gamma: Fraction | None,
@@ -97,6 +101,15 @@ def command(
     """
     refuse_same_file(output, source)
     objective = asked_for(minimise, limits, deadline, alpha)
+    if isinstance(ssp, IntervalSSP):
+        if gamma is not None or options.get("delta") is not None or verify:
+            raise click.UsageError("--gamma, --delta and --verify are not for models with intervals")
+        record, text, policy = intervals.solve(ssp, source, objective, limits, alpha, method, nature)
+        show(record, text, as_json)
+        if output is not None:
+            tailpath.write_policy(policy, output)
+        return
+    intervals.refuse_nature(nature)
     if objective is not None:
         if gamma is not None:
             raise click.UsageError(

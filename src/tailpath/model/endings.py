@@ -12,7 +12,7 @@ import hashlib
 import sys
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,14 +21,16 @@ from tailpath.errors import ModelError, OptionError
 from tailpath.graph import Transitions, offsets_from_lengths
 from tailpath.model.builders import arrays_from_rows
 from tailpath.model.cost_units import as_fraction, common_unit
+from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP, Geometry, Name, Origin
 
 IntArray = NDArray[np.int64]
+Model = TypeVar("Model", SSP, IntervalSSP)
 #: Pairs of state and step beyond which a product is refused.
 MOST_PAIRS = 50_000_000
 
 
-def give_up(ssp: SSP, cost: Any) -> SSP:
+def give_up(ssp: Model, cost: Any) -> Model:
     """The model with one more choice in every state, `give up`, which ends the run at a price.
 
     Then every goal is sure. The choice leads to a goal of its own, `gave up`.
@@ -57,6 +59,17 @@ def give_up(ssp: SSP, cost: Any) -> SSP:
     >>> tp.solve_cvar_exact(tp.give_up(ssp, 25), 0.1).cvar(0.1)
     25.0
     """
+    if isinstance(ssp, IntervalSSP):
+        inside = give_up(ssp.inside, cost)
+        # Outcomes keep their order, and those of giving up stand among them.
+        outcome = np.full(inside.n_outcomes, ssp.n_outcomes)
+        old = inside.choice_action[inside.outcome_choice] < len(ssp.inside.actions)
+        outcome[old] = np.arange(ssp.n_outcomes)
+        return _with_intervals(ssp, inside, outcome)
+    return _given_up(ssp, cost)
+
+
+def _given_up(ssp: SSP, cost: Any) -> SSP:
     price = _price(cost, "the price of giving up")
     ending, action = fresh_name("gave up", ssp.states), fresh_name("give up", ssp.actions)
     state = np.flatnonzero(~ssp.is_goal)
@@ -84,7 +97,7 @@ def give_up(ssp: SSP, cost: Any) -> SSP:
     )
 
 
-def within(ssp: SSP, steps: int, otherwise: Any = None, *, gamma: Any = 1, max_pairs: int = MOST_PAIRS) -> SSP:
+def within(ssp: Model, steps: int, otherwise: Any = None, *, gamma: Any = 1, max_pairs: int = MOST_PAIRS) -> Model:
     """The model with at most `steps` steps: its states are pairs `(state, steps taken)`.
 
     A run that has not arrived after so many steps is `out of time`. Policies for the model itself
@@ -123,6 +136,16 @@ def within(ssp: SSP, steps: int, otherwise: Any = None, *, gamma: Any = 1, max_p
     >>> tp.evaluate(tp.within(tries, 2), {"trying": "try"}, 1).unreached
     0.5625
     """
+    if isinstance(ssp, IntervalSSP):
+        inside = within(ssp.inside, steps, otherwise, gamma=gamma, max_pairs=max_pairs)
+        if inside is ssp.inside:
+            return ssp
+        outcomes = [ssp.inside.by_state.edges(layer) for layer in _layers(ssp.inside, int(steps), max_pairs)]
+        return _with_intervals(ssp, inside, np.append(np.concatenate(outcomes), ssp.n_outcomes))
+    return _limited(ssp, steps, otherwise, gamma, max_pairs)
+
+
+def _limited(ssp: SSP, steps: int, otherwise: Any, gamma: Any, max_pairs: int) -> SSP:
     factor = _discount(gamma)
     if not isinstance(steps, (int, np.integer)) or steps < 1:
         raise OptionError(f"the number of steps must be a whole number of at least 1, not {steps!r}")
@@ -167,6 +190,13 @@ def within(ssp: SSP, steps: int, otherwise: Any = None, *, gamma: Any = 1, max_p
         origin=Origin(base.states, index),
         probability_error=ssp.probability_error,
     )
+
+
+def _with_intervals(model: IntervalSSP, inside: SSP, outcome: IntArray) -> IntervalSSP:
+    """The intervals of a model on one made of it: `outcome` is the outcome behind each, or the number of all of them where it is sure."""
+    low, high = (np.append(end, 1.0)[outcome] for end in (model.low, model.high))
+    estimate = None if model.estimate is None else np.append(model.estimate, 1.0)[outcome]
+    return IntervalSSP(inside, low, high, estimate, model.confidence)
 
 
 def _layers(ssp: SSP, steps: int, max_pairs: int) -> list[IntArray]:

@@ -13,6 +13,7 @@ import math
 import warnings
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, NoReturn, TypeVar
@@ -23,6 +24,7 @@ from tailpath.errors import ModelError, OptionError, TailpathWarning
 from tailpath.graph import offsets_of, owners
 from tailpath.model.builders import arrays_from_outcomes
 from tailpath.model.checks import ROW_TOLERANCE
+from tailpath.model.cost_units import as_fraction
 from tailpath.model.counts import Counted, counted_rows, interval_of_counts
 from tailpath.model.records import Record, data_frame
 from tailpath.model.ssp import SSP, FloatArray, Name
@@ -335,9 +337,9 @@ def _added(outcomes: Iterable[Row], goals: set[Name]) -> dict[tuple[Name, Name, 
 def _ends(chance: Any, state: Name, action: Name, next_state: Name) -> tuple[float, float]:
     where = f"state {state!r}, action {action!r} -> {next_state!r}"
     try:
-        pair = (chance, chance) if np.ndim(chance) == 0 else tuple(chance)
-        low, high = (float(end) for end in pair)
-    except (TypeError, ValueError, OverflowError):
+        pair = (chance, chance) if isinstance(chance, str) or np.ndim(chance) == 0 else tuple(chance)
+        low, high = (float(as_fraction(end)) if isinstance(end, (str, Decimal)) else float(end) for end in pair)
+    except (TypeError, ValueError, ArithmeticError):
         raise ModelError(f"{where} has probability {chance!r}, which is neither a number nor a pair (low, high)") from None
     if not 0 <= low <= high <= 1 + ROW_TOLERANCE:
         raise ModelError(f"{where} has the interval [{low:g}, {high:g}], which is none of probabilities")

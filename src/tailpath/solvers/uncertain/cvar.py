@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,7 +22,7 @@ from tailpath.dp.real_budgets import Least, RealBudgets
 from tailpath.errors import OptionError
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.records import Record
-from tailpath.model.ssp import FloatArray
+from tailpath.model.ssp import FloatArray, Name
 from tailpath.options import check_invertible_alpha, each
 from tailpath.policies.budget import BudgetPolicy
 
@@ -35,6 +35,15 @@ def budget_policy(problem: Robust, found: Filled, budget: int) -> BudgetPolicy:
     inside = problem.model.inside
     steps = problem.steps(found, budget)
     return BudgetPolicy.from_changes(inside, budget, steps, problem.neutral, inside.outcome_level, inside.cost_unit)
+
+
+class MoreData(NamedTuple):
+    """A choice, the least CVaR if its intervals were narrower, and how much less that is than now."""
+
+    state: Name
+    action: Name
+    cvar: float
+    gain: float
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -96,6 +105,18 @@ class RobustSolution(Record):
     def curve(self, alphas: ArrayLike) -> FloatArray:
         """`cvar` at each of `alphas`."""
         return np.array([self.cvar(float(a)) for a in np.asarray(alphas, dtype=np.float64).ravel()])
+
+    def more_data(self, a: float, share: float = 0.5) -> tuple[MoreData, ...]:
+        """Where more data would help: for every choice with intervals the least CVaR at `a` if they shrank to this share of their width, around
+        what was counted, and how much less that is; the most first. Exact, by solving again for each. Four times the observations halve a width.
+        """
+        inside, now = self.model.inside, self.cvar(a)
+        found = []
+        for choice in np.flatnonzero(self.model.rest > 0).tolist():
+            then = replace(self, model=self.model.narrowed(choice, share)).cvar(a)
+            state = inside.states[int(inside.choice_state[choice])]
+            found.append(MoreData(state, inside.choice_name(choice), then, now - then))
+        return tuple(sorted(found, key=lambda each: -each.gain))
 
     @cached_property
     def other(self) -> RobustSolution:
