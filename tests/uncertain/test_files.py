@@ -91,7 +91,25 @@ def test_intervals_written_by_hand(tmp_path):
 
 def test_other_formats_refuse_intervals(tmp_path):
     with pytest.raises(OptionError, match=r"intervals go to \.json, \.npz, \.drn"):
-        tp.write(random_model(0).intervals(), tmp_path / "model.tra")
+        tp.write(random_model(0).intervals(), tmp_path / "model.umb")
+
+
+@pytest.mark.parametrize("rows", [False, True])
+def test_explicit_files_of_prism(rows, tmp_path):
+    path = tmp_path / "robot.tra"
+    lines = "0 0 1 [0.8,0.9] east\n0 0 0 [0.1,0.2] east\n0 1 1 [0.3,1] south\n0 1 2 [0,0.7] south\n1 0 1 1\n2 0 1 [1,1]\n"
+    if rows:
+        lines = "0 [0.8,0.9]:1 [0.1,0.2]:0 east\n0 [0.3,1]:1 [0,0.7]:2 south\n1 1:1\n2 [1,1]:1\n"
+    path.write_text(f"3 4 6\n{lines}")
+    (tmp_path / "robot.lab").write_text('0="init" 1="goal"\n0: 0\n1: 1\n')
+    model = tp.read(path, step_cost=1)
+    assert sorted(zip(model.low.tolist(), model.high.tolist(), strict=True)) == [(0, 0.7), (0.1, 0.2), (0.3, 1), (0.8, 0.9), (1, 1)]
+    assert tp.solve_expected(model).cost() == pytest.approx(1.25)
+    tp.write(model, tmp_path / "again.tra")
+    assert tp.read(tmp_path / "again.tra") == model
+    path.write_text(f"3 4 6\n{lines}".replace("[0.1,0.2]", "[0.1,often]"))
+    with pytest.raises(FormatError, match=r"robot\.tra:[23]: 'often'"):
+        tp.read(path, step_cost=1)
 
 
 def test_tables_of_intervals_are_read(tmp_path):

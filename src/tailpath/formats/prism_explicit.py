@@ -8,6 +8,7 @@
 
 PRISM's `-exportrows` writes a choice per line, "i x:j x:j [a]", in `.tra` and in `.trew`. Storm writes `mdp` or `dtmc` for the header and lists
 labels between `#DECLARATION` and `#END`, then "s l l". Every file may be packed with gzip, as `NAME.tra.gz`.
+The probability x may be an interval `[low,high]`, as PRISM writes those of interval models.
 Lines that start with `#` and blank lines may stand anywhere. Without `.lab` the start is state 0. A model with several reward structures has
 `NAME1.srew`, `NAME2.srew` and so on; a comment `# Reward structure "name"` names one. We read a `.trew` whose rewards differ within a
 choice, which PRISM does not, and refuse to write one.
@@ -65,6 +66,7 @@ def _model(path: str, reading: Reading) -> Labelled:
         choice_branches=offsets_of(tra.row_choice, len(tra.choice_state)),
         target=tra.target,
         probability=tra.probability,
+        low=tra.low,
         choice_action=tra.choice_action,
         actions=tra.actions,
         labels=labels,
@@ -181,7 +183,7 @@ def _branch_rewards(path: str, tra: Transitions, names: list[str], reading: Read
     file = ExplicitFile(path, reading)
     width = 3 if tra.nondeterministic else 2
     sizes = file.sizes(width)
-    lines, places, values, _, _ = file.table(width, named=False) or _reward_rows(file, width, tra)
+    lines, places, values, *_ = file.table(width, named=False) or _reward_rows(file, width, tra)
     file.compare("rewards", sizes[-1], len(values))
     file.compare("states", sizes[0], tra.n_states)
     if tra.nondeterministic:
@@ -220,6 +222,8 @@ def _in_order(tra: Transitions, wanted: IntArray, present: IntArray) -> IntArray
 def _reward_rows(file: ExplicitFile, width: int, tra: Transitions) -> Table:
     if file.has_rows(may_be_empty=True):
         found = file.choice_rows(width)
+        if found.low is not None:
+            raise FormatError(f"{file.path}: rewards must be numbers, not intervals")
         n_choices = np.bincount(tra.choice_state, minlength=tra.n_states)
         for state, count in file.rows_of_state.items():
             if state < tra.n_states and count != n_choices[state]:

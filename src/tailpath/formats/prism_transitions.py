@@ -19,13 +19,16 @@ from tailpath.graph import offsets_of
 
 
 class Table(NamedTuple):
-    """Rows by column: the line of each, its whole numbers, its number, and the place of its word in `words`, or -1."""
+    """Rows by column: the line of each, its whole numbers, its number, and the place of its word in `words`, or -1.
+
+    Where numbers are intervals, `values` has their high ends and `low` the low ones."""
 
     lines: Sequence[int]
     wholes: NDArray[Any]
     values: NDArray[np.float64]
     word: NDArray[Any]
     words: list[str]
+    low: NDArray[np.float64] | None = None
 
 
 class ExplicitFile:
@@ -109,10 +112,25 @@ class ExplicitFile:
         words = first[1].split()
         return ":" in words[1] if len(words) > 1 else may_be_empty
 
+    def ends(self, text: str, line: int) -> tuple[float, float]:
+        """The ends of an interval `[low,high]`; a number is both."""
+        low, comma, high = text[1:-1].partition(",")
+        if comma and text[0] + text[-1] == "[]":
+            return self.numbers.number(low, line), self.numbers.number(high, line)
+        return self.numbers.number(text, line), self.numbers.number(text, line)
+
+    def shares(self, texts: Sequence[str], lines: Sequence[int]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Low and high ends of probabilities."""
+        if not any(text.startswith("[") for text in texts):
+            found = self.numbers.numbers(texts, lines)
+            return found, found
+        low, high = np.array([self.ends(text, line) for text, line in zip(texts, lines)]).reshape(-1, 2).T
+        return low, high
+
     def choice_rows(self, width: int) -> Table:
         """Lines "i x:j x:j [a]"; choices are numbered within their state as the lines come."""
         columns: list[tuple[int, ...]] = []
-        values: list[float] = []
+        values: list[tuple[float, float]] = []
         at_line: list[int] = []
         action: list[int] = []
         actions: dict[str, int] = {}
@@ -129,12 +147,13 @@ class ExplicitFile:
             for word in words[1 : len(words) - named]:
                 share, _, target = word.partition(":")
                 columns.append((state, choice, numbers.whole(target, line)) if width == 3 else (state, numbers.whole(target, line)))
-                values.append(numbers.number(share, line))
+                values.append(self.ends(share, line))
                 action.append(which)
                 at_line.append(line)
         self.rows_of_state = {state: last + 1 for state, last in choices.items()}
         place = np.array(columns, dtype=np.int64).reshape(-1, width)
-        return Table(at_line, place, np.array(values, dtype=np.float64), np.array(action, dtype=np.int64), list(actions))
+        low, high = np.array(values, dtype=np.float64).reshape(-1, 2).T
+        return Table(at_line, place, high, np.array(action, dtype=np.int64), list(actions), low if (low != high).any() else None)
 
     def sizes(self, *counts: int) -> list[int]:
         """The header as whole numbers, of which there must be one of the given counts."""
@@ -162,7 +181,7 @@ class Transitions:
         sizes = [] if kind in ("mdp", "dtmc") else file.sizes(2, 3)
         self.nondeterministic = kind == "mdp" if not sizes else len(sizes) == 3
         width = 3 if self.nondeterministic else 2
-        self.line, columns, probability, action, self.actions = file.table(width, named=True) or self._read(width)
+        self.line, columns, probability, action, self.actions, self.low = file.table(width, named=True) or self._read(width)
         self.n_states = sizes[0] if sizes else int(columns[:, [0, -1]].max(initial=0)) + 1
         if sizes:
             file.compare("transitions", sizes[-1], len(action))
@@ -177,16 +196,18 @@ class Transitions:
         if file.has_rows(may_be_empty=False):
             return file.choice_rows(width)
         columns: list[NDArray[np.int64]] = [np.zeros((0, width), dtype=np.int64)]
-        probability: list[NDArray[np.float64]] = [np.zeros(0)]
+        shares: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = [(np.zeros(0), np.zeros(0))]
         at_line: list[int] = []
         action: list[int] = []
         actions: dict[str, int] = {}
         for lines, rows in file.blocks(width + 1, width + 2):
             columns.append(np.column_stack([file.numbers.wholes([row[at] for row in rows], lines) for at in range(width)]))
-            probability.append(file.numbers.numbers([row[width] for row in rows], lines))
+            shares.append(file.shares([row[width] for row in rows], lines))
             action.extend(actions.setdefault(row[width + 1], len(actions)) if len(row) == width + 2 else -1 for row in rows)
             at_line.extend(lines)
-        return Table(at_line, np.concatenate(columns), np.concatenate(probability), np.array(action, dtype=np.int64), list(actions))
+        low, high = (np.concatenate(ends) for ends in zip(*shares))
+        numbers = np.array(action, dtype=np.int64)
+        return Table(at_line, np.concatenate(columns), high, numbers, list(actions), low if (low != high).any() else None)
 
     def _sort(self, columns: NDArray[np.int64], probability: NDArray[Any], action: NDArray[Any]) -> None:
         state, choice, target = columns.T
@@ -200,6 +221,7 @@ class Transitions:
             order = np.lexsort((choice, state))
             self.line = np.asarray(self.line)[order].tolist()
             state, choice, action, target, probability = (column[order] for column in (state, choice, action, target, probability))
+            self.low = None if self.low is None else self.low[order]
         first_of_state = np.ones(len(state), dtype=np.bool_)
         first_of_state[1:] = state[1:] != state[:-1]
         new = first_of_state.copy()

@@ -16,6 +16,7 @@ from tailpath.formats.names import wholes
 from tailpath.formats.prism_explicit import differ, stem_of, writable_action
 from tailpath.formats.writing import (
     BLOCK,
+    Block,
     Texts,
     blocks,
     cut,
@@ -26,12 +27,14 @@ from tailpath.formats.writing import (
     spelled,
 )
 from tailpath.graph import SMALL
+from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress
 
 
-def write(ssp: SSP, path: str, progress: Progress | None = None) -> None:
+def write(model: SSP | IntervalSSP, path: str, progress: Progress | None = None) -> None:
     """Write `.tra`, `.lab`, `.srew` and `.trew`, and `.sta` where the states are tuples of numbers."""
+    ssp = model.inside if isinstance(model, IntervalSSP) else model
     if path.lower().endswith(".gz"):
         raise FormatError(f"{path}: packed explicit files are read, not written; write .tra")
     stem = stem_of(path)
@@ -46,7 +49,7 @@ def write(ssp: SSP, path: str, progress: Progress | None = None) -> None:
     sizes, costly = f"{ssp.n_states} {ssp.n_choices + n_goals}", np.flatnonzero(_rewarded(ssp))
     head = '# Reward structure "cost"\n'
     files: dict[str, Iterable[bytes]] = {
-        path: chain([encoded(f"#{extras_line(ssp)}\n{sizes} {ssp.n_outcomes + n_goals}\n")], _transition_rows(ssp, progress)),
+        path: chain([encoded(f"#{extras_line(ssp)}\n{sizes} {ssp.n_outcomes + n_goals}\n")], _transition_rows(model, progress)),
         f"{stem}.lab": map(encoded, ['0="init" 1="goal"\n', *_label_lines(ssp)]),
         # No state rewards; the file is there lest an older one be taken for ours.
         f"{stem}.srew": [encoded(f"{head}{ssp.n_states} 0\n")],
@@ -59,22 +62,31 @@ def write(ssp: SSP, path: str, progress: Progress | None = None) -> None:
         write_bytes(place, pieces)
 
 
-def _transition_rows(ssp: SSP, progress: Progress | None) -> Iterator[bytes]:
+def _transition_rows(model: SSP | IntervalSSP, progress: Progress | None) -> Iterator[bytes]:
     """The lines of `.tra`, some states at a time, with a loop at each goal."""
+    ssp, one = (model.inside, "[1,1]") if isinstance(model, IntervalSSP) else (model, "1")
     word, number = action_words(ssp, writable_action), named(map(str, range(ssp.n_states)))
     for block in blocks(ssp, progress):
         choice = cut(ssp.outcome_choice, block.outcomes)
         heads = np.append(_heads(ssp, choice), "")  # the last one is for the goals after all outcomes
         goals = np.flatnonzero(cut(ssp.is_goal, block.states)) + block.states.start
         place = np.searchsorted(ssp.choice_state[choice], goals)
-        put_before(heads, place.tolist(), (f"{goal} 0 {goal} 1\n" for goal in goals.tolist()))
+        put_before(heads, place.tolist(), (f"{goal} 0 {goal} {one}\n" for goal in goals.tolist()))
         yield joined(
             heads[:-1],
             number[cut(ssp.outcome_target, block.outcomes)],
-            spelled(cut(ssp.outcome_probability, block.outcomes), lambda value: f" {value!r} "),
+            *_chances(model, block),
             spelled(ssp.choice_action[choice], lambda action: f"{word(action)}\n"),
         )
         yield encoded(heads[-1])
+
+
+def _chances(model: SSP | IntervalSSP, block: Block) -> list[Texts]:
+    """The columns of the probabilities."""
+    if not isinstance(model, IntervalSSP):
+        return [spelled(cut(model.outcome_probability, block.outcomes), lambda value: f" {value!r} ")]
+    low, high = cut(model.low, block.outcomes), cut(model.high, block.outcomes)
+    return [spelled(low, lambda value: f" [{value!r},"), spelled(high, lambda value: f"{value!r}] ")]
 
 
 def _rewarded(ssp: SSP) -> NDArray[np.bool_]:

@@ -104,7 +104,15 @@ FORMATS = (
     Format(
         "Storm DRN", _home("drn:read"), _home("drn:write"), (".drn", ".drn.gz", ".drn.xz"), options=LABELLED, tells=True, intervals=True
     ),
-    Format("PRISM explicit", _home("prism_explicit:read"), _home("prism_writing:write"), (".tra", ".tra.gz"), options=LABELLED, tells=True),
+    Format(
+        "PRISM explicit",
+        _home("prism_explicit:read"),
+        _home("prism_writing:write"),
+        (".tra", ".tra.gz"),
+        options=LABELLED,
+        tells=True,
+        intervals=True,
+    ),
     Format("UMB", _home("umb:read"), _home("umb:write"), (".umb",), options=LABELLED),
     Format("long table", _home("long_table:read"), _home("long_table:write"), (".csv",), options=TABLE, tells=True),
     Format("Parquet table", _home("long_table:read"), suffixes=(".parquet",), options=TABLE, tells=True),
