@@ -55,6 +55,13 @@ solve {slow} --method expected
 solve {tied} --method expected
 solve {long} --alpha 0.5 -o {folder}/long.json
 evaluate {long} {folder}/long.json --alpha 0.5
+info {interval}
+solve {interval} --alpha 0.1 -o {folder}/robust.json
+solve {interval} --alpha 0.1 --nature cooperative
+solve {interval} --deadline 5
+solve {interval} --deadline 5 --nature cooperative
+evaluate {interval} {folder}/robust.json --alpha 0.1
+compare {interval} --alpha 0.1
 info {large}
 solve {large} --alpha 0.5
 solve {large} --deadline 3
@@ -63,14 +70,17 @@ simulate {large} expected --runs 10 --alpha 0.5
 """
 
 
-def models() -> dict[str, tp.SSP]:
-    """A grid; moves and cycles that cost nothing and a dead end; ties; a way out that is rare; large
-    costs; many states whose outcomes lead anywhere."""
+def models() -> dict[str, tp.SSP | tp.IntervalSSP]:
+    """A grid; moves and cycles that cost nothing and a dead end; ties; a way out that is rare;
+    probabilities that are intervals; large costs; many states whose outcomes lead anywhere."""
     free = [("start", "go", "a", 0.5, 0), ("start", "go", "c", 0.5, 0), ("c", "on", "goal", 1, 1)]
     free += [("a", "go", "b", 0.5, 0), ("a", "go", "goal", 0.5, 100), ("a", "wait", "b", 1, 1)]
     free += [("b", "go", "a", 0.5, 0), ("b", "go", "goal", 0.5, 90), ("b", "wait", "a", 1, 1)]
     free += [("b", "risk", "end", 0.5, 0), ("b", "risk", "goal", 0.5, 0), ("end", "stay", "end", 1, 1)]
     long = [(i, "go", i + 1, 0.5, cost) for i in range(100) for cost in (1, 1_000_003)]
+    interval = [("start", "go", "a", (0.3, 0.6), 1), ("start", "go", "goal", (0.4, 0.7), 2)]
+    interval += [("a", "go", "goal", (0.5, 0.9), 1), ("a", "go", "start", (0.1, 0.5), 1)]
+    interval.append(("a", "safe", "goal", (1.0, 1.0), 9))
     n, large = 10_240, [(0, 0, -1, 0.5, 1), (0, 0, 1, 0.5, 1)]
     for i in range(1, n):
         for k in range(4):
@@ -79,6 +89,7 @@ def models() -> dict[str, tp.SSP]:
         "plain": tp.domains.gridworld("5x5"),
         "free": tp.SSP.from_outcomes(free, "start", ["goal"]),
         "slow": left_with(2.0**-30),
+        "interval": tp.IntervalSSP.from_outcomes(interval, "start", ["goal"]),
         "tied": left_with(2.0**-4),
         "long": tp.SSP.from_outcomes(long, 0, [100]),
         "large": tp.SSP.from_outcomes(large, 1, [-1]),
