@@ -57,10 +57,40 @@ class Doubtful(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CostBand(Record):
-    """What `evaluate` found out about the total cost of a policy on a model with intervals: pairs (least, most) over all that nature can do.
+    """What nature can make of the total cost of a policy on a model with intervals.
 
-    `product` is the chain of the policy as a model with intervals; `outcome` is the outcome of `model` behind each of its own, -1 where the policy
-    draws its action.
+    `evaluate` returns it. Its answers are pairs (least, most) over all that nature can do: at every
+    visit, and knowing all that has happened, it picks probabilities inside the intervals.
+
+    Attributes
+    ----------
+    model : IntervalSSP
+        The model that was evaluated.
+    alpha : float
+        The least tail mass for which CVaR is answered.
+    product : IntervalSSP
+        The chain of the policy as a model with intervals, with one choice in every node.
+    outcome : array of int64, shape (product.n_outcomes,)
+        The outcome of `model` behind each outcome of `product`; -1 where the policy draws its
+        action.
+    chain : CostChain
+        The chain of the policy on `model.inside`.
+
+    Notes
+    -----
+    The two ends of a pair belong to two natures, and for each alpha and each cost they may be
+    others. Fixed probabilities inside the intervals lie between the two ends of everything here.
+
+    Examples
+    --------
+    >>> model = tp.IntervalSSP.from_outcomes([("home", "road", "work", (0.8, 0.95), 20),
+    ...                                       ("home", "road", "work", (0.05, 0.2), 60),
+    ...                                       ("home", "train", "work", 1, 30)], "home", ["work"])
+    >>> band = tp.evaluate(model, {"home": "road"}, 0.1)
+    >>> band
+    <CostBand mean 22 to 28, CVaR at 0.1 40 to 60>
+    >>> band.var(0.1), band.cdf(20)
+    ((20.0, 60.0), (0.8, 0.95))
     """
 
     model: IntervalSSP
@@ -88,7 +118,7 @@ class CostBand(Record):
 
     @cached_property
     def mean(self) -> tuple[float, float]:
-        """The least and the most expected cost."""
+        """The least and the most expected cost; infinite where arriving is not sure."""
         return self._means(lambda bounds: bounds.value)
 
     def _means(self, side: Any) -> tuple[float, float]:
@@ -117,12 +147,56 @@ class CostBand(Record):
 
     @each
     def cvar(self, a: float) -> tuple[float, float]:
-        """The least and the most CVaR at `a`."""
+        """The least and the most CVaR: the mean of the worst `a` of all runs.
+
+        Parameters
+        ----------
+        a : float, or a list or array (m,) of them
+            The mass of the worst tail, in (0, 1] and no less than `self.alpha`.
+
+        Returns
+        -------
+        tuple of float, or array of float64, shape (m, 2)
+            Infinite where arriving is not sure: the least with the best nature, the most with the
+            worst.
+
+        Raises
+        ------
+        OptionError
+            If `a` is smaller than the band answers.
+        ModelError
+            If the costs have no common unit.
+
+        Examples
+        --------
+        >>> band = tp.evaluate(tp.IntervalSSP.around(ssp, 0.5), {"home": "road"}, 0.1)
+        >>> band.cvar([0.1, 1]).round(6)
+        array([[40., 60.],
+               [22., 26.]])
+        """
         least, most = (math.inf if found is None else found.value * self._unit for found in self._least(a))
         return least, most
 
     def bounds(self, a: float) -> tuple[float, float]:
-        """Proved: no nature makes the CVaR at `a` less than the first, or more than the second."""
+        """Proved: no nature makes the CVaR at `a` less than the first, or more than the second.
+
+        Parameters
+        ----------
+        a : float
+            The mass of the worst tail, in (0, 1] and no less than `self.alpha`.
+
+        Returns
+        -------
+        tuple of float
+            A lower bound on the least CVaR and an upper bound on the most.
+
+        Raises
+        ------
+        OptionError
+            If `a` is smaller than the band answers.
+        ModelError
+            If the costs have no common unit.
+        """
         least, most = self._least(a)
         return math.inf if least is None else least.low * self._unit, math.inf if most is None else most.high * self._unit
 
@@ -144,7 +218,34 @@ class CostBand(Record):
 
     @each
     def cdf(self, x: float) -> tuple[float, float]:
-        """The least and the most probability of a total cost of at most `x`."""
+        """The least and the most probability of a total cost of at most `x`.
+
+        Parameters
+        ----------
+        x : float, or a list or array (m,) of them
+            A cost.
+
+        Returns
+        -------
+        tuple of float, or array of float64, shape (m, 2)
+            Of the nature that is worst for `x`, and of the one that is best.
+
+        Raises
+        ------
+        OptionError
+            If `x` is not a number.
+        ModelError
+            If the costs have no common unit.
+        LimitExceededError
+            If `x` lies too many cost units away.
+
+        Examples
+        --------
+        >>> band = tp.evaluate(tp.IntervalSSP.around(ssp, 0.5), {"home": "road"}, 0.1)
+        >>> band.cdf([20, 60]).round(6)
+        array([[0.85, 0.95],
+               [1.  , 1.  ]])
+        """
         if not self._unit or math.isnan(x):
             raise OptionError(f"{x!r} is no cost")
         if x < 0:
@@ -159,7 +260,31 @@ class CostBand(Record):
 
     @each
     def var(self, a: float) -> tuple[float, float]:
-        """The least and the most VaR at `a`; infinite where nature can keep more than `a` from ever arriving, as far as doubles tell."""
+        """The least and the most VaR: the least cost exceeded with probability `a` at most.
+
+        Parameters
+        ----------
+        a : float, or a list or array (m,) of them
+            The mass of the worst tail, in (0, 1].
+
+        Returns
+        -------
+        tuple of float, or array of float64, shape (m, 2)
+            Infinite where nature can keep more than `a` from ever arriving, as far as doubles tell.
+
+        Raises
+        ------
+        ModelError
+            If the costs have no common unit.
+        LimitExceededError
+            If VaR lies too many cost units away.
+
+        Examples
+        --------
+        >>> band = tp.evaluate(tp.IntervalSSP.around(ssp, 0.5), {"home": "road"}, 0.1)
+        >>> band.var(0.1)
+        (20.0, 60.0)
+        """
         check_alpha(a)
         return self._var(COOPERATIVE, a), self._var(ADVERSARIAL, a)
 
@@ -181,7 +306,11 @@ class CostBand(Record):
 
     @cached_property
     def worst(self) -> CostChain:
-        """The chain of the policy with the probabilities for which its mean is most: plain probabilities, which attain `mean[1]`."""
+        """The chain of the policy with the probabilities for which its mean is most: `mean[1]`.
+
+        It is a `CostChain` with plain probabilities. A policy that draws its actions has none
+        (`PolicyError`), nor has one that some nature keeps from arriving (`GoalUnreachableError`).
+        """
         probability = self._worst_probabilities()
         if len(probability) != len(self.chain.target):
             raise PolicyError("the policy draws actions, so that its worst chain has more nodes; see nature instead")
@@ -194,10 +323,16 @@ class CostBand(Record):
 
     @cached_property
     def nature(self) -> tuple[Doubtful, ...]:
-        """Which probabilities hurt most: what the worst nature for the mean makes of outcomes, by falling harm.
+        """Which probabilities hurt most: what the worst nature for the mean makes of each outcome.
 
-        The harm of an outcome is (worst - inside) times what it costs from there, over all expected visits of the worst chain: over all outcomes of
-        a choice it adds up to how much its intervals raise the mean, at the values of the worst nature.
+        A tuple by falling harm, each with `state`, `action`, `next_state`, `cost`, `low`, `high`,
+        `worst` (the probability that nature picks, on average over its visits) and `harm`. Only
+        outcomes of open choices that are visited are listed. `GoalUnreachableError` is raised if
+        some nature keeps the policy from arriving.
+
+        The harm of an outcome is (worst - inside) times what it costs from there, over all expected
+        visits of the worst chain: over all outcomes of a choice it adds up to how much its
+        intervals raise the mean, at the values of the worst nature.
         """
         inside, problem = self.product.inside, self._robust(ADVERSARIAL)
         p, value = self._worst_probabilities(), problem.optimum.bounds.value
@@ -232,7 +367,18 @@ class CostBand(Record):
     # ------------------------------------------------------------------ how it shows itself
 
     def plot(self, ax: Any = None) -> Any:
-        """The distribution function as a band, with the most CVaR at `alpha` marked. Returns the Axes."""
+        """Draw the distribution function as a band, with the least and the most CVaR at `alpha`.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; by default on new axes.
+
+        Returns
+        -------
+        matplotlib Axes
+            The axes.
+        """
         ax = own_axes(ax)
         top = self.var(self.alpha)[1]
         last = top if math.isfinite(top) else SHORT * self._unit

@@ -38,9 +38,47 @@ Row = tuple[Name, Name, Name, Any, Any]
 class IntervalSSP(Record):
     """A stochastic shortest path problem with intervals for probabilities.
 
-    Most users call `IntervalSSP.from_outcomes`, `from_counts`, `from_table` or `tailpath.read`. `inside` is the model with probabilities from
-    inside the intervals; `low` and `high` (n_outcomes,) are the intervals, in its order of outcomes. `estimate` (n_outcomes,) are the
-    frequencies where the intervals were counted, and `confidence` how sure it is that all intervals hold; otherwise both are None.
+    Most users call `IntervalSSP.from_outcomes`, `from_counts`, `from_table`, `around` or
+    `tailpath.read`. All but the probabilities is as in an `SSP`.
+
+    Parameters
+    ----------
+    inside : SSP
+        The model with probabilities from inside the intervals.
+    low, high : array of float64, shape (n_outcomes,)
+        The intervals, in the order of the outcomes of `inside`.
+    estimate : array of float64, shape (n_outcomes,), optional
+        The frequencies, where the intervals were counted.
+    confidence : float, optional
+        How sure it is that all intervals hold, where they were counted.
+
+    Raises
+    ------
+    ModelError
+        If an interval is none of probabilities, or those of a choice admit no distribution; the
+        text names the state and the action.
+
+    Notes
+    -----
+    Nature picks, at every visit and knowing all that has happened, any probabilities of the choice
+    taken that lie in its intervals and sum to 1: the model is (s, a)-rectangular. What is solved
+    holds against the worst nature (`adversarial`) or with the best (`cooperative`). Fixed
+    probabilities inside the intervals lie between the two, for every policy.
+
+    `solve_expected`, `solve_cvar_exact`, `solve_on_time`, `solve` and `evaluate` take such a model.
+    All else needs known probabilities: those of `nominal()`.
+
+    Examples
+    --------
+    >>> model = tp.IntervalSSP.from_outcomes([("home", "road", "work", (0.8, 0.95), 20),
+    ...                                       ("home", "road", "work", (0.05, 0.2), 60),
+    ...                                       ("home", "train", "work", 1, 30)], "home", ["work"])
+    >>> model
+    <IntervalSSP 2 states, 2 choices (1 uncertain), 3 outcomes, start 'home'>
+    >>> tp.solve_expected(model)
+    <RobustExpected 28 from 'home', adversarial nature, by ...>
+    >>> tp.solve_expected(model, nature="cooperative")
+    <RobustExpected 22 from 'home', cooperative nature, by ...>
     """
 
     inside: SSP
@@ -88,41 +126,52 @@ class IntervalSSP(Record):
 
     @property
     def n_states(self) -> int:
+        """The number of states, goals included."""
         return self.inside.n_states
 
     @property
     def n_choices(self) -> int:
+        """The number of choices, of all states together."""
         return self.inside.n_choices
 
     @property
     def n_outcomes(self) -> int:
+        """The number of outcomes, of all choices together."""
         return self.inside.n_outcomes
 
     @property
     def start(self) -> Name:
+        """The name of the state where runs begin."""
         return self.inside.start
 
     @property
     def goals(self) -> tuple[Name, ...]:
+        """The names of the goals, in index order."""
         return self.inside.goals
 
     @property
     def states(self) -> Sequence[Name]:
+        """The names of the states, in index order."""
         return self.inside.states
 
     @property
     def cost_unit(self) -> Fraction | None:
+        """The largest Fraction of which every cost is a multiple; None where it is too fine."""
         return self.inside.cost_unit
 
     @property
     def notes(self) -> tuple[str, ...]:
+        """What a reader assumed or changed, and what was never seen or tried: a tuple of str."""
         return self.inside.notes
 
     # ------------------------------------------------------------------ what is open
 
     @cached_property
     def rest(self) -> FloatArray:
-        """By choice how much probability nature hands out above the low ones: (n_choices,); 0 where nothing is open."""
+        """By choice how much probability nature hands out above the low ones: shape (n_choices,).
+
+        It is 0 where nothing is open.
+        """
         rows = self.inside.choice_outcomes
         low, width = self.low, self.high - self.low
         open_ = np.add.reduceat(width, rows[:-1]) > 0 if len(rows) > 1 else np.zeros(0, dtype=np.bool_)
@@ -142,9 +191,22 @@ class IntervalSSP(Record):
         return int(np.count_nonzero(self.rest))
 
     def nominal(self) -> SSP:
-        """The model with one probability for each outcome: the frequencies counted, or what divides the intervals of a choice alike.
+        """The model with one probability for each outcome.
 
-        Outcomes that were never seen are left out, and a choice never tried keeps what divides its intervals alike.
+        These are the frequencies counted, or else what divides the intervals of a choice alike.
+        Outcomes that were never seen are left out, and a choice never tried keeps what divides its
+        intervals alike.
+
+        Returns
+        -------
+        SSP
+            The model with known probabilities.
+
+        Examples
+        --------
+        >>> rows = [("home", "road", "work", 45, 20), ("home", "road", "work", 5, 60)]
+        >>> tp.IntervalSSP.from_counts(rows, "home", ["work"]).nominal().outcome_probability
+        array([0.9, 0.1])
         """
         if self.estimate is None:
             return self.inside
@@ -162,7 +224,29 @@ class IntervalSSP(Record):
         )
 
     def narrowed(self, choice: int, share: float = 0.5) -> IntervalSSP:
-        """The model in which the intervals of one choice (by index) have shrunk to this share of their width, around the inside ones."""
+        """The model in which the intervals of one choice have shrunk.
+
+        They shrink around the frequencies, where the choice was counted, or the probabilities of
+        `inside`.
+
+        Parameters
+        ----------
+        choice : int
+            The choice, by index.
+        share : float
+            What is left of the width of its intervals, in [0, 1].
+
+        Returns
+        -------
+        IntervalSSP
+            The other model.
+
+        Examples
+        --------
+        >>> model = tp.IntervalSSP.around(ssp, 0.5).narrowed(0)
+        >>> (model.high - model.low).round(6)
+        array([0.275, 0.05 , 0.   ])
+        """
         rows = slice(*self.inside.choice_outcomes[choice : choice + 2].tolist())
         low, high, p = self.low.copy(), self.high.copy(), self.inside.outcome_probability
         if self.estimate is not None and self.estimate[rows].any():
@@ -186,7 +270,22 @@ class IntervalSSP(Record):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def found_once(self, name: Hashable, find: Callable[[], Found]) -> Found:
-        """What was found out about this model before under this name, or is found now. It is not pickled."""
+        """What was found out about this model before under a name, or is found now.
+
+        It is not pickled.
+
+        Parameters
+        ----------
+        name : hashable
+            What it is kept under.
+        find : callable
+            `find()` finds it out.
+
+        Returns
+        -------
+        object
+            What `find` returned, now or before.
+        """
         known: dict[Hashable, Any] = vars(self).setdefault("_found", {})
         if name not in known:
             known[name] = find()
@@ -203,7 +302,19 @@ class IntervalSSP(Record):
         )
 
     def to_pandas(self) -> Any:
-        """The outcomes as a DataFrame that `from_table` reads back, given start and goals."""
+        """The outcomes as a DataFrame that `from_table` reads back, given start and goals.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns `state`, `action`, `next_state`, `low`, `high` and `cost`, a row for each
+            outcome.
+
+        Raises
+        ------
+        OptionError
+            If pandas is not installed.
+        """
         frame = self.inside.to_pandas()
         columns = {name: frame[name] for name in ("state", "action", "next_state")}
         return data_frame({**columns, "low": self.low, "high": self.high, "cost": frame["cost"]})
@@ -212,15 +323,75 @@ class IntervalSSP(Record):
 
     @classmethod
     def from_outcomes(cls, outcomes: Iterable[Row], start: Name, goals: Iterable[Name], *, notes: tuple[str, ...] = ()) -> IntervalSSP:
-        """Build a model from rows `(state, action, next_state, probability, cost)` as `SSP.from_outcomes` does, with `(low, high)` or a number for
-        each probability. Rows that agree in all but the probability are added up; rows that cannot happen are left out.
+        """Build a model from rows `(state, action, next_state, (low, high), cost)`.
+
+        States are numbered as they first appear. Rows that agree in all but the probability are
+        added up; rows that cannot happen are left out.
+
+        Parameters
+        ----------
+        outcomes : iterable of tuple
+            The rows, in any order, as `SSP.from_outcomes` takes them, with a pair `(low, high)` or
+            a number for each probability.
+        start : hashable
+            The state where runs begin.
+        goals : iterable of hashable
+            The states where runs end. A goal needs no rows; if it has any they must lead to itself
+            at no cost.
+        notes : tuple of str
+            What was assumed or changed.
+
+        Returns
+        -------
+        IntervalSSP
+            The model.
+
+        Raises
+        ------
+        ModelError
+            If the rows do not make a problem, or the intervals of a choice admit no distribution;
+            the text names the state and the action.
+
+        Examples
+        --------
+        >>> rows = [("home", "road", "work", (0.8, 0.95), 20),
+        ...         ("home", "road", "work", (0.05, 0.2), 60), ("home", "train", "work", 1, 30)]
+        >>> model = tp.IntervalSSP.from_outcomes(rows, "home", ["work"])
+        >>> model.low, model.high
+        (array([0.8 , 0.05, 1.  ]), array([0.95, 0.2 , 1.  ]))
         """
         goals = goals if isinstance(goals, str) else list(goals)
         return cls._from_intervals(_added(outcomes, set(goals)), start, goals, notes)
 
     @classmethod
     def around(cls, ssp: SSP, margin: float) -> IntervalSSP:
-        """A model guessed with a margin: every probability p of the model may be p (1 - margin) to p (1 + margin), as far as it is one."""
+        """A model guessed with a margin: p (1 - margin) to p (1 + margin) for every probability p.
+
+        No interval goes above 1, and what is alone in its choice stays sure.
+
+        Parameters
+        ----------
+        ssp : SSP
+            The model with the probabilities p.
+        margin : float
+            How far, relatively, each of them may be off, in [0, 1].
+
+        Returns
+        -------
+        IntervalSSP
+            The model with intervals.
+
+        Raises
+        ------
+        OptionError
+            If the margin lies outside [0, 1].
+
+        Examples
+        --------
+        >>> model = tp.IntervalSSP.around(ssp, 0.5)
+        >>> model.low, model.high
+        (array([0.45, 0.05, 1.  ]), array([1.  , 0.15, 1.  ]))
+        """
         if not 0 <= margin <= 1:
             raise OptionError(f"the margin must lie in [0, 1], not {margin!r}")
         p = ssp.outcome_probability
@@ -241,9 +412,29 @@ class IntervalSSP(Record):
 
     @classmethod
     def from_fields(cls, fields: dict[str, Any], low: FloatArray, high: FloatArray, **more: Any) -> IntervalSSP:
-        """From the fields of an `SSP` but for the probabilities, and intervals for these: for readers of files.
+        """From the fields of an `SSP` but for the probabilities, and intervals for these.
 
-        Outcomes that cannot happen are left out. The probabilities inside divide what is open of a choice alike.
+        It is for readers of files. Outcomes that cannot happen are left out. The probabilities
+        inside divide what is open of a choice alike.
+
+        Parameters
+        ----------
+        fields : dict
+            The arguments of `SSP` by name, without `outcome_probability`.
+        low, high : array of float64, shape (n_outcomes,)
+            The intervals.
+        **more
+            `estimate` and `confidence`, as the constructor takes them.
+
+        Returns
+        -------
+        IntervalSSP
+            The model.
+
+        Raises
+        ------
+        ModelError
+            If the fields do not make a problem, or the intervals of a choice admit no distribution.
         """
         count = len(fields["choice_action"])
         row = owners(np.asarray(fields["choice_outcomes"]))
@@ -275,8 +466,41 @@ class IntervalSSP(Record):
         columns: Mapping[str, Any] = NONE,
         confidence: float = 0.95,
     ) -> IntervalSSP:
-        """Build a model from a table with a row for each outcome, as `SSP.from_table` does, with columns `low` and `high`, or `count`, for the
-        probability; what was counted holds with the `confidence` given.
+        """Build a model from a table with one row per outcome.
+
+        Parameters
+        ----------
+        frame : DataFrame, table, or dict of columns
+            As `SSP.from_table` takes it, with columns `low` and `high`, or `count`, for the
+            probability.
+        start : hashable, optional
+            The state where runs begin; by default that of a column `start`, or of the first row.
+        goals : iterable of hashable, optional
+            The states where runs end; by default those of a column, or the states without rows.
+        columns : mapping, optional
+            What columns are called: `{"cost": "minutes"}`.
+        confidence : float
+            With what probability all intervals hold at once, where they are counted
+            (`from_counts`).
+
+        Returns
+        -------
+        IntervalSSP
+            The model.
+
+        Raises
+        ------
+        ModelError
+            If a column is missing or could be several, or the rows do not make a problem.
+        OptionError
+            If `columns` names something that a table does not have, or `confidence` is not in
+            (0, 1).
+
+        Examples
+        --------
+        >>> tp.IntervalSSP.from_table({"from": ["a", "a"], "to": ["b", "b"], "action": ["go", "go"],
+        ...                            "low": [0.4, 0.4], "high": [0.6, 0.6], "time": [1, 3]})
+        <IntervalSSP 2 states, 1 choices (1 uncertain), 2 outcomes, start 'a'>
         """
         found = outcomes_of_table(frame, start, goals, columns or NONE, intervals=True)
         if found.counted:
@@ -287,11 +511,53 @@ class IntervalSSP(Record):
     def from_counts(
         cls, rows: Iterable[Any], start: Name, goals: Iterable[Name], confidence: float = 0.95, *, notes: tuple[str, ...] = ()
     ) -> IntervalSSP:
-        """Build a model from what was counted: rows `(state, action, next_state, count, cost)`, or one row `(state, action, cost, next_state)` for
-        each step seen. All that may happen must be there, with a count of 0 where it was never seen.
+        """Build a model from what was counted.
 
-        Each interval is that of Clopper and Pearson, at such a level that with probability `confidence` all of them hold at once (union bound). An
-        outcome never seen has low = 0 and a positive high; a choice never tried may do anything. A warning says how many there are.
+        All that may happen must be there, with a count of 0 where it was never seen.
+
+        Parameters
+        ----------
+        rows : iterable of tuple
+            Rows `(state, action, next_state, count, cost)`, or one row
+            `(state, action, cost, next_state)` for each step seen.
+        start : hashable
+            The state where runs begin.
+        goals : iterable of hashable
+            The states where runs end.
+        confidence : float
+            With what probability all intervals hold at once, in (0, 1).
+        notes : tuple of str
+            What was assumed or changed.
+
+        Returns
+        -------
+        IntervalSSP
+            The model; `estimate` are the frequencies.
+
+        Raises
+        ------
+        ModelError
+            If the rows do not make a problem, or a count is no whole number from 0 on.
+        OptionError
+            If `confidence` is not in (0, 1).
+
+        Warns
+        -----
+        TailpathWarning
+            If outcomes were never seen, or choices never tried: how many there are.
+
+        Notes
+        -----
+        Each interval is that of Clopper and Pearson, at such a level that all of them hold at once
+        with probability `confidence` (union bound). An outcome never seen has low = 0 and a
+        positive high; a choice never tried may do anything; what is alone in its choice is sure.
+
+        Examples
+        --------
+        >>> rows = [("home", "road", "work", 45, 20), ("home", "road", "work", 5, 60)]
+        >>> model = tp.IntervalSSP.from_counts(rows, "home", ["work"])
+        >>> model.low.round(3), model.high.round(3)
+        (array([0.764, 0.028]), array([0.972, 0.236]))
         """
         if not 0 < confidence < 1:
             raise OptionError(f"confidence must lie in (0, 1), not {confidence!r}")

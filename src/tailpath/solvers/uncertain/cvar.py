@@ -50,7 +50,18 @@ class MoreData(NamedTuple):
 class RobustSolution(Record):
     """The least CVaR for every `a >= alpha` against, or with, nature.
 
-    `tolerance` is how far apart, relatively, `bounds` may be; the search over budgets ends there.
+    Attributes
+    ----------
+    model : IntervalSSP
+        The model.
+    alpha : float
+        The least tail mass that is answered.
+    nature : {"adversarial", "cooperative"}
+        Whether nature is the worst or the best.
+    tolerance : float
+        How far apart, relatively, `bounds` may be; the search over budgets ends there.
+    max_bytes : int
+        The most memory to take, in bytes.
     """
 
     model: IntervalSSP
@@ -84,26 +95,110 @@ class RobustSolution(Record):
 
     @each
     def cvar(self, a: float) -> float:
-        """The least CVaR at `a`: what the policy for `a` costs under the worst (or best) nature."""
+        """The least CVaR: what the policy for `a` costs under the worst (or best) nature.
+
+        Parameters
+        ----------
+        a : float, or a list or array (m,) of them
+            The mass of the worst tail, in (0, 1] and no less than `self.alpha`.
+
+        Returns
+        -------
+        float, or array of float64, shape (m,)
+            The least CVaR at `a`.
+
+        Raises
+        ------
+        OptionError
+            If `a` is smaller than the solution answers.
+        """
         return self._least(a).value * self._unit
 
     def bounds(self, a: float) -> tuple[float, float]:
-        """Proved lower and upper bound on the least CVaR; the upper one holds for the policy."""
+        """Proved lower and upper bound on the least CVaR; the upper one holds for the policy.
+
+        Parameters
+        ----------
+        a : float
+            The mass of the worst tail, in (0, 1] and no less than `self.alpha`.
+
+        Returns
+        -------
+        tuple of float
+            The two bounds.
+
+        Raises
+        ------
+        OptionError
+            If `a` is smaller than the solution answers.
+        """
         found = self._least(a)
         return min(found.low, found.high) * self._unit, found.high * self._unit
 
     def budget(self, a: float) -> float:
-        """The best budget found, a cost: a VaR of the policy's total cost under the nature that is worst for it."""
+        """The best budget found for the start, a cost.
+
+        It is a VaR of the policy's total cost under the nature that is worst for it.
+
+        Parameters
+        ----------
+        a : float
+            The mass of the worst tail, in (0, 1] and no less than `self.alpha`.
+
+        Returns
+        -------
+        float
+            The budget, 0 or more.
+
+        Raises
+        ------
+        OptionError
+            If `a` is smaller than the solution answers.
+        """
         found = self._least(a)
         return max(found.table.budget(found.place), 0.0) * self._unit
 
     def policy(self, a: float) -> BudgetPolicy:
-        """The policy that attains `cvar(a)`. It counts the budget left in whole units, rounded up."""
+        """The policy that attains `cvar(a)`.
+
+        It counts the budget left in whole units, rounded up.
+
+        Parameters
+        ----------
+        a : float
+            The mass of the worst tail, in (0, 1] and no less than `self.alpha`.
+
+        Returns
+        -------
+        BudgetPolicy
+            The policy.
+
+        Raises
+        ------
+        OptionError
+            If `a` is smaller than the solution answers.
+        """
         found = self._least(a)
         return budget_policy(self._problem, found.table.found, found.place)
 
     def curve(self, alphas: ArrayLike) -> FloatArray:
-        """`cvar` at each of `alphas`."""
+        """`cvar` at each of some tail masses.
+
+        Parameters
+        ----------
+        alphas : array_like of float, m of them
+            The masses of the worst tail, each no less than `self.alpha`.
+
+        Returns
+        -------
+        array of float64, shape (m,)
+            The least CVaR at each of them.
+
+        Raises
+        ------
+        OptionError
+            If one of them is smaller than the solution answers.
+        """
         return np.array([self.cvar(float(a)) for a in np.asarray(alphas, dtype=np.float64).ravel()])
 
     def more_data(self, a: float, share: float = 0.5) -> tuple[MoreData, ...]:
@@ -124,7 +219,23 @@ class RobustSolution(Record):
         return replace(self, nature="cooperative" if self.nature == "adversarial" else "adversarial")
 
     def words(self, a: float) -> str:
-        """Both sides in one sentence."""
+        """Both sides in one sentence: with the best nature and against the worst.
+
+        Parameters
+        ----------
+        a : float
+            The mass of the worst tail, in (0, 1] and no less than `self.alpha`.
+
+        Returns
+        -------
+        str
+            The sentence.
+
+        Raises
+        ------
+        OptionError
+            If `a` is smaller than the solution answers.
+        """
         adversarial, cooperative = (self, self.other) if self.nature == "adversarial" else (self.other, self)
         low, high = cooperative.bounds(a)[0], adversarial.bounds(a)[1]
         sure = "if all intervals hold" if self.model.confidence is None else f"with {100 * self.model.confidence:g} % confidence"

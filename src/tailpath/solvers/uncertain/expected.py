@@ -23,8 +23,22 @@ from tailpath.policies.kinds import MarkovPolicy
 class RobustExpected(Record):
     """The least expected cost from every state against, or with, nature, with verified bounds.
 
-    `value[s]`, `lower[s] <= V(s) <= upper[s]` in index order: 0 at goals, infinite where no policy surely arrives. `choices[s]` is the choice of the
-    policy (-1 at goals and where the value is infinite).
+    Attributes
+    ----------
+    model : IntervalSSP
+        The model.
+    nature : {"adversarial", "cooperative"}
+        Whether nature is the worst or the best.
+    value : array of float64, shape (n_states,)
+        V(s): 0 at goals, infinite where no policy surely arrives.
+    lower, upper : array of float64, shape (n_states,)
+        lower[s] <= V(s) <= upper[s], proved.
+    choices : array of int32, shape (n_states,)
+        The choice of the policy; -1 at goals and where the value is infinite.
+    method : str
+        How it was found and proved.
+    iterations : int
+        How many iterations that took.
     """
 
     model: IntervalSSP
@@ -41,6 +55,7 @@ class RobustExpected(Record):
 
     @cached_property
     def policy(self) -> MarkovPolicy:
+        """The `MarkovPolicy` of least expected cost against, or with, this nature."""
         return MarkovPolicy.from_choices(self.model.inside, self.choices)
 
     @property
@@ -50,12 +65,34 @@ class RobustExpected(Record):
         return float(self.lower[start]), float(self.upper[start])
 
     def cost(self, state: Name | None = None) -> float:
-        """The least expected cost from a state, by name; from the start if none is given."""
+        """The least expected cost from a state.
+
+        Parameters
+        ----------
+        state : hashable, optional
+            The name of a state; by default the start.
+
+        Returns
+        -------
+        float
+            0 at goals, infinite where no policy surely arrives.
+        """
         inside = self.model.inside
         return float(self.value[inside.start_index if state is None else inside.state_index(state)])
 
     def to_pandas(self) -> Any:
-        """Every state with its least expected cost, verified bounds and the action of the policy."""
+        """Every state with its least expected cost, verified bounds and the action of the policy.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns `state`, `value`, `lower`, `upper` and `action`.
+
+        Raises
+        ------
+        OptionError
+            If pandas is not installed.
+        """
         inside = self.model.inside
         actions = [inside.choice_name(choice) if choice >= 0 else None for choice in self.choices.tolist()]
         return data_frame({"state": list(inside.states), "value": self.value, "lower": self.lower, "upper": self.upper, "action": actions})

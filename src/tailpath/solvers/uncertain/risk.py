@@ -37,7 +37,23 @@ NO_BETTER = 1e-15
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RobustRisk(Record):
-    """The policy with the least `objective` against, or with, nature; `value` is what it then has, and `bounds` enclose the optimum."""
+    """The policy with the least `objective` against, or with, nature, as `solve` found it.
+
+    Attributes
+    ----------
+    model : IntervalSSP
+        The model.
+    nature : {"adversarial", "cooperative"}
+        Whether nature is the worst or the best.
+    objective : Measure
+        What is minimised.
+    value : float
+        What the policy has under that nature.
+    bounds : tuple of float
+        They enclose the optimum.
+    policy : Policy
+        The policy.
+    """
 
     model: IntervalSSP
     nature: str
@@ -47,7 +63,18 @@ class RobustRisk(Record):
     policy: Policy
 
     def costs(self, alpha: float) -> CostBand:
-        """What the total cost of the policy may be under every nature."""
+        """What the total cost of the policy may be under every nature.
+
+        Parameters
+        ----------
+        alpha : float
+            The least mass of the worst tail that the result answers, in (0, 1].
+
+        Returns
+        -------
+        CostBand
+            What `evaluate` finds.
+        """
         return evaluate_band(self.model, self.policy, alpha)
 
     def __repr__(self) -> str:
