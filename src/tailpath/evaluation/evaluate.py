@@ -94,7 +94,7 @@ def evaluate(
     max_nodes: int | None = None,
     max_bytes: int = MOST_BYTES,
     progress: Progress | None = None,
-) -> Any:
+) -> CostDistribution | CostBand:
     """Find the exact distribution of the total cost of a policy.
 
     It is good for every tail mass from `alpha` up.

@@ -152,7 +152,7 @@ def solve_expected(ssp: SSP, *, gamma: float = 1.0, nature: str = "adversarial")
 def solve_expected(ssp: IntervalSSP, *, gamma: float = 1.0, nature: str = "adversarial") -> RobustExpected | ExpectedSolution: ...
 
 
-def solve_expected(ssp: Any, *, gamma: float = 1.0, nature: str = "adversarial") -> Any:
+def solve_expected(ssp: Any, *, gamma: float = 1.0, nature: str = "adversarial") -> ExpectedSolution | RobustExpected:
     """Find the policy of least expected cost, its value from every state, and verified bounds.
 
     The result is stored with the model, and found once.

@@ -132,7 +132,7 @@ def solve_cvar_exact(
     max_bytes: int = MAX_BYTES,
     progress: Progress | None = None,
     nature: str = "adversarial",
-) -> Any:
+) -> ExactSolution | WeightedSolution | RobustSolution:
     """Find the least CVaR over all policies, for every `a >= alpha`, with a policy for each.
 
     All policies means all: those that remember the whole history and randomise are included.

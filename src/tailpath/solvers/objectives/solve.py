@@ -68,7 +68,7 @@ def solve(
 
 def solve(
     ssp: Any, objective: Any, subject_to: Iterable[Any] = (), *, mix: bool = True, delta: Any = None, nature: str = "adversarial"
-) -> Any:
+) -> RiskSolution | RobustRisk:
     """Find the policy with the least `objective` among all that keep the limits of `subject_to`.
 
     Parameters

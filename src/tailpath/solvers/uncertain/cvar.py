@@ -202,8 +202,22 @@ class RobustSolution(Record):
         return np.array([self.cvar(float(a)) for a in np.asarray(alphas, dtype=np.float64).ravel()])
 
     def more_data(self, a: float, share: float = 0.5) -> tuple[MoreData, ...]:
-        """Where more data would help: for every choice with intervals the least CVaR at `a` if they shrank to this share of their width, around
-        what was counted, and how much less that is; the most first. Exact, by solving again for each. Four times the observations halve a width.
+        """Where more data would help: what narrower intervals of one choice would gain.
+
+        Exact, by solving again for each choice with intervals. Four times the observations halve a
+        width.
+
+        Parameters
+        ----------
+        a : float
+            The mass of the worst tail.
+        share : float in (0, 1)
+            What is left of the width, around what was counted.
+
+        Returns
+        -------
+        tuple of MoreData
+            By choice the least CVaR at `a` then, and how much less that is; the most first.
         """
         inside, now = self.model.inside, self.cvar(a)
         found = []
