@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import tailpath as tp
-from tailpath.errors import GoalUnreachableError, ModelError, OptionError
+from tailpath.errors import GoalUnreachableError, ModelError, OptionError, RefutedError
 from tests.uncertain.reference import BEST, WORST, Answers, random_model
 
 NATURES = [("adversarial", WORST), ("cooperative", BEST)]
@@ -279,3 +280,26 @@ def test_a_limit_of_steps_is_a_deadline_for_unit_costs():
     for nature in ("adversarial", "cooperative"):
         within = tp.solve_on_time(tp.within(model, 5), 5, nature=nature).probability(5)
         assert within == pytest.approx(tp.solve_on_time(model, 5, nature=nature).probability(5), rel=1e-12)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("nature", ["adversarial", "cooperative"])
+def test_the_checker_proves_what_is_right_and_refutes_what_is_not(seed, nature):
+    model = random_model(seed).intervals()
+    expected, best = tp.solve_expected(model, nature=nature), tp.solve_cvar_exact(model, 0.1, nature=nature)
+    assert "lies in" in str(expected.verify())
+    for alpha in (0.5, 0.1):
+        assert f"at most {best.bounds(alpha)[1]:.15g}" in str(best.verify(alpha))
+    value = expected.value * (1 - 1e-9)
+    with pytest.raises(RefutedError, match="at most"):
+        replace(expected, upper=value).verify()
+    with pytest.raises(RefutedError, match="at least"):
+        replace(expected, lower=expected.value * (1 + 1e-9)).verify()
+    found = best._known[0.1]
+    best._known[0.1] = found._replace(high=found.value * (1 - 1e-9))
+    with pytest.raises(RefutedError, match="CVaR of at most"):
+        best.verify(0.1)
+
+
+def test_the_checker_proves_a_budget_between_two_whole_ones():
+    assert "at most 7.5" in str(tp.solve_cvar_exact(tp.IntervalSSP.from_outcomes(BRANCH, "s", ["g"]), 0.5).verify())

@@ -25,6 +25,9 @@ from tailpath.model.records import Record
 from tailpath.model.ssp import FloatArray, Name
 from tailpath.options import check_invertible_alpha, each
 from tailpath.policies.budget import BudgetPolicy
+from tailpath.solvers.uncertain.expected import solve_robust_expected
+from tailpath.verify.distribution import Proof
+from tailpath.verify.intervals import check_promise
 
 #: How far apart the bounds of an optimum may be, relatively.
 TOLERANCE = 1e-6
@@ -180,6 +183,11 @@ class RobustSolution(Record):
         """
         found = self._least(a)
         return budget_policy(self._problem, found.table.found, found.place)
+
+    def verify(self, a: float | None = None) -> Proof:
+        """Check that the policy for `a` (alpha if none is given) keeps its promise, the upper bound, in exact arithmetic, with code that shares
+        nothing with the solver. The lower bound is not checked."""
+        return check_promise(self, solve_robust_expected(self.model, self.nature), self.alpha if a is None else a)
 
     def curve(self, alphas: ArrayLike) -> FloatArray:
         """`cvar` at each of some tail masses.

@@ -17,6 +17,8 @@ from tailpath.model.interval import IntervalSSP
 from tailpath.model.records import Record, data_frame
 from tailpath.model.ssp import FloatArray, Name
 from tailpath.policies.kinds import MarkovPolicy
+from tailpath.verify.distribution import Proof
+from tailpath.verify.intervals import check_robust_expected
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -79,6 +81,10 @@ class RobustExpected(Record):
         """
         inside = self.model.inside
         return float(self.value[inside.start_index if state is None else inside.state_index(state)])
+
+    def verify(self) -> Proof:
+        """Check the bounds of every state on the model as given, in exact arithmetic, with code that shares nothing with the solver."""
+        return check_robust_expected(self)
 
     def to_pandas(self) -> Any:
         """Every state with its least expected cost, verified bounds and the action of the policy.
