@@ -100,7 +100,7 @@ def check_promise(solution: Any, expected: Any, alpha: float) -> Proof:
     def worth(state: int, left: int) -> Fraction | float | None:
         """E[(Z - w)+] with so much left, if it is known."""
         if ssp.is_goal[state]:
-            return max(short - left, Fraction(0))
+            return max(Fraction(short - left), Fraction(0))
         if left > 0:
             return known.get((state, left))
         spent: Fraction | float = upper[state] - (left - short)
