@@ -6,25 +6,70 @@ import functools
 import math
 import operator
 import os
+import warnings
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
 
-from tailpath.errors import OptionError
+from tailpath.errors import OptionError, TailpathWarning
 
 Method = TypeVar("Method", bound=Callable[..., Any])
+#: Alphas that agree so far, relatively, are the same: 1 - 0.95 is 0.05.
+SAME_ALPHA = 1e-9
+#: From here on an alpha looks like a level of confidence.
+CONFIDENT = 0.9
 
 
 def check_alpha(alpha: Any, what: str = "alpha") -> float:
     """`alpha`, the mass of the worst tail, as a float in (0, 1]; `what` is its name in messages."""
     try:
-        value = float(alpha)
+        # A number of fewer bits stands for its shortest decimal: np.float32(0.05) is 0.05.
+        short = isinstance(alpha, np.floating) and alpha.itemsize < 8
+        value = float(str(alpha)) if short else float(alpha)
     except (TypeError, ValueError, OverflowError):
         raise OptionError(f"{what} must be a number in (0, 1], not {alpha!r}") from None
     if not 0 < value <= 1:
         raise OptionError(f"{what} must lie in (0, 1], not {alpha!r}")
     return value
+
+
+def same_alpha(a: float, b: float) -> bool:
+    """Whether two alphas are meant to be the same."""
+    return math.isclose(a, b, rel_tol=SAME_ALPHA)
+
+
+def alpha_from(alpha: Any, least: float) -> float | None:
+    """`alpha` for a table that answers `least` and more, `least` itself if they are the same; None below."""
+    value = check_alpha(alpha)
+    return value if value >= least else least if same_alpha(value, least) else None
+
+
+def confidence_note(alpha: float) -> str | None:
+    """What to say to somebody who may have given a level of confidence."""
+    if not CONFIDENT <= alpha < 1:
+        return None
+    return f"alpha is the mass of the worst tail; for {100 * alpha:g} % confidence say {1 - alpha:.6g}"
+
+
+def takes_alpha(verb: Method) -> Method:
+    """Let a verb answer `confidence=` with a sentence, and warn of an alpha that looks like one."""
+    names = verb.__code__.co_varnames
+    word = "alphas" if "alphas" in names else "alpha"
+    place = names.index(word)
+
+    @functools.wraps(verb)
+    def checked(*args: Any, **named: Any) -> Any:
+        if "confidence" in named:
+            raise OptionError(f"give {word}=, the mass of the worst tail, instead of confidence=: for 95 % confidence it is 0.05")
+        given = args[place] if len(args) > place else named.get(word)
+        for alpha in given if isinstance(given, (list, tuple)) else (given,):
+            note = confidence_note(alpha) if isinstance(alpha, float) else None
+            if note is not None:
+                warnings.warn(note, TailpathWarning, stacklevel=2)
+        return verb(*args, **named)
+
+    return cast(Method, checked)
 
 
 def each(method: Method) -> Method:

@@ -89,6 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     policy_files.clear()
     with warnings.catch_warnings():
         warnings.simplefilter("always", TailpathWarning)
+        warnings.filterwarnings("ignore", "alpha is the mass")  # the option has said so
         plain_warning = warnings.showwarning
 
         def one_line(message: Warning | str, category: type[Warning], *place: object) -> None:

@@ -22,30 +22,34 @@ import tailpath
 from tailpath import texts
 from tailpath.cli.application import policy_files, printable, say
 from tailpath.domains.register import schemes
-from tailpath.errors import FormatError
+from tailpath.errors import FormatError, OptionError
 from tailpath.formats.files import refuse_unwritable
 from tailpath.formats.reading import options as reading_options
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.ssp import SSP
+from tailpath.options import confidence_note
 from tailpath.pictures.progress import progress_line
+from tailpath.risk.measure import number as share
 from tailpath.texts import name, number, pairs
 
 __all__ = ["name", "number", "pairs"]
 
 Command = Callable[..., Any]
-#: From here on an alpha looks like a level of confidence.
-CONFIDENT = 0.9
 
 # ---------------------------------------------------------------------- arguments and options
 
 
 def alpha(text: str) -> float:
-    """The type of an option that takes the mass of the worst tail: a number in (0, 1]."""
-    value = _float(text)
+    """The type of an option that takes the mass of the worst tail: a number in (0, 1], or a percentage."""
+    try:
+        value = share(text)
+    except OptionError as error:
+        raise click.BadParameter(str(error)) from None
     if not 0 < value <= 1:
         raise click.BadParameter(f"{text} does not lie in (0, 1]")
-    if CONFIDENT <= value < 1:
-        say("note", f"alpha is the mass of the worst tail; for {100 * value:g} % confidence say {1 - value:.6g}")
+    note = confidence_note(value)
+    if note is not None:
+        say("note", note)
     return value
 
 

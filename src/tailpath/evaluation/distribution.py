@@ -32,7 +32,7 @@ from tailpath.evaluation.variance import standard_deviation
 from tailpath.kernels.rounding import SAME_MASS, UNIT
 from tailpath.model.records import Record, data_frame
 from tailpath.model.ssp import SSP
-from tailpath.options import check_alpha, each
+from tailpath.options import alpha_from, each
 from tailpath.pictures.distributions import plot_distribution
 from tailpath.pictures.notebook import card
 from tailpath.policies.unrolling import unroll
@@ -156,13 +156,14 @@ class CostDistribution(Record):
         steps = np.append(np.diff(self.costs) * np.maximum(self.tails[:-1] * (1 + doubt) - dropped, 0.0), tail_excess)
         return np.cumsum(steps[::-1])[::-1]
 
-    def _position(self, alpha: float) -> int:
-        """Where VaR stands in the head; -1 if it is infinite."""
-        a = check_alpha(alpha)
-        if a < self.alpha * (1 - SAME_MASS):
-            raise OptionError(f"this distribution answers alpha >= {self.alpha:g}; call evaluate with alpha={a:g} or less")
+    def _position(self, alpha: float) -> tuple[float, int]:
+        """The alpha that is meant, and where its VaR stands in the head; -1 if it is infinite."""
+        a = alpha_from(alpha, self.alpha)
+        if a is None:
+            asked = f"call evaluate with alpha={float(alpha):g} or less"
+            raise OptionError(f"this distribution answers alpha >= {self.alpha:g}; {asked}")
         inside = self.tails - self.dropped <= a * (1 + SAME_MASS)
-        return int(np.argmax(inside)) if inside.any() else -1
+        return a, int(np.argmax(inside)) if inside.any() else -1
 
     @each
     def var(self, alpha: float) -> float:
@@ -188,7 +189,7 @@ class CostDistribution(Record):
         >>> costs.var(0.1), costs.var(0.05)
         (20.0, 60.0)
         """
-        position = self._position(alpha)
+        _, position = self._position(alpha)
         return float(self.costs[position]) if position >= 0 else math.inf
 
     @each
@@ -215,10 +216,10 @@ class CostDistribution(Record):
         >>> costs.cvar([0.1, 0.5, 1])
         array([60., 28., 24.])
         """
-        position = self._position(alpha)
+        alpha, position = self._position(alpha)
         if position < 0 or self.unreached > 0:
             return math.inf
-        value = float(self.costs[position] + self._excesses(self.tail_excess)[position] / float(alpha))
+        value = float(self.costs[position] + self._excesses(self.tail_excess)[position] / alpha)
         low, high = self.bounds(alpha)
         # No CVaR lies below the mean, and that of all runs is the mean.
         return min(max(self.mean if alpha == 1 else value, low, self.mean), high)
@@ -259,17 +260,17 @@ class CostDistribution(Record):
         if hasattr(alpha, "bounds_of"):
             low, high = alpha.bounds_of(self)
             return float(low), float(high)
-        position = self._position(alpha)
+        alpha, position = self._position(alpha)
         if position < 0 or self.unreached > 0:
             return math.inf, math.inf
         # Of the masses, which the excess of the tail has charged itself, and of the sums.
         of_masses, of_sums = self.relative_error, (len(self.costs) + 20) * 2 * UNIT
         low = self._excesses(self.tail_excess_bounds[0], -of_masses, self.dropped)
         high = self._excesses(self.tail_excess_bounds[1], of_masses)
-        upper = self.costs[position] + (1 + of_sums) * high[position] / float(alpha)
-        lower = np.min(self.costs + (1 - of_sums) * low / float(alpha))
+        upper = self.costs[position] + (1 + of_sums) * high[position] / alpha
+        lower = np.min(self.costs + (1 - of_sums) * low / alpha)
         all_of_it = self.costs[0] * (1 - of_masses) * (1 - self.dropped) + low[0]
-        at_zero = (1 - of_sums) * all_of_it / float(alpha)
+        at_zero = (1 - of_sums) * all_of_it / alpha
         slack = 4 * max(of_masses + of_sums, SAME_MASS) + self.cost_error
         least = max(float(min(lower, at_zero)) * (1 - slack), self.mean_bounds[0])
         most = max(float(upper) * (1 + 8 * UNIT + self.cost_error), self.mean)

@@ -48,7 +48,7 @@ from tailpath.evaluation.variance import standard_deviation
 from tailpath.evaluation.zero_cost import without_zero_cost_cycles
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP, Name
-from tailpath.options import Progress, check_alpha, check_gamma
+from tailpath.options import Progress, check_alpha, check_gamma, takes_alpha
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.chain import CostChain
 from tailpath.policies.given import as_policy
@@ -82,6 +82,7 @@ def evaluate(
 def evaluate(ssp: IntervalSSP, policy: Any, alpha: float, *, start: Name | None = None, max_nodes: int | None = None) -> CostBand: ...
 
 
+@takes_alpha
 def evaluate(
     ssp: Any,
     policy: Any,

@@ -21,7 +21,7 @@ from tailpath.methods.method import ROUNDING, Method, Plan
 from tailpath.methods.register import find_method, method_names
 from tailpath.model.records import Record, data_frame
 from tailpath.model.ssp import SSP
-from tailpath.options import Progress, check_invertible_alpha
+from tailpath.options import Progress, check_alpha, check_invertible_alpha, same_alpha, takes_alpha
 from tailpath.policies.given import as_policy
 from tailpath.policies.kinds import Policy
 from tailpath.solvers.expectation import solve_expected
@@ -98,7 +98,7 @@ class Comparison(Record):
     def __getitem__(self, key: tuple[str, float]) -> Line:
         """The line of a method at an alpha."""
         for line in self.lines:
-            if (line.method, line.alpha) == key:
+            if line.method == key[0] and same_alpha(line.alpha, check_alpha(key[1])):
                 return line
         raise KeyError(key)
 
@@ -140,6 +140,7 @@ class Comparison(Record):
         return data_frame({column: [row[column] for row in rows] for column in rows[0]})
 
 
+@takes_alpha
 def compare(
     ssp: SSP,
     policies: Mapping[str, Any] | None = None,
@@ -188,7 +189,7 @@ def compare(
     >>> line.deployed, line.over
     (60.0, 30.0)
     """
-    levels = sorted({check_invertible_alpha(alpha) for alpha in ([alphas] if isinstance(alphas, (int, float)) else alphas)})
+    levels = sorted({check_invertible_alpha(alpha) for alpha in (alphas if isinstance(alphas, Iterable) else [alphas])})
     if not levels:
         raise OptionError("give at least one alpha")
     if settings.get("gamma", 1) != 1:

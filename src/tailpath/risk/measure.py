@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 
 from tailpath.errors import OptionError
 from tailpath.model.cost_units import vanishes
+from tailpath.options import same_alpha
 from tailpath.risk.curves import Curve
 
 #: A tail of no more mass than this is beyond what doubles hold.
@@ -189,7 +190,7 @@ class Sum(Measure):
     @property
     def tail(self) -> tuple[float, float] | None:
         tails = [(factor, measure.tail[1]) for factor, measure in self.parts if measure.tail is not None and factor > 0]
-        if len({alpha for _, alpha in tails}) > 1:
+        if not all(same_alpha(alpha, tails[0][1]) for _, alpha in tails):
             raise OptionError(f"{self} holds CVaR at several alphas; a solver takes at most one CVaR")
         return (sum(factor for factor, _ in tails), tails[0][1]) if tails else None
 

@@ -16,7 +16,7 @@ from tailpath.kernels.forward import cheapest_way
 from tailpath.kernels.rounding import SAME_VALUE
 from tailpath.model.records import Record
 from tailpath.model.ssp import FloatArray
-from tailpath.options import check_invertible_alpha, each
+from tailpath.options import alpha_from, check_invertible_alpha, each, same_alpha
 from tailpath.pictures.notebook import card
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.exact.doubt import Doubt, enclosed
@@ -70,7 +70,7 @@ class _OfBudgets(Record):
 
     cvar: ClassVar[Any]
 
-    def _check(self, a: float) -> None:
+    def _check(self, a: float) -> float:
         """Refuse an alpha that the table does not answer."""
         raise NotImplementedError
 
@@ -149,7 +149,7 @@ class _OfBudgets(Record):
 
     def _place(self, a: float) -> int:
         """Where the budget of the policy for `a` stands."""
-        self._check(a)
+        a = self._check(a)
         return self.best_place(a, int(np.searchsorted(self.budgets, self.largest.budget, side="right")))
 
     def _enclosed(self, a: float) -> tuple[FloatArray, FloatArray]:
@@ -175,7 +175,7 @@ class _OfBudgets(Record):
         >>> low <= 30 <= high
         True
         """
-        self._check(a)
+        a = self._check(a)
         low, high = (float(np.min(side)) * self._unit for side in self._enclosed(a))
         if self.least is not None:
             low = self.least if self.floor is None else max(self.floor.bounds(a)[0], self.least)
@@ -203,6 +203,7 @@ class _OfBudgets(Record):
 
     def _var(self, a: float) -> float:
         """The smallest best budget, where rounding leaves no doubt which that is; otherwise the policy is evaluated, with costs as it counts them."""
+        a = self._check(a)
         w = self.budget(a)
         low, high = self._enclosed(a)
         if LEAST_EVALUATED <= a < 1 and np.count_nonzero(low <= np.min(high)) > 1:
@@ -232,7 +233,7 @@ class _OfBudgets(Record):
         float
             CVaR, or the weighted sum of mean and CVaR.
         """
-        self._check(a)
+        a = self._check(a)
         return float(np.min(self._total(a)) * self._unit)
 
     @each
@@ -270,7 +271,7 @@ class _OfBudgets(Record):
         """
         if self.plain_mean_cost is None:
             return self.mean(a)
-        return float(self.plain_mean_cost[self._first(self._total(a), None)]) * self._unit
+        return float(self.plain_mean_cost[self._first(self._total(self._check(a)), None)]) * self._unit
 
     @cached_property
     def _least_neutral_cost(self) -> float:
@@ -382,7 +383,7 @@ class ExactSolution(_OfBudgets):
         no policy has a CVaR below ... at alpha 0.1
         the policy given has a CVaR of at most ... at alpha 0.1
         """
-        return check_optimum(self, self.alpha if a is None else a)
+        return check_optimum(self, self.alpha if a is None else self._check(a))
 
     def _enclosed(self, a: float) -> tuple[FloatArray, FloatArray]:
         return enclosed(self.excess / a, 1.0, self.doubt, 1 / a, self.budgets, self.steps)
@@ -391,9 +392,11 @@ class ExactSolution(_OfBudgets):
         total: FloatArray = self.budgets + self.excess / a
         return total
 
-    def _check(self, a: float) -> None:
-        if check_invertible_alpha(a) < self.alpha:
+    def _check(self, a: float) -> float:
+        known = alpha_from(check_invertible_alpha(a), self.alpha)
+        if known is None:
             raise OptionError(f"the table was made for alpha >= {self.alpha:g}; solve with alpha={a:g}")
+        return known
 
     def _repr_html_(self) -> str:
         alphas = sorted({a for a in (1.0, 0.5, 0.1, 0.05, 0.01) if a > self.alpha} | {self.alpha}, reverse=True)
@@ -462,6 +465,7 @@ class WeightedSolution(_OfBudgets):
         float, or array of float64, shape (m,)
             The CVaR.
         """
+        a = self._check(a)
         place = self._place(a)
         if self.weight == 0:
             return evaluate(self.largest.ssp, self.policy(a), a).cvar(a)
@@ -481,6 +485,7 @@ class WeightedSolution(_OfBudgets):
         float, or array of float64, shape (m,)
             The VaR.
         """
+        a = self._check(a)
         return evaluate(self.largest.ssp, self.policy(a), a).var(a) if self.weight == 0 else self._var(a)
 
     def _enclosed(self, a: float) -> tuple[FloatArray, FloatArray]:
@@ -489,9 +494,10 @@ class WeightedSolution(_OfBudgets):
     def _total(self, a: float) -> FloatArray:
         return self.weight * self.budgets + self.price
 
-    def _check(self, a: float) -> None:
-        if check_invertible_alpha(a) != self.alpha:
+    def _check(self, a: float) -> float:
+        if not same_alpha(check_invertible_alpha(a), self.alpha):
             raise OptionError(f"with weight {self.weight:g} the table belongs to alpha = {self.alpha:g} alone; solve with alpha={a:g}")
+        return self.alpha
 
     def __repr__(self) -> str:
         return f"<WeightedSolution for alpha {self.alpha:g}, weight {self.weight:g}: {self.objective(self.alpha):.6g}>"

@@ -38,7 +38,7 @@ from tailpath.kernels.rounding import SAME_VALUE
 from tailpath.model.endings import within
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP, FloatArray
-from tailpath.options import Progress, check_invertible_alpha
+from tailpath.options import Progress, check_invertible_alpha, takes_alpha
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.exact.doubt import Doubt, doubt_of
 from tailpath.solvers.exact.grid import rounded, rounded_down
@@ -121,6 +121,7 @@ def solve_cvar_exact(
 ) -> RobustSolution | ExactSolution | WeightedSolution: ...
 
 
+@takes_alpha
 def solve_cvar_exact(
     ssp: Any,
     alpha: float,

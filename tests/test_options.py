@@ -1,0 +1,68 @@
+"""Alphas as people give them: computed, in single precision, as percentages, as confidence."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tailpath as tp
+from tailpath.errors import OptionError, TailpathWarning
+from tests.cli.running import run
+
+ROWS = [
+    ("home", "train", "work", 1.0, 30.0),
+    ("home", "road", "work", 0.95, 20.0),
+    ("home", "road", "work", 0.05, 60.0),
+]
+SSP = tp.SSP.from_outcomes(ROWS, "home", ["work"])
+
+
+@pytest.mark.parametrize("made", [0.05, 1 - 0.95, np.float32(0.05)])
+@pytest.mark.parametrize("asked", [0.05, 1 - 0.95, 0.05 * (1 - 5e-10), np.float32(0.05), np.float16(0.05)])
+def test_alphas_that_agree_are_the_same(made, asked):
+    best = tp.solve_cvar_exact(SSP, made)
+    assert best.cvar(asked) == pytest.approx(30) and best.var(asked) == 30
+    assert best.bounds(asked) == pytest.approx((30, 30)) and best.policy(asked).budget == best.policy(made).budget
+    weighted = tp.solve_cvar_exact(SSP, made, weight=0.5)
+    assert weighted.cvar(asked) == pytest.approx(weighted.cvar(made), rel=1e-9)
+    costs = tp.evaluate(SSP, {"home": "road"}, made)
+    assert costs.cvar(asked) == pytest.approx(60) and costs.bounds(asked)[0] <= 60 <= costs.bounds(asked)[1] * (1 + 1e-9)
+    assert tp.compare(SSP, {"road": {"home": "road"}}, made)["road", asked].deployed == pytest.approx(60)
+    both = tp.CVaR(made) + tp.CVaR(asked)
+    assert tp.solve(SSP, both).value == pytest.approx(60)
+
+
+def test_alphas_that_differ_are_told_apart():
+    best, costs = tp.solve_cvar_exact(SSP, 0.05), tp.evaluate(SSP, {"home": "road"}, 0.05)
+    with pytest.raises(OptionError, match=r"made for alpha >= 0.05"):
+        best.cvar(0.05 * (1 - 1e-8))
+    with pytest.raises(OptionError, match=r"answers alpha >= 0.05"):
+        costs.cvar(0.05 * (1 - 1e-8))
+    with pytest.raises(OptionError, match="alone"):
+        tp.solve_cvar_exact(SSP, 0.05, weight=0.5).cvar(0.05 * (1 + 1e-8))
+
+
+def test_confidence_is_told_from_tail_mass_in_python():
+    note = "alpha is the mass of the worst tail; for 95 % confidence say 0.05"
+    for verb in (
+        lambda: tp.solve_cvar_exact(SSP, 0.95),
+        lambda: tp.evaluate(SSP, {"home": "road"}, alpha=0.95),
+        lambda: tp.compare(SSP, None, [0.05, 0.95], methods=["expected"]),
+    ):
+        with pytest.warns(TailpathWarning, match=note) as found:
+            verb()
+        assert found[0].filename == __file__
+
+
+def test_confidence_is_answered_by_a_sentence():
+    for verb in (tp.solve_cvar_exact, tp.evaluate, tp.compare):
+        with pytest.raises(OptionError, match="the mass of the worst tail, instead of confidence="):
+            verb(SSP, confidence=0.95)
+
+
+def test_alpha_may_be_a_percentage_on_the_command_line(capsys, tmp_path):
+    tp.write(SSP, tmp_path / "roads.json")
+    given, plain = (run(capsys, "solve", tmp_path / "roads.json", "--alpha", alpha, "--json") for alpha in ("5%", 0.05))
+    assert given.code == 0 and {**given.json, "seconds": 0} == {**plain.json, "seconds": 0}
+    assert "is no number" in run(capsys, "solve", tmp_path / "roads.json", "--alpha", "x%").err
+    assert run(capsys, "solve", tmp_path / "roads.json", "--alpha", "95%").err.count("for 95 % confidence") == 1
