@@ -95,6 +95,16 @@ def test_a_model_without_a_cost_unit(capsys, odd):
     assert entry["bounds"][0] <= 3 <= entry["bounds"][1]
     assert best["deployed"] == 3
     assert "the optimum lies between" in run(capsys, "compare", odd, "--alpha", 0.1, "--delta", "0.01").out
+    advice = refusal(capsys, "page", odd, "--alpha", 0.1, "--out", odd.with_suffix(".html"))
+    assert "round the costs of the model" in advice and "--delta" not in advice  # which `page` has not
+
+
+def test_the_mean_needs_no_cost_unit(odd):
+    ssp = tp.read(odd)
+    best = tp.solve(ssp, "mean")
+    assert best.value == pytest.approx((math.pi + 1) / 2) and best.bounds[0] <= best.value <= best.bounds[1]
+    with pytest.raises(tp.TailpathError, match="no common unit"):
+        tp.solve(ssp, "mean", "late(3) <= 0.1")
 
 
 @pytest.mark.parametrize(("suffix", "mark"), [("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")])

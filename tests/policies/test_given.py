@@ -188,3 +188,47 @@ def test_what_is_no_policy_yet_says_what_to_do(tmp_path):
     for thing, kind in ((np.zeros(12), "ndarray"), (tp.solve_expected(ssp), "ExpectedSolution")):
         with pytest.raises(tp.TailpathError, match=rf"a {kind} is no policy yet; tailpath.policy\(ssp, ...\) makes one of it$"):
             tp.write_policy(thing, tmp_path / "policy.json")
+
+
+ROWS = [("home", "bus", "stop", 0.5, 1), ("home", "bus", "home", 0.5, 2), ("home", "walk", "work", 1, 30)]
+ROWS += [("stop", "walk", "work", 1, 3), ("stop", "ride", "work", 0.5, 1), ("stop", "ride", "stop", 0.5, 1)]
+ROAD = tp.SSP.from_outcomes(ROWS, "home", ["work"])
+DECIDED = {"home": "bus", "stop": "ride"}
+KINDS_OF_THE_MODEL = {
+    "MarkovPolicy": tp.MarkovPolicy(DECIDED),
+    "BudgetPolicy": tp.solve_cvar_exact(ROAD, 0.1).policy(0.1),
+    "AtomPolicy": tp.solve_cvar_quantile(ROAD, [0.1, 0.5, 1]).policy(0.1),
+    "MemoryPolicy": tp.MemoryPolicy(0, lambda state, n: DECIDED[state] if n < 2 else "walk", lambda n, *step: min(n + 1, 2)),
+    "HistoryPolicy": tp.HistoryPolicy(lambda history: DECIDED[history[-1]] if len(history) < 7 else "walk"),
+    "MixedPolicy": tp.MixedPolicy([tp.MarkovPolicy(DECIDED), tp.solve_cvar_exact(ROAD, 0.1).policy(0.1)], [0.25, 0.75]),
+    "history": lambda history: DECIDED[history[-1]] if len(history) < 7 else "walk",
+    "table": tp.MemoryPolicy(
+        0,
+        {(s, 0): a for s, a in DECIDED.items()},
+        {
+            (0, "home", "bus", 1.0, "stop"): 0,
+            (0, "home", "bus", 2.0, "home"): 0,
+            (0, "stop", "ride", 1.0, "stop"): 0,
+            (0, "stop", "ride", 1.0, "work"): 0,
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS_OF_THE_MODEL)
+def test_a_limit_of_steps_understands_the_policies_of_the_model_of_every_kind(kind):
+    mine = KINDS_OF_THE_MODEL[kind]
+    plain = tp.evaluate(ROAD, mine, 1e-3)
+    limited = tp.within(ROAD, 40, otherwise=0)
+    for given in (mine, tp.policy(limited, mine), tp.policy(limited, tp.policy(limited, mine))):
+        assert tp.evaluate(limited, given, 1e-3).mean == pytest.approx(plain.mean, rel=1e-6)
+        assert tp.evaluate(limited, given, 1e-3).cvar(0.1) == pytest.approx(plain.cvar(0.1), rel=1e-6)
+    assert tp.evaluate(tp.within(ROAD, 1), mine, 0.5).unreached == 1  # a run out of time is asked nothing
+
+
+def test_policies_of_the_pairs_stay_what_they_are():
+    limited = tp.within(ROAD, 4, otherwise=5)
+    best = tp.solve_cvar_exact(limited, 0.1).policy(0.1)
+    assert tp.policy(limited, best) is best
+    of_pairs = tp.solve_expected(limited).policy
+    assert tp.policy(limited, of_pairs) is of_pairs

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,8 @@ from tailpath.errors import PolicyError
 from tailpath.model.ssp import SSP, Name
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.decisions import Actions, checked_decision, known_actions
-from tailpath.policies.kinds import AtomPolicy, Decision, HistoryPolicy, MarkovPolicy, MemoryPolicy, Policy
+from tailpath.policies.kinds import AtomPolicy, Decision, HistoryPolicy, Kind, MarkovPolicy, MemoryPolicy, Policy
+from tailpath.policies.mixed import MixedPolicy
 
 KINDS = (MarkovPolicy, AtomPolicy, BudgetPolicy, MemoryPolicy, HistoryPolicy)
 
@@ -95,7 +97,7 @@ def policy(ssp: SSP, anything: Any, *, minimise: bool | None = None, alpha: floa
 def as_policy(ssp: SSP, anything: Any, *, minimise: bool | None = None, alpha: float | None = None) -> Policy:
     """As `policy`, for verbs that will meet what is missing themselves."""
     if isinstance(anything, (*KINDS, Policy)):
-        return anything
+        return anything if ssp.origin is None else _on_pairs(ssp, anything)
     if hasattr(anything, "predict"):  # before .policy: an agent has one of its own kind
         return _of_function(ssp, _predictor(anything))
     if hasattr(anything, "policy"):
@@ -243,6 +245,62 @@ def _of_solution(solution: Any, alpha: float | None) -> Policy:
     return chosen
 
 
+# ---------------------------------------------------------------------- policies of the model that a product was made from
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _OnPairs(Kind):
+    """A policy of a model, followed in the product that `within` made of it: it is told the names of its own states."""
+
+    ssp: SSP
+    policy: Policy
+
+    def __repr__(self) -> str:
+        return f"{self.policy!r} by steps taken"
+
+    def _own(self, state: Name) -> Name | None:
+        """The name of a state in the model itself; None for the ends that the product has added."""
+        return _own_name(self.ssp, self.ssp.state_index(state))
+
+    def start(self, state: Name) -> Any:
+        return self.policy.start(self._own(state))
+
+    def action(self, state: Name, memory: Any) -> Decision:
+        own = self._own(state)
+        if own is None:  # out of time: there is one choice
+            return self.ssp.choice_name(int(self.ssp.state_choices[self.ssp.state_index(state)]))
+        decision: Decision = self.policy.action(own, memory)
+        return decision
+
+    def remember(self, memory: Any, state: Name, action: Name, cost: float, next_state: Name) -> Any:
+        after = self._own(next_state)
+        return memory if after is None else self.policy.remember(memory, self._own(state), action, cost, after)
+
+
+def _own_name(ssp: SSP, state: int) -> Name | None:
+    """The name of a state in the model that policies are written for; None where that has no such state."""
+    if ssp.origin is None:
+        return ssp.states[state]
+    index = int(ssp.origin.index[state])
+    return None if index < 0 else ssp.origin.states[index]
+
+
+def _on_pairs(ssp: SSP, policy: Any) -> Policy:
+    """A policy for a product: as it is if it decides in pairs, told the states of the model itself if not; as a function is."""
+    if isinstance(policy, MixedPolicy):
+        return MixedPolicy(tuple(_on_pairs(ssp, member) for member in policy.members), policy.weights)
+    if isinstance(policy, MarkovPolicy):
+        known = not policy.decisions or any(name in policy.decisions for name in ssp.states)
+        return policy if known else as_policy(ssp, policy.decisions)
+    if isinstance(policy, (AtomPolicy, BudgetPolicy)):
+        known = policy.ssp.states[policy.ssp.start_index] == ssp.states[ssp.start_index]
+    elif isinstance(policy, MemoryPolicy) and isinstance(policy.action_, Mapping):
+        known = any(state in set(ssp.states) for state, _ in policy.action_)
+    else:  # any other object keeps to the names of the model it is asked about
+        known = not isinstance(policy, (MemoryPolicy, HistoryPolicy)) or isinstance(getattr(policy, "function", None), _OfHistory)
+    return policy if known else _OnPairs(ssp, policy)
+
+
 # ---------------------------------------------------------------------- functions
 
 
@@ -270,8 +328,12 @@ class _OfHistory:
         self.__qualname__ = getattr(function, "__qualname__", type(function).__name__)
 
     def __call__(self, history: tuple[Any, ...]) -> Decision:
+        ssp, state = self.ssp, self.ssp.state_index(history[-1])
+        if ssp.origin is not None:
+            if _own_name(ssp, state) is None:  # out of time: there is one choice
+                return ssp.choice_name(int(ssp.state_choices[state]))
+            history = tuple(part if i % 3 else _own_name(ssp, ssp.state_index(part)) for i, part in enumerate(history))
         said = self.function(history[-1], history) if self.with_state else self.function(history)
-        state = self.ssp.state_index(history[-1])
         decision = self.actions.understood(state, said)
         if decision is None:
             raise PolicyError(_missing(self.ssp, state))
@@ -281,13 +343,12 @@ class _OfHistory:
 def _of_function(ssp: SSP, function: Callable[[Any], Any]) -> MarkovPolicy:
     """Ask a function about every state it leads to."""
     actions = Actions(ssp)
-    origin = ssp.origin
 
     def ask(state: int, name: Name) -> Decision | None:
         if ssp.state_choices[state + 1] - ssp.state_choices[state] == 1:
             return ssp.choice_name(int(ssp.state_choices[state]))
-        base = name if origin is None or origin.index[state] < 0 else origin.states[int(origin.index[state])]
-        return actions.understood(state, function(base))
+        own = _own_name(ssp, state)
+        return actions.understood(state, function(name if own is None else own))
 
     return MarkovPolicy(_walk(ssp, ask))
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.errors import OptionError
+from tailpath.errors import ModelError, OptionError
 from tailpath.evaluation.distribution import CostDistribution
 from tailpath.evaluation.evaluate import evaluate
 from tailpath.model.ssp import SSP
@@ -60,6 +60,10 @@ def page_data(ssp: SSP, name: str, alphas: Sequence[float] = ALPHAS, tell: Tell 
     """All that `page.js` needs."""
     alphas = sorted({check_invertible_alpha(a) for a in alphas}, reverse=True)
     least = alphas[-1]
+    if ssp.cost_unit is None:  # here there is no delta to give
+        raise ModelError(
+            "the costs have no common unit that is coarse enough to count in, which a page needs; round the costs of the model"
+        )
     tell("the average-best policy")
     average = solve_expected(ssp)
     tell("the optimum")

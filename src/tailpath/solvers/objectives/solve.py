@@ -105,7 +105,7 @@ def solve(
     OptionError
         If a measure or a limit makes no sense, or no solver here takes it.
     ModelError
-        If the costs have no common unit and no `delta` is given.
+        If the costs have no common unit, no `delta` is given, and more than the mean is asked for.
     GoalUnreachableError
         If the start cannot surely reach a goal and the objective needs it.
 
@@ -130,7 +130,8 @@ def solve(
     limits = tuple(parse_limit(limit) for limit in subject_to)
     if delta is not None:
         return _rounded(ssp, goal, limits, mix, delta)
-    check_unit(ssp)
+    if limits or not isinstance(goal, Mean):
+        check_unit(ssp)
     _check_limits(goal, limits)
     best = _alone(ssp, goal)
     if all(_keeps(best, limit) for limit in limits):
