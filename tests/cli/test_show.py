@@ -59,6 +59,17 @@ def test_explain_tells_runs_and_blame(capsys, ssp):
         assert words in text
 
 
+def test_explain_says_why_blame_exceeds_the_whole(capsys, tmp_path):
+    """A bad start is worth 46 % chance of 10 more, and a good second step was not enough."""
+    rows = [("a", "go", "b", 0.5, 0), ("a", "go", "c", 0.5, 10)]
+    rows += [("b", "go", "g", 0.9, 1), ("b", "go", "g", 0.1, 30), ("c", "go", "g", 0.5, 5), ("c", "go", "g", 0.5, 25)]
+    tp.write(tp.SSP.from_outcomes(rows, "a", ["g"]), tmp_path / "m.json")
+    found = tp.worst_runs(tp.read(tmp_path / "m.json"), {"a": "go"}, 0.6)
+    assert sum(row.setback for row in found.blame if row.setback > 0) > found.excess > 0  # what is to be explained
+    text = run(capsys, "explain", tmp_path / "m.json", "expected", "--alpha", 0.6).out
+    assert text.count("more than 100 % in all: ") == 1 and "the same runs better, though not enough" in text
+
+
 def test_explain_where_nothing_is_worse(capsys):
     assert "no run costs more than VaR" in run(capsys, "explain", "textbook:counter-example", "expected", "--alpha", 1e-9).out
 

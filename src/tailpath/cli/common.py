@@ -42,7 +42,7 @@ Command = Callable[..., Any]
 def alpha(text: str) -> float:
     """The type of an option that takes the mass of the worst tail: a number in (0, 1], or a percentage."""
     try:
-        value = share(text)
+        value = share(str(text))  # a default is a number
     except OptionError as error:
         raise click.BadParameter(str(error)) from None
     if not 0 < value <= 1:

@@ -79,4 +79,9 @@ def _blame(title: str, found: WorstRuns, key: str, most: int) -> str:
         for row in rows
         if getattr(row, key) > 0
     ]
-    return f"{title}\n" + table(["state", "action", "next state", "cost", "excess", "%"], cells)
+    text = f"{title}\n" + table(["state", "action", "next state", "cost", "excess", "%"], cells)
+    lucky = sum(getattr(row, key) < 0 for row in found.blame)
+    if sum(cell[-1] for cell in cells) <= 100 or not lucky:
+        return text
+    others = "1 outcome that makes" if lucky == 1 else f"{lucky} outcomes that make"
+    return f"{text}\nmore than 100 % in all: {others} the same runs better, though not enough, count against these"

@@ -131,7 +131,7 @@ class MixedPolicy(Kind):
         return tuple((i, weight, self.members[i].remember_roughly(own, state, action, cost, next_state)) for i, weight, own in memory)  # type: ignore[attr-defined]
 
     def __repr__(self) -> str:
-        return f"<MixedPolicy {' + '.join(f'{w:.3g} {m!r}' for w, m in zip(self.weights, self.members))}>"
+        return f"<MixedPolicy by a coin at the start: {' + '.join(f'{w:.3g} {m!r}' for w, m in zip(self.weights, self.members))}>"
 
 
 def _distribution(decision: Decision) -> Mapping[Name, float]:

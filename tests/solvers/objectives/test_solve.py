@@ -139,6 +139,9 @@ def test_the_road_back_from_the_mean_to_the_cvar() -> None:
     back = tp.solve(ssp, tp.CVaR(0.05), [tp.Mean() <= there.value])
     assert back.value == pytest.approx(40, rel=1e-8)
     assert there.words[0].startswith("one unit more in cvar(0.05) <= 40 saves 0.")
+    assert repr(there).endswith("with cvar(0.05) <= 40, by a coin between 2 policies>")
+    assert repr(there.policy).startswith("<MixedPolicy by a coin at the start: ")
+    assert "coin" not in repr(tp.solve(ssp, tp.Mean()))
     more = tp.solve(ssp, tp.Mean(), [tp.CVaR(0.05) <= 40 + 1e-4])
     assert (there.value - more.value) / 1e-4 == pytest.approx(there.multipliers[0], rel=1e-4)
 
@@ -203,3 +206,10 @@ def test_solutions_are_plain_data() -> None:
     again = pickle.loads(pickle.dumps(found))
     assert again == found and again.risk("late(10)") == found.risk("late(10)")
     assert len(repr(found)) < 100
+
+
+def test_more_of_a_probability_is_told_by_percentage_points() -> None:
+    ssp = tp.SSP.from_outcomes([("s", "a", "g", 0.9, 1), ("s", "a", "g", 0.1, 9), ("s", "b", "g", 1, 5)], "s", ["g"])
+    found = tp.solve(ssp, "mean", "late(5) <= 0.05")
+    assert found.multipliers[0] == pytest.approx(32)  # 5 - 1.8 for 0.1
+    assert found.words == ("one percentage point more in late(5) <= 0.05 saves 0.32 of mean",)

@@ -11,6 +11,8 @@ from tailpath.evaluation.evaluate import evaluate_for
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP
 from tailpath.policies.kinds import Policy
+from tailpath.policies.mixed import MixedPolicy
+from tailpath.risk.late import Late
 from tailpath.risk.measure import Limit, Measure
 from tailpath.risk.text import parse
 
@@ -99,11 +101,16 @@ class RiskSolution(Record):
     @property
     def words(self) -> tuple[str, ...]:
         """What each limit costs, in words."""
-        return tuple(
-            f"{limit} holds of itself" if price == 0 else f"one unit more in {limit} saves {price:.6g} of {self.objective}"
-            for limit, price in zip(self.limits, self.multipliers)
-        )
+        return tuple(self._price(limit, price) for limit, price in zip(self.limits, self.multipliers))
+
+    def _price(self, limit: Limit, price: float) -> str:
+        if price == 0:
+            return f"{limit} holds of itself"
+        # A probability has no room for one unit more.
+        unit, share = ("percentage point", 0.01) if isinstance(limit.measure, Late) else ("unit", 1)
+        return f"one {unit} more in {limit} saves {price * share:.6g} of {self.objective}"
 
     def __repr__(self) -> str:
         under = f" with {', '.join(str(limit) for limit in self.limits)}" if self.limits else ""
-        return f"<RiskSolution {self.objective} = {self.value:.6g}{under}>"
+        coin = f", by a coin between {len(self.policy.members)} policies" if isinstance(self.policy, MixedPolicy) else ""
+        return f"<RiskSolution {self.objective} = {self.value:.6g}{under}{coin}>"

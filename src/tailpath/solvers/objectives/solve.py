@@ -113,7 +113,7 @@ def solve(
     --------
     >>> best = tp.solve(ssp, "mean", ["cvar(0.1) <= 45"])
     >>> best
-    <RiskSolution mean = 27 with cvar(0.1) <= 45>
+    <RiskSolution mean = 27 with cvar(0.1) <= 45, by a coin between 2 policies>
     >>> round(best.risk("late(30)"), 6)
     0.05
     >>> tp.solve(ssp, tp.CVaR(0.1)).value
