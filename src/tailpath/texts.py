@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import fields, is_dataclass
+from difflib import get_close_matches
 from typing import Any
 
 #: Numbers lose digits, down to this many, before a table is cut into blocks.
@@ -27,6 +28,17 @@ def named_parts(value: Any) -> dict[str, Any]:
 
 def _inner(value: Any) -> str:
     return f"({name(value)})" if named_parts(value) else name(value)
+
+
+def count(amount: int, noun: str) -> str:
+    """`1 corner`, `2 corners`."""
+    return f"{amount} {noun if amount == 1 else noun + 's'}"
+
+
+def did_you_mean(given: Any, known: Iterable[Any]) -> str:
+    """The question that ends a refusal, `; did you mean 'home'?`; nothing where no name is near."""
+    near = get_close_matches(str(given), [str(one) for one in known], 1)
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def number(value: float, digits: int = 6) -> str:

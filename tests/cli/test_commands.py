@@ -44,7 +44,7 @@ def test_info_for_programs(capsys):
     assert (result.code, result.err) == (0, "")
     assert (record["states"], record["choices"], record["start"], record["goals"]) == (25, 96, [4, 4], [[4, 0]])
     assert (record["cost_unit"], record["dead_ends"], record["every_policy_is_proper"]) == ("1", [], True)
-    assert record["costs"] == {"min": 1.0, "max": 100.0, "free_outcomes": 0}
+    assert record["costs"] == {"min": 1.0, "least_paid": 1.0, "max": 100.0, "free_outcomes": 0}
     assert record["choices_per_state"] == {"min": 4, "mean": 4.0, "max": 4}
     assert record["grid"] == {"rows": 5, "columns": 5}
 

@@ -39,6 +39,8 @@ def test_a_gridworld_map_may_be_a_file(tmp_path):
         ("model.xyz", r"unknown format; known suffixes are \.json"),
         ("model", "known schemes are gym:"),
         ("strange:model", "unknown format"),
+        ("gridwrld:8x9", r"unknown format; did you mean 'gridworld:'\?; known suffixes"),
+        ("model.jsn", r"unknown format; did you mean '\.json'\?; known suffixes"),
         ("", "unknown format"),
         (7, "cannot read a int: give a path, a scheme string, a table, a graph"),
     ],

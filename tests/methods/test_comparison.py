@@ -47,7 +47,7 @@ def test_without_policies_it_is_the_table_of_the_command_line():
 
 def test_it_prints_indexes_and_travels():
     found = tp.compare(RIVER, {"mine": tp.solve_expected(RIVER)}, [0.1])
-    assert repr(found) == "<Comparison 2 methods at 1 alphas>"
+    assert repr(found) == "<Comparison 2 methods at 1 alpha>"
     assert str(found).splitlines()[0].split() == [
         "alpha",
         "method",

@@ -13,6 +13,7 @@ from tailpath.cli.pictures import PICTURES, save_picture
 from tailpath.model.ssp import SSP
 from tailpath.pictures.progress import progress_line
 from tailpath.risk.measure import Measure
+from tailpath.texts import count
 
 #: A table for people has no more rows than this, unless all are asked for.
 MOST_ROWS = 24
@@ -51,12 +52,16 @@ def command(
     begin = perf_counter()
     with progress_line() as tell:
         found = tailpath.frontier(
-            ssp, risk, tolerance=tolerance, delta=delta, progress=lambda tables, corners: tell(f"{tables} tables, {corners:g} corners")
+            ssp,
+            risk,
+            tolerance=tolerance,
+            delta=delta,
+            progress=lambda tables, corners: tell(f"{count(tables, 'table')}, {count(int(corners), 'corner')}"),
         )
     seconds = perf_counter() - begin
     if corner is not None and output is not None:
         if corner > len(found):
-            raise click.UsageError(f"there are {len(found)} corners, so there is no corner {corner}")
+            raise click.UsageError(f"the frontier has {count(len(found), 'corner')}, so there is no corner {corner}")
         tailpath.write_policy(found[corner - 1].policy, output)
     if plot is not None:
         save_picture(found.plot(), plot)
@@ -73,7 +78,7 @@ def command(
     columns = {key: name for key, name in columns.items() if key in lines[0]}
     text = table(list(columns.values()), [[line[key] for key in columns] for line in shown])
     notes = [
-        f"{len(lines)} corner{'s' if len(lines) != 1 else ''} in {seconds:.3g} s"
+        f"{count(len(lines), 'corner')} in {seconds:.3g} s"
         + (f", {len(shown)} of them shown; --all shows all" if len(shown) < len(lines) else "")
     ]
     if delta is not None:

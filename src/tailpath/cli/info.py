@@ -11,8 +11,10 @@ import tailpath
 from tailpath.analysis.reachability import dead_ends, every_policy_is_proper, sure_states
 from tailpath.cli import intervals
 from tailpath.cli.common import json_option, name, number, pairs, show, some, takes_model
+from tailpath.domains.register import find_domain
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
+from tailpath.texts import count
 
 
 @click.command()
@@ -37,6 +39,7 @@ def describe(ssp: SSP, source: str) -> dict[str, Any]:
     cost = ssp.outcome_cost
     return {
         "model": source,
+        "about": about(source),
         "states": ssp.n_states,
         "choices": ssp.n_choices,
         "outcomes": ssp.n_outcomes,
@@ -47,12 +50,26 @@ def describe(ssp: SSP, source: str) -> dict[str, Any]:
         "largest_probability_of_arriving": 1.0 if sure[ssp.start_index] else tailpath.solve_arrival(ssp).probability(),
         "every_policy_is_proper": every_policy_is_proper(ssp),
         "cost_unit": ssp.cost_unit,
-        "costs": {"min": float(cost.min()), "max": float(cost.max()), "free_outcomes": int((cost == 0).sum())} if len(cost) else None,
+        "costs": {
+            "min": float(cost.min()),
+            "least_paid": float(cost[cost > 0].min(initial=np.inf)),  # of what is not free
+            "max": float(cost.max()),
+            "free_outcomes": int((cost == 0).sum()),
+        }
+        if len(cost)
+        else None,
         "choices_per_state": spread(np.diff(ssp.state_choices)[~ssp.is_goal]),
         "outcomes_per_choice": spread(np.diff(ssp.choice_outcomes)),
         "grid": {"rows": ssp.geometry.rows, "columns": ssp.geometry.columns} if ssp.geometry else None,
         "notes": list(ssp.notes),
     }
+
+
+def about(source: str) -> str | None:
+    """What a bundled problem is, in a sentence, if its domain says so."""
+    scheme, colon, text = source.partition(":")
+    domain = find_domain(scheme) if colon else None
+    return domain.about(text) if domain is not None and domain.about is not None else None
 
 
 def as_text(record: dict[str, Any]) -> str:
@@ -63,14 +80,16 @@ def as_text(record: dict[str, Any]) -> str:
 
     goals, dead, costs, unit = record["goals"], record["dead_ends"], record["costs"], record["cost_unit"]
     grid = f" on a grid of {record['grid']['rows']} rows and {record['grid']['columns']} columns" if record["grid"] else ""
-    free = f", {costs['free_outcomes']} outcomes free" if costs and costs["free_outcomes"] else ""
+    free = count(costs["free_outcomes"], "outcome") + " free" if costs and costs["free_outcomes"] else ""
+    paid = f"{number(costs['least_paid'])} to {number(costs['max'])}" if costs and costs["max"] > 0 else ""
     return pairs(
         [
             ("model", record["model"]),
+            *([("what it is", record["about"])] if record["about"] else []),
             ("states", f"{record['states']}{grid}"),
             ("choices", f"{record['choices']}; per state {branching(record['choices_per_state'])}"),
             ("outcomes", f"{record['outcomes']}; per choice {branching(record['outcomes_per_choice'])}"),
-            ("costs", f"{number(costs['min'])} to {number(costs['max'])}{free}" if costs else "none"),
+            ("costs", ", ".join(filter(None, [paid, free])) or "none"),
             ("cost unit", str(unit) if unit is not None else "none: the costs have no usable common unit"),
             ("start", name(record["start"])),
             ("goals", f"{len(goals)}: {some(goals)}"),

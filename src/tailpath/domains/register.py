@@ -36,6 +36,8 @@ class Domain:
         What the user is then told.
     from_text : callable, optional
         If given, the text may also be the path of a file: the function gets what the file says.
+    about : callable, optional
+        `about(text)` says in a sentence what the problem is, for `tailpath info`.
 
     Raises
     ------
@@ -47,6 +49,7 @@ class Domain:
     build: Callable[[str], SSP | None]
     expects: str
     from_text: Callable[[str], SSP] | None = None
+    about: Callable[[str], str | None] | None = None
 
     def __post_init__(self) -> None:
         # The first letter alone would be taken for a drive, and only small letters are looked up.

@@ -21,6 +21,7 @@ A probability given as a float stands for the shortest decimal that prints it (0
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -202,10 +203,20 @@ PROBLEMS: Mapping[str, Callable[..., Problem]] = MappingProxyType(
 
 #: `textbook:NAME`.
 DOMAIN = Domain(
-    "textbook", lambda text: PROBLEMS[text]().ssp if text in PROBLEMS else None, f"no such problem; there are {', '.join(PROBLEMS)}"
+    "textbook",
+    lambda text: PROBLEMS[text]().ssp if text in PROBLEMS else None,
+    f"no such problem; there are {', '.join(PROBLEMS)}",
+    about=lambda text: _about(PROBLEMS[text]),
 )
 
 # ---------------------------------------------------------------------- answers
+
+
+def _about(builder: Callable[..., Problem]) -> str:
+    """The first line of the builder's docstring, and the values of its parameters."""
+    said = (builder.__doc__ or "").partition("\n")[0].replace("`", "").rstrip(".")
+    values = ", ".join(f"{name} = {own.default}" for name, own in inspect.signature(builder).parameters.items())
+    return f"{said} ({values})" if values else said
 
 
 def _counted(

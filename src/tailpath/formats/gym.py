@@ -33,6 +33,7 @@ from tailpath.formats.costs import CostRule, refuse_improbable, refuse_negative,
 from tailpath.formats.reading import Reading
 from tailpath.model.builders import arrays_from_rows
 from tailpath.model.ssp import SSP, Name
+from tailpath.texts import did_you_mean
 
 _Outcome = tuple[Name, Name, Name, float, float, bool]
 
@@ -61,7 +62,7 @@ def _named(start: Any, table: Any, where: str) -> Name:
     for name in names:
         if name == start or (isinstance(start, str) and str(name) == start):
             return name
-    raise FormatError(f"{where}: the table has no state {start!r} to start from")
+    raise FormatError(f"{where}: the table has no state {start!r} to start from{did_you_mean(start, names)}")
 
 
 def _time_limit(environment: Any) -> Iterator[str]:

@@ -26,6 +26,7 @@ from tailpath.model.cost_units import fraction_unit
 from tailpath.model.endings import fresh_name
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP, Name
+from tailpath.texts import did_you_mean
 
 T = TypeVar("T")
 
@@ -254,9 +255,9 @@ def _starts(model: Labelled, start: Any) -> NDArray[np.int64]:
     )
     if not 0 <= number < model.n_states:
         what = f"no label {start!r}, nor a state of this number" if number >= 0 else f"no label {start!r}"
-        raise FormatError(
-            f"{model.where}: {what}; choose the start with --start LABEL (start=) among: {_list(model.labels)}, or 0..{model.n_states - 1}"
-        )
+        among = f"{_list(model.labels)}, or 0..{model.n_states - 1}"
+        near = did_you_mean(start, model.labels)
+        raise FormatError(f"{model.where}: {what}{near}; choose the start with --start LABEL (start=) among: {among}")
     return np.array([number], dtype=np.int64)
 
 

@@ -30,6 +30,7 @@ from tailpath.model.builders import arrays_from_rows
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.ssp import SSP, Name
 from tailpath.options import Progress
+from tailpath.texts import did_you_mean
 
 #: The header of what is written; the words of craam, which other tools know.
 COLUMNS = ("idstatefrom", "idaction", "idstateto", "probability", "cost")
@@ -113,7 +114,7 @@ def _number_of(given: Any, states: Sequence[Name], path: str) -> int:
     for name in (given, decode(given.strip(), path)) if isinstance(given, str) else (given,):
         if name in states:
             return states.index(name)
-    raise FormatError(f"{path}: the table has no state {given!r}")
+    raise FormatError(f"{path}: the table has no state {given!r}{did_you_mean(given, states)}")
 
 
 def write(ssp: SSP, path: str, progress: Progress | None = None) -> None:

@@ -66,7 +66,7 @@ def write_policy(policy: Policy, path: str | os.PathLike[str]) -> None:
     --------
     >>> tp.write_policy(tp.solve_expected(ssp).policy, "expected.json")
     >>> tp.read_policy("expected.json", ssp)
-    <MarkovPolicy 1 decisions>
+    <MarkovPolicy 1 decision>
     """
     place = os.fsdecode(path)
     suffix = _suffix(place)

@@ -28,6 +28,7 @@ from tailpath.model.ssp import SSP
 from tailpath.model.tables import has_intervals
 from tailpath.options import Progress
 from tailpath.registers import installed, loaded
+from tailpath.texts import did_you_mean
 
 GROUP = "tailpath.readers"
 Reader = Callable[..., Any]
@@ -160,7 +161,9 @@ def by_suffix(path: str) -> Format:
         return found
     suffixes = [suffix for entry in FORMATS for suffix in entry.suffixes]
     known = [f"{scheme}:" for scheme in (*(entry.scheme for entry in FORMATS if entry.scheme), *schemes())]
-    raise OptionError(f"{path}: unknown format; known suffixes are {', '.join(suffixes)}, known schemes are {', '.join(known)}")
+    word = next((part for part in (path.partition(":")[0] + ":", "." + name.rpartition(".")[2]) if len(part) < len(path)), "")
+    near = did_you_mean(word, [*known, *suffixes])
+    raise OptionError(f"{path}: unknown format{near}; known suffixes are {', '.join(suffixes)}, known schemes are {', '.join(known)}")
 
 
 def _third_party(name: str) -> Format | None:

@@ -26,7 +26,7 @@ from tailpath.policies.given import as_policy
 from tailpath.policies.kinds import Policy
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.improvement import improve
-from tailpath.texts import number, table
+from tailpath.texts import count, number, table
 
 ALPHAS = (0.001, 0.01, 0.1, 0.5)
 #: Compared where nothing else is named; the optimum is always there, at the end.
@@ -90,7 +90,7 @@ class Comparison(Record):
 
     def __repr__(self) -> str:
         methods, alphas = {line.method for line in self.lines}, {line.alpha for line in self.lines}
-        return f"<Comparison {len(methods)} methods at {len(alphas)} alphas>"
+        return f"<Comparison {count(len(methods), 'method')} at {count(len(alphas), 'alpha')}>"
 
     def __str__(self) -> str:
         return self.as_text()

@@ -17,6 +17,7 @@ from tailpath.kernels.graph import equal_members
 from tailpath.kernels.jit import frozen
 from tailpath.model.cost_units import as_fraction, common_unit
 from tailpath.model.ownership import hand_over
+from tailpath.texts import did_you_mean
 
 Name = Hashable
 #: Up to this many outcomes of a choice are compared one by one; sorting all of them would take longer.
@@ -91,7 +92,7 @@ class Numbers:
         for goal in self.goals:
             states.setdefault(goal, len(states))
         if start not in states:
-            raise ModelError(f"the start {start!r} is not a state of the model")
+            raise ModelError(f"the start {start!r} is not a state of the model{did_you_mean(start, states)}")
         is_goal = np.zeros(len(states), dtype=np.bool_)
         is_goal[[states[goal] for goal in self.goals]] = True
         return ModelArrays(

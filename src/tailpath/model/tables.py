@@ -18,12 +18,12 @@ are passed over. What was assumed is among the notes of the model.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from tailpath.errors import ModelError, OptionError
 from tailpath.model.durations import shares
+from tailpath.texts import did_you_mean
 
 #: What the columns are called, each by its own name first; costs that are rewards have the other sign. The table of `docs/formats.md` is made of it.
 WORDS = {
@@ -101,9 +101,8 @@ def _chosen(column: str, name: Any, names: list[Any]) -> Any:
     if column not in WORDS:
         raise OptionError(f"a table has no column {column!r} to be named; there are {_listed(WORDS)}")
     if name not in names:
-        near = get_close_matches(str(name), map(str, names), 1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are {_listed(names)}"
-        raise ModelError(f"the table has no column {name!r}, which is to be the {column}; {hint}")
+        hint = did_you_mean(name, names) or f"; there are {_listed(names)}"
+        raise ModelError(f"the table has no column {name!r}, which is to be the {column}{hint}")
     return name
 
 
@@ -234,10 +233,7 @@ def _goals(rows: list[tuple[Any, ...]], marked: list[Any] | None, goals: Any, no
         known = {name for row in rows for name in (row[0], row[2])}
         for goal in given:
             if goal not in known:
-                near = get_close_matches(str(goal), [str(name) for name in known], 1)
-                raise ModelError(
-                    f"the table has no state {goal!r}, which is to be a goal" + (f"; did you mean {near[0]!r}?" if near else "")
-                )
+                raise ModelError(f"the table has no state {goal!r}, which is to be a goal{did_you_mean(goal, known)}")
         return given
     if marked is not None:
         return list(dict.fromkeys(row[2] for row, mark in zip(rows, marked) if mark))

@@ -25,6 +25,7 @@ from tailpath.model.ssp import SSP, Name
 from tailpath.policies import running
 from tailpath.policies.checks import MOST_LEVELS, budget_steps, whole_number
 from tailpath.policies.kinds import Kind
+from tailpath.texts import count
 
 IntArray = NDArray[np.int64]
 
@@ -146,7 +147,7 @@ class BudgetPolicy(Kind):
         --------
         >>> policy = tp.BudgetPolicy.from_table(ssp, [[0, 0, 0, 1], [-1] * 4], [0, -1])
         >>> policy
-        <BudgetPolicy budget of 3 units of 10, 1 steps in 2 states>
+        <BudgetPolicy budget of 3 units of 10, 1 step in 2 states>
         """
         table = np.asarray(table)
         neutral = np.asarray(risk_neutral)
@@ -223,7 +224,8 @@ class BudgetPolicy(Kind):
         return Steps(self.budget, self.first, self.from_budget, self.choice, self.risk_neutral)
 
     def __repr__(self) -> str:
-        return f"<BudgetPolicy budget of {self.budget} units of {self.unit}, {len(self.choice)} steps in {self.ssp.n_states} states>"
+        steps = count(len(self.choice), "step")
+        return f"<BudgetPolicy budget of {count(self.budget, 'unit')} of {self.unit}, {steps} in {self.ssp.n_states} states>"
 
     def start(self, state: Name) -> int:
         """The budget at the start.

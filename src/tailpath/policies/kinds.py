@@ -38,6 +38,7 @@ from tailpath.model.ssp import SSP, Name
 from tailpath.policies.atoms import Grids, atom_borders, nearest_own
 from tailpath.policies.checks import atom_tables, checked_choices
 from tailpath.policies.running import Runs
+from tailpath.texts import count
 
 if TYPE_CHECKING:
     from tailpath.policies.table import Row
@@ -223,7 +224,7 @@ class MarkovPolicy(Kind):
         object.__setattr__(self, "decisions", dict(self.decisions))
 
     def __repr__(self) -> str:
-        return f"<MarkovPolicy {len(self.decisions)} decisions>"
+        return f"<MarkovPolicy {count(len(self.decisions), 'decision')}>"
 
     def choices_for(self, ssp: SSP) -> NDArray[Any] | None:
         """The choice indices behind the names, if the policy was made for this very model.
@@ -512,7 +513,9 @@ class MemoryPolicy(Kind):
     def __repr__(self) -> str:
         if callable(self.action_):
             return f"<MemoryPolicy of {_function(self.action_)}>"
-        return f"<MemoryPolicy {len(self.action_)} decisions, start {'by function' if callable(self.start_) else repr(self.start_)}>"
+        return (
+            f"<MemoryPolicy {count(len(self.action_), 'decision')}, start {'by function' if callable(self.start_) else repr(self.start_)}>"
+        )
 
     def start(self, state: Name) -> Any:
         """The first memory.

@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 from tailpath.errors import OptionError, PolicyError
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.ssp import SSP, Name
+from tailpath.texts import count
 
 
 class Surprise(NamedTuple):
@@ -61,7 +62,7 @@ class Runs:
         'road'
         >>> runner.observe(20, "work")
         >>> runner
-        <Runner in 'work' after 1 steps and a cost of 20, 0 surprises>
+        <Runner in 'work' after 1 step and a cost of 20, 0 surprises>
         """
         return Runner(self, seed)
 
@@ -112,7 +113,8 @@ class Runner:
         self._random = random.Random(seed)
 
     def __repr__(self) -> str:
-        return f"<Runner in {self.state!r} after {self.steps} steps and a cost of {float(self.cost):g}, {len(self.surprises)} surprises>"
+        met = count(len(self.surprises), "surprise")
+        return f"<Runner in {self.state!r} after {count(self.steps, 'step')} and a cost of {float(self.cost):g}, {met}>"
 
     def action(self, state: Name) -> Name:
         """The action to take in a state; the same one until something is observed.

@@ -28,6 +28,7 @@ from tailpath.policies.table import MOST_PAIRS, action_of
 from tailpath.policies.unrolling import unroll
 from tailpath.policies.visits import cvar_to_go
 from tailpath.policies.words import budgets_in_words, decision_in_words, memory_in_words
+from tailpath.texts import count
 
 #: Action weights that differ by no more than this are the same decision.
 SAME_WEIGHT = 1e-12
@@ -74,7 +75,7 @@ class Differences(Series[Parting]):
         return min(sum(parting.probability for parting in self.partings), 1.0)
 
     def __repr__(self) -> str:
-        return f"<Differences in {len(self)} places, met with probability {self.probability:.4g}>"
+        return f"<Differences in {count(len(self), 'place')}, met with probability {self.probability:.4g}>"
 
 
 class _Side:
@@ -139,7 +140,7 @@ def differences(ssp: SSP, first: Policy, second: Policy, alpha: float = 0.05) ->
     --------
     >>> found = tp.differences(ssp, {"home": "road"}, {"home": "train"}, 0.1)
     >>> found
-    <Differences in 1 places, met with probability 1>
+    <Differences in 1 place, met with probability 1>
     >>> found[0].first_action, found[0].first_cvar, found[0].second_cvar
     ('road', 60.0, 30.0)
     """

@@ -30,6 +30,7 @@ from tailpath.policies.unrolling import successors, unroll
 from tailpath.policies.words import memory_in_words
 from tailpath.show.beyond import Beyond
 from tailpath.show.blame import Blame, blame_of
+from tailpath.texts import count
 
 #: Steps of a run drawn at random before it ends in an error.
 MOST_STEPS = 100_000
@@ -66,7 +67,7 @@ class Trace(Series[Step]):
     probability: float
 
     def __repr__(self) -> str:
-        return f"<Trace {len(self)} steps, cost {self.cost:g}, probability {self.probability:.4g}>"
+        return f"<Trace {count(len(self), 'step')}, cost {self.cost:g}, probability {self.probability:.4g}>"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -130,7 +131,7 @@ class WorstRuns(Series[Trace]):
         return plot_states(ssp, heat=heat, ax=ax, heat_label=f"expected excess: {label}")
 
     def __repr__(self) -> str:
-        return f"<WorstRuns at alpha {self.alpha:g}: {len(self)} runs beyond VaR {self.var:g}, of {self.chance:.4g} in all>"
+        return f"<WorstRuns at alpha {self.alpha:g}: {count(len(self), 'run')} beyond VaR {self.var:g}, of {self.chance:.4g} in all>"
 
 
 def trace(ssp: SSP, policy: Policy, seed: int) -> Trace:
@@ -223,7 +224,7 @@ def worst_runs(ssp: SSP, policy: Policy, alpha: float, k: int = 5) -> WorstRuns:
     --------
     >>> worst = tp.worst_runs(ssp, {"home": "road"}, 0.2)
     >>> worst
-    <WorstRuns at alpha 0.2: 1 runs beyond VaR 20, of 0.1 in all>
+    <WorstRuns at alpha 0.2: 1 run beyond VaR 20, of 0.1 in all>
     >>> worst[0].cost, worst.excess
     (60.0, 4.0)
     """

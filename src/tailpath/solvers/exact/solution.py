@@ -106,7 +106,7 @@ class _OfBudgets(Record):
         Examples
         --------
         >>> tp.solve_cvar_exact(ssp, 0.1).policy(0.1)
-        <BudgetPolicy budget of 3 units of 10, 1 steps in 2 states>
+        <BudgetPolicy budget of 3 units of 10, 1 step in 2 states>
         """
         return self.largest.with_budget(self.budget(a))
 

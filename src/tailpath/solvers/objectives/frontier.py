@@ -33,6 +33,7 @@ from tailpath.solvers.objectives.mean_risk import VANISHED, MeanRisk
 from tailpath.solvers.objectives.price_search import least_means
 from tailpath.solvers.objectives.rounding import both_ways, check_unit, on_costs_of
 from tailpath.solvers.objectives.trade import SAME, Axis, Part, Rounding, mixed
+from tailpath.texts import count
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -201,7 +202,7 @@ class Frontier(Series[Corner]):
         ends = (
             f"{self.corners[0].risk:.6g} at mean {self.corners[0].mean:.6g} to {self.corners[-1].risk:.6g} at {self.corners[-1].mean:.6g}"
         )
-        return f"<Frontier of {self.measure}: {len(self.corners)} corners, {ends}>"
+        return f"<Frontier of {self.measure}: {count(len(self.corners), 'corner')}, {ends}>"
 
 
 def frontier(ssp: SSP, measure: Any, *, tolerance: float | None = None, delta: Any = None, progress: Progress | None = None) -> Frontier:
