@@ -253,3 +253,36 @@ def test_pandas_takes_runs_and_blame():
     assert list(pandas.DataFrame(found[0]).columns) == ["state", "memory", "action", "cost", "next_state"]
     frame = pandas.DataFrame(found.blame)
     assert frame["share"].sum() == pytest.approx(found.excess)
+
+
+def wandering(n=30):
+    """A walk without drift: its bad runs take thousands of steps, so that none has a probability that a double can hold."""
+    rows = [(i, "go", j, 0.5, 1) for i in range(n) for j in (i + 1, max(i - 1, 0))]
+    return tp.SSP.from_outcomes(rows, 0, [n])
+
+
+def test_runs_too_improbable_to_be_told_are_said_to_be_so_and_one_is_drawn():
+    ssp = wandering()
+    found = tp.worst_runs(ssp, dict.fromkeys(ssp.states[:-1], "go"), 0.05)
+    assert len(found) == 0 and found.chance == pytest.approx(0.05, rel=0.01) and found.var > 1100
+    run = found.typical
+    assert run.cost == sum(step.cost for step in run) == len(run) > found.var
+    assert run[0].state == 0 and run[-1].next_state == 30 and all(a.next_state == b.state for a, b in zip(run.steps, run.steps[1:]))
+    assert "each less probable than can be told" in repr(found)
+    again = tp.worst_runs(ssp, dict.fromkeys(ssp.states[:-1], "go"), 0.05)
+    assert again.typical.steps == run.steps
+    assert tp.worst_runs(ssp, dict.fromkeys(ssp.states[:-1], "go"), 0.05, 0).typical is None
+
+
+def test_a_typical_run_is_drawn_from_the_law_of_the_runs_beyond_var():
+    """Three ways to be bad, of 0.1, 0.2 and 0.3: over many seeds each as often as its share of 0.6."""
+    from tailpath.policies.unrolling import unroll
+    from tailpath.show.beyond import Beyond
+    from tailpath.show.typical import typical_run
+
+    ssp = tp.SSP.from_outcomes([("s", "go", "g", p, c) for p, c in ((0.4, 1), (0.1, 5), (0.2, 6), (0.3, 7))], "s", ["g"])
+    beyond = Beyond(unroll(ssp, tp.MarkovPolicy({"s": "go"})), 1)
+    drawn = Counter(float(beyond.level[typical_run(beyond, seed)[0]]) for seed in range(3000))
+    assert set(drawn) == {5, 6, 7}
+    for level, share in ((5, 1 / 6), (6, 2 / 6), (7, 3 / 6)):
+        assert drawn[level] / 3000 == pytest.approx(share, abs=0.045)  # five standard deviations

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import click
@@ -10,7 +12,11 @@ import tailpath
 from tailpath.cli.common import alpha as alpha_type
 from tailpath.cli.common import json_option, name, number, pairs, read_policy, show, table, takes_model
 from tailpath.model.ssp import SSP
-from tailpath.show.runs import Trace, WorstRuns
+from tailpath.show.runs import Step, Trace, WorstRuns
+from tailpath.texts import count
+
+#: Of a run that is too long to be told: its first steps, and the states it is in most often.
+BEGINNING, MET_MOST = 10, 5
 
 
 @click.command()
@@ -31,12 +37,25 @@ def command(ssp: SSP, source: str, policy: str, alpha: float, runs: int, most: i
         "policy": policy,
         **{key: getattr(found, key) for key in ("alpha", "var", "cvar", "chance", "excess")},
         "runs": [{"probability": run.probability, "cost": run.cost, "steps": [step._asdict() for step in run]} for run in found],
+        "typical": None if found.typical is None else _shape(found.typical),
         "blame": [row._asdict() for row in found.blame],
     }
-    show(record, _as_text(found, most), as_json)
+    show(record, _as_text(found, runs, most), as_json)
 
 
-def _as_text(found: WorstRuns, most: int) -> str:
+def _shape(run: Trace) -> dict[str, Any]:
+    """A long run by its length, its beginning and the states it is in most often."""
+    met = Counter(step.state for step in run)
+    return {
+        "cost": run.cost,
+        "length": len(run),
+        "beginning": [step._asdict() for step in run[:BEGINNING]],
+        "states": len(met),
+        "met_most": [{"state": state, "times": times} for state, times in met.most_common(MET_MOST)],
+    }
+
+
+def _as_text(found: WorstRuns, asked: int, most: int) -> str:
     facts = [
         (f"VaR at {number(found.alpha)}", number(found.var)),
         (f"CVaR at {number(found.alpha)}", number(found.cvar)),
@@ -45,14 +64,36 @@ def _as_text(found: WorstRuns, most: int) -> str:
     ]
     parts = [pairs(facts), *(_run(place, run) for place, run in enumerate(found, 1))]
     if not len(found):
-        parts.append("no run costs more than VaR" if found.chance == 0 else "no runs asked for")
+        parts.append(_without_runs(found, asked))
     if found.blame:
         parts += [_blame("where runs turn bad", found, "setback", most), _blame("where the excess is paid", found, "share", most)]
     return "\n\n".join(parts)
 
 
+def _without_runs(found: WorstRuns, asked: int) -> str:
+    """Why no run is told; where each is too improbable, the shape of one."""
+    if found.chance == 0:
+        return "no run costs more than VaR"
+    if asked == 0:
+        return "no runs asked for"
+    why = "runs beyond VaR are so long that each is less probable than floating point can tell"
+    if found.typical is None:
+        return why
+    shape = _shape(found.typical)
+    met = ", ".join(f"{name(row['state'])} {row['times']} times" for row in shape["met_most"])
+    return (
+        f"{why}\none of them, drawn at random: cost {number(shape['cost'])} in {count(shape['length'], 'step')}"
+        f" through {count(shape['states'], 'state')}, most often {met}\n\nits beginning\n{_steps(found.typical[:BEGINNING])}"
+    )
+
+
 def _run(place: int, run: Trace) -> str:
-    """One run, with steps that repeat drawn together."""
+    cost = "never arrives" if run.cost == float("inf") else f"cost {number(run.cost)}"
+    return f"worst run {place}: probability {number(run.probability)}, {cost}\n{_steps(run)}"
+
+
+def _steps(run: Iterable[Step]) -> str:
+    """The steps of a run, and what was paid after each."""
     rows: list[list[Any]] = []
     paid = 0.0
     for step in run:
@@ -60,9 +101,7 @@ def _run(place: int, run: Trace) -> str:
         rows.append([name(step.state), step.memory, name(step.action), step.cost, name(step.next_state), float(number(paid, 12))])
     headers = ["state", "memory", "action", "cost", "next state", "paid so far"]
     kept = [k for k in range(len(headers)) if headers[k] != "memory" or any(row[k] for row in rows)]
-    text = table([headers[k] for k in kept], [[row[k] for k in kept] for row in rows])
-    cost = "never arrives" if run.cost == float("inf") else f"cost {number(run.cost)}"
-    return f"worst run {place}: probability {number(run.probability)}, {cost}\n{text}"
+    return table([headers[k] for k in kept], [[row[k] for k in kept] for row in rows])
 
 
 def _blame(title: str, found: WorstRuns, key: str, most: int) -> str:

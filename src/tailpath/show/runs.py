@@ -30,6 +30,7 @@ from tailpath.policies.unrolling import successors, unroll
 from tailpath.policies.words import memory_in_words
 from tailpath.show.beyond import Beyond
 from tailpath.show.blame import Blame, blame_of
+from tailpath.show.typical import typical_run
 from tailpath.texts import count
 
 #: Steps of a run drawn at random before it ends in an error.
@@ -90,6 +91,10 @@ class WorstRuns(Series[Trace]):
         The excess split by outcome: named tuples `state`, `action`, `next_state`, `cost`, `share`
         (where it is paid), `slope` (what one more unit of cost would add) and `setback` (where runs
         turn bad). Empty where the goal may be missed.
+    typical : Trace, optional
+        Where runs were asked for and each run beyond VaR is less probable than floating point can
+        tell: one of them, drawn at random by their probabilities, the same every time. Its own
+        probability is 0 as far as can be told.
     """
 
     runs: tuple[Trace, ...]
@@ -99,6 +104,7 @@ class WorstRuns(Series[Trace]):
     chance: float
     excess: float
     blame: tuple[Blame, ...]
+    typical: Trace | None = None
 
     def plot(self, ssp: SSP, column: str = "setback", ax: Any = None) -> Any:
         """Draw the blame on the map of the model, or on a graph.
@@ -131,6 +137,9 @@ class WorstRuns(Series[Trace]):
         return plot_states(ssp, heat=heat, ax=ax, heat_label=f"expected excess: {label}")
 
     def __repr__(self) -> str:
+        if self.typical is not None:
+            told = "each less probable than can be told, .typical is one"
+            return f"<WorstRuns at alpha {self.alpha:g}: runs beyond VaR {self.var:g}, of {self.chance:.4g} in all, {told}>"
         return f"<WorstRuns at alpha {self.alpha:g}: {count(len(self), 'run')} beyond VaR {self.var:g}, of {self.chance:.4g} in all>"
 
 
@@ -211,7 +220,8 @@ def worst_runs(ssp: SSP, policy: Policy, alpha: float, k: int = 5) -> WorstRuns:
     -------
     WorstRuns
         The runs as a sequence, the likeliest first, and `blame`, the part of every outcome in the
-        excess.
+        excess. Where runs are so long that the probability of each is below floating point, there
+        are none, but a `typical` one.
 
     Raises
     ------
@@ -239,7 +249,9 @@ def worst_runs(ssp: SSP, policy: Policy, alpha: float, k: int = 5) -> WorstRuns:
     blame = blame_of(beyond) if costs.unreached == 0 and chance > 0 else ()
     excess = math.inf if costs.unreached > 0 else math.fsum(row.share for row in blame)
     runs = tuple(_told(ssp, policy, chain, edges) for edges in _best_first(beyond, k))
-    return WorstRuns(runs, alpha, var, costs.cvar(alpha), chance, excess, blame)
+    drawn = typical_run(beyond) if k > 0 and not runs and chance > 0 else None
+    typical = _told(ssp, policy, chain, drawn) if drawn else None
+    return WorstRuns(runs, alpha, var, costs.cvar(alpha), chance, excess, blame, typical)
 
 
 def _best_first(beyond: Beyond, k: int) -> Iterator[list[int]]:
