@@ -80,10 +80,10 @@ def _without_runs(found: WorstRuns, asked: int) -> str:
     if found.typical is None:
         return why
     shape = _shape(found.typical)
-    met = ", ".join(f"{name(row['state'])} {row['times']} times" for row in shape["met_most"])
+    met = ", ".join(f"{name(row['state'])} ({row['times']} times)" for row in shape["met_most"])
     return (
         f"{why}\none of them, drawn at random: cost {number(shape['cost'])} in {count(shape['length'], 'step')}"
-        f" through {count(shape['states'], 'state')}, most often {met}\n\nits beginning\n{_steps(found.typical[:BEGINNING])}"
+        f" through {count(shape['states'], 'state')}, most often in {met}\n\nits beginning\n{_steps(found.typical[:BEGINNING])}"
     )
 
 
