@@ -185,8 +185,25 @@ class RobustSolution(Record):
         return budget_policy(self._problem, found.table.found, found.place)
 
     def verify(self, a: float | None = None) -> Proof:
-        """Check that the policy for `a` (alpha if none is given) keeps its promise, the upper bound, in exact arithmetic, with code that shares
-        nothing with the solver. The lower bound is not checked."""
+        """Check that the policy keeps its promise, the upper bound, in exact arithmetic.
+
+        The code shares nothing with the solver. The lower bound is not checked.
+
+        Parameters
+        ----------
+        a : float in (0, 1], optional
+            The mass of the worst tail; by default `alpha`.
+
+        Returns
+        -------
+        Proof
+            `proved` lists what was proved; printed, it is that list.
+
+        Raises
+        ------
+        RefutedError
+            If the promise does not hold.
+        """
         return check_promise(self, solve_robust_expected(self.model, self.nature), self.alpha if a is None else a)
 
     def curve(self, alphas: ArrayLike) -> FloatArray:

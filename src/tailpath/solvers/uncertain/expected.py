@@ -83,7 +83,20 @@ class RobustExpected(Record):
         return float(self.value[inside.start_index if state is None else inside.state_index(state)])
 
     def verify(self) -> Proof:
-        """Check the bounds of every state on the model as given, in exact arithmetic, with code that shares nothing with the solver."""
+        """Check the bounds of every state on the model as given, in exact arithmetic.
+
+        The code shares nothing with the solver.
+
+        Returns
+        -------
+        Proof
+            `proved` lists what was proved; printed, it is that list.
+
+        Raises
+        ------
+        RefutedError
+            If a claim does not hold.
+        """
         return check_robust_expected(self)
 
     def to_pandas(self) -> Any:
