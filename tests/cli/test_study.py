@@ -116,7 +116,7 @@ def test_missing_runs_are_named_and_the_exit_code_says_so(capsys, tmp_path, monk
     [
         ([], "Missing option '--out' (see 'tailpath study --help')"),
         (["--out", "x", "--only", "desert"], "the study has no problem 'desert'; it has gridworld/5x5, "),
-        (["--out", "x", "--atoms", "0"], "cannot place 0 different atoms"),
+        (["--out", "x", "--atoms", "0"], "the number of atoms must be a whole number of at least 1, not 0"),
         (["--out", "x", "--alpha0", "2"], "Invalid value for '--alpha0': 2 does not lie in (0, 1]"),
         (["--out", "x", "--variant", "odd"], "no method of the study has a variant 'odd'; there are improved, printed, published"),
         (["--out", "x", "--method", "odd"], "there is no method 'odd'; there are exact, "),

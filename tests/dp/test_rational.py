@@ -57,8 +57,8 @@ def test_exits_in_decimals_and_in_doubles(chain: tuple[Rows, Rates]) -> None:
         walk[x, y] += p
     for x, y, p in exits:
         doubles[x, y] += p
-    error = eliminate_dense(walk, doubles.sum(axis=1), doubles)
-    assert error < 1e-12
+    error, faded = eliminate_dense(walk, doubles.sum(axis=1), doubles)
+    assert error < 1e-12 and not faded
     for column in range(n):
         exact = exact_values(rows, [row.get(n, Fraction(0)) if x == column else Fraction(0) for x, row in enumerate(rows)])
         for x in range(n):
@@ -69,10 +69,11 @@ def test_exits_in_decimals_and_in_doubles(chain: tuple[Rows, Rates]) -> None:
 def test_doubles_that_fade_are_given_up() -> None:
     """Two steps of 1e-200 each, or one to collect 1e-200 with 1e-200."""
     walk = np.array([[0.0, 1e-200], [1.0, 0.0]])
-    assert eliminate_dense(walk.copy(), np.array([0.0, 1e-200]), np.ones((2, 1))) == math.inf
-    assert eliminate_dense(walk.copy(), np.array([0.5, 0.5]), np.ones((2, 1))) < 1e-13
-    assert eliminate_dense(walk.copy(), np.array([0.5, 0.5]), np.array([[0.0], [1e-200]])) == math.inf
-    assert eliminate_dense(np.ones((1, 1)), np.zeros(1), np.ones((1, 1))) == math.inf, "never left"
+    assert eliminate_dense(walk.copy(), np.array([0.0, 1e-200]), np.ones((2, 1)))[1]
+    error, faded = eliminate_dense(walk.copy(), np.array([0.5, 0.5]), np.ones((2, 1)))
+    assert error < 1e-13 and not faded
+    assert eliminate_dense(walk.copy(), np.array([0.5, 0.5]), np.array([[0.0], [1e-200]]))[1]
+    assert eliminate_dense(np.ones((1, 1)), np.zeros(1), np.ones((1, 1))) == (math.inf, True), "never left"
 
 
 def test_too_many_products_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,12 +51,14 @@ def within(value: FloatArray, fine: FloatArray, slack: FloatArray, method: str) 
     """Bounds by absolute errors: the truth lies within `slack` of value + fine."""
     lower, upper = np.nextafter(value + (fine - slack), -np.inf), np.nextafter(value + (fine + slack), np.inf)
     # Without any slack every term is 0, and so is the value.
-    return Bounds(value, np.where(slack > 0.0, lower, value), np.where(slack > 0.0, upper, value), method)
+    some = slack > 0.0
+    return Bounds(np.where(some, value + fine, value), np.where(some, lower, value), np.where(some, upper, value), method)
 
 
 def narrower(first: Bounds, second: Bounds) -> Bounds:
-    """What two proofs say together, of the same values."""
-    return Bounds(first.value, np.maximum(first.lower, second.lower), np.minimum(first.upper, second.upper), first.method)
+    """What two proofs say together, of the same values; those of the second are taken, which has looked for what is missing."""
+    lower, upper = np.maximum(first.lower, second.lower), np.minimum(first.upper, second.upper)
+    return Bounds(np.clip(second.value, lower, upper), lower, upper, first.method)
 
 
 def unproved(value: FloatArray, method: str) -> Bounds:
