@@ -29,8 +29,10 @@ FloatArray = NDArray[np.float64]
 FOLLOWED, FOLLOWED_SLOWLY, PLAIN = 4, 8, 16
 #: Two moves have the same direction if the square of their cosine exceeds this.
 ALIKE = 0.9
+#: What a leap may take off a value, as a share of it, and how many times that it may add.
+LEAST_LEFT, MOST_TIMES = 0.1, 1e6
 #: Rounds that have to gain a digit, and the most of them.
-PATIENCE, MOST_ROUNDS = 16, 400
+PATIENCE, MOST_ROUNDS = 48, 400
 #: Looks at all states before changes that come from rounding count as none.
 LOOKS = 4
 #: Changes below this that no longer shrink come from rounding: of long ways, or of leaps.
@@ -109,8 +111,15 @@ def _leap(folded: Decisions, first: int, last: int, chosen: Array, move: Array, 
             move[state], out_value[state] = here, value
     if not (0.0 < along < before and along * along > ALIKE * before * after):
         return False
+    far = along / (before - along)
     for state in range(first, last):
-        out_value[state] += along / (before - along) * move[state]
+        # Not so far that a value changes its sign, or its size by much.
+        if move[state] * out_value[state] < 0.0:
+            far = min(far, LEAST_LEFT * abs(out_value[state] / move[state]))
+        elif move[state] != 0.0:
+            far = min(far, MOST_TIMES * abs(out_value[state] / move[state]))
+    for state in range(first, last):
+        out_value[state] += far * move[state]
     return True
 
 
