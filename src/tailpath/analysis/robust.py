@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from tailpath.analysis.nature import refuse_free_cycles, require_sure, sure_states
 from tailpath.dp.backup import COOPERATIVE, Decisions, Spread
 from tailpath.dp.budgets import BASE, EXCESS, LATE, SLOPE, TO_GO, Changes
+from tailpath.dp.expected import warn_if_unproved
 from tailpath.dp.fill import Filled, fill
 from tailpath.dp.games import Game, GameOptimum, game_optimum
 from tailpath.dp.layout import NO_LOSS, Layout, interval_layout
@@ -86,7 +87,9 @@ class Robust:
     @cached_property
     def optimum(self) -> GameOptimum:
         """V with bounds, by node."""
-        return game_optimum(self.game)
+        found = game_optimum(self.game)
+        warn_if_unproved(found.bounds)
+        return found
 
     def spread(self, per_node: FloatArray, elsewhere: float = np.inf) -> FloatArray:
         """Values by node as values by state: 0 at goals."""

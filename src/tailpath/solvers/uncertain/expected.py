@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from tailpath.analysis.nature import nature_called
 from tailpath.analysis.robust import robust
-from tailpath.dp.expected import warn_if_unproved
 from tailpath.errors import ModelError
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.records import Record, data_frame
@@ -126,7 +125,6 @@ def solve_robust_expected(model: IntervalSSP, nature: str) -> RobustExpected:
     found = problem.optimum
     if not np.isfinite(found.bounds.value).all():
         raise ModelError("the expected costs are too large to compute with; choose another unit of cost")
-    warn_if_unproved(found.bounds)
     bounds = found.bounds
     return RobustExpected(
         model=model,
