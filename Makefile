@@ -1,7 +1,7 @@
 # Everything runs inside .venv, which `setup` builds from pyproject.toml and brings up to date when that file changes. `tools` adds what tests need.
 PYTHON ?= python3
 # Where an extra has no package for your machine, leave it out: make test EXTRAS=dev
-EXTRAS ?= gym,storm,cluster,parquet,validation,dev
+EXTRAS ?= gym,storm,cluster,mpi,parquet,sepsis,flights,rddl,validation,dev
 BIN := .venv/bin
 STAMP := .venv/.complete
 TOOLS := .venv/.tools
@@ -14,7 +14,7 @@ FUZZ_SEED ?=
 STUDY ?= build/study
 SUDO := $(if $(filter 0,$(shell id -u)),,sudo)
 
-.PHONY: run test setup tools browser lint bench ledger fuzz study clean
+.PHONY: run test setup tools browser docs packages lint bench ledger fuzz study clean
 
 run: setup
 	$(BIN)/tailpath compare river:30x10
@@ -42,6 +42,26 @@ $(TOOLS): $(STAMP)
 browser: tools
 	command -v chromium chromedriver >/dev/null || { $(SUDO) apt-get update -qq && $(SUDO) apt-get install -qq -y chromium chromium-driver; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[browser]'
+
+# The site, in build/site: tutorials and pictures are run, and every warning is an error. No network is needed.
+docs: tools
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	$(BIN)/python -m sphinx -W --keep-going -q -b html -d build/doctrees docs build/site
+	@echo 'build/site/index.html'
+
+# Wheel and sdist, as they would be released: checked, and tried in empty environments of every Python that is on the path.
+packages: tools
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check build twine
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/python -m twine check --strict dist/*
+	for python in python3.11 python3.12 python3.13 python3.14; do \
+	  command -v $$python >/dev/null || continue; \
+	  for package in dist/*.whl dist/*.tar.gz; do \
+	    rm -rf build/empty && $$python -m venv build/empty && build/empty/bin/pip install --quiet "$$PWD/$$package" && \
+	    (cd build && empty/bin/tailpath info gridworld:14x16 && empty/bin/tailpath compare river:5x5 --alpha 0.1) || exit 1; \
+	  done; \
+	done
 
 lint: tools
 	$(BIN)/ruff check .

@@ -1,4 +1,5 @@
-"""You have solved a problem once, and follow the saved policy in a loop of your own, where the world need not keep to the model.
+"""You have solved a problem once, and follow the saved policy in a loop of your own, where the
+world need not keep to the model.
 
 Run: python examples/own_loop.py
 """
@@ -22,9 +23,14 @@ while state not in ssp.goals:
     action = runner.action(state)
     outcome = rows.get_group((state, action))
     drawn = outcome.iloc[world.choices(range(len(outcome)), outcome["probability"])[0]]
-    cost = drawn["cost"] * (1.25 if world.random() < 0.2 else 1)  # the current is not always the same
+    cost = drawn["cost"] * (
+        1.25 if world.random() < 0.2 else 1
+    )  # the current is not always the same
     surprise = runner.observe(cost, drawn["next_state"])
     if surprise is not None:
         print("surprise:", surprise.text)
     state = drawn["next_state"]
-print(f"arrived after {runner.steps} steps at a cost of {float(runner.cost):g}, with {len(runner.surprises)} surprises")
+print(
+    f"arrived after {runner.steps} steps at a cost of {float(runner.cost):g}, with"
+    f" {len(runner.surprises)} surprises"
+)

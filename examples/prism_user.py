@@ -31,11 +31,17 @@ with tempfile.TemporaryDirectory() as folder:
     ssp = tp.read(path, constants={"N": 5}, goal="finished", cost="time")
     # Any other tool that reads DRN or UMB can have it, too.
     tp.write(ssp, path.with_suffix(".umb"))
-    print(f"{path.with_suffix('.umb').name}: {path.with_suffix('.umb').stat().st_size} bytes, {ssp.n_states} states")
+    print(
+        f"{path.with_suffix('.umb').name}: {path.with_suffix('.umb').stat().st_size} bytes,"
+        f" {ssp.n_states} states"
+    )
 
 average = tp.solve_expected(ssp)
 best = tp.solve_cvar_exact(ssp, alpha=ALPHA)
 for name, policy in (("least mean", average.policy), ("least CVaR", best.policy(ALPHA))):
     costs = tp.evaluate(ssp, policy, alpha=1e-6)
-    print(f"{name}: mean {costs.mean:6.3f}   P(time <= 15) {costs.cdf(15):.4f}   CVaR {costs.cvar(ALPHA):6.3f}")
+    print(
+        f"{name}: mean {costs.mean:6.3f}   P(time <= 15) {costs.cdf(15):.4f}   CVaR"
+        f" {costs.cvar(ALPHA):6.3f}"
+    )
 print(f"the policy with the least CVaR decides by what is left of a budget of {best.var(ALPHA):g}")

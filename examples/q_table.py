@@ -1,4 +1,5 @@
-"""You have trained a Q-table, and want to know how far it is from the best there is: on average, and in the worst runs.
+"""You have trained a Q-table, and want to know how far it is from the best there is: on average,
+and in the worst runs.
 
 Run: python examples/q_table.py
 """
@@ -21,7 +22,8 @@ for _step in range(200_000):
     q[state, action] += 0.1 * (reward + (0 if terminated else q[after].max()) - q[state, action])
     state = env.reset()[0] if terminated or truncated else after
 
-# The environment is its own model. A Q-table of rewards is to be maximised; its policy is evaluated exactly, not sampled.
+# The environment is its own model. A Q-table of rewards is to be maximised; its policy is evaluated
+# exactly, not sampled.
 ssp = tp.read(env)
 trained = tp.policy(ssp, q, minimise=False)
 print(tp.compare(ssp, {"trained": trained, "least mean": tp.solve_expected(ssp)}, [ALPHA, 1.0]))

@@ -22,7 +22,8 @@ roads = pd.DataFrame(
 )
 ssp = tp.read(roads, start="home", goals=["work"])
 
-# On average the fastest way; and the way whose worst 5 % of all days are best. "95 % confidence" is alpha = 0.05.
+# On average the fastest way; and the way whose worst 5 % of all days are best. "95 % confidence" is
+# alpha = 0.05.
 average, careful = tp.solve_expected(ssp), tp.solve_cvar_exact(ssp, alpha=0.05)
 print(tp.compare(ssp, {"average": average, "careful": careful}, [0.05]))
 

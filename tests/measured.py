@@ -1,4 +1,6 @@
-"""Numbers of the paper's problems, measured by an independent prototype: one home for the tests that compare with them."""
+"""Numbers of the paper's problems, measured by an independent prototype: one home for the tests
+that compare with them.
+"""
 
 #: The least expected cost.
 EXPECTED = {
@@ -10,7 +12,8 @@ EXPECTED = {
     "river:10x3": 3.15,
 }
 
-#: (problem, alpha, predicted, deployed, optimum, VaR of the optimum): CVaRVIQ with 25 atoms from 1e-3 and tolerance 1e-6.
+#: (problem, alpha, predicted, deployed, optimum, VaR of the optimum): CVaRVIQ with 25 atoms from
+#: 1e-3 and tolerance 1e-6.
 CVAR = [
     ("gridworld:14x16", 0.001, 81.428, 105.209, 89.464, 54),
     ("gridworld:14x16", 0.1, 44.996, 45.611, 45.370, 43),

@@ -1,8 +1,10 @@
-"""The same questions answered slowly, in exact rational arithmetic, by code that shares nothing with the package.
+"""The same questions answered slowly, in exact rational arithmetic, by code that shares nothing
+with the package.
 
-A `Model` is plain Python: for each state that is no goal, for each action, a list of outcomes `(next_state, probability, cost)`, all numbers
-`Fraction`. Policies are the package's own memory machines (`start`, `action`, `remember` over names), since any object with these three
-functions is one; costs reach `remember` as floats, as they do in the package.
+A `Model` is plain Python: for each state that is no goal, for each action, a list of outcomes
+`(next_state, probability, cost)`, all numbers `Fraction`. Policies are the package's own memory
+machines (`start`, `action`, `remember` over names), since any object with these three functions is
+one; costs reach `remember` as floats, as they do in the package.
 
 Everything here is written to be obviously right. Sizes of a handful of states are meant.
 """
@@ -32,7 +34,12 @@ class Model:
 
     def rows(self) -> list[tuple[State, Action, State, Fraction, Fraction]]:
         """As `SSP.from_outcomes` takes them."""
-        return [(s, a, t, p, c) for s, actions in self.choices.items() for a, outcomes in actions.items() for t, p, c in outcomes]
+        return [
+            (s, a, t, p, c)
+            for s, actions in self.choices.items()
+            for a, outcomes in actions.items()
+            for t, p, c in outcomes
+        ]
 
 
 def to_ssp(model: Model) -> SSP:
@@ -40,9 +47,11 @@ def to_ssp(model: Model) -> SSP:
 
 
 def from_ssp(ssp: SSP) -> Model:
-    """The exact values of the model's numbers: costs as multiples of the cost unit, probabilities as the binary fractions they are.
+    """The exact values of the model's numbers: costs as multiples of the cost unit, probabilities
+    as the binary fractions they are.
 
-    Floats such as 1/3 sum to 1 only nearly; such rows are scaled to sum to 1, and are then off by about 1e-16. Dyadic rows stay exact.
+    Floats such as 1/3 sum to 1 only nearly; such rows are scaled to sum to 1, and are then off by
+    about 1e-16. Dyadic rows stay exact.
     """
     choices: dict[State, dict[Action, list[Outcome]]] = {}
     for s, state in enumerate(ssp.states):
@@ -50,7 +59,11 @@ def from_ssp(ssp: SSP) -> Model:
             span = range(ssp.choice_outcomes[k], ssp.choice_outcomes[k + 1])
             chance = [Fraction(float(ssp.outcome_probability[o])) for o in span]
             choices.setdefault(state, {})[ssp.choice_name(k)] = [
-                (ssp.states[ssp.outcome_target[o]], p / sum(chance), int(ssp.outcome_level[o]) * ssp.cost_unit)
+                (
+                    ssp.states[ssp.outcome_target[o]],
+                    p / sum(chance),
+                    int(ssp.outcome_level[o]) * ssp.cost_unit,
+                )
                 for o, p in zip(span, chance, strict=True)
             ]
     return Model(choices, ssp.start, frozenset(ssp.goals))
@@ -59,8 +72,12 @@ def from_ssp(ssp: SSP) -> Model:
 # ---------------------------------------------------------------------- linear equations
 
 
-def solve(unknowns: Sequence[Any], equation: Callable[[Any], tuple[Mapping[Any, Fraction], Fraction]]) -> dict[Any, Fraction]:
-    """Solve x[u] = sum of factor[v] * x[v] + constant, for all unknowns u, with `equation(u) = (factor, constant)`. Gauss and Jordan."""
+def solve(
+    unknowns: Sequence[Any], equation: Callable[[Any], tuple[Mapping[Any, Fraction], Fraction]]
+) -> dict[Any, Fraction]:
+    """Solve x[u] = sum of factor[v] * x[v] + constant, for all unknowns u, with `equation(u) =
+    (factor, constant)`. Gauss and Jordan.
+    """
     position = {u: i for i, u in enumerate(unknowns)}
     n = len(unknowns)
     table = [[ZERO] * (n + 1) for _ in range(n)]
@@ -76,7 +93,9 @@ def solve(unknowns: Sequence[Any], equation: Callable[[Any], tuple[Mapping[Any, 
         table[i] = [entry / table[i][i] for entry in table[i]]
         for r in range(n):
             if r != i and table[r][i] != 0:
-                table[r] = [entry - table[r][i] * own for entry, own in zip(table[r], table[i], strict=True)]
+                table[r] = [
+                    entry - table[r][i] * own for entry, own in zip(table[r], table[i], strict=True)
+                ]
     return {u: table[i][n] for u, i in position.items()}
 
 
@@ -84,10 +103,12 @@ def solve(unknowns: Sequence[Any], equation: Callable[[Any], tuple[Mapping[Any, 
 
 
 def expected_optimum(model: Model) -> dict[State, Extended]:
-    """The least expected cost of reaching a goal from each state, over all policies that surely do; infinite where there is none.
+    """The least expected cost of reaching a goal from each state, over all policies that surely do;
+    infinite where there is none.
 
-    Policy iteration from a proper policy, changing an action only for a strict gain: then every policy met is proper, also with
-    outcomes that cost nothing, and the last one is no worse than any proper policy.
+    Policy iteration from a proper policy, changing an action only for a strict gain: then every
+    policy met is proper, also with outcomes that cost nothing, and the last one is no worse than
+    any proper policy.
     """
     keep = sure_choices(model)
     policy = {s: _step_towards_goal(model, keep)[s] for s in keep}
@@ -95,7 +116,10 @@ def expected_optimum(model: Model) -> dict[State, Extended]:
         value = _value_of(model, policy)
         changed = False
         for s in keep:
-            gain = {a: sum((p * (c + value[t]) for t, p, c in model.choices[s][a]), ZERO) for a in keep[s]}
+            gain = {
+                a: sum((p * (c + value[t]) for t, p, c in model.choices[s][a]), ZERO)
+                for a in keep[s]
+            }
             best = min(gain, key=lambda a: gain[a])
             if gain[best] < value[s]:
                 policy[s], changed = best, True
@@ -105,13 +129,20 @@ def expected_optimum(model: Model) -> dict[State, Extended]:
 
 
 def sure_choices(model: Model) -> dict[State, list[Action]]:
-    """The states (goals apart) from which some policy surely reaches a goal, with the actions that keep it so."""
+    """The states (goals apart) from which some policy surely reaches a goal, with the actions that
+    keep it so.
+    """
     keep = {s: list(actions) for s, actions in model.choices.items() if s not in model.goals}
     while True:
-        # Drop states that cannot reach a goal at all by the actions left, then actions that may lead to a dropped state; repeat.
+        # Drop states that cannot reach a goal at all by the actions left, then actions that may
+        # lead to a dropped state; repeat.
         reaching = set(_step_towards_goal(model, keep))
         inside = reaching | model.goals
-        smaller = {s: [a for a in keep[s] if all(t in inside for t, _, _ in model.choices[s][a])] for s in keep if s in reaching}
+        smaller = {
+            s: [a for a in keep[s] if all(t in inside for t, _, _ in model.choices[s][a])]
+            for s in keep
+            if s in reaching
+        }
         smaller = {s: actions for s, actions in smaller.items() if actions}
         if smaller == keep:
             return keep
@@ -119,12 +150,18 @@ def sure_choices(model: Model) -> dict[State, list[Action]]:
 
 
 def _step_towards_goal(model: Model, keep: Mapping[State, Sequence[Action]]) -> dict[State, Action]:
-    """For each state that can reach a goal by the actions kept, an action that may bring it closer."""
+    """For each state that can reach a goal by the actions kept, an action that may
+    bring it closer.
+    """
     closer: dict[State, Action] = {}
     reached = set(model.goals)
     while True:
         layer = {
-            s: a for s, actions in keep.items() if s not in reached for a in actions if any(t in reached for t, _, _ in model.choices[s][a])
+            s: a
+            for s, actions in keep.items()
+            if s not in reached
+            for a in actions
+            if any(t in reached for t, _, _ in model.choices[s][a])
         }
         if not layer:
             return closer
@@ -160,7 +197,11 @@ class Chain:
         """The pairs from which a goal can be reached."""
         found = set(self.goals)
         while True:
-            more = {x for x, outcomes in self.outcomes.items() if x not in found and any(y in found for y, _, _ in outcomes)}
+            more = {
+                x
+                for x, outcomes in self.outcomes.items()
+                if x not in found and any(y in found for y, _, _ in outcomes)
+            }
             if not more:
                 return found
             found |= more
@@ -242,8 +283,9 @@ def expected_cost(model: Model, policy: Any) -> Extended:
 class Distribution:
     """The total cost Z of a policy: exact up to some cost, and exact in what is left.
 
-    `head` lists (cost, probability) in rising order, and nothing below its last cost is missing. `open` is the mass still on its way:
-    (cost so far, expected cost to come, probability); its cost so far exceeds the last cost of the head. `unreached` never arrives.
+    `head` lists (cost, probability) in rising order, and nothing below its last cost is missing.
+    `open` is the mass still on its way: (cost so far, expected cost to come, probability); its cost
+    so far exceeds the last cost of the head. `unreached` never arrives.
     """
 
     head: tuple[tuple[Fraction, Fraction], ...]
@@ -274,14 +316,19 @@ class Distribution:
         if self.unreached:
             return math.inf
         x = self.var(alpha)
-        above = [(z - x) * p for z, p in self.head if z > x] + [(z + rest - x) * p for z, rest, p in self.open]
+        above = [(z - x) * p for z, p in self.head if z > x] + [
+            (z + rest - x) * p for z, rest, p in self.open
+        ]
         return x + sum(above, ZERO) / Fraction(alpha)
 
 
-def cost_distribution(model: Model, policy: Any, until_tail: Any, most_levels: int = 20_000) -> Distribution:
+def cost_distribution(
+    model: Model, policy: Any, until_tail: Any, most_levels: int = 20_000
+) -> Distribution:
     """The distribution of the total cost, expanded cost by cost until P(Z > cost) <= until_tail.
 
-    Where a mass of `until_tail` never arrives and costs have no end, no finite head is enough: that ends in an error.
+    Where a mass of `until_tail` never arrives and costs have no end, no finite head is enough: that
+    ends in an error.
     """
     until_tail = Fraction(until_tail)
     chain = unroll(model, policy)
@@ -299,7 +346,9 @@ def cost_distribution(model: Model, policy: Any, until_tail: Any, most_levels: i
         level, levels = min(waiting), levels + 1
         if levels > most_levels:
             raise ValueError(f"after {most_levels} different costs the tail is still {float(tail)}")
-        visits = _visits_at_level(chain, {x: p for x, p in waiting.pop(level).items() if arriving[x] > 0}, arriving)
+        visits = _visits_at_level(
+            chain, {x: p for x, p in waiting.pop(level).items() if arriving[x] > 0}, arriving
+        )
         arrived = sum((p for x, p in visits.items() if x in chain.goals), ZERO)
         if arrived:
             head.append((level, arrived))
@@ -309,14 +358,20 @@ def cost_distribution(model: Model, policy: Any, until_tail: Any, most_levels: i
                 if cost:
                     later = waiting.setdefault(level + cost, {})
                     later[y] = later.get(y, ZERO) + mass * p
-    left = [(cost, means[x], p) for cost, masses in sorted(waiting.items()) for x, p in masses.items()]
+    left = [
+        (cost, means[x], p) for cost, masses in sorted(waiting.items()) for x, p in masses.items()
+    ]
     return Distribution(tuple(head), tuple(left), means[chain.start], lost)
 
 
-def _visits_at_level(chain: Chain, mass: Mapping[Any, Fraction], arriving: Mapping[Any, Fraction]) -> dict[Any, Fraction]:
-    """The expected number of visits to each pair while the cost stays the same: outcomes that cost nothing are followed to their end.
+def _visits_at_level(
+    chain: Chain, mass: Mapping[Any, Fraction], arriving: Mapping[Any, Fraction]
+) -> dict[Any, Fraction]:
+    """The expected number of visits to each pair while the cost stays the same: outcomes that cost
+    nothing are followed to their end.
 
-    Pairs that never arrive are left out; without them a cycle of free outcomes always leaks, and the equations have one solution.
+    Pairs that never arrive are left out; without them a cycle of free outcomes always leaks, and
+    the equations have one solution.
     """
     pairs, waiting = [], list(mass)
     while waiting:

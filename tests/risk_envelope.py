@@ -2,12 +2,14 @@
 
 For costs z with probabilities p, and alpha the mass of the worst tail:
 
-    primal     min over w   of  w + sum p (z - w)+ / alpha                              witness: w, a VaR
-    dual       max over xi  of  sum p xi z,   sum p xi = 1,   0 <= xi <= 1 / alpha      witness: xi, the worst reweighting in the risk envelope
-    sorting    the mean of the alpha worst costs, counted from the largest              witness: both
+    primal     min over w of w + sum p (z - w)+ / alpha; witness: w, a VaR
+    dual       max over xi of sum p xi z, with sum p xi = 1 and 0 <= xi <= 1 / alpha; witness: xi,
+               the worst reweighting in the risk envelope
+    sorting    the mean of the alpha worst costs, counted from the largest; witness: both
 
-All three are equal; the dual is the form that CVaR Bellman operators take apart. The primal is piecewise linear with corners at the costs, so it is
-tried at each; its least minimiser is VaR_alpha = min { z : P(Z > z) <= alpha }. The dual is handed to the LP solver, which returns a vertex:
+All three are equal; the dual is the form that CVaR Bellman operators take apart. The primal is
+piecewise linear with corners at the costs, so it is tried at each; its least minimiser is VaR_alpha
+= min { z : P(Z > z) <= alpha }. The dual is handed to the LP solver, which returns a vertex:
 outcomes tied at the VaR may get different weights. Sorting gives them all the same.
 """
 
@@ -62,7 +64,7 @@ def cvar_primal(costs: ArrayLike, probabilities: ArrayLike, alpha: float) -> Pri
 
 def cvar_dual(costs: ArrayLike, probabilities: ArrayLike, alpha: float) -> Dual:
     """max over the risk envelope of the reweighted mean, as a linear program."""
-    from tailpath.doors.linear_programs import TailPrograms
+    from tailpath.external.linear_programs import TailPrograms
 
     z, p = _checked(costs, probabilities, alpha)
     possible = np.flatnonzero(p > 0)
@@ -75,7 +77,9 @@ def cvar_dual(costs: ArrayLike, probabilities: ArrayLike, alpha: float) -> Dual:
 
 
 def cvar_sorted(costs: ArrayLike, probabilities: ArrayLike, alpha: float) -> Sorted:
-    """The mean of the alpha worst costs: equal costs are one, and the one at the edge counts in part."""
+    """The mean of the alpha worst costs: equal costs are one, and the one at the edge counts in
+    part.
+    """
     z, p = _checked(costs, probabilities, alpha)
     levels, level = np.unique(z, return_inverse=True)
     mass = np.bincount(level, weights=p, minlength=len(levels))
@@ -87,10 +91,15 @@ def cvar_sorted(costs: ArrayLike, probabilities: ArrayLike, alpha: float) -> Sor
     return Sorted(float(np.sum(weight * mass * levels)), float(levels[edge]), weight[level])
 
 
-def _checked(costs: ArrayLike, probabilities: ArrayLike, alpha: float) -> tuple[FloatArray, FloatArray]:
+def _checked(
+    costs: ArrayLike, probabilities: ArrayLike, alpha: float
+) -> tuple[FloatArray, FloatArray]:
     z, p = np.array(costs, dtype=np.float64), np.array(probabilities, dtype=np.float64)
     if z.ndim != 1 or z.shape != p.shape or z.size == 0:
-        raise OptionError(f"costs and probabilities must be two lists of one length, not of shapes {z.shape} and {p.shape}")
+        raise OptionError(
+            f"costs and probabilities must be two lists of one length, not of shapes {z.shape} and"
+            f" {p.shape}"
+        )
     for cost in z[~np.isfinite(z)][:1].tolist():
         raise OptionError(f"costs must be finite, not {cost!r}")
     for chance in p[~(p >= 0)][:1].tolist():

@@ -1,4 +1,4 @@
-"""The rooms of `docs/architecture.md` hold: who may import whom, and which library has which door."""
+"""The plan of `docs/architecture.md` holds: who may import whom, and who imports which library."""
 
 import ast
 import graphlib
@@ -28,9 +28,16 @@ def listed(cell: str) -> list[str]:
     return [entry.strip() for entry in cell.split(",") if entry.strip()]
 
 
-ROOMS = table("room", "may import", "never")
-MAY_IMPORT = {room: [] if allowed == "nothing of ours" else listed(allowed) for room, allowed, _ in ROOMS}
-DOORS = [(library, listed(modules)) for libraries, modules in table("library", "imported only by") for library in listed(libraries)]
+PACKAGES = table("package", "may import", "never")
+MAY_IMPORT = {
+    package: [] if allowed == "nothing of ours" else listed(allowed)
+    for package, allowed, _ in PACKAGES
+}
+EXTERNAL = [
+    (library, listed(modules))
+    for libraries, modules in table("library", "imported only by")
+    for library in listed(libraries)
+]
 
 FILES = sorted(PACKAGE.rglob("*.py"))
 #: The file of the public names imports everything; the table is about all others.
@@ -39,25 +46,35 @@ SUBMODULES = {path.stem for path in PACKAGE.iterdir()} - {"__init__", "__pycache
 
 
 def module_of(path: pathlib.Path) -> str:
-    """The module of the first level that a file belongs to: `solvers` for `solvers/expectation.py`."""
+    """The module of the first level that a file belongs to: `solvers` for
+    `solvers/expectation.py`.
+    """
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
 
 def imports(source: str, package: str) -> set[tuple[str, str]]:
-    """All (module, name) that a source imports anywhere, with relative imports resolved; `name` is empty for plain imports."""
+    """All (module, name) that a source imports anywhere, with relative imports resolved; `name` is
+    empty for plain imports.
+    """
     found = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             found |= {(alias.name, "") for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            base = ".".join(package.split(".")[: len(package.split(".")) - node.level + 1]) if node.level else ""
+            base = (
+                ".".join(package.split(".")[: len(package.split(".")) - node.level + 1])
+                if node.level
+                else ""
+            )
             module = ".".join(part for part in (base, node.module or "") if part)
             found |= {(module, alias.name) for alias in node.names}
     return found
 
 
 def ours(source: str, package: str) -> set[str]:
-    """The modules of the first level that a source imports; the package itself counts as the public names."""
+    """The modules of the first level that a source imports; the package itself counts as the public
+    names.
+    """
     found = set()
     for module, name in imports(source, package):
         root, _, rest = module.partition(".")
@@ -78,7 +95,7 @@ def package_of(path: pathlib.Path) -> str:
 def test_the_table_has_a_row_for_every_room_and_no_other():
     assert MAY_IMPORT.keys() == {module_of(path) for path in INSIDE} | {PUBLIC}
     assert {target for allowed in MAY_IMPORT.values() for target in allowed} <= MAY_IMPORT.keys()
-    assert {module for _, modules in DOORS for module in modules} <= MAY_IMPORT.keys()
+    assert {module for _, modules in EXTERNAL for module in modules} <= MAY_IMPORT.keys()
 
 
 def test_the_table_has_no_circle():
@@ -87,7 +104,11 @@ def test_the_table_has_no_circle():
 
 def test_a_circle_would_be_found():
     with pytest.raises(graphlib.CycleError):
-        list(graphlib.TopologicalSorter({**MAY_IMPORT, "model": [*MAY_IMPORT["model"], "evaluation"]}).static_order())
+        list(
+            graphlib.TopologicalSorter(
+                {**MAY_IMPORT, "model": [*MAY_IMPORT["model"], "evaluation"]}
+            ).static_order()
+        )
 
 
 def test_the_public_names_live_in_the_rooms_of_their_row():
@@ -128,8 +149,8 @@ def test_imports_stay_within_the_table(path):
     assert not found, f"{module_of(path)} may not import {', '.join(found)}"
 
 
-@pytest.mark.parametrize(("library", "modules"), DOORS)
-def test_libraries_have_one_door(library, modules):
+@pytest.mark.parametrize(("library", "modules"), EXTERNAL)
+def test_libraries_are_imported_in_one_place(library, modules):
     users = {
         module_of(path)
         for path in FILES
@@ -140,11 +161,17 @@ def test_libraries_have_one_door(library, modules):
 
 
 @pytest.mark.parametrize(
-    "path", [path for path in INSIDE if module_of(path) in ("solvers", "evaluation", "kernels")], ids=lambda path: path.name
+    "path",
+    [path for path in INSIDE if module_of(path) in ("solvers", "evaluation", "kernels")],
+    ids=lambda path: path.name,
 )
 def test_algorithms_neither_print_nor_open_files(path):
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    called = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+    called = {
+        node.func.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
     assert not called & {"print", "open", "input"}
 
 
@@ -152,7 +179,11 @@ def test_algorithms_neither_print_nor_open_files(path):
     ("module", "source", "found"),
     [
         ("policies", "from tailpath.evaluation.evaluate import evaluate", ["evaluation"]),
-        ("policies", "def late():\n    from tailpath.evaluation.queue import search", ["evaluation"]),
+        (
+            "policies",
+            "def late():\n    from tailpath.evaluation.queue import search",
+            ["evaluation"],
+        ),
         ("evaluation", "import tailpath.solvers.expectation", ["solvers"]),
         ("kernels", "from tailpath.model.ssp import SSP", ["model"]),
         ("model", "from tailpath import policies", ["policies"]),

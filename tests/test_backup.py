@@ -1,4 +1,6 @@
-"""`dp/backup.py` is the only home of inner products with values: no other kernel sums probability times value over outcomes."""
+"""`dp/backup.py` is the only home of inner products with values: no other kernel sums probability
+times value over outcomes.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +15,12 @@ HOME = "dp/backup.py"
 #: Kernels that still sum something times a probability themselves, and why.
 EXCEPTIONS = {
     "dp/budgets.py settle_priced": "many prices at once, as vectors",
-    "dp/budgets.py set_constants": "losses of the outcomes that end a run, which are no values of states",
-    "dp/elimination.py eliminate": "what waits outside of a component, each sum looked at for digits lost",
+    "dp/budgets.py set_constants": (
+        "losses of the outcomes that end a run, which are no values of states"
+    ),
+    "dp/elimination.py eliminate": (
+        "what waits outside of a component, each sum looked at for digits lost"
+    ),
     "dp/forward.py _expand": "forward: mass goes from a node to where it leads",
     "kernels/atom_policy.py factors": "a published planner: masses beside and at a quantile",
 }
@@ -23,13 +29,17 @@ EXCEPTIONS = {
 def kernels(tree: ast.AST) -> Iterator[ast.FunctionDef]:
     for found in ast.walk(tree):
         if isinstance(found, ast.FunctionDef):
-            named = [mark.func if isinstance(mark, ast.Call) else mark for mark in found.decorator_list]
+            named = [
+                mark.func if isinstance(mark, ast.Call) else mark for mark in found.decorator_list
+            ]
             if any(isinstance(mark, ast.Name) and mark.id == "kernel" for mark in named):
                 yield found
 
 
 def is_chance(node: ast.AST, names: set[str]) -> bool:
-    """Whether an expression is an entry of an array of probabilities, or a name that stands for one."""
+    """Whether an expression is an entry of an array of probabilities, or a name that stands for
+    one.
+    """
     if isinstance(node, ast.Name):
         return node.id in names
     words = [getattr(part, "attr", getattr(part, "id", "")) for part in ast.walk(node)]
@@ -45,7 +55,11 @@ def chances(function: ast.FunctionDef) -> set[str]:
                 both = [(target, assigned.value)]
                 if isinstance(target, ast.Tuple) and isinstance(assigned.value, ast.Tuple):
                     both = list(zip(target.elts, assigned.value.elts, strict=True))
-                names |= {name.id for name, value in both if isinstance(name, ast.Name) and is_chance(value, set())}
+                names |= {
+                    name.id
+                    for name, value in both
+                    if isinstance(name, ast.Name) and is_chance(value, set())
+                }
     return names
 
 
@@ -55,7 +69,11 @@ def sums(function: ast.FunctionDef) -> bool:
     for loop in (part for part in ast.walk(function) if isinstance(part, ast.For | ast.While)):
         for added in ast.walk(loop):
             grows = isinstance(added, ast.AugAssign) and isinstance(added.op, ast.Add)
-            if isinstance(added, ast.Assign) and isinstance(added.value, ast.BinOp) and isinstance(added.value.op, ast.Add):
+            if (
+                isinstance(added, ast.Assign)
+                and isinstance(added.value, ast.BinOp)
+                and isinstance(added.value.op, ast.Add)
+            ):
                 grows = ast.unparse(added.targets[0]) == ast.unparse(added.value.left)
             for product in ast.walk(added) if grows else ():
                 times = isinstance(product, ast.BinOp) and isinstance(product.op, ast.Mult)
@@ -73,8 +91,13 @@ def test_only_the_backup_has_inner_products() -> None:
     for path in sorted(SOURCES.rglob("*.py")):
         where = path.relative_to(SOURCES).as_posix()
         found |= {f"{where} {name}" for name in found_in(path.read_text(encoding="utf-8"))}
-    assert {name for name in found if name.startswith(HOME)} == {f"{HOME} row_value", f"{HOME} row_surplus"}
-    assert {name for name in found if not name.startswith(HOME)} == EXCEPTIONS.keys(), "an exception that is gone is taken out here"
+    assert {name for name in found if name.startswith(HOME)} == {
+        f"{HOME} row_value",
+        f"{HOME} row_surplus",
+    }
+    assert {name for name in found if not name.startswith(HOME)} == EXCEPTIONS.keys(), (
+        "an exception that is gone is taken out here"
+    )
 
 
 def test_inner_products_are_found_however_they_are_written() -> None:
@@ -95,4 +118,8 @@ def plain(start, target, probability, value):
         assert found_in(source.format(line=line)) == ["plain"]
     assert found_in(source.format(line="total += probability[k]")) == []
     assert found_in(source.format(line="total += value[target[k]] * value[k]")) == []
-    assert found_in(source.replace("@kernel", "@kernel(inline=True)").format(line="total += probability[k] * value[k]")) == ["plain"]
+    assert found_in(
+        source.replace("@kernel", "@kernel(inline=True)").format(
+            line="total += probability[k] * value[k]"
+        )
+    ) == ["plain"]

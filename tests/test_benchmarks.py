@@ -1,4 +1,6 @@
-"""Every benchmark runs, on its smallest models: what it measures may be renamed or moved, and nobody would notice until the next `make bench`."""
+"""Every benchmark runs, on its smallest models: what it measures may be renamed or moved, and
+nobody would notice until the next `make bench`.
+"""
 
 import importlib
 

@@ -1,4 +1,6 @@
-"""The examples of CONTRIBUTING.md work, as the project of somebody else: a folder, installed, in a process of its own."""
+"""The examples of CONTRIBUTING.md work, as the project of somebody else: a folder, installed, in a
+process of its own.
+"""
 
 import os
 import pathlib
@@ -19,8 +21,13 @@ def test_the_examples_run(tmp_path):
             (tmp_path / name).write_text(code, encoding="utf-8")
         else:
             script.append(code)
-    assert len(script) == 5 and (tmp_path / "edges.py").exists()
-    install(tmp_path, tomllib.loads(re.search(r"```toml\n(.*?)```", PAGE, re.DOTALL)[1])["project"]["entry-points"])
+    assert len(script) == 4 and (tmp_path / "edges.py").exists()
+    install(
+        tmp_path,
+        tomllib.loads(re.search(r"```toml\n(.*?)```", PAGE, re.DOTALL)[1])["project"][
+            "entry-points"
+        ],
+    )
     paths = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))
     child = subprocess.run(
         [sys.executable, "-c", "\n".join(script)],
@@ -38,7 +45,11 @@ def install(folder, groups):
     place = folder / "edges-1.dist-info"
     place.mkdir()
     (place / "METADATA").write_text("Metadata-Version: 2.1\nName: edges\nVersion: 1\n")
-    lines = [line for group, points in groups.items() for line in (f"[{group}]", *(f"{name} = {at}" for name, at in points.items()))]
+    lines = [
+        line
+        for group, points in groups.items()
+        for line in (f"[{group}]", *(f"{name} = {at}" for name, at in points.items()))
+    ]
     (place / "entry_points.txt").write_text("\n".join(lines))
 
 

@@ -1,5 +1,7 @@
-"""The docstrings of the public names: numpydoc sections that name the parameters there are, examples that run, and a list
-of all names and signatures. After a change that is meant, `python -m tests.test_docstrings` writes the list again."""
+"""The docstrings of the public names: numpydoc sections that name the parameters there are,
+examples that run, and a list of all names and signatures. After a change that is meant, `python -m
+tests.test_docstrings` writes the list again.
+"""
 
 import dataclasses
 import doctest
@@ -20,18 +22,32 @@ FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 def public():
-    """Every public name with what it names: of the package and its two modules, what functions return, and their members."""
+    """Every public name with what it names: of the package and its two modules, what functions
+    return, and their members.
+    """
     named = {name: getattr(tp, name) for name in tp.__all__ if name != "__version__"}
     found = {name: thing for name, thing in named.items() if not inspect.ismodule(thing)}
     for name in named.keys() - found.keys():
         things = {f"{name}.{one}": getattr(named[name], one) for one in named[name].__all__}
         found |= {one: thing for one, thing in things.items() if not inspect.ismodule(thing)}
     for thing in [*filter(inspect.isfunction, found.values())]:
-        found |= {kind.__name__: kind for kind in REFERENCE["returned"](thing) if kind not in found.values()}
+        found |= {
+            kind.__name__: kind
+            for kind in REFERENCE["returned"](thing)
+            if kind not in found.values()
+        }
     for name, kind in [*found.items()]:
         if inspect.isclass(kind):
-            fields = [field.name for field in dataclasses.fields(kind)] if dataclasses.is_dataclass(kind) else []
-            members = {one: getattr(kind, one, thing) for one, thing in REFERENCE["members"](kind) if one not in fields}
+            fields = (
+                [field.name for field in dataclasses.fields(kind)]
+                if dataclasses.is_dataclass(kind)
+                else []
+            )
+            members = {
+                one: getattr(kind, one, thing)
+                for one, thing in REFERENCE["members"](kind)
+                if one not in fields
+            }
             found |= {f"{name}.{one}": thing for one, thing in members.items()}
     return dict(sorted(found.items()))
 
@@ -51,7 +67,11 @@ def sections(text):
 
 def described(section):
     """The names of a section: lines at its margin, several of them with commas between."""
-    lines = [line.partition(" : ")[0] for line in section.splitlines() if line and not line.startswith(" ")]
+    lines = [
+        line.partition(" : ")[0]
+        for line in section.splitlines()
+        if line and not line.startswith(" ")
+    ]
     return [name.strip().lstrip("*") for line in lines for name in line.split(",")]
 
 
@@ -60,12 +80,22 @@ def is_called(thing):
 
 
 def parameters(thing):
-    """The parameters of a function, a method or a class, without hints and `self`; None of what is not called."""
-    made = inspect.isclass(thing) and "__init__" in vars(thing) and not getattr(thing, "_is_protocol", False)
+    """The parameters of a function, a method or a class, without hints and `self`; None of what is
+    not called.
+    """
+    made = (
+        inspect.isclass(thing)
+        and "__init__" in vars(thing)
+        and not getattr(thing, "_is_protocol", False)
+    )
     if not made and not is_called(thing):
         return None
     found = inspect.signature(thing).parameters.values()
-    return [one.replace(annotation=one.empty) for one in found if one.name != "self" and not one.name.startswith("_")]
+    return [
+        one.replace(annotation=one.empty)
+        for one in found
+        if one.name != "self" and not one.name.startswith("_")
+    ]
 
 
 @pytest.mark.parametrize("name", PUBLIC)
@@ -73,21 +103,27 @@ def test_every_parameter_is_described(name):
     thing, text = PUBLIC[name], doc(PUBLIC[name])
     found = sections(text)
     assert text.partition("\n")[0].endswith((".", ":")), "the first line is a sentence"
-    said = described(found.get("Parameters", found.get("Attributes", "") if inspect.isclass(thing) else ""))
+    said = described(
+        found.get("Parameters", found.get("Attributes", "") if inspect.isclass(thing) else "")
+    )
     assert said == [one.name for one in parameters(thing) or ()]
     if is_called(thing) and inspect.signature(thing).return_annotation != "None":
         assert "Returns" in found or "Yields" in found
     assert max(map(len, text.splitlines())) <= 96
 
 
-@pytest.mark.parametrize("name", [name for name in PUBLIC if "." not in name and name in tp.__all__])
+@pytest.mark.parametrize(
+    "name", [name for name in PUBLIC if "." not in name and name in tp.__all__]
+)
 def test_every_public_name_has_an_example(name):
     assert ">>>" in doc(PUBLIC[name])
 
 
 @pytest.mark.parametrize("name", [name for name in PUBLIC if ">>>" in doc(PUBLIC[name])])
 def test_examples_run(name, tmp_path, monkeypatch):
-    """Each with the names that the example of the package makes: a small model and the costs of a policy on it."""
+    """Each with the names that the example of the package makes: a small model and the costs of a
+    policy on it.
+    """
     monkeypatch.chdir(tmp_path)
     scope = {"tp": tp, "np": np}
     for text in (tp.__doc__, doc(PUBLIC[name])):
@@ -100,14 +136,21 @@ def test_examples_run(name, tmp_path, monkeypatch):
 
 
 def listed():
-    """All names, each with its signature; what a default is made of stands there, not where it lies in memory."""
+    """All names, each with its signature; what a default is made of stands there, not where it lies
+    in memory.
+    """
     called = {name: parameters(thing) for name, thing in PUBLIC.items()}
-    lines = [name if found is None else f"{name}{inspect.Signature(found)}" for name, found in called.items()]
+    lines = [
+        name if found is None else f"{name}{inspect.Signature(found)}"
+        for name, found in called.items()
+    ]
     return re.sub(r" at 0x[0-9a-f]+", "", "\n".join(lines)) + "\n"
 
 
 def test_the_public_names_are_those_of_the_list():
-    assert listed() == SNAPSHOT.read_text(encoding="utf-8"), "`python -m tests.test_docstrings` writes the list again"
+    assert listed() == SNAPSHOT.read_text(encoding="utf-8"), (
+        "`python -m tests.test_docstrings` writes the list again"
+    )
 
 
 if __name__ == "__main__":

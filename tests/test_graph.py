@@ -1,4 +1,6 @@
-"""Each operation on rows of transitions alone: on small graphs by hand, and on random ones against plain dictionaries."""
+"""Each operation on rows of transitions alone: on small graphs by hand, and on random ones against
+plain dictionaries.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,16 @@ import pytest
 
 from tailpath import graph
 from tailpath.errors import ModelError
-from tailpath.graph import LONGEST, Transitions, grouped, members_of, offsets_from_lengths, offsets_of, owners, places
+from tailpath.graph import (
+    LONGEST,
+    Transitions,
+    grouped,
+    members_of,
+    offsets_from_lengths,
+    offsets_of,
+    owners,
+    positions,
+)
 
 Edge = tuple[int, float, float, int]
 Rows = dict[int, list[Edge]]
@@ -21,24 +32,36 @@ SEEDS = pytest.mark.parametrize("seed", range(60))
 
 @pytest.fixture(params=["plain", "compiled"])
 def engine(request: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(graph, "fit", lambda search, size: search.plain if request.param == "plain" else search)
+    monkeypatch.setattr(
+        graph, "fit", lambda search, size: search.plain if request.param == "plain" else search
+    )
 
 
 def drawn(seed: int) -> tuple[Rows, random.Random]:
-    """Rows with none to four edges each; some lead outside, under several numbers, some stay, some are alike."""
+    """Rows with none to four edges each; some lead outside, under several numbers, some stay, some
+    are alike.
+    """
     draw = random.Random(seed)
     n = draw.randint(1, 9)
     rows: Rows = {}
     for row in range(n):
-        targets = [draw.choice([row, draw.randrange(n), draw.randrange(n), draw.randrange(n + 3)]) for _ in range(draw.randint(0, 4))]
+        targets = [
+            draw.choice([row, draw.randrange(n), draw.randrange(n), draw.randrange(n + 3)])
+            for _ in range(draw.randint(0, 4))
+        ]
         levels = [draw.choice((0, 0, 1, 2, 7, 100)) for _ in targets]
-        rows[row] = [(target, draw.choice((0.25, draw.random())), level / 4, level) for target, level in zip(targets, levels, strict=True)]
+        rows[row] = [
+            (target, draw.choice((0.25, draw.random())), level / 4, level)
+            for target, level in zip(targets, levels, strict=True)
+        ]
     return rows, draw
 
 
 def made(rows: Rows) -> Transitions:
     edges = [edge for row in sorted(rows) for edge in rows[row]]
-    target, probability, cost, level = (np.array([edge[column] for edge in edges]) for column in range(4))
+    target, probability, cost, level = (
+        np.array([edge[column] for edge in edges]) for column in range(4)
+    )
     lengths = np.array([len(rows[row]) for row in sorted(rows)])
     return Transitions(offsets_from_lengths(lengths), target, probability, cost, level)
 
@@ -62,11 +85,17 @@ def reached(rows: Rows, start: int) -> set[int]:
 
 
 def cheapest(rows: Rows, price: int | None) -> dict[int, float]:
-    """The cheapest way outside by column `price` of an edge, or the fewest edges: relaxed until nothing moves."""
+    """The cheapest way outside by column `price` of an edge, or the fewest edges: relaxed until
+    nothing moves.
+    """
     least = dict.fromkeys(rows, math.inf)
     while True:
         after = {
-            node: min((1 if price is None else edge[price]) + least.get(edge[0], 0.0) for edge in edges) if edges else math.inf
+            node: min(
+                (1 if price is None else edge[price]) + least.get(edge[0], 0.0) for edge in edges
+            )
+            if edges
+            else math.inf
             for node, edges in rows.items()
         }
         if after == least:
@@ -88,16 +117,26 @@ def test_what_is_put_in_comes_out(seed: int) -> None:
 
 def test_arrays_are_of_one_kind_and_read_only() -> None:
     given = np.array([0, 1, 1], dtype=np.int64)
-    transitions = Transitions(np.array([0, 2, 3], dtype=np.int32), given, np.ones(3), np.array([0, 1, 2]), None)
+    transitions = Transitions(
+        np.array([0, 2, 3], dtype=np.int32), given, np.ones(3), np.array([0, 1, 2]), None
+    )
     kinds = [np.int64, np.int32, np.float64, np.float64, np.int32]
-    arrays = [transitions.row_start, transitions.target, transitions.probability, transitions.cost, transitions.source]
+    arrays = [
+        transitions.row_start,
+        transitions.target,
+        transitions.probability,
+        transitions.cost,
+        transitions.source,
+    ]
     assert [array.dtype for array in arrays] == kinds
     assert not any(array.flags.writeable for array in arrays)
     assert given.flags.writeable
     assert transitions.level is None
 
 
-@pytest.mark.parametrize("columns", [{"probability": [1.0]}, {"cost": [1.0]}, {"level": [1]}, {"row_start": []}])
+@pytest.mark.parametrize(
+    "columns", [{"probability": [1.0]}, {"cost": [1.0]}, {"level": [1]}, {"row_start": []}]
+)
 def test_columns_that_do_not_agree_are_refused(columns: dict[str, Any]) -> None:
     transitions = made({0: [(0, 0.5, 1.0, 1), (1, 0.5, 1.0, 1)]})
     with pytest.raises(ModelError, match="2 transitions must have"):
@@ -119,8 +158,12 @@ def test_edges_in_any_order_become_rows(seed: int) -> None:
 def test_sums_and_mean_costs_of_rows(seed: int) -> None:
     rows, _ = drawn(seed)
     transitions = made(rows)
-    assert transitions.sums(transitions.cost).tolist() == [sum(cost for _, _, cost, _ in edges) for edges in rows.values()]
-    assert transitions.rate.tolist() == [sum(p * cost for _, p, cost, _ in edges) for edges in rows.values()]
+    assert transitions.sums(transitions.cost).tolist() == [
+        sum(cost for _, _, cost, _ in edges) for edges in rows.values()
+    ]
+    assert transitions.rate.tolist() == [
+        sum(p * cost for _, p, cost, _ in edges) for edges in rows.values()
+    ]
 
 
 # ---------------------------------------------------------------------- groups
@@ -135,11 +178,13 @@ def test_groups_of_different_lengths() -> None:
     assert (members.tolist(), offsets.tolist()) == ([1, 4, 0, 2, 3], [0, 2, 2, 5, 5])
     members, offsets = members_of(np.array([0, 2, 2, 5]), np.array([2, 0, 2]))
     assert (members.tolist(), offsets.tolist()) == ([2, 3, 4, 0, 1, 2, 3, 4], [0, 3, 5, 8])
-    assert places(np.array([False, True, False, True])).tolist() == [2, 0, 2, 1, 2]
+    assert positions(np.array([False, True, False, True])).tolist() == [2, 0, 2, 1, 2]
 
 
 @SEEDS
-def test_grouping_is_the_same_by_sorting_and_by_counting(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_grouping_is_the_same_by_sorting_and_by_counting(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     group = np.array([random.Random(seed).randrange(5) for _ in range(seed)], dtype=np.int64)
     monkeypatch.setattr(graph, "compiler_loaded", lambda: False)
     by_sorting = grouped(group, 5)
@@ -157,9 +202,14 @@ def test_restrict_by_numbers_in_any_order_and_by_mask(seed: int) -> None:
     picked = [draw.randrange(len(rows)) for _ in range(draw.randint(0, 6))]
     found = transitions.restrict(np.array(picked, dtype=np.int64))
     assert told(found) == {place: rows[row] for place, row in enumerate(picked)}
-    assert transitions.probability[transitions.edges(np.array(picked, dtype=np.int64))].tolist() == found.probability.tolist()
+    assert (
+        transitions.probability[transitions.edges(np.array(picked, dtype=np.int64))].tolist()
+        == found.probability.tolist()
+    )
     kept = np.array([draw.random() < 0.5 for _ in rows])
-    assert told(transitions.restrict(kept)) == dict(enumerate(rows[row] for row in rows if kept[row]))
+    assert told(transitions.restrict(kept)) == dict(
+        enumerate(rows[row] for row in rows if kept[row])
+    )
 
 
 def test_restricting_to_all_rows_copies_nothing() -> None:
@@ -173,8 +223,10 @@ def test_only_some_edges(seed: int) -> None:
     rows, draw = drawn(seed)
     transitions = made(rows)
     kept = np.array([draw.random() < 0.5 for _ in transitions.target], dtype=np.bool_)
-    places = iter(kept.tolist())
-    assert told(transitions.only(kept)) == {row: [edge for edge in edges if next(places)] for row, edges in rows.items()}
+    positions = iter(kept.tolist())
+    assert told(transitions.only(kept)) == {
+        row: [edge for edge in edges if next(positions)] for row, edges in rows.items()
+    }
 
 
 @SEEDS
@@ -182,10 +234,15 @@ def test_rows_are_joined_and_targets_renumbered(seed: int) -> None:
     rows, draw = drawn(seed)
     n = len(rows)
     first = sorted([0, n, *(draw.randint(0, n) for _ in range(2))])
-    joined = {place: [edge for row in range(a, b) for edge in rows[row]] for place, (a, b) in enumerate(itertools.pairwise(first))}
+    joined = {
+        place: [edge for row in range(a, b) for edge in rows[row]]
+        for place, (a, b) in enumerate(itertools.pairwise(first))
+    }
     assert told(made(rows).joined(np.array(first))) == joined
     number = [draw.randrange(100) for _ in range(n + 3)]
-    assert told(made(rows).renumber(np.array(number))) == {row: [(number[t], *rest) for t, *rest in rows[row]] for row in rows}
+    assert told(made(rows).renumber(np.array(number))) == {
+        row: [(number[t], *rest) for t, *rest in rows[row]] for row in rows
+    }
 
 
 @SEEDS
@@ -206,15 +263,24 @@ def test_collapse(seed: int) -> None:
     group = [draw.randrange(4) for _ in rows]
     expected: Rows = {number: [] for number in range(4)}
     for row, edges in rows.items():
-        expected[group[row]] += [(group[target] if target in rows else 4, *rest) for target, *rest in edges]
+        expected[group[row]] += [
+            (group[target] if target in rows else 4, *rest) for target, *rest in edges
+        ]
     assert told(made(rows).collapse(np.array(group), 4)) == expected
 
 
 def test_the_chance_of_staying_is_shared_out_where_floats_cannot_tell_it_from_one() -> None:
     """1 - p is 0 here."""
-    rows = {0: [(0, 1.0, 2.0, 2), (1, 1e-20, 1.0, 1), (7, 3e-20, 1.0, 1)], 1: [(0, 0.3, 1.0, 1), (7, 0.7, 1.0, 1)], 2: [(2, 1.0, 1.0, 1)]}
+    rows = {
+        0: [(0, 1.0, 2.0, 2), (1, 1e-20, 1.0, 1), (7, 3e-20, 1.0, 1)],
+        1: [(0, 0.3, 1.0, 1), (7, 0.7, 1.0, 1)],
+        2: [(2, 1.0, 1.0, 1)],
+    }
     left = told(made(rows).without_self_loops())
-    assert left[0] == [(1, pytest.approx(0.25, rel=1e-15), 1.0, 1), (7, pytest.approx(0.75, rel=1e-15), 1.0, 1)]
+    assert left[0] == [
+        (1, pytest.approx(0.25, rel=1e-15), 1.0, 1),
+        (7, pytest.approx(0.75, rel=1e-15), 1.0, 1),
+    ]
     assert left[1] == rows[1]
     assert left[2] == []
 
@@ -224,13 +290,18 @@ def test_without_some_self_loops(seed: int) -> None:
     rows, draw = drawn(seed)
     transitions = made(rows)
     some = np.array([draw.random() < 0.5 for _ in transitions.target], dtype=np.bool_)
-    for marked, found in ((np.ones_like(some), transitions.without_self_loops()), (some, transitions.without_self_loops(some))):
+    for marked, found in (
+        (np.ones_like(some), transitions.without_self_loops()),
+        (some, transitions.without_self_loops(some)),
+    ):
         marks = iter(marked.tolist())
         for row, edges in rows.items():
             stays = [next(marks) and edge[0] == row for edge in edges]
             others = [edge for edge, loop in zip(edges, stays, strict=True) if not loop]
             total = math.fsum(p for _, p, _, _ in others) if any(stays) else 1.0
-            expected = [(target, pytest.approx(p / total, rel=1e-14), *rest) for target, p, *rest in others]
+            expected = [
+                (target, pytest.approx(p / total, rel=1e-14), *rest) for target, p, *rest in others
+            ]
             assert told(found)[row] == expected
 
 
@@ -257,16 +328,25 @@ def test_components_cycles_and_closed_classes(seed: int, engine: None) -> None:
     for x in rows:
         assert {y for y in rows if label[y] == label[x]} == {y for y in after[x] if x in after[y]}
         assert all(label[y] <= label[x] for y in after[x])
-    inner = [target in rows and label[target] == label[row] for row in rows for target, *_ in rows[row]]
+    inner = [
+        target in rows and label[target] == label[row] for row in rows for target, *_ in rows[row]
+    ]
     assert transitions.within(component).tolist() == inner
     again, cyclic = transitions.cycles()
     assert again.tolist() == label
     for x in rows:
-        assert cyclic[label[x]] == any(x in reached(rows, target) for target, *_ in rows[x] if target in rows)
+        assert cyclic[label[x]] == any(
+            x in reached(rows, target) for target, *_ in rows[x] if target in rows
+        )
     again, closed = transitions.closed()
     assert again.tolist() == label
     for x in rows:
-        leaves = any(target not in rows or label[target] != label[y] for y in rows if label[y] == label[x] for target, *_ in rows[y])
+        leaves = any(
+            target not in rows or label[target] != label[y]
+            for y in rows
+            if label[y] == label[x]
+            for target, *_ in rows[y]
+        )
         assert closed[label[x]] == (not leaves)
     assert not transitions.is_one_component() or count == 1
 
@@ -288,9 +368,14 @@ def test_rows_without_nodes(engine: None) -> None:
 def test_acyclic_order(seed: int, engine: None) -> None:
     rows, draw = drawn(seed)
     if seed % 2:  # edges that only lead down
-        rows = {row: [(draw.choice([99, *range(row)]), *rest) for _, *rest in edges] for row, edges in rows.items()}
+        rows = {
+            row: [(draw.choice([99, *range(row)]), *rest) for _, *rest in edges]
+            for row, edges in rows.items()
+        }
     found = made(rows).acyclic_order()
-    cycles = any(x in reached(rows, target) for x in rows for target, *_ in rows[x] if target in rows)
+    cycles = any(
+        x in reached(rows, target) for x in rows for target, *_ in rows[x] if target in rows
+    )
     assert (found is None) == cycles
     if found is not None:
         rank, longest = found
@@ -308,7 +393,9 @@ def test_cheapest_ways_by_levels_and_by_costs(seed: int) -> None:
     rows, _ = drawn(seed)
     n = len(rows)
     counted = made(rows)
-    far = {row: [(t, p, c, level * LONGEST) for t, p, c, level in edges] for row, edges in rows.items()}
+    far = {
+        row: [(t, p, c, level * LONGEST) for t, p, c, level in edges] for row, edges in rows.items()
+    }
     for transitions, expected in (
         (counted, cheapest(rows, 3)),
         (counted.replaced(level=None), cheapest(rows, 2)),
@@ -319,10 +406,14 @@ def test_cheapest_ways_by_levels_and_by_costs(seed: int) -> None:
         assert sorted(falling.tolist()) == [x for x in range(n + 1) if least[x] < math.inf]
         assert falling[-1] == n
         assert (np.diff(least[falling]) <= 0).all()
-        assert place.tolist() == [falling.tolist().index(x) if least[x] < math.inf else -1 for x in range(n + 1)]
+        assert place.tolist() == [
+            falling.tolist().index(x) if least[x] < math.inf else -1 for x in range(n + 1)
+        ]
 
 
 @SEEDS
 def test_fewest_steps(seed: int) -> None:
     rows, _ = drawn(seed)
-    assert made(rows).steps().tolist() == [-1 if math.isinf(steps) else steps for steps in cheapest(rows, None).values()]
+    assert made(rows).steps().tolist() == [
+        -1 if math.isinf(steps) else steps for steps in cheapest(rows, None).values()
+    ]

@@ -18,16 +18,25 @@ SSP = tp.SSP.from_outcomes(ROWS, "home", ["work"])
 
 
 @pytest.mark.parametrize("made", [0.05, 1 - 0.95, np.float32(0.05)])
-@pytest.mark.parametrize("asked", [0.05, 1 - 0.95, 0.05 * (1 - 5e-10), np.float32(0.05), np.float16(0.05)])
+@pytest.mark.parametrize(
+    "asked", [0.05, 1 - 0.95, 0.05 * (1 - 5e-10), np.float32(0.05), np.float16(0.05)]
+)
 def test_alphas_that_agree_are_the_same(made, asked):
     best = tp.solve_cvar_exact(SSP, made)
     assert best.cvar(asked) == pytest.approx(30) and best.var(asked) == 30
-    assert best.bounds(asked) == pytest.approx((30, 30)) and best.policy(asked).budget == best.policy(made).budget
+    assert (
+        best.bounds(asked) == pytest.approx((30, 30))
+        and best.policy(asked).budget == best.policy(made).budget
+    )
     weighted = tp.solve_cvar_exact(SSP, made, weight=0.5)
     assert weighted.cvar(asked) == pytest.approx(weighted.cvar(made), rel=1e-9)
     costs = tp.evaluate(SSP, {"home": "road"}, made)
-    assert costs.cvar(asked) == pytest.approx(60) and costs.bounds(asked)[0] <= 60 <= costs.bounds(asked)[1] * (1 + 1e-9)
-    assert tp.compare(SSP, {"road": {"home": "road"}}, made)["road", asked].deployed == pytest.approx(60)
+    assert costs.cvar(asked) == pytest.approx(60) and costs.bounds(asked)[0] <= 60 <= costs.bounds(
+        asked
+    )[1] * (1 + 1e-9)
+    assert tp.compare(SSP, {"road": {"home": "road"}}, made)[
+        "road", asked
+    ].deployed == pytest.approx(60)
     both = tp.CVaR(made) + tp.CVaR(asked)
     assert tp.solve(SSP, both).value == pytest.approx(60)
 
@@ -62,7 +71,15 @@ def test_confidence_is_answered_by_a_sentence():
 
 def test_alpha_may_be_a_percentage_on_the_command_line(capsys, tmp_path):
     tp.write(SSP, tmp_path / "roads.json")
-    given, plain = (run(capsys, "solve", tmp_path / "roads.json", "--alpha", alpha, "--json") for alpha in ("5%", 0.05))
+    given, plain = (
+        run(capsys, "solve", tmp_path / "roads.json", "--alpha", alpha, "--json")
+        for alpha in ("5%", 0.05)
+    )
     assert given.code == 0 and {**given.json, "seconds": 0} == {**plain.json, "seconds": 0}
     assert "is no number" in run(capsys, "solve", tmp_path / "roads.json", "--alpha", "x%").err
-    assert run(capsys, "solve", tmp_path / "roads.json", "--alpha", "95%").err.count("for 95 % confidence") == 1
+    assert (
+        run(capsys, "solve", tmp_path / "roads.json", "--alpha", "95%").err.count(
+            "for 95 % confidence"
+        )
+        == 1
+    )

@@ -1,4 +1,6 @@
-"""The reference must be right before it may judge: hand-made answers, closed forms, and every policy tried one by one."""
+"""The reference must be right before it may judge: hand-made answers, closed forms, and every
+policy tried one by one.
+"""
 
 import math
 from fractions import Fraction as F
@@ -50,7 +52,13 @@ def test_no_policy_of_a_proper_model_stays_away(model, data):
 @given(any_models(dyadic=True))
 def test_dyadic_models_survive_the_way_to_floats_and_back(model):
     merged = from_ssp(to_ssp(model))
-    assert sum(merged.choices[model.start]["a0"][k][1] for k in range(len(merged.choices[model.start]["a0"]))) == 1
+    assert (
+        sum(
+            merged.choices[model.start]["a0"][k][1]
+            for k in range(len(merged.choices[model.start]["a0"]))
+        )
+        == 1
+    )
     assert expected_optimum(merged)[model.start] == expected_optimum(model)[model.start]
 
 
@@ -66,11 +74,23 @@ def test_head_and_open_mass_add_up(model, data):
     assert 0 <= still_arriving <= (1 - lost) / 8
     if lost == 0:
         assert still_arriving == sum(p for _, _, p in costs.open)
-        assert costs.mean == sum(z * p for z, p in costs.head) + sum((z + rest) * p for z, rest, p in costs.open)
+        assert costs.mean == sum(z * p for z, p in costs.head) + sum(
+            (z + rest) * p for z, rest, p in costs.open
+        )
         assert costs.cvar(1) == costs.mean
 
 
-@pytest.mark.parametrize("name", ["geometric", "negative-binomial", "deterministic-chain", "lottery", "gamblers-ruin", "coupon-collector"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "geometric",
+        "negative-binomial",
+        "deterministic-chain",
+        "lottery",
+        "gamblers-ruin",
+        "coupon-collector",
+    ],
+)
 @pytest.mark.parametrize("alpha", [1, 0.5, 0.05, 2.0**-20])
 def test_closed_forms(name, alpha):
     problem = textbook.PROBLEMS[name]()
@@ -83,7 +103,10 @@ def test_closed_forms(name, alpha):
 def test_a_circle_of_free_outcomes_is_followed_to_its_end():
     half = F(1, 2)
     model = Model(
-        {"a": {"go": [("b", F(1), F(0))]}, "b": {"go": [("a", half, F(0)), ("end", half / 2, F(3)), ("end", half / 2, F(0))]}},
+        {
+            "a": {"go": [("b", F(1), F(0))]},
+            "b": {"go": [("a", half, F(0)), ("end", half / 2, F(3)), ("end", half / 2, F(0))]},
+        },
         "a",
         frozenset({"end"}),
     )
@@ -93,7 +116,10 @@ def test_a_circle_of_free_outcomes_is_followed_to_its_end():
 
 def test_a_free_circle_without_a_way_out_never_arrives():
     model = Model(
-        {"a": {"go": [("a", F(1, 3), F(1)), ("b", F(1, 3), F(0)), ("end", F(1, 3), F(2))]}, "b": {"go": [("b", F(1), F(0))]}},
+        {
+            "a": {"go": [("a", F(1, 3), F(1)), ("b", F(1, 3), F(0)), ("end", F(1, 3), F(2))]},
+            "b": {"go": [("b", F(1), F(0))]},
+        },
         "a",
         frozenset({"end"}),
     )
@@ -102,7 +128,12 @@ def test_a_free_circle_without_a_way_out_never_arrives():
     assert expected_cost(model, policy) == math.inf
     assert expected_optimum(model) == {"a": math.inf, "b": math.inf, "end": 0}
     costs = cost_distribution(model, policy, F(3, 5))
-    assert (costs.var(F(2, 3)), costs.var(F(3, 5)), costs.var(F(2, 5)), costs.cvar(F(3, 5))) == (2, 3, math.inf, math.inf)
+    assert (costs.var(F(2, 3)), costs.var(F(3, 5)), costs.var(F(2, 5)), costs.cvar(F(3, 5))) == (
+        2,
+        3,
+        math.inf,
+        math.inf,
+    )
     with pytest.raises(ValueError, match="never arrives"):
         cost_distribution(model, policy, F(1, 4))
 

@@ -28,7 +28,9 @@ def exact(costs, weights, alpha):
         total += mass * Fraction(cost)
         left -= mass
     for level in sorted({c for c, w in zip(costs, weights, strict=True) if w}):
-        if Fraction(sum(w for c, w in zip(costs, weights, strict=True) if c > level), sum(weights)) <= Fraction(alpha):
+        if Fraction(
+            sum(w for c, w in zip(costs, weights, strict=True) if c > level), sum(weights)
+        ) <= Fraction(alpha):
             var = level
             break
     return var, total / Fraction(alpha)
@@ -39,11 +41,18 @@ def test_the_three_forms_agree_with_fractions(distribution, alpha):
     costs, weights = distribution
     p = np.array(weights) / sum(weights)
     var, cvar = exact(costs, weights, alpha)
-    primal, dual, ordered = cvar_primal(costs, p, alpha), cvar_dual(costs, p, alpha), cvar_sorted(costs, p, alpha)
+    primal, dual, ordered = (
+        cvar_primal(costs, p, alpha),
+        cvar_dual(costs, p, alpha),
+        cvar_sorted(costs, p, alpha),
+    )
     for found in (primal.cvar, dual.cvar, ordered.cvar):
         assert found == pytest.approx(float(cvar), rel=1e-9, abs=1e-9)
     # Unless a tail mass hits alpha up to rounding, where two quantiles are as good as one.
-    tails = [Fraction(sum(w for c, w in zip(costs, weights, strict=True) if c > level), sum(weights)) for level in costs]
+    tails = [
+        Fraction(sum(w for c, w in zip(costs, weights, strict=True) if c > level), sum(weights))
+        for level in costs
+    ]
     if all(tail == Fraction(alpha) or abs(tail - Fraction(alpha)) > 1e-9 * alpha for tail in tails):
         assert primal.threshold == ordered.var == var
 

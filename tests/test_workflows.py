@@ -1,4 +1,6 @@
-"""The workflows name what is there: targets of the Makefile, extras, files, and every version of Python that is promised."""
+"""The workflows name what is there: targets of the Makefile, extras, files, and every version of
+Python that is promised.
+"""
 
 import pathlib
 import re
@@ -12,7 +14,9 @@ ROOT = pathlib.Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
-TESTS = yaml.safe_load((ROOT / ".github" / "workflows" / "tests.yml").read_text(encoding="utf-8"))["jobs"]
+TESTS = yaml.safe_load((ROOT / ".github" / "workflows" / "tests.yml").read_text(encoding="utf-8"))[
+    "jobs"
+]
 
 
 def commands(page):
@@ -39,6 +43,12 @@ def test_all_systems_and_versions_are_tested():
 
 def test_the_hooks_are_those_of_lint():
     config = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
-    hooks = [hook["entry"].removesuffix(" --force-exclude") for repo in config["repos"] for hook in repo["hooks"]]
-    recipe = re.search(r"^lint: tools\n((?:\t.*\n)+)", MAKEFILE, re.MULTILINE)[1].replace("$(BIN)", ".venv/bin")
+    hooks = [
+        hook["entry"].removesuffix(" --force-exclude")
+        for repo in config["repos"]
+        for hook in repo["hooks"]
+    ]
+    recipe = re.search(r"^lint: tools\n((?:\t.*\n)+)", MAKEFILE, re.MULTILINE)[1].replace(
+        "$(BIN)", ".venv/bin"
+    )
     assert hooks == [line.strip().removesuffix(" .") for line in recipe.splitlines()]

@@ -1,4 +1,6 @@
-"""`python -m tailpath` is the command `tailpath`, and both begin here: Ctrl-C while the program loads is Ctrl-C, too."""
+"""`python -m tailpath` is the command `tailpath`, and both begin here: Ctrl-C while the program
+loads is Ctrl-C, too.
+"""
 
 import sys
 

@@ -1,7 +1,7 @@
 """Every refusal of input, in one family.
 
-Each message is one line that names what is wrong and where: the state, the action, the line or the number at fault.
-The command line prints it as it stands and leaves with exit code 2.
+Each message is one line that names what is wrong and where: the state, the action, the line or the
+number at fault. The command line prints it as it stands and leaves with exit code 2.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ class ModelError(TailpathError):
 
 
 class FormatError(TailpathError):
-    """A file cannot be read or written; the text starts with `file:line:` or with the archive member."""
+    """A file cannot be read or written; the text starts with `file:line:` or with the archive
+    member.
+    """
 
 
 class OptionError(TailpathError):
@@ -38,15 +40,21 @@ class OptionError(TailpathError):
 
 
 class PolicyError(TailpathError):
-    """A policy does not fit its model: an unknown action, a missing state, a probability that is none."""
+    """A policy does not fit its model: an unknown action, a missing state, a probability that is
+    none.
+    """
 
 
 class GoalUnreachableError(TailpathError):
-    """The start cannot avoid states from which no policy surely reaches a goal; the expected cost is infinite."""
+    """The start cannot avoid states from which no policy surely reaches a goal; the expected cost
+    is infinite.
+    """
 
 
 class InfeasibleError(TailpathError):
-    """No policy keeps the limits. `least` is the least value of the measure that can be had, where one limit alone is at fault."""
+    """No policy keeps the limits. `least` is the least value of the measure that can be had, where
+    one limit alone is at fault.
+    """
 
     def __init__(self, message: str, least: float | None = None) -> None:
         super().__init__(message)
@@ -54,7 +62,9 @@ class InfeasibleError(TailpathError):
 
 
 class _Bounded(BaseException):
-    """Carries what is certain about the CVaR at the moment of an early end, also through a pickle: `bounds` is `(low, high)`."""
+    """Carries what is certain about the CVaR at the moment of an early end, also through a pickle:
+    `bounds` is `(low, high)`.
+    """
 
     def __init__(self, message: str, bounds: tuple[float, float]) -> None:
         super().__init__(message)
@@ -65,11 +75,15 @@ class _Bounded(BaseException):
 
 
 class LimitExceededError(_Bounded, TailpathError):
-    """A limit on nodes or memory was met. `bounds` holds what is certain about the CVaR at that moment: `(low, high)`."""
+    """A limit on nodes or memory was met. `bounds` holds what is certain about the CVaR at that
+    moment: `(low, high)`.
+    """
 
 
 class EvaluationInterrupted(_Bounded, KeyboardInterrupt):
-    """Ctrl-C ended an evaluation. `bounds` holds what is certain about the CVaR at that moment: `(low, high)`."""
+    """Ctrl-C ended an evaluation. `bounds` holds what is certain about the CVaR at that moment:
+    `(low, high)`.
+    """
 
 
 class RefutedError(TailpathError):

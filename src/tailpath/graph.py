@@ -74,27 +74,27 @@ def grouped(group: Array, n_groups: int) -> tuple[Array, IntArray]:
     if len(group) <= SMALL and not compiler_loaded():
         return np.argsort(group, kind="stable"), offsets
     members = np.empty(len(group), dtype=np.int32)
-    graph.place_members(*frozen(group.astype(np.int32, copy=False)), offsets[:-1].copy(), members)
+    graph.group_members(*frozen(group.astype(np.int32, copy=False)), offsets[:-1].copy(), members)
     return members, offsets
 
 
-def places(kept: BoolArray) -> IntArray:
+def positions(mask: BoolArray) -> IntArray:
     """The numbers of nodes if only some are kept, in order; one more for all others: (n + 1,)."""
-    count = int(kept.sum())
-    return np.append(np.where(kept, np.cumsum(kept) - 1, count), count)
+    count = int(mask.sum())
+    return np.append(np.where(mask, np.cumsum(mask) - 1, count), count)
 
 
 class Distances(NamedTuple):
     """The cheapest way outside from every node, of n.
 
     `least` (n + 1,) is its cost, 0 outside and infinite where there is no way. `falling` are the
-    nodes that have one, by falling cost, and after them outside; `place` (n + 1,) says where each
-    of these stands among them, and has -1 for others.
+    nodes that have one, by falling cost, and after them outside; `position` (n + 1,) says where
+    each of these stands among them, and has -1 for others.
     """
 
     least: FloatArray
     falling: IntArray
-    place: IntArray
+    position: IntArray
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -273,19 +273,19 @@ class Transitions:
     def distances(self) -> Distances:
         """The cheapest way outside from every node, in levels if there are any, else in costs."""
         n, begin = self.n, -1
-        least, (falling, place) = np.empty(n + 1), np.empty((2, n + 1), dtype=np.int64)
+        least, (falling, position) = np.empty(n + 1), np.empty((2, n + 1), dtype=np.int64)
         if self.level is not None:
             rows = self.row_start, self.target, self.level
-            begin = cheapest_levels(*rows, LONGEST, least, falling, place)
+            begin = cheapest_levels(*rows, LONGEST, least, falling, position)
         if begin < 0:
             into = (self if self.level is None else self.replaced(cost=self.level)).transpose()
             least.fill(np.inf)
             cheapest_way(into.row_start, into.target, into.cost, n, least)
             begin = int(np.isinf(least).sum())
             falling = np.append(np.argsort(-least[:-1], kind="stable"), n)
-            place.fill(-1)
-            place[falling[begin:]] = np.arange(n + 1 - begin)
-        return Distances(*frozen(least, falling[begin:], place))
+            position.fill(-1)
+            position[falling[begin:]] = np.arange(n + 1 - begin)
+        return Distances(*frozen(least, falling[begin:], position))
 
     def steps(self) -> NDArray[np.int64]:
         """The fewest edges outside from every node, -1 where there is no way: (n,)."""

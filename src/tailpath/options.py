@@ -1,4 +1,6 @@
-"""The checks of arguments that several verbs take, the progress they tell, and the processors a verb may use."""
+"""The checks of arguments that several verbs take, the progress they tell, and the processors a
+verb may use.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,7 @@ import functools
 import math
 import operator
 import os
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar, cast
@@ -40,7 +43,9 @@ def same_alpha(a: float, b: float) -> bool:
 
 
 def alpha_from(alpha: Any, least: float) -> float | None:
-    """`alpha` for a table that answers `least` and more, `least` itself if they are the same; None below."""
+    """`alpha` for a table that answers `least` and more, `least` itself if they are the same; None
+    below.
+    """
     value = check_alpha(alpha)
     return value if value >= least else least if same_alpha(value, least) else None
 
@@ -49,20 +54,25 @@ def confidence_note(alpha: float) -> str | None:
     """What to say to somebody who may have given a level of confidence."""
     if not CONFIDENT <= alpha < 1:
         return None
-    return f"alpha is the mass of the worst tail; for {100 * alpha:g} % confidence say {1 - alpha:.6g}"
+    return (
+        f"alpha is the mass of the worst tail; for {100 * alpha:g} % confidence say {1 - alpha:.6g}"
+    )
 
 
 def takes_alpha(verb: Method) -> Method:
     """Let a verb answer `confidence=` with a sentence, and warn of an alpha that looks like one."""
     names = verb.__code__.co_varnames
     word = "alphas" if "alphas" in names else "alpha"
-    place = names.index(word)
+    position = names.index(word)
 
     @functools.wraps(verb)
     def checked(*args: Any, **named: Any) -> Any:
         if "confidence" in named:
-            raise OptionError(f"give {word}=, the mass of the worst tail, instead of confidence=: for 95 % confidence it is 0.05")
-        given = args[place] if len(args) > place else named.get(word)
+            raise OptionError(
+                f"give {word}=, the mass of the worst tail, instead of confidence=: for 95 %"
+                " confidence it is 0.05"
+            )
+        given = args[position] if len(args) > position else named.get(word)
         for alpha in given if isinstance(given, (list, tuple)) else (given,):
             note = confidence_note(alpha) if isinstance(alpha, float) else None
             if note is not None:
@@ -73,7 +83,9 @@ def takes_alpha(verb: Method) -> Method:
 
 
 def each(method: Method) -> Method:
-    """Let a method of one alpha take a list or an array of them, too; the answer is then an array."""
+    """Let a method of one alpha take a list or an array of them, too; the answer is
+    then an array.
+    """
 
     @functools.wraps(method)
     def of_all(self: Any, alpha: Any, *rest: Any) -> Any:
@@ -99,20 +111,26 @@ def check_gamma(gamma: Any) -> float:
     return float(gamma)
 
 
-def check_amount(value: Any, what: str, *, finite: bool = False) -> float:
-    """A cost to compare with, a float of at least 0; `what` says what it is for."""
+def check_amount(value: Any, what: str, *, finite: bool = False, signed: bool = False) -> float:
+    """A cost to compare with, a float of at least 0, or of any sign if it is `signed`.
+
+    `what` says what it is for.
+    """
     try:
         amount = float(value)
     except OverflowError:
         raise OptionError(f"{what} is too large a number") from None
     except (TypeError, ValueError):
         raise OptionError(f"{what} is a number, not {value!r}") from None
-    if not amount >= 0 or (finite and math.isinf(amount)):
-        raise OptionError(f"{what} must be 0 or more{' and finite' if finite else ''}, not {amount:g}")
+    if not amount >= (-sys.float_info.max if signed else 0) or (finite and math.isinf(amount)):
+        least = "a number" if signed else "0 or more"
+        raise OptionError(
+            f"{what} must be {least}{' and finite' if finite else ''}, not {amount:g}"
+        )
     return amount
 
 
-def check_whole(value: Any, what: str, least: int = 0) -> int:
+def check_integer(value: Any, what: str, least: int = 0) -> int:
     """A whole number of at least `least`; floats that are whole count."""
     try:
         number = operator.index(value)
@@ -124,7 +142,8 @@ def check_whole(value: Any, what: str, least: int = 0) -> int:
 
 
 class Progress(Protocol):
-    """What long computations call now and then, all in the same way: with the steps taken so far, and how far these have led.
+    """What long computations call now and then, all in the same way: with the steps taken so far,
+    and how far these have led.
 
     | who | steps | how far |
     | --- | --- | --- |
@@ -133,6 +152,8 @@ class Progress(Protocol):
     | `read` | bytes read | their share of the file |
     | `write` | outcomes written | the share of the states |
     | `solve_cvar_exact` | the budget reached, in cost units | the best value so far |
+    | `frontier` | tables filled | pieces of the frontier found |
+    | `policy.table` | levels of cost done | their share |
     | `SSP.from_functions` | states explored | their share of those found |
     | a study | runs finished | the share of the expected effort that is done |
     """

@@ -1,14 +1,18 @@
 """Registers: things by name that others may add to, one file and one line each.
 
-A register has three sources: a table of places in this package, `register` in a running program, and entry points `name = "package.module:THING"`
-of one group in installed packages, which are found without being asked for. What was registered comes first, and our table wins over entry
-points. A thing is loaded when it is first asked for.
+Methods, domains, formats and measures each have one. A register has three sources: a table of
+addresses in this package, `add` in a running program, and entry points
+`name = "package.module:THING"` of one group in installed packages, which are found without being
+asked for. What was added comes first, and our table wins over entry points. A thing is loaded when
+it is first asked for.
 """
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from tailpath.errors import OptionError
@@ -17,50 +21,85 @@ Thing = TypeVar("Thing")
 
 
 class Register(Generic[Thing]):
-    """Things of one kind: `places` gives each name its "module:attribute", `group` is that of the entry points, `taken` are names nobody may use."""
+    """Things of one kind by their names.
 
-    def __init__(self, kind: type[Thing], group: str, places: Mapping[str, str], taken: Iterable[str] = ()) -> None:
-        self.kind, self.group, self.places, self.taken = kind, group, dict(places), {*places, *taken}
+    `addresses` gives each name of our own its "module:attribute", `group` is that of the entry
+    points, and `taken` are names that nobody else may use. `checked(thing)` gives the thing that
+    stands at an address, or None where it is not what is `wanted`; `noun` is what messages call it.
+    """
+
+    def __init__(
+        self,
+        noun: str,
+        wanted: str,
+        group: str,
+        addresses: Mapping[str, str],
+        checked: Callable[[Any], Thing | None],
+        taken: Iterable[str] = (),
+    ) -> None:
+        self.noun, self.wanted, self.group, self.checked = noun, wanted, group, checked
+        self.addresses, self.taken = dict(addresses), {*addresses, *taken}
         self.added: dict[str, Thing] = {}
 
     def add(self, name: str, thing: Thing) -> None:
         """Make a thing known to this process; added again, it replaces the one before."""
         if name in self.taken:
-            raise OptionError(f"the {self._word} {name} is there already")
+            raise OptionError(f"the {self.noun} {name} is there already")
         self.added[name] = thing
 
     def names(self) -> list[str]:
         """The names of all things, those of our table first."""
-        return list(dict.fromkeys([*self.places, *installed(self.group), *self.added]))
+        return list(dict.fromkeys([*self.addresses, *installed(self.group), *self.added]))
 
     def find(self, name: str) -> Thing | None:
         """The thing of a name, or None."""
         if name in self.added:
             return self.added[name]
-        place = self.places.get(name) or installed(self.group).get(name)
-        if place is None:
+        address = self.addresses.get(name) or installed(self.group).get(name)
+        if address is None:
             return None
-        thing = loaded(place, self._word, self.group)
-        if not isinstance(thing, self.kind):
-            raise OptionError(f"{place} of the group {self.group} is no {self.group}.{self.kind.__name__}")
+        thing = self.checked(loaded(address, self.noun, self.group))
+        if thing is None:
+            raise OptionError(f"{address} of the group {self.group} is no {self.wanted}")
         return thing
 
-    @property
-    def _word(self) -> str:
-        return self.kind.__name__.lower()
+
+def instance_of(kind: type[Thing]) -> Callable[[Any], Thing | None]:
+    """The check that a thing is of a kind."""
+    return lambda thing: thing if isinstance(thing, kind) else None
 
 
 def installed(group: str) -> dict[str, str]:
-    """The places that installed packages name in a group of entry points, by name."""
-    from importlib.metadata import entry_points  # slow to import, and only needed for what our tables lack
+    """The addresses that installed packages name in a group of entry points, by name."""
+    # Slow to import, and only needed for what our tables lack.
+    from importlib.metadata import entry_points
 
     return {point.name: point.value for point in entry_points(group=group)}
 
 
-def loaded(place: str, what: str, group: str) -> Any:
+def loaded(address: str, noun: str, group: str) -> Any:
     """What stands at "module:attribute"."""
-    module, _, attribute = place.partition(":")
+    module, _, attribute = address.partition(":")
     try:
         return getattr(importlib.import_module(module), attribute)
     except (ImportError, AttributeError) as error:
-        raise OptionError(f"the {what} {place} of the group {group} cannot be loaded: {error}") from None
+        raise OptionError(
+            f"the {noun} {address} of the group {group} cannot be loaded: {error}"
+        ) from None
+
+
+def folder_of(package: str, extra: str) -> Path:
+    """The folder of an installed package whose files are read without running it.
+
+    Where it is not there, one line names the extra that brings it.
+    """
+    found = find_spec(package)
+    if found is None or found.origin is None:
+        raise OptionError(f"the package {package} is not installed; install tailpath[{extra}]")
+    return Path(found.origin).parent
+
+
+def module_of(name: str, extra: str) -> Any:
+    """A module of a package that comes with an extra; where it is not there, one line says so."""
+    folder_of(name.partition(".")[0], extra)
+    return importlib.import_module(name)

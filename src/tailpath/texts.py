@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from difflib import get_close_matches
+from textwrap import fill
 from typing import Any
 
+#: What LaTeX would take for something else.
+LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"} | {
+    sign: f"\\{sign}" for sign in "&%$#_{}"
+}
 #: Numbers lose digits, down to this many, before a table is cut into blocks.
 FEWEST_DIGITS = 3
 
@@ -53,10 +58,14 @@ def pairs(rows: Iterable[tuple[str, str]]) -> str:
     return "\n".join(f"{what:<{width}}  {value}" for what, value in kept)
 
 
-def table(headers: Sequence[str], rows: Iterable[Sequence[Any]], digits: int = 6, width: int | None = None) -> str:
-    """A plain table: texts to the left, numbers to the right with `digits` significant digits, `None` as a dash.
+def table(
+    headers: Sequence[str], rows: Iterable[Sequence[Any]], digits: int = 6, width: int | None = None
+) -> str:
+    """A plain table: texts to the left, numbers to the right with `digits` significant digits,
+    `None` as a dash.
 
-    Where it is wider than `width` its numbers lose digits, then its columns draw together; if that is not enough, every row is a block of lines.
+    Where it is wider than `width` its numbers lose digits, then its columns draw together; if that
+    is not enough, every row is a block of lines.
     """
     kept = [list(row) for row in rows]
     for fewer in range(digits, FEWEST_DIGITS - 1, -1):
@@ -66,18 +75,31 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[Any]], digits: int = 6
     lines = _lines(headers, kept, FEWEST_DIGITS, " ")
     if _fits(lines, width):
         return "\n".join(lines)
-    return "\n\n".join(pairs([(header, _cell(value, digits)) for header, value in zip(headers, row)]) for row in kept)
+    return "\n\n".join(
+        pairs([(header, _cell(value, digits)) for header, value in zip(headers, row)])
+        for row in kept
+    )
 
 
 def _fits(lines: Sequence[str], width: int | None) -> bool:
     return width is None or max(map(len, lines)) <= width
 
 
-def _lines(headers: Sequence[str], rows: Sequence[Sequence[Any]], digits: int, gap: str) -> list[str]:
-    right = [all(isinstance(row[k], (int, float, type(None))) for row in rows) for k in range(len(headers))]
+def _lines(
+    headers: Sequence[str], rows: Sequence[Sequence[Any]], digits: int, gap: str
+) -> list[str]:
+    right = [
+        all(isinstance(row[k], (int, float, type(None))) for row in rows)
+        for k in range(len(headers))
+    ]
     cells = [list(headers)] + [[_cell(value, digits) for value in row] for row in rows]
     widths = [max(len(row[k]) for row in cells) for k in range(len(headers))]
-    lines = [gap.join(cell.rjust(w) if r else cell.ljust(w) for cell, w, r in zip(row, widths, right)).rstrip() for row in cells]
+    lines = [
+        gap.join(
+            cell.rjust(w) if r else cell.ljust(w) for cell, w, r in zip(row, widths, right)
+        ).rstrip()
+        for row in cells
+    ]
     lines.insert(1, gap.join("-" * w for w in widths))
     return lines
 
@@ -86,3 +108,66 @@ def _cell(value: Any, digits: int) -> str:
     if value is None:
         return "-"
     return number(value, digits) if isinstance(value, float) else name(value)
+
+
+@dataclass(frozen=True)
+class Table:
+    """What a result shows of itself: rows under headers, with a title above; without headers, what
+    and its value.
+    """
+
+    headers: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    title: str = ""
+
+    def in_use(self) -> Table:
+        """Without columns in which all cells are empty texts."""
+        kept = [k for k in range(len(self.headers)) if any(row[k] != "" for row in self.rows)]
+        return Table(
+            [self.headers[k] for k in kept],
+            [[row[k] for k in kept] for row in self.rows],
+            self.title,
+        )
+
+    def as_text(self, width: int | None = None) -> str:
+        """The table in the width there is."""
+        if self.headers:
+            body = table(self.headers, self.rows, width=width)
+        else:
+            body = pairs([(what, _cell(value, 6)) for what, value in self.rows])
+        return f"{self.title}\n{body}" if self.title else body
+
+    def as_latex(self) -> str:
+        """A `tabular` that needs no package: texts to the left, numbers to the right."""
+        right = [
+            all(isinstance(row[k], (int, float, type(None))) for row in self.rows)
+            for k in range(len(self.headers))
+        ]
+        lines = [
+            " & ".join(latex(_cell(cell, 6)) for cell in row) + r" \\"
+            for row in (self.headers, *self.rows)
+        ]
+        head = r"\begin{tabular}{" + "".join("r" if each else "l" for each in right) + "}"
+        return "\n".join(
+            [head, r"\hline", lines[0], r"\hline", *lines[1:], r"\hline", r"\end{tabular}"]
+        )
+
+
+def latex(text: str) -> str:
+    """A text as LaTeX prints it."""
+    return "".join(LATEX.get(sign, sign) for sign in text)
+
+
+#: What a result tells, in order: tables, and sentences between them.
+Told = Sequence[Table | str]
+
+
+def as_text(told: Told, width: int | None = None) -> str:
+    """Tables and sentences as people read them, one below the other."""
+    return "\n\n".join(
+        part.as_text(width) if isinstance(part, Table) else _wrapped(part, width) for part in told
+    )
+
+
+def _wrapped(text: str, width: int | None) -> str:
+    return text if width is None else "\n".join(fill(line, width) for line in text.splitlines())

@@ -19,7 +19,9 @@ from tests import reference, strategies
 @pytest.fixture(params=["plain", "compiled"])
 def engine(request: Any, monkeypatch: pytest.MonkeyPatch) -> str:
     for module in (graph, reachability):
-        monkeypatch.setattr(module, "fit", lambda search, size: search.plain if request.param == "plain" else search)
+        monkeypatch.setattr(
+            module, "fit", lambda search, size: search.plain if request.param == "plain" else search
+        )
     return str(request.param)
 
 
@@ -28,27 +30,35 @@ def engine(request: Any, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_sure_states_and_dead_ends(model: reference.Model) -> None:
     exact = reference.expected_optimum(model)
     ssp = reference.to_ssp(model)
-    sure, safe = reachability.sure_states(ssp)
-    assert {ssp.states[s] for s in np.flatnonzero(sure)} == {s for s in ssp.states if exact[s] < math.inf}
+    sure, safe = reachability.almost_sure_states(ssp)
+    assert {ssp.states[s] for s in np.flatnonzero(sure)} == {
+        s for s in ssp.states if exact[s] < math.inf
+    }
     for k in range(ssp.n_choices):
         targets = ssp.outcome_target[ssp.choice_outcomes[k] : ssp.choice_outcomes[k + 1]]
         assert safe[k] == (sure[ssp.choice_state[k]] and all(sure[targets]))
     everything = {s: list(actions) for s, actions in model.choices.items()}
     reaching = set(reference._step_towards_goal(model, everything)) | model.goals
-    assert {ssp.states[s] for s in np.flatnonzero(reachability.dead_ends(ssp))} == set(ssp.states) - reaching
+    assert {ssp.states[s] for s in np.flatnonzero(reachability.dead_ends(ssp))} == set(
+        ssp.states
+    ) - reaching
 
 
 @settings(max_examples=60, deadline=None)
 @given(model=strategies.any_models(max_states=3))
 def test_every_policy_is_proper(model: reference.Model) -> None:
-    """Against all deterministic policies: a state is missed by one of them exactly if some policy avoids the goals."""
+    """Against all deterministic policies: a state is missed by one of them exactly if some policy
+    avoids the goals.
+    """
     ssp = reference.to_ssp(model)
     states = list(model.choices)
     proper = True
     for actions in itertools.product(*(list(model.choices[s]) for s in states)):
         policy = tp.MarkovPolicy(dict(zip(states, actions, strict=True)))
         for start in states:
-            proper &= reference.unreached(reference.Model(model.choices, start, model.goals), policy) == 0
+            proper &= (
+                reference.unreached(reference.Model(model.choices, start, model.goals), policy) == 0
+            )
     assert reachability.every_policy_is_proper(ssp) == proper
 
 
@@ -74,7 +84,7 @@ def test_free_components_are_closed_and_free(engine: str) -> None:
         ("e", "out", "g", 1, 1),
     ]
     ssp = tp.SSP.from_outcomes(rows, "a", ["g"])
-    free = reachability.free_components(ssp, np.ones(ssp.n_choices, dtype=np.bool_))
+    free = reachability.zero_cost_components(ssp, np.ones(ssp.n_choices, dtype=np.bool_))
     component = dict(zip(ssp.states, free.tolist(), strict=True))
     assert component["a"] == component["b"] >= 0
     assert component["d"] >= 0
@@ -87,7 +97,7 @@ def test_plain_and_compiled_agree(engine: str) -> None:
     ssp = tp.domains.river(rows=10, columns=4)
     assert reachability.every_policy_is_proper(ssp) is False
     assert not reachability.dead_ends(ssp).any()
-    sure, safe = reachability.sure_states(ssp)
+    sure, safe = reachability.almost_sure_states(ssp)
     assert sure.all()
     assert safe.all()
     # The waterfall's far side and the like: everything but what no policy visits.

@@ -1,12 +1,15 @@
-"""A headless browser for the tests of the page. Without one they are left out, and the last line of the run says how to get it."""
+"""A headless browser for the tests of the page. Without one they are left out, and the last line of
+the run says how to get it.
+"""
 
 import shutil
 
 import pytest
 
 FLAGS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update"
-    " --disable-sync --window-size=1280,1400"
+    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run"
+    " --disable-background-networking --disable-component-update --disable-sync"
+    " --window-size=1280,1400"
 )
 
 

@@ -1,11 +1,12 @@
-"""The page in a real browser: sliders move edges and numbers to what the library says, by keyboard and in narrow windows; nothing leaves it."""
+"""The page in a real browser: sliders move edges and numbers to what the library says, by keyboard
+and in narrow windows; nothing leaves it.
+"""
 
 import json
 
 import pytest
 
 import tailpath as tp
-from tailpath.show.page.make import page
 
 ALPHAS = (0.5, 0.1, 0.01)
 NASTY = "<img src=x onerror='window.hacked=1'>"
@@ -32,9 +33,12 @@ def roads():
 
 def opened(browser, tmp_path, ssp, name):
     path = tmp_path / "page.html"
-    path.write_text(page(ssp, name, ALPHAS), encoding="utf-8")
+    tp.page(ssp, path, alphas=ALPHAS, methods=["quantile"], title=name)
     browser.set_window_size(1280, 1400)
-    browser.get_log("browser"), browser.get_log("performance")  # what came before is not this page's
+    (
+        browser.get_log("browser"),
+        browser.get_log("performance"),
+    )  # what came before is not this page's
     browser.get(path.as_uri())
     return browser
 
@@ -64,7 +68,9 @@ def test_alpha_moves_the_numbers_to_the_librarys(browser, tmp_path, river):
         for number, policy in ((0, tp.solve_expected(river).policy), (2, best.policy(alpha))):
             costs = tp.evaluate(river, policy, alpha)
             found = [float(text) for text in cells(browser, number)]
-            assert found == pytest.approx([costs.mean, costs.var(alpha), costs.cvar(alpha)], rel=1e-4)
+            assert found == pytest.approx(
+                [costs.mean, costs.var(alpha), costs.cvar(alpha)], rel=1e-4
+            )
         key(browser, "alpha", "ARROW_RIGHT")
 
 
@@ -77,7 +83,10 @@ def test_the_budget_slider_moves_the_edges(browser, tmp_path, river):
         key(browser, "memory", "HOME")
         key(browser, "memory", "ARROW_RIGHT", steps)
         found = by_id(browser, "scene").get_attribute("data-decisions").split(",")
-        wanted = ["" if river.is_goal[s] else str(best.choice_at(s, steps) - river.state_choices[s]) for s in range(river.n_states)]
+        wanted = [
+            "" if river.is_goal[s] else str(best.choice_at(s, steps) - river.state_choices[s])
+            for s in range(river.n_states)
+        ]
         assert found == wanted
         seen.add(tuple(found))
         assert not by_id(browser, "usual").is_selected()
@@ -90,12 +99,15 @@ def test_policies_by_keyboard(browser, tmp_path, river):
     from selenium.webdriver.common.keys import Keys
 
     chosen.send_keys(Keys.ARROW_LEFT)
-    assert "published planner" in by_id(browser, "scene-title").text
+    assert "quantile" in by_id(browser, "scene-title").text
     browser.find_element("css selector", "#policies input:checked").send_keys(Keys.ARROW_LEFT)
     assert "average-best" in by_id(browser, "scene-title").text
     found = by_id(browser, "scene").get_attribute("data-decisions").split(",")
     choices = tp.solve_expected(river).choices
-    assert found == ["" if river.is_goal[s] else str(choices[s] - river.state_choices[s]) for s in range(river.n_states)]
+    assert found == [
+        "" if river.is_goal[s] else str(choices[s] - river.state_choices[s])
+        for s in range(river.n_states)
+    ]
     assert not by_id(browser, "memory").is_enabled()
 
 
@@ -122,8 +134,14 @@ def test_nothing_leaves_the_page_and_nothing_breaks(browser, tmp_path, river, ro
                 key(browser, name, "ARROW_LEFT")
         by_id(browser, "colour").send_keys("where runs")
         by_id(browser, "play").click()
-        asked = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
-        urls = [entry["params"]["request"]["url"] for entry in asked if entry["method"] == "Network.requestWillBeSent"]
+        asked = [
+            json.loads(entry["message"])["message"] for entry in browser.get_log("performance")
+        ]
+        urls = [
+            entry["params"]["request"]["url"]
+            for entry in asked
+            if entry["method"] == "Network.requestWillBeSent"
+        ]
         assert urls
         assert all(url.startswith(("file://", "data:")) for url in urls), urls
         assert browser.get_log("browser") == []
@@ -134,7 +152,9 @@ def test_names_stay_text(browser, tmp_path, roads):
     assert by_id(browser, "title").text == NASTY
     assert browser.execute_script("return window.hacked") is None
     assert browser.find_elements("css selector", "img") == []
-    titles = browser.execute_script("return [...document.querySelectorAll('#scene title')].map(each => each.textContent)")
+    titles = browser.execute_script(
+        "return [...document.querySelectorAll('#scene title')].map(each => each.textContent)"
+    )
     assert any(NASTY in title for title in titles)
 
 
@@ -143,8 +163,45 @@ def test_windows_of_any_width(browser, tmp_path, river, width):
     opened(browser, tmp_path, river, "river")
     browser.set_window_size(width, 900)
     # Headless windows have a least width of their own; the document's is what counts.
-    inner, wide = browser.execute_script("return [window.innerWidth, document.documentElement.scrollWidth]")
+    inner, wide = browser.execute_script(
+        "return [window.innerWidth, document.documentElement.scrollWidth]"
+    )
     assert wide <= inner
     for name in ("alpha", "memory", "scene", "words", "tail", "curve", "frontier", "forward"):
-        box = browser.execute_script("const b = arguments[0].getBoundingClientRect(); return [b.left, b.right]", by_id(browser, name))
+        box = browser.execute_script(
+            "const b = arguments[0].getBoundingClientRect(); return [b.left, b.right]",
+            by_id(browser, name),
+        )
         assert 0 <= box[0] < box[1] <= inner, name
+
+
+@pytest.mark.parametrize("width", [360, 700, 1280, 1900])
+def test_a_long_road_shows_its_goal_at_every_width(browser, tmp_path, width):
+    """Fourteen places in a row: none is cut off, and none needs scrolling sideways."""
+    rows = [
+        (f"place {k}", way, f"place {k + 1}", p, cost)
+        for k in range(13)
+        for way, p, cost in (("road", 0.9, 3), ("road", 0.1, 9))
+    ]
+    ssp = tp.SSP.from_outcomes(
+        [*rows, *((f"place {k}", "lane", f"place {k + 1}", 1, 4) for k in range(13))],
+        "place 0",
+        ["place 13"],
+    )
+    path = tmp_path / "page.html"
+    tp.page(ssp, path, {"lanes": lambda state: "lane"}, alphas=[0.1], unit="minutes")
+    browser.set_window_size(width, 900)
+    browser.get(path.as_uri())
+    inside = """const box = document.getElementById("scene").getBoundingClientRect();
+        return [...document.querySelectorAll("#scene circle:not([visibility=hidden])")]
+            .map(each => each.getBoundingClientRect())
+            .filter(each => each.width > 0)
+            .map(each => each.left >= box.left - 1 && each.right <= box.right + 1
+                && each.bottom <= box.bottom + 1)"""
+    found = browser.execute_script(inside)
+    assert len(found) >= 14 and all(found)
+    assert "13" in browser.execute_script(
+        "return [...document.querySelectorAll('#scene text')].map(each =>"
+        " each.textContent).join(' ')"
+    )
+    assert "lanes" in by_id(browser, "numbers").text and "minutes" in by_id(browser, "numbers").text

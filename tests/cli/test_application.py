@@ -1,4 +1,6 @@
-"""What happens around every command: help, refusals, warnings, interruption, closed pipes, and what is not imported."""
+"""What happens around every command: help, refusals, warnings, interruption, closed pipes, and what
+is not imported.
+"""
 
 import json
 import math
@@ -22,8 +24,17 @@ from tests.cli.running import refusal, run
 HEAVY = ("numba", "scipy", "matplotlib", "rich", "highspy")
 
 
-def in_a_shell(*arguments, code="from tailpath.cli import main; import sys; sys.exit(main())", **options):
-    return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False, timeout=120, **options)
+def in_a_shell(
+    *arguments, code="from tailpath.cli import main; import sys; sys.exit(main())", **options
+):
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        **options,
+    )
 
 
 def test_help_lists_the_commands(capsys):
@@ -49,7 +60,15 @@ def test_an_unknown_command(capsys):
     assert refusal(capsys, "nonesuch") == "No such command 'nonesuch' (see 'tailpath --help')"
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["info", "river:10x3"], ["info", "textbook:lottery", "--json"], ["solve", "--help"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--help"],
+        ["info", "river:10x3"],
+        ["info", "textbook:lottery", "--json"],
+        ["solve", "--help"],
+    ],
+)
 def test_light_commands_import_no_heavy_library(arguments):
     code = f"""
         import sys
@@ -63,12 +82,21 @@ def test_light_commands_import_no_heavy_library(arguments):
 
 
 def test_help_does_without_numpy():
-    result = in_a_shell("--help", code="import sys; from tailpath.cli import main; main(); sys.exit('numpy' in sys.modules)")
+    result = in_a_shell(
+        "--help",
+        code="import sys; from tailpath.cli import main; main(); sys.exit('numpy' in sys.modules)",
+    )
     assert result.returncode == 0
 
 
 def test_the_module_is_the_command():
-    result = subprocess.run([sys.executable, "-m", "tailpath", "--version"], capture_output=True, text=True, check=False, timeout=120)
+    result = subprocess.run(
+        [sys.executable, "-m", "tailpath", "--version"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
     assert (result.returncode, result.stdout) == (0, f"tailpath {tailpath.__version__}\n")
 
 
@@ -80,7 +108,10 @@ def test_the_module_is_the_command():
     [
         (["xyzzy"], "No such command 'xyzzy' (see 'tailpath --help')"),
         (["info"], "Missing argument 'MODEL' (see 'tailpath info --help')"),
-        (["info", "river:10x3", "more"], "Got unexpected extra argument (more) (see 'tailpath info --help')"),
+        (
+            ["info", "river:10x3", "more"],
+            "Got unexpected extra argument (more) (see 'tailpath info --help')",
+        ),
         (["info", "river:10x3", "--cost-of", "3"], "'3' is not of the form R=C"),
         (["info", "river:10x3", "--cost-of", "a=b"], "'a' is no number"),
         (["info", "river:10x3", "--const", "N"], "'N' is not of the form N=V"),
@@ -127,9 +158,21 @@ def raising(error):
     ("error", "code", "line"),
     [
         (TailpathError("one\nthing  and another"), 2, "tailpath: error: one thing and another\n"),
-        (FileNotFoundError(2, "No such file or directory", "a.bin"), 2, "tailpath: error: a.bin: No such file or directory\n"),
-        (PermissionError(13, "Permission denied", b"b.bin"), 2, "tailpath: error: b.bin: Permission denied\n"),
-        (MemoryError("Unable to allocate 9 TiB"), 2, "tailpath: error: not enough memory: Unable to allocate 9 TiB\n"),
+        (
+            FileNotFoundError(2, "No such file or directory", "a.bin"),
+            2,
+            "tailpath: error: a.bin: No such file or directory\n",
+        ),
+        (
+            PermissionError(13, "Permission denied", b"b.bin"),
+            2,
+            "tailpath: error: b.bin: Permission denied\n",
+        ),
+        (
+            MemoryError("Unable to allocate 9 TiB"),
+            2,
+            "tailpath: error: not enough memory: Unable to allocate 9 TiB\n",
+        ),
     ],
 )
 def test_errors_of_the_user_are_one_line(capsys, monkeypatch, error, code, line):
@@ -151,7 +194,9 @@ def test_errors_of_ours_keep_their_traceback(capsys, monkeypatch):
 
 
 def test_warnings_are_one_line(capsys, monkeypatch):
-    command_that(monkeypatch, lambda: warnings.warn("rows were\nscaled", TailpathWarning, stacklevel=1))
+    command_that(
+        monkeypatch, lambda: warnings.warn("rows were\nscaled", TailpathWarning, stacklevel=1)
+    )
     result = run(capsys, "info")
     assert (result.code, result.err) == (0, "tailpath: warning: rows were scaled\n")
 
@@ -168,7 +213,11 @@ def test_a_real_interrupt_ends_a_real_process(tmp_path):
         sys.exit(main(["info"]))
     """
     process = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ
+        [sys.executable, "-c", textwrap.dedent(code)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ,
     )
     try:
         assert process.stdout.readline() == "ready\n"
@@ -191,7 +240,12 @@ def test_a_reader_that_leaves_early_is_no_error():
         info.command = click.Command("info", callback=talk)
         sys.exit(main(["info"]))
     """
-    process = subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     assert process.stdout.readline() == "line\n"
     process.stdout.close()
     err = process.stderr.read()
@@ -206,7 +260,15 @@ def test_a_reader_that_was_never_there_is_no_error():
     try:
         buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
         command = [sys.executable, "-m", "tailpath", "info", "river:10x3"]
-        result = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, check=False, timeout=120, env=buffered)
+        result = subprocess.run(
+            command,
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            timeout=120,
+            env=buffered,
+        )
     finally:
         os.close(writing)
     assert (result.returncode, result.stderr) == (1, "")
@@ -243,7 +305,9 @@ def test_json_has_no_infinities():
 
 
 def test_a_table_for_people():
-    text = common.table(["method", "CVaR", "steps"], [("exact", 30.19512345, 12), ("quantile", None, 7)], digits=5)
+    text = common.table(
+        ["method", "CVaR", "steps"], [("exact", 30.19512345, 12), ("quantile", None, 7)], digits=5
+    )
     assert text.splitlines() == [
         "method      CVaR  steps",
         "--------  ------  -----",

@@ -42,8 +42,17 @@ def test_info_for_programs(capsys):
     result = run(capsys, "info", "gridworld:5x5", "--json")
     record = result.json
     assert (result.code, result.err) == (0, "")
-    assert (record["states"], record["choices"], record["start"], record["goals"]) == (25, 96, [4, 4], [[4, 0]])
-    assert (record["cost_unit"], record["dead_ends"], record["every_policy_is_proper"]) == ("1", [], True)
+    assert (record["states"], record["choices"], record["start"], record["goals"]) == (
+        25,
+        96,
+        [4, 4],
+        [[4, 0]],
+    )
+    assert (record["cost_unit"], record["dead_ends"], record["every_policy_is_proper"]) == (
+        "1",
+        [],
+        True,
+    )
     assert record["costs"] == {"min": 1.0, "least_paid": 1.0, "max": 100.0, "free_outcomes": 0}
     assert record["choices_per_state"] == {"min": 4, "mean": 4.0, "max": 4}
     assert record["grid"] == {"rows": 5, "columns": 5}
@@ -51,13 +60,22 @@ def test_info_for_programs(capsys):
 
 def test_info_tells_dead_ends(capsys, trapped):
     record = run(capsys, "info", trapped, "--json").json
-    assert (record["dead_ends"], record["start_surely_reaches_a_goal"], record["every_policy_is_proper"]) == (["pit"], False, False)
+    assert (
+        record["dead_ends"],
+        record["start_surely_reaches_a_goal"],
+        record["every_policy_is_proper"],
+    ) == (["pit"], False, False)
     assert "1: pit" in run(capsys, "info", trapped).out
 
 
 def test_info_without_a_cost_unit(capsys, tmp_path):
     path = tmp_path / "odd.json"
-    tp.write(tp.SSP.from_outcomes([("a", "x", "b", 1, 3.14159265358979), ("b", "x", "end", 1, 1)], "a", ["end"]), path)
+    tp.write(
+        tp.SSP.from_outcomes(
+            [("a", "x", "b", 1, 3.14159265358979), ("b", "x", "end", 1, 1)], "a", ["end"]
+        ),
+        path,
+    )
     assert run(capsys, "info", path, "--json").json["cost_unit"] is None
     assert "no usable common unit" in run(capsys, "info", path).out
 
@@ -72,9 +90,17 @@ def test_info_of_a_start_that_is_the_goal(capsys, tmp_path):
 
 def test_notes_of_a_reader_are_said_once_each(capsys, tmp_path):
     path = tmp_path / "noted.json"
-    ssp = tp.SSP.from_outcomes([("a", "x", "end", 1, 1)], "a", ["end"], notes=("rewards were negated", "time limits do not count"))
+    ssp = tp.SSP.from_outcomes(
+        [("a", "x", "end", 1, 1)],
+        "a",
+        ["end"],
+        notes=("rewards were negated", "time limits do not count"),
+    )
     tp.write(ssp, path)
-    assert run(capsys, "info", path).err == "tailpath: note: rewards were negated\ntailpath: note: time limits do not count\n"
+    assert (
+        run(capsys, "info", path).err
+        == "tailpath: note: rewards were negated\ntailpath: note: time limits do not count\n"
+    )
 
 
 @pytest.mark.parametrize(("model", "value"), measured.EXPECTED.items())
@@ -96,7 +122,9 @@ def test_solve_saves_the_policy(capsys, tmp_path):
     path = tmp_path / "policy.json"
     assert run(capsys, "solve", "river:10x3", "--method", "expected", "-o", path).code == 0
     ssp = tp.domains.river(rows=10, columns=3)
-    assert tp.read_policy(path, ssp).action((8, 0), None) == tp.solve_expected(ssp).policy.action((8, 0), None)
+    assert tp.read_policy(path, ssp).action((8, 0), None) == tp.solve_expected(ssp).policy.action(
+        (8, 0), None
+    )
 
 
 def test_solve_refuses_a_trapped_start(capsys, trapped):
@@ -104,10 +132,16 @@ def test_solve_refuses_a_trapped_start(capsys, trapped):
 
 
 def test_solve_refuses_options_of_other_methods(capsys):
-    message = "--delta does not apply to --method expected, only to exact (see 'tailpath solve --help')"
+    message = (
+        "--delta does not apply to --method expected, only to exact (see 'tailpath solve --help')"
+    )
     assert refusal(capsys, "solve", "river:10x3", "--method", "expected", "--delta", "1") == message
-    assert "--alpha does not apply to --method expected" in refusal(capsys, "solve", "river:10x3", "--method", "expected", "--alpha", "0.1")
-    assert refusal(capsys, "solve", "river:10x3", "--method", "magic").startswith("there is no method 'magic'; there are exact, expected,")
+    assert "--alpha does not apply to --method expected" in refusal(
+        capsys, "solve", "river:10x3", "--method", "expected", "--alpha", "0.1"
+    )
+    assert refusal(capsys, "solve", "river:10x3", "--method", "magic").startswith(
+        "there is no method 'magic'; there are exact, expected,"
+    )
 
 
 def test_convert_there_and_back(capsys, tmp_path):
@@ -124,26 +158,40 @@ def test_convert_there_and_back(capsys, tmp_path):
     }
     ssp, again = tp.domains.river(rows=10, columns=3), tp.read(back)
     assert (again.outcome_probability == ssp.outcome_probability).all()
-    assert (again.geometry, again.cost_unit, again.start) == (ssp.geometry, ssp.cost_unit, ssp.start)
+    assert (again.geometry, again.cost_unit, again.start) == (
+        ssp.geometry,
+        ssp.cost_unit,
+        ssp.start,
+    )
 
 
 def test_convert_to_an_unknown_format(capsys, tmp_path):
     assert "unknown format" in refusal(capsys, "convert", "river:10x3", tmp_path / "river.xyz")
-    assert "nowhere" in refusal(capsys, "convert", "river:10x3", tmp_path / "nowhere" / "river.json")
+    assert "nowhere" in refusal(
+        capsys, "convert", "river:10x3", tmp_path / "nowhere" / "river.json"
+    )
 
 
 def test_bench_needs_a_checkout(capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr(bench.tailpath, "__file__", str(tmp_path / "site-packages" / "tailpath" / "__init__.py"))
+    monkeypatch.setattr(
+        bench.tailpath, "__file__", str(tmp_path / "site-packages" / "tailpath" / "__init__.py")
+    )
     assert "run this from a checkout" in refusal(capsys, "bench")
 
 
 def test_bench_hands_its_arguments_on(capsys, monkeypatch, tmp_path):
     (tmp_path / "benchmarks").mkdir()
     (tmp_path / "benchmarks" / "__main__.py").write_text("")
-    monkeypatch.setattr(bench.tailpath, "__file__", str(tmp_path / "src" / "tailpath" / "__init__.py"))
+    monkeypatch.setattr(
+        bench.tailpath, "__file__", str(tmp_path / "src" / "tailpath" / "__init__.py")
+    )
     called = []
     monkeypatch.setattr(
-        subprocess, "run", lambda arguments, cwd, check: called.append((arguments[1:], cwd)) or subprocess.CompletedProcess(arguments, 3)
+        subprocess,
+        "run",
+        lambda arguments, cwd, check: (
+            called.append((arguments[1:], cwd)) or subprocess.CompletedProcess(arguments, 3)
+        ),
     )
     assert run(capsys, "bench", "--only", "grid").code == 3
     assert called == [(["-m", "benchmarks", "--only", "grid"], tmp_path)]

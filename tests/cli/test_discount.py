@@ -1,4 +1,6 @@
-"""A discount on the command line: exact where it can be, one sentence elsewhere, and policy files that can be used again."""
+"""A discount on the command line: exact where it can be, one sentence elsewhere, and policy files
+that can be used again.
+"""
 
 import json
 
@@ -32,11 +34,29 @@ def stages(tmp_path):
 
 def test_the_expected_cost_and_its_policy_file(stages, capsys, tmp_path):
     policy = str(tmp_path / "policy.json")
-    told = run(capsys, "solve", stages, "--method", "expected", "--gamma", "1/2", "--verify", "--json", "--output", policy)
+    told = run(
+        capsys,
+        "solve",
+        stages,
+        "--method",
+        "expected",
+        "--gamma",
+        "1/2",
+        "--verify",
+        "--json",
+        "--output",
+        policy,
+    )
     record = json.loads(told.out)
-    assert record["expected_cost"] == pytest.approx(tp.solve_expected(STAGES, gamma=0.5).cost(), rel=1e-15)
-    assert record["gamma"] == 0.5 and any("the least expected cost lies in" in line for line in record["proved"])
-    again = json.loads(run(capsys, "evaluate", stages, policy, "--gamma", "0.5", "--alpha", "0.5", "--json").out)
+    assert record["expected_cost"] == pytest.approx(
+        tp.solve_expected(STAGES, gamma=0.5).cost(), rel=1e-15
+    )
+    assert record["gamma"] == 0.5 and any(
+        "the least expected cost lies in" in line for line in record["proved"]
+    )
+    again = json.loads(
+        run(capsys, "evaluate", stages, policy, "--gamma", "0.5", "--alpha", "0.5", "--json").out
+    )
     assert again["mean"] == pytest.approx(record["expected_cost"], rel=1e-12)
 
 
@@ -52,38 +72,88 @@ def test_a_discounted_value_that_is_wrong_is_refuted():
 
 def test_the_least_cvar_and_its_policy_file(stages, capsys, tmp_path):
     policy = str(tmp_path / "policy.npz")
-    told = run(capsys, "solve", stages, "--alpha", "0.2", "--gamma", "0.5", "--json", "--output", policy)
+    told = run(
+        capsys, "solve", stages, "--alpha", "0.2", "--gamma", "0.5", "--json", "--output", policy
+    )
     record = json.loads(told.out)
-    assert record["cvar"] == pytest.approx(tp.solve_cvar_exact(STAGES, 0.2, gamma=0.5).cvar(0.2), rel=1e-12)
+    assert record["cvar"] == pytest.approx(
+        tp.solve_cvar_exact(STAGES, 0.2, gamma=0.5).cvar(0.2), rel=1e-12
+    )
     assert "say --within 3 --gamma 1/2" in told.err
-    again = json.loads(run(capsys, "evaluate", stages, policy, "--within", "3", "--gamma", "1/2", "--alpha", "0.2", "--json").out)
+    again = json.loads(
+        run(
+            capsys,
+            "evaluate",
+            stages,
+            policy,
+            "--within",
+            "3",
+            "--gamma",
+            "1/2",
+            "--alpha",
+            "0.2",
+            "--json",
+        ).out
+    )
     assert again["results"][0]["cvar"] == pytest.approx(record["cvar"], rel=1e-12)
-    for command in (["show", stages, policy], ["simulate", stages, policy, "--runs", "9", "--alpha", "0.5"]):
+    for command in (
+        ["show", stages, policy],
+        ["simulate", stages, policy, "--runs", "9", "--alpha", "0.5"],
+    ):
         assert run(capsys, *command, "--within", "3", "--gamma", "0.5").code == 0
 
 
 @pytest.mark.parametrize("method", ["exact", "expected", "quantile", "layers"])
 def test_with_a_limit_of_steps_every_method_takes_it(stages, capsys, method):
     flags = [] if method == "expected" else ["--alpha", "0.5"]
-    told = run(capsys, "solve", stages, "--method", method, *flags, "--within", "3", "--gamma", "0.5", "--json")
+    told = run(
+        capsys,
+        "solve",
+        stages,
+        "--method",
+        method,
+        *flags,
+        "--within",
+        "3",
+        "--gamma",
+        "0.5",
+        "--json",
+    )
     assert told.code == 0 and "multiplied by 0.5^t" in told.err
     if method == "exact":
-        assert json.loads(told.out)["cvar"] == pytest.approx(tp.solve_cvar_exact(STAGES, 0.5, gamma=0.5).cvar(0.5), rel=1e-12)
+        assert json.loads(told.out)["cvar"] == pytest.approx(
+            tp.solve_cvar_exact(STAGES, 0.5, gamma=0.5).cvar(0.5), rel=1e-12
+        )
 
 
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        (["solve", "river:5x5", "--alpha", "0.1", "--gamma", "0.9"], "with a discount every step has costs of its own"),
-        (["solve", "river:5x5", "--alpha", "0.1", "--gamma", "0.9", "--method", "layers"], "with --within N to every method"),
+        (
+            ["solve", "river:5x5", "--alpha", "0.1", "--gamma", "0.9"],
+            "with a discount every step has costs of its own",
+        ),
+        (
+            ["solve", "river:5x5", "--alpha", "0.1", "--gamma", "0.9", "--method", "layers"],
+            "with --within N to every method",
+        ),
         (
             ["solve", "river:5x5", "--minimise", "mean", "--gamma", "0.9"],
             "a discount is exact over a bounded number of steps: give --within N",
         ),
-        (["info", "river:5x5", "--gamma", "0.9"], "a discount is exact here over a bounded number of steps: give --within N, too"),
+        (
+            ["info", "river:5x5", "--gamma", "0.9"],
+            "a discount is exact here over a bounded number of steps: give --within N, too",
+        ),
         (["compare", "river:5x5", "--gamma", "0.9"], "give --within N, too"),
-        (["evaluate", "river:5x5", "expected", "--alpha", "0.1", "--gamma", "0"], "0 does not lie in (0, 1]"),
-        (["solve", "river:5x5", "--method", "expected", "--gamma", "much"], "much does not lie in (0, 1]"),
+        (
+            ["evaluate", "river:5x5", "expected", "--alpha", "0.1", "--gamma", "0"],
+            "0 does not lie in (0, 1]",
+        ),
+        (
+            ["solve", "river:5x5", "--method", "expected", "--gamma", "much"],
+            "much does not lie in (0, 1]",
+        ),
     ],
 )
 def test_elsewhere_a_sentence_says_why_not(capsys, command, message):
@@ -92,7 +162,12 @@ def test_elsewhere_a_sentence_says_why_not(capsys, command, message):
 
 
 def test_comparisons_are_of_costs_in_full():
-    with pytest.raises(tp.TailpathError, match=r"^costs are compared in full; for a discount compare on tailpath.within"):
+    with pytest.raises(
+        tp.TailpathError,
+        match=r"^costs are compared in full; for a discount compare on tailpath.within",
+    ):
         tp.compare(STAGES, None, [0.5], gamma=0.5)
     table = tp.compare(tp.within(STAGES, 3, gamma=0.5), None, [0.5])
-    assert table["optimum", 0.5].deployed == pytest.approx(tp.solve_cvar_exact(STAGES, 0.5, gamma=0.5).cvar(0.5), rel=1e-12)
+    assert table["optimum", 0.5].deployed == pytest.approx(
+        tp.solve_cvar_exact(STAGES, 0.5, gamma=0.5).cvar(0.5), rel=1e-12
+    )

@@ -7,7 +7,12 @@ import pytest
 import tailpath as tp
 from tests.cli.running import run
 
-ROWS = [("ice", "go", "home", 0.5, 1), ("ice", "go", "hole", 0.25, 1), ("ice", "go", "ice", 0.25, 1), ("hole", "stay", "hole", 1, 1)]
+ROWS = [
+    ("ice", "go", "home", 0.5, 1),
+    ("ice", "go", "hole", 0.25, 1),
+    ("ice", "go", "ice", 0.25, 1),
+    ("hole", "stay", "hole", 1, 1),
+]
 
 
 @pytest.fixture
@@ -24,7 +29,12 @@ def test_info_says_how_surely_and_what_can_be_done(lake, capsys):
     record = json.loads(run(capsys, "info", lake, "--json").out)
     assert record["largest_probability_of_arriving"] == pytest.approx(2 / 3)
     assert record["dead_ends"] == ["hole"]
-    assert json.loads(run(capsys, "info", "river:5x5", "--json").out)["largest_probability_of_arriving"] == 1
+    assert (
+        json.loads(run(capsys, "info", "river:5x5", "--json").out)[
+            "largest_probability_of_arriving"
+        ]
+        == 1
+    )
 
 
 def test_a_refusal_names_the_flags_in_one_line(lake, capsys):
@@ -75,12 +85,20 @@ def test_a_policy_for_a_model_that_has_changed(lake, capsys, tmp_path):
     assert refused.code == 2 and "costs differ; strict=False (--loose)" in refused.err
     for command in (["evaluate", new, policy], ["simulate", new, policy, "--runs", "10"]):
         told = run(capsys, *command, "--alpha", "0.1", "--loose")
-        assert told.code == 0 and "warning: " in told.err and "decisions were found again by name" in told.err
+        assert (
+            told.code == 0
+            and "warning: " in told.err
+            and "decisions were found again by name" in told.err
+        )
 
 
 def test_a_policy_that_may_miss_the_goal_gets_the_ways_on(lake, capsys, tmp_path):
     policy = tmp_path / "p.json"
     tp.write_policy(tp.MarkovPolicy({"ice": "go", "hole": "stay"}), policy)
     told = run(capsys, "evaluate", lake, str(policy), "--alpha", "0.5")
-    assert told.code == 0 and "missed with probability 0.333333" in told.err and "--give-up C" in told.err
+    assert (
+        told.code == 0
+        and "missed with probability 0.333333" in told.err
+        and "--give-up C" in told.err
+    )
     assert run(capsys, "evaluate", lake, str(policy), "--alpha", "0.5", "--within", "3").code == 0

@@ -1,6 +1,9 @@
-"""What a newcomer meets first: no arguments, a typing mistake, a narrow terminal, completion, a package that is not there."""
+"""What a newcomer meets first: no arguments, a typing mistake, a narrow terminal, completion, a
+package that is not there.
+"""
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -21,25 +24,72 @@ def test_alone_it_shows_its_help(capsys):
     assert all(command in alone.out for command in COMMANDS)
 
 
-@pytest.mark.parametrize(("typed", "meant"), [("compre", "compare"), ("evalute", "evaluate"), ("sovle", "solve"), ("infos", "info")])
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("compre", "compare"), ("evalute", "evaluate"), ("sovle", "solve"), ("infos", "info")],
+)
 def test_a_typing_mistake_is_understood(capsys, typed, meant):
-    assert refusal(capsys, typed, "x") == f"No such command {typed!r}; did you mean {meant!r}? (see 'tailpath --help')"
+    assert (
+        refusal(capsys, typed, "x")
+        == f"No such command {typed!r}; did you mean {meant!r}? (see 'tailpath --help')"
+    )
 
 
 def completions(*words):
     completer = BashComplete(group, {}, "tailpath", "_TAILPATH_COMPLETE")
-    return [(item.type, item.value) for item in completer.get_completions(list(words[:-1]), words[-1])]
+    return [
+        (item.type, item.value) for item in completer.get_completions(list(words[:-1]), words[-1])
+    ]
 
 
 def test_the_shell_completes_commands_schemes_and_files():
     assert ("plain", "compare") in completions("com")
-    assert completions("info", "riv") == [("plain", "river:"), ("file", "riv")]
-    assert completions("info", "gym") == [("plain", "gym:"), ("file", "gym")]
+    assert completions("info", "riv") == [("file", "riv"), ("plain", "river:")]
+    assert completions("info", "gym") == [("file", "gym"), ("plain", "gym:")]
     assert completions("info", "") == [("file", "")]
     assert completions("evaluate", "river:5x5", "p") == [("file", "p")]
+    assert completions("info", "gridworld:1") == [("plain", "gridworld:14x16")]
+    assert completions("solve", "river:5x5", "--method", "qu") == [("plain", "quantile")]
 
 
-@pytest.mark.parametrize("suffix", ["json", "npz", "drn", "tra", "umb", "csv", "parquet", "prism", "jani"])
+def asked_in_bash(folder, *words):
+    """What Bash would put in the place of the last word; it splits words at colons by itself."""
+    program = folder / "tailpath"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m tailpath "$@"\n', encoding="utf-8")
+    program.chmod(0o755)
+    script = f"""
+        source <(_TAILPATH_COMPLETE=bash_source tailpath)
+        compopt() {{ :; }}
+        COMP_WORDS=(tailpath {" ".join(words)}); COMP_CWORD={len(words)}
+        _tailpath_completion tailpath
+        printf '%s\\n' "${{COMPREPLY[@]}}"
+    """
+    settings = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "PATH": f"{folder}:{os.environ['PATH']}",
+    }
+    told = subprocess.run(
+        [shutil.which("bash"), "-c", script],
+        capture_output=True,
+        text=True,
+        env=settings,
+        check=True,
+    )
+    return told.stdout.split()
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
+def test_a_real_bash_completes_behind_colons(tmp_path):
+    assert asked_in_bash(tmp_path, "info", "riv") == ["river:"]
+    assert asked_in_bash(tmp_path, "info", "gridworld", ":", "14") == ["14x16"]
+    assert "geometric" in asked_in_bash(tmp_path, "info", "textbook", ":")
+    assert asked_in_bash(tmp_path, "solve", "river", ":", "5x5", "--method", "quan") == ["quantile"]
+
+
+@pytest.mark.parametrize(
+    "suffix", ["json", "npz", "drn", "tra", "umb", "csv", "parquet", "prism", "jani"]
+)
 def test_a_missing_file_is_no_such_file(capsys, tmp_path, suffix):
     assert "no such file" in refusal(capsys, "info", tmp_path / f"none.{suffix}")
 
@@ -47,22 +97,29 @@ def test_a_missing_file_is_no_such_file(capsys, tmp_path, suffix):
 def test_a_missing_package_is_told_before_the_work(capsys, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setattr("tailpath.cli.study.find_spec", lambda name: None)
-    assert "parquet files need pyarrow" in refusal(capsys, "study", "--out", tmp_path / "s", "--export", "parquet")
+    assert "parquet files need pyarrow" in refusal(
+        capsys, "study", "--out", tmp_path / "s", "--export", "parquet"
+    )
     assert not (tmp_path / "s").exists()
 
 
 def test_only_what_is_really_compiled_counts():
     """In a child, with an empty cache and then with a full one."""
     program = (
-        "from tailpath.kernels.jit import compiling_seconds, when_compiling; told = []; when_compiling(lambda: told.append(1))\n"
-        "import numpy as np; from tailpath.kernels.forward import cheapest_way\n"
-        "least = np.full(2, np.inf); cheapest_way(np.array([0, 0, 1]), np.array([0], dtype=np.int32), np.ones(1), 1, least)\n"
-        "assert least.tolist() == [1.0, 0.0]; print(len(told), compiling_seconds() > 0)"
+        "from tailpath.kernels.jit import compiling_seconds, when_compiling; told = [];"
+        " when_compiling(lambda: told.append(1))\nimport numpy as np; from tailpath.kernels.forward"
+        " import cheapest_way\nleast = np.full(2, np.inf); cheapest_way(np.array([0, 0, 1]),"
+        " np.array([0], dtype=np.int32), np.ones(1), 1, least)\nassert least.tolist() == [1.0,"
+        " 0.0]; print(len(told), compiling_seconds() > 0)"
     )
     with tempfile.TemporaryDirectory() as cache:
         runs = [
             subprocess.run(
-                [sys.executable, "-c", program], env={**os.environ, "NUMBA_CACHE_DIR": cache}, capture_output=True, text=True, check=True
+                [sys.executable, "-c", program],
+                env={**os.environ, "NUMBA_CACHE_DIR": cache},
+                capture_output=True,
+                text=True,
+                check=True,
             )
             for _ in range(2)
         ]
@@ -85,7 +142,9 @@ def test_results_go_out_as_frames():
     ssp = tp.domains.river(rows=6, columns=4)
     solution = tp.solve_expected(ssp)
     frame = solution.to_pandas()
-    assert frame["value"][ssp.start_index] == solution.cost() and list(frame["state"]) == list(ssp.states)
+    assert frame["value"][ssp.start_index] == solution.cost() and list(frame["state"]) == list(
+        ssp.states
+    )
     costs = tp.evaluate(ssp, solution, 0.1)
     assert costs.to_pandas()["probability"].sum() == pytest.approx(1 - costs.tail_mass)
 
@@ -94,7 +153,11 @@ def test_the_seconds_of_a_comparison_include_compiling(capsys, monkeypatch):
     clock = iter(range(0, 1000, 100))  # a hundred seconds between two looks
     monkeypatch.setattr("tailpath.cli.compare.compiling_seconds", lambda: next(clock))
     told = run(capsys, "compare", "textbook:geometric", "--method", "expected", "--alpha", "0.5")
-    seconds = {line.split()[1]: float(line.split()[-1]) for line in told.out.splitlines() if line.startswith("0.5")}
+    seconds = {
+        line.split()[1]: float(line.split()[-1])
+        for line in told.out.splitlines()
+        if line.startswith("0.5")
+    }
     assert seconds["expected"] >= 100 and seconds["optimum"] >= 100
     assert "the seconds above include 200.0 s of compiling, once" in told.out
 
@@ -102,13 +165,27 @@ def test_the_seconds_of_a_comparison_include_compiling(capsys, monkeypatch):
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        (["study", "--design", "nothing.toml", "--out", "x"], "nothing.toml: no such file or folder"),
+        (
+            ["study", "--design", "nothing.toml", "--out", "x"],
+            "nothing.toml: no such file or folder",
+        ),
         (["report", "nothing"], "nothing: no such folder"),
-        (["frontier", "river:5x5", "--risk", "cvar(0.1)", "--plot", "nowhere/f.png"], "nowhere/f.png: no such file or folder"),
-        (["frontier", "river:5x5", "--risk", "cvar(0.1)", "--corner", "1", "-o", "f.txt"], "f.txt: the file must end with .json or .npz"),
-        (["page", "river:5x5", "--out", "nowhere/p.html"], "nowhere/p.html: no such file or folder"),
+        (
+            ["frontier", "river:5x5", "--risk", "cvar(0.1)", "--plot", "nowhere/f.png"],
+            "nowhere/f.png: no such file or folder",
+        ),
+        (
+            ["frontier", "river:5x5", "--risk", "cvar(0.1)", "--corner", "1", "-o", "f.txt"],
+            "f.txt: the file must end with .json or .npz",
+        ),
+        (
+            ["page", "river:5x5", "--out", "nowhere/p.html"],
+            "nowhere/p.html: no such file or folder",
+        ),
     ],
 )
-def test_what_cannot_be_read_or_written_is_told_at_once(capsys, monkeypatch, tmp_path, command, message):
+def test_what_cannot_be_read_or_written_is_told_at_once(
+    capsys, monkeypatch, tmp_path, command, message
+):
     monkeypatch.chdir(tmp_path)
     assert message in refusal(capsys, *command)

@@ -13,9 +13,22 @@ MODEL = "gridworld:8x9"
 
 def test_limits(capsys, tmp_path: pathlib.Path):
     path = tmp_path / "policy.json"
-    arguments = ("solve", MODEL, "--minimise", "mean", "--subject-to", "cvar(0.05) <= 40", "-o", path)
+    arguments = (
+        "solve",
+        MODEL,
+        "--minimise",
+        "mean",
+        "--subject-to",
+        "cvar(0.05) <= 40",
+        "-o",
+        path,
+    )
     text = run(capsys, *arguments)
-    assert text.code == 0 and text.out.startswith("least mean") and "one unit more in cvar(0.05) <= 40 saves" in text.out
+    assert (
+        text.code == 0
+        and text.out.startswith("least mean")
+        and "one unit more in cvar(0.05) <= 40 saves" in text.out
+    )
     record = run(capsys, *arguments, "--json").json
     assert record["members"] == 2 and record["risks"]["cvar(0.05)"] == pytest.approx(40)
     ssp = tp.read(MODEL)
@@ -28,23 +41,61 @@ def test_limits(capsys, tmp_path: pathlib.Path):
 
 def test_a_deadline(capsys):
     record = run(capsys, "solve", MODEL, "--deadline", 12, "--json").json
-    assert record["objective"] == "late(12)" and record["value"] == pytest.approx(tp.solve(tp.read(MODEL), "late(12)").value)
+    assert record["objective"] == "late(12)" and record["value"] == pytest.approx(
+        tp.solve(tp.read(MODEL), "late(12)").value
+    )
 
 
 def test_the_frontier(capsys, tmp_path: pathlib.Path):
     picture, policy = tmp_path / "frontier.png", tmp_path / "policy.npz"
-    text = run(capsys, "frontier", MODEL, "--risk", "late(20)", "--plot", picture, "--corner", 1, "-o", policy)
-    assert text.code == 0 and "least mean against late(20)" in text.out and picture.stat().st_size > 1000
+    text = run(
+        capsys,
+        "frontier",
+        MODEL,
+        "--risk",
+        "late(20)",
+        "--plot",
+        picture,
+        "--corner",
+        1,
+        "-o",
+        policy,
+    )
+    assert (
+        text.code == 0
+        and "least mean against late(20)" in text.out
+        and picture.stat().st_size > 1000
+    )
     record = run(capsys, "frontier", MODEL, "--risk", "late(20)", "--json").json
     ssp = tp.read(MODEL)
     costs = tp.evaluate(ssp, tp.read_policy(policy, ssp), 1e-3)
-    assert costs.mean == pytest.approx(record["corners"][0]["mean"]) and 1 - costs.cdf(20) == pytest.approx(record["corners"][0]["risk"])
+    assert costs.mean == pytest.approx(record["corners"][0]["mean"]) and 1 - costs.cdf(
+        20
+    ) == pytest.approx(record["corners"][0]["risk"])
 
 
 def test_compare_shows_measures(capsys):
-    record = run(capsys, "compare", MODEL, "--alpha", 0.05, "--measure", "late(20)", "--measure", "shortfall(20)", "--json").json
+    record = run(
+        capsys,
+        "compare",
+        MODEL,
+        "--alpha",
+        0.05,
+        "--measure",
+        "late(20)",
+        "--measure",
+        "shortfall(20)",
+        "--json",
+    ).json
     late = {line["method"]: line["late(20)"] for line in record["measures"]}
-    assert set(late) == {"expected", "quantile", "optimum", "least VaR", "least late(20)", "least shortfall(20)"}
+    assert set(late) == {
+        "expected",
+        "quantile",
+        "optimum",
+        "least VaR",
+        "least late(20)",
+        "least shortfall(20)",
+    }
     assert min(late.values()) == late["least late(20)"] < late["expected"] < late["optimum"]
 
 
@@ -59,19 +110,43 @@ def test_a_grid_brackets(capsys, tmp_path: pathlib.Path):
     assert record["delta"] == "0.5" and record["bounds"][0] <= true.value <= record["bounds"][1]
     assert record["risks"]["late(12)"] == pytest.approx(true.value, rel=1e-9)
     given_up = run(capsys, "solve", odd, "--deadline", 12, "--delta", "0.5", "--max-nodes", 10)
-    assert given_up.code == 0 and "not evaluated to the end" in given_up.err and "optimum between" in given_up.out
-    corners = run(capsys, "frontier", odd, "--risk", "cvar(0.1)", "--delta", "0.5", "--json").json["corners"]
+    assert (
+        given_up.code == 0
+        and "not evaluated to the end" in given_up.err
+        and "optimum between" in given_up.out
+    )
+    corners = run(capsys, "frontier", odd, "--risk", "cvar(0.1)", "--delta", "0.5", "--json").json[
+        "corners"
+    ]
     assert all(corner["mean at least"] <= corner["mean"] for corner in corners)
-    assert "mean at least" in run(capsys, "frontier", odd, "--risk", "cvar(0.1)", "--delta", "0.5").out
+    assert (
+        "mean at least" in run(capsys, "frontier", odd, "--risk", "cvar(0.1)", "--delta", "0.5").out
+    )
     measures = run(
-        capsys, "compare", odd, "--alpha", 0.5, "--method", "expected", "--delta", "0.5", "--measure", "late(12)", "--json"
+        capsys,
+        "compare",
+        odd,
+        "--alpha",
+        0.5,
+        "--method",
+        "expected",
+        "--delta",
+        "0.5",
+        "--measure",
+        "late(12)",
+        "--json",
     ).json["measures"]
-    assert {line["method"]: line["late(12)"] for line in measures}["least late(12)"] == pytest.approx(true.value, rel=1e-9)
+    assert {line["method"]: line["late(12)"] for line in measures}[
+        "least late(12)"
+    ] == pytest.approx(true.value, rel=1e-9)
 
 
 def test_confidence_is_told_from_tail_mass(capsys):
     found = run(capsys, "solve", MODEL, "--alpha", 0.95)
-    assert found.code == 0 and "alpha is the mass of the worst tail; for 95 % confidence say 0.05" in found.err
+    assert (
+        found.code == 0
+        and "alpha is the mass of the worst tail; for 95 % confidence say 0.05" in found.err
+    )
     assert run(capsys, "solve", MODEL, "--alpha", 0.5).err == ""
 
 
@@ -81,13 +156,35 @@ def test_confidence_is_told_from_tail_mass(capsys):
         (("solve", MODEL, "--minimise", "cvar(2)"), "alpha must lie in (0, 1]"),
         (("solve", MODEL, "--minimise", "speed"), "unknown measure 'speed'"),
         (("solve", MODEL, "--subject-to", "late(3)"), "a limit is written like 'late(35) <= 0.05'"),
-        (("solve", MODEL, "--minimise", "mean", "--alpha", 0.1), "--alpha does not go with --minimise"),
-        (("solve", MODEL, "--minimise", "mean", "--deadline", 3), "give either --minimise or --deadline"),
+        (
+            ("solve", MODEL, "--minimise", "mean", "--alpha", 0.1),
+            "--alpha does not go with --minimise",
+        ),
+        (
+            ("solve", MODEL, "--minimise", "mean", "--deadline", 3),
+            "give either --minimise or --deadline",
+        ),
         (("solve", MODEL, "--subject-to", "cvar(0.01) <= 3"), "cvar(0.01) is at least 35.0116"),
-        (("solve", MODEL, "--subject-to", "cvar(0.05) <= 40", "--subject-to", "late(20) <= 0.05"), "late(20) is then at least 0."),
+        (
+            (
+                "solve",
+                MODEL,
+                "--subject-to",
+                "cvar(0.05) <= 40",
+                "--subject-to",
+                "late(20) <= 0.05",
+            ),
+            "late(20) is then at least 0.",
+        ),
         (("frontier", MODEL), "--risk"),
-        (("frontier", MODEL, "--risk", "mean"), "a frontier is of the mean against cvar, late or shortfall, not mean"),
-        (("frontier", MODEL, "--risk", "late(20)", "--corner", 1), "--corner and --output go together"),
+        (
+            ("frontier", MODEL, "--risk", "mean"),
+            "a frontier is of the mean against cvar, late or shortfall, not mean",
+        ),
+        (
+            ("frontier", MODEL, "--risk", "late(20)", "--corner", 1),
+            "--corner and --output go together",
+        ),
     ],
 )
 def test_refusals(capsys, arguments, text):

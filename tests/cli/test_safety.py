@@ -1,4 +1,6 @@
-"""The command line against mishaps: outputs that cannot be written, names with control characters, numbers beyond all bounds."""
+"""The command line against mishaps: outputs that cannot be written, names with control characters,
+numbers beyond all bounds.
+"""
 
 import json
 import os
@@ -23,19 +25,33 @@ def test_the_policy_does_not_replace_the_model(capsys, model):
     before = pathlib.Path(model).read_text()
     os.symlink(model, "link.json")
     for output in (model, "./m.json", "link.json"):
-        assert "is the model itself" in refusal(capsys, "solve", model, "--alpha", "0.5", "-o", output)
+        assert "is the model itself" in refusal(
+            capsys, "solve", model, "--alpha", "0.5", "-o", output
+        )
     assert pathlib.Path(model).read_text() == before
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["solve", "m.json", "--alpha", "0.5", "-o", "nowhere/p.json"], "nowhere/p.json: no such file or folder"),
-        (["solve", "m.json", "--alpha", "0.5", "-o", "p.txt"], "the file must end with .json or .npz"),
-        (["solve", "m.json", "--alpha", "0.5", "-o", "folder.json"], "folder.json: this is a folder"),
+        (
+            ["solve", "m.json", "--alpha", "0.5", "-o", "nowhere/p.json"],
+            "nowhere/p.json: no such file or folder",
+        ),
+        (
+            ["solve", "m.json", "--alpha", "0.5", "-o", "p.txt"],
+            "the file must end with .json or .npz",
+        ),
+        (
+            ["solve", "m.json", "--alpha", "0.5", "-o", "folder.json"],
+            "folder.json: this is a folder",
+        ),
         (["compare", "m.json", "--plot", "nowhere/a.png"], "nowhere/a.png: no such file or folder"),
         (["compare", "m.json", "--plot", "a.jpeg2"], "the file must end with .png or .pdf or .svg"),
-        (["evaluate", "m.json", "expected", "--alpha", "0.5", "--plot", "nowhere/a.png"], "no such file or folder"),
+        (
+            ["evaluate", "m.json", "expected", "--alpha", "0.5", "--plot", "nowhere/a.png"],
+            "no such file or folder",
+        ),
         (["convert", "m.json", "nowhere/m.npz"], "no such file or folder"),
     ],
 )
@@ -51,7 +67,11 @@ def test_the_result_is_printed_even_if_it_cannot_be_saved(capsys, model, monkeyp
 
     monkeypatch.setattr(tp, "write_policy", full)
     result = run(capsys, "solve", model, "--alpha", "0.5", "-o", "p.json")
-    assert result.code == 2 and "least CVaR" in result.out and "p.json: No space left on device" in result.err
+    assert (
+        result.code == 2
+        and "least CVaR" in result.out
+        and "p.json: No space left on device" in result.err
+    )
 
 
 def test_control_characters_stay_off_the_terminal(capsys, model):
@@ -60,7 +80,9 @@ def test_control_characters_stay_off_the_terminal(capsys, model):
     for arguments in (["info", model], ["info", model, "--json"]):
         result = run(capsys, *arguments)
         assert result.code == 0 and "red" in result.out
-        assert all(character.isprintable() or character == "\n" for character in result.out + result.err)
+        assert all(
+            character.isprintable() or character == "\n" for character in result.out + result.err
+        )
     assert run(capsys, "info", model, "--json").json["start"] == name
     assert "\x1b" not in refusal(capsys, "info", "\x1b[31m.json")
 
@@ -89,7 +111,17 @@ def test_numbers_beyond_all_bounds(arguments, capsys):
 
 
 def test_a_limit_beyond_all_bounds_is_no_limit(capsys):
-    result = run(capsys, "evaluate", "river:4x3", "expected", "--alpha", "0.1", "--max-nodes", "9" * 21, "--json")
+    result = run(
+        capsys,
+        "evaluate",
+        "river:4x3",
+        "expected",
+        "--alpha",
+        "0.1",
+        "--max-nodes",
+        "9" * 21,
+        "--json",
+    )
     plain = run(capsys, "evaluate", "river:4x3", "expected", "--alpha", "0.1", "--json")
     assert result.code == 0 and result.json["results"] == plain.json["results"]
 
@@ -98,7 +130,11 @@ def test_a_limit_beyond_all_bounds_is_no_limit(capsys):
 def test_a_full_device_is_one_line():
     with open("/dev/full", "w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "tailpath", "info", "river:4x3"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+            [sys.executable, "-m", "tailpath", "info", "river:4x3"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
         )
     assert done.returncode == 2
     assert done.stderr == "tailpath: error: the output cannot be written: No space left on device\n"
@@ -144,7 +180,13 @@ def test_what_a_taxi_leaves_out_is_said():
 
 def test_a_message_about_delta_names_the_flag(capsys, model):
     rows = [["s", "a", "g", 1, 3.14159265358979], ["s", "b", "g", 1, 2.718281828459045]]
-    document = {"format": "tailpath model", "version": 1, "start": "s", "goals": ["g"], "outcomes": rows}
+    document = {
+        "format": "tailpath model",
+        "version": 1,
+        "start": "s",
+        "goals": ["g"],
+        "outcomes": rows,
+    }
     with open(model, "w") as stream:
         json.dump(document, stream)
     assert "--delta D (delta=)" in refusal(capsys, "solve", model, "--alpha", "0.5")
@@ -154,7 +196,9 @@ def test_a_message_about_delta_names_the_flag(capsys, model):
 def test_whatever_is_wrong_with_a_policy_its_file_is_named(command, capsys, tmp_path):
     """What a policy lacks shows when it is followed, long after its file was read."""
     gap, circle = tmp_path / "gap.json", tmp_path / "circle.json"
-    ssp = tp.SSP.from_outcomes([("s", "a", "t", 1, 1), ("s", "b", "s", 1, 0), ("t", "a", "g", 1, 1)], "s", ["g"])
+    ssp = tp.SSP.from_outcomes(
+        [("s", "a", "t", 1, 1), ("s", "b", "s", 1, 0), ("t", "a", "g", 1, 1)], "s", ["g"]
+    )
     tp.write(ssp, tmp_path / "m.json")
     tp.write_policy(tp.MarkovPolicy({"s": "a"}), gap)
     tp.write_policy(tp.MarkovPolicy({"s": "b", "t": "a"}), circle)
@@ -187,7 +231,10 @@ def test_json_keeps_all_of_unicode(encoding, model):
 @pytest.mark.parametrize("suffix", ["html", "png"])
 def test_a_full_disk_is_one_line(suffix, capsys, model):
     os.symlink("/dev/full", f"out.{suffix}")
-    words = {"html": ["page", model, "--out"], "png": ["compare", model, "--alpha", "0.5", "--plot"]}
+    words = {
+        "html": ["page", model, "--out"],
+        "png": ["compare", model, "--alpha", "0.5", "--plot"],
+    }
     result = run(capsys, *words[suffix], f"out.{suffix}")
     assert result.code == 2
     assert result.err.splitlines()[-1] == f"tailpath: error: out.{suffix}: No space left on device"

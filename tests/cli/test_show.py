@@ -1,4 +1,6 @@
-"""`tailpath show`, `diff` and `explain`: what they print is what the library says, and what they refuse takes one line."""
+"""`tailpath show`, `diff` and `explain`: what they print is what the library says, and what they
+refuse takes one line.
+"""
 
 import pytest
 
@@ -41,9 +43,13 @@ def test_show_cuts_and_picks(capsys):
 
 def test_diff_tells_the_partings(capsys, ssp, policy_file):
     record = run(capsys, "diff", MODEL, "expected", policy_file, "--alpha", 0.1, "--json").json
-    found = tp.differences(ssp, tp.solve_expected(ssp).policy, tp.read_policy(policy_file, ssp), 0.1)
+    found = tp.differences(
+        ssp, tp.solve_expected(ssp).policy, tp.read_policy(policy_file, ssp), 0.1
+    )
     assert record["probability"] == found.probability > 0
-    assert [part["probability"] for part in record["partings"]] == [part.probability for part in found]
+    assert [part["probability"] for part in record["partings"]] == [
+        part.probability for part in found
+    ]
     text = run(capsys, "diff", MODEL, "expected", policy_file).out
     assert "they part with probability" in text
     assert "never decide differently" in run(capsys, "diff", MODEL, "expected", "expected").out
@@ -52,7 +58,9 @@ def test_diff_tells_the_partings(capsys, ssp, policy_file):
 def test_explain_tells_runs_and_blame(capsys, ssp):
     record = run(capsys, "explain", MODEL, "expected", "--alpha", 0.05, "--runs", 2, "--json").json
     found = tp.worst_runs(ssp, tp.solve_expected(ssp).policy, 0.05, 2)
-    assert [entry["probability"] for entry in record["runs"]] == [entry.probability for entry in found]
+    assert [entry["probability"] for entry in record["runs"]] == [
+        entry.probability for entry in found
+    ]
     assert sum(row["share"] for row in record["blame"]) == pytest.approx(record["excess"])
     text = run(capsys, "explain", MODEL, "expected", "--alpha", 0.05, "--runs", 1).out
     for words in ("worst run 1", "where runs turn bad", "where the excess is paid", "paid so far"):
@@ -62,16 +70,29 @@ def test_explain_tells_runs_and_blame(capsys, ssp):
 def test_explain_says_why_blame_exceeds_the_whole(capsys, tmp_path):
     """A bad start is worth 46 % chance of 10 more, and a good second step was not enough."""
     rows = [("a", "go", "b", 0.5, 0), ("a", "go", "c", 0.5, 10)]
-    rows += [("b", "go", "g", 0.9, 1), ("b", "go", "g", 0.1, 30), ("c", "go", "g", 0.5, 5), ("c", "go", "g", 0.5, 25)]
+    rows += [
+        ("b", "go", "g", 0.9, 1),
+        ("b", "go", "g", 0.1, 30),
+        ("c", "go", "g", 0.5, 5),
+        ("c", "go", "g", 0.5, 25),
+    ]
     tp.write(tp.SSP.from_outcomes(rows, "a", ["g"]), tmp_path / "m.json")
     found = tp.worst_runs(tp.read(tmp_path / "m.json"), {"a": "go"}, 0.6)
-    assert sum(row.setback for row in found.blame if row.setback > 0) > found.excess > 0  # what is to be explained
+    assert (
+        sum(row.setback for row in found.blame if row.setback > 0) > found.excess > 0
+    )  # what is to be explained
     text = run(capsys, "explain", tmp_path / "m.json", "expected", "--alpha", 0.6).out
-    assert text.count("more than 100 % in all: ") == 1 and "the same runs better, though not enough" in text
+    assert (
+        text.count("more than 100 % in all: ") == 1
+        and "the same runs better, though not enough" in text
+    )
 
 
 def test_explain_where_nothing_is_worse(capsys):
-    assert "no run costs more than VaR" in run(capsys, "explain", "textbook:counter-example", "expected", "--alpha", 1e-9).out
+    assert (
+        "no run costs more than VaR"
+        in run(capsys, "explain", "textbook:counter-example", "expected", "--alpha", 1e-9).out
+    )
 
 
 @pytest.mark.parametrize(
@@ -91,8 +112,22 @@ def test_explain_tells_the_shape_of_a_run_that_is_too_long_to_be_told(capsys, tm
     rows = [(i, "go", j, 0.5, 1) for i in range(30) for j in (i + 1, max(i - 1, 0))]
     tp.write(tp.SSP.from_outcomes(rows, 0, [30]), tmp_path / "walk.json")
     text = run(capsys, "explain", tmp_path / "walk.json", "expected", "--alpha", 0.05).out
-    assert "each is less probable than floating point can tell" in text and "no runs asked for" not in text
-    assert "one of them, drawn at random: cost " in text and "its beginning" in text and "most often in 0 (" in text
-    record = run(capsys, "explain", tmp_path / "walk.json", "expected", "--alpha", 0.05, "--json").json["typical"]
+    assert (
+        "each is less probable than floating point can tell" in text
+        and "no runs asked for" not in text
+    )
+    assert (
+        "one of them, drawn at random: cost " in text
+        and "its beginning" in text
+        and "most often in 0 (" in text
+    )
+    record = run(
+        capsys, "explain", tmp_path / "walk.json", "expected", "--alpha", 0.05, "--json"
+    ).json["typical"]
     assert record["cost"] == record["length"] > 1100 and len(record["beginning"]) == 10
-    assert "no runs asked for" in run(capsys, "explain", tmp_path / "walk.json", "expected", "--alpha", 0.05, "--runs", 0).out
+    assert (
+        "no runs asked for"
+        in run(
+            capsys, "explain", tmp_path / "walk.json", "expected", "--alpha", 0.05, "--runs", 0
+        ).out
+    )

@@ -17,14 +17,40 @@ from tailpath.study.store import Store
 from tests.cli.running import refusal, run
 from tests.study import making
 
-TINY = ("--variant", "improved", "--only", "gridworld/5x5", "--atoms", "7", "--alpha0", "0.1", "--lp", "none", "--workers", "1")
-NINE = ("--variant", "improved", "--only", "gridworld/5x5", "--atoms", "7", "--lp", "none", "--workers", "1")
+TINY = (
+    "--variant",
+    "improved",
+    "--only",
+    "gridworld/5x5",
+    "--atoms",
+    "7",
+    "--alpha0",
+    "0.1",
+    "--lp",
+    "none",
+    "--workers",
+    "1",
+)
+NINE = (
+    "--variant",
+    "improved",
+    "--only",
+    "gridworld/5x5",
+    "--atoms",
+    "7",
+    "--lp",
+    "none",
+    "--workers",
+    "1",
+)
 
 
 def rows(folder):
     """All stored rows but for times, in an order of their own."""
     with Store(folder) as store:
-        return sorted((making.without_times(one) for one in store.runs()), key=lambda one: str(one.task))
+        return sorted(
+            (making.without_times(one) for one in store.runs()), key=lambda one: str(one.task)
+        )
 
 
 @pytest.fixture(autouse=True)
@@ -37,9 +63,17 @@ def one_figure(monkeypatch):
 def folder(tmp_path_factory):
     """A tiny study, computed once."""
     place = tmp_path_factory.mktemp("study")
-    done = subprocess.run([sys.executable, "-m", "tailpath", "study", "--out", place, *TINY], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "tailpath", "study", "--out", place, *TINY],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith(f"3 runs computed, 0 found in the store\n{place / 'study.md'} and ")
+    assert done.stdout.startswith(
+        "The paper's experiments, repeated\n3 runs computed, 0 found in the"
+        f" store\n{place / 'study.md'} and "
+    )
     return place
 
 
@@ -47,7 +81,13 @@ def test_what_is_stored_is_found(capsys, folder):
     result = run(capsys, "study", "--out", folder, *TINY, "--export", "csv", "--json")
     assert (result.code, result.err) == (0, "")
     assert (result.json["computed"], result.json["found"], result.json["failed"]) == (0, 3, 0)
-    assert {pathlib.Path(name).name for name in result.json["files"]} >= {"study.md", "values.pdf", "values.png", "points.csv", "gaps.csv"}
+    assert {pathlib.Path(name).name for name in result.json["files"]} >= {
+        "study.md",
+        "values.pdf",
+        "values.png",
+        "points.csv",
+        "gaps.csv",
+    }
     assert len([*csv.DictReader((folder / "points.csv").open())]) == 21
 
 
@@ -57,18 +97,44 @@ def test_figures_and_report_are_the_same(capsys, folder):
         (folder / "study.md").unlink()
         result = run(capsys, *arguments)
         assert (result.code, result.err) == (0, "")
-        made.append(((folder / "study.md").read_bytes(), (folder / "figures" / "values.pdf").read_bytes(), result.out))
+        made.append(
+            (
+                (folder / "study.md").read_bytes(),
+                (folder / "figures" / "values.pdf").read_bytes(),
+                result.out,
+            )
+        )
     assert made[0] == made[1]
 
 
 def test_the_list_says_what_is_stored(capsys, folder):
     result = run(
-        capsys, "study", "--list", "--variant", "improved", "--only", "gridworld/5x5", "--atoms", 7, "--lp", "none", "--out", folder
+        capsys,
+        "study",
+        "--list",
+        "--variant",
+        "improved",
+        "--only",
+        "gridworld/5x5",
+        "--atoms",
+        7,
+        "--lp",
+        "none",
+        "--out",
+        folder,
     )
     assert result.out.endswith("\n9 runs, 3 stored\n")
     everything = run(capsys, "study", "--list", "--json").json
     assert (len(everything["runs"]), everything["stored"]) == (len(tasks()), 0)
-    assert set(everything["runs"][0]) == {"problem", "method", "variant", "inner", "atoms", "alpha0", "state"}
+    assert set(everything["runs"][0]) == {
+        "problem",
+        "method",
+        "variant",
+        "inner",
+        "atoms",
+        "alpha0",
+        "state",
+    }
 
 
 def test_listing_creates_nothing(capsys, tmp_path):
@@ -82,8 +148,11 @@ def test_a_change_of_the_program_is_noticed(capsys, folder, tmp_path, monkeypatc
             new.add(making.replace(one, answer=making.replace(one.answer, program="0.0+old")))
     result = run(capsys, "study", "--out", tmp_path, *TINY)
     assert result.code == 0
-    assert result.err == "tailpath: note: 3 stored runs of another program version or model are left aside\n"
-    assert result.out.startswith("3 runs computed, 0 found")
+    assert (
+        result.err
+        == "tailpath: note: 3 stored runs of another program version or model are left aside\n"
+    )
+    assert result.out.startswith("The paper's experiments, repeated\n3 runs computed, 0 found")
     assert "3 stored runs of other versions" in (tmp_path / "study.md").read_text(encoding="utf-8")
 
 
@@ -106,19 +175,33 @@ def test_missing_runs_are_named_and_the_exit_code_says_so(capsys, tmp_path, monk
         1,
     )
     assert result.code == 1
-    assert "tailpath: error: gridworld/5x5 quantile (improved), 13 atoms from 0.1: ValueError: no luck with 13\n" in result.err
-    assert result.err.endswith("3 runs are missing; all others are stored, and the same command tries again\n")
-    assert result.out.startswith("6 runs computed, 0 found")
+    assert (
+        "tailpath: error: gridworld/5x5 quantile (improved), 13 atoms from 0.1: ValueError: no luck"
+        " with 13\n" in result.err
+    )
+    assert result.err.endswith(
+        "3 runs are missing; all others are stored, and the same command tries again\n"
+    )
+    assert result.out.startswith("The paper's experiments, repeated\n6 runs computed, 0 found")
 
 
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
         ([], "Missing option '--out' (see 'tailpath study --help')"),
-        (["--out", "x", "--only", "desert"], "the study has no problem 'desert'; it has gridworld/5x5, "),
-        (["--out", "x", "--atoms", "0"], "the number of atoms must be a whole number of at least 1, not 0"),
+        (
+            ["--out", "x", "--only", "desert"],
+            "the study has no problem 'desert'; it has gridworld/5x5, ",
+        ),
+        (
+            ["--out", "x", "--atoms", "0"],
+            "the number of atoms must be a whole number of at least 1, not 0",
+        ),
         (["--out", "x", "--alpha0", "2"], "Invalid value for '--alpha0': 2 does not lie in (0, 1]"),
-        (["--out", "x", "--variant", "odd"], "no method of the study has a variant 'odd'; there are improved, printed, published"),
+        (
+            ["--out", "x", "--variant", "odd"],
+            "no method of the study has a variant 'odd'; there are improved, printed, published",
+        ),
         (["--out", "x", "--method", "odd"], "there is no method 'odd'; there are exact, "),
         (["--out", "x", "--gamma", "0"], "gamma must lie in (0, 1], not 0.0"),
         (["--out", "x", "--model", "missing.json"], "missing.json: "),
@@ -126,7 +209,10 @@ def test_missing_runs_are_named_and_the_exit_code_says_so(capsys, tmp_path, monk
             ["--out", "x", "--workers", "2", "--cluster", "tcp://a:1"],
             "--workers is for this machine and --cluster for others; give one of them",
         ),
-        (["--figures", "--out", "x"], "x: no stored runs here; 'tailpath study --out x' makes them"),
+        (
+            ["--figures", "--out", "x"],
+            "x: no stored runs here; 'tailpath study --out x' makes them",
+        ),
     ],
 )
 def test_refusals(capsys, arguments, text):
@@ -145,14 +231,20 @@ def test_progress_tells_runs_rate_and_time_left(monkeypatch):
     progress = command._progress(texts.append)
     progress(0, 0.0)
     progress(1, 0.25)
-    assert texts == ["0 runs done, 0.0 per second, 0% of the work", "1 runs done, 0.1 per second, 25% of the work, about 30 s left"]
+    assert texts == [
+        "0 runs done, 0.0 per second, 0% of the work",
+        "1 runs done, 0.1 per second, 25% of the work, about 30 s left",
+    ]
 
 
 # ---------------------------------------------------------------------- killed in the middle
 
 
 def start_study(place):
-    return subprocess.Popen([sys.executable, "-m", "tailpath", "study", "--out", place, *NINE], stdout=subprocess.DEVNULL)
+    return subprocess.Popen(
+        [sys.executable, "-m", "tailpath", "study", "--out", place, *NINE],
+        stdout=subprocess.DEVNULL,
+    )
 
 
 def stored(place):
@@ -164,7 +256,9 @@ def stored(place):
 
 
 def children(pid):
-    return [int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return [
+        int(child) for child in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    ]
 
 
 def alive(pid):
@@ -202,7 +296,11 @@ def test_killed_and_started_again_it_ends_with_the_same_rows(tmp_path):
 
 @pytest.mark.kill
 def test_interrupted_it_leaves_with_130_and_keeps_what_is_done(tmp_path):
-    study = subprocess.Popen([sys.executable, "-m", "tailpath", "study", "--out", tmp_path, *NINE], stderr=subprocess.PIPE, text=True)
+    study = subprocess.Popen(
+        [sys.executable, "-m", "tailpath", "study", "--out", tmp_path, *NINE],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     wait_until(lambda: stored(tmp_path) > 0, "nothing was stored")
     study.send_signal(signal.SIGINT)
     _, errors = study.communicate(timeout=120)
@@ -217,8 +315,12 @@ def test_the_store_can_be_read_by_other_programs(folder):
             [
                 sys.executable,
                 "-c",
-                "import json, sqlite3, sys; b = sqlite3.connect(sys.argv[1]);"
-                "print(json.dumps(b.execute('SELECT method, count(*) FROM runs JOIN points ON points.run = runs.id GROUP BY 1').fetchall()))",
+                (
+                    "import json, sqlite3, sys; b ="
+                    " sqlite3.connect(sys.argv[1]);print(json.dumps(b.execute('SELECT method,"
+                    " count(*) FROM runs JOIN points ON points.run = runs.id GROUP BY"
+                    " 1').fetchall()))"
+                ),
                 folder / "runs.sqlite",
             ],
             capture_output=True,

@@ -1,4 +1,6 @@
-"""The two domains once more, cell by cell and in fractions, straight from the text that defines them."""
+"""The two domains once more, cell by cell and in fractions, straight from the text that defines
+them.
+"""
 
 from collections import defaultdict
 from fractions import Fraction as F
@@ -60,13 +62,18 @@ def slow_river(m: int, n: int):
 
 
 def outcomes_of(ssp):
-    """A model in the same form; a merged outcome appears once, or the comparison of lengths fails."""
+    """A model in the same form; a merged outcome appears once, or the comparison of
+    lengths fails.
+    """
     found = {}
     for s, state in enumerate(ssp.states):
         for k in range(ssp.state_choices[s], ssp.state_choices[s + 1]):
             span = range(ssp.choice_outcomes[k], ssp.choice_outcomes[k + 1])
             pairs = [
-                ((ssp.states[ssp.outcome_target[o]], int(ssp.outcome_level[o]) * ssp.cost_unit), float(ssp.outcome_probability[o]))
+                (
+                    (ssp.states[ssp.outcome_target[o]], int(ssp.outcome_level[o]) * ssp.cost_unit),
+                    float(ssp.outcome_probability[o]),
+                )
                 for o in span
             ]
             assert len({key for key, _ in pairs}) == len(pairs), "the same outcome twice"
@@ -75,4 +82,7 @@ def outcomes_of(ssp):
 
 
 def in_floats(outcomes):
-    return {key: {outcome: float(p) for outcome, p in result.items()} for key, result in outcomes.items()}
+    return {
+        key: {outcome: float(p) for outcome, p in result.items()}
+        for key, result in outcomes.items()
+    }

@@ -13,9 +13,15 @@ from tests.domains.slow_grids import in_floats, outcomes_of, slow_gridworld
 @st.composite
 def maps(draw):
     rows, columns = draw(st.integers(1, 4)), draw(st.integers(1, 4))
-    cells = draw(st.lists(st.sampled_from("..#"), min_size=max(2, rows * columns), max_size=max(2, rows * columns)))
+    cells = draw(
+        st.lists(
+            st.sampled_from("..#"), min_size=max(2, rows * columns), max_size=max(2, rows * columns)
+        )
+    )
     columns = len(cells) // rows
-    start, goal = draw(st.lists(st.integers(0, rows * columns - 1), min_size=2, max_size=2, unique=True))
+    start, goal = draw(
+        st.lists(st.integers(0, rows * columns - 1), min_size=2, max_size=2, unique=True)
+    )
     cells[start], cells[goal] = "S", "G"
     return ["".join(cells[r * columns : (r + 1) * columns]) for r in range(rows)]
 
@@ -38,7 +44,11 @@ def test_bundled_maps_follow_the_definition(name):
     assert ssp.cost_unit == 1
 
 
-@given(maps(), st.sampled_from([F(95, 100), F(0), F(1, 4), F(1)]), st.sampled_from([F(100), F(0), F(1, 3), F(5, 2)]))
+@given(
+    maps(),
+    st.sampled_from([F(95, 100), F(0), F(1, 4), F(1)]),
+    st.sampled_from([F(100), F(0), F(1, 3), F(5, 2)]),
+)
 def test_any_map_and_options_follow_the_definition(rows, success, obstacle_cost):
     ssp = tp.domains.gridworld("\n".join(rows), success=success, obstacle_cost=obstacle_cost)
     check(ssp, rows, success=success, obstacle_cost=obstacle_cost)
@@ -78,7 +88,10 @@ def test_bundled_maps_are_listed_by_size():
         ("S.\n.G.", "map row 1 has 3 columns, row 0 has 2"),
         ("S..\n.x.\n..G", "map row 1, column 1 holds 'x'; a cell is one of . # S G"),
         ("S. .G", "map row 0, column 2 holds ' '; a cell is one of . # S G"),
-        ("S..\n..S\nG..", "map row 1, column 2 holds a second 'S'; the first is at row 0, column 0"),
+        (
+            "S..\n..S\nG..",
+            "map row 1, column 2 holds a second 'S'; the first is at row 0, column 0",
+        ),
         ("S.G\n.G.", "map row 1, column 1 holds a second 'G'; the first is at row 0, column 2"),
         ("...\n..G", "the map has no start: no cell of its 2 rows and 3 columns holds 'S'"),
         ("S..", "the map has no goal: no cell of its 1 rows and 3 columns holds 'G'"),
@@ -93,13 +106,31 @@ def test_bad_maps_name_row_and_column(text, message):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: tp.domains.gridworld("6x6"), "there is no bundled map '6x6'; the bundled maps are 5x5, 8x9, 14x16"),
+        (
+            lambda: tp.domains.gridworld("6x6"),
+            "there is no bundled map '6x6'; the bundled maps are 5x5, 8x9, 14x16",
+        ),
         (lambda: tp.domains.gridworld("5x5", success=1.5), "success must lie in [0, 1], not 1.5"),
-        (lambda: tp.domains.gridworld("5x5", success=float("nan")), "success must be a finite number, not nan"),
-        (lambda: tp.domains.gridworld("5x5", success="high"), "success must be a finite number, not 'high'"),
-        (lambda: tp.domains.gridworld("5x5", obstacle_cost=-1), "obstacle_cost must be 0 or more, not -1"),
-        (lambda: tp.domains.gridworld("5x5", obstacle_cost=float("inf")), "obstacle_cost must be a finite number, not inf"),
-        (lambda: tp.domains.gridworld("5x5", obstacle_cost=10**400), "obstacle_cost must be a finite number"),
+        (
+            lambda: tp.domains.gridworld("5x5", success=float("nan")),
+            "success must be a finite number, not nan",
+        ),
+        (
+            lambda: tp.domains.gridworld("5x5", success="high"),
+            "success must be a finite number, not 'high'",
+        ),
+        (
+            lambda: tp.domains.gridworld("5x5", obstacle_cost=-1),
+            "obstacle_cost must be 0 or more, not -1",
+        ),
+        (
+            lambda: tp.domains.gridworld("5x5", obstacle_cost=float("inf")),
+            "obstacle_cost must be a finite number, not inf",
+        ),
+        (
+            lambda: tp.domains.gridworld("5x5", obstacle_cost=10**400),
+            "obstacle_cost must be a finite number",
+        ),
     ],
 )
 def test_bad_options(call, message):

@@ -1,4 +1,6 @@
-"""A domain from outside: known to `read` and to the commands as ours are, registered by a call or by an entry point."""
+"""A domain from outside: known to `read` and to the commands as ours are, registered by a call or
+by an entry point.
+"""
 
 import importlib.metadata
 import re
@@ -8,13 +10,15 @@ import pytest
 import tailpath as tp
 from tailpath.cli import main
 from tailpath.domains import register as public_register
-from tailpath.domains.register import PLACES, REGISTER, Domain, register
+from tailpath.domains.register import ADDRESSES, REGISTER, Domain, register
 from tailpath.errors import OptionError
 
 
 def steps(length):
     """A walk of so many steps, each of which may have to be repeated."""
-    rows = [(s, "go", s + 1, 0.5, 1) for s in range(length)] + [(s, "go", s, 0.5, 1) for s in range(length)]
+    rows = [(s, "go", s + 1, 0.5, 1) for s in range(length)] + [
+        (s, "go", s, 0.5, 1) for s in range(length)
+    ]
     return tp.SSP.from_outcomes(rows, 0, [length])
 
 
@@ -23,6 +27,7 @@ TOY = Domain(
     lambda text: steps(int(text)) if re.fullmatch("[1-9]", text) else None,
     "write the number of steps, e.g. toy:3",
     from_text=lambda text: steps(text.count("x")),
+    policies={"walk": lambda ssp: dict.fromkeys(range(ssp.n_states - 1), "go")},
 )
 
 
@@ -34,8 +39,12 @@ def toy(request, monkeypatch):
         yield
         del REGISTER.added["toy"]
         return
-    point = importlib.metadata.EntryPoint("toy", "tests.domains.test_register:TOY", "tailpath.domains")
-    monkeypatch.setattr(importlib.metadata, "entry_points", lambda *, group: [point] if group == point.group else [])
+    point = importlib.metadata.EntryPoint(
+        "toy", "tests.domains.test_register:TOY", "tailpath.domains"
+    )
+    monkeypatch.setattr(
+        importlib.metadata, "entry_points", lambda *, group: [point] if group == point.group else []
+    )
     yield
 
 
@@ -45,7 +54,9 @@ def test_read_knows_it(toy, tmp_path):
     assert tp.read(f"toy:{tmp_path / 'map'}").n_states == 3
     with pytest.raises(OptionError, match=r"toy:many: write the number of steps, e\.g\. toy:3"):
         tp.read("toy:many")
-    with pytest.raises(OptionError, match="the option goal does not apply to toy:, which takes no options"):
+    with pytest.raises(
+        OptionError, match="the option goal does not apply to toy:, which takes no options"
+    ):
         tp.read("toy:3", goal="x")
 
 
@@ -58,8 +69,27 @@ def test_the_commands_know_it(toy, capsys):
     assert "CVaR of toy:3" in capsys.readouterr().out
 
 
+def test_its_policies_are_known(capsys):
+    public_register(TOY)
+    try:
+        ssp = tp.read("toy:3")
+        policy = tp.read_policy("toy:walk", ssp)
+        assert tp.evaluate(ssp, policy, 1.0).mean == tp.solve_expected(ssp).cost()
+        assert main(["evaluate", "toy:3", "toy:walk", "--alpha", "1"]) == 0
+        assert capsys.readouterr().out
+        with pytest.raises(OptionError, match="toy:run: no such policy; there is toy:walk"):
+            tp.read_policy("toy:run", ssp)
+    finally:
+        del REGISTER.added["toy"]
+    with pytest.raises(OptionError, match="river:walk: no such policy; there is none"):
+        tp.read_policy("river:walk", ssp)
+
+
 def test_without_it_the_scheme_is_unknown():
-    with pytest.raises(OptionError, match=r"toy:3: unknown format; .* known schemes are gym:, gridworld:, river:, textbook:"):
+    with pytest.raises(
+        OptionError,
+        match=r"toy:3: unknown format; .* known schemes are gym:, rddl:, gridworld:, river:",
+    ):
         tp.read("toy:3")
 
 
@@ -69,7 +99,7 @@ def test_a_scheme_is_a_word(scheme):
         Domain(scheme, TOY.build, TOY.expects)
 
 
-@pytest.mark.parametrize("scheme", [*PLACES, "gym"])
+@pytest.mark.parametrize("scheme", [*ADDRESSES, "gym", "rddl"])
 def test_our_own_schemes_are_taken(scheme):
     with pytest.raises(OptionError, match=f"the domain {scheme} is there already"):
         register(Domain(scheme, TOY.build, TOY.expects))
@@ -77,10 +107,15 @@ def test_our_own_schemes_are_taken(scheme):
 
 @pytest.mark.parametrize(
     ("place", "message"),
-    [("tests.domains.nowhere:TOY", "cannot be loaded"), ("tests.domains.test_register:steps", r"is no tailpath\.domains\.Domain")],
+    [
+        ("tests.domains.nowhere:TOY", "cannot be loaded"),
+        ("tests.domains.test_register:steps", r"is no tailpath\.domains\.Domain"),
+    ],
 )
 def test_an_entry_point_that_leads_nowhere(place, message, monkeypatch):
     point = importlib.metadata.EntryPoint("toy", place, "tailpath.domains")
-    monkeypatch.setattr(importlib.metadata, "entry_points", lambda *, group: [point] if group == point.group else [])
+    monkeypatch.setattr(
+        importlib.metadata, "entry_points", lambda *, group: [point] if group == point.group else []
+    )
     with pytest.raises(OptionError, match=message):
         tp.read("toy:3")

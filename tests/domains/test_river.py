@@ -39,7 +39,11 @@ def test_without_water_there_are_no_half_costs():
 
 def test_south_may_move_two_rows():
     ssp = tp.domains.river(rows=6, columns=3)
-    assert outcomes_of(ssp)[(2, 1), "S"] == {((2, 1), F(1, 2)): 0.16, ((3, 1), F(1, 2)): 0.68, ((4, 1), F(1, 2)): 0.16}
+    assert outcomes_of(ssp)[(2, 1), "S"] == {
+        ((2, 1), F(1, 2)): 0.16,
+        ((3, 1), F(1, 2)): 0.68,
+        ((4, 1), F(1, 2)): 0.16,
+    }
 
 
 def test_geometry():
@@ -70,7 +74,10 @@ def test_bad_sizes(rows, columns, message):
 
 def test_a_model_does_not_depend_on_how_many_cells_are_built_at_a_time():
     steps = grids.shifted(4, 5, [[step, (0, 0)] * 2 for step in grids.STEPS])
-    odd, even = (grids.Moves(np.arange(first, 19, 2), steps, [F(1, 4)] * 4, [1, 2, 3, cost]) for first, cost in ((1, 4), (0, 5)))
+    odd, even = (
+        grids.Moves(np.arange(first, 19, 2), steps, [F(1, 4)] * 4, [1, 2, 3, cost])
+        for first, cost in ((1, 4), (0, 5))
+    )
 
     def build(block):
         return grids.grid_model(4, 5, ["floor"] * 20, 0, 19, [even, odd], block=block)
@@ -82,12 +89,19 @@ def test_a_model_does_not_depend_on_how_many_cells_are_built_at_a_time():
 def test_a_grid_beyond_the_memory_is_refused_before_it_is_built(monkeypatch):
     """A trillion states: whoever began to build them would not come to an end."""
     with pytest.raises(
-        OptionError, match=r"a grid of 999999 x 999999 has 999998000001 states and takes about 1\.\d+e\+06 GiB to build; .* GiB of memory"
+        OptionError,
+        match=(
+            r"a grid of 999999 x 999999 has 999998000001 states and takes about 1\.\d+e\+06 GiB to"
+            r" build; .* GiB of memory"
+        ),
     ):
         tp.read("river:999999x999999")
     monkeypatch.setattr(grids, "available_bytes", lambda: 1000 * grids.BYTES_PER_CELL)
     assert tp.domains.river(rows=50, columns=20).n_states == 1000
-    for build in (lambda: tp.domains.river(rows=50, columns=21), lambda: tp.domains.gridworld("S" + "." * 1000 + "G")):
+    for build in (
+        lambda: tp.domains.river(rows=50, columns=21),
+        lambda: tp.domains.gridworld("S" + "." * 1000 + "G"),
+    ):
         with pytest.raises(OptionError, match="GiB of memory are available"):
             build()
     monkeypatch.setattr(grids, "available_bytes", lambda: None)
@@ -106,7 +120,10 @@ def test_a_cell_takes_no_more_memory_than_is_said():
 
 
 def test_the_limit_of_the_process_counts():
-    code = "import resource, tailpath; resource.setrlimit(resource.RLIMIT_AS, (2**31, 2**31)); tailpath.read('river:3000x3000')"
+    code = (
+        "import resource, tailpath; resource.setrlimit(resource.RLIMIT_AS, (2**31, 2**31));"
+        " tailpath.read('river:3000x3000')"
+    )
     told = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
@@ -114,4 +131,6 @@ def test_the_limit_of_the_process_counts():
         check=False,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
-    assert "a grid of 3000 x 3000 has 9000000 states and takes about 9.22 GiB to build" in told.stderr
+    assert (
+        "a grid of 3000 x 3000 has 9000000 states and takes about 9.22 GiB to build" in told.stderr
+    )

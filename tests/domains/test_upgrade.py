@@ -37,7 +37,9 @@ def test_the_chances_are_the_published_ones():
             key = (ssp.states[ssp.outcome_target[outcome]], ssp.outcome_cost[outcome])
             found[key] = ssp.outcome_probability[outcome]
         wanted = zip([(stars + 1, 1), (stars, 1), (stars - 1, 1), (12, 21)], chances, strict=True)
-        assert found == {key: pytest.approx(chance / 1000, rel=1e-15) for key, chance in wanted if chance}
+        assert found == {
+            key: pytest.approx(chance / 1000, rel=1e-15) for key, chance in wanted if chance
+        }
 
 
 def test_expected_costs_in_closed_form():
@@ -60,7 +62,9 @@ def test_the_optimum_in_fractions():
 def test_the_scheme():
     assert tp.read("upgrade:17") == upgrade()
     for text in ("12", "26", "x", "1e1", ""):
-        with pytest.raises(OptionError, match=r"write the stars to reach, 13 to 25, e\.g\. upgrade:17"):
+        with pytest.raises(
+            OptionError, match=r"write the stars to reach, 13 to 25, e\.g\. upgrade:17"
+        ):
             tp.read(f"upgrade:{text}")
     with pytest.raises(OptionError, match="the target must be at most 25 stars, not 26"):
         upgrade(26)

@@ -16,7 +16,9 @@ Rates = list[Fraction]
 
 @st.composite
 def chains(draw: st.DrawFn) -> tuple[Rows, Rates]:
-    """Rows over nodes 0 .. n-1 and n (outside); every node may step on to the next, so absorption is sure."""
+    """Rows over nodes 0 .. n-1 and n (outside); every node may step on to the next, so absorption
+    is sure.
+    """
     n = draw(st.integers(1, 7))
     rows = []
     for x in range(n):

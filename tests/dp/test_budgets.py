@@ -1,4 +1,6 @@
-"""The sweep over budgets against the recursion written down in fractions, for windows of any size, dear outcomes, losses and several prices."""
+"""The sweep over budgets against the recursion written down in fractions, for windows of any size,
+dear outcomes, losses and several prices.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ COUNTED = {"excess": EXCESS, "late": LATE}
 
 
 def least_risk(model: Model, start: Any, budget: int, unit: Fraction, kind: str) -> Fraction | None:
-    """The least E[(Z - w)+] or P(Z >= w), in units, in fractions; None where zero-cost moves keep the recursion from ending."""
+    """The least E[(Z - w)+] or P(Z >= w), in units, in fractions; None where zero-cost moves keep
+    the recursion from ending.
+    """
     value = expected_optimum(model)
 
     @cache
@@ -39,7 +43,15 @@ def least_risk(model: Model, start: Any, budget: int, unit: Fraction, kind: str)
         found = []
         for outcomes in model.choices[state].values():
             if all(target in value for target, _, _ in outcomes):
-                found.append(sum((p * least(target, left - int(cost / unit)) for target, p, cost in outcomes), Fraction(0)))
+                found.append(
+                    sum(
+                        (
+                            p * least(target, left - int(cost / unit))
+                            for target, p, cost in outcomes
+                        ),
+                        Fraction(0),
+                    )
+                )
         return min(found)
 
     try:
@@ -79,7 +91,12 @@ def test_a_window_of_any_size(model: Model, levels: int, risk: Any, room: int) -
 
 
 @settings(max_examples=60)
-@given(models, st.integers(1, 25), st.sampled_from([LATE, EXCESS]), st.lists(st.floats(0, 20), min_size=2, max_size=17))
+@given(
+    models,
+    st.integers(1, 25),
+    st.sampled_from([LATE, EXCESS]),
+    st.lists(st.floats(0, 20), min_size=2, max_size=17),
+)
 def test_several_prices(model: Model, levels: int, risk: Any, prices: list[float]) -> None:
     ssp = to_ssp(model)
     if ssp.is_goal[ssp.start_index] or ssp.cost_unit is None:
@@ -90,34 +107,56 @@ def test_several_prices(model: Model, levels: int, risk: Any, prices: list[float
     both = np.stack([MEAN, risk])
     fast = fill_table(layout, layout.objective(both, prices=np.array(prices), limit=float(levels)))
     for lane, price in enumerate(prices):
-        alone = fill_table(layout, layout.objective(np.stack([MEAN + price * risk, MEAN, risk]), limit=float(levels)))
+        alone = fill_table(
+            layout,
+            layout.objective(np.stack([MEAN + price * risk, MEAN, risk]), limit=float(levels)),
+        )
         priced = fast.values[:, 0, lane] + price * fast.values[:, 1, lane]
         assert priced == pytest.approx(alone.values[:, 0], rel=1e-12)
         # A price gives the same digits whatever stands beside it.
-        again = fill_table(layout, layout.objective(both, prices=np.array([price, price]), limit=float(levels)))
+        again = fill_table(
+            layout, layout.objective(both, prices=np.array([price, price]), limit=float(levels))
+        )
         assert np.array_equal(again.values[:, :, 0], fast.values[:, :, lane])
 
 
 def test_many_outcomes_and_zero_cost_cycles() -> None:
-    wide: list[Any] = [("s", "try", f"t{i}", 1 / 32, 1) for i in range(32)] + [(f"t{i}", "go", "g", 1, i + 1) for i in range(32)]
+    wide: list[Any] = [("s", "try", f"t{i}", 1 / 32, 1) for i in range(32)] + [
+        (f"t{i}", "go", "g", 1, i + 1) for i in range(32)
+    ]
     assert tp.solve_on_time(tp.SSP.from_outcomes(wide, "s", ["g"]), 17).probability(17) == 0.5
-    cycle: list[Any] = [("a", "on", "b", 0.5, 0), ("a", "on", "g", 0.5, 1), ("b", "on", "a", 1, 0), ("a", "out", "g", 1, 3)]
+    cycle: list[Any] = [
+        ("a", "on", "b", 0.5, 0),
+        ("a", "on", "g", 0.5, 1),
+        ("b", "on", "a", 1, 0),
+        ("a", "out", "g", 1, 3),
+    ]
     assert tp.solve_on_time(tp.SSP.from_outcomes(cycle, "a", ["g"]), 1).probability(1) == 1
 
 
 @settings(max_examples=60)
 @given(models, st.integers(1, 25), st.sampled_from(sorted(COUNTED)), st.integers(1, 30))
-def test_every_node_of_a_chain_by_some_levels_at_a_time(model: Model, levels: int, kind: str, piece: int) -> None:
+def test_every_node_of_a_chain_by_some_levels_at_a_time(
+    model: Model, levels: int, kind: str, piece: int
+) -> None:
     """The only policy of a model with one choice a state."""
     first = {state: dict([next(iter(choices.items()))]) for state, choices in model.choices.items()}
     model = Model(first, model.start, model.goals)
     ssp = to_ssp(model)
-    if ssp.is_goal[ssp.start_index] or ssp.cost_unit is None or tp.solve_arrival(ssp).value[ssp.start_index] != 1.0:
+    if (
+        ssp.is_goal[ssp.start_index]
+        or ssp.cost_unit is None
+        or tp.solve_arrival(ssp).value[ssp.start_index] != 1.0
+    ):
         return
-    chain = unroll(ssp, tp.MarkovPolicy({state: next(iter(choices)) for state, choices in first.items()}))
+    chain = unroll(
+        ssp, tp.MarkovPolicy({state: next(iter(choices)) for state, choices in first.items()})
+    )
     if not chain.proper.all():
         return
-    layout, order = chain_layout(chain, chain.expected_cost.value / float(ssp.cost_unit), start=chain.start)
+    layout, order = chain_layout(
+        chain, chain.expected_cost.value / float(ssp.cost_unit), start=chain.start
+    )
     pieces = layout.node_values(layout.objective(COUNTED[kind], limit=float(levels)), piece)
     found = np.concatenate([values.copy() for values, _ in pieces])
     assert found.shape == (levels, chain.n)

@@ -30,7 +30,9 @@ def shaken(values: Any, noise: float, seed: int) -> Any:
 
 @settings(max_examples=200, deadline=None)
 @given(chains(), st.sampled_from(NOISE), st.sampled_from([0.0, 1e-3, 1.0]), st.integers(0, 9))
-def test_weights_prove_what_is_true(chain: tuple[Rows, Rates], noise: float, rough: float, seed: int) -> None:
+def test_weights_prove_what_is_true(
+    chain: tuple[Rows, Rates], noise: float, rough: float, seed: int
+) -> None:
     """Neither values nor the solver need be right."""
     rows, rates = chain
     exact, n = exact_values(rows, rates), len(rows)
@@ -44,7 +46,10 @@ def test_weights_prove_what_is_true(chain: tuple[Rows, Rates], noise: float, rou
         assert rough > 0
         return
     for x, truth in enumerate(exact):
-        middle, slack = Fraction(float(proof.value[x])) + Fraction(float(proof.fine[x])), Fraction(float(proof.slack[x]))
+        middle, slack = (
+            Fraction(float(proof.value[x])) + Fraction(float(proof.fine[x])),
+            Fraction(float(proof.slack[x])),
+        )
         assert middle - slack <= truth <= middle + slack
     if rough == 0:
         assert np.all(proof.slack <= 1e-13 * max(map(float, exact)) + noise * 1e-12)
@@ -57,18 +62,30 @@ def test_shares_prove_what_is_true(chain: tuple[Rows, Rates], noise: float, seed
     rates = [rate + Fraction(1, 8) for rate in rates]
     exact = exact_values(rows, rates)
     value = shaken(exact, noise, seed)
-    below, above = relative_bounds(chain_of(*arrays(rows, rates)), np.append(value, 0.0), np.arange(len(rows)))
+    below, above = relative_bounds(
+        chain_of(*arrays(rows, rates)), np.append(value, 0.0), np.arange(len(rows))
+    )
     for v, truth in zip(value.tolist(), exact, strict=True):
         assert Fraction(v) * (1 - Fraction(below)) <= truth
         assert above == np.inf or truth <= Fraction(v) * (1 + Fraction(above))
-    # Rows of up to four: 24 units of the terms of a surplus, and what values of doubles are off, each below and above.
+    # Rows of up to four: 24 units of the terms of a surplus, and what values of doubles are off,
+    # each below and above.
     assert noise > 0 or below + above < 64 * UNIT * float(1 + 2 * max(exact) / min(rates))
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.one_of(proper_models(), solvable_models()), st.sampled_from(NOISE), st.floats(0, 1), st.integers(0, 9))
-def test_lower_bounds_hold_for_every_policy(model: Model, noise: float, share: float, seed: int) -> None:
-    """A share of the optimum, shaken: where the certificate accepts it, it lies below the optimum."""
+@given(
+    st.one_of(proper_models(), solvable_models()),
+    st.sampled_from(NOISE),
+    st.floats(0, 1),
+    st.integers(0, 9),
+)
+def test_lower_bounds_hold_for_every_policy(
+    model: Model, noise: float, share: float, seed: int
+) -> None:
+    """A share of the optimum, shaken: where the certificate accepts it, it lies below
+    the optimum.
+    """
     ssp, exact = to_ssp(model), expected_optimum(model)
     try:
         core = core_of(ssp)
@@ -78,14 +95,21 @@ def test_lower_bounds_hold_for_every_policy(model: Model, noise: float, share: f
     value = shaken(share * core.gather(finite), noise, seed)
     if lower_defect(core.decisions(), np.append(value, 0.0), np.zeros(core.n + 1)) <= 0:
         truth = core.gather(np.array([exact[s] for s in ssp.states], dtype=object))
-        assert all(Fraction(v) <= true for v, true in zip(value.tolist(), truth.tolist(), strict=True))
+        assert all(
+            Fraction(v) <= true for v, true in zip(value.tolist(), truth.tolist(), strict=True)
+        )
 
 
 def test_a_wrong_value_is_not_proved() -> None:
-    """Steps of a fair coin, told as 3 instead of 2: the proof must reach down to 2, and a lower bound of 3 is refused."""
+    """Steps of a fair coin, told as 3 instead of 2: the proof must reach down to 2, and a lower
+    bound of 3 is refused.
+    """
     chain = chain_of(*arrays([{0: Fraction(1, 2), 1: Fraction(1, 2)}], [Fraction(1)]))
     proof = proved(chain, np.array([3.0]), lambda constant, _: 2.0 * constant)
-    assert proof is not None and proof.value + proof.fine - proof.slack <= 2.0 <= proof.value + proof.fine + proof.slack
+    assert (
+        proof is not None
+        and proof.value + proof.fine - proof.slack <= 2.0 <= proof.value + proof.fine + proof.slack
+    )
     assert lower_defect(chain, np.array([3.0, 0.0]), np.zeros(2)) > 0
     assert lower_defect(chain, np.array([1.9, 0.0]), np.zeros(2)) < 0
     assert relative_bounds(chain, np.array([3.0, 0.0]), np.arange(1))[0] >= 1 / 3

@@ -16,7 +16,9 @@ from tests.strategies import random_rows
 
 
 def random_decisions(draw: random.Random, longest: int = 12) -> Decisions:
-    """Nodes with one to three choices; all of them lead on to a lower number or out now and then, so that every goal is reached."""
+    """Nodes with one to three choices; all of them lead on to a lower number or out now and then,
+    so that every goal is reached.
+    """
     n = draw.randint(1, longest)
     state_choices, choice_outcomes, target, probability = [0], [0], [], []
     for node in range(n):
@@ -27,7 +29,13 @@ def random_decisions(draw: random.Random, longest: int = 12) -> Decisions:
             choice_outcomes.append(len(target))
         state_choices.append(len(choice_outcomes) - 1)
     rate = np.array([draw.choice((0.0, 1.0, 2.5)) for _ in choice_outcomes[1:]])
-    return Decisions(np.array(state_choices), np.array(choice_outcomes), np.array(target, dtype=np.int32), np.array(probability), rate)
+    return Decisions(
+        np.array(state_choices),
+        np.array(choice_outcomes),
+        np.array(target, dtype=np.int32),
+        np.array(probability),
+        rate,
+    )
 
 
 @pytest.mark.parametrize("seed", range(100))
@@ -42,7 +50,9 @@ def test_the_backup_by_hand(seed: int) -> None:
         for row in rows:
             outcomes = slice(given.choice_outcomes[row], given.choice_outcomes[row + 1])
             ahead = float(np.sum(given.probability[outcomes] * value[given.target[outcomes]]))
-            assert row_value(*given[1:4], row, 0, value) == pytest.approx(ahead, rel=1e-14, abs=1e-300)
+            assert row_value(*given[1:4], row, 0, value) == pytest.approx(
+                ahead, rel=1e-14, abs=1e-300
+            )
             worth.append(given.rate[row] + ahead)
         best, row = best_row(given, state, value)
         assert best == pytest.approx(min(worth), rel=1e-14, abs=1e-300)
@@ -50,9 +60,21 @@ def test_the_backup_by_hand(seed: int) -> None:
 
 
 def test_of_rows_that_tie_the_first_is_best() -> None:
-    tied = Decisions(np.array([0, 3]), np.arange(4), np.ones(3, dtype=np.int32), np.ones(3), np.array([2.0, 1.0, 1.0]))
+    tied = Decisions(
+        np.array([0, 3]),
+        np.arange(4),
+        np.ones(3, dtype=np.int32),
+        np.ones(3),
+        np.array([2.0, 1.0, 1.0]),
+    )
     assert best_row(tied, 0, np.zeros(2)) == (1.0, 1)
-    none = Decisions(np.array([0, 0]), np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int32), np.zeros(0), np.zeros(0))
+    none = Decisions(
+        np.array([0, 0]),
+        np.zeros(1, dtype=np.int64),
+        np.zeros(0, dtype=np.int32),
+        np.zeros(0),
+        np.zeros(0),
+    )
     assert best_row(none, 0, np.zeros(2)) == (np.inf, -1)
 
 
@@ -89,7 +111,9 @@ def test_every_node_follows_its_likeliest_successor(seed: int) -> None:
     place[order] = np.arange(n)
     following = {}
     for node in range(n):
-        others = [(probability[a], -a) for a in range(start[node], start[node + 1]) if target[a] != node]
+        others = [
+            (probability[a], -a) for a in range(start[node], start[node + 1]) if target[a] != node
+        ]
         following[node] = int(target[-max(others)[1]]) if others else n
     behind = sum(following[node] < n and place[following[node]] > place[node] for node in range(n))
     # One node of each cycle of likeliest ways has to come before its successor, and no other.
@@ -109,12 +133,16 @@ def test_sweeps_settle_where_plain_value_iteration_does(seed: int) -> None:
     n = len(given.state_choices) - 1
     given = given._replace(rate=given.rate + 0.5)
     sweeps, first = Sweeps.outwards(given)
-    assert np.all(np.diff(sweeps.part_start) > 0) and sorted(sweeps.order.tolist()) == list(range(n))
+    assert np.all(np.diff(sweeps.part_start) > 0) and sorted(sweeps.order.tolist()) == list(
+        range(n)
+    )
     value, rounds = sweeps.run(given, first, SETTLED)
     assert rounds <= MOST_ROUNDS
     plain = np.zeros(n + 1)
     for _ in range(20_000):
-        ahead = given.rate + np.add.reduceat(given.probability * plain[given.target], given.choice_outcomes[:-1])
+        ahead = given.rate + np.add.reduceat(
+            given.probability * plain[given.target], given.choice_outcomes[:-1]
+        )
         after = np.append(np.minimum.reduceat(ahead, given.state_choices[:-1]), 0.0)
         if np.array_equal(after, plain):
             break
@@ -124,7 +152,9 @@ def test_sweeps_settle_where_plain_value_iteration_does(seed: int) -> None:
 
 @pytest.mark.parametrize("leave", [2.0**-10, 2.0**-17, 2.0**-24])
 def test_a_rare_exit_is_found_by_leaps(leave: float) -> None:
-    """Every node jumps anywhere and leaves with a small chance: plain sweeps would need millions. The rest is the same from everywhere."""
+    """Every node jumps anywhere and leaves with a small chance: plain sweeps would need millions.
+    The rest is the same from everywhere.
+    """
     n, draw = 2_000, np.random.default_rng(1)
     target = np.column_stack([np.full(n, n), draw.integers(0, n, (n, 2))]).astype(np.int32)
     probability = np.tile([leave, 0.5, 0.5 - leave], n)
@@ -167,13 +197,22 @@ def test_targets_anywhere() -> None:
     value = np.zeros(n + 1)
     rate = ssp.outcome_cost[::3]
     for _ in range(400):
-        value[:-1] = (rate + (ssp.outcome_probability * value[ssp.outcome_target]).reshape(-1, 3).sum(axis=1)).reshape(-1, 2).min(axis=1)
+        value[:-1] = (
+            (
+                rate
+                + (ssp.outcome_probability * value[ssp.outcome_target]).reshape(-1, 3).sum(axis=1)
+            )
+            .reshape(-1, 2)
+            .min(axis=1)
+        )
     assert found.value == pytest.approx(value, rel=1e-9)
     assert np.all(found.upper - found.lower <= 1e-10 * found.upper)
 
 
 def test_leaps_do_not_go_too_far() -> None:
-    """A grid on which several slow errors add up: a leap by the direction of one went far below 0, and the sweeps never came back."""
+    """A grid on which several slow errors add up: a leap by the direction of one went far below 0,
+    and the sweeps never came back.
+    """
     ssp = tp.domains.river(rows=300, columns=300)
     found = tp.solve_expected(ssp)
     low, high = found.bounds

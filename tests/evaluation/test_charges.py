@@ -1,4 +1,6 @@
-"""Everything that a search leaves out or rounds is charged to the bounds: small models on which it once was not."""
+"""Everything that a search leaves out or rounds is charged to the bounds: small models on which it
+once was not.
+"""
 
 import math
 from decimal import Decimal, localcontext
@@ -20,7 +22,9 @@ def chain_of(rows, start="s"):
 
 @pytest.mark.parametrize("nodes", [3, 10, 30, 40])
 def test_a_history_cut_short_knows_what_is_certain(nodes):
-    """A coin at cost 1 a throw; CVaR at 0.2 is 3 + 0.125 * 2 / 0.2. The search for histories goes on far beyond VaR."""
+    """A coin at cost 1 a throw; CVaR at 0.2 is 3 + 0.125 * 2 / 0.2. The search for histories goes
+    on far beyond VaR.
+    """
     ssp, _ = chain_of([("s", "s", 0.5, 1), ("s", "g", 0.5, 1)])
     with pytest.raises(LimitExceededError) as caught:
         tp.evaluate(ssp, tp.HistoryPolicy(lambda h: "a"), 0.2, max_nodes=nodes)
@@ -31,7 +35,13 @@ def test_a_history_cut_short_knows_what_is_certain(nodes):
 @pytest.mark.parametrize("alpha", [1.0, 0.5, 1e-3])
 @pytest.mark.parametrize("dear", [1e300, 10**7])
 def test_tiny_probabilities_of_huge_costs_count(alpha, dear):
-    rows = [("s", "g", 1, 10), ("s", "X", 1e-290, 0), ("X", "g", 0.5, 1), ("X", "Y", 0.5, 1), ("Y", "g", 1, dear)]
+    rows = [
+        ("s", "g", 1, 10),
+        ("s", "X", 1e-290, 0),
+        ("X", "g", 0.5, 1),
+        ("X", "Y", 0.5, 1),
+        ("Y", "g", 1, dear),
+    ]
     found = tp.evaluate(*chain_of(rows), alpha)
     tiny = Fraction("1e-290") / (1 + Fraction("1e-290"))
     truth = 10 + tiny * Fraction(1, 2) * (Fraction(repr(float(dear))) + 1 - 10) / Fraction(alpha)
@@ -42,8 +52,14 @@ def test_tiny_probabilities_of_huge_costs_count(alpha, dear):
 
 
 def test_a_long_row_of_unlikely_steps_is_not_lost():
-    """Each step goes on with 2^-33, so that 91 of them are beyond every double; what waits at the end is dear."""
-    rows = [(i, i + 1, 2.0**-33, 1) for i in range(91)] + [(i, "g", 1 - 2.0**-33, 1) for i in range(91)] + [(91, "g", 1, 10**6)]
+    """Each step goes on with 2^-33, so that 91 of them are beyond every double; what waits at the
+    end is dear.
+    """
+    rows = (
+        [(i, i + 1, 2.0**-33, 1) for i in range(91)]
+        + [(i, "g", 1 - 2.0**-33, 1) for i in range(91)]
+        + [(91, "g", 1, 10**6)]
+    )
     found = tp.evaluate(*chain_of(rows, 0), 1e-6)
     p = Fraction(1, 2**33)
     mean = sum(p**i for i in range(91)) + p**91 * 10**6
@@ -66,7 +82,9 @@ def test_costs_without_a_unit_are_added_up_with_care():
 
 
 def test_rows_that_miss_one_are_scaled_whoever_asks():
-    """A loop whose row lacks 3e-15: over 10^5 steps that is 3e-10, for the mean and for CVaR alike."""
+    """A loop whose row lacks 3e-15: over 10^5 steps that is 3e-10, for the mean and for
+    CVaR alike.
+    """
     stay, leave = Fraction("0.999989999999997"), Fraction("0.00001")
     found = tp.evaluate(*chain_of([("s", "s", float(stay), 1), ("s", "g", float(leave), 1)]), 1e-3)
     mean = (stay + leave) / leave
@@ -74,22 +92,40 @@ def test_rows_that_miss_one_are_scaled_whoever_asks():
     n, p = round(found.var(1e-3)), stay / (stay + leave)
     tail = math.exp(n * math.log1p(-float(leave / (stay + leave))))
     assert abs(tail - 1e-3) < 1e-8
-    # The tail beyond n is a coin again: P(Z > n) = p^n, and CVaR = n + p^n / (1 - p) / alpha, here in 60 digits.
+    # The tail beyond n is a coin again: P(Z > n) = p^n, and CVaR = n + p^n / (1 - p) / alpha, here
+    # in 60 digits.
     from decimal import Decimal, localcontext
 
     with localcontext() as context:
         context.prec = 60
-        exact = n + (Decimal(p.numerator) / Decimal(p.denominator)) ** n * Decimal(mean.numerator) / Decimal(mean.denominator) * 1000
+        exact = (
+            n
+            + (Decimal(p.numerator) / Decimal(p.denominator)) ** n
+            * Decimal(mean.numerator)
+            / Decimal(mean.denominator)
+            * 1000
+        )
         low, high = found.bounds(1e-3)
         assert Decimal(low) <= exact <= Decimal(high)
     assert (high - low) / high < 1e-7
 
 
 def test_missing_the_goal_with_a_probability_below_every_double():
-    rows = [("s", "g", 1, 1), ("s", "a", 1e-200, 1), ("a", "g", 1, 1), ("a", "b", 1e-200, 1), ("b", "b", 1, 1)]
+    rows = [
+        ("s", "g", 1, 1),
+        ("s", "a", 1e-200, 1),
+        ("a", "g", 1, 1),
+        ("a", "b", 1e-200, 1),
+        ("b", "b", 1, 1),
+    ]
     found = tp.evaluate(*chain_of(rows), 0.5)
     assert 0 < found.unreached < 1e-300
-    assert (found.mean, found.cvar(0.5), found.var(0.5), found.std) == (math.inf, math.inf, 1, math.inf)
+    assert (found.mean, found.cvar(0.5), found.var(0.5), found.std) == (
+        math.inf,
+        math.inf,
+        1,
+        math.inf,
+    )
     assert found.stuck == "state 'b'"
 
 
@@ -105,16 +141,22 @@ def test_a_memory_that_does_not_end_is_followed_lazily(engine):
 @pytest.mark.parametrize("engine", ["lattice", "queue"])
 def test_memory_ends_in_bounds(engine):
     ssp, policy = chain_of([("s", "s", 1 - 1e-6, 1), ("s", "g", 1e-6, 1)])
-    with pytest.raises(LimitExceededError, match=r"memory limit of 0.000977 GiB is reached with 0\.0") as caught:
+    with pytest.raises(
+        LimitExceededError, match=r"memory limit of 0.000977 GiB is reached with 0\.0"
+    ) as caught:
         tp.evaluate(ssp, policy, 1e-3, engine=engine, max_bytes=2**20)
     low, high = caught.value.bounds
     assert low <= 1e6 * (1 + math.log(1000)) <= high < 1e10
 
 
 def test_a_budget_cut_short_claims_nothing_about_what_is_left():
-    """The policy pays 5 for sure while there is budget; its risk-neutral part would pay 2.5 on average, and is not what is followed."""
+    """The policy pays 5 for sure while there is budget; its risk-neutral part would pay 2.5 on
+    average, and is not what is followed.
+    """
     gamble = [("t", "risky", "g", 0.5, 0), ("t", "risky", "u", 0.5, 0), ("u", "on", "g", 1, 5)]
-    ssp = tp.SSP.from_outcomes([("s", "safe", "t", 1, 1), ("t", "safe", "g", 1, 5), *gamble], "s", ["g"])
+    ssp = tp.SSP.from_outcomes(
+        [("s", "safe", "t", 1, 1), ("t", "safe", "g", 1, 5), *gamble], "s", ["g"]
+    )
     policy = tp.solve_cvar_exact(ssp, 0.01).policy(0.01)
     truth = tp.evaluate(ssp, policy, 0.01).cvar(0.01)
     for nodes in range(3):
@@ -147,7 +189,11 @@ def test_the_tail_is_charged_for_its_masses(p):
         context.prec = 60
         truth = Fraction((1 - q) ** k / q)
     loss = tp.Loss([(0, 0), (k, 0)], slope=2)
-    for low, high in (found.tail_excess_bounds, found.bounds(tp.Shortfall(k)), [b / 2 for b in found.bounds(loss)]):
+    for low, high in (
+        found.tail_excess_bounds,
+        found.bounds(tp.Shortfall(k)),
+        [b / 2 for b in found.bounds(loss)],
+    ):
         assert low <= truth <= high
         assert high - low < 1e-8 * high
 
@@ -155,8 +201,16 @@ def test_the_tail_is_charged_for_its_masses(p):
 @pytest.mark.parametrize("rare", [9e-8, 5e-13, 1e-15])
 @pytest.mark.parametrize("alpha", [0.6, 0.5, 1e-3])
 def test_what_may_arrive_late_is_told_from_what_never_does(rare, alpha):
-    """A loss that comes back to 0 is worth nothing where a run never ends: what counts is the rare way that takes long."""
-    rows = [("s", "g", 0.5, 1), ("s", "pit", 0.5 - rare, 1), ("s", "t", rare, 1), ("t", "g", 1, 100_000), ("pit", "pit", 1, 1)]
+    """A loss that comes back to 0 is worth nothing where a run never ends: what counts is the rare
+    way that takes long.
+    """
+    rows = [
+        ("s", "g", 0.5, 1),
+        ("s", "pit", 0.5 - rare, 1),
+        ("s", "t", rare, 1),
+        ("t", "g", 1, 100_000),
+        ("pit", "pit", 1, 1),
+    ]
     found = tp.evaluate(*chain_of(rows), alpha)
     low, high = found.bounds(tp.Loss([(1, 0), (100_001, 100_000), (200_000, 0)]))
     weight = Fraction(1, 2) + Fraction(repr(0.5 - rare)) + Fraction(repr(rare))
@@ -166,8 +220,12 @@ def test_what_may_arrive_late_is_told_from_what_never_does(rare, alpha):
 
 
 def test_what_is_late_is_decided_by_the_costs_as_written():
-    """0.1 + 0.2 is 0.3, though not as floats; beside a cost of three million there is no common unit worth the name."""
-    found = tp.evaluate(*chain_of([("s", "t", 1, 0.1), ("t", "g", 0.5, 0.2), ("t", "g", 0.5, 3e6)]), 0.1)
+    """0.1 + 0.2 is 0.3, though not as floats; beside a cost of three million there is no common
+    unit worth the name.
+    """
+    found = tp.evaluate(
+        *chain_of([("s", "t", 1, 0.1), ("t", "g", 0.5, 0.2), ("t", "g", 0.5, 3e6)]), 0.1
+    )
     assert found.engine == "queue"
     assert found.cdf(0.3) == 0.5
     low, high = found.bounds(tp.Late(0.3))
@@ -179,10 +237,14 @@ def test_what_is_late_is_decided_by_the_costs_as_written():
 
 @pytest.mark.parametrize("budget", [0, 3, 40])
 def test_a_budget_policy_that_misses_the_goal_comes_to_an_end(budget):
-    """Half of the runs fall into a pit at once, more than alpha: once the budget is spent nothing is left to follow."""
+    """Half of the runs fall into a pit at once, more than alpha: once the budget is spent nothing
+    is left to follow.
+    """
     ssp, _ = chain_of([("s", "g", 0.5, 1), ("s", "pit", 0.5, 1), ("pit", "pit", 1, 1)])
     neutral = [0 if state == "s" else 1 if state == "pit" else -1 for state in ssp.states]
-    policy = tp.BudgetPolicy.from_table(ssp, [[-1] + [choice] * budget for choice in neutral], neutral)
+    policy = tp.BudgetPolicy.from_table(
+        ssp, [[-1] + [choice] * budget for choice in neutral], neutral
+    )
     told: list[tuple[int, float]] = []
     found = tp.evaluate(ssp, policy, 0.2, max_nodes=10**7, progress=lambda *news: told.append(news))
     assert not told

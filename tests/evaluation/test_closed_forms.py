@@ -1,7 +1,7 @@
 """Textbook problems against their closed forms, down to tails of 10^-12.
 
-A closed form takes the model's decimals at their word (p = 0.1 is 1/10), the program their floats, which differ by 10^-16; at a tail of
-10^-12 both give the same to 12 digits.
+A closed form takes the model's decimals at their word (p = 0.1 is 1/10), the program their floats,
+which differ by 10^-16; at a tail of 10^-12 both give the same to 12 digits.
 """
 
 from fractions import Fraction
@@ -61,12 +61,16 @@ def test_a_dyadic_tail_is_met_exactly():
 
 
 def test_a_decimal_tail_is_met_within_rounding():
-    """p = 9/10: P(Z > k) = 10^-k is no float, nor is alpha; a difference in the 12th digit must not move VaR."""
+    """p = 9/10: P(Z > k) = 10^-k is no float, nor is alpha; a difference in the 12th digit must not
+    move VaR.
+    """
     problem = TEXTBOOK.geometric(Fraction(9, 10))
     found = tp.evaluate(problem.ssp, problem.policy, 1e-12)
     for k in range(1, 13):
         assert found.var(10.0**-k) == problem.var(Fraction(1, 10**k)) == k
-        assert found.cvar(10.0**-k) == pytest.approx(problem.cvar(Fraction(1, 10**k)), rel=1e-12, abs=0)
+        assert found.cvar(10.0**-k) == pytest.approx(
+            problem.cvar(Fraction(1, 10**k)), rel=1e-12, abs=0
+        )
 
 
 @pytest.mark.parametrize("n", [5, 20, 35])

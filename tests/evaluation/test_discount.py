@@ -28,14 +28,18 @@ def by_stages(ssp, policy, gamma, stages=600):
 
 @pytest.mark.parametrize("gamma", [0.5, 0.9, 0.99])
 def test_a_grid(gamma):
-    """Costs pile up below 1 / (1 - gamma), where rounding must not make the search expand a node for each of its paths."""
+    """Costs pile up below 1 / (1 - gamma), where rounding must not make the search expand a node
+    for each of its paths.
+    """
     ssp = tp.domains.gridworld("5x5")
     policy = tp.solve_expected(ssp).policy
     costs = by_stages(ssp, policy, gamma)
     found = tp.evaluate(ssp, policy, 0.01, gamma=gamma, max_nodes=100_000)
     mean = math.fsum(z * p for z, p in costs.items())
     assert found.mean == pytest.approx(mean, rel=1e-10)
-    assert found.std == pytest.approx(math.sqrt(math.fsum(p * (z - mean) ** 2 for z, p in costs.items())), rel=1e-9)
+    assert found.std == pytest.approx(
+        math.sqrt(math.fsum(p * (z - mean) ** 2 for z, p in costs.items())), rel=1e-9
+    )
     for alpha in (0.01, 0.05, 0.3, 1.0):
         tail = lambda x: math.fsum(p for z, p in costs.items() if z > x)  # noqa: E731
         var = min(x for x in costs if tail(x) <= alpha)
@@ -63,7 +67,9 @@ def test_a_start_that_is_a_goal():
 
 
 def test_a_policy_that_may_not_arrive():
-    """Half of all runs cycle for ever at 1 a step: with a discount of 1/2 that sums to 2, but no finite search sees it."""
+    """Half of all runs cycle for ever at 1 a step: with a discount of 1/2 that sums to 2, but no
+    finite search sees it.
+    """
     rows = [("s", "a", "g", 0.5, 1), ("s", "a", "t", 0.5, 1), ("t", "a", "t", 1, 1)]
     ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
     policy = tp.MarkovPolicy({"s": "a", "t": "a"})

@@ -25,16 +25,22 @@ ENGINES = [("lattice", "min"), ("lattice", "zero"), ("queue", "min"), ("queue", 
 def close(value: float, exact: Any, tolerance: float = 1e-12) -> bool:
     if exact == math.inf:
         return value == math.inf
-    return abs(value - float(exact)) <= tolerance * max(abs(float(exact)), 1e-300) or value == float(exact)
+    return abs(value - float(exact)) <= tolerance * max(
+        abs(float(exact)), 1e-300
+    ) or value == float(exact)
 
 
 @settings(max_examples=150, deadline=None)
-@given(data=st.data(), alpha=st.sampled_from([1.0, 0.5, 0.05, 1e-3]), engine=st.sampled_from(ENGINES))
+@given(
+    data=st.data(), alpha=st.sampled_from([1.0, 0.5, 0.05, 1e-3]), engine=st.sampled_from(ENGINES)
+)
 def test_agrees_with_rationals(data: Any, alpha: float, engine: tuple[str, str]) -> None:
     model = data.draw(strategies.proper_models())
     policy = data.draw(strategies.policies(model))
     exact = reference.cost_distribution(model, policy, alpha)
-    found = tp.evaluate(reference.to_ssp(model), policy, alpha, engine=engine[0], heuristic=engine[1])
+    found = tp.evaluate(
+        reference.to_ssp(model), policy, alpha, engine=engine[0], heuristic=engine[1]
+    )
     assert found.engine == engine[0]
     assert close(found.mean, exact.mean)
     cvar, var = exact.cvar(alpha), exact.var(alpha)
@@ -57,9 +63,12 @@ def test_agrees_at_a_tail_of_one_in_a_billion(data: Any, engine: tuple[str, str]
     model = data.draw(strategies.proper_models(max_states=3))
     policy = data.draw(strategies.deterministic_policies(model))
     exact = reference.cost_distribution(model, policy, Fraction(1, 10**9))
-    found = tp.evaluate(reference.to_ssp(model), policy, 1e-9, engine=engine[0], heuristic=engine[1])
+    found = tp.evaluate(
+        reference.to_ssp(model), policy, 1e-9, engine=engine[0], heuristic=engine[1]
+    )
     for alpha in (1e-9, 1e-6, 1e-3, 0.3, 1.0):
-        # A tail of exactly 10^-6 equals the alpha that the user wrote, though not the float, which is a little less.
+        # A tail of exactly 10^-6 equals the alpha that the user wrote, though not the float, which
+        # is a little less.
         written = Fraction(repr(alpha))
         cvar = exact.cvar(written)
         assert close(found.cvar(alpha), cvar)
@@ -108,7 +117,9 @@ def test_alpha_equal_to_a_tail_mass() -> None:
     rows = [("s", "a", "g", p, c) for p, c in ((0.3, 1), (0.6, 2), (0.1, 3))]
     ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
     for engine, heuristic in ENGINES:
-        found = tp.evaluate(ssp, tp.MarkovPolicy({"s": "a"}), 0.1, engine=engine, heuristic=heuristic)
+        found = tp.evaluate(
+            ssp, tp.MarkovPolicy({"s": "a"}), 0.1, engine=engine, heuristic=heuristic
+        )
         assert found.var(0.1) == 2
         assert found.cvar(0.1) == pytest.approx(3, rel=1e-14)
         assert found.var(0.7) == 1
@@ -118,32 +129,54 @@ def test_alpha_equal_to_a_tail_mass() -> None:
 def test_start_is_a_goal() -> None:
     ssp = tp.SSP.from_outcomes([("s", "a", "g", 1, 1)], "g", ["g"])
     for engine, heuristic in ENGINES:
-        found = tp.evaluate(ssp, tp.MarkovPolicy({"s": "a"}), 0.01, engine=engine, heuristic=heuristic)
+        found = tp.evaluate(
+            ssp, tp.MarkovPolicy({"s": "a"}), 0.01, engine=engine, heuristic=heuristic
+        )
         assert (found.mean, found.var(0.5), found.cvar(0.01), found.std) == (0, 0, 0, 0)
         assert found.bounds(0.01) == (0, 0)
 
 
 def test_decimal_costs_group_exactly() -> None:
-    rows = [("s", "a", "u", 0.5, 0.1), ("s", "a", "v", 0.5, 0.2), ("u", "a", "g", 1, 0.2), ("v", "a", "g", 1, 0.1)]
+    rows = [
+        ("s", "a", "u", 0.5, 0.1),
+        ("s", "a", "v", 0.5, 0.2),
+        ("u", "a", "g", 1, 0.2),
+        ("v", "a", "g", 1, 0.1),
+    ]
     ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
     for engine, heuristic in ENGINES:
-        found = tp.evaluate(ssp, tp.MarkovPolicy(dict.fromkeys("suv", "a")), 0.5, engine=engine, heuristic=heuristic)
+        found = tp.evaluate(
+            ssp, tp.MarkovPolicy(dict.fromkeys("suv", "a")), 0.5, engine=engine, heuristic=heuristic
+        )
         assert found.costs.tolist() == [0.3]
         assert found.probabilities.tolist() == [1.0]
 
 
 def test_huge_jumps_need_no_huge_buffer() -> None:
-    rows = [("s", "a", "s", 0.5, 1), ("s", "a", "t", 0.25, 10**6), ("s", "a", "g", 0.25, 3), ("t", "a", "s", 1, 10**6)]
+    rows = [
+        ("s", "a", "s", 0.5, 1),
+        ("s", "a", "t", 0.25, 10**6),
+        ("s", "a", "g", 0.25, 3),
+        ("t", "a", "s", 1, 10**6),
+    ]
     ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
     policy = tp.MarkovPolicy({"s": "a", "t": "a"})
-    by_level, queue = (tp.evaluate(ssp, policy, 1e-3, engine=engine) for engine in ("lattice", "queue"))
+    by_level, queue = (
+        tp.evaluate(ssp, policy, 1e-3, engine=engine) for engine in ("lattice", "queue")
+    )
     assert by_level.costs.tolist() == queue.costs.tolist()
     assert by_level.expanded == queue.expanded
     assert by_level.cvar(1e-3) == pytest.approx(queue.cvar(1e-3), rel=1e-13)
 
 
 def test_leaking_free_cycles_are_solved_within_their_level() -> None:
-    rows = [("s", "a", "t", 1, 0), ("t", "a", "s", 0.999, 0), ("t", "a", "u", 0.001, 0), ("u", "a", "s", 0.5, 1), ("u", "a", "g", 0.5, 1)]
+    rows = [
+        ("s", "a", "t", 1, 0),
+        ("t", "a", "s", 0.999, 0),
+        ("t", "a", "u", 0.001, 0),
+        ("u", "a", "s", 0.5, 1),
+        ("u", "a", "g", 0.5, 1),
+    ]
     ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
     policy = tp.MarkovPolicy(dict.fromkeys("stu", "a"))
     for engine, heuristic in ENGINES:
@@ -167,11 +200,15 @@ def test_nothing_beyond_var_is_expanded() -> None:
     ssp = tp.domains.gridworld("5x5")
     policy = tp.solve_expected(ssp).policy
     chain = tp.unroll(ssp, policy)
-    by_level, queue = (tp.evaluate(ssp, policy, 0.01, engine=engine) for engine in ("lattice", "queue"))
+    by_level, queue = (
+        tp.evaluate(ssp, policy, 0.01, engine=engine) for engine in ("lattice", "queue")
+    )
     assert by_level.expanded == queue.expanded
     # Every pair (node, level) with level + V_min <= VaR at most.
     var = by_level.var(0.01)
-    assert by_level.expanded <= sum(int(var - least) + 1 for least in chain.least_cost[:-1].tolist() if least <= var)
+    assert by_level.expanded <= sum(
+        int(var - least) + 1 for least in chain.least_cost[:-1].tolist() if least <= var
+    )
 
 
 @pytest.mark.parametrize("gamma", [0.5, 0.9])
@@ -203,7 +240,9 @@ def test_history_dependent_policy_equals_its_markov_twin() -> None:
 
 
 def test_history_that_ends_is_exact() -> None:
-    """After two failures the policy gives up and takes the sure way; the history is needed to know."""
+    """After two failures the policy gives up and takes the sure way; the history is
+    needed to know.
+    """
     rows = [("s", "a", "s", 0.25, 1), ("s", "a", "g", 0.75, 2), ("s", "b", "g", 1, 9)]
     ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
     seen = []
@@ -276,7 +315,9 @@ def test_asking_below_alpha_says_what_to_do() -> None:
 
 @pytest.mark.parametrize("ring_cells", [0, 1 << 9, 1 << 12, 1 << 22])
 @pytest.mark.parametrize("lists", [1, 3, 1 << 14])
-def test_where_long_jumps_wait_changes_nothing(ring_cells: int, lists: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_long_jumps_wait_changes_nothing(
+    ring_cells: int, lists: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The ring and the lists are two places for the same entries, and epochs may share a list."""
     monkeypatch.setattr(lattice, "MOST_LISTS", lists)
     ssp = tp.domains.gridworld("8x9", obstacle_cost=150)
@@ -290,7 +331,10 @@ def test_where_long_jumps_wait_changes_nothing(ring_cells: int, lists: int, monk
     assert found.tail_mass == pytest.approx(queue.tail_mass, rel=1e-12)
 
 
-@pytest.mark.parametrize("error", [LimitExceededError("too many", (1.0, 2.5)), EvaluationInterrupted("stopped", (0.5, math.inf))])
+@pytest.mark.parametrize(
+    "error",
+    [LimitExceededError("too many", (1.0, 2.5)), EvaluationInterrupted("stopped", (0.5, math.inf))],
+)
 def test_an_early_end_survives_a_pickle(error: Any) -> None:
     """A pool of processes hands errors over by pickle; one that cannot be read back hangs it."""
     copy = pickle.loads(pickle.dumps(error))
@@ -299,9 +343,14 @@ def test_an_early_end_survives_a_pickle(error: Any) -> None:
 
 
 def test_a_pool_hands_over_what_is_certain() -> None:
-    with multiprocessing.get_context("spawn").Pool(1) as pool, pytest.raises(LimitExceededError, match="limit of 3 nodes") as caught:
+    with (
+        multiprocessing.get_context("spawn").Pool(1) as pool,
+        pytest.raises(LimitExceededError, match="limit of 3 nodes") as caught,
+    ):
         pool.apply(_too_few_nodes)
-    assert caught.value.bounds[0] <= tp.evaluate(*_coin(), 1e-6).cvar(1e-6) <= caught.value.bounds[1]
+    assert (
+        caught.value.bounds[0] <= tp.evaluate(*_coin(), 1e-6).cvar(1e-6) <= caught.value.bounds[1]
+    )
 
 
 def _coin() -> tuple[tp.SSP, tp.MarkovPolicy]:
@@ -316,11 +365,37 @@ def _too_few_nodes() -> None:
 @pytest.mark.filterwarnings("ignore::tailpath.TailpathWarning", "ignore::RuntimeWarning")
 def test_no_number_lies_outside_of_its_bounds_where_nothing_could_be_proved():
     """A state that is left once in 10^200 steps: elimination in floats gave a mean of -1e222."""
-    rows = [(0, 0, 2, 0.125, 100), (0, 0, 3, 0.875, 300), (0, 1, 3, 0.9999997583527832, 0), (0, 1, 5, 1.4207578475346023e-07, 200)]
-    rows += [(0, 1, 3, 9.95714320116198e-08, 100), (0, 2, 4, 0.06821751428901068, 100), (0, 2, 0, 0.26023028953679944, 0)]
-    rows += [(0, 2, 1, 0.4117312508642794, 0), (0, 2, 4, 0.25982094530991046, 300), (2, 0, 4, 1.0, 200), (2, 0, 5, 1e-290, 300)]
-    rows += [(2, 0, 2, 1e-100, 5000), (2, 0, 2, 1e-30, 100), (3, 0, 5, 1.0, 0), (3, 1, 2, 7 / 19, 100), (3, 1, 3, 7 / 19, 300)]
-    rows += [(3, 1, 0, 5 / 19, 200), (3, 2, 5, 1.0, 100), (4, 0, 3, 1.0, 0), (1, 0, 1, 6 / 7, 200), (1, 0, 1, 1 / 7, 100)]
+    rows = [
+        (0, 0, 2, 0.125, 100),
+        (0, 0, 3, 0.875, 300),
+        (0, 1, 3, 0.9999997583527832, 0),
+        (0, 1, 5, 1.4207578475346023e-07, 200),
+    ]
+    rows += [
+        (0, 1, 3, 9.95714320116198e-08, 100),
+        (0, 2, 4, 0.06821751428901068, 100),
+        (0, 2, 0, 0.26023028953679944, 0),
+    ]
+    rows += [
+        (0, 2, 1, 0.4117312508642794, 0),
+        (0, 2, 4, 0.25982094530991046, 300),
+        (2, 0, 4, 1.0, 200),
+        (2, 0, 5, 1e-290, 300),
+    ]
+    rows += [
+        (2, 0, 2, 1e-100, 5000),
+        (2, 0, 2, 1e-30, 100),
+        (3, 0, 5, 1.0, 0),
+        (3, 1, 2, 7 / 19, 100),
+        (3, 1, 3, 7 / 19, 300),
+    ]
+    rows += [
+        (3, 1, 0, 5 / 19, 200),
+        (3, 2, 5, 1.0, 100),
+        (4, 0, 3, 1.0, 0),
+        (1, 0, 1, 6 / 7, 200),
+        (1, 0, 1, 1 / 7, 100),
+    ]
     rows += [(1, 1, 1, 1.0, 0), (1, 1, 0, 1e-200, 200), (1, 1, 2, 1e-290, 300)]
     ssp = tp.SSP.from_outcomes(rows, 0, [5])
     policy = tp.MarkovPolicy({0: 2, 1: {1: 1e-6, 0: 0.999999}, 2: 0, 3: 1, 4: 0})

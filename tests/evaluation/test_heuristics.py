@@ -27,10 +27,15 @@ def test_any_consistent_heuristic_gives_the_same_distribution(kind):
         "mapping": {state: steps_to_goal(state) for state in GRID.states},
         "array": [steps_to_goal(state) for state in GRID.states],
     }[kind]
-    plain, own = tp.evaluate(GRID, POLICY, 0.01, engine="queue", heuristic="zero"), tp.evaluate(GRID, POLICY, 0.01, heuristic=given)
+    plain, own = (
+        tp.evaluate(GRID, POLICY, 0.01, engine="queue", heuristic="zero"),
+        tp.evaluate(GRID, POLICY, 0.01, heuristic=given),
+    )
     best = tp.evaluate(GRID, POLICY, 0.01, engine="queue")
     assert own.engine == "queue"
-    assert (own.cvar(0.01), own.var(0.01)) == pytest.approx((plain.cvar(0.01), plain.var(0.01)), rel=1e-12)
+    assert (own.cvar(0.01), own.var(0.01)) == pytest.approx(
+        (plain.cvar(0.01), plain.var(0.01)), rel=1e-12
+    )
     assert best.expanded <= own.expanded <= plain.expanded
 
 
@@ -47,7 +52,10 @@ def test_half_of_v_min_on_random_models(ssp):
 
 
 def test_what_is_not_consistent_is_refused():
-    with pytest.raises(OptionError, match=r"the heuristic is not consistent: 50 at .* exceeds the cost 1 of a step to"):
+    with pytest.raises(
+        OptionError,
+        match=r"the heuristic is not consistent: 50 at .* exceeds the cost 1 of a step to",
+    ):
         tp.evaluate(GRID, POLICY, 0.1, heuristic=lambda state: 50.0 if state == GRID.start else 0.0)
     for wrong, text in [
         ({GRID.start: 1.0}, "the heuristic has no value for state"),
@@ -60,7 +68,9 @@ def test_what_is_not_consistent_is_refused():
             tp.evaluate(GRID, POLICY, 0.1, heuristic=wrong)
     with pytest.raises(OptionError, match="needs gamma = 1"):
         tp.evaluate(GRID, POLICY, 0.1, heuristic=steps_to_goal, gamma=0.9)
-    with pytest.raises(OptionError, match="the lattice engine cannot run here: the heuristic is your own"):
+    with pytest.raises(
+        OptionError, match="the lattice engine cannot run here: the heuristic is your own"
+    ):
         tp.evaluate(GRID, POLICY, 0.1, heuristic=steps_to_goal, engine="lattice")
 
 
@@ -68,8 +78,14 @@ def test_what_is_not_consistent_is_refused():
 def test_any_start(state):
     """As if the model started there, for every kind of policy that tables hold."""
     moved = replace(GRID, start_index=GRID.state_index(state))
-    for policy in (POLICY, tp.solve_expected(GRID).policy, tp.solve_cvar_exact(GRID, 0.1).policy(0.1)):
-        assert tp.evaluate(GRID, policy, 0.1, start=state).cvar(0.1) == pytest.approx(tp.evaluate(moved, policy, 0.1).cvar(0.1), rel=1e-12)
+    for policy in (
+        POLICY,
+        tp.solve_expected(GRID).policy,
+        tp.solve_cvar_exact(GRID, 0.1).policy(0.1),
+    ):
+        assert tp.evaluate(GRID, policy, 0.1, start=state).cvar(0.1) == pytest.approx(
+            tp.evaluate(moved, policy, 0.1).cvar(0.1), rel=1e-12
+        )
     neutral = tp.evaluate(GRID, tp.solve_expected(GRID).policy, 0.1, start=state)
     assert neutral.mean == pytest.approx(tp.solve_expected(GRID).cost(state))
 

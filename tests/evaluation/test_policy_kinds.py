@@ -10,7 +10,13 @@ from tests import reference, strategies
 
 ALPHAS = (1e-3, 0.05, 1.0)
 SMALL = tp.SSP.from_outcomes(
-    [("s", "a", "s", 0.25, 1), ("s", "a", "t", 0.75, 2), ("s", "b", "g", 1, 9), ("t", "a", "g", 0.5, 0.5), ("t", "a", "s", 0.5, 0)],
+    [
+        ("s", "a", "s", 0.25, 1),
+        ("s", "a", "t", 0.75, 2),
+        ("s", "b", "g", 1, 9),
+        ("t", "a", "g", 0.5, 0.5),
+        ("t", "a", "s", 0.5, 0),
+    ],
     "s",
     ["g"],
 )
@@ -57,7 +63,9 @@ def assert_same(one, two, rel=1e-12):
     for alpha in (alpha for alpha in ALPHAS if alpha >= one.alpha):
         assert two.var(alpha) == one.var(alpha)
         assert two.cvar(alpha) == pytest.approx(one.cvar(alpha), rel=rel)
-        assert max(one.bounds(alpha)[0], two.bounds(alpha)[0]) <= min(one.bounds(alpha)[1], two.bounds(alpha)[1])
+        assert max(one.bounds(alpha)[0], two.bounds(alpha)[0]) <= min(
+            one.bounds(alpha)[1], two.bounds(alpha)[1]
+        )
 
 
 def up_to(found, cost):
@@ -68,7 +76,9 @@ def up_to(found, cost):
 
 @pytest.mark.parametrize(("ssp", "policy"), [*budget_policies(), *atom_policies()])
 def test_engines_agree_on_the_policies_of_planners(ssp, policy):
-    lattice, queue = (tp.evaluate(ssp, policy, min(ALPHAS), engine=engine) for engine in ("lattice", "queue"))
+    lattice, queue = (
+        tp.evaluate(ssp, policy, min(ALPHAS), engine=engine) for engine in ("lattice", "queue")
+    )
     functions = tp.MemoryPolicy(policy.start, policy.action, policy.remember)
     product = tp.evaluate(ssp, functions, min(ALPHAS))
     assert_same(queue, product)
@@ -87,11 +97,17 @@ def test_engines_agree_on_the_policies_of_planners(ssp, policy):
 
 @given(strategies.solvable_models(), st.sampled_from([0.5, 0.1, 0.01]))
 def test_budgets_on_random_models(model, alpha):
-    """Followed level by level, on the product by the compiled engine, on the product in plain Python: run for run and digit for digit."""
+    """Followed level by level, on the product by the compiled engine, on the product in plain
+    Python: run for run and digit for digit.
+    """
     ssp = reference.to_ssp(model)
     policy = tp.solve_cvar_exact(ssp, alpha).policy(alpha)
     product = tp.MemoryPolicy(policy.start, policy.action, policy.remember)
-    short, long, plain = tp.evaluate(ssp, policy, alpha), tp.evaluate(ssp, product, alpha), tp.evaluate(ssp, product, alpha, engine="queue")
+    short, long, plain = (
+        tp.evaluate(ssp, policy, alpha),
+        tp.evaluate(ssp, product, alpha),
+        tp.evaluate(ssp, product, alpha, engine="queue"),
+    )
     assert_same(long, plain)
     assert short.var(alpha) == long.var(alpha)
     assert short.cvar(alpha) == pytest.approx(long.cvar(alpha), rel=1e-12)
@@ -107,7 +123,9 @@ def test_atoms_on_random_models(model, alpha):
     policy = tp.solve_cvar_quantile(ssp, tp.log_atoms(0.01, 4)).policy(alpha)
     exact = float(reference.cost_distribution(model, policy, alpha).cvar(alpha))
     for engine in ("lattice", "queue"):
-        assert tp.evaluate(ssp, policy, alpha, engine=engine).cvar(alpha) == pytest.approx(exact, rel=1e-10)
+        assert tp.evaluate(ssp, policy, alpha, engine=engine).cvar(alpha) == pytest.approx(
+            exact, rel=1e-10
+        )
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -117,7 +135,9 @@ def test_the_optimum_is_what_its_policy_delivers(name):
     for alpha in ALPHAS:
         found = tp.evaluate(ssp, best.policy(alpha), alpha)
         assert found.cvar(alpha) == pytest.approx(best.cvar(alpha), rel=1e-10)
-        assert max(found.bounds(alpha)[0], best.bounds(alpha)[0]) <= min(found.bounds(alpha)[1], best.bounds(alpha)[1])
+        assert max(found.bounds(alpha)[0], best.bounds(alpha)[0]) <= min(
+            found.bounds(alpha)[1], best.bounds(alpha)[1]
+        )
 
 
 POLICIES = {
@@ -127,7 +147,12 @@ POLICIES = {
         SMALL,
         tp.MemoryPolicy(
             (0, "fresh"),
-            {("s", (0, "fresh")): "a", ("s", "tired"): {"a": 0.5, "b": 0.5}, ("t", (0, "fresh")): "a", ("t", "tired"): "a"},
+            {
+                ("s", (0, "fresh")): "a",
+                ("s", "tired"): {"a": 0.5, "b": 0.5},
+                ("t", (0, "fresh")): "a",
+                ("t", "tired"): "a",
+            },
             {
                 (memory, *step): after
                 for memory in ((0, "fresh"), "tired")
@@ -139,7 +164,10 @@ POLICIES = {
             },
         ),
     ),
-    "atoms": (MODELS["river"], tp.solve_cvar_quantile(MODELS["river"], tp.log_atoms(1e-3, 8)).policy(0.05)),
+    "atoms": (
+        MODELS["river"],
+        tp.solve_cvar_quantile(MODELS["river"], tp.log_atoms(1e-3, 8)).policy(0.05),
+    ),
     "budget": (MODELS["river"], tp.solve_cvar_exact(MODELS["river"], 1e-3).policy(0.01)),
     "solved": (MODELS["gridworld"], tp.solve_expected(MODELS["gridworld"]).policy),
 }

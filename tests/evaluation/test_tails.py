@@ -24,7 +24,9 @@ def test_sums_over_open_nodes_are_within_twenty_roundings(seed: int) -> None:
     mass = np.array([draw.random() * 2.0 ** -draw.randint(0, 300) for _ in range(m)])
     found = open_sums(node, ahead, mass, value, lower, upper)
     exact = [Fraction(0)] * 5
-    for x, paid, p in zip(node.tolist(), map(Fraction, ahead.tolist()), map(Fraction, mass.tolist())):
+    for x, paid, p in zip(
+        node.tolist(), map(Fraction, ahead.tolist()), map(Fraction, mass.tolist())
+    ):
         low, mid, high = ((Fraction(v[x]) if x < n else Fraction(0)) for v in (lower, value, upper))
         exact[0] += p
         for k, v in ((1, mid), (2, low), (3, high)):
@@ -36,5 +38,7 @@ def test_sums_over_open_nodes_are_within_twenty_roundings(seed: int) -> None:
 
 def test_no_upper_bound_stays_none() -> None:
     value = np.ones(1)
-    mass, now, low, high, parts = open_sums(np.zeros(40, dtype=np.int64), np.ones(40), np.ones(40), value, value, np.array([np.inf]))
+    mass, now, low, high, parts = open_sums(
+        np.zeros(40, dtype=np.int64), np.ones(40), np.ones(40), value, value, np.array([np.inf])
+    )
     assert (mass, now, low, high, parts) == (40.0, 80.0, 80.0, np.inf, 40.0)

@@ -9,7 +9,7 @@ import pytest
 
 import tailpath as tp
 from tailpath.errors import EvaluationInterrupted
-from tailpath.evaluation.engine import Request, Tuning, Watch
+from tailpath.evaluation.engine import Request, SearchMonitor, Tuning
 from tailpath.evaluation.evaluate import evaluate_as
 
 GRID = tp.domains.gridworld("8x9")
@@ -30,7 +30,11 @@ def watched(name, alpha, progress=None):
     """A search that looks at its user after every expansion."""
     ssp, policy, engine, gamma = SEARCHES[name]
     tuning = Tuning(lattice_pause=1, queue_pause=1)
-    return evaluate_as(Request(ssp, policy, engine, alpha, gamma=gamma, watch=Watch(progress), tuning=tuning))
+    return evaluate_as(
+        Request(
+            ssp, policy, engine, alpha, gamma=gamma, monitor=SearchMonitor(progress), tuning=tuning
+        )
+    )
 
 
 @pytest.mark.parametrize("name", SEARCHES)
@@ -39,7 +43,9 @@ def test_progress_is_told(name):
     found = watched(name, 1e-3, lambda expanded, arrived: told.append((expanded, arrived)))
     assert len(told) > 3
     assert told == sorted(told)
-    assert all(0 <= arrived <= 1 + 1e-12 and 0 <= expanded <= found.expanded for expanded, arrived in told)
+    assert all(
+        0 <= arrived <= 1 + 1e-12 and 0 <= expanded <= found.expanded for expanded, arrived in told
+    )
 
 
 @pytest.mark.parametrize("name", SEARCHES)
@@ -68,7 +74,9 @@ def test_an_interrupt_carries_sound_bounds(name):
 
 @pytest.mark.parametrize("name", SEARCHES)
 def test_a_signal_at_any_moment_leaves_nothing_half_done(name):
-    """The signal comes from the progress function; the search goes on to the next point where its numbers are sound."""
+    """The signal comes from the progress function; the search goes on to the next point where its
+    numbers are sound.
+    """
     truth = watched(name, 1e-6).cvar(1e-6)
 
     def progress(expanded, arrived):
@@ -97,7 +105,7 @@ def test_a_signal_inside_a_policy_waits_for_the_node():
 
 
 def test_the_second_signal_is_not_held_back():
-    watch = Watch(None)
+    watch = SearchMonitor(None)
     with pytest.raises(KeyboardInterrupt), watch:
         os.kill(os.getpid(), signal.SIGINT)
         assert watch.stop

@@ -13,7 +13,15 @@ import tailpath as tp
 from tailpath.formats import bulk
 from tailpath.model.ssp import SSP
 
-ARRAYS = ("state_choices", "choice_outcomes", "outcome_target", "outcome_probability", "outcome_cost", "choice_action", "is_goal")
+ARRAYS = (
+    "state_choices",
+    "choice_outcomes",
+    "outcome_target",
+    "outcome_probability",
+    "outcome_cost",
+    "choice_action",
+    "is_goal",
+)
 
 
 def differences(a: SSP, b: SSP, *, notes: bool = True) -> list[str]:
@@ -27,7 +35,9 @@ def differences(a: SSP, b: SSP, *, notes: bool = True) -> list[str]:
 
 
 def read_both_ways(path: Any, **options: Any) -> tuple[SSP | str, SSP | str]:
-    """The model of a file, or what is said against it: read line by line, as small files are, and by way of pyarrow, as large ones are."""
+    """The model of a file, or what is said against it: read line by line, as small files are, and
+    by way of pyarrow, as large ones are.
+    """
     with careful():
         slow = _read(path, **options)
     with quick():
@@ -53,7 +63,9 @@ def _read(path: Any, **options: Any) -> SSP | str:
 
 def typed(name: Any) -> Any:
     """A name with its type, since 1 == True == 1.0."""
-    return (tuple, [typed(part) for part in name]) if isinstance(name, tuple) else (type(name), name)
+    return (
+        (tuple, [typed(part) for part in name]) if isinstance(name, tuple) else (type(name), name)
+    )
 
 
 def outcomes(ssp: SSP) -> dict[Any, list[Any]]:
@@ -63,12 +75,20 @@ def outcomes(ssp: SSP) -> dict[Any, list[Any]]:
         choice = int(ssp.outcome_choice[outcome])
         key = (ssp.states[ssp.choice_state[choice]], ssp.choice_name(choice))
         target = ssp.states[ssp.outcome_target[outcome]]
-        rows.setdefault(key, []).append((repr(target), float(ssp.outcome_probability[outcome]), float(ssp.outcome_cost[outcome])))
+        rows.setdefault(key, []).append(
+            (
+                repr(target),
+                float(ssp.outcome_probability[outcome]),
+                float(ssp.outcome_cost[outcome]),
+            )
+        )
     return {key: sorted(row) for key, row in rows.items()}
 
 
 def many_numbers(n_states: int) -> SSP:
-    """Two choices of four outcomes in every state, with probabilities that all differ and need all their digits."""
+    """Two choices of four outcomes in every state, with probabilities that all differ and need all
+    their digits.
+    """
     rng = np.random.default_rng(3)
     n_choices = 2 * (n_states - 1)
     # Four different successors, or equal outcomes would be merged.
@@ -89,7 +109,9 @@ def many_numbers(n_states: int) -> SSP:
 
 
 def awkward() -> SSP:
-    """Names of all kinds, costs per outcome, parallel outcomes, thirds, a free outcome, a goal that nothing leads to, notes."""
+    """Names of all kinds, costs per outcome, parallel outcomes, thirds, a free outcome, a goal that
+    nothing leads to, notes.
+    """
     third = Fraction(1, 3)
     rows = [
         ((0, 1), "a", 1, third, third),
@@ -108,7 +130,9 @@ def awkward() -> SSP:
         ("ünïcödé\n", "\ud800", "\udfff", 1, 1e-3),
         ("\udfff", "\u2028 \x85", "g", 1, 1e-3),
     ]
-    return SSP.from_outcomes(rows, start=(0, 1), goals=["g", ("x", 2.5)], notes=("a note", "ünïcödé"))
+    return SSP.from_outcomes(
+        rows, start=(0, 1), goals=["g", ("x", 2.5)], notes=("a note", "ünïcödé")
+    )
 
 
 def by_choice() -> SSP:
@@ -135,5 +159,7 @@ def samples() -> dict[str, SSP]:
         "counter-example": tp.read("textbook:counter-example"),
         "start is goal": SSP.from_outcomes([("b", "x", "a", 1, 1)], start="a", goals=["a"]),
         "only a goal": SSP.from_outcomes([], start="a", goals=["a"]),
-        "range": SSP.from_arrays(np.array([[[0.5, 0.5], [0.0, 1.0]]]), costs=np.array([3.0, 0.0]), start=0, goals=[1]),
+        "range": SSP.from_arrays(
+            np.array([[[0.5, 0.5], [0.0, 1.0]]]), costs=np.array([3.0, 0.0]), start=0, goals=[1]
+        ),
     }

@@ -15,7 +15,9 @@ from tests.formats.models import awkward, by_choice
 
 
 def atom_policy():
-    """Two atoms on `by_choice`: states 0, 1, 2, 3, where 3 is the goal and state 0 has two choices."""
+    """Two atoms on `by_choice`: states 0, 1, 2, 3, where 3 is the goal and state 0 has
+    two choices.
+    """
     return AtomPolicy(
         by_choice(),
         atoms=np.array([0.1, 1.0]),
@@ -29,17 +31,33 @@ def atom_policy():
 def own_atoms_policy():
     """The same with atoms of its own in state 1, which has the last one only."""
     plain = atom_policy()
-    tables = {name: getattr(plain, name) for name in ("ssp", "atoms", "choice", "xi_offset", "xi", "start_atom")}
-    return AtomPolicy(**tables, grids=Grids(np.array([[True, True], [False, True]]), np.array([0, 1, 0, 0], dtype=np.int32)))
+    tables = {
+        name: getattr(plain, name)
+        for name in ("ssp", "atoms", "choice", "xi_offset", "xi", "start_atom")
+    }
+    return AtomPolicy(
+        **tables,
+        grids=Grids(
+            np.array([[True, True], [False, True]]), np.array([0, 1, 0, 0], dtype=np.int32)
+        ),
+    )
 
 
 def budget_policy():
-    """Up to four units of 1/2: state 0 goes left with two units left, and right with any other budget; the others have one choice each."""
-    return BudgetPolicy.from_table(by_choice(), np.array([[-1, 1, 0, 1, 1], [-1] * 5, [-1] * 5, [-1] * 5]), np.array([1, 2, 3, -1]))
+    """Up to four units of 1/2: state 0 goes left with two units left, and right with any other
+    budget; the others have one choice each.
+    """
+    return BudgetPolicy.from_table(
+        by_choice(),
+        np.array([[-1, 1, 0, 1, 1], [-1] * 5, [-1] * 5, [-1] * 5]),
+        np.array([1, 2, 3, -1]),
+    )
 
 
 def markov_policy():
-    return MarkovPolicy({(0, 1): "a", 1: {None: 0.25, "go there": 0.75}, "1": (1, "1", (2,)), None: 7})
+    return MarkovPolicy(
+        {(0, 1): "a", 1: {None: 0.25, "go there": 0.75}, "1": (1, "1", (2,)), None: 7}
+    )
 
 
 def memory_policy():
@@ -57,7 +75,8 @@ CASES = {
     "atom grids": (own_atoms_policy, by_choice),
     "budget steps": (budget_policy, by_choice),
 }
-#: Files written before decisions were steps, all for `by_choice`, and the choices of its states with 0 to 5 units left.
+#: Files written before decisions were steps, all for `by_choice`, and the choices of its states
+#: with 0 to 5 units left.
 OLD = {
     "budget": [[1, 1, 0, 1, 1, 1], [2] * 6, [3] * 6, [-1] * 6],
     "budget windows": [[1, 1, 0, 1, 1, 1], [2] * 6, [3] * 6, [-1] * 6],
@@ -67,7 +86,9 @@ OLD = {
 
 def old_document(kind):
     """What such a file holds."""
-    return json.loads((pathlib.Path(__file__).parent / "old" / f"{kind.replace(' ', '-')}.json").read_text())
+    return json.loads(
+        (pathlib.Path(__file__).parent / "old" / f"{kind.replace(' ', '-')}.json").read_text()
+    )
 
 
 def write_document(document, path):
@@ -76,4 +97,10 @@ def write_document(document, path):
         path.write_text(json.dumps(document))
     else:
         header = json.dumps({name: value for name, value in document.items() if name != "arrays"})
-        write_archive(str(path), {"header": header, **{name: np.array(array) for name, array in document["arrays"].items()}})
+        write_archive(
+            str(path),
+            {
+                "header": header,
+                **{name: np.array(array) for name, array in document["arrays"].items()},
+            },
+        )

@@ -1,4 +1,6 @@
-"""Numbers and sizes at the border of what a computer holds: each is one line of refusal, at once."""
+"""Numbers and sizes at the border of what a computer holds: each is one line of
+refusal, at once.
+"""
 
 import gzip
 import io
@@ -34,7 +36,9 @@ def document(start="s", probability=1, cost=1):
 def test_exponents_are_bounded(bomb, column, tmp_path):
     path = tmp_path / "m.json"
     path.write_text(json.dumps(document(**{column: bomb})))
-    with pytest.raises(FormatError, match=rf"m\.json: outcomes\[0\]: {column}: '.*' is (too small|no)"):
+    with pytest.raises(
+        FormatError, match=rf"m\.json: outcomes\[0\]: {column}: '.*' is (too small|no)"
+    ):
         tp.read(path)
     path.write_text(json.dumps(document(**{column: "here"})).replace('"here"', bomb))
     with pytest.raises(FormatError, match=r"m\.json: the number .* is too (small|large)"):
@@ -60,10 +64,14 @@ def test_exponents_of_options_are_bounded(bomb):
 
 
 def test_zeros_and_small_numbers_stay(tmp_path):
-    (tmp_path / "m.csv").write_text("state,action,next_state,probability,cost\ns,a,g,1,0.000e-999\n")
+    (tmp_path / "m.csv").write_text(
+        "state,action,next_state,probability,cost\ns,a,g,1,0.000e-999\n"
+    )
     slow, fast = read_both_ways(tmp_path / "m.csv", start="s", goals=["g"])
     assert slow.outcome_cost.tolist() == fast.outcome_cost.tolist() == [0.0]
-    with pytest.raises(OptionError, match="the price of giving up must be a finite number, not '1e400'"):
+    with pytest.raises(
+        OptionError, match="the price of giving up must be a finite number, not '1e400'"
+    ):
         tp.give_up(by_choice(), "1e400")
 
 
@@ -80,7 +88,9 @@ def test_an_axis_takes_no_memory_that_the_file_has_not(shape, tmp_path):
     (tmp_path / "q.npz").write_bytes(whole.getvalue())
     tracemalloc.start()
     try:
-        with pytest.raises(FormatError, match=r"q\.npz: member table declares the shape .* but holds 0 bytes"):
+        with pytest.raises(
+            FormatError, match=r"q\.npz: member table declares the shape .* but holds 0 bytes"
+        ):
             tp.read_policy(tmp_path / "q.npz", by_choice())
         assert tracemalloc.get_traced_memory()[1] < 10_000_000
     finally:
@@ -143,7 +153,9 @@ def test_a_policy_has_no_probabilities_that_vanish(share, tmp_path):
     mixed = [["s", "a", share], ["s", "b", 1.0]]
     (tmp_path / "p.json").write_text(json.dumps({**header, "decisions": [], "mixed": mixed}))
     policy = tp.read_policy(tmp_path / "p.json", ssp)
-    with pytest.raises(PolicyError, match=rf"action 'a' in state 's' with probability {share}, too small"):
+    with pytest.raises(
+        PolicyError, match=rf"action 'a' in state 's' with probability {share}, too small"
+    ):
         tp.evaluate(ssp, policy, 0.5)
 
 
@@ -158,14 +170,18 @@ def test_rewards_beyond_the_floats_are_refused():
 @pytest.mark.parametrize("suffix", ["json", "npz", "csv", "drn", "tra", "umb"])
 @pytest.mark.parametrize("start", [None, "null", "None", True, ""])
 def test_a_start_of_any_name_survives_the_trip(start, suffix, tmp_path):
-    tp.write(tp.SSP.from_outcomes([(start, "a", "g", 1, 1)], start, ["g"]), tmp_path / f"m.{suffix}")
+    tp.write(
+        tp.SSP.from_outcomes([(start, "a", "g", 1, 1)], start, ["g"]), tmp_path / f"m.{suffix}"
+    )
     again = tp.read(tmp_path / f"m.{suffix}").start
     assert (again, type(again)) == (start, type(start))
 
 
 @pytest.mark.parametrize("suffix", ["json", "npz", "drn", "drn.gz", "tra", "umb", "csv"])
 def test_long_names_of_wide_letters_can_be_written(suffix, tmp_path):
-    """80 letters of three bytes each are a name for a file, and so is what is written before it is complete."""
+    """80 letters of three bytes each are a name for a file, and so is what is written before it is
+    complete.
+    """
     path = tmp_path / f"{'漢' * 80}.{suffix}"
     ssp = tp.SSP.from_outcomes([("漢" * 80, "行" * 80, "目" * 80, 1, 3)], "漢" * 80, ["目" * 80])
     tp.write(ssp, path)

@@ -1,4 +1,6 @@
-"""Large text files are read by way of pyarrow, small ones line by line: both give the same model, or the same refusal."""
+"""Large text files are read by way of pyarrow, small ones line by line: both give the same model,
+or the same refusal.
+"""
 
 import random
 import tracemalloc
@@ -9,7 +11,16 @@ from hypothesis import given
 
 import tailpath as tp
 from tailpath.formats import bulk
-from tests.formats.models import awkward, by_choice, careful, differences, many_numbers, quick, read_both_ways, samples
+from tests.formats.models import (
+    awkward,
+    by_choice,
+    careful,
+    differences,
+    many_numbers,
+    quick,
+    read_both_ways,
+    samples,
+)
 from tests.fuzz.damage import damage
 from tests.reference import to_ssp
 from tests.strategies import any_models
@@ -21,7 +32,9 @@ SUFFIXES = ("drn", "tra", "csv")
 
 @pytest.fixture
 def attempts(monkeypatch):
-    """Counts the large texts that were read at once, and those that were left to the careful readers."""
+    """Counts the large texts that were read at once, and those that were left to the careful
+    readers.
+    """
     counts = {"read": 0, "left": 0}
     plain = bulk.attempt
 
@@ -65,8 +78,16 @@ def test_what_we_write_is_read_at_once(suffix, tmp_path, attempts):
             assert suffix == "csv" or differences(model, again) == []
             n_read += 1
             n_without_rewards += suffix == "tra" and not model.outcome_cost.any()
-    # The explicit files are two, of transitions and of rewards; where there are none, nothing is left to be read.
-    assert attempts == {"read": n_read * (2 if suffix == "tra" else 1) - n_without_rewards, "left": n_without_rewards} and n_read > 3
+    # The explicit files are two, of transitions and of rewards; where there are none, nothing is
+    # left to be read.
+    assert (
+        attempts
+        == {
+            "read": n_read * (2 if suffix == "tra" else 1) - n_without_rewards,
+            "left": n_without_rewards,
+        }
+        and n_read > 3
+    )
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -96,7 +117,11 @@ def test_random_models_are_read_alike(model, tmp_path_factory):
 def test_damaged_files_are_read_alike(suffix, tmp_path, attempts):
     rng = random.Random(f"both ways {suffix}")
     originals = []
-    for model in [by_choice(), tp.read("river:4x3")] if suffix != "drn" else [awkward(), by_choice(), tp.read("river:4x3")]:
+    for model in (
+        [by_choice(), tp.read("river:4x3")]
+        if suffix != "drn"
+        else [awkward(), by_choice(), tp.read("river:4x3")]
+    ):
         folder = tmp_path / str(len(originals))
         folder.mkdir()
         if written(model, folder / f"m.{suffix}"):
@@ -282,7 +307,10 @@ def test_files_of_storm_are_read_alike(old, new, tmp_path):
     ],
 )
 def test_tables_are_read_alike(rows, tmp_path):
-    for header in ("state,action,next_state,probability,cost", "idstatefrom,idaction,idstateto,probability,reward"):
+    for header in (
+        "state,action,next_state,probability,cost",
+        "idstatefrom,idaction,idstateto,probability,reward",
+    ):
         (tmp_path / "m.csv").write_text(f"{header}\n{rows}", newline="", encoding="utf-8")
         same(tmp_path / "m.csv")
         same(tmp_path / "m.csv", one_based=True)
@@ -328,7 +356,10 @@ def test_tables_in_utf_8_and_in_others_are_read_alike(data, tmp_path):
         ("2 2 3\n0 0 0 0.5 a\u00a0b\n0 0 1 0.5 a\n1 0 1 1\n", "2 2 1\n0 0 1 3\n"),
         ('2 2 3\n0 0 0 0.5 "a\n0 0 1 0.5 "a\n1 0 1 1\n', "2 2 1\n0 0 1 3\n"),
         ("2 2 3\r\n0 0 0 0.5 a\r\n0 0 1 0.5 a\r\n1 0 1 1\r\n", "2 2 1\r\n0 0 1 3\r\n"),
-        ("# x\n2 2 3\n0 0 0 0.5 a\n# 0 1 1\n0 0 1 0.5 a\n1 0 1 1\n", '# Reward structure "c"\n2 2 1\n0 0 1 3\n# end\n'),
+        (
+            "# x\n2 2 3\n0 0 0 0.5 a\n# 0 1 1\n0 0 1 0.5 a\n1 0 1 1\n",
+            '# Reward structure "c"\n2 2 1\n0 0 1 3\n# end\n',
+        ),
         ("2 2 3\n0 0x0 0 0.5 a\n0 0 1 0.5 a\n1 0 1 1\n", "2 2 1\n0 0 0x1 3\n"),
         ("2 2 3\n0 0 0 0.5  a\n0 0 1 0.5 a\n1 0 1 1 \n", "2 2 1\n0 0 1  3\n"),
         ("2 2 3\n0\t0 0 0.5 a\n0 0 1\t0.5 a\n1 0 1 1\n", "2 2 1\n0 0 1\t3\n"),
@@ -350,7 +381,10 @@ def test_explicit_files_are_read_alike(tra, trew, tmp_path):
 def test_names_beyond_ascii_are_read_at_once(tmp_path, attempts):
     """The cities of a map, as they are spelled there; progress is told on the way."""
     cities = [f"Zürich {k}" if k % 3 else f"東京-{k} \u2028é" for k in range(2_000)]
-    rows = [(city, "gehen" if k % 2 else "фразу", cities[k + 1], 1, 1 + k % 7) for k, city in enumerate(cities[:-1])]
+    rows = [
+        (city, "gehen" if k % 2 else "фразу", cities[k + 1], 1, 1 + k % 7)
+        for k, city in enumerate(cities[:-1])
+    ]
     model = tp.SSP.from_outcomes(rows, start=cities[0], goals=[cities[-1]])
     path, told = tmp_path / "m.csv", []
     tp.write(model, path)
@@ -373,7 +407,9 @@ def test_all_digits_of_all_numbers_come_back(suffix, tmp_path):
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_memory_is_at_most_four_times_the_file(suffix, tmp_path, monkeypatch):
     pyarrow = pytest.importorskip("pyarrow")
-    monkeypatch.setattr(bulk, "_PIECE", 2**17)  # so that there are as many pieces as in a large file
+    monkeypatch.setattr(
+        bulk, "_PIECE", 2**17
+    )  # so that there are as many pieces as in a large file
     path = tmp_path / f"m.{suffix}"
     tp.write(tp.domains.gridworld("\n".join(["." * 80] * 59 + ["G" + "." * 78 + "S"])), path)
     usual = pyarrow.default_memory_pool()

@@ -77,54 +77,89 @@ def test_rewards_of_state_and_action_add_up_as_decimals(drn):
 
 
 def test_goal_and_cost_are_chosen_among_what_is_there(drn):
-    with pytest.raises(FormatError, match=r"choose the cost with --cost NAME .* among: time, energy"):
+    with pytest.raises(
+        FormatError, match=r"choose the cost with --cost NAME .* among: time, energy"
+    ):
         tp.read(drn())
     with pytest.raises(FormatError, match=r"no reward structure 'money'; .* among: time, energy"):
         tp.read(drn(), cost="money")
-    with pytest.raises(FormatError, match=r"no label 'end'; choose the goal with --goal LABEL .* among: init, two words, trap, goal"):
+    with pytest.raises(
+        FormatError,
+        match=(
+            r"no label 'end'; choose the goal with --goal LABEL .* among: init, two words, trap,"
+            r" goal"
+        ),
+    ):
         tp.read(drn(), cost="time", goal="end")
     assert tp.read(drn(), cost="time", goal="two words").goals == (1,)
     assert set(tp.read(drn(), step_cost=3).outcome_cost.tolist()) == {3.0}
-    assert sorted(set(tp.read(drn(), cost="time", cost_of={7: 0}).outcome_cost.tolist())) == [0, 1, 1.5, 2]
-    with pytest.raises(FormatError, match="no reward structures; say what a step costs with --step-cost"):
+    assert sorted(set(tp.read(drn(), cost="time", cost_of={7: 0}).outcome_cost.tolist())) == [
+        0,
+        1,
+        1.5,
+        2,
+    ]
+    with pytest.raises(
+        FormatError, match="no reward structures; say what a step costs with --step-cost"
+    ):
         tp.read(drn("@type: DTMC\n@nr_states\n1\n@model\nstate 0 init goal\n"))
     with pytest.raises(FormatError, match="no label 'goal'"):
         tp.read(drn(EXAMPLE.replace(" goal", "")), cost="time")
 
 
-def test_negative_costs_name_the_options(drn):
+def test_costs_have_the_sign_they_are_given(drn):
     text = EXAMPLE.replace("[7, 0]", "[-7, 0]")
-    with pytest.raises(FormatError, match=r"state 2, choice 0 -> 0 has the negative cost -7; use --step-cost .*--negate-reward"):
-        tp.read(drn(text), cost="time")
+    assert tp.read(drn(text), cost="time").outcome_cost.min() == -7
     negated = (
-        EXAMPLE.replace("[1, 0.1]", "[0,0]").replace("[0.5, 0.2]", "[-5,0]").replace("[0, 1]", "").replace("[2,0]", "").replace("[7", "[-7")
+        EXAMPLE.replace("[1, 0.1]", "[0,0]")
+        .replace("[0.5, 0.2]", "[-5,0]")
+        .replace("[0, 1]", "")
+        .replace("[2,0]", "")
+        .replace("[7", "[-7")
     )
-    assert sorted(set(tp.read(drn(negated), cost="time", negate_reward=True).outcome_cost.tolist())) == [0, 5, 7]
+    assert sorted(
+        set(tp.read(drn(negated), cost="time", negate_reward=True).outcome_cost.tolist())
+    ) == [0, 5, 7]
 
 
 def test_a_chain_without_action_lines_and_with_unnamed_rewards(drn):
-    text = "@type: DTMC\n@nr_states\n2\n@model\nstate 0 [2] init\n0 : 0.5\n1 : 0.5\nstate 1 goal\n1 : 1\n"
+    text = (
+        "@type: DTMC\n@nr_states\n2\n@model\nstate 0 [2] init\n0 : 0.5\n1 : 0.5\nstate 1 goal\n1"
+        " : 1\n"
+    )
     ssp = tp.read(drn(text), cost="rew0")
     assert ssp.outcome_cost.tolist() == [2, 2] and ssp.actions == range(1)
 
 
 def test_placeholders(drn):
-    text = EXAMPLE.replace("@reward_models", "@placeholders\n$p : 0.25\n$q : 3/4\n@reward_models").replace(": 0.25", ": $p", 1)
-    text = text.replace("$p : $p", "$p : 0.25").replace("1 : 0.25", "1 : $p").replace("2 : 3/4", "2 : $q")
+    text = EXAMPLE.replace(
+        "@reward_models", "@placeholders\n$p : 0.25\n$q : 3/4\n@reward_models"
+    ).replace(": 0.25", ": $p", 1)
+    text = (
+        text.replace("$p : $p", "$p : 0.25")
+        .replace("1 : 0.25", "1 : $p")
+        .replace("2 : 3/4", "2 : $q")
+    )
     assert differences(tp.read(drn(text), cost="time"), tp.read(drn(), cost="time")) == []
     with pytest.raises(FormatError, match="unknown placeholder '\\$r'"):
         tp.read(drn(text.replace("1 : $p", "1 : $r")), cost="time")
 
 
 def test_dead_ends_get_a_loop(drn):
-    text = "@type: MDP\n@reward_models\nc\n@nr_states\n3\n@model\nstate 0 init\naction a [4]\n1 : 0.5\n2 : 0.5\nstate 1\nstate 2 goal\n"
+    text = (
+        "@type: MDP\n@reward_models\nc\n@nr_states\n3\n@model\nstate 0 init\naction a [4]\n1 :"
+        " 0.5\n2 : 0.5\nstate 1\nstate 2 goal\n"
+    )
     ssp = tp.read(drn(text))
     assert outcomes(ssp)[1, "a"] == [("1", 1.0, 4.0)] and ssp.cost_unit == 4
     assert any("dead ends and got a loop: 1, the first is number 1" in note for note in ssp.notes)
 
 
 def test_actions_that_a_state_repeats_are_counted(drn):
-    text = "@type: MDP\n@reward_models\nc\n@nr_states\n2\n@model\nstate 0 init\naction a [1]\n1 : 1\naction a [2]\n1 : 1\naction b [3]\n1 : 1\n"
+    text = (
+        "@type: MDP\n@reward_models\nc\n@nr_states\n2\n@model\nstate 0 init\naction a [1]\n1 :"
+        " 1\naction a [2]\n1 : 1\naction b [3]\n1 : 1\n"
+    )
     ssp = tp.read(drn(text + "state 1 goal\n"))
     assert ssp.actions == ("a", "a#2", "b") and ssp.outcome_cost.tolist() == [1, 2, 3]
 
@@ -149,7 +184,11 @@ def test_equal_outcomes_are_merged_and_impossible_ones_left_out(drn):
         ("@type: MDP\n", "", ":12: the section @type is missing"),
         ("@type: MDP", "@type: CTMC", ":3: the type 'CTMC' is neither MDP nor DTMC"),
         ("@type: MDP", "@type: MDP\n@type: MDP", ":4: a second section @type"),
-        ("@value_type: double", "@value_type: parametric", "'parametric' is none of double, rational, double-interval, rational-interval"),
+        (
+            "@value_type: double",
+            "@value_type: parametric",
+            "'parametric' is none of double, rational, double-interval, rational-interval",
+        ),
         ("@parameters\n\n", "@parameters\np q\n", ":5: a model with parameters"),
         ("@nr_states\n4\n", "", "the section @nr_states is missing"),
         ("@nr_states\n4", "@nr_states\n5", ":9: @nr_states says 5, the file has 4"),
@@ -179,15 +218,35 @@ def test_equal_outcomes_are_merged_and_impossible_ones_left_out(drn):
         ("3 : 1\n", "3 : -1\n3 : 2\n", "state 0, choice 1 -> 3 has probability -1"),
         ("3 : 1\n", "3 :\n", ":20: '' is no finite number"),
         ("[7, 0]", "[7, x]", ":25: 'x' is no finite number"),
-        ("state 0 [1, 0.1] init", "3 : 1\nstate 0 [1, 0.1] init", ":14: an action or a transition before the first state"),
+        (
+            "state 0 [1, 0.1] init",
+            "3 : 1\nstate 0 [1, 0.1] init",
+            ":14: an action or a transition before the first state",
+        ),
         (" init", "", "0 states are initial"),
         ("@type: MDP", "@type: DTMC", ":19: a state of a DTMC has one action"),
         ("// Exported", '//tailpath {"states": 7}\n// Exported', "states says 7, the arrays say 4"),
-        ("// Exported", '//tailpath {"stats": 7}\n// Exported', ":1: the tailpath line must be an object with members among"),
+        (
+            "// Exported",
+            '//tailpath {"stats": 7}\n// Exported',
+            ":1: the tailpath line must be an object with members among",
+        ),
         ("// Exported", "//tailpath {\n// Exported", ":1:1: Expecting"),
-        ("// Exported", '//tailpath {"actions": ["x"]}\n// Exported', "is not among those of the tailpath line|without a name"),
-        ("// Exported", '//tailpath {"auxiliary": 2}\n// Exported', "2 auxiliary states, which the file does not have"),
-        ("// Exported", '//tailpath {"auxiliary": 99}\n// Exported', "99 auxiliary states, which the file does not have"),
+        (
+            "// Exported",
+            '//tailpath {"actions": ["x"]}\n// Exported',
+            "is not among those of the tailpath line|without a name",
+        ),
+        (
+            "// Exported",
+            '//tailpath {"auxiliary": 2}\n// Exported',
+            "2 auxiliary states, which the file does not have",
+        ),
+        (
+            "// Exported",
+            '//tailpath {"auxiliary": 99}\n// Exported',
+            "99 auxiliary states, which the file does not have",
+        ),
     ],
 )
 def test_what_is_wrong_is_said_with_its_line(old, new, message, drn):
@@ -200,7 +259,11 @@ def test_what_is_wrong_is_said_with_its_line(old, new, message, drn):
 
 def test_line_ends_and_marks_of_other_systems(drn):
     plain = tp.read(drn(), cost="time")
-    for text in (EXAMPLE.replace("\n", "\r\n").encode(), b"\xef\xbb\xbf" + EXAMPLE.encode(), EXAMPLE.rstrip().encode()):
+    for text in (
+        EXAMPLE.replace("\n", "\r\n").encode(),
+        b"\xef\xbb\xbf" + EXAMPLE.encode(),
+        EXAMPLE.rstrip().encode(),
+    ):
         assert differences(tp.read(drn(text), cost="time"), plain) == []
 
 
@@ -213,9 +276,23 @@ def packed(text):
     return buffer.getvalue()
 
 
-@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, lambda t: gzip.compress(packed(t)), lambda t: lzma.compress(packed(t))])
+@pytest.mark.parametrize(
+    "pack",
+    [
+        gzip.compress,
+        lzma.compress,
+        lambda t: gzip.compress(packed(t)),
+        lambda t: lzma.compress(packed(t)),
+    ],
+)
 def test_packed_files(pack, drn):
-    assert differences(tp.read(drn(pack(EXAMPLE.encode()), "m.drn.gz"), cost="time"), tp.read(drn(), cost="time")) == []
+    assert (
+        differences(
+            tp.read(drn(pack(EXAMPLE.encode()), "m.drn.gz"), cost="time"),
+            tp.read(drn(), cost="time"),
+        )
+        == []
+    )
 
 
 def test_bombs_and_broken_packing(drn):
@@ -258,11 +335,15 @@ def test_files_are_the_same_every_time(tmp_path):
 
 
 def test_without_our_line_the_auxiliary_states_carry_the_costs(tmp_path):
-    """Another reader sees a larger model whose total cost has the same distribution; the mean is checked here, the rest with Storm."""
+    """Another reader sees a larger model whose total cost has the same distribution; the mean is
+    checked here, the rest with Storm.
+    """
     model = tp.read("textbook:counter-example")
     tp.write(model, tmp_path / "m.drn")
     text = (tmp_path / "m.drn").read_text()
-    (tmp_path / "n.drn").write_text("\n".join(line for line in text.split("\n") if not line.startswith("//tailpath")))
+    (tmp_path / "n.drn").write_text(
+        "\n".join(line for line in text.split("\n") if not line.startswith("//tailpath"))
+    )
     plain = tp.read(tmp_path / "n.drn")
     assert plain.n_states > model.n_states
     assert np.diff(plain.choice_outcomes).max() == np.diff(model.choice_outcomes).max()
@@ -272,9 +353,15 @@ def test_without_our_line_the_auxiliary_states_carry_the_costs(tmp_path):
 def test_rewards_that_are_thirds_have_a_unit(tmp_path):
     """As a double a third has no usable unit; as the fraction it was it has."""
     text = "@type: DTMC\n@reward_models\nr\n@nr_states\n3\n@model\n"
-    text += "state 0 [{}] init\naction 0\n0 : 0.5\n1 : 0.5\nstate 1 [1]\naction 0\n2 : 1\nstate 2 [0] goal\naction 0\n2 : 1\n"
+    text += (
+        "state 0 [{}] init\naction 0\n0 : 0.5\n1 : 0.5\nstate 1 [1]\naction 0\n2 : 1\nstate 2 [0]"
+        " goal\naction 0\n2 : 1\n"
+    )
     (tmp_path / "m.drn").write_text(text.format(repr(1 / 3)))
     ssp = tp.read(tmp_path / "m.drn")
-    assert ssp.cost_unit == Fraction(1, 3) and "costs are taken for whole numbers of 1/3, which decimals cannot say" in ssp.notes
+    assert (
+        ssp.cost_unit == Fraction(1, 3)
+        and "costs are taken for whole numbers of 1/3, which decimals cannot say" in ssp.notes
+    )
     (tmp_path / "m.drn").write_text(text.format("0.333333333333"))
     assert tp.read(tmp_path / "m.drn").exact_unit is None

@@ -1,4 +1,6 @@
-"""Files on disk: whole or not at all, with the permissions they had; and nothing that is no file."""
+"""Files on disk: whole or not at all, with the permissions they had; and nothing that
+is no file.
+"""
 
 import errno
 import json
@@ -65,26 +67,43 @@ def test_a_device_is_no_file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("first", "second"), [("1", "true"), ("0", "false"), ("[1]", "[true]"), ("true", "1"), ('[0, "a"]', '[false, "a"]'), ("1.0", "true")]
+    ("first", "second"),
+    [
+        ("1", "true"),
+        ("0", "false"),
+        ("[1]", "[true]"),
+        ("true", "1"),
+        ('[0, "a"]', '[false, "a"]'),
+        ("1.0", "true"),
+    ],
 )
 def test_one_and_true_are_not_one_state(first, second, tmp_path):
     rows = f'[[{first}, "a", {second}, 1, 1], [{second}, "a", "g", 1, 1]]'
-    text = f'{{"format": "tailpath model", "version": 1, "start": {first}, "goals": ["g"], "outcomes": {rows}}}'
+    text = (
+        f'{{"format": "tailpath model", "version": 1, "start": {first}, "goals": ["g"], "outcomes":'
+        f" {rows}}}"
+    )
     (tmp_path / "m.json").write_text(text)
     with pytest.raises(FormatError, match=r"m\.json: outcomes\[0\]: .* and .* would be one name"):
         tp.read(tmp_path / "m.json")
     quote = '"{}"'
     cells = [quote.format(cell.replace('"', '""')) for cell in (first, second)]
-    (tmp_path / "m.csv").write_text(f"idstatefrom,idaction,idstateto,probability,cost\n{cells[0]},a,{cells[1]},1,1\n{cells[1]},a,g,1,1\n")
+    (tmp_path / "m.csv").write_text(
+        f"idstatefrom,idaction,idstateto,probability,cost\n{cells[0]},a,{cells[1]},1,1\n{cells[1]},a,g,1,1\n"
+    )
     with pytest.raises(FormatError, match=r"m\.csv:2: .* would be one name"):
         tp.read(tmp_path / "m.csv")
 
 
 @pytest.mark.parametrize("suffix", ["drn", "tra", "umb", "json", "npz"])
 def test_costs_without_a_unit_come_back_without_one(suffix, tmp_path):
-    """0.1 and the float next to 1/3 have none; in a file of ours, which would say 1/30 if it were meant, it is not guessed."""
+    """0.1 and the float next to 1/3 have none; in a file of ours, which would say 1/30 if it were
+    meant, it is not guessed.
+    """
     for costs, unit in (((0.1, 1 / 3), None), ((Fraction(1, 10), Fraction(1, 3)), Fraction(1, 30))):
-        model = tp.SSP.from_outcomes([("s", "a", "t", 1, costs[0]), ("t", "a", "g", 1, costs[1])], start="s", goals=["g"])
+        model = tp.SSP.from_outcomes(
+            [("s", "a", "t", 1, costs[0]), ("t", "a", "g", 1, costs[1])], start="s", goals=["g"]
+        )
         tp.write(model, tmp_path / f"m.{suffix}")
         back = tp.read(tmp_path / f"m.{suffix}")
         assert (back.cost_unit, back.notes) == (model.cost_unit, ()) == (unit, ())
@@ -93,9 +112,17 @@ def test_costs_without_a_unit_come_back_without_one(suffix, tmp_path):
 
 def test_a_goal_row_has_a_probability(tmp_path):
     rows = [["s", "a", "g", 1, 1], ["g", "stay", "g", -3, 0]]
-    document = {"format": "tailpath model", "version": 1, "start": "s", "goals": ["g"], "outcomes": rows}
+    document = {
+        "format": "tailpath model",
+        "version": 1,
+        "start": "s",
+        "goals": ["g"],
+        "outcomes": rows,
+    }
     (tmp_path / "m.json").write_text(json.dumps(document))
-    with pytest.raises(FormatError, match=r"outcomes\[1\]: the probability -3 of a goal's loop lies outside"):
+    with pytest.raises(
+        FormatError, match=r"outcomes\[1\]: the probability -3 of a goal's loop lies outside"
+    ):
         tp.read(tmp_path / "m.json")
 
 
@@ -107,10 +134,15 @@ def test_an_npz_with_something_else_in_it(tmp_path):
     archive = Archive(str(tmp_path / "m.npz"))
     members = {name: archive.array(name, dtype) for name, dtype in ARRAYS.items()}
     header = json.loads(archive.text("header"))
-    write_archive(str(tmp_path / "m.npz"), {"header": json.dumps(header), **members, "outcome_price": members["outcome_cost"]})
+    write_archive(
+        str(tmp_path / "m.npz"),
+        {"header": json.dumps(header), **members, "outcome_price": members["outcome_cost"]},
+    )
     with pytest.raises(FormatError, match="the archive has the unknown member 'outcome_price'"):
         tp.read(tmp_path / "m.npz")
-    write_archive(str(tmp_path / "m.npz"), {"header": json.dumps({**header, "cost_units": "1/2"}), **members})
+    write_archive(
+        str(tmp_path / "m.npz"), {"header": json.dumps({**header, "cost_units": "1/2"}), **members}
+    )
     with pytest.raises(FormatError, match="member header has the unknown member 'cost_units'"):
         tp.read(tmp_path / "m.npz")
 
@@ -171,7 +203,8 @@ WRITERS = {
 @pytest.mark.parametrize("name", WRITERS)
 def test_on_a_full_disk_the_old_file_stays(name, tmp_path, monkeypatch):
     path = tmp_path / name
-    WRITERS[name](path)  # compiles what it needs
+    for _ in range(2):  # small models are searched without the compiler until it is loaded
+        WRITERS[name](path)
     for file in tmp_path.iterdir():
         file.unlink()
     path.write_bytes(b"old")
@@ -191,10 +224,19 @@ def test_on_a_full_disk_the_old_file_stays(name, tmp_path, monkeypatch):
 def test_every_file_is_written_in_one_place():
     """Only what Storm is given, in a folder that nobody keeps, is written otherwise."""
     package = pathlib.Path(tp.__file__).parent
-    plain = re.compile(r"""\.write_text\(|\.write_bytes\(|open\([^)]*["'][wax]b?["']|savefig\((?!content|buffer|pdf|png)""")
+    plain = re.compile(
+        r"""(?<!formatter)\.write_text\(|\.write_bytes\(|open\((?!os\.devnull)[^)]*["'][wax]b?["']"""
+        r"""|savefig\((?!content|buffer|pdf|png)"""
+    )
     found = {
         str(path.relative_to(package))
         for path in package.rglob("*.py")
         if plain.search(re.sub(r"``?[^`\n]*`", "", path.read_text(encoding="utf-8")))
     }
-    assert found == {"formats/files.py", "formats/storm_worker.py", "formats/tar.py"}
+    # Checkpoints are too large to be copied first; they are moved into place likewise.
+    assert found == {
+        "distributed/checkpoints.py",
+        "formats/files.py",
+        "formats/storm_worker.py",
+        "formats/tar.py",
+    }

@@ -1,7 +1,9 @@
-"""Damaged files: every reader gives a model or one clear refusal that names the file. No traceback, no hang, no memory out of proportion.
+"""Damaged files: every reader gives a model or one clear refusal that names the file. No traceback,
+no hang, no memory out of proportion.
 
-Each format starts from sound files and damages them a few hundred times (`tests/fuzz/damage.py`); for archives also their members, packed
-again so that the damage reaches the parser behind the archive. `make fuzz` goes on from here, in child processes.
+Each format starts from sound files and damages them a few hundred times (`tests/fuzz/damage.py`);
+for archives also their members, packed again so that the damage reaches the parser behind the
+archive. `make fuzz` goes on from here, in child processes.
 """
 
 import gzip
@@ -42,7 +44,9 @@ def watchdog():
 
 
 def survives(path: str, names: str, read=tp.read) -> bool:
-    """Read; any refusal must be ours and must begin with one of the files. Says whether something came out."""
+    """Read; any refusal must be ours and must begin with one of the files. Says whether something
+    came out.
+    """
     tracemalloc.reset_peak()
     before = tracemalloc.get_traced_memory()[0]
     try:
@@ -59,8 +63,23 @@ def survives(path: str, names: str, read=tp.read) -> bool:
     return True
 
 
-DAMAGE = {"npz members": damage_zip, "umb members": damage_tar, "umb plain": lambda data, rng: damage(gzip.decompress(data), rng)}
-CASES = ["json", "npz", "npz members", "drn", "drn.gz", "tra", "umb", "umb members", "umb plain", "csv"]
+DAMAGE = {
+    "npz members": damage_zip,
+    "umb members": damage_tar,
+    "umb plain": lambda data, rng: damage(gzip.decompress(data), rng),
+}
+CASES = [
+    "json",
+    "npz",
+    "npz members",
+    "drn",
+    "drn.gz",
+    "tra",
+    "umb",
+    "umb members",
+    "umb plain",
+    "csv",
+]
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -69,9 +88,13 @@ def test_damaged_files_are_refused_in_one_line(case, tmp_path, watchdog):
     rng = random.Random(case)
     stem = str(tmp_path / "model")
     originals = []
-    for model in [by_choice()] if suffix in ("tra", "csv") else [awkward(), by_choice(), samples()["river"]]:
+    for model in (
+        [by_choice()] if suffix in ("tra", "csv") else [awkward(), by_choice(), samples()["river"]]
+    ):
         tp.write(model, f"{stem}.{suffix}")
-        originals.append({name: (tmp_path / name).read_bytes() for name in sorted(os.listdir(tmp_path))})
+        originals.append(
+            {name: (tmp_path / name).read_bytes() for name in sorted(os.listdir(tmp_path))}
+        )
     refused = 0
     tracemalloc.start()
     try:
@@ -84,7 +107,8 @@ def test_damaged_files_are_refused_in_one_line(case, tmp_path, watchdog):
             refused += not survives(f"{stem}.{suffix}", stem)
     finally:
         tracemalloc.stop()
-    # Most damage must be noticed, and some is harmless; a test where one of them never happens tests nothing.
+    # Most damage must be noticed, and some is harmless; a test where one of them never happens
+    # tests nothing.
     assert ROUNDS // 4 < refused < ROUNDS
 
 
@@ -106,7 +130,9 @@ def test_damaged_policies_are_refused_in_one_line(case, tmp_path, watchdog):
         for _ in range(ROUNDS):
             data, model = rng.choice(originals)
             path.write_bytes(damage_zip(data, rng) if members else damage(data, rng))
-            refused += not survives(str(path), str(path), lambda place, model=model: tp.read_policy(place, model))
+            refused += not survives(
+                str(path), str(path), lambda place, model=model: tp.read_policy(place, model)
+            )
     finally:
         tracemalloc.stop()
     assert ROUNDS // 4 < refused < ROUNDS
@@ -121,21 +147,35 @@ TALL = {
     "number.drn": "@type: DTMC\n@nr_states\n1\n@model\nstate 0 init [" + "1" * 10**6 + "x]",
     "number.csv": "idstatefrom,idaction,idstateto,probability,cost\n0,0,1,1," + "1" * 100_000 + "x",
     "labels.drn": "@type: DTMC\n@nr_states\n1\n@model\nstate 0 init " + many(50_000, "l{}"),
-    "label-per-state.drn": "@type: DTMC\n@nr_states\n50000\n@model\n" + many(50_000, "state {0} l{0}", "\n"),
-    "rewards.drn": "@type: DTMC\n@reward_models\n"
-    + many(100_000, "r{}")
-    + "\n@nr_states\n50000\n@model\n"
-    + many(50_000, "state {0}", "\n"),
-    "blanks.drn": "@type: DTMC\n@nr_states\n1\n@model\nstate 0" + " " * 10**6 + "\naction" + " " * 10**6 + "a b",
+    "label-per-state.drn": (
+        "@type: DTMC\n@nr_states\n50000\n@model\n" + many(50_000, "state {0} l{0}", "\n")
+    ),
+    "rewards.drn": (
+        "@type: DTMC\n@reward_models\n"
+        + many(100_000, "r{}")
+        + "\n@nr_states\n50000\n@model\n"
+        + many(50_000, "state {0}", "\n")
+    ),
+    "blanks.drn": (
+        "@type: DTMC\n@nr_states\n1\n@model\nstate 0"
+        + " " * 10**6
+        + "\naction"
+        + " " * 10**6
+        + "a b"
+    ),
     "keys.json": "{" + many(200_000, '"k{}": 1', ", ") + ', "k199999": 2}',
     "far.tra": "1000000000 1\n0 999999999 1\n",
-    "far.csv": "idstatefrom,idaction,idstateto,probability,cost\n0,999999999999,999999999999999999,1,x\n",
+    "far.csv": (
+        "idstatefrom,idaction,idstateto,probability,cost\n0,999999999999,999999999999999999,1,x\n"
+    ),
 }
 
 
 @pytest.mark.parametrize("name", TALL)
 def test_nothing_grows_with_the_square_or_with_a_promise(name, tmp_path, watchdog):
-    """Files of a megabyte whose parts multiply: labels by states, digits by digits. A reader that does so would never finish."""
+    """Files of a megabyte whose parts multiply: labels by states, digits by digits. A reader that
+    does so would never finish.
+    """
     path = tmp_path / name
     path.write_text(TALL[name])
     tracemalloc.start()

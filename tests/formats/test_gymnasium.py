@@ -6,14 +6,18 @@ import numpy as np
 import pytest
 
 import tailpath as tp
-from tailpath.errors import FormatError, OptionError
+from tailpath.errors import FormatError, ModelError, OptionError, PolicyError
 from tailpath.solvers.arrival import solve_arrival
 
 gymnasium = pytest.importorskip("gymnasium", reason="the extra `gym` is not installed")
 
 
 def environment(table, starts=None, **attributes):
-    return types.SimpleNamespace(P=table, **({} if starts is None else {"initial_state_distrib": np.array(starts)}), **attributes)
+    return types.SimpleNamespace(
+        P=table,
+        **({} if starts is None else {"initial_state_distrib": np.array(starts)}),
+        **attributes,
+    )
 
 
 TABLE = {
@@ -43,39 +47,62 @@ def test_the_slippery_cliff():
 
 def lake(schedule):
     """Ends of any kind are priced, and all of them are goals."""
-    return tp.read(gymnasium.make("FrozenLake-v1", is_slippery=True, reward_schedule=schedule), goal="all")
+    return tp.read(
+        gymnasium.make("FrozenLake-v1", is_slippery=True, reward_schedule=schedule), goal="all"
+    )
 
 
 def test_the_frozen_lake_is_crossed_with_14_in_17():
     safest = tp.solve_expected(lake((0, -1, 0)))
     assert safest.cost() == pytest.approx(3 / 17, abs=1e-12)
-    # The same policy where arriving costs 1 and holes cost nothing pays the probability of arriving.
-    assert tp.evaluate(lake((-1, 0, 0)), safest.policy, alpha=0.5).mean == pytest.approx(14 / 17, abs=1e-12)
+    # The same policy where arriving costs 1 and holes cost nothing pays the probability of
+    # arriving.
+    assert tp.evaluate(lake((-1, 0, 0)), safest.policy, alpha=0.5).mean == pytest.approx(
+        14 / 17, abs=1e-12
+    )
 
 
 def test_the_lake_from_the_command_line_form():
-    ssp = tp.read("gym:FrozenLake-v1", constants={"is_slippery": "true", "reward_schedule": "[0, -1, 0]"}, goal="all")
+    ssp = tp.read(
+        "gym:FrozenLake-v1",
+        constants={"is_slippery": "true", "reward_schedule": "[0, -1, 0]"},
+        goal="all",
+    )
     assert tp.solve_expected(ssp).cost() == pytest.approx(3 / 17, abs=1e-12)
-    dry = tp.read("gym:FrozenLake-v1", constants={"is_slippery": "False", "map_name": "8x8"}, step_cost=1, cost_of={1: 0})
-    # The way to the goal takes fourteen moves, the last of which is free; the nearest hole is five away, and no goal.
+    dry = tp.read(
+        "gym:FrozenLake-v1",
+        constants={"is_slippery": "False", "map_name": "8x8"},
+        step_cost=1,
+        cost_of={1: 0},
+    )
+    # The way to the goal takes fourteen moves, the last of which is free; the nearest hole is five
+    # away, and no goal.
     assert tp.solve_expected(dry).cost() == 13
 
 
 def test_the_taxi():
     ssp = tp.read("gym:Taxi-v4")
-    assert ssp.start == "start" and ssp.goals == ("goal",)
+    assert ssp.start == "start" and ssp.goals == (
+        0,
+        85,
+        410,
+        475,
+    ), "the taxi with the passenger at the four places"
     draw = ssp.state_choices[ssp.start_index]
     row = slice(*ssp.choice_outcomes[draw : draw + 2])
     assert len(ssp.outcome_target[row]) == 300 and set(ssp.outcome_cost[row].tolist()) == {0.0}
     assert np.allclose(ssp.outcome_probability[row], 1 / 300, rtol=1e-12)
-    assert any("bonus of 20" in note and "take 20 off" in note for note in ssp.notes)
-    assert set(ssp.outcome_cost.tolist()) == {0.0, 1.0, 10.0}
+    assert set(ssp.outcome_cost.tolist()) == {-20.0, 0.0, 1.0, 10.0}
     # One start: the shortest trip is counted by hand in Gymnasium itself.
-    assert tp.solve_expected(ssp).cost() == pytest.approx(mean_taxi_steps() - 1, rel=1e-12)
+    assert (
+        tp.solve_expected(ssp).cost()
+        == pytest.approx(mean_taxi_steps() - 21, rel=1e-12)
+        == pytest.approx(-7.93)
+    )
 
 
 def mean_taxi_steps():
-    """Breadth-first search over the environment's own moves; the last move pays nothing once the bonus is out."""
+    """Breadth-first search over the environment's own moves; the last move pays 20, and no step."""
     env = gymnasium.make("Taxi-v4").unwrapped
     back = {}
     front = set()
@@ -98,26 +125,33 @@ def mean_taxi_steps():
 # ---------------------------------------------------------------------- the rows
 
 
-def test_terminated_outcomes_lead_to_one_goal_and_terminal_rows_are_ignored():
+def test_terminated_outcomes_lead_to_their_own_state_and_terminal_rows_are_ignored():
     ssp = tp.read(environment(TABLE, [1, 0, 0]), goal="all")
-    assert ssp.states == (0, 1, "goal") and ssp.start == 0 and ssp.goals == ("goal",)
+    assert ssp.states == (0, 1, 2) and ssp.start == 0 and ssp.goals == (2,)
     rows = {(ssp.states[ssp.choice_state[k]], ssp.choice_name(k)): k for k in range(ssp.n_choices)}
     last = slice(*ssp.choice_outcomes[rows[1, 0] : rows[1, 0] + 2])
-    assert ssp.outcome_cost[last].tolist() == [2.0, 3.0] and ssp.outcome_probability[last].tolist() == [0.5, 0.5]
+    assert ssp.outcome_cost[last].tolist() == [2.0, 3.0] and ssp.outcome_probability[
+        last
+    ].tolist() == [0.5, 0.5]
     assert ssp.outcome_cost[ssp.choice_outcomes[rows[0, 1]]] == 5
-    assert "costs are minus the rewards" in ssp.notes and any("untruncated" in note for note in ssp.notes)
+    assert "costs are minus the rewards" in ssp.notes and any(
+        "untruncated" in note for note in ssp.notes
+    )
 
 
 def test_the_cliff_is_not_a_place():
     """State 47 ends the episode though its own row goes on, and nobody ever stands in the cliff."""
     ssp = tp.read("gym:CliffWalking-v1")
-    assert set(ssp.states) == {*range(37), "goal"} and all(type(name) in (int, str) for name in ssp.states)
+    assert ssp.states == (*range(37), 47) and all(type(name) is int for name in ssp.states)
 
 
 def test_tables_may_be_lists_and_have_numpy_numbers():
-    lists = [[[(np.float64(1.0), np.int64(1), np.float32(-1), np.False_)]], [[(1, np.int64(0), -1, np.True_)]]]
+    lists = [
+        [[(np.float64(1.0), np.int64(1), np.float32(-1), np.False_)]],
+        [[(1, np.int64(0), -1, np.True_)]],
+    ]
     ssp = tp.read(environment(lists))
-    assert ssp.states == (0, 1, "goal") and ssp.start == 0
+    assert ssp.states == (0, 1, "0 (goal)") and ssp.start == 0
     assert [type(name) for name in ssp.states] == [int, int, str]
 
 
@@ -128,8 +162,84 @@ def test_a_start_distribution_becomes_a_state():
 
 
 def test_names_that_are_taken():
-    ssp = tp.read(environment({"goal": {0: [(1, "start", -1, False)]}, "start": {0: [(1, "x", -1, True)]}}))
-    assert ssp.start == "goal" and ssp.goals == ("goal'",)
+    """A run may go on from a state in which another ends, and what it is called then may be taken,
+    too.
+    """
+    table = {
+        "a": {0: [(0.5, "b", -1, False), (0.5, "b", -1, True)]},
+        "b": {0: [(1, "b (goal)", -1, False)]},
+    }
+    ssp = tp.read(environment({**table, "b (goal)": {0: [(1, "a", -1, True)]}}))
+    assert ssp.states == ("a", "b", "b (goal)", "b (goal)'", "a (goal)") and ssp.goals == (
+        "b (goal)'",
+        "a (goal)",
+    )
+    both = environment({0: {0: [(0.5, 1, 1.0, True), (0.5, 1, 0.0, True)]}})
+    assert set(tp.read(both).states) == {0, 1, "1 (dead end)"} and tp.read(both).goals == (1,)
+    assert tp.read(environment(TABLE, [0.5, 0.5, 0], start=0), goal="all").start == "start"
+
+
+def test_arriving_is_no_surprise():
+    """A policy followed in the environment itself, to a goal and into a hole."""
+    env = gymnasium.make("CliffWalking-v1")
+    runner = tp.solve_cvar_exact(tp.read(env), 0.05).policy(0.05).start_run()
+    state, ended = env.reset(seed=0)[0], False
+    while not ended:
+        state, reward, ended, _, _ = env.step(runner.action(state))
+        assert runner.observe(-reward, state) is None
+    assert state == 47 and runner.state == 47 and runner.steps == 13
+    with pytest.raises(PolicyError, match="the run has arrived in 47"):
+        runner.action(state)
+    lake = tp.read("gym:FrozenLake-v1")
+    fallen = tp.policy(lake, np.full(16, 2)).start_run()
+    fallen.action(4)
+    assert fallen.observe(1, 5) is None and fallen.action(5) == "stay"
+
+
+def test_tables_of_agents_have_entries_for_ends():
+    lake, random = tp.read("gym:FrozenLake-v1"), np.random.default_rng(3)
+    q = random.random((16, 4))
+    greedy = tp.policy(lake, q, minimise=False)
+    assert (
+        greedy
+        == tp.policy(lake, q.argmax(axis=1))
+        == tp.policy(lake, dict(enumerate(q.argmax(axis=1).tolist())))
+    )
+    assert greedy.decisions[5] == "stay" and greedy.decisions[4] == int(q[4].argmax())
+
+
+# ---------------------------------------------------------------------- maps
+
+
+def test_grids_have_maps():
+    lake, cliff = (
+        tp.read("gym:FrozenLake-v1", goal="all", step_cost=1).geometry,
+        tp.read("gym:CliffWalking-v1").geometry,
+    )
+    assert (lake.rows, lake.columns, lake.kind[5], lake.kind[15], lake.kind[0]) == (
+        4,
+        4,
+        "hole",
+        "goal",
+        "floor",
+    )
+    assert (cliff.rows, cliff.columns) == (4, 12) and (
+        cliff.row[-1],
+        cliff.column[-1],
+        cliff.kind[-1],
+    ) == (3, 11, "goal")
+    assert tp.read("gym:Taxi-v4").geometry is None, (
+        "its states are more than places, and its desc is a drawing"
+    )
+    lava = environment(TABLE, desc=["SLG"])
+    assert tp.read(lava, goal="all").geometry.kind == ("floor", "lava", "goal")
+    assert tp.read(environment(TABLE, shape=(1, 3)), goal="all").geometry.kind == (
+        "floor",
+        "floor",
+        "goal",
+    )
+    assert tp.read(environment(TABLE, desc=[["S", "L"], ["G"]])).geometry is None
+    assert tp.read(environment(TABLE), geometry=(3, 1), goal="all").geometry.row == (0, 1, 2)
 
 
 # ---------------------------------------------------------------------- costs
@@ -150,24 +260,33 @@ def test_negated_rewards_are_costs():
     assert tp.read(environment(table), negate_reward=True).outcome_cost.tolist() == [4]
 
 
-def test_a_constant_bonus_is_shifted_out():
+def test_rewards_are_taken_as_they_are():
     table = {0: {0: [(0.5, 1, 20.0, True), (0.5, 0, -1.0, False)], 1: [(1, 1, 20.0, True)]}}
     ssp = tp.read(environment(table))
-    assert sorted(ssp.outcome_cost.tolist()) == [0, 0, 1]
-    assert "every arrival carries a bonus of 20, which is left out: take 20 off the mean, VaR and CVaR" in ssp.notes
+    assert (
+        sorted(ssp.outcome_cost.tolist()) == [-20, -20, 1]
+        and "costs are minus the rewards" in ssp.notes
+    )
+    assert tp.solve_expected(ssp).cost() == -20
+    assert tp.read(environment(table), rewards=True) == ssp
 
 
 @pytest.mark.parametrize("reward", [19.0, 0.0])
-def test_a_bonus_that_varies_is_refused(reward):
+def test_a_bonus_may_vary(reward):
     table = {0: {0: [(0.5, 1, 20.0, True), (0.5, 0, -1.0, False)], 1: [(1, 1, reward, True)]}}
-    with pytest.raises(FormatError, match=r"state 0, action 0 -> 1 with reward 20 has the negative cost -20; use --step-cost .*--cost-of"):
-        tp.read(environment(table), goal="all")
-    assert "dead end" in tp.read(environment(table)).states
+    assert tp.solve_expected(tp.read(environment(table), goal="all")).cost() == -19
+    assert set(tp.read(environment(table)).states) == {0, 1, "1 (dead end)"}
 
 
-def test_a_reward_on_the_way_is_refused():
-    with pytest.raises(FormatError, match="reward 3 has the negative cost -3"):
-        tp.read(environment({0: {0: [(0.5, 1, -1.0, True), (0.5, 0, 3.0, False)]}}))
+def test_a_reward_on_the_way_that_can_be_had_again_and_again_is_refused_when_it_matters():
+    ssp = tp.read(environment({0: {0: [(0.5, 1, -1.0, True), (0.5, 0, 3.0, False)]}}))
+    with pytest.raises(
+        ModelError, match=r"^a cycle costs less than nothing.*: 0 by 0, and back to 0 gains 3;"
+    ):
+        tp.solve_expected(ssp)
+    assert tp.solve_expected(tp.within(ssp, 2, otherwise=0)).cost() == 0.5 * 1 + 0.5 * (
+        -3 + 0.5 * 1 + 0.5 * -3
+    )
 
 
 # ---------------------------------------------------------------------- ends that are no goals
@@ -178,7 +297,13 @@ def chances(env, sweeps=20_000):
     table, chance = env.unwrapped.P, np.zeros(env.observation_space.n)
     for _ in range(sweeps):
         after = np.array(
-            [max(sum(p * (r if end else chance[t]) for p, t, r, end in row) for row in rows.values()) for rows in table.values()]
+            [
+                max(
+                    sum(p * (r if end else chance[t]) for p, t, r, end in row)
+                    for row in rows.values()
+                )
+                for rows in table.values()
+            ]
         )
         if np.max(np.abs(after - chance)) < 1e-15:
             return after
@@ -187,7 +312,9 @@ def chances(env, sweeps=20_000):
 
 
 def steps_given_arrival(env, chance, sweeps=200_000):
-    """The least expected steps of the runs that arrive, among policies that arrive as surely as any."""
+    """The least expected steps of the runs that arrive, among policies that arrive as surely as
+    any.
+    """
     table, steps = env.unwrapped.P, np.zeros(len(chance))
     for _ in range(sweeps):
         after = steps.copy()
@@ -198,7 +325,10 @@ def steps_given_arrival(env, chance, sweeps=200_000):
             for row in rows.values():
                 share = [p * (r if end else chance[t]) for p, t, r, end in row]
                 if sum(share) >= chance[state] * (1 - 1e-9):
-                    on = sum(s * (0 if end else steps[t]) for s, (p, t, r, end) in zip(share, row, strict=True))
+                    on = sum(
+                        s * (0 if end else steps[t])
+                        for s, (p, t, r, end) in zip(share, row, strict=True)
+                    )
                     found.append(1 + on / sum(share))
             after[state] = min(found)
         if np.max(np.abs(after - steps)) < 1e-12:
@@ -212,36 +342,53 @@ def steps_given_arrival(env, chance, sweeps=200_000):
 def test_the_lake_as_shipped(size, slippery):
     env = gymnasium.make("FrozenLake-v1", map_name=size, is_slippery=slippery)
     ssp = tp.read(env)
-    assert ssp.goals == ("goal",) and "dead end" in ssp.states
+    assert ssp.states == tuple(range(16 if size == "4x4" else 64)) and ssp.goals == (
+        ssp.states[-1],
+    )
     assert set(ssp.outcome_cost.tolist()) == {1.0}
     chance = chances(env)
     assert solve_arrival(ssp).probability() == pytest.approx(chance[0], rel=1e-9)
-    assert tp.solve_expected(tp.given_arrival(ssp)).cost() == pytest.approx(steps_given_arrival(env, chance)[0], rel=1e-7)
+    assert tp.solve_expected(tp.given_arrival(ssp)).cost() == pytest.approx(
+        steps_given_arrival(env, chance)[0], rel=1e-7
+    )
 
 
 def test_the_lake_at_a_price():
-    """CVaR with giving up, against the recursion over budgets written with loops on the environment's own table."""
+    """CVaR with giving up, against the recursion over budgets written with loops on the
+    environment's own table.
+    """
     env, price, alpha, most = gymnasium.make("FrozenLake-v1", map_name="4x4"), 30, 0.1, 160
     table, hole = env.unwrapped.P, 16
 
     def after(values, row, arrival=0.0):
-        """The expected value after a step; `values` has an entry for every state, and one for the hole."""
-        return sum(p * (arrival if end and r else values[hole if end else t]) for p, t, r, end in row)
+        """The expected value after a step; `values` has an entry for every state, and one for the
+        hole.
+        """
+        return sum(
+            p * (arrival if end and r else values[hole if end else t]) for p, t, r, end in row
+        )
 
     mean = np.zeros(17)  # at no budget the mean counts
     for _ in range(20_000):
-        mean = np.array([min(price, *(1 + after(mean, row) for row in table[s].values())) for s in range(16)] + [price])
+        mean = np.array(
+            [min(price, *(1 + after(mean, row) for row in table[s].values())) for s in range(16)]
+            + [price]
+        )
     excess = [mean]
     for w in range(1, most + 1):
         ways = [[after(excess[-1], row) for row in table[s].values()] for s in range(16)]
-        excess.append(np.array([min(max(price - w, 0), *row) for row in ways] + [max(price - w, 0)]))
+        excess.append(
+            np.array([min(max(price - w, 0), *row) for row in ways] + [max(price - w, 0)])
+        )
     wanted = min(w + values[0] / alpha for w, values in enumerate(excess))
     found = tp.solve_cvar_exact(tp.give_up(tp.read(env), price), alpha)
     assert found.cvar(alpha) == pytest.approx(wanted, rel=1e-9)
 
 
 def test_within_is_the_time_limit_of_gymnasium():
-    """A policy simulated in the environment under its own TimeLimit, 10^6 times on the table, arrives as often as the product says."""
+    """A policy simulated in the environment under its own TimeLimit, 10^6 times on the table,
+    arrives as often as the product says.
+    """
     env = gymnasium.make("FrozenLake-v1", map_name="4x4", max_episode_steps=25)
     ssp = tp.read(env)
     assert any("stops after 25 steps" in note for note in ssp.notes)
@@ -261,7 +408,9 @@ def test_within_is_the_time_limit_of_gymnasium():
             edges = np.cumsum([p for p, _, _, _ in rows[s]])
             slot = np.minimum(np.searchsorted(edges, draw[here], side="right"), len(edges) - 1)
             place = np.flatnonzero(here)
-            state[place] = np.array([t for _, t, _, _ in rows[s]])[slot] + 100  # entered in this step
+            state[place] = (
+                np.array([t for _, t, _, _ in rows[s]])[slot] + 100
+            )  # entered in this step
             arrived[place] |= np.array([end and r > 0 for _, _, r, end in rows[s]])[slot]
             going[place] &= ~np.array([end for _, _, _, end in rows[s]])[slot]
         state %= 100
@@ -281,14 +430,27 @@ def test_within_is_the_time_limit_of_gymnasium():
 
 def test_goals_can_be_said_otherwise():
     lake = "gym:FrozenLake-v1"
-    assert tp.read(lake).n_states == tp.read(lake, goal="best").n_states == tp.read(lake, goal="1").n_states
-    assert "dead end" not in tp.read(lake, goal="all", step_cost=1).states
-    assert tp.read(lake, goal="0", step_cost=1).goals == ("goal",), "one may look for the holes"
-    with pytest.raises(FormatError, match=r"goal must be best, all or the reward of an end, one of 0, 1, not 'x'"):
+    assert (
+        tp.read(lake).n_states
+        == tp.read(lake, goal="best").n_states
+        == tp.read(lake, goal="1").n_states
+    )
+    assert tp.read(lake, goal="all", step_cost=1).goals == (5, 7, 11, 12, 15)
+    assert tp.read(lake, goal="0", step_cost=1).goals == (
+        5,
+        7,
+        11,
+        12,
+    ), "one may look for the holes"
+    with pytest.raises(
+        FormatError, match=r"goal must be best, all or the reward of an end, one of 0, 1, not 'x'"
+    ):
         tp.read(lake, goal="x")
 
 
-@pytest.mark.parametrize("options", [{}, {"step_cost": 1}, {"negate_reward": True}, {"cost_of": {1: 0}, "step_cost": 2}])
+@pytest.mark.parametrize(
+    "options", [{}, {"step_cost": 1}, {"negate_reward": True}, {"cost_of": {1: 0}, "step_cost": 2}]
+)
 def test_no_option_turns_a_hole_into_a_goal(options):
     ssp = tp.read("gym:FrozenLake-v1", **options)
     assert solve_arrival(ssp).probability() == pytest.approx(14 / 17, rel=1e-12)
@@ -297,10 +459,18 @@ def test_no_option_turns_a_hole_into_a_goal(options):
 
 def test_every_assumption_about_the_lake_is_noted():
     assert tp.read("gym:FrozenLake-v1").notes == (
-        "a run that ends with a reward of 1 has arrived, one that ends with 0 is lost (goal='all', --goal all: every end counts)",
-        "the rewards say nothing about effort: every step costs 1 (step_cost=, --step-cost), and the reward of 1 for arriving is left out",
-        "time limits are not part of the table: total costs are untruncated; the environment stops after 100 steps, which within(ssp, 100) or"
-        " --within 100 honours",
+        (
+            "a run that ends with a reward of 1 has arrived, one that ends with 0 is lost"
+            " (goal='all', --goal all: every end counts)"
+        ),
+        (
+            "the rewards say nothing about effort: every step costs 1 (step_cost=, --step-cost),"
+            " and the reward of 1 for arriving is left out"
+        ),
+        (
+            "time limits are not part of the table: total costs are untruncated; the environment"
+            " stops after 100 steps, which within(ssp, 100) or --within 100 honours"
+        ),
     )
 
 
@@ -377,7 +547,12 @@ def test_constants_are_for_names_only():
 
 
 def test_what_a_wrapper_does_is_not_in_the_table():
-    doubled = gymnasium.wrappers.TransformReward(gymnasium.make("CliffWalking-v1"), lambda reward: 2 * reward)
-    assert "what the wrapper TransformReward does happens outside the table: it is left out" in tp.read(doubled).notes
+    doubled = gymnasium.wrappers.TransformReward(
+        gymnasium.make("CliffWalking-v1"), lambda reward: 2 * reward
+    )
+    assert (
+        "what the wrapper TransformReward does happens outside the table: it is left out"
+        in tp.read(doubled).notes
+    )
     limited = gymnasium.wrappers.TimeLimit(gymnasium.make("CliffWalking-v1"), 50)
     assert not any("wrapper" in note for note in tp.read(limited).notes)

@@ -24,8 +24,14 @@ def table(tmp_path):
 
 
 def test_a_table_with_rewards(table):
-    ssp = tp.read(table(HEADER + "reward\n0,0,1,0.5,-1\n0,0,2,0.5,-3\n1,0,2,1,-1\n1,1,2,1/3,-2\n1,1,1,2/3,-2\n"))
-    assert ssp.states == range(3) and ssp.start == 0 and ssp.goals == (2,) and ssp.actions == range(2)
+    ssp = tp.read(
+        table(
+            HEADER + "reward\n0,0,1,0.5,-1\n0,0,2,0.5,-3\n1,0,2,1,-1\n1,1,2,1/3,-2\n1,1,1,2/3,-2\n"
+        )
+    )
+    assert (
+        ssp.states == range(3) and ssp.start == 0 and ssp.goals == (2,) and ssp.actions == range(2)
+    )
     assert outcomes(ssp) == {
         (0, 0): [("1", 0.5, 1.0), ("2", 0.5, 3.0)],
         (1, 0): [("2", 1.0, 1.0)],
@@ -45,12 +51,18 @@ def test_a_table_with_costs_columns_in_any_order(table):
 def test_numbers_are_sorted_names_are_not(table):
     assert tp.read(table(HEADER + "cost\n7,1,3,1,1\n3,0,10,1,1\n")).states == (3, 7, 10)
     assert tp.read(table(HEADER + "cost\nb,1,a,1,1\na,0,c,1,1\n")).states == ("b", "a", "c")
-    assert tp.read(table(HEADER + f"cost\n{10**30},1,-3,1,1\n-3,0,7,1,1\n")).states == (-3, 7, 10**30)
+    assert tp.read(table(HEADER + f"cost\n{10**30},1,-3,1,1\n-3,0,7,1,1\n")).states == (
+        -3,
+        7,
+        10**30,
+    )
 
 
 def test_counting_from_one(table):
     path = table(HEADER + "cost\n1,1,2,1,1\n2,1,3,1,1\n")
-    assert tp.read(path, one_based=True).states == range(3) and tp.read(path, one_based=True).actions == range(1)
+    assert tp.read(path, one_based=True).states == range(3) and tp.read(
+        path, one_based=True
+    ).actions == range(1)
     assert tp.read(path).states == (1, 2, 3)
     with pytest.raises(FormatError, match=r"m\.csv:2: '0' does not count from 1"):
         tp.read(table(HEADER + "cost\n0,1,2,1,1\n"), one_based=True)
@@ -60,7 +72,10 @@ def test_counting_from_one(table):
 
 def test_free_loops_are_goals_where_no_state_is_without_rows(table):
     ssp = tp.read(table(HEADER + "reward\n0,0,1,1,-5\n1,0,1,1,0\n"))
-    assert ssp.goals == (1,) and "states that only lead to themselves for nothing are the goals (1 of them)" in ssp.notes
+    assert (
+        ssp.goals == (1,)
+        and "states that only lead to themselves for nothing are the goals (1 of them)" in ssp.notes
+    )
     with pytest.raises(FormatError, match="no goal: every state has rows"):
         tp.read(table(HEADER + "reward\n0,0,1,1,-5\n1,0,1,1,-1\n"))
     # A free loop beside a real goal is a dead end, not a goal.
@@ -72,15 +87,13 @@ def test_the_same_successor_at_another_cost_is_another_outcome(table):
     assert outcomes(ssp) == {(0, 0): [("1", 0.5, 1.0), ("1", 0.5, 2.0)]}
 
 
-def test_a_bonus_at_the_end(table):
-    ssp = tp.read(table(HEADER + "reward\n0,0,0,0.5,-1\n0,0,1,0.5,10\n"))
-    assert sorted(ssp.outcome_cost.tolist()) == [0, 1] and any("bonus of 10" in note for note in ssp.notes)
-
-
-def test_rewards_that_make_no_costs(table):
+def test_rewards_are_taken_as_they_are(table):
     path = table(HEADER + "reward\n0,0,0,0.5,3\n0,0,1,0.5,10\n")
-    with pytest.raises(FormatError, match=r"m\.csv: line 2: state 0, action 0 -> 0 has the negative cost -3; use --step-cost"):
-        tp.read(path)
+    ssp = tp.read(path)
+    assert ssp.outcome_cost.tolist() == [-3, -10] and "costs are minus the rewards" in ssp.notes
+    assert tp.read(path, rewards=True) == ssp
+    assert tp.read(table(HEADER + "cost\n0,0,0,0.5,3\n0,0,1,0.5,10\n"), rewards=True) == ssp
+    path = table(HEADER + "reward\n0,0,0,0.5,3\n0,0,1,0.5,10\n")
     assert tp.read(path, negate_reward=True).outcome_cost.tolist() == [3, 10]
     assert tp.read(path, step_cost=2).outcome_cost.tolist() == [2, 2]
     assert tp.read(path, cost_of={3: 1, 10: 0}).outcome_cost.tolist() == [1, 0]
@@ -95,14 +108,23 @@ def test_fractions_keep_the_unit(table):
     ("text", "message"),
     [
         ("", "the file is empty"),
-        ("idstatefrom,idaction\n", ":1: no column is the next_state; expected one of next_state, to, target"),
-        (HEADER + "reward,cost\n", ":1: exactly one column must be the cost, the reward or the times"),
+        (
+            "idstatefrom,idaction\n",
+            ":1: no column is the next_state; expected one of next_state, to, target",
+        ),
+        (
+            HEADER + "reward,cost\n",
+            ":1: exactly one column must be the cost, the reward or the times",
+        ),
         (HEADER + "cost,idoutcome\n", ":1: a table with idoutcome describes a robust model"),
         ("from,to,source,time\n", ":1: the columns from, source could all be the state"),
         ("from,to,p,time\n", ":1: where there are probabilities a column must be the action"),
         ("from,to,time,goal\na,b,1,perhaps\n", ":2: goal: 'perhaps' is neither true nor false"),
         ("from,to,time,goal\na,b,1,no\n", "the column goal marks no row"),
-        ("from,to,time,start\na,b,1,no\n", "the column start marks 0 states; exactly one must be the start"),
+        (
+            "from,to,time,start\na,b,1,no\n",
+            "the column start marks 0 states; exactly one must be the start",
+        ),
         (HEADER + "cost\n", "the table has no rows"),
         (HEADER + "cost\n\n0,0,1,1\n", ":3: 4 columns, expected 5"),
         (HEADER + "cost\n0,0,1,1,2,3\n", ":2: 6 columns, expected 5"),
@@ -111,7 +133,10 @@ def test_fractions_keep_the_unit(table):
         (HEADER + "cost\n0,0,1,1,1_0\n", ":2: '1_0' is no finite number"),
         (HEADER + "cost\n0,0,,1,1\n", ":2: a name is empty"),
         (HEADER + "cost\n0,0,1,0.5,1\n", "sum to 0.5, not 1"),
-        (HEADER + "cost\n0,0,1,-1,1\n0,0,1,2,1\n", "line 2: state 0, action 0 -> 1 has probability -1"),
+        (
+            HEADER + "cost\n0,0,1,-1,1\n0,0,1,2,1\n",
+            "line 2: state 0, action 0 -> 1 has probability -1",
+        ),
         (HEADER + 'cost\n0,0,"1,1,1\n', "unexpected end of data"),
         (HEADER + 'cost\n0,0,"{""a"": 1}",1,1\n', ":2: .* is no name"),
         (b"idstatefrom,\xff", ":1: this is not UTF-8"),
@@ -126,13 +151,19 @@ def test_what_is_wrong_is_said_with_its_line(text, message, table):
     assert str(caught.value).startswith(str(path))
 
 
-@pytest.mark.parametrize("name", ["by choice", "gridworld", "river", "lottery", "counter-example", "range"])
+@pytest.mark.parametrize(
+    "name", ["by choice", "gridworld", "river", "lottery", "counter-example", "range"]
+)
 def test_a_model_survives_the_trip(name, tmp_path):
     model = samples()[name]
     tp.write(model, tmp_path / "m.csv")
     again = tp.read(tmp_path / "m.csv")
     assert outcomes(again) == outcomes(model)
-    assert (again.start, set(again.goals), again.cost_unit) == (model.start, set(model.goals), model.cost_unit)
+    assert (again.start, set(again.goals), again.cost_unit) == (
+        model.start,
+        set(model.goals),
+        model.cost_unit,
+    )
 
 
 def test_names_and_thirds_survive_the_trip(tmp_path):
@@ -141,7 +172,9 @@ def test_names_and_thirds_survive_the_trip(tmp_path):
     model = tp.SSP.from_outcomes(rows, model.start, ["g"])
     tp.write(model, tmp_path / "m.csv")
     again = tp.read(tmp_path / "m.csv")
-    assert outcomes(again) == outcomes(model) and again.cost_unit == model.cost_unit == Fraction(1, 3000)
+    assert outcomes(again) == outcomes(model) and again.cost_unit == model.cost_unit == Fraction(
+        1, 3000
+    )
 
 
 def _rows(model):
@@ -168,7 +201,11 @@ def test_any_model_survives_the_trip_or_is_refused(model, tmp_path_factory):
         return
     tp.write(ssp, path)
     again = tp.read(path)
-    assert outcomes(again) == outcomes(ssp) and again.start == ssp.start and again.cost_unit == ssp.cost_unit
+    assert (
+        outcomes(again) == outcomes(ssp)
+        and again.start == ssp.start
+        and again.cost_unit == ssp.cost_unit
+    )
 
 
 def test_what_a_table_cannot_hold(tmp_path):
@@ -183,17 +220,26 @@ def test_other_systems_write_other_line_ends(table):
     path = table("")
     tp.write(by_choice(), path)
     data = path.read_bytes()
-    assert outcomes(tp.read(table(b"\xef\xbb\xbf" + data.replace(b"\n", b"\r\n")))) == outcomes(by_choice())
+    assert outcomes(tp.read(table(b"\xef\xbb\xbf" + data.replace(b"\n", b"\r\n")))) == outcomes(
+        by_choice()
+    )
 
 
-OWN = "state,action,next_state,probability,cost\na,go,b,0.5,2\na,go,home,0.5,6\nb,go,home,1,4\nb,wait,a,1,1\n"
+OWN = "state,action,next_state,probability,cost\n"
+OWN += "a,go,b,0.5,2\na,go,home,0.5,6\nb,go,home,1,4\nb,wait,a,1,1\n"
 
 
 def test_our_own_columns_and_other_names_for_them(table):
     ssp = tp.read(table(OWN))
     assert ssp.states == ("a", "b", "home") and ssp.start == "a" and ssp.goals == ("home",)
-    for header in ("from,action,to,prob,time", "source,a,target,p,duration", "From_State, Choice ,to state,chance,weight"):
-        assert tp.read(table(OWN.replace("state,action,next_state,probability,cost", header))) == ssp
+    for header in (
+        "from,action,to,prob,time",
+        "source,a,target,p,duration",
+        "From_State, Choice ,to state,chance,weight",
+    ):
+        assert (
+            tp.read(table(OWN.replace("state,action,next_state,probability,cost", header))) == ssp
+        )
 
 
 def test_roads_need_no_action(table):
@@ -206,9 +252,11 @@ def test_start_and_goals_as_options_or_columns(table):
     path = table(OWN)
     given = tp.read(path, start="b", goals=["a", "home"])
     assert (given.start, given.goals) == ("b", ("a", "home"))
-    assert not any("start" in note or "goals" in note for note in given.notes)
+    assert not any("start" in note or "the goals" in note for note in given.notes)
     numbers = table("from,to,time,start,goal\n1,2,3,,0\n2,3,4,x,true\n2,1,1,x,0\n")
     assert (tp.read(numbers).start, tp.read(numbers).goals) == (2, (3,))
-    assert tp.read(numbers, start="1", goals=["3", "2"]).goals == (2, 3), "texts stand for numbers, as on the command line"
+    assert tp.read(numbers, start="1", goals=["3", "2"]).goals == (2, 3), (
+        "texts stand for numbers, as on the command line"
+    )
     with pytest.raises(FormatError, match=r"m\.csv: the table has no state 'z'"):
         tp.read(path, start="z")

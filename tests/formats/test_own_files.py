@@ -38,7 +38,12 @@ def test_any_model_survives_the_trip(suffix, model, tmp_path_factory):
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_parallel_equal_outcomes_and_unused_actions_survive(suffix, tmp_path):
-    arrays = {"state_choices": [0, 1, 1], "choice_outcomes": [0, 2], "outcome_target": [1, 1], "outcome_probability": [0.5, 0.5]}
+    arrays = {
+        "state_choices": [0, 1, 1],
+        "choice_outcomes": [0, 2],
+        "outcome_target": [1, 1],
+        "outcome_probability": [0.5, 0.5],
+    }
     model = SSP(
         **{name: np.array(value) for name, value in arrays.items()},
         outcome_cost=np.array([1.0, 1.0]),
@@ -50,7 +55,11 @@ def test_parallel_equal_outcomes_and_unused_actions_survive(suffix, tmp_path):
     )
     tp.write(model, tmp_path / f"m.{suffix}")
     again = tp.read(tmp_path / f"m.{suffix}")
-    assert again.n_outcomes == 2 and again.actions == model.actions and again.choice_name(0) == 2_000_000_000
+    assert (
+        again.n_outcomes == 2
+        and again.actions == model.actions
+        and again.choice_name(0) == 2_000_000_000
+    )
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -62,7 +71,9 @@ def test_names_that_would_come_back_changed_are_refused(suffix, tmp_path):
 
 
 def test_numpy_names_become_plain_ones(tmp_path):
-    model = SSP.from_outcomes([(np.int64(4), np.str_("a"), np.int64(5), 1, 1)], np.int64(4), [np.int64(5)])
+    model = SSP.from_outcomes(
+        [(np.int64(4), np.str_("a"), np.int64(5), 1, 1)], np.int64(4), [np.int64(5)]
+    )
     tp.write(model, tmp_path / "m.json")
     assert [type(name) for name in tp.read(tmp_path / "m.json").states] == [int, int]
 
@@ -70,8 +81,10 @@ def test_numpy_names_become_plain_ones(tmp_path):
 def test_a_file_written_by_hand(tmp_path):
     path = tmp_path / "commute.json"
     path.write_text(
-        """{"format": "tailpath model", "version": 1, "start": "home", "goals": ["work"], "outcomes": [
-            ["home", "drive", "work", "2/3", "1/3"], ["home", "drive", "home", "1/3", 0.5], ["home", "walk", "work", 1, 30],
+        """{"format": "tailpath model", "version": 1, "start": "home", "goals": ["work"],
+            "outcomes": [
+            ["home", "drive", "work", "2/3", "1/3"], ["home", "drive", "home", "1/3", 0.5],
+            ["home", "walk", "work", 1, 30],
             ["work", "stay", "work", 1, 0], ["home", "walk", "home", 0, 7]]}"""
     )
     ssp = tp.read(path)
@@ -83,19 +96,37 @@ def test_a_file_written_by_hand(tmp_path):
 def test_an_exact_unit_must_fit_the_costs(tmp_path):
     tp.write(by_choice(), tmp_path / "m.json")
     text = (tmp_path / "m.json").read_text()
-    for unit, message in (("1/3", "no whole number of 1/3"), ("1/100000000", "too fine"), ("0/1", "no positive fraction")):
-        (tmp_path / "n.json").write_text(text.replace('"cost_unit": "1/2"', f'"cost_unit": "{unit}"'))
+    for unit, message in (
+        ("1/3", "no whole number of 1/3"),
+        ("1/100000000", "too fine"),
+        ("0/1", "no positive fraction"),
+    ):
+        (tmp_path / "n.json").write_text(
+            text.replace('"cost_unit": "1/2"', f'"cost_unit": "{unit}"')
+        )
         with pytest.raises(tp.TailpathError, match=message):
             tp.read(tmp_path / "n.json")
 
 
-GOOD = {"format": "tailpath model", "version": 1, "start": 0, "goals": [1], "outcomes": [[0, "a", 1, 1.0, 2.0]]}
+GOOD = {
+    "format": "tailpath model",
+    "version": 1,
+    "start": 0,
+    "goals": [1],
+    "outcomes": [[0, "a", 1, 1.0, 2.0]],
+}
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"format": "tailpath policy"}, "this is a 'tailpath policy' file, not a 'tailpath model' file; read it with read_policy"),
+        (
+            {"format": "tailpath policy"},
+            (
+                "this is a 'tailpath policy' file, not a 'tailpath model' file; read it with"
+                " read_policy"
+            ),
+        ),
         ({"format": 3}, "no file of ours"),
         ({"version": 2}, "version 2 is newer than this program, which reads version 1"),
         ({"version": "1"}, "'version' must be a whole number"),
@@ -107,11 +138,16 @@ GOOD = {"format": "tailpath model", "version": 1, "start": 0, "goals": [1], "out
         ({"outcomes": [[0, "a", 1, True, 2.0]]}, r"outcomes\[0\]: probability True is no number"),
         ({"outcomes": [[0, "a", 1, 1.0, None]]}, r"outcomes\[0\]: cost None is no number"),
         ({"outcomes": [[0, "a", 1, 1.0, "0x10"]]}, "'0x10' is no finite number"),
-        ({"outcomes": [[0, "a", 1, 1.0, -2]]}, "state 0, action 'a' -> 1 has the negative cost -2"),
-        ({"outcomes": [[0, "a", 1, 0.5, 2]]}, "the probabilities of state 0, action 'a' sum to 0.5"),
+        (
+            {"outcomes": [[0, "a", 1, 0.5, 2]]},
+            "the probabilities of state 0, action 'a' sum to 0.5",
+        ),
         ({"outcomes": [[0, "a", 1, 0.0, 2]]}, "state 0, action 'a' has no outcomes"),
         ({"outcomes": [[0, "a", {}, 1, 2]]}, "is no name"),
-        ({"outcomes": [[0, "a", 1, 1, 2], [1, "a", 0, 1, 2]]}, r"outcomes\[1\]: a goal must be absorbing and free"),
+        (
+            {"outcomes": [[0, "a", 1, 1, 2], [1, "a", 0, 1, 2]]},
+            r"outcomes\[1\]: a goal must be absorbing and free",
+        ),
         ({"outcomes": [[0, "a", 1, 10**400, 2]]}, "is no number"),
         ({"states": [0, 1, 0]}, "states has 0 twice"),
         ({"states": ["x"]}, "0 is not among the states"),
@@ -119,7 +155,18 @@ GOOD = {"format": "tailpath model", "version": 1, "start": 0, "goals": [1], "out
         ({"states": -1}, "states must be a list of names or their number"),
         ({"cost_unit": "1e5"}, "no positive fraction"),
         ({"geometry": {"rows": 1}}, "geometry must have rows, columns, row, column and kind"),
-        ({"geometry": {"rows": 1, "columns": 1, "row": [0, 5], "column": [0, 0], "kind": ["a", "b"]}}, r"geometry.row\[1\] is 5, outside"),
+        (
+            {
+                "geometry": {
+                    "rows": 1,
+                    "columns": 1,
+                    "row": [0, 5],
+                    "column": [0, 0],
+                    "kind": ["a", "b"],
+                }
+            },
+            r"geometry.row\[1\] is 5, outside",
+        ),
         ({"notes": [1]}, "notes must be a list of strings"),
     ],
 )
@@ -168,7 +215,12 @@ def test_a_byte_order_mark_and_foreign_line_ends_do_no_harm(tmp_path):
 def test_places_that_are_no_files(tmp_path):
     (tmp_path / "folder.json").mkdir()
     os.mkfifo(tmp_path / "pipe.json")
-    for name, message in (("none.json", "no such file"), ("folder.json", "a folder"), ("pipe.json", "a pipe"), ("nul\0.json", "null")):
+    for name, message in (
+        ("none.json", "no such file"),
+        ("folder.json", "a folder"),
+        ("pipe.json", "a pipe"),
+        ("nul\0.json", "null"),
+    ):
         with pytest.raises(tp.TailpathError, match=message):
             tp.read(f"{tmp_path}/{name}")
     with pytest.raises(tp.TailpathError, match="no such file or folder"):
@@ -259,7 +311,9 @@ def test_no_pickle_is_ever_opened(tmp_path, members):
 
 
 def test_a_zip_bomb_stays_packed(tmp_path, members):
-    pack(tmp_path / "m.npz", {**members, "outcome_cost.npy": bytes(50 * 2**20)}, zipfile.ZIP_DEFLATED)
+    pack(
+        tmp_path / "m.npz", {**members, "outcome_cost.npy": bytes(50 * 2**20)}, zipfile.ZIP_DEFLATED
+    )
     with pytest.raises(tp.TailpathError, match=r"unfold to \d+ bytes, more than"):
         tp.read(tmp_path / "m.npz")
 
@@ -287,9 +341,22 @@ def test_a_unit_that_contradicts_a_cost_is_refused(cost, tmp_path):
     path = tmp_path / "m.json"
     rows = [["s", "a", "s", 0.5, cost], ["s", "a", "g", 0.5, 1]]
     path.write_text(
-        json.dumps({"format": "tailpath model", "version": 1, "start": "s", "goals": ["g"], "cost_unit": "1/1", "outcomes": rows})
+        json.dumps(
+            {
+                "format": "tailpath model",
+                "version": 1,
+                "start": "s",
+                "goals": ["g"],
+                "cost_unit": "1/1",
+                "outcomes": rows,
+            }
+        )
     )
     with pytest.raises(
-        tp.TailpathError, match=rf"m\.json: state 's', action 'a' -> 's' costs {cost!r}, no whole number of 1, the cost unit"
+        tp.TailpathError,
+        match=(
+            rf"m\.json: state 's', action 'a' -> 's' costs {cost!r}, no whole number of 1, the cost"
+            r" unit"
+        ),
     ):
         tp.read(path)

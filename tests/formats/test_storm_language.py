@@ -42,14 +42,24 @@ EDGES = [
         "action": "go",
         "guard": {"exp": {"op": "=", "left": "s", "right": 0}},
         "destinations": [
-            {"location": "l", "probability": {"exp": 0.5}, "assignments": [{"ref": "s", "value": 1}, {"ref": "r", "value": 3}]},
-            {"location": "l", "probability": {"exp": 0.5}, "assignments": [{"ref": "s", "value": 2}, {"ref": "r", "value": "K"}]},
+            {
+                "location": "l",
+                "probability": {"exp": 0.5},
+                "assignments": [{"ref": "s", "value": 1}, {"ref": "r", "value": 3}],
+            },
+            {
+                "location": "l",
+                "probability": {"exp": 0.5},
+                "assignments": [{"ref": "s", "value": 2}, {"ref": "r", "value": "K"}],
+            },
         ],
     },
     {
         "location": "l",
         "guard": {"exp": {"op": ">", "left": "s", "right": 0}},
-        "destinations": [{"location": "l", "assignments": [{"ref": "s", "value": 2}, {"ref": "r", "value": 1}]}],
+        "destinations": [
+            {"location": "l", "assignments": [{"ref": "s", "value": 2}, {"ref": "r", "value": 1}]}
+        ],
     },
 ]
 JANI = {
@@ -59,7 +69,11 @@ JANI = {
     "actions": [{"name": "go"}],
     "constants": [{"name": "K", "type": "int"}],
     "variables": [
-        {"name": "s", "type": {"kind": "bounded", "base": "int", "lower-bound": 0, "upper-bound": 2}, "initial-value": 0},
+        {
+            "name": "s",
+            "type": {"kind": "bounded", "base": "int", "lower-bound": 0, "upper-bound": 2},
+            "initial-value": 0,
+        },
         {"name": "r", "type": "real", "transient": True, "initial-value": 0},
         {"name": "done", "type": "bool", "transient": True, "initial-value": False},
     ],
@@ -67,12 +81,22 @@ JANI = {
     "automata": [
         {
             "name": "A",
-            "locations": [{"name": "l", "transient-values": [{"ref": "done", "value": {"op": "=", "left": "s", "right": 2}}]}],
+            "locations": [
+                {
+                    "name": "l",
+                    "transient-values": [
+                        {"ref": "done", "value": {"op": "=", "left": "s", "right": 2}}
+                    ],
+                }
+            ],
             "initial-locations": ["l"],
             "edges": EDGES,
         }
     ],
-    "system": {"elements": [{"automaton": "A"}], "syncs": [{"synchronise": ["go"], "result": "go"}]},
+    "system": {
+        "elements": [{"automaton": "A"}],
+        "syncs": [{"synchronise": ["go"], "result": "go"}],
+    },
 }
 
 
@@ -104,11 +128,18 @@ def test_a_program(suffix, model, storm):
 
 
 def test_what_is_open_is_named(model, storm):
-    with pytest.raises(FormatError, match=r"give the constants N a value with --const NAME=VALUE \(constants=\)"):
+    with pytest.raises(
+        FormatError, match=r"give the constants N a value with --const NAME=VALUE \(constants=\)"
+    ):
         tp.read(model())
-    with pytest.raises(FormatError, match=r"no label 'goal'; choose the goal with --goal LABEL \(goal=\) among: deadlock, done"):
+    with pytest.raises(
+        FormatError,
+        match=r"no label 'goal'; choose the goal with --goal LABEL \(goal=\) among: deadlock, done",
+    ):
         tp.read(model(), constants={"N": 3})
-    with pytest.raises(FormatError, match=r"choose the cost with --cost NAME \(cost=\) among: time, visits"):
+    with pytest.raises(
+        FormatError, match=r"choose the cost with --cost NAME \(cost=\) among: time, visits"
+    ):
         tp.read(model(), constants={"N": 3}, goal="done")
     with pytest.raises(FormatError, match="already defined constant 'p'"):
         tp.read(model(), constants={"N": 3, "p": 0.1})
@@ -120,7 +151,10 @@ def test_what_is_open_is_named(model, storm):
 
 
 def test_truth_values_in_names(model, storm):
-    text = "dtmc\nmodule m\ny:bool;\nx:[0..1];\n[] !y -> 0.5:(y'=true) + 0.5:(x'=1-x);\n[] y -> true;\nendmodule\nlabel \"goal\" = y;\n"
+    text = (
+        "dtmc\nmodule m\ny:bool;\nx:[0..1];\n[] !y -> 0.5:(y'=true) + 0.5:(x'=1-x);\n[] y ->"
+        ' true;\nendmodule\nlabel "goal" = y;\n'
+    )
     ssp = tp.read(model(text), step_cost=1)
     assert set(ssp.states) == {"y=false & x=0", "y=false & x=1", "y=true & x=0", "y=true & x=1"}
     assert set(ssp.goals) == {"y=true & x=0", "y=true & x=1"}
@@ -128,17 +162,33 @@ def test_truth_values_in_names(model, storm):
 
 def test_jani(model, storm):
     same = tp.read(model(JANI, "m.jani"), constants={"K": 3}, goal="done", cost="r")
-    assert sorted(rows for rows in outcomes(same).values()) == [[("'s=1'", 0.5, 3.0), ("'s=2'", 0.5, 3.0)], [("'s=2'", 1.0, 1.0)]]
+    assert sorted(rows for rows in outcomes(same).values()) == [
+        [("'s=1'", 0.5, 3.0), ("'s=2'", 0.5, 3.0)],
+        [("'s=2'", 1.0, 1.0)],
+    ]
 
 
 def test_rewards_on_destinations_are_never_averaged(model, storm):
     """Storm would make 5 of 3 and 7: the same mean, and another risk."""
-    with pytest.raises(FormatError, match="a reward depends on the destination; Storm can only average such rewards"):
+    with pytest.raises(
+        FormatError,
+        match="a reward depends on the destination; Storm can only average such rewards",
+    ):
         tp.read(model(JANI, "m.jani"), constants={"K": 7}, goal="done")
 
 
 @pytest.mark.parametrize("name", ["m.prism", "m.jani"])
-@pytest.mark.parametrize("text", ["", "mdp\nmodule", "{}", "[" * 500, "dtmc\nmodule m\nx:[0..1];\n[] true -> 2:(x'=1);\nendmodule", "\x01"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "mdp\nmodule",
+        "{}",
+        "[" * 500,
+        "dtmc\nmodule m\nx:[0..1];\n[] true -> 2:(x'=1);\nendmodule",
+        "\x01",
+    ],
+)
 def test_broken_models_are_refused_quietly(text, name, model, storm, capfd):
     path = model(text, name)
     with pytest.raises(FormatError) as caught:
@@ -150,7 +200,13 @@ def test_broken_models_are_refused_quietly(text, name, model, storm, capfd):
 def test_other_kinds_of_models_are_refused(model, storm):
     with pytest.raises(FormatError, match="The input model is a CTMC"):
         tp.read(
-            model(PROGRAM.replace("mdp", "ctmc").replace("  [] x=1 -> (x'=0);\n  [] x=1 -> (x'=1);\n", "")), constants={"N": 2}, goal="done"
+            model(
+                PROGRAM.replace("mdp", "ctmc").replace(
+                    "  [] x=1 -> (x'=0);\n  [] x=1 -> (x'=1);\n", ""
+                )
+            ),
+            constants={"N": 2},
+            goal="done",
         )
     with pytest.raises(FormatError, match="no such file"):
         tp.read("nowhere.prism")
@@ -168,22 +224,34 @@ def test_without_gymnasium_the_extra_is_named(monkeypatch):
         tp.read("gym:CliffWalking-v1")
 
 
-# ---------------------------------------------------------------------- what Storm must not do to us
+# ---------------------------------------------------------------------- what Storm must not do to
+# us
 
 
 def test_an_update_out_of_range_is_an_error(model, storm):
     """With the upper bound 2^k - 1 the value wrapped around, and the model was solved."""
-    text = "mdp\nmodule m\nx:[0..3] init 1;\n[] x<4 -> 0.5:(x'=x+2) + 0.5:(x'=0);\nendmodule\nlabel \"goal\" = x=0;\n"
+    text = (
+        "mdp\nmodule m\nx:[0..3] init 1;\n[] x<4 -> 0.5:(x'=x+2) + 0.5:(x'=0);\nendmodule\nlabel"
+        ' "goal" = x=0;\n'
+    )
     with pytest.raises(FormatError, match=r"m\.prism: .*bound"):
         tp.read(model(text), step_cost=1)
-    fifths = text.replace("0.5:(x'=x+2) + 0.5:(x'=0)", "1/5:(x'=x+2) + " + " + ".join(["1/5:(x'=0)"] * 4))
+    fifths = text.replace(
+        "0.5:(x'=x+2) + 0.5:(x'=0)", "1/5:(x'=x+2) + " + " + ".join(["1/5:(x'=0)"] * 4)
+    )
     with pytest.raises(FormatError, match=r"m\.prism: .*bound"):
         tp.read(model(fifths), step_cost=1)
     assert tp.read(model(fifths.replace("x'=x+2", "x'=x")), step_cost=1).n_states == 2
 
 
 def test_a_crash_of_storm_is_one_line(model, storm):
-    deep = "mdp\nmodule m\nx:[0..1];\n[] " + "(" * 200_000 + "x=0" + ")" * 200_000 + " -> (x'=1);\nendmodule\n"
+    deep = (
+        "mdp\nmodule m\nx:[0..1];\n[] "
+        + "(" * 200_000
+        + "x=0"
+        + ")" * 200_000
+        + " -> (x'=1);\nendmodule\n"
+    )
     with pytest.raises(FormatError, match=r"m\.prism: (Storm crashed on this model|.*)") as caught:
         tp.read(model(deep), step_cost=1, goal="x=1")
     assert "\n" not in str(caught.value)
@@ -191,14 +259,20 @@ def test_a_crash_of_storm_is_one_line(model, storm):
         tp.read(model({**JANI, "constants": [{"name": "K", "type": 1}]}, "m.jani"))
 
 
-ENDLESS = 'mdp\nmodule m\nx:[0..2000000000];\n[] true -> (x\'=x+1);\nendmodule\nlabel "goal" = x=2000000000;\n'
+ENDLESS = (
+    'mdp\nmodule m\nx:[0..2000000000];\n[] true -> (x\'=x+1);\nendmodule\nlabel "goal" ='
+    " x=2000000000;\n"
+)
 
 
 @pytest.mark.parametrize(
     ("limits", "message"),
     [
         (Limits(seconds=3.0), "Storm did not finish this model within 3 s"),
-        (Limits(bytes=200 * 2**20, seconds=300), "Storm (needs more than 0.195 GiB for this model|crashed on this model)"),
+        (
+            Limits(bytes=200 * 2**20, seconds=300),
+            "Storm (needs more than 0.195 GiB for this model|crashed on this model)",
+        ),
     ],
 )
 def test_storm_has_limits(limits, message, model, storm):
@@ -213,7 +287,10 @@ def test_storm_ends_with_the_process_that_asked(number, model, storm, tmp_path):
     temporary.mkdir()
     script = f"import tailpath as tp; tp.read({str(model(ENDLESS))!r}, step_cost=1)"
     asks = subprocess.Popen(
-        [sys.executable, "-c", script], env={**os.environ, "TMPDIR": str(temporary)}, stderr=subprocess.DEVNULL, process_group=0
+        [sys.executable, "-c", script],
+        env={**os.environ, "TMPDIR": str(temporary)},
+        stderr=subprocess.DEVNULL,
+        process_group=0,
     )
     try:
         wait_for(lambda: len(ours(asks.pid)) == 2)
@@ -246,52 +323,93 @@ def wait_for(true, seconds=20.0):
 
 def test_storm_has_a_limit_of_states(model, storm):
     with pytest.raises(FormatError, match="Storm found 101 states; the most are 100"):
-        read(str(model()), Reading(goal="done", cost="time", constants={"N": 100}), Limits(states=100))
+        read(
+            str(model()),
+            Reading(goal="done", cost="time", constants={"N": 100}),
+            Limits(states=100),
+        )
 
 
-# ---------------------------------------------------------------------- as others write their models
+# ---------------------------------------------------------------------- as others write their
+# models
 
 
 def test_the_goal_may_be_a_condition(model, storm):
     ssp = tp.read(model(), constants={"N": 4}, goal="x>=2 & x!=3", cost="time")
     assert set(ssp.goals) == {"x=2", "x=4"}
-    assert tp.read(model(JANI, "m.jani"), constants={"K": 3}, goal="s=2", cost="r").goals == ("s=2",)
+    assert tp.read(model(JANI, "m.jani"), constants={"K": 3}, goal="s=2", cost="r").goals == (
+        "s=2",
+    )
     for goal in ("y=2", "x=2;", "x=", "dne", '"done"]; P=? [F "done"'):
-        with pytest.raises(FormatError, match=r"m\.prism: (no label|.* is neither a label nor a condition)"):
+        with pytest.raises(
+            FormatError, match=r"m\.prism: (no label|.* is neither a label nor a condition)"
+        ):
             tp.read(model(), constants={"N": 4}, goal=goal, cost="time")
 
 
 def test_a_label_is_no_condition(model, storm):
     """A label and a variable may share a name."""
-    text = 'mdp\nmodule m\ndone:bool init false;\n[a] !done -> (done\'=true);\nendmodule\nlabel "done" = !done;\n'
+    text = (
+        'mdp\nmodule m\ndone:bool init false;\n[a] !done -> (done\'=true);\nendmodule\nlabel "done"'
+        " = !done;\n"
+    )
     assert tp.read(model(text), goal="done", step_cost=1).goals == ("done=false",)
 
 
 def test_several_initial_states(model, storm):
-    text = 'mdp\nmodule m\nx:[0..3];\n[a] x<3 -> (x\'=x+1);\nendmodule\ninit x<3 endinit\nlabel "goal" = x=3;\n'
+    text = (
+        'mdp\nmodule m\nx:[0..3];\n[a] x<3 -> (x\'=x+1);\nendmodule\ninit x<3 endinit\nlabel "goal"'
+        " = x=3;\n"
+    )
     ssp = tp.read(model(text), step_cost=1)
     assert ssp.start == "start" and tp.solve_expected(ssp).cost() == pytest.approx(2)
     assert tp.read(model(text), step_cost=1, start="x=2").start == "x=2"
 
 
 def test_a_program_without_a_type_is_an_mdp(model, storm):
-    ssp = tp.read(model("// mdp?\n" + PROGRAM.replace("mdp\n", "", 1)), constants={"N": 2}, goal="done", cost="time")
+    ssp = tp.read(
+        model("// mdp?\n" + PROGRAM.replace("mdp\n", "", 1)),
+        constants={"N": 2},
+        goal="done",
+        cost="time",
+    )
     assert ssp.choice_index(ssp.start_index, "jump") >= 0
 
 
 def test_thirds_have_a_unit(model, storm):
-    ssp = tp.read(model(PROGRAM.replace("[step] true : 1;", "[step] true : 1/3;")), constants={"N": 2}, goal="done", cost="time")
+    ssp = tp.read(
+        model(PROGRAM.replace("[step] true : 1;", "[step] true : 1/3;")),
+        constants={"N": 2},
+        goal="done",
+        cost="time",
+    )
     assert ssp.cost_unit == Fraction(1, 3)
 
 
 def jani_of(shares, value=1, second=()):
-    """A JANI model whose first edge has these probabilities; `second` is an automaton that moves with it."""
+    """A JANI model whose first edge has these probabilities; `second` is an automaton that moves
+    with it.
+    """
     moves = [
-        {"location": "l", "probability": {"exp": share}, "assignments": [{"ref": "s", "value": value if at == 0 else 0}]}
+        {
+            "location": "l",
+            "probability": {"exp": share},
+            "assignments": [{"ref": "s", "value": value if at == 0 else 0}],
+        }
         for at, share in enumerate(shares)
     ]
-    edges = [{"location": "l", "action": "go", "guard": {"exp": {"op": "<", "left": "s", "right": 2}}, "destinations": moves}]
-    automata = [{"name": "A", "locations": [{"name": "l"}], "initial-locations": ["l"], "edges": edges}, *second]
+    edges = [
+        {
+            "location": "l",
+            "action": "go",
+            "guard": {"exp": {"op": "<", "left": "s", "right": 2}},
+            "destinations": moves,
+        }
+    ]
+    automata = [
+        {"name": "A", "locations": [{"name": "l"}], "initial-locations": ["l"], "edges": edges},
+        *second,
+    ]
     return {
         **JANI,
         "constants": [],
@@ -305,13 +423,20 @@ def jani_of(shares, value=1, second=()):
 
 
 def test_jani_probabilities_that_miss_one_by_rounding(model, storm):
-    """As in any other file: what rounding explains is scaled, what it does not is refused; and the bounds of variables are looked at all the same."""
+    """As in any other file: what rounding explains is scaled, what it does not is refused; and the
+    bounds of variables are looked at all the same.
+    """
     options = {"goal": "s=1", "step_cost": 1}
     for shares in ([1 / 7] * 7, [0.1] * 10):
-        assert tp.read(model(jani_of(shares), "m.jani"), **options).outcome_probability[0] == pytest.approx(1 - shares[0], abs=1e-15)
+        assert tp.read(model(jani_of(shares), "m.jani"), **options).outcome_probability[
+            0
+        ] == pytest.approx(1 - shares[0], abs=1e-15)
     with pytest.warns(TailpathWarning, match="off by 1e-10"):
         tp.read(model(jani_of([0.3333333333] * 3), "m.jani"), **options)
-    with pytest.raises(FormatError, match=r"m\.jani: the probabilities of state 's=0', action 'go' sum to 0\.999999, not 1"):
+    with pytest.raises(
+        FormatError,
+        match=r"m\.jani: the probabilities of state 's=0', action 'go' sum to 0\.999999, not 1",
+    ):
         tp.read(model(jani_of([0.333333] * 3), "m.jani"), **options)
     for shares in ([1 / 7] * 7, [0.5, 0.5]):
         with pytest.raises(FormatError, match=r"m\.jani: .*bound"):
@@ -320,8 +445,14 @@ def test_jani_probabilities_that_miss_one_by_rounding(model, storm):
 
 def test_jani_automata_that_write_one_variable_at_once(model, storm):
     """Unchecked, Storm would let one of them win."""
-    edge = {"location": "l", "action": "go", "destinations": [{"location": "l", "assignments": [{"ref": "s", "value": 2}]}]}
-    second = [{"name": "B", "locations": [{"name": "l"}], "initial-locations": ["l"], "edges": [edge]}]
+    edge = {
+        "location": "l",
+        "action": "go",
+        "destinations": [{"location": "l", "assignments": [{"ref": "s", "value": 2}]}],
+    }
+    second = [
+        {"name": "B", "locations": [{"name": "l"}], "initial-locations": ["l"], "edges": [edge]}
+    ]
     for shares in ([0.5, 0.5], [1 / 7] * 7):
         with pytest.raises(FormatError, match=r"m\.jani: "):
             tp.read(model(jani_of(shares, second=second), "m.jani"), goal="s=1", step_cost=1)

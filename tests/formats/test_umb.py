@@ -36,7 +36,12 @@ def test_any_model_survives_the_trip(model, tmp_path_factory):
 @pytest.fixture
 def members(tmp_path):
     tp.write(awkward(), tmp_path / "m.umb")
-    return {name: bytes(data) for name, data in tar_members("", gzip.decompress((tmp_path / "m.umb").read_bytes())).items()}
+    return {
+        name: bytes(data)
+        for name, data in tar_members(
+            "", gzip.decompress((tmp_path / "m.umb").read_bytes())
+        ).items()
+    }
 
 
 @pytest.fixture
@@ -53,7 +58,9 @@ def umb(tmp_path, members):
                 node = node[part.replace("_", "-")]
             node[{"n_": "#"}.get(last[:2], "") + last.removeprefix("n_").replace("_", "-")] = value
         content["index.json"] = json.dumps(document).encode()
-        (tmp_path / "m.umb").write_bytes(pack(write_tar({name: data for name, data in content.items() if data is not None})))
+        (tmp_path / "m.umb").write_bytes(
+            pack(write_tar({name: data for name, data in content.items() if data is not None}))
+        )
         return tmp_path / "m.umb"
 
     return write
@@ -74,15 +81,25 @@ def test_without_our_comment_the_file_stands_for_itself(umb):
 def test_one_to_one_mappings_may_be_absent(tmp_path):
     chain = tp.read("textbook:deterministic-chain")
     tp.write(chain, tmp_path / "m.umb")
-    members = {name: bytes(data) for name, data in tar_members("", gzip.decompress((tmp_path / "m.umb").read_bytes())).items()}
+    members = {
+        name: bytes(data)
+        for name, data in tar_members(
+            "", gzip.decompress((tmp_path / "m.umb").read_bytes())
+        ).items()
+    }
     for name in ("state-to-choices.bin", "choice-to-branches.bin"):
         del members[name]
     (tmp_path / "m.umb").write_bytes(write_tar(members))
     assert differences(chain, tp.read(tmp_path / "m.umb")) == []
     # Nor are probabilities needed where every choice has one branch.
     document = json.loads(members["index.json"])
-    del document["transition-system"]["branch-probability-type"], members["branch-to-probability.bin"]
-    (tmp_path / "m.umb").write_bytes(write_tar({**members, "index.json": json.dumps(document).encode()}))
+    del (
+        document["transition-system"]["branch-probability-type"],
+        members["branch-to-probability.bin"],
+    )
+    (tmp_path / "m.umb").write_bytes(
+        write_tar({**members, "index.json": json.dumps(document).encode()})
+    )
     assert differences(chain, tp.read(tmp_path / "m.umb")) == []
 
 
@@ -90,12 +107,23 @@ def test_rational_numbers(umb, members):
     rational = {"type": "rational", "size": 256}
     numbers = np.frombuffer(members["branch-to-probability.bin"])
     pairs = [(1, 3) if p == 1 / 3 else float(p).as_integer_ratio() for p in numbers]
-    data = b"".join(p.to_bytes(16, "little", signed=True) + q.to_bytes(16, "little") for p, q in pairs)
-    path = umb({"branch-to-probability.bin": data}, transition_system__branch_probability_type=rational)
+    data = b"".join(
+        p.to_bytes(16, "little", signed=True) + q.to_bytes(16, "little") for p, q in pairs
+    )
+    path = umb(
+        {"branch-to-probability.bin": data}, transition_system__branch_probability_type=rational
+    )
     assert differences(awkward(), tp.read(path)) == []
     broken = data[:16] + bytes(16) + data[32:]
-    with pytest.raises(FormatError, match=r"branch-to-probability\.bin: entry 0 has the denominator 0"):
-        tp.read(umb({"branch-to-probability.bin": broken}, transition_system__branch_probability_type=rational))
+    with pytest.raises(
+        FormatError, match=r"branch-to-probability\.bin: entry 0 has the denominator 0"
+    ):
+        tp.read(
+            umb(
+                {"branch-to-probability.bin": broken},
+                transition_system__branch_probability_type=rational,
+            )
+        )
 
 
 def test_rewards_of_states_choices_and_branches_add_up(umb, members):
@@ -132,17 +160,53 @@ def test_the_choice_among_labels_and_rewards(umb):
         ({"transition_system__n_players": None}, "#players must be a whole number"),
         ({"transition_system__n_observations": 4}, "partially observable"),
         ({"transition_system__n_states": 10**15}, "#states must be a whole number below 2"),
-        ({"transition_system__n_states": 2**30}, r"state-to-choices\.bin: has \d+ bytes, expected 8589934600"),
-        ({"transition_system__n_choices": 2**30}, r"choice-to-branches\.bin: has \d+ bytes, expected 8589934600"),
-        ({"transition_system__n_branches": 2**30}, r"branch-to-target\.bin: has \d+ bytes, expected 8589934592"),
+        (
+            {"transition_system__n_states": 2**30},
+            r"state-to-choices\.bin: has \d+ bytes, expected 8589934600",
+        ),
+        (
+            {"transition_system__n_choices": 2**30},
+            r"choice-to-branches\.bin: has \d+ bytes, expected 8589934600",
+        ),
+        (
+            {"transition_system__n_branches": 2**30},
+            r"branch-to-target\.bin: has \d+ bytes, expected 8589934592",
+        ),
         ({"transition_system__n_choice-actions": 2**30}, r"string-mapping\.bin: has \d+ bytes"),
-        ({"transition_system__branch_probability_type": {"type": "double-interval"}}, "neither double nor rational"),
+        (
+            {"transition_system__branch_probability_type": {"type": "string"}},
+            "neither double nor rational",
+        ),
+        (
+            {"transition_system__branch_probability_type": {"type": "double-interval"}},
+            r"has \d+ bytes, expected \d+",
+        ),
         ({"transition_system__branch_probability_type": None}, "the model has no probabilities"),
         ({"annotations": []}, "annotations must be an object"),
-        ({"annotations__rewards": {"cost": {"type": {"type": "double"}}}}, "must apply to states, choices or branches"),
-        ({"annotations__rewards": {"cost": {"applies-to": ["branches"], "type": {"type": "string"}}}}, "neither double nor rational"),
-        ({"annotations__rewards": {"lost": {"applies-to": ["branches"], "type": {"type": "double"}}}}, "rewards/lost/.*is missing"),
-        ({"annotations__aps": {"a": {"alias": "x"}, "b": {"alias": "x"}}}, "has the alias 'x' twice"),
+        (
+            {"annotations__rewards": {"cost": {"type": {"type": "double"}}}},
+            "must apply to states, choices or branches",
+        ),
+        (
+            {
+                "annotations__rewards": {
+                    "cost": {"applies-to": ["branches"], "type": {"type": "string"}}
+                }
+            },
+            "neither double nor rational",
+        ),
+        (
+            {
+                "annotations__rewards": {
+                    "lost": {"applies-to": ["branches"], "type": {"type": "double"}}
+                }
+            },
+            "rewards/lost/.*is missing",
+        ),
+        (
+            {"annotations__aps": {"a": {"alias": "x"}, "b": {"alias": "x"}}},
+            "has the alias 'x' twice",
+        ),
         ({"model_data": {"comment": "tailpath {"}}, "index.json: comment:1: Expecting"),
         ({"model_data": {"comment": 'tailpath {"states": 3}'}}, "states says 3, the arrays say"),
     ],
@@ -174,7 +238,9 @@ def test_what_is_wrong_in_a_member(member, data, message, umb):
 def test_numbers_that_lie(umb, members):
     target = np.frombuffer(members["branch-to-target.bin"], dtype="<u8").copy()
     target[0] = 2**63
-    with pytest.raises(FormatError, match=r"branch-to-target\.bin: has the state 9223372036854775808, outside"):
+    with pytest.raises(
+        FormatError, match=r"branch-to-target\.bin: has the state 9223372036854775808, outside"
+    ):
         tp.read(umb({"branch-to-target.bin": target.tobytes()}))
     offsets = np.frombuffer(members["choice-to-branches.bin"], dtype="<u8").copy()
     offsets[1] = 2**62
@@ -204,17 +270,31 @@ def entry(name, kind=tarfile.REGTYPE, size=0, link=""):
 def test_strange_archives(tmp_path):
     path = tmp_path / "m.umb"
     sparse = entry("index.json")
-    sparse.pax_headers = {"GNU.sparse.major": "0", "GNU.sparse.minor": "1", "GNU.sparse.map": "0,0", "GNU.sparse.size": str(2**40)}
+    sparse.pax_headers = {
+        "GNU.sparse.major": "0",
+        "GNU.sparse.minor": "1",
+        "GNU.sparse.map": "0,0",
+        "GNU.sparse.size": str(2**40),
+    }
     cases = {
         "empty": (b"", "no tar archive"),
         "foreign": (write_tar({"other": b""}), "member index.json is missing"),
         "text": (b"index.json" * 200, "no tar archive"),
-        "link": (tar_with(entry("index.json", tarfile.SYMTYPE, link="/etc/passwd")), "is no plain file"),
+        "link": (
+            tar_with(entry("index.json", tarfile.SYMTYPE, link="/etc/passwd")),
+            "is no plain file",
+        ),
         "device": (tar_with(entry("index.json", tarfile.CHRTYPE)), "is no plain file"),
         "twice": (tar_with(entry("index.json"), entry("index.json")), "is there twice"),
         "sparse": (tar_with(sparse), "is no plain file"),
-        "cut": (tar_with(entry("index.json", size=5000))[:2000], "ends beyond the end of the file|no tar archive"),
-        "bomb": (gzip.compress(tar_with(entry("index.json", size=100 * 2**20))), "unfolds to more than"),
+        "cut": (
+            tar_with(entry("index.json", size=5000))[:2000],
+            "ends beyond the end of the file|no tar archive",
+        ),
+        "bomb": (
+            gzip.compress(tar_with(entry("index.json", size=100 * 2**20))),
+            "unfolds to more than",
+        ),
         "nested": (write_tar({"index.json": b"[" * 100_000}), "nested too deeply"),
     }
     for data, message in cases.values():

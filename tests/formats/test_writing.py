@@ -22,16 +22,25 @@ def rows_of(ssp, state):
     for choice in range(ssp.state_choices[state], ssp.state_choices[state + 1]):
         for outcome in range(ssp.choice_outcomes[choice], ssp.choice_outcomes[choice + 1]):
             numbers = (ssp.outcome_target, ssp.outcome_probability, ssp.outcome_cost)
-            yield choice, choice - ssp.state_choices[state], *(column[outcome].item() for column in numbers)
+            yield (
+                choice,
+                choice - ssp.state_choices[state],
+                *(column[outcome].item() for column in numbers),
+            )
 
 
 def plain_table(ssp):
     lines = ["idstatefrom,idaction,idstateto,probability,cost"]
     cells = [_cell(encode(name)) for name in ssp.states]
-    for state in [ssp.start_index, *(state for state in range(ssp.n_states) if state != ssp.start_index)]:
+    for state in [
+        ssp.start_index,
+        *(state for state in range(ssp.n_states) if state != ssp.start_index),
+    ]:
         for choice, _, target, probability, cost in rows_of(ssp, state):
             action = _cell(encode(ssp.choice_name(choice)))
-            lines.append(f"{cells[state]},{action},{cells[target]},{probability!r},{_price(ssp, cost)}")
+            lines.append(
+                f"{cells[state]},{action},{cells[target]},{probability!r},{_price(ssp, cost)}"
+            )
     return {"m.csv": "\n".join(lines) + "\n"}
 
 
@@ -45,7 +54,9 @@ def plain_prism(ssp):
         lab += [f"{state}: {' '.join(labels)}"] if labels else []
         seen = set()
         for choice, number, target, probability, cost in rows_of(ssp, state):
-            tra.append(f"{state} {number} {target} {probability!r} {word(int(ssp.choice_action[choice]))}")
+            tra.append(
+                f"{state} {number} {target} {probability!r} {word(int(ssp.choice_action[choice]))}"
+            )
             if cost and (choice, target) not in seen:
                 trew.append(f"{state} {number} {target} {cost!r}")
                 seen.add((choice, target))
@@ -57,7 +68,10 @@ def plain_prism(ssp):
         "m.srew": [structure, f"{ssp.n_states} 0"],
         "m.lab": lab,
     }
-    widths = {len(name) if type(name) is tuple and {int}.issuperset(map(type, name)) else 0 for name in ssp.states}
+    widths = {
+        len(name) if type(name) is tuple and {int}.issuperset(map(type, name)) else 0
+        for name in ssp.states
+    }
     if len(widths) == 1 and min(widths) > 0:
         names = [f"{state}:({','.join(map(str, name))})" for state, name in enumerate(ssp.states)]
         files["m.sta"] = [f"({','.join(f'x{k}' for k in range(min(widths)))})", *names]
@@ -76,15 +90,36 @@ def plain_drn(ssp):
             costs = ssp.outcome_cost[ssp.choice_outcomes[choice] : ssp.choice_outcomes[choice + 1]]
             mixed = costs.min() != costs.max()
             if choice != open_choice:
-                body.append(f"\taction {word(int(ssp.choice_action[choice]))} [{0.0 if mixed else cost!r}]")
+                body.append(
+                    f"\taction {word(int(ssp.choice_action[choice]))} [{0.0 if mixed else cost!r}]"
+                )
                 open_choice = choice
-            onward = extra.setdefault((target, cost), ssp.n_states + len(extra)) if mixed and cost else target
+            onward = (
+                extra.setdefault((target, cost), ssp.n_states + len(extra))
+                if mixed and cost
+                else target
+            )
             body.append(f"\t\t{onward} : {probability!r}")
     for (target, cost), number in extra.items():
         body += [f"state {number} [0]", f"\taction __NOLABEL__ [{cost!r}]", f"\t\t{target} : 1"]
     n_choices = ssp.n_choices + np.count_nonzero(ssp.is_goal) + len(extra)
-    head = ["// Written by tailpath", f"//{extras_line(ssp, len(extra))}", "@type: MDP", "@value_type: double", "@parameters", ""]
-    sizes = ["@reward_models", "cost", "@nr_states", str(ssp.n_states + len(extra)), "@nr_choices", str(n_choices), "@model"]
+    head = [
+        "// Written by tailpath",
+        f"//{extras_line(ssp, len(extra))}",
+        "@type: MDP",
+        "@value_type: double",
+        "@parameters",
+        "",
+    ]
+    sizes = [
+        "@reward_models",
+        "cost",
+        "@nr_states",
+        str(ssp.n_states + len(extra)),
+        "@nr_choices",
+        str(n_choices),
+        "@model",
+    ]
     return {"m.drn": "\n".join([*head, *sizes, *body]) + "\n"}
 
 
@@ -99,7 +134,9 @@ def compare(ssp, suffix, folder):
         tp.write(ssp, folder / f"m.{suffix}")
     except tp.TailpathError:
         return False
-    expected = {name: text.encode("utf-8", "backslashreplace") for name, text in PLAIN[suffix](ssp).items()}
+    expected = {
+        name: text.encode("utf-8", "backslashreplace") for name, text in PLAIN[suffix](ssp).items()
+    }
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == expected
     return True
 
@@ -112,8 +149,13 @@ def test_files_are_those_of_a_plain_writer(suffix, tmp_path):
 @pytest.mark.parametrize("suffix", PLAIN)
 def test_large_files_are_those_of_a_plain_writer(suffix, tmp_path):
     """Some blocks; the second model has more different numbers than a block has lines."""
-    rows = ["".join("#" if (7 * k + row) % 31 == 0 else "." for k in range(90)) for row in range(80)]
-    for model in (tp.domains.gridworld("\n".join([*rows, "G" + "." * 88 + "S"])), many_numbers(12_600)):
+    rows = [
+        "".join("#" if (7 * k + row) % 31 == 0 else "." for k in range(90)) for row in range(80)
+    ]
+    for model in (
+        tp.domains.gridworld("\n".join([*rows, "G" + "." * 88 + "S"])),
+        many_numbers(12_600),
+    ):
         assert model.n_outcomes > 100_000 and compare(model, suffix, tmp_path)
 
 
@@ -125,17 +167,26 @@ def test_random_files_are_those_of_a_plain_writer(model, tmp_path_factory):
 
 
 def test_json_has_one_row_per_outcome(tmp_path):
-    """Its rows, as JSON reads them, are those of the model; the text of a row is the one of the page."""
+    """Its rows, as JSON reads them, are those of the model; the text of a row is the one of the
+    page.
+    """
     tp.write(by_choice(), tmp_path / "m.json")
     text = (tmp_path / "m.json").read_text()
-    assert text.startswith(f'{{\n  "format": "{FORMAT}",\n  "version": 1,\n  "start": 1,\n') and text.endswith("]\n  ]\n}\n")
-    assert '"outcomes": [\n    [0, "left", 1, 0.25, 1.5],\n    [0, "left", 2, 0.75, 1.5],\n    [0, "right", 3, 1.0, 0.0],\n' in text
+    assert text.startswith(
+        f'{{\n  "format": "{FORMAT}",\n  "version": 1,\n  "start": 1,\n'
+    ) and text.endswith("]\n  ]\n}\n")
+    assert (
+        '"outcomes": [\n    [0, "left", 1, 0.25, 1.5],\n    [0, "left", 2, 0.75, 1.5],\n    [0,'
+        ' "right", 3, 1.0, 0.0],\n' in text
+    )
 
 
 def test_numbers_are_spelled_once():
     for values in ([0.0, 0.1, 0.1, 0.1 + 2**-55, 5e-324, 0.1], [3, 1, 3], []):
         asked = []
-        column = spelled(np.array(values), lambda value, asked=asked: asked.append(value) or f"{value!r};")
+        column = spelled(
+            np.array(values), lambda value, asked=asked: asked.append(value) or f"{value!r};"
+        )
         assert column.tolist() == [f"{value!r};" for value in values]
         assert sorted(asked) == sorted(set(values))
 

@@ -1,8 +1,11 @@
-"""`python -m tests.fuzz [--seconds S | --files N] [--seed N] [--only KIND] [--keep FOLDER]`: look for faults until the time is over.
+"""`python -m tests.fuzz [--seconds S | --files N] [--seed N] [--only KIND] [--keep FOLDER]`: look
+for faults until the time is over.
 
-Damaged models of every format, damaged policies of every kind and odd command lines are tried in child processes, so that a crash, a hang and
-a lack of memory are faults like any other. A fault is shrunk and kept with its files; its kind and number repeat it. Other searches are
-functions `search(seconds, seed) -> list of faults` in the modules of `SEARCHES`, which are run where they are there.
+Damaged models of every format, damaged policies of every kind and odd command lines are tried in
+child processes, so that a crash, a hang and a lack of memory are faults like any other. A fault is
+shrunk and kept with its files; its kind and number repeat it. Other searches are functions
+`search(seconds, seed) -> list of faults` in the modules of `SEARCHES`, which are run where they are
+there.
 """
 
 from __future__ import annotations
@@ -28,15 +31,26 @@ LANGUAGE_BATCH, LANGUAGE_LONGEST = 5, 60.0
 SEARCHES = ("tests.fuzz.models", "tests.fuzz.objectives")
 
 
-def batch(kind: str, first: int, count: int, longest: float, folder: pathlib.Path, files: str = "") -> tuple[int, int, dict | None]:
+def batch(
+    kind: str, first: int, count: int, longest: float, folder: pathlib.Path, files: str = ""
+) -> tuple[int, int, dict | None]:
     """Trials made, those accepted, and the fault that ended them, if one did."""
     folder.mkdir(parents=True, exist_ok=True)
     notes = folder / "notes"
     notes.write_text("")
     arguments = [kind, "file", files] if files or first < 0 else [kind, str(first), str(count)]
     with (folder / "said").open("wb") as said:
-        child = subprocess.Popen([sys.executable, "-m", "tests.fuzz.child", *arguments, str(folder)], stdout=said, stderr=said)
-        seen, since, begin, fault = 0, 600.0, time.monotonic() + 600, None  # time to start, and to compile
+        child = subprocess.Popen(
+            [sys.executable, "-m", "tests.fuzz.child", *arguments, str(folder)],
+            stdout=said,
+            stderr=said,
+        )
+        seen, since, begin, fault = (
+            0,
+            600.0,
+            time.monotonic() + 600,
+            None,
+        )  # time to start, and to compile
         while child.poll() is None:
             time.sleep(0.02)
             size = notes.stat().st_size
@@ -55,14 +69,20 @@ def batch(kind: str, first: int, count: int, longest: float, folder: pathlib.Pat
         found: dict | None = {"kind": kind, **told[-1]}
     elif fault is not None or child.returncode != 0:
         words = (folder / "said").read_text(errors="replace").strip()[-300:]
-        found = {"kind": kind, "number": at, "fault": fault or f"crash, exit code {child.returncode}: {words}"}
+        found = {
+            "kind": kind,
+            "number": at,
+            "fault": fault or f"crash, exit code {child.returncode}: {words}",
+        }
     else:
         found = None
     return len(numbers), lines.count("accepted"), found
 
 
 def worked(process: int) -> float:
-    """The processor seconds that a process has taken, or the clock where the system does not tell."""
+    """The processor seconds that a process has taken, or the clock where the system
+    does not tell.
+    """
     try:
         fields = pathlib.Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
@@ -101,40 +121,71 @@ def shrink(kind: str, number: int, folder: pathlib.Path, longest: float) -> None
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--seconds", type=float, default=180.0)
-    parser.add_argument("--files", type=int, default=0, help="so many trials, however long they take")
+    parser.add_argument(
+        "--files", type=int, default=0, help="so many trials, however long they take"
+    )
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
     parser.add_argument("--only", choices=[*cases.KINDS, *cases.LANGUAGES])
     parser.add_argument("--keep", type=pathlib.Path, default=pathlib.Path("build/fuzz"))
     options = parser.parse_args()
     print(f"seed {options.seed}: trials are numbered from {options.seed} million on", flush=True)
     begin, tried, accepted, faults = time.monotonic(), {}, {}, []
-    searches = [] if options.only or options.files else [name for name in SEARCHES if importlib.util.find_spec(name)]
+    searches = (
+        []
+        if options.only or options.files
+        else [name for name in SEARCHES if importlib.util.find_spec(name)]
+    )
     share = options.seconds / (1 + len(searches) / 2)
-    kinds = [options.only] if options.only else [*cases.KINDS, *(cases.LANGUAGES if importlib.util.find_spec("stormpy") else [])]
+    kinds = (
+        [options.only]
+        if options.only
+        else [*cases.KINDS, *(cases.LANGUAGES if importlib.util.find_spec("stormpy") else [])]
+    )
     at = dict.fromkeys(kinds, options.seed * 10**6)
-    while sum(tried.values()) < options.files if options.files else time.monotonic() - begin < share:
+    while (
+        sum(tried.values()) < options.files if options.files else time.monotonic() - begin < share
+    ):
         for kind in kinds:
             slow = kind in cases.LANGUAGES
             longest = LANGUAGE_LONGEST if slow else LONGEST
             folder = options.keep / kind.replace(" ", "-")
-            many = BATCH if options.seconds < 600 and not options.files else 5 * BATCH  # a child takes seconds to start
-            made, fine, fault = batch(kind, at[kind], LANGUAGE_BATCH if slow else many // 4 if kind == "options" else many, longest, folder)
+            many = (
+                BATCH if options.seconds < 600 and not options.files else 5 * BATCH
+            )  # a child takes seconds to start
+            made, fine, fault = batch(
+                kind,
+                at[kind],
+                LANGUAGE_BATCH if slow else many // 4 if kind == "options" else many,
+                longest,
+                folder,
+            )
             at[kind] += max(made, 1)
             tried[kind], accepted[kind] = tried.get(kind, 0) + made, accepted.get(kind, 0) + fine
             if fault is not None:
                 print(json.dumps(fault), flush=True)
                 faults.append(fault)
                 if kind != "options":
-                    shrink(kind, fault["number"], options.keep / f"fault-{kind.replace(' ', '-')}-{fault['number']}", longest)
+                    shrink(
+                        kind,
+                        fault["number"],
+                        options.keep / f"fault-{kind.replace(' ', '-')}-{fault['number']}",
+                        longest,
+                    )
             if not options.files and time.monotonic() - begin > share:
                 break
     for kind in tried:
-        print(f"{kind}: {tried[kind]} tried, {accepted[kind]} accepted, {tried[kind] - accepted[kind]} refused or at fault")
+        print(
+            f"{kind}: {tried[kind]} tried, {accepted[kind]} accepted,"
+            f" {tried[kind] - accepted[kind]} refused or at fault"
+        )
     for name in searches:
         found = importlib.import_module(name).search(share / 2, options.seed)
         print(f"{name}: {len(found)} faults")
         faults.extend(found)
-    print(f"{sum(tried.values())} trials, {len(faults)} faults, {time.monotonic() - begin:.0f} s, seed {options.seed}")
+    print(
+        f"{sum(tried.values())} trials, {len(faults)} faults, {time.monotonic() - begin:.0f} s,"
+        f" seed {options.seed}"
+    )
     return 1 if faults else 0
 
 

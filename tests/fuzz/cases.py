@@ -1,7 +1,9 @@
-"""What is tried, each with a number that fixes it: a damaged model, a damaged policy, an odd command line.
+"""What is tried, each with a number that fixes it: a damaged model, a damaged policy, an odd
+command line.
 
-A trial gives "accepted" or "refused". Anything else is a fault: an exception that is no refusal of ours, a refusal that does not name the
-file or has more than one line, and nonsense accepted, which independent checks of plain Python look for.
+A trial gives "accepted" or "refused". Anything else is a fault: an exception that is no refusal of
+ours, a refusal that does not name the file or has more than one line, and nonsense accepted, which
+independent checks of plain Python look for.
 """
 
 from __future__ import annotations
@@ -37,17 +39,34 @@ rewards "cost"
 endrewards
 label "goal" = x=N;
 """
-JANI = """{"jani-version": 1, "name": "m", "type": "mdp", "actions": [{"name": "go"}], "properties": [], "constants": [],
-"variables": [{"name": "s", "type": {"kind": "bounded", "base": "int", "lower-bound": 0, "upper-bound": 3}, "initial-value": 0},
-{"name": "cost", "type": "real", "transient": true, "initial-value": 0}, {"name": "goal", "type": "bool", "transient": true, "initial-value": false}],
-"automata": [{"name": "A", "locations": [{"name": "l", "transient-values": [{"ref": "goal", "value": {"op": "=", "left": "s", "right": 3}}]}],
-"initial-locations": ["l"], "edges": [{"location": "l", "action": "go", "guard": {"exp": {"op": "<", "left": "s", "right": 3}},
-"destinations": [{"location": "l", "probability": {"exp": 0.5}, "assignments": [{"ref": "s", "value": {"op": "+", "left": "s", "right": 1}},
-{"ref": "cost", "value": 2}]}, {"location": "l", "probability": {"exp": 0.5}, "assignments": [{"ref": "cost", "value": 2}]}]}]}],
-"system": {"elements": [{"automaton": "A"}], "syncs": [{"synchronise": ["go"], "result": "go"}]}}"""
+JANI = """{"jani-version": 1, "name": "m", "type": "mdp", "actions": [{"name": "go"}],
+"properties": [], "constants": [],
+"variables": [{"name": "s", "type": {"kind": "bounded", "base": "int",
+"lower-bound": 0, "upper-bound": 3}, "initial-value": 0}, {"name": "cost", "type": "real",
+"transient": true, "initial-value": 0}, {"name": "goal", "type": "bool", "transient": true,
+"initial-value": false}], "automata": [{"name": "A", "locations": [{"name": "l",
+"transient-values": [{"ref": "goal", "value": {"op": "=", "left": "s", "right": 3}}]}],
+"initial-locations": ["l"], "edges": [{"location": "l", "action": "go", "guard": {"exp": {"op":
+"<", "left": "s", "right": 3}}, "destinations": [{"location": "l", "probability": {"exp": 0.5},
+"assignments": [{"ref": "s", "value": {"op": "+", "left": "s", "right": 1}}, {"ref": "cost",
+"value": 2}]}, {"location": "l", "probability": {"exp": 0.5}, "assignments": [{"ref": "cost",
+"value": 2}]}]}]}], "system": {"elements": [{"automaton": "A"}], "syncs": [{"synchronise": ["go"],
+"result": "go"}]}}"""
 
 Files = dict[str, bytes]
-MODELS = ["json", "npz", "npz members", "drn", "drn.gz", "tra", "umb", "umb members", "umb plain", "csv", "parquet"]
+MODELS = [
+    "json",
+    "npz",
+    "npz members",
+    "drn",
+    "drn.gz",
+    "tra",
+    "umb",
+    "umb members",
+    "umb plain",
+    "csv",
+    "parquet",
+]
 SAVED = ["policy json", "policy npz", "policy npz members"]
 LANGUAGES = ["prism", "jani"]
 KINDS = [*MODELS, *SAVED, "options"]
@@ -79,7 +98,9 @@ def originals(kind: str, folder: pathlib.Path) -> list[tuple[Files, str]]:
         written = io.BytesIO()
         pyarrow.parquet.write_table(pyarrow.csv.read_csv(folder / "m.csv"), written)
         return [({"m.parquet": written.getvalue()}, "")]
-    for model in [by_choice()] if suffix in ("tra", "csv") else [awkward(), by_choice(), samples()["river"]]:
+    for model in (
+        [by_choice()] if suffix in ("tra", "csv") else [awkward(), by_choice(), samples()["river"]]
+    ):
         for path in folder.iterdir():
             path.unlink()
         tp.write(model, folder / f"m.{suffix}")
@@ -107,7 +128,10 @@ def attempt(kind: str, files: Files, policy: str, folder: pathlib.Path) -> str:
     """Write the files, read them, and look at what comes out."""
     for name, content in files.items():
         (folder / name).write_bytes(content)
-    main = folder / sorted(name for name in files if not name.endswith((".lab", ".srew", ".trew", ".sta")))[0]
+    main = (
+        folder
+        / sorted(name for name in files if not name.endswith((".lab", ".srew", ".trew", ".sta")))[0]
+    )
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -118,7 +142,11 @@ def attempt(kind: str, files: Files, policy: str, folder: pathlib.Path) -> str:
                 careful, quick = read_both_ways(main)
                 if isinstance(careful, str) and careful == quick:
                     raise tp.TailpathError(careful)
-                if isinstance(careful, str) or isinstance(quick, str) or differences(careful, quick):
+                if (
+                    isinstance(careful, str)
+                    or isinstance(quick, str)
+                    or differences(careful, quick)
+                ):
                     raise Nonsense(f"two ways of reading differ: {careful}, {quick}")
                 check_model(careful, folder)
     except tp.TailpathError as error:
@@ -130,7 +158,9 @@ def attempt(kind: str, files: Files, policy: str, folder: pathlib.Path) -> str:
 
 
 def check_model(ssp: tp.SSP, folder: pathlib.Path) -> None:
-    """A model that was accepted: distributions, costs, indices and names hold, and it survives being written and read."""
+    """A model that was accepted: distributions, costs, indices and names hold, and it survives
+    being written and read.
+    """
     begin, outcome = ssp.state_choices.tolist(), ssp.choice_outcomes.tolist()
     probability, cost = ssp.outcome_probability.tolist(), ssp.outcome_cost.tolist()
     for state in range(ssp.n_states):
@@ -140,9 +170,13 @@ def check_model(ssp: tp.SSP, folder: pathlib.Path) -> None:
         row = probability[outcome[choice] : outcome[choice + 1]]
         if not row or min(row) <= 0 or abs(math.fsum(row) - 1) > 1e-12 * len(row):
             raise Nonsense(f"choice {choice} has the probabilities {row[:5]}")
-    if any(not 0 <= value <= 1e300 for value in cost) or any(not 0 <= target < ssp.n_states for target in ssp.outcome_target.tolist()):
+    if any(not abs(value) <= 1e300 for value in cost) or any(
+        not 0 <= target < ssp.n_states for target in ssp.outcome_target.tolist()
+    ):
         raise Nonsense("a cost or a target out of range")
-    if ssp.exact_unit is not None and any(float(round(Fraction(value) / ssp.exact_unit) * ssp.exact_unit) != value for value in cost):
+    if ssp.exact_unit is not None and any(
+        float(round(Fraction(value) / ssp.exact_unit) * ssp.exact_unit) != value for value in cost
+    ):
         raise Nonsense("a cost that is no multiple of the unit")
     if len(set(map(repr, ssp.states))) != ssp.n_states:
         raise Nonsense("two states have one name")
@@ -188,10 +222,26 @@ VALUES = [
     "0.5=2",
     *HOSTILE[:20],
 ]
-WORDS = "alpha atoms alpha0 tolerance method engine gamma max-nodes delta weight goal cost step-cost cost-of "
-WORDS += "const start goals one-based negate-reward lexicographic json runs seed confidence inner max-sweeps heuristic"
+WORDS = (
+    "alpha atoms alpha0 tolerance method engine gamma max-nodes delta weight goal cost step-cost"
+    " cost-of "
+)
+WORDS += (
+    "const start goals one-based negate-reward lexicographic json runs seed confidence inner"
+    " max-sweeps heuristic"
+)
 FLAGS = [f"--{word}" for word in WORDS.split()]
-SOURCES = ["textbook:lottery", "river:4x3", "gridworld:5x5", "river:0x0", "textbook:x", "nowhere.json", "", "x:y", "/dev/null"]
+SOURCES = [
+    "textbook:lottery",
+    "river:4x3",
+    "gridworld:5x5",
+    "river:0x0",
+    "textbook:x",
+    "nowhere.json",
+    "",
+    "x:y",
+    "/dev/null",
+]
 
 
 def attempt_options(number: int) -> str:
@@ -212,8 +262,18 @@ def attempt_options(number: int) -> str:
         arguments += rng.choice(
             [
                 ["--alpha", "0.2", "--method", rng.choice(["exact", "expected", "quantile"])],
-                ["--minimise", rng.choice([f"{word}({value})", f"{value} * mean", f"mean + {value} * late(3)"])],
-                ["--minimise", "mean", "--limit", rng.choice([f"{word}({value}) <= 0.5", f"late(3) <= {value}"])],
+                [
+                    "--minimise",
+                    rng.choice(
+                        [f"{word}({value})", f"{value} * mean", f"mean + {value} * late(3)"]
+                    ),
+                ],
+                [
+                    "--minimise",
+                    "mean",
+                    "--limit",
+                    rng.choice([f"{word}({value}) <= 0.5", f"late(3) <= {value}"]),
+                ],
             ]
         )
     for _ in range(rng.choice((0, 1, 1, 2, 3))):
@@ -230,7 +290,9 @@ def attempt_options(number: int) -> str:
 
 
 def warm_up(kind: str) -> None:
-    """Compile what trials of this kind call: a hang is a hang of the program, not of the compiler."""
+    """Compile what trials of this kind call: a hang is a hang of the program, not of
+    the compiler.
+    """
     if kind in SAVED:
         for make, model in POLICIES.values():
             check_policy(make(), model())

@@ -1,6 +1,8 @@
-"""A child of the search: `python -m tests.fuzz.child KIND FIRST COUNT FOLDER` makes trials and notes the number of each before it begins.
+"""A child of the search: `python -m tests.fuzz.child KIND FIRST COUNT FOLDER` makes trials and
+notes the number of each before it begins.
 
-With `KIND file NAME FOLDER` it tries the files of FOLDER/input once, for shrinking. Exit code 0, or 3 after a fault, which stands in the notes.
+With `KIND file NAME FOLDER` it tries the files of FOLDER/input once, for shrinking. Exit code 0, or
+3 after a fault, which stands in the notes.
 """
 
 from __future__ import annotations
@@ -32,7 +34,10 @@ def main() -> int:
         sound = cases.originals(kind, inside) if kind != "options" else []
         cases.warm_up(kind)
         with contextlib.suppress(OSError, ValueError):
-            size = int(pathlib.Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+            size = (
+                int(pathlib.Path("/proc/self/statm").read_text().split()[0])
+                * resource.getpagesize()
+            )
             resource.setrlimit(resource.RLIMIT_AS, (size + 2 * MOST_BYTES, size + 2 * MOST_BYTES))
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         for number in range(int(first), int(first) + int(count)):
@@ -42,7 +47,9 @@ def main() -> int:
             code = note(notes, number, lambda number=number: cases.run(kind, number, sound, inside))
             grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024
             if grown > MOST_BYTES:
-                notes.write(json.dumps({"number": number, "fault": f"{grown >> 20} MB of memory"}) + "\n")
+                notes.write(
+                    json.dumps({"number": number, "fault": f"{grown >> 20} MB of memory"}) + "\n"
+                )
                 return 3
             if code:
                 return code
@@ -53,7 +60,15 @@ def note(notes, number, trial) -> int:
     try:
         notes.write(f"{trial()}\n")
     except BaseException as error:
-        notes.write(json.dumps({"number": number, "fault": f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"}) + "\n")
+        notes.write(
+            json.dumps(
+                {
+                    "number": number,
+                    "fault": f"{type(error).__name__}: {' '.join(str(error).split())[:300]}",
+                }
+            )
+            + "\n"
+        )
         return 3
     return 0
 

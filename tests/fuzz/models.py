@@ -1,12 +1,13 @@
-"""Random models with extreme numbers, against exact arithmetic: no bound may be violated, and the checker must accept every result, and refuse
-it when it was tampered with (`tampering.py`).
+"""Random models with extreme numbers, against exact arithmetic: no bound may be violated, and the
+checker must accept every result, and refuse it when it was tampered with (`tampering.py`).
 
-| drawn | from |
-| --- | --- |
-| probabilities | sixteenths; weights from 1e-290 to 1; loops that stay for 10^6 steps; rows that miss 1 by rounding |
-| costs | small whole numbers, free moves (cycles, too), units such as 1/7, costs without a unit, costs from 1e-9 to 1e300 |
-| policies | one action per state, mixtures, finite memories, steps of a budget, the policies of the exact solver |
-| how | both engines, both heuristics, any alpha; and the same again, cut short after a few nodes |
+- probabilities: sixteenths; weights from 1e-290 to 1; loops that stay for 10^6 steps; rows that
+  miss 1 by rounding
+- costs: small whole numbers, free moves (cycles, too), units such as 1/7, costs without a unit,
+  costs from 1e-9 to 1e300
+- policies: one action per state, mixtures, finite memories, steps of a budget, the policies of the
+  exact solver
+- how: both engines, both heuristics, any alpha; and the same again, cut short after a few nodes
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ def search(seconds: float, seed: int) -> list[dict[str, Any]]:
     return faults
 
 
-def run(numbers: Iterable[int], attempt: Callable[[int], Iterator[str]]) -> tuple[list[dict[str, Any]], dict[str, int]]:
+def run(
+    numbers: Iterable[int], attempt: Callable[[int], Iterator[str]]
+) -> tuple[list[dict[str, Any]], dict[str, int]]:
     """Try every number; the faults, and how many claims of which kind were checked."""
     faults: list[dict[str, Any]] = []
     counts: dict[str, int] = {}
@@ -56,20 +59,30 @@ def run(numbers: Iterable[int], attempt: Callable[[int], Iterator[str]]) -> tupl
         except TimeoutError:
             counts["left after a while"] = counts.get("left after a while", 0) + 1
         except Exception:
-            faults.append({"kind": attempt.__module__, "number": number, "fault": traceback.format_exc(limit=-3)})
+            faults.append(
+                {
+                    "kind": attempt.__module__,
+                    "number": number,
+                    "fault": traceback.format_exc(limit=-3),
+                }
+            )
         counts["models"] = counts.get("models", 0) + 1
     return faults, counts
 
 
 @contextmanager
 def at_most(seconds: float) -> Iterator[None]:
-    """Ends what takes longer, with a TimeoutError: exact arithmetic may take its time over numbers of thousands of digits."""
+    """Ends what takes longer, with a TimeoutError: exact arithmetic may take its time over numbers
+    of thousands of digits.
+    """
 
     def stop(*_: Any) -> None:
         raise TimeoutError
 
     before = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)  # again, where the first one falls into a destructor
+    signal.setitimer(
+        signal.ITIMER_REAL, seconds, 1.0
+    )  # again, where the first one falls into a destructor
     try:
         yield
     finally:
@@ -94,7 +107,11 @@ def attempt(number: int) -> Iterator[str]:
         yield "refused"
         return
     given = policy(draw, ssp)
-    if solvable and ssp.cost_unit is not None and float(max(ssp.outcome_cost)) <= 1e4 * float(ssp.cost_unit):
+    if (
+        solvable
+        and ssp.cost_unit is not None
+        and float(max(ssp.outcome_cost)) <= 1e4 * float(ssp.cost_unit)
+    ):
         try:
             # Models of this size would never skip anything by themselves.
             best = solve_task(ssp, Task(alpha, skip=number % 2 == 0, max_bytes=2**26))
@@ -109,7 +126,9 @@ def attempt(number: int) -> Iterator[str]:
     yield from evaluated(draw, hand, ssp, given, alpha)
 
 
-def evaluated(draw: random.Random, hand: random.Random, ssp: tp.SSP, given: Any, alpha: float) -> Iterator[str]:
+def evaluated(
+    draw: random.Random, hand: random.Random, ssp: tp.SSP, given: Any, alpha: float
+) -> Iterator[str]:
     engine = draw.choice(["lattice", "queue"]) if ssp.cost_unit is not None else "queue"
     options = {"engine": engine, "heuristic": draw.choice(["min", "zero"]), "max_nodes": 3_000}
     try:
@@ -130,12 +149,22 @@ def evaluated(draw: random.Random, hand: random.Random, ssp: tp.SSP, given: Any,
         assert low <= found.cvar(a) <= high, (a, low, found.cvar(a), high)
         assert found.cvar(a) >= found.mean, (a, found.cvar(a), found.mean)
     yield from checked("distribution", lambda: check_distribution(found, ssp, given, 5_000))
-    yield from tampering.one_of(hand, tampering.distribution(found, lambda changed: check_distribution(changed, ssp, given, 5_000)))
     yield from tampering.one_of(
-        draw, tampering.decision(ssp, found, given, alpha, lambda other: check_distribution(found, ssp, other, 5_000))
+        hand,
+        tampering.distribution(
+            found, lambda changed: check_distribution(changed, ssp, given, 5_000)
+        ),
+    )
+    yield from tampering.one_of(
+        draw,
+        tampering.decision(
+            ssp, found, given, alpha, lambda other: check_distribution(found, ssp, other, 5_000)
+        ),
     )
     try:
-        tp.evaluate(ssp, given, alpha, **{**options, "max_nodes": draw.randrange(max(found.expanded, 1))})
+        tp.evaluate(
+            ssp, given, alpha, **{**options, "max_nodes": draw.randrange(max(found.expanded, 1))}
+        )
     except LimitExceededError as error:
         yield from cut_short(ssp, given, alpha, error.bounds)
 
@@ -184,7 +213,10 @@ def model(draw: random.Random) -> tp.SSP:
     for state in range(n):
         for action in range(draw.randint(1, 3)):
             k = draw.randint(1, 4)
-            targets = [draw.randint(state + 1, n) if leads_on else draw.randint(0, n), *(draw.randint(0, n) for _ in range(k - 1))]
+            targets = [
+                draw.randint(state + 1, n) if leads_on else draw.randint(0, n),
+                *(draw.randint(0, n) for _ in range(k - 1)),
+            ]
             for target, p in zip(targets, chances(draw, k)):
                 rows.append((state, action, target, p, cost()))
     return tp.SSP.from_outcomes(rows, 0, [n])
@@ -228,7 +260,10 @@ def costs(draw: random.Random) -> Any:
 
 def policy(draw: random.Random, ssp: tp.SSP) -> Any:
     """One action per state, a mixture, a memory of two, or steps of a budget."""
-    actions = {s: [ssp.choice_name(k) for k in range(ssp.state_choices[i], ssp.state_choices[i + 1])] for i, s in enumerate(ssp.states)}
+    actions = {
+        s: [ssp.choice_name(k) for k in range(ssp.state_choices[i], ssp.state_choices[i + 1])]
+        for i, s in enumerate(ssp.states)
+    }
     open_states = {s: names for s, names in actions.items() if names}
 
     def decision(names: list[Any]) -> Any:
@@ -247,9 +282,16 @@ def policy(draw: random.Random, ssp: tp.SSP) -> Any:
 
 
 def steps(draw: random.Random, ssp: tp.SSP) -> tp.BudgetPolicy:
-    """A policy by budget with any choice at any budget, and a budget that may lie beyond its table."""
+    """A policy by budget with any choice at any budget, and a budget that may lie
+    beyond its table.
+    """
     own = [range(int(first), int(end)) for first, end in itertools.pairwise(ssp.state_choices)]
     width = draw.choice([1, 2, 9, 60])
-    table = [[draw.choice([-1, *choices]) if draw.random() < 0.4 else -1 for _ in range(width)] for choices in own]
-    made = tp.BudgetPolicy.from_table(ssp, table, [draw.choice(choices) if choices else -1 for choices in own])
+    table = [
+        [draw.choice([-1, *choices]) if draw.random() < 0.4 else -1 for _ in range(width)]
+        for choices in own
+    ]
+    made = tp.BudgetPolicy.from_table(
+        ssp, table, [draw.choice(choices) if choices else -1 for choices in own]
+    )
     return made.with_budget(draw.choice([made.budget, made.budget, 10**4, 2**61]))

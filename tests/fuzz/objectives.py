@@ -1,11 +1,11 @@
 """Random models whose answers are known in exact rationals, against every verb that claims bounds.
 
-| drawn | checked |
-| --- | --- |
-| decisions between lotteries, at costs from 1e-13 to 1e9 | all objectives; limits that are tight, loose, and tighter than anybody can keep |
-| walks of up to 400 states that cost nothing and slip back | the chance of the arm that pays, in `solve_expected` and `evaluate` |
-| costs without a unit | lateness and shortfall at exact sums of decimals |
-| goals that may be missed | lateness, bounded losses, the probability of never arriving |
+- decisions between lotteries, at costs from 1e-13 to 1e9: all objectives; limits that are tight,
+  loose, and tighter than anybody can keep
+- walks of up to 400 states that cost nothing and slip back: the chance of the arm that pays, in
+  `solve_expected` and `evaluate`
+- costs without a unit: lateness and shortfall at exact sums of decimals
+- goals that may be missed: lateness, bounded losses, the probability of never arriving
 """
 
 from __future__ import annotations
@@ -23,7 +23,15 @@ import tailpath as tp
 from tailpath.errors import InfeasibleError, OptionError
 from tests.fuzz import models
 from tests.reference import to_ssp
-from tests.solvers.objectives.lotteries import Costs, Curve, draw_model, excess, lower_hull, mean, policies
+from tests.solvers.objectives.lotteries import (
+    Costs,
+    Curve,
+    draw_model,
+    excess,
+    lower_hull,
+    mean,
+    policies,
+)
 
 #: What a limit may be off, relatively: it is a float, and kept within 1e-12.
 OFF = Fraction(1, 10**9)
@@ -46,7 +54,9 @@ def attempt(number: int) -> Iterator[str]:
     yield from kind(draw, number)
 
 
-def inside(what: str, bounds: tuple[float, float], truth: Fraction, at_most: Fraction | None = None) -> str:
+def inside(
+    what: str, bounds: tuple[float, float], truth: Fraction, at_most: Fraction | None = None
+) -> str:
     """Bounds that hold the truth, or what lies between two truths."""
     low, high = bounds
     assert low <= (truth if at_most is None else at_most), (what, bounds, float(truth))
@@ -63,42 +73,107 @@ def cvar(costs: Costs, alpha: Fraction) -> Fraction:
 
 
 def lotteries(draw: random.Random, number: int) -> Iterator[str]:
-    model, scale = draw_model(number), draw.choice([Fraction(1), Fraction(1), Fraction(1, 10**13), Fraction(10**9), Fraction(1, 7)])
-    choices = {s: {a: [(t, p, c * scale) for t, p, c in row] for a, row in rows.items()} for s, rows in model.choices.items()}
+    model, scale = (
+        draw_model(number),
+        draw.choice(
+            [Fraction(1), Fraction(1), Fraction(1, 10**13), Fraction(10**9), Fraction(1, 7)]
+        ),
+    )
+    choices = {
+        s: {a: [(t, p, c * scale) for t, p, c in row] for a, row in rows.items()}
+        for s, rows in model.choices.items()
+    }
     ssp, known = to_ssp(replace(model, choices=choices)), policies(model)
     alpha, t = Fraction(draw.choice([1, 1, 2, 6, 20]), 20), draw.choice(sorted(set().union(*known)))
     place = float(t * scale)
     yield inside("mean", tp.solve(ssp, tp.Mean()).bounds, scale * min(map(mean, known)))
-    yield inside("late", tp.solve(ssp, tp.Late(place)).bounds, min(late(costs, t) for costs in known))
-    yield inside("shortfall", tp.solve(ssp, tp.Shortfall(place)).bounds, scale * min(excess(costs, t) for costs in known))
-    yield inside("cvar", tp.solve(ssp, tp.CVaR(float(alpha))).bounds, scale * min(cvar(costs, alpha) for costs in known))
-    yield from limited(draw, ssp, tp.Late(place), [(late(costs, t), mean(costs)) for costs in known], Fraction(1), scale)
-    yield from limited(draw, ssp, tp.Shortfall(place), [(excess(costs, t), mean(costs)) for costs in known], scale, scale)
+    yield inside(
+        "late", tp.solve(ssp, tp.Late(place)).bounds, min(late(costs, t) for costs in known)
+    )
+    yield inside(
+        "shortfall",
+        tp.solve(ssp, tp.Shortfall(place)).bounds,
+        scale * min(excess(costs, t) for costs in known),
+    )
+    yield inside(
+        "cvar",
+        tp.solve(ssp, tp.CVaR(float(alpha))).bounds,
+        scale * min(cvar(costs, alpha) for costs in known),
+    )
+    yield from limited(
+        draw,
+        ssp,
+        tp.Late(place),
+        [(late(costs, t), mean(costs)) for costs in known],
+        Fraction(1),
+        scale,
+    )
+    yield from limited(
+        draw,
+        ssp,
+        tp.Shortfall(place),
+        [(excess(costs, t), mean(costs)) for costs in known],
+        scale,
+        scale,
+    )
     curve, measure = Curve(model, alpha), tp.CVaR(float(alpha))
-    yield from kept(draw, ssp, measure, curve.at, [x for hull in curve.hulls for x, _ in hull], scale, scale)
+    yield from kept(
+        draw, ssp, measure, curve.at, [x for hull in curve.hulls for x, _ in hull], scale, scale
+    )
 
 
-def limited(draw: random.Random, ssp: tp.SSP, measure: Any, points: Any, of_risk: Fraction, of_mean: Fraction) -> Iterator[str]:
+def limited(
+    draw: random.Random,
+    ssp: tp.SSP,
+    measure: Any,
+    points: Any,
+    of_risk: Fraction,
+    of_mean: Fraction,
+) -> Iterator[str]:
     """The least mean under a limit on a measure that is linear in the policies."""
     hull = lower_hull(points)
 
     def at(risk: Fraction) -> Any:
-        heights = [b + (d - b) * (risk - a) / (c - a) for (a, b), (c, d) in itertools.pairwise(hull) if a <= risk < c]
+        heights = [
+            b + (d - b) * (risk - a) / (c - a)
+            for (a, b), (c, d) in itertools.pairwise(hull)
+            if a <= risk < c
+        ]
         return math.inf if risk < hull[0][0] else heights[0] if heights else hull[-1][1]
 
     yield from kept(draw, ssp, measure, at, [x for x, _ in hull], of_risk, of_mean)
 
 
-def kept(draw: random.Random, ssp: tp.SSP, measure: Any, at: Any, risks: Any, of_risk: Fraction, of_mean: Fraction) -> Iterator[str]:
+def kept(
+    draw: random.Random,
+    ssp: tp.SSP,
+    measure: Any,
+    at: Any,
+    risks: Any,
+    of_risk: Fraction,
+    of_mean: Fraction,
+) -> Iterator[str]:
     """A limit at a corner, beside it, far above, or below all; with mixtures and without."""
     limit = draw.choice(sorted(risks)) * draw.choice(
-        [Fraction(1), Fraction(1), Fraction(101, 100), Fraction(99, 100), Fraction(3, 2), Fraction(1, 3)]
+        [
+            Fraction(1),
+            Fraction(1),
+            Fraction(101, 100),
+            Fraction(99, 100),
+            Fraction(3, 2),
+            Fraction(1, 3),
+        ]
     )
     least, bound, mix = min(risks), float(limit * of_risk), draw.random() < 0.6
     try:
         found = tp.solve(ssp, tp.Mean(), [measure <= bound], mix=mix)
     except (InfeasibleError, OptionError) as error:
-        assert limit <= least * (1 + OFF) or not mix, (str(measure), bound, float(least * of_risk), str(error))
+        assert limit <= least * (1 + OFF) or not mix, (
+            str(measure),
+            bound,
+            float(least * of_risk),
+            str(error),
+        )
         yield "a limit refused"
         return
     assert limit >= least * (1 - OFF), (str(measure), bound, float(least * of_risk))
@@ -111,7 +186,9 @@ def kept(draw: random.Random, ssp: tp.SSP, measure: Any, at: Any, risks: Any, of
 
 
 def walk(draw: random.Random, number: int) -> Iterator[str]:
-    """Two arms; every step goes on with p, and back to the start otherwise, at no cost. The end of the first arm pays 1."""
+    """Two arms; every step goes on with p, and back to the start otherwise, at no cost. The end of
+    the first arm pays 1.
+    """
     p = Fraction(draw.choice(["0.5", "0.1", "0.01", "1e-20"]))
     first, shorter = draw.choice([2, 5, 20, 60, 200]), draw.choice([0, 0, 1, 2])
     lengths = (first, max(first - shorter, 1))
@@ -119,7 +196,15 @@ def walk(draw: random.Random, number: int) -> Iterator[str]:
     for arm, length in enumerate(lengths):
         rows.append(("s", "go", (arm, 1), Fraction(1, 2), 0))
         for k in range(1, length + 1):
-            rows.append(((arm, k), "go", (arm, k + 1) if k < length else "g", p, 1 if k == length and arm == 0 else 0))
+            rows.append(
+                (
+                    (arm, k),
+                    "go",
+                    (arm, k + 1) if k < length else "g",
+                    p,
+                    1 if k == length and arm == 0 else 0,
+                )
+            )
             rows.append(((arm, k), "go", "s", 1 - p, 0))
     ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
     truth = p ** lengths[0] / (p ** lengths[0] + p ** lengths[1])
@@ -130,7 +215,9 @@ def walk(draw: random.Random, number: int) -> Iterator[str]:
     yield inside("a walk's lateness", found.bounds(tp.Late(0)), truth)
 
 
-def decimals(costs: dict[Fraction, Fraction], found: tp.CostDistribution, never: Fraction = Fraction(0)) -> Iterator[str]:
+def decimals(
+    costs: dict[Fraction, Fraction], found: tp.CostDistribution, never: Fraction = Fraction(0)
+) -> Iterator[str]:
     """Lateness and shortfall at every total that a float can say, and beside it."""
     for total in costs:
         for place in {float(total), float(total) * 0.75, math.nextafter(float(total), 0)}:
@@ -139,7 +226,9 @@ def decimals(costs: dict[Fraction, Fraction], found: tp.CostDistribution, never:
             yield inside("exact lateness", found.bounds(tp.Late(place)), beyond)
             if not never:
                 yield inside(
-                    "exact shortfall", found.bounds(tp.Shortfall(place)), sum((p * (z - x) for z, p in costs.items() if z > x), Fraction(0))
+                    "exact shortfall",
+                    found.bounds(tp.Shortfall(place)),
+                    sum((p * (z - x) for z, p in costs.items() if z > x), Fraction(0)),
                 )
             flat = tp.Loss([(0, 0), (place, 0), (place, 1)]) if place else tp.Late(0)
             yield inside("exact loss", found.bounds(flat), beyond)
@@ -148,13 +237,19 @@ def decimals(costs: dict[Fraction, Fraction], found: tp.CostDistribution, never:
 def unitless(draw: random.Random, number: int) -> Iterator[str]:
     """Two or three steps at costs that have no common unit, added up as they are written."""
     steps = [draw.sample(UNITLESS, draw.choice([1, 2])) for _ in range(draw.choice([2, 3]))]
-    rows = [(k, "go", k + 1, Fraction(1, len(costs)), cost) for k, costs in enumerate(steps) for cost in costs]
+    rows = [
+        (k, "go", k + 1, Fraction(1, len(costs)), cost)
+        for k, costs in enumerate(steps)
+        for cost in costs
+    ]
     ssp = tp.SSP.from_outcomes(rows, 0, [len(steps)])
     totals: dict[Fraction, Fraction] = {Fraction(0): Fraction(1)}
     for costs in steps:
         sums: dict[Fraction, Fraction] = {}
         for (total, p), cost in itertools.product(totals.items(), costs):
-            sums[total + Fraction(repr(cost))] = sums.get(total + Fraction(repr(cost)), Fraction(0)) + p / len(costs)
+            sums[total + Fraction(repr(cost))] = sums.get(
+                total + Fraction(repr(cost)), Fraction(0)
+            ) + p / len(costs)
         totals = sums
     yield from decimals(totals, tp.evaluate(ssp, dict.fromkeys(range(len(steps)), "go"), 1e-9))
 
@@ -164,7 +259,10 @@ def missed(draw: random.Random, number: int) -> Iterator[str]:
     lost = Fraction(draw.choice(["0.5", "0.001", "1e-9", "1e-13", "1e-16"]))
     costs = draw.sample(range(30), 3)
     chance = [(1 - lost) / 2, (1 - lost) / 4, (1 - lost) / 4]
-    rows = [("s", "go", "g", p, c) for p, c in zip(chance, costs)] + [("s", "go", "d", lost, 1), ("d", "stay", "d", 1, draw.choice([1, 3]))]
+    rows = [("s", "go", "g", p, c) for p, c in zip(chance, costs)] + [
+        ("s", "go", "d", lost, 1),
+        ("d", "stay", "d", 1, draw.choice([1, 3])),
+    ]
     ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
     found = tp.evaluate(ssp, {"s": "go", "d": "stay"}, draw.choice([0.1, 0.6, 1e-3]))
     assert found.mean == math.inf

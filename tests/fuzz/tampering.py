@@ -1,6 +1,8 @@
-"""Results changed after the fact, each in a way that makes it false: the checker must refuse every one of them.
+"""Results changed after the fact, each in a way that makes it false: the checker must refuse every
+one of them.
 
-A change is made only where it must show: the value is positive and finite, and its bounds are much narrower than the change.
+A change is made only where it must show: the value is positive and finite, and its bounds are much
+narrower than the change.
 """
 
 from __future__ import annotations
@@ -24,7 +26,9 @@ Change = tuple[str, Callable[[], Any]]
 
 
 def one_of(draw: random.Random, changes: list[Change]) -> Iterator[str]:
-    """Try one of the changes; yields what was refused, or that it is beyond the checker, and raises where the checker believes it."""
+    """Try one of the changes; yields what was refused, or that it is beyond the checker, and raises
+    where the checker believes it.
+    """
     if not changes:
         return
     what, verify = draw.choice(changes)
@@ -55,16 +59,24 @@ def expected(solution: Any) -> list[Change]:
     if not narrow(float(solution.lower[start]), float(solution.upper[start])):
         return []
     ways = (("value", 1 + BY), ("lower", 1 + BY), ("upper", 1 - BY))
-    changed = {field: replace(solution, **{field: moved(getattr(solution, field), start, factor)}) for field, factor in ways}
+    changed = {
+        field: replace(solution, **{field: moved(getattr(solution, field), start, factor)})
+        for field, factor in ways
+    }
     return [(f"the expected cost, {field}", tampered.verify) for field, tampered in changed.items()]
 
 
 def distribution(found: Any, check: Callable[[Any], Any]) -> list[Change]:
-    """A distribution: mean, bounds, tail and probabilities; `check(found)` holds it against the model and the policy."""
+    """A distribution: mean, bounds, tail and probabilities; `check(found)` holds it against the
+    model and the policy.
+    """
     changes: list[tuple[str, dict[str, Any]]] = []
     if narrow(*found.mean_bounds):
         bounds = (found.mean * (1 + BY), found.mean * (1 + 2 * BY))
-        changes += [("the mean", {"mean": bounds[0]}), ("the mean and its bounds", {"mean": bounds[0], "mean_bounds": bounds})]
+        changes += [
+            ("the mean", {"mean": bounds[0]}),
+            ("the mean and its bounds", {"mean": bounds[0], "mean_bounds": bounds}),
+        ]
     # Where costs are sums of floats, the last cost and the tail are checked together.
     if (
         found.cost_error == 0
@@ -73,21 +85,40 @@ def distribution(found: Any, check: Callable[[Any], Any]) -> list[Change]:
         and found.relative_error < BY / 1000
     ):
         changes.append(("the mass of the tail", {"tail_mass": found.tail_mass * (1 + BY)}))
-    if len(found.probabilities) and found.probabilities.max() > 1e-3 and found.relative_error < BY / 1000:
+    if (
+        len(found.probabilities)
+        and found.probabilities.max() > 1e-3
+        and found.relative_error < BY / 1000
+    ):
         least = 1e-12 + 100 * found.relative_error  # beyond what is claimed, and no more than that
         changes += [
-            ("a probability", {"probabilities": moved(found.probabilities, int(found.probabilities.argmax()), 1 - by)})
+            (
+                "a probability",
+                {
+                    "probabilities": moved(
+                        found.probabilities, int(found.probabilities.argmax()), 1 - by
+                    )
+                },
+            )
             for by in (BY, least)
         ]
-    return [(what, lambda fields=fields: check(replace(found, **fields))) for what, fields in changes]
+    return [
+        (what, lambda fields=fields: check(replace(found, **fields))) for what, fields in changes
+    ]
 
 
-def decision(ssp: tp.SSP, found: Any, policy: Any, alpha: float, check: Callable[[Any], Any]) -> list[Change]:
-    """Another decision at the start, where it changes what the policy costs; `check(policy)` holds the same distribution against it."""
+def decision(
+    ssp: tp.SSP, found: Any, policy: Any, alpha: float, check: Callable[[Any], Any]
+) -> list[Change]:
+    """Another decision at the start, where it changes what the policy costs; `check(policy)` holds
+    the same distribution against it.
+    """
     if not isinstance(policy, tp.MarkovPolicy) or not isinstance(policy.decisions, dict):
         return []
     changes = []
-    for choice in range(int(ssp.state_choices[ssp.start_index]), int(ssp.state_choices[ssp.start_index + 1])):
+    for choice in range(
+        int(ssp.state_choices[ssp.start_index]), int(ssp.state_choices[ssp.start_index + 1])
+    ):
         other = tp.MarkovPolicy({**policy.decisions, ssp.start: ssp.choice_name(choice)})
         try:
             costs = tp.evaluate(ssp, other, alpha, max_nodes=3_000)
@@ -105,7 +136,12 @@ def optimum(solution: Any, alpha: float) -> list[Change]:
     low, high = solution.bounds(alpha)
     if not (narrow(low, high) and solution.excess[budget] * BY > 1e-9 * low * alpha):
         return []
-    changed = [replace(solution, excess=moved(solution.excess, budget, factor)) for factor in (1 + BY, 1 - BY)]
+    changed = [
+        replace(solution, excess=moved(solution.excess, budget, factor))
+        for factor in (1 + BY, 1 - BY)
+    ]
     # Where another budget is as good, the answer is still the right one.
     false = [tampered for tampered in changed if not low <= tampered.cvar(alpha) <= high]
-    return [("the least CVaR", lambda tampered=tampered: tampered.verify(alpha)) for tampered in false]
+    return [
+        ("the least CVaR", lambda tampered=tampered: tampered.verify(alpha)) for tampered in false
+    ]

@@ -23,13 +23,21 @@ def test_cheapest_ways_by_lists_and_by_a_heap_are_the_same(seed: int) -> None:
     falling, place = np.empty(n + 1, dtype=np.int64), np.empty(n + 1, dtype=np.int64)
     begin = cheapest_levels(start, target, level, 101, by_lists, falling, place)
     into, into_start = grouped(target, n + 1)
-    cheapest_way(into_start, owners(start, np.int32)[into], level[into].astype(np.float64), n, by_heap)
+    cheapest_way(
+        into_start, owners(start, np.int32)[into], level[into].astype(np.float64), n, by_heap
+    )
     assert by_lists.tolist() == by_heap.tolist()
     in_order = falling[begin:]
     assert sorted(in_order.tolist()) == np.flatnonzero(np.isfinite(by_heap)).tolist()
     assert in_order[-1] == n and (np.diff(by_heap[in_order]) <= 0).all()
-    assert place[in_order].tolist() == list(range(len(in_order))) and (place[np.isinf(by_heap)] == -1).all()
-    assert int(level.max()) == 0 or cheapest_levels(start, target, level, int(level.max()), by_lists, falling, place) == -1
+    assert (
+        place[in_order].tolist() == list(range(len(in_order)))
+        and (place[np.isinf(by_heap)] == -1).all()
+    )
+    assert (
+        int(level.max()) == 0
+        or cheapest_levels(start, target, level, int(level.max()), by_lists, falling, place) == -1
+    )
 
 
 @pytest.mark.parametrize("seed", range(100))
@@ -39,7 +47,11 @@ def test_sweeps_find_what_reaches_a_mark(seed: int) -> None:
     n = len(start) - 1
     marks = np.array([draw.random() < 0.3 for _ in range(n)])
     closed = set(np.flatnonzero(marks).tolist())
-    while more := {x for x in range(n) if x not in closed and closed & set(target[start[x] : start[x + 1]].tolist())}:
+    while more := {
+        x
+        for x in range(n)
+        if x not in closed and closed & set(target[start[x] : start[x + 1]].tolist())
+    }:
         closed |= more
     for most in (1, 2, n + 2):
         reached = marks.copy()

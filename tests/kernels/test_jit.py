@@ -77,7 +77,9 @@ def run(folder, program=ONE, package="", limit=None, **settings):
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(folder), "PYTHONPATH": paths, **settings}
     how = {"capture_output": True, "text": True, "timeout": 300, "check": False}
     before = (lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))) if limit else None
-    return subprocess.run([sys.executable, "-c", program], env=environment, preexec_fn=before, **how)
+    return subprocess.run(
+        [sys.executable, "-c", program], env=environment, preexec_fn=before, **how
+    )
 
 
 def copied(folder):
@@ -102,7 +104,11 @@ def test_kernels_call_kernels(tmp_path):
     (tmp_path / "numbers_of_kernels.py").write_text(NUMBERS)
     (tmp_path / "total.py").write_text(TOTAL)
     for disabled in ("0", "0", "1"):
-        environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path), "NUMBA_DISABLE_JIT": disabled}
+        environment = {
+            **os.environ,
+            "NUMBA_CACHE_DIR": str(tmp_path),
+            "NUMBA_DISABLE_JIT": disabled,
+        }
         program = [sys.executable, str(tmp_path / "total.py")]
         told = subprocess.run(program, env=environment, capture_output=True, text=True, check=True)
         first, last = told.stdout.splitlines()
@@ -113,7 +119,9 @@ def test_a_change_in_another_file_is_seen(tmp_path):
     """Numba would load what it kept: it looks at a kernel's own file only."""
     package, program = copied(tmp_path), ONE.replace("longest_paths(", "tried(")
     (package / "kernels" / "constants.py").write_text("STEP = 1\n")
-    tried = "from tailpath.kernels.jit import kernel\nfrom tailpath.kernels.constants import STEP\n\n"
+    tried = (
+        "from tailpath.kernels.jit import kernel\nfrom tailpath.kernels.constants import STEP\n\n"
+    )
     tried += "@kernel\ndef tried(order, row_start, target, length):\n    length[0] = STEP\n"
     (package / "kernels" / "tried.py").write_text(tried)
     program = program.replace("kernels.graph import longest_paths", "kernels.tried import tried")
@@ -189,7 +197,9 @@ def test_a_command_warns_in_one_line(tmp_path):
     assert line.startswith("tailpath: warning: compiled code cannot be kept, so every run compiles")
 
 
-@pytest.mark.parametrize("command", ["evaluate river:5x5 expected", "simulate river:5x5 expected --runs 9"])
+@pytest.mark.parametrize(
+    "command", ["evaluate river:5x5 expected", "simulate river:5x5 expected --runs 9"]
+)
 def test_without_the_compiler(tmp_path, capsys, command):
     """As they are written kernels find the same."""
     words = [*command.split(), "--alpha", "0.1"]

@@ -70,10 +70,24 @@ def compare(name: str, entries: list[Entry], case: Case | None = None) -> list[s
         right = corrected(name, entries, verb, arguments, old)
         said += "" if right == old else STILL
         for field in sorted({*right, *new}):
+            if (
+                verb == "method"
+                and arguments[0] == "surrogate"
+                and field == "deployed"
+                and not_dearer(right[field], new[field])
+            ):
+                # Beyond its threshold everything ties; now the risk-neutral choice is taken, not
+                # the first.
+                continue
             if not excused(tied, verb, arguments, field):
                 text = fault(right.get(field), new.get(field), TOLERANCE.get(verb, 0.0))
                 faults += [f"{said}{field} {text}"] if text else []
     return faults
+
+
+def not_dearer(old: list[str], new: list[str]) -> bool:
+    """Whether a number is no more than it was."""
+    return float.fromhex(new[0]) <= float.fromhex(old[0])
 
 
 def fault(old: Any, new: Any, tolerance: float) -> str | None:
@@ -136,9 +150,6 @@ def ties(case: Case, policy: str, state: Any, memory: Any, actions: tuple[str, .
 
 def excused(tied: set[str], verb: str, arguments: list[Any], field: str) -> bool:
     """Whether a field follows from a policy with ties, and is not what it is the best in."""
-    if verb == "method" and arguments[0] == "surrogate":
-        # Beyond its threshold everything ties in it; now the risk-neutral choice is taken, not the first.
-        return field == "deployed"
     policies = [str(argument) for argument in arguments]
     if verb == "exact":
         kind = "lexicographic" if "lexicographic" in arguments[2] else "exact"

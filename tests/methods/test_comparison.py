@@ -13,11 +13,22 @@ RIVER = tp.domains.river(rows=6, columns=4)
 
 
 def test_own_policies_beside_the_optimum():
-    best, plan, neutral = tp.solve_cvar_exact(RIVER, 0.1), tp.solve_cvar_quantile(RIVER, tp.log_atoms(0.01, 5)), tp.solve_expected(RIVER)
-    mine = {"neutral": neutral.policy.decisions, "function": lambda state: neutral.policy.action(state), "planner": plan, "best": best}
+    best, plan, neutral = (
+        tp.solve_cvar_exact(RIVER, 0.1),
+        tp.solve_cvar_quantile(RIVER, tp.log_atoms(0.01, 5)),
+        tp.solve_expected(RIVER),
+    )
+    mine = {
+        "neutral": neutral.policy.decisions,
+        "function": lambda state: neutral.policy.action(state),
+        "planner": plan,
+        "best": best,
+    }
     found = tp.compare(RIVER, mine, [0.5, 0.1])
     assert [(line.alpha, line.method) for line in found.lines] == [
-        (alpha, name) for alpha in (0.1, 0.5) for name in ("neutral", "function", "planner", "best", "optimum")
+        (alpha, name)
+        for alpha in (0.1, 0.5)
+        for name in ("neutral", "function", "planner", "best", "optimum")
     ]
     for alpha in (0.1, 0.5):
         costs = tp.evaluate(RIVER, neutral, alpha)
@@ -34,15 +45,25 @@ def test_own_policies_beside_the_optimum():
         assert found["planner", alpha].predicted == plan.cvar(alpha)
         assert found["best", alpha].over == pytest.approx(0, abs=1e-9)
         low, high = found.bounds[alpha]
-        assert low <= found["optimum", alpha].deployed * (1 + 1e-12) and found["optimum", alpha].deployed <= high * (1 + 1e-12)
+        assert low <= found["optimum", alpha].deployed * (1 + 1e-12) and found[
+            "optimum", alpha
+        ].deployed <= high * (1 + 1e-12)
 
 
 def test_without_policies_it_is_the_table_of_the_command_line():
     found = tp.compare(RIVER, alphas=0.1, atoms=5)
     assert [line.method for line in found.lines] == ["expected", "quantile", "optimum"]
     assert found.notes[1].startswith("quantile: 5 atoms from 0.01, ")
-    more = tp.compare(RIVER, {"mine": tp.solve_expected(RIVER)}, [0.1], methods=["expected"], improved=True)
-    assert [line.method for line in more.lines] == ["mine", "expected", "mine, improved", "expected, improved", "optimum"]
+    more = tp.compare(
+        RIVER, {"mine": tp.solve_expected(RIVER)}, [0.1], methods=["expected"], improved=True
+    )
+    assert [line.method for line in more.lines] == [
+        "mine",
+        "expected",
+        "mine, improved",
+        "expected, improved",
+        "optimum",
+    ]
 
 
 def test_it_prints_indexes_and_travels():

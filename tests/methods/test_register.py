@@ -23,10 +23,18 @@ def registered(monkeypatch):
 
 
 def test_solve_takes_it_with_its_options(capsys):
-    record = run(capsys, "solve", MODEL, "--method", "toy", "--alpha", 0.5, "--which", 0, "--json").json
+    record = run(
+        capsys, "solve", MODEL, "--method", "toy", "--alpha", 0.5, "--which", 0, "--json"
+    ).json
     assert (record["method"], record["which"]) == ("toy", 0)
-    assert record["predicted"] == record["deployed"] == pytest.approx(tp.evaluate(*policy_of(MODEL), 0.5).cvar(0.5))
-    assert "--which does not apply to --method exact, only to toy" in refusal(capsys, "solve", MODEL, "--alpha", 0.5, "--which", 0)
+    assert (
+        record["predicted"]
+        == record["deployed"]
+        == pytest.approx(tp.evaluate(*policy_of(MODEL), 0.5).cvar(0.5))
+    )
+    assert "--which does not apply to --method exact, only to toy" in refusal(
+        capsys, "solve", MODEL, "--alpha", 0.5, "--which", 0
+    )
     assert "--which" in run(capsys, "solve", "--help").out
 
 
@@ -42,7 +50,9 @@ def test_study_computes_it():
     task = replace(TASK, domain="river", problem="10x3", method="toy", alpha0=0.5)
     made = perform(Job(task, tp.read("river:10x3")))
     ssp, policy = policy_of("river:10x3")
-    assert [point.predicted for point in made.points] == [tp.evaluate(ssp, policy, point.alpha).cvar(point.alpha) for point in made.points]
+    assert [point.predicted for point in made.points] == [
+        tp.evaluate(ssp, policy, point.alpha).cvar(point.alpha) for point in made.points
+    ]
 
 
 def policy_of(model):
@@ -54,10 +64,16 @@ def test_an_installed_package_brings_its_own(capsys, monkeypatch):
     monkeypatch.setattr(REGISTER, "added", {})
     point = EntryPoint("toy", "tests.methods.toy:TOY", REGISTER.group)
     broken = EntryPoint("broken", "tests.methods.toy:NOTHING", REGISTER.group)
-    monkeypatch.setattr(importlib.metadata, "entry_points", lambda *, group: [point, broken] if group == "tailpath.methods" else [])
+    monkeypatch.setattr(
+        importlib.metadata,
+        "entry_points",
+        lambda *, group: [point, broken] if group == "tailpath.methods" else [],
+    )
     assert {"toy", "broken"} <= set(method_names())
     assert find_method("toy") is toy.TOY
-    with pytest.raises(OptionError, match=r"toy:NOTHING of the group tailpath\.methods cannot be loaded"):
+    with pytest.raises(
+        OptionError, match=r"toy:NOTHING of the group tailpath\.methods cannot be loaded"
+    ):
         find_method("broken")
 
 

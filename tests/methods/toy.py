@@ -6,10 +6,19 @@ from tailpath.methods import Method, Option, Plan, register
 
 def plan(ssp, alpha, *, progress, which=0):
     """Take the same choice of the list in every state, and say what that costs."""
-    taken = {state: ssp.choice_name(ssp.state_choices[k] + which) for k, state in enumerate(ssp.states) if not ssp.is_goal[k]}
+    taken = {
+        state: ssp.choice_name(ssp.state_choices[k] + which)
+        for k, state in enumerate(ssp.states)
+        if not ssp.is_goal[k]
+    }
     policy = MarkovPolicy(taken)
     progress(1, 0.0)
-    return Plan(lambda a: policy, lambda a: evaluate(ssp, policy, a).cvar(a), note=f"choice {which} everywhere", facts={"which": which})
+    return Plan(
+        lambda a: policy,
+        lambda a: evaluate(ssp, policy, a).cvar(a),
+        note=f"choice {which} everywhere",
+        facts={"which": which},
+    )
 
 
 TOY = Method(

@@ -11,7 +11,9 @@ from tailpath.errors import ModelError, OptionError
 
 # Two states and a goal; every state has both actions; the costs differ by outcome.
 P = np.array([[[0.5, 0.25, 0.25], [0, 0.5, 0.5], [0, 0, 1]], [[0, 0, 1.0], [1, 0, 0], [0, 0, 1]]])
-COST = np.array([[[1.0, 2, 4], [9, 3, 5], [9, 9, 0]], [[9, 9, 10.0], [0, 9, 9], [9, 9, 0]]])  # 9 is never paid
+COST = np.array(
+    [[[1.0, 2, 4], [9, 3, 5], [9, 9, 0]], [[9, 9, 10.0], [0, 9, 9], [9, 9, 0]]]
+)  # 9 is never paid
 COST_SA = np.array([[1.0, 10], [3, 0], [0, 0]])
 
 
@@ -19,7 +21,11 @@ def rows_of(ssp):
     """All outcomes with their places, as sets: the order within a choice is free."""
     return {
         (int(ssp.choice_state[k]), ssp.choice_name(k)): {
-            (int(ssp.outcome_target[o]), float(ssp.outcome_probability[o]), float(ssp.outcome_cost[o]))
+            (
+                int(ssp.outcome_target[o]),
+                float(ssp.outcome_probability[o]),
+                float(ssp.outcome_cost[o]),
+            )
             for o in range(ssp.choice_outcomes[k], ssp.choice_outcomes[k + 1])
         }
         for k in range(ssp.n_choices)
@@ -28,7 +34,11 @@ def rows_of(ssp):
 
 def wanted(cost):
     """The same from loops over the arrays; `cost(a, s, t)`."""
-    return {(s, a): {(t, P[a, s, t], cost(a, s, t)) for t in range(3) if P[a, s, t]} for s in range(2) for a in range(2)}
+    return {
+        (s, a): {(t, P[a, s, t], cost(a, s, t)) for t in range(3) if P[a, s, t]}
+        for s in range(2)
+        for a in range(2)
+    }
 
 
 PER_OUTCOME = wanted(lambda a, s, t: COST[a, s, t])
@@ -58,12 +68,24 @@ PAIR_COST = np.array([COST_SA[s, a] for s, a in PAIRS])
         (P.transpose(1, 0, 2), {"costs": COST_SA, "layout": "quantecon"}, PER_CHOICE),
         (P, {"costs": COST_SA, "layout": "mdptoolbox"}, PER_CHOICE),
         (P.transpose(1, 0, 2), {"costs": COST.transpose(1, 0, 2)}, PER_OUTCOME),
-        (P.transpose(1, 0, 2), {"rewards": -COST.transpose(1, 0, 2), "layout": "quantecon"}, PER_OUTCOME),
+        (
+            P.transpose(1, 0, 2),
+            {"rewards": -COST.transpose(1, 0, 2), "layout": "quantecon"},
+            PER_OUTCOME,
+        ),
         (P, {"costs": COST.transpose(1, 0, 2)}, PER_OUTCOME),
         ([csr_array(p) for p in P], {"costs": COST.transpose(1, 0, 2)}, PER_OUTCOME),
         (Q, {"costs": PAIR_COST, "s_indices": S_INDICES, "a_indices": A_INDICES}, PER_CHOICE),
-        (csr_array(Q), {"rewards": -PAIR_COST, "s_indices": S_INDICES, "a_indices": A_INDICES}, PER_CHOICE),
-        (coo_array(Q[::-1]), {"costs": PAIR_COST[::-1], "s_indices": S_INDICES[::-1], "a_indices": A_INDICES[::-1]}, PER_CHOICE),
+        (
+            csr_array(Q),
+            {"rewards": -PAIR_COST, "s_indices": S_INDICES, "a_indices": A_INDICES},
+            PER_CHOICE,
+        ),
+        (
+            coo_array(Q[::-1]),
+            {"costs": PAIR_COST[::-1], "s_indices": S_INDICES[::-1], "a_indices": A_INDICES[::-1]},
+            PER_CHOICE,
+        ),
     ],
 )
 def test_every_layout_is_the_same_model(given_P, options, model):
@@ -76,11 +98,17 @@ def test_every_layout_is_the_same_model(given_P, options, model):
 def products(draw):
     """Random (A, S, S) arrays; the last state is the goal."""
     n_actions, n_states = draw(st.integers(1, 3)), draw(st.integers(2, 4))
-    weights = draw(st.lists(st.integers(0, 3), min_size=n_actions * n_states**2, max_size=n_actions * n_states**2))
+    weights = draw(
+        st.lists(
+            st.integers(0, 3), min_size=n_actions * n_states**2, max_size=n_actions * n_states**2
+        )
+    )
     array = np.array(weights, dtype=float).reshape(n_actions, n_states, n_states)
     array[:, :, -1] += array.sum(axis=2) == 0
     array[:, -1, :] = np.eye(n_states)[-1]
-    cost = np.array(draw(st.lists(st.integers(0, 9), min_size=array.size, max_size=array.size)), dtype=float).reshape(array.shape)
+    cost = np.array(
+        draw(st.lists(st.integers(0, 9), min_size=array.size, max_size=array.size)), dtype=float
+    ).reshape(array.shape)
     cost[:, -1, :] = 0
     return array / array.sum(axis=2, keepdims=True), cost
 
@@ -89,13 +117,29 @@ def products(draw):
 def test_dense_and_sparse_agree_with_rows_one_by_one(arrays):
     chances, costs = arrays
     n_actions, n_states, _ = chances.shape
-    rows = [(s, a, t, chances[a, s, t], costs[a, s, t]) for s in range(n_states - 1) for a in range(n_actions) for t in range(n_states)]
-    by_rows = SSP.from_outcomes([*((s, 0, s, 0, 0) for s in range(n_states)), *rows], 0, [n_states - 1])
-    dense = SSP.from_arrays(chances, costs=costs, goals=[n_states - 1], start=0, layout="mdptoolbox")
-    sparse = SSP.from_arrays([csr_array(p) for p in chances], costs=[csr_array(c) for c in costs], goals=[n_states - 1], start=0)
+    rows = [
+        (s, a, t, chances[a, s, t], costs[a, s, t])
+        for s in range(n_states - 1)
+        for a in range(n_actions)
+        for t in range(n_states)
+    ]
+    by_rows = SSP.from_outcomes(
+        [*((s, 0, s, 0, 0) for s in range(n_states)), *rows], 0, [n_states - 1]
+    )
+    dense = SSP.from_arrays(
+        chances, costs=costs, goals=[n_states - 1], start=0, layout="mdptoolbox"
+    )
+    sparse = SSP.from_arrays(
+        [csr_array(p) for p in chances],
+        costs=[csr_array(c) for c in costs],
+        goals=[n_states - 1],
+        start=0,
+    )
     # As many actions as states, and the layout of P decides that of the costs.
     by_state = [array.transpose(1, 0, 2) for array in arrays]
-    states_first = SSP.from_arrays(by_state[0], costs=by_state[1], goals=[n_states - 1], start=0, layout="quantecon")
+    states_first = SSP.from_arrays(
+        by_state[0], costs=by_state[1], goals=[n_states - 1], start=0, layout="quantecon"
+    )
     assert rows_of(dense) == rows_of(sparse) == rows_of(states_first)
     assert rows_of(dense) == rows_of(by_rows)
     assert dense.cost_unit == by_rows.cost_unit
@@ -111,7 +155,9 @@ def test_an_infinite_cost_marks_a_missing_action():
 def test_a_missing_action_may_have_an_empty_row():
     chances = P.transpose(1, 0, 2).copy()
     chances[0, 1] = 0
-    ssp = SSP.from_arrays(chances, costs=np.where(COST_SA == 10, np.inf, COST_SA), goals=[2], start=0)
+    ssp = SSP.from_arrays(
+        chances, costs=np.where(COST_SA == 10, np.inf, COST_SA), goals=[2], start=0
+    )
     assert (0, 1) not in rows_of(ssp)
 
 
@@ -123,16 +169,22 @@ def test_the_rows_of_a_goal_may_be_empty():
 
 def test_explicit_zeros_and_repeated_entries_of_sparse_matrices():
     # (0, 2) is stored as 0.25 + 0.75, and (0, 1) as an explicit zero.
-    matrix = csr_array((np.array([0.25, 0.0, 0.75]), np.array([2, 1, 2]), np.array([0, 3])), shape=(1, 3))
+    matrix = csr_array(
+        (np.array([0.25, 0.0, 0.75]), np.array([2, 1, 2]), np.array([0, 3])), shape=(1, 3)
+    )
     pair = csr_array(np.vstack([matrix.toarray(), [[0, 0, 1.0]]]))
-    ssp = SSP.from_arrays(pair, costs=[5.0, 6.0], s_indices=[0, 1], a_indices=[0, 0], goals=[2], start=0)
+    ssp = SSP.from_arrays(
+        pair, costs=[5.0, 6.0], s_indices=[0, 1], a_indices=[0, 0], goals=[2], start=0
+    )
     assert rows_of(ssp) == {(0, 0): {(2, 1.0, 5.0)}, (1, 0): {(2, 1.0, 6.0)}}
 
 
 def test_the_model_does_not_change_with_the_callers_arrays():
     matrix = csr_array(Q)
     cost = PAIR_COST.copy()
-    ssp = SSP.from_arrays(matrix, costs=cost, s_indices=S_INDICES, a_indices=A_INDICES, goals=[2], start=0)
+    ssp = SSP.from_arrays(
+        matrix, costs=cost, s_indices=S_INDICES, a_indices=A_INDICES, goals=[2], start=0
+    )
     matrix.data[:] = 7
     cost[:] = 7
     assert rows_of(ssp) == PER_CHOICE
@@ -146,7 +198,9 @@ def test_a_cost_per_outcome_is_not_averaged():
 def good(**changed):
     options = {"costs": COST_SA, "goals": [2], "start": 0, **changed}
     given_P = options.pop("P", P)
-    return SSP.from_arrays(given_P, **{name: value for name, value in options.items() if value is not None})
+    return SSP.from_arrays(
+        given_P, **{name: value for name, value in options.items() if value is not None}
+    )
 
 
 PAIRED = {"P": Q, "costs": PAIR_COST, "s_indices": S_INDICES, "a_indices": A_INDICES}
@@ -158,38 +212,94 @@ PAIRED = {"P": Q, "costs": PAIR_COST, "s_indices": S_INDICES, "a_indices": A_IND
         ({"rewards": COST_SA}, OptionError, "give either costs or rewards"),
         ({"costs": None}, OptionError, "give either costs or rewards"),
         ({"s_indices": [0]}, OptionError, "s_indices and a_indices go together"),
-        ({"layout": "matlab"}, OptionError, "unknown layout 'matlab'; use 'auto', 'mdptoolbox' or 'quantecon'"),
+        (
+            {"layout": "matlab"},
+            OptionError,
+            "unknown layout 'matlab'; use 'auto', 'mdptoolbox' or 'quantecon'",
+        ),
         ({"goals": 2}, ModelError, "goals must be a collection of state indices; put 2 in a list"),
         ({"goals": [3]}, ModelError, "a goal is state index 3, outside 0..2"),
         ({"goals": ["end"]}, ModelError, "a goal must be a state index, not 'end'"),
-        ({"goals": np.array([False, False, True])}, ModelError, "a goal must be a state index, not np.False_"),
+        (
+            {"goals": np.array([False, False, True])},
+            ModelError,
+            "a goal must be a state index, not np.False_",
+        ),
         ({"goals": []}, ModelError, "the model has no goals"),
         ({"start": -1}, ModelError, "the start is state index -1, outside 0..2"),
         ({"start": 0.5}, ModelError, "the start must be a state index, not 0.5"),
-        ({"goals": [1]}, ModelError, "goal 1, action 0 leads to 1 at cost 3: a goal must be absorbing and free"),
-        ({"goals": [1], "costs": COST_SA * 0}, ModelError, "goal 1, action 0 leads to 2 at cost 0: a goal must be absorbing and free"),
+        (
+            {"goals": [1]},
+            ModelError,
+            "goal 1, action 0 leads to 1 at cost 3: a goal must be absorbing and free",
+        ),
+        (
+            {"goals": [1], "costs": COST_SA * 0},
+            ModelError,
+            "goal 1, action 0 leads to 2 at cost 0: a goal must be absorbing and free",
+        ),
         (
             {"P": csr_array(Q)},
             ModelError,
-            "a single sparse matrix needs s_indices and a_indices; for several actions give a list of matrices",
+            (
+                "a single sparse matrix needs s_indices and a_indices; for several actions give a"
+                " list of matrices"
+            ),
         ),
-        ({"P": P[0]}, ModelError, "P must have three axes, or be a list of matrices, or come with s_indices; its shape is (3, 3)"),
+        (
+            {"P": P[0]},
+            ModelError,
+            (
+                "P must have three axes, or be a list of matrices, or come with s_indices; its"
+                " shape is (3, 3)"
+            ),
+        ),
         ({"P": P[:, :2]}, ModelError, "P has shape (2, 2, 3); expected (A, S, S) or (S, A, S)"),
-        ({"P": [csr_array(P[0]), csr_array(P[1][:2])]}, ModelError, "expected square matrices of one size, got [(3, 3), (2, 3)]"),
-        ({"P": [[["x"]]]}, ModelError, "P must be an array of numbers, with all its rows of one length"),
-        ({"costs": [[1, 2], [3]]}, ModelError, "costs must be an array of numbers, with all its rows of one length"),
-        ({"costs": [1.0, 2.0]}, ModelError, "costs have shape (2,); expected (3,), (3, 2), (2, 3, 3) or (3, 2, 3)"),
+        (
+            {"P": [csr_array(P[0]), csr_array(P[1][:2])]},
+            ModelError,
+            "expected square matrices of one size, got [(3, 3), (2, 3)]",
+        ),
+        (
+            {"P": [[["x"]]]},
+            ModelError,
+            "P must be an array of numbers, with all its rows of one length",
+        ),
+        (
+            {"costs": [[1, 2], [3]]},
+            ModelError,
+            "costs must be an array of numbers, with all its rows of one length",
+        ),
+        (
+            {"costs": [1.0, 2.0]},
+            ModelError,
+            "costs have shape (2,); expected (3,), (3, 2), (2, 3, 3) or (3, 2, 3)",
+        ),
         ({"costs": [csr_array(COST[0])]}, ModelError, "expected 2 cost matrices of shape (3, 3)"),
-        ({"costs": -COST_SA}, ModelError, "state 0, action 0 -> 0 has the negative cost -1; costs must be 0 or more"),
         ({"P": P * 0.5}, ModelError, "the probabilities of state 0, action 0 sum to 0.5, not 1"),
         (
             {**PAIRED, "costs": [1.0]},
             ModelError,
-            "P has 4 rows; s_indices, a_indices and costs must be of that length, not (4,), (4,), (1,)",
+            (
+                "P has 4 rows; s_indices, a_indices and costs must be of that length, not (4,),"
+                " (4,), (1,)"
+            ),
         ),
-        ({**PAIRED, "s_indices": [0, 0, 1, 3]}, ModelError, "s_indices must be whole numbers in 0..2"),
-        ({**PAIRED, "s_indices": [0, 0, 1, 0.5]}, ModelError, "s_indices must be whole numbers in 0..2"),
-        ({**PAIRED, "a_indices": [0, -1, 0, 1]}, ModelError, "a_indices must be whole numbers in 0..2147483646"),
+        (
+            {**PAIRED, "s_indices": [0, 0, 1, 3]},
+            ModelError,
+            "s_indices must be whole numbers in 0..2",
+        ),
+        (
+            {**PAIRED, "s_indices": [0, 0, 1, 0.5]},
+            ModelError,
+            "s_indices must be whole numbers in 0..2",
+        ),
+        (
+            {**PAIRED, "a_indices": [0, -1, 0, 1]},
+            ModelError,
+            "a_indices must be whole numbers in 0..2147483646",
+        ),
         ({**PAIRED, "a_indices": [0, 0, 0, 1]}, ModelError, "state 0, action 0 is given twice"),
         ({**PAIRED, "P": Q[0]}, ModelError, "expected a matrix, got an array of shape (3,)"),
     ],

@@ -1,4 +1,6 @@
-"""The time of day: the model is the hand-made product of place and clock, and solves to what recursion says."""
+"""The time of day: the model is the hand-made product of place and clock, and solves to what
+recursion says.
+"""
 
 from fractions import Fraction
 
@@ -12,7 +14,10 @@ from tailpath.model.clock import At
 
 #: Roads by place: (road, next place, law early, law from RUSH on), laws as {duration: probability}.
 ROADS = {
-    "depot": [("north", "market", {2: 0.5, 3: 0.5}, {5: 0.75, 9: 0.25}), ("south", "market", {4: 1}, {4: 1})],
+    "depot": [
+        ("north", "market", {2: 0.5, 3: 0.5}, {5: 0.75, 9: 0.25}),
+        ("south", "market", {4: 1}, {4: 1}),
+    ],
     "market": [("ring", "shop", {1: 0.5, 6: 0.5}, {2: 1}), ("back", "depot", {1: 1}, {1: 1})],
 }
 RUSH, UNTIL = 3, 8
@@ -29,7 +34,9 @@ def outcomes(place, action, time):
 
 
 def by_hand(begin):
-    """The product: every pair of place and time that can be met, one after the other, in plain loops."""
+    """The product: every pair of place and time that can be met, one after the other, in plain
+    loops.
+    """
     pairs, rows = [("depot", begin)], []
     for place, time in pairs:
         for road, head, early, late in ROADS[place]:
@@ -43,7 +50,15 @@ def by_hand(begin):
 
 
 def model(begin=0, **options):
-    return tp.clock("depot", actions, outcomes, lambda place: place == "shop", begin=begin, until=UNTIL, **options)
+    return tp.clock(
+        "depot",
+        actions,
+        outcomes,
+        lambda place: place == "shop",
+        begin=begin,
+        until=UNTIL,
+        **options,
+    )
 
 
 @pytest.mark.parametrize("begin", [0, 2, 3, 8])
@@ -52,13 +67,19 @@ def test_it_is_the_hand_made_product(begin):
     for field in tp.SSP.__dataclass_fields__:
         if field != "notes":
             found, hand = getattr(ssp, field), getattr(wanted, field)
-            assert (found == hand) if isinstance(found, (tuple, int, float, Fraction, type(None))) else (found == hand).all(), field
+            assert (
+                (found == hand)
+                if isinstance(found, (tuple, int, float, Fraction, type(None)))
+                else (found == hand).all()
+            ), field
     assert ssp.start == At("depot", begin) and ssp.goals == ("shop",)
     assert ssp.notes == (f"states are places from {begin} to 8; later times count as 8",)
 
 
 def least(place, time, deadline):
-    """The largest probability to be at the shop within `deadline`, by recursion over what is left; the clock is never cut."""
+    """The largest probability to be at the shop within `deadline`, by recursion over what is left;
+    the clock is never cut.
+    """
     if place == "shop":
         return 1.0
     if deadline <= 0:
@@ -66,19 +87,29 @@ def least(place, time, deadline):
     best = 0.0
     for _, head, early, late in ROADS[place]:
         law = early if time < RUSH else late
-        best = max(best, sum(p * least(head, time + t, deadline - t) for t, p in law.items() if t <= deadline))
+        best = max(
+            best,
+            sum(p * least(head, time + t, deadline - t) for t, p in law.items() if t <= deadline),
+        )
     return best
 
 
 def test_deadlines_by_recursion():
     on_time = tp.solve_on_time(model(), 12)
     for deadline in range(13):
-        assert on_time.probability(deadline) == pytest.approx(least("depot", 0, deadline), abs=1e-12)
+        assert on_time.probability(deadline) == pytest.approx(
+            least("depot", 0, deadline), abs=1e-12
+        )
 
 
-@given(st.lists(st.tuples(st.integers(1, 4), st.integers(1, 4)), min_size=1, max_size=4), st.integers(0, 6))
+@given(
+    st.lists(st.tuples(st.integers(1, 4), st.integers(1, 4)), min_size=1, max_size=4),
+    st.integers(0, 6),
+)
 def test_a_line_of_roads_takes_what_the_clock_says(roads, until):
-    """One road after the other, each with a duration before and one from 3 on: the total is that of a loop."""
+    """One road after the other, each with a duration before and one from 3 on: the total is that of
+    a loop.
+    """
     time = 0
     for early, late in roads:
         time += early if min(time, until) < 3 else late
@@ -94,7 +125,11 @@ def test_a_line_of_roads_takes_what_the_clock_says(roads, until):
 
 def test_times_are_exact():
     ssp = tp.clock(
-        "a", lambda place, time: ["go"], lambda place, action, time: [(1, place + "a", 0.1)], lambda place: len(place) > 4, until=0.3
+        "a",
+        lambda place, time: ["go"],
+        lambda place, action, time: [(1, place + "a", 0.1)],
+        lambda place: len(place) > 4,
+        until=0.3,
     )
     assert ssp.states == (("a", 0), ("aa", 0.1), ("aaa", 0.2), ("aaaa", 0.3), "aaaaa")
 
@@ -112,19 +147,41 @@ def test_policies_of_place_and_time():
     [
         (lambda: model(begin=9), OptionError, r"^until must not be before begin, not 8 < 9$"),
         (lambda: model(begin="noon"), OptionError, r"^begin must be a time, a number, not 'noon'$"),
-        (lambda: model(limit=3), ModelError, r"^more than 3 states \(limit=\): .*; time alone takes \d values$"),
         (
-            lambda: tp.clock("a", actions, lambda *asked: [(1, "shop", -1)], lambda place: place == "shop", until=3),
+            lambda: model(limit=3),
+            ModelError,
+            r"^more than 3 states \(limit=\): .*; time alone takes \d values$",
+        ),
+        (
+            lambda: tp.clock(
+                "a",
+                actions,
+                lambda *asked: [(1, "shop", -1)],
+                lambda place: place == "shop",
+                until=3,
+            ),
             KeyError,
             "a",
         ),
         (
-            lambda: tp.clock("depot", actions, lambda *asked: [(1, "shop", -1)], lambda place: place == "shop", until=3),
+            lambda: tp.clock(
+                "depot",
+                actions,
+                lambda *asked: [(1, "shop", -1)],
+                lambda place: place == "shop",
+                until=3,
+            ),
             ModelError,
             r"^place 'depot' at 0, action 'north' has the duration -1; a duration is 0 or more$",
         ),
         (
-            lambda: tp.clock("depot", actions, lambda *asked: [(1, "shop", "long")], lambda place: place == "shop", until=3),
+            lambda: tp.clock(
+                "depot",
+                actions,
+                lambda *asked: [(1, "shop", "long")],
+                lambda place: place == "shop",
+                until=3,
+            ),
             ModelError,
             r"^place 'depot' at 0, action 'north' has the duration 'long'",
         ),

@@ -29,7 +29,9 @@ def measured(law, count, unit, side):
     ssp = chain(law, count, unit, side)
     costs = tp.evaluate(ssp, tp.solve_expected(ssp), alpha=1e-6)
     ahead = [costs.var(a) for a in ALPHAS] + [costs.cvar(a) for a in ALPHAS]
-    return np.array([costs.mean, *ahead, *(-costs.cdf(part * count * law.mean()) for part in PARTS)])
+    return np.array(
+        [costs.mean, *ahead, *(-costs.cdf(part * count * law.mean()) for part in PARTS)]
+    )
 
 
 ALPHAS = (0.5, 0.1, 0.01)
@@ -41,13 +43,22 @@ def sum_of_exponentials(count, scale):
     total, longer = stats.gamma(count, scale=scale), stats.gamma(count + 1, scale=scale)
     var = [total.isf(a) for a in ALPHAS]
     cvar = [count * scale * longer.sf(x) / a for a, x in zip(ALPHAS, var, strict=True)]
-    return np.array([count * scale, *var, *cvar, *(-total.cdf(part * total.mean()) for part in PARTS)])
+    return np.array(
+        [count * scale, *var, *cvar, *(-total.cdf(part * total.mean()) for part in PARTS)]
+    )
 
 
 def sum_of_normals(count, mean, std):
     total = stats.norm(count * mean, math.sqrt(count) * std)
     cvar = [total.mean() + total.std() * stats.norm.pdf(stats.norm.isf(a)) / a for a in ALPHAS]
-    return np.array([total.mean(), *(total.isf(a) for a in ALPHAS), *cvar, *(-total.cdf(part * total.mean()) for part in PARTS)])
+    return np.array(
+        [
+            total.mean(),
+            *(total.isf(a) for a in ALPHAS),
+            *cvar,
+            *(-total.cdf(part * total.mean()) for part in PARTS),
+        ]
+    )
 
 
 @pytest.mark.parametrize(
@@ -67,18 +78,29 @@ def test_closed_forms_lie_in_every_bracket_and_brackets_shrink(law, count, truth
         assert (high - low <= count * float(Fraction(unit)) + 1e-6)[: 1 + 2 * len(ALPHAS)].all()
         assert high[0] - low[0] < width
         width = high[0] - low[0]
-    assert (high - low).max() < np.max(np.subtract(*reversed([measured(law, count, 1, side) for side in SIDES])))
+    assert (high - low).max() < np.max(
+        np.subtract(*reversed([measured(law, count, 1, side) for side in SIDES]))
+    )
 
 
 def test_the_optimum_of_two_roads_lies_between():
     """Alone at the end, so that the least CVaR is the lesser of two in closed form."""
     laws = {"town": stats.norm(20, 3), "ring": stats.norm(24, 1)}
     for alpha in (0.9, 0.05):
-        truth = min(law.mean() + law.std() * stats.norm.pdf(stats.norm.isf(alpha)) / alpha for law in laws.values())
+        truth = min(
+            law.mean() + law.std() * stats.norm.pdf(stats.norm.isf(alpha)) / alpha
+            for law in laws.values()
+        )
         found = {}
         for side in SIDES:
-            rows = [("home", road, "work", p, c) for road, law in laws.items() for p, c in tp.durations(law, 0.25, side)]
-            found[side] = tp.solve_cvar_exact(tp.SSP.from_outcomes(rows, "home", ["work"]), alpha).cvar(alpha)
+            rows = [
+                ("home", road, "work", p, c)
+                for road, law in laws.items()
+                for p, c in tp.durations(law, 0.25, side)
+            ]
+            found[side] = tp.solve_cvar_exact(
+                tp.SSP.from_outcomes(rows, "home", ["work"]), alpha
+            ).cvar(alpha)
         assert found["down"] <= truth <= found["up"] <= found["down"] + 0.25 + 1e-9
 
 
@@ -114,7 +136,12 @@ def test_every_quantile_lies_between(law):
     up, down = (tp.durations(law, 0.5, side) for side in ("up", "down"))
     for q in (0.001, 0.05, 0.3, 0.5, 0.77, 0.95, 0.999):
         below, above = (
-            next(c for n, (_, c) in enumerate(found) if math.fsum(p for p, _ in found[: n + 1]) >= q - 1e-12) for found in (down, up)
+            next(
+                c
+                for n, (_, c) in enumerate(found)
+                if math.fsum(p for p, _ in found[: n + 1]) >= q - 1e-12
+            )
+            for found in (down, up)
         )
         assert below <= law.ppf(q) + 1e-9 and law.ppf(q) <= above + 1e-9
 
@@ -125,7 +152,9 @@ def test_what_is_beyond_the_cut():
     up, down = (tp.durations(law, 1, side, cut=1e-3) for side in ("up", "down"))
     last = math.ceil(law.isf(1e-3))
     assert down[-1] == (pytest.approx(law.sf(last), rel=1e-12), last)
-    assert up[-1][1] in (last + 10, last + 11) and up[-1][0] == pytest.approx(law.sf(last), rel=1e-12)
+    assert up[-1][1] in (last + 10, last + 11) and up[-1][0] == pytest.approx(
+        law.sf(last), rel=1e-12
+    )
     assert up[-2][1] == last
     discrete = stats.geom(0.1)
     last = discrete.isf(1e-3)
@@ -141,7 +170,9 @@ def test_the_newer_distributions_of_scipy():
         for side in SIDES:
             found, wanted = (tp.durations(law, 0.5, side) for law in (newer(), older))
             assert [c for _, c in found] == [c for _, c in wanted]
-            assert [p for p, _ in found] == pytest.approx([p for p, _ in wanted], rel=1e-9, abs=1e-15)
+            assert [p for p, _ in found] == pytest.approx(
+                [p for p, _ in wanted], rel=1e-9, abs=1e-15
+            )
 
 
 # ---------------------------------------------------------------------- samples and weights
@@ -150,7 +181,13 @@ def test_the_newer_distributions_of_scipy():
 @given(st.lists(st.integers(0, 60), min_size=1, max_size=12))
 def test_samples_by_counting(samples):
     wanted = [(samples.count(value) / len(samples), value) for value in sorted(set(samples))]
-    for law in (samples, np.array(samples), pd.Series(samples), ";".join(map(str, samples)), {v: samples.count(v) for v in samples}):
+    for law in (
+        samples,
+        np.array(samples),
+        pd.Series(samples),
+        ";".join(map(str, samples)),
+        {v: samples.count(v) for v in samples},
+    ):
         assert tp.durations(law) == tp.durations(law, unit=1, side="down") == wanted
     assert sum(shares(samples).values()) == 1
 
@@ -165,7 +202,12 @@ def test_samples_are_rounded_exactly():
 
 
 def test_weights_and_histograms():
-    assert tp.durations({12: 3, 40: 1}) == tp.durations("12:3; 40:1") == tp.durations("12:2;12:1;40:1") == [(0.75, 12), (0.25, 40)]
+    assert (
+        tp.durations({12: 3, 40: 1})
+        == tp.durations("12:3; 40:1")
+        == tp.durations("12:2;12:1;40:1")
+        == [(0.75, 12), (0.25, 40)]
+    )
     counts, edges = np.histogram([1, 2, 3, 9], bins=[0, 4, 8, 12])
     assert tp.durations((counts, edges)) == [(0.75, 4), (0.25, 12)]
     assert tp.durations((counts, edges), 3, "down") == [(0.75, 0), (0.25, 6)]
@@ -179,14 +221,20 @@ def test_weights_and_histograms():
         (lambda: tp.durations({1: 0}), "^a law of durations needs at least one value"),
         (lambda: tp.durations([1, math.nan]), "^a duration is a number, not nan$"),
         (lambda: tp.durations("12;fast"), "^a duration is a number, not 'fast'$"),
-        (lambda: tp.durations("12:1;13"), "^'12:1;13' is neither samples a;b;c nor weights by value"),
+        (
+            lambda: tp.durations("12:1;13"),
+            "^'12:1;13' is neither samples a;b;c nor weights by value",
+        ),
         (lambda: tp.durations([-1]), "^a duration must be 0 or more, not -1$"),
         (lambda: tp.durations({1: -1}), "^a weight must be 0 or more, not -1$"),
         (lambda: tp.durations([1], 0), "^the unit must be positive, not 0$"),
         (lambda: tp.durations([1], 1, "left"), "^side must be 'up' or 'down', not 'left'$"),
         (lambda: tp.durations([[1]]), r"^a duration is a number, not \[1\]$"),
         (lambda: tp.durations(([1, 2], [0, 1])), "^a histogram of 2 counts needs 3 edges, not 2$"),
-        (lambda: tp.durations(stats.norm(1, 1), 1), "^the law is below 0 with probability 0.158655; a duration is not: cut it off"),
+        (
+            lambda: tp.durations(stats.norm(1, 1), 1),
+            "^the law is below 0 with probability 0.158655; a duration is not: cut it off",
+        ),
         (lambda: tp.durations(stats.expon()), "^a continuous law needs a grid: give unit=$"),
         (lambda: tp.durations(stats.expon(), 1e-9), "^a unit of 1e-09 is too fine"),
         (lambda: tp.durations(stats.halfcauchy(), 1e6), "^the law has no mean"),

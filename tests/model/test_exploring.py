@@ -1,4 +1,6 @@
-"""Models from functions: the same model as by hand, found breadth first, and ends that say where."""
+"""Models from functions: the same model as by hand, found breadth first, and ends that
+say where.
+"""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -30,7 +32,9 @@ def walk(last):
     return {
         "start": 0,
         "actions": lambda s: ["walk", "jump"],
-        "outcomes": lambda s, a: [(0.5, s, 1), (0.5, s + 1, 1)] if a == "walk" else [(1, min(s + 2, last), 5)],
+        "outcomes": lambda s, a: (
+            [(0.5, s, 1), (0.5, s + 1, 1)] if a == "walk" else [(1, min(s + 2, last), 5)]
+        ),
         "is_goal": lambda s: s == last,
     }
 
@@ -58,7 +62,9 @@ def test_any_model_is_found_again(model):
     )
     assert list(ssp.states) == reachable(model)
     rows = [row for state in ssp.states for row in model.rows() if row[0] == state]
-    assert ssp == SSP.from_outcomes(rows, model.start, [goal for goal in model.goals if goal in ssp.states])
+    assert ssp == SSP.from_outcomes(
+        rows, model.start, [goal for goal in model.goals if goal in ssp.states]
+    )
 
 
 def test_the_walk_by_hand():
@@ -72,7 +78,9 @@ def test_the_walk_by_hand():
 def test_an_object_with_the_four():
     class Walk:
         start = 0
-        actions, outcomes, is_goal = (staticmethod(walk(4)[name]) for name in ("actions", "outcomes", "is_goal"))
+        actions, outcomes, is_goal = (
+            staticmethod(walk(4)[name]) for name in ("actions", "outcomes", "is_goal")
+        )
 
     class Late(Walk):
         def start(self):
@@ -104,13 +112,17 @@ def test_exact_costs_and_progress():
         progress=lambda steps, share: told.append((steps, share)),
     )
     assert ssp.cost_unit == Fraction(1, 6)
-    assert [steps for steps, _ in told] == [0, 5_000, 10_000] and all(0 <= share <= 1 for _, share in told)
+    assert [steps for steps, _ in told] == [0, 5_000, 10_000] and all(
+        0 <= share <= 1 for _, share in told
+    )
 
 
 @pytest.mark.parametrize("kind", [Cell, Stock])
 def test_names_are_shown_by_field(kind, tmp_path):
     first, second = kind(0, 1), kind(1, 2)
-    ssp = SSP.from_functions(first, lambda s: ["go"], lambda s, a: [(1, second, 1)], lambda s: s == second)
+    ssp = SSP.from_functions(
+        first, lambda s: ["go"], lambda s, a: [(1, second, 1)], lambda s: s == second
+    )
     fields = ("row", "column") if kind is Cell else ("left", "day")
     shown = f"{fields[0]}=0, {fields[1]}=1"
     assert name(ssp.start) == shown and shown in ssp._repr_html_()
@@ -120,7 +132,9 @@ def test_names_are_shown_by_field(kind, tmp_path):
         tp.write(ssp, tmp_path / "m.json")
         assert tp.read(tmp_path / "m.json") == ssp
     else:
-        with pytest.raises(tp.TailpathError, match=r"the name Stock\(left=0, day=1\) cannot be written"):
+        with pytest.raises(
+            tp.TailpathError, match=r"the name Stock\(left=0, day=1\) cannot be written"
+        ):
             tp.write(ssp, tmp_path / "m.json")
 
 
@@ -140,19 +154,40 @@ def refused(**changed):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"is_goal": lambda s: False, "outcomes": lambda s, a: [(1, 0, 1)]}, "^is_goal is true for none of the 1 states"),
+        (
+            {"is_goal": lambda s: False, "outcomes": lambda s, a: [(1, 0, 1)]},
+            "^is_goal is true for none of the 1 states",
+        ),
         ({"actions": lambda s: []}, r"^actions\(0\) gives none, and the state is no goal$"),
-        ({"outcomes": lambda s, a: [(1, s)]}, r"^outcomes\(0, 'walk'\) gives \(1, 0\); expected \(probability, next state, cost\)$"),
+        (
+            {"outcomes": lambda s, a: [(1, s)]},
+            r"^outcomes\(0, 'walk'\) gives \(1, 0\); expected \(probability, next state, cost\)$",
+        ),
         ({"outcomes": lambda s, a: [7]}, r"^outcomes\(0, 'walk'\) gives 7; expected"),
-        ({"outcomes": lambda s, a: [(1, [s], 1)]}, r"^a next state of 0, action 'walk', is \[0\], which cannot be a name: use a tuple"),
+        (
+            {"outcomes": lambda s, a: [(1, [s], 1)]},
+            r"^a next state of 0, action 'walk', is \[0\], which cannot be a name: use a tuple",
+        ),
         ({"outcomes": lambda s, a: [(1, 1, [1])]}, r"^a cost of 0, action 'walk', is \[1\]"),
-        ({"actions": lambda s: [["walk"]]}, r"^an action of 0 is \['walk'\], which cannot be a name"),
+        (
+            {"actions": lambda s: [["walk"]]},
+            r"^an action of 0 is \['walk'\], which cannot be a name",
+        ),
         ({"start": {}}, r"^the start is \{\}, which cannot be a name"),
-        ({"outcomes": lambda s, a: [(0.5, 3, 1)]}, r"^the probabilities of state 0, action 'walk' sum to 0.5, not 1$"),
-        ({"outcomes": lambda s, a: [(1, 3, "dear")]}, r"^state 0, action 'walk' -> 3 has cost 'dear', which is no number$"),
+        (
+            {"outcomes": lambda s, a: [(0.5, 3, 1)]},
+            r"^the probabilities of state 0, action 'walk' sum to 0.5, not 1$",
+        ),
+        (
+            {"outcomes": lambda s, a: [(1, 3, "dear")]},
+            r"^state 0, action 'walk' -> 3 has cost 'dear', which is no number$",
+        ),
         (
             {"outcomes": lambda s, a: [(1, s + 1, 1)], "is_goal": lambda s: s < 0, "limit": 100},
-            r"^more than 100 states \(limit=\): 101 were found up to those that 99 leads to, the last is 100$",
+            (
+                r"^more than 100 states \(limit=\): 101 were found up to those that 99 leads to,"
+                r" the last is 100$"
+            ),
         ),
     ],
 )
@@ -163,9 +198,14 @@ def test_what_is_refused(changed, message):
 
 def test_the_limit_names_what_grows():
     def outcomes(state, action):
-        return [(0.5, Stock(state.left, (state.day + 1) % 7), 1), (0.5, Stock(state.left + 1, state.day), 1)]
+        return [
+            (0.5, Stock(state.left, (state.day + 1) % 7), 1),
+            (0.5, Stock(state.left + 1, state.day), 1),
+        ]
 
-    with pytest.raises(ModelError, match=r"the last is Stock\(left=\d+, day=\d\); left alone takes \d+ values$"):
+    with pytest.raises(
+        ModelError, match=r"the last is Stock\(left=\d+, day=\d\); left alone takes \d+ values$"
+    ):
         SSP.from_functions(Stock(0, 0), lambda s: ["sell"], outcomes, lambda s: False, limit=500)
     exactly = walk(3)
     assert SSP.from_functions(**exactly, limit=4).n_states == 4
@@ -183,7 +223,12 @@ def test_errors_of_the_functions_say_where():
 
 
 def test_options():
-    with pytest.raises(OptionError, match=r"^a int alone has no start, actions, outcomes, is_goal; give start, actions, outcomes"):
+    with pytest.raises(
+        OptionError,
+        match=(
+            r"^a int alone has no start, actions, outcomes, is_goal; give start, actions, outcomes"
+        ),
+    ):
         SSP.from_functions(3)
     with pytest.raises(OptionError, match=r"^outcomes must be a function, not None"):
         SSP.from_functions(3, lambda s: ["go"])

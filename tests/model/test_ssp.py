@@ -44,7 +44,12 @@ def arrays(**changed):
         "states": ("a", "b", "goal"),
         "actions": ("go", "jump"),
     }
-    return SSP(**{name: np.array(value) if isinstance(value, list) else value for name, value in {**fields, **changed}.items()})
+    return SSP(
+        **{
+            name: np.array(value) if isinstance(value, list) else value
+            for name, value in {**fields, **changed}.items()
+        }
+    )
 
 
 # ---------------------------------------------------------------------- what is built
@@ -54,9 +59,15 @@ def test_arrays_of_a_small_model():
     by_rows, by_arrays = build(), arrays()
     for field in dataclasses.fields(SSP):
         if field.name not in ("exact_unit", "states"):
-            np.testing.assert_array_equal(getattr(by_rows, field.name), getattr(by_arrays, field.name), err_msg=field.name)
+            np.testing.assert_array_equal(
+                getattr(by_rows, field.name), getattr(by_arrays, field.name), err_msg=field.name
+            )
     assert (by_rows.n_states, by_rows.n_choices, by_rows.n_outcomes) == (3, 3, 5)
-    assert (by_rows.start, by_rows.goals, tuple(by_rows.states)) == ("a", ("goal",), ("a", "b", "goal"))
+    assert (by_rows.start, by_rows.goals, tuple(by_rows.states)) == (
+        "a",
+        ("goal",),
+        ("a", "b", "goal"),
+    )
     assert by_rows.choice_state.tolist() == [0, 0, 1]
     assert by_rows.outcome_choice.tolist() == [0, 0, 1, 2, 2]
     assert repr(by_rows) == "<SSP 3 states, 3 choices, 5 outcomes, start 'a'>"
@@ -65,7 +76,11 @@ def test_arrays_of_a_small_model():
 def test_names():
     ssp = build()
     assert [ssp.state_index(state) for state in ("a", "b", "goal")] == [0, 1, 2]
-    assert (ssp.choice_index(0, "jump"), ssp.choice_index(1, "jump"), ssp.choice_name(1)) == (1, -1, "jump")
+    assert (ssp.choice_index(0, "jump"), ssp.choice_index(1, "jump"), ssp.choice_name(1)) == (
+        1,
+        -1,
+        "jump",
+    )
     with pytest.raises(ModelError, match=r"^the model has no state 'c'$"):
         ssp.state_index("c")
 
@@ -80,7 +95,9 @@ def test_numbered_states_need_no_table():
 
 @given(any_models())
 def test_nothing_is_lost_or_merged_but_equal_outcomes(model):
-    """Rows in any order come back as they went in, with the probabilities of equal rows added up."""
+    """Rows in any order come back as they went in, with the probabilities of equal rows
+    added up.
+    """
     wanted = {}
     for state, action, target, p, cost in model.rows():
         key = (state, action, target, cost)
@@ -108,7 +125,9 @@ def test_rows_may_come_in_any_order():
 
 
 def test_parallel_outcomes_with_different_costs_stay_apart():
-    ssp = build([("a", "go", "goal", 0.5, 0), ("a", "go", "goal", 0.25, 4), ("a", "go", "goal", 0.25, 0)])
+    ssp = build(
+        [("a", "go", "goal", 0.5, 0), ("a", "go", "goal", 0.25, 4), ("a", "go", "goal", 0.25, 0)]
+    )
     assert (ssp.outcome_cost.tolist(), ssp.outcome_probability.tolist()) == ([0, 4], [0.75, 0.25])
 
 
@@ -195,11 +214,15 @@ def test_the_unit_is_the_largest_that_fits(costs):
     multiples = [cost / unit for cost in costs]
     assert all(multiple.denominator == 1 for multiple in multiples)
     if any(costs):
-        assert math.gcd(*(multiple.numerator for multiple in multiples)) == 1, "a larger unit would do"
+        assert math.gcd(*(multiple.numerator for multiple in multiples)) == 1, (
+            "a larger unit would do"
+        )
 
 
 def test_levels_are_whole_numbers_of_units():
-    ssp = build([("a", "go", "b", 1, 0.3), ("b", "go", "c", 1, 0.1), ("c", "go", "goal", 1, F(1, 3))])
+    ssp = build(
+        [("a", "go", "b", 1, 0.3), ("b", "go", "c", 1, 0.1), ("c", "go", "goal", 1, F(1, 3))]
+    )
     assert (ssp.cost_unit, ssp.outcome_level.tolist()) == (F(1, 30), [9, 3, 10])
 
 
@@ -215,7 +238,12 @@ def test_without_a_unit_there_are_no_levels():
 
 
 def test_a_float_is_read_as_the_decimal_that_prints_it():
-    assert (as_fraction(0.1), as_fraction(np.float64(2.5)), as_fraction(np.int32(3)), as_fraction(1e-3)) == (
+    assert (
+        as_fraction(0.1),
+        as_fraction(np.float64(2.5)),
+        as_fraction(np.int32(3)),
+        as_fraction(1e-3),
+    ) == (
         F(1, 10),
         F(5, 2),
         F(3),
@@ -228,7 +256,10 @@ def test_a_float_is_read_as_the_decimal_that_prints_it():
 
 def test_rows_nearly_one_are_scaled_with_a_warning():
     rows = [("a", "go", "b", 0.5, 1), ("a", "go", "goal", 0.5 + 1e-9, 1), ("b", "go", "goal", 1, 1)]
-    message = r"the probabilities of 1 choices were scaled to sum to 1; the first is state 'a', action 'go', off by 1e-09"
+    message = (
+        r"the probabilities of 1 choices were scaled to sum to 1; the first is state 'a', action"
+        r" 'go', off by 1e-09"
+    )
     with pytest.warns(TailpathWarning, match=message):
         ssp = build(rows)
     assert ssp.outcome_probability[:2].sum() == pytest.approx(1, abs=2e-16)
@@ -240,12 +271,16 @@ def test_the_tolerance_grows_with_the_length_of_a_row():
     rows += [(k, "go", "goal", 1, 1) for k in range(9)]
     with pytest.warns(TailpathWarning, match="off by 8e-09"):
         build(rows)
-    with pytest.raises(ModelError, match=r"the probabilities of state 'a', action 'go' sum to 1.000000008, not 1"):
+    with pytest.raises(
+        ModelError, match=r"the probabilities of state 'a', action 'go' sum to 1.000000008, not 1"
+    ):
         build([("a", "go", "goal", 1 + 8e-9, 1)])
 
 
 def test_rounding_alone_is_no_reason_to_warn():
-    build([("a", "go", k, 0.1, k) for k in range(10)] + [(k, "go", "goal", 1, 1) for k in range(10)])
+    build(
+        [("a", "go", k, 0.1, k) for k in range(10)] + [(k, "go", "goal", 1, 1) for k in range(10)]
+    )
 
 
 # ---------------------------------------------------------------------- refusals
@@ -255,15 +290,34 @@ def test_rounding_alone_is_no_reason_to_warn():
     ("rows", "message"),
     [
         ([("a", "go", "goal", -0.5, 1)], "state 'a', action 'go' -> 'goal' has probability -0.5"),
-        ([("a", "go", "goal", math.nan, 1)], "state 'a', action 'go' -> 'goal' has probability nan"),
-        ([("a", "go", "goal", math.inf, 1)], "state 'a', action 'go' -> 'goal' has probability inf"),
-        ([("a", "go", "goal", 0.9, 1)], "the probabilities of state 'a', action 'go' sum to 0.9, not 1"),
+        (
+            [("a", "go", "goal", math.nan, 1)],
+            "state 'a', action 'go' -> 'goal' has probability nan",
+        ),
+        (
+            [("a", "go", "goal", math.inf, 1)],
+            "state 'a', action 'go' -> 'goal' has probability inf",
+        ),
+        (
+            [("a", "go", "goal", 0.9, 1)],
+            "the probabilities of state 'a', action 'go' sum to 0.9, not 1",
+        ),
         ([*ROWS, ROWS[2]], "the probabilities of state 'a', action 'jump' sum to 2, not 1"),
-        ([("a", "go", "goal", 1, -2)], "state 'a', action 'go' -> 'goal' has the negative cost -2; costs must be 0 or more"),
+        ([("a", "go", "goal", 1, -math.inf)], "state 'a', action 'go' -> 'goal' costs -inf"),
+        (
+            [("a", "go", "goal", 1, -1e301)],
+            "state 'a', action 'go' -> 'goal' costs -1e+301, too large to compute with",
+        ),
         ([("a", "go", "goal", 1, math.nan)], "state 'a', action 'go' -> 'goal' costs nan"),
         ([("a", "go", "goal", 1, math.inf)], "state 'a', action 'go' -> 'goal' costs inf"),
-        ([("a", "go", "goal", 1, "dear")], "state 'a', action 'go' -> 'goal' has cost 'dear', which is no number"),
-        ([("a", "go", "goal", None, 1)], "state 'a', action 'go' -> 'goal' has probability None, which is no number"),
+        (
+            [("a", "go", "goal", 1, "dear")],
+            "state 'a', action 'go' -> 'goal' has cost 'dear', which is no number",
+        ),
+        (
+            [("a", "go", "goal", None, 1)],
+            "state 'a', action 'go' -> 'goal' has probability None, which is no number",
+        ),
         ([("a", "go", "b", 1, 1)], "state 'b' has no choices and is no goal"),
         ([*ROWS, ("b", "stop", "b", 0, 1)], "state 'b', action 'stop' has no outcomes"),
         (
@@ -272,14 +326,23 @@ def test_rounding_alone_is_no_reason_to_warn():
         ),
         (
             [*ROWS, ("goal", "stay", "goal", 1, 5)],
-            "goal 'goal', action 'stay' leads to 'goal' at cost 5: a goal must be absorbing and free",
+            (
+                "goal 'goal', action 'stay' leads to 'goal' at cost 5: a goal must be absorbing and"
+                " free"
+            ),
         ),
         ([*ROWS, ("goal", "stay", "goal", 2, 0)], "goal 'goal', action 'stay' has probability 2"),
         (
             [("a", "go", "goal", 1)],
-            "outcome 0 is ('a', 'go', 'goal', 1); expected hashable (state, action, next_state, probability, cost)",
+            (
+                "outcome 0 is ('a', 'go', 'goal', 1); expected hashable (state, action, next_state,"
+                " probability, cost)"
+            ),
         ),
-        ([*ROWS, (["a"], "go", "goal", 1, 1)], "outcome 5 is (['a'], 'go', 'goal', 1, 1); expected hashable"),
+        (
+            [*ROWS, (["a"], "go", "goal", 1, 1)],
+            "outcome 5 is (['a'], 'go', 'goal', 1, 1); expected hashable",
+        ),
     ],
 )
 def test_bad_rows(rows, message):
@@ -319,14 +382,32 @@ def test_bad_start_and_goals(start, goals, message):
         ({"actions": ("go", "go")}, "two actions are named 'go'"),
         ({"start_index": 3}, "the start index 3 lies outside 0..2"),
         ({"is_goal": [False, False, False]}, "the model has no goals"),
-        ({"is_goal": [False, True, True]}, "goal 'b' has choices: goals are absorbing and free, and need none"),
+        (
+            {"is_goal": [False, True, True]},
+            "goal 'b' has choices: goals are absorbing and free, and need none",
+        ),
         ({"state_choices": [0, 3, 3, 3]}, "state 'b' has no choices and is no goal"),
         ({"choice_outcomes": [0, 3, 3, 5]}, "state 'a', action 'jump' has no outcomes"),
-        ({"outcome_target": [1, 2, 2, 0, 3]}, "state 'b', action 'go' leads to state index 3, outside 0..2"),
-        ({"outcome_target": [1, -1, 2, 0, 2]}, "state 'a', action 'go' leads to state index -1, outside 0..2"),
-        ({"outcome_target": [1, 2, 2, 0, 2**32 + 2]}, "outcome_target must hold whole numbers that fit int32"),
-        ({"outcome_target": [1, 2, 2, 0, 1.5]}, "outcome_target must hold whole numbers that fit int32"),
-        ({"outcome_probability": [0.5, 0.5, 1, 0, 1]}, "state 'b', action 'go' -> 'a' has probability 0: leave it out"),
+        (
+            {"outcome_target": [1, 2, 2, 0, 3]},
+            "state 'b', action 'go' leads to state index 3, outside 0..2",
+        ),
+        (
+            {"outcome_target": [1, -1, 2, 0, 2]},
+            "state 'a', action 'go' leads to state index -1, outside 0..2",
+        ),
+        (
+            {"outcome_target": [1, 2, 2, 0, 2**32 + 2]},
+            "outcome_target must hold whole numbers that fit int32",
+        ),
+        (
+            {"outcome_target": [1, 2, 2, 0, 1.5]},
+            "outcome_target must hold whole numbers that fit int32",
+        ),
+        (
+            {"outcome_probability": [0.5, 0.5, 1, 0, 1]},
+            "state 'b', action 'go' -> 'a' has probability 0: leave it out",
+        ),
     ],
 )
 def test_bad_arrays(changed, message):
@@ -356,12 +437,21 @@ LOOP = SSP.from_outcomes([("s", "a", "s", 0.5, 2), ("s", "a", "g", 0.5, 3)], "s"
         ({"outcome_cost": np.zeros((2, 1))}, "outcome_cost must have one axis, not 2"),
         ({"start_index": 0.5}, "the start index must be a whole number, not 0.5"),
         ({"start_index": True}, "the start index must be a whole number"),
-        ({"geometry": Geometry(1, 1, (0,), (0,), ("floor",))}, "the geometry needs a row, a column and a kind per state"),
-        ({"exact_unit": F(2)}, "state 's', action 'a' -> 'g' costs 3.0, no whole number of 2, the cost unit"),
+        (
+            {"geometry": Geometry(1, 1, (0,), (0,), ("floor",))},
+            "the geometry needs a row, a column and a kind per state",
+        ),
+        (
+            {"exact_unit": F(2)},
+            "state 's', action 'a' -> 'g' costs 3.0, no whole number of 2, the cost unit",
+        ),
         ({"exact_unit": F(1, 10**9)}, "too fine or too large"),
         ({"exact_unit": F(0)}, "must be a positive fraction"),
         ({"exact_unit": 0.5}, "must be a positive fraction, not 0.5"),
-        ({"outcome_cost": np.array([1e-6, 3.0]), "exact_unit": F(1)}, "costs 1e-06, no whole number of 1, the cost unit"),
+        (
+            {"outcome_cost": np.array([1e-6, 3.0]), "exact_unit": F(1)},
+            "costs 1e-06, no whole number of 1, the cost unit",
+        ),
         ({"outcome_cost": np.array([1e-310, 3.0])}, "costs 1e-310, too small to compute with"),
         ({"outcome_cost": np.array([1.7e308, 3.0])}, r"costs 1.7e\+308, too large to compute with"),
     ],
@@ -373,12 +463,16 @@ def test_a_model_built_by_hand_is_checked(changes, message):
 
 def test_costs_next_to_a_multiple_of_the_unit_become_it():
     """0.1 + 0.2 is not 0.3 in floats; with the unit 1/10 it is."""
-    ssp = SSP(**{**fields_of(LOOP), "outcome_cost": np.array([0.1 + 0.2, 0.1]), "exact_unit": F(1, 10)})
+    ssp = SSP(
+        **{**fields_of(LOOP), "outcome_cost": np.array([0.1 + 0.2, 0.1]), "exact_unit": F(1, 10)}
+    )
     assert ssp.outcome_cost.tolist() == [0.3, 0.1] and ssp.outcome_level.tolist() == [3, 1]
 
 
 def test_totals_beyond_the_floats_are_refused():
-    ssp = SSP.from_outcomes([("s", "a", "g", 1e-9, 1e300), ("s", "a", "s", 1 - 1e-9, 1e300)], "s", ["g"])
+    ssp = SSP.from_outcomes(
+        [("s", "a", "g", 1e-9, 1e300), ("s", "a", "s", 1 - 1e-9, 1e300)], "s", ["g"]
+    )
     with pytest.raises(ModelError, match="the expected costs are too large to compute with"):
         solve_expected(ssp)
 
@@ -387,3 +481,48 @@ def test_a_cost_of_the_most_units_is_read_as_the_decimal_it_is():
     """0.1 is ten million units of 1e-8; the float 0.1 is a little more."""
     ssp = SSP.from_outcomes([("s", "a", "g", 0.5, 0.1), ("s", "a", "g", 0.5, 1e-8)], "s", ["g"])
     assert ssp.cost_unit == F(1, 10**8)
+
+
+# ---------------------------------------------------------------------- maps
+
+
+def corridor(**geometry):
+    rows = [("hall", "go", "door", 1, 1), ("door", "go", "yard", 1, 1)]
+    return SSP.from_outcomes(rows, "hall", ["yard"], **geometry)
+
+
+def test_geometry_is_given_by_name():
+    """States are numbered as they appear, so that places by number would scramble a map."""
+    ssp = corridor(geometry={"yard": (0, 1, "grass"), "hall": (2, 1), "wall": (2, 3)})
+    assert ssp.geometry == Geometry(3, 4, (2, -1, 0), (1, -1, 1), ("", "", "grass"))
+    numbers = SSP.from_outcomes([(5, "go", 1, 1, 1)], 5, [1], geometry=(2, 3)).geometry
+    assert (numbers.row, numbers.column) == ((1, 0), (2, 1))
+
+
+@pytest.mark.parametrize(
+    ("geometry", "message"),
+    [
+        ({"hall": (0, 0), "yard": (0, 0)}, r"states 'hall' and 'yard' lie in one cell, \(0, 0\)"),
+        (
+            {"halls": (0, 0)},
+            (
+                "the geometry places 'halls' and others, none of which the model has; its states"
+                " are 'hall', 'door'"
+            ),
+        ),
+        ({"hall": 3}, r"state 'hall' lies at 3; expected \(row, column\)"),
+        (
+            {"hall": (-1, 0)},
+            r"state 'hall' lies at \(-1, 0\); expected \(row, column\), counted from 0",
+        ),
+        ({}, "the geometry places"),
+        (
+            "14x16",
+            r"the geometry must be \{state: \(row, column\)\} or \(rows, columns\), not '14x16'",
+        ),
+        ((0, 3), r"\(rows, columns\), not \(0, 3\)"),
+    ],
+)
+def test_geometry_that_cannot_be_meant(geometry, message):
+    with pytest.raises(ModelError, match=message):
+        corridor(geometry=geometry)

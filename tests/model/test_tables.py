@@ -1,5 +1,8 @@
-"""Tables of pandas, polars and pyarrow, dictionaries of columns and graphs: one model, whatever holds it."""
+"""Tables of pandas, polars and pyarrow, dictionaries of columns and graphs: one model, whatever
+holds it.
+"""
 
+import math
 from decimal import Decimal
 from fractions import Fraction
 
@@ -35,18 +38,27 @@ def plain(ssp):
 
 def test_every_holder_gives_the_same_model():
     for frame in holders():
-        for ssp in (SSP.from_table(frame, start="a", goals=["home"]), tp.read(frame, start="a", goals="home"), SSP.from_table(frame)):
+        for ssp in (
+            SSP.from_table(frame, start="a", goals=["home"]),
+            tp.read(frame, start="a", goals="home"),
+            SSP.from_table(frame),
+        ):
             assert plain(ssp) == WANTED
 
 
 def test_what_is_assumed_is_noted():
     ssp = SSP.from_table(COLUMNS)
-    assert ssp.notes == ("states without rows are the goals (1 of them)", "the start is 'a', the state of the first row")
+    assert ssp.notes == (
+        "states without rows are the goals (1 of them)",
+        "the start is 'a', the state of the first row",
+    )
     assert SSP.from_table(COLUMNS, start="b", goals=["home"]).notes == ()
 
 
 def test_other_names_and_rewards():
-    frame = pd.DataFrame(COLUMNS).rename(columns={"state": "From", "next_state": "to", "probability": "p", "cost": "time"})
+    frame = pd.DataFrame(COLUMNS).rename(
+        columns={"state": "From", "next_state": "to", "probability": "p", "cost": "time"}
+    )
     assert plain(SSP.from_table(frame)) == WANTED
     turned = pd.DataFrame(COLUMNS).assign(reward=lambda frame: -frame["cost"]).drop(columns="cost")
     assert plain(SSP.from_table(turned)) == WANTED
@@ -54,7 +66,9 @@ def test_other_names_and_rewards():
 
 
 def test_start_and_goals_in_columns():
-    frame = pd.DataFrame(COLUMNS).assign(start=[False, False, True, True], goal=[False, True, True, False])
+    frame = pd.DataFrame(COLUMNS).assign(
+        start=[False, False, True, True], goal=[False, True, True, False]
+    )
     ssp = SSP.from_table(frame)
     assert (ssp.start, ssp.goals, ssp.notes) == ("b", ("home",), ())
 
@@ -75,7 +89,10 @@ def test_out_and_in_again():
     river = tp.domains.river(rows=4, columns=3)
     frame = river.to_pandas()
     assert len(frame) == river.n_outcomes
-    assert tp.solve_expected(SSP.from_table(frame, start=river.start, goals=river.goals)).cost() == tp.solve_expected(river).cost()
+    assert (
+        tp.solve_expected(SSP.from_table(frame, start=river.start, goals=river.goals)).cost()
+        == tp.solve_expected(river).cost()
+    )
 
 
 def test_graphs():
@@ -83,7 +100,10 @@ def test_graphs():
     roads.add_edge("a", "b", time=2)
     roads.add_edge("a", "c", time=7)
     roads.add_edge("b", "c", time=3.5)
-    for ssp in (tp.read(roads, start="a", goals=["c"]), SSP.from_table(roads, start="a", goals=["c"])):
+    for ssp in (
+        tp.read(roads, start="a", goals=["c"]),
+        SSP.from_table(roads, start="a", goals=["c"]),
+    ):
         assert tp.solve_expected(ssp).cost() == 5.5
     both = nx.Graph(roads)
     assert tp.solve_expected(tp.read(both, start="c", goals=["a"])).cost() == 5.5
@@ -91,25 +111,50 @@ def test_graphs():
     for target, p in (("b", 0.5), ("c", 0.5)):
         risky.add_edge("a", target, action="drive", probability=p, cost=4)
     risky.add_edge("b", "c", action="walk", probability=1, cost=10)
-    assert tp.evaluate(tp.read(risky, start="a", goals=["c"]), lambda state: "drive" if state == "a" else "walk", 0.5).cvar(0.5) == 14
+    assert (
+        tp.evaluate(
+            tp.read(risky, start="a", goals=["c"]),
+            lambda state: "drive" if state == "a" else "walk",
+            0.5,
+        ).cvar(0.5)
+        == 14
+    )
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: SSP.from_table({"from": [1]}), r"^no column is the next_state; expected one of next_state, to, target"),
+        (
+            lambda: SSP.from_table({"from": [1]}),
+            r"^no column is the next_state; expected one of next_state, to, target",
+        ),
         (lambda: SSP.from_table({"from": [], "to": [], "cost": []}), r"^the table has no rows$"),
-        (lambda: SSP.from_table({"from": [1], "to": [1], "cost": [2]}), r"^no goal: every state has rows"),
+        (
+            lambda: SSP.from_table({"from": [1], "to": [1], "cost": [2]}),
+            r"^no goal: every state has rows",
+        ),
         (
             lambda: SSP.from_table({"from": [1], "to": [2]}),
             r"^exactly one column must be the cost, the reward or the times, one of cost, time",
         ),
         (lambda: SSP.from_table(7), r"^cannot read a int as a table"),
-        (lambda: SSP.from_table({**COLUMNS, "cost": [1, 2, 3, -4]}), r"^state 'b', action 'wait' -> 'a' has the negative cost -4"),
-        (lambda: SSP.from_table({**COLUMNS, "start": [1, 0, 1, 0]}), r"^the column start marks 2 states; exactly one must be the start$"),
+        (
+            lambda: SSP.from_table({**COLUMNS, "cost": [1, 2, 3, -math.inf]}),
+            r"^state 'b', action 'wait' -> 'a' costs -inf$",
+        ),
+        (
+            lambda: SSP.from_table({**COLUMNS, "start": [1, 0, 1, 0]}),
+            r"^the column start marks 2 states; exactly one must be the start$",
+        ),
         (lambda: tp.read(nx.DiGraph()), r"^the graph has no edges$"),
-        (lambda: tp.read(nx.DiGraph([(0, 1, {"cost": 1})])), r"^a graph does not say where runs begin and end: give start= and goals=$"),
-        (lambda: tp.read(nx.DiGraph([(0, 1, {"cost": 1}), (1, 2)]), start=0, goals=[2]), r"^the edge from 1 to 2 has no cost$"),
+        (
+            lambda: tp.read(nx.DiGraph([(0, 1, {"cost": 1})])),
+            r"^a graph does not say where runs begin and end: give start= and goals=$",
+        ),
+        (
+            lambda: tp.read(nx.DiGraph([(0, 1, {"cost": 1}), (1, 2)]), start=0, goals=[2]),
+            r"^the edge from 1 to 2 has no cost$",
+        ),
     ],
 )
 def test_what_is_refused(make, message):
@@ -120,29 +165,56 @@ def test_what_is_refused(make, message):
 def test_options_that_a_table_has_no_use_for():
     with pytest.raises(OptionError, match="the option step_cost does not apply to a table"):
         tp.read(COLUMNS, step_cost=1)
-    with pytest.raises(OptionError, match=r"^cannot read a ndarray: give a path, a scheme string, a table, a graph, or an environment"):
+    with pytest.raises(
+        OptionError,
+        match=(
+            r"^cannot read a ndarray: give a path, a scheme string, a table, a graph, or an"
+            r" environment"
+        ),
+    ):
         tp.read(np.zeros(3))
 
 
 def test_a_goal_that_is_no_state_and_columns_passed_over():
     table = {"from": ["home"], "to": ["work"], "time": [20], "colour": ["red"]}
-    with pytest.raises(ModelError, match=r"^the table has no state 'wrok', which is to be a goal; did you mean 'work'\?$"):
+    with pytest.raises(
+        ModelError,
+        match=r"^the table has no state 'wrok', which is to be a goal; did you mean 'work'\?$",
+    ):
         SSP.from_table(table, start="home", goals=["wrok"])
-    assert "columns that were not read: colour" in SSP.from_table(table, start="home", goals=["work"]).notes
+    assert (
+        "columns that were not read: colour"
+        in SSP.from_table(table, start="home", goals=["work"]).notes
+    )
 
 
 # ---------------------------------------------------------------------- columns by any name
 
 
-OWN = {"Herkunft": COLUMNS["state"], "road": COLUMNS["action"], "Ziel": COLUMNS["next_state"], "share": COLUMNS["probability"]}
+OWN = {
+    "Herkunft": COLUMNS["state"],
+    "road": COLUMNS["action"],
+    "Ziel": COLUMNS["next_state"],
+    "share": COLUMNS["probability"],
+}
 OWN |= {"minutes": COLUMNS["cost"], "time": [9] * 4, "reward": [7] * 4}
-NAMED = {"state": "Herkunft", "action": "road", "next_state": "Ziel", "probability": "share", "cost": "minutes"}
+NAMED = {
+    "state": "Herkunft",
+    "action": "road",
+    "next_state": "Ziel",
+    "probability": "share",
+    "cost": "minutes",
+}
 
 
 def test_columns_are_named():
     """What is named wins over words that would fit, and over a reward beside it."""
     for frame in (OWN, pd.DataFrame(OWN)):
-        for ssp in (tp.read(frame, **NAMED), tp.read(frame, columns=NAMED), SSP.from_table(frame, columns=NAMED)):
+        for ssp in (
+            tp.read(frame, **NAMED),
+            tp.read(frame, columns=NAMED),
+            SSP.from_table(frame, columns=NAMED),
+        ):
             assert plain(ssp) == WANTED
             assert "columns that were not read: time, reward" in ssp.notes
     marked = {**COLUMNS, "first": [0, 0, 1, 1], "last": [0, 1, 1, 0]}
@@ -150,18 +222,31 @@ def test_columns_are_named():
     assert (ssp.start, ssp.goals) == ("b", ("home",))
     rewards = {**OWN, "gain": [-cost for cost in COLUMNS["cost"]]}
     assert plain(tp.read(rewards, **{**NAMED, "reward": "gain", "cost": None})) == WANTED
-    roads = nx.DiGraph([("a", "b", {"minutes": 3, "lanes": 2}), ("b", "c", {"minutes": 4, "toll": True})])
+    roads = nx.DiGraph(
+        [("a", "b", {"minutes": 3, "lanes": 2}), ("b", "c", {"minutes": 4, "toll": True})]
+    )
     ssp = tp.read(roads, cost="minutes", start="a", goals=["c"])
     assert tp.solve_expected(ssp).cost() == 7
     assert ssp.notes == ("attributes of edges that were not read: lanes, toll",)
 
 
 def test_columns_that_cannot_be():
-    with pytest.raises(ModelError, match=r"^the table has no column 'minuts', which is to be the cost; did you mean 'minutes'\?$"):
+    with pytest.raises(
+        ModelError,
+        match=(
+            r"^the table has no column 'minuts', which is to be the cost; did you mean 'minutes'\?$"
+        ),
+    ):
         tp.read(OWN, **{**NAMED, "cost": "minuts"})
-    with pytest.raises(ModelError, match=r"^the table has no column 'x', which is to be the state; there are state, action"):
+    with pytest.raises(
+        ModelError,
+        match=r"^the table has no column 'x', which is to be the state; there are state, action",
+    ):
         SSP.from_table(COLUMNS, columns={"state": "x"})
-    with pytest.raises(OptionError, match=r"^a table has no column 'colour' to be named; there are state, action, next_state"):
+    with pytest.raises(
+        OptionError,
+        match=r"^a table has no column 'colour' to be named; there are state, action, next_state",
+    ):
         tp.read(COLUMNS, columns={"colour": "cost"})
     with pytest.raises(TypeError, match=r"^read\(\) got an unexpected keyword argument 'colour'$"):
         tp.read(COLUMNS, colour="cost")
@@ -171,9 +256,19 @@ def test_columns_that_cannot_be():
 
 def test_wide_tables_by_a_melt():
     """One row a road; the long table has a row for each case of it."""
-    wide = pd.DataFrame({"from": ["a", "a"], "road": ["x", "y"], "to": ["b", "b"], "p_free": [0.9, 1.0], "minutes_free": [5, 9]})
+    wide = pd.DataFrame(
+        {
+            "from": ["a", "a"],
+            "road": ["x", "y"],
+            "to": ["b", "b"],
+            "p_free": [0.9, 1.0],
+            "minutes_free": [5, 9],
+        }
+    )
     wide = wide.assign(p_jam=[0.1, 0.0], minutes_jam=[30, 0])
-    long = pd.wide_to_long(wide, ["p", "minutes"], i=["from", "road", "to"], j="case", sep="_", suffix=r"\w+").reset_index()
+    long = pd.wide_to_long(
+        wide, ["p", "minutes"], i=["from", "road", "to"], j="case", sep="_", suffix=r"\w+"
+    ).reset_index()
     ssp = tp.read(long, action="road", cost="minutes", start="a", goals=["b"])
     rows = [("a", "x", "b", 0.9, 5), ("a", "x", "b", 0.1, 30), ("a", "y", "b", 1, 9)]
     assert plain(ssp) == SSP.from_outcomes(rows, "a", ["b"])
@@ -181,7 +276,12 @@ def test_wide_tables_by_a_melt():
 
 # ---------------------------------------------------------------------- samples in a cell
 
-ROADS = {"from": ["a", "a", "b"], "road": ["x", "y", "z"], "to": ["b", "c", "c"], "times": ["12;13;15;40", "30:3;90:1", "7"]}
+ROADS = {
+    "from": ["a", "a", "b"],
+    "road": ["x", "y", "z"],
+    "to": ["b", "c", "c"],
+    "times": ["12;13;15;40", "30:3;90:1", "7"],
+}
 SAMPLED = [("a", "x", "b", 0.25, c) for c in (12, 13, 15, 40)] + [
     ("a", "y", "c", 0.75, 30),
     ("a", "y", "c", 0.25, 90),
@@ -196,15 +296,29 @@ def test_times_are_samples_or_weights(tmp_path):
         assert plain(tp.read(frame, action="road", start="a")) == wanted
     frame = pd.DataFrame(ROADS).rename(columns={"times": "minutes"})
     frame.to_csv(tmp_path / "roads.csv", index=False)
-    for ssp in (tp.read(frame, action="road", times="minutes"), tp.read(tmp_path / "roads.csv", action="road", times="minutes")):
+    for ssp in (
+        tp.read(frame, action="road", times="minutes"),
+        tp.read(tmp_path / "roads.csv", action="road", times="minutes"),
+    ):
         assert ssp.to_pandas().equals(wanted.to_pandas()) and ssp.cost_unit == wanted.cost_unit
         assert "states without rows are the goals (1 of them)" in ssp.notes
 
 
 def test_times_beside_probabilities(tmp_path):
-    table = {"from": ["a", "a", "b"], "a": ["x", "x", "z"], "to": ["b", "c", "c"], "p": ["1/4", "3/4", "1"], "times": ["1/3;2", "5", "1.5"]}
+    table = {
+        "from": ["a", "a", "b"],
+        "a": ["x", "x", "z"],
+        "to": ["b", "c", "c"],
+        "p": ["1/4", "3/4", "1"],
+        "times": ["1/3;2", "5", "1.5"],
+    }
     pd.DataFrame(table).to_csv(tmp_path / "m.csv", index=False)
-    rows = [("a", "x", "b", 0.125, Fraction(1, 3)), ("a", "x", "b", 0.125, 2), ("a", "x", "c", 0.75, 5), ("b", "z", "c", 1, 1.5)]
+    rows = [
+        ("a", "x", "b", 0.125, Fraction(1, 3)),
+        ("a", "x", "b", 0.125, 2),
+        ("a", "x", "c", 0.75, 5),
+        ("b", "z", "c", 1, 1.5),
+    ]
     wanted = SSP.from_outcomes(rows, "a", ["c"])
     assert plain(tp.read(tmp_path / "m.csv")) == wanted
     assert plain(tp.read({**table, "p": [Fraction(p) for p in table["p"]]})) == wanted
@@ -213,7 +327,10 @@ def test_times_beside_probabilities(tmp_path):
 def test_times_in_a_parquet_table(tmp_path):
     pytest.importorskip("pyarrow")
     pd.DataFrame(ROADS).to_parquet(tmp_path / "roads.parquet")
-    ssp, wanted = tp.read(tmp_path / "roads.parquet", action="road"), SSP.from_outcomes(SAMPLED, "a", ["c"])
+    ssp, wanted = (
+        tp.read(tmp_path / "roads.parquet", action="road"),
+        SSP.from_outcomes(SAMPLED, "a", ["c"]),
+    )
     assert ssp.to_pandas().equals(wanted.to_pandas())
 
 
@@ -221,10 +338,47 @@ def test_times_that_are_none(tmp_path):
     with pytest.raises(ModelError, match=r"^'a' to 'b': a duration is a number, not 'slow'$"):
         tp.read({"from": ["a"], "to": ["b"], "times": ["12;slow"]})
     (tmp_path / "m.csv").write_text("from,to,times\na,b,3\nb,c,12;slow\n")
-    with pytest.raises(FormatError, match=r"m\.csv:3: 'b' to 'c': a duration is a number, not 'slow'$"):
+    with pytest.raises(
+        FormatError, match=r"m\.csv:3: 'b' to 'c': a duration is a number, not 'slow'$"
+    ):
         tp.read(tmp_path / "m.csv")
     (tmp_path / "m.csv").write_text("from,action,to,p,times\na,x,b,half,3\n")
     with pytest.raises(FormatError, match=r"m\.csv:2: .*half"):
         tp.read(tmp_path / "m.csv")
-    with pytest.raises(ModelError, match=r"^'a' to 'b': a distribution goes on a grid: durations\(law, unit=\) gives its outcomes$"):
+    with pytest.raises(
+        ModelError,
+        match=(
+            r"^'a' to 'b': a distribution goes on a grid: durations\(law, unit=\) gives its"
+            r" outcomes$"
+        ),
+    ):
         tp.read({"from": ["a"], "to": ["b"], "times": [stats.expon()]})
+
+
+def test_rows_out_of_goals_are_noted(tmp_path):
+    """Runs end at goals; a row that would go on from one is no mistake, but somebody wrote it."""
+    rows = {
+        "from": ["a", "b", "b"],
+        "to": ["b", "a", "c"],
+        "p": [1, 0.5, 0.5],
+        "action": ["go"] * 3,
+        "cost": [4, 4, 40],
+    }
+    note = "runs end at goals: 2 rows that would go on from there are left out"
+    assert note in tp.SSP.from_table(rows, start="a", goals=["b"]).notes
+    path = tmp_path / "m.csv"
+    path.write_text(
+        "from,to,p,action,cost\na,b,1,go,4\nb,a,0.5,go,4\nb,a,0.5,go,40\n", encoding="utf-8"
+    )
+    assert note in tp.read(path, start="a", goals=["b"]).notes
+    kept = tp.SSP.from_table(
+        {
+            key: [*column, extra]
+            for (key, column), extra in zip(rows.items(), ("c", "c", 1, "stay", 0))
+        },
+        goals=["c"],
+    )
+    assert not any("runs end at goals" in note for note in kept.notes), (
+        "a goal may say that it stays"
+    )
+    assert "4 to 40" in tp.SSP.from_table(rows, start="a", goals=["c"])._repr_html_()

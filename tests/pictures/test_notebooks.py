@@ -9,7 +9,11 @@ import tailpath as tp
 RIVER = tp.domains.river(rows=6, columns=5)
 EXACT = tp.solve_cvar_exact(RIVER, 0.01)
 NASTY = "<script>alert(1)</script>"
-NAMED = tp.SSP.from_outcomes([(NASTY, "<go>", "goal", 0.5, 1), (NASTY, "<go>", "b", 0.5, 1), ("b", "on", "goal", 1, 3)], NASTY, ["goal"])
+NAMED = tp.SSP.from_outcomes(
+    [(NASTY, "<go>", "goal", 0.5, 1), (NASTY, "<go>", "b", 0.5, 1), ("b", "on", "goal", 1, 3)],
+    NASTY,
+    ["goal"],
+)
 
 SHOWN = {
     "model": (RIVER, ["states, choices, outcomes", "30, 116,"], True),
@@ -20,7 +24,11 @@ SHOWN = {
     "planner": (tp.solve_cvar_quantile(RIVER, tp.log_atoms(0.01, 6)), ["predicted CVaR"], False),
     "budget policy": (EXACT.policy(0.01), ["left", "probability"], True),
     "Markov policy": (tp.MarkovPolicy({NASTY: "<go>", "b": "on"}), ["&lt;go&gt;"], False),
-    "atom policy": (tp.solve_cvar_quantile(RIVER, tp.log_atoms(0.01, 6)).policy(0.1), ["y = "], True),
+    "atom policy": (
+        tp.solve_cvar_quantile(RIVER, tp.log_atoms(0.01, 6)).policy(0.1),
+        ["y = "],
+        True,
+    ),
     "history policy": (tp.HistoryPolicy(lambda history: "N"), ["HistoryPolicy"], False),
 }
 

@@ -59,7 +59,11 @@ class Line:
 def test_a_notebook_sees_one_line_that_goes_away(monkeypatch):
     line = Line()
     monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=Shell))
-    monkeypatch.setitem(sys.modules, "IPython.display", types.SimpleNamespace(display=lambda shown, raw, display_id: line))
+    monkeypatch.setitem(
+        sys.modules,
+        "IPython.display",
+        types.SimpleNamespace(display=lambda shown, raw, display_id: line),
+    )
     with tp.show_progress("solving", pause=0) as shown:
         tp.solve_cvar_exact(tp.domains.gridworld("5x5"), 0.1, progress=shown)
     assert line.texts[0].startswith("solving: ") and " steps, at " in line.texts[0]

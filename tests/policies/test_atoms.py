@@ -11,7 +11,9 @@ from tailpath.policies.atoms import checked_atoms, nearest_atom
 
 
 def test_the_grid_of_the_paper():
-    np.testing.assert_allclose(log_atoms(1e-3, 7), [1e-3, 10**-2.5, 1e-2, 10**-1.5, 1e-1, 10**-0.5, 1], rtol=1e-15)
+    np.testing.assert_allclose(
+        log_atoms(1e-3, 7), [1e-3, 10**-2.5, 1e-2, 10**-1.5, 1e-1, 10**-0.5, 1], rtol=1e-15
+    )
     np.testing.assert_allclose(log_atoms(0.01, 3), [0.01, 0.1, 1], rtol=1e-15)
 
 
@@ -34,15 +36,33 @@ def test_a_single_atom_is_1():
         (lambda: log_atoms(0, 5), "alpha0 must lie in (0, 1], not 0"),
         (lambda: log_atoms(1.5, 5), "alpha0 must lie in (0, 1], not 1.5"),
         (lambda: log_atoms(math.nan, 5), "alpha0 must lie in (0, 1], not nan"),
-        (lambda: log_atoms(0.1, 0), "the number of atoms must be a whole number of at least 1, not 0"),
+        (
+            lambda: log_atoms(0.1, 0),
+            "the number of atoms must be a whole number of at least 1, not 0",
+        ),
         (lambda: log_atoms(1, 2), "cannot place 2 different atoms between alpha0 = 1 and 1"),
-        (lambda: log_atoms(0.1, 2.5), "the number of atoms must be a whole number of at least 1, not 2.5"),
-        (lambda: log_atoms(0.1, math.inf), "the number of atoms must be a whole number of at least 1, not inf"),
-        (lambda: log_atoms(0.1, math.nan), "the number of atoms must be a whole number of at least 1, not nan"),
-        (lambda: log_atoms(0.1, None), "the number of atoms must be a whole number of at least 1, not None"),
+        (
+            lambda: log_atoms(0.1, 2.5),
+            "the number of atoms must be a whole number of at least 1, not 2.5",
+        ),
+        (
+            lambda: log_atoms(0.1, math.inf),
+            "the number of atoms must be a whole number of at least 1, not inf",
+        ),
+        (
+            lambda: log_atoms(0.1, math.nan),
+            "the number of atoms must be a whole number of at least 1, not nan",
+        ),
+        (
+            lambda: log_atoms(0.1, None),
+            "the number of atoms must be a whole number of at least 1, not None",
+        ),
         (lambda: log_atoms("a", 3), "alpha0 must be a number in (0, 1], not 'a'"),
         (lambda: log_atoms(1e-320, 3), "alpha0 = 1e-320 is too small for floating point"),
-        (lambda: checked_atoms([1e-320, 1]), "the first atom = 1e-320 is too small for floating point"),
+        (
+            lambda: checked_atoms([1e-320, 1]),
+            "the first atom = 1e-320 is too small for floating point",
+        ),
         (lambda: checked_atoms([]), "atoms must be a non-empty list of numbers"),
         (lambda: checked_atoms([[0.5, 1]]), "atoms must be a non-empty list of numbers"),
         (lambda: checked_atoms(["x"]), "atoms must be numbers, not ['x']"),
@@ -73,7 +93,9 @@ def test_nearest_in_log_distance(y, n):
 
 def test_ties_go_to_the_smaller_atom():
     atoms = np.array([1 / 16, 1 / 4, 1.0])
-    assert nearest_atom(atoms, [1 / 8, 1 / 2, 1 / 8 * (1 + 1e-15), 1 / 2 * (1 + 1e-15)]).tolist() == [0, 1, 1, 2]
+    assert nearest_atom(
+        atoms, [1 / 8, 1 / 2, 1 / 8 * (1 + 1e-15), 1 / 2 * (1 + 1e-15)]
+    ).tolist() == [0, 1, 1, 2]
 
 
 def test_outside_the_grid_the_ends_are_nearest():

@@ -1,4 +1,6 @@
-"""Policies by budget as step functions: against plain lists of decisions, and followed in every way there is."""
+"""Policies by budget as step functions: against plain lists of decisions, and followed in every way
+there is.
+"""
 
 import pickle
 import random
@@ -24,18 +26,30 @@ FAR = 2**62 - 1
 
 def rows_of(policy, budgets):
     """The choices of every state at some budgets, each looked up alone."""
-    return [[policy.choice_at(state, budget) for budget in budgets] for state in range(policy.ssp.n_states)]
+    return [
+        [policy.choice_at(state, budget) for budget in budgets]
+        for state in range(policy.ssp.n_states)
+    ]
 
 
 def risk_neutral_choices(ssp, draw=None):
     """A choice for every state that has some, the first or any; -1 for the others."""
-    pick = range if draw is None else lambda first, end: [draw.randrange(first, end)] if end > first else []
-    return [next(iter(pick(int(first), int(end))), -1) for first, end in zip(ssp.state_choices[:-1], ssp.state_choices[1:])]
+    pick = (
+        range
+        if draw is None
+        else lambda first, end: [draw.randrange(first, end)] if end > first else []
+    )
+    return [
+        next(iter(pick(int(first), int(end))), -1)
+        for first, end in zip(ssp.state_choices[:-1], ssp.state_choices[1:])
+    ]
 
 
 @st.composite
 def tables(draw, ssp, most=12):
-    """A table of choices, -1 for the risk-neutral one, its risk-neutral choices, and the same decisions as plain lists."""
+    """A table of choices, -1 for the risk-neutral one, its risk-neutral choices, and the same
+    decisions as plain lists.
+    """
     chance = random.Random(draw(st.integers(0, 2**32)))
     neutral = risk_neutral_choices(ssp, chance)
     table, plain = [], []
@@ -45,7 +59,9 @@ def tables(draw, ssp, most=12):
         for _ in range(draw(st.just(most)) - 1):
             row.append(row[-1] if chance.random() < 0.6 else chance.choice([-1, *own]))
         table.append(row)
-        plain.append([neutral[state], *(choice if choice >= 0 else neutral[state] for choice in row[1:])])
+        plain.append(
+            [neutral[state], *(choice if choice >= 0 else neutral[state] for choice in row[1:])]
+        )
     return table, neutral, plain
 
 
@@ -60,25 +76,43 @@ def test_a_table_and_its_steps_say_the_same(data):
     policy = tp.BudgetPolicy.from_table(ssp, np.array(table, dtype=dtype), neutral)
     assert (policy.budget, policy.unit) == (width - 1, ssp.cost_unit)
     assert rows_of(policy, range(width)) == plain
-    states, budgets = np.repeat(np.arange(ssp.n_states), width), np.tile(np.arange(width), ssp.n_states)
-    assert policy.choices_at(states, budgets).tolist() == [choice for row in plain for choice in row]
+    states, budgets = (
+        np.repeat(np.arange(ssp.n_states), width),
+        np.tile(np.arange(width), ssp.n_states),
+    )
+    assert policy.choices_at(states, budgets).tolist() == [
+        choice for row in plain for choice in row
+    ]
     # A step is a change and nothing else, and they rise.
     changes = [[b for b in range(1, width) if row[b] != row[b - 1]] for row in plain]
-    assert [policy.from_budget[policy.first[s] : policy.first[s + 1]].tolist() for s in range(ssp.n_states)] == changes
-    assert policy.step_at(states, budgets).tolist() == [sum(b <= left for b in row) for row in changes for left in range(width)]
+    assert [
+        policy.from_budget[policy.first[s] : policy.first[s + 1]].tolist()
+        for s in range(ssp.n_states)
+    ] == changes
+    assert policy.step_at(states, budgets).tolist() == [
+        sum(b <= left for b in row) for row in changes for left in range(width)
+    ]
     for lookup in (step_choice, step_choice.plain):
-        assert [[lookup(policy.steps(), s, left) for left in range(width)] for s in range(ssp.n_states)] == plain
+        assert [
+            [lookup(policy.steps(), s, left) for left in range(width)] for s in range(ssp.n_states)
+        ] == plain
     # The way back, by the table or by its changes in any order, with some that change nothing.
     assert tp.BudgetPolicy.from_table(ssp, np.array(plain), neutral) == policy
-    entries = [(s, b, row[b]) for s, row in enumerate(plain) for b in range(1, width) if row[b] >= 0]
+    entries = [
+        (s, b, row[b]) for s, row in enumerate(plain) for b in range(1, width) if row[b] >= 0
+    ]
     random.Random(1).shuffle(entries)
     again = steps_of(*np.array(entries, dtype=np.int64).reshape(-1, 3).T, np.array(neutral))
-    assert {name: array.tolist() for name, array in again.items()} == {name: getattr(policy, name).tolist() for name in again}
+    assert {name: array.tolist() for name, array in again.items()} == {
+        name: getattr(policy, name).tolist() for name in again
+    }
 
 
 @given(st.data())
 def test_budgets_beside_the_table(data):
-    """Below 1 the choice is the risk-neutral one, beyond the table the last, and a broken unit does not count."""
+    """Below 1 the choice is the risk-neutral one, beyond the table the last, and a broken unit does
+    not count.
+    """
     ssp = to_ssp(data.draw(strategies.any_models()))
     table, neutral, plain = data.draw(tables(ssp))
     policy = tp.BudgetPolicy.from_table(ssp, table, neutral)
@@ -90,7 +124,9 @@ def test_budgets_beside_the_table(data):
     for left in (3.5, Fraction(7, 2), np.float64(3.999)):
         assert [row[0] for row in rows_of(policy, [left])] == [row[3] for row in plain]
     for left in (12, 99, FAR):
-        assert policy.choices_at(np.arange(ssp.n_states), left).tolist() == [row[-1] for row in plain]
+        assert policy.choices_at(np.arange(ssp.n_states), left).tolist() == [
+            row[-1] for row in plain
+        ]
 
 
 def test_states_without_a_step():
@@ -105,31 +141,54 @@ def test_states_without_a_step():
             table[state, 3:6] = neutral[state] + 1
         policy = tp.BudgetPolicy.from_table(ssp, table, neutral)
         assert len(policy.choice) == 2 * len(with_steps)
-        assert policy.choices_at(*np.indices((ssp.n_states, 8))).tolist() == rows_of(policy, range(8))
-        assert [policy.action(s, 4) for s in "abcd"] == ["y" if s in with_steps else "x" for s in "abcd"]
+        assert policy.choices_at(*np.indices((ssp.n_states, 8))).tolist() == rows_of(
+            policy, range(8)
+        )
+        assert [policy.action(s, 4) for s in "abcd"] == [
+            "y" if s in with_steps else "x" for s in "abcd"
+        ]
         assert tp.evaluate(ssp, policy, 0.5).mean == (1 if policy.budget != 4 else 2)
         assert tp.evaluate(ssp, policy.with_budget(4), 0.5).mean == (2 if "a" in with_steps else 1)
 
 
 def test_huge_budgets_do_not_overflow():
-    """Products of a state and a budget would: 500 states, and steps up to the largest number there may be."""
+    """Products of a state and a budget would: 500 states, and steps up to the largest number there
+    may be.
+    """
     ssp = tp.read("gridworld:14x16")
     neutral = np.array(risk_neutral_choices(ssp))
     state = np.flatnonzero(np.diff(ssp.state_choices) > 1)
     other = ssp.state_choices[state] + 1
-    changes = np.append(state, state), np.repeat([FAR - 1, FAR], len(state)), np.append(other, neutral[state])
-    policy = tp.BudgetPolicy(ssp, FAR, risk_neutral=neutral, level=ssp.outcome_level, unit=ssp.cost_unit, **steps_of(*changes, neutral))
+    changes = (
+        np.append(state, state),
+        np.repeat([FAR - 1, FAR], len(state)),
+        np.append(other, neutral[state]),
+    )
+    policy = tp.BudgetPolicy(
+        ssp,
+        FAR,
+        risk_neutral=neutral,
+        level=ssp.outcome_level,
+        unit=ssp.cost_unit,
+        **steps_of(*changes, neutral),
+    )
     for left in (1, FAR - 2, FAR - 1, FAR, 2**63 - 1):
         wanted = other if left == FAR - 1 else neutral[state]
         assert policy.choices_at(state, left).tolist() == wanted.tolist()
         assert [policy.choice_at(s, left) for s in state.tolist()] == wanted.tolist()
-        assert [int(step_choice(policy.steps(), s, left)) for s in state.tolist()] == wanted.tolist()
+        assert [
+            int(step_choice(policy.steps(), s, left)) for s in state.tolist()
+        ] == wanted.tolist()
 
 
 def test_another_budget_shares_the_steps():
     policy = tp.solve_cvar_exact(tp.read("gridworld:14x16"), 0.01).policy(0.01)
     less = policy.with_budget(3)
-    assert less.budget == 3 and less.from_budget is policy.from_budget and less.with_budget(policy.budget) == policy
+    assert (
+        less.budget == 3
+        and less.from_budget is policy.from_budget
+        and less.with_budget(policy.budget) == policy
+    )
     copy = pickle.loads(pickle.dumps(less))
     assert copy == less and copy != policy
     assert repr(less) == "<BudgetPolicy budget of 3 units of 1, 121 steps in 224 states>"
@@ -140,8 +199,12 @@ def test_on_another_model_with_the_same_numbers():
     policy = tp.solve_cvar_exact(ssp, 0.05).policy(0.05)
     dearer = replace(ssp, outcome_cost=ssp.outcome_cost * 2, exact_unit=None)
     moved = policy.on(dearer)
-    assert moved.ssp is dearer and rows_of(moved, range(20)) == rows_of(policy, range(20)), "budgets count as before"
-    assert tp.evaluate(dearer, moved, 0.05).cvar(0.05) == pytest.approx(2 * tp.evaluate(ssp, policy, 0.05).cvar(0.05), rel=1e-12)
+    assert moved.ssp is dearer and rows_of(moved, range(20)) == rows_of(policy, range(20)), (
+        "budgets count as before"
+    )
+    assert tp.evaluate(dearer, moved, 0.05).cvar(0.05) == pytest.approx(
+        2 * tp.evaluate(ssp, policy, 0.05).cvar(0.05), rel=1e-12
+    )
     with pytest.raises(tp.TailpathError, match="first must be"):
         policy.on(tp.read("river:6x4"))
 
@@ -159,7 +222,9 @@ def test_there_are_few_steps_and_they_rise(alpha):
     for state in range(ssp.n_states):
         own = slice(int(policy.first[state]), int(policy.first[state + 1]))
         assert (np.diff(policy.from_budget[own]) > 0).all() and (policy.from_budget[own] > 0).all()
-        assert (np.diff(np.append(before[state], policy.choice[own])) != 0).all(), "every step is a change"
+        assert (np.diff(np.append(before[state], policy.choice[own])) != 0).all(), (
+            "every step is a change"
+        )
     assert policy.from_budget.max() <= policy.budget
 
 
@@ -175,7 +240,11 @@ ZERO_CYCLES = [
     ("yard", "jump", "hall", 0.25, 3),
     ("yard", "walk", "goal", 1, 4),
 ]
-FAR_APART = [(i, action, i + 1, p, c) for i in range(8) for action, p, c in (("a", 0.75, 1), ("a", 0.25, 1_000_003), ("b", 1, 60_000))]
+FAR_APART = [
+    (i, action, i + 1, p, c)
+    for i in range(8)
+    for action, p, c in (("a", 0.75, 1), ("a", 0.25, 1_000_003), ("b", 1, 60_000))
+]
 
 
 def random_policy(ssp, seed, budget, most=2):
@@ -184,10 +253,14 @@ def random_policy(ssp, seed, budget, most=2):
     neutral = risk_neutral_choices(ssp, draw)
     changes = {}
     for choice in [*range(ssp.n_choices)] * most:
-        left = draw.choice([draw.randint(1, 4), draw.randint(1, budget), max(budget - draw.randint(0, 4), 1)])
+        left = draw.choice(
+            [draw.randint(1, 4), draw.randint(1, budget), max(budget - draw.randint(0, 4), 1)]
+        )
         changes[int(ssp.choice_state[choice]), left] = choice
     steps = steps_of(*np.array(list(changes)).T, list(changes.values()), neutral)
-    return tp.BudgetPolicy(ssp, budget, risk_neutral=neutral, level=ssp.outcome_level, unit=ssp.cost_unit, **steps)
+    return tp.BudgetPolicy(
+        ssp, budget, risk_neutral=neutral, level=ssp.outcome_level, unit=ssp.cost_unit, **steps
+    )
 
 
 def by_functions(policy):
@@ -197,7 +270,9 @@ def by_functions(policy):
 def assert_followed_alike(ssp, policy, alpha, runs=300):
     """The compiled loops on the steps, against the policy asked step by step."""
     chain, slowly = tp.unroll(ssp, policy), _unroll_any(ssp, policy, 10**6)
-    assert list(zip(chain.state.tolist(), list(chain.memory))) == list(zip(slowly.state.tolist(), slowly.memory))
+    assert list(zip(chain.state.tolist(), list(chain.memory))) == list(
+        zip(slowly.state.tolist(), slowly.memory)
+    )
     for name in ("row_start", "target", "probability", "cost", "level"):
         assert np.array_equal(getattr(chain, name), getattr(slowly, name)), name
     short, queue, product = (
@@ -213,7 +288,9 @@ def assert_followed_alike(ssp, policy, alpha, runs=300):
         assert found.std == pytest.approx(short.std, rel=1e-9, abs=1e-9 * short.mean)
         low, high = short.bounds(alpha)
         assert low <= found.cvar(alpha) * (1 + 1e-12) and found.cvar(alpha) <= high * (1 + 1e-12)
-    assert np.array_equal(tp.simulate(ssp, policy, runs, 3), tp.simulate(ssp, by_functions(policy), runs, 3))
+    assert np.array_equal(
+        tp.simulate(ssp, policy, runs, 3), tp.simulate(ssp, by_functions(policy), runs, 3)
+    )
 
 
 @settings(max_examples=60)
@@ -251,12 +328,16 @@ def test_cycles_that_cost_nothing(seed, budget):
 def test_a_chain_of_100_000_steps(budget):
     """Every state counts what is left, and takes the ferry from the last 10 units on."""
     n = 100_000
-    rows = [(i, "on", i + 1, 1.0, 1) for i in range(n)] + [(i, "ferry", n, 1.0, 5) for i in range(n - 5, n)]
+    rows = [(i, "on", i + 1, 1.0, 1) for i in range(n)] + [
+        (i, "ferry", n, 1.0, 5) for i in range(n - 5, n)
+    ]
     ssp = tp.SSP.from_outcomes(rows, 0, [n])
     neutral = np.array([ssp.choice_index(s, "on") if s < n else -1 for s in range(n + 1)])
     ferry = ssp.choice_index(n - 5, "ferry")
     steps = steps_of([n - 5], [budget - n + 5], [ferry], neutral)
-    policy = tp.BudgetPolicy(ssp, budget, risk_neutral=neutral, level=ssp.outcome_level, unit=ssp.cost_unit, **steps)
+    policy = tp.BudgetPolicy(
+        ssp, budget, risk_neutral=neutral, level=ssp.outcome_level, unit=ssp.cost_unit, **steps
+    )
     chain = tp.unroll(ssp, policy)
     assert list(chain.memory) == list(range(budget, budget - n + 4, -1))
     assert tp.evaluate(ssp, policy, 0.05).cvar(0.05) == n
@@ -268,10 +349,17 @@ def test_a_chain_of_100_000_steps(budget):
 
 def test_levels_near_the_largest_number():
     """A budget long spent stays spent, however often the largest cost is paid again."""
-    rows = [("s", "a", "g", 0.5, 1), ("s", "a", "s", 0.5, 1), ("s", "b", "g", 0.125, 7), ("s", "b", "s", 0.875, 7)]
+    rows = [
+        ("s", "a", "g", 0.5, 1),
+        ("s", "a", "s", 0.5, 1),
+        ("s", "b", "g", 0.125, 7),
+        ("s", "b", "s", 0.875, 7),
+    ]
     ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
     level = np.full(4, 2**62 - 1)
-    policy = tp.BudgetPolicy.from_table(ssp, [[-1, 0, 0, 0], [-1] * 4], [1, -1], level, Fraction(1, 2**60))
+    policy = tp.BudgetPolicy.from_table(
+        ssp, [[-1, 0, 0, 0], [-1] * 4], [1, -1], level, Fraction(1, 2**60)
+    )
     assert_followed_alike(ssp, policy, 0.05)
     assert_followed_alike(ssp, policy.with_budget(FAR), 0.05)
 
@@ -286,7 +374,9 @@ def test_a_policy_that_meets_too_many_pairs_is_stopped():
 
 @pytest.mark.parametrize("budget", [100, 2_000, 10_000, 10**15])
 def test_a_budget_that_no_run_comes_to_the_end_of(budget):
-    """Masses vanish long before it is spent; what they would still cost was taken to be infinite."""
+    """Masses vanish long before it is spent; what they would still cost was taken to be
+    infinite.
+    """
     ssp = tp.SSP.from_outcomes([("s", "a", "s", 0.5, 1), ("s", "a", "g", 0.5, 1)], "s", ["g"])
     policy = tp.BudgetPolicy.from_table(ssp, [[-1], [-1]], [0, -1]).with_budget(budget)
     for engine in ("auto", "queue"):
@@ -299,8 +389,12 @@ def test_a_budget_that_no_run_comes_to_the_end_of(budget):
 
 def test_a_state_without_an_action_is_named_wherever_it_is_met():
     """State t has a choice with two units left or more, and none below."""
-    ssp = tp.SSP.from_outcomes([("s", "go", "t", 0.5, 1), ("s", "go", "t", 0.5, 3), ("t", "go", "g", 1, 1)], "s", ["g"])
-    policy = tp.BudgetPolicy.from_table(ssp, [[-1] * 6, [-1, -1, 1, 1, 1, 1], [-1] * 6], [0, -1, -1])
+    ssp = tp.SSP.from_outcomes(
+        [("s", "go", "t", 0.5, 1), ("s", "go", "t", 0.5, 3), ("t", "go", "g", 1, 1)], "s", ["g"]
+    )
+    policy = tp.BudgetPolicy.from_table(
+        ssp, [[-1] * 6, [-1, -1, 1, 1, 1, 1], [-1] * 6], [0, -1, -1]
+    )
     assert tp.evaluate(ssp, policy, 0.5).mean == 3
     for follow in (
         lambda lost: tp.unroll(ssp, lost),

@@ -1,4 +1,6 @@
-"""Unrolling against slow plain Python, and the chain's own values against rationals and brute force."""
+"""Unrolling against slow plain Python, and the chain's own values against rationals and brute
+force.
+"""
 
 import math
 from dataclasses import replace
@@ -18,8 +20,13 @@ GOAL = "the goal"
 
 
 def rows_of(chain):
-    """{pair: {(next pair, cost in units): probability}} of a chain, by names; goals have one name."""
-    names = [(chain.ssp.states[s], None if chain.memory is None else chain.memory[x]) for x, s in enumerate(chain.state.tolist())]
+    """{pair: {(next pair, cost in units): probability}} of a chain, by names; goals
+    have one name.
+    """
+    names = [
+        (chain.ssp.states[s], None if chain.memory is None else chain.memory[x])
+        for x, s in enumerate(chain.state.tolist())
+    ]
     names.append(GOAL)
     rows = {name: {} for name in names[:-1]}
     for x, name in enumerate(names[:-1]):
@@ -55,7 +62,9 @@ def test_unrolling_any_policy(data):
     slow = reference.unroll(model, policy)
     chain = tp.unroll(reference.to_ssp(model), policy)
     assert_same_rows(rows_of(chain), slow_rows(slow))
-    assert rows_of(chain).keys() == set() or (chain.ssp.states[chain.state[chain.start]] == model.start)
+    assert rows_of(chain).keys() == set() or (
+        chain.ssp.states[chain.state[chain.start]] == model.start
+    )
     ssp, outcome = chain.ssp, chain.outcome
     assert np.array_equal(ssp.choice_state[ssp.outcome_choice[outcome]], chain.state[chain.source])
     assert np.array_equal(ssp.outcome_level[outcome], chain.level)
@@ -65,7 +74,11 @@ def test_unrolling_any_policy(data):
 
 def test_a_start_that_is_a_goal_has_no_pairs():
     ssp = tp.SSP.from_outcomes([("s", "a", "g", 1, 1)], "g", ["g"])
-    for policy in (tp.MarkovPolicy({"s": "a"}), tp.HistoryPolicy(lambda h: "a"), tp.MemoryPolicy(0, {}, {})):
+    for policy in (
+        tp.MarkovPolicy({"s": "a"}),
+        tp.HistoryPolicy(lambda h: "a"),
+        tp.MemoryPolicy(0, {}, {}),
+    ):
         chain = tp.unroll(ssp, policy)
         assert (chain.n, chain.start) == (0, 0)
 
@@ -74,7 +87,9 @@ def test_a_start_that_is_a_goal_has_no_pairs():
 
 
 class SlowAtoms:
-    """CreateExtendedMDP in plain Python: the atom nearest in log distance to y * xi, the smaller of two at the same distance."""
+    """CreateExtendedMDP in plain Python: the atom nearest in log distance to y * xi, the smaller of
+    two at the same distance.
+    """
 
     def __init__(self, policy, ssp):
         self.policy, self.ssp = policy, ssp
@@ -93,7 +108,8 @@ class SlowAtoms:
         within = [
             i
             for i, o in enumerate(outcomes)
-            if self.ssp.states[self.ssp.outcome_target[o]] == next_state and self.ssp.outcome_cost[o] == cost
+            if self.ssp.states[self.ssp.outcome_target[o]] == next_state
+            and self.ssp.outcome_cost[o] == cost
         ]
         y = self.policy.atoms[atom] * self.policy.xi[self.policy.xi_offset[s, atom] + within[0]]
         if y == 0:
@@ -112,11 +128,22 @@ def atom_policies(draw, ssp):
     offset, xi = np.zeros(choice.shape, dtype=np.int64), []
     for s in np.flatnonzero(~ssp.is_goal).tolist():
         for i in range(len(atoms)):
-            choice[s, i] = k = draw(st.integers(int(ssp.state_choices[s]), int(ssp.state_choices[s + 1]) - 1))
+            choice[s, i] = k = draw(
+                st.integers(int(ssp.state_choices[s]), int(ssp.state_choices[s + 1]) - 1)
+            )
             offset[s, i] = len(xi)
             n = int(ssp.choice_outcomes[k + 1] - ssp.choice_outcomes[k])
-            xi += draw(st.lists(st.one_of(st.just(0.0), st.floats(1e-6, 1e4)), min_size=n, max_size=n))
-    return tp.AtomPolicy(ssp, atoms, choice, offset, np.array(xi, dtype=np.float64), draw(st.integers(0, len(atoms) - 1)))
+            xi += draw(
+                st.lists(st.one_of(st.just(0.0), st.floats(1e-6, 1e4)), min_size=n, max_size=n)
+            )
+    return tp.AtomPolicy(
+        ssp,
+        atoms,
+        choice,
+        offset,
+        np.array(xi, dtype=np.float64),
+        draw(st.integers(0, len(atoms) - 1)),
+    )
 
 
 @given(data=st.data())
@@ -129,17 +156,29 @@ def test_unrolling_atoms(data):
     assume(slow.close_calls == 0)
     assert_same_rows(rows_of(tp.unroll(ssp, policy)), wanted)
     # The policy's own functions say the same as its tables.
-    assert_same_rows(rows_of(tp.unroll(ssp, tp.MemoryPolicy(policy.start, policy.action, policy.remember))), wanted)
+    assert_same_rows(
+        rows_of(tp.unroll(ssp, tp.MemoryPolicy(policy.start, policy.action, policy.remember))),
+        wanted,
+    )
 
 
 def test_ties_between_atoms_go_to_the_smaller():
     """Atoms 1/16, 1/4, 1; y = 1/4 with factors 2, 1/2 and 0 lands on 1/2, 1/8 and 0."""
     ssp = tp.SSP.from_outcomes(
-        [("s", "a", "t", 0.5, 1), ("s", "a", "u", 0.25, 1), ("s", "a", "v", 0.25, 1), *((x, "a", "g", 1, 1) for x in "tuv")], "s", ["g"]
+        [
+            ("s", "a", "t", 0.5, 1),
+            ("s", "a", "u", 0.25, 1),
+            ("s", "a", "v", 0.25, 1),
+            *((x, "a", "g", 1, 1) for x in "tuv"),
+        ],
+        "s",
+        ["g"],
     )
     choice = np.array([[k] * 3 if k < 4 else [-1] * 3 for k in range(5)], dtype=np.int32)
     offset = np.array([[0] * 3, [3] * 3, [3] * 3, [3] * 3, [0] * 3], dtype=np.int64)
-    policy = tp.AtomPolicy(ssp, np.array([1 / 16, 1 / 4, 1]), choice, offset, np.array([2.0, 0.5, 0.0, 1.0]), 1)
+    policy = tp.AtomPolicy(
+        ssp, np.array([1 / 16, 1 / 4, 1]), choice, offset, np.array([2.0, 0.5, 0.0, 1.0]), 1
+    )
     assert sorted(rows_of(tp.unroll(ssp, policy))) == [("s", 1), ("t", 1), ("u", 0), ("v", 0)]
 
 
@@ -164,7 +203,9 @@ def river_rows():
 
 @pytest.mark.parametrize("kind", ["atom", "budget"])
 def test_a_table_follows_the_names(kind):
-    """The same model with its states in another order: the numbers of the table mean other states there, the names do not."""
+    """The same model with its states in another order: the numbers of the table mean other states
+    there, the names do not.
+    """
     ssp, rows = river_rows()
     if kind == "atom":
         policy = tp.solve_cvar_quantile(ssp, tp.log_atoms(1e-3, 10)).policy(0.05)
@@ -175,9 +216,14 @@ def test_a_table_follows_the_names(kind):
     here, there = tp.evaluate(ssp, policy, 0.01), tp.evaluate(turned, policy, 0.01)
     assert there.costs.tolist() == here.costs.tolist()
     assert there.cvar(0.01) == pytest.approx(here.cvar(0.01), rel=1e-12)
-    assert np.mean(tp.simulate(turned, policy, 20_000, 1)) == pytest.approx(here.mean, abs=5 * here.std / math.sqrt(20_000))
+    assert np.mean(tp.simulate(turned, policy, 20_000, 1)) == pytest.approx(
+        here.mean, abs=5 * here.std / math.sqrt(20_000)
+    )
     other = tp.domains.gridworld("14x16")
-    for use in (lambda: tp.evaluate(other, policy, 0.01), lambda: tp.simulate(other, policy, 10, 0)):
+    for use in (
+        lambda: tp.evaluate(other, policy, 0.01),
+        lambda: tp.simulate(other, policy, 10, 0),
+    ):
         with pytest.raises((PolicyError, ModelError)):
             use()
 
@@ -189,7 +235,9 @@ def test_a_layout_is_numbers_and_names():
     assert same_numbering(again, again)
     assert same_numbering(again, dearer)
     renamed = tp.SSP.from_outcomes(
-        [((row[0], "x"), row[1], (row[2], "x"), *row[3:]) for row in rows], (ssp.start, "x"), [(g, "x") for g in ssp.goals]
+        [((row[0], "x"), row[1], (row[2], "x"), *row[3:]) for row in rows],
+        (ssp.start, "x"),
+        [(g, "x") for g in ssp.goals],
     )
     assert not same_numbering(again, renamed)
 
@@ -202,7 +250,9 @@ def cheapest(slow):
     least = {pair: Fraction(0) if pair in slow.goals else math.inf for pair in slow.outcomes}
     while True:
         after = {
-            pair: least[pair] if pair in slow.goals else min((c + least[y] for y, _, c in slow.outcomes[pair]), default=math.inf)
+            pair: least[pair]
+            if pair in slow.goals
+            else min((c + least[y] for y, _, c in slow.outcomes[pair]), default=math.inf)
             for pair in slow.outcomes
         }
         if after == least:
@@ -216,11 +266,17 @@ def test_values_against_rationals(data):
     policy = data.draw(strategies.policies(model))
     slow = reference.unroll(model, policy)
     chain = tp.unroll(reference.to_ssp(model), policy)
-    least, means, arriving = cheapest(slow), reference.chain_means(slow), reference.arrival_probability(slow)
+    least, means, arriving = (
+        cheapest(slow),
+        reference.chain_means(slow),
+        reference.arrival_probability(slow),
+    )
     cost, missed = chain.expected_cost, chain.unreached
     for x in range(chain.n):
         pair = (chain.ssp.states[chain.state[x]], None if chain.memory is None else chain.memory[x])
-        assert (least[pair] if least[pair] == math.inf else least[pair] / chain.unit) == chain.least_cost[x]
+        assert (
+            least[pair] if least[pair] == math.inf else least[pair] / chain.unit
+        ) == chain.least_cost[x]
         assert chain.arrives[x] == (arriving[pair] > 0)
         assert missed.lower[x] <= 1 - arriving[pair] <= missed.upper[x]
         assert missed.value[x] == pytest.approx(float(1 - arriving[pair]), rel=1e-12, abs=0)
@@ -230,7 +286,11 @@ def test_values_against_rationals(data):
 
 
 def test_costs_without_a_unit():
-    ssp = tp.SSP.from_outcomes([("s", "a", "t", 0.5, math.pi), ("s", "a", "g", 0.5, 100), ("t", "a", "g", 1, math.e)], "s", ["g"])
+    ssp = tp.SSP.from_outcomes(
+        [("s", "a", "t", 0.5, math.pi), ("s", "a", "g", 0.5, 100), ("t", "a", "g", 1, math.e)],
+        "s",
+        ["g"],
+    )
     chain = tp.unroll(ssp, tp.MarkovPolicy({"s": "a", "t": "a"}))
     assert (chain.level, chain.unit) == (None, None)
     assert chain.least_cost.tolist() == [math.pi + math.e, math.e, 0]
@@ -239,12 +299,19 @@ def test_costs_without_a_unit():
 # ---------------------------------------------------------------------- refusals
 
 
-LOOP = tp.SSP.from_outcomes([("s", "a", "s", 0.5, 1), ("s", "a", "g", 0.5, 1), ("s", "b", "s", 1, 0)], "s", ["g"])
+LOOP = tp.SSP.from_outcomes(
+    [("s", "a", "s", 0.5, 1), ("s", "a", "g", 0.5, 1), ("s", "b", "s", 1, 0)], "s", ["g"]
+)
 
 
 def test_a_memory_that_does_not_end():
-    for policy in (tp.HistoryPolicy(lambda h: "a"), tp.MemoryPolicy(0, lambda s, m: "a", lambda m, *step: m + 1)):
-        with pytest.raises(LimitExceededError, match="more than 100 pairs of state and memory") as caught:
+    for policy in (
+        tp.HistoryPolicy(lambda h: "a"),
+        tp.MemoryPolicy(0, lambda s, m: "a", lambda m, *step: m + 1),
+    ):
+        with pytest.raises(
+            LimitExceededError, match="more than 100 pairs of state and memory"
+        ) as caught:
             tp.unroll(LOOP, policy, max_nodes=100)
         assert caught.value.bounds == (0, math.inf)
 
@@ -282,21 +349,34 @@ def test_mixtures_are_scaled_to_one():
 
 def test_a_free_trap_is_named():
     chain = tp.unroll(LOOP, tp.MarkovPolicy({"s": "b"}))
-    with pytest.raises(PolicyError, match="a cycle that costs nothing and never reaches a goal: state 's'"):
-        chain.refuse_free_traps()
-    tp.unroll(LOOP, tp.MarkovPolicy({"s": "a"})).refuse_free_traps()
+    with pytest.raises(
+        PolicyError, match="a cycle that costs nothing and never reaches a goal: state 's'"
+    ):
+        chain.refuse_zero_cost_traps()
+    tp.unroll(LOOP, tp.MarkovPolicy({"s": "a"})).refuse_zero_cost_traps()
     with_memory = tp.unroll(LOOP, tp.MemoryPolicy("m", lambda s, m: "b", lambda m, *step: m))
     with pytest.raises(PolicyError, match="state 's' with memory 'm'"):
-        with_memory.refuse_free_traps()
+        with_memory.refuse_zero_cost_traps()
 
 
 @pytest.mark.parametrize(
-    "changes", [{"target": [9]}, {"target": [-1]}, {"start": 7}, {"row_start": [0, 2, 2]}, {"cost": [1.0]}, {"state": [0, 0]}]
+    "changes",
+    [
+        {"target": [9]},
+        {"target": [-1]},
+        {"start": 7},
+        {"row_start": [0, 2, 2]},
+        {"cost": [1.0]},
+        {"state": [0, 0]},
+    ],
 )
 def test_a_chain_built_by_hand_is_checked(changes):
     """Its kernels would read beside the arrays."""
     chain = tp.unroll(tp.read("textbook:lottery"), tp.domains.textbook.lottery().policy)
-    values = {name: np.array(value) if isinstance(value, list) else value for name, value in changes.items()}
+    values = {
+        name: np.array(value) if isinstance(value, list) else value
+        for name, value in changes.items()
+    }
     if "target" in changes:
         values["target"] = np.full(len(chain.target), changes["target"][0])
     with pytest.raises(ModelError, match="chain"):
@@ -304,7 +384,13 @@ def test_a_chain_built_by_hand_is_checked(changes):
 
 
 def test_named_actions_are_found_whatever_their_order():
-    rows = [("a", "x", "b", 1, 1), ("a", "y", "b", 1, 2), ("b", "y", "g", 1, 3), ("b", "x", "g", 1, 4), ("b", "z", "g", 1, 5)]
+    rows = [
+        ("a", "x", "b", 1, 1),
+        ("a", "y", "b", 1, 2),
+        ("b", "y", "g", 1, 3),
+        ("b", "x", "g", 1, 4),
+        ("b", "z", "g", 1, 5),
+    ]
     ssp = tp.SSP.from_outcomes(rows, "a", ["g"])
     for first in "xy":
         for second in "xyz":

@@ -1,4 +1,6 @@
-"""Policies from anything: whatever form it is given in, the same policy comes out, and what is wrong is named at once."""
+"""Policies from anything: whatever form it is given in, the same policy comes out, and what is
+wrong is named at once.
+"""
 
 import numpy as np
 import pandas as pd
@@ -21,7 +23,9 @@ ROWS = [
 NAMED = SSP.from_outcomes(ROWS, "a", ["goal"])
 NUMBER = {"a": 0, "b": 1, "goal": 2, "c": 3}
 ACTION = {"go": 0, "jump": 1, "wait": 2}
-NUMBERED = SSP.from_outcomes([(NUMBER[s], ACTION[a], NUMBER[t], p, c) for s, a, t, p, c in ROWS], 0, [2])
+NUMBERED = SSP.from_outcomes(
+    [(NUMBER[s], ACTION[a], NUMBER[t], p, c) for s, a, t, p, c in ROWS], 0, [2]
+)
 WANTED = {"a": "go", "b": "go"}
 
 
@@ -71,7 +75,10 @@ def test_every_form_is_the_same_policy(form):
     wanted = tp.evaluate(NAMED, MarkovPolicy(WANTED), 0.1)
     for given in (FORMS[form], tp.policy(NAMED, FORMS[form])):
         found = tp.evaluate(NAMED, given, 0.1)
-        assert (found.costs.tolist(), found.probabilities.tolist()) == (wanted.costs.tolist(), wanted.probabilities.tolist())
+        assert (found.costs.tolist(), found.probabilities.tolist()) == (
+            wanted.costs.tolist(),
+            wanted.probabilities.tolist(),
+        )
         assert sorted(set(tp.simulate(NAMED, given, 50, 0))) == [6.0]
 
 
@@ -82,12 +89,19 @@ def test_numbers_are_names_where_states_have_numbers():
     pi[2] = 5
     assert tp.evaluate(shuffled, pi, 1).mean == 9
     assert tp.evaluate(shuffled, dict(enumerate(pi)), 1).mean == 9
-    with pytest.raises(PolicyError, match=r"^the policy takes action 4 in state 7, which only has 3$"):
+    with pytest.raises(
+        PolicyError, match=r"^the policy takes action 4 in state 7, which only has 3$"
+    ):
         tp.policy(shuffled, np.full(10, 4))
-    # Too short to be numbered by name, but one for each state: in the order of the model, where 7 comes first.
+    # Too short to be numbered by name, but one for each state: in the order of the model, where 7
+    # comes first.
     assert tp.evaluate(shuffled, np.array([3, 5, -1]), 1).mean == 9
     with pytest.raises(
-        PolicyError, match=r"^the policy has 5 entries; expected one for each of the 3 states, or more than 9, to be read by"
+        PolicyError,
+        match=(
+            r"^the policy has 5 entries; expected one for each of the 3 states, or more than 9, to"
+            r" be read by"
+        ),
     ):
         tp.policy(shuffled, np.zeros(5))
 
@@ -103,10 +117,15 @@ def test_q_tables(numbered):
     least = tp.policy(ssp, q, minimise=True)
     most = tp.policy(ssp, q, minimise=False)
     states = [NUMBER[s] if numbered else s for s in "ab"]
-    names = [[ACTION[a] if numbered else a for a in pair] for pair in (("jump", "go"), ("go", "wait"))]
+    names = [
+        [ACTION[a] if numbered else a for a in pair] for pair in (("jump", "go"), ("go", "wait"))
+    ]
     assert [least.action(s) for s in states] == names[0]
     assert [most.action(s) for s in states] == names[1]
-    nested = {s: {a: q[NUMBER[s], ACTION[a]] for a in ["go", "jump", "wait"][: 2 if s == "a" else 1]} for s in "ab"}
+    nested = {
+        s: {a: q[NUMBER[s], ACTION[a]] for a in ["go", "jump", "wait"][: 2 if s == "a" else 1]}
+        for s in "ab"
+    }
     flat = {(s, a): value for s, row in nested.items() for a, value in row.items()}
     for given in (nested, flat):
         assert tp.policy(NAMED, given, minimise=True) == MarkovPolicy({"a": "jump", "b": "go"})
@@ -114,23 +133,41 @@ def test_q_tables(numbered):
 
 def test_a_table_of_values_is_not_taken_for_probabilities():
     with pytest.raises(
-        PolicyError, match=r"^the policy takes action 'go' in state 'a' with probability 3.0; if these are values, not prob"
+        PolicyError,
+        match=(
+            r"^the policy takes action 'go' in state 'a' with probability 3.0; if these are values,"
+            r" not prob"
+        ),
     ):
         tp.policy(NAMED, np.array([[3.0, 2, 0], [1, 0, 0], [0, 0, 0], [0, 0, 1]]))
 
 
 def test_solutions():
-    expected, plan, best = tp.solve_expected(NAMED), tp.solve_cvar_quantile(NAMED, [0.1, 1]), tp.solve_cvar_exact(NAMED, 0.1)
+    expected, plan, best = (
+        tp.solve_expected(NAMED),
+        tp.solve_cvar_quantile(NAMED, [0.1, 1]),
+        tp.solve_cvar_exact(NAMED, 0.1),
+    )
     assert tp.policy(NAMED, expected) == expected.policy
     assert tp.policy(NAMED, best) == best.policy(0.1)
     assert tp.evaluate(NAMED, best, 0.5).cvar(0.5) == pytest.approx(best.cvar(0.5))
     assert tp.policy(NAMED, plan, alpha=0.1) == plan.policy(0.1)
-    assert tp.evaluate(NAMED, plan, 0.1).cvar(0.1) == tp.evaluate(NAMED, plan.policy(0.1), 0.1).cvar(0.1)
-    with pytest.raises(PolicyError, match=r"^this AtomSolution has a policy for every alpha; give alpha=, or its .policy\(alpha\)$"):
+    assert tp.evaluate(NAMED, plan, 0.1).cvar(0.1) == tp.evaluate(
+        NAMED, plan.policy(0.1), 0.1
+    ).cvar(0.1)
+    with pytest.raises(
+        PolicyError,
+        match=(
+            r"^this AtomSolution has a policy for every alpha; give alpha=, or its"
+            r" .policy\(alpha\)$"
+        ),
+    ):
         tp.simulate(NAMED, plan, 5, 0)
     punctual = tp.solve_on_time(NAMED, 9)
     assert tp.policy(NAMED, punctual) == punctual.policy(9)
-    assert tp.evaluate(NAMED, punctual, 0.1).cdf(9) == pytest.approx(punctual.probability(9)), "alpha is no deadline"
+    assert tp.evaluate(NAMED, punctual, 0.1).cdf(9) == pytest.approx(punctual.probability(9)), (
+        "alpha is no deadline"
+    )
     limited = tp.solve(NAMED, tp.Mean(), subject_to=[tp.Late(9) <= 0.5])
     assert tp.policy(NAMED, limited) == limited.policy
     assert tp.improve(NAMED, {"a": "jump"}, 0.1).costs.cvar(0.1) <= 10
@@ -139,17 +176,62 @@ def test_solutions():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"a": "fly"}, r"^the policy takes action 'fly' in state 'a', which only has 'go', 'jump'$"),
-        ({"a": "go"}, r"^the policy has no action for state 'b', which it can reach; expected one of 'go', 'wait'$"),
-        ({"x": "go"}, r"^the policy decides in 'x' and other states, none of which the model has; its states are 'a', 'b', 'goal', 'c'$"),
-        ({"a": {"go": 0.5, "jump": 0.2}}, r"^the action probabilities of the policy in state 'a' sum to 0.7, not 1$"),
-        (np.array([0, -1, 0, 0]), r"^the policy has no action for state 'b', which it can reach; expected one of 'go', 'wait'$"),
-        (np.array([0, 5, 0, 0]), r"^the policy takes action 5 in state 'b', which only has 'go', 'wait'$"),
+        (
+            {"a": "fly"},
+            r"^the policy takes action 'fly' in state 'a', which only has 'go', 'jump'$",
+        ),
+        (
+            {"a": "go"},
+            (
+                r"^the policy has no action for state 'b', which it can reach; expected one of"
+                r" 'go', 'wait'$"
+            ),
+        ),
+        (
+            {"x": "go"},
+            (
+                r"^the policy decides in 'x' and other states, none of which the model has; its"
+                r" states are 'a', 'b', 'goal', 'c'$"
+            ),
+        ),
+        (
+            {"a": {"go": 0.5, "jump": 0.2}},
+            r"^the action probabilities of the policy in state 'a' sum to 0.7, not 1$",
+        ),
+        (
+            np.array([0, -1, 0, 0]),
+            (
+                r"^the policy has no action for state 'b', which it can reach; expected one of"
+                r" 'go', 'wait'$"
+            ),
+        ),
+        (
+            np.array([0, 5, 0, 0]),
+            r"^the policy takes action 5 in state 'b', which only has 'go', 'wait'$",
+        ),
         (np.array([0, 0]), r"^the policy has 2 entries; expected one for each of the 4 states$"),
-        (np.zeros((4, 2)), r"^the row of state 'a' has 2 numbers; expected one for each of 3 actions; if these are values, not"),
-        (lambda state: None, r"^the policy has no action for state 'a', which it can reach; expected one of 'go', 'jump'$"),
-        (lambda state: [], r"^the policy takes action '\[\]' in state 'a', which only has 'go', 'jump'$"),
-        (lambda a, b, c: None, r"^a function that is a policy takes the state, the history or both, not a, b, c$"),
+        (
+            np.zeros((4, 2)),
+            (
+                r"^the row of state 'a' has 2 numbers; expected one for each of 3 actions; if these"
+                r" are values, not"
+            ),
+        ),
+        (
+            lambda state: None,
+            (
+                r"^the policy has no action for state 'a', which it can reach; expected one of"
+                r" 'go', 'jump'$"
+            ),
+        ),
+        (
+            lambda state: [],
+            r"^the policy takes action '\[\]' in state 'a', which only has 'go', 'jump'$",
+        ),
+        (
+            lambda a, b, c: None,
+            r"^a function that is a policy takes the state, the history or both, not a, b, c$",
+        ),
         (7, r"^cannot make a policy of a int; give a policy, a solution, a mapping"),
     ],
 )
@@ -159,7 +241,13 @@ def test_what_is_wrong_is_named_at_once(given, message):
 
 
 def test_a_constructor_refuses_what_it_cannot_use():
-    with pytest.raises(PolicyError, match=r"^a MarkovPolicy is made of a mapping of states to actions, not of a ndarray; tailpath.policy"):
+    with pytest.raises(
+        PolicyError,
+        match=(
+            r"^a MarkovPolicy is made of a mapping of states to actions, not of a ndarray;"
+            r" tailpath.policy"
+        ),
+    ):
         MarkovPolicy(np.array([0, 1]))
 
 
@@ -183,24 +271,43 @@ def test_arrays_for_gymnasium_need_no_care(name):
 
 def test_what_is_no_policy_yet_says_what_to_do(tmp_path):
     ssp = tp.domains.river(rows=4, columns=3)
-    with pytest.raises(PolicyError, match=r"^the policy has 3 axes; expected one, .* or two, states by actions$"):
+    with pytest.raises(
+        PolicyError, match=r"^the policy has 3 axes; expected one, .* or two, states by actions$"
+    ):
         tp.evaluate(ssp, np.zeros((2, 2, 2)), 0.1)
-    for thing, kind in ((np.zeros(12), "ndarray"), (tp.solve_expected(ssp), "ExpectedSolution")):
-        with pytest.raises(tp.TailpathError, match=rf"a {kind} is no policy yet; tailpath.policy\(ssp, ...\) makes one of it$"):
+    for thing, kind in ((np.zeros(12), "ndarray"), ({}, "dict")):
+        with pytest.raises(
+            tp.TailpathError,
+            match=rf"a {kind} is no policy yet; tailpath.policy\(ssp, ...\) makes one of it$",
+        ):
             tp.write_policy(thing, tmp_path / "policy.json")
 
 
-ROWS = [("home", "bus", "stop", 0.5, 1), ("home", "bus", "home", 0.5, 2), ("home", "walk", "work", 1, 30)]
-ROWS += [("stop", "walk", "work", 1, 3), ("stop", "ride", "work", 0.5, 1), ("stop", "ride", "stop", 0.5, 1)]
+ROWS = [
+    ("home", "bus", "stop", 0.5, 1),
+    ("home", "bus", "home", 0.5, 2),
+    ("home", "walk", "work", 1, 30),
+]
+ROWS += [
+    ("stop", "walk", "work", 1, 3),
+    ("stop", "ride", "work", 0.5, 1),
+    ("stop", "ride", "stop", 0.5, 1),
+]
 ROAD = tp.SSP.from_outcomes(ROWS, "home", ["work"])
 DECIDED = {"home": "bus", "stop": "ride"}
 KINDS_OF_THE_MODEL = {
     "MarkovPolicy": tp.MarkovPolicy(DECIDED),
     "BudgetPolicy": tp.solve_cvar_exact(ROAD, 0.1).policy(0.1),
     "AtomPolicy": tp.solve_cvar_quantile(ROAD, [0.1, 0.5, 1]).policy(0.1),
-    "MemoryPolicy": tp.MemoryPolicy(0, lambda state, n: DECIDED[state] if n < 2 else "walk", lambda n, *step: min(n + 1, 2)),
-    "HistoryPolicy": tp.HistoryPolicy(lambda history: DECIDED[history[-1]] if len(history) < 7 else "walk"),
-    "MixedPolicy": tp.MixedPolicy([tp.MarkovPolicy(DECIDED), tp.solve_cvar_exact(ROAD, 0.1).policy(0.1)], [0.25, 0.75]),
+    "MemoryPolicy": tp.MemoryPolicy(
+        0, lambda state, n: DECIDED[state] if n < 2 else "walk", lambda n, *step: min(n + 1, 2)
+    ),
+    "HistoryPolicy": tp.HistoryPolicy(
+        lambda history: DECIDED[history[-1]] if len(history) < 7 else "walk"
+    ),
+    "MixedPolicy": tp.MixedPolicy(
+        [tp.MarkovPolicy(DECIDED), tp.solve_cvar_exact(ROAD, 0.1).policy(0.1)], [0.25, 0.75]
+    ),
     "history": lambda history: DECIDED[history[-1]] if len(history) < 7 else "walk",
     "table": tp.MemoryPolicy(
         0,
@@ -222,8 +329,12 @@ def test_a_limit_of_steps_understands_the_policies_of_the_model_of_every_kind(ki
     limited = tp.within(ROAD, 40, otherwise=0)
     for given in (mine, tp.policy(limited, mine), tp.policy(limited, tp.policy(limited, mine))):
         assert tp.evaluate(limited, given, 1e-3).mean == pytest.approx(plain.mean, rel=1e-6)
-        assert tp.evaluate(limited, given, 1e-3).cvar(0.1) == pytest.approx(plain.cvar(0.1), rel=1e-6)
-    assert tp.evaluate(tp.within(ROAD, 1), mine, 0.5).unreached == 1  # a run out of time is asked nothing
+        assert tp.evaluate(limited, given, 1e-3).cvar(0.1) == pytest.approx(
+            plain.cvar(0.1), rel=1e-6
+        )
+    assert (
+        tp.evaluate(tp.within(ROAD, 1), mine, 0.5).unreached == 1
+    )  # a run out of time is asked nothing
 
 
 def test_policies_of_the_pairs_stay_what_they_are():
@@ -232,3 +343,14 @@ def test_policies_of_the_pairs_stay_what_they_are():
     assert tp.policy(limited, best) is best
     of_pairs = tp.solve_expected(limited).policy
     assert tp.policy(limited, of_pairs) is of_pairs
+
+
+def test_the_pairs_of_a_bounded_model_may_be_named() -> None:
+    rows = [("a", "go", "g", 0.5, 1), ("a", "go", "a", 0.5, 1), ("a", "slow", "g", 1, 5)]
+    bounded = tp.within(tp.SSP.from_outcomes(rows, "a", ["g"]), 3, otherwise=10)
+    by_step = {("a", 0): "go", ("a", 1): "slow", ("a", 2): "slow"}
+    assert tp.evaluate(bounded, by_step, 0.1).mean == 3.5
+    assert tp.evaluate(bounded, {**by_step, "a": "go"}, 0.1).mean == 3.5
+    assert tp.evaluate(bounded, {"a": "go"}, 0.1).mean == 3.0
+    with pytest.raises(tp.TailpathError, match="none of which the model has"):
+        tp.evaluate(bounded, {("b", 0): "go"}, 0.1)

@@ -5,7 +5,15 @@ import pickle
 import numpy as np
 import pytest
 
-from tailpath import SSP, AtomPolicy, BudgetPolicy, HistoryPolicy, MarkovPolicy, MemoryPolicy, Policy
+from tailpath import (
+    SSP,
+    AtomPolicy,
+    BudgetPolicy,
+    HistoryPolicy,
+    MarkovPolicy,
+    MemoryPolicy,
+    Policy,
+)
 from tailpath.errors import PolicyError
 
 # Choices in index order: (a, go) (a, jump) (b, go). Costs 2, 6, 10, 0, 4, unit 2.
@@ -23,7 +31,9 @@ SMALL = SSP.from_outcomes(
 
 
 def atom_policy(start_atom=1):
-    """Atoms 1/16, 1/4, 1; at the smallest atom state a jumps. In a, y doubles on the way to b and vanishes at the goal."""
+    """Atoms 1/16, 1/4, 1; at the smallest atom state a jumps. In a, y doubles on the way to b and
+    vanishes at the goal.
+    """
     return AtomPolicy(
         ssp=SMALL,
         atoms=np.array([1 / 16, 1 / 4, 1.0]),
@@ -35,7 +45,9 @@ def atom_policy(start_atom=1):
 
 
 def budget_policy():
-    """A budget of 3 units of 2. With 2 or more units left state a goes, otherwise it jumps; b has one choice."""
+    """A budget of 3 units of 2. With 2 or more units left state a goes, otherwise it jumps; b has
+    one choice.
+    """
     return BudgetPolicy(
         ssp=SMALL,
         budget=3,
@@ -56,7 +68,9 @@ def controller():
     )
 
 
-@pytest.mark.parametrize("policy", [MarkovPolicy({}), atom_policy(), budget_policy(), controller(), HistoryPolicy(len)])
+@pytest.mark.parametrize(
+    "policy", [MarkovPolicy({}), atom_policy(), budget_policy(), controller(), HistoryPolicy(len)]
+)
 def test_every_kind_is_a_policy(policy):
     assert isinstance(policy, Policy)
 
@@ -64,7 +78,11 @@ def test_every_kind_is_a_policy(policy):
 def test_markov():
     policy = MarkovPolicy({"a": "go", "b": {"go": 1.0}})
     memory = policy.start("a")
-    assert (memory, policy.action("a", memory), policy.action("b", memory)) == (None, "go", {"go": 1.0})
+    assert (memory, policy.action("a", memory), policy.action("b", memory)) == (
+        None,
+        "go",
+        {"go": 1.0},
+    )
     assert policy.remember(memory, "a", "go", 2.0, "b") is None
     with pytest.raises(PolicyError, match=r"^the policy has no action for state 'c'$"):
         policy.action("c", memory)
@@ -82,12 +100,20 @@ def test_atom_policy_moves_to_the_nearest_atom():
     assert policy.remember(1, "a", "go", 2.0, "b") == 2, "y * xi = 1/4 * 4"
     assert policy.remember(1, "a", "go", 6.0, "goal") == 0, "y * xi = 0 goes to the first atom"
     assert policy.remember(2, "a", "go", 2.0, "b") == 1, "y * xi = 1 * 1/4"
-    assert policy.remember(0, "b", "go", 0.0, "a") == 1, "1/16 * 8 = 1/2 lies as far from 1/4 as from 1: the smaller atom"
-    with pytest.raises(PolicyError, match=r"^the policy has no action for state 'goal' at y = 0.25$"):
+    assert policy.remember(0, "b", "go", 0.0, "a") == 1, (
+        "1/16 * 8 = 1/2 lies as far from 1/4 as from 1: the smaller atom"
+    )
+    with pytest.raises(
+        PolicyError, match=r"^the policy has no action for state 'goal' at y = 0.25$"
+    ):
         policy.action("goal", 1)
-    with pytest.raises(PolicyError, match=r"^the policy did not choose 'jump' in state 'a' at y = 0.25$"):
+    with pytest.raises(
+        PolicyError, match=r"^the policy did not choose 'jump' in state 'a' at y = 0.25$"
+    ):
         policy.remember(1, "a", "jump", 10.0, "goal")
-    with pytest.raises(PolicyError, match=r"^state 'a', action 'go' has no outcome 'b' at cost 3.0$"):
+    with pytest.raises(
+        PolicyError, match=r"^state 'a', action 'go' has no outcome 'b' at cost 3.0$"
+    ):
         policy.remember(1, "a", "go", 3.0, "b")
 
 
@@ -102,23 +128,37 @@ def test_budget_policy_pays_its_budget_down():
     with pytest.raises(PolicyError, match=r"^the policy has no action for state 'goal'$"):
         policy.action("goal", 0)
     for action, cost in (("fly", 2.0), ("go", 5.0)):
-        with pytest.raises(PolicyError, match=f"^state 'a', action '{action}' has no outcome 'b' at cost {cost}$"):
+        with pytest.raises(
+            PolicyError, match=f"^state 'a', action '{action}' has no outcome 'b' at cost {cost}$"
+        ):
             policy.remember(3, "a", action, cost, "b")
 
 
 def test_memory_policy_of_tables():
     policy = controller()
     assert policy.start("a") == "fresh"
-    assert (policy.action("a", "fresh"), policy.action("a", "burnt")) == ("go", {"go": 0.25, "jump": 0.75})
+    assert (policy.action("a", "fresh"), policy.action("a", "burnt")) == (
+        "go",
+        {"go": 0.25, "jump": 0.75},
+    )
     assert policy.remember("fresh", "a", "go", 2.0, "b") == "burnt"
-    with pytest.raises(PolicyError, match=r"^the policy has no action for state 'b' with memory 'fresh'$"):
+    with pytest.raises(
+        PolicyError, match=r"^the policy has no action for state 'b' with memory 'fresh'$"
+    ):
         policy.action("b", "fresh")
-    with pytest.raises(PolicyError, match=r"^the policy does not say what to remember after \('burnt', 'b', 'go', 0.0, 'a'\)$"):
+    with pytest.raises(
+        PolicyError,
+        match=r"^the policy does not say what to remember after \('burnt', 'b', 'go', 0.0, 'a'\)$",
+    ):
         policy.remember("burnt", "b", "go", 0.0, "a")
 
 
 def test_memory_policy_of_functions():
-    policy = MemoryPolicy(lambda state: 0.0, lambda state, paid: "jump" if paid > 3 else "go", lambda paid, s, a, cost, t: paid + cost)
+    policy = MemoryPolicy(
+        lambda state: 0.0,
+        lambda state, paid: "jump" if paid > 3 else "go",
+        lambda paid, s, a, cost, t: paid + cost,
+    )
     paid = policy.remember(policy.start("a"), "a", "go", 2.0, "b")
     assert (paid, policy.action("a", paid), policy.action("a", paid + 2)) == (2.0, "go", "jump")
 
@@ -132,7 +172,9 @@ def test_history_policy_sees_everything():
     assert seen == [("a", "go", 2.0, "b")]
 
 
-@pytest.mark.parametrize("policy", [MarkovPolicy({"a": "go"}), atom_policy(), budget_policy(), controller()])
+@pytest.mark.parametrize(
+    "policy", [MarkovPolicy({"a": "go"}), atom_policy(), budget_policy(), controller()]
+)
 def test_policies_travel_between_processes(policy):
     copy = pickle.loads(pickle.dumps(policy))
     memory = copy.start("a")

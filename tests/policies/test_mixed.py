@@ -18,19 +18,41 @@ from tests.strategies import deterministic_policies, memory_policies, proper_mod
 
 
 @settings(max_examples=40)
-@given(st.data(), proper_models(max_states=4, dyadic=True), st.sampled_from([0.25, 0.5, 0.875]), st.sampled_from([1.0, 0.25, 0.01]))
-def test_the_distribution_is_the_mixture(data: st.DataObject, model: Model, weight: float, alpha: float) -> None:
+@given(
+    st.data(),
+    proper_models(max_states=4, dyadic=True),
+    st.sampled_from([0.25, 0.5, 0.875]),
+    st.sampled_from([1.0, 0.25, 0.01]),
+)
+def test_the_distribution_is_the_mixture(
+    data: st.DataObject, model: Model, weight: float, alpha: float
+) -> None:
     ssp = to_ssp(model)
-    members = data.draw(deterministic_policies(model)), data.draw(st.one_of(deterministic_policies(model), memory_policies(model)))
+    members = (
+        data.draw(deterministic_policies(model)),
+        data.draw(st.one_of(deterministic_policies(model), memory_policies(model))),
+    )
     mixed = tp.MixedPolicy(members, (weight, 1 - weight))
     costs = tp.evaluate(ssp, mixed, alpha)
     parts = [cost_distribution(model, member, 1e-6) for member in members]
     for z, p in zip(costs.costs.tolist(), costs.probabilities.tolist(), strict=True):
-        exact = sum(w * float(q) for w, part in zip((weight, 1 - weight), parts) for x, q in part.head if float(x) == z)
+        exact = sum(
+            w * float(q)
+            for w, part in zip((weight, 1 - weight), parts)
+            for x, q in part.head
+            if float(x) == z
+        )
         assert p == pytest.approx(exact, rel=1e-12)
-    assert costs.mean == pytest.approx(sum(w * float(part.mean) for w, part in zip((weight, 1 - weight), parts)), rel=1e-12)
-    # The memory machine without a coin is the same policy: unrolled as such it has the same distribution.
-    chain_costs = tp.evaluate(ssp, _OnlyFunctions(mixed), alpha) if all(isinstance(m, tp.MarkovPolicy) for m in members) else costs
+    assert costs.mean == pytest.approx(
+        sum(w * float(part.mean) for w, part in zip((weight, 1 - weight), parts)), rel=1e-12
+    )
+    # The memory machine without a coin is the same policy: unrolled as such it has the same
+    # distribution.
+    chain_costs = (
+        tp.evaluate(ssp, _OnlyFunctions(mixed), alpha)
+        if all(isinstance(m, tp.MarkovPolicy) for m in members)
+        else costs
+    )
     assert chain_costs.cvar(alpha) == pytest.approx(costs.cvar(alpha), rel=1e-12)
     assert chain_costs.std == pytest.approx(costs.std, rel=1e-9, abs=1e-9)
     low, high = costs.bounds(alpha)
@@ -94,7 +116,13 @@ def test_broken_files(tmp_path: pathlib.Path) -> None:
 
 def test_what_is_no_mixture() -> None:
     one = tp.MarkovPolicy({"s": "go"})
-    for members, weights in (([], []), ([one], [0.5]), ([one, one], [1.0]), ([one, one], [1.5, -0.5]), ([one], ["x"])):
+    for members, weights in (
+        ([], []),
+        ([one], [0.5]),
+        ([one, one], [1.0]),
+        ([one, one], [1.5, -0.5]),
+        ([one], ["x"]),
+    ):
         with pytest.raises(PolicyError):
             tp.MixedPolicy(members, weights)
     mixed = tp.MixedPolicy([one, tp.MarkovPolicy({"s": "stay"})], [0.5, 0.5])

@@ -10,7 +10,8 @@ from tailpath import SSP, HistoryPolicy, MarkovPolicy, MemoryPolicy
 from tailpath.errors import OptionError, PolicyError
 from tailpath.policies.running import Runner
 
-# Home to work: the highway is fast or jammed, the back road is slow and sure; in between one may change.
+# Home to work: the highway is fast or jammed, the back road is slow and sure; in between one may
+# change.
 ROADS = SSP.from_outcomes(
     [
         ("home", "highway", "mid", 0.75, 10),
@@ -35,7 +36,12 @@ def budget(left):
 
 
 @pytest.mark.parametrize(
-    "policy", [BEST.policy(0.1), tp.solve_cvar_quantile(ROADS, [0.1, 0.3, 1]).policy(0.1), tp.solve_expected(ROADS).policy]
+    "policy",
+    [
+        BEST.policy(0.1),
+        tp.solve_cvar_quantile(ROADS, [0.1, 0.3, 1]).policy(0.1),
+        tp.solve_expected(ROADS).policy,
+    ],
 )
 def test_where_the_model_is_right_a_runner_does_what_the_policy_says(policy):
     for outcome in range(8):
@@ -46,7 +52,10 @@ def test_where_the_model_is_right_a_runner_does_what_the_policy_says(policy):
             choice = ROADS.choice_index(ROADS.state_index(state), action)
             span = range(ROADS.choice_outcomes[choice], ROADS.choice_outcomes[choice + 1])
             taken = span[outcome % len(span)]
-            cost, after = float(ROADS.outcome_cost[taken]), ROADS.states[ROADS.outcome_target[taken]]
+            cost, after = (
+                float(ROADS.outcome_cost[taken]),
+                ROADS.states[ROADS.outcome_target[taken]],
+            )
             memory = policy.remember(memory, state, action, cost, after)
             assert runner.observe(cost, after) is None
             assert runner.memory == memory
@@ -61,9 +70,15 @@ def test_any_cost_is_charged_exactly():
     assert runner.memory == 8
     surprise = runner.observe(21, "mid")
     assert (surprise.step, surprise.kind) == (1, "cost")
-    assert surprise.text == "'road' in 'home' led to 'mid' at a cost of 21, where the model says 20; it counts as observed"
+    assert (
+        surprise.text
+        == "'road' in 'home' led to 'mid' at a cost of 21, where the model says 20; it counts as"
+        " observed"
+    )
     assert runner.memory == 8 - Fraction(21, 5), "19 minutes are left"
-    assert runner.action("mid") == budget(15).action("mid", 3), "and count as 15: spending is rounded up to the unit"
+    assert runner.action("mid") == budget(15).action("mid", 3), (
+        "and count as 15: spending is rounded up to the unit"
+    )
     runner.observe(0.1, "mid")
     assert runner.memory == Fraction(189, 50), "a broken unit is not rounded twice"
     assert runner.cost == Fraction(211, 10) and runner.steps == 2
@@ -79,12 +94,16 @@ def test_what_the_model_does_not_know_is_told_apart():
     assert "'road' in 'home' does not lead to 'ferry'" in runner.surprises[-1].text
     assert runner.memory == 4 and runner.action("ferry") == "sail"
     assert runner.observe(5, "harbour").kind == "unknown"
-    with pytest.raises(PolicyError, match=r"^the model has no state 'harbour', so the policy has no action there$"):
+    with pytest.raises(
+        PolicyError, match=r"^the model has no state 'harbour', so the policy has no action there$"
+    ):
         runner.action("harbour")
     assert runner.action("mid") in ("road", "highway"), "a known state, and the run goes on"
     assert [surprise.kind for surprise in runner.surprises] == ["forbidden", "unknown", "moved"]
     runner.observe(20, "work")
-    with pytest.raises(PolicyError, match=r"^the run has arrived in 'work'; nothing is left to do$"):
+    with pytest.raises(
+        PolicyError, match=r"^the run has arrived in 'work'; nothing is left to do$"
+    ):
         runner.action("work")
     assert repr(runner) == "<Runner in 'work' after 3 steps and a cost of 45, 3 surprises>"
 
@@ -94,7 +113,10 @@ def test_an_atom_moves_as_for_the_nearest_cost():
     runner = policy.start_run()
     action = runner.action("home")
     costs = sorted(
-        float(c) for c in ROADS.outcome_cost[ROADS.choice_outcomes[ROADS.choice_index(0, action)] :][: 2 if action == "highway" else 1]
+        float(c)
+        for c in ROADS.outcome_cost[ROADS.choice_outcomes[ROADS.choice_index(0, action)] :][
+            : 2 if action == "highway" else 1
+        ]
     )
     for near in costs:
         again = policy.start_run()
@@ -107,8 +129,14 @@ def test_an_atom_moves_as_for_the_nearest_cost():
 
 def test_policies_without_a_model():
     runner = MarkovPolicy({"home": "road", "mid": {"road": 1.0}}).start_run()
-    assert runner.action("home") == "road" and runner.observe(99, "mid") is None and runner.action("mid") == "road"
-    table = MemoryPolicy("m", {("a", "m"): "go", ("a", "n"): "stop"}, {("m", "a", "go", 2.0, "a"): "n"})
+    assert (
+        runner.action("home") == "road"
+        and runner.observe(99, "mid") is None
+        and runner.action("mid") == "road"
+    )
+    table = MemoryPolicy(
+        "m", {("a", "m"): "go", ("a", "n"): "stop"}, {("m", "a", "go", 2.0, "a"): "n"}
+    )
     runner = table.start_run()
     runner.action("a")
     assert runner.observe(3, "a").kind == "cost"
@@ -136,7 +164,9 @@ def test_mixed_decisions_are_drawn_by_seed():
 
 def test_what_is_refused():
     runner = budget(40).start_run()
-    with pytest.raises(PolicyError, match=r"^nothing to observe: ask the runner for an action first$"):
+    with pytest.raises(
+        PolicyError, match=r"^nothing to observe: ask the runner for an action first$"
+    ):
         runner.observe(1, "mid")
     runner.action("home")
     for cost in ("dear", float("nan"), float("inf"), None):

@@ -1,4 +1,6 @@
-"""All runs of a policy on an acyclic model, listed in exact fractions, and policies of every kind to list them of."""
+"""All runs of a policy on an acyclic model, listed in exact fractions, and policies of every kind
+to list them of.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from tests.reference import Model, to_ssp
 
 @dataclass(frozen=True)
 class Listed:
-    """One run: steps `(state, memory, decision, action, cost, next_state)`, its probability and its cost."""
+    """One run: steps `(state, memory, decision, action, cost, next_state)`, its probability and its
+    cost.
+    """
 
     steps: tuple[tuple[Any, ...], ...]
     probability: Fraction
@@ -24,11 +28,19 @@ class Listed:
 
 
 def all_runs(model: Model, policy: Any) -> list[Listed]:
-    return list(_from(model, policy, model.start, policy.start(model.start), (), Fraction(1), Fraction(0)))
+    return list(
+        _from(model, policy, model.start, policy.start(model.start), (), Fraction(1), Fraction(0))
+    )
 
 
 def _from(
-    model: Model, policy: Any, state: Hashable, memory: Any, steps: tuple[Any, ...], probability: Fraction, cost: Fraction
+    model: Model,
+    policy: Any,
+    state: Hashable,
+    memory: Any,
+    steps: tuple[Any, ...],
+    probability: Fraction,
+    cost: Fraction,
 ) -> Iterator[Listed]:
     if state in model.goals:
         yield Listed(steps, probability, cost)
@@ -40,9 +52,21 @@ def _from(
         for target, p, c in model.choices[state][action]:
             merged[target, c] = merged.get((target, c), Fraction(0)) + p
         for (target, c), p in merged.items():
-            after = policy.remember(memory, state, action, float(c), target) if target not in model.goals else None
+            after = (
+                policy.remember(memory, state, action, float(c), target)
+                if target not in model.goals
+                else None
+            )
             step = (state, memory, decision, action, c, target)
-            yield from _from(model, policy, target, after, (*steps, step), probability * p * Fraction(weight), cost + c)
+            yield from _from(
+                model,
+                policy,
+                target,
+                after,
+                (*steps, step),
+                probability * p * Fraction(weight),
+                cost + c,
+            )
 
 
 @st.composite
@@ -57,7 +81,9 @@ def policies_of_every_kind(draw: st.DrawFn, model: Model) -> Any:
         return draw(strategies.policies(model))
     if kind == "history":
         table = {state: sorted(actions) for state, actions in model.choices.items()}
-        return tp.HistoryPolicy(lambda history: table[history[-1]][len(history) // 3 % len(table[history[-1]])])
+        return tp.HistoryPolicy(
+            lambda history: table[history[-1]][len(history) // 3 % len(table[history[-1]])]
+        )
     alpha = draw(st.sampled_from([0.5, 0.1, 0.02]))
     if kind == "atoms":
         return tp.solve_cvar_quantile(ssp, tp.log_atoms(alpha / 10, 6)).policy(alpha)
@@ -66,13 +92,22 @@ def policies_of_every_kind(draw: st.DrawFn, model: Model) -> Any:
 
 def var_of(runs: list[Listed], alpha: float) -> Fraction:
     """min { z : P(Z > z) <= alpha }."""
-    return min(z for z in {run.cost for run in runs} if sum(run.probability for run in runs if run.cost > z) <= Fraction(alpha))
+    return min(
+        z
+        for z in {run.cost for run in runs}
+        if sum(run.probability for run in runs if run.cost > z) <= Fraction(alpha)
+    )
 
 
 def excess_of(runs: list[Listed], threshold: Fraction) -> Fraction:
-    return sum((run.probability * max(run.cost - threshold, Fraction(0)) for run in runs), Fraction(0))
+    return sum(
+        (run.probability * max(run.cost - threshold, Fraction(0)) for run in runs), Fraction(0)
+    )
 
 
 def cvar_of(costs: list[tuple[Fraction, Fraction]], alpha: float) -> Fraction:
     """Of (cost, probability) pairs."""
-    return min(z + sum((p * max(c - z, Fraction(0)) for c, p in costs), Fraction(0)) / Fraction(alpha) for z, _ in costs)
+    return min(
+        z + sum((p * max(c - z, Fraction(0)) for c, p in costs), Fraction(0)) / Fraction(alpha)
+        for z, _ in costs
+    )

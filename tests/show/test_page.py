@@ -1,4 +1,6 @@
-"""The page as a document: its data are the library's, its names stay text, and it stands alone. `tests/browser` looks at it in a browser."""
+"""The page as a document: its data are the library's, its names stay text, and it stands alone.
+`tests/browser` looks at it in a browser.
+"""
 
 import json
 import re
@@ -6,14 +8,18 @@ import re
 import pytest
 
 import tailpath as tp
-from tailpath.show.page.make import page
+from tailpath.errors import FormatError, OptionError, PolicyError
 from tests.cli.running import refusal, run
 
 NASTY = "</script><script>window.hacked = 1</script>"
 
 
 def data_of(text):
-    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL).group(1))
+    return json.loads(
+        re.search(
+            r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL
+        ).group(1)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +29,7 @@ def river():
 
 @pytest.fixture(scope="module")
 def told(river):
-    return data_of(page(river, "a river", (0.5, 0.05)))
+    return data_of(tp.page(river, alphas=(0.5, 0.05), methods=["quantile"], title="a river").html)
 
 
 def test_numbers_are_the_librarys(river, told):
@@ -31,19 +37,31 @@ def test_numbers_are_the_librarys(river, told):
     best = tp.solve_cvar_exact(river, 0.05)
     plan = tp.solve_cvar_quantile(river, tp.log_atoms(0.005, 25))
     for alpha, row in zip(told["alphas"], told["cases"]):
-        for policy, case in zip((tp.solve_expected(river).policy, plan.policy(alpha), best.policy(alpha)), row):
+        for policy, case in zip(
+            (tp.solve_expected(river).policy, plan.policy(alpha), best.policy(alpha)), row
+        ):
             costs = tp.evaluate(river, policy, alpha)
             found = (case["mean"], case["var"], case["cvar"])
-            assert found == pytest.approx((costs.mean, costs.var(alpha), costs.cvar(alpha)), rel=1e-8)
+            assert found == pytest.approx(
+                (costs.mean, costs.var(alpha), costs.cvar(alpha)), rel=1e-8
+            )
             worst = tp.worst_runs(river, policy, alpha, 3)
-            assert [r["probability"] for r in case["runs"]] == pytest.approx([r.probability for r in worst], rel=1e-8)
-            assert sum(share for _, _, share in case["blame"]) == pytest.approx(1 if worst.blame else 0, abs=1e-6)
-            assert sum(setback for _, setback, _ in case["blame"]) == pytest.approx(1 if worst.blame else 0, abs=1e-6)
+            assert [r["probability"] for r in case["runs"]] == pytest.approx(
+                [r.probability for r in worst], rel=1e-8
+            )
+            assert sum(share for _, _, share in case["blame"]) == pytest.approx(
+                1 if worst.blame else 0, abs=1e-6
+            )
+            assert sum(setback for _, setback, _ in case["blame"]) == pytest.approx(
+                1 if worst.blame else 0, abs=1e-6
+            )
 
 
 def test_decisions_are_the_policies(river, told):
     best = tp.solve_cvar_exact(river, 0.05).policy(0.05)
-    for place, runs in zip(told["scene"]["places"], told["decisions"][2]):
+    for place, runs in zip(
+        told["scene"]["places"], told["tables"][told["cases"][1][2]["table"]]["decisions"]
+    ):
         for budget in range(best.budget + 1):
             position = [at for since, at in runs if since <= budget][-1]
             choice = best.choice_at(place["state"], budget)
@@ -53,7 +71,9 @@ def test_decisions_are_the_policies(river, told):
 def test_the_frontier_has_the_ends_it_must_have(river, told):
     for alpha, points in zip(told["alphas"], told["frontier"]):
         assert points[0][0] == pytest.approx(tp.solve_expected(river).cost(river.start), rel=1e-8)
-        assert min(cvar for _, cvar in points) == pytest.approx(tp.solve_cvar_exact(river, alpha).cvar(alpha), rel=1e-8)
+        assert min(cvar for _, cvar in points) == pytest.approx(
+            tp.solve_cvar_exact(river, alpha).cvar(alpha), rel=1e-8
+        )
         assert [cvar for _, cvar in points] == sorted((cvar for _, cvar in points), reverse=True)
 
 
@@ -68,16 +88,29 @@ def test_words_say_what_the_numbers_say(river, told):
 
 def test_names_stay_text():
     ssp = tp.SSP.from_outcomes(
-        [(NASTY, "<b>go</b>", "b", 0.5, 1), (NASTY, "<b>go</b>", "goal", 0.5, 1), ("b", "go", "goal", 1, 5)], NASTY, ["goal"]
+        [
+            (NASTY, "<b>go</b>", "b", 0.5, 1),
+            (NASTY, "<b>go</b>", "goal", 0.5, 1),
+            ("b", "go", "goal", 1, 5),
+        ],
+        NASTY,
+        ["goal"],
     )
-    text = page(ssp, NASTY, (0.5,))
+    text = tp.page(
+        ssp,
+        None,
+        {NASTY + " too": {NASTY: "<b>go</b>"}},
+        alphas=(0.5,),
+        title=NASTY,
+        unit="<b>minutes</b>",
+    ).html
     assert "<script>window" not in text
     assert data_of(text)["name"] == NASTY
     assert data_of(text)["scene"]["places"][0]["name"] == NASTY
 
 
 def test_a_page_asks_no_one(told, river):
-    text = page(river, "a river", (0.5,))
+    text = tp.page(river, alphas=(0.5,)).html
     assert not re.findall(r"(?:src|href)=\"(?!data:)", text)
     assert "http" not in text.replace("http-equiv", "").replace("http://www.w3.org/2000/svg", "")
     assert len(text) < 6_000_000
@@ -85,21 +118,142 @@ def test_a_page_asks_no_one(told, river):
 
 def test_models_too_large_to_draw_show_the_states_that_matter():
     ssp = tp.domains.river(rows=60, columns=50)
-    scene = data_of(page(ssp, "large", (0.5,)))["scene"]
-    assert scene["kind"] == "few"
-    assert 2 <= len(scene["places"]) <= 10
-    assert any(place["goal"] for place in scene["places"])
+    scene = data_of(tp.page(ssp, alphas=(0.5,)).html)["scene"]
+    assert scene["kind"] == "part"
+    assert 2 <= len(scene["places"]) <= 30
+    assert any(place["goal"] for place in scene["places"]) and any(
+        place["state"] == ssp.start_index for place in scene["places"]
+    )
+    far = max(place["x"] for place in scene["places"]), max(place["y"] for place in scene["places"])
+    assert far[0] < scene["width"] and far[1] < scene["height"], "all of it is in the picture"
 
 
 def test_a_start_at_the_goal_makes_a_page_too():
     ssp = tp.SSP.from_outcomes([("a", "go", "goal", 1, 3)], "goal", ["goal"])
-    assert data_of(page(ssp, "done", (0.5,)))["cases"][0][2]["mean"] == 0
+    assert data_of(tp.page(ssp, alphas=(0.5,)).html)["cases"][0][1]["mean"] == 0
 
 
 def test_the_command(capsys, tmp_path):
     out = tmp_path / "page.html"
-    record = run(capsys, "page", "river:5x4", "--out", out, "--alpha", 0.1, "--title", "My river", "--json").json
+    record = run(
+        capsys, "page", "river:5x4", "--out", out, "--alpha", 0.1, "--title", "My river", "--json"
+    ).json
     assert record["bytes"] == out.stat().st_size
     assert "<title>My river</title>" in out.read_text(encoding="utf-8")
+    assert data_of(out.read_text(encoding="utf-8"))["names"] == ["average-best", "optimal"], (
+        "nobody asked for a planner"
+    )
+    mine = tmp_path / "mine.json"
+    tp.write_policy(tp.solve_expected(tp.read("river:5x4")).policy, mine)
+    asked = ("--policy", mine, "--method", "quantile", "--unit", "steps")
+    run(capsys, "page", "river:5x4", "--out", out, "--alpha", 0.1, *asked)
+    told = data_of(out.read_text(encoding="utf-8"))
+    assert (told["names"], told["costs"]) == (
+        ["average-best", "mine", "quantile", "optimal"],
+        "steps",
+    )
+    assert "no method 'quntile'" in refusal(
+        capsys, "page", "river:5x4", "--out", out, "--method", "quntile"
+    )
     assert "out" in refusal(capsys, "page", "river:5x4")
-    assert "no such file or folder" in refusal(capsys, "page", "river:5x4", "--alpha", 0.5, "--out", tmp_path / "no" / "page.html")
+    assert "no such file or folder" in refusal(
+        capsys, "page", "river:5x4", "--alpha", 0.5, "--out", tmp_path / "no" / "page.html"
+    )
+
+
+# ---------------------------------------------------------------------- policies of one's own
+
+
+def roads():
+    rows = [
+        ("home", "road", "work", 0.9, 20),
+        ("home", "road", "jam", 0.1, 20),
+        ("jam", "wait", "work", 1, 40),
+    ]
+    return tp.SSP.from_outcomes([*rows, ("home", "train", "work", 1, 30)], "home", ["work"])
+
+
+def test_policies_of_every_kind(tmp_path):
+    """Each with its own numbers, its own memory, and a sentence."""
+    ssp = roads()
+    coin = tp.MixedPolicy(
+        [
+            tp.policy(ssp, lambda state: 0 if state == "jam" else "road"),
+            tp.policy(ssp, {"home": "train"}),
+        ],
+        [0.5, 0.5],
+    )
+    mine = {
+        "table": {"home": "train"},
+        "chance": {"home": {"road": 0.25, "train": 0.75}},
+        "coin": coin,
+        "history": lambda state, history: "road" if len(history) < 4 else "wait",
+        "on time": tp.solve_on_time(ssp, 30),
+        "planner": tp.solve_cvar_quantile(ssp, [0.1, 0.5, 1]),
+    }
+    made = tp.page(ssp, tmp_path / "roads.html", mine, alphas=[0.5, 0.1], unit="minutes")
+    assert (tmp_path / "roads.html").read_text(encoding="utf-8") == made.html
+    told = data_of(made.html)
+    assert (
+        told["names"] == ["average-best", *mine, "optimal"]
+        and told["costs"] == "minutes"
+        and told["name"] == "From home to work"
+    )
+    remembers = [told["tables"][case["table"]]["remembers"] for case in told["cases"][1]]
+    assert remembers == [
+        "nothing",
+        "nothing",
+        "nothing",
+        "more",
+        "more",
+        "budget",
+        "atom",
+        "budget",
+    ]
+    for name, case in zip(told["names"][1:-1], told["cases"][1][1:-1]):
+        costs = tp.evaluate(ssp, tp.policy(ssp, mine[name], alpha=0.1), 0.1)
+        assert (case["mean"], case["cvar"]) == pytest.approx(
+            (costs.mean, costs.cvar(0.1)), rel=1e-8
+        )
+        assert any(name in text and "minutes" in text for text in told["words"][1])
+    chance = told["tables"][told["cases"][1][2]["table"]]
+    place = [each["name"] for each in told["scene"]["places"]].index("home")
+    assert chance["decisions"][place] == [[0, 1]], "of a mixed decision the likeliest is drawn"
+    assert told["predicted"][1][:1] == [None] and told["predicted"][1][6] == pytest.approx(
+        mine["planner"].cvar(0.1)
+    )
+
+
+def test_a_policy_that_never_arrives_has_a_page():
+    ssp = tp.SSP.from_outcomes([("a", "go", "b", 1, 1), ("a", "turn", "a", 1, 1)], "a", ["b"])
+    made = tp.page(ssp, policies={"stubborn": {"a": "turn"}}, alphas=[0.5])
+    told = data_of(made.html)
+    assert told["cases"][0][1]["cvar"] is None
+    assert any("misses the goal with probability 1" in text for text in told["words"][0])
+
+
+def test_a_notebook_shows_the_page():
+    made = tp.page(roads(), alphas=[0.1], title="It's <here>")
+    shown = made._repr_html_()
+    assert (
+        shown.startswith("<iframe srcdoc='")
+        and "It&#x27;s &lt;here&gt;" in shown
+        and "<script" not in shown
+    )
+    assert repr(made).startswith('<Page "It\'s <here>", 0.0')
+
+
+def test_refusals():
+    with pytest.raises(
+        OptionError,
+        match="two policies of the page would be called 'optimal': give yours another name",
+    ):
+        tp.page(roads(), policies={"optimal": {"home": "road"}})
+    with pytest.raises(OptionError, match=r"x\.pdf: a page is a file that ends with \.html"):
+        tp.page(roads(), "x.pdf")
+    with pytest.raises(FormatError, match=r"no/x\.html: no such file or folder"):
+        tp.page(roads(), "no/x.html")
+    with pytest.raises(OptionError, match="at least one alpha"):
+        tp.page(roads(), alphas=[])
+    with pytest.raises(PolicyError, match="'home'"):
+        tp.page(roads(), policies={"mine": {"home": "boat"}})

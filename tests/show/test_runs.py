@@ -1,4 +1,6 @@
-"""Worst runs against the list of all runs, blame against finite differences, in exact fractions; single runs against the model."""
+"""Worst runs against the list of all runs, blame against finite differences, in exact fractions;
+single runs against the model.
+"""
 
 import math
 from collections import Counter
@@ -20,7 +22,9 @@ alphas = st.sampled_from([0.75, 0.5, 0.125, 0.01])
 
 def told(run):
     """What a run and a listed run have in common."""
-    return tuple((step[0], step[-3], float(step[-2]), step[-1]) for step in getattr(run, "steps", run))
+    return tuple(
+        (step[0], step[-3], float(step[-2]), step[-1]) for step in getattr(run, "steps", run)
+    )
 
 
 @given(data=st.data(), alpha=alphas, k=st.integers(0, 8))
@@ -32,10 +36,14 @@ def test_worst_runs_are_the_most_probable_of_all_runs_beyond_var(data, alpha, k)
     beyond = sorted((run for run in listed if run.cost > var), key=lambda run: -run.probability)
     found = tp.worst_runs(to_ssp(model), policy, alpha, k)
     assert found.var == float(var)
-    assert found.chance == pytest.approx(float(sum(run.probability for run in beyond)), rel=1e-12, abs=0)
+    assert found.chance == pytest.approx(
+        float(sum(run.probability for run in beyond)), rel=1e-12, abs=0
+    )
     assert found.excess == pytest.approx(float(excess_of(listed, var)), rel=1e-12, abs=1e-300)
     assert len(found) == min(k, len(beyond))
-    assert [run.probability for run in found] == pytest.approx([float(run.probability) for run in beyond[:k]], rel=1e-9)
+    assert [run.probability for run in found] == pytest.approx(
+        [float(run.probability) for run in beyond[:k]], rel=1e-9
+    )
     exact = Counter()
     for run in beyond:
         exact[told(run), float(run.probability), float(run.cost)] += 1
@@ -54,16 +62,25 @@ def test_shares_and_setbacks_split_the_excess_of_all_runs(data, alpha):
         paid = Fraction(0)
         for place, (state, _, _, action, cost, after) in enumerate(run.steps):
             key = (state, action, after, float(cost))
-            shares[key] = shares.get(key, 0) + run.probability * (max(paid + cost - var, 0) - max(paid - var, 0))
+            shares[key] = shares.get(key, 0) + run.probability * (
+                max(paid + cost - var, 0) - max(paid - var, 0)
+            )
             if run.cost > var:
-                move = excess_after(listed, run.steps[: place + 1], var) - excess_after(listed, run.steps[:place], var)
+                move = excess_after(listed, run.steps[: place + 1], var) - excess_after(
+                    listed, run.steps[:place], var
+                )
                 setbacks[key] = setbacks.get(key, 0) + run.probability * move / safe
             paid += cost
-    found = {(row.state, row.action, row.next_state, row.cost): row for row in tp.worst_runs(to_ssp(model), policy, alpha, 0).blame}
+    found = {
+        (row.state, row.action, row.next_state, row.cost): row
+        for row in tp.worst_runs(to_ssp(model), policy, alpha, 0).blame
+    }
     assert {key for key, share in shares.items() if share} <= found.keys()
     for key, row in found.items():
         assert row.share == pytest.approx(float(shares[key]), rel=1e-12, abs=1e-300)
-        assert row.setback == pytest.approx(float(setbacks[key]), rel=1e-9, abs=1e-12 * float(var + 1))
+        assert row.setback == pytest.approx(
+            float(setbacks[key]), rel=1e-9, abs=1e-12 * float(var + 1)
+        )
 
 
 def excess_after(listed, prefix, var):
@@ -78,13 +95,23 @@ def test_slopes_are_finite_differences_of_the_excess(data, alpha):
     policy = data.draw(strategies.randomised_policies(model))
     listed = all_runs(model, policy)
     var = var_of(listed, alpha)
-    # So small a step that no run crosses VaR; downwards, so that runs which cost exactly VaR stay out of it.
-    step = min([run.cost - var for run in listed if run.cost > var], default=Fraction(1)) / (2 * len(model.choices) + 2)
+    # So small a step that no run crosses VaR; downwards, so that runs which cost exactly VaR stay
+    # out of it.
+    step = min([run.cost - var for run in listed if run.cost > var], default=Fraction(1)) / (
+        2 * len(model.choices) + 2
+    )
     for row in tp.worst_runs(to_ssp(model), policy, alpha, 0).blame:
         changed = {
             state: {
                 action: [
-                    (t, p, c - step if (state, action, t, float(c)) == (row.state, row.action, row.next_state, row.cost) else c)
+                    (
+                        t,
+                        p,
+                        c - step
+                        if (state, action, t, float(c))
+                        == (row.state, row.action, row.next_state, row.cost)
+                        else c,
+                    )
                     for t, p, c in outcomes
                 ]
                 for action, outcomes in actions.items()
@@ -92,28 +119,43 @@ def test_slopes_are_finite_differences_of_the_excess(data, alpha):
             for state, actions in model.choices.items()
         }
         lower = excess_of(all_runs(Model(changed, model.start, model.goals), policy), var)
-        assert row.slope == pytest.approx(float((excess_of(listed, var) - lower) / step), rel=1e-12, abs=0)
+        assert row.slope == pytest.approx(
+            float((excess_of(listed, var) - lower) / step), rel=1e-12, abs=0
+        )
 
 
 @given(data=st.data(), alpha=alphas)
 def test_worst_runs_of_models_with_circles(data, alpha):
-    """Runs that go round are endless in number; the k found must be possible, beyond VaR, different, and as probable as any simple search finds."""
+    """Runs that go round are endless in number; the k found must be possible, beyond VaR,
+    different, and as probable as any simple search finds.
+    """
     model = data.draw(strategies.proper_models(max_states=3, dyadic=True))
     policy = data.draw(strategies.policies(model))
     ssp = to_ssp(model)
     found = tp.worst_runs(ssp, policy, alpha, 4)
     costs = tp.evaluate(ssp, policy, alpha)
-    assert found.excess == pytest.approx((costs.cvar(alpha) - costs.var(alpha)) * alpha, rel=1e-9, abs=1e-12 * costs.mean)
-    assert sum(row.setback for row in found.blame) == pytest.approx(found.excess, rel=1e-9, abs=1e-12 * costs.mean)
+    assert found.excess == pytest.approx(
+        (costs.cvar(alpha) - costs.var(alpha)) * alpha, rel=1e-9, abs=1e-12 * costs.mean
+    )
+    assert sum(row.setback for row in found.blame) == pytest.approx(
+        found.excess, rel=1e-9, abs=1e-12 * costs.mean
+    )
     best = sorted(
-        slow_search(model, policy, Fraction(found.var).limit_denominator(10**6), least=found[-1].probability if len(found) else 1.0)
+        slow_search(
+            model,
+            policy,
+            Fraction(found.var).limit_denominator(10**6),
+            least=found[-1].probability if len(found) else 1.0,
+        )
     )
     assert [run.probability for run in found] == pytest.approx(best[::-1][: len(found)], rel=1e-9)
     assert len({told(run) for run in found}) == len(found)
 
 
 def slow_search(model, policy, var, least, most_steps=60):
-    """The probabilities of all runs beyond VaR that are at least as probable as `least`, by trying everything."""
+    """The probabilities of all runs beyond VaR that are at least as probable as `least`, by trying
+    everything.
+    """
     floor = Fraction(least) * (1 - Fraction(1, 10**9))
     waiting = [(model.start, policy.start(model.start), Fraction(1), Fraction(0), 0)]
     while waiting:
@@ -131,7 +173,15 @@ def slow_search(model, policy, var, least, most_steps=60):
                 merged[action, t, c] = merged.get((action, t, c), 0) + p * Fraction(weight)
         for (action, t, c), p in merged.items():
             if probability * p >= floor:
-                waiting.append((t, policy.remember(memory, state, action, float(c), t), probability * p, cost + c, steps + 1))
+                waiting.append(
+                    (
+                        t,
+                        policy.remember(memory, state, action, float(c), t),
+                        probability * p,
+                        cost + c,
+                        steps + 1,
+                    )
+                )
 
 
 TRAP = tp.SSP.from_outcomes(
@@ -167,9 +217,12 @@ def test_a_run_from_a_dead_end_has_no_steps():
 def test_the_memory_for_runs_is_bounded(monkeypatch):
     ssp = tp.SSP.from_outcomes([("s", "go", "s", 0.5, 1), ("s", "go", "g", 0.5, 1)], "s", ["g"])
     policy = tp.MarkovPolicy({"s": "go"})
-    monkeypatch.setattr("tailpath.show.runs.MOST_KEPT", 1_000)
+    monkeypatch.setattr("tailpath.show.runs.MOST_STORED", 1_000)
     assert len(tp.worst_runs(ssp, policy, 0.5, k=20)) == 20
-    with pytest.raises(OptionError, match=r"the first \d+ runs have more than 1000 steps together; ask for fewer \(k=\)"):
+    with pytest.raises(
+        OptionError,
+        match=r"the first \d+ runs have more than 1000 steps together; ask for fewer \(k=\)",
+    ):
         tp.worst_runs(ssp, policy, 0.5, k=10**7)
 
 
@@ -192,7 +245,9 @@ def test_many_equally_probable_runs_do_not_hold_up_the_search():
     found = tp.worst_runs(ssp, tp.solve_expected(ssp).policy, 1e-6, 20)
     assert len(found) == 20
     assert all(run.cost > found.var for run in found)
-    assert sorted((run.probability for run in found), reverse=True) == pytest.approx([run.probability for run in found], rel=1e-8)
+    assert sorted((run.probability for run in found), reverse=True) == pytest.approx(
+        [run.probability for run in found], rel=1e-8
+    )
 
 
 def test_costs_without_a_unit_are_refused_in_one_line():
@@ -203,7 +258,9 @@ def test_costs_without_a_unit_are_refused_in_one_line():
 
 
 def test_too_large_a_table_is_refused_in_one_line():
-    ssp = tp.SSP.from_outcomes([("a", "go", "a", 0.5, 1), ("a", "go", "goal", 0.5, 10**7)], "a", ["goal"])
+    ssp = tp.SSP.from_outcomes(
+        [("a", "go", "a", 0.5, 1), ("a", "go", "goal", 0.5, 10**7)], "a", ["goal"]
+    )
     with pytest.raises(OptionError, match="too many"):
         tp.worst_runs(ssp, tp.MarkovPolicy({"a": "go"}), 1e-9, 1)
 
@@ -224,7 +281,11 @@ def test_a_trace_is_a_run_of_the_model_and_the_policy(data, seed):
 
 
 def test_traces_come_as_often_as_they_are_probable():
-    ssp = tp.SSP.from_outcomes([("a", "go", "b", 0.25, 1), ("a", "go", "goal", 0.75, 2), ("b", "go", "goal", 1, 0)], "a", ["goal"])
+    ssp = tp.SSP.from_outcomes(
+        [("a", "go", "b", 0.25, 1), ("a", "go", "goal", 0.75, 2), ("b", "go", "goal", 1, 0)],
+        "a",
+        ["goal"],
+    )
     policy = tp.MarkovPolicy({"a": "go", "b": "go"})
     long = sum(len(tp.trace(ssp, policy, seed)) == 2 for seed in range(2000))
     assert abs(long - 500) < 5 * math.sqrt(2000 * 0.25 * 0.75)
@@ -250,13 +311,21 @@ def test_pandas_takes_runs_and_blame():
     pandas = pytest.importorskip("pandas")
     ssp = tp.domains.river(rows=5, columns=4)
     found = tp.worst_runs(ssp, tp.solve_expected(ssp).policy, 0.1, 2)
-    assert list(pandas.DataFrame(found[0]).columns) == ["state", "memory", "action", "cost", "next_state"]
+    assert list(pandas.DataFrame(found[0]).columns) == [
+        "state",
+        "memory",
+        "action",
+        "cost",
+        "next_state",
+    ]
     frame = pandas.DataFrame(found.blame)
     assert frame["share"].sum() == pytest.approx(found.excess)
 
 
 def wandering(n=30):
-    """A walk without drift: its bad runs take thousands of steps, so that none has a probability that a double can hold."""
+    """A walk without drift: its bad runs take thousands of steps, so that none has a probability
+    that a double can hold.
+    """
     rows = [(i, "go", j, 0.5, 1) for i in range(n) for j in (i + 1, max(i - 1, 0))]
     return tp.SSP.from_outcomes(rows, 0, [n])
 
@@ -267,7 +336,11 @@ def test_runs_too_improbable_to_be_told_are_said_to_be_so_and_one_is_drawn():
     assert len(found) == 0 and found.chance == pytest.approx(0.05, rel=0.01) and found.var > 1100
     run = found.typical
     assert run.cost == sum(step.cost for step in run) == len(run) > found.var
-    assert run[0].state == 0 and run[-1].next_state == 30 and all(a.next_state == b.state for a, b in zip(run.steps, run.steps[1:]))
+    assert (
+        run[0].state == 0
+        and run[-1].next_state == 30
+        and all(a.next_state == b.state for a, b in zip(run.steps, run.steps[1:]))
+    )
     assert "each less probable than can be told" in repr(found)
     again = tp.worst_runs(ssp, dict.fromkeys(ssp.states[:-1], "go"), 0.05)
     assert again.typical.steps == run.steps
@@ -275,12 +348,16 @@ def test_runs_too_improbable_to_be_told_are_said_to_be_so_and_one_is_drawn():
 
 
 def test_a_typical_run_is_drawn_from_the_law_of_the_runs_beyond_var():
-    """Three ways to be bad, of 0.1, 0.2 and 0.3: over many seeds each as often as its share of 0.6."""
+    """Three ways to be bad, of 0.1, 0.2 and 0.3: over many seeds each as often as its
+    share of 0.6.
+    """
     from tailpath.policies.unrolling import unroll
     from tailpath.show.beyond import Beyond
     from tailpath.show.typical import typical_run
 
-    ssp = tp.SSP.from_outcomes([("s", "go", "g", p, c) for p, c in ((0.4, 1), (0.1, 5), (0.2, 6), (0.3, 7))], "s", ["g"])
+    ssp = tp.SSP.from_outcomes(
+        [("s", "go", "g", p, c) for p, c in ((0.4, 1), (0.1, 5), (0.2, 6), (0.3, 7))], "s", ["g"]
+    )
     beyond = Beyond(unroll(ssp, tp.MarkovPolicy({"s": "go"})), 1)
     drawn = Counter(float(beyond.level[typical_run(beyond, seed)[0]]) for seed in range(3000))
     assert set(drawn) == {5, 6, 7}

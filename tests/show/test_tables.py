@@ -23,7 +23,9 @@ def is_in(row, policy, step):
     if state != row.state or decision_in_words(decision) != decision_in_words(row.action):
         return False
     if not isinstance(policy, tp.BudgetPolicy):
-        return memory_in_words(policy, memory) == row.memory
+        return (
+            memory_in_words(policy, memory, 0) == row.memory
+        )  # where no cost is negative the state does not matter
     if row.memory == "budget spent":
         return memory == 0
     bounds = [float(word) for word in row.memory.removesuffix(" left").split(" to ")]
@@ -36,7 +38,9 @@ def to_go(runs, happens):
     for run in runs:
         for place, step in enumerate(run.steps):
             if happens(step):
-                found.append((sum((later[4] for later in run.steps[place:]), Fraction(0)), run.probability))
+                found.append(
+                    (sum((later[4] for later in run.steps[place:]), Fraction(0)), run.probability)
+                )
                 break
     return found
 
@@ -78,7 +82,12 @@ def test_tables_of_models_with_circles(data):
     chain = reference.unroll(model, policy)
     means = reference.chain_means(chain)
     rows = {(row.state, row.memory): row for row in decision_table(to_ssp(model), policy, ALPHA)}
-    told = {(state, memory_in_words(policy, memory)): (state, memory) for state, memory in chain.outcomes if state not in model.goals}
+    ssp = to_ssp(model)
+    told = {
+        (state, memory_in_words(policy, memory, ssp.state_index(state))): (state, memory)
+        for state, memory in chain.outcomes
+        if state not in model.goals
+    }
     assert rows.keys() == told.keys()
     for key, pair in told.items():
         assert rows[key].probability == pytest.approx(float(hitting(chain, pair)), rel=1e-9)
@@ -86,17 +95,25 @@ def test_tables_of_models_with_circles(data):
         if math.isinf(means[pair]):
             assert rows[key].cvar == math.inf
         elif isinstance(policy, tp.MarkovPolicy):
-            from_there = reference.cost_distribution(Model(model.choices, pair[0], model.goals), policy, ALPHA)
+            from_there = reference.cost_distribution(
+                Model(model.choices, pair[0], model.goals), policy, ALPHA
+            )
             assert rows[key].cvar == pytest.approx(float(from_there.cvar(ALPHA)), rel=1e-9)
 
 
 def hitting(chain, wanted):
-    """The probability of ever being at a pair, from the start: equations over those that can get there."""
+    """The probability of ever being at a pair, from the start: equations over those that can get
+    there.
+    """
     if chain.start == wanted:
         return 1
     reaching = {wanted}
     while True:
-        more = {x for x, outcomes in chain.outcomes.items() if x not in reaching and any(y in reaching for y, _, _ in outcomes)}
+        more = {
+            x
+            for x, outcomes in chain.outcomes.items()
+            if x not in reaching and any(y in reaching for y, _, _ in outcomes)
+        }
         if not more:
             break
         reaching |= more
@@ -138,7 +155,10 @@ def test_a_start_at_the_goal_has_an_empty_table():
 @given(data=st.data())
 def test_partings_of_two_policies(data):
     model = data.draw(strategies.acyclic_models())
-    first, second = data.draw(policies_of_every_kind(model)), data.draw(policies_of_every_kind(model))
+    first, second = (
+        data.draw(policies_of_every_kind(model)),
+        data.draw(policies_of_every_kind(model)),
+    )
     found = tp.differences(to_ssp(model), first, second, ALPHA)
     wanted = {}
     for run in all_runs(model, first):
@@ -156,19 +176,30 @@ def test_partings_of_two_policies(data):
     for row in found:
         key = (row.state, decision_in_words(row.first_action), decision_in_words(row.second_action))
         check_to_go(wanted[key], row.probability, row.first_mean, row.first_cvar)
-    assert found.means == pytest.approx([float(reference.expected_cost(model, policy)) for policy in (first, second)], rel=1e-9)
+    assert found.means == pytest.approx(
+        [float(reference.expected_cost(model, policy)) for policy in (first, second)], rel=1e-9
+    )
     # Seen from the other side, the same places.
     mirrored = tp.differences(to_ssp(model), second, first, ALPHA)
     assert len(mirrored) == len(found)
     for row in mirrored:
-        twin = next(r for r in found if (r.state, r.first_action, r.second_action) == (row.state, row.second_action, row.first_action))
+        twin = next(
+            r
+            for r in found
+            if (r.state, r.first_action, r.second_action)
+            == (row.state, row.second_action, row.first_action)
+        )
         assert (row.probability, row.first_mean, row.first_cvar) == pytest.approx(
             (twin.probability, twin.second_mean, twin.second_cvar), rel=1e-9
         )
 
 
 def mixture(decision):
-    return {action: weight for action, weight in decision.items() if weight} if isinstance(decision, dict) else {decision: 1}
+    return (
+        {action: weight for action, weight in decision.items() if weight}
+        if isinstance(decision, dict)
+        else {decision: 1}
+    )
 
 
 def test_a_policy_does_not_differ_from_itself():
@@ -180,9 +211,45 @@ def test_a_policy_does_not_differ_from_itself():
 
 
 def test_policies_that_circle_side_by_side_never_part():
-    ssp = tp.SSP.from_outcomes([("a", "go", "b", 1, 1), ("b", "go", "a", 1, 1), ("b", "out", "goal", 1, 1)], "a", ["goal"])
+    ssp = tp.SSP.from_outcomes(
+        [("a", "go", "b", 1, 1), ("b", "go", "a", 1, 1), ("b", "out", "goal", 1, 1)], "a", ["goal"]
+    )
     circling = tp.MarkovPolicy({"a": "go", "b": "go"})
     assert tp.differences(ssp, circling, circling).probability == 0
     [parting] = tp.differences(ssp, circling, tp.MarkovPolicy({"a": "go", "b": "out"}))
-    assert (parting.state, parting.first_action, parting.second_action, parting.probability) == ("b", "go", "out", 1)
+    assert (parting.state, parting.first_action, parting.second_action, parting.probability) == (
+        "b",
+        "go",
+        "out",
+        1,
+    )
     assert (parting.first_mean, parting.second_mean) == (math.inf, 1)
+
+
+def test_of_a_deadline_of_45_there_are_45_left(tmp_path, capsys):
+    """A run that costs exactly 45 is on time, so that the budget is a unit more; people are told
+    what may be spent.
+    """
+    rows = [
+        ("home", "road", "work", 0.9, 20),
+        ("home", "road", "work", 0.1, 60),
+        ("home", "train", "station", 1, 30),
+    ]
+    ssp = tp.SSP.from_outcomes([*rows, ("station", "walk", "work", 1, 15)], "home", ["work"])
+    found = tp.solve_on_time(ssp, 45)
+    assert found.probability(45) == 1
+    assert [(row.state, row.memory) for row in found.policy(45).table(ssp)] == [
+        ("home", "45 left"),
+        ("station", "15 left"),
+    ]
+    assert [step.memory for step in tp.trace(ssp, found, seed=0)] == ["45 left", "15 left"]
+    assert tp.frontier(ssp, "late(45)")[0].policy.table(ssp)[0].memory == "45 left"
+    tp.write_policy(found, tmp_path / "p.json")
+    again = tp.read_policy(tmp_path / "p.json", ssp)
+    assert again == found.policy(45) and again.table(ssp)[1].memory == "15 left"
+    assert found.policy(45).plot(ssp, 45).get_title() == "45 left"
+    with pytest.raises(tp.TailpathError, match="from 0 to 45, not 50"):
+        found.policy(45).plot(ssp, 50)
+    assert tp.solve_cvar_exact(ssp, 0.1).policy(0.1).table(ssp)[0].memory == "45 left", (
+        "as of any other budget"
+    )

@@ -1,4 +1,6 @@
-"""Goals that are not sure: against enumeration in rationals on models without cycles, and against all policies on models with them."""
+"""Goals that are not sure: against enumeration in rationals on models without cycles, and against
+all policies on models with them.
+"""
 
 import itertools
 import pickle
@@ -23,18 +25,28 @@ TRAP = "trap"
 
 @st.composite
 def models_with_dead_ends(draw, most=4):
-    """States in a row, every step leads on; some outcomes end in a trap. All probabilities are sixteenths."""
+    """States in a row, every step leads on; some outcomes end in a trap. All probabilities are
+    sixteenths.
+    """
     names = [f"s{i}" for i in range(draw(st.integers(1, most)))]
     choices = {}
     for i, state in enumerate(names):
         actions = {}
         for k in range(draw(st.integers(1, 2))):
             n = draw(st.integers(1, 3))
-            cuts = sorted(draw(st.lists(st.integers(1, 15), min_size=n - 1, max_size=n - 1, unique=True)))
+            cuts = sorted(
+                draw(st.lists(st.integers(1, 15), min_size=n - 1, max_size=n - 1, unique=True))
+            )
             chance = [Fraction(b - a, 16) for a, b in zip([0, *cuts], [*cuts, 16], strict=True)]
-            targets = draw(st.lists(st.sampled_from([*names[i + 1 :], "goal", "goal", TRAP]), min_size=n, max_size=n))
+            targets = draw(
+                st.lists(
+                    st.sampled_from([*names[i + 1 :], "goal", "goal", TRAP]), min_size=n, max_size=n
+                )
+            )
             costs = draw(st.lists(st.integers(0, 3), min_size=n, max_size=n))
-            actions[f"a{k}"] = [(t, p, Fraction(c, 2)) for t, p, c in zip(targets, chance, costs, strict=True)]
+            actions[f"a{k}"] = [
+                (t, p, Fraction(c, 2)) for t, p, c in zip(targets, chance, costs, strict=True)
+            ]
         choices[state] = actions
     choices[TRAP] = {"stay": [(TRAP, Fraction(1), Fraction(1))]}
     return Model(choices, "s0", frozenset(["goal"]))
@@ -44,7 +56,10 @@ def best_chance(model, state="s0"):
     """The largest probability of arriving, by recursion along the row of states."""
     if state in model.goals or state == TRAP:
         return Fraction(int(state != TRAP))
-    return max(sum(p * best_chance(model, t) for t, p, _ in outcomes) for outcomes in model.choices[state].values())
+    return max(
+        sum(p * best_chance(model, t) for t, p, _ in outcomes)
+        for outcomes in model.choices[state].values()
+    )
 
 
 def runs(model, policy, most_steps=20):
@@ -55,19 +70,27 @@ def runs(model, policy, most_steps=20):
         if state in model.goals or state == TRAP or steps == most_steps:
             found[state, cost, steps] = found.get((state, cost, steps), 0) + chance
             continue
-        waiting.extend((t, cost + c, steps + 1, chance * p) for t, p, c in model.choices[state][policy[state]])
+        waiting.extend(
+            (t, cost + c, steps + 1, chance * p) for t, p, c in model.choices[state][policy[state]]
+        )
     return found
 
 
 def all_policies(model):
     states = [s for s in model.choices if s != TRAP]
-    return [dict(zip(states, picked, strict=True)) for picked in itertools.product(*(model.choices[s] for s in states))]
+    return [
+        dict(zip(states, picked, strict=True))
+        for picked in itertools.product(*(model.choices[s] for s in states))
+    ]
 
 
 def distribution(ssp, policy):
     """Cost -> probability, with everything in the head."""
     found = tp.evaluate(ssp, policy, 1e-9)
-    return {Fraction(cost).limit_denominator(2): p for cost, p in zip(found.costs.tolist(), found.probabilities.tolist(), strict=True)}
+    return {
+        Fraction(cost).limit_denominator(2): p
+        for cost, p in zip(found.costs.tolist(), found.probabilities.tolist(), strict=True)
+    }
 
 
 def totals(weighted):
@@ -94,7 +117,10 @@ def test_the_largest_probability_of_arriving(model):
 def test_the_largest_probability_with_cycles(model):
     ssp = reference.to_ssp(model)
     states = list(model.choices)
-    every = [dict(zip(states, picked, strict=True)) for picked in itertools.product(*(model.choices[s] for s in states))]
+    every = [
+        dict(zip(states, picked, strict=True))
+        for picked in itertools.product(*(model.choices[s] for s in states))
+    ]
     best = max(1 - reference.unreached(model, MarkovPolicy(policy)) for policy in every)
     assert_close(solve_arrival(ssp), model.start, best)
 
@@ -109,24 +135,35 @@ def assert_close(found, state, exact):
 
 
 def wide_model(seed, n=170, back=3, loss=50):
-    """More open states than are solved in rationals by default: a long row with jumps back and forth and a risk in every step."""
+    """More open states than are solved in rationals by default: a long row with jumps back and
+    forth and a risk in every step.
+    """
     rng = np.random.default_rng(seed)
     rows = [("lost", "stay", "lost", 1, 1)]
     for i in range(n):
         for action in "ab"[: rng.integers(1, 3)]:
-            ends = [i + 1, max(i - int(rng.integers(1, back + 1)), 0), min(i + int(rng.integers(1, 4)), n)]
+            ends = [
+                i + 1,
+                max(i - int(rng.integers(1, back + 1)), 0),
+                min(i + int(rng.integers(1, 4)), n),
+            ]
             weight = rng.integers(1, 20, len(ends))
             whole = int(weight.sum()) + int(rng.integers(1, 3))
             scale = loss * whole
             shares = [Fraction(int(w) * loss, scale) for w in weight]
-            rows += [(i, action, end, p, int(rng.integers(1, 4))) for end, p in zip(ends, shares, strict=True)]
+            rows += [
+                (i, action, end, p, int(rng.integers(1, 4)))
+                for end, p in zip(ends, shares, strict=True)
+            ]
             rows.append((i, action, "lost", 1 - sum(shares), 1))
     return SSP.from_outcomes(rows, 0, [n])
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_many_open_states(seed):
-    """Policy iteration in rationals, on a chain of each policy, says how surely the best one arrives."""
+    """Policy iteration in rationals, on a chain of each policy, says how surely the best one
+    arrives.
+    """
     ssp = wide_model(seed)
     found, model = solve_arrival(ssp), by_decimals(ssp)
     policy = {state: next(iter(actions)) for state, actions in model.choices.items()}
@@ -134,7 +171,9 @@ def test_many_open_states(seed):
         chance = arrival_of(model, policy)
         better = {}
         for state, actions in model.choices.items():
-            worth = {a: sum(p * chance[t] for t, p, _ in outcomes) for a, outcomes in actions.items()}
+            worth = {
+                a: sum(p * chance[t] for t, p, _ in outcomes) for a, outcomes in actions.items()
+            }
             best = max(worth, key=worth.get)
             better[state] = best if worth[best] > chance[state] else policy[state]
         if better == policy:
@@ -146,20 +185,29 @@ def test_many_open_states(seed):
 
 
 def by_decimals(ssp):
-    """The model in rationals, each probability the decimal that its float stands for, divided by the sum of its row."""
+    """The model in rationals, each probability the decimal that its float stands for, divided by
+    the sum of its row.
+    """
     choices = {}
     for state, actions in reference.from_ssp(ssp).choices.items():
         s = ssp.state_index(state)
-        for action, k in zip(actions, range(ssp.state_choices[s], ssp.state_choices[s + 1]), strict=True):
+        for action, k in zip(
+            actions, range(ssp.state_choices[s], ssp.state_choices[s + 1]), strict=True
+        ):
             span = slice(ssp.choice_outcomes[k], ssp.choice_outcomes[k + 1])
             weight = [Fraction(repr(p)) for p in ssp.outcome_probability[span].tolist()]
-            outcomes = [(t, w / sum(weight), c) for w, (t, _, c) in zip(weight, actions[action], strict=True)]
+            outcomes = [
+                (t, w / sum(weight), c)
+                for w, (t, _, c) in zip(weight, actions[action], strict=True)
+            ]
             choices.setdefault(state, {})[action] = outcomes
     return Model(choices, ssp.start, frozenset(ssp.goals))
 
 
 def arrival_of(model, policy):
-    """The probability that a policy arrives, from every state: each row in terms of later states, by elimination, and then from the end back."""
+    """The probability that a policy arrives, from every state: each row in terms of later states,
+    by elimination, and then from the end back.
+    """
     states = [state for state in model.choices if state != "lost"]
     onwards = {}
     for state in states:
@@ -180,11 +228,17 @@ def arrival_of(model, policy):
 
 
 def test_where_floats_are_of_no_help():
-    """A row of 60 coins that all have to show heads, and start again at tails: some 2^60 steps, each with a risk of 2^-125."""
+    """A row of 60 coins that all have to show heads, and start again at tails: some 2^60 steps,
+    each with a risk of 2^-125.
+    """
     n, risk = 60, Fraction(1, 2**125)
     rows = [("lost", "stay", "lost", 1, 1)]
     for i in range(n):
-        rows += [(i, "toss", i + 1, Fraction(1, 2), 1), (i, "toss", 0, Fraction(1, 2) - risk, 1), (i, "toss", "lost", risk, 1)]
+        rows += [
+            (i, "toss", i + 1, Fraction(1, 2), 1),
+            (i, "toss", 0, Fraction(1, 2) - risk, 1),
+            (i, "toss", "lost", risk, 1),
+        ]
         rows += [(i, "leave", n, Fraction(1, 2), 1), (i, "leave", "lost", Fraction(1, 2), 1)]
     ssp = SSP.from_outcomes(rows, 0, [n])
     found = solve_arrival(ssp)
@@ -196,15 +250,24 @@ def test_where_floats_are_of_no_help():
 
 
 def arms(n, p, share, cost, end):
-    """From a hub one of two arms of n states, each of which goes on with p, or back; the first arm ends at `end`."""
+    """From a hub one of two arms of n states, each of which goes on with p, or back; the first arm
+    ends at `end`.
+    """
     rows = [("hub", "go", ("bad", 0), share, cost), ("hub", "go", ("good", 0), 1 - share, cost)]
     for arm, last in (("bad", end), ("good", "goal")):
         for i in range(n):
-            rows += [((arm, i), "go", (arm, i + 1) if i + 1 < n else last, p, cost), ((arm, i), "go", "hub", 1 - p, cost)]
+            rows += [
+                ((arm, i), "go", (arm, i + 1) if i + 1 < n else last, p, cost),
+                ((arm, i), "go", "hub", 1 - p, cost),
+            ]
     return rows
 
 
-ARMS = [(160, Fraction(1, 100), Fraction(1, 100)), (330, Fraction(1, 10), Fraction(1, 10)), (36, Fraction(1, 10**20), Fraction(1, 10))]
+ARMS = [
+    (160, Fraction(1, 100), Fraction(1, 100)),
+    (330, Fraction(1, 10), Fraction(1, 10)),
+    (36, Fraction(1, 10**20), Fraction(1, 10)),
+]
 ARMS += [(400, Fraction(1, 100), Fraction(1, 2)), (2000, Fraction(1, 10), Fraction(1, 2))]
 
 
@@ -212,27 +275,43 @@ ARMS += [(400, Fraction(1, 100), Fraction(1, 2)), (2000, Fraction(1, 10), Fracti
 @pytest.mark.parametrize(("n", "p", "share"), ARMS)
 def test_arrival_after_more_attempts_than_doubles_count(n, p, share, cost):
     """Each attempt gets through with p^n, below every double: what counts is which arm it was."""
-    ssp = SSP.from_outcomes([*arms(n, p, share, cost, "pit"), ("pit", "stay", "pit", 1, 1)], "hub", ["goal"])
+    ssp = SSP.from_outcomes(
+        [*arms(n, p, share, cost, "pit"), ("pit", "stay", "pit", 1, 1)], "hub", ["goal"]
+    )
     found = solve_arrival(ssp)
     assert found.bounds[0] <= 1 - share <= found.bounds[1]
     assert found.bounds[1] - found.bounds[0] < 1e-10
     sure = tp.given_arrival(ssp)
     assert "pit" not in sure.states
-    # Given arrival the end of the bad arm leads back for sure, and every other step is as likely as before.
-    chance = dict(zip(sure.to_pandas()[["state", "next_state"]].itertuples(index=False, name=None), sure.outcome_probability, strict=True))
+    # Given arrival the end of the bad arm leads back for sure, and every other step is as likely as
+    # before.
+    chance = dict(
+        zip(
+            sure.to_pandas()[["state", "next_state"]].itertuples(index=False, name=None),
+            sure.outcome_probability,
+            strict=True,
+        )
+    )
     assert chance["hub", ("good", 0)] == pytest.approx(float(1 - share), rel=1e-10)
     assert chance[("bad", n - 1), "hub"] == 1
     if cost == 0:
-        lost = tp.evaluate(ssp, {s: "stay" if s == "pit" else "go" for s in ssp.states if s != "goal"}, 0.999)
+        lost = tp.evaluate(
+            ssp, {s: "stay" if s == "pit" else "go" for s in ssp.states if s != "goal"}, 0.999
+        )
         assert lost.unreached == pytest.approx(float(share), rel=1e-10)
 
 
 @pytest.mark.parametrize(("n", "p", "share"), ARMS)
 def test_costs_after_more_attempts_than_doubles_count(n, p, share):
     """The same walk for nothing, where the bad arm has to pay 1 in the end."""
-    ssp = SSP.from_outcomes([*arms(n, p, share, 0, "desk"), ("desk", "go", "goal", 1, 1)], "hub", ["goal"])
+    ssp = SSP.from_outcomes(
+        [*arms(n, p, share, 0, "desk"), ("desk", "go", "goal", 1, 1)], "hub", ["goal"]
+    )
     found = tp.solve_expected(ssp)
-    assert found.bounds[0] <= share <= found.bounds[1] and found.bounds[1] - found.bounds[0] < 1e-10 * share
+    assert (
+        found.bounds[0] <= share <= found.bounds[1]
+        and found.bounds[1] - found.bounds[0] < 1e-10 * share
+    )
     costs = tp.evaluate(ssp, found.policy, float(share))
     assert costs.mean_bounds[0] <= share <= costs.mean_bounds[1]
     assert costs.mean_bounds[1] - costs.mean_bounds[0] < 1e-10 * share
@@ -243,15 +322,23 @@ def test_costs_after_more_attempts_than_doubles_count(n, p, share):
 
 def test_chances_below_the_doubles_are_refused_where_they_matter():
     """The only way home is a row of steps that go on with 1e-200 and are lost otherwise."""
-    rows = [("lost", "stay", "lost", 1, 1), *((i, "go", "lost", 1, 1) for i in range(2)), *((i, "go", i + 1, 1e-200, 1) for i in range(2))]
+    rows = [
+        ("lost", "stay", "lost", 1, 1),
+        *((i, "go", "lost", 1, 1) for i in range(2)),
+        *((i, "go", i + 1, 1e-200, 1) for i in range(2)),
+    ]
     ssp = SSP.from_outcomes(rows, 0, [2])
     assert solve_arrival(ssp).bounds[0] == 0 < solve_arrival(ssp).bounds[1] < 1e-300
-    with pytest.raises(ModelError, match=r"^the probability of arriving from state 0 is too small to compute with"):
+    with pytest.raises(
+        ModelError, match=r"^the probability of arriving from state 0 is too small to compute with"
+    ):
         tp.given_arrival(ssp)
 
 
 def test_later_bounds_count_what_the_probabilities_may_be_off(monkeypatch):
-    """Two ways home that are equally sure in rationals, and a cost that tells them apart: 100 coins each."""
+    """Two ways home that are equally sure in rationals, and a cost that tells them apart: 100 coins
+    each.
+    """
     rng = np.random.default_rng(3)
     rows = [("lost", "stay", "lost", 1, 1)]
     for i in range(100):
@@ -280,7 +367,11 @@ def test_bounds_hold_given_arrival_of_many_states():
     law = {0: Fraction(1)}  # the cost of what is to come, times its probability, from the end on
     for i in reversed(range(n)):
         quick, slow = (Fraction(int(rng.integers(1, 400)), 1000) for _ in range(2))
-        rows += [(i, "go", i + 1, quick, 1), (i, "go", i + 1, slow, 2), (i, "go", "lost", 1 - quick - slow, 1)]
+        rows += [
+            (i, "go", i + 1, quick, 1),
+            (i, "go", i + 1, slow, 2),
+            (i, "go", "lost", 1 - quick - slow, 1),
+        ]
         after = {}
         for cost, p in law.items():
             for more, share in ((1, quick), (2, slow)):
@@ -305,7 +396,9 @@ def test_given_arrival_is_the_model_of_the_runs_that_arrive(model):
     ssp = reference.to_ssp(model)
     best = best_chance(model)
     if best == 0:
-        with pytest.raises(GoalUnreachableError, match=r"^from the start 's0' no policy reaches a goal at all"):
+        with pytest.raises(
+            GoalUnreachableError, match=r"^from the start 's0' no policy reaches a goal at all"
+        ):
             tp.given_arrival(ssp)
         return
     sure = tp.given_arrival(ssp)
@@ -313,13 +406,23 @@ def test_given_arrival_is_the_model_of_the_runs_that_arrive(model):
     kept = {(sure.states[s], sure.choice_name(k)) for k, s in enumerate(sure.choice_state.tolist())}
     for policy in all_policies(model):
         every = runs(model, policy)
-        reached = {state for state, p in visited(model, policy).items() if p > 0 and best_chance(model, state) > 0}
+        reached = {
+            state
+            for state, p in visited(model, policy).items()
+            if p > 0 and best_chance(model, state) > 0
+        }
         arriving = {key: p for key, p in every.items() if key[0] in model.goals}
-        inside = all((state, policy[state]) in kept for state in reached if state not in model.goals)
-        assert inside == (sum(arriving.values()) == best), "the choices kept are those of the surest policies"
+        inside = all(
+            (state, policy[state]) in kept for state in reached if state not in model.goals
+        )
+        assert inside == (sum(arriving.values()) == best), (
+            "the choices kept are those of the surest policies"
+        )
         if inside:
             wanted = totals((cost, p / best) for (_, cost, _), p in arriving.items())
-            assert distribution(sure, {s: a for s, a in policy.items() if s in sure.states}) == pytest.approx(wanted, rel=1e-13)
+            assert distribution(
+                sure, {s: a for s, a in policy.items() if s in sure.states}
+            ) == pytest.approx(wanted, rel=1e-13)
 
 
 def visited(model, policy):
@@ -333,13 +436,21 @@ def visited(model, policy):
 
 
 def least_excess(model, price, state, budget):
-    """U(s, w): the least expected excess over a budget where a run may be given up, over all that policies may remember."""
+    """U(s, w): the least expected excess over a budget where a run may be given up, over all that
+    policies may remember.
+    """
     up = max(price - budget, Fraction(0))
     if state in model.goals:
         return max(-budget, Fraction(0))
     if state == TRAP:
         return up  # to wait only costs more
-    return min(up, *(sum(p * least_excess(model, price, t, budget - c) for t, p, c in o) for o in model.choices[state].values()))
+    return min(
+        up,
+        *(
+            sum(p * least_excess(model, price, t, budget - c) for t, p, c in o)
+            for o in model.choices[state].values()
+        ),
+    )
 
 
 def least_mean(model, price, state):
@@ -347,43 +458,74 @@ def least_mean(model, price, state):
         return Fraction(0)
     if state == TRAP:
         return price
-    return min(price, *(sum(p * (c + least_mean(model, price, t)) for t, p, c in o) for o in model.choices[state].values()))
+    return min(
+        price,
+        *(
+            sum(p * (c + least_mean(model, price, t)) for t, p, c in o)
+            for o in model.choices[state].values()
+        ),
+    )
 
 
 @settings(max_examples=40, deadline=None)
-@given(models_with_dead_ends(most=3), st.sampled_from([Fraction(0), Fraction(5, 2), Fraction(7), Fraction(100, 3)]))
+@given(
+    models_with_dead_ends(most=3),
+    st.sampled_from([Fraction(0), Fraction(5, 2), Fraction(7), Fraction(100, 3)]),
+)
 def test_giving_up(model, price):
     sure = tp.give_up(reference.to_ssp(model), price)
-    assert tp.solve_expected(sure).cost() == pytest.approx(float(least_mean(model, price, "s0")), rel=1e-13)
+    assert tp.solve_expected(sure).cost() == pytest.approx(
+        float(least_mean(model, price, "s0")), rel=1e-13
+    )
     costs = {c for policy in all_policies(model) for _, c, _ in runs(model, policy)}
-    for part in itertools.accumulate([Fraction(0), Fraction(1, 2), Fraction(1, 2), Fraction(1, 2), Fraction(1)]):
+    for part in itertools.accumulate(
+        [Fraction(0), Fraction(1, 2), Fraction(1, 2), Fraction(1, 2), Fraction(1)]
+    ):
         costs.add(part)
     budgets = {c + p for c in costs for p in (0, price)}
     for alpha in (0.5, 0.1):
         wanted = min(w + least_excess(model, price, "s0", w) / Fraction(alpha) for w in budgets)
-        assert tp.solve_cvar_exact(sure, alpha).cvar(alpha) == pytest.approx(float(wanted), rel=1e-12)
+        assert tp.solve_cvar_exact(sure, alpha).cvar(alpha) == pytest.approx(
+            float(wanted), rel=1e-12
+        )
 
 
 @settings(max_examples=40, deadline=None)
-@given(models_with_dead_ends(), st.integers(1, 5), st.sampled_from([None, Fraction(0), Fraction(9, 2)]), st.data())
+@given(
+    models_with_dead_ends(),
+    st.integers(1, 5),
+    st.sampled_from([None, Fraction(0), Fraction(9, 2)]),
+    st.data(),
+)
 def test_within(model, steps, price, data):
     limited = tp.within(reference.to_ssp(model), steps, otherwise=price)
     policy = data.draw(st.sampled_from(all_policies(model)))
     every = runs(model, policy, steps)
     if price is None:
         late = sum(p for (state, _, _), p in every.items() if state not in model.goals)
-        assert tp.evaluate(limited, policy, 1e-9).unreached == pytest.approx(float(late), rel=1e-13, abs=1e-300)
-        best = max(sum(p for (s, _, _), p in runs(model, other, steps).items() if s in model.goals) for other in all_policies(model))
+        assert tp.evaluate(limited, policy, 1e-9).unreached == pytest.approx(
+            float(late), rel=1e-13, abs=1e-300
+        )
+        best = max(
+            sum(p for (s, _, _), p in runs(model, other, steps).items() if s in model.goals)
+            for other in all_policies(model)
+        )
         assert solve_arrival(limited).probability() >= best
         return
     wanted = totals(
-        (cost if state in model.goals else cost + (steps - at if state == TRAP else 0) + price, p) for (state, cost, at), p in every.items()
+        (cost if state in model.goals else cost + (steps - at if state == TRAP else 0) + price, p)
+        for (state, cost, at), p in every.items()
     )
     assert distribution(limited, policy) == pytest.approx(wanted, rel=1e-13)
 
 
 LAKE = SSP.from_outcomes(
-    [("ice", "go", "home", 0.5, 1), ("ice", "go", "hole", 0.25, 1), ("ice", "go", "ice", 0.25, 1), ("hole", "stay", "hole", 1, 1)],
+    [
+        ("ice", "go", "home", 0.5, 1),
+        ("ice", "go", "hole", 0.25, 1),
+        ("ice", "go", "ice", 0.25, 1),
+        ("hole", "stay", "hole", 1, 1),
+    ],
     "ice",
     ["home"],
 )
@@ -406,7 +548,9 @@ def test_new_names_do_not_clash_and_old_ones_stay():
     assert limited.origin.states == LAKE.states
     assert pickle.loads(pickle.dumps(limited)) == limited
     assert (
-        tp.evaluate(limited, {"ice": "go"}, 0.5).unreached == tp.evaluate(tp.within(LAKE, 2), ["go", None, "stay"], 0.5).unreached == 3 / 8
+        tp.evaluate(limited, {"ice": "go"}, 0.5).unreached
+        == tp.evaluate(tp.within(LAKE, 2), ["go", None, "stay"], 0.5).unreached
+        == 3 / 8
     )
 
 
@@ -419,10 +563,19 @@ def test_a_model_that_starts_at_a_goal_needs_no_time():
     ("call", "message"),
     [
         (lambda: tp.give_up(LAKE, -1), r"^the price of giving up must be 0 or more, not -1$"),
-        (lambda: tp.give_up(LAKE, "dear"), r"^the price of giving up must be a number, not 'dear'$"),
+        (
+            lambda: tp.give_up(LAKE, "dear"),
+            r"^the price of giving up must be a number, not 'dear'$",
+        ),
         (lambda: tp.give_up(LAKE, np.inf), r"^the price of giving up must be a number, not inf$"),
-        (lambda: tp.within(LAKE, 0), r"^the number of steps must be a whole number of at least 1, not 0$"),
-        (lambda: tp.within(LAKE, 2, otherwise=-1), r"^the price of being late must be 0 or more, not -1$"),
+        (
+            lambda: tp.within(LAKE, 0),
+            r"^the number of steps must be a whole number of at least 1, not 0$",
+        ),
+        (
+            lambda: tp.within(LAKE, 2, otherwise=-1),
+            r"^the price of being late must be 0 or more, not -1$",
+        ),
     ],
 )
 def test_what_is_refused(call, message):
@@ -431,7 +584,9 @@ def test_what_is_refused(call, message):
 
 
 def test_a_product_too_large_is_refused():
-    with pytest.raises(TailpathError, match=r"^50 steps make more than 3 pairs of state and step \(max_pairs=\)$"):
+    with pytest.raises(
+        TailpathError, match=r"^50 steps make more than 3 pairs of state and step \(max_pairs=\)$"
+    ):
         tp.within(LAKE, 50, max_pairs=3)
 
 
@@ -440,4 +595,6 @@ def test_an_infinite_deadline_is_the_surest_policy():
     lake = tp.read("gym:FrozenLake-v1")
     punctual, surest = tp.solve_on_time(lake, np.inf), tp.solve_arrival(lake)
     assert punctual.probability(np.inf) == pytest.approx(surest.probability(), rel=1e-12)
-    assert 1 - tp.evaluate(lake, punctual.policy(np.inf), 0.5).unreached == pytest.approx(surest.probability(), rel=1e-9)
+    assert 1 - tp.evaluate(lake, punctual.policy(np.inf), 0.5).unreached == pytest.approx(
+        surest.probability(), rel=1e-9
+    )

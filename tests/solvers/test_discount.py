@@ -1,4 +1,6 @@
-"""A discount where it can be exact: expected costs by a chance to end, CVaR over a bounded number of steps; a reason elsewhere."""
+"""A discount where it can be exact: expected costs by a chance to end, CVaR over a bounded number
+of steps; a reason elsewhere.
+"""
 
 from fractions import Fraction
 
@@ -18,7 +20,10 @@ def least(model, gamma, sweeps=2000):
     value = dict.fromkeys([*model.choices, *model.goals], 0.0)
     for _ in range(sweeps):
         value |= {
-            s: min(sum(float(p) * (float(c) + gamma * value[t]) for t, p, c in row) for row in actions.values())
+            s: min(
+                sum(float(p) * (float(c) + gamma * value[t]) for t, p, c in row)
+                for row in actions.values()
+            )
             for s, actions in model.choices.items()
         }
     return value
@@ -32,14 +37,19 @@ def test_expected_costs(model, gamma):
     for state in ssp.states:
         assert found.cost(state) == pytest.approx(wanted[state], rel=1e-9, abs=1e-12)
         index = ssp.state_index(state)
-        assert found.lower[index] <= wanted[state] * (1 + 1e-9) + 1e-12 and found.upper[index] >= wanted[state] * (1 - 1e-9) - 1e-12
+        assert (
+            found.lower[index] <= wanted[state] * (1 + 1e-9) + 1e-12
+            and found.upper[index] >= wanted[state] * (1 - 1e-9) - 1e-12
+        )
 
 
 def test_the_policy_is_one_for_the_model_itself():
     ssp = tp.domains.river(rows=6, columns=4)
     found = tp.solve_expected(ssp, gamma=0.9)
     assert found is tp.solve_expected(ssp, gamma=0.9)
-    assert tp.evaluate(ssp, found.policy, 0.9, gamma=0.9).mean == pytest.approx(found.cost(), rel=1e-9)
+    assert tp.evaluate(ssp, found.policy, 0.9, gamma=0.9).mean == pytest.approx(
+        found.cost(), rel=1e-9
+    )
     assert tp.solve_expected(ssp).cost() > found.cost()
 
 
@@ -70,7 +80,10 @@ def least_excess(state, step, budget, gamma):
             sum(
                 Fraction(float(STAGES.outcome_probability[o]))
                 * least_excess(
-                    STAGES.states[STAGES.outcome_target[o]], step + 1, budget - Fraction(float(STAGES.outcome_cost[o])) * gamma**step, gamma
+                    STAGES.states[STAGES.outcome_target[o]],
+                    step + 1,
+                    budget - Fraction(float(STAGES.outcome_cost[o])) * gamma**step,
+                    gamma,
                 )
                 for o in span
             )
@@ -81,13 +94,19 @@ def least_excess(state, step, budget, gamma):
 @pytest.mark.parametrize("alpha", [0.5, 0.2, 0.05])
 def test_cvar_over_a_bounded_number_of_steps(alpha):
     gamma = Fraction(1, 2)
-    costs = {sum((Fraction(c) * gamma**t for t, c in enumerate(run)), Fraction(0)) for run in runs()}
+    costs = {
+        sum((Fraction(c) * gamma**t for t, c in enumerate(run)), Fraction(0)) for run in runs()
+    }
     wanted = min(w + least_excess("a", 0, w, gamma) / Fraction(alpha) for w in costs)
     for discount in (gamma, 0.5, "1/2"):
-        assert tp.solve_cvar_exact(STAGES, alpha, gamma=discount).cvar(alpha) == pytest.approx(float(wanted), rel=1e-12)
+        assert tp.solve_cvar_exact(STAGES, alpha, gamma=discount).cvar(alpha) == pytest.approx(
+            float(wanted), rel=1e-12
+        )
     limited = tp.within(STAGES, 3, gamma=gamma)
     solution = tp.solve_cvar_exact(limited, alpha)
-    assert tp.evaluate(limited, solution, alpha).cvar(alpha) == pytest.approx(float(wanted), rel=1e-12)
+    assert tp.evaluate(limited, solution, alpha).cvar(alpha) == pytest.approx(
+        float(wanted), rel=1e-12
+    )
     plain = tp.solve_expected(STAGES).policy.decisions
     assert tp.evaluate(limited, plain, alpha).cvar(alpha) == pytest.approx(
         tp.evaluate(STAGES, plain, alpha, gamma=0.5).cvar(alpha), rel=1e-12
@@ -104,13 +123,22 @@ def runs():
         index = STAGES.state_index(state)
         for k in range(STAGES.state_choices[index], STAGES.state_choices[index + 1]):
             for o in range(STAGES.choice_outcomes[k], STAGES.choice_outcomes[k + 1]):
-                waiting.append((STAGES.states[STAGES.outcome_target[o]], (*paid, float(STAGES.outcome_cost[o]))))
+                waiting.append(
+                    (
+                        STAGES.states[STAGES.outcome_target[o]],
+                        (*paid, float(STAGES.outcome_cost[o])),
+                    )
+                )
     return found
 
 
 def test_why_not_elsewhere():
     with pytest.raises(
-        OptionError, match=r"^with a discount every step has costs of its own, .* limit the steps, within\(ssp, n, gamma=gamma\)"
+        OptionError,
+        match=(
+            r"^with a discount every step has costs of its own, .* limit the steps, within\(ssp, n,"
+            r" gamma=gamma\)"
+        ),
     ):
         tp.solve_cvar_exact(tp.domains.river(rows=5, columns=5), 0.1, gamma=0.9)
     for gamma in (0, 1.5, "x", np.nan):

@@ -1,4 +1,6 @@
-"""The risk-neutral optimum: known values, exact rationals on random models, and chains that break ordinary solvers."""
+"""The risk-neutral optimum: known values, exact rationals on random models, and chains that break
+ordinary solvers.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ def test_agrees_with_rationals(model: reference.Model) -> None:
             continue
         assert solution.value[state] == pytest.approx(float(exact[name]), rel=1e-12, abs=1e-300)
         assert solution.lower[state] <= exact[name] <= solution.upper[state]
-        assert solution.upper[state] - solution.lower[state] <= 1e-11 * float(max(exact.values(), key=_finite))
+        assert solution.upper[state] - solution.lower[state] <= 1e-11 * float(
+            max(exact.values(), key=_finite)
+        )
     reached = reference.expected_cost(model, solution.policy)
     assert float(reached) == pytest.approx(float(exact[model.start]), rel=1e-12, abs=1e-300)
 
@@ -55,7 +59,9 @@ def test_refuses_exactly_the_starts_that_cannot_be_sure(model: reference.Model) 
         with pytest.raises(tp.TailpathError, match="no policy surely reaches a goal"):
             tp.solve_expected(ssp)
     else:
-        assert tp.solve_expected(ssp).cost() == pytest.approx(float(exact[model.start]), rel=1e-12, abs=1e-300)
+        assert tp.solve_expected(ssp).cost() == pytest.approx(
+            float(exact[model.start]), rel=1e-12, abs=1e-300
+        )
 
 
 def test_the_refusal_names_the_traps() -> None:
@@ -66,7 +72,9 @@ def test_the_refusal_names_the_traps() -> None:
 
 @pytest.mark.parametrize("n", [5, 20, 100])
 def test_haddad_and_monmege(n: int) -> None:
-    """The expected number of steps is 3 * 2^(n-1) - 2; value iteration stops early and sparse LU loses every digit."""
+    """The expected number of steps is 3 * 2^(n-1) - 2; value iteration stops early and sparse LU
+    loses every digit.
+    """
     ssp = tp.domains.textbook.PROBLEMS["haddad-monmege"](n).ssp
     exact = 3 * 2 ** (n - 1) - 2
     solution = tp.solve_expected(ssp)
@@ -77,7 +85,9 @@ def test_haddad_and_monmege(n: int) -> None:
 
 
 def test_haddad_and_monmege_with_a_choice() -> None:
-    """A second action at the hub makes it a decision problem, where no floating-point certificate is tight: rationals decide."""
+    """A second action at the hub makes it a decision problem, where no floating-point certificate
+    is tight: rationals decide.
+    """
     n = 60
     rows = []
     for x in range(1, 2 * n):
@@ -126,11 +136,15 @@ def test_renaming_states_changes_nothing(data: Any) -> None:
     twin = tp.SSP.from_outcomes(data.draw(st.permutations(renamed)), swap[model.start], model.goals)
     first, second = tp.solve_expected(reference.to_ssp(model)), tp.solve_expected(twin)
     for name in names:
-        assert np.isclose(first.cost(name), second.cost(swap[name]), rtol=1e-12, atol=0) or first.cost(name) == second.cost(swap[name])
+        assert np.isclose(
+            first.cost(name), second.cost(swap[name]), rtol=1e-12, atol=0
+        ) or first.cost(name) == second.cost(swap[name])
 
 
 def arrays_model(target: Any, probability: Any, cost: Any) -> tp.SSP:
-    """A model from arrays (states, choices, outcomes); the goal is one number beyond the states, the start state 0."""
+    """A model from arrays (states, choices, outcomes); the goal is one number beyond the states,
+    the start state 0.
+    """
     n, n_choices, n_outcomes = target.shape
     return tp.SSP(
         state_choices=np.append(np.arange(0, n * n_choices + 1, n_choices), n * n_choices),
@@ -159,7 +173,9 @@ def test_a_long_way_does_not_widen_the_bounds() -> None:
 
 
 def test_a_free_way_is_free_in_whatever_order_it_is_given() -> None:
-    """Values are exactly 0 where nothing needs to be paid, also on a long row of leaking cycles that costs nothing."""
+    """Values are exactly 0 where nothing needs to be paid, also on a long row of leaking cycles
+    that costs nothing.
+    """
     n = 3_000
     place = np.random.default_rng(5).permutation(n)
     after, before = np.append(place, n)[1:], place[np.maximum(np.arange(n) - 1, 0)]
@@ -173,7 +189,9 @@ def test_a_free_way_is_free_in_whatever_order_it_is_given() -> None:
 
 
 def walk(n: int, back: float, choices: int) -> tp.SSP:
-    """One step on, or back with a probability; where there are more choices, each slips a little more than the one before."""
+    """One step on, or back with a probability; where there are more choices, each slips a little
+    more than the one before.
+    """
     slips = back + np.arange(choices) / 64
     rows = n * choices
     on = np.repeat(np.arange(1, n + 1), choices)
@@ -193,7 +211,9 @@ def walk(n: int, back: float, choices: int) -> tp.SSP:
 
 @pytest.mark.parametrize("choices", [1, 2])
 def test_a_walk_that_slips_back_has_narrow_bounds(choices: int) -> None:
-    """Closed forms: with 3/8 the start is 4 n - 6 (1 - (3/5)^n) from the goal, with 1/2 it is n (n + 1)."""
+    """Closed forms: with 3/8 the start is 4 n - 6 (1 - (3/5)^n) from the goal, with 1/2 it is n (n
+    + 1).
+    """
     n = 20_000
     low, high = tp.solve_expected(walk(n, 0.375, choices)).bounds
     assert low <= 4 * n - 6 * (1 - Fraction(3, 5) ** n) <= high
@@ -205,7 +225,9 @@ def test_a_walk_that_slips_back_has_narrow_bounds(choices: int) -> None:
 
 @pytest.mark.parametrize("free", [False, True])
 def test_a_rare_exit_is_found_by_leaps(free: bool) -> None:
-    """Every state jumps anywhere and leaves once in 2^17 steps: plain sweeps would need millions. The dearer choice only waits."""
+    """Every state jumps anywhere and leaves once in 2^17 steps: plain sweeps would need millions.
+    The dearer choice only waits.
+    """
     n, leave = 3_000, 2.0**-17
     target = np.random.default_rng(1).integers(0, n, (n, 2, 3))
     target[:, 0, 0] = n
@@ -213,12 +235,15 @@ def test_a_rare_exit_is_found_by_leaps(free: bool) -> None:
     probability[:, 0], probability[:, 1] = [leave, 0.5, 0.5 - leave], [0.5, 0.25, 0.25]
     cost = np.full((n, 2), 2.0)
     cost[:, 1] = 0.0 if free else 3.0
-    if free:  # waiting for nothing leads nowhere, so that it must cost something somewhere: at the start's neighbours
+    # Waiting for nothing leads nowhere, so that it must cost something somewhere: at the start's
+    # neighbours.
+    if free:
         cost[::2, 1] = 3.0
         target[1::2, 1] = np.random.default_rng(2).integers(0, n // 2, (n // 2, 3)) * 2
     solution = tp.solve_expected(arrays_model(target, probability, cost))
     assert solution.method == "value iteration"
-    # Waiting once for free saves a step but keeps the chance of leaving for later: no state gains or loses more than one step.
+    # Waiting once for free saves a step but keeps the chance of leaving for later: no state gains
+    # or loses more than one step.
     exact = 2 / leave
     if not free:
         assert np.all(solution.lower[:n] <= exact) and np.all(exact <= solution.upper[:n])
@@ -229,7 +254,9 @@ def test_a_rare_exit_is_found_by_leaps(free: bool) -> None:
 
 @pytest.mark.parametrize("number", [3000141, 2001850, 3001571, 3002197, 3001212, 2002480])
 def test_numbers_at_the_edges_of_the_floats(number):
-    """Models that the search has found: lower bounds of infinity, values outside of their bounds, divisions by 0, sums that overflow."""
+    """Models that the search has found: lower bounds of infinity, values outside of their bounds,
+    divisions by 0, sums that overflow.
+    """
     from tests.fuzz import models
 
     assert models.run([number], models.attempt)[0] == []
@@ -238,7 +265,17 @@ def test_numbers_at_the_edges_of_the_floats(number):
 @pytest.mark.filterwarnings("ignore::tailpath.TailpathWarning", "ignore::RuntimeWarning")
 def test_expected_costs_beyond_the_floats_are_refused():
     """1e300 for each of 1e100 steps: floats do not notice, and rationals must say so."""
-    rows = [(0, 0, 0, 1.0, 1e300), (0, 0, 2, 1e-100, 7), (0, 0, 1, 1e-290, 1e300), (0, 1, 0, 0.4375, 7), (0, 1, 1, 0.5625, 7)]
-    rows += [(1, 0, 0, 0.339508606803691, 7), (1, 0, 1, 0.33878450602465515, 1), (1, 0, 1, 0.32170688717165374, 1e150)]
+    rows = [
+        (0, 0, 0, 1.0, 1e300),
+        (0, 0, 2, 1e-100, 7),
+        (0, 0, 1, 1e-290, 1e300),
+        (0, 1, 0, 0.4375, 7),
+        (0, 1, 1, 0.5625, 7),
+    ]
+    rows += [
+        (1, 0, 0, 0.339508606803691, 7),
+        (1, 0, 1, 0.33878450602465515, 1),
+        (1, 0, 1, 0.32170688717165374, 1e150),
+    ]
     with pytest.raises(tp.TailpathError, match="the expected costs are too large to compute with"):
         tp.solve_expected(tp.SSP.from_outcomes(rows, 0, [2]))

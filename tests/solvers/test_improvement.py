@@ -1,4 +1,6 @@
-"""CVaR policy iteration: never worse, always between the policy given and the optimum, and sometimes stuck."""
+"""CVaR policy iteration: never worse, always between the policy given and the optimum, and
+sometimes stuck.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,11 @@ from tests.strategies import policies, proper_models, solvable_models
 @settings(max_examples=15)
 @given(st.data(), st.sampled_from([1.0, 0.5, 0.25, 0.05]))
 def test_never_worse_and_never_better_than_the_optimum(data: st.DataObject, alpha: float) -> None:
-    model: Model = data.draw(st.one_of(proper_models(dyadic=True, max_states=4), solvable_models(dyadic=True, max_states=4)))
+    model: Model = data.draw(
+        st.one_of(
+            proper_models(dyadic=True, max_states=4), solvable_models(dyadic=True, max_states=4)
+        )
+    )
     given_policy = data.draw(policies(model))
     ssp = to_ssp(model)
     try:
@@ -26,7 +32,9 @@ def test_never_worse_and_never_better_than_the_optimum(data: st.DataObject, alph
         return
     result = tp.improve(ssp, given_policy, alpha)
     assert result.history[0] == before
-    assert all(later < earlier for earlier, later in zip(result.history, result.history[1:], strict=False))
+    assert all(
+        later < earlier for earlier, later in zip(result.history, result.history[1:], strict=False)
+    )
     assert result.costs.cvar(alpha) == result.history[-1]
     assert result.history[-1] >= tp.solve_cvar_exact(ssp, alpha).cvar(alpha) * (1 - 1e-12)
     if math.isfinite(before):
@@ -52,10 +60,11 @@ def test_the_risk_neutral_policy_of_the_gridworld_gets_close_to_the_optimum() ->
 
 
 def test_it_may_end_at_a_local_optimum() -> None:
-    """At alpha = 0.1, `sure` costs 10 for certain; `bold` costs 0, or 120 with probability 0.1: CVaR 120, VaR 0.
+    """At alpha = 0.1, `sure` costs 10 for certain; `bold` costs 0, or 120 with probability 0.1:
+    CVaR 120, VaR 0.
 
-    For the budget 0 the mean decides, and bold's 12 loses to 10: no trap there. With 80 instead of 120 bold's mean is 8, so bold is best for its own
-    budget 0, CVaR 80, although sure would be 10.
+    For the budget 0 the mean decides, and bold's 12 loses to 10: no trap there. With 80 instead of
+    120 bold's mean is 8, so bold is best for its own budget 0, CVaR 80, although sure would be 10.
     """
     rows = [("s", "sure", "g", 1, 10), ("s", "bold", "g", 0.9, 0), ("s", "bold", "g", 0.1, 80)]
     ssp = tp.SSP.from_outcomes(rows, "s", ["g"])

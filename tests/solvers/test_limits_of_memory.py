@@ -1,4 +1,6 @@
-"""Limits on bytes are kept, and what cannot matter is not computed: measured in a process of its own, beyond what loading takes."""
+"""Limits on bytes are kept, and what cannot matter is not computed: measured in a process of its
+own, beyond what loading takes.
+"""
 
 import math
 import subprocess
@@ -9,11 +11,17 @@ import pytest
 
 import tailpath as tp
 from tailpath.errors import LimitExceededError, ModelError
-from tailpath.solvers.exact.doubt import Doubt, enclosed
+from tailpath.solvers.exact.error_bound import ErrorBound, enclosed
 from tailpath.solvers.objectives.losses import Losses
 
-SLOW = "tp.SSP.from_outcomes([('s', 'a', 'g', 1e-7, 1), ('s', 'a', 's', 1 - 1e-7, 1), ('s', 'b', 'g', 1, 10**6)], 's', ['g'])"
-TINY = "tp.SSP.from_outcomes([('s', 'a', 'g', 0.5, 1), ('s', 'a', 's', 0.5, 1), ('s', 'b', 'g', 1, 9)], 's', ['g'])"
+SLOW = (
+    "tp.SSP.from_outcomes([('s', 'a', 'g', 1e-7, 1), ('s', 'a', 's', 1 - 1e-7, 1), ('s', 'b', 'g',"
+    " 1, 10**6)], 's', ['g'])"
+)
+TINY = (
+    "tp.SSP.from_outcomes([('s', 'a', 'g', 0.5, 1), ('s', 'a', 's', 0.5, 1), ('s', 'b', 'g', 1,"
+    " 9)], 's', ['g'])"
+)
 SCRIPT = """
 import sys, resource
 import tailpath as tp
@@ -35,11 +43,14 @@ print(peak() - before)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="peaks are counted in other units elsewhere")
 @pytest.mark.parametrize(
-    ("verb", "options"), [("tp.solve_cvar_exact", "0.1, max_bytes=10**8"), ("tp.solve_on_time", "2e9, max_bytes=10**8")]
+    ("verb", "options"),
+    [("tp.solve_cvar_exact", "0.1, max_bytes=10**8"), ("tp.solve_on_time", "2e9, max_bytes=10**8")],
 )
 def test_a_limit_of_bytes_is_kept_within_a_fifth(verb, options):
     script = SCRIPT.format(verb=verb, options=options, model=SLOW, tiny=TINY)
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     assert int(done.stdout) < 1.2 * 10**8
 
 
@@ -62,9 +73,15 @@ def test_a_budget_that_no_run_gets_to_takes_no_table(budget, monkeypatch):
     monkeypatch.setattr("tailpath.solvers.objectives.losses.fill_table", refused)
     ssp = cyclic()
     mean = tp.solve_expected(ssp)
-    late, both = tp.solve(ssp, tp.Shortfall(budget)), tp.solve(ssp, tp.Mean() + 2 * tp.Shortfall(budget))
+    late, both = (
+        tp.solve(ssp, tp.Shortfall(budget)),
+        tp.solve(ssp, tp.Mean() + 2 * tp.Shortfall(budget)),
+    )
     assert late.value == 0 and late.bounds[0] == 0 and late.bounds[1] < 1e-200
-    assert both.value == mean.cost() and both.bounds[0] <= mean.bounds[0] <= mean.bounds[1] <= both.bounds[1]
+    assert (
+        both.value == mean.cost()
+        and both.bounds[0] <= mean.bounds[0] <= mean.bounds[1] <= both.bounds[1]
+    )
     assert both.bounds[1] - both.bounds[0] < 1e-13
 
 
@@ -73,7 +90,9 @@ def test_layers_that_come_again_are_not_looked_for():
     assert model.n_states == 100_001 + 2  # s and t in turn, the goal, and out of time
     some = tp.within(cyclic(), 7)
     keys = {(s, a) for s, a in zip(some.to_pandas()["state"], some.to_pandas()["action"])}
-    assert keys <= {(s, a) for s, a in zip(model.to_pandas()["state"], model.to_pandas()["action"])} | {("out of time", "wait")}
+    assert keys <= {
+        (s, a) for s, a in zip(model.to_pandas()["state"], model.to_pandas()["action"])
+    } | {("out of time", "wait")}
     with pytest.raises(ModelError, match="pairs of state and step"):
         tp.within(cyclic(), 10**30)
 
@@ -85,18 +104,28 @@ def test_a_table_of_many_levels_and_few_states_is_counted():
 
 
 def test_bounds_are_numbers_where_a_block_of_free_moves_is_given_up():
-    doubt = Doubt(below=0.0, above=0.0, at_zero=0.0, at_all=0.0, per_level=math.inf)
+    error_bound = ErrorBound(below=0.0, above=0.0, at_zero=0.0, at_all=0.0, per_level=math.inf)
     for budgets in (None, np.array([0, 7])):
-        low, high = enclosed(np.array([0.0, 2.0]), 0.0, doubt, 1.0, budgets)
+        low, high = enclosed(np.array([0.0, 2.0]), 0.0, error_bound, 1.0, budgets)
         assert low.tolist() == [0.0, 0.0] and high.tolist() == [math.inf, math.inf]
-    rows = [(0, 0, 1, 1, 0.05), (1, 0, 2, 1 - 1e-16, 0), (1, 0, 3, 1e-16, 0), (2, 0, 3, 1, 0.05), (2, 0, 1, 1e-200, 0)]
+    rows = [
+        (0, 0, 1, 1, 0.05),
+        (1, 0, 2, 1 - 1e-16, 0),
+        (1, 0, 3, 1e-16, 0),
+        (2, 0, 3, 1, 0.05),
+        (2, 0, 1, 1e-200, 0),
+    ]
     losses = Losses(tp.SSP.from_outcomes(rows, 0, [3]), [tp.Shortfall(0.35).curve])
-    assert losses._bounds(0.0, np.ones(1), doubt) == (0.0, math.inf)
+    assert losses._bounds(0.0, np.ones(1), error_bound) == (0.0, math.inf)
 
 
 @pytest.mark.parametrize("limit", [1e-17, 1e-18, 5e-19, 1e-25])
 def test_a_single_policy_keeps_a_tiny_limit(limit):
-    rows = [("s", "safe", "g", 1, 10), ("s", "risky", "g", 1 - 1e-18, 1), ("s", "risky", "g", 1e-18, 100)]
+    rows = [
+        ("s", "safe", "g", 1, 10),
+        ("s", "risky", "g", 1 - 1e-18, 1),
+        ("s", "risky", "g", 1e-18, 100),
+    ]
     ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
     found = tp.solve(ssp, tp.Mean(), [tp.Late(50) <= limit], mix=False)
     assert tp.evaluate(ssp, found.policy, 1e-30).bounds(tp.Late(50))[0] <= limit

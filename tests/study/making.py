@@ -33,36 +33,69 @@ def simulation(alpha=0.1, simulated=11.0, deployed=10.0, repetition=0) -> Simula
 
 
 def made(task: Task, ratio: float = 0.9, excess: float = 1.1, **answer) -> Run:
-    """A run whose optimum is 10 / alpha; predictions are `ratio` and deployed values `excess` times that."""
+    """A run whose optimum is 10 / alpha; predictions are `ratio` and deployed values `excess` times
+    that.
+    """
     points = []
     for k, alpha in enumerate(log_atoms(task.alpha0, task.atoms).tolist()):
         best = 10 / alpha
         low, high = (1.0, 1.0) if task.method == "optimum" else (ratio, excess)
-        points.append(Point(alpha, low * best, high * best, best, 10.0, *[0.001 * task.atoms / task.alpha0] * 3, 1000 * task.atoms - k))
-    seconds = {"quantile": 0.1, "optimum": 0.01, "interpolation": 5.0, "simulation": 1.0}[task.method] * task.atoms
-    rows = [simulation(alpha=task.alpha0, repetition=k) for k in range(5)] if task.method == "simulation" else ()
+        points.append(
+            Point(
+                alpha,
+                low * best,
+                high * best,
+                best,
+                10.0,
+                *[0.001 * task.atoms / task.alpha0] * 3,
+                1000 * task.atoms - k,
+            )
+        )
+    seconds = {"quantile": 0.1, "optimum": 0.01, "interpolation": 5.0, "simulation": 1.0}[
+        task.method
+    ] * task.atoms
+    rows = (
+        [simulation(alpha=task.alpha0, repetition=k) for k in range(5)]
+        if task.method == "simulation"
+        else ()
+    )
     known = {"plan_seconds": seconds, "sweeps": 7, "estimated": int(task.inner == "sampled")}
-    return Run(task, replace(ANSWER, **{**known, **answer}), tuple(points) if task.method != "simulation" else (), tuple(rows))
+    return Run(
+        task,
+        replace(ANSWER, **{**known, **answer}),
+        tuple(points) if task.method != "simulation" else (),
+        tuple(rows),
+    )
 
 
 def sliced(*, lp="default", simulation=True, variants=("improved",), **restrictions) -> list[Task]:
     """Tasks of a part of the paper's study."""
-    return tasks(restricted(paper(), variants=variants, **restrictions), lp=lp, simulation=simulation)
+    return tasks(
+        restricted(paper(), variants=variants, **restrictions), lp=lp, simulation=simulation
+    )
 
 
 def study_of(chosen) -> Study:
     """Tasks of the paper's problems, with their models."""
     keys = {(task.domain, task.problem) for task in chosen}
-    return Study(paper(), chosen, {problem.key: problem.read() for problem in paper().problems if problem.key in keys})
+    return Study(
+        paper(),
+        chosen,
+        {problem.key: problem.read() for problem in paper().problems if problem.key in keys},
+    )
 
 
-# ---------------------------------------------------------------------- what workers do in tests of the runner
+# ---------------------------------------------------------------------- what workers do in tests of
+# the runner
 
 
 def instant(job: Job) -> Run:
     """Stands in for `perform`, with the marks of this program."""
     task = job.task
-    points = [Point(alpha, 9.0, 10.0, 8.0, 5.0, 0.001, 0.001, 0.001, 100) for alpha in log_atoms(task.alpha0, task.atoms).tolist()]
+    points = [
+        Point(alpha, 9.0, 10.0, 8.0, 5.0, 0.001, 0.001, 0.001, 100)
+        for alpha in log_atoms(task.alpha0, task.atoms).tolist()
+    ]
     return run_of(task, points=points, program=program(), fingerprint=model_mark(job.model))
 
 
@@ -85,11 +118,17 @@ def failing(job: Job) -> Run:
 
 
 def without_times(run: Run) -> Run:
-    """The run without what depends on the clock: all times, and the number of Monte Carlo samples with what they say."""
-    still = {"seconds": 0.0} | dict.fromkeys(("plan_seconds", "plan_least", "plan_most", "plan_calls", "lp_seconds"))
+    """The run without what depends on the clock: all times, and the number of Monte Carlo samples
+    with what they say.
+    """
+    still = {"seconds": 0.0} | dict.fromkeys(
+        ("plan_seconds", "plan_least", "plan_most", "plan_calls", "lp_seconds")
+    )
     return replace(
         run,
         answer=replace(run.answer, **still),
         points=tuple(replace(point, seconds=0.0, least=0.0, most=0.0) for point in run.points),
-        simulations=tuple(replace(row, seconds=0.0, samples=0, simulated=0.0) for row in run.simulations),
+        simulations=tuple(
+            replace(row, seconds=0.0, samples=0, simulated=0.0) for row in run.simulations
+        ),
     )

@@ -32,7 +32,14 @@ def start(folder, module, *arguments):
     # Workers run this source, and must be able to import what tests give them to do.
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")])}
     with (folder / f"{module}.log").open("ab") as log:
-        command = [sys.executable, "-m", f"distributed.cli.{module}", "--scheduler-file", folder / "scheduler.json", *arguments]
+        command = [
+            sys.executable,
+            "-m",
+            f"distributed.cli.{module}",
+            "--scheduler-file",
+            folder / "scheduler.json",
+            *arguments,
+        ]
         return subprocess.Popen(command, stdout=log, stderr=log, env=environment, cwd=folder)
 
 
@@ -40,9 +47,14 @@ def start(folder, module, *arguments):
 def dask(tmp_path_factory):
     """The address of a scheduler, and the processes: itself and two workers."""
     folder = tmp_path_factory.mktemp("dask")
-    parts = [start(folder, "dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")]
+    parts = [
+        start(folder, "dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
+    ]
     try:
-        parts += [start(folder, "dask_worker", "--no-nanny", "--nthreads", "1", "--no-dashboard") for _ in range(2)]
+        parts += [
+            start(folder, "dask_worker", "--no-nanny", "--nthreads", "1", "--no-dashboard")
+            for _ in range(2)
+        ]
         yield wait_for_workers(folder / "scheduler.json", 2), parts
     finally:
         for part in parts:
@@ -66,7 +78,10 @@ def wait_for_workers(file, count):
 def test_a_cluster_gives_the_rows_of_this_machine(dask, tmp_path):
     address, _ = dask
     found = []
-    for name, open_executor in (("cluster", partial(cluster, address)), ("here", partial(processes, 1))):
+    for name, open_executor in (
+        ("cluster", partial(cluster, address)),
+        ("here", partial(processes, 1)),
+    ):
         with Store(tmp_path / name, create=True) as store:
             outcome = run_study(store, making.study_of(TINY), open_executor)
             assert (outcome.computed, outcome.failures) == (len(TINY), ())
@@ -95,11 +110,19 @@ def test_a_model_and_a_planner_of_one_s_own_on_processes_and_on_a_cluster(dask, 
     study = prepare(design, tasks(design))
     (tmp_path / "road.json").unlink()
     found = []
-    for name, open_executor in (("cluster", partial(cluster, address)), ("here", partial(processes, 1))):
+    for name, open_executor in (
+        ("cluster", partial(cluster, address)),
+        ("here", partial(processes, 1)),
+    ):
         with Store(tmp_path / name, create=True) as store:
             outcome = run_study(store, study, open_executor)
             assert (outcome.computed, outcome.failures) == (4, ())
-            found.append(sorted((making.without_times(one) for one in store.runs()), key=lambda one: str(one.task)))
+            found.append(
+                sorted(
+                    (making.without_times(one) for one in store.runs()),
+                    key=lambda one: str(one.task),
+                )
+            )
         write_report(tmp_path / name)
     assert [(one.task.method, one.task.variant) for one in found[0]] == [
         *(("optimum", ""), ("quantile", "improved"), ("quantile", "published"), ("toy", ""))
@@ -108,7 +131,9 @@ def test_a_model_and_a_planner_of_one_s_own_on_processes_and_on_a_cluster(dask, 
 
 
 def test_what_is_lost_of_a_cluster_loses_no_finished_run(dask, tmp_path, monkeypatch):
-    """First a worker is killed, and the other does the rest; then the scheduler, and the study ends with an error."""
+    """First a worker is killed, and the other does the rest; then the scheduler, and the study ends
+    with an error.
+    """
     address, (scheduler, worker, _) = dask
     monkeypatch.setattr(runner, "perform", making.slow)
     chosen = making.sliced(only=["gridworld/5x5"], atoms=[7], lp="none")
@@ -120,23 +145,37 @@ def test_what_is_lost_of_a_cluster_loses_no_finished_run(dask, tmp_path, monkeyp
             part.kill()
 
     with Store(tmp_path / "worker", create=True) as store:
-        outcome = run_study(store, making.study_of(chosen), partial(cluster, address, patience=1), partial(kill, worker))
+        outcome = run_study(
+            store,
+            making.study_of(chosen),
+            partial(cluster, address, patience=1),
+            partial(kill, worker),
+        )
         assert (outcome.computed, outcome.failures) == (len(chosen), ())
         assert {run.task for run in store.runs()} == set(chosen)
     with Store(tmp_path / "scheduler", create=True) as store:
         with pytest.raises(OptionError, match="no Dask scheduler answers"):
-            run_study(store, making.study_of(chosen), partial(cluster, address, patience=1), partial(kill, scheduler))
+            run_study(
+                store,
+                making.study_of(chosen),
+                partial(cluster, address, patience=1),
+                partial(kill, scheduler),
+            )
         assert 0 < len(store.runs()) < len(chosen)
     assert all(0 < count < len(chosen) for count in stored_at_death)
 
 
 def test_a_study_without_workers_ends_with_a_message(tmp_path, monkeypatch):
     """The only worker is killed; and there is none from the beginning."""
-    parts = [start(tmp_path, "dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")]
+    parts = [
+        start(tmp_path, "dask_scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
+    ]
     monkeypatch.setattr(runner, "perform", making.slow)
     chosen = making.sliced(only=["gridworld/5x5"], atoms=[7], lp="none")
     try:
-        parts.append(start(tmp_path, "dask_worker", "--no-nanny", "--nthreads", "1", "--no-dashboard"))
+        parts.append(
+            start(tmp_path, "dask_worker", "--no-nanny", "--nthreads", "1", "--no-dashboard")
+        )
         address = wait_for_workers(tmp_path / "scheduler.json", 1)
 
         def kill(done, share):
@@ -145,8 +184,19 @@ def test_a_study_without_workers_ends_with_a_message(tmp_path, monkeypatch):
 
         with Store(tmp_path / "store", create=True) as store:
             for progress in (kill, lambda done, share: None):
-                with pytest.raises(OptionError, match="has no workers; start some and run the study again: what is finished is kept"):
-                    run_study(store, making.study_of(chosen), partial(cluster, address, patience=2), progress)
+                with pytest.raises(
+                    OptionError,
+                    match=(
+                        "has no workers; start some and run the study again: what is finished is"
+                        " kept"
+                    ),
+                ):
+                    run_study(
+                        store,
+                        making.study_of(chosen),
+                        partial(cluster, address, patience=2),
+                        progress,
+                    )
             assert 0 < len(store.runs()) < len(chosen)
     finally:
         for part in parts:

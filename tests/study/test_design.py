@@ -1,48 +1,96 @@
-"""The built-in design is the paper's: section 5 counts its points, and so do we. Others are described by a file."""
+"""The built-in design is the paper's: section 5 counts its points, and so do we. Others are
+described by a file.
+"""
 
 import pytest
 
 import tailpath
 from tailpath.errors import OptionError
 from tailpath.study.design import LP_MODES, effort, paper, read_design, restricted, tasks
+from tailpath.study.results import _size
 from tests.study.making import sliced
 
-SIZES = {"gridworld": {"5x5": 25, "8x9": 72, "14x16": 224}, "river": {"10x3": 30, "16x6": 96, "30x10": 300}}
+SIZES = {
+    "gridworld": {"5x5": 25, "8x9": 72, "14x16": 224},
+    "river": {"10x3": 30, "16x6": 96, "30x10": 300},
+}
 
 
 def test_the_paper_has_810_points_of_every_method_and_variant_and_18_simulations_of_each():
     everything = tasks()
     for variant in ("improved", "published"):
         for method in ("quantile", "interpolation"):
-            here = [task for task in everything if (task.method, task.variant, task.part) == (method, variant, "")]
+            here = [
+                task
+                for task in everything
+                if (task.method, task.variant, task.part) == (method, variant, "")
+            ]
             assert (len(here), sum(task.atoms for task in here)) == (54, 810)
     printed = [task for task in everything if task.variant == "printed" and task.part == ""]
-    assert ({task.method for task in printed}, sum(task.atoms for task in printed)) == ({"quantile"}, 810)
-    assert sum(task.atoms for task in everything if task.method == "optimum" and task.part == "") == 810
+    assert ({task.method for task in printed}, sum(task.atoms for task in printed)) == (
+        {"quantile"},
+        810,
+    )
+    assert (
+        sum(task.atoms for task in everything if task.method == "optimum" and task.part == "")
+        == 810
+    )
     simulations = [task for task in everything if task.method == "simulation"]
     assert len(simulations) == 2 * 18  # none of the variant for contrast
-    assert {(task.domain, task.problem) for task in simulations} == {("gridworld", "14x16"), ("river", "30x10")}
+    assert {(task.domain, task.problem) for task in simulations} == {
+        ("gridworld", "14x16"),
+        ("river", "30x10"),
+    }
     assert len(set(everything)) == len(everything)
-    assert {(task.problem, task.atoms) for task in everything if task.part == "finer"} == {("30x10", 49)}
+    assert {(task.problem, task.atoms) for task in everything if task.part == "finer"} == {
+        ("30x10", 49)
+    }
 
 
 def test_problems_have_the_paper_s_sizes():
-    assert [problem.key for problem in paper().problems] == [(domain, name) for domain in SIZES for name in SIZES[domain]]
+    assert [problem.key for problem in paper().problems] == [
+        (domain, name) for domain in SIZES for name in SIZES[domain]
+    ]
     for problem in paper().problems:
         model, (domain, name) = problem.read(), problem.key
         assert model.n_states == SIZES[domain][name]
-        assert [model.geometry.rows, model.geometry.columns] == [int(side) for side in name.split("x")]
+        assert [model.geometry.rows, model.geometry.columns] == [
+            int(side) for side in name.split("x")
+        ]
 
 
 def test_the_footnote_of_the_paper():
     """Y for 7 atoms, and its part from alpha_target = 0.1 up."""
-    assert [float(f"{y:.2g}") for y in tailpath.log_atoms(1e-2, 7)] == [0.01, 0.022, 0.046, 0.1, 0.22, 0.46, 1]
-    assert [float(f"{y:.2g}") for y in tailpath.log_atoms(1e-3, 7)] == [0.001, 0.0032, 0.01, 0.032, 0.1, 0.32, 1]
+    assert [float(f"{y:.2g}") for y in tailpath.log_atoms(1e-2, 7)] == [
+        0.01,
+        0.022,
+        0.046,
+        0.1,
+        0.22,
+        0.46,
+        1,
+    ]
+    assert [float(f"{y:.2g}") for y in tailpath.log_atoms(1e-3, 7)] == [
+        0.001,
+        0.0032,
+        0.01,
+        0.032,
+        0.1,
+        0.32,
+        1,
+    ]
 
 
 def test_linear_programs_run_where_they_are_few():
-    by_default = {(task.problem, task.atoms): task.inner for task in tasks() if task.method == "interpolation"}
-    assert {key for key, inner in by_default.items() if inner == "lp"} == {("5x5", 7), ("8x9", 7), ("10x3", 7), ("16x6", 7)}
+    by_default = {
+        (task.problem, task.atoms): task.inner for task in tasks() if task.method == "interpolation"
+    }
+    assert {key for key, inner in by_default.items() if inner == "lp"} == {
+        ("5x5", 7),
+        ("8x9", 7),
+        ("10x3", 7),
+        ("16x6", 7),
+    }
     assert set(by_default.values()) == {"lp", "sampled"}
     assert {task.inner for task in tasks(lp="full") if task.method == "interpolation"} == {"lp"}
     assert {task.inner for task in tasks(lp="none") if task.method == "interpolation"} == {"greedy"}
@@ -51,25 +99,42 @@ def test_linear_programs_run_where_they_are_few():
 
 def test_restrictions():
     found = sliced(only=["gridworld/5x5"], atoms=[7], alpha0=[0.1])
-    assert {(task.domain, task.problem, task.atoms, task.alpha0) for task in found} == {("gridworld", "5x5", 7, 0.1)}
+    assert {(task.domain, task.problem, task.atoms, task.alpha0) for task in found} == {
+        ("gridworld", "5x5", 7, 0.1)
+    }
     assert sorted(task.method for task in found) == ["interpolation", "optimum", "quantile"]
-    assert {task.problem for task in sliced(only=["river", "gridworld/8x9"])} == {"10x3", "16x6", "30x10", "8x9"}
+    assert {task.problem for task in sliced(only=["river", "gridworld/8x9"])} == {
+        "10x3",
+        "16x6",
+        "30x10",
+        "8x9",
+    }
     assert not any(task.method == "simulation" for task in sliced(simulation=False))
     assert {task.method for task in sliced(methods=["quantile"], simulation=False)} == {"quantile"}
-    assert {task.variant for task in sliced(variants=["published"], methods=["quantile"])} == {"published"}
+    assert {task.variant for task in sliced(variants=["published"], methods=["quantile"])} == {
+        "published"
+    }
 
 
 def test_what_the_paper_does_not_have_is_studied_all_the_same():
     found = sliced(only=["river/10x4"], atoms=[9], alpha0=[0.05], gamma=0.99)
-    assert {(task.domain, task.problem, task.atoms, task.alpha0, task.gamma) for task in found} == {("river", "10x4", 9, 0.05, 0.99)}
-    assert {task.method for task in found} == {"quantile", "interpolation"}  # there is no discounted optimum
+    assert {(task.domain, task.problem, task.atoms, task.alpha0, task.gamma) for task in found} == {
+        ("river", "10x4", 9, 0.05, 0.99)
+    }
+    assert {task.method for task in found} == {
+        "quantile",
+        "interpolation",
+    }  # there is no discounted optimum
 
 
 def test_any_model_is_a_problem(tmp_path):
     path = tmp_path / "road.json"
     tailpath.write(tailpath.read("textbook:lottery"), path)
     design = restricted(paper(), models=[str(path), "textbook:geometric"], atoms=[5])
-    assert [problem.key for problem in design.problems] == [("own", "road"), ("textbook", "geometric")]
+    assert [problem.key for problem in design.problems] == [
+        ("own", "road"),
+        ("textbook", "geometric"),
+    ]
     assert design.problems[0].read() == tailpath.read(path)
     assert {task.atoms for task in tasks(design)} == {5}
 
@@ -112,7 +177,10 @@ def test_a_design_of_one_s_own(tmp_path):
         (('"lottery"', '"roads/short"'), "the study has two problems roads/short"),
         (('"expected"', '"magic"'), "there is no method 'magic'"),
         (("alpha0 = [0.5]", "alpha0 = [2]"), "alpha0 must lie in (0, 1], not 2"),
-        (("tolerance = 1e-6", 'import = ["no.such.module"]'), "the module 'no.such.module' of the study's design cannot be imported"),
+        (
+            ("tolerance = 1e-6", 'import = ["no.such.module"]'),
+            "the module 'no.such.module' of the study's design cannot be imported",
+        ),
     ],
 )
 def test_designs_that_are_refused(tmp_path, change, text):
@@ -149,3 +217,21 @@ def test_the_longest_come_first():
     assert efforts == sorted(efforts, reverse=True)
     assert efforts[-1] > 0
     assert (paper().atoms, paper().alpha0) == ((7, 13, 25), (1e-3, 1e-2, 1e-1))
+
+
+def test_a_variant_that_nobody_named_is_not_demanded():
+    """The paper's design has planners as published; other methods have no variants, unless somebody
+    asks for one.
+    """
+    assert restricted(paper(), methods=["nested"]).variants == ("improved",)
+    assert restricted(paper(), methods=["quantile"]).variants == paper().variants
+    with pytest.raises(OptionError, match="no method of the study has a variant 'published'"):
+        restricted(paper(), methods=["nested"], variants=["published"])
+
+
+def test_the_largest_problem_is_the_largest():
+    """Whatever the order of the names: 30x10 has more states than 5x5."""
+    assert sorted([("river", "30x10"), ("river", "5x5"), ("river", "8x9")], key=_size)[-1] == (
+        "river",
+        "30x10",
+    )

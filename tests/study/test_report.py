@@ -37,7 +37,9 @@ def test_a_complete_study_has_every_figure_and_a_page_that_links_to_them(tmp_pat
     assert all((tmp_path / link).is_file() for link in links)
     assert "are estimated" in text
     rows = [line for line in text.splitlines() if line.startswith("|")]
-    assert len({len(re.findall(r"(?<!\\)\|", line)) for line in rows if "**" in line}) == 1  # no bar ends a cell too early
+    assert (
+        len({len(re.findall(r"(?<!\\)\|", line)) for line in rows if "**" in line}) == 1
+    )  # no bar ends a cell too early
 
 
 def test_equal_rows_give_equal_files(tmp_path):
@@ -49,7 +51,9 @@ def test_equal_rows_give_equal_files(tmp_path):
 
 
 def test_a_small_study_has_the_figures_it_can(tmp_path):
-    written = write_report(store_of(tmp_path, sliced(only=["gridworld/5x5"], atoms=[7], alpha0=[0.1])))
+    written = write_report(
+        store_of(tmp_path, sliced(only=["gridworld/5x5"], atoms=[7], alpha0=[0.1]))
+    )
     names = {path.stem for path in written if path.suffix == ".png"}
     assert names == {"values", "box_atoms", "box_alpha0", "beyond_optimum"}
     assert "Gridworld" in (tmp_path / "study.md").read_text(encoding="utf-8")
@@ -83,7 +87,13 @@ code = main()
 print([name for name in sys.modules if name.split(".")[0] in ("numba", "highspy")])
 sys.exit(code)
 """
-    done = subprocess.run([sys.executable, "-c", code, "report", str(tmp_path)], capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", code, "report", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines()[-1] == "[]"
 

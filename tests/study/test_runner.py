@@ -1,4 +1,6 @@
-"""The runner: only the missing is computed, and no finished run is lost, whatever happens to workers."""
+"""The runner: only the missing is computed, and no finished run is lost, whatever happens to
+workers.
+"""
 
 import multiprocessing
 import os
@@ -19,7 +21,11 @@ from tailpath.study.runner import prepare, run_study
 from tailpath.study.store import Store, StoreError, Task
 from tests.study import making
 
-TASKS = [Task("gridworld", "5x5", method, "", "", n, 0.1) for n in (13, 7, 25) for method in ("quantile", "optimum")]
+TASKS = [
+    Task("gridworld", "5x5", method, "", "", n, 0.1)
+    for n in (13, 7, 25)
+    for method in ("quantile", "optimum")
+]
 FINE = [task for task in TASKS if task.atoms != 13]
 STUDY = making.study_of(TASKS)
 
@@ -61,7 +67,9 @@ def test_only_the_missing_is_computed(store, monkeypatch):
     assert run_study(store, STUDY, one_thread).computed == 4
     assert asked == TASKS[2:]
     work_like(monkeypatch, making.failing)
-    outcome = run_study(store, STUDY, lambda: pytest.fail("nothing is missing, so nothing needs an executor"))
+    outcome = run_study(
+        store, STUDY, lambda: pytest.fail("nothing is missing, so nothing needs an executor")
+    )
     assert (outcome.computed, outcome.found) == (0, 6)
 
 
@@ -77,7 +85,9 @@ def test_another_program_version_computes_anew(store, monkeypatch):
 def test_another_model_computes_anew(store, monkeypatch):
     work_like(monkeypatch, making.instant)
     run_study(store, STUDY, one_thread)
-    other = replace(STUDY, models={("gridworld", "5x5"): tailpath.domains.gridworld("5x5", obstacle_cost=99)})
+    other = replace(
+        STUDY, models={("gridworld", "5x5"): tailpath.domains.gridworld("5x5", obstacle_cost=99)}
+    )
     outcome = run_study(store, other, one_thread)
     assert (outcome.computed, outcome.found, outcome.others) == (6, 0, 6)
 
@@ -86,14 +96,18 @@ def test_a_failing_task_does_not_stop_the_others(store, monkeypatch):
     work_like(monkeypatch, making.failing)
     outcome = run_study(store, STUDY, one_thread)
     assert outcome.computed == 4
-    assert [(failure.task, failure.reason) for failure in outcome.failures] == [(task, "ValueError: no luck with 13") for task in TASKS[:2]]
+    assert [(failure.task, failure.reason) for failure in outcome.failures] == [
+        (task, "ValueError: no luck with 13") for task in TASKS[:2]
+    ]
     assert store.finished(STUDY.edition) == set(FINE)
 
 
 def test_a_worker_with_another_program_is_refused(store, monkeypatch):
     work_like(monkeypatch, lambda job: making.run_of(job.task, program="0.0+old"))
     outcome = run_study(store, making.study_of(TASKS[:1]), one_thread)
-    assert [failure.reason.split(":")[0] for failure in outcome.failures] == ["the worker has another program or model"]
+    assert [failure.reason.split(":")[0] for failure in outcome.failures] == [
+        "the worker has another program or model"
+    ]
     assert store.runs() == []
 
 
@@ -120,7 +134,9 @@ def test_a_killed_worker_loses_no_finished_run(store, monkeypatch):
                 os.kill(child.pid, signal.SIGKILL)
 
     opened = []
-    outcome = run_study(store, STUDY, lambda: opened.append(1) or one_process(), kill_after_the_first)
+    outcome = run_study(
+        store, STUDY, lambda: opened.append(1) or one_process(), kill_after_the_first
+    )
     assert (outcome.computed, outcome.failures, len(opened)) == (6, (), 2)
     assert [run.task for run in store.runs()][:1] == TASKS[:1]
     assert len(store.runs()) == 6
@@ -157,7 +173,10 @@ def test_executors_refuse_what_cannot_be():
     with pytest.raises(OptionError, match="not 0"), processes(0):
         pass
     pytest.importorskip("distributed")
-    with pytest.raises(OptionError, match="no Dask scheduler answers at tcp://localhost:1"), cluster("tcp://localhost:1", patience=0.5):
+    with (
+        pytest.raises(OptionError, match="no Dask scheduler answers at tcp://localhost:1"),
+        cluster("tcp://localhost:1", patience=0.5),
+    ):
         pass
 
 
@@ -184,4 +203,6 @@ def test_a_model_is_known_by_its_numbers_and_its_start():
     study = prepare(restricted(paper(), only=["gridworld/5x5", "river/10x3"]), [])
     marks = study.edition.fingerprints
     assert model_mark(model) == marks["gridworld", "5x5"]
-    assert len({model_mark(model), model_mark(moved), model_mark(dearer), marks["river", "10x3"]}) == 4
+    assert (
+        len({model_mark(model), model_mark(moved), model_mark(dearer), marks["river", "10x3"]}) == 4
+    )

@@ -22,7 +22,12 @@ def store(tmp_path):
 
 
 def test_what_goes_in_comes_out(store):
-    runs = [run_of(), run_of(OTHER, simulations=[simulation(), simulation(repetition=1)], lps=None, plan_seconds=None)]
+    runs = [
+        run_of(),
+        run_of(
+            OTHER, simulations=[simulation(), simulation(repetition=1)], lps=None, plan_seconds=None
+        ),
+    ]
     for run in runs:
         store.add(run)
     assert store.runs() == runs
@@ -58,11 +63,15 @@ def test_the_first_of_two_equal_tasks_stays(store):
     assert len(store.runs()[0].points) == 2
 
 
-@pytest.mark.parametrize("change", [{"program": "1.1+abc"}, {"program": "1.0+abd"}, {"fingerprint": "another model"}])
+@pytest.mark.parametrize(
+    "change", [{"program": "1.1+abc"}, {"program": "1.0+abd"}, {"fingerprint": "another model"}]
+)
 def test_another_program_or_model_is_never_mixed(store, change):
     store.add(run_of())
     store.add(run_of(**change))
-    there = Edition(change.get("program", "1.0+abc"), {("gridworld", "5x5"): change.get("fingerprint", "model")})
+    there = Edition(
+        change.get("program", "1.0+abc"), {("gridworld", "5x5"): change.get("fingerprint", "model")}
+    )
     assert len(store.runs()) == 2
     assert store.runs(HERE) == [run_of()]
     assert store.runs(there) == [run_of(**change)]
@@ -78,7 +87,9 @@ def test_the_latest_edition_has_one_model_per_problem(store):
     store.add(run_of(small, fingerprint="new"))
     store.add(run_of(small, program="0.9", fingerprint="older"))
     store.add(run_of(OTHER, fingerprint="new"))
-    assert store.latest() == Edition("1.0+abc", {("gridworld", "5x5"): "new", ("river", "10x3"): "river"})
+    assert store.latest() == Edition(
+        "1.0+abc", {("gridworld", "5x5"): "new", ("river", "10x3"): "river"}
+    )
     assert [run.task for run in store.runs(store.latest())] == [large, small, OTHER]
 
 
@@ -109,7 +120,11 @@ def test_other_schemas_are_refused(store, schema):
         base.execute(f"PRAGMA user_version = {schema}")
     for create in (True, False):
         with pytest.raises(
-            StoreError, match=rf"not a store of this version of the program \(schema {schema}, expected 3\); use another folder"
+            StoreError,
+            match=(
+                rf"not a store of this version of the program \(schema {schema}, expected 3\); use"
+                r" another folder"
+            ),
         ):
             Store(store.folder, create=create)
 
@@ -145,9 +160,24 @@ def test_export_to_parquet_keeps_types(store):
     store.add(run_of())
     runs, points, simulations = (parquet.read_table(path) for path in store.export("parquet", HERE))
     row = runs.to_pylist()[0]
-    assert (row["problem"], row["atoms"], row["alpha0"], row["lps"], row["sweeps"]) == ("5x5", 7, 0.1, None, 9)
+    assert (row["problem"], row["atoms"], row["alpha0"], row["lps"], row["sweeps"]) == (
+        "5x5",
+        7,
+        0.1,
+        None,
+        9,
+    )
     assert [point["predicted"] for point in points.to_pylist()] == [9.0, 5.0]
-    assert [str(kind) for kind in simulations.schema.types] == ["int64", "int64", "int64", "double", "double", "double", "int64", "double"]
+    assert [str(kind) for kind in simulations.schema.types] == [
+        "int64",
+        "int64",
+        "int64",
+        "double",
+        "double",
+        "double",
+        "int64",
+        "double",
+    ]
     assert str(runs.schema.field("lp_seconds").type) == "double"
 
 

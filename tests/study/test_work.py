@@ -1,4 +1,6 @@
-"""One task, computed: the numbers are those of the library, and the methods differ where they should."""
+"""One task, computed: the numbers are those of the library, and the methods differ where they
+should.
+"""
 
 from dataclasses import replace
 
@@ -26,7 +28,11 @@ def test_points_are_what_the_library_says():
     for point in run.points:
         costs = tailpath.evaluate(model, plan.policy(point.alpha), point.alpha)
         assert point.predicted == plan.cvar(point.alpha)
-        assert (point.deployed, point.var, point.mean) == (costs.cvar(point.alpha), costs.var(point.alpha), costs.mean)
+        assert (point.deployed, point.var, point.mean) == (
+            costs.cvar(point.alpha),
+            costs.var(point.alpha),
+            costs.mean,
+        )
         assert point.expanded == costs.expanded > 0
     assert run.answer.plan_seconds > 0
     assert all(point.seconds > 0 for point in run.points)
@@ -47,12 +53,16 @@ def test_linear_programs_are_counted_to_the_end_or_sampled(monkeypatch):
     full = perform(task)
     sampled, greedy = (perform(replace(task, inner=inner)) for inner in ("sampled", "greedy"))
     choices = tailpath.domains.river(rows=10, columns=3).n_choices
-    assert full.answer.lps == choices * 7 * (full.answer.sweeps + 1)  # one sweep more for the policy
+    assert full.answer.lps == choices * 7 * (
+        full.answer.sweeps + 1
+    )  # one sweep more for the policy
     assert sampled.answer.lps == choices * 7 * (work.LP_SWEEPS + 1)
     assert (full.answer.estimated, sampled.answer.estimated, greedy.answer.estimated) == (0, 1, 0)
     assert (sampled.answer.lp_sweeps, greedy.answer.lps) == (work.LP_SWEEPS, None)
     assert sampled.answer.sweeps == full.answer.sweeps
-    assert [point.predicted for point in sampled.points] == pytest.approx([point.predicted for point in full.points], abs=1e-3)
+    assert [point.predicted for point in sampled.points] == pytest.approx(
+        [point.predicted for point in full.points], abs=1e-3
+    )
 
 
 def test_monte_carlo_is_seen_at_every_atom_beside_the_exact_value():
@@ -60,7 +70,9 @@ def test_monte_carlo_is_seen_at_every_atom_beside_the_exact_value():
     run = perform(task)
     atoms = tailpath.log_atoms(0.1, 7)
     assert run.points == ()
-    assert [(row.repetition, row.alpha) for row in run.simulations] == [(k, y) for k in range(5) for y in atoms.tolist()]
+    assert [(row.repetition, row.alpha) for row in run.simulations] == [
+        (k, y) for k in range(5) for y in atoms.tolist()
+    ]
     assert len({row.seed for row in run.simulations}) == 5
     exact = perform(GRID).points[0].deployed
     first = run.simulations[0]
@@ -78,11 +90,16 @@ def test_short_calls_are_repeated_and_the_median_counts(monkeypatch):
     clock = iter([0.0, 0.05, 1.0, 1.02, 2.0, 2.04, 3.0, 9.0])
     monkeypatch.setattr(work, "thread_time", lambda: next(clock))
     calls = []
-    assert timed(lambda: calls.append(1) or len(calls), 3) == (3, pytest.approx(Times(0.04, 0.02, 0.05, 3)))
+    assert timed(lambda: calls.append(1) or len(calls), 3) == (
+        3,
+        pytest.approx(Times(0.04, 0.02, 0.05, 3)),
+    )
     assert timed(lambda: "long", 3) == ("long", Times(6.0, 6.0, 6.0, 1))
 
 
 def test_samples_fit_the_time_beyond_the_set_up(monkeypatch):
-    monkeypatch.setattr(work, "timed", lambda call, calls=0: (None, Times(*[0.5 + 0.001 * call()] * 3, 1)))
+    monkeypatch.setattr(
+        work, "timed", lambda call, calls=0: (None, Times(*[0.5 + 0.001 * call()] * 3, 1))
+    )
     samples, set_up = fitting(lambda n: n, 0.25)
     assert (samples, set_up) == (250, 0.5)

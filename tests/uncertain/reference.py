@@ -1,7 +1,9 @@
-"""Models with intervals, answered slowly in rationals, or by linear programs, by code that shares nothing with the package.
+"""Models with intervals, answered slowly in rationals, or by linear programs, by code that shares
+nothing with the package.
 
-A `Model` has, for each state that is no goal and each action, outcomes `(next_state, low, high, cost)`. What nature can do with a
-choice is a polytope; the least and the greatest of anything linear is at one of its vertices, and all of these are listed.
+A `Model` has, for each state that is no goal and each action, outcomes `(next_state, low, high,
+cost)`. What nature can do with a choice is a polytope; the least and the greatest of anything
+linear is at one of its vertices, and all of these are listed.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ WORST, BEST = max, min
 
 @cache
 def vertices(intervals: tuple[tuple[Fraction, Fraction], ...]) -> tuple[tuple[Fraction, ...], ...]:
-    """All vertices of the probabilities in some intervals: at most one of them is neither low nor high."""
+    """All vertices of the probabilities in some intervals: at most one of them is neither low nor
+    high.
+    """
     found = set()
     for free in range(len(intervals)):
         others = [interval for i, interval in enumerate(intervals) if i != free]
@@ -46,7 +50,12 @@ class Model:
     goals: frozenset[Any]
 
     def rows(self) -> list[tuple[Any, Any, Any, Any, int]]:
-        return [(s, a, t, (lo, hi), c) for s, acts in self.choices.items() for a, outs in acts.items() for t, lo, hi, c in outs]
+        return [
+            (s, a, t, (lo, hi), c)
+            for s, acts in self.choices.items()
+            for a, outs in acts.items()
+            for t, lo, hi, c in outs
+        ]
 
     def intervals(self) -> IntervalSSP:
         return IntervalSSP.from_outcomes(self.rows(), self.start, self.goals)
@@ -57,12 +66,17 @@ class Model:
     def extreme(self, ext: Any, state: Any, action: Any, worth: Any) -> Fraction:
         """The extreme over nature of the expected worth of `(next_state, cost)`."""
         values = [worth(t, c) for t, _, _, c in self.choices[state][action]]
-        return ext(sum((p * v for p, v in zip(nature, values, strict=True)), ZERO) for nature in self.natures(state, action))
+        return ext(
+            sum((p * v for p, v in zip(nature, values, strict=True)), ZERO)
+            for nature in self.natures(state, action)
+        )
 
 
 @dataclass(frozen=True)
 class Answers:
-    """The recursions of a model for one nature, `max` or `min`; the player minimises, or has one action per state."""
+    """The recursions of a model for one nature, `max` or `min`; the player minimises, or has one
+    action per state.
+    """
 
     model: Model
     ext: Any
@@ -82,7 +96,9 @@ class Answers:
         for natures in itertools.product(*(self.model.natures(s, a) for s, a in policy.items())):
             given = dict(zip(policy, natures, strict=True))
 
-            def equation(s: Any, given: Mapping[Any, Any] = given) -> tuple[dict[Any, Fraction], Fraction]:
+            def equation(
+                s: Any, given: Mapping[Any, Any] = given
+            ) -> tuple[dict[Any, Fraction], Fraction]:
                 factor: dict[Any, Fraction] = {}
                 constant = ZERO
                 for (t, _, _, c), p in zip(self.model.choices[s][policy[s]], given[s], strict=True):
@@ -107,7 +123,10 @@ class Answers:
                 return max(-w, ZERO)
             if w <= 0:
                 return self.value[state] - w
-            return min(self.model.extreme(self.ext, state, a, lambda t, c: excess(t, w - c)) for a in self.model.choices[state])
+            return min(
+                self.model.extreme(self.ext, state, a, lambda t, c: excess(t, w - c))
+                for a in self.model.choices[state]
+            )
 
         return excess
 
@@ -123,13 +142,18 @@ class Answers:
                 return ONE
             if state in self.model.goals:
                 return ZERO
-            return min(self.model.extreme(self.ext, state, a, lambda s, c: late(s, t - c)) for a in self.model.choices[state])
+            return min(
+                self.model.extreme(self.ext, state, a, lambda s, c: late(s, t - c))
+                for a in self.model.choices[state]
+            )
 
         return late
 
 
 def random_model(seed: int, states: int = 3, actions: int = 2, acyclic: bool = False) -> Model:
-    """Every choice may lead to a goal, with a positive low probability, so that arriving is sure."""
+    """Every choice may lead to a goal, with a positive low probability, so that
+    arriving is sure.
+    """
     rng = random.Random(seed)
     choices: dict[Any, dict[Any, list[Outcome]]] = {}
     for s in range(states):
@@ -143,7 +167,10 @@ def random_model(seed: int, states: int = 3, actions: int = 2, acyclic: bool = F
             rows = []
             for t, part in zip(targets, parts, strict=True):
                 p = Fraction(part, sum(parts))
-                lo, hi = p * Fraction(rng.randint(3, 10), 10), min(p * Fraction(rng.randint(10, 20), 10), ONE)
+                lo, hi = (
+                    p * Fraction(rng.randint(3, 10), 10),
+                    min(p * Fraction(rng.randint(10, 20), 10), ONE),
+                )
                 if t != "g" and rng.random() < 0.3:
                     lo = ZERO
                 rows.append((t, lo, hi, rng.randint(1, 4)))
@@ -156,10 +183,12 @@ def random_model(seed: int, states: int = 3, actions: int = 2, acyclic: bool = F
 
 
 def cvar_by_programme(model: Model, policy: Mapping[Any, Any], alpha: float, sense: Any) -> float:
-    """The extreme CVaR of a policy on an acyclic model: one linear programme over the tree of histories.
+    """The extreme CVaR of a policy on an acyclic model: one linear programme over the tree of
+    histories.
 
-    x(h) is the probability of a history, between low and high times that of its parent; the worst tail is leaf weights y <= x of sum alpha, so that
-    the greatest CVaR is the greatest sum of y times cost, divided by alpha. The least CVaR is that of w + (cost - w)+ / alpha over w and x.
+    x(h) is the probability of a history, between low and high times that of its parent; the worst
+    tail is leaf weights y <= x of sum alpha, so that the greatest CVaR is the greatest sum of y
+    times cost, divided by alpha. The least CVaR is that of w + (cost - w)+ / alpha over w and x.
     """
     low: list[tuple[int, int, float, float]] = []
     leaves: list[tuple[int, float]] = []
@@ -176,7 +205,9 @@ def cvar_by_programme(model: Model, policy: Mapping[Any, Any], alpha: float, sen
             children.setdefault(node, []).append(count)
             queue.append((count, t, paid + c))
             count += 1
-    equal = [({0: 1.0}, 1.0)] + [({parent: -1.0, **dict.fromkeys(kids, 1.0)}, 0.0) for parent, kids in children.items()]
+    equal = [({0: 1.0}, 1.0)] + [
+        ({parent: -1.0, **dict.fromkeys(kids, 1.0)}, 0.0) for parent, kids in children.items()
+    ]
     less = [({parent: lo, child: -1.0}, 0.0) for parent, child, lo, _ in low]
     less += [({parent: -hi, child: 1.0}, 0.0) for parent, child, _, hi in low]
     if sense is WORST:
@@ -185,14 +216,20 @@ def cvar_by_programme(model: Model, policy: Mapping[Any, Any], alpha: float, sen
         equal.append(({count + i: 1.0 for i in range(len(leaves))}, alpha))
         cost = {count + i: -paid / alpha for i, (_, paid) in enumerate(leaves)}
         return -_programme(size, cost, less, equal)
-    # Between two costs at which runs arrive it is a line in w, and concave over nature: one programme for each of them.
+    # Between two costs at which runs arrive it is a line in w, and concave over nature: one
+    # programme for each of them.
     return min(
-        w + _programme(count, {leaf: max(paid - w, 0.0) / alpha for leaf, paid in leaves}, less, equal)
+        w
+        + _programme(
+            count, {leaf: max(paid - w, 0.0) / alpha for leaf, paid in leaves}, less, equal
+        )
         for w in {paid for _, paid in leaves}
     )
 
 
-def _programme(size: int, cost: Mapping[int, float], less: Sequence[Any], equal: Sequence[Any]) -> float:
+def _programme(
+    size: int, cost: Mapping[int, float], less: Sequence[Any], equal: Sequence[Any]
+) -> float:
     def matrix(rows: Sequence[Any]) -> tuple[Any, Any]:
         table = np.zeros((len(rows), size))
         for i, (row, _) in enumerate(rows):

@@ -1,4 +1,6 @@
-"""Bands: what nature can make of a policy, against linear programmes, and against chains drawn inside the intervals."""
+"""Bands: what nature can make of a policy, against linear programmes, and against chains drawn
+inside the intervals.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,11 @@ def first_actions(model: Model) -> dict:
 
 
 def restricted(model: Model, policy: dict) -> Model:
-    return Model({s: {policy[s]: actions[policy[s]]} for s, actions in model.choices.items()}, model.start, model.goals)
+    return Model(
+        {s: {policy[s]: actions[policy[s]]} for s, actions in model.choices.items()},
+        model.start,
+        model.goals,
+    )
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -43,9 +49,13 @@ def test_means_and_distributions_are_those_of_the_recursions(seed):
     worst, best = Answers(one, WORST), Answers(one, BEST)
     assert band.mean == pytest.approx((float(best.value[0]), float(worst.value[0])), rel=1e-12)
     for x in range(10):
-        assert band.cdf(x) == pytest.approx((1 - float(worst.late(0, x)), 1 - float(best.late(0, x))), abs=1e-12)
+        assert band.cdf(x) == pytest.approx(
+            (1 - float(worst.late(0, x)), 1 - float(best.late(0, x))), abs=1e-12
+        )
     for alpha in (0.5, 0.1):
-        assert band.var(alpha) == tuple(next(t for t in range(200) if side.late(0, t) <= alpha) for side in (best, worst))
+        assert band.var(alpha) == tuple(
+            next(t for t in range(200) if side.late(0, t) <= alpha) for side in (best, worst)
+        )
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -68,7 +78,9 @@ def test_the_policy_of_the_optimum_has_the_cvar_that_it_promises(seed):
     for nature, side in (("adversarial", 1), ("cooperative", 0)):
         found = tp.solve_cvar_exact(model, 0.1, nature=nature)
         for alpha in (0.5, 0.1):
-            assert tp.evaluate(model, found.policy(alpha), 0.1).cvar(alpha)[side] == pytest.approx(found.cvar(alpha), rel=2e-6)
+            assert tp.evaluate(model, found.policy(alpha), 0.1).cvar(alpha)[side] == pytest.approx(
+                found.cvar(alpha), rel=2e-6
+            )
 
 
 def test_the_policy_between_two_whole_budgets():
@@ -76,7 +88,9 @@ def test_the_policy_between_two_whole_budgets():
         *(("s", "go", "B", (0, 1), 0), ("s", "go", "A", (0, 1), 0), ("B", "on", "g", 1, 5)),
         *(("A", "on", "g", 1 / 3, 10), ("A", "on", "g", 2 / 3, 0)),
     ]
-    band = tp.evaluate(tp.IntervalSSP.from_outcomes(rows, "s", ["g"]), {"s": "go", "A": "on", "B": "on"}, 0.5)
+    band = tp.evaluate(
+        tp.IntervalSSP.from_outcomes(rows, "s", ["g"]), {"s": "go", "A": "on", "B": "on"}, 0.5
+    )
     assert band.cvar(0.5) == pytest.approx((5, 7.5), rel=1e-12)
 
 
@@ -90,8 +104,24 @@ def test_the_worst_chain_attains_the_mean():
         assert row.low - 1e-12 <= row.worst <= row.high + 1e-12
 
 
+def test_harm_by_hand():
+    rows = [("s", "a", "g", (0.5, 1), 1), ("s", "a", "g", (0, 0.5), 5)]
+    band = tp.evaluate(tp.IntervalSSP.from_outcomes(rows, "s", ["g"]), {"s": "a"}, 0.1)
+    # Inside lies (0.75, 0.25), and the worst is (0.5, 0.5).
+    assert [(row.cost, row.worst, row.harm) for row in band.nature] == [
+        (5, 0.5, 1.25),
+        (1, 0.5, -0.25),
+    ]
+    assert sum(row.harm for row in band.nature) == pytest.approx(band.mean[1] - 2)
+
+
 def test_a_policy_that_draws_its_actions():
-    rows = [("s", "a", "g", (0.5, 1), 1), ("s", "a", "g", (0, 0.5), 5), ("s", "b", "g", (0.2, 0.6), 2), ("s", "b", "g", (0.4, 0.8), 3)]
+    rows = [
+        ("s", "a", "g", (0.5, 1), 1),
+        ("s", "a", "g", (0, 0.5), 5),
+        ("s", "b", "g", (0.2, 0.6), 2),
+        ("s", "b", "g", (0.4, 0.8), 3),
+    ]
     model = tp.IntervalSSP.from_outcomes(rows, "s", ["g"])
     band = tp.evaluate(model, tp.MarkovPolicy({"s": {"a": 0.25, "b": 0.75}}), 0.1)
     assert band.mean == pytest.approx((0.25 * 1 + 0.75 * 2.4, 0.25 * 3 + 0.75 * 2.8))

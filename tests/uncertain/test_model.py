@@ -7,6 +7,7 @@ import random
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from scipy.stats import binom
 
 import tailpath as tp
@@ -24,10 +25,22 @@ ROAD = [
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([("s", "go", "g", (0.2, 0.4), 1), ("s", "go", "t", (0.1, 0.3), 1)], "state 's', action 'go' admit no distribution.*at most 0.7"),
-        ([("s", "go", "g", (0.6, 0.7), 1), ("s", "go", "t", (0.5, 0.6), 1)], "state 's', action 'go' admit no distribution.*at least 1.1"),
-        ([("s", "go", "g", (0.2, 1.4), 1)], r"state 's', action 'go' -> 'g' has the interval \[0.2, 1.4\]"),
-        ([("s", "go", "g", (0.5, 0.4), 1)], r"state 's', action 'go' -> 'g' has the interval \[0.5, 0.4\]"),
+        (
+            [("s", "go", "g", (0.2, 0.4), 1), ("s", "go", "t", (0.1, 0.3), 1)],
+            "state 's', action 'go' admit no distribution.*at most 0.7",
+        ),
+        (
+            [("s", "go", "g", (0.6, 0.7), 1), ("s", "go", "t", (0.5, 0.6), 1)],
+            "state 's', action 'go' admit no distribution.*at least 1.1",
+        ),
+        (
+            [("s", "go", "g", (0.2, 1.4), 1)],
+            r"state 's', action 'go' -> 'g' has the interval \[0.2, 1.4\]",
+        ),
+        (
+            [("s", "go", "g", (0.5, 0.4), 1)],
+            r"state 's', action 'go' -> 'g' has the interval \[0.5, 0.4\]",
+        ),
         ([("s", "go", "g", (0.5,), 1)], "state 's', action 'go' -> 'g' has probability"),
         ([("s", "go", "g", "often", 1)], "state 's', action 'go' -> 'g' has probability 'often'"),
         ([("s", "go", "g", (0.5, 1))], "outcome 0"),
@@ -40,7 +53,12 @@ def test_what_is_no_interval_is_refused(rows, message):
 
 def test_rows_that_agree_are_added_up_and_impossible_ones_left_out():
     rows = [
-        *(("s", "go", "g", (0.1, 0.2), 1), ("s", "go", "t", (0.1, 0.9), 1), ("s", "go", "g", (0.2, 0.3), 1), ("s", "go", "u", 0, 1)),
+        *(
+            ("s", "go", "g", (0.1, 0.2), 1),
+            ("s", "go", "t", (0.1, 0.9), 1),
+            ("s", "go", "g", (0.2, 0.3), 1),
+            ("s", "go", "u", 0, 1),
+        ),
         *(("t", "on", "g", 1, 1), ("t", "on", "u", (0, 0.5), 1)),
     ]
     model = tp.IntervalSSP.from_outcomes(rows, "s", ["g"])
@@ -50,7 +68,9 @@ def test_rows_that_agree_are_added_up_and_impossible_ones_left_out():
 
 
 def test_the_inside_lies_inside():
-    model = tp.IntervalSSP.from_outcomes([("s", "go", "g", (0.1, 0.6), 1), ("s", "go", "g", (0.3, 1), 2)], "s", ["g"])
+    model = tp.IntervalSSP.from_outcomes(
+        [("s", "go", "g", (0.1, 0.6), 1), ("s", "go", "g", (0.3, 1), 2)], "s", ["g"]
+    )
     p = model.nominal().outcome_probability
     assert ((model.low <= p) & (p <= model.high)).all()
     assert p.sum() == pytest.approx(1)
@@ -58,14 +78,24 @@ def test_the_inside_lies_inside():
 
 
 def test_a_table_of_intervals_and_back():
-    columns = {"state": ["s", "s"], "action": ["go", "go"], "next_state": ["g", "g"], "low": [0.1, 0.3], "high": [0.6, 1], "cost": [1, 2]}
+    columns = {
+        "state": ["s", "s"],
+        "action": ["go", "go"],
+        "next_state": ["g", "g"],
+        "low": [0.1, 0.3],
+        "high": [0.6, 1],
+        "cost": [1, 2],
+    }
     model = tp.IntervalSSP.from_table(columns, start="s", goals=["g"])
     assert (model.low.tolist(), model.high.tolist()) == ([0.1, 0.3], [0.6, 1.0])
     assert tp.IntervalSSP.from_table(model.to_pandas(), start="s", goals=["g"]) == model
     with pytest.raises(ModelError, match="IntervalSSP"):
         tp.SSP.from_table(columns, start="s", goals=["g"])
     # Beside a probability the other columns are passed over.
-    assert tp.SSP.from_table({**columns, "probability": [0.5, 0.5]}, start="s", goals=["g"]).n_outcomes == 2
+    assert (
+        tp.SSP.from_table({**columns, "probability": [0.5, 0.5]}, start="s", goals=["g"]).n_outcomes
+        == 2
+    )
 
 
 def test_counts_are_the_intervals_of_clopper_and_pearson():
@@ -83,7 +113,11 @@ def test_counts_are_the_intervals_of_clopper_and_pearson():
         assert binom.cdf(k, n, model.high[o]) == pytest.approx(half)
     assert model.confidence == 0.9
     assert model.nominal().outcome_probability.tolist() == pytest.approx([0.95, 0.05, 1, 0.8, 0.2])
-    assert tp.solve_cvar_exact(model, 0.1).words(0.1).startswith("with 90 % confidence the least CVaR at 0.1 lies in [")
+    assert (
+        tp.solve_cvar_exact(model, 0.1)
+        .words(0.1)
+        .startswith("with 90 % confidence the least CVaR at 0.1 lies in [")
+    )
 
 
 def test_what_was_never_seen_or_tried_is_said():
@@ -105,7 +139,11 @@ def test_what_was_never_seen_or_tried_is_said():
     names = {
         (model.inside.choice_name(k), model.states[t]): (lo, hi)
         for k, t, lo, hi in zip(
-            model.inside.outcome_choice.tolist(), model.inside.outcome_target.tolist(), model.low.tolist(), model.high.tolist(), strict=True
+            model.inside.outcome_choice.tolist(),
+            model.inside.outcome_target.tolist(),
+            model.low.tolist(),
+            model.high.tolist(),
+            strict=True,
         )
     }
     assert names["ask", "home"] == (0, 1)
@@ -116,12 +154,104 @@ def test_what_was_never_seen_or_tried_is_said():
 def test_steps_seen_are_counted():
     steps = [(s, a, c, t) for s, a, t, k, c in ROAD for _ in range(k)]
     random.Random(1).shuffle(steps)
-    assert sorted(tp.IntervalSSP.from_counts(steps, "home", ["town"]).low) == sorted(tp.IntervalSSP.from_counts(ROAD, "home", ["town"]).low)
-    table = {name: [row[i] for row in ROAD] for i, name in enumerate(("state", "action", "next_state", "count", "cost"))}
-    assert tp.IntervalSSP.from_table(table, start="home", goals=["town"]) == tp.IntervalSSP.from_counts(ROAD, "home", ["town"])
+    assert sorted(tp.IntervalSSP.from_counts(steps, "home", ["town"]).low) == sorted(
+        tp.IntervalSSP.from_counts(ROAD, "home", ["town"]).low
+    )
+    table = {
+        name: [row[i] for row in ROAD]
+        for i, name in enumerate(("state", "action", "next_state", "count", "cost"))
+    }
+    assert tp.IntervalSSP.from_table(
+        table, start="home", goals=["town"]
+    ) == tp.IntervalSSP.from_counts(ROAD, "home", ["town"])
 
 
-@pytest.mark.parametrize("row", [("s", "go", "g", -1, 1), ("s", "go", "g", 1.5, 1), ("s", "go", "g", "many", 1), ("s", "go")])
+def test_runs_are_counted():
+    """A run is (state, action, cost, state, ...): as long as it is, and a step is the shortest."""
+    runs = [("home", "bridge", 10, "town")] * 190 + [
+        ("home", "bridge", 15, "jam", "wait", 10, "town")
+    ] * 8
+    runs += [["home", "bridge", 15, "jam", "wait", 40, "town"]] * 2 + [
+        ("home", "ring", 18, "town")
+    ] * 300
+    model = tp.IntervalSSP.from_counts(ROAD, "home", ["town"])
+    found = tp.IntervalSSP.from_counts(runs, "home", ["town"])
+    assert sorted(zip(found.low, found.high, strict=True)) == sorted(
+        zip(model.low, model.high, strict=True)
+    )
+    for odd in (("home",), ("home", "bridge", 10), ("home", "bridge", 10, "town", "on", 3), 7):
+        with pytest.raises(ModelError, match="row 0 is"):
+            tp.IntervalSSP.from_counts([odd], "home", ["town"])
+
+
+def ends(model: tp.IntervalSSP) -> list[tuple]:
+    inside = model.inside
+    return sorted(
+        (int(inside.choice_state[k]), inside.choice_name(int(k)), int(t), lo, hi, c)
+        for k, t, lo, hi, c in zip(
+            inside.outcome_choice,
+            inside.outcome_target,
+            model.low,
+            model.high,
+            inside.outcome_cost,
+            strict=True,
+        )
+    )
+
+
+def test_arrays_of_all_layouts():
+    """Two actions in state 0, one in state 1; outcomes with a low of 0, and one that is
+    impossible.
+    """
+    low, high = np.zeros((2, 3, 3)), np.zeros((2, 3, 3))
+    low[0, 0], high[0, 0] = [0.1, 0, 0.5], [0.3, 0.4, 0.9]
+    low[1, 0], high[1, 0] = [0, 0, 1], [0, 0, 1]
+    low[:, 1], high[:, 1] = [0, 0.25, 0.25], [0, 0.75, 0.75]
+    low[:, 2], high[:, 2] = [0, 0, 1], [0, 0, 1]
+    costs = np.array([[1.0, 5.0], [2.0, 2.0], [0.0, 0.0]])
+    model = tp.IntervalSSP.from_arrays(low, high, costs=costs, start=0, goals=[2])
+    expected = [
+        *((0, 0, 0, 0.1, 0.3, 1), (0, 0, 1, 0, 0.4, 1), (0, 0, 2, 0.5, 0.9, 1), (0, 1, 2, 1, 1, 5)),
+        *((1, a, t, 0.25, 0.75, 2) for a in (0, 1) for t in (1, 2)),
+    ]
+    assert ends(model) == expected
+    turned = {"costs": costs, "start": 0, "goals": [2]}
+    assert (
+        tp.IntervalSSP.from_arrays(low.transpose(1, 0, 2), high.transpose(1, 0, 2), **turned)
+        == model
+    )
+    sparse = [[csr_array(matrix) for matrix in each] for each in (low, high)]
+    assert tp.IntervalSSP.from_arrays(*sparse, **turned) == model
+    rows = {"s_indices": np.array([1, 0, 0, 1, 2, 2]), "a_indices": np.array([1, 0, 1, 0, 1, 0])}
+    pairs = [each[rows["a_indices"], rows["s_indices"]] for each in (low, high)]
+    by_pair = {
+        "costs": costs[rows["s_indices"], rows["a_indices"]],
+        "start": 0,
+        "goals": [2],
+        **rows,
+    }
+    assert tp.IntervalSSP.from_arrays(*pairs, **by_pair) == model
+    assert tp.IntervalSSP.from_arrays(*map(csr_array, pairs), **by_pair) == model
+    for wrong, message in (
+        (
+            (high, low),
+            r"state 0, action 0 -> \d has the interval|low has \d entries where high is 0",
+        ),
+        ((low[:1], high), "low has shape"),
+        ((low, low), "state 0, action 0 admit no distribution"),
+        ((sparse[0][:1], sparse[1]), "lists of 2 matrices"),
+        ((sparse[1], sparse[0]), "low has 1 entries where high is 0"),
+    ):
+        with pytest.raises(ModelError, match=message):
+            tp.IntervalSSP.from_arrays(*wrong, **turned)
+    with pytest.raises(TypeError, match="'price'"):
+        tp.IntervalSSP.from_arrays(low, high, **turned, price=1)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [("s", "go", "g", -1, 1), ("s", "go", "g", 1.5, 1), ("s", "go", "g", "many", 1), ("s", "go")],
+)
 def test_counts_are_whole_numbers(row):
     with pytest.raises(ModelError):
         tp.IntervalSSP.from_counts([row], "s", ["g"])
@@ -133,9 +263,16 @@ def test_confidence_is_a_probability():
 
 
 def test_coverage():
-    """The truth lies in the band at least as often as was promised, for the mean, the CVaR of a policy and the optimum."""
+    """The truth lies in the band at least as often as was promised, for the mean, the CVaR of a
+    policy and the optimum.
+    """
     rows = [
-        *(("s", "a", "t", 0.7, 1), ("s", "a", "g", 0.3, 2), ("s", "b", "g", 0.5, 2), ("s", "b", "g", 0.5, 4)),
+        *(
+            ("s", "a", "t", 0.7, 1),
+            ("s", "a", "g", 0.3, 2),
+            ("s", "b", "g", 0.5, 2),
+            ("s", "b", "g", 0.5, 4),
+        ),
         *(("t", "a", "g", 0.6, 1), ("t", "a", "s", 0.4, 1)),
     ]
     truth, policy = tp.SSP.from_outcomes(rows, "s", ["g"]), {"s": "a", "t": "a"}
@@ -143,11 +280,21 @@ def test_coverage():
     rng, held, runs = np.random.default_rng(7), np.zeros(3), 200
     for _ in range(runs):
         counts = (
-            rng.multinomial(40, [0.7, 0.3]).tolist() + rng.multinomial(40, [0.5, 0.5]).tolist() + rng.multinomial(40, [0.6, 0.4]).tolist()
+            rng.multinomial(40, [0.7, 0.3]).tolist()
+            + rng.multinomial(40, [0.5, 0.5]).tolist()
+            + rng.multinomial(40, [0.6, 0.4]).tolist()
         )
-        model = tp.IntervalSSP.from_counts([(s, a, t, k, c) for (s, a, t, _, c), k in zip(rows, counts, strict=True)], "s", ["g"], 0.9)
+        model = tp.IntervalSSP.from_counts(
+            [(s, a, t, k, c) for (s, a, t, _, c), k in zip(rows, counts, strict=True)],
+            "s",
+            ["g"],
+            0.9,
+        )
         band = tp.evaluate(model, policy, 0.2)
-        sides = (tp.solve_cvar_exact(model, 0.2, nature=nature).bounds(0.2) for nature in ("cooperative", "adversarial"))
+        sides = (
+            tp.solve_cvar_exact(model, 0.2, nature=nature).bounds(0.2)
+            for nature in ("cooperative", "adversarial")
+        )
         (low, _), (_, high) = sides
         held += [
             band.mean[0] <= costs.mean <= band.mean[1],

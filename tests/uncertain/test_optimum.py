@@ -10,30 +10,11 @@ import pytest
 
 import tailpath as tp
 from tailpath.errors import GoalUnreachableError, ModelError, OptionError, RefutedError
-from tests.uncertain.reference import BEST, WORST, Answers, random_model
+from tests.uncertain.models import BRANCH, coin, robot
+from tests.uncertain.reference import BEST, WORST, Answers, Model, random_model
 
 NATURES = [("adversarial", WORST), ("cooperative", BEST)]
 SEEDS = range(12)
-#: PRISM's robot.prism with delta = 0.1, written out: state -> action -> next state -> probability.
-ROBOT = {
-    0: {"east": {1: 0.6, 0: 0.4}, "south": {3: 0.8, 1: 0.1, 4: 0.1}},
-    1: {"east": {2: (0.8, 0.9), 1: (0.1, 0.2)}, "south": {4: (0.4, 0.6), 2: (0.4, 0.6)}},
-    4: {"east": {5: 1}, "west": {3: 0.6, 4: 0.4}},
-    5: {"north": {2: 0.9, 5: 0.1}, "west": {4: 1}},
-}
-#: One branch: nature gives q to a sure cost of 5, and 1 - q to a cost of 10 with 1/3, else 0.
-BRANCH = [
-    ("s", "go", "B", (0, 1), 0),
-    ("s", "go", "A", (0, 1), 0),
-    ("B", "on", "g", 1, 5),
-    ("A", "on", "g", Fraction(1, 3), 10),
-    ("A", "on", "g", Fraction(2, 3), 0),
-]
-
-
-def robot(goals: set[int]) -> tp.IntervalSSP:
-    rows = [(s, a, t, p, 1) for s, actions in ROBOT.items() if s not in goals for a, to in actions.items() for t, p in to.items()]
-    return tp.IntervalSSP.from_outcomes(rows, 0, goals)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -75,6 +56,35 @@ def test_cvar_is_the_least_over_real_budgets(seed, nature, ext, alpha):
     assert all(Fraction(low) <= total(Fraction(k, 6)) for k in range(6 * int(high) + 7))
 
 
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(("nature", "ext"), NATURES)
+def test_costs_beyond_every_budget_that_matters(seed, nature, ext):
+    """Rare outcomes that cost more than VaR: the tables have no levels for them."""
+    plain = random_model(seed)
+    rare = {
+        s: {
+            a: (
+                [(t, lo * Fraction(9, 10), hi, c) for t, lo, hi, c in outs]
+                + [("g", Fraction(0), Fraction(1, 50), 60 + s)]
+            )
+            for a, outs in of.items()
+        }
+        for s, of in plain.choices.items()
+    }
+    model = Model(rare, plain.start, plain.goals)
+    found, true = tp.solve_cvar_exact(model.intervals(), 0.2, nature=nature), Answers(model, ext)
+    assert found._problem.layout.reach() >= 60 or ext is BEST
+    for alpha in (1.0, 0.5, 0.2):
+        low, high = found.bounds(alpha)
+        assert high - low <= 1.1e-6 * high
+        totals = [k + true.excess(0, Fraction(k)) / Fraction(alpha) for k in range(int(high) + 2)]
+        assert Fraction(low) <= min(totals)
+        best = Fraction(found.budget(alpha)).limit_denominator(10**6)
+        assert best + true.excess(0, best) / Fraction(alpha) <= Fraction(high) * (
+            1 + Fraction(1, 10**9)
+        )
+
+
 def test_the_best_budget_may_lie_between_two_whole_ones():
     model = tp.IntervalSSP.from_outcomes(BRANCH, "s", ["g"])
     found = tp.solve_cvar_exact(model, 0.5)
@@ -91,46 +101,36 @@ def test_the_numbers_of_prism():
     assert tp.solve_expected(robot({2, 3, 5})).cost() == pytest.approx(98 / 80, rel=1e-14)
 
 
-def coin(rounds: int, bias: float) -> tp.IntervalSSP:
-    """The shared coin of Aspnes and Herlihy with two processes, of which one flips a coin that may be biased.
-
-    States are the counter, and (program counter, coin) of each process.
-    """
-    last = 4 * (rounds + 1)
-    start = (last // 2, (0, 0), (0, 0))
-    rows, goals, known, open_ = [], [], {start}, [start]
-    while open_:
-        state = open_.pop()
-        counter, processes = state[0], state[1:]
-        if all(pc == 3 for pc, _ in processes):
-            goals.append(state)
-            continue
-        for i, (pc, side) in enumerate(processes):
-            away = bias if i == 0 else 0.0
-            flip = (0.5 - away, 0.5 + away)
-            decided = (3, 0) if counter <= 2 else (3, 1) if counter >= last - 2 else (0, side)
-            moves = {
-                0: [(counter, (1, 0), flip), (counter, (1, 1), flip)],
-                1: [(counter + (1 if side else -1), (2, 0), 1)],
-                2: [(counter, decided, 1)],
-                3: [],
-            }[pc]
-            for after, process, p in moves:
-                target = (after, *(process if j == i else other for j, other in enumerate(processes)))
-                rows.append((state, f"process {i}", target, p, 1))
-                if target not in known:
-                    known.add(target)
-                    open_.append(target)
-    return tp.IntervalSSP.from_outcomes(rows, start, goals)
+@pytest.mark.parametrize(
+    ("steps", "adversarial", "cooperative"), [(2, 8 / 25, 9 / 20), (4, 0.6528, 0.81)]
+)
+def test_the_step_bounds_of_storm(steps, adversarial, cooperative):
+    """What Storm's own tests expect of tiny-bounded.drn, a chain."""
+    rows = [
+        (0, 0, 0, (0.4, 0.6), 1),
+        (0, 0, 1, (0.2, 0.5), 1),
+        (1, 0, 0, (0.1, 0.2), 1),
+        (1, 0, 2, (0.8, 1), 1),
+    ]
+    model = tp.IntervalSSP.from_outcomes(rows, 0, [2])
+    assert tp.solve_on_time(model, steps).probability(steps) == pytest.approx(
+        adversarial, rel=1e-14
+    )
+    assert tp.solve_on_time(model, steps, nature="cooperative").probability(steps) == pytest.approx(
+        cooperative, rel=1e-14
+    )
 
 
 @pytest.mark.parametrize(
-    ("nature", "steps", "within"), [("adversarial", 48, 0.9041842818260193), ("cooperative", 280 / 9, 0.9852687856874977)]
+    ("nature", "steps", "within"),
+    [("adversarial", 48, 0.9041842818260193), ("cooperative", 280 / 9, 0.9852687856874977)],
 )
 def test_the_coin_of_prism(nature, steps, within):
     model = coin(2, 0.1)
     assert tp.solve_expected(model, nature=nature).cost() == pytest.approx(steps, rel=1e-12)
-    assert tp.solve_on_time(model, 100, nature=nature).probability(100) == pytest.approx(within, rel=1e-12)
+    assert tp.solve_on_time(model, 100, nature=nature).probability(100) == pytest.approx(
+        within, rel=1e-12
+    )
 
 
 @pytest.mark.parametrize(
@@ -152,23 +152,40 @@ def test_points_give_what_a_model_without_intervals_gives():
     assert np.array_equal(tp.solve_expected(points).value, tp.solve_expected(ssp).value)
     one, other = tp.solve_cvar_exact(points, 0.01), tp.solve_cvar_exact(ssp, 0.01)
     assert one.curve([0.5, 0.1, 0.01]).tolist() == other.curve([0.5, 0.1, 0.01]).tolist()
-    assert tp.solve_on_time(points, 30).lateness.tolist() == tp.solve_on_time(ssp, 30).lateness.tolist()
+    assert (
+        tp.solve_on_time(points, 30).lateness.tolist()
+        == tp.solve_on_time(ssp, 30).lateness.tolist()
+    )
     assert tp.solve(points, "var(0.1)").value == tp.solve(ssp, "var(0.1)").value
 
 
 def test_one_open_choice_elsewhere_changes_nothing_but_rounding():
-    rows = [("s", "go", "t", 0.5, 1), ("s", "go", "s", 0.5, 2), ("t", "on", "g", 1, 1), ("s", "far", "u", 1, 9)]
-    open_ = tp.IntervalSSP.from_outcomes([*rows, ("u", "x", "g", (0.1, 0.9), 1), ("u", "x", "t", (0.1, 0.9), 1)], "s", ["g"])
-    closed = tp.SSP.from_outcomes([*rows, ("u", "x", "g", 0.5, 1), ("u", "x", "t", 0.5, 1)], "s", ["g"])
+    rows = [
+        ("s", "go", "t", 0.5, 1),
+        ("s", "go", "s", 0.5, 2),
+        ("t", "on", "g", 1, 1),
+        ("s", "far", "u", 1, 9),
+    ]
+    open_ = tp.IntervalSSP.from_outcomes(
+        [*rows, ("u", "x", "g", (0.1, 0.9), 1), ("u", "x", "t", (0.1, 0.9), 1)], "s", ["g"]
+    )
+    closed = tp.SSP.from_outcomes(
+        [*rows, ("u", "x", "g", 0.5, 1), ("u", "x", "t", 0.5, 1)], "s", ["g"]
+    )
     alphas = [0.5, 0.1, 0.01]
-    assert tp.solve_cvar_exact(open_, 0.01).curve(alphas) == pytest.approx(tp.solve_cvar_exact(closed, 0.01).curve(alphas), rel=1e-12)
+    assert tp.solve_cvar_exact(open_, 0.01).curve(alphas) == pytest.approx(
+        tp.solve_cvar_exact(closed, 0.01).curve(alphas), rel=1e-12
+    )
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_wider_intervals_never_help_against_an_adversary_nor_hurt_with_a_friend(seed):
     ssp = random_model(seed).intervals().inside
     cvar = {
-        nature: [tp.solve_cvar_exact(tp.IntervalSSP.around(ssp, margin), 0.1, nature=nature).cvar(0.1) for margin in (0.0, 0.1, 0.3, 1.0)]
+        nature: [
+            tp.solve_cvar_exact(tp.IntervalSSP.around(ssp, margin), 0.1, nature=nature).cvar(0.1)
+            for margin in (0.0, 0.1, 0.3, 1.0)
+        ]
         for nature in ("adversarial", "cooperative")
         if seed % 3 or nature == "cooperative"
     }
@@ -188,21 +205,57 @@ def test_a_game_of_two_players_is_a_model_with_intervals():
     ]
     found = tp.solve_expected(tp.IntervalSSP.from_outcomes(rows, "s", ["g"]))
     assert found.cost() == pytest.approx(1 + min(max(3, 2.1), max(4, 3.25)))
-    with_help = tp.solve_expected(tp.IntervalSSP.from_outcomes(rows, "s", ["g"]), nature="cooperative")
+    with_help = tp.solve_expected(
+        tp.IntervalSSP.from_outcomes(rows, "s", ["g"]), nature="cooperative"
+    )
     assert with_help.cost() == pytest.approx(1 + 2.1)
+    laws = {
+        "x": ([(0.5, 1), (0.5, 5)], [(0.9, 1), (0.1, 12)]),
+        "y": ([(1, 4)], [(0.75, 2), (0.25, 7)]),
+    }
+
+    def tail(law: list[tuple[float, float]], alpha: float) -> float:
+        """CVaR by the definition: the mean of the worst share."""
+        left, total = alpha, 0.0
+        for p, cost in sorted(law, key=lambda each: -each[1]):
+            total, left = total + min(p, left) * cost, left - min(p, left)
+        return total / alpha
+
+    steps, alpha = 2000, 0.2
+    best = tp.solve_cvar_exact(tp.IntervalSSP.from_outcomes(rows, "s", ["g"]), alpha).cvar(alpha)
+    # The second player may also draw, which pays against CVaR; all draws in 2000ths, for each move
+    # of the first.
+    each = [
+        max(
+            tail(
+                [(q / steps * p, c) for p, c in one] + [((1 - q / steps) * p, c) for p, c in other],
+                alpha,
+            )
+            for q in range(steps + 1)
+        )
+        for one, other in laws.values()
+    ]
+    assert 1 + min(each) - 1e-9 <= best <= 1 + min(each) + 12 / alpha / steps
 
 
-@pytest.mark.parametrize("measure", ["late(4)", "shortfall(3)", tp.Loss(((2, 0), (4, 3)), 1), "var(0.2)", "cvar(0.2)", "mean"])
+@pytest.mark.parametrize(
+    "measure",
+    ["late(4)", "shortfall(3)", tp.Loss(((2, 0), (4, 3)), 1), "var(0.2)", "cvar(0.2)", "mean"],
+)
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_measures_lie_on_both_sides_of_every_truth(measure, seed):
     model = random_model(seed).intervals()
-    adversarial, cooperative = (tp.solve(model, measure, nature=nature) for nature in ("adversarial", "cooperative"))
+    adversarial, cooperative = (
+        tp.solve(model, measure, nature=nature) for nature in ("adversarial", "cooperative")
+    )
     truth = tp.solve(model.inside, measure)
     assert cooperative.bounds[0] <= truth.bounds[1]
     assert truth.bounds[0] <= adversarial.bounds[1]
     # What the policy promises holds on the truth.
     costs = tp.evaluate(model.inside, adversarial.policy, 1e-3)
-    assert costs.bounds(tp.solve(model.inside, measure).objective)[0] <= adversarial.bounds[1] * (1 + 1e-12)
+    assert costs.bounds(tp.solve(model.inside, measure).objective)[0] <= adversarial.bounds[1] * (
+        1 + 1e-12
+    )
 
 
 def test_shortfall_is_the_excess_of_the_recursion():
@@ -215,7 +268,10 @@ def test_shortfall_is_the_excess_of_the_recursion():
 def test_an_outcome_that_nature_can_withhold_is_named():
     rows = [("s", "go", "t", (0, 1), 1), ("s", "go", "s", (0, 1), 1), ("t", "on", "g", 1, 1)]
     model = tp.IntervalSSP.from_outcomes(rows, "s", ["g"])
-    with pytest.raises(GoalUnreachableError, match=r"in state 's', action 'go', nature can withhold the outcome 't' for ever"):
+    with pytest.raises(
+        GoalUnreachableError,
+        match=r"in state 's', action 'go', nature can withhold the outcome 't' for ever",
+    ):
         tp.solve_expected(model)
     assert tp.solve_expected(model, nature="cooperative").cost() == 2
     assert tp.solve_on_time(model, 5).probability(5) == 0
@@ -223,14 +279,22 @@ def test_an_outcome_that_nature_can_withhold_is_named():
 
 
 def test_highs_that_sum_to_one_but_for_rounding_withhold_the_rest():
-    rows = [("s", "go", "g", (0, 1), 1), *(("s", "go", "s", (0, p), c) for p, c in ((0.7, 1), (0.2, 2), (0.1, 3)))]
+    rows = [
+        ("s", "go", "g", (0, 1), 1),
+        *(("s", "go", "s", (0, p), c) for p, c in ((0.7, 1), (0.2, 2), (0.1, 3))),
+    ]
     assert 0.7 + 0.2 + 0.1 < 1
     with pytest.raises(GoalUnreachableError):
         tp.solve_expected(tp.IntervalSSP.from_outcomes(rows, "s", ["g"]))
 
 
 def test_a_friend_keeps_away_from_dead_ends():
-    rows = [("s", "go", "g", (0.1, 1), 1), ("s", "go", "trap", (0, 0.9), 1), ("s", "wait", "g", 1, 7), ("trap", "stay", "trap", 1, 1)]
+    rows = [
+        ("s", "go", "g", (0.1, 1), 1),
+        ("s", "go", "trap", (0, 0.9), 1),
+        ("s", "wait", "g", 1, 7),
+        ("trap", "stay", "trap", 1, 1),
+    ]
     model = tp.IntervalSSP.from_outcomes(rows, "s", ["g"])
     assert tp.solve_expected(model).cost() == 7
     assert tp.solve_expected(model, nature="cooperative").cost() == 1
@@ -249,18 +313,52 @@ def test_what_is_refused_says_why():
         tp.solve_expected(model, nature="indifferent")
     with pytest.raises(OptionError, match="nominal"):
         tp.solve_cvar_quantile(model, tp.log_atoms(0.1, 4))
-    loop = tp.IntervalSSP.from_outcomes([("s", "go", "s", (0, 0.5), 0), ("s", "go", "g", (0.5, 1), 1)], "s", ["g"])
+    loop = tp.IntervalSSP.from_outcomes(
+        [("s", "go", "s", (0, 0.5), 0), ("s", "go", "g", (0.5, 1), 1)], "s", ["g"]
+    )
     with pytest.raises(ModelError, match="from 's' outcomes that cost nothing lead back"):
         tp.solve_expected(loop)
 
 
 def test_the_sentence_has_both_sides():
     words = tp.solve_cvar_exact(robot({2, 3}), 0.1).words(0.1)
-    assert words == "if all intervals hold the least CVaR at 0.1 lies in [2.77778, 2.91667], and this policy costs at most 2.91667"
+    assert (
+        words
+        == "if all intervals hold the least CVaR at 0.1 lies in [2.77778, 2.91667], and this policy"
+        " costs at most 2.91667"
+    )
+
+
+def test_sentences_about_other_measures():
+    model = robot({2, 3})
+    low, high = (
+        tp.solve_expected(model, nature=nature).cost() for nature in ("cooperative", "adversarial")
+    )
+    said = f"if all intervals hold the least mean lies in [{low:.6g}, {high:.6g}]"
+    assert (
+        tp.solve_expected(model).words()
+        == tp.solve(model, "mean").words()
+        == f"{said}, and this policy costs at most {high:.6g}"
+    )
+    assert tp.solve_expected(model, nature="cooperative").words() == said
+    assert tp.solve(model, "cvar(0.1)").words() == tp.solve_cvar_exact(model, 0.1).words(0.1)
+    assert (
+        tp.solve(model, "late(3)").words()
+        == "if all intervals hold the least late(3) lies in [0.011, 0.014], and this policy has at"
+        " most 0.014"
+    )
+    held = [("s", "go", "t", (0, 1), 1), ("s", "go", "s", (0, 1), 1), ("t", "on", "g", 1, 1)]
+    hopes = tp.solve_expected(tp.IntervalSSP.from_outcomes(held, "s", ["g"]), nature="cooperative")
+    assert hopes.words() == "if all intervals hold the least mean lies in [2, inf]"
 
 
 def test_giving_up_and_a_limit_of_steps_make_the_goal_sure():
-    rows = [("s", "go", "t", (0.1, 1), 1), ("s", "go", "s", (0, 0.9), 1), ("t", "on", "g", (0, 1), 1), ("t", "on", "t", (0, 1), 1)]
+    rows = [
+        ("s", "go", "t", (0.1, 1), 1),
+        ("s", "go", "s", (0, 0.9), 1),
+        ("t", "on", "g", (0, 1), 1),
+        ("t", "on", "t", (0, 1), 1),
+    ]
     model = tp.IntervalSSP.from_outcomes(rows, "s", ["g"])
     with pytest.raises(GoalUnreachableError):
         tp.solve_expected(model)
@@ -272,21 +370,28 @@ def test_giving_up_and_a_limit_of_steps_make_the_goal_sure():
     assert tp.solve_expected(limited, nature="cooperative").cost() == pytest.approx(2)
     assert limited.n_uncertain == 4 + 3
     ordered = tp.give_up(random_model(0).intervals(), 100)
-    assert tp.solve_expected(ordered).cost() == pytest.approx(tp.solve_expected(random_model(0).intervals()).cost(), rel=1e-12)
+    assert tp.solve_expected(ordered).cost() == pytest.approx(
+        tp.solve_expected(random_model(0).intervals()).cost(), rel=1e-12
+    )
 
 
 def test_a_limit_of_steps_is_a_deadline_for_unit_costs():
     model = robot({2, 3})
     for nature in ("adversarial", "cooperative"):
         within = tp.solve_on_time(tp.within(model, 5), 5, nature=nature).probability(5)
-        assert within == pytest.approx(tp.solve_on_time(model, 5, nature=nature).probability(5), rel=1e-12)
+        assert within == pytest.approx(
+            tp.solve_on_time(model, 5, nature=nature).probability(5), rel=1e-12
+        )
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("nature", ["adversarial", "cooperative"])
 def test_the_checker_proves_what_is_right_and_refutes_what_is_not(seed, nature):
     model = random_model(seed).intervals()
-    expected, best = tp.solve_expected(model, nature=nature), tp.solve_cvar_exact(model, 0.1, nature=nature)
+    expected, best = (
+        tp.solve_expected(model, nature=nature),
+        tp.solve_cvar_exact(model, 0.1, nature=nature),
+    )
     assert "lies in" in str(expected.verify())
     for alpha in (0.5, 0.1):
         assert f"at most {best.bounds(alpha)[1]:.15g}" in str(best.verify(alpha))
@@ -295,11 +400,67 @@ def test_the_checker_proves_what_is_right_and_refutes_what_is_not(seed, nature):
         replace(expected, upper=value).verify()
     with pytest.raises(RefutedError, match="at least"):
         replace(expected, lower=expected.value * (1 + 1e-9)).verify()
+    infinite = np.where(
+        np.arange(len(value)) == expected.model.inside.start_index, np.inf, expected.value
+    )
+    with pytest.raises(RefutedError, match="surely arrives"):
+        replace(expected, lower=infinite, upper=infinite).verify()
     found = best._known[0.1]
     best._known[0.1] = found._replace(high=found.value * (1 - 1e-9))
+    with pytest.raises(RefutedError, match="outside of its own bounds"):
+        best.verify(0.1)
+    less = found.value * (1 - 1e-9)
+    best._known[0.1] = found._replace(low=less, value=less, high=less)
     with pytest.raises(RefutedError, match="CVaR of at most"):
+        best.verify(0.1)
+    lie = found.high * (1 + 1e-9)
+    best._known[0.1] = found._replace(low=lie, value=lie, high=found.high * (1 + 1e-8))
+    with pytest.raises(RefutedError, match="no lower bound of"):
         best.verify(0.1)
 
 
+@pytest.mark.parametrize("nature", ["adversarial", "cooperative"])
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: robot({2, 3}),
+        lambda: coin(2, 0.1),
+        lambda: tp.IntervalSSP.around(tp.read("gridworld:5x5"), 0.2),
+    ],
+)
+def test_the_checker_proves_the_optima_of_larger_models(build, nature):
+    best = tp.solve_cvar_exact(build(), 0.1, nature=nature)
+    low, high = best.bounds(0.1)
+    proof = best.verify(0.1)
+    assert proof.proved[0].startswith(f"no policy has a CVaR below {low:.15g} at alpha 0.1")
+    assert proof.width == (high - low) / high < 1.1e-6
+
+
+def test_the_checker_knows_what_nature_can_withhold():
+    rows = [
+        ("s", "go", "t", (0, 1), 1),
+        ("s", "go", "s", (0, 1), 1),
+        ("s", "on", "g", 1, 9),
+        ("t", "on", "g", 1, 1),
+    ]
+    rows += [("u", "go", "g", (0, 1), 1), ("u", "go", "u", (0, 1), 1), ("s", "far", "u", 1, 1)]
+    model = tp.IntervalSSP.from_outcomes(rows, "s", ["g"])
+    for nature, cost in (("adversarial", 9), ("cooperative", 2)):
+        found = tp.solve_expected(model, nature=nature)
+        assert found.cost() == cost
+        assert np.isinf(found.cost("u")) == (nature == "adversarial")
+        assert found.verify() and tp.solve_cvar_exact(model, 0.5, nature=nature).verify()
+
+
 def test_the_checker_proves_a_budget_between_two_whole_ones():
-    assert "at most 7.5" in str(tp.solve_cvar_exact(tp.IntervalSSP.from_outcomes(BRANCH, "s", ["g"]), 0.5).verify())
+    best = tp.solve_cvar_exact(
+        tp.IntervalSSP.from_outcomes([*BRANCH, ("B", "dear", "g", 1, 6)], "s", ["g"]), 0.5
+    )
+    assert "at most 7.5" in str(best.verify())
+    found = best._known[0.5]
+    # 7 2/3 is the best of whole budgets.
+    best._known[0.5] = found._replace(low=7.6, value=7.6, high=7.7)
+    with pytest.raises(
+        RefutedError, match=r"no lower bound of 7\.6 .*: the budget 2\.5 allows 7\.5"
+    ):
+        best.verify()

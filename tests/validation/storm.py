@@ -9,7 +9,9 @@ import stormpy
 
 def checked(model, formula):
     """The value of a formula in the initial state."""
-    result = stormpy.model_checking(model, stormpy.parse_properties(formula)[0], only_initial_states=True)
+    result = stormpy.model_checking(
+        model, stormpy.parse_properties(formula)[0], only_initial_states=True
+    )
     return result.get_value(model.initial_states[0])
 
 

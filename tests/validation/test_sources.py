@@ -1,7 +1,8 @@
 """Small programs of our own, in the spirit of the benchmark sets, against Storm in its exact mode.
 
-Storm computes the least expected cost of the source in rational numbers, which our bounds must hold; and, on the chain of the policy that we
-found, the distribution of the total cost at thresholds, which ours must equal. Its bounds over all policies hold ours between them.
+Storm computes the least expected cost of the source in rational numbers, which our bounds must
+hold; and, on the chain of the policy that we found, the distribution of the total cost at
+thresholds, which ours must equal. Its bounds over all policies hold ours between them.
 """
 
 import pathlib
@@ -26,7 +27,11 @@ def described(path):
         program = stormpy.parse_jani_model(str(path))[0]
     else:
         program = stormpy.parse_prism_program(str(path))
-    options = {key: value[path.stem] for key, value in (("goal", GOALS), ("start", STARTS)) if path.stem in value}
+    options = {
+        key: value[path.stem]
+        for key, value in (("goal", GOALS), ("start", STARTS))
+        if path.stem in value
+    }
     return stormpy.build_model[stormpy.Rational](program), tp.read(path, cost="cost", **options)
 
 
@@ -35,7 +40,11 @@ def of_condition(path, goal):
     program = stormpy.parse_prism_program(str(path))
     formula = stormpy.parse_properties(f'R{{"cost"}}min=? [F ({goal})]', program)[0]
     model = stormpy.build_model[stormpy.Rational](program, [formula])
-    return rational(stormpy.model_checking(model, formula, only_initial_states=True).get_value(model.initial_states[0]))
+    return rational(
+        stormpy.model_checking(model, formula, only_initial_states=True).get_value(
+            model.initial_states[0]
+        )
+    )
 
 
 def chain_of(ssp, policy):
@@ -46,7 +55,15 @@ def chain_of(ssp, policy):
         state = ssp.states[ssp.choice_state[choice]]
         if policy.decisions.get(state) == ssp.choice_name(choice):
             target = ssp.states[ssp.outcome_target[outcome]]
-            rows.append((state, "on", target, ssp.outcome_probability[outcome], Fraction(int(ssp.outcome_level[outcome])) * ssp.cost_unit))
+            rows.append(
+                (
+                    state,
+                    "on",
+                    target,
+                    ssp.outcome_probability[outcome],
+                    Fraction(int(ssp.outcome_level[outcome])) * ssp.cost_unit,
+                )
+            )
     return tp.SSP.from_outcomes(rows, ssp.start, ssp.goals)
 
 
@@ -68,7 +85,9 @@ def test_the_least_expected_cost_is_storms(path):
     assert high - low <= 1e-9 * high
 
 
-@pytest.mark.parametrize("path", [path for path in MODELS if path.stem != "thirds"], ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", [path for path in MODELS if path.stem != "thirds"], ids=lambda path: path.name
+)
 def test_the_distribution_of_the_total_cost_is_storms(path, tmp_path):
     _, ssp = described(path)
     chain = chain_of(ssp, tp.solve_expected(ssp).policy)
@@ -83,20 +102,31 @@ def test_the_distribution_of_the_total_cost_is_storms(path, tmp_path):
     assert found[-1] > 0.2 and found[0] < 1, "the thresholds must reach into the distribution"
 
 
-WITH_CHOICE = [path for path in MODELS if path.stem in ("retry", "robot", "job_shop", "exploding", "elevators", "triangle", "firewire")]
+WITH_CHOICE = [
+    path
+    for path in MODELS
+    if path.stem in ("retry", "robot", "job_shop", "exploding", "elevators", "triangle", "firewire")
+]
 
 
 @pytest.mark.parametrize("path", WITH_CHOICE, ids=lambda path: path.name)
 def test_the_risk_of_a_policy_lies_between_storms_extremes(path):
-    """Whatever the policy: the probability to have paid at most k is at least the least of all policies, and at most the most."""
+    """Whatever the policy: the probability to have paid at most k is at least the least of all
+    policies, and at most the most.
+    """
     model, ssp = described(path)
     policies = [tp.solve_expected(ssp).policy, tp.solve_cvar_exact(ssp, 0.05).policy(0.05)]
     widest = 0.0
     for threshold in range(2, 20, 3):
-        low, high = (float(rational(checked(model, f'P{way}=? [F{{"cost"}}<={threshold} "goal"]'))) for way in ("min", "max"))
+        low, high = (
+            float(rational(checked(model, f'P{way}=? [F{{"cost"}}<={threshold} "goal"]')))
+            for way in ("min", "max")
+        )
         widest = max(widest, high - low)
         for policy in policies:
-            assert low - 1e-12 <= tp.evaluate(ssp, policy, alpha=1e-12).cdf(threshold) <= high + 1e-12
+            assert (
+                low - 1e-12 <= tp.evaluate(ssp, policy, alpha=1e-12).cdf(threshold) <= high + 1e-12
+            )
     assert widest > 0.05, "the choice must matter"
 
 

@@ -1,7 +1,7 @@
 """Storm as a witness: it reads what we write, we read what it writes, and both get the same costs.
 
-Storm's exact mode works in rational numbers and its cost-bounded reachability computes P(cost <= k) by a method of its own, so agreement at
-every threshold is agreement on the whole distribution.
+Storm's exact mode works in rational numbers and its cost-bounded reachability computes P(cost <= k)
+by a method of its own, so agreement at every threshold is agreement on the whole distribution.
 """
 
 import contextlib
@@ -43,7 +43,9 @@ def built(path, exact=False):
 
 @contextlib.contextmanager
 def rounded_numbers_allowed():
-    """Storm writes ten digits, so rows of thirds are scaled, with a warning that is not the point here."""
+    """Storm writes ten digits, so rows of thirds are scaled, with a warning that is not the point
+    here.
+    """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", TailpathWarning)
         yield
@@ -52,13 +54,22 @@ def rounded_numbers_allowed():
 # ---------------------------------------------------------------------- expected costs
 
 
-@pytest.mark.parametrize("source", ["textbook:counter-example", "textbook:negative-binomial", "textbook:lottery", "textbook:gamblers-ruin"])
+@pytest.mark.parametrize(
+    "source",
+    [
+        "textbook:counter-example",
+        "textbook:negative-binomial",
+        "textbook:lottery",
+        "textbook:gamblers-ruin",
+    ],
+)
 def test_expected_costs_agree_with_the_exact_mode(source, tmp_path):
     ssp = tp.read(source)
     tp.write(ssp, tmp_path / "m.drn")
     low, high = tp.solve_expected(ssp).bounds
     exact = rational(checked(built(tmp_path / "m.drn", exact=True), LEAST))
-    # The probabilities of these problems are exact in binary as in decimal, or differ by one rounding.
+    # The probabilities of these problems are exact in binary as in decimal, or differ by one
+    # rounding.
     assert low * (1 - 1e-14) <= exact <= high * (1 + 1e-14)
     assert high - low <= 1e-9 * high
 
@@ -92,7 +103,9 @@ def chain_of(ssp, policy):
         state = ssp.states[ssp.choice_state[choice]]
         if policy.decisions.get(state) == ssp.choice_name(choice):
             target = ssp.states[ssp.outcome_target[outcome]]
-            rows.append((state, "on", target, ssp.outcome_probability[outcome], ssp.outcome_cost[outcome]))
+            rows.append(
+                (state, "on", target, ssp.outcome_probability[outcome], ssp.outcome_cost[outcome])
+            )
     return tp.SSP.from_outcomes(rows, ssp.start, ssp.goals)
 
 
@@ -102,7 +115,13 @@ def cheapest(ssp):
 
 def two_costs():
     """Two costs to one successor, and a free way back: a loop that leaks within a level of cost."""
-    rows = [("a", 0.25, "a", 1), ("a", 0.25, "a", 3), ("a", 0.5, "b", 0), ("b", 0.5, "g", 2), ("b", 0.5, "a", 0)]
+    rows = [
+        ("a", 0.25, "a", 1),
+        ("a", 0.25, "a", 3),
+        ("a", 0.5, "b", 0),
+        ("b", 0.5, "g", 2),
+        ("b", 0.5, "a", 0),
+    ]
     return tp.SSP.from_outcomes([(s, "on", t, p, c) for s, p, t, c in rows], "a", ["g"])
 
 
@@ -124,7 +143,9 @@ def test_distributions_agree_at_every_threshold(name, tmp_path):
     build, most, exact = CHAINS[name]
     chain = build()
     states = [(s, state) for s, state in enumerate(chain.states) if not chain.is_goal[s]]
-    policy = tp.MarkovPolicy({state: chain.choice_name(chain.state_choices[s]) for s, state in states})
+    policy = tp.MarkovPolicy(
+        {state: chain.choice_name(chain.state_choices[s]) for s, state in states}
+    )
     costs = tp.evaluate(chain, policy, alpha=1e-6)
     tp.write(chain, tmp_path / "m.drn")
     model = built(tmp_path / "m.drn", exact)
@@ -148,15 +169,28 @@ def test_storm_sees_the_same_model(name, suffix, tmp_path):
     rewards = model.reward_models["cost"].state_action_rewards
     for state in range(ssp.n_states):
         first = model.nondeterministic_choice_indices[state]
-        for position, choice in enumerate(range(ssp.state_choices[state], ssp.state_choices[state + 1])):
-            row = {entry.column: entry.value for entry in model.transition_matrix.get_row(first + position)}
+        for position, choice in enumerate(
+            range(ssp.state_choices[state], ssp.state_choices[state + 1])
+        ):
+            row = {
+                entry.column: entry.value
+                for entry in model.transition_matrix.get_row(first + position)
+            }
             span = slice(*ssp.choice_outcomes[choice : choice + 2])
-            assert row == dict(zip(ssp.outcome_target[span].tolist(), ssp.outcome_probability[span].tolist(), strict=True))
+            assert row == dict(
+                zip(
+                    ssp.outcome_target[span].tolist(),
+                    ssp.outcome_probability[span].tolist(),
+                    strict=True,
+                )
+            )
             assert {rewards[first + position]} == set(ssp.outcome_cost[span].tolist())
 
 
 def test_storm_reads_costs_per_outcome_from_umb(tmp_path):
-    """As long as no two outcomes of a choice share their successor, which Storm does not support."""
+    """As long as no two outcomes of a choice share their successor, which Storm does
+    not support.
+    """
     rows = [(0, "a", 1, 0.25, 7), (0, "a", 2, 0.75, 1), (1, "a", 2, 1, 2.5)]
     ssp = tp.SSP.from_outcomes(rows, 0, [2])
     tp.write(ssp, tmp_path / "m.umb")
@@ -168,7 +202,9 @@ def test_storm_reads_costs_per_outcome_from_umb(tmp_path):
 # ---------------------------------------------------------------------- we read Storm's files
 
 
-@pytest.mark.parametrize(("name", "constants", "goal", "cost"), PROGRAMS, ids=[program[0] for program in PROGRAMS])
+@pytest.mark.parametrize(
+    ("name", "constants", "goal", "cost"), PROGRAMS, ids=[program[0] for program in PROGRAMS]
+)
 def test_programs_and_what_storm_exports_are_one_model(name, constants, goal, cost, tmp_path):
     path = os.path.join(EXAMPLES, name)
     ssp = tp.read(path, constants=constants, goal=goal, cost=cost)
@@ -183,7 +219,9 @@ def test_programs_and_what_storm_exports_are_one_model(name, constants, goal, co
         with rounded_numbers_allowed():
             again = tp.read(tmp_path / f"m.{suffix}", goal=goal, cost=cost)
         assert again.start_index == ssp.start_index and np.array_equal(again.is_goal, ssp.is_goal)
-        assert np.array_equal(again.choice_outcomes, ssp.choice_outcomes) and np.array_equal(again.outcome_target, ssp.outcome_target)
+        assert np.array_equal(again.choice_outcomes, ssp.choice_outcomes) and np.array_equal(
+            again.outcome_target, ssp.outcome_target
+        )
         assert np.allclose(again.outcome_probability, ssp.outcome_probability, rtol=0, atol=1e-9)
         assert np.array_equal(again.outcome_cost, ssp.outcome_cost)
 
@@ -195,7 +233,9 @@ def test_a_model_passes_through_storm(name, tmp_path):
     storm_io.export_to_umb(built(tmp_path / "ours.umb"), str(tmp_path / "theirs.umb"))
     again = tp.read(tmp_path / "theirs.umb")
     assert again.start_index == ssp.start_index and np.array_equal(again.is_goal, ssp.is_goal)
-    assert [again.choice_name(choice) for choice in range(again.n_choices)] == [ssp.choice_name(choice) for choice in range(ssp.n_choices)]
+    assert [again.choice_name(choice) for choice in range(again.n_choices)] == [
+        ssp.choice_name(choice) for choice in range(ssp.n_choices)
+    ]
     # Storm sorts the outcomes of a choice by their target.
     assert again.choice_outcomes.tolist() == ssp.choice_outcomes.tolist()
     order = np.lexsort((ssp.outcome_target, ssp.outcome_choice))

@@ -1,4 +1,6 @@
-"""Deadlines against Storm's cost-bounded reachability, `Pmax=? [F{"cost"}<=k "goal"]`, on programs in the PRISM language."""
+"""Deadlines against Storm's cost-bounded reachability, `Pmax=? [F{"cost"}<=k "goal"]`, on programs
+in the PRISM language.
+"""
 
 import pytest
 
@@ -6,7 +8,8 @@ import tailpath as tp
 
 stormpy = pytest.importorskip("stormpy", reason="the extra `validation` is not installed")
 
-#: name: (program without its header, deadlines). Some may never arrive; in the `mdp` ones there is something to choose.
+#: name: (program without its header, deadlines). Some may never arrive; in the `mdp` ones there is
+#: something to choose.
 PROGRAMS = {
     "jobs": (
         """module job
@@ -164,9 +167,13 @@ def test_on_time_as_storm_says(name, tmp_path):
     path.write_text(f"mdp\n{body}\n")
     ssp = tp.read(str(path), goal="goal", cost="cost")
     program = stormpy.parse_prism_program(str(path))
-    model = stormpy.build_model(program, stormpy.parse_properties('R{"cost"}min=? [F "goal"]', program))
+    model = stormpy.build_model(
+        program, stormpy.parse_properties('R{"cost"}min=? [F "goal"]', program)
+    )
     found = tp.solve_on_time(ssp, max(deadlines))
     for k in deadlines:
         formula = stormpy.parse_properties(f'Pmax=? [F{{"cost"}}<={k} "goal"]', program)[0]
         result = stormpy.model_checking(model, formula, only_initial_states=True)
-        assert found.probability(k) == pytest.approx(result.get_value(model.initial_states[0]), abs=1e-9)
+        assert found.probability(k) == pytest.approx(
+            result.get_value(model.initial_states[0]), abs=1e-9
+        )

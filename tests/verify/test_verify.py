@@ -1,4 +1,6 @@
-"""The checker accepts what is true, on random models and on known ones, and refuses what was tampered with."""
+"""The checker accepts what is true, on random models and on known ones, and refuses what was
+tampered with.
+"""
 
 import pickle
 from dataclasses import replace
@@ -64,7 +66,12 @@ def moved(array, at, by):
         {"mean_bounds": (COSTS.mean_bounds[0] + 1e-6, COSTS.mean_bounds[1] + 1e-6)},
         {"mean_bounds": (COSTS.mean_bounds[1], COSTS.mean_bounds[1])},
         {"tail_excess": COSTS.tail_excess * (1 + 1e-6)},
-        {"tail_excess_bounds": (COSTS.tail_excess_bounds[0] * (1 + 1e-6), COSTS.tail_excess_bounds[1] * (1 + 2e-6))},
+        {
+            "tail_excess_bounds": (
+                COSTS.tail_excess_bounds[0] * (1 + 1e-6),
+                COSTS.tail_excess_bounds[1] * (1 + 2e-6),
+            )
+        },
         {"tail_mass": COSTS.tail_mass * (1 + 1e-6)},
         {"probabilities": moved(COSTS.probabilities, 2, 1e-6)},
         {"probabilities": COSTS.probabilities * (1 + 3 * COSTS.relative_error)},
@@ -85,7 +92,9 @@ def test_a_tampered_distribution_is_refused(change):
 def test_a_tampered_expectation_is_refused(field):
     sign = {"lower": 1, "upper": -1, "value": 1}[field]
     with pytest.raises(RefutedError):
-        replace(EXPECTED, **{field: moved(getattr(EXPECTED, field), GRID.start_index, sign * 1e-6)}).verify()
+        replace(
+            EXPECTED, **{field: moved(getattr(EXPECTED, field), GRID.start_index, sign * 1e-6)}
+        ).verify()
 
 
 def test_a_tampered_optimum_is_refused():
@@ -94,7 +103,10 @@ def test_a_tampered_optimum_is_refused():
         with pytest.raises(RefutedError):
             replace(BEST, excess=moved(BEST.excess, slice(w, w + 1), by)).verify()
     with pytest.raises(RefutedError):
-        replace(BEST, largest=replace(BEST.largest, risk_neutral=_other_choice(BEST.largest.risk_neutral))).verify()
+        replace(
+            BEST,
+            largest=replace(BEST.largest, risk_neutral=_other_choice(BEST.largest.risk_neutral)),
+        ).verify()
 
 
 def _other_choice(neutral):
@@ -119,21 +131,33 @@ def test_a_pickle_leaves_functions_behind():
 
 
 def may_miss():
-    """Half of the runs arrive after 1, 2, ... steps; the others end where every step costs and none arrives."""
-    rows = [("s", "a", "s", 0.5, 1), ("s", "a", "g", 0.25, 1), ("s", "a", "t", 0.25, 2), ("t", "a", "u", 1, 0), ("u", "a", "t", 1, 1)]
+    """Half of the runs arrive after 1, 2, ... steps; the others end where every step costs and none
+    arrives.
+    """
+    rows = [
+        ("s", "a", "s", 0.5, 1),
+        ("s", "a", "g", 0.25, 1),
+        ("s", "a", "t", 0.25, 2),
+        ("t", "a", "u", 1, 0),
+        ("u", "a", "t", 1, 1),
+    ]
     ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
     return tp.evaluate(ssp, dict.fromkeys("stu", "a"), 0.6)
 
 
 def test_a_policy_that_may_miss_the_goal():
     proof = may_miss().verify()
-    assert "the probability of never arriving lies in [0.49999" in str(proof) and "every CVaR are infinite" in str(proof)
+    assert "the probability of never arriving lies in [0.49999" in str(
+        proof
+    ) and "every CVaR are infinite" in str(proof)
 
 
 @settings(max_examples=60)
 @given(st.data())
 def test_policies_on_models_with_traps(data):
-    """Whatever the policy, what is said of it is accepted, and the probability of never arriving is the reference's."""
+    """Whatever the policy, what is said of it is accepted, and the probability of never arriving is
+    the reference's.
+    """
     model = data.draw(strategies.any_models(max_states=4, dyadic=True))
     policy = data.draw(strategies.policies(model))
     ssp, missed = reference.to_ssp(model), reference.unreached(model, policy)
@@ -168,25 +192,37 @@ def test_a_tampered_miss_is_refused(change):
 @pytest.mark.filterwarnings("ignore:delta")
 @pytest.mark.parametrize("delta", [0.75, 0.3, 3, 150])
 def test_an_optimum_on_a_grid(delta):
-    """From the costs rounded down, from a finer grid, or from the least expected cost: whichever it is, it is proved."""
+    """From the costs rounded down, from a finer grid, or from the least expected cost: whichever it
+    is, it is proved.
+    """
     best = tp.solve_cvar_exact(GRID, 0.05, delta=delta)
     low, high = best.bounds(0.05)
     assert f"no policy has a CVaR below {low:.15g}" in str(best.verify())
     exact = BEST.cvar(0.05)
-    # Where rounding made moves free, the checker cannot tell what is wrong from what is too hard for it.
+    # Where rounding made moves free, the checker cannot tell what is wrong from what is too hard
+    # for it.
     with pytest.raises(RefutedError if delta < 1 else (RefutedError, OptionError)):
         replace(best, least=exact + 1e-6).verify()
     cheap = tp.evaluate(GRID, best.policy(0.05), 0.05).cvar(0.05) / high
     with pytest.raises(RefutedError):
-        replace(best, excess=best.excess * 0, steps=best.steps * 0, budgets=np.floor(best.budgets * cheap * 0.99).astype(np.int64)).verify()
+        replace(
+            best,
+            excess=best.excess * 0,
+            steps=best.steps * 0,
+            budgets=np.floor(best.budgets * cheap * 0.99).astype(np.int64),
+        ).verify()
     if best.floor is not None and best.floor.bounds(0.05)[0] > best.least:
-        dearer = replace(best.floor.largest.ssp, outcome_cost=best.floor.largest.ssp.outcome_cost * 2)
+        dearer = replace(
+            best.floor.largest.ssp, outcome_cost=best.floor.largest.ssp.outcome_cost * 2
+        )
         with pytest.raises(RefutedError, match="higher than the model's"):
             replace(best, floor=replace(best.floor, largest=best.floor.largest.on(dearer))).verify()
 
 
 def test_an_optimum_without_a_unit():
-    ssp = tp.SSP.from_outcomes([("s", "a", "s", 0.5, 2**0.5), ("s", "a", "g", 0.5, 1), ("s", "b", "g", 1, 4.3)], "s", ["g"])
+    ssp = tp.SSP.from_outcomes(
+        [("s", "a", "s", 0.5, 2**0.5), ("s", "a", "g", 0.5, 1), ("s", "b", "g", 1, 4.3)], "s", ["g"]
+    )
     best = tp.solve_cvar_exact(ssp, 0.05, delta=0.01)
     assert best.verify().width < 0.02
 
@@ -210,13 +246,17 @@ def test_a_state_that_is_given_up_for_lost_is_refused():
     found = tp.solve_expected(ssp)
     lost, m = np.array(found.choices), ssp.state_index("m")
     lost[m], lost[ssp.start_index] = -1, ssp.choice_index(ssp.start_index, "b")
-    value = np.where(np.arange(3) == m, np.inf, np.where(np.arange(3) == ssp.start_index, 10.0, found.value))
+    value = np.where(
+        np.arange(3) == m, np.inf, np.where(np.arange(3) == ssp.start_index, 10.0, found.value)
+    )
     with pytest.raises(RefutedError, match="'m' is said to have no way"):
         replace(found, choices=lost, value=value, lower=value, upper=value).verify()
 
 
 def test_a_policy_that_walks_in_a_free_circle_attains_nothing():
-    """From s and t one may go home, or to each other at no cost; decisions changed to go on for ever leave every cost that arrives as it was."""
+    """From s and t one may go home, or to each other at no cost; decisions changed to go on for
+    ever leave every cost that arrives as it was.
+    """
     rows = [
         ("s", "home", "g", 0.5, 3),
         ("s", "home", "g", 0.5, 9),
@@ -231,15 +271,30 @@ def test_a_policy_that_walks_in_a_free_circle_attains_nothing():
     for state, action in (("s", "over"), ("t", "back")):
         cycle[ssp.state_index(state)] = ssp.choice_index(ssp.state_index(state), action)
     with pytest.raises(RefutedError, match="may miss the goal"):
-        replace(best, largest=tp.BudgetPolicy.from_table(ssp, cycle, best.largest.risk_neutral)).verify()
+        replace(
+            best, largest=tp.BudgetPolicy.from_table(ssp, cycle, best.largest.risk_neutral)
+        ).verify()
 
 
 def test_an_optimum_below_the_scale_of_the_checker_is_not_refuted():
-    """A loss of a seventh with probability 1e-100: the bounds are right, and too narrow for the checker to say so."""
+    """A loss of a seventh with probability 1e-100: the bounds are right, and too narrow for the
+    checker to say so.
+    """
     third, seventh = 1 / 3, Fraction(1, 7)
-    rows = [("s", "a", "g", third, 3 * seventh), ("s", "a", "g", 0.26666666666666666, seventh), ("s", "a", "t", 0.4, 2 * seventh)]
-    rows += [("s", "lucky", "g", 1, 0), ("s", "lucky", "s", 1e-100, seventh), ("s", "lucky", "t", 1e-200, 3 * seventh)]
-    rows += [("t", "on", "g", 0.5454545454545454, 0), ("t", "on", "g", 0.45454545454545453, 50 * seventh)]
+    rows = [
+        ("s", "a", "g", third, 3 * seventh),
+        ("s", "a", "g", 0.26666666666666666, seventh),
+        ("s", "a", "t", 0.4, 2 * seventh),
+    ]
+    rows += [
+        ("s", "lucky", "g", 1, 0),
+        ("s", "lucky", "s", 1e-100, seventh),
+        ("s", "lucky", "t", 1e-200, 3 * seventh),
+    ]
+    rows += [
+        ("t", "on", "g", 0.5454545454545454, 0),
+        ("t", "on", "g", 0.45454545454545453, 50 * seventh),
+    ]
     best = tp.solve_cvar_exact(tp.SSP.from_outcomes(rows, "s", ["g"]), 0.5)
     low, high = best.bounds(0.5)
     assert Fraction(low) <= 2 * seventh / 10**100 <= Fraction(high)

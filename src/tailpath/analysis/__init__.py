@@ -1,1 +1,3 @@
-"""What a model alone decides: where goals can be reached, its core, and expected totals with proved bounds."""
+"""What a model alone decides: where goals can be reached, its core, and expected totals with proved
+bounds.
+"""

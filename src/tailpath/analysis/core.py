@@ -1,8 +1,10 @@
-"""The core of a model: the part on which expected costs are finite, cut once and kept with the model.
+"""The core of a model: the part on which expected costs are finite, cut once and kept with the
+model.
 
-Only sure states and safe choices are in it (elsewhere every expected cost is infinite), and every *free component*, a set of states that can be
-walked at no cost for ever, is drawn together into one node. In the core every policy that never arrives pays infinitely much, so that the
-equation V = min (r + P V) has one solution only.
+Only sure states and safe choices are in it (elsewhere every expected cost is infinite), and every
+*free component*, a set of states that can be walked at no cost for ever, is drawn together into one
+node. In the core every policy that never arrives pays infinitely much, so that the equation V = min
+(r + P V) has one solution only.
 """
 
 from __future__ import annotations
@@ -15,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.analysis.reachability import free_components, require_sure_start
+from tailpath.analysis.reachability import require_almost_sure_start, zero_cost_components
 from tailpath.dp.backup import Decisions
-from tailpath.graph import Transitions, grouped, members_of, places
+from tailpath.graph import Transitions, grouped, members_of, positions
 from tailpath.kernels.jit import frozen
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.ssp import SSP, FloatArray, found_once
@@ -29,13 +31,14 @@ IntArray = NDArray[np.int64]
 class Core:
     """The part of a model on which expected costs are finite. Node n stands for the goals.
 
-    `node_of[s]` is the node of state s (n at goals, -1 where every expected cost is infinite); `free[s]` is the free component of state s, or
-    -1. `choice[k]` is the model's choice behind that of the core, `rate[k]` its expected cost; `transitions` have its outcomes in row k, and
-    the choices of node x are `state_choices[x] : state_choices[x + 1]`.
+    `node_of[s]` is the node of state s (n at goals, -1 where every expected cost is infinite);
+    `zero_cost[s]` is the free component of state s, or -1. `choice[k]` is the model's choice behind
+    that of the core, `rate[k]` its expected cost; `transitions` have its outcomes in row k, and the
+    choices of node x are `state_choices[x] : state_choices[x + 1]`.
     """
 
     ssp: SSP
-    free: NDArray[np.int32]
+    zero_cost: NDArray[np.int32]
     node_of: NDArray[np.int32]
     state_choices: IntArray
     choice: IntArray
@@ -65,7 +68,9 @@ class Core:
 
     def decisions(self) -> Decisions:
         """What the kernels of the risk-neutral problem need."""
-        rows = frozen(self.state_choices, self.choice_outcomes, self.target, self.probability, self.rate)
+        rows = frozen(
+            self.state_choices, self.choice_outcomes, self.target, self.probability, self.rate
+        )
         return Decisions(*rows)._replace(error=self.ssp.probability_error)
 
     def exact_rates(self) -> list[Fraction]:
@@ -73,16 +78,21 @@ class Core:
         cost = [as_fraction(c) for c in self.ssp.outcome_cost[self.outcome].tolist()]
         weight = [as_fraction(p) for p in self.probability.tolist()]
         rows = [range(begin, end) for begin, end in pairwise(self.choice_outcomes.tolist())]
-        return [sum((weight[o] * cost[o] for o in row), Fraction(0)) / sum(weight[o] for o in row) for row in rows]
+        return [
+            sum((weight[o] * cost[o] for o in row), Fraction(0)) / sum(weight[o] for o in row)
+            for row in rows
+        ]
 
     def renumbered(self, order: IntArray) -> Core:
-        """The same core with its nodes in another order: what is used together should lie together."""
+        """The same core with its nodes in another order: what is used together should
+        lie together.
+        """
         rank = np.empty(self.n + 2, dtype=np.int32)
         rank[order], rank[self.n], rank[-1] = np.arange(self.n), self.n, -1
         choice, state_choices = members_of(self.state_choices, order)
         return Core(
             ssp=self.ssp,
-            free=self.free,
+            zero_cost=self.zero_cost,
             node_of=rank[self.node_of],
             state_choices=state_choices,
             choice=self.choice[choice],
@@ -115,26 +125,36 @@ class Core:
         return values
 
     def model_choices(self, chosen: IntArray) -> NDArray[np.int32]:
-        """Core choices, one per node, as choices of the model; members of a free component walk, at no cost, to the one that leaves it."""
+        """Core choices, one per node, as choices of the model; members of a free component walk, at
+        no cost, to the one that leaves it.
+        """
         return self.walks_to(self.choice[chosen])
 
     def walks_to(self, leaving: IntArray) -> NDArray[np.int32]:
-        """The given choices of the model, -1 at all other states, but that members of free components walk to the one that leaves theirs."""
+        """The given choices of the model, -1 at all other states, but that members of free
+        components walk to the one that leaves theirs.
+        """
         ssp = self.ssp
         choices = np.full(ssp.n_states, -1, dtype=np.int32)
         choices[ssp.choice_state[leaving]] = leaving
-        left = np.zeros(self.free.max(initial=-1) + 2, dtype=np.bool_)
-        left[self.free[ssp.choice_state[leaving]]] = True
-        pending = left[self.free] & (self.free >= 0) & (choices < 0)
+        left = np.zeros(self.zero_cost.max(initial=-1) + 2, dtype=np.bool_)
+        left[self.zero_cost[ssp.choice_state[leaving]]] = True
+        pending = left[self.zero_cost] & (self.zero_cost >= 0) & (choices < 0)
         if not pending.any():
             return choices
-        internal = _internal_choices(ssp, self.free)
-        # A component is strongly connected: stepping ever nearer to a settled member gets there surely.
+        internal = _internal_choices(ssp, self.zero_cost)
+        # A component is strongly connected: stepping ever nearer to a settled member gets there
+        # surely.
         number = np.where(pending, np.arange(ssp.n_states), ssp.n_states)
         walk = ssp.by_state.renumber(number)
         steps = np.append(walk.only(internal[ssp.outcome_choice]).steps(), 0)
-        nearest = np.minimum.reduceat(np.where(steps[walk.target] < 0, ssp.n_states, steps[walk.target]), ssp.choice_outcomes[:-1])
-        ready = np.flatnonzero(internal & pending[ssp.choice_state] & (nearest < steps[ssp.choice_state]))
+        nearest = np.minimum.reduceat(
+            np.where(steps[walk.target] < 0, ssp.n_states, steps[walk.target]),
+            ssp.choice_outcomes[:-1],
+        )
+        ready = np.flatnonzero(
+            internal & pending[ssp.choice_state] & (nearest < steps[ssp.choice_state])
+        )
         choices[ssp.choice_state[ready][::-1]] = ready[::-1]
         return choices
 
@@ -144,7 +164,8 @@ class Core:
         number[self.choice] = np.arange(len(self.choice))
         state = np.flatnonzero((self.node_of >= 0) & (self.node_of < self.n))
         chosen = number[choices[state]]
-        # Members of a free component walk to the one that leaves; only that one's choice is part of the core.
+        # Members of a free component walk to the one that leaves; only that one's choice is part of
+        # the core.
         result = np.empty(self.n, dtype=np.int64)
         result[self.node_of[state[chosen >= 0]]] = chosen[chosen >= 0]
         return result
@@ -153,48 +174,61 @@ class Core:
 @found_once
 def core_of(ssp: SSP) -> Core:
     """The core of a model, or an error that names the states that trap the start."""
-    return _cut(ssp, free_components(ssp, require_sure_start(ssp)[1]))
+    return _cut(ssp, zero_cost_components(ssp, require_almost_sure_start(ssp)[1]))
 
 
 @found_once
 def loose_core_of(ssp: SSP) -> Core:
-    """The core with free components left as they are: for a discount, under which walking for nothing is worth something."""
-    return core_of(ssp) if core_of(ssp).free.max(initial=-1) < 0 else _cut(ssp, np.full(ssp.n_states, -1, dtype=np.int32))
+    """The core with free components left as they are: for a discount, under which walking for
+    nothing is worth something.
+    """
+    return (
+        core_of(ssp)
+        if core_of(ssp).zero_cost.max(initial=-1) < 0
+        else _cut(ssp, np.full(ssp.n_states, -1, dtype=np.int32))
+    )
 
 
-def _internal_choices(ssp: SSP, free: NDArray[np.int32]) -> NDArray[np.bool_]:
+def _internal_choices(ssp: SSP, zero_cost: NDArray[np.int32]) -> NDArray[np.bool_]:
     """The choices that only walk inside their own free component at no cost."""
-    if ssp.n_choices == 0 or free.max(initial=-1) < 0:
+    if ssp.n_choices == 0 or zero_cost.max(initial=-1) < 0:
         return np.zeros(ssp.n_choices, dtype=np.bool_)
-    home = free[ssp.choice_state][ssp.outcome_choice]
-    stays = (home >= 0) & (free[ssp.outcome_target] == home) & (ssp.outcome_cost == 0)
+    home = zero_cost[ssp.choice_state][ssp.outcome_choice]
+    stays = (home >= 0) & (zero_cost[ssp.outcome_target] == home) & (ssp.outcome_cost == 0)
     return np.asarray(np.logical_and.reduceat(stays, ssp.choice_outcomes[:-1]))
 
 
-def _cut(ssp: SSP, free: NDArray[np.int32]) -> Core:
+def _cut(ssp: SSP, zero_cost: NDArray[np.int32]) -> Core:
     """Cut the model to sure states and safe choices and draw free components together."""
-    sure, safe = require_sure_start(ssp)
-    transient = sure & ~ssp.is_goal
-    # One representative per node: every state outside free components, and the first member of each component.
+    almost_sure, safe = require_almost_sure_start(ssp)
+    transient = almost_sure & ~ssp.is_goal
+    # One representative per node: every state outside free components, and the first member of each
+    # component.
     representative = np.arange(ssp.n_states)
-    if free.max(initial=-1) >= 0:
-        _, first = np.unique(free, return_index=True)
-        by_component = first[1:] if (free == -1).any() else first
-        representative = np.where(free >= 0, by_component[np.maximum(free, 0)], representative)
-    kept = transient & (representative == np.arange(ssp.n_states))
-    n = int(kept.sum())
-    node_of = np.where(transient, places(kept)[representative], np.where(ssp.is_goal, n, -1)).astype(np.int32)
+    if zero_cost.max(initial=-1) >= 0:
+        _, first = np.unique(zero_cost, return_index=True)
+        by_component = first[1:] if (zero_cost == -1).any() else first
+        representative = np.where(
+            zero_cost >= 0, by_component[np.maximum(zero_cost, 0)], representative
+        )
+    mask = transient & (representative == np.arange(ssp.n_states))
+    n = int(mask.sum())
+    node_of = np.where(
+        transient, positions(mask)[representative], np.where(ssp.is_goal, n, -1)
+    ).astype(np.int32)
 
-    choice = np.flatnonzero(safe & ~_internal_choices(ssp, free))
+    choice = np.flatnonzero(safe & ~_internal_choices(ssp, zero_cost))
     by_node, state_choices = grouped(node_of[ssp.choice_state[choice]], n)
     choice = choice[by_node]
     transitions = ssp.transitions.restrict(choice).renumber(node_of)
     return Core(
         ssp=ssp,
-        free=free,
+        zero_cost=zero_cost,
         node_of=node_of,
         state_choices=state_choices,
         choice=choice,
         transitions=transitions,
-        rate=np.add.reduceat(transitions.probability * transitions.cost, transitions.row_start[:-1]) if len(choice) else np.zeros(0),
+        rate=np.add.reduceat(transitions.probability * transitions.cost, transitions.row_start[:-1])
+        if len(choice)
+        else np.zeros(0),
     )

@@ -1,8 +1,10 @@
 """Arriving for sure, whatever nature does, or with its help: decided on the graph, by two players.
 
-An adversarial nature may use every outcome that is possible at all, and may withhold a set of outcomes for ever if the others can take all of the
-probability: sum of their highs >= 1. So a state is *sure* if some choice leads to sure states only, and nature cannot keep it from coming nearer to a
-goal for ever (a nested fixed point: the largest set from which its own states attract). A cooperative nature withholds in our favour.
+An adversarial nature may use every outcome that is possible at all, and may withhold a set of
+outcomes for ever if the others can take all of the probability: sum of their highs >= 1. So a state
+is *sure* if some choice leads to sure states only, and nature cannot keep it from coming nearer to
+a goal for ever (a nested fixed point: the largest set from which its own states attract). A
+cooperative nature withholds in our favour.
 
 Sums of highs that floats cannot tell from 1 are added up as the decimals they stand for.
 """
@@ -41,17 +43,24 @@ def can_take_all(model: IntervalSSP, allowed: BoolArray) -> BoolArray:
     found &= ~part | (total > 1 - CLOSE)
     for k in np.flatnonzero(part & found & (total < 1 + CLOSE)).tolist():
         each = slice(rows[k], rows[k + 1])
-        found[k] = sum((as_fraction(p) for p in model.high[each][allowed[each]].tolist()), as_fraction(0)) >= 1
+        found[k] = (
+            sum((as_fraction(p) for p in model.high[each][allowed[each]].tolist()), as_fraction(0))
+            >= 1
+        )
     return found
 
 
-def sure_states(model: IntervalSSP, nature: int) -> tuple[BoolArray, BoolArray]:
-    """The states from which some policy surely arrives against, or with, this nature; and the choices that keep it so."""
+def almost_sure_states(model: IntervalSSP, nature: int) -> tuple[BoolArray, BoolArray]:
+    """The states from which some policy surely arrives against, or with, this nature; and the
+    choices that keep it so.
+    """
     ssp = model.inside
-    state, sure = ssp.choice_state, np.ones(ssp.n_states, dtype=np.bool_)
+    state, almost_sure = ssp.choice_state, np.ones(ssp.n_states, dtype=np.bool_)
     while True:
-        stays = sure[ssp.outcome_target]
-        safe = sure[state] & (_every(model, stays) if nature == ADVERSARIAL else can_take_all(model, stays))
+        stays = almost_sure[ssp.outcome_target]
+        safe = almost_sure[state] & (
+            _every(model, stays) if nature == ADVERSARIAL else can_take_all(model, stays)
+        )
         # What must happen sometimes needs no look at nature; most models have nothing else.
         certain = stays & safe[ssp.outcome_choice] & (model.low > 0)
         number = np.where(ssp.is_goal, ssp.n_states, np.arange(ssp.n_states))
@@ -59,46 +68,77 @@ def sure_states(model: IntervalSSP, nature: int) -> tuple[BoolArray, BoolArray]:
         while not reached[state[safe]].all():
             there = reached[ssp.outcome_target] & stays
             # Nature cannot avoid what is reached; or, if it helps, may go there.
-            nearer = safe & (~can_take_all(model, ~there) if nature == ADVERSARIAL else _any(model, there))
+            nearer = safe & (
+                ~can_take_all(model, ~there) if nature == ADVERSARIAL else _any(model, there)
+            )
             before = int(reached.sum())
             reached[state[nearer]] = True
             if int(reached.sum()) == before:
                 break
-        if np.array_equal(reached, sure):
-            return sure, safe
-        sure = reached
+        if np.array_equal(reached, almost_sure):
+            return almost_sure, safe
+        almost_sure = reached
 
 
-def require_sure(model: IntervalSSP, nature: int) -> tuple[BoolArray, BoolArray]:
-    """`sure_states`, or an error that names the state and the outcome that nature can withhold."""
-    sure, safe = sure_states(model, nature)
+def require_almost_sure(model: IntervalSSP, nature: int) -> tuple[BoolArray, BoolArray]:
+    """`almost_sure_states`, or an error that names the state and the outcome that nature can
+    withhold.
+    """
+    almost_sure, safe = almost_sure_states(model, nature)
     ssp = model.inside
-    if sure[ssp.start_index]:
-        return sure, safe
-    against = "against an adversarial nature " if nature == ADVERSARIAL else "even with nature's help "
-    helped = sure_states(model, COOPERATIVE)[0]
-    held = np.flatnonzero(reachable_states(ssp)[ssp.choice_state[ssp.outcome_choice]] & ~sure[ssp.choice_state[ssp.outcome_choice]])
+    if almost_sure[ssp.start_index]:
+        return almost_sure, safe
+    against = (
+        "against an adversarial nature " if nature == ADVERSARIAL else "even with nature's help "
+    )
+    helped = almost_sure_states(model, COOPERATIVE)[0]
+    held = np.flatnonzero(
+        reachable_states(ssp)[ssp.choice_state[ssp.outcome_choice]]
+        & ~almost_sure[ssp.choice_state[ssp.outcome_choice]]
+    )
     held = held[helped[ssp.outcome_target[held]] & (model.low[held] == 0)]
     # An outcome that is withheld comes nearer to a goal than where it is withheld.
-    steps = ssp.by_state.renumber(np.where(ssp.is_goal, ssp.n_states, np.arange(ssp.n_states))).steps()
+    steps = ssp.by_state.renumber(
+        np.where(ssp.is_goal, ssp.n_states, np.arange(ssp.n_states))
+    ).steps()
     held = held[np.argsort(steps[ssp.outcome_target[held]], kind="stable")]
     what = ""
     for outcome in held[:1].tolist():
         choice = int(ssp.outcome_choice[outcome])
-        names = ssp.states[int(ssp.choice_state[choice])], ssp.choice_name(choice), ssp.states[int(ssp.outcome_target[outcome])]
-        what = "; in state {!r}, action {!r}, nature can withhold the outcome {!r} for ever, whose low probability is 0".format(*names)
-    raise GoalUnreachableError(f"{against}no policy surely reaches a goal from the start {ssp.start!r}{what}; {WAYS}")
+        names = (
+            ssp.states[int(ssp.choice_state[choice])],
+            ssp.choice_name(choice),
+            ssp.states[int(ssp.outcome_target[outcome])],
+        )
+        what = (
+            "; in state {!r}, action {!r}, nature can withhold the outcome {!r} for ever, whose low"
+            " probability is 0".format(*names)
+        )
+    raise GoalUnreachableError(
+        f"{against}no policy surely reaches a goal from the start {ssp.start!r}{what}; {WAYS}"
+    )
 
 
-def refuse_free_cycles(model: IntervalSSP) -> None:
-    """Refuse outcomes that cost nothing and go round: policy and nature would have to be solved together at every budget."""
+def refuse_zero_cost_cycles(model: IntervalSSP) -> None:
+    """Refuse outcomes that cost nothing and go round: policy and nature would have to be solved
+    together at every budget.
+    """
     ssp = model.inside
-    source, free = ssp.choice_state[ssp.outcome_choice], (ssp.outcome_cost == 0) & ~ssp.is_goal[ssp.outcome_target]
-    if zero_cost_edge_order(source[free], ssp.outcome_target[free], ssp.n_states) is not None:
+    source, zero_cost = (
+        ssp.choice_state[ssp.outcome_choice],
+        (ssp.outcome_cost == 0) & ~ssp.is_goal[ssp.outcome_target],
+    )
+    if (
+        zero_cost_edge_order(source[zero_cost], ssp.outcome_target[zero_cost], ssp.n_states)
+        is not None
+    ):
         return
-    component, cyclic = ssp.by_state.only(free).cycles()
+    component, cyclic = ssp.by_state.only(zero_cost).cycles()
     state = ssp.states[int(np.flatnonzero(cyclic[component])[0])]
-    raise ModelError(f"from {state!r} outcomes that cost nothing lead back to it; models with intervals must not have such circles")
+    raise ModelError(
+        f"from {state!r} outcomes that cost nothing lead back to it; models with intervals must not"
+        " have such cycles"
+    )
 
 
 def _every(model: IntervalSSP, holds: NDArray[np.bool_]) -> BoolArray:

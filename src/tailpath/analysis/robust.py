@@ -1,8 +1,9 @@
-"""A model with intervals, against or with nature: the expected cost, and tables over budgets. Numbers only; solvers and evaluation make of them
-what a user sees.
+"""A model with intervals, against or with nature: the expected cost, and tables over budgets.
+Numbers only; solvers and evaluation make of them what a user sees.
 
-Only states and choices from which arriving is sure are kept, as in an SSP (`core.py`). Where never arriving has a finite price, all are, and
-those that are not sure may end at a cost beyond every budget that counts.
+Only states and choices from which arriving is sure are kept, as in an SSP (`core.py`). Where never
+arriving has a finite price, all are, and those that are not sure may end at a cost beyond every
+budget that counts.
 """
 
 from __future__ import annotations
@@ -15,28 +16,40 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.analysis.nature import refuse_free_cycles, require_sure, sure_states
+from tailpath.analysis.nature import (
+    almost_sure_states,
+    refuse_zero_cost_cycles,
+    require_almost_sure,
+)
 from tailpath.dp.backup import COOPERATIVE, Decisions, Spread
-from tailpath.dp.budgets import BASE, EXCESS, LATE, SLOPE, TO_GO, Changes
+from tailpath.dp.budgets import BASE, EXCESS, LATE, SLOPE, TO_GO, Changes, Objective, cutoff_of
 from tailpath.dp.expected import warn_if_unproved
 from tailpath.dp.fill import Filled, fill
 from tailpath.dp.games import Game, GameOptimum, game_optimum
-from tailpath.dp.layout import NO_LOSS, Layout, interval_layout
+from tailpath.dp.layout import NO_LOSS, Layout, interval_layout, nearest_ends
 from tailpath.dp.real_budgets import Excess, RealBudgets
 from tailpath.errors import LimitExceededError, ModelError
 from tailpath.graph import members_of, offsets_of, owners
 from tailpath.kernels.jit import frozen
+from tailpath.kernels.rounding import UNIT
 from tailpath.model.interval import IntervalSSP
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+#: The bounds of V may become this much wider, relatively, where a budget that is surely exceeded is
+#: taken off; roundings on the way there.
+CANCELLED, ROUNDED = 4.0, 4
+#: A first guess at the largest budget that matters, in least expected costs.
+GUESSED = 1.25
 #: What a table keeps may take this much memory.
 MAX_BYTES = 4 * 2**30
 
 
 @dataclass(frozen=True, eq=False)
 class Robust:
-    """A model against a nature. `fine` is the level, in units, at which runs that may never arrive end, or 0: all must arrive surely."""
+    """A model against a nature. `fine` is the level, in units, at which runs that may never arrive
+    end, or 0: all must arrive surely.
+    """
 
     model: IntervalSSP
     nature: int
@@ -45,17 +58,19 @@ class Robust:
 
     @cached_property
     def _rows(self) -> tuple[Game, IntArray, IntArray, IntArray]:
-        """The game; the state of each of its nodes, the choice of each row (-1: it ends at a fine) and the level of each outcome."""
+        """The game; the state of each of its nodes, the choice of each row (-1: it ends at a fine)
+        and the level of each outcome.
+        """
         model, ssp = self.model, self.model.inside
-        refuse_free_cycles(model)
+        refuse_zero_cost_cycles(model)
         if self.fine:
-            sure = sure_states(model, self.nature)[0]
+            almost_sure = almost_sure_states(model, self.nature)[0]
             choice, allowed = np.arange(ssp.n_choices), np.ones(ssp.n_outcomes, dtype=np.bool_)
-            nodes, ends = np.flatnonzero(~ssp.is_goal), np.flatnonzero(~sure)
+            nodes, ends = np.flatnonzero(~ssp.is_goal), np.flatnonzero(~almost_sure)
         else:
-            sure, safe = require_sure(model, self.nature)
-            choice, allowed = np.flatnonzero(safe), sure[ssp.outcome_target]
-            nodes, ends = np.flatnonzero(sure & ~ssp.is_goal), np.zeros(0, dtype=np.int64)
+            almost_sure, safe = require_almost_sure(model, self.nature)
+            choice, allowed = np.flatnonzero(safe), almost_sure[ssp.outcome_target]
+            nodes, ends = np.flatnonzero(almost_sure & ~ssp.is_goal), np.zeros(0, dtype=np.int64)
         unit = 0.0 if ssp.cost_unit is None else float(ssp.cost_unit)
         # One more choice, of one more outcome, stands for all that end at a fine.
         row = np.append(choice, np.full(len(ends), ssp.n_choices))
@@ -63,21 +78,33 @@ class Robust:
         order = np.argsort(state, kind="stable")
         row, state = row[order], state[order]
         outcome, row_start = members_of(np.append(ssp.choice_outcomes, ssp.n_outcomes + 1), row)
-        kept = np.append(allowed, True)[outcome]
-        outcome, row_start = outcome[kept], np.append(0, np.cumsum(kept))[row_start]
+        mask = np.append(allowed, True)[outcome]
+        outcome, row_start = outcome[mask], np.append(0, np.cumsum(mask))[row_start]
         number = np.full(ssp.n_states, len(nodes))
         number[nodes] = np.arange(len(nodes))
         low, high = np.append(model.low, 1.0)[outcome], np.append(model.high, 1.0)[outcome]
         rest, width = np.append(model.rest, 0.0)[row], high - low
         of_row = owners(row_start)
         open_ = np.bincount(of_row, width, len(row))
-        inside = np.where(rest > 0, rest / np.where(open_ > 0, open_, 1.0), 0.0)[of_row] * width + low
+        inside = (
+            np.where(rest > 0, rest / np.where(open_ > 0, open_, 1.0), 0.0)[of_row] * width + low
+        )
         cost = np.append(ssp.outcome_cost, self.fine * unit)[outcome]
         target = np.append(number[ssp.outcome_target], len(nodes))[outcome]
-        rows = offsets_of(number[state], len(nodes)), row_start, target, inside, np.bincount(of_row, inside * cost, len(row))
+        rows = (
+            offsets_of(number[state], len(nodes)),
+            row_start,
+            target,
+            inside,
+            np.bincount(of_row, inside * cost, len(row)),
+        )
         width, rest = frozen(width, rest)
-        game = Game(Decisions(*frozen(*rows)), low, Spread(width, rest, np.arange(len(outcome))), cost, self.nature)
-        level = np.append(ssp.outcome_level, self.fine)[outcome] if ssp.cost_unit is not None else np.zeros(len(outcome), dtype=np.int64)
+        game = Game(Decisions(*frozen(*rows)), low, Spread(width, rest), cost, self.nature)
+        level = (
+            np.append(ssp.outcome_level, self.fine)[outcome]
+            if ssp.cost_unit is not None
+            else np.zeros(len(outcome), dtype=np.int64)
+        )
         return game, nodes, np.where(row < ssp.n_choices, row, -1), level
 
     @property
@@ -99,8 +126,10 @@ class Robust:
         return found
 
     @cached_property
-    def neutral(self) -> NDArray[np.int32]:
-        """The choice of every state with the least expected cost, -1 where there is none; where a run would end at a fine, the first."""
+    def risk_neutral(self) -> NDArray[np.int32]:
+        """The choice of every state with the least expected cost, -1 where there is none; where a
+        run would end at a fine, the first.
+        """
         _, nodes, choice, _ = self._rows
         found = np.full(self.model.n_states, -1, dtype=np.int32)
         taken = choice[self.optimum.chosen]
@@ -113,54 +142,97 @@ class Robust:
     def _laid_out(self) -> tuple[Layout, IntArray, IntArray]:
         ssp = self.model.inside
         if ssp.cost_unit is None:
-            raise ModelError("the costs have no common unit that is coarse enough to count in; round them to a grid first")
+            raise ModelError(
+                "the costs have no common unit that is coarse enough to count in; round them to a"
+                " grid first"
+            )
         game, nodes, _, level = self._rows
-        start = int(np.searchsorted(nodes, ssp.start_index))
-        return interval_layout(game, level, self.optimum.chosen, self.optimum.bounds.value / float(ssp.cost_unit), start)
+        start, value = (
+            int(np.searchsorted(nodes, ssp.start_index)),
+            self.optimum.bounds.value / float(ssp.cost_unit),
+        )
+        # Up to what arriving costs at least, U(s, w) = V(s) - w, as far as the digits that cancel
+        # allow.
+        error_bound = np.maximum(*self._off)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            share = CANCELLED * np.max(error_bound / value, where=value > 0, initial=0.0)
+            almost_sure = np.nan_to_num(
+                np.minimum(nearest_ends(game, level), value - error_bound / share), posinf=0.0
+            )
+        integer_only = np.maximum(np.floor(almost_sure), 0.0).astype(np.int64)
+        return interval_layout(game, level, self.optimum.chosen, value, integer_only, start)
+
+    @cached_property
+    def _off(self) -> tuple[FloatArray, FloatArray]:
+        """By node how far V may lie below and above its value, in units, with the
+        rounding of that.
+        """
+        bounds, unit = self.optimum.bounds, float(self.model.cost_unit or 1)
+        with np.errstate(invalid="ignore"):
+            below, above = (
+                np.abs(side - bounds.value) / unit for side in (bounds.lower, bounds.upper)
+            )
+        rounding = ROUNDED * UNIT * bounds.value / unit
+        return below + rounding, above + rounding
 
     @property
     def layout(self) -> Layout:
         return self._laid_out[0]
 
     def steps(self, found: Filled, budget: int) -> tuple[IntArray, IntArray, IntArray]:
-        """Where policies for budgets up to this change their choice: state, budget and choice of every change that a run can meet."""
+        """Where policies for budgets up to this change their choice: state, budget and choice of
+        every change that a run can meet.
+        """
         changes = found.changes
         if not len(changes.node):
             return (np.zeros(0, dtype=np.int64),) * 3
         layout, node, row = self._laid_out
         _, nodes, choice, _ = self._rows
-        met = np.flatnonzero((changes.budget + layout.nodes.least[changes.node] <= budget) & (changes.node > 0))
+        met = np.flatnonzero(
+            (changes.budget + layout.nodes.least[changes.node] <= budget) & (changes.node > 0)
+        )
         state, taken = nodes[node[changes.node[met]]], choice[row[changes.choice[met]]]
-        return state, changes.budget[met].astype(np.int64), np.where(taken >= 0, taken, self.model.inside.state_choices[state])
+        return (
+            state,
+            changes.budget[met].astype(np.int64),
+            np.where(taken >= 0, taken, self.model.inside.state_choices[state]),
+        )
 
     def _check(self, memory: int, level: int, best: float) -> None:
         if memory > self.max_bytes:
             raise LimitExceededError(
-                f"{self.layout.n} states x {level} cost levels need more than {self.max_bytes / 2**30:.3g} GiB;"
-                " a larger max_bytes would help",
+                f"{self.layout.n} states x {level} cost levels need more than"
+                f" {self.max_bytes / 2**30:.3g} GiB; a larger max_bytes would help",
                 (0.0, math.inf),
             )
 
     @cached_property
-    def _doubt(self) -> tuple[float, float, float]:
-        """How far V may lie below and above its value, relatively, and above where the value is 0, in units."""
-        bounds = self.optimum.bounds
-        value, positive = bounds.value, bounds.value > 0
+    def _error_bound(self) -> tuple[float, float, float]:
+        """How far what is left of V beyond a budget may lie below and above its value, relatively,
+        and above where V is 0, in units.
+        """
+        layout, node, _ = self._laid_out
+        left = (layout.nodes.value - layout.nodes.certain_cost)[1:]
+        off, positive = [side[node[1:]] for side in self._off], left > 0
         with np.errstate(invalid="ignore", divide="ignore"):
-            below, above = (
-                float(np.max(side / value, where=positive, initial=0.0)) for side in (value - bounds.lower, bounds.upper - value)
-            )
-        zero = float(np.max(bounds.upper, where=~positive, initial=0.0)) / float(self.model.cost_unit or 1)
+            below, above = (float(np.max(side / left, where=positive, initial=0.0)) for side in off)
+        zero = float(np.max(off[1], where=~positive, initial=0.0))
         return min(below * (1 + 1e-15), 1.0), above * (1 + 1e-15), zero
 
-    def enclosed(self, found: Filled, scale: float = 1.0, criterion: int = 0) -> tuple[FloatArray, FloatArray]:
+    def enclosed(
+        self, found: Filled, scale: float = 1.0, criterion: int = 0
+    ) -> tuple[FloatArray, FloatArray]:
         """Bounds of the values of a criterion by level; `scale` is what a unit of V counts for."""
         value = found.values[:, criterion]
         lost = np.minimum(np.arange(len(value)) * found.error, 1.0)
-        below, above, zero = self._doubt if scale else (0.0, 0.0, 0.0)
+        below, above, zero = self._error_bound if scale else (0.0, 0.0, 0.0)
         low = value * (1 - lost) * (1 - below) * (1 - 2e-15)
         with np.errstate(divide="ignore"):
-            high = np.where(lost < 1, value * (1 + above) / (1 - lost) * (1 + 2e-15) + zero * scale + 1e-250, np.inf)
+            high = np.where(
+                lost < 1,
+                value * (1 + above) / (1 - lost) * (1 + 2e-15) + zero * scale + 1e-250,
+                np.inf,
+            )
         return low, high
 
     def excess(self, alpha: float) -> RealBudgets:
@@ -173,19 +245,28 @@ class Robust:
             low = tuple(self.enclosed(found, criterion=i)[0] for i in range(len(fractions)))
             return Excess(fractions[0], found.values[:, 0], low, self.enclosed(found)[1], found)
 
-        return RealBudgets(make, whole=self.nature == COOPERATIVE)
+        return RealBudgets(make, integer_only=self.nature == COOPERATIVE)
 
     def late(self, units: int) -> Filled:
         """The least probability of a cost of w units or more, for w = 0 .. units."""
         return self._filled(LATE[None, :], float(units))
 
     def loss(self, worth: FloatArray, slope: float) -> Filled:
-        """The least expected loss, from `worth[b]`, 0 or more, of arriving with b units left and `slope` for every unit beyond."""
+        """The least expected loss, from `worth[b]`, 0 or more, of arriving with b units left and
+        `slope` for every unit beyond.
+        """
         criterion = np.zeros((1, 4))
         criterion[0, [BASE, SLOPE, TO_GO]] = worth[0], slope, slope
         return self._filled(criterion, float(len(worth) - 1), np.ascontiguousarray(worth[:, None]))
 
-    def _filled(self, criteria: FloatArray, limit: float, loss: FloatArray = NO_LOSS, weight: float = 0.0, price: float = 1.0) -> Filled:
+    def _filled(
+        self,
+        criteria: FloatArray,
+        limit: float,
+        loss: FloatArray = NO_LOSS,
+        weight: float = 0.0,
+        price: float = 1.0,
+    ) -> Filled:
         ssp = self.model.inside
         if ssp.is_goal[ssp.start_index]:  # every run has arrived
             values = np.zeros((2 if math.isinf(limit) else int(limit) + 1, len(criteria)))
@@ -194,9 +275,24 @@ class Robust:
             none = np.zeros(0, dtype=np.int64)
             return Filled(values, Changes(none, none, none), 0.0, 0.0)
         objective = self.layout.objective(criteria, weight, price, limit=limit)
-        return fill(self.layout, objective, loss, self.max_bytes, self._check)
+        # A budget beyond which nothing may matter, as far as one can guess: costs that it has no
+        # room for need no levels.
+        guess = max(GUESSED * self.layout.start_value, 16.0)
+        while weight and guess < min(limit, self.layout.reach() + 1):
+            found = self._fill(objective._replace(limit=guess), loss)
+            if cutoff_of.plain(objective, found.best) <= guess:
+                return found
+            guess = min(cutoff_of.plain(objective, found.best), 2 * guess)
+        return self._fill(objective, loss)
+
+    def _fill(self, objective: Objective, loss: FloatArray) -> Filled:
+        return fill(
+            self.layout.beyond(objective.limit), objective, loss, self.max_bytes, self._check
+        )
 
 
 def robust(model: IntervalSSP, nature: int, fine: int = 0, **options: Any) -> Robust:
     """`Robust`, found once for each nature and fine."""
-    return model.found_once(("robust", nature, fine, *options.items()), lambda: Robust(model, nature, fine, **options))
+    return model.found_once(
+        ("robust", nature, fine, *options.items()), lambda: Robust(model, nature, fine, **options)
+    )

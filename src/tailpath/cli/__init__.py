@@ -1,4 +1,6 @@
-"""The command line. One file per command; `main` is the entry point and imports a command only when it is called."""
+"""The command line. One file per command; `main` is the entry point and imports a command only when
+it is called.
+"""
 
 from tailpath.cli.application import main
 

@@ -1,4 +1,6 @@
-"""`--alpha` with several values, for commands that answer for many: `--alpha 0.1 0.01`, `--alpha 0.1,0.01`, or the option repeated."""
+"""`--alpha` with several values, for commands that answer for many: `--alpha 0.1 0.01`, `--alpha
+0.1,0.01`, or the option repeated.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +9,10 @@ from typing import Any
 
 import click
 
-from tailpath.cli.common import alpha
+from tailpath.cli.common import ModelCommand, alpha
 
 
-class ManyAlphas(click.Command):
+class ManyAlphas(ModelCommand):
     """A command whose `--alpha` may be followed by several numbers."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -18,9 +20,13 @@ class ManyAlphas(click.Command):
 
 
 def alphas_option(default: Sequence[float] = (), **settings: Any) -> Callable[..., Any]:
-    """The option; the command, a `ManyAlphas`, gets `alphas`: a tuple of numbers in (0, 1], each once, smallest first."""
+    """The option; the command, a `ManyAlphas`, gets `alphas`: a tuple of numbers in (0, 1], each
+    once, smallest first.
+    """
 
-    def distinct(ctx: click.Context, param: click.Parameter, value: tuple[float, ...]) -> tuple[float, ...]:
+    def distinct(
+        ctx: click.Context, param: click.Parameter, value: tuple[float, ...]
+    ) -> tuple[float, ...]:
         return tuple(sorted(set(value)))
 
     help_ = "Masses of the worst tail, in (0, 1], one or more."
@@ -40,17 +46,19 @@ def alphas_option(default: Sequence[float] = (), **settings: Any) -> Callable[..
 
 def _one_each(args: list[str]) -> Iterator[str]:
     """Repeat `--alpha` before each number of its list."""
-    place = 0
-    while place < len(args):
-        arg, place = args[place], place + 1
+    position = 0
+    while position < len(args):
+        arg, position = args[position], position + 1
         if arg != "--alpha" and not arg.startswith("--alpha="):
             yield arg
             continue
-        values = [arg.removeprefix("--alpha=")] if arg != "--alpha" else args[place : place + 1]
-        place += arg == "--alpha"
-        while place < len(args) and _is_list(args[place]):
-            values.append(args[place])
-            place += 1
+        values = (
+            [arg.removeprefix("--alpha=")] if arg != "--alpha" else args[position : position + 1]
+        )
+        position += arg == "--alpha"
+        while position < len(args) and _is_list(args[position]):
+            values.append(args[position])
+            position += 1
         if not values:
             yield arg  # the parser says what is missing
         for number in ",".join(values).split(",") if values else ():

@@ -1,7 +1,8 @@
-"""The group of commands, and what happens around each: errors, warnings, interruption, a reader that went away.
+"""The group of commands, and what happens around each: errors, warnings, interruption, a reader
+that went away.
 
-Exit codes: 0, 2 for bad input (one line on standard error, never a traceback), 130 when interrupted. Results go to standard output,
-everything else to standard error.
+Exit codes: 0, 2 for bad input (one line on standard error, never a traceback), 130 when
+interrupted. Results go to standard output, everything else to standard error.
 """
 
 from __future__ import annotations
@@ -14,16 +15,20 @@ import sys
 import warnings
 from collections.abc import Sequence
 from difflib import get_close_matches
+from typing import Any
 
 import click
+from click.shell_completion import BashComplete, CompletionItem, add_completion_class
 
 from tailpath.errors import PolicyError, TailpathError, TailpathWarning
 from tailpath.kernels.jit import when_compiling
+from tailpath.pictures.progress import CLEAR
 from tailpath.version import __version__
 
 PIPE_CLOSED, BAD_INPUT, INTERRUPTED = 1, 2, 130
 
-#: Every command with its line of help, in the order of `--help`. Each lives in `tailpath.cli.<name>` as `command`, with _ for -.
+#: Every command with its line of help, in the order of `--help`. Each lives in
+#: `tailpath.cli.<name>` as `command`, with _ for -.
 COMMANDS = {
     "info": "Sizes, cost unit, goals and dead ends of a model.",
     "solve": "Find the best policy of a model.",
@@ -36,6 +41,7 @@ COMMANDS = {
     "page": "One page that explains a model, as HTML.",
     "simulate": "Monte Carlo runs of a policy.",
     "convert": "Write a model in another format.",
+    "split": "Cut a model into parts for the ranks of MPI.",
     "study": "Repeat the paper's experiments.",
     "report": "Figures and tables of a study, from its stored runs.",
     "bench": "Run the benchmarks of a checkout.",
@@ -43,8 +49,42 @@ COMMANDS = {
 }
 
 
+@add_completion_class
+class Bash(BashComplete):
+    """Completion in Bash, which takes a colon for the end of a word.
+
+    Of `river:30` it hands over `river`, `:` and `30`, and puts what is offered in the place of
+    `30`. So the words are joined again, and of what is offered only the part behind the colon is
+    handed back.
+    """
+
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, **settings)
+        self.cut = False
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        args, incomplete = super().get_completion_args()
+        words: list[str] = []
+        for word in (*args, incomplete):
+            if words and (word == ":" or words[-1].endswith(":")):
+                words[-1] += word
+                self.cut = True
+            else:
+                words.append(word)
+        return words[:-1], words[-1]
+
+    def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem]:
+        found = super().get_completions(args, incomplete)
+        front = incomplete[: incomplete.rfind(":") + 1] if self.cut else ""
+        return [
+            CompletionItem(item.value.removeprefix(front), item.type, item.help) for item in found
+        ]
+
+
 class LazyGroup(click.Group):
-    """Knows its commands by name and imports one when it is called, so that `--help` costs next to nothing."""
+    """Knows its commands by name and imports one when it is called, so that `--help` costs next to
+    nothing.
+    """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -52,10 +92,14 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.list_commands(ctx):
             return None
-        command: click.Command = importlib.import_module(f"tailpath.cli.{cmd_name.replace('-', '_')}").command
+        command: click.Command = importlib.import_module(
+            f"tailpath.cli.{cmd_name.replace('-', '_')}"
+        ).command
         return command
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
         near = get_close_matches(args[0], self.list_commands(ctx), n=1) if args else []
         if near and args[0] != near[0] and args[0] not in self.list_commands(ctx):
             ctx.fail(f"No such command {args[0]!r}; did you mean {near[0]!r}?")
@@ -67,20 +111,26 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, COMMANDS[name]) for name in self.list_commands(ctx)])
 
 
-@click.group(cls=LazyGroup, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=LazyGroup,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(__version__, prog_name="tailpath", message="%(prog)s %(version)s")
 @click.pass_context
 def group(ctx: click.Context) -> None:
     """Exact tail risk for stochastic shortest paths.
 
-    A MODEL is a file (its suffix decides the format) or a string such as gridworld:14x16, river:30x10 or textbook:geometric.
-    Costs are minimised; alpha is the mass of the worst tail; CVaR at alpha 1 is the mean.
+    A MODEL is a file (its suffix decides the format) or a string such as gridworld:14x16,
+    river:30x10 or textbook:geometric. Costs are minimised; alpha is the mass of the worst tail;
+    CVaR at alpha 1 is the mean.
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
 
 
-#: The policies that the command has read: what is wrong with one may show long after, and the message shall name it.
+#: The policies that the command has read: what is wrong with one may show long after, and the
+#: message shall name it.
 policy_files: list[str] = []
 
 
@@ -92,11 +142,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         warnings.filterwarnings("ignore", "alpha is the mass")  # the option has said so
         plain_warning = warnings.showwarning
 
-        def one_line(message: Warning | str, category: type[Warning], *place: object) -> None:
+        def one_line(message: Warning | str, category: type[Warning], *position: object) -> None:
             if issubclass(category, TailpathWarning):
-                say("warning", str(message))
+                print_message("warning", str(message))
             else:
-                plain_warning(message, category, *place)  # type: ignore[arg-type]
+                plain_warning(message, category, *position)  # type: ignore[arg-type]
 
         warnings.showwarning = one_line  # type: ignore[assignment]
         when_compiling(_tell_compiling)
@@ -114,48 +164,66 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return code
 
 
-def say(kind: str, text: str) -> None:
-    """One line on standard error."""
+def print_message(kind: str, text: str) -> None:
+    """One line on standard error, of its own: a line of progress makes way, and comes again."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        sys.stderr.write(CLEAR)
     click.echo(printable(f"tailpath: {kind}: {' '.join(text.split())}"), err=True)
 
 
 def printable(text: str) -> str:
-    """The text with characters that would control a terminal written as escapes: names come from files."""
+    """The text with characters that would control a terminal written as escapes: names come from
+    files.
+    """
     if text.isprintable():
         return text
-    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] if c != "\x7f" else "\\u007f" for c in text)
+    return "".join(
+        c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] if c != "\x7f" else "\\u007f"
+        for c in text
+    )
 
 
 def _tell_compiling() -> None:
     """The first use takes seconds: say why, to whoever is watching."""
     if sys.stderr is not None and sys.stderr.isatty():
-        say("note", "compiling for the first use, which takes some seconds")
+        print_message("note", "compiling for the first use, which takes some seconds")
 
 
 def _explain(error: Exception) -> int | None:
-    """Tell the user what was wrong, and return the exit code; `None` for an error of ours, which deserves its traceback."""
+    """Tell the user what was wrong, and return the exit code; `None` for an error of ours, which
+    deserves its traceback.
+    """
     if isinstance(error, click.Abort):
-        say("error", "interrupted")
+        print_message("error", "interrupted")
         return INTERRUPTED
     if isinstance(error, click.UsageError):
         where = error.ctx.command_path if error.ctx else "tailpath"
-        say("error", f"{error.format_message().rstrip('.')} (see '{where} --help')")
+        print_message("error", f"{error.format_message().rstrip('.')} (see '{where} --help')")
         return BAD_INPUT
-    if isinstance(error, PolicyError) and policy_files and not str(error).startswith(tuple(policy_files)):
-        say("error", f"{' or '.join(policy_files)}: {error}")
+    if (
+        isinstance(error, PolicyError)
+        and policy_files
+        and not str(error).startswith(tuple(policy_files))
+    ):
+        print_message("error", f"{' or '.join(policy_files)}: {error}")
         return BAD_INPUT
     if isinstance(error, (TailpathError, click.ClickException)):
-        say("error", str(error))
+        print_message("error", str(error))
         return BAD_INPUT
     if isinstance(error, OSError) and error.filename is not None:
-        say("error", f"{os.fsdecode(error.filename)}: {error.strerror}")
+        print_message("error", f"{os.fsdecode(error.filename)}: {error.strerror}")
         return BAD_INPUT
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO):
-        say("error", f"the output cannot be written: {error.strerror}")
+    if isinstance(error, OSError) and error.errno in (
+        errno.ENOSPC,
+        errno.EDQUOT,
+        errno.EFBIG,
+        errno.EIO,
+    ):
+        print_message("error", f"the output cannot be written: {error.strerror}")
         _drop_output()
         return BAD_INPUT
     if isinstance(error, MemoryError):
-        say("error", f"not enough memory: {error}")
+        print_message("error", f"not enough memory: {error}")
         return BAD_INPUT
     return None
 
@@ -167,5 +235,7 @@ def _pipe_closed() -> int:
 
 
 def _drop_output() -> None:
-    """What is still buffered has nowhere to go; without this the interpreter would complain at exit."""
+    """What is still buffered has nowhere to go; without this the interpreter would complain at
+    exit.
+    """
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -17,5 +17,10 @@ def command(arguments: tuple[str, ...]) -> int:
     """Run the benchmarks of a checkout; ARGUMENTS are handed on to them."""
     root = pathlib.Path(tailpath.__file__).resolve().parents[2]
     if not (root / "benchmarks" / "__main__.py").is_file():
-        raise click.ClickException("the benchmarks are part of the repository, not of the installed package: run this from a checkout")
-    return subprocess.run([sys.executable, "-m", "benchmarks", *arguments], cwd=root, check=False).returncode
+        raise click.ClickException(
+            "the benchmarks are part of the repository, not of the installed package: run this from"
+            " a checkout"
+        )
+    return subprocess.run(
+        [sys.executable, "-m", "benchmarks", *arguments], cwd=root, check=False
+    ).returncode

@@ -1,4 +1,6 @@
-"""What the commands share: the MODEL argument with its options, alpha, and output for people and for programs."""
+"""What the commands share: the MODEL argument with its options, alpha, and output for people and
+for programs.
+"""
 
 from __future__ import annotations
 
@@ -20,13 +22,14 @@ from click.shell_completion import CompletionItem
 
 import tailpath
 from tailpath import texts
-from tailpath.cli.application import policy_files, printable, say
-from tailpath.domains.register import schemes
+from tailpath.cli.application import policy_files, print_message, printable
+from tailpath.cli.completion import complete_model
 from tailpath.errors import FormatError, OptionError
 from tailpath.formats.files import refuse_unwritable
 from tailpath.formats.reading import options as reading_options
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.ssp import SSP
+from tailpath.model.tables import GAINS
 from tailpath.options import confidence_note
 from tailpath.pictures.progress import progress_line
 from tailpath.risk.measure import number as share
@@ -40,7 +43,9 @@ Command = Callable[..., Any]
 
 
 def alpha(text: str) -> float:
-    """The type of an option that takes the mass of the worst tail: a number in (0, 1], or a percentage."""
+    """The type of an option that takes the mass of the worst tail: a number in (0, 1], or a
+    percentage.
+    """
     try:
         value = share(str(text))  # a default is a number
     except OptionError as error:
@@ -49,12 +54,14 @@ def alpha(text: str) -> float:
         raise click.BadParameter(f"{text} does not lie in (0, 1]")
     note = confidence_note(value)
     if note is not None:
-        say("note", note)
+        print_message("note", note)
     return value
 
 
 def out_file(*suffixes: str) -> Callable[[str], str]:
-    """The type of an option that takes the path of a file to write: what would prevent that is found before the work is done."""
+    """The type of an option that takes the path of a file to write: what would prevent that is
+    found before the work is done.
+    """
 
     def path(text: str) -> str:
         if suffixes and not text.lower().endswith(suffixes):
@@ -70,7 +77,12 @@ def out_file(*suffixes: str) -> Callable[[str], str]:
 
 def refuse_same_file(output: str | None, source: str) -> None:
     """A result must not replace the model it was computed from."""
-    if output is not None and os.path.exists(output) and os.path.exists(source) and os.path.samefile(output, source):
+    if (
+        output is not None
+        and os.path.exists(output)
+        and os.path.exists(source)
+        and os.path.samefile(output, source)
+    ):
         raise click.UsageError(f"{output} is the model itself; write the result to another file")
 
 
@@ -109,50 +121,96 @@ def _float(text: str) -> float:
 
 
 def _model_option(option: Field[Any]) -> Callable[[Command], Command]:
-    """The flag of an option of `read`; the word for its value, or its absence, says what kind of value that is."""
+    """The flag of an option of `read`; the word for its value, or its absence, says what kind of
+    value that is.
+    """
     flag, word, text = (option.metadata[key] for key in ("flag", "word", "help"))
     many = word in ("R=C", "N=V", "STATES")
-    kind = {"R=C": reward_and_cost, "N=V": name_and_value, "C": float}.get(word, str)
+    kind = {"R=C": reward_and_cost, "N=V": name_and_value, "C": float, "P": float}.get(word, str)
     if not word:
-        return click.option(flag, option.name, is_flag=True, help=text)
-    return click.option(flag, option.name, type=kind, multiple=many, metavar=word, help=text)
+        return click.option(flag, option.name, cls=ModelOption, is_flag=True, help=text)
+    return click.option(
+        flag, option.name, cls=ModelOption, type=kind, multiple=many, metavar=word, help=text
+    )
 
 
-json_option = click.option("--json", "as_json", is_flag=True, help='Print JSON for programs; infinite numbers are the string "inf".')
+class ModelOption(click.Option):
+    """An option of reading or ending a model: the same for all commands, and told apart from
+    theirs.
+    """
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        return None
+
+    def short(self) -> str:
+        """The flag with the word for its value."""
+        return f"{self.opts[0]} {self.metavar}" if self.metavar else self.opts[0]
+
+
+class ModelCommand(click.Command):
+    """A command about a model: its help tells its own options first, and those of reading models in
+    short.
+    """
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        super().format_options(ctx, formatter)
+        shared = [param.short() for param in self.get_params(ctx) if isinstance(param, ModelOption)]
+        if shared and ctx.info_name != "info":
+            with formatter.section(
+                "How the MODEL is read and ended (tailpath info --help tells more)"
+            ):
+                formatter.write_text("  ".join(shared))
+        elif shared:
+            with formatter.section("How the MODEL is read and ended, the same for all commands"):
+                every = [param for param in self.get_params(ctx) if isinstance(param, ModelOption)]
+                formatter.write_dl([(param.short(), param.help or "") for param in every])
+
+
+json_option = click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help='Print JSON for programs; infinite numbers are the string "inf".',
+)
 
 
 def takes_model(command: Command) -> Command:
-    """Give a command the argument MODEL and its options; it is called with `ssp`, the model read, and `source`, its name as typed.
+    """Give a command the argument MODEL and its options; it is called with `ssp`, the model read,
+    and `source`, its name as typed.
 
-    What the reader assumed (`ssp.notes`) is said on standard error. A command with a parameter `gamma` gets the discount, unless it is part of
-    the model, and None where there is none.
+    What the reader assumed (`ssp.notes`) is said on standard error. A command with a parameter
+    `gamma` gets the discount, unless it is part of the model, and None where there is none. A
+    parameter called like an option of `read` is the command's own.
     """
 
     @functools.wraps(command)
     def with_model(*args: Any, model: str, **options: Any) -> Any:
-        reading = {option.name: options.pop(option.name) for option in reading_options()}
+        reading = {option.name: options.pop(option.name) for option in flags}
         ways = {way.name: options.pop(way.name) for way in ENDINGS}
         if discounts:
-            # With a limit of steps the discount is part of the model, for every method and policy alike.
+            # With a limit of steps the discount is part of the model, for every method and policy
+            # alike.
             options["gamma"] = None if ways["within"] is not None else ways.pop("gamma")
         return command(*args, ssp=read_model(model, ways, **reading), source=model, **options)
 
-    discounts = "gamma" in inspect.signature(command).parameters
+    own = inspect.signature(command).parameters
+    discounts, flags = (
+        "gamma" in own,
+        [option for option in reading_options() if option.name not in own],
+    )
     wrapped: Command = with_model
     for ending in reversed(ENDINGS):
-        wrapped = click.option(ending.flag, ending.name, help=ending.help, **ending.settings)(wrapped)
-    for option in reversed(reading_options()):
+        wrapped = click.option(
+            ending.flag, ending.name, cls=ModelOption, help=ending.help, **ending.settings
+        )(wrapped)
+    for option in reversed(flags):
         wrapped = _model_option(option)(wrapped)
     return click.argument("model", shell_complete=complete_model)(wrapped)
 
 
-def complete_model(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """What the shell offers for a MODEL: files, and the schemes of bundled problems."""
-    known = [f"{scheme}:" for scheme in ("gym", *schemes()) if f"{scheme}:".startswith(incomplete)]
-    return [*map(CompletionItem, known if incomplete else []), CompletionItem(incomplete, type="file")]
-
-
-def complete_file(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def complete_file(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
     """What the shell offers for a POLICY: files."""
     return [CompletionItem(incomplete, type="file")]
 
@@ -167,20 +225,41 @@ class Ending(NamedTuple):
 
 
 ENDINGS = (
-    Ending("give_up", "--give-up", "Let every state end the run at a price of C.", {"metavar": "C"}),
-    Ending("given_arrival", "--given-arrival", "Arrive as surely as possible, and count the runs that arrive.", {"is_flag": True}),
-    Ending("within", "--within", "End every run after N steps; late ones never arrive.", {"type": click.IntRange(min=1), "metavar": "N"}),
+    Ending(
+        "give_up", "--give-up", "Let every state end the run at a price of C.", {"metavar": "C"}
+    ),
+    Ending(
+        "given_arrival",
+        "--given-arrival",
+        "Arrive as surely as possible, and count the runs that arrive.",
+        {"is_flag": True},
+    ),
+    Ending(
+        "within",
+        "--within",
+        "End every run after N steps; late ones never arrive.",
+        {"type": click.IntRange(min=1), "metavar": "N"},
+    ),
     Ending("otherwise", "--otherwise", "With --within, late runs pay C instead.", {"metavar": "C"}),
-    Ending("gamma", "--gamma", "Discount: costs at step t count G^t times.", {"type": discount, "metavar": "G"}),
+    Ending(
+        "gamma",
+        "--gamma",
+        "Discount: costs at step t count G^t times.",
+        {"type": discount, "metavar": "G"},
+    ),
 )
 
 
 def _ended(ssp: SSP, ways: Mapping[str, Any]) -> SSP:
-    """The model with the ends asked for: the limit of steps first, since the others look at what it leaves open."""
+    """The model with the ends asked for: the limit of steps first, since the others look at what it
+    leaves open.
+    """
     if ways.get("within") is not None:
         ssp = tailpath.within(ssp, ways["within"], ways["otherwise"], gamma=ways["gamma"] or 1)
     elif ways.get("gamma") is not None:
-        raise click.UsageError("a discount is exact here over a bounded number of steps: give --within N, too")
+        raise click.UsageError(
+            "a discount is exact here over a bounded number of steps: give --within N, too"
+        )
     elif ways.get("otherwise") is not None:
         raise click.UsageError("--otherwise is the price of being late, and goes with --within N")
     if ways.get("give_up") is not None:
@@ -189,28 +268,55 @@ def _ended(ssp: SSP, ways: Mapping[str, Any]) -> SSP:
 
 
 def read_model(model: str, ways: Mapping[str, Any] | None = None, **options: Any) -> SSP:
-    """Read a model as the command line names it, end it in the ways asked for, and repeat its notes on standard error."""
+    """Read a model as the command line names it, end it in the ways asked for, and repeat its notes
+    on standard error.
+    """
     reading: dict[str, Any] = {
-        name: dict(value) if isinstance(value, tuple) and name != "goals" else value for name, value in options.items()
+        name: dict(value) if isinstance(value, tuple) and name != "goals" else value
+        for name, value in options.items()
     }
-    with progress_line() as tell:
+    with progress_line() as update:
         ssp = tailpath.read(
-            model, **reading, progress=lambda done, share: tell(f"reading {model}: {share:.0%} of {done / share / 1e6:.0f} MB")
+            model,
+            **reading,
+            progress=lambda done, share: update(
+                f"reading {model}: {share:.0%} of {done / share / 1e6:.0f} MB"
+            ),
         )
     ssp = _ended(ssp, ways or {})
     for note in ssp.notes:
-        say("note", note)
+        print_message("note", note)
     return ssp
 
 
-loose_option = click.option("--loose", is_flag=True, help="Take a policy made for another model with the same states and actions.")
+def with_gains(
+    text: str, ssp: Any, mean: float | None, costs: Any = None, alpha: float | None = None
+) -> str:
+    """A text, and, where gains were given for costs, a sentence that tells its numbers as gains."""
+    if GAINS not in ssp.notes or mean is None:
+        return text
+    told = f"all together {number(0.0 - mean)} on average"
+    if costs is not None and alpha is not None and alpha < 1:
+        worst, others = number(0.0 - costs.cvar(alpha)), number(0.0 - costs.var(alpha))
+        tail = f"the worst {number(100 * alpha)} % of runs win at least {worst} on average"
+        told = f"{tail}, all others at least {others} each, {told}"
+    return f"{text}\n\nas gains, of which costs are minus: {told}"
+
+
+loose_option = click.option(
+    "--loose",
+    is_flag=True,
+    help="Take a policy made for another model with the same states and actions.",
+)
 
 
 def read_policy(policy: str, ssp: Any, loose: bool = False) -> tailpath.Policy:
-    """Read a policy as the command line names it: a file, or `expected` for the one with the least expected cost."""
+    """Read a policy as the command line names it: a file, or `expected` for the one with the least
+    expected cost.
+    """
     if policy == "expected":
-        neutral: tailpath.Policy = tailpath.solve_expected(ssp).policy
-        return neutral
+        risk_neutral: tailpath.Policy = tailpath.solve_expected(ssp).policy
+        return risk_neutral
     policy_files.append(policy)
     return tailpath.read_policy(policy, ssp, strict=not loose)
 
@@ -229,11 +335,15 @@ def show(record: Mapping[str, Any], text: str, as_json: bool) -> None:
 
 
 def plain(value: Any) -> Any:
-    """The value in JSON's own types: infinities and NaN as strings, fractions as "p/q", tuples and arrays as lists."""
+    """The value in JSON's own types: infinities and NaN as strings, fractions as "p/q", tuples and
+    arrays as lists.
+    """
     if value is None or isinstance(value, (str, bool)):
         return value
     if isinstance(value, Mapping):
-        return {key if isinstance(key, str) else name(key): plain(entry) for key, entry in value.items()}
+        return {
+            key if isinstance(key, str) else name(key): plain(entry) for key, entry in value.items()
+        }
     if isinstance(value, Fraction):
         return str(value)
     if hasattr(value, "tolist"):  # numpy's arrays and scalars
@@ -255,7 +365,11 @@ def some(values: Sequence[Any], most: int = 8) -> str:
 
 def terminal_width() -> int | None:
     """The width that a table may take: that of the terminal, if standard output is one."""
-    return shutil.get_terminal_size().columns if sys.stdout is not None and sys.stdout.isatty() else None
+    return (
+        shutil.get_terminal_size().columns
+        if sys.stdout is not None and sys.stdout.isatty()
+        else None
+    )
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[Any]], digits: int = 6) -> str:

@@ -1,4 +1,6 @@
-"""`tailpath compare MODEL`: for every alpha what the planners predict, what their policies deliver when deployed, and what is best."""
+"""`tailpath compare MODEL`: for every alpha what the planners predict, what their policies deliver
+when deployed, and what is best.
+"""
 
 from __future__ import annotations
 
@@ -12,22 +14,42 @@ import click
 import tailpath
 from tailpath.cli import intervals
 from tailpath.cli.alphas import ManyAlphas, alphas_option
-from tailpath.cli.application import say
+from tailpath.cli.application import print_message
 from tailpath.cli.common import alpha as alpha_type
-from tailpath.cli.common import json_option, loose_option, out_file, read_policy, show, takes_model, terminal_width
+from tailpath.cli.common import (
+    json_option,
+    loose_option,
+    out_file,
+    read_policy,
+    show,
+    takes_model,
+    terminal_width,
+)
 from tailpath.cli.objectives import measure, measured
 from tailpath.cli.pictures import PICTURES, save_picture
+from tailpath.cli.planning import complete_method
 from tailpath.errors import OptionError
 from tailpath.kernels.jit import compiling_seconds
 from tailpath.methods import Method
-from tailpath.methods.comparison import ALPHAS, USUAL, Row, Tell, chosen_methods, given_row, improved_rows, planned, tabled
+from tailpath.methods.comparison import (
+    ALPHAS,
+    USUAL,
+    Row,
+    Update,
+    chosen_methods,
+    given_row,
+    improved_rows,
+    planned,
+    tabled,
+)
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 from tailpath.pictures.curves import Curve, plot_comparison
 from tailpath.pictures.progress import progress_line
 from tailpath.risk.measure import Measure
 
-#: Alphas at which deployed policies are evaluated for a figure, besides those asked for, and of the curves that cost nothing.
+#: Alphas at which deployed policies are evaluated for a figure, besides those asked for, and of the
+#: curves that cost nothing.
 FEW, MANY = 49, 193
 #: A problem and settings so small that solving it is nothing but loading what a method needs.
 TINY, TINY_ALPHA, TINY_SETTINGS = "textbook:geometric", 0.5, {"atoms": 3, "alpha0": 0.1}
@@ -36,26 +58,77 @@ TINY, TINY_ALPHA, TINY_SETTINGS = "textbook:geometric", 0.5, {"atoms": 3, "alpha
 @click.command(cls=ManyAlphas)
 @takes_model
 @alphas_option(default=ALPHAS)
-@click.option("--method", "named", multiple=True, metavar="NAME", help="Compare this method, beside the optimum (repeatable).")
-@click.option("--policy", "files", multiple=True, metavar="FILE", help="Also this policy of yours, called like its file (repeatable).")
 @click.option(
-    "--all", "everything", is_flag=True, help="Compare all methods there are, in all variants, and what policy iteration makes of them."
+    "--method",
+    "named",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=complete_method,
+    help="Compare this method, beside the optimum (repeatable).",
 )
-@click.option("--atoms", type=click.IntRange(min=2), default=25, show_default=True, help="Atoms of the planners' grid.")
-@click.option("--alpha0", type=alpha_type, metavar="A", help="The first atom.  [default: a tenth of the smallest alpha]")
-@click.option("--tolerance", type=float, default=1e-3, show_default=True, help="Planners stop when a sweep changes no value by more.")
-@click.option("--interpolation", is_flag=True, help="Also CVaRVILI: a linear program per state, action and atom in every sweep.")
-@click.option("--improve", is_flag=True, help="Also what policy iteration makes of the planners' policies.")
-@click.option("--delta", metavar="D", help="Round costs to multiples of D for the optimum, which is then bracketed.")
+@click.option(
+    "--policy",
+    "files",
+    multiple=True,
+    metavar="FILE",
+    help="Also this policy of yours, called like its file (repeatable).",
+)
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Compare all methods there are, in all variants, and what policy iteration makes of them.",
+)
+@click.option(
+    "--atoms",
+    type=click.IntRange(min=2),
+    default=25,
+    show_default=True,
+    help="Atoms of the planners' grid.",
+)
+@click.option(
+    "--alpha0",
+    type=alpha_type,
+    metavar="A",
+    help="The first atom.  [default: a tenth of the smallest alpha]",
+)
+@click.option(
+    "--tolerance",
+    type=float,
+    default=1e-3,
+    show_default=True,
+    help="Planners stop when a sweep changes no value by more.",
+)
+@click.option(
+    "--interpolation",
+    is_flag=True,
+    help="Also CVaRVILI: a linear program per state, action and atom in every sweep.",
+)
+@click.option(
+    "--improve", is_flag=True, help="Also what policy iteration makes of the planners' policies."
+)
+@click.option(
+    "--delta",
+    metavar="D",
+    help="Round costs to multiples of D for the optimum, which is then bracketed.",
+)
 @click.option(
     "--measure",
     "measures",
     type=measure,
     multiple=True,
     metavar="MEASURE",
-    help="Also a table of this measure, such as 'late(35)', with the policies that have the least of it (repeatable).",
+    help=(
+        "Also a table of this measure, such as 'late(35)', with the policies that have the least of"
+        " it (repeatable)."
+    ),
 )
-@click.option("--plot", type=out_file(*PICTURES), metavar="FILE", help="Draw CVaR against alpha (.png, .pdf or .svg).")
+@click.option(
+    "--plot",
+    type=out_file(*PICTURES),
+    metavar="FILE",
+    help="Draw CVaR against alpha (.png, .pdf or .svg).",
+)
 @loose_option
 @json_option
 def command(
@@ -73,68 +146,113 @@ def command(
     as_json: bool,
     **settings: Any,
 ) -> None:
-    """Set side by side what the planners predict for a MODEL, what their policies deliver, and the optimum.
+    """Set side by side what the planners predict for a MODEL, what their policies deliver, and the
+    optimum.
 
     With --policy your own policies stand beside them.
     """
     if isinstance(ssp, IntervalSSP):
         if named or everything or interpolation or improve or measures or plot or settings["delta"]:
-            raise OptionError("a model with intervals is compared by nominal, adversarial and cooperative plans, and --policy alone")
+            raise OptionError(
+                "a model with intervals is compared by nominal, adversarial and cooperative plans,"
+                " and --policy alone"
+            )
         show(*intervals.compare(ssp, source, alphas, files, loose), as_json)
         return
     names = [*(named or USUAL), *(["interpolation"] if interpolation else [])]
     chosen = chosen_methods(names, everything)
     mine = own_policies(ssp, files, loose, chosen)
-    leave_out = (lambda name, reason: say("note", f"{name} is left out: {reason}")) if everything else None
-    with progress_line() as tell:
+    leave_out = (
+        (lambda name, reason: print_message("note", f"{name} is left out: {reason}"))
+        if everything
+        else None
+    )
+    with progress_line() as update:
         compiling = warm_up(chosen)
-        every_row = planned(ssp, chosen, alphas[0], settings, tell, leave_out)
-        *rows, optimum = [replace(row, seconds=row.seconds + compiling.get(row.name, 0.0)) for row in every_row]
+        every_row = planned(ssp, chosen, alphas[0], settings, update, leave_out)
+        *rows, optimum = [
+            replace(row, seconds=row.seconds + compiling.get(row.name, 0.0)) for row in every_row
+        ]
         every = [*mine, *rows]
         shown = [*every, *improved_rows(ssp, every)] if improve or everything else every
-        found = tabled(ssp, [*shown, optimum], alphas, tell)
+        found = tabled(
+            ssp, [*shown, optimum], alphas, update, bracketed=settings["delta"] is not None
+        )
         if plot is not None:
-            _draw(ssp, source, every, optimum, alphas, plot, tell)
+            _draw(ssp, source, every, optimum, alphas, plot, update)
     record = {
         "model": source,
-        "planners": {row.name: {"seconds": row.seconds, "note": row.plan.note} for row in [*rows, optimum]},
-        "optimum_bounds": [{"alpha": alpha, "bounds": bounds} for alpha, bounds in found.bounds.items()],
+        "planners": {
+            row.name: {"seconds": row.seconds, "note": row.plan.note} for row in [*rows, optimum]
+        },
+        "optimum_bounds": [
+            {"alpha": alpha, "bounds": bounds} for alpha, bounds in found.bounds.items()
+        ],
         "rows": [asdict(line) for line in found.lines],
         "compiling_seconds": sum(compiling.values()),
     }
-    text = found.as_text(terminal_width(), bracketed=bool(settings["delta"]))
+    text = found.as_text(terminal_width())
     if measures:
-        record["measures"], more = measured(ssp, [(row.name, row.policy) for row in [*shown, optimum]], measures, alphas, settings["delta"])
+        record["measures"], more = measured(
+            ssp,
+            [(row.name, row.policy) for row in [*shown, optimum]],
+            measures,
+            alphas,
+            settings["delta"],
+        )
         text += f"\n\n{more}"
     show(record, f"CVaR of {source}\n\n{text}{said_of_compiling(sum(compiling.values()))}", as_json)
 
 
-def own_policies(ssp: SSP, files: Sequence[str], loose: bool, chosen: Sequence[Method]) -> list[Row]:
-    """The user's policies, each called like its file; read before anything is planned, so that a wrong file is told at once."""
+def own_policies(
+    ssp: SSP, files: Sequence[str], loose: bool, chosen: Sequence[Method]
+) -> list[Row]:
+    """The user's policies, each called like its file; read before anything is planned, so that a
+    wrong file is told at once.
+    """
     found = [given_row(ssp, Path(file).stem, read_policy(file, ssp, loose)) for file in files]
     names = [row.name for row in found] + [method.label for method in chosen]
-    for name in [name for place, name in enumerate(names) if name in names[:place]][:1]:
+    for name in [name for position, name in enumerate(names) if name in names[:position]][:1]:
         raise OptionError(f"two rows of the table would be called {name!r}: rename the file")
     return found
 
 
 def warm_up(methods: Sequence[Method]) -> dict[str, float]:
-    """Load, or on the first run compile, what the methods need; the seconds of compiling, for the method that first needed it."""
+    """Load, or on the first run compile, what the methods need; the seconds of compiling, for the
+    method that first needed it.
+    """
     tiny, found = tailpath.read(TINY), {}
     for method in methods:
         before = compiling_seconds()
-        tailpath.evaluate(tiny, method.make(tiny, TINY_ALPHA, TINY_SETTINGS).policy(TINY_ALPHA), TINY_ALPHA)
+        tailpath.evaluate(
+            tiny, method.make(tiny, TINY_ALPHA, TINY_SETTINGS).policy(TINY_ALPHA), TINY_ALPHA
+        )
         found[method.label] = compiling_seconds() - before
     return found
 
 
 def said_of_compiling(seconds: float) -> str:
     """A line about the time that went into compiling, if any did."""
-    return f"\nthe seconds above include {seconds:.1f} s of compiling, once, by the method that first needed it" if seconds > 0 else ""
+    return (
+        f"\nthe seconds above include {seconds:.1f} s of compiling, once, by the method that first"
+        " needed it"
+        if seconds > 0
+        else ""
+    )
 
 
-def _draw(ssp: SSP, source: str, methods: Sequence[Row], optimum: Row, alphas: Sequence[float], path: str, tell: Tell) -> None:
-    """The figure: every method's prediction and what it delivers, and the optimum, from the smallest alpha to 1."""
+def _draw(
+    ssp: SSP,
+    source: str,
+    methods: Sequence[Row],
+    optimum: Row,
+    alphas: Sequence[float],
+    path: str,
+    update: Update,
+) -> None:
+    """The figure: every method's prediction and what it delivers, and the optimum, from the
+    smallest alpha to 1.
+    """
     if alphas[0] == 1:
         few = many = [1.0]
     else:
@@ -147,8 +265,15 @@ def _draw(ssp: SSP, source: str, methods: Sequence[Row], optimum: Row, alphas: S
             curves.append(Curve(method.name, "predicted", many, predicted))
         deployed = []
         for alpha in few:
-            tell(f"figure: {method.name} at alpha {alpha:.3g}")
+            update(f"figure: {method.name} at alpha {alpha:.3g}")
             deployed.append(tailpath.evaluate(ssp, method.policy(alpha), alpha).cvar(alpha))
         curves.append(Curve(method.name, "deployed", few, deployed))
-    curves.append(Curve("optimum", "optimum", many, [best for alpha in many if (best := optimum.plan.predict(alpha)) is not None]))
+    curves.append(
+        Curve(
+            "optimum",
+            "optimum",
+            many,
+            [best for alpha in many if (best := optimum.plan.predict(alpha)) is not None],
+        )
+    )
     save_picture(plot_comparison(curves, title=source), path)

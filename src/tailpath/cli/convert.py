@@ -5,21 +5,38 @@ from __future__ import annotations
 import click
 
 import tailpath
-from tailpath.cli.common import json_option, out_file, show, takes_model
+from tailpath.cli.common import ModelCommand, json_option, out_file, show, takes_model
 from tailpath.model.ssp import SSP
 from tailpath.pictures.progress import progress_line
 
 
-@click.command()
+@click.command(cls=ModelCommand)
 @takes_model
 @click.argument("target", type=out_file())
 @json_option
 def command(ssp: SSP, source: str, target: str, as_json: bool) -> None:
-    """Read a MODEL and write it to the file TARGET, whose suffix decides the format; an existing file is replaced.
+    """Read a MODEL and write it to the file TARGET, whose suffix decides the format; an existing
+    file is replaced.
 
     What the format of TARGET cannot hold is refused, and nothing is written.
     """
-    with progress_line() as tell:
-        tailpath.write(ssp, target, progress=lambda outcomes, share: tell(f"writing {target}: {share:.0%}, {outcomes} outcomes"))
-    record = {"model": source, "written": target, "states": ssp.n_states, "choices": ssp.n_choices, "outcomes": ssp.n_outcomes}
-    show(record, f"{target}: {ssp.n_states} states, {ssp.n_choices} choices, {ssp.n_outcomes} outcomes", as_json)
+    with progress_line() as update:
+        tailpath.write(
+            ssp,
+            target,
+            progress=lambda outcomes, share: update(
+                f"writing {target}: {share:.0%}, {outcomes} outcomes"
+            ),
+        )
+    record = {
+        "model": source,
+        "written": target,
+        "states": ssp.n_states,
+        "choices": ssp.n_choices,
+        "outcomes": ssp.n_outcomes,
+    }
+    show(
+        record,
+        f"{target}: {ssp.n_states} states, {ssp.n_choices} choices, {ssp.n_outcomes} outcomes",
+        as_json,
+    )

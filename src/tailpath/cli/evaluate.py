@@ -11,7 +11,7 @@ import tailpath
 from tailpath.analysis.reachability import WAYS
 from tailpath.cli import intervals
 from tailpath.cli.alphas import ManyAlphas, alphas_option
-from tailpath.cli.application import INTERRUPTED, say
+from tailpath.cli.application import INTERRUPTED, print_message
 from tailpath.cli.common import (
     complete_file,
     json_option,
@@ -24,6 +24,7 @@ from tailpath.cli.common import (
     show,
     table,
     takes_model,
+    with_gains,
 )
 from tailpath.cli.pictures import PICTURES, save_picture
 from tailpath.errors import EvaluationInterrupted, OptionError
@@ -36,11 +37,31 @@ from tailpath.pictures.progress import progress_line
 @takes_model
 @click.argument("policy", shell_complete=complete_file)
 @alphas_option(required=True)
-@click.option("--engine", type=click.Choice(["auto", "lattice", "queue"]), default="auto", show_default=True, help="How to search.")
-@click.option("--heuristic", type=click.Choice(["min", "zero"]), default="min", show_default=True, help="Lower bound on the cost to go.")
-@click.option("--from", "state", metavar="STATE", help="Start from this state, by its name as `tailpath info` writes it.")
 @click.option(
-    "--max-nodes", type=click.IntRange(min=1), metavar="N", help="Give up after N expanded pairs, with the bounds reached so far."
+    "--engine",
+    type=click.Choice(["auto", "lattice", "queue"]),
+    default="auto",
+    show_default=True,
+    help="How to search.",
+)
+@click.option(
+    "--heuristic",
+    type=click.Choice(["min", "zero"]),
+    default="min",
+    show_default=True,
+    help="Lower bound on the cost to go.",
+)
+@click.option(
+    "--from",
+    "state",
+    metavar="STATE",
+    help="Start from this state, by its name as `tailpath info` writes it.",
+)
+@click.option(
+    "--max-nodes",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Give up after N expanded pairs, with the bounds reached so far.",
 )
 @click.option(
     "--plot",
@@ -65,33 +86,50 @@ def command(
 ) -> int:
     """The exact mean, VaR and CVaR of a POLICY on a MODEL, with rigorous bounds.
 
-    POLICY is a file made by `tailpath solve --output`, or the word expected for the policy with the least expected cost.
-    Ctrl-C ends the search with the bounds reached so far.
+    POLICY is a file made by `tailpath solve --output`, or the word expected for the policy with the
+    least expected cost. Ctrl-C ends the search with the bounds reached so far.
     """
     if isinstance(ssp, IntervalSSP):
-        if gamma is not None or state is not None or options["engine"] != "auto" or options["heuristic"] != "min":
-            raise OptionError("--gamma, --from, --engine and --heuristic are not for models with intervals")
+        if (
+            gamma is not None
+            or state is not None
+            or options["engine"] != "auto"
+            or options["heuristic"] != "min"
+        ):
+            raise OptionError(
+                "--gamma, --from, --engine and --heuristic are not for models with intervals"
+            )
         show(*intervals.evaluate(ssp, source, policy, alphas, loose, picture), as_json)
         return 0
     followed, factor = read_policy(policy, ssp, loose), float(gamma or 1)
     try:
-        with progress_line() as tell:
+        with progress_line() as update:
             costs = tailpath.evaluate(
                 ssp,
                 followed,
                 min(alphas),
                 start=None if state is None else named_state(ssp, state),
                 gamma=factor,
-                progress=lambda expanded, arrived: tell(f"{arrived:.9f} of the probability has arrived, {expanded} pairs expanded"),
+                progress=lambda expanded, arrived: update(
+                    f"{arrived:.9f} of the probability has arrived, {expanded} pairs expanded"
+                ),
                 **options,
             )
     except EvaluationInterrupted as interrupt:
-        say("error", str(interrupt))
+        print_message("error", str(interrupt))
         return INTERRUPTED
     if costs.stuck:
-        say("note", f"the goal is missed with probability {number(costs.unreached)}; a place to look at is {costs.stuck}; {WAYS}")
+        print_message(
+            "note",
+            f"the goal is missed with probability {number(costs.unreached)}; a place to look at is"
+            f" {costs.stuck}; {WAYS}",
+        )
     record = describe(costs, alphas)
-    show({"model": source, "policy": policy, "gamma": factor, **record}, as_text(record), as_json)
+    show(
+        {"model": source, "policy": policy, "gamma": factor, **record},
+        with_gains(as_text(record), ssp, costs.mean, costs, min(alphas)),
+        as_json,
+    )
     if picture is not None:
         save_picture(costs.plot(min(alphas)), picture)
     return 0
@@ -108,7 +146,15 @@ def named_state(ssp: SSP, text: str) -> Any:
 def describe(costs: tailpath.CostDistribution, alphas: tuple[float, ...]) -> dict[str, Any]:
     """What `evaluate` tells, for programs."""
     return {
-        "results": [{"alpha": a, "var": costs.var(a), "cvar": costs.cvar(a), "bounds": list(costs.bounds(a))} for a in alphas],
+        "results": [
+            {
+                "alpha": a,
+                "var": costs.var(a),
+                "cvar": costs.cvar(a),
+                "bounds": list(costs.bounds(a)),
+            }
+            for a in alphas
+        ],
         "mean": costs.mean,
         "mean_bounds": list(costs.mean_bounds),
         "std": costs.std,
@@ -120,11 +166,18 @@ def describe(costs: tailpath.CostDistribution, alphas: tuple[float, ...]) -> dic
 
 def as_text(record: dict[str, Any]) -> str:
     """What `evaluate` tells, for people."""
-    rows = [(r["alpha"], r["var"], r["cvar"], *(number(bound, 15) for bound in r["bounds"])) for r in record["results"]]
+    rows = [
+        (r["alpha"], r["var"], r["cvar"], *(number(bound, 15) for bound in r["bounds"]))
+        for r in record["results"]
+    ]
     facts = [
         ("mean", number(record["mean"], 10)),
         ("standard deviation", number(record["std"], 10)),
         ("never arrives", number(record["unreached"])),
         ("engine", f"{record['engine']}, {record['expanded']} pairs of state and cost expanded"),
     ]
-    return table(["alpha", "VaR", "CVaR", "CVaR at least", "CVaR at most"], rows, digits=10) + "\n\n" + pairs(facts)
+    return (
+        table(["alpha", "VaR", "CVaR", "CVaR at least", "CVaR at most"], rows, digits=10)
+        + "\n\n"
+        + pairs(facts)
+    )

@@ -7,31 +7,64 @@ from time import perf_counter
 import click
 
 import tailpath
-from tailpath.cli.common import json_option, out_file, refuse_same_file, show, table, takes_model
+from tailpath.cli.common import (
+    ModelCommand,
+    json_option,
+    out_file,
+    refuse_same_file,
+    show,
+    takes_model,
+    terminal_width,
+)
 from tailpath.cli.objectives import measure
 from tailpath.cli.pictures import PICTURES, save_picture
+from tailpath.model.shown import MOST_ROWS
 from tailpath.model.ssp import SSP
 from tailpath.pictures.progress import progress_line
 from tailpath.risk.measure import Measure
 from tailpath.texts import count
 
-#: A table for people has no more rows than this, unless all are asked for.
-MOST_ROWS = 24
 
-
-@click.command()
+@click.command(cls=ModelCommand)
 @takes_model
-@click.option("--risk", type=measure, required=True, metavar="MEASURE", help="The mean against cvar(A), late(T) or shortfall(B).")
 @click.option(
-    "--tolerance", type=click.FloatRange(min=0), metavar="X", help="Stop this close to the frontier, relatively; 0 finds all corners."
+    "--risk",
+    type=measure,
+    required=True,
+    metavar="MEASURE",
+    help="The mean against cvar(A), late(T) or shortfall(B).",
 )
-@click.option("--delta", metavar="D", help="Round costs to multiples of D; the frontier is then bracketed.")
-@click.option("--all", "everything", is_flag=True, help="Print every corner, however many there are.")
-@click.option("--plot", type=out_file(*PICTURES), metavar="FILE", help="Draw the frontier (.png, .pdf or .svg).")
 @click.option(
-    "--corner", type=click.IntRange(min=1), metavar="N", help="The corner whose policy is saved by --output, counted as in the table."
+    "--tolerance",
+    type=click.FloatRange(min=0),
+    metavar="X",
+    help="Stop this close to the frontier, relatively; 0 finds all corners.",
 )
-@click.option("-o", "--output", type=out_file(".json", ".npz"), metavar="FILE", help="Save the policy of --corner (.json or .npz).")
+@click.option(
+    "--delta", metavar="D", help="Round costs to multiples of D; the frontier is then bracketed."
+)
+@click.option(
+    "--all", "everything", is_flag=True, help="Print every corner, however many there are."
+)
+@click.option(
+    "--plot",
+    type=out_file(*PICTURES),
+    metavar="FILE",
+    help="Draw the frontier (.png, .pdf or .svg).",
+)
+@click.option(
+    "--corner",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="The corner whose policy is saved by --output, counted as in the table.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=out_file(".json", ".npz"),
+    metavar="FILE",
+    help="Save the policy of --corner (.json or .npz).",
+)
 @json_option
 def command(
     ssp: SSP,
@@ -45,46 +78,52 @@ def command(
     output: str | None,
     as_json: bool,
 ) -> None:
-    """Show what safety costs: every corner of least mean against a risk, from the safest policy to the one that is best on average."""
+    """Show what safety costs: every corner of least mean against a risk, from the safest policy to
+    the one that is best on average.
+    """
     if (corner is None) != (output is None):
-        raise click.UsageError("--corner and --output go together: the policy of which corner, and where to")
+        raise click.UsageError(
+            "--corner and --output go together: the policy of which corner, and where to"
+        )
     refuse_same_file(output, source)
     begin = perf_counter()
-    with progress_line() as tell:
+    with progress_line() as update:
         found = tailpath.frontier(
             ssp,
             risk,
             tolerance=tolerance,
             delta=delta,
-            progress=lambda tables, corners: tell(f"{count(tables, 'table')}, {count(int(corners), 'corner')}"),
+            progress=lambda tables, corners: update(
+                f"{count(tables, 'table')}, {count(int(corners), 'corner')}"
+            ),
         )
     seconds = perf_counter() - begin
     if corner is not None and output is not None:
         if corner > len(found):
-            raise click.UsageError(f"the frontier has {count(len(found), 'corner')}, so there is no corner {corner}")
+            raise click.UsageError(
+                f"the frontier has {count(len(found), 'corner')}, so there is no corner {corner}"
+            )
         tailpath.write_policy(found[corner - 1].policy, output)
     if plot is not None:
         save_picture(found.plot(), plot)
-    lines = [
-        {"corner": i, "risk": each.risk, "mean": each.mean, "before": each.before, "policies": len(each.parts)}
-        for i, each in enumerate(found, 1)
-    ]
-    if delta is not None:
-        for line, each in zip(lines, found):
-            line["mean at least"] = found.bounds(each.risk)[0]
-    record = {"model": source, "risk": str(risk), "delta": delta, "corners": lines, "gap": found.gap, "seconds": seconds}
-    shown = lines if everything else [lines[place] for place in found.spread(MOST_ROWS)]
-    columns = {"corner": "corner", "risk": str(risk), "mean at least": "mean at least", "mean": "mean", "policies": "policies"}
-    columns = {key: name for key, name in columns.items() if key in lines[0]}
-    text = table(list(columns.values()), [[line[key] for key in columns] for line in shown])
+    columns = found._columns()
+    lines = [dict(zip(columns, row)) for row in zip(*columns.values())]
+    record = {
+        "model": source,
+        "risk": str(risk),
+        "delta": delta,
+        "corners": lines,
+        "gap": found.gap,
+        "seconds": seconds,
+    }
+    text = found.as_text(terminal_width(), len(found) if everything else MOST_ROWS)
     notes = [
-        f"{count(len(lines), 'corner')} in {seconds:.3g} s"
-        + (f", {len(shown)} of them shown; --all shows all" if len(shown) < len(lines) else "")
+        f"{count(len(found), 'corner')} in {seconds:.3g} s"
+        + ("" if everything or len(found) <= MOST_ROWS else "; --all shows all")
     ]
     if delta is not None:
         notes.append(
-            f"costs are rounded up to multiples of {delta}; rounded down they give the mean that no policy with this risk falls below"
+            f"costs are rounded up to multiples of {delta}; rounded down they give the mean that no"
+            " policy with this risk falls below"
         )
-    if found.gap > 0:
-        notes.append(f"the frontier lies no more than {found.gap:g} of the mean below these; --tolerance 0 finds all corners")
     show(record, f"least mean against {risk} of {source}\n\n{text}\n\n" + "\n".join(notes), as_json)

@@ -8,22 +8,33 @@ import click
 import numpy as np
 
 import tailpath
-from tailpath.analysis.reachability import dead_ends, every_policy_is_proper, sure_states
-from tailpath.cli import intervals
-from tailpath.cli.common import json_option, name, number, pairs, show, some, takes_model
+from tailpath.analysis.reachability import almost_sure_states, dead_ends, every_policy_is_proper
+from tailpath.cli.common import (
+    ModelCommand,
+    json_option,
+    name,
+    number,
+    pairs,
+    show,
+    some,
+    takes_model,
+)
+from tailpath.cli.interval_info import info as interval_info
 from tailpath.domains.register import find_domain
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 from tailpath.texts import count
 
 
-@click.command()
+@click.command(cls=ModelCommand)
 @takes_model
 @json_option
 def command(ssp: SSP, source: str, as_json: bool) -> None:
-    """Show sizes, cost unit, start, goals, dead ends and branching of a MODEL, and whether every policy is proper."""
+    """Show sizes, cost unit, start, goals, dead ends and branching of a MODEL, and whether every
+    policy is proper.
+    """
     if isinstance(ssp, IntervalSSP):
-        show(*intervals.info(ssp, source), as_json)
+        show(*interval_info(ssp, source), as_json)
         return
     record = describe(ssp, source)
     show(record, as_text(record), as_json)
@@ -33,9 +44,13 @@ def describe(ssp: SSP, source: str) -> dict[str, Any]:
     """What `info` tells, for programs."""
 
     def spread(counts: Any) -> dict[str, Any] | None:
-        return {"min": int(counts.min()), "mean": float(counts.mean()), "max": int(counts.max())} if len(counts) else None
+        return (
+            {"min": int(counts.min()), "mean": float(counts.mean()), "max": int(counts.max())}
+            if len(counts)
+            else None
+        )
 
-    sure, _ = sure_states(ssp)
+    almost_sure, _ = almost_sure_states(ssp)
     cost = ssp.outcome_cost
     return {
         "model": source,
@@ -46,21 +61,27 @@ def describe(ssp: SSP, source: str) -> dict[str, Any]:
         "start": ssp.start,
         "goals": list(ssp.goals),
         "dead_ends": [ssp.states[s] for s in np.flatnonzero(dead_ends(ssp)).tolist()],
-        "start_surely_reaches_a_goal": bool(sure[ssp.start_index]),
-        "largest_probability_of_arriving": 1.0 if sure[ssp.start_index] else tailpath.solve_arrival(ssp).probability(),
+        "start_surely_reaches_a_goal": bool(almost_sure[ssp.start_index]),
+        "largest_probability_of_arriving": (
+            1.0 if almost_sure[ssp.start_index] else tailpath.solve_arrival(ssp).probability()
+        ),
         "every_policy_is_proper": every_policy_is_proper(ssp),
         "cost_unit": ssp.cost_unit,
-        "costs": {
-            "min": float(cost.min()),
-            "least_paid": float(cost[cost > 0].min(initial=np.inf)),  # of what is not free
-            "max": float(cost.max()),
-            "free_outcomes": int((cost == 0).sum()),
-        }
-        if len(cost)
-        else None,
+        "costs": (
+            {
+                "min": float(cost.min()),
+                "least_paid": float(cost[cost > 0].min(initial=np.inf)),  # of what is not free
+                "max": float(cost.max()),
+                "free_outcomes": int((cost == 0).sum()),
+            }
+            if len(cost)
+            else None
+        ),
         "choices_per_state": spread(np.diff(ssp.state_choices)[~ssp.is_goal]),
         "outcomes_per_choice": spread(np.diff(ssp.choice_outcomes)),
-        "grid": {"rows": ssp.geometry.rows, "columns": ssp.geometry.columns} if ssp.geometry else None,
+        "grid": (
+            {"rows": ssp.geometry.rows, "columns": ssp.geometry.columns} if ssp.geometry else None
+        ),
         "notes": list(ssp.notes),
     }
 
@@ -76,31 +97,68 @@ def as_text(record: dict[str, Any]) -> str:
     """What `info` tells, for people."""
 
     def branching(spread: dict[str, Any] | None) -> str:
-        return f"{spread['min']} to {spread['max']}, {number(spread['mean'], 3)} on average" if spread else "none"
+        return (
+            f"{spread['min']} to {spread['max']}, {number(spread['mean'], 3)} on average"
+            if spread
+            else "none"
+        )
 
-    goals, dead, costs, unit = record["goals"], record["dead_ends"], record["costs"], record["cost_unit"]
-    grid = f" on a grid of {record['grid']['rows']} rows and {record['grid']['columns']} columns" if record["grid"] else ""
-    free = count(costs["free_outcomes"], "outcome") + " free" if costs and costs["free_outcomes"] else ""
-    paid = f"{number(costs['least_paid'])} to {number(costs['max'])}" if costs and costs["max"] > 0 else ""
+    goals, dead, costs, unit = (
+        record["goals"],
+        record["dead_ends"],
+        record["costs"],
+        record["cost_unit"],
+    )
+    grid = (
+        f" on a grid of {record['grid']['rows']} rows and {record['grid']['columns']} columns"
+        if record["grid"]
+        else ""
+    )
+    free = (
+        count(costs["free_outcomes"], "outcome") + " free"
+        if costs and costs["free_outcomes"]
+        else ""
+    )
+    paid = ""
+    if costs and (costs["max"] > 0 or costs["min"] < 0):
+        paid = f"{number(min(costs['min'], 0.0) or costs['least_paid'])} to {number(costs['max'])}"
     return pairs(
         [
             ("model", record["model"]),
             *([("what it is", record["about"])] if record["about"] else []),
             ("states", f"{record['states']}{grid}"),
             ("choices", f"{record['choices']}; per state {branching(record['choices_per_state'])}"),
-            ("outcomes", f"{record['outcomes']}; per choice {branching(record['outcomes_per_choice'])}"),
+            (
+                "outcomes",
+                f"{record['outcomes']}; per choice {branching(record['outcomes_per_choice'])}",
+            ),
             ("costs", ", ".join(filter(None, [paid, free])) or "none"),
-            ("cost unit", str(unit) if unit is not None else "none: the costs have no usable common unit"),
+            (
+                "cost unit",
+                str(unit) if unit is not None else "none: the costs have no usable common unit",
+            ),
             ("start", name(record["start"])),
             ("goals", f"{len(goals)}: {some(goals)}"),
             ("dead ends", f"{len(dead)}: {some(dead)}" if dead else "none"),
             (
                 "goal surely reached",
-                "yes, by some policy"
-                if record["start_surely_reaches_a_goal"]
-                else f"no: with probability {number(record['largest_probability_of_arriving'])} at most",
+                (
+                    "yes, by some policy"
+                    if record["start_surely_reaches_a_goal"]
+                    else (
+                        f"no: with probability {number(record['largest_probability_of_arriving'])}"
+                        " at most"
+                    )
+                ),
             ),
-            *([] if record["start_surely_reaches_a_goal"] else [("ways on", "--give-up C, --given-arrival, --within N")]),
-            ("every policy proper", "yes" if record["every_policy_is_proper"] else "no: some policy may never arrive"),
+            *(
+                []
+                if record["start_surely_reaches_a_goal"]
+                else [("ways forward", "--give-up C, --given-arrival, --within N")]
+            ),
+            (
+                "every policy proper",
+                "yes" if record["every_policy_is_proper"] else "no: some policy may never arrive",
+            ),
         ]
     )

@@ -6,32 +6,78 @@ from time import perf_counter
 
 import click
 
+import tailpath
 from tailpath.cli.alphas import ManyAlphas, alphas_option
-from tailpath.cli.common import json_option, number, out_file, show, takes_model
-from tailpath.formats.files import write_text
+from tailpath.cli.common import json_option, loose_option, number, out_file, show, takes_model
+from tailpath.cli.compare import own_policies
+from tailpath.cli.planning import complete_method
 from tailpath.model.ssp import SSP
 from tailpath.pictures.progress import progress_line
 from tailpath.show.page.data import ALPHAS
-from tailpath.show.page.make import page
 
 
 @click.command(cls=ManyAlphas)
 @takes_model
-@click.option("--out", type=out_file(".html", ".htm"), required=True, metavar="FILE", help="Where to write the page (.html).")
+@click.option(
+    "--out",
+    type=out_file(".html", ".htm"),
+    required=True,
+    metavar="FILE",
+    help="Where to write the page (.html).",
+)
 @alphas_option(default=ALPHAS)
+@click.option(
+    "--policy",
+    "files",
+    multiple=True,
+    metavar="FILE",
+    help="Also this policy of yours, called like its file (repeatable).",
+)
+@click.option(
+    "--method",
+    "methods",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=complete_method,
+    help="Also this planner: quantile is CVaRVIQ (repeatable).",
+)
 @click.option("--title", metavar="TEXT", help="Title of the page.  [default: the model as typed]")
+@click.option("--unit", default="", metavar="TEXT", help="What costs are counted in: minutes.")
+@loose_option
 @json_option
-def command(ssp: SSP, source: str, out: str, alphas: tuple[float, ...], title: str | None, as_json: bool) -> None:
-    """Explain a MODEL on one page: what the average-best, the published planner's and the optimal policy do for each alpha, and why.
+def command(
+    ssp: SSP,
+    source: str,
+    out: str,
+    alphas: tuple[float, ...],
+    files: tuple[str, ...],
+    methods: tuple[str, ...],
+    title: str | None,
+    unit: str,
+    loose: bool,
+    as_json: bool,
+) -> None:
+    """Explain a MODEL on one page: what the average-best policy, yours, and the optimal one do for
+    each alpha, and why.
 
-    The page is one HTML file that any browser shows, offline: decisions on a map or graph by budget left, distributions, CVaR against alpha, the
-    worst runs step by step, blame, and in words what differs.
+    The page is one HTML file that any browser shows, offline: decisions on a map or graph by budget
+    left, distributions, CVaR against alpha, the worst runs step by step, blame, and in words what
+    differs.
     """
     begin = perf_counter()
-    with progress_line() as tell:
-        text = page(ssp, title or source, alphas, tell)
-    write_text(out, text)
+    mine = {row.name: row.policy(1.0) for row in own_policies(ssp, files, loose, [])}
+    with progress_line() as update:
+        made = tailpath.page(
+            ssp,
+            out,
+            mine,
+            alphas=alphas,
+            methods=methods,
+            title=title or source,
+            unit=unit,
+            progress=update,
+        )
     seconds = perf_counter() - begin
-    size = len(text.encode())
+    size = len(made.html.encode())
     record = {"model": source, "file": out, "bytes": size, "seconds": seconds}
     show(record, f"{out}: {size / 1e6:.2g} MB, made in {number(seconds, 2)} s", as_json)

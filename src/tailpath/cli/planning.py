@@ -7,16 +7,22 @@ from collections.abc import Iterable
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from tailpath.cli.common import alpha as tail_mass
 from tailpath.errors import FormatError
 from tailpath.formats.files import load_json, read_text
 from tailpath.methods import Method, Option
+from tailpath.methods.register import method_names
 
 
 def flag(option: Option) -> click.Option:
-    """The flag of an option. Its value is None where the user says nothing, and the method then takes its default."""
-    words: dict[str, Any] = {"help": option.help} | ({"metavar": option.word} if option.word else {})
+    """The flag of an option. Its value is None where the user says nothing, and the method then
+    takes its default.
+    """
+    words: dict[str, Any] = {"help": option.help} | (
+        {"metavar": option.word} if option.word else {}
+    )
     name = f"--{option.name.replace('_', '-')}"
     if option.kind is bool:
         return click.Option([name], is_flag=True, default=None, **words)
@@ -43,7 +49,9 @@ def table_file(path: str) -> dict[str, Any]:
 
 
 def flags_of(methods: Iterable[Method]) -> dict[str, tuple[click.Option, list[str]]]:
-    """The flags of all options of these methods, each once, with the names of the methods that take it."""
+    """The flags of all options of these methods, each once, with the names of the methods that take
+    it.
+    """
     found: dict[str, tuple[click.Option, list[str]]] = {}
     for method in methods:
         for option in method.options:
@@ -51,3 +59,10 @@ def flags_of(methods: Iterable[Method]) -> dict[str, tuple[click.Option, list[st
                 found[option.name] = (flag(option), [])
             found[option.name][1].append(method.name)
     return found
+
+
+def complete_method(
+    ctx: click.Context, param: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """What the shell offers for a method."""
+    return [CompletionItem(name) for name in method_names() if name.startswith(incomplete)]

@@ -22,9 +22,15 @@ def stored_study(text: str) -> str:
 @click.argument("folder", metavar="DIR", type=stored_study)
 @json_option
 def command(folder: str, as_json: bool) -> None:
-    """Rebuild study.md, the figures and the tables of a study in DIR from its stored runs; nothing is solved or evaluated.
+    """Rebuild study.md, the figures and the tables of a study in DIR from its stored runs; nothing
+    is solved or evaluated.
 
-    Where DIR holds runs of several program versions, those of the version that wrote last are shown.
+    Where DIR holds runs of several program versions, those of the version that wrote last are
+    shown.
     """
     written = write_report(folder)
-    show({"files": [str(path) for path in written]}, f"{written[0]} and {len(written) - 1} more files written", as_json)
+    show(
+        {"files": [str(path) for path in written]},
+        f"{written[0]} and {len(written) - 1} more files written",
+        as_json,
+    )

@@ -4,38 +4,94 @@ from __future__ import annotations
 
 import click
 
+from tailpath.cli.common import (
+    ModelCommand,
+    json_option,
+    name,
+    number,
+    read_policy,
+    show,
+    table,
+    takes_model,
+)
 from tailpath.cli.common import alpha as alpha_type
-from tailpath.cli.common import json_option, name, number, read_policy, show, table, takes_model
 from tailpath.model.ssp import SSP
+from tailpath.pictures.progress import progress_line
 from tailpath.policies.table import decision_table
 from tailpath.policies.words import decision_in_words
+from tailpath.texts import count
 
 
-@click.command()
+@click.command(cls=ModelCommand)
 @takes_model
 @click.argument("policy")
-@click.option("--alpha", type=alpha_type, default=0.05, show_default=True, metavar="A", help="Mass of the worst tail, for the CVaR to go.")
-@click.option("--most", type=click.IntRange(min=1), default=40, show_default=True, metavar="N", help="Rows to show.")
+@click.option(
+    "--alpha",
+    type=alpha_type,
+    default=0.05,
+    show_default=True,
+    metavar="A",
+    help="Mass of the worst tail, for the CVaR to go.",
+)
+@click.option(
+    "--most",
+    type=click.IntRange(min=1),
+    default=40,
+    show_default=True,
+    metavar="N",
+    help="Rows to show.",
+)
 @click.option("--state", metavar="NAME", help="Only the rows of this state.")
 @json_option
-def command(ssp: SSP, source: str, policy: str, alpha: float, most: int, state: str | None, as_json: bool) -> None:
-    """What a POLICY does on a MODEL: state, memory, action, how likely a run is ever there, and the cost from there.
+def command(
+    ssp: SSP, source: str, policy: str, alpha: float, most: int, state: str | None, as_json: bool
+) -> None:
+    """What a POLICY does on a MODEL: state, memory, action, how likely a run is ever there, and the
+    cost from there.
 
-    POLICY is a file made by `tailpath solve --output`, or the word expected for the policy with the least expected cost.
-    The likeliest rows come first; budgets left with the same decision are one row.
+    POLICY is a file made by `tailpath solve --output`, or the word expected for the policy with the
+    least expected cost. The likeliest rows come first; budgets left with the same decision are one
+    row.
     """
-    rows = decision_table(ssp, read_policy(policy, ssp), alpha, None if state is not None else most + 1)
+    with progress_line() as tell:
+        rows = decision_table(
+            ssp,
+            read_policy(policy, ssp),
+            alpha,
+            None if state is not None else most + 1,
+            lambda levels, share: tell(f"costs up to {count(levels, 'unit')}, {share:.0%}"),
+        )
     if state is not None:
         rows = [row for row in rows if name(row.state) == state]
         if not rows:
             raise click.ClickException(f"the policy never comes to a state called {state!r}")
     shown = rows[:most]
-    headers = ["state", "memory", "action", "probability", "mean to go", f"CVaR to go at {number(alpha)}"]
-    cells = [[name(r.state), r.memory, decision_in_words(r.action), r.probability, r.mean, r.cvar] for r in shown]
-    without = [k for k, header in enumerate(headers) if header == "memory" and not any(row[k] for row in cells)]
-    kept = [k for k in range(len(headers)) if k not in without]
-    text = table([headers[k] for k in kept], [[row[k] for k in kept] for row in cells])
+    headers = [
+        "state",
+        "memory",
+        "action",
+        "probability",
+        "mean to go",
+        f"CVaR to go at {number(alpha)}",
+    ]
+    cells = [
+        [name(r.state), r.memory, decision_in_words(r.action), r.probability, r.mean, r.cvar]
+        for r in shown
+    ]
+    without = [
+        k
+        for k, header in enumerate(headers)
+        if header == "memory" and not any(row[k] for row in cells)
+    ]
+    selected = [k for k in range(len(headers)) if k not in without]
+    text = table([headers[k] for k in selected], [[row[k] for k in selected] for row in cells])
     if len(rows) > most:
         text += f"\n\nthe {most} rows that are met most often; --most shows more"
-    record = {"model": source, "policy": policy, "alpha": alpha, "complete": len(rows) <= most, "rows": [row._asdict() for row in shown]}
+    record = {
+        "model": source,
+        "policy": policy,
+        "alpha": alpha,
+        "complete": len(rows) <= most,
+        "rows": [row._asdict() for row in shown],
+    }
     show(record, text, as_json)

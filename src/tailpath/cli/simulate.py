@@ -9,40 +9,83 @@ import click
 
 import tailpath
 from tailpath.cli.alphas import ManyAlphas, alphas_option
-from tailpath.cli.common import complete_file, json_option, loose_option, number, pairs, read_policy, show, table, takes_model
+from tailpath.cli.common import (
+    complete_file,
+    json_option,
+    loose_option,
+    number,
+    pairs,
+    read_policy,
+    show,
+    table,
+    takes_model,
+)
 from tailpath.model.ssp import SSP
 
 
 @click.command(cls=ManyAlphas)
 @takes_model
 @click.argument("policy", shell_complete=complete_file)
-@click.option("--runs", type=click.IntRange(min=1), required=True, metavar="N", help="Number of runs.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, metavar="S", help="The same seed gives the same runs.")
+@click.option(
+    "--runs", type=click.IntRange(min=1), required=True, metavar="N", help="Number of runs."
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    metavar="S",
+    help="The same seed gives the same runs.",
+)
 @alphas_option(required=True)
 @click.option(
-    "--confidence", type=click.FloatRange(0, 1, min_open=True, max_open=True), default=0.95, show_default=True, help="Of all intervals."
+    "--confidence",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.95,
+    show_default=True,
+    help="Of all intervals.",
 )
 @loose_option
 @json_option
 def command(
-    ssp: SSP, source: str, policy: str, runs: int, seed: int, alphas: tuple[float, ...], confidence: float, loose: bool, as_json: bool
+    ssp: SSP,
+    source: str,
+    policy: str,
+    runs: int,
+    seed: int,
+    alphas: tuple[float, ...],
+    confidence: float,
+    loose: bool,
+    as_json: bool,
 ) -> None:
-    """Estimate mean, VaR and CVaR of a POLICY on a MODEL from random runs, with confidence intervals.
+    """Estimate mean, VaR and CVaR of a POLICY on a MODEL from random runs, with confidence
+    intervals.
 
-    POLICY is a file made by `tailpath solve --output`, or the word expected for the policy with the least expected cost.
-    The exact values come from `tailpath evaluate`.
+    POLICY is a file made by `tailpath solve --output`, or the word expected for the policy with the
+    least expected cost. The exact values come from `tailpath evaluate`.
     """
     costs = tailpath.simulate(ssp, read_policy(policy, ssp, loose), runs, seed)
-    estimates = [dataclasses.asdict(tailpath.estimate(costs, a, confidence)) for a in alphas]
-    common = {key: estimates[0].pop(key) for key in ("confidence", "runs", "mean", "mean_interval", "unreached")}
-    results = [{key: value for key, value in found.items() if key not in common} for found in estimates]
+    estimates = [
+        dataclasses.asdict(tailpath.estimate(costs, a, confidence, least=float(ssp.shift)))
+        for a in alphas
+    ]
+    common = {
+        key: estimates[0].pop(key)
+        for key in ("confidence", "runs", "mean", "mean_interval", "unreached")
+    }
+    results = [
+        {key: value for key, value in found.items() if key not in common} for found in estimates
+    ]
     record = {"model": source, "policy": policy, "seed": seed, **common, "results": results}
     show(record, as_text(record), as_json)
 
 
 def as_text(record: dict[str, Any]) -> str:
     """What `simulate` tells, for people."""
-    rows = [(r["alpha"], r["var"], span(r["var_interval"]), r["cvar"], span(r["cvar_interval"])) for r in record["results"]]
+    rows = [
+        (r["alpha"], r["var"], span(r["var_interval"]), r["cvar"], span(r["cvar_interval"]))
+        for r in record["results"]
+    ]
     facts = [
         ("mean", f"{number(record['mean'])}, interval {span(record['mean_interval'])}"),
         ("never arrives", number(record["unreached"])),

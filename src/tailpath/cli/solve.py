@@ -1,21 +1,35 @@
-"""`tailpath solve MODEL`: one command, all methods of the register (`tailpath.methods`), each with the options it declares."""
+"""`tailpath solve MODEL`: one command, all methods of the register (`tailpath.methods`), each with
+the options it declares.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from time import perf_counter
 from typing import Any
 
 import click
 
 import tailpath
-from tailpath.cli import intervals
-from tailpath.cli.application import say
+from tailpath.cli import intervals, ranks
+from tailpath.cli.application import print_message
+from tailpath.cli.common import (
+    ModelCommand,
+    json_option,
+    out_file,
+    pairs,
+    refuse_same_file,
+    show,
+    takes_model,
+    with_gains,
+)
 from tailpath.cli.common import alpha as tail_mass
-from tailpath.cli.common import json_option, out_file, pairs, refuse_same_file, show, takes_model
 from tailpath.cli.objectives import MOST_NODES, asked_for, objective_options, solve_for
-from tailpath.cli.planning import flags_of
+from tailpath.cli.planning import complete_method, flags_of
 from tailpath.errors import LimitExceededError
+from tailpath.kernels.jit import compiling_seconds
 from tailpath.methods import Found, Method, Plan, find_method, method_names
 from tailpath.methods.comparison import progress_of
 from tailpath.model.interval import IntervalSSP
@@ -24,8 +38,10 @@ from tailpath.pictures.progress import progress_line
 from tailpath.risk.measure import Limit, Measure
 
 
-class SolveCommand(click.Command):
-    """Takes the options of all methods, each once, and refuses those that the chosen method has no use for."""
+class SolveCommand(ModelCommand):
+    """Takes the options of all methods, each once, and refuses those that the chosen method has no
+    use for.
+    """
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **settings)
@@ -37,16 +53,39 @@ class SolveCommand(click.Command):
         self.takers = {"alpha": [method.name for method in methods if method.risk]}
         self.takers |= {name: takers for name, (_, takers) in flags.items()}
         known = super().get_params(ctx)
-        return [*known, *(option for option, _ in flags.values() if option.name not in {param.name for param in known})]
+        return [
+            *known,
+            *(
+                option
+                for option, _ in flags.values()
+                if option.name not in {param.name for param in known}
+            ),
+        ]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         left = super().parse_args(ctx, args)
         method = ctx.params.get("method")
         for name, takers in self.takers.items():
-            if ctx.params.get(name) is not None and method not in takers and not (name == "gamma" and ctx.params.get("within")):
-                dashed, more = name.replace("_", "-"), "; with --within N to every method" if name == "gamma" else ""
-                raise click.UsageError(f"--{dashed} does not apply to --method {method}, only to {', '.join(takers)}{more}", ctx)
+            if (
+                ctx.params.get(name) is not None
+                and method not in takers
+                and not (name == "gamma" and ctx.params.get("within"))
+            ):
+                dashed, more = (
+                    name.replace("_", "-"),
+                    "; with --within N to every method" if name == "gamma" else "",
+                )
+                raise click.UsageError(
+                    f"--{dashed} does not apply to --method {method}, only to"
+                    f" {', '.join(takers)}{more}",
+                    ctx,
+                )
         return left
+
+    def invoke(self, ctx: click.Context) -> Any:
+        ctx.obj = ranks.job_of(ctx.params)
+        part = None if ctx.obj is None else ranks.part_of(ctx.params["model"], ctx.obj)
+        return super().invoke(ctx) if part is None else ranks.solve_part(part, ctx.obj, ctx.params)
 
 
 def _known(ctx: click.Context, param: click.Parameter, value: str) -> str:
@@ -61,21 +100,40 @@ def _known(ctx: click.Context, param: click.Parameter, value: str) -> str:
     default=method_names()[0],
     show_default=True,
     callback=_known,
+    shell_complete=complete_method,
     help=f"How to solve: {', '.join(method_names())}.",
 )
 @click.option(
     "--variant",
     metavar="NAME",
     default="",
-    help="The method in a variant it has: published, for CVaRVIQ and CVaRVILI; printed, for CVaRVIQ.",
+    help=(
+        "The method in a variant it has: published, for CVaRVIQ and CVaRVILI; printed, for CVaRVIQ."
+    ),
 )
 @click.option("--alpha", type=tail_mass, metavar="A", help="Mass of the worst tail, in (0, 1].")
 @objective_options
 @intervals.nature_option
-@click.option("--max-nodes", type=click.IntRange(min=1), metavar="N", help="Give up evaluating the policy after N expanded pairs.")
-@click.option("--verify", is_flag=True, help="Check the result on the model as given, in exact arithmetic, and say what was proved.")
-@click.option("-o", "--output", type=out_file(".json", ".npz"), metavar="FILE", help="Save the policy (.json or .npz).")
+@click.option(
+    "--max-nodes",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Give up evaluating the policy after N expanded pairs.",
+)
+@click.option(
+    "--verify",
+    is_flag=True,
+    help="Check the result on the model as given, in exact arithmetic, and say what was proved.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=out_file(".json", ".npz"),
+    metavar="FILE",
+    help="Save the policy (.json or .npz).",
+)
 @json_option
+@ranks.mpi_options
 def command(
     ssp: SSP,
     source: str,
@@ -96,15 +154,20 @@ def command(
 ) -> None:
     """Find the best policy of a MODEL and what it costs.
 
-    With --minimise, --subject-to or --deadline any measure is minimised, under limits on others, such as --minimise mean
-    --subject-to 'cvar(0.01) <= 40' --subject-to 'late(35) <= 0.05'.
+    With --minimise, --subject-to or --deadline any measure is minimised, under limits on others,
+    such as --minimise mean --subject-to 'cvar(0.01) <= 40' --subject-to 'late(35) <= 0.05'.
     """
     refuse_same_file(output, source)
+    job = click.get_current_context().obj
+    if job is not None and job.comm.rank > 0:
+        output = None  # rank 0 writes it
     objective = asked_for(minimise, limits, deadline, alpha)
     if isinstance(ssp, IntervalSSP):
-        if gamma is not None or options.get("delta") is not None or verify:
-            raise click.UsageError("--gamma, --delta and --verify are not for models with intervals")
-        record, text, policy = intervals.solve(ssp, source, objective, limits, alpha, method, nature)
+        if gamma is not None or options.get("delta") is not None:
+            raise click.UsageError("--gamma and --delta are not for models with intervals")
+        record, text, policy = intervals.solve(
+            ssp, source, objective, limits, alpha, method, nature, verify
+        )
         show(record, text, as_json)
         if output is not None:
             tailpath.write_policy(policy, output)
@@ -113,67 +176,112 @@ def command(
     if objective is not None:
         if gamma is not None:
             raise click.UsageError(
-                "with --minimise, --subject-to and --deadline a discount is exact over a bounded number of steps: give --within N"
+                "with --minimise, --subject-to and --deadline a discount is exact over a bounded"
+                " number of steps: give --within N"
             )
-        policy, record, text = solve_for(ssp, objective, limits, not no_mix, options.get("delta"), max_nodes)
+        policy, record, text = solve_for(
+            ssp, objective, limits, not no_mix, options.get("delta"), max_nodes
+        )
         show({"model": source, **record}, text, as_json)
         if output is not None:
             tailpath.write_policy(policy, output)
         return
     chosen = find_method(method)
+    if job is not None and method == "exact":
+        chosen = replace(chosen, plan=partial(chosen.plan, comm=job))
     if chosen.risk and alpha is None:
-        raise click.UsageError(f"--method {method} needs --alpha, the mass of the worst tail; for the mean alone use --method expected")
+        raise click.UsageError(
+            f"--method {method} needs --alpha, the mass of the worst tail; for the mean alone use"
+            " --method expected"
+        )
+    before = compiling_seconds()
     found = solve(chosen, ssp, alpha, {**options, "gamma": gamma}, max_nodes, variant)
     account = chosen.account(found)
     rows, record = dict(account.rows), dict(account.record)
+    compiling = compiling_seconds() - before
+    if compiling > 0:
+        rows["of which, once"] = f"{compiling:.1f} s of compiling"
     if verify:
         proofs = _proofs(found)
-        rows |= {"proved" if number == 0 else " " * number: line for number, line in enumerate(proofs)}
+        rows |= {
+            "proved" if number == 0 else " " * number: line for number, line in enumerate(proofs)
+        }
         record["proved"] = proofs
-    show({"model": source, "method": method, **record}, pairs(rows.items()), as_json)
+    mean = record.get("expected_cost") if found.costs is None else found.costs.mean
+    text = with_gains(pairs(rows.items()), ssp, mean, found.costs, alpha)
+    show({"model": source, "method": method, **record}, text, as_json)
     if output is not None:
         tailpath.write_policy(found.policy, output)
         if found.plan.model is not None:
-            say(
+            print_message(
                 "note",
-                f"the policy looks at (state, steps taken); wherever you use it, say --within {found.plan.facts['steps']} --gamma {gamma}",
+                "the policy looks at (state, steps taken); wherever you use it, say --within"
+                f" {found.plan.facts['steps']} --gamma {gamma}",
             )
 
 
 def _proofs(found: Found) -> list[str]:
-    """What the checker proves of a solution that can be checked, and of the costs of its policy; it refuses what does not hold."""
+    """What the checker proves of a solution that can be checked, and of the costs of its policy; it
+    refuses what does not hold.
+    """
     made = found.plan.solution
     checks = [made.verify] if hasattr(made, "verify") else []
     if found.costs is not None:
         checks.append(found.costs.verify)
     proofs = [check() for check in checks]
     widest = max((proof.width for proof in proofs), default=0.0)
-    return [*(line for proof in proofs for line in proof.proved), f"the widest of these bounds is {widest:.1e} of its size"]
+    return [
+        *(line for proof in proofs for line in proof.proved),
+        f"the widest of these bounds is {widest:.1e} of its size",
+    ]
 
 
-def solve(method: Method, ssp: SSP, alpha: float | None, options: dict[str, Any], max_nodes: int | None, variant: str = "") -> Found:
+def solve(
+    method: Method,
+    ssp: SSP,
+    alpha: float | None,
+    options: dict[str, Any],
+    max_nodes: int | None,
+    variant: str = "",
+) -> Found:
     """Plan, and evaluate the policy exactly where there is an alpha to evaluate it at."""
     begin = perf_counter()
-    with progress_line() as tell:
-        plan = method.make(ssp, alpha, options, progress_of(method, tell), variant)
+    with progress_line() as update:
+        plan = method.make(ssp, alpha, options, progress_of(method, update), variant)
         seconds = perf_counter() - begin
         policy, ssp = plan.policy(1.0 if alpha is None else alpha), plan.model or ssp
         costs = None
         if alpha is not None:
             if max_nodes is None and ssp.cost_unit is None and plan.bounds is not None:
                 max_nodes = MOST_NODES
-            costs = _deployed(ssp, plan, policy, alpha, max_nodes, lambda _, arrived: tell(f"evaluating: {arrived:.9f} has arrived"))
+            costs = _deployed(
+                ssp,
+                plan,
+                policy,
+                alpha,
+                max_nodes,
+                lambda _, arrived: update(f"evaluating: {arrived:.9f} has arrived"),
+            )
     return Found(plan, alpha, policy, costs, seconds)
 
 
 def _deployed(
-    ssp: SSP, plan: Plan, policy: tailpath.Policy, alpha: float, max_nodes: int | None, progress: Any
+    ssp: SSP,
+    plan: Plan,
+    policy: tailpath.Policy,
+    alpha: float,
+    max_nodes: int | None,
+    progress: Any,
 ) -> tailpath.CostDistribution | None:
-    """The exact costs of the policy. Where that is given up, the bounds that a plan has must do, and a plan without is refused."""
+    """The exact costs of the policy. Where that is given up, the bounds that a plan has must do,
+    and a plan without is refused.
+    """
     try:
-        return tailpath.evaluate(ssp, policy, alpha, gamma=plan.gamma, max_nodes=max_nodes, progress=progress)
+        return tailpath.evaluate(
+            ssp, policy, alpha, gamma=plan.gamma, max_nodes=max_nodes, progress=progress
+        )
     except LimitExceededError as error:
         if plan.bounds is None:
             raise
-        say("warning", f"the policy was not evaluated to the end: {error}")
+        print_message("warning", f"the policy was not evaluated to the end: {error}")
         return None

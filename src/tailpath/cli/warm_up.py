@@ -27,10 +27,12 @@ compare {plain} --all --alpha 0.1 --atoms 5 --measure 'late(3)'
 show {plain} {folder}/plain.json
 diff {plain} expected {folder}/plain.json
 explain {plain} {folder}/plain.json --alpha 0.1
+show {grid} expected --most 100
 page {plain} --out {folder}/page.html --alpha 0.1
 simulate {plain} {folder}/plain.json --runs 10 --alpha 0.1
 simulate {plain} expected --runs 10 --alpha 0.1
 convert {plain} {folder}/again.json
+split {plain} --parts 1 -o {folder}/parts
 evaluate {plain} expected --alpha 0.1 --engine queue
 evaluate {plain} expected --alpha 0.1 --gamma 0.9
 solve {plain} --alpha 0.1 --lexicographic
@@ -55,6 +57,7 @@ solve {slow} --method expected
 solve {tied} --method expected
 solve {long} --alpha 0.5 -o {folder}/long.json
 evaluate {long} {folder}/long.json --alpha 0.5
+solve {signed} --method expected
 info {interval}
 solve {interval} --alpha 0.1 -o {folder}/robust.json
 solve {interval} --alpha 0.1 --nature cooperative
@@ -72,11 +75,16 @@ simulate {large} expected --runs 10 --alpha 0.5
 
 def models() -> dict[str, tp.SSP | tp.IntervalSSP]:
     """A grid; moves and cycles that cost nothing and a dead end; ties; a way out that is rare;
-    probabilities that are intervals; large costs; many states whose outcomes lead anywhere."""
+    gains; probabilities that are intervals; large costs; many states whose outcomes lead
+    anywhere."""
     free = [("start", "go", "a", 0.5, 0), ("start", "go", "c", 0.5, 0), ("c", "on", "goal", 1, 1)]
     free += [("a", "go", "b", 0.5, 0), ("a", "go", "goal", 0.5, 100), ("a", "wait", "b", 1, 1)]
     free += [("b", "go", "a", 0.5, 0), ("b", "go", "goal", 0.5, 90), ("b", "wait", "a", 1, 1)]
-    free += [("b", "risk", "end", 0.5, 0), ("b", "risk", "goal", 0.5, 0), ("end", "stay", "end", 1, 1)]
+    free += [
+        ("b", "risk", "end", 0.5, 0),
+        ("b", "risk", "goal", 0.5, 0),
+        ("end", "stay", "end", 1, 1),
+    ]
     long = [(i, "go", i + 1, 0.5, cost) for i in range(100) for cost in (1, 1_000_003)]
     interval = [("start", "go", "a", (0.3, 0.6), 1), ("start", "go", "goal", (0.4, 0.7), 2)]
     interval += [("a", "go", "goal", (0.5, 0.9), 1), ("a", "go", "start", (0.1, 0.5), 1)]
@@ -87,8 +95,10 @@ def models() -> dict[str, tp.SSP | tp.IntervalSSP]:
             large.append((i, k // 2, (i * 7919 + k * 104729) % n, 0.5, 1 + k % 2))
     return {
         "plain": tp.domains.gridworld("5x5"),
+        "grid": tp.domains.gridworld("8x9"),
         "free": tp.SSP.from_outcomes(free, "start", ["goal"]),
         "slow": left_with(2.0**-30),
+        "signed": tp.SSP.from_outcomes([("a", "go", "goal", 1, -1)], "a", ["goal"]),
         "interval": tp.IntervalSSP.from_outcomes(interval, "start", ["goal"]),
         "tied": left_with(2.0**-4),
         "long": tp.SSP.from_outcomes(long, 0, [100]),
@@ -111,7 +121,8 @@ def left_with(chance: float) -> tp.SSP:
 def command() -> None:
     """Compile everything now instead of when it is first used.
 
-    The compiled code is kept on disk; with nothing to compile this takes some seconds.
+    The compiled code is kept on disk; with nothing to compile this takes some seconds. What only
+    runs over the ranks of MPI is compiled there.
     """
     begin = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="tailpath-") as folder, warnings.catch_warnings():

@@ -1,8 +1,10 @@
 """From moves on a grid to the arrays of a model, many cells at a time.
 
-Cells are states, named `(row, column)` and counted from 0 at the top left; state index = row * columns + column. The actions of every cell
-but the goal are N, S, E, W, in this order. A choice has four *slots*, each a way its move can turn out, with a fixed probability. Slots that
-lead to the same cell (two that run into a wall, say) are one outcome; its probability is the exact sum of theirs, rounded once.
+Cells are states, named `(row, column)` and counted from 0 at the top left; state index = row *
+columns + column. The actions of every cell but the goal are N, S, E, W, in this order. A choice has
+four *slots*, each a way its move can turn out, with a fixed probability. Slots that lead to the
+same cell (two that run into a wall, say) are one outcome; its probability is the exact sum of
+theirs, rounded once.
 """
 
 from __future__ import annotations
@@ -43,7 +45,9 @@ Targets = Callable[[NDArray[Any]], NDArray[Any]]
 
 @dataclass(frozen=True)
 class Moves:
-    """How one kind of cell behaves: `target(cells)[cell, action, slot]`, the probability of each slot, the cost of each action."""
+    """How one kind of cell behaves: `target(cells)[cell, action, slot]`, the probability of each
+    slot, the cost of each action.
+    """
 
     cells: NDArray[Any]
     target: Targets
@@ -52,7 +56,9 @@ class Moves:
 
 
 def shifted(rows: int, columns: int, moves: Sequence[Sequence[tuple[int, int]]]) -> Targets:
-    """Where each cell gets by `moves[action][slot] = (rows down, columns right)`, clipped to the grid."""
+    """Where each cell gets by `moves[action][slot] = (rows down, columns right)`, clipped to the
+    grid.
+    """
     step = np.array(moves, dtype=np.int64)
 
     def target(cells: NDArray[Any]) -> NDArray[Any]:
@@ -73,16 +79,20 @@ def refuse_huge(rows: int, columns: int) -> None:
     needed, there = rows * columns * BYTES_PER_CELL, available_bytes()
     if there is not None and needed > there:
         raise OptionError(
-            f"a grid of {rows} x {columns} has {rows * columns} states and takes about {needed / 2**30:.3g} GiB to build;"
-            f" {there / 2**30:.3g} GiB of memory are available"
+            f"a grid of {rows} x {columns} has {rows * columns} states and takes about"
+            f" {needed / 2**30:.3g} GiB to build; {there / 2**30:.3g} GiB of memory are available"
         )
 
 
 def available_bytes() -> int | None:
-    """The memory that may still be taken, by the machine and by the limit of this process, or `None` where the system does not tell."""
+    """The memory that may still be taken, by the machine and by the limit of this process, or
+    `None` where the system does not tell.
+    """
     try:
         with open("/proc/meminfo", encoding="ascii") as stream:
-            there = next(int(line.split()[1]) * 1024 for line in stream if line.startswith("MemAvailable:"))
+            there = next(
+                int(line.split()[1]) * 1024 for line in stream if line.startswith("MemAvailable:")
+            )
         with open("/proc/self/statm", encoding="ascii") as stream:
             taken = int(stream.read().split()[0]) * resource.getpagesize()
         limit = resource.getrlimit(resource.RLIMIT_AS)[0]
@@ -104,19 +114,23 @@ class _Outcomes(NamedTuple):
     cost: NDArray[Any]
 
 
-def grid_model(rows: int, columns: int, kind: Sequence[str], start: int, goal: int, parts: Sequence[Moves], *, block: int = BLOCK) -> SSP:
-    """One model from the moves of all kinds of cells. Every cell but the goal appears in exactly one part, and each part lists its cells in order.
+def grid_model(
+    rows: int,
+    columns: int,
+    kind: Sequence[str],
+    start: int,
+    goal: int,
+    parts: Sequence[Moves],
+    *,
+    block: int = BLOCK,
+) -> SSP:
+    """One model from the moves of all kinds of cells. Every cell but the goal appears in exactly
+    one part, and each part lists its cells in order.
 
     The moves of `block` cells are held at a time.
     """
     n_states = rows * columns
-    blocks = [_outcomes(parts, first, min(first + block, n_states)) for first in range(0, n_states, block)]
-    columns_of = [list(column) for column in zip(*blocks)]
-    del blocks
-    arrays = []
-    while columns_of:  # one array after the other, and its pieces are gone
-        arrays.append(hand_over(np.concatenate(columns_of.pop(0))))
-    length, target, probability, cost = arrays
+    length, target, probability, cost = map(hand_over, outcomes_between(parts, 0, n_states, block))
     is_goal = np.zeros(n_states, dtype=np.bool_)
     is_goal[goal] = True
     return SSP(
@@ -130,7 +144,9 @@ def grid_model(rows: int, columns: int, kind: Sequence[str], start: int, goal: i
         start_index=start,
         states=tuple(product(range(rows), range(columns))),
         actions=ACTIONS,
-        exact_unit=common_unit({as_fraction(c) for part in parts if len(part.cells) for c in part.action_cost}),
+        exact_unit=common_unit(
+            {as_fraction(c) for part in parts if len(part.cells) for c in part.action_cost}
+        ),
         geometry=Geometry(
             rows=rows,
             columns=columns,
@@ -141,25 +157,62 @@ def grid_model(rows: int, columns: int, kind: Sequence[str], start: int, goal: i
     )
 
 
+def outcomes_between(
+    parts: Sequence[Moves], first: int, last: int, block: int = BLOCK
+) -> list[NDArray[Any]]:
+    """Of the cells from `first` to before `last`: how many outcomes each choice has; their targets,
+    probabilities and costs.
+    """
+    blocks = [_outcomes(parts, at, min(at + block, last)) for at in range(first, last, block)]
+    if not blocks:
+        return [np.zeros(0, dtype=kind) for kind in (np.int8, np.int32, np.float64, np.float64)]
+    columns_of = [list(column) for column in zip(*blocks)]
+    del blocks
+    arrays = []
+    while columns_of:  # one array after the other, and its pieces are gone
+        arrays.append(np.concatenate(columns_of.pop(0)))
+    return arrays
+
+
 def _outcomes(parts: Sequence[Moves], first: int, last: int) -> _Outcomes:
     """The outcomes of the cells from `first` to before `last`."""
     some = [part.cells[slice(*np.searchsorted(part.cells, (first, last)))] for part in parts]
     into_order = np.argsort(np.concatenate(some), kind="stable")
     targets = [part.target(cells) for part, cells in zip(parts, some)]
-    chances = [_merged_probability(target, part.slot_probability) for part, target in zip(parts, targets)]
-    costs = [np.tile([float(c) for c in part.action_cost], (len(cells), 1)) for part, cells in zip(parts, some)]
-    target, probability = (np.concatenate(each)[into_order].reshape(-1, SLOTS) for each in (targets, chances))
-    keep = probability > 0
-    length = np.count_nonzero(keep, axis=1)
+    chances = [
+        _merged_probability(target, part.slot_probability) for part, target in zip(parts, targets)
+    ]
+    costs = [
+        np.tile([float(c) for c in part.action_cost], (len(cells), 1))
+        for part, cells in zip(parts, some)
+    ]
+    target, probability = (
+        np.concatenate(each)[into_order].reshape(-1, SLOTS) for each in (targets, chances)
+    )
+    mask = probability > 0
+    length = np.count_nonzero(mask, axis=1)
     cost = np.repeat(np.concatenate(costs)[into_order].ravel(), length)
-    return _Outcomes(length.astype(np.int8), target[keep].astype(np.int32), probability[keep], cost)
+    return _Outcomes(length.astype(np.int8), target[mask].astype(np.int32), probability[mask], cost)
 
 
-def _merged_probability(target: NDArray[Any], slot_probability: Sequence[Fraction]) -> NDArray[np.float64]:
-    """The probability of each slot, with that of equal targets gathered in the first of them and 0 in the others."""
-    # One table entry per set of slots: the sum is exact, so that 0.64 + 0.04 is the float nearest to 0.68.
+def _merged_probability(
+    target: NDArray[Any], slot_probability: Sequence[Fraction]
+) -> NDArray[np.float64]:
+    """The probability of each slot, with that of equal targets gathered in the first of them and 0
+    in the others.
+    """
+    # One table entry per set of slots: the sum is exact, so that 0.64 + 0.04 is the float nearest
+    # to 0.68.
     of_set = np.array(
-        [float(sum((p for slot, p in enumerate(slot_probability) if chosen >> slot & 1), Fraction(0))) for chosen in range(1 << SLOTS)]
+        [
+            float(
+                sum(
+                    (p for slot, p in enumerate(slot_probability) if chosen >> slot & 1),
+                    Fraction(0),
+                )
+            )
+            for chosen in range(1 << SLOTS)
+        ]
     )
     merged = np.zeros(target.shape, dtype=np.int64)
     taken = np.zeros(target.shape, dtype=np.bool_)

@@ -1,10 +1,12 @@
 """Gridworld: walk to the goal on a floor with obstacles, with a small chance of stepping astray.
 
-A move N, S, E or W succeeds with probability `success` (0.95); each other direction has a third of the rest; a step off the grid stays.
-Every step costs 1. An obstacle is an ordinary cell where every action costs `obstacle_cost` (100) and ends at the goal.
+A move N, S, E or W succeeds with probability `success` (0.95); each other direction has a third of
+the rest; a step off the grid stays. Every step costs 1. An obstacle is an ordinary cell where every
+action costs `obstacle_cost` (100) and ends at the goal.
 
-The paper does not publish its obstacle cells. The bundled maps `5x5`, `8x9` and `14x16` (rows x columns) have the paper's sizes, start
-(bottom right) and goal (bottom left), and obstacles chosen by this project.
+The paper does not publish its obstacle cells. The bundled maps `5x5`, `8x9` and `14x16` (rows x
+columns) have the paper's sizes, start (bottom right) and goal (bottom left), and obstacles chosen
+by this project.
 """
 
 from __future__ import annotations
@@ -14,8 +16,17 @@ import re
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tailpath.domains.grids import CERTAIN, STEPS, Moves, grid_model, refuse_huge, shifted, to_one_cell
+from tailpath.domains.grids import (
+    CERTAIN,
+    STEPS,
+    Moves,
+    grid_model,
+    refuse_huge,
+    shifted,
+    to_one_cell,
+)
 from tailpath.domains.register import Domain
 from tailpath.errors import FormatError, OptionError
 from tailpath.model.cost_units import as_fraction
@@ -27,7 +38,12 @@ KIND = {".": "floor", "#": "obstacle", "S": "floor", "G": "goal"}
 
 def bundled_maps() -> tuple[str, ...]:
     """The names of the maps that come with the package, smallest first."""
-    return tuple(sorted((path.stem for path in MAPS.glob("*.txt")), key=lambda name: [int(side) for side in name.split("x")]))
+    return tuple(
+        sorted(
+            (path.stem for path in MAPS.glob("*.txt")),
+            key=lambda name: [int(side) for side in name.split("x")],
+        )
+    )
 
 
 def gridworld(map: str, *, success: Any = 0.95, obstacle_cost: Any = 100) -> SSP:
@@ -75,22 +91,32 @@ def gridworld(map: str, *, success: Any = 0.95, obstacle_cost: Any = 100) -> SSP
     cells = "".join(rows)
     start, goal = cells.index("S"), cells.index("G")
     letters = np.array(list(cells))
-    floor, obstacles = np.flatnonzero((letters == ".") | (letters == "S")), np.flatnonzero(letters == "#")
+    floor, obstacles = (
+        np.flatnonzero((letters == ".") | (letters == "S")),
+        np.flatnonzero(letters == "#"),
+    )
+    height, width = len(rows), len(rows[0])
+    moves = moves_of(height, width, floor, obstacles, goal, chance, crash)
+    return grid_model(height, width, [KIND[letter] for letter in cells], start, goal, moves)
+
+
+def moves_of(
+    height: int,
+    width: int,
+    floor: NDArray[Any],
+    obstacles: NDArray[Any],
+    goal: int,
+    chance: Any,
+    crash: Any,
+) -> list[Moves]:
+    """How floor and obstacles of a grid behave, given their cells."""
     # The chosen direction first, then the other three.
     directions = [[step, *(other for other in STEPS if other != step)] for step in STEPS]
     slots = (chance, *[(1 - chance) / 3] * 3)
-    height, width = len(rows), len(rows[0])
-    return grid_model(
-        height,
-        width,
-        [KIND[letter] for letter in cells],
-        start,
-        goal,
-        [
-            Moves(floor, shifted(height, width, directions), slots, [1] * 4),
-            Moves(obstacles, to_one_cell(goal), CERTAIN, [crash] * 4),
-        ],
-    )
+    return [
+        Moves(floor, shifted(height, width, directions), slots, [1] * 4),
+        Moves(obstacles, to_one_cell(goal), CERTAIN, [crash] * 4),
+    ]
 
 
 def _number(value: Any, what: str) -> Any:
@@ -105,12 +131,16 @@ def _number(value: Any, what: str) -> Any:
 def _bundled(name: str) -> str:
     name = re.sub(r"\s", "", name)
     if name not in bundled_maps():
-        raise OptionError(f"there is no bundled map {name!r}; the bundled maps are {', '.join(bundled_maps())}")
+        raise OptionError(
+            f"there is no bundled map {name!r}; the bundled maps are {', '.join(bundled_maps())}"
+        )
     return (MAPS / f"{name}.txt").read_text(encoding="utf-8")
 
 
 def _rows(text: str) -> list[str]:
-    """The rows of a map, checked; rows and columns in messages count from 0 at the top left, as in state names."""
+    """The rows of a map, checked; rows and columns in messages count from 0 at the top left, as in
+    state names.
+    """
     rows = [line.strip() for line in text.strip().splitlines()]
     if not rows:
         raise FormatError("the map is empty")
@@ -123,11 +153,16 @@ def _rows(text: str) -> list[str]:
             if letter not in KIND:
                 raise FormatError(f"map {where} holds {letter!r}; a cell is one of . # S G")
             if letter in "SG" and letter in seen:
-                raise FormatError(f"map {where} holds a second {letter!r}; the first is at {seen[letter]}")
+                raise FormatError(
+                    f"map {where} holds a second {letter!r}; the first is at {seen[letter]}"
+                )
             seen.setdefault(letter, where)
     for letter, what in (("S", "start"), ("G", "goal")):
         if letter not in seen:
-            raise FormatError(f"the map has no {what}: no cell of its {len(rows)} rows and {len(rows[0])} columns holds {letter!r}")
+            raise FormatError(
+                f"the map has no {what}: no cell of its {len(rows)} rows and {len(rows[0])} columns"
+                f" holds {letter!r}"
+            )
     return rows
 
 
@@ -136,4 +171,10 @@ def _named(text: str) -> SSP | None:
 
 
 #: `gridworld:14x16`, a bundled map, or `gridworld:PATH`, the text of any map.
-DOMAIN = Domain("gridworld", _named, "neither a bundled map such as 14x16 nor a file with a map", from_text=gridworld)
+DOMAIN = Domain(
+    "gridworld",
+    _named,
+    "neither a bundled map such as 14x16 nor a file with a map",
+    from_text=gridworld,
+    problems=bundled_maps(),
+)

@@ -1,24 +1,29 @@
 """The register of domains: who builds the model of `scheme:text`.
 
-A domain of this folder is a file with a `DOMAIN` and a line in the table below. Others add theirs as `registers.py` says, by
-`register(Domain(...))` or by an entry point of the group `tailpath.domains`. Either way `read`, and with it every command, knows the scheme.
+A domain of this folder is a file with a `DOMAIN` and a line in the table below. Others add theirs
+as `registers.py` says, by `register(Domain(...))` or by an entry point of the group
+`tailpath.domains`. Either way `read`, and with it every command, knows the scheme.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from tailpath.errors import OptionError
+from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
-from tailpath.registers import Register
+from tailpath.registers import Register, instance_of
 
-#: Each scheme with the place of its domain, which is loaded when it is first asked for.
-PLACES = {
+#: Each scheme with the address of its domain.
+ADDRESSES = {
     "gridworld": "tailpath.domains.gridworld:DOMAIN",
     "river": "tailpath.domains.river:DOMAIN",
     "textbook": "tailpath.domains.textbook:DOMAIN",
     "upgrade": "tailpath.domains.upgrade:DOMAIN",
+    "sepsis": "tailpath.domains.sepsis:DOMAIN",
+    "flights": "tailpath.domains.flights:DOMAIN",
 }
 
 
@@ -38,6 +43,11 @@ class Domain:
         If given, the text may also be the path of a file: the function gets what the file says.
     about : callable, optional
         `about(text)` says in a sentence what the problem is, for `tailpath info`.
+    policies : mapping of str to callable, optional
+        Policies that come with the domain: `policies["name"](ssp)` is what `scheme:name` stands for
+        where a policy is read.
+    problems : tuple of str
+        Names of problems, for the shell to complete.
 
     Raises
     ------
@@ -46,19 +56,37 @@ class Domain:
     """
 
     scheme: str
-    build: Callable[[str], SSP | None]
+    build: Callable[[str], SSP | IntervalSSP | None]
     expects: str
     from_text: Callable[[str], SSP] | None = None
     about: Callable[[str], str | None] | None = None
+    policies: Mapping[str, Callable[[SSP], Any]] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         # The first letter alone would be taken for a drive, and only small letters are looked up.
-        if not (len(self.scheme) > 1 and self.scheme.isidentifier() and self.scheme.isascii() and self.scheme == self.scheme.lower()):
-            raise OptionError(f"the scheme of a domain must be a word of small letters and digits, not {self.scheme!r}")
+        if not (
+            len(self.scheme) > 1
+            and self.scheme.isidentifier()
+            and self.scheme.isascii()
+            and self.scheme == self.scheme.lower()
+        ):
+            raise OptionError(
+                "the scheme of a domain must be a word of small letters and digits, not"
+                f" {self.scheme!r}"
+            )
 
 
-#: `gym:` is a format: its models come from another package's environments.
-REGISTER = Register(Domain, "tailpath.domains", PLACES, taken=["gym"])
+#: These are formats: their models come from other packages' environments and problems.
+FORMATS = ["gym", "rddl"]
+REGISTER = Register(
+    "domain",
+    "tailpath.domains.Domain",
+    "tailpath.domains",
+    ADDRESSES,
+    instance_of(Domain),
+    taken=FORMATS,
+)
 
 
 def register(domain: Domain) -> None:
@@ -80,8 +108,10 @@ def register(domain: Domain) -> None:
 
 
 def schemes() -> list[str]:
-    """The schemes of the table and those that were registered; commands ask before every word, so installed packages are not searched."""
-    return [*PLACES, *REGISTER.added]
+    """The schemes of the table and those that were registered; commands ask before every word, so
+    installed packages are not searched.
+    """
+    return [*ADDRESSES, *REGISTER.added]
 
 
 def find_domain(scheme: str) -> Domain | None:

@@ -1,11 +1,13 @@
 """River: cross by the long safe bridge, or swim and risk the waterfall.
 
-The left and right columns are banks, the top row is the bridge, the bottom row between the banks is the waterfall, all else is river.
-The start is on the left bank, one row above the bottom; the goal is on the right bank, in the bottom row.
+The left and right columns are banks, the top row is the bridge, the bottom row between the banks is
+the waterfall, all else is river. The start is on the left bank, one row above the bottom; the goal
+is on the right bank, in the bottom row.
 
 - Banks and bridge: the chosen move happens, at cost 1; a step off the grid stays.
-- River: the chosen move happens with probability 0.8, and independently the current takes one row down with probability 0.2; the two are
-  added (S moves two rows with 0.16) and clipped to the grid. N costs 2, E and W cost 1, S costs 0.5.
+- River: the chosen move happens with probability 0.8, and independently the current takes one row
+  down with probability 0.2; the two are added (S moves two rows with 0.16) and clipped to the grid.
+  N costs 2, E and W cost 1, S costs 0.5.
 - Waterfall: every action costs 1 and leads back to the start.
 """
 
@@ -17,8 +19,17 @@ from operator import index
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tailpath.domains.grids import CERTAIN, STEPS, Moves, grid_model, refuse_huge, shifted, to_one_cell
+from tailpath.domains.grids import (
+    CERTAIN,
+    STEPS,
+    Moves,
+    grid_model,
+    refuse_huge,
+    shifted,
+    to_one_cell,
+)
 from tailpath.domains.register import Domain
 from tailpath.errors import OptionError
 from tailpath.model.ssp import SSP
@@ -56,28 +67,43 @@ def river(*, rows: int, columns: int) -> SSP:
     """
     rows, columns = _size(rows, "rows"), _size(columns, "columns")
     refuse_huge(rows, columns)
-    kind = np.full((rows, columns), "river", dtype=object)
-    kind[-1, :] = "waterfall"
-    kind[0, :] = "bridge"
-    kind[:, [0, -1]] = "bank"
-    kind[-1, -1] = "goal"
-    flat = kind.ravel()
+    cells = np.arange(rows * columns)
     start, goal = (rows - 2) * columns, rows * columns - 1
-    firm, wet, falls = (np.flatnonzero(chosen) for chosen in ((flat == "bank") | (flat == "bridge"), flat == "river", flat == "waterfall"))
-    swims = [[(0, 0), (1, 0), (down, right), (down + 1, right)] for down, right in STEPS]
-    slots = [swim * current for swim in (1 - SWIM, SWIM) for current in (1 - CURRENT, CURRENT)]
     return grid_model(
         rows,
         columns,
-        flat.tolist(),
+        kinds(rows, columns, cells).tolist(),
         start,
         goal,
-        [
-            Moves(firm, shifted(rows, columns, [[step] * 4 for step in STEPS]), CERTAIN, [1] * 4),
-            Moves(wet, shifted(rows, columns, swims), slots, RIVER_COST),
-            Moves(falls, to_one_cell(start), CERTAIN, [1] * 4),
-        ],
+        moves_of(rows, columns, cells),
     )
+
+
+def kinds(rows: int, columns: int, cells: NDArray[Any]) -> NDArray[Any]:
+    """What each of some cells is."""
+    row, column = np.divmod(cells, columns)
+    kind = np.full(len(cells), "river", dtype=object)
+    kind[row == rows - 1] = "waterfall"
+    kind[row == 0] = "bridge"
+    kind[(column == 0) | (column == columns - 1)] = "bank"
+    kind[cells == rows * columns - 1] = "goal"
+    return kind
+
+
+def moves_of(rows: int, columns: int, cells: NDArray[Any]) -> list[Moves]:
+    """How each of some cells of a River behaves, the goal left out."""
+    kind, start = kinds(rows, columns, cells), (rows - 2) * columns
+    firm, wet, falls = (
+        cells[chosen]
+        for chosen in ((kind == "bank") | (kind == "bridge"), kind == "river", kind == "waterfall")
+    )
+    swims = [[(0, 0), (1, 0), (down, right), (down + 1, right)] for down, right in STEPS]
+    slots = [swim * current for swim in (1 - SWIM, SWIM) for current in (1 - CURRENT, CURRENT)]
+    return [
+        Moves(firm, shifted(rows, columns, [[step] * 4 for step in STEPS]), CERTAIN, [1] * 4),
+        Moves(wet, shifted(rows, columns, swims), slots, RIVER_COST),
+        Moves(falls, to_one_cell(start), CERTAIN, [1] * 4),
+    ]
 
 
 def _size(value: Any, what: str) -> int:
@@ -96,4 +122,6 @@ def _sized(text: str) -> SSP | None:
 
 
 #: `river:ROWSxCOLUMNS`.
-DOMAIN = Domain("river", _sized, "write the size as ROWSxCOLUMNS, e.g. river:30x10")
+DOMAIN = Domain(
+    "river", _sized, "write the size as ROWSxCOLUMNS, e.g. river:30x10", problems=("10x10", "30x10")
+)

@@ -1,22 +1,25 @@
 """Small problems with known answers.
 
-Each answer is computed from a closed form in exact rational arithmetic and rounded once, so it holds to the last digit at any alpha; nothing
-is subtracted from 1. With the tail `T(x) = P(Z > x)` and the excess `E(x) = E[(Z - x)+]` of the total cost Z,
+Each answer is computed from a closed form in exact rational arithmetic and rounded once, so it
+holds to the last digit at any alpha; nothing is subtracted from 1. With the tail `T(x) = P(Z > x)`
+and the excess `E(x) = E[(Z - x)+]` of the total cost Z,
 
-    VaR_alpha = min { x possible : T(x) <= alpha },        CVaR_alpha = VaR_alpha + E(VaR_alpha) / alpha.
+    VaR_alpha = min { x possible : T(x) <= alpha },        CVaR_alpha = VaR_alpha + E(VaR_alpha) /
+                                                           alpha.
 
-A probability given as a float stands for the shortest decimal that prints it (0.1 is 1/10); a float alpha stands for its exact binary value.
+A probability given as a float stands for the shortest decimal that prints it (0.1 is 1/10); a float
+alpha stands for its exact binary value.
 
-| name | what it is |
-| --- | --- |
-| `geometric` | try until the first success |
-| `negative-binomial` | try until the r-th success |
-| `deterministic-chain` | a fixed number of steps: no risk at all |
-| `lottery` | one step with two possible costs |
-| `gamblers-ruin` | a random walk until it leaves an interval |
-| `coupon-collector` | draw until every kind has been seen |
-| `counter-example` | where the dual decomposition predicts less than any policy delivers; the answers are those of the optimum |
-| `haddad-monmege` | a chain on which naive value iteration stops far too early and a plain sparse solve loses all digits |
+- `geometric`: try until the first success
+- `negative-binomial`: try until the r-th success
+- `deterministic-chain`: a fixed number of steps: no risk at all
+- `lottery`: one step with two possible costs
+- `gamblers-ruin`: a random walk until it leaves an interval
+- `coupon-collector`: draw until every kind has been seen
+- `counter-example`: where the dual decomposition predicts less than any policy delivers; the
+  answers are those of the optimum
+- `haddad-monmege`: a chain on which naive value iteration stops far too early and a plain sparse
+  solve loses all digits
 """
 
 from __future__ import annotations
@@ -42,7 +45,8 @@ Row = tuple[Name, Name, Name, Number, Number]
 
 @dataclass(frozen=True)
 class Problem:
-    """A model with its answers: those of `policy`, or of the optimum over all policies where `policy` is `None`.
+    """A model with its answers: those of `policy`, or of the optimum over all policies where
+    `policy` is `None`.
 
     `var` and `cvar` are functions of alpha, `None` where no closed form is known.
     """
@@ -59,16 +63,27 @@ def geometric(p: Number = Fraction(1, 4), cost: Number = 1) -> Problem:
     """Pay `cost` for each trial until the first success, which has probability `p`."""
     p, cost = _chance(p), _cost(cost, positive=True)
     rows = [("trying", "try", "done", p, cost), ("trying", "try", "trying", 1 - p, cost)]
-    return _counted("geometric", rows, "trying", ["done"], cost, lambda n: (1 - p) ** n, lambda n: (1 - p) ** n / p)
+    return _counted(
+        "geometric",
+        rows,
+        "trying",
+        ["done"],
+        cost,
+        lambda n: (1 - p) ** n,
+        lambda n: (1 - p) ** n / p,
+    )
 
 
 def negative_binomial(r: int = 3, p: Number = Fraction(1, 4), cost: Number = 1) -> Problem:
     """Pay `cost` for each trial until the `r`-th success. States count the successes.
 
-    After n trials with j < r successes, (r - j) / p more are to be expected: the excess needs no infinite sum.
+    After n trials with j < r successes, (r - j) / p more are to be expected: the excess needs no
+    infinite sum.
     """
-    r, p, cost = _whole(r, "r", 1), _chance(p), _cost(cost, positive=True)
-    rows = [row for j in range(r) for row in ((j, "try", j + 1, p, cost), (j, "try", j, 1 - p, cost))]
+    r, p, cost = _integer(r, "r", 1), _chance(p), _cost(cost, positive=True)
+    rows = [
+        row for j in range(r) for row in ((j, "try", j + 1, p, cost), (j, "try", j, 1 - p, cost))
+    ]
 
     def so_far(n: int, j: int) -> Fraction:
         return math.comb(n, j) * p**j * (1 - p) ** (n - j) if j <= n else Fraction(0)
@@ -86,7 +101,7 @@ def negative_binomial(r: int = 3, p: Number = Fraction(1, 4), cost: Number = 1) 
 
 def deterministic_chain(n: int = 5, cost: Number = 1) -> Problem:
     """`n` steps of the same cost, one after the other."""
-    n, cost = _whole(n, "n", 1), _cost(cost)
+    n, cost = _integer(n, "n", 1), _cost(cost)
     rows = [(state, "step", state + 1, 1, cost) for state in range(n)]
     return _discrete("deterministic-chain", rows, 0, [n], [{n * cost: Fraction(1)}])
 
@@ -99,21 +114,35 @@ def lottery(p: Number = Fraction(1, 8), low: Number = 1, high: Number = 100) -> 
 
 
 def gamblers_ruin(fortune: int = 3, target: int = 8, p: Number = Fraction(1, 2)) -> Problem:
-    """Win or lose 1 with probability `p` and `1 - p`, at cost 1 a play, until the fortune is 0 or `target`.
+    """Win or lose 1 with probability `p` and `1 - p`, at cost 1 a play, until the fortune is 0 or
+    `target`.
 
     The paths that stay inside for n plays are counted by reflection at both ends.
     """
-    fortune, target, win = _whole(fortune, "fortune", 1), _whole(target, "target", 2), _chance(p)
+    fortune, target, win = (
+        _integer(fortune, "fortune", 1),
+        _integer(target, "target", 2),
+        _chance(p),
+    )
     if fortune >= target or win == 1:
-        raise OptionError(f"gamblers-ruin needs fortune < target and p < 1, not fortune {fortune}, target {target} and p {p}")
+        raise OptionError(
+            f"gamblers-ruin needs fortune < target and p < 1, not fortune {fortune}, target"
+            f" {target} and p {p}"
+        )
     lose = 1 - win
-    rows = [row for x in range(1, target) for row in ((x, "play", x + 1, win, 1), (x, "play", x - 1, lose, 1))]
+    rows = [
+        row
+        for x in range(1, target)
+        for row in ((x, "play", x + 1, win, 1), (x, "play", x - 1, lose, 1))
+    ]
 
     def inside(n: int, x: int) -> Fraction:
         """The probability of being at x after n plays, never having left."""
         paths = 0
         for turn in range(-(n // (2 * target)) - 1, n // (2 * target) + 2):
-            paths += _paths(n, x - fortune + 2 * turn * target) - _paths(n, x + fortune + 2 * turn * target)
+            paths += _paths(n, x - fortune + 2 * turn * target) - _paths(
+                n, x + fortune + 2 * turn * target
+            )
         ups = (n + x - fortune) // 2
         return paths * win**ups * lose ** (n - ups) if paths else Fraction(0)
 
@@ -135,12 +164,21 @@ def gamblers_ruin(fortune: int = 3, target: int = 8, p: Number = Fraction(1, 2))
 
 
 def coupon_collector(n: int = 8) -> Problem:
-    """Draw one of `n` kinds at cost 1 until all have been seen. States count the kinds seen; the tail is by inclusion and exclusion."""
-    n = _whole(n, "n", 1)
-    rows = [row for k in range(n) for row in ((k, "draw", k + 1, Fraction(n - k, n), 1), (k, "draw", k, Fraction(k, n), 1))]
+    """Draw one of `n` kinds at cost 1 until all have been seen. States count the kinds seen; the
+    tail is by inclusion and exclusion.
+    """
+    n = _integer(n, "n", 1)
+    rows = [
+        row
+        for k in range(n)
+        for row in ((k, "draw", k + 1, Fraction(n - k, n), 1), (k, "draw", k, Fraction(k, n), 1))
+    ]
 
     def missing(t: int, weight: Callable[[int], Fraction]) -> Fraction:
-        terms = ((-1) ** (j + 1) * math.comb(n, j) * Fraction(n - j, n) ** t * weight(j) for j in range(1, n + 1))
+        terms = (
+            (-1) ** (j + 1) * math.comb(n, j) * Fraction(n - j, n) ** t * weight(j)
+            for j in range(1, n + 1)
+        )
         return sum(terms, Fraction(0))
 
     return _counted(
@@ -155,10 +193,12 @@ def coupon_collector(n: int = 8) -> Problem:
 
 
 def counter_example() -> Problem:
-    """Three ways to go on from s1, of which the dual decomposition takes the wrong one at alpha = 0.5.
+    """Three ways to go on from s1, of which the dual decomposition takes the wrong one at alpha =
+    0.5.
 
-    The planners predict 600 and deliver 700; the optimum is 650, by a3. Costs are 700 minus the reward of the published example, on the
-    last step. The optimum needs no randomising (CVaR is concave in mixtures), so it is the best of three distributions.
+    The planners predict 600 and deliver 700; the optimum is 650, by a3. Costs are 700 minus the
+    reward of the published example, on the last step. The optimum needs no randomising (CVaR is
+    concave in mixtures), so it is the best of three distributions.
     """
     half, quarter = Fraction(1, 2), Fraction(1, 4)
     actions = {
@@ -167,27 +207,39 @@ def counter_example() -> Problem:
         "a3": [(800, half), (300, half)],
     }
     rows: list[Row] = [("s0", "go", "s1", half, 0), ("s0", "go", "s2", half, 0)]
-    rows += [("s1", action, "end", chance, cost) for action, ends in actions.items() for cost, chance in ends]
+    rows += [
+        ("s1", action, "end", chance, cost)
+        for action, ends in actions.items()
+        for cost, chance in ends
+    ]
     rows += [("s2", "go", "end", 1, 500)]
-    ends_of = [_added([(500, half), *((cost, half * chance) for cost, chance in ends)]) for ends in actions.values()]
+    ends_of = [
+        _added([(500, half), *((cost, half * chance) for cost, chance in ends)])
+        for ends in actions.values()
+    ]
     return _discrete("counter-example", rows, "s0", ["end"], ends_of)
 
 
 def haddad_monmege(n: int = 20) -> Problem:
-    """States 0 .. 2n, goals at both ends, start in the middle; the expected number of steps is 3 * 2^(n-1) - 2.
+    """States 0 .. 2n, goals at both ends, start in the middle; the expected number of steps is 3 *
+    2^(n-1) - 2.
 
-    The middle moves to either side; any other state moves one step outwards or falls back to the middle, with 1/2 each.
+    The middle moves to either side; any other state moves one step outwards or falls back to the
+    middle, with 1/2 each.
     """
-    n, half = _whole(n, "n", 1), Fraction(1, 2)
+    n, half = _integer(n, "n", 1), Fraction(1, 2)
     rows: list[Row] = [(n, "step", n - 1, half, 1), (n, "step", n + 1, half, 1)]
     for outwards in range(1, n):
         for side in (-1, 1):
             state = n + side * outwards
             rows += [(state, "step", state + side, half, 1), (state, "step", n, half, 1)]
-    return Problem("haddad-monmege", *_single(rows, n, [0, 2 * n]), mean=float(3 * 2 ** (n - 1) - 2))
+    return Problem(
+        "haddad-monmege", *_single(rows, n, [0, 2 * n]), mean=float(3 * 2 ** (n - 1) - 2)
+    )
 
 
-#: Each name with its builder; called without arguments, a builder takes the parameters of the table above.
+#: Each name with its builder; called without arguments, a builder takes the parameters of the table
+#: above.
 PROBLEMS: Mapping[str, Callable[..., Problem]] = MappingProxyType(
     {
         "geometric": geometric,
@@ -207,6 +259,7 @@ DOMAIN = Domain(
     lambda text: PROBLEMS[text]().ssp if text in PROBLEMS else None,
     f"no such problem; there are {', '.join(PROBLEMS)}",
     about=lambda text: _about(PROBLEMS[text]),
+    problems=tuple(PROBLEMS),
 )
 
 # ---------------------------------------------------------------------- answers
@@ -215,7 +268,9 @@ DOMAIN = Domain(
 def _about(builder: Callable[..., Problem]) -> str:
     """The first line of the builder's docstring, and the values of its parameters."""
     said = (builder.__doc__ or "").partition("\n")[0].replace("`", "").rstrip(".")
-    values = ", ".join(f"{name} = {own.default}" for name, own in inspect.signature(builder).parameters.items())
+    values = ", ".join(
+        f"{name} = {own.default}" for name, own in inspect.signature(builder).parameters.items()
+    )
     return f"{said} ({values})" if values else said
 
 
@@ -249,7 +304,14 @@ def _counted(
         return float(cost * (n + excess(n) / mass))
 
     ssp, policy = _single(rows, start, goals)
-    return Problem(name, ssp, policy, float(cost * excess(0)), lambda alpha: float(cost * steps(_mass(alpha))), cvar)
+    return Problem(
+        name,
+        ssp,
+        policy,
+        float(cost * excess(0)),
+        lambda alpha: float(cost * steps(_mass(alpha))),
+        cvar,
+    )
 
 
 def _discrete(
@@ -270,16 +332,26 @@ def _discrete(
 
     if len(policies) > 1:
         return Problem(name, SSP.from_outcomes(rows, start, goals), None, cvar(1), None, cvar)
-    return Problem(name, *_single(rows, start, goals), cvar(1), lambda alpha: float(at(policies[0], _mass(alpha))[0]), cvar)
+    return Problem(
+        name,
+        *_single(rows, start, goals),
+        cvar(1),
+        lambda alpha: float(at(policies[0], _mass(alpha))[0]),
+        cvar,
+    )
 
 
 def _single(rows: Sequence[Row], start: Name, goals: list[Name]) -> tuple[SSP, MarkovPolicy]:
     """A model with one action per state, and its only policy."""
-    return SSP.from_outcomes(rows, start, goals), MarkovPolicy({state: action for state, action, *_ in rows})
+    return SSP.from_outcomes(rows, start, goals), MarkovPolicy(
+        {state: action for state, action, *_ in rows}
+    )
 
 
 def _added(pairs: Iterable[tuple[Number, Fraction]]) -> dict[Fraction, Fraction]:
-    """The distribution `{cost: probability}` of pairs in which costs may repeat; impossible costs are left out."""
+    """The distribution `{cost: probability}` of pairs in which costs may repeat; impossible costs
+    are left out.
+    """
     ends: dict[Fraction, Fraction] = {}
     for cost, probability in pairs:
         if probability:
@@ -309,11 +381,13 @@ def _chance(p: Number) -> Fraction:
 
 def _cost(cost: Number, *, positive: bool = False) -> Fraction:
     if not 0 <= cost < math.inf or (positive and cost == 0):
-        raise OptionError(f"the cost must be {'positive' if positive else '0 or more'} and finite, not {cost!r}")
+        raise OptionError(
+            f"the cost must be {'positive' if positive else '0 or more'} and finite, not {cost!r}"
+        )
     return as_fraction(cost)
 
 
-def _whole(value: int, what: str, least: int) -> int:
+def _integer(value: int, what: str, least: int) -> int:
     if int(value) != value or value < least:
         raise OptionError(f"{what} must be a whole number of at least {least}, not {value!r}")
     return int(value)

@@ -1,10 +1,10 @@
 """Upgrade: an item goes up by a star, stays, falls by one, or is destroyed; how careful is careful?
 
-The probabilities are those that the operator of an online game (MapleStory, "Star Force", as of 2024)
-publishes, from 12 stars on. At 15 and 16 stars one may `protect` the item: the attempt costs twice
-as much, and what would destroy it is a plain failure. A destroyed item is replaced by a spare one, of
-12 stars. Prices are in attempts; what a spare item costs is up to its market. Left out are bonuses:
-a mini-game, events, and the sure success after two falls in a row.
+The probabilities are those that the operator of an online game (MapleStory, "Star Force", as of
+2024) publishes, from 12 stars on. At 15 and 16 stars one may `protect` the item: the attempt costs
+twice as much, and what would destroy it is a plain failure. A destroyed item is replaced by a spare
+one, of 12 stars. Prices are in attempts; what a spare item costs is up to its market. Left out are
+bonuses: a mini-game, events, and the sure success after two falls in a row.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tailpath.domains.register import Domain
 from tailpath.errors import OptionError
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.ssp import SSP
-from tailpath.options import check_whole
+from tailpath.options import check_integer
 
 #: Chances of a success and of destruction at each number of stars, in tenths of a percent.
 CHANCES = {
@@ -61,7 +61,7 @@ def upgrade(target: int = 17, spare: Any = 20) -> SSP:
     >>> tp.domains.upgrade(13)
     <SSP 2 states, 1 choices, 2 outcomes, start 12>
     """
-    target = check_whole(target, "the target", FIRST + 1)
+    target = check_integer(target, "the target", FIRST + 1)
     if target > LAST:
         raise OptionError(f"the target must be at most {LAST} stars, not {target}")
     try:
@@ -85,7 +85,11 @@ def upgrade(target: int = 17, spare: Any = 20) -> SSP:
 
 
 def _to(text: str) -> SSP | None:
-    return upgrade(int(text)) if text.isascii() and text.isdigit() and FIRST < int(text[:3]) <= LAST else None
+    return (
+        upgrade(int(text))
+        if text.isascii() and text.isdigit() and FIRST < int(text[:3]) <= LAST
+        else None
+    )
 
 
 #: `upgrade:STARS`.

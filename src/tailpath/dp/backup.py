@@ -1,13 +1,17 @@
-"""The Bellman backup: what a row is worth, and the best row of a state. The only home of inner products with values.
+"""The Bellman backup: what a row is worth, and the best row of a state. The only home of inner
+products with values.
 
     state s has rows      state_choices[s] .. state_choices[s + 1] - 1
-    row k has outcomes    choice_outcomes[k] .. choice_outcomes[k + 1] - 1, and an expected cost rate[k]
+    row k has outcomes    choice_outcomes[k] .. choice_outcomes[k + 1] - 1, and an expected cost
+                          rate[k]
     outcome o leads to    target[o] with probability[o]
 
-Probabilities may be known as intervals only: `Spread` has what is to be handed out above the least ones, and *nature* hands it out, to the worst
-outcomes first (`ADVERSARIAL`) or to the best (`COOPERATIVE`): the greatest and the least expected value of a row.
+Probabilities may be known as intervals only: `Spread` has what is to be handed out above the least
+ones, and *nature* hands it out, to the worst outcomes first (`ADVERSARIAL`) or to the best
+(`COOPERATIVE`): the greatest and the least expected value of a row.
 
-The end is state n, worth 0: values that are read with it have n + 1 entries, the last of them 0. A chain is the case of one row per state.
+The end is state n, worth 0: values that are read with it have n + 1 entries, the last of them 0. A
+chain is the case of one row per state.
 """
 
 from __future__ import annotations
@@ -21,27 +25,31 @@ from tailpath.kernels.jit import kernel
 from tailpath.kernels.rounding import SERVED, SURPLUS, SURPLUS_FINE, UNIT
 
 Array = NDArray[Any]
-#: Who hands out what is not known: nobody, against us, for us. As numbers: the sign of the values that come first.
+#: Who hands out what is not known: nobody, against us, for us. As numbers: the sign of the values
+#: that come first.
 CERTAIN, ADVERSARIAL, COOPERATIVE = 0, 1, -1
 
 
 class Spread(NamedTuple):
-    """What intervals leave open: by outcome how much it may have above its low probability, `width`; by row how much there is, `rest`.
+    """What intervals leave open: by outcome how much it may have above its low probability,
+    `width`; by row how much there is, `rest`.
 
-    `order` has the outcomes of each row in the order in which they were served last; it is kept, since the next order is much the same.
+    Kernels that hand it out sort the outcomes of a row, target, low probability and width: the next
+    order is much the same.
     """
 
     width: Array  # float64 (outcomes,)
     rest: Array  # float64 (rows,)
-    order: Array  # int64 (outcomes,), a permutation within each row
 
 
 #: All probabilities are known.
-NO_SPREAD = Spread(np.zeros(0), np.zeros(0), np.zeros(0, dtype=np.int64))
+NO_SPREAD = Spread(np.zeros(0), np.zeros(0))
 
 
 class Decisions(NamedTuple):
-    """State -> rows -> outcomes, with the expected cost `rate` of every row, and how far probabilities may be off, relatively, beside rounding."""
+    """State -> rows -> outcomes, with the expected cost `rate` of every row, and how far
+    probabilities may be off, relatively, beside rounding.
+    """
 
     state_choices: Array
     choice_outcomes: Array
@@ -52,8 +60,12 @@ class Decisions(NamedTuple):
 
 
 @kernel(inline=True)
-def row_value(row_start: Array, target: Array, probability: Array, row: int, base: int, value: Array) -> float:
-    """The expected value of where a row leads; values are those from the place `base` on. Indices without a sign are quicker."""
+def row_value(
+    row_start: Array, target: Array, probability: Array, row: int, base: int, value: Array
+) -> float:
+    """The expected value of where a row leads; values are those from the place `base` on. Indices
+    without a sign are quicker.
+    """
     total = 0.0
     for outcome in range(np.uint64(row_start[row]), np.uint64(row_start[row + 1])):
         total += probability[outcome] * value[np.uint64(base + target[outcome])]
@@ -61,104 +73,164 @@ def row_value(row_start: Array, target: Array, probability: Array, row: int, bas
 
 
 @kernel(inline=True)
-def extreme_value(
-    row_start: Array, target: Array, low: Array, spread: Spread, nature: int, row: int, base: int, value: Array
+def served_value(
+    row_start: Array, target: Array, low: Array, spread: Spread, row: int, base: int, value: Array
 ) -> tuple[float, float]:
-    """The greatest or least expected value of where a row leads, and the value of the last outcome that was served.
-
-    A share that is off by e, since the rest is rounded, moves the result by no more than e times that value.
+    """The expected value of where a row leads if outcomes are served as they stand, and the value
+    of the last one served.
     """
-    width, rest, order = spread
-    first, last = np.uint64(row_start[row]), np.uint64(row_start[row + 1])
-    total, marginal = row_value(row_start, target, low, row, base, value), 0.0
-    left = rest[row]
-    if left > 0.0:
-        for i in range(first + np.uint64(1), last):
-            outcome, j = order[i], np.uint64(i)
-            key = nature * value[np.uint64(base + target[outcome])]
-            while j > first and nature * value[np.uint64(base + target[order[j - np.uint64(1)]])] < key:
-                order[j] = order[j - np.uint64(1)]
-                j -= np.uint64(1)
-            order[j] = outcome
-        for i in range(first, last):
-            outcome = order[i]
-            marginal = value[np.uint64(base + target[outcome])]
-            given = min(width[outcome], left)
-            total += given * marginal
-            left -= given
-            if left <= 0.0:
-                break
-    return total, marginal
-
-
-@kernel(inline=True)
-def served_value(row_start: Array, target: Array, low: Array, spread: Spread, row: int, base: int, value: Array) -> tuple[float, float]:
-    """What `extreme_value` would be for other values with the probabilities that it gave last, and the value of the outcome served last."""
-    width, rest, order = spread
-    total, marginal, left = row_value(row_start, target, low, row, base, value), 0.0, rest[row]
-    if left > 0.0:
-        for i in range(np.uint64(row_start[row]), np.uint64(row_start[row + 1])):
-            outcome = order[i]
-            marginal = value[np.uint64(base + target[outcome])]
-            given = min(width[outcome], left)
-            total += given * marginal
-            left -= given
-            if left <= 0.0:
-                break
+    width, rest = spread
+    total, marginal, remaining = 0.0, 0.0, rest[row]
+    for outcome in range(np.uint64(row_start[row]), np.uint64(row_start[row + 1])):
+        ahead = value[np.uint64(base + target[outcome])]
+        given = min(width[outcome], remaining)
+        marginal = ahead if given > 0.0 else marginal
+        remaining -= given
+        total += (low[outcome] + given) * ahead
     return total, marginal
 
 
 @kernel
-def extreme_rows(row_start: Array, low: Array, spread: Spread, nature: int, worth: Array, out_value: Array, out_probability: Array) -> None:
-    """Of every row the greatest or least expected worth, where `worth` is by outcome, and the probabilities that make it."""
-    outcomes = np.arange(len(worth))
+def sort_row(
+    span: tuple[int, int],
+    target: Array,
+    low: Array,
+    width: Array,
+    nature: int,
+    base: int,
+    value: Array,
+) -> None:
+    """Bring the outcomes of a row into the order in which nature serves them. Apart from the loops
+    that call it, which it would slow down.
+    """
+    first, last = span
+    for i in range(first + 1, last):
+        to, least, more, j = target[i], low[i], width[i], i
+        key = nature * value[base + to]
+        while j > first and nature * value[base + target[j - 1]] < key:
+            target[j], low[j], width[j] = target[j - 1], low[j - 1], width[j - 1]
+            j -= 1
+        target[j], low[j], width[j] = to, least, more
+
+
+@kernel(inline=True)
+def extreme_value(
+    row_start: Array,
+    target: Array,
+    low: Array,
+    spread: Spread,
+    nature: int,
+    row: int,
+    base: int,
+    value: Array,
+) -> tuple[float, float]:
+    """The greatest or least expected value of where a row leads, and the value of the last outcome
+    that was served.
+
+    A share that is off by e, since the rest is rounded, moves the result by no more than e times
+    that value.
+    """
+    before, odd = np.inf, False
+    for outcome in range(np.uint64(row_start[row]), np.uint64(row_start[row + 1])):
+        key = nature * value[np.uint64(base + target[outcome])]
+        odd |= key > before
+        before = key
+    if odd and spread.rest[row] > 0.0:
+        sort_row(
+            (row_start[row], row_start[row + 1]), target, low, spread.width, nature, base, value
+        )
+    found: tuple[float, float] = served_value(row_start, target, low, spread, row, base, value)
+    return found
+
+
+@kernel
+def extreme_rows(
+    row_start: Array,
+    low: Array,
+    spread: Spread,
+    nature: int,
+    worth: Array,
+    out_value: Array,
+    out_probability: Array,
+) -> None:
+    """Of every row the greatest or least expected worth, where `worth` is by outcome, and the
+    probabilities that make it.
+    """
+    outcomes, least, own = (
+        np.arange(len(worth)),
+        low.copy(),
+        Spread(spread.width.copy(), spread.rest),
+    )
     for row in range(len(row_start) - 1):
-        out_value[row] = extreme_value(row_start, outcomes, low, spread, nature, row, 0, worth)[0]
-        left, served = spread.rest[row], spread.rest[row] > 0.0
+        out_value[row] = extreme_value(row_start, outcomes, least, own, nature, row, 0, worth)[0]
+        remaining = own.rest[row]
         for i in range(row_start[row], row_start[row + 1]):
-            outcome = spread.order[i] if served else i
-            given = min(spread.width[outcome], left)
-            out_probability[outcome] = low[outcome] + given
-            left -= given
+            given = min(own.width[i], remaining)
+            out_probability[outcomes[i]] = least[i] + given
+            remaining -= given
 
 
 @kernel
 def extreme_defect(
-    row_start: Array, low: Array, spread: Spread, nature: int, worth: Array, value: Array, state_choices: Array, side: int
+    row_start: Array,
+    low: Array,
+    spread: Spread,
+    nature: int,
+    worth: Array,
+    value: Array,
+    state_choices: Array,
+    side: int,
 ) -> float:
-    """How far the backup of values is from what proves them a bound of the optimum, at most; none if this is 0 or less.
+    """How far the backup of values is from what proves them a bound of the optimum, at most; none
+    if this is 0 or less.
 
-    They lie above it (`side` 1) where the least row of every state is no more than the value, and below it (-1) where no row is less. What
-    rounding may do, and that of the intervals themselves, counts against it.
+    They lie above it (`side` 1) where the least row of every state is no more than the value, and
+    below it (-1) where no row is less. What rounding may do, and that of the intervals themselves,
+    counts against it.
     """
-    outcomes, worst = np.arange(len(worth)), -np.inf
+    outcomes, lows, own = (
+        np.arange(len(worth)),
+        low.copy(),
+        Spread(spread.width.copy(), spread.rest),
+    )
+    worst = -np.inf
     for state in range(len(state_choices) - 1):
         least = np.inf
         for row in range(state_choices[state], state_choices[state + 1]):
-            total, marginal = extreme_value(row_start, outcomes, low, spread, nature, row, 0, worth)
+            total, marginal = extreme_value(row_start, outcomes, lows, own, nature, row, 0, worth)
             count = row_start[row + 1] - row_start[row]
-            least = min(least, total + side * (SERVED * count + SURPLUS) * UNIT * (total + marginal))
+            least = min(
+                least, total + side * (SERVED * count + SURPLUS) * UNIT * (total + marginal)
+            )
         worst = max(worst, side * (least - value[state]))
     return worst
 
 
 @kernel
 def best_row(given: Decisions, state: int, value: Array) -> tuple[float, int]:
-    """The least r + P v of a state, and the first row that has it; infinite and -1 where there is no row."""
+    """The least r + P v of a state, and the first row that has it; infinite and -1 where there is
+    no row.
+    """
     best, best_choice = np.inf, -1
     for row in range(given.state_choices[state], given.state_choices[state + 1]):
-        total = given.rate[row] + row_value(given.choice_outcomes, given.target, given.probability, row, 0, value)
+        total = given.rate[row] + row_value(
+            given.choice_outcomes, given.target, given.probability, row, 0, value
+        )
         if total < best:
             best, best_choice = total, int(row)
     return best, best_choice
 
 
 @kernel
-def row_surplus(given: Decisions, state: int, row: int, rate: float, value: Array, fine: Array) -> tuple[float, float]:
-    """rate + P v - v(s) for v = value + fine, and what its rounding may amount to, with all that probabilities may be off.
+def row_surplus(
+    given: Decisions, state: int, row: int, rate: float, value: Array, fine: Array
+) -> tuple[float, float]:
+    """rate + P v - v(s) for v = value + fine, and what its rounding may amount to, with all that
+    probabilities may be off.
 
-    Probabilities sum to 1, so it is a sum of differences between a state and where it leads, which stay small however long the way is, and
-    rounding is charged on these. `fine` is what the floats of `value` have no room for.
+    Probabilities sum to 1, so it is a sum of differences between a state and where it leads, which
+    stay small however long the way is, and rounding is charged on these. `fine` is what the floats
+    of `value` have no room for.
     """
     total, size, mass, rounded = rate, abs(rate), 0.0, SURPLUS
     for outcome in range(given.choice_outcomes[row], given.choice_outcomes[row + 1]):
@@ -175,10 +247,12 @@ def row_surplus(given: Decisions, state: int, row: int, rate: float, value: Arra
 
 @kernel
 def best_surplus(given: Decisions, state: int, value: Array, fine: Array) -> tuple[float, int]:
-    """The least surplus of a state for values of value + fine, and the first row that has it but for rounding, however little better it is."""
+    """The least surplus of a state for values of value + fine, and the first row that has it but
+    for rounding, however little better it is.
+    """
     least, best = np.inf, int(given.state_choices[state])
     for row in range(given.state_choices[state], given.state_choices[state + 1]):
-        total, doubt = row_surplus(given, state, row, given.rate[row], value, fine)
-        if total < least - doubt:
+        total, error_bound = row_surplus(given, state, row, given.rate[row], value, fine)
+        if total < least - error_bound:
             least, best = total, int(row)
     return least, best

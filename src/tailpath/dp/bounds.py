@@ -1,4 +1,6 @@
-"""A value with proved bounds, and how bounds are rounded. The sizes of all that rounding may do are in `kernels/rounding.py`."""
+"""A value with proved bounds, and how bounds are rounded. The sizes of all that rounding may do are
+in `kernels/rounding.py`.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.kernels.rounding import FEW, NOTHING
+from tailpath.kernels.rounding import FEW, NOTHING, UNIT
 
 FloatArray = NDArray[np.float64]
 #: A proved relative error above this makes a solver look for a better method.
@@ -19,7 +21,9 @@ WIDE = 1e-11
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """A value, or an array of them, with lower <= truth <= upper; `method` says which proof holds."""
+    """A value, or an array of them, with lower <= truth <= upper; `method` says which
+    proof holds.
+    """
 
     value: Any
     lower: Any
@@ -28,7 +32,9 @@ class Bounds:
 
     @cached_property
     def width(self) -> float:
-        """The worst relative width, infinite if nothing is proved. Values far below the largest are allowed what comes with its rounding."""
+        """The worst relative width, infinite if nothing is proved. Values far below the largest are
+        allowed what comes with its rounding.
+        """
         size = np.abs(self.value)
         scale = size + 1e-3 * np.max(size, initial=0.0) + NOTHING
         with np.errstate(invalid="ignore"):
@@ -40,23 +46,48 @@ class Bounds:
         """Whether they are worth a better method."""
         return self.width > 2 * WIDE
 
+    def shifted(self, by: FloatArray) -> Bounds:
+        """Of values and so much more, each the float nearest to what is meant; infinite ones stay,
+        and so does what nothing is added to."""
+
+        def moved(values: FloatArray, side: int) -> FloatArray:
+            # The number added, the sum, and costs that are no more than the nearest floats.
+            away = side * 4 * UNIT * np.where(np.isfinite(values), np.abs(values) + np.abs(by), 0.0)
+            return np.where(by == 0, values, values + by + away)
+
+        return Bounds(
+            moved(self.value, 0), moved(self.lower, -1), moved(self.upper, 1), self.method
+        )
+
 
 def within_shares(value: FloatArray, below: Any, above: Any, method: str) -> Bounds:
-    """Bounds by relative errors: truth >= (1 - below) value and <= (1 + above) value, for values >= 0."""
+    """Bounds by relative errors: truth >= (1 - below) value and <= (1 + above) value, for values >=
+    0.
+    """
     lower, upper = value * np.maximum(1 - below, 0.0) * (1 - FEW), value * (1 + above) * (1 + FEW)
     return Bounds(value, lower, np.where(value > 0.0, np.nextafter(upper, np.inf), upper), method)
 
 
 def within(value: FloatArray, fine: FloatArray, slack: FloatArray, method: str) -> Bounds:
     """Bounds by absolute errors: the truth lies within `slack` of value + fine."""
-    lower, upper = np.nextafter(value + (fine - slack), -np.inf), np.nextafter(value + (fine + slack), np.inf)
+    lower, upper = (
+        np.nextafter(value + (fine - slack), -np.inf),
+        np.nextafter(value + (fine + slack), np.inf),
+    )
     # Without any slack every term is 0, and so is the value.
     some = slack > 0.0
-    return Bounds(np.where(some, value + fine, value), np.where(some, lower, value), np.where(some, upper, value), method)
+    return Bounds(
+        np.where(some, value + fine, value),
+        np.where(some, lower, value),
+        np.where(some, upper, value),
+        method,
+    )
 
 
 def narrower(first: Bounds, second: Bounds) -> Bounds:
-    """What two proofs say together, of the same values; those of the second are taken, which has looked for what is missing."""
+    """What two proofs say together, of the same values; those of the second are taken, which has
+    looked for what is missing.
+    """
     lower, upper = np.maximum(first.lower, second.lower), np.minimum(first.upper, second.upper)
     return Bounds(np.clip(second.value, lower, upper), lower, upper, first.method)
 

@@ -1,32 +1,43 @@
-"""The sweep over budgets: least values by (node, budget left), one level of whole cost units after the other.
+"""The sweep over budgets: least values by (node, budget left), one level of whole cost units after
+the other.
 
 `U(s, w)` is the least value of node s with budget w, say the least E[(Z - w)+]:
 
     U(s, w) = min over choices of  sum p U(t, w - c),        and a closed form for w <= 0.
 
-*Criteria* say what is counted; row i is (base, slope, to_go, per_step). With the budget spent, w <= 0, a node is worth
+*Criteria* say what is counted; row i is (base, slope, to_go, per_step). With the budget spent, w <=
+0, a node is worth
 
-    base + slope * (-w) + to_go * V*(s),        and `per_step` times the expected cost of a choice is added at every step,
+    base + slope * (-w) + to_go * V*(s),        and `per_step` times the expected cost of a choice
+                                                is added at every step,
 
-so (0, 1, 1, 0) is the excess E[(Z - w)+], (1, 0, 0, 0) the probability of a cost of w or more, and (0, 0, 1, 1) the expected cost. Arriving with
-budget left is worth 0, or what `loss[w, i]` says. Three ways to choose:
+so (0, 1, 1, 0) is the excess E[(Z - w)+], (1, 0, 0, 0) the probability of a cost of w or more, and
+(0, 0, 1, 1) the expected cost. Arriving with budget left is worth 0, or what `loss[w, i]` says.
+Three ways to choose:
 
-- *Least*: the least value of criterion 0; within a relative `tie`, that of criterion 1. All others are carried along for the choice taken.
-- *Extreme*: the least value of criterion 0, where nature hands out what is not known of the probabilities (`Spread`); all others are the least
-  values with what it handed out there. The goal is then a node like others, since what arrives is served in its turn.
+- *Least*: the least value of criterion 0; within a relative `tie`, that of criterion 1. All others
+  are carried along for the choice taken.
+- *Extreme*: the least value of criterion 0, where nature hands out what is not known of the
+  probabilities (`Spread`); all others are the least values with what it handed out there. The goal
+  is then a node like others, since what arrives is served in its turn.
 - *Priced*: the least `criterion 0 + price * criterion 1`, for several prices side by side.
 
-**Store.** A level w needs the levels w - c, so values live in a window of rows, one for each of the last levels, more than the largest cost. Those of
-levels v <= 0 are rows like all others. The place of node s at level v is `(v - origin) * n + s`, and an outcome is one number, `offset = target -
-cost * n`, added to the first place of its level: nothing wraps, and no cost is compared with the budget. When the window is full, its last rows
-move to its beginning. Outcomes that arrive, or cost more than any budget asked, need no row: they are a `constant` of their choice, which changes
-from level to level.
+**Store.** A level w needs the levels w - c, so values live in a window of rows, one for each of the
+last levels, more than the largest cost. Those of levels v <= 0 are rows like all others. The place
+of node s at level v is `(v - origin) * n + s`, and an outcome is one number, `offset = target -
+cost * n`, added to the first place of its level: nothing wraps, and no cost is compared with the
+budget. When the window is full, its last rows move to its beginning. Outcomes that arrive, or cost
+more than any budget asked, need no row: they are a `constant` of their choice, which changes from
+level to level.
 
-**Order.** Nodes come in blocks such that zero-cost outcomes only lead back. The nodes of a plain block do not need one another at the same level;
-those of a joint block do, and are solved together (`joint.py`). Of a plain block only the nodes *active* are looked at. Up to a budget of
-`sure(s)` every run exceeds the budget, the risk-neutral policy is best, and the closed form of a spent budget still holds, since slope +
-per_step = to_go: it is put down from level `begin(s)` on, the first that somebody reads. And at level w only nodes with `least + w <= cutoff`
-can matter, where `least` is the least cost at which the start can reach them; the cutoff falls as better values are found.
+**Order.** Nodes come in blocks such that zero-cost outcomes only lead back. The nodes of a plain
+block do not need one another at the same level; those of a joint block do, and are solved together
+(`joint.py`). Of a plain block only the nodes *active* are looked at. Up to a budget of
+`certain_cost(s)` every run exceeds the budget, the risk-neutral policy is best, and the closed form
+of a spent budget still holds, since slope + per_step = to_go: it is put down from level `begin(s)`
+on, the first that somebody reads. And at level w only nodes with `least + w <= cutoff` can matter,
+where `least` is the least cost at which the start can reach them; the cutoff falls as better values
+are found.
 """
 
 from __future__ import annotations
@@ -45,12 +56,19 @@ from tailpath.kernels.rounding import TINY
 Array = NDArray[Any]
 #: The columns of criteria.
 BASE, SLOPE, TO_GO, PER_STEP = 0, 1, 2, 3
-#: What can be counted: E[(Z - w)+], the probability of a cost of w or more, and the expected cost. They may be added up.
-EXCESS, LATE, MEAN = np.array([0.0, 1.0, 1.0, 0.0]), np.array([1.0, 0.0, 0.0, 0.0]), np.array([0.0, 0.0, 1.0, 1.0])
+#: What can be counted: E[(Z - w)+], the probability of a cost of w or more, and the expected cost.
+#: They may be added up.
+EXCESS, LATE, MEAN = (
+    np.array([0.0, 1.0, 1.0, 0.0]),
+    np.array([1.0, 0.0, 0.0, 0.0]),
+    np.array([0.0, 0.0, 1.0, 1.0]),
+)
 
 
 class Rows(NamedTuple):
-    """Node -> choices -> outcomes that need a row. Shapes: (nodes + 1,), (choices + 1,), (outcomes,), (outcomes,)."""
+    """Node -> choices -> outcomes that need a row. Shapes: (nodes + 1,), (choices + 1,),
+    (outcomes,), (outcomes,).
+    """
 
     node_choices: Array
     outcome_start: Array
@@ -59,7 +77,9 @@ class Rows(NamedTuple):
 
 
 class Ends(NamedTuple):
-    """Outcomes that need no row, by choice: `cost[start[e] : start[e + 1]]` are those of `choice[e]`."""
+    """Outcomes that need no row, by choice: `cost[start[e] : start[e + 1]]` are those of
+    `choice[e]`.
+    """
 
     choice: Array
     start: Array
@@ -68,18 +88,22 @@ class Ends(NamedTuple):
 
 
 class Nodes(NamedTuple):
-    """By block where its nodes begin and whether they are solved together; by node `least`, `sure` and `begin`, and V* in units."""
+    """By block where its nodes begin and whether they are solved together; by node `least`,
+    `certain_cost` and `begin`, and V* in units.
+    """
 
     block_start: Array
     block_joint: Array
     least: Array
-    sure: Array
+    certain_cost: Array
     begin: Array
     value: Array
 
 
 class Model(NamedTuple):
-    """A model laid out for budgets up to some limit; where probabilities are intervals, those of `rows` are the low ones."""
+    """A model laid out for budgets up to some limit; where probabilities are intervals, those of
+    `rows` are the low ones.
+    """
 
     rows: Rows
     ends: Ends
@@ -92,8 +116,8 @@ class Model(NamedTuple):
 class Objective(NamedTuple):
     """What is minimised at the start, `weight * w + price * U`, with U the value of criterion 0.
 
-    Levels matter up to `limit`, and until `weight * w + floor` exceeds the best value found. `prices` are those of the priced way, none for the
-    least.
+    Levels matter up to `limit`, and until `weight * w + floor` exceeds the best value found.
+    `prices` are those of the priced way, none for the least.
     """
 
     criteria: Array
@@ -109,8 +133,9 @@ class Objective(NamedTuple):
 class Work(NamedTuple):
     """What a sweep works on.
 
-    Values by criterion, place and price, the level of their first row, and how many rows before its own a level needs; constants by criterion and
-    choice, at all levels and at the present one; scratch by choice and by price; the active nodes of each block, where its next one stands, and
+    Values by criterion, place and price, the level of their first row, and how many rows before its
+    own a level needs; constants by criterion and choice, at all levels and at the present one;
+    scratch by choice and by price; the active nodes of each block, where its next one stands, and
     how many are active; the choice of every node now, and with a unit less.
     """
 
@@ -129,7 +154,9 @@ class Work(NamedTuple):
 
 
 class Changes(NamedTuple):
-    """Where the choice of a node changes, in the order in which this is found: the node, the first budget with the new choice, the choice."""
+    """Where the choice of a node changes, in the order in which this is found: the node, the first
+    budget with the new choice, the choice.
+    """
 
     node: Array
     budget: Array
@@ -137,22 +164,47 @@ class Changes(NamedTuple):
 
 
 @kernel(inline=True)
-def settle_least(model: Model, objective: Objective, span: tuple[int, int], w: int, base: int, size: int, work: Work) -> None:
-    """The active nodes of a plain block at budget w, the least way. Arrays are taken out of their groups before the loops, which counts."""
+def settle_least(
+    model: Model,
+    objective: Objective,
+    span: tuple[int, int],
+    w: int,
+    base: int,
+    size: int,
+    work: Work,
+) -> None:
+    """The active nodes of a plain block at budget w, the least way. Arrays are taken out of their
+    groups before the loops, which counts.
+    """
     node_choices, outcome_start, offset, probability = model.rows
-    sure, to_go, criteria, tie = model.nodes.sure, model.nodes.value, objective.criteria, objective.tie
-    value, constant, worth, active, chosen = work.value, work.constant, work.worth, work.active, work.choice
+    certain_cost, to_go, criteria, tie = (
+        model.nodes.certain_cost,
+        model.nodes.value,
+        objective.criteria,
+        objective.tie,
+    )
+    value, constant, worth, active, chosen = (
+        work.value,
+        work.constant,
+        work.worth,
+        work.active,
+        work.choice,
+    )
     for k in range(span[0], span[1]):
         node = np.int64(active[k])
         first, last = np.uint64(node_choices[node]), np.uint64(node_choices[node + 1])
         picked, least = np.int64(first), np.inf
-        if w <= sure[node]:
+        if w <= certain_cost[node]:
             for i in range(len(criteria)):
-                value[i * size + base + node] = criteria[i, BASE] - criteria[i, SLOPE] * w + criteria[i, TO_GO] * to_go[node]
+                value[i * size + base + node] = (
+                    criteria[i, BASE] - criteria[i, SLOPE] * w + criteria[i, TO_GO] * to_go[node]
+                )
             chosen[node] = picked
             continue
         for choice in range(first, last):
-            total = constant[0, choice] + row_value(outcome_start, offset, probability, choice, base, value)
+            total = constant[0, choice] + row_value(
+                outcome_start, offset, probability, choice, base, value
+            )
             worth[choice] = total
             picked = np.int64(choice) if total < least else picked
             least = min(least, total)
@@ -160,51 +212,95 @@ def settle_least(model: Model, objective: Objective, span: tuple[int, int], w: i
             second, highest = np.inf, least * (1 + tie)
             for choice in range(first, last):
                 if worth[choice] <= highest:
-                    total = constant[1, choice] + row_value(outcome_start, offset, probability, choice, size + base, value)
+                    total = constant[1, choice] + row_value(
+                        outcome_start, offset, probability, choice, size + base, value
+                    )
                     picked = np.int64(choice) if total < second else picked
                     second = min(second, total)
             least = worth[picked]
         value[base + node] = least if least > TINY else 0.0
         for i in range(1, len(criteria)):
-            total = constant[i, picked] + row_value(outcome_start, offset, probability, picked, i * size + base, value)
+            total = constant[i, picked] + row_value(
+                outcome_start, offset, probability, picked, i * size + base, value
+            )
             value[i * size + base + node] = total if total > TINY else 0.0
         chosen[node] = picked
 
 
 @kernel
-def settle_extreme(model: Model, objective: Objective, nature: int, span: tuple[int, int], base: int, size: int, work: Work) -> float:
-    """The active nodes of a plain block at one level, by the extreme way. Returns the most that the value of an outcome served last exceeds that of
-    its row, as a factor: what rounding of the shares counts for."""
+def settle_extreme(
+    model: Model,
+    objective: Objective,
+    nature: int,
+    span: tuple[int, int],
+    w: int,
+    base: int,
+    size: int,
+    work: Work,
+) -> float:
+    """The active nodes of a plain block at budget w, by the extreme way. Returns the most that the
+    value of an outcome served last exceeds that of its row, as a factor: what rounding of the
+    shares counts for.
+    """
     node_choices, outcome_start, offset, probability = model.rows
-    value, constant, worst, count = work.value, work.constant, 0.0, len(objective.criteria)
+    certain_cost, to_go, criteria = model.nodes.certain_cost, model.nodes.value, objective.criteria
+    value, constant, worst, count = work.value, work.constant, 0.0, len(criteria)
     for k in range(span[0], span[1]):
         node = np.int64(work.active[k])
         picked, least = np.int64(node_choices[node]), np.inf
+        if w <= certain_cost[node]:
+            for i in range(count):
+                value[i * size + base + node] = (
+                    criteria[i, BASE] - criteria[i, SLOPE] * w + criteria[i, TO_GO] * to_go[node]
+                )
+            work.choice[node] = picked
+            continue
         for i in range(1, count):
             value[i * size + base + node] = np.inf
         for choice in range(node_choices[node], node_choices[node + 1]):
-            ahead, marginal = extreme_value(outcome_start, offset, probability, model.spread, nature, choice, base, value)
+            ahead, marginal = extreme_value(
+                outcome_start, offset, probability, model.spread, nature, choice, base, value
+            )
             total = constant[0, choice] + ahead
             if marginal > worst * total and total > TINY:
                 worst = marginal / total
             picked = np.int64(choice) if total < least else picked
             least = min(least, total)
             for i in range(1, count):
-                ahead, marginal = served_value(outcome_start, offset, probability, model.spread, choice, i * size + base, value)
+                ahead, marginal = served_value(
+                    outcome_start, offset, probability, model.spread, choice, i * size + base, value
+                )
                 total = constant[i, choice] + ahead
                 if marginal > worst * total and total > TINY:
                     worst = marginal / total
-                value[i * size + base + node] = min(value[i * size + base + node], total if total > TINY else 0.0)
+                value[i * size + base + node] = min(
+                    value[i * size + base + node], total if total > TINY else 0.0
+                )
         value[base + node] = least if least > TINY else 0.0
         work.choice[node] = picked
     return worst
 
 
 @kernel
-def settle_priced(model: Model, objective: Objective, span: tuple[int, int], w: int, base: int, size: int, work: Work) -> None:
-    """The active nodes of a plain block at budget w, the priced way. Loops over prices alone, on few arrays, are what becomes vectors."""
+def settle_priced(
+    model: Model,
+    objective: Objective,
+    span: tuple[int, int],
+    w: int,
+    base: int,
+    size: int,
+    work: Work,
+) -> None:
+    """The active nodes of a plain block at budget w, the priced way. Loops over prices alone, on
+    few arrays, are what becomes vectors.
+    """
     node_choices, outcome_start, offset, probability = model.rows
-    sure, to_go, criteria, prices = model.nodes.sure, model.nodes.value, objective.criteria, objective.prices
+    certain_cost, to_go, criteria, prices = (
+        model.nodes.certain_cost,
+        model.nodes.value,
+        objective.criteria,
+        objective.prices,
+    )
     constant, active, count = work.constant, work.active, len(objective.prices)
     value = work.value.reshape((2, size, count))
     mean, risk, least, best_mean, best_risk = work.scratch
@@ -212,10 +308,14 @@ def settle_priced(model: Model, objective: Objective, span: tuple[int, int], w: 
         node = np.int64(active[j])
         for i in range(count):
             least[i] = np.inf
-        if w <= sure[node]:
+        if w <= certain_cost[node]:
             for i in range(count):
-                best_mean[i] = criteria[0, BASE] - criteria[0, SLOPE] * w + criteria[0, TO_GO] * to_go[node]
-                best_risk[i] = criteria[1, BASE] - criteria[1, SLOPE] * w + criteria[1, TO_GO] * to_go[node]
+                best_mean[i] = (
+                    criteria[0, BASE] - criteria[0, SLOPE] * w + criteria[0, TO_GO] * to_go[node]
+                )
+                best_risk[i] = (
+                    criteria[1, BASE] - criteria[1, SLOPE] * w + criteria[1, TO_GO] * to_go[node]
+                )
         else:
             for choice in range(node_choices[node], node_choices[node + 1]):
                 for i in range(count):
@@ -223,11 +323,11 @@ def settle_priced(model: Model, objective: Objective, span: tuple[int, int], w: 
                 for i in range(count):
                     risk[i] = constant[1, choice]
                 for k in range(outcome_start[choice], outcome_start[choice + 1]):
-                    p, place = probability[k], base + offset[k]
+                    p, position = probability[k], base + offset[k]
                     for i in range(count):
-                        mean[i] += p * value[0, place, i]
+                        mean[i] += p * value[0, position, i]
                     for i in range(count):
-                        risk[i] += p * value[1, place, i]
+                        risk[i] += p * value[1, position, i]
                 for i in range(count):
                     total = mean[i] + prices[i] * risk[i]
                     if total < least[i]:
@@ -239,20 +339,38 @@ def settle_priced(model: Model, objective: Objective, span: tuple[int, int], w: 
 
 
 @kernel
-def settle_jointly(model: Model, criteria: Array, tie: float, block: int, base: int, size: int, work: Work) -> tuple[float, float]:
-    """A joint block at one level: first criterion 0, then, among choices that tie, criterion 1. Returns what `joint_optimum` returns."""
-    choices, first, last = model.rows.node_choices, model.nodes.block_start[block], model.nodes.block_start[block + 1]
+def settle_jointly(
+    model: Model, criteria: Array, tie: float, block: int, base: int, size: int, work: Work
+) -> tuple[float, float]:
+    """A joint block at one level: first criterion 0, then, among choices that tie, criterion 1.
+    Returns what `joint_optimum` returns.
+    """
+    choices, first, last = (
+        model.rows.node_choices,
+        model.nodes.block_start[block],
+        model.nodes.block_start[block + 1],
+    )
     offset, count = choices[first], choices[last] - choices[first]
-    gain, allowed, value = np.empty((len(criteria), count)), np.ones(count, dtype=np.bool_), np.empty(last - first)
+    gain, allowed, value = (
+        np.empty((len(criteria), count)),
+        np.ones(count, dtype=np.bool_),
+        np.empty(last - first),
+    )
     for i in range(len(criteria)):
         for k in range(count):
-            gain[i, k] = work.constant[i, offset + k] + row_value(*model.rows[1:], offset + k, i * size + base, work.value)
-    quality: tuple[float, float] = joint_optimum(model.joint, choices, first, last, gain[0], allowed, work.choice, value)
+            gain[i, k] = work.constant[i, offset + k] + row_value(
+                *model.rows[1:], offset + k, i * size + base, work.value
+            )
+    quality: tuple[float, float] = joint_optimum(
+        model.joint, choices, first, last, gain[0], allowed, work.choice, value
+    )
     if tie > 0:
         for i in range(last - first):
             for choice in range(choices[first + i], choices[first + i + 1]):
                 total = joint_backup(model.joint, choice, gain[0, choice - offset], value)
-                allowed[choice - offset] = choice == work.choice[first + i] or total <= value[i] * (1 + tie)
+                allowed[choice - offset] = choice == work.choice[first + i] or total <= value[i] * (
+                    1 + tie
+                )
         joint_optimum(model.joint, choices, first, last, gain[1], allowed, work.choice, value)
     for i in range(len(criteria)):
         joint_values(model.joint, choices, first, last, work.choice, gain[i], value)
@@ -263,23 +381,27 @@ def settle_jointly(model: Model, criteria: Array, tie: float, block: int, base: 
 
 @kernel(inline=True)
 def set_constants(ends: Ends, criteria: Array, loss: Array, w: int, work: Work) -> None:
-    """What choices are worth at budget w without the outcomes that have a row, for those that have others."""
+    """What choices are worth at budget w without the outcomes that have a row, for those that have
+    others.
+    """
     for i in range(len(criteria)):
         base, slope = criteria[i, BASE], criteria[i, SLOPE]
         for e in range(len(ends.choice)):
             total = work.static[i, ends.choice[e]]
             for k in range(ends.start[e], ends.start[e + 1]):
-                left = w - ends.cost[k]
-                if left <= 0:
-                    total += ends.probability[k] * (base - slope * left)
+                remaining = w - ends.cost[k]
+                if remaining <= 0:
+                    total += ends.probability[k] * (base - slope * remaining)
                 elif len(loss) > 0:
-                    total += ends.probability[k] * loss[left, i]
+                    total += ends.probability[k] * loss[remaining, i]
             work.constant[i, ends.choice[e]] = total
 
 
 @kernel(inline=True)
 def cutoff_of(objective: Objective, best: float) -> float:
-    """No level, and no node at a level, beyond this can matter; a little more than the exact bound, to be safe from rounding."""
+    """No level, and no node at a level, beyond this can matter; a little more than the exact bound,
+    to be safe from rounding.
+    """
     if objective.weight == 0:
         return objective.limit
     return min(objective.limit, (best - objective.floor) / objective.weight * (1 + 1e-12))
@@ -287,11 +409,19 @@ def cutoff_of(objective: Objective, best: float) -> float:
 
 @kernel(inline=True)
 def look_around(nodes: Nodes, block: int, w: int, room: float, work: Work) -> int:
-    """Bring the list of active nodes of a plain block up to date at budget w: the start can reach them for `room` or less.
+    """Bring the list of active nodes of a plain block up to date at budget w: the start can reach
+    them for `room` or less.
 
-    Those of block b are `active[block_start[b] :][: n_active[b]]`; nodes before `entered[b]` have begun. Returns where they end.
+    Those of block b are `active[block_start[b] :][: n_active[b]]`; nodes before `entered[b]` have
+    begun. Returns where they end.
     """
-    first, last, active, least, begin = nodes.block_start[block], nodes.block_start[block + 1], work.active, nodes.least, nodes.begin
+    first, last, active, least, begin = (
+        nodes.block_start[block],
+        nodes.block_start[block + 1],
+        work.active,
+        nodes.least,
+        nodes.begin,
+    )
     end, node = first, work.entered[block]
     for k in range(first, first + work.n_active[block]):
         if least[active[k]] <= room:
@@ -308,7 +438,9 @@ def look_around(nodes: Nodes, block: int, w: int, room: float, work: Work) -> in
 
 @kernel(inline=True)
 def note_changes(first: int, last: int, w: int, at: int, work: Work, out: Changes) -> int:
-    """Append where the choice of an active node is another than with a unit less; returns how many changes there are then."""
+    """Append where the choice of an active node is another than with a unit less; returns how many
+    changes there are then.
+    """
     active, chosen, before = work.active, work.choice, work.before
     out_node, out_budget, out_choice = out
     for k in range(first, last):
@@ -322,7 +454,9 @@ def note_changes(first: int, last: int, w: int, at: int, work: Work, out: Change
 
 @kernel
 def move_window(n: int, blocks: int, work: Work) -> None:
-    """Bring the rows that later levels need to the beginning of the window, of each of some blocks of values."""
+    """Bring the rows that later levels need to the beginning of the window, of each of some blocks
+    of values.
+    """
     rows = len(work.value) // (n * blocks)
     for block in range(blocks):
         first = block * rows * n
@@ -332,7 +466,9 @@ def move_window(n: int, blocks: int, work: Work) -> None:
 
 
 def _sweep(joints: bool, priced: bool, nature: int) -> Any:
-    """The flags are constants of the closure: the compiler leaves out the branches not taken, and keeps each version by its flags."""
+    """The flags are constants of the closure: the compiler leaves out the branches not taken, and
+    keeps each version by its flags.
+    """
 
     def sweep(
         model: Model,
@@ -363,14 +499,21 @@ def _sweep(joints: bool, priced: bool, nature: int) -> Any:
                 if joints and nodes.block_joint[block]:
                     end = end if nodes.least[begin] <= room else begin
                     if end > begin:
-                        quality = settle_jointly(model, criteria, objective.tie, block, base, size, work)
+                        quality = settle_jointly(
+                            model, criteria, objective.tie, block, base, size, work
+                        )
                         error, gain_left = max(error, quality[0]), max(gain_left, quality[1])
                     for node in range(begin, end):
                         work.active[node] = node
                 else:
                     end = look_around(nodes, block, w, room, work)
                     if nature != CERTAIN:
-                        error = max(error, settle_extreme(model, objective, nature, (begin, end), base, size, work))
+                        error = max(
+                            error,
+                            settle_extreme(
+                                model, objective, nature, (begin, end), w, base, size, work
+                            ),
+                        )
                     elif priced:
                         settle_priced(model, objective, (begin, end), w, base, size, work)
                     else:
@@ -378,7 +521,9 @@ def _sweep(joints: bool, priced: bool, nature: int) -> Any:
                 at = note_changes(begin, begin if priced else end, w, at, work, out)
             for i in range(len(criteria)):
                 for price in range(count):
-                    out_value[w - first, i * count + price] = work.value[(i * size + base + objective.start) * count + price]
+                    out_value[w - first, i * count + price] = work.value[
+                        (i * size + base + objective.start) * count + price
+                    ]
             best = min(best, objective.weight * w + objective.price * out_value[w - first, 0])
             w += 1
         return w, at, best, error, gain_left
@@ -390,14 +535,28 @@ _compiled = cache(_sweep)
 
 
 def sweep(
-    model: Model, objective: Objective, loss: Array, levels: tuple[int, int, int], best: float, work: Work, out: Changes, out_value: Array
+    model: Model,
+    objective: Objective,
+    loss: Array,
+    levels: tuple[int, int, int],
+    best: float,
+    work: Work,
+    out: Changes,
+    out_value: Array,
 ) -> tuple[int, int, float, float, float]:
-    """Raise the budget from the first of `levels` to the second, or until nothing beyond can matter or there is no room for more changes.
+    """Raise the budget from the first of `levels` to the second, or until nothing beyond can matter
+    or there is no room for more changes.
 
-    Changes of choice are appended to `out` from the third of `levels` on, and `out_value[w - first]` gets the values at the start, by criterion and
-    price. Returns the first level not done, how many changes there are, the best value found, and the worst error bound and relative gain left
-    of joint blocks; where probabilities are intervals, the worst factor of `settle_extreme` in place of the error bound.
+    Changes of choice are appended to `out` from the third of `levels` on, and `out_value[w -
+    first]` gets the values at the start, by criterion and price. Returns the first level not done,
+    how many changes there are, the best value found, and the worst error bound and relative gain
+    left of joint blocks; where probabilities are intervals, the worst factor of `settle_extreme` in
+    place of the error bound.
     """
-    compiled = _compiled(bool(model.nodes.block_joint.any()), len(objective.prices) > 0, model.nature)
-    found: tuple[int, int, float, float, float] = compiled(model, objective, loss, levels, best, work, out, out_value)
+    compiled = _compiled(
+        bool(model.nodes.block_joint.any()), len(objective.prices) > 0, model.nature
+    )
+    found: tuple[int, int, float, float, float] = compiled(
+        model, objective, loss, levels, best, work, out, out_value
+    )
     return found

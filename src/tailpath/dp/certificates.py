@@ -1,15 +1,21 @@
-"""Proofs of bounds on expected totals, each one look at every row. A small residual is none: where runs take 10^6 steps, 10^-10 may hide 10^-4.
+"""Proofs of bounds on expected totals, each one look at every row. A small residual is none: where
+runs take 10^6 steps, 10^-10 may hide 10^-4.
 
-*Shares.* If every rate is positive, v may be off by the share by which a row's surplus r + P v - v(s) exceeds its rate.
+*Shares.* If every rate is positive, v may be off by the share by which a row's surplus r + P v -
+v(s) exceeds its rate.
 
-*Weights.* Let w > 0 be what a step weighs and T the expected total of it. If v's surplus is at most e w everywhere, V lies within e T of v: v + e T
-dominates its own backup, and v - e T is dominated by it. With w what rounding may make of a surplus, e is a unit or two, and a dear step counts
-no more than it is likely. T need not be exact: what it loses in a step, its drift, is looked
-at. What the floats of v have no room for, `fine`, is found by solving the same equations for what is missing; on long ways it matters.
+*Weights.* Let w > 0 be what a step weighs and T the expected total of it. If v's surplus is at most
+e w everywhere, V lies within e T of v: v + e T dominates its own backup, and v - e T is dominated
+by it. With w what rounding may make of a surplus, e is a unit or two, and a dear step counts no
+more than it is likely. T need not be exact: what it loses in a step, its drift, is looked at. What
+the floats of v have no room for, `fine`, is found by solving the same equations for what is
+missing; on long ways it matters.
 
-*From below, for all rows.* If L <= r + P L for every row of every state, no policy that arrives costs less than L.
+*From below, for all rows.* If L <= r + P L for every row of every state, no policy that arrives
+costs less than L.
 
-All rounding is charged to the bad side, and with it what probabilities and rates are off from the decimals as written.
+All rounding is charged to the bad side, and with it what probabilities and rates are off from the
+decimals as written.
 """
 
 from __future__ import annotations
@@ -26,8 +32,8 @@ from tailpath.kernels.rounding import FEW, SURPLUS_FINE, UNIT, VANISHED
 
 Array = NDArray[Any]
 FloatArray = NDArray[np.float64]
-#: Rows between equal values weigh nothing by themselves. What is added, as a share of the value, and the mean weight at most; and where values are
-#: 0, as a share of the mean weight.
+#: Rows between equal values weigh nothing by themselves. What is added, as a share of the value,
+#: and the mean weight at most; and where values are 0, as a share of the mean weight.
 LITTLE, LEAST = 0.05, 1e-250
 #: How often what is missing in values is looked for.
 REFINEMENTS = 3
@@ -37,22 +43,24 @@ ENOUGH = 1.5 * UNIT
 
 @kernel
 def relative_bounds(given: Decisions, value: Array, chosen: Array) -> tuple[float, float]:
-    """Shares d, e with (1 - d) value <= V* and V of the policy `chosen` <= (1 + e) value; all rates must be positive.
+    """Shares d, e with (1 - d) value <= V* and V of the policy `chosen` <= (1 + e) value; all rates
+    must be positive.
 
-    With D = r + P v - v(s), (1 - d) v lies below its backup if d r >= -D for every row, and (1 + e) v above its own under the policy if
-    e (r - D) >= D. Since rates are positive, such an upper bound also proves that the policy arrives.
+    With D = r + P v - v(s), (1 - d) v lies below its backup if d r >= -D for every row, and (1 + e)
+    v above its own under the policy if e (r - D) >= D. Since rates are positive, such an upper
+    bound also proves that the policy arrives.
     """
     low, high = 0.0, 0.0
     fine = np.zeros(len(value))
     for state in range(len(given.state_choices) - 1):
         for row in range(given.state_choices[state], given.state_choices[state + 1]):
             rate = given.rate[row]
-            total, doubt = row_surplus(given, state, row, rate, value, fine)
-            if not (rate > 0.0 and doubt < np.inf):
+            total, error_bound = row_surplus(given, state, row, rate, value, fine)
+            if not (rate > 0.0 and error_bound < np.inf):
                 return np.inf, np.inf
-            low = max(low, (doubt - total) / rate)
+            low = max(low, (error_bound - total) / rate)
             if row == chosen[state]:
-                above, room = total + doubt, rate - total - doubt
+                above, room = total + error_bound, rate - total - error_bound
                 if above > 0.0:
                     high = max(high, above / room if room > 0.0 else np.inf)
     return low * (1 + FEW), high * (1 + FEW)
@@ -60,17 +68,19 @@ def relative_bounds(given: Decisions, value: Array, chosen: Array) -> tuple[floa
 
 @kernel
 def certify(chain: Decisions, value: Array, fine: Array, total: Array, out_gain: Array) -> float:
-    """The least e with |V - value - fine| <= e total; infinite if the proof fails. `out_gain` gets the surplus of value + fine, as far as it went."""
+    """The least e with |V - value - fine| <= e total; infinite if the proof fails. `out_gain` gets
+    the surplus of value + fine, as far as it went.
+    """
     e = 0.0
     exactly = np.zeros(len(value))
     for node in range(len(out_gain)):
-        gain, doubt = row_surplus(chain, node, node, chain.rate[node], value, fine)
+        gain, error_bound = row_surplus(chain, node, node, chain.rate[node], value, fine)
         rise, unsure = row_surplus(chain, node, node, 0.0, total, exactly)
         out_gain[node] = gain
         drift = -rise - unsure
         if not drift > 0.0:
             return np.inf
-        defect = abs(gain) + doubt
+        defect = abs(gain) + error_bound
         if defect > 0.0:
             e = max(e, (defect + VANISHED) / drift)
     return e * (1 + FEW)
@@ -78,26 +88,37 @@ def certify(chain: Decisions, value: Array, fine: Array, total: Array, out_gain:
 
 @kernel
 def lower_defect(given: Decisions, value: Array, fine: Array) -> float:
-    """The largest amount by which value + fine may exceed its own backup. If it is <= 0, no policy that arrives costs less."""
+    """The largest amount by which value + fine may exceed its own backup. If it is <= 0, no policy
+    that arrives costs less.
+    """
     worst = -np.inf
     for state in range(len(given.state_choices) - 1):
         for row in range(given.state_choices[state], given.state_choices[state + 1]):
-            total, doubt = row_surplus(given, state, row, given.rate[row], value, fine)
-            worst = max(worst, doubt - total)
+            total, error_bound = row_surplus(given, state, row, given.rate[row], value, fine)
+            worst = max(worst, error_bound - total)
     return worst
 
 
 @kernel
-def mark_tied(given: Decisions, value: Array, fine: Array, weight: Array, share: float, out_tied: Array) -> None:
-    """Mark the rows that are worse than value + fine by no more than a share of their weight, and the best one of every state."""
+def mark_tied(
+    given: Decisions, value: Array, fine: Array, weight: Array, share: float, out_tied: Array
+) -> None:
+    """Mark the rows that are worse than value + fine by no more than a share of their weight, and
+    the best one of every state.
+    """
     for state in range(len(given.state_choices) - 1):
         for row in range(given.state_choices[state], given.state_choices[state + 1]):
-            out_tied[row] = row_surplus(given, state, row, given.rate[row], value, fine)[0] <= share * weight[row]
+            out_tied[row] = (
+                row_surplus(given, state, row, given.rate[row], value, fine)[0]
+                <= share * weight[row]
+            )
         out_tied[best_surplus(given, state, value, fine)[1]] = True
 
 
 class Proof(NamedTuple):
-    """V lies within `share` times `total` of value + fine, by node; and as much again away from these the proof only gets easier."""
+    """V lies within `share` times `total` of value + fine, by node; and as much again away from
+    these the proof only gets easier.
+    """
 
     value: FloatArray
     fine: FloatArray
@@ -109,9 +130,15 @@ class Proof(NamedTuple):
         return np.asarray((self.share * self.total) * (1 + FEW))
 
 
-def proved(chain: Decisions, value: FloatArray, solve: Callable[[FloatArray, FloatArray], FloatArray | None]) -> Proof | None:
-    """What weights prove of the values of a chain; None if that is nothing. `solve(c, w)` solves x = c + P x roughly, where |c| is no more than a
-    share of w > 0; it is asked for what is missing in the values, a few times, until rounding is all that is left."""
+def proved(
+    chain: Decisions,
+    value: FloatArray,
+    solve: Callable[[FloatArray, FloatArray], FloatArray | None],
+) -> Proof | None:
+    """What weights prove of the values of a chain; None if that is nothing. `solve(c, w)` solves x
+    = c + P x roughly, where |c| is no more than a share of w > 0; it is asked for what is missing
+    in the values, a few times, until rounding is all that is left.
+    """
     n = len(value)
     value, fine, gain = np.append(value, 0.0), np.zeros(n + 1), np.empty(n)
     weight = weights(chain, value)
@@ -133,7 +160,9 @@ def proved(chain: Decisions, value: FloatArray, solve: Callable[[FloatArray, Flo
 
 
 def weights(given: Decisions, value: FloatArray) -> FloatArray:
-    """By row what rounding may make of a surplus, in units of it, and a little more for every step."""
+    """By row what rounding may make of a surplus, in units of it, and a little more for
+    every step.
+    """
     here = np.repeat(value[:-1], np.diff(given.state_choices))
     first, count = given.choice_outcomes[:-1], np.diff(given.choice_outcomes)
     ahead = np.abs(value[given.target] - np.repeat(here, count))

@@ -1,12 +1,16 @@
-"""Elimination without subtraction (Grassmann, Taksar, Heyman): v = r + P v on the transient nodes of a chain.
+"""Elimination without subtraction (Grassmann, Taksar, Heyman): v = r + P v on the transient nodes
+of a chain.
 
-Eliminating node k sends its inflow to its outflow; 1 - p_kk is formed as the sum of the other probabilities. Every operation is on non-negative
-numbers, so every result keeps its relative accuracy however ill-conditioned the chain is.
+Eliminating node k sends its inflow to its outflow; 1 - p_kk is formed as the sum of the other
+probabilities. Every operation is on non-negative numbers, so every result keeps its relative
+accuracy however ill-conditioned the chain is.
 
-By the matrix-tree theorem the entries of (I - P)^-1 are quotients of polynomials of degree m - 1 and m with non-negative coefficients in the
-probabilities and the chances to leave, so a relative change of eps in them moves a value by at most 2 m eps. Eliminating a row with k entries
-while m nodes remain commits relative errors of at most (k + 5) UNIT, hence adds 2 m (k + 5) UNIT. That holds for numbers that have all of their
-digits: where one falls below `FADED` the result is given up.
+By the matrix-tree theorem the entries of (I - P)^-1 are quotients of polynomials of degree m - 1
+and m with non-negative coefficients in the probabilities and the chances to leave, so a relative
+change of eps in them moves a value by at most 2 m eps. Eliminating a row with k entries while m
+nodes remain commits relative errors of at most (k + 5) UNIT, hence adds 2 m (k + 5) UNIT. That
+holds for numbers that have all of their digits: where one falls below `FADED` the result is given
+up.
 """
 
 from __future__ import annotations
@@ -23,14 +27,18 @@ Array = NDArray[Any]
 
 
 @kernel
-def eliminate(order: Array, part_start: Array, chain: Any, out_value: Array, out_error: Array) -> bool:
-    """One strong component of a chain (`dp/backup.py`) after the other; whether no number was too small.
+def eliminate(
+    order: Array, part_start: Array, chain: Any, out_value: Array, out_error: Array
+) -> bool:
+    """One strong component of a chain (`dp/backup.py`) after the other; whether no number was too
+    small.
 
-    `out_value` and `out_error`, which bounds its relative error, have n + 1 entries; they come in as 0, and the last stays so.
-    Inside a component of m nodes, `leave` is the probability of leaving it at once and `gain` the rate plus what waits outside.
+    `out_value` and `out_error`, which bounds its relative error, have n + 1 entries; they come in
+    as 0, and the last stays so. Inside a component of m nodes, `leave` is the probability of
+    leaving it at once and `gain` the rate plus what waits outside.
     """
     n = len(order)
-    place = np.empty(n + 1, dtype=np.int64)
+    position = np.empty(n + 1, dtype=np.int64)
     part_of = np.full(n + 1, -1, dtype=np.int64)
     for part in range(len(part_start) - 1):
         first, last = part_start[part], part_start[part + 1]
@@ -38,7 +46,7 @@ def eliminate(order: Array, part_start: Array, chain: Any, out_value: Array, out
         inner, leave, gain = np.zeros((m, m)), np.zeros(m), np.zeros((m, 1))
         error, most_row = 0.0, 0
         for i in range(m):
-            place[order[first + i]], part_of[order[first + i]] = i, part
+            position[order[first + i]], part_of[order[first + i]] = i, part
         for i in range(m):
             node = order[first + i]
             gain[i, 0] = chain.rate[node]
@@ -46,7 +54,7 @@ def eliminate(order: Array, part_start: Array, chain: Any, out_value: Array, out
             for edge in range(chain.choice_outcomes[node], chain.choice_outcomes[node + 1]):
                 to, p = chain.target[edge], chain.probability[edge]
                 if part_of[to] == part:
-                    inner[i, place[to]] += p
+                    inner[i, position[to]] += p
                 else:
                     leave[i] += p
                     gain[i, 0] += p * out_value[to]
@@ -65,8 +73,9 @@ def eliminate(order: Array, part_start: Array, chain: Any, out_value: Array, out
 
 @kernel
 def eliminate_dense(inner: Array, leave: Array, gain: Array) -> tuple[float, bool]:
-    """Solve one component in place: `gain` (m, problems) becomes the values. Returns their relative error, infinite where a node is left
-    with too small a probability, and whether any number was so small that it lacks digits.
+    """Solve one component in place: `gain` (m, problems) becomes the values. Returns their relative
+    error, infinite where a node is left with too small a probability, and whether any number was so
+    small that it lacks digits.
 
     The last node goes first.
     """

@@ -1,12 +1,16 @@
 """Expected totals of an absorbing chain, with bounds that are proved and not merely observed.
 
-A chain has transient nodes 0 .. n - 1, and n is where it ends. With `rate` r >= 0 collected at each visit, the expected total is the least
-solution of v = r + P v. The expected cost of a policy, its expected number of steps and the probability of ending in a trap all have this form.
+A chain has transient nodes 0 .. n - 1, and n is where it ends. With `rate` r >= 0 collected at each
+visit, the expected total is the least solution of v = r + P v. The expected cost of a policy, its
+expected number of steps and the probability of ending in a trap all have this form.
 
-1. *Sweeps* (`sweeps.py`) find v, and a certificate (`certificates.py`) proves how far it may be off.
-2. Where they settle too slowly, *elimination* without subtraction (`dp/elimination.py`) carries a relative error bound of its own that does not
-   depend on the conditioning. It rescues small chains that break sweeps and sparse LU alike (Haddad and Monmege's takes 2^N steps).
-3. A *sparse LU* finds v on large chains that mix slowly and are narrow, and the same certificate accepts or refuses it.
+1. *Sweeps* (`sweeps.py`) find v, and a certificate (`certificates.py`) proves how far it may be
+   off.
+2. Where they settle too slowly, *elimination* without subtraction (`dp/elimination.py`) carries a
+   relative error bound of its own that does not depend on the conditioning. It rescues small chains
+   that break sweeps and sparse LU alike (Haddad and Monmege's takes 2^N steps).
+3. A *sparse LU* finds v on large chains that mix slowly and are narrow, and the same certificate
+   accepts or refuses it.
 """
 
 from __future__ import annotations
@@ -29,13 +33,16 @@ from tailpath.graph import owners
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.rounding import CLOSE, FLUTTER, SETTLED
 
-#: The largest component that is eliminated, and the most products of all: a dense elimination of m nodes takes m^3 / 3.
+#: The largest component that is eliminated, and the most products of all: a dense elimination of m
+#: nodes takes m^3 / 3.
 LARGEST_ELIMINATION, MOST_PRODUCTS = 2_500, 2_500**3
 #: The largest chain that is eliminated in decimals where nothing else proves anything.
 LARGEST_DECIMALS = 50_000
-#: Nodes times band beyond which a chain is not factorised: the factors of a graph without small separators would fill gigabytes.
+#: Nodes times band beyond which a chain is not factorised: the factors of a graph without small
+#: separators would fill gigabytes.
 LARGEST_FACTORS = 200_000_000
-#: How exactly weights are summed up, and what is missing in values: at first, and where that proves little.
+#: How exactly weights are summed up, and what is missing in values: at first, and where that proves
+#: little.
 ROUGHLY, FINELY = (1e-5, 1e-4), (1e-10, 1e-10)
 #: So many nodes are few.
 FEW_NODES = 100
@@ -45,17 +52,32 @@ SWEEPS = "sweeps"
 Total = tuple[Bounds, Proof | None]
 
 
-def chain_of(row_start: NDArray[Any], target: NDArray[Any], probability: FloatArray, rate: FloatArray, error: float = 0.0) -> Decisions:
+def chain_of(
+    row_start: NDArray[Any],
+    target: NDArray[Any],
+    probability: FloatArray,
+    rate: FloatArray,
+    error: float = 0.0,
+) -> Decisions:
     """The rows of a chain, one for each node, as kernels take them."""
-    return Decisions(*frozen(np.arange(len(rate) + 1), row_start, target, probability, rate))._replace(error=error)
+    return Decisions(
+        *frozen(np.arange(len(rate) + 1), row_start, target, probability, rate)
+    )._replace(error=error)
 
 
 def expected_total(
-    row_start: NDArray[Any], target: NDArray[Any], probability: FloatArray, rate: FloatArray, error: float = 0.0, close: float | None = None
+    row_start: NDArray[Any],
+    target: NDArray[Any],
+    probability: FloatArray,
+    rate: FloatArray,
+    error: float = 0.0,
+    close: float | None = None,
 ) -> Bounds:
-    """The expected total of `rate` (n,) until the end, from each of n nodes. The end, target n, must be reached surely from all of them.
+    """The expected total of `rate` (n,) until the end, from each of n nodes. The end, target n,
+    must be reached surely from all of them.
 
-    `error` is how far probabilities may be off, relatively, beside rounding. Bounds of small chains that are not `close` get a second proof.
+    `error` is how far probabilities may be off, relatively, beside rounding. Bounds of small chains
+    that are not `close` get a second proof.
     """
     if len(rate) == 0:
         return Bounds(rate, rate, rate, SWEEPS)
@@ -68,20 +90,31 @@ def expected_total(
 
 def warn_if_unproved(found: Bounds) -> None:
     if not np.all(np.isfinite(found.upper)):
-        text = "no upper bound on an expected total could be proved; the chain mixes too slowly for its size"
+        text = (
+            "no upper bound on an expected total could be proved; the chain mixes too slowly for"
+            " its size"
+        )
         warnings.warn(text, TailpathWarning, stacklevel=3)
 
 
 def close_enough(n: int) -> float:
-    """How close, relatively, the bounds of n nodes must be to need no second proof, which may be closer: on few nodes that takes no time."""
+    """How close, relatively, the bounds of n nodes must be to need no second proof, which may be
+    closer: on few nodes that takes no time.
+    """
     return FLUTTER if n <= FEW_NODES else CLOSE if n <= LARGEST_ELIMINATION else WIDE
 
 
 def total_of(chain: Decisions, *, slow: bool = False, close: float | None = None) -> Total:
-    """The expected total of a chain that is not empty, and what weights prove of it, if they do. On a `slow` one sweeps are not tried."""
+    """The expected total of a chain that is not empty, and what weights prove of it, if they do. On
+    a `slow` one sweeps are not tried.
+    """
     sweeps = Sweeps.of_chain(chain.choice_outcomes, chain.target, chain.probability)
     close = close_enough(len(chain.rate)) if close is None else close
-    found = (unproved(np.zeros(len(chain.rate)), SWEEPS), None) if slow else _by_sweeps(chain, sweeps, close)
+    found = (
+        (unproved(np.zeros(len(chain.rate)), SWEEPS), None)
+        if slow
+        else _by_sweeps(chain, sweeps, close)
+    )
     size = np.diff(sweeps.part_start).astype(np.float64)
     if found[0].is_wide and size.max() <= LARGEST_ELIMINATION and np.sum(size**3) <= MOST_PRODUCTS:
         found = _tighter(found, (by_elimination(chain, sweeps), None))
@@ -113,7 +146,9 @@ def _by_sweeps(chain: Decisions, sweeps: Sweeps, close: float) -> Total:
         found = within_shares(value, below, above, SWEEPS)
         if below + above <= close:
             return found, None
-        if below + above <= WIDE:  # on small chains both proofs take no time, and either may be closer
+        if (
+            below + above <= WIDE
+        ):  # on small chains both proofs take no time, and either may be closer
             other, proof = _bounded(value, proof_by_sweeps(chain, sweeps, value), SWEEPS)
             return narrower(found, other), proof
     return _bounded(value, proof_by_sweeps(chain, sweeps, value), SWEEPS)
@@ -124,12 +159,18 @@ def _bounded(value: FloatArray, proof: Proof | None, method: str) -> Total:
 
 
 def proof_by_sweeps(chain: Decisions, sweeps: Sweeps, value: FloatArray) -> Proof | None:
-    """What weights prove of these values, where sweeps sum them up; they need be quick, not exact."""
+    """What weights prove of these values, where sweeps sum them up; they need be quick,
+    not exact.
+    """
     proof = proved(chain, value, _Rough(chain, sweeps, np.abs(value), *ROUGHLY))
     if proof is not None and not bounds_by(proof, SWEEPS).is_wide:
         return proof
     finely = proved(chain, value, _Rough(chain, sweeps, np.abs(value), *FINELY))
-    return proof if finely is None or (proof is not None and finely.slack.sum() > proof.slack.sum()) else finely
+    return (
+        proof
+        if finely is None or (proof is not None and finely.slack.sum() > proof.slack.sum())
+        else finely
+    )
 
 
 def bounds_by(proof: Proof, method: str) -> Bounds:
@@ -138,10 +179,20 @@ def bounds_by(proof: Proof, method: str) -> Bounds:
 
 
 class _Rough:
-    """Solves x = c + P x by sweeps, which take positive numbers: a little of c beside the weights, whose total was asked for first."""
+    """Solves x = c + P x by sweeps, which take positive numbers: a little of c beside the weights,
+    whose total was asked for first.
+    """
 
-    def __init__(self, chain: Decisions, sweeps: Sweeps, first: FloatArray, weights: float, missing: float) -> None:
-        self.chain, self.sweeps, self.first, self.weights, self.missing = chain, sweeps, first, weights, missing
+    def __init__(
+        self, chain: Decisions, sweeps: Sweeps, first: FloatArray, weights: float, missing: float
+    ) -> None:
+        self.chain, self.sweeps, self.first, self.weights, self.missing = (
+            chain,
+            sweeps,
+            first,
+            weights,
+            missing,
+        )
         self.total: FloatArray | None = None
 
     def __call__(self, constant: FloatArray, weight: FloatArray) -> FloatArray | None:
@@ -155,14 +206,19 @@ class _Rough:
         return None if found is None else share * (found - self.total)
 
     def _summed(self, rate: FloatArray, first: FloatArray, tolerance: float) -> FloatArray | None:
-        total, rounds = self.sweeps.run(self.chain._replace(rate=next(frozen(rate))), first, tolerance)
+        total, rounds = self.sweeps.run(
+            self.chain._replace(rate=next(frozen(rate))), first, tolerance
+        )
         return total if rounds <= MOST_ROUNDS and np.isfinite(total).all() else None
 
 
 def by_elimination(chain: Decisions, sweeps: Sweeps) -> Bounds:
-    """One component after the other; in numbers of any size where products fall below the doubles."""
+    """One component after the other; in numbers of any size where products fall below
+    the doubles.
+    """
     n = len(chain.rate)
-    # The last of a component goes first: nodes with few neighbours, so that hubs do not fill the matrix early.
+    # The last of a component goes first: nodes with few neighbours, so that hubs do not fill the
+    # matrix early.
     degree = np.diff(chain.choice_outcomes) + np.bincount(chain.target, minlength=n + 1)[:n]
     component = np.empty(n, dtype=np.int64)
     component[sweeps.order] = owners(sweeps.part_start)
@@ -186,7 +242,8 @@ def by_factorisation(chain: Decisions) -> Total:
     matrix = csr_array((chain.probability[inside], (source, chain.target[inside])), shape=(n, n))
     number = np.empty(n, dtype=np.int64)
     number[csgraph.reverse_cuthill_mckee(matrix)] = np.arange(n)
-    # How far from the diagonal the matrix reaches in this order is what its factors fill, per row, at the worst.
+    # How far from the diagonal the matrix reaches in this order is what its factors fill, per row,
+    # at the worst.
     band = int(np.abs(number[source] - number[chain.target[inside]]).max(initial=0))
     failed = unproved(np.zeros(n), "factorisation"), None
     if n * band > LARGEST_FACTORS:
@@ -199,4 +256,6 @@ def by_factorisation(chain: Decisions) -> Total:
     value += factors.solve(chain.rate - value + matrix @ value)
     if not (np.all(np.isfinite(value)) and value.min() >= 0):
         return failed
-    return _bounded(value, proved(chain, value, lambda constant, _: factors.solve(constant)), "factorisation")
+    return _bounded(
+        value, proved(chain, value, lambda constant, _: factors.solve(constant)), "factorisation"
+    )

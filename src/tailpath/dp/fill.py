@@ -23,8 +23,14 @@ Check = Callable[[int, int, float], None]
 Told = Callable[[int, float], None]
 
 
+#: A way to fill a table: `fill`, or the same over several ranks.
+Fill = Callable[..., "Filled"]
+
+
 class Filled(NamedTuple):
-    """Values at the start by level, from 0 on, and criterion (and price); changes of choices; the error of a level; the best value."""
+    """Values at the start by level, from 0 on, and criterion (and price); changes of choices; the
+    error of a level; the best value.
+    """
 
     values: FloatArray
     changes: Changes
@@ -40,30 +46,47 @@ def fill(
     check: Check = lambda memory, level, best: None,
     told: Told = lambda level, best: None,
 ) -> Filled:
-    """One pass from budget 1 to where nothing beyond can matter; `error` is what each level adds to the relative error, at most."""
+    """One pass from budget 1 to where nothing beyond can matter; `error` is what each level adds to
+    the relative error, at most.
+    """
     n, lanes = layout.n, max(len(objective.prices), 1)
-    # An objective without a weight ends at its limit; with one, the sweep does not know beforehand how many levels there are.
+    # An objective without a weight ends at its limit; with one, the sweep does not know beforehand
+    # how many levels there are.
     rows = int(np.clip(AT_A_TIME // n, 16, min(4096, max(16.0, objective.limit))))
     size = 8 * (layout.reach(objective.limit) + 1) * n * lanes * len(objective.criteria)
     check(size, 1, np.inf)
     model, work = layout.up_to(objective.limit), layout.work(objective, max_bytes)
     found = Changes(*(np.empty(ROOM * n, dtype=kind) for kind in (np.int32, np.int64, np.int32)))
-    values = [np.repeat(objective.criteria[:, BASE] + objective.criteria[:, TO_GO] * layout.start_value, lanes)[None, :]]
+    values = [
+        np.repeat(
+            objective.criteria[:, BASE] + objective.criteria[:, TO_GO] * layout.start_value, lanes
+        )[None, :]
+    ]
     best = objective.price * float(values[0][0, 0])
     error, gain_left, w, at, more = 0.0, 0.0, 1, 0, True
     while more:
         last = w + rows - 1
         if at + n > len(found.node):
-            found = Changes(*(np.append(each, np.empty(len(each) + n, each.dtype)) for each in found))
-        # The values at the start are copied once, into one array, and an optimum over budgets brackets each.
+            found = Changes(
+                *(np.append(each, np.empty(len(each) + n, each.dtype)) for each in found)
+            )
+        # The values at the start are copied once, into one array, and an optimum over budgets
+        # brackets each.
         level = 2 * values[0].nbytes + (BRACKET_BYTES if objective.weight > 0 else 0)
         check(size + sum(each.nbytes for each in found) + level * last, w, best)
         value = np.empty((rows, len(objective.criteria) * lanes))
-        end, at, best, worst, left = sweep(model, objective, loss, (w, last, at), best, work, found, value)
+        end, at, best, worst, left = sweep(
+            model, objective, loss, (w, last, at), best, work, found, value
+        )
         values.append(value[: end - w])
         more = (end > last and end <= objective.limit) or at + n > len(found.node)
         error, gain_left, w = max(error, worst), max(gain_left, left), end
         told(w - 1, best)
     table = np.concatenate(values)
     table = table.reshape(len(table), -1, lanes) if len(objective.prices) else table
-    return Filled(table, Changes(*(each[:at] for each in found)), layout.depth * layout.per_block(error, gain_left), best)
+    return Filled(
+        table,
+        Changes(*(each[:at] for each in found)),
+        layout.depth * layout.per_block(error, gain_left),
+        best,
+    )

@@ -14,7 +14,8 @@ bucket finishes it, and what reaches the goal in bucket f costs f.
 A budget w makes nodes choose: at level g (h is 0 then) w - g is left. That only falls, so that a
 pointer into the steps of each node moves down as levels rise.
 
-Indices of the inner loops are unsigned: the compiler asks of others whether they count from the end.
+Indices of the inner loops are unsigned: the compiler asks of others whether they count from the
+end.
 """
 
 from __future__ import annotations
@@ -65,7 +66,9 @@ class Steps(NamedTuple):
 
 
 class Ring(NamedTuple):
-    """Probabilities by bucket and node; `in_use` marks the blocks of 2^BLOCK cells that hold any."""
+    """Probabilities by bucket and node; `in_use` marks the blocks of 2^BLOCK cells that
+    hold any.
+    """
 
     n: int
     shift: int
@@ -125,7 +128,15 @@ FINISHED, PAUSED, NEED_ROOM, AT_LIMIT, NO_ACTION = range(5)
 
 
 @kernel
-def search(rows: Rows, steps: Steps, ring: Ring, overflow: Overflow, found: Found, limits: Limits, state: Any) -> int:
+def search(
+    rows: Rows,
+    steps: Steps,
+    ring: Ring,
+    overflow: Overflow,
+    found: Found,
+    limits: Limits,
+    state: Any,
+) -> int:
     """Work through buckets until P(Z > f) <= alpha or nothing is open, or until a limit is reached.
 
     P(Z > f) is what was open less what arrived since, with nearly full relative accuracy while that
@@ -160,7 +171,11 @@ def search(rows: Rows, steps: Steps, ring: Ring, overflow: Overflow, found: Foun
         if tail < 0.25 * state.open_mass:
             tail = _open_mass(ring, overflow) + state.lost + state.truncated
             state.open_mass, state.arrived = tail, 0.0
-        if tail <= limits.alpha * (1 + 5e-13) and state.n_found > 0 and state.bucket >= limits.budget:
+        if (
+            tail <= limits.alpha * (1 + 5e-13)
+            and state.n_found > 0
+            and state.bucket >= limits.budget
+        ):
             return FINISHED
     return FINISHED
 
@@ -200,10 +215,18 @@ def _begin_epoch(ring: Ring, overflow: Overflow, state: Any) -> None:
 
 
 @kernel
-def _expand(rows: Rows, steps: Steps, ring: Ring, overflow: Overflow, found: Found, limits: Limits, state: Any) -> None:
+def _expand(
+    rows: Rows,
+    steps: Steps,
+    ring: Ring,
+    overflow: Overflow,
+    found: Found,
+    limits: Limits,
+    state: Any,
+) -> None:
     """Send on all that the nodes hold in the bucket."""
     cell_mass, in_use, near_cell = ring.mass, ring.in_use, rows.near_cell
-    bucket, left, chooses = state.bucket, limits.budget - state.bucket, len(steps.at_step) > 0
+    bucket, remaining, chooses = state.bucket, limits.budget - state.bucket, len(steps.at_step) > 0
     first, n_cells = U((bucket % (1 << ring.shift)) * ring.stride), U(len(cell_mass))
     goal, leaves_ring = first + U(ring.n), len(rows.far_jump) > 0
     expanded, new_blocks = 0, 0
@@ -225,7 +248,7 @@ def _expand(rows: Rows, steps: Steps, ring: Ring, overflow: Overflow, found: Fou
             expanded += 1
             if chooses:
                 step = steps.at_step[row]
-                while steps.from_budget[step] > left:
+                while steps.from_budget[step] > remaining:
                     step -= 1
                 steps.at_step[row] = step
                 if steps.row[step] < 0:
@@ -245,7 +268,11 @@ def _expand(rows: Rows, steps: Steps, ring: Ring, overflow: Overflow, found: Fou
                     there, target = bucket + rows.far_jump[t], rows.far_target[t]
                     recent = U(rows.far_recent[t] + (there & ((1 << RECENT) - 1)))
                     entry = U(overflow.recent[recent])
-                    if overflow.bucket[entry] == there and overflow.node[entry] == target and overflow.mass[entry] > 0.0:
+                    if (
+                        overflow.bucket[entry] == there
+                        and overflow.node[entry] == target
+                        and overflow.mass[entry] > 0.0
+                    ):
                         overflow.mass[entry] += mass * rows.far_probability[t]
                         continue
                     entry = U(state.unused)
@@ -283,13 +310,15 @@ def _open_mass(ring: Ring, overflow: Overflow) -> float:
 
 
 @kernel
-def open_sums(node: Array, ahead: Array, mass: Array, value: Array, lower: Array, upper: Array) -> tuple[float, ...]:
+def open_sums(
+    node: Array, ahead: Array, mass: Array, value: Array, lower: Array, upper: Array
+) -> tuple[float, ...]:
     """Over what is open: the sums of mass, of mass * (ahead + V)+ for the three V, and of
     mass * (|ahead| + upper) as far as it is finite.
 
-    A node beyond the last has V = 0: the goal. All terms are non-negative. Sixteen of them are added
-    up at a time, and what the sum of these loses is carried along, so that every result is off by 20
-    roundings at most.
+    A node beyond the last has V = 0: the goal. All terms are non-negative. Sixteen of them are
+    added up at a time, and what the sum of these loses is carried along, so that every result is
+    off by 20 roundings at most.
     """
     total, lost, part = np.zeros(5), np.zeros(5), np.zeros(5)
     for begin in range(0, len(node), 16):

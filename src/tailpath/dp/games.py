@@ -1,13 +1,16 @@
-"""The least expected total where nature hands out what is not known of the probabilities: V = min over rows of ext over p of sum p (c + V).
+"""The least expected total where nature hands out what is not known of the probabilities: V = min
+over rows of ext over p of sum p (c + V).
 
-Fixed shares make an ordinary problem (`optimum.py`); against its values nature may do better, and the shares become those. With an adversarial
-nature this is strategy iteration (Hoffman, Karp 1966), with a cooperative one policy iteration; either way values move in one direction,
-strict gains only, and it ends. Every policy that never ends must cost infinitely much, whatever nature does, and against an
-adversarial nature some policy must surely end.
+Fixed shares make an ordinary problem (`optimum.py`); against its values nature may do better, and
+the shares become those. With an adversarial nature this is strategy iteration (Hoffman, Karp 1966),
+with a cooperative one policy iteration; either way values move in one direction, strict gains only,
+and it ends. Every policy that never ends must cost infinitely much, whatever nature does, and
+against an adversarial nature some policy must surely end.
 
-Bounds come from the optimum's own equation, with all that rounding may do counted against them: values that are at least their backup, under some
-row of every state, lie above the optimum; values that no row's backup is below lie below it. They are looked for a little above
-and below the values found: by a share of them or, where steps may be free, with every step a little dearer and cheaper.
+Bounds come from the optimum's own equation, with all that rounding may do counted against them:
+values that are at least their backup, under some row of every state, lie above the optimum; values
+that no row's backup is below lie below it. They are looked for a little above and below the values
+found: by a share of them or, where steps may be free, with every step a little dearer and cheaper.
 """
 
 from __future__ import annotations
@@ -21,9 +24,10 @@ from numpy.typing import NDArray
 from tailpath.dp.backup import Decisions, Spread, extreme_defect, extreme_rows
 from tailpath.dp.bounds import Bounds, FloatArray
 from tailpath.dp.optimum import least_total
+from tailpath.dp.sweeps import MOST_ROUNDS, Sweeps
 from tailpath.graph import owners
 from tailpath.kernels.jit import frozen
-from tailpath.kernels.rounding import SAME_VALUE, UNIT
+from tailpath.kernels.rounding import SAME_VALUE, SETTLED, UNIT
 from tailpath.model.cost_units import as_fraction
 
 #: Bounds are looked for this share away from the values, and so often so many times as far.
@@ -33,7 +37,9 @@ MOST_STRATEGIES = 1_000
 
 
 class Game(NamedTuple):
-    """Decisions against nature. `given` has any probabilities inside the intervals, which begin at `low`; `cost` is by outcome."""
+    """Decisions against nature. `given` has any probabilities inside the intervals, which begin at
+    `low`; `cost` is by outcome.
+    """
 
     given: Decisions
     low: FloatArray
@@ -42,10 +48,19 @@ class Game(NamedTuple):
     nature: int
 
     def responded(self, value: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """What every row is worth if states are worth `value`, and the probabilities that nature gives it then."""
+        """What every row is worth if states are worth `value`, and the probabilities that nature
+        gives it then.
+        """
         worth = self.worth(value)
         best, probability = np.empty(len(self.given.rate)), np.empty(len(worth))
-        extreme_rows(*frozen(self.given.choice_outcomes, self.low), self.spread, self.nature, worth, best, probability)
+        extreme_rows(
+            *frozen(self.given.choice_outcomes, self.low),
+            self.spread,
+            self.nature,
+            worth,
+            best,
+            probability,
+        )
         return best, probability
 
     def worth(self, value: FloatArray) -> FloatArray:
@@ -65,14 +80,18 @@ class Game(NamedTuple):
         """The expected costs of rows in rationals."""
         rates = [Fraction(0)] * len(self.given.rate)
         mass = [Fraction(0)] * len(self.given.rate)
-        for row, p, c in zip(owners(self.given.choice_outcomes).tolist(), probability.tolist(), self.cost.tolist()):
+        for row, p, c in zip(
+            owners(self.given.choice_outcomes).tolist(), probability.tolist(), self.cost.tolist()
+        ):
             rates[row] += as_fraction(p) * as_fraction(c)
             mass[row] += as_fraction(p)
         return [rate / total for rate, total in zip(rates, mass)]
 
 
 class GameOptimum(NamedTuple):
-    """The best row of every state, values with bounds, the probabilities of nature's best answer to them, and how many strategies it took."""
+    """The best row of every state, values with bounds, the probabilities of nature's best answer to
+    them, and how many strategies it took.
+    """
 
     chosen: NDArray[np.int64]
     bounds: Bounds
@@ -81,22 +100,34 @@ class GameOptimum(NamedTuple):
 
 
 def game_optimum(game: Game) -> GameOptimum:
-    """V with bounds."""
-    probability, strategies = np.array(game.given.probability), 1
-    row = owners(game.given.choice_outcomes)
+    """V with bounds. Strategies on the way are swept, and only the last is solved with all that
+    proves it.
+    """
+    probability, strategies, proved = np.array(game.given.probability), 1, False
+    row, (sweeps, value) = owners(game.given.choice_outcomes), Sweeps.outwards(game.given)
     for _ in range(MOST_STRATEGIES):
         now = probability.copy()
-        found = least_total(game.against(now), lambda now=now: game.exact_rates(now))  # type: ignore[misc]
-        value = found.bounds.value
+        given = game.against(now)
+        if not proved:
+            value, rounds = sweeps.run(given, value, SETTLED)
+            proved = rounds > MOST_ROUNDS or not np.isfinite(value).all()
+        if proved:
+            found = least_total(given, lambda now=now: game.exact_rates(now))  # type: ignore[misc]
+            value = found.bounds.value
         best, answer = game.responded(value)
         gain = game.nature * (best - game.sums(probability * game.worth(value)))
         better = (gain > SAME_VALUE * np.abs(best))[row]
-        if not better.any():
+        if better.any():
+            probability[better] = answer[better]
+            strategies += 1
+        elif proved:
             break
-        probability[better] = answer[better]
-        strategies += 1
+        else:
+            proved = True
     lower, upper = _bound(game, value, probability, -1), _bound(game, value, probability, 1)
-    bounds = Bounds(value, np.maximum(lower, 0.0), upper, f"strategy iteration, {found.bounds.method}")
+    bounds = Bounds(
+        value, np.maximum(lower, 0.0), upper, f"strategy iteration, {found.bounds.method}"
+    )
     return GameOptimum(found.chosen, bounds, probability, strategies)
 
 
@@ -111,7 +142,10 @@ def _bound(game: Game, value: FloatArray, probability: FloatArray, side: int) ->
     share = NEAR
     for _ in range(TRIES):
         away = side * share * size
-        other = least_total(given._replace(rate=next(frozen(given.rate + away))), lambda: game.exact_rates(probability))
+        other = least_total(
+            given._replace(rate=next(frozen(given.rate + away))),
+            lambda: game.exact_rates(probability),
+        )
         if np.isfinite(other.bounds.value).all() and _holds(game, other.bounds.value, side):
             return np.asarray(other.bounds.value)
         share *= FARTHER
@@ -121,4 +155,9 @@ def _bound(game: Game, value: FloatArray, probability: FloatArray, side: int) ->
 def _holds(game: Game, value: FloatArray, side: int) -> bool:
     given = game.given
     rows = frozen(given.choice_outcomes, game.low)
-    return bool(extreme_defect(*rows, game.spread, game.nature, game.worth(value), value, given.state_choices, side) <= 0.0)
+    return bool(
+        extreme_defect(
+            *rows, game.spread, game.nature, game.worth(value), value, given.state_choices, side
+        )
+        <= 0.0
+    )

@@ -1,9 +1,11 @@
-"""Nodes that reach one another by free outcomes: at one and the same budget their values need each other.
+"""Nodes that reach one another by free outcomes: at one and the same budget their values need each
+other.
 
-Within a level a joint block is a small problem of its own, x_i = min over choices of (gain + sum of inner probabilities * x_j), where `gain` is all
-that leaves the block or costs something. Free end components are drawn together beforehand, so every policy leaves the block with
-probability 1, the solution is unique, and policy iteration with strict gains ends with it. Each policy is solved by elimination without
-subtraction, which keeps the relative accuracy however seldom the block is left.
+Within a level a joint block is a small problem of its own, x_i = min over choices of (gain + sum of
+inner probabilities * x_j), where `gain` is all that leaves the block or costs something. Free end
+components are drawn together beforehand, so every policy leaves the block with probability 1, the
+solution is unique, and policy iteration with strict gains ends with it. Each policy is solved by
+elimination without subtraction, which keeps the relative accuracy however seldom the block is left.
 """
 
 from __future__ import annotations
@@ -18,15 +20,19 @@ from tailpath.dp.elimination import eliminate_dense
 from tailpath.kernels.jit import kernel
 
 Array = NDArray[Any]
-#: A choice must be better by this much, relatively, to replace another: well above rounding, so that policy iteration ends.
+#: A choice must be better by this much, relatively, to replace another: well above rounding, so
+#: that policy iteration ends.
 MARGIN = 1e-14
 MOST_POLICIES = 1_000
-#: Values count in smaller units meanwhile, so that small ones that still mean something keep their digits; not where that could overflow.
+#: Values count in smaller units meanwhile, so that small ones that still mean something keep their
+#: digits; not where that could overflow.
 RAISED = 2.0**200
 
 
 class Joint(NamedTuple):
-    """The free outcomes inside joint blocks, by choice: targets count from the block's first node. `leave` is the probability of leaving."""
+    """The free outcomes inside joint blocks, by choice: targets count from the block's first node.
+    `leave` is the probability of leaving.
+    """
 
     inner_start: Array
     inner_target: Array
@@ -35,8 +41,17 @@ class Joint(NamedTuple):
 
 
 @kernel
-def joint_values(joint: Joint, node_choices: Array, first: int, last: int, policy: Array, gain: Array, out_value: Array) -> float:
-    """The values of a fixed policy in the block of nodes first .. last - 1; returns the relative error bound of the elimination.
+def joint_values(
+    joint: Joint,
+    node_choices: Array,
+    first: int,
+    last: int,
+    policy: Array,
+    gain: Array,
+    out_value: Array,
+) -> float:
+    """The values of a fixed policy in the block of nodes first .. last - 1; returns the relative
+    error bound of the elimination.
 
     `gain` is indexed by choice, counted from the first choice of the block.
     """
@@ -60,17 +75,27 @@ def joint_values(joint: Joint, node_choices: Array, first: int, last: int, polic
 
 @kernel
 def joint_backup(joint: Joint, choice: int, gain: float, value: Array) -> float:
-    ahead: float = row_value(joint.inner_start, joint.inner_target, joint.inner_probability, choice, 0, value)
+    ahead: float = row_value(
+        joint.inner_start, joint.inner_target, joint.inner_probability, choice, 0, value
+    )
     return gain + ahead
 
 
 @kernel
 def joint_optimum(
-    joint: Joint, node_choices: Array, first: int, last: int, gain: Array, allowed: Array, out_policy: Array, out_value: Array
+    joint: Joint,
+    node_choices: Array,
+    first: int,
+    last: int,
+    gain: Array,
+    allowed: Array,
+    out_policy: Array,
+    out_value: Array,
 ) -> tuple[float, float]:
     """Policy iteration over the allowed choices of a block, from the policy given.
 
-    Returns the error bound of the last elimination and the largest relative gain left: 0, or at most `MARGIN` if all went well.
+    Returns the error bound of the last elimination and the largest relative gain left: 0, or at
+    most `MARGIN` if all went well.
     """
     offset = node_choices[first]
     error, left = 0.0, 0.0
@@ -98,7 +123,9 @@ def joint_optimum(
 
 @kernel
 def longest_ways(source: Array, target: Array, out_depth: Array) -> None:
-    """The most edges on a way from each component; edges come sorted by source and lead to the same or a lower number."""
+    """The most edges on a way from each component; edges come sorted by source and lead to the same
+    or a lower number.
+    """
     for edge in range(len(source)):
         if source[edge] != target[edge]:
             out_depth[source[edge]] = max(out_depth[source[edge]], out_depth[target[edge]] + 1)

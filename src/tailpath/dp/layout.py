@@ -1,10 +1,12 @@
-"""Decisions laid out for the sweep over budgets (`budgets.py`): what it reads, and what it works on."""
+"""Decisions laid out for the sweep over budgets (`budgets.py`): what it reads, and what it works
+on.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -12,11 +14,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.dp.backup import CERTAIN, NO_SPREAD, Spread
-from tailpath.dp.budgets import PER_STEP, TO_GO, Changes, Ends, Model, Nodes, Objective, Rows, Work, sweep
+from tailpath.dp.budgets import (
+    PER_STEP,
+    TO_GO,
+    Changes,
+    Ends,
+    Model,
+    Nodes,
+    Objective,
+    Rows,
+    Work,
+    sweep,
+)
 from tailpath.dp.games import Game
 from tailpath.dp.joint import Joint, longest_ways
 from tailpath.errors import ModelError
-from tailpath.graph import Transitions, members_of, offsets_of, owners
+from tailpath.graph import Transitions, grouped, members_of, offsets_of, owners
 from tailpath.kernels.forward import cheapest_way
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.rounding import FIXED, ROW, SERVED, UNIT
@@ -27,7 +40,8 @@ BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
 #: A window of about this many bytes stays near the processor.
 WINDOW = 2**19
-#: Nodes joined by cycles of zero-cost moves are solved together, densely; beyond this many at once the model is refused.
+#: Nodes joined by cycles of zero-cost moves are solved together, densely; beyond this many at once
+#: the model is refused.
 LARGEST_JOINT = 2_000
 NO_LOSS = np.zeros((0, 0))
 
@@ -36,10 +50,10 @@ NO_LOSS = np.zeros((0, 0))
 class Layout:
     """The nodes of the sweep in their order, their choices and outcomes.
 
-    `choice_cost[k]` is what choice k costs on average. Outcomes are by choice, with their `level`, a
-    cost in units; the target of one that arrives is -1, and those inside a joint block are left out.
-    `rounding` bounds the relative error that one step adds; `depth` is the most blocks a path can
-    visit at one level, and `visits` bounds the expected visits to the nodes of a joint block,
+    `choice_cost[k]` is what choice k costs on average. Outcomes are by choice, with their `level`,
+    a cost in units; the target of one that arrives is -1, and those inside a joint block are left
+    out. `rounding` bounds the relative error that one step adds; `depth` is the most blocks a path
+    can visit at one level, and `visits` bounds the expected visits to the nodes of a joint block,
     summed over them. Where probabilities are intervals, `probability` has the low ones and `spread`
     what `nature` hands out; node 0 is then the goal.
     """
@@ -79,13 +93,27 @@ class Layout:
         return np.unique(self.level[~self.arrives])
 
     def reach(self, limit: float = math.inf) -> int:
-        """The largest cost, in units, of an outcome that does not end at a goal: of those below `limit`, since no budget up to it has others left."""
-        below = int(np.searchsorted(self.costs, limit)) if self.nature == CERTAIN else len(self.costs)
+        """The largest cost, in units, of an outcome that does not end at a goal: of those below
+        `limit`, since no budget up to it has others left.
+        """
+        below = (
+            int(np.searchsorted(self.costs, limit)) if self.nature == CERTAIN else len(self.costs)
+        )
         return int(self.costs[below - 1]) if below else 0
+
+    @cached_property
+    def farthest(self) -> float:
+        """The most that it costs at least to get to a node, in units."""
+        return float(self.nodes.least.max())
+
+    @cached_property
+    def skips(self) -> bool:
+        """Whether budgets that every run exceeds are left to their closed form."""
+        return bool(self.nodes.certain_cost.any())
 
     def entries(self, limit: float) -> float:
         """How many entries the table has for budgets up to the limit."""
-        return float(np.sum(np.maximum(limit - self.nodes.least - self.nodes.sure, 0.0)))
+        return float(np.sum(np.maximum(limit - self.nodes.least - self.nodes.certain_cost, 0.0)))
 
     def objective(
         self,
@@ -100,17 +128,23 @@ class Layout:
     ) -> Objective:
         """What the sweep is to minimise at the start."""
         several = np.empty(0) if prices is None else np.asarray(prices, dtype=np.float64)
-        return Objective(np.atleast_2d(criteria), several, self.start, weight, price, floor, limit, tie)
+        return Objective(
+            np.atleast_2d(criteria), several, self.start, weight, price, floor, limit, tie
+        )
 
     def per_block(self, error: float, gain_left: float) -> float:
-        """The relative error that a block adds, given the worst elimination of a joint block and the most it left to gain.
+        """The relative error that a block adds, given the worst elimination of a joint block and
+        the most it left to gain.
 
-        A joint block adds the error of its elimination, of what goes into it, and of choices that are not quite the best at every visit. Where
-        nature hands out shares, `error` is the largest factor by which an outcome served last exceeds its row.
+        A joint block adds the error of its elimination, of what goes into it, and of choices that
+        are not quite the best at every visit. Where nature hands out shares, `error` is the largest
+        factor by which an outcome served last exceeds its row.
         """
         if self.nature != CERTAIN:
             return self.rounding * (1 + error)
-        return self.rounding + (error + (gain_left + 4 * self.rounding) * self.visits if self.visits else 0.0)
+        return self.rounding + (
+            error + (gain_left + 4 * self.rounding) * self.visits if self.visits else 0.0
+        )
 
     @cached_property
     def everything(self) -> Model:
@@ -119,42 +153,105 @@ class Layout:
 
     def up_to(self, limit: float) -> Model:
         """What the kernel needs for budgets up to a limit."""
-        if self.nature != CERTAIN:  # what lies beyond every budget is served in its turn, like all others
-            order = self.spread.order.copy()
-            return self.everything._replace(spread=self.spread._replace(order=order), nature=self.nature)
-        return self.everything if self.reach() < limit else self._split(self.arrives | (self.level >= limit))
+        if (
+            self.nature != CERTAIN
+        ):  # what lies beyond every budget is served in its turn, like all others
+            rows, spread = (
+                self.everything.rows,
+                self.spread._replace(width=self.spread.width.copy()),
+            )  # which the kernel sorts
+            rows = rows._replace(offset=rows.offset.copy(), probability=rows.probability.copy())
+            return self.everything._replace(rows=rows, spread=spread, nature=self.nature)
+        return (
+            self.everything
+            if self.reach() < limit
+            else self._split(self.arrives | (self.level >= limit))
+        )
+
+    def beyond(self, limit: float) -> Layout:
+        """A layout against nature in which outcomes that cost the limit or more lead, for 1, to
+        nodes of their own behind all others.
+
+        No budget up to the limit has any of it left there, so that these have a closed form at
+        every level: the levels that others need are fewer.
+        """
+        far = np.flatnonzero(self.level >= limit)
+        if not len(far):
+            return self
+        own, of_far = np.unique(
+            np.stack([self.target[far], self.level[far]]), axis=1, return_inverse=True
+        )
+        nodes, count, of_far = self.nodes, own.shape[1], of_far.ravel()
+        least = np.full(count, np.iinfo(np.int64).max)
+        np.minimum.at(
+            least,
+            of_far,
+            nodes.least[owners(self.node_choices)[owners(self.outcome_start)[far]]] + 1,
+        )
+        target, level = self.target.copy(), self.level.copy()
+        target[far], level[far] = self.n + of_far, 1
+        behind = Nodes(
+            np.append(nodes.block_start, self.n + count),
+            np.append(nodes.block_joint, False),
+            np.append(nodes.least, least),
+            np.append(nodes.certain_cost, np.full(count, np.iinfo(np.int64).max)),
+            np.append(nodes.begin, np.ones(count, dtype=np.int64)),
+            np.append(nodes.value, nodes.value[own[0]] + own[1] - 1),
+        )
+        node_choices = np.append(self.node_choices, np.full(count, self.node_choices[-1]))
+        return replace(self, nodes=behind, node_choices=node_choices, target=target, level=level)
 
     def _split(self, ends: BoolArray) -> Model:
-        """The outcomes that have a row in the table, and those that end at a goal or beyond every budget."""
-        near, far = np.flatnonzero(~ends), np.flatnonzero(ends)
-        if len(near) >= 2**31 or (int(self.level[near].max(initial=0)) + 1) * self.n >= 2**31:
-            raise ModelError(f"{self.n} states with costs of up to {self.level[near].max()} units are beyond this solver")
-        with_ends, of_end = np.unique(owners(self.outcome_start)[far], return_inverse=True)
-        rows = Rows(
-            self.node_choices,
-            np.append(0, np.cumsum(~ends))[self.outcome_start],
-            (self.target[near] - self.level[near] * self.n).astype(np.int32),
-            self.probability[near],
-        )
+        """The outcomes that have a row in the table, and those that end at a goal or beyond every
+        budget.
+        """
+        near, far = (
+            ~ends,
+            np.flatnonzero(ends),
+        )  # of large models arrays by outcome are what takes memory
+        offset = self.level[near]
+        if len(offset) >= 2**31 or (int(offset.max(initial=0)) + 1) * self.n >= 2**31:
+            raise ModelError(
+                f"{self.n} states with costs of up to {offset.max()} units are beyond this solver"
+            )
+        offset *= -self.n
+        offset += self.target[near]
+        owner = np.searchsorted(self.outcome_start, far, side="right") - 1
+        with_ends, of_end = np.unique(owner, return_inverse=True)
+        before = self.outcome_start - np.searchsorted(far, self.outcome_start)
+        rows = Rows(self.node_choices, before, offset.astype(np.int32), self.probability[near])
         return Model(
             Rows(*frozen(*rows)),
-            Ends(*frozen(with_ends, offsets_of(of_end, len(with_ends)), self.level[far], self.probability[far])),
+            Ends(
+                *frozen(
+                    with_ends,
+                    offsets_of(of_end, len(with_ends)),
+                    self.level[far],
+                    self.probability[far],
+                )
+            ),
             Nodes(*frozen(*self.nodes)),
             Joint(*frozen(*self.joint)),
         )
 
     def static(self, criteria: FloatArray, limit: float) -> FloatArray:
-        """What every choice is worth at all levels: its own cost, and V* behind outcomes that cost the limit or more."""
+        """What every choice is worth at all levels: its own cost, and V* behind outcomes that cost
+        the limit or more.
+        """
         own = criteria[:, PER_STEP, None] * self.choice_cost
         if self.reach() < limit or self.nature != CERTAIN:
             return np.asarray(own)
         far = np.flatnonzero(~self.arrives & (self.level >= limit))
         ahead = np.bincount(
-            owners(self.outcome_start)[far], self.probability[far] * self.nodes.value[self.target[far]], len(self.choice_cost)
+            owners(self.outcome_start)[far],
+            self.probability[far] * self.nodes.value[self.target[far]],
+            len(self.choice_cost),
         )
         return np.asarray(own + criteria[:, TO_GO, None] * ahead)
 
-    def node_values(self, objective: Objective, levels: int, loss: FloatArray = NO_LOSS) -> Iterator[tuple[FloatArray, Changes]]:
+    def node_values(
+        self, objective: Objective, levels: int, loss: FloatArray = NO_LOSS
+    ) -> Iterator[tuple[FloatArray, Changes]]:
         """The values of all nodes in criterion 0, (levels, n), with budgets 1, 2, ..: so many at a
         time, and the changes of choice among them, up to the limit of the objective.
 
@@ -174,7 +271,9 @@ class Layout:
             now[self.nodes.least + np.arange(span[0], w)[:, None] > objective.limit] = np.nan
             yield now, Changes(*(each[:at] for each in found))
 
-    def work(self, objective: Objective, max_bytes: float = math.inf, rows: int | None = None) -> Work:
+    def work(
+        self, objective: Objective, max_bytes: float = math.inf, rows: int | None = None
+    ) -> Work:
         """What a sweep works on, with the values of all levels up to 0.
 
         `rows` levels stay before the window moves, or about as many as stay near the processor.
@@ -246,7 +345,8 @@ def zero_cost_blocks(zero_cost: Transitions) -> tuple[IntArray, Array]:
     size = np.bincount(component, minlength=count)
     if size.max(initial=0) > LARGEST_JOINT:
         raise ModelError(
-            f"{size.max()} states are joined by cycles of free outcomes; the exact solver takes at most {LARGEST_JOINT} at once"
+            f"{size.max()} states are joined by cycles of free outcomes; the exact solver takes at"
+            f" most {LARGEST_JOINT} at once"
         )
     return depth[component], np.where(size[component] > 1, component, -1)
 
@@ -265,18 +365,20 @@ def joint_of(choices: Choices, nodes: Nodes) -> tuple[Joint, BoolArray]:
     if not inner.any():
         empty = np.zeros(0)
         return Joint(np.zeros(1, dtype=np.int64), empty.astype(np.int64), empty, empty), ~inner
-    free, count = np.flatnonzero(inner), len(choices.choice)
-    target = choices.target[free]
+    inner_edges, count = np.flatnonzero(inner), len(choices.choice)
+    target = choices.target[inner_edges]
     joint = Joint(
-        inner_start=offsets_of(choices.owner[free], count),
+        inner_start=offsets_of(choices.owner[inner_edges], count),
         inner_target=target - nodes.block_start[block[target]],
-        inner_probability=choices.probability[free],
+        inner_probability=choices.probability[inner_edges],
         leave=np.bincount(choices.owner[~inner], choices.probability[~inner], count),
     )
     return joint, ~inner
 
 
-def chain_layout(rows: Transitions, value: FloatArray, least: IntArray | None = None, start: int = 0) -> tuple[Layout, IntArray]:
+def chain_layout(
+    rows: Transitions, value: FloatArray, least: IntArray | None = None, start: int = 0
+) -> tuple[Layout, IntArray]:
     """A chain laid out, and its nodes in their order: every node has one choice.
 
     Targets beyond the rows are goals; `value` (n,) is V in units, and `least` (n,) the least cost,
@@ -299,7 +401,9 @@ def chain_layout(rows: Transitions, value: FloatArray, least: IntArray | None = 
     blocks = first, group[order][first[:-1]] >= 0
     nodes = Nodes(*blocks, least[order], zero, np.ones(n, dtype=np.int64), value[order])
     each = np.arange(n)
-    choices = Choices(each, each, rows.source, rows.level, rows.target, rows.probability, bool(loop.any()))
+    choices = Choices(
+        each, each, rows.source, rows.level, rows.target, rows.probability, bool(loop.any())
+    )
     joint, outer = joint_of(choices, nodes)
     layout = Layout(
         nodes=nodes,
@@ -318,19 +422,63 @@ def chain_layout(rows: Transitions, value: FloatArray, least: IntArray | None = 
     return layout, order
 
 
-def interval_layout(game: Game, level: IntArray, chosen: IntArray, value: FloatArray, start: int) -> tuple[Layout, IntArray, IntArray]:
-    """A game against nature laid out for budgets, as far as `start` can get; its nodes and rows behind those of the layout, -1 for the goal's.
-
-    `level` (A,) are costs in units, `chosen` (n,) the rows that are best with the budget spent and `value` (n,) what they are worth then, in units.
-    Free outcomes must not go round.
+def nearest_ends(game: Game, level: IntArray) -> FloatArray:
+    """The least cost, in units, at which each node of a game can arrive: (n,). `level` (A,) are
+    costs in units.
     """
     given = game.given
-    n, whole = len(value), Transitions(given.choice_outcomes[given.state_choices], given.target, game.low, game.cost, level)
+    n = len(given.state_choices) - 1
+    member, into = grouped(given.target, n + 1)
+    nearest = np.full(n + 1, np.inf)
+    source = owners(given.choice_outcomes[given.state_choices])
+    cheapest_way(into, source[member], level[member].astype(np.float64), n, nearest)
+    return nearest[:n]
+
+
+def interval_layout(
+    game: Game,
+    level: IntArray,
+    chosen: IntArray,
+    value: FloatArray,
+    certain_cost: IntArray,
+    start: int,
+) -> tuple[Layout, IntArray, IntArray]:
+    """A game against nature laid out for budgets, as far as `start` can get; its nodes and rows
+    behind those of the layout, -1 for the goal's.
+
+    `level` (A,) are costs in units, `chosen` (n,) the rows that are best with the budget spent,
+    `value` (n,) what they are worth then, in units, and `certain_cost` (n,) the budgets up to which
+    every run exceeds them. Free outcomes must not go round.
+    """
+    given = game.given
+    n, transitions = (
+        len(value),
+        Transitions(
+            given.choice_outcomes[given.state_choices], given.target, game.low, game.cost, level
+        ),
+    )
     least = np.full(n + 1, np.inf)
-    cheapest_way(np.append(whole.row_start, len(level)), whole.target, level.astype(np.float64), start, least)
-    depth = zero_cost_blocks(whole.only((level == 0) & (whole.target < n)))[0]
-    kept = np.flatnonzero(np.isfinite(least[:n]))
-    node = kept[np.lexsort((least[kept], depth[kept]))]
+    cheapest_way(
+        np.append(transitions.row_start, len(level)),
+        transitions.target,
+        level.astype(np.float64),
+        start,
+        least,
+    )
+    depth = zero_cost_blocks(transitions.only((level == 0) & (transitions.target < n)))[0]
+    selected = np.flatnonzero(np.isfinite(least[:n]))
+    # The first level that is read: by the node itself, or by one that leads to it, beyond what is
+    # sure there. The start's are all read.
+    begin = np.append(certain_cost + 1, 1)
+    inside = np.flatnonzero(np.isfinite(least[transitions.source]))
+    np.minimum.at(
+        begin,
+        transitions.target[inside],
+        (certain_cost + 1)[transitions.source[inside]] - level[inside],
+    )
+    begin[least == 0] = 1
+    begin = np.maximum(begin, 1)
+    node = selected[np.lexsort((least[selected], begin[selected], depth[selected]))]
     position = np.zeros(n + 1, dtype=np.int64)
     position[node] = np.arange(1, len(node) + 1)
     owner = owners(given.state_choices)
@@ -338,13 +486,12 @@ def interval_layout(game: Game, level: IntArray, chosen: IntArray, value: FloatA
     row = row[np.lexsort((row != chosen[owner[row]], position[owner[row]]))]
     outcome, outcome_start = members_of(given.choice_outcomes, row)
     blocks = np.append(0, block_starts(depth[node], np.zeros(len(node))) + 1)
-    flat, ones = np.zeros(len(node) + 1, dtype=np.int64), np.ones(len(node) + 1, dtype=np.int64)
     nodes = Nodes(
         blocks,
         np.zeros(len(blocks) - 1, dtype=np.bool_),
         np.append(0, least[node]).astype(np.int64),
-        flat,
-        ones,
+        np.append(0, certain_cost[node]),
+        np.append(1, begin[node]),
         np.append(0.0, value[node]),
     )
     most = int(np.diff(outcome_start).max(initial=1))
@@ -356,13 +503,15 @@ def interval_layout(game: Game, level: IntArray, chosen: IntArray, value: FloatA
         target=np.append(-1, position[given.target[outcome]]).astype(np.int32),
         level=np.append(0, level[outcome]),
         probability=np.append(1.0, game.low[outcome]),
-        joint=Joint(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0)),
+        joint=Joint(
+            np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0)
+        ),
         start=int(position[start]),
         rounding=(SERVED * most + FIXED) * UNIT,
         depth=int(depth.max(initial=0)) + 1,
         visits=0.0,
         # Of outcomes that have a row in the table: all but the goal's.
-        spread=Spread(game.spread.width[outcome], np.append(0.0, game.spread.rest[row]), np.arange(len(outcome))),
+        spread=Spread(game.spread.width[outcome], np.append(0.0, game.spread.rest[row])),
         nature=game.nature,
     )
     return layout, np.append(-1, node), np.append(-1, row)

@@ -1,14 +1,21 @@
-"""The least expected total over all policies: V* = min (r + P V*), with proved bounds. Every policy that never ends must cost infinitely much.
+"""The least expected total over all policies: V* = min (r + P V*), with proved bounds. Every policy
+that never ends must cost infinitely much.
 
-1. *Values*: value iteration in the order in which news travels (`sweeps.py`), until only the last bits move.
-2. *Bounds* (`certificates.py`): where every row costs something, by shares. Otherwise weights prove the value of the policy found, which is an upper
-   bound; what proves its lower one may hold for all other rows, too, or else the problem is solved once more with every step slightly cheaper.
-3. Where news travels too slowly (chains that need 2^50 steps), policy iteration takes over, each policy evaluated by `expected.total_of`, strict
-   gains only, so that every policy on the way is proper.
-4. Where floating point then proves no tight lower bound, a small problem is solved again in rationals; otherwise the bounds are sound and wide.
-   Where bounds are to be as close as doubles are, problems of up to 2,000 states are solved again in rationals or long decimals.
+1. *Values*: value iteration in the order in which news travels (`sweeps.py`), until only the last
+   bits move.
+2. *Bounds* (`certificates.py`): where every row costs something, by shares. Otherwise weights prove
+   the value of the policy found, which is an upper bound; what proves its lower one may hold for
+   all other rows, too, or else the problem is solved once more with every step slightly cheaper.
+3. Where news travels too slowly (chains that need 2^50 steps), policy iteration takes over, each
+   policy evaluated by `expected.total_of`, strict gains only, so that every policy on the way is
+   proper.
+4. Where floating point then proves no tight lower bound, a small problem is solved again in
+   rationals; otherwise the bounds are sound and wide. Where bounds are to be as close as doubles
+   are, problems of up to 2,000 states are solved again in rationals or long decimals, unless that
+   would take minutes, as it does on dense ones.
 
-Rates may be negative where every policy ends: the largest probability of arriving is the least expected total of its negative.
+Rates may be negative where every policy ends: the largest probability of arriving is the least
+expected total of its negative.
 """
 
 from __future__ import annotations
@@ -24,16 +31,31 @@ from numpy.typing import NDArray
 from tailpath.dp.backup import Decisions, best_row, best_surplus, row_value
 from tailpath.dp.bounds import Bounds, FloatArray, narrower, unproved, within_shares
 from tailpath.dp.certificates import Proof, lower_defect, mark_tied, relative_bounds, weights
-from tailpath.dp.expected import LARGEST_ELIMINATION, Total, bounds_by, close_enough, proof_by_sweeps, total_of
-from tailpath.dp.rational import decimal_optimum, policy_iteration, rational_optimum, reading_error
+from tailpath.dp.expected import (
+    LARGEST_ELIMINATION,
+    Total,
+    bounds_by,
+    close_enough,
+    proof_by_sweeps,
+    total_of,
+)
+from tailpath.dp.rational import (
+    can_eliminate,
+    decimal_optimum,
+    policy_iteration,
+    rational_optimum,
+    reading_error,
+)
 from tailpath.dp.sweeps import MOST_ROUNDS, Sweeps
 from tailpath.graph import Transitions, members_of, owners
 from tailpath.kernels.jit import frozen, kernel
 from tailpath.kernels.rounding import FLUTTER, NOTHING, SAME_VALUE, SETTLED
 
-#: Problems of up to this many states may be solved in rationals when floating point cannot prove the lower bound.
+#: Problems of up to this many states may be solved in rationals when floating point cannot prove
+#: the lower bound.
 LARGEST_EXACT = 400
-#: Problems of up to this many states are solved in rationals, or in long decimals, where bounds are to be as close as doubles are.
+#: Problems of up to this many states are solved in rationals, or in long decimals, where bounds are
+#: to be as close as doubles are.
 LARGEST_SHARP, LARGEST_DECIMAL = 150, 2_000
 #: A relative width of the bounds that is good enough for large problems.
 FAIR = 1e-9
@@ -41,9 +63,11 @@ FAIR = 1e-9
 CHEAPER, MORE = 6, 100.0
 #: How many policies are tried that the values alone cannot tell apart.
 SHARPENINGS = 3
-#: How many times as far below its values a bound for all policies is looked for: first by the weights of the policy, then of all that tie.
+#: How many times as far below its values a bound for all policies is looked for: first by the
+#: weights of the policy, then of all that tie.
 FURTHER = (1.1, 2.0, 2.0, 8.0)
-#: Rows that are worse by no more than this share of their weight tie with the best; how exactly the weights of all that tie are summed up.
+#: Rows that are worse by no more than this share of their weight tie with the best; how exactly the
+#: weights of all that tie are summed up.
 TIED, HEAVILY = 1e-9, 1e-6
 #: How much more than its weight a row counts for there.
 HEAVIER = 1.1
@@ -54,7 +78,9 @@ Rates = Callable[[], Sequence[Fraction]]
 
 @dataclass(frozen=True, eq=False)
 class Optimum:
-    """A policy, one row per state; what is proved of V* by state; how many rounds of value iteration or policies it took."""
+    """A policy, one row per state; what is proved of V* by state; how many rounds of value
+    iteration or policies it took.
+    """
 
     chosen: Chosen
     bounds: Bounds
@@ -63,7 +89,8 @@ class Optimum:
 
 @kernel
 def improve_rows(given: Decisions, value: Any, margin: float, out_chosen: Any) -> int:
-    """Howard's step: move to the best row where it beats the present one by more than `margin` relative. Returns how many moved.
+    """Howard's step: move to the best row where it beats the present one by more than `margin`
+    relative. Returns how many moved.
 
     Only strict gains count: a tie could close a loop that never arrives.
     """
@@ -74,7 +101,9 @@ def improve_rows(given: Decisions, value: Any, margin: float, out_chosen: Any) -
         if row < 0:  # everything is too large to compute with
             row = int(given.state_choices[state])
         if present >= 0:
-            worth = given.rate[present] + row_value(given.choice_outcomes, given.target, given.probability, present, 0, value)
+            worth = given.rate[present] + row_value(
+                given.choice_outcomes, given.target, given.probability, present, 0, value
+            )
             if not best < worth - margin * abs(worth):
                 continue
         out_chosen[state] = row
@@ -84,7 +113,9 @@ def improve_rows(given: Decisions, value: Any, margin: float, out_chosen: Any) -
 
 @kernel
 def best_rows(given: Decisions, value: Any, fine: Any, out_chosen: Any) -> None:
-    """The first row of every state that is best for values of value + fine, however little better."""
+    """The first row of every state that is best for values of value + fine, however
+    little better.
+    """
     for state in range(len(out_chosen)):
         out_chosen[state] = best_surplus(given, state, value, fine)[1]
 
@@ -92,14 +123,27 @@ def best_rows(given: Decisions, value: Any, fine: Any, out_chosen: Any) -> None:
 def policy_chain(given: Decisions, chosen: NDArray[Any]) -> Decisions:
     """The chain of a policy."""
     outcome, row_start = members_of(given.choice_outcomes, chosen)
-    columns = np.arange(len(chosen) + 1), row_start, given.target[outcome], given.probability[outcome], given.rate[chosen]
+    columns = (
+        np.arange(len(chosen) + 1),
+        row_start,
+        given.target[outcome],
+        given.probability[outcome],
+        given.rate[chosen],
+    )
     return Decisions(*frozen(*columns))._replace(error=given.error)
 
 
-def least_total(given: Decisions, exact_rates: Rates, zero: NDArray[np.bool_] | None = None, *, sharp: bool = False) -> Optimum:
-    """V* with bounds. `zero` marks states that are known to be worth 0 exactly; `exact_rates` are asked for where it comes to rationals, or to long
-    decimals. These make `sharp` bounds where problems are not large: as close as doubles are, for the
-    decimals that probabilities stand for."""
+def least_total(
+    given: Decisions,
+    exact_rates: Rates,
+    zero: NDArray[np.bool_] | None = None,
+    *,
+    sharp: bool = False,
+) -> Optimum:
+    """V* with bounds. `zero` marks states that are known to be worth 0 exactly; `exact_rates` are
+    asked for where it comes to rationals, or to long decimals. These make `sharp` bounds where
+    problems are not large: as close as doubles are, for the decimals that probabilities stand for.
+    """
     sweeps, first = Sweeps.outwards(given)
     if given.rate.min(initial=0.0) < 0.0:
         first[:] = 0.0
@@ -113,16 +157,31 @@ def least_total(given: Decisions, exact_rates: Rates, zero: NDArray[np.bool_] | 
         # What sweeps have found without a proof may be a policy that never ends.
         found = found if found.bounds.width < slow.bounds.width else slow
     exact = None
-    if len(value) <= (LARGEST_SHARP if sharp else LARGEST_EXACT) and (sharp or found.bounds.is_wide):
-        exact = rational_optimum(given, exact_rates(), found.chosen, given.error + (0.0 if sharp else reading_error(given)))
-    elif sharp and len(value) <= LARGEST_DECIMAL:
+    if len(value) <= (LARGEST_SHARP if sharp else LARGEST_EXACT) and (
+        sharp or found.bounds.is_wide
+    ):
+        exact = rational_optimum(
+            given,
+            exact_rates(),
+            found.chosen,
+            given.error + (0.0 if sharp else reading_error(given)),
+        )
+    elif (
+        sharp and len(value) <= LARGEST_DECIMAL and can_eliminate(policy_chain(given, found.chosen))
+    ):
         policy = Proof(found.bounds.value, np.zeros_like(value), np.abs(found.bounds.value), 0.0)
-        exact = decimal_optimum(given, exact_rates(), found.chosen, given.error, _heaviest(given, sweeps, policy))
+        exact = decimal_optimum(
+            given, exact_rates(), found.chosen, given.error, _heaviest(given, sweeps, policy)
+        )
     return found if exact is None else Optimum(*exact, found.iterations)
 
 
-def _by_sweeps(given: Decisions, sweeps: Sweeps, value: FloatArray, settled: bool) -> tuple[Chosen, Bounds]:
-    """The policy that is best for values that sweeps found, and bounds as far as they can be proved."""
+def _by_sweeps(
+    given: Decisions, sweeps: Sweeps, value: FloatArray, settled: bool
+) -> tuple[Chosen, Bounds]:
+    """The policy that is best for values that sweeps found, and bounds as far as they can be
+    proved.
+    """
     method = "value iteration"
     if not np.isfinite(value).all():
         return _nearer_rows(given), unproved(value, method)
@@ -140,13 +199,18 @@ def _by_sweeps(given: Decisions, sweeps: Sweeps, value: FloatArray, settled: boo
     policy = bounds_by(proof, method)
     if below is None:
         below = _cheaper(given, sweeps, policy) if found.is_wide else found.lower
-    # On small problems both proofs take no time, and either may be closer; what lies above is said of the policy, too.
+    # On small problems both proofs take no time, and either may be closer; what lies above is said
+    # of the policy, too.
     both = narrower(found, replace(policy, lower=below))
     return sharp, both if np.array_equal(sharp, chosen) else replace(both, upper=policy.upper)
 
 
-def sharpest(given: Decisions, sweeps: Sweeps, value: FloatArray) -> tuple[Chosen, Proof | None, FloatArray | None]:
-    """The policy that is best for these values and what is missing in them, what proves its own value, and a lower bound on V* if that proves one."""
+def sharpest(
+    given: Decisions, sweeps: Sweeps, value: FloatArray
+) -> tuple[Chosen, Proof | None, FloatArray | None]:
+    """The policy that is best for these values and what is missing in them, what proves its own
+    value, and a lower bound on V* if that proves one.
+    """
     chosen, fine, proof = np.empty(len(value), dtype=np.int64), np.zeros(len(value)), None
     for _ in range(SHARPENINGS):
         # Another row may be better by less than the values alone could tell.
@@ -161,9 +225,11 @@ def sharpest(given: Decisions, sweeps: Sweeps, value: FloatArray) -> tuple[Chose
 
 
 def _below_all(given: Decisions, sweeps: Sweeps, policy: Proof) -> FloatArray | None:
-    """A lower bound on V*, from what proves the value of a policy: the same distance below it, or that of the heaviest policy which ties with it.
+    """A lower bound on V*, from what proves the value of a policy: the same distance below it, or
+    that of the heaviest policy which ties with it.
 
-    For rows that tie, L = v - e T lies below its backup if T loses as much as the row weighs; others have room.
+    For rows that tie, L = v - e T lies below its backup if T loses as much as the row weighs;
+    others have room.
     """
     value, fine, total = np.append(policy.value, 0.0), np.append(policy.fine, 0.0), policy.total
     for times in FURTHER:
@@ -176,7 +242,9 @@ def _below_all(given: Decisions, sweeps: Sweeps, policy: Proof) -> FloatArray | 
 
 
 def _heaviest(given: Decisions, sweeps: Sweeps, policy: Proof) -> FloatArray:
-    """The largest expected total of weights over all policies that tie with one, roughly, as far as sweeps tell."""
+    """The largest expected total of weights over all policies that tie with one, roughly, as far as
+    sweeps tell.
+    """
     value, fine = np.append(policy.value, 0.0), np.append(policy.fine, 0.0)
     weight, tied = weights(given, value), np.zeros(len(given.rate), dtype=np.bool_)
     mark_tied(given, value, fine, weight, TIED, tied)
@@ -184,17 +252,28 @@ def _heaviest(given: Decisions, sweeps: Sweeps, policy: Proof) -> FloatArray:
     outcome, row_start = members_of(given.choice_outcomes, row)
     state_rows = np.append(0, np.cumsum(tied))[given.state_choices]
     rate = -HEAVIER * weight[row]
-    some = Decisions(*frozen(state_rows, row_start, given.target[outcome], given.probability[outcome], rate))
-    # A row must lose its weight, so that what sweeps leave open has to be less than the little more than that.
-    tolerance = (HEAVIER - 1) / 4 * float(weight[row].min()) / float(policy.total.max(initial=0.0) + NOTHING)
+    some = Decisions(
+        *frozen(state_rows, row_start, given.target[outcome], given.probability[outcome], rate)
+    )
+    # A row must lose its weight, so that what sweeps leave open has to be less than the little more
+    # than that.
+    tolerance = (
+        (HEAVIER - 1)
+        / 4
+        * float(weight[row].min())
+        / float(policy.total.max(initial=0.0) + NOTHING)
+    )
     return -sweeps.run(some, -policy.total, float(np.clip(tolerance, FLUTTER, HEAVILY)))[0]
 
 
 def _cheaper(given: Decisions, sweeps: Sweeps, policy: Bounds) -> FloatArray:
-    """A lower bound that holds for every proper policy, given the bounds of one: values of the same problem with every step slightly cheaper."""
+    """A lower bound that holds for every proper policy, given the bounds of one: values of the same
+    problem with every step slightly cheaper.
+    """
     value, exactly = policy.value, np.zeros(len(policy.value) + 1)
     discount = 4 * max(lower_defect(given, np.append(value, 0.0), exactly), 0.0)
-    # The upper bound exceeds the value by a multiple of the expected steps; as much below is where the cheaper problem's values lie.
+    # The upper bound exceeds the value by a multiple of the expected steps; as much below is where
+    # the cheaper problem's values lie.
     slope = np.where(np.isfinite(policy.upper), policy.upper - value, 0.0)
     for attempt in range(CHEAPER):
         tolerance = 0.25 * discount / (np.abs(value).max(initial=0.0) + NOTHING)
@@ -215,7 +294,9 @@ def _by_policies(given: Decisions, sweeps: Sweeps, greedy: Chosen) -> Optimum:
         if sign > 0:
             return found, proof
         turned = Bounds(-found.value, -found.upper, -found.lower, found.method)
-        return turned, None if proof is None else proof._replace(value=-proof.value, fine=-proof.fine)
+        return turned, None if proof is None else proof._replace(
+            value=-proof.value, fine=-proof.fine
+        )
 
     def improve(chosen: Chosen, found: Total) -> Chosen | None:
         better = chosen.copy()

@@ -1,4 +1,5 @@
-"""Which pairs (node, amount) can be met, where an outcome of cost c takes an amount b to b + c or b - c.
+"""Which pairs (node, amount) can be met, where an outcome of cost c takes an amount b to b + c or b
+- c.
 
 A pair is the number `amount * (n + 1) + node`.
 """
@@ -16,7 +17,9 @@ Array = NDArray[Any]
 
 
 class Moves(NamedTuple):
-    """Outcomes by node, with targets, -1 at goals, and whole costs; from a node in a joint block one gets to `first_in : end_in` at no cost."""
+    """Outcomes by node, with targets, -1 at goals, and whole costs; from a node in a joint block
+    one gets to `first_in : end_in` at no cost.
+    """
 
     start: Array
     target: Array
@@ -26,11 +29,14 @@ class Moves(NamedTuple):
 
 
 @kernel
-def reach_pairs(moves: Moves, start: int, first: Array, sign: int, low: int, high: int, most: int) -> Array:
-    """All pairs that the start can reach from the amounts `first`, where a cost c takes amount b to b + sign * c, from `low` to `high`.
+def reach_pairs(
+    moves: Moves, start: int, first: Array, sign: int, low: int, high: int, most: int
+) -> Array:
+    """All pairs that the start can reach from the amounts `first`, where a cost c takes amount b to
+    b + sign * c, from `low` to `high`.
 
-    With sign -1 amounts are budgets left; with sign 1 they are costs so far, and arrivals count as node n. Those of the start with `first` come
-    before all others. Gives up beyond `most` pairs.
+    With sign -1 amounts are budgets left; with sign 1 they are costs so far, and arrivals count as
+    node n. Those of the start with `first` come before all others. Gives up beyond `most` pairs.
     """
     n, count, done = len(moves.first_in), 0, 0
     table, key = longer(first, 0, len(first))

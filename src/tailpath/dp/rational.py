@@ -1,15 +1,16 @@
-"""Expected totals in numbers of any size: long decimals where doubles fall below the smallest of them or are too coarse, rationals where nothing
-else proves enough.
+"""Expected totals in numbers of any size: long decimals where doubles fall below the smallest of
+them or are too coarse, rationals where nothing else proves enough.
 
-Elimination is as in `dp/elimination.py`, nodes with few neighbours first. Policy iteration in rationals ends with the optimum: probabilities
-and costs are read as the decimals that they stand for, rows scaled to sum to 1. The bounds are its value, widened for rows that were scaled
-before: by the matrix-tree theorem a relative change of eps in all probabilities moves the value of any policy on n nodes by at most (2 n + 2) eps,
-hence their minimum too.
+Elimination is as in `dp/elimination.py`, nodes with few neighbours first. Policy iteration in
+rationals ends with the optimum: probabilities and costs are read as the decimals that they stand
+for, rows scaled to sum to 1. The bounds are its value, widened for rows that were scaled before: by
+the matrix-tree theorem a relative change of eps in all probabilities moves the value of any policy
+on n nodes by at most (2 n + 2) eps, hence their minimum too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
 from fractions import Fraction
 from heapq import heapify, heappop, heappush
@@ -26,11 +27,13 @@ from tailpath.model.cost_units import as_fraction
 
 #: The digits of decimals: far more than what doubles are charged for.
 DIGITS = 50
-#: Values of long decimals that differ by less, relatively, count as equal; how far below them a bound for all policies is looked for, as a share of
-#: the weights on the way; and what that may come to, relatively.
+#: Values of long decimals that differ by less, relatively, count as equal; how far below them a
+#: bound for all policies is looked for, as a share of the weights on the way; and what that may
+#: come to, relatively.
 SAME, BELOW, FINE = Decimal("1e-40"), Decimal("1e-35"), 1e-20
-#: Products after which an elimination is given up, since it would take minutes.
-MOST_PRODUCTS = 3_000_000
+#: Products after which an elimination is given up, since it would take minutes; and how many are
+#: worth the last bits of values that are known well: a few seconds.
+MOST_PRODUCTS, WORTH_IT = 3_000_000, 1_000_000
 
 #: A row: the probability of every target.
 Row = dict[int, Any]
@@ -39,9 +42,13 @@ Value = TypeVar("Value")
 
 
 def policy_iteration(
-    policy: Policy, evaluate: Callable[[Policy], Value], improve: Callable[[Policy, Value], Policy | None]
+    policy: Policy,
+    evaluate: Callable[[Policy], Value],
+    improve: Callable[[Policy, Value], Policy | None],
 ) -> tuple[Policy, Value, int]:
-    """Evaluate and improve in turn, until nothing improves; the last policy, its value, and how many were evaluated."""
+    """Evaluate and improve in turn, until nothing improves; the last policy, its value, and how
+    many were evaluated.
+    """
     count = 0
     while True:
         value, count = evaluate(policy), count + 1
@@ -51,34 +58,69 @@ def policy_iteration(
         policy = better
 
 
-def eliminate_rows(rows: Sequence[Row], gains: Sequence[Row], end: int) -> list[Row] | None:
-    """Expected totals of several gains at once, v = g + P v, of nodes that leave surely: by node the total of each; None if it would take too long.
+def elimination_order(rows: Sequence[Iterable[int]], end: int, most: int) -> list[int] | None:
+    """The nodes in the order of their elimination, those with few neighbours first; None if it
+    would take more than `most` products.
 
-    Rows and gains are sparse, in numbers of any kind; a target `end` is outside. Nothing is subtracted.
+    Only who leads where is looked at, which costs next to nothing beside numbers of any size.
     """
-    out = [{to: p for to, p in row.items() if to not in (node, end)} for node, row in enumerate(rows)]
+    out = [{to for to in row if to not in (node, end)} for node, row in enumerate(rows)]
+    into: list[set[int]] = [set() for _ in out]
+    for node, row in enumerate(out):
+        for to in row:
+            into[to].add(node)
+    waiting = [(len(row) * len(before), node) for node, (row, before) in enumerate(zip(out, into))]
+    heapify(waiting)
+    order: dict[int, None] = {}
+    products = 0
+    while waiting:
+        work, gone = heappop(waiting)
+        now = len(out[gone]) * len(into[gone])
+        if gone in order:
+            continue
+        if work < now:
+            heappush(waiting, (now, gone))
+            continue
+        order[gone] = None
+        products += now
+        # What is left fills up, so that no later node takes less, until the last few.
+        if products + now * (len(out) - len(order)) > most:
+            return None
+        ahead, behind = out[gone], into[gone]
+        for node in behind:
+            out[node] |= ahead
+            out[node].discard(node)
+            out[node].discard(gone)
+        for to in ahead:
+            into[to] |= behind
+            into[to].discard(to)
+            into[to].discard(gone)
+    return list(order)
+
+
+def eliminate_rows(rows: Sequence[Row], gains: Sequence[Row], end: int) -> list[Row] | None:
+    """Expected totals of several gains at once, v = g + P v, of nodes that leave surely: by node
+    the total of each; None if it would take too long.
+
+    Rows and gains are sparse, in numbers of any kind; a target `end` is outside. Nothing is
+    subtracted.
+    """
+    order = elimination_order(rows, end, MOST_PRODUCTS)
+    if order is None:
+        return None
+    out = [
+        {to: p for to, p in row.items() if to not in (node, end)} for node, row in enumerate(rows)
+    ]
     leave = [row.get(end, 0) for row in rows]
     total = [dict(gain) for gain in gains]
     into: list[set[int]] = [set() for _ in rows]
     for node, row in enumerate(out):
         for to in row:
             into[to].add(node)
-    waiting = [(len(row) * len(before), node) for node, (row, before) in enumerate(zip(out, into))]
-    heapify(waiting)
-    order: list[int] = []
     away: list[Any] = [None] * len(out)
-    products = 0
-    while waiting:
-        work, gone = heappop(waiting)
-        now = len(out[gone]) * len(into[gone])
-        if away[gone] is not None or work < now:
-            if away[gone] is None:
-                heappush(waiting, (now, gone))
-            continue
-        order.append(gone)
+    for gone in order:
         away[gone] = leave[gone] + sum(out[gone].values())
-        products += now
-        if products > MOST_PRODUCTS or not away[gone]:
+        if not away[gone]:
             return None
         for node in into[gone]:
             share = out[node].pop(gone) / away[gone]
@@ -99,33 +141,61 @@ def eliminate_rows(rows: Sequence[Row], gains: Sequence[Row], end: int) -> list[
     return total
 
 
+def can_eliminate(chain: Decisions) -> bool:
+    """Whether the elimination of a chain in numbers of any size would end within seconds."""
+    n = len(chain.rate)
+    before = np.bincount(chain.target, minlength=n + 1)[:n]
+    # Where half of the nodes have that many neighbours, none need be eliminated to know.
+    if n * float(np.median(np.diff(chain.choice_outcomes) * before)) > WORTH_IT:
+        return False
+    target, offsets = chain.target.tolist(), chain.choice_outcomes.tolist()
+    rows = [target[begin:end] for begin, end in pairwise(offsets)]
+    return elimination_order(rows, n, WORTH_IT) is not None
+
+
 def long_decimals() -> Any:
     """Decimals that neither run out of digits nor of exponents, for a `with`."""
     return localcontext(Context(prec=DIGITS, Emax=MAX_EMAX, Emin=MIN_EMIN))
 
 
 def eliminated(chain: Decisions) -> Bounds:
-    """Expected totals of a chain in long decimals; a value below the smallest double is 0, with an upper bound above it."""
+    """Expected totals of a chain in long decimals; a value below the smallest double is 0, with an
+    upper bound above it.
+    """
     n = len(chain.rate)
     with long_decimals():
-        rows = [{to: Decimal(p.numerator) / p.denominator for to, p in row.items()} for row in exact_rows(chain)]
+        rows = [
+            {to: Decimal(p.numerator) / p.denominator for to, p in row.items()}
+            for row in exact_rows(chain)
+        ]
         found = eliminate_rows(rows, [{0: Decimal(rate)} for rate in chain.rate.tolist()], n)
         if found is None:
             return unproved(np.zeros(n), "elimination")
         longest = int(np.diff(chain.choice_outcomes).max())
-        return rounded([total[0] for total in found], ((ROW + 1) * longest + FIXED + 3) * UNIT + chain.error, "elimination")
+        return rounded(
+            [total[0] for total in found],
+            ((ROW + 1) * longest + FIXED + 3) * UNIT + chain.error,
+            "elimination",
+        )
 
 
-def eliminated_exits(steps: tuple[Any, ...], exits: tuple[Any, ...], out_leave: NDArray[np.float64]) -> bool:
-    """With which probability each node leaves by which exit, in long decimals; whether that could be found.
+def eliminated_exits(
+    steps: tuple[Any, ...], exits: tuple[Any, ...], out_leave: NDArray[np.float64]
+) -> bool:
+    """With which probability each node leaves by which exit, in long decimals; whether that could
+    be found.
 
-    Steps lead from node to node and exits from a node to a column of `out_leave` (nodes, exits): each a source, a target and a probability.
+    Steps lead from node to node and exits from a node to a column of `out_leave` (nodes, exits):
+    each a source, a target and a probability.
     """
     end = len(out_leave)
     rows: list[Row] = [{} for _ in out_leave]
     gains: list[Row] = [{} for _ in out_leave]
     with long_decimals():
-        for table, leads, (source, target, probability) in ((rows, False, steps), (gains, True, exits)):
+        for table, leads, (source, target, probability) in (
+            (rows, False, steps),
+            (gains, True, exits),
+        ):
             for node, to, p in zip(source.tolist(), target.tolist(), probability.tolist()):
                 table[node][to] = table[node].get(to, 0) + Decimal(p)
                 if leads:
@@ -137,13 +207,23 @@ def eliminated_exits(steps: tuple[Any, ...], exits: tuple[Any, ...], out_leave: 
     return found is not None
 
 
-def rounded(exact: Sequence[Any], doubt: float, method: str) -> Bounds:
-    """Doubles around the values of n nodes in numbers of any size, and around what a relative `doubt` about all probabilities may make of them."""
-    doubt *= 2 * len(exact) + 2
-    value, low, high = (np.array([_float(v * (1 + type(v)(side))) for v in exact]) for side in (0.0, -min(doubt, 1.0), doubt))
+def rounded(exact: Sequence[Any], error_bound: float, method: str) -> Bounds:
+    """Doubles around the values of n nodes in numbers of any size, and around what a relative
+    `error_bound` about all probabilities may make of them.
+    """
+    error_bound *= 2 * len(exact) + 2
+    value, low, high = (
+        np.array([_float(v * (1 + type(v)(side))) for v in exact])
+        for side in (0.0, -min(error_bound, 1.0), error_bound)
+    )
     low, high = np.minimum(low, high), np.maximum(low, high)
     zero = np.array([not v for v in exact])
-    return Bounds(value, np.where(zero, 0.0, np.nextafter(low, -np.inf)), np.where(zero, 0.0, np.nextafter(high, np.inf)), method)
+    return Bounds(
+        value,
+        np.where(zero, 0.0, np.nextafter(low, -np.inf)),
+        np.where(zero, 0.0, np.nextafter(high, np.inf)),
+        method,
+    )
 
 
 def _float(value: Any) -> float:
@@ -156,41 +236,61 @@ def _float(value: Any) -> float:
 
 def exact_rows(given: Decisions) -> list[Row]:
     """Every row as the decimals as written, scaled to sum to 1."""
-    offsets, target, probability = given.choice_outcomes.tolist(), given.target.tolist(), given.probability.tolist()
+    offsets, target, probability = (
+        given.choice_outcomes.tolist(),
+        given.target.tolist(),
+        given.probability.tolist(),
+    )
     rows = []
     for begin, end in pairwise(offsets):
         weight = [as_fraction(p) for p in probability[begin:end]]
-        whole, row = sum(weight), dict.fromkeys(target[begin:end], Fraction(0))
+        in_all, row = sum(weight), dict.fromkeys(target[begin:end], Fraction(0))
         for to, w in zip(target[begin:end], weight):
-            row[to] += w / whole
+            row[to] += w / in_all
         rows.append(row)
     return rows
 
 
 def reading_error(given: Decisions) -> float:
-    """How far probabilities that were rounded when rows were read, and scaled then, may be off; exact rows are scaled exactly."""
+    """How far probabilities that were rounded when rows were read, and scaled then, may be off;
+    exact rows are scaled exactly.
+    """
     return (int(np.diff(given.choice_outcomes).max(initial=0)) + 3) * UNIT
 
 
 def rational_optimum(
-    given: Decisions, rates: Sequence[Fraction], chosen: NDArray[np.int64], doubt: float
+    given: Decisions, rates: Sequence[Fraction], chosen: NDArray[np.int64], error_bound: float
 ) -> tuple[NDArray[np.int64], Bounds] | None:
-    """The best policy, from a proper one on, and bounds on its value by state; None if it would take too long. `rates` are those of all rows,
-    and `doubt` is how far probabilities may be off."""
+    """The best policy, from a proper one on, and bounds on its value by state; None if it would
+    take too long. `rates` are those of all rows, and `error_bound` is how far probabilities may be
+    off.
+    """
     policy, value = _improved(given, exact_rows(given), rates, chosen, 0)
-    return None if value is None else (np.array(policy, dtype=np.int64), rounded(value[:-1], doubt, "rationals"))
+    return (
+        None
+        if value is None
+        else (np.array(policy, dtype=np.int64), rounded(value[:-1], error_bound, "rationals"))
+    )
 
 
 def decimal_optimum(
-    given: Decisions, rates: Sequence[Fraction], chosen: NDArray[np.int64], doubt: float, weight: NDArray[np.float64]
+    given: Decisions,
+    rates: Sequence[Fraction],
+    chosen: NDArray[np.int64],
+    error_bound: float,
+    weight: NDArray[np.float64],
 ) -> tuple[NDArray[np.int64], Bounds] | None:
-    """The same in long decimals, far finer than doubles; None also if no lower bound for all policies could be proved.
+    """The same in long decimals, far finer than doubles; None also if no lower bound for all
+    policies could be proved.
 
-    If v is the value of the policy found and `weight` the expected total of what steps weigh, L = v - e `weight` is looked at, for a tiny e: where
-    L <= r + P L for every row, no policy costs less.
+    If v is the value of the policy found and `weight` the expected total of what steps weigh, L = v
+    - e `weight` is looked at, for a tiny e: where L <= r + P L for every row, no policy costs less.
     """
     with long_decimals():
-        rows = [{to: Decimal(p.numerator) / p.denominator for to, p in row.items()} for row in exact_rows(given)]
+        rows = [
+            {to: Decimal(p.numerator) / p.denominator for to, p in row.items()}
+            for row in exact_rows(given)
+        ]
         rate = [Decimal(r.numerator) / r.denominator for r in rates]
         policy, value = _improved(given, rows, rate, chosen, SAME)
         if value is None or not np.isfinite(weight).all():
@@ -198,9 +298,11 @@ def decimal_optimum(
         below = [v - BELOW * Decimal(w) for v, w in zip(value, [*weight.tolist(), 0.0])]
         for node, (begin, end) in enumerate(pairwise(given.state_choices.tolist())):
             least, room = below[node] - SAME * below[node], Decimal(FINE) * abs(value[node])
-            if value[node] - below[node] > room or any(_worth(rows[k], rate[k], below) < least for k in range(begin, end)):
+            if value[node] - below[node] > room or any(
+                _worth(rows[k], rate[k], below) < least for k in range(begin, end)
+            ):
                 return None
-        return np.array(policy, dtype=np.int64), rounded(value[:-1], doubt + FINE, "decimals")
+        return np.array(policy, dtype=np.int64), rounded(value[:-1], error_bound + FINE, "decimals")
 
 
 def _worth(row: Row, rate: Any, value: Sequence[Any]) -> Any:
@@ -209,9 +311,15 @@ def _worth(row: Row, rate: Any, value: Sequence[Any]) -> Any:
 
 
 def _improved(
-    given: Decisions, rows: Sequence[Row], rates: Sequence[Any], chosen: NDArray[np.int64], margin: Any
+    given: Decisions,
+    rows: Sequence[Row],
+    rates: Sequence[Any],
+    chosen: NDArray[np.int64],
+    margin: Any,
 ) -> tuple[list[int], list[Any] | None]:
-    """Policy iteration in numbers of any kind, for gains beyond a relative margin: the last policy and its values, the end's 0 behind them."""
+    """Policy iteration in numbers of any kind, for gains beyond a relative margin: the last policy
+    and its values, the end's 0 behind them.
+    """
     n, first = len(given.state_choices) - 1, given.state_choices.tolist()
 
     def evaluate(policy: list[int]) -> list[Any] | None:

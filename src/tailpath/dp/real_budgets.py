@@ -1,12 +1,16 @@
-"""The least of w + U(w) / alpha over real budgets w, where the greatest over nature makes U neither convex nor concave between whole ones.
+"""The least of w + U(w) / alpha over real budgets w, where the greatest over nature makes U neither
+convex nor concave between whole ones.
 
-With the probabilities that nature hands out at one budget, kept at the same places of all histories, the least over policies is *concave* in w from
-one whole budget k to the next, and lies below U. So its values at two budgets there make a line below U between them. U also falls, by no
-more than a slope of 1: two more lines. Where the highest of the lines lets w + U / alpha be less than the best found, U is computed at the place
-where it would be least, with nature's lines from there, until the bounds meet. Where a policy is fixed this is the search by tangents, and
-exact; a whole budget that is best is mostly proved so by two sweeps.
+With the probabilities that nature hands out at one budget, kept at the same places of all
+histories, the least over policies is *concave* in w from one whole budget k to the next, and lies
+below U. So its values at two budgets there make a line below U between them. U also falls, by no
+more than a slope of 1: two more lines. Where the highest of the lines lets w + U / alpha be less
+than the best found, U is computed at the place where it would be least, with nature's lines from
+there, until the bounds meet. Where a policy is fixed this is the search by tangents, and exact; a
+whole budget that is best is mostly proved so by two sweeps.
 
-Budgets k + f with the same fraction f have one table for all k: the sweep with a base of 1 - f, in which index k + 1 stands for k + f (`budgets.py`).
+Budgets k + f with the same fraction f have one table for all k: the sweep with a base of 1 - f, in
+which index k + 1 stands for k + f (`budgets.py`).
 """
 
 from __future__ import annotations
@@ -28,7 +32,9 @@ WIDER = 1e-15
 
 
 class Excess(NamedTuple):
-    """U at the start by index, for budgets index - 1 + `fraction`, with proved bounds; `low[i]` for i > 0 are lines' ends at other fractions."""
+    """U at the start by index, for budgets index - 1 + `fraction`, with proved bounds; `low[i]` for
+    i > 0 are lines' ends at other fractions.
+    """
 
     fraction: float
     value: FloatArray
@@ -42,13 +48,15 @@ class Excess(NamedTuple):
 
 
 class Least(NamedTuple):
-    """The least w + U(w) / alpha, in units: the value at the best budget found, index `place` of `table`, and bounds of the least."""
+    """The least w + U(w) / alpha, in units: the value at the best budget found, index `position` of
+    `table`, and bounds of the least.
+    """
 
     value: float
     low: float
     high: float
     table: Excess
-    place: int
+    position: int
 
 
 class _Stretch(NamedTuple):
@@ -63,20 +71,30 @@ class _Stretch(NamedTuple):
         """The least that lines allow for w + U / alpha, and at which fraction."""
         width = self.y - self.x
         steep = [(left, (right - left) / width) for left, right in self.lines]
-        places = {0.0, width}
+        positions = {0.0, width}
         for i, (a, b) in enumerate(steep):
             for c, d in steep[:i]:
                 if b != d and 0 < (c - a) / (b - d) < width:
-                    places.add((c - a) / (b - d))
-        return min(((self.k + self.x + t + max(a + b * t for a, b in steep) / alpha) * (1 - WIDER), self.x + t) for t in sorted(places))
+                    positions.add((c - a) / (b - d))
+        return min(
+            (
+                (self.k + self.x + t + max(a + b * t for a, b in steep) / alpha) * (1 - WIDER),
+                self.x + t,
+            )
+            for t in sorted(positions)
+        )
 
 
 class RealBudgets:
-    """U with its tables. `make(fractions, limit)` sweeps, up to an index of `limit` if that is finite: U at the first fraction, and what is least at
-    the others with the probabilities that nature hands out for the first."""
+    """U with its tables. `make(fractions, limit)` sweeps, up to an index of `limit` if that is
+    finite: U at the first fraction, and what is least at the others with the probabilities that
+    nature hands out for the first.
+    """
 
-    def __init__(self, make: Callable[[tuple[float, ...], float], Excess], whole: bool) -> None:
-        self.make, self.whole = make, whole
+    def __init__(
+        self, make: Callable[[tuple[float, ...], float], Excess], integer_only: bool
+    ) -> None:
+        self.make, self.integer_only = make, integer_only
         self._tables: dict[tuple[float, ...], Excess] = {}
 
     def table(self, fractions: tuple[float, ...], limit: float) -> Excess:
@@ -94,19 +112,23 @@ class RealBudgets:
     @property
     def first(self) -> Excess:
         """The table of whole budgets, index by index."""
-        return self.table((1.0,) if self.whole else (1.0, 0.0), np.inf)
+        return self.table((1.0,) if self.integer_only else (1.0, 0.0), np.inf)
 
     def least(self, alpha: float, tolerance: float) -> Least:
-        """The least, with bounds no farther apart than the tolerance, relatively, if so many sweeps suffice."""
+        """The least, with bounds no farther apart than the tolerance, relatively, if so many sweeps
+        suffice.
+        """
         first = self.first
         budgets = np.arange(len(first.value))
         best = _best(first, alpha, budgets)
         if not np.isfinite(best.high):  # the expected costs themselves have no bound
             return best
-        if self.whole:
+        if self.integer_only:
             return best._replace(low=float(np.min(budgets + first.low[0] / alpha)) * (1 - WIDER))
         open_: list[tuple[float, float, _Stretch]] = []
-        below = np.minimum(budgets[:-1] + first.low[1][1:] / alpha, budgets[1:] + first.low[0][1:] / alpha) * (1 - WIDER)
+        below = np.minimum(
+            budgets[:-1] + first.low[1][1:] / alpha, budgets[1:] + first.low[0][1:] / alpha
+        ) * (1 - WIDER)
         able = below < best.high * (1 - tolerance)
         settled = float(np.min(below, where=~able, initial=best.value))
         for k in np.flatnonzero(able).tolist():
@@ -129,7 +151,11 @@ class RealBudgets:
                 before = [(line[0], value) for line, value in zip(known, middle)]
                 behind = [(value, line[1]) for line, value in zip(known, middle)]
                 _push(open_, _Stretch(k, x, at, (*before, (ends[0], here), (here, here))), alpha)
-                _push(open_, _Stretch(k, at, y, (*behind, (here, ends[1]), (here, here - (y - at)))), alpha)
+                _push(
+                    open_,
+                    _Stretch(k, at, y, (*behind, (here, ends[1]), (here, here - (y - at)))),
+                    alpha,
+                )
             else:
                 line = (here, ends[0]) if at == x else (ends[0], here)
                 _push(open_, _Stretch(k, x, y, (*known, line)), alpha)
@@ -145,5 +171,7 @@ def _best(table: Excess, alpha: float, index: NDArray[np.int64]) -> Least:
     """The best of some indices."""
     budget = index - 1 + table.fraction
     at = int(np.argmin(budget + table.value[index] / alpha))
-    total, high = (float(budget[at] + each[index[at]] / alpha) for each in (table.value, table.high))
+    total, high = (
+        float(budget[at] + each[index[at]] / alpha) for each in (table.value, table.high)
+    )
     return Least(total, 0.0, high * (1 + WIDER), table, int(index[at]))

@@ -1,11 +1,15 @@
-"""Value iteration in the order in which news travels: one strong component after the other, and inside each from the end outwards.
+"""Value iteration in the order in which news travels: one strong component after the other, and
+inside each from the end outwards.
 
-Sweeps run over *folded* rows: states stand in the order in which they are swept, the end is left out, and the chance of staying is divided out of
-every row by the sum of its other probabilities, never by 1 - p. A round chooses anew in every state and then follows the choices a few times; each
-value takes the place of the last one at once (Gauss and Seidel). States near the end settle first, and are left out until a last look at all.
+Sweeps run over *folded* rows: states stand in the order in which they are swept, the end is left
+out, and the chance of staying is divided out of every row by the sum of its other probabilities,
+never by 1 - p. A round chooses anew in every state and then follows the choices a few times; each
+value takes the place of the last one at once (Gauss and Seidel). States near the end settle first,
+and are left out until a last look at all.
 
-Where a component mixes well but is seldom left, what is missing shrinks slowly and in one direction: once two sweeps move values along the same
-direction, by a share q of each other, the rest of that way, q / (1 - q) times the last move, is taken in one leap.
+Where a component mixes well but is seldom left, what is missing shrinks slowly and in one
+direction: once two sweeps move values along the same direction, by a share q of each other, the
+rest of that way, q / (1 - q) times the last move, is taken in one leap.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ from tailpath.graph import grouped
 from tailpath.kernels.forward import cheapest_tree
 from tailpath.kernels.graph import strong_components
 from tailpath.kernels.jit import frozen, kernel
-from tailpath.kernels.rounding import FLUTTER, LONGEST, NOTHING, STRICT
+from tailpath.kernels.rounding import FLUTTER, LONGEST, NOTHING, SETTLED, STRICT
 
 Array = NDArray[Any]
 FloatArray = NDArray[np.float64]
@@ -40,16 +44,18 @@ STALLED = 1e-12
 
 
 @kernel
-def fold(given: Decisions, order: Array, out: Decisions) -> tuple[int, int]:
-    """Fold rows into the given order; returns how many rows and outcomes are left. Rows that never leave their state are left out."""
+def without_self_loops(given: Decisions, order: Array, out: Decisions) -> tuple[int, int]:
+    """Fold rows into the given order; returns how many rows and outcomes are left. Rows that never
+    leave their state are left out.
+    """
     n = len(order)
     number = np.empty(n + 1, dtype=np.uint32)
-    for place in range(n):
-        number[order[place]] = place
+    for position in range(n):
+        number[order[position]] = position
     rows, outcomes = 0, 0
     out.state_choices[0] = out.choice_outcomes[0] = 0
-    for place in range(n):
-        state = order[place]
+    for position in range(n):
+        state = order[position]
         for row in range(given.state_choices[state], given.state_choices[state + 1]):
             leave = 0.0
             for outcome in range(given.choice_outcomes[row], given.choice_outcomes[row + 1]):
@@ -66,17 +72,25 @@ def fold(given: Decisions, order: Array, out: Decisions) -> tuple[int, int]:
             out.rate[rows] = given.rate[row] / leave
             rows += 1
             out.choice_outcomes[rows] = outcomes
-        out.state_choices[place + 1] = rows
+        out.state_choices[position + 1] = rows
     return rows, outcomes
 
 
 @kernel
-def _choose(folded: Decisions, first: int, last: int, tolerance: float, out_value: Array, out_chosen: Array) -> tuple[float, int]:
-    """Give every state in a row its best choice and that choice's value; the largest relative change beyond the tolerance, and the first state
-    that made one."""
+def _choose(
+    loop_free: Decisions,
+    first: int,
+    last: int,
+    tolerance: float,
+    out_value: Array,
+    out_chosen: Array,
+) -> tuple[float, int]:
+    """Give every state in a row its best choice and that choice's value; the largest relative
+    change beyond the tolerance, and the first state that made one.
+    """
     change, moved = 0.0, last
     for state in range(first, last):
-        best, row = best_row(folded, state, out_value)
+        best, row = best_row(loop_free, state, out_value)
         step = abs(best - out_value[state])
         out_value[state] = best
         if row >= 0:
@@ -88,21 +102,34 @@ def _choose(folded: Decisions, first: int, last: int, tolerance: float, out_valu
 
 
 @kernel
-def _follow(folded: Decisions, first: int, last: int, chosen: Array, out_value: Array) -> None:
+def _follow(loop_free: Decisions, first: int, last: int, chosen: Array, out_value: Array) -> None:
     for state in range(first, last):
         row = chosen[state]
-        out_value[state] = folded.rate[row] + row_value(folded.choice_outcomes, folded.target, folded.probability, row, 0, out_value)
+        out_value[state] = loop_free.rate[row] + row_value(
+            loop_free.choice_outcomes, loop_free.target, loop_free.probability, row, 0, out_value
+        )
 
 
 @kernel
-def _leap(folded: Decisions, first: int, last: int, chosen: Array, move: Array, out_value: Array) -> bool:
-    """Follow the choices twice, and go on as far as the second time leads if it has the direction of the first; whether it has."""
+def _leap(
+    loop_free: Decisions, first: int, last: int, chosen: Array, move: Array, out_value: Array
+) -> bool:
+    """Follow the choices twice, and go on as far as the second time leads if it has the direction
+    of the first; whether it has.
+    """
     along, before, after = 0.0, 0.0, 0.0
     for time in range(2):
         along, before, after = 0.0, 0.0, 0.0
         for state in range(first, last):
             row = chosen[state]
-            value = folded.rate[row] + row_value(folded.choice_outcomes, folded.target, folded.probability, row, 0, out_value)
+            value = loop_free.rate[row] + row_value(
+                loop_free.choice_outcomes,
+                loop_free.target,
+                loop_free.probability,
+                row,
+                0,
+                out_value,
+            )
             here, weight = value - out_value[state], 1.0 / (abs(value) + NOTHING)
             if time == 1:
                 along += (here * weight) * (move[state] * weight)
@@ -124,25 +151,36 @@ def _leap(folded: Decisions, first: int, last: int, chosen: Array, move: Array, 
 
 
 @kernel
-def settle(part_start: Array, folded: Decisions, tolerance: float, most: int, out_value: Array, out_chosen: Array, move: Array) -> int:
-    """Value iteration until a round moves no value by more than `tolerance`, relatively; the most rounds of a component, `most` + 1 if given up.
+def settle(
+    part_start: Array,
+    loop_free: Decisions,
+    tolerance: float,
+    most: int,
+    out_value: Array,
+    out_chosen: Array,
+    move: Array,
+) -> int:
+    """Value iteration until a round moves no value by more than `tolerance`, relatively; the most
+    rounds of a component, `most` + 1 if given up.
 
-    Rounding can keep the last bits moving for ever: a component has also settled when changes are that small and no longer shrink. One that gains
-    less than a digit in `PATIENCE` rounds is given up, and the next one begun.
+    Rounding can keep the last bits moving for ever: a component has also settled when changes are
+    that small and no longer shrink. One that gains less than a digit in `PATIENCE` rounds is given
+    up, and the next one begun.
     """
     worst = 0
     for part in range(len(part_start) - 1):
         first, last = part_start[part], part_start[part + 1]
         begin, previous, rounds, marked, looks = first, np.inf, 0, np.inf, 0
         while True:
-            change, moved = _choose(folded, begin, last, tolerance, out_value, out_chosen)
+            change, moved = _choose(loop_free, begin, last, tolerance, out_value, out_chosen)
             if last - first == 1:
                 break
             rounds += 1
             if moved == last or (change <= FLUTTER and change >= previous):
                 if begin == first:
                     break
-                # The last bits may go round for ever; after some looks at all states what is left of them is rounding.
+                # The last bits may go round for ever; after some looks at all states what is left
+                # of them is rounding.
                 looks += 1
                 begin, previous = first, np.inf if looks < LOOKS else 0.0
                 continue
@@ -153,16 +191,55 @@ def settle(part_start: Array, folded: Decisions, tolerance: float, most: int, ou
                 marked = change
             begin, previous = moved, change
             for _ in range(FOLLOWED if rounds < PLAIN else FOLLOWED_SLOWLY):
-                _follow(folded, begin, last, out_chosen, out_value)
-            if rounds >= PLAIN and _leap(folded, first, last, out_chosen, move, out_value):
+                _follow(loop_free, begin, last, out_chosen, out_value)
+            if rounds >= PLAIN and _leap(loop_free, first, last, out_chosen, move, out_value):
                 begin, previous = first, np.inf
         worst = max(worst, rounds)
     return worst
 
 
 @kernel
+def settle_band(
+    loop_free: Decisions,
+    first: int,
+    last: int,
+    choose: bool,
+    out_value: Array,
+    out_chosen: Array,
+    room: Array,
+) -> float:
+    """Give states in a row new values, all from the old ones, by their best row or the one chosen;
+    the largest relative change beyond `SETTLED`.
+    """
+    change = 0.0
+    for state in range(first, last):
+        best, row = np.inf, int(out_chosen[state])
+        if choose:
+            best, row = best_row(loop_free, state, out_value)
+            out_chosen[state] = row if row >= 0 else out_chosen[state]
+        else:
+            best = loop_free.rate[row] + row_value(
+                loop_free.choice_outcomes,
+                loop_free.target,
+                loop_free.probability,
+                row,
+                0,
+                out_value,
+            )
+        step = abs(best - out_value[state])
+        if step > SETTLED * abs(best):
+            change = max(change, step / (abs(best) + NOTHING))
+        room[state - first] = best
+    for state in range(first, last):
+        out_value[state] = room[state - first]
+    return change
+
+
+@kernel
 def likeliest_order(row_start: Array, target: Array, probability: Array, out_order: Array) -> None:
-    """Nodes of a chain, each after its most probable successor other than itself, but for one of every cycle of such successors."""
+    """Nodes of a chain, each after its most probable successor other than itself, but for one of
+    every cycle of such successors.
+    """
     n = len(out_order)
     way, seen = np.empty(n, dtype=np.int64), np.zeros(n, dtype=np.bool_)
     size = 0
@@ -184,16 +261,20 @@ def likeliest_order(row_start: Array, target: Array, probability: Array, out_ord
 
 @kernel
 def outward_order(given: Decisions, extra: float, out_least: Array, out_order: Array) -> None:
-    """Distances from every state to the end (the last place of `out_least`, infinite on entry), and the states in the order of these.
+    """Distances from every state to the end (the last place of `out_least`, infinite on entry), and
+    the states in the order of these.
 
-    An outcome is as long as its row's rate, plus `extra`, divided by its probability: about what it costs to wait for it. Of several from a state
-    to another the shortest counts.
+    An outcome is as long as its row's rate, plus `extra`, divided by its probability: about what it
+    costs to wait for it. Of several from a state to another the shortest counts.
     """
     n = len(given.state_choices) - 1
     into_start = np.zeros(n + 2, dtype=np.int64)
     last = np.full(n + 1, n, dtype=np.int32)  # the state that led there last
     for state in range(n):
-        for outcome in range(given.choice_outcomes[given.state_choices[state]], given.choice_outcomes[given.state_choices[state + 1]]):
+        for outcome in range(
+            given.choice_outcomes[given.state_choices[state]],
+            given.choice_outcomes[given.state_choices[state + 1]],
+        ):
             to = given.target[outcome]
             if last[to] != state:
                 last[to] = state
@@ -201,7 +282,7 @@ def outward_order(given: Decisions, extra: float, out_least: Array, out_order: A
     for to in range(n + 1):
         into_start[to + 1] += into_start[to]
     source, length = np.empty(into_start[n + 1], dtype=np.int32), np.empty(into_start[n + 1])
-    place = into_start.copy()
+    position = into_start.copy()
     for state in range(n):
         for row in range(given.state_choices[state], given.state_choices[state + 1]):
             rate = given.rate[row] + extra
@@ -209,12 +290,12 @@ def outward_order(given: Decisions, extra: float, out_least: Array, out_order: A
                 to, p = given.target[outcome], given.probability[outcome]
                 # A rare outcome of a dear row may be longer than any float.
                 long = rate / p if rate < LONGEST * p else LONGEST
-                here = place[to]
+                here = position[to]
                 if here > into_start[to] and source[here - 1] == state:
                     length[here - 1] = min(length[here - 1], long)
                 else:
                     source[here], length[here] = state, long
-                    place[to] = here + 1
+                    position[to] = here + 1
     order, before = np.empty(n + 1, dtype=np.int32), np.empty(n + 1, dtype=np.int32)
     cheapest_tree(into_start, source, length, n, out_least, order, before)
     for settled in range(n):
@@ -233,35 +314,59 @@ class Sweeps:
         """Components after those they lead to, and inside them in the order given."""
         component = np.empty(len(order), dtype=np.int32)
         count = strong_components(*frozen(row_start, target), component)
-        place, part_start = grouped(component[order], count)
-        return cls(order[place], part_start)
+        position, part_start = grouped(component[order], count)
+        return cls(order[position], part_start)
 
     @classmethod
-    def of_chain(cls, row_start: NDArray[Any], target: NDArray[Any], probability: FloatArray) -> Sweeps:
-        """Inside components every node after its likeliest successor, so that one sweep carries a value all the way along the likeliest way."""
+    def of_chain(
+        cls, row_start: NDArray[Any], target: NDArray[Any], probability: FloatArray
+    ) -> Sweeps:
+        """Inside components every node after its likeliest successor, so that one sweep carries a
+        value all the way along the likeliest way.
+        """
         order = np.empty(len(row_start) - 1, dtype=np.int64)
         likeliest_order(*frozen(row_start, target, probability), order)
         return cls.by(row_start, target, order)
 
     @classmethod
     def outwards(cls, given: Decisions) -> tuple[Sweeps, FloatArray]:
-        """Inside components by the distance to the end; and these distances, which are fair first values."""
+        """Inside components by the distance to the end; and these distances, which are fair first
+        values.
+        """
         n = len(given.state_choices) - 1
         least, order = np.full(n + 1, np.inf), np.empty(n, dtype=np.int64)
         # A little more per step makes the order strict where steps are free.
         rate = np.abs(given.rate)
-        outward_order(given._replace(rate=next(frozen(rate))), STRICT * rate.max(initial=0.0), least, order)
+        outward_order(
+            given._replace(rate=next(frozen(rate))), STRICT * rate.max(initial=0.0), least, order
+        )
         return cls.by(given.choice_outcomes[given.state_choices], given.target, order), least[:-1]
 
     def run(self, given: Decisions, first: FloatArray, tolerance: float) -> tuple[FloatArray, int]:
-        """Value iteration from `first`: values by state, and the most rounds of a component; beyond `MOST_ROUNDS` it was given up."""
+        """Value iteration from `first`: values by state, and the most rounds of a component; beyond
+        `MOST_ROUNDS` it was given up.
+        """
         n, rows, outcomes = len(first), len(given.rate), len(given.target)
         # Indices without a sign: the compiler need not ask whether they count from the end.
-        place = np.uint32 if outcomes < 2**32 else np.uint64
-        room = np.empty(n + 1, place), np.empty(rows + 1, place), np.empty(outcomes, np.uint32), np.empty(outcomes), np.empty(rows)
-        fold(given, self.order, Decisions(*room))
+        position = np.uint32 if outcomes < 2**32 else np.uint64
+        room = (
+            np.empty(n + 1, position),
+            np.empty(rows + 1, position),
+            np.empty(outcomes, np.uint32),
+            np.empty(outcomes),
+            np.empty(rows),
+        )
+        without_self_loops(given, self.order, Decisions(*room))
         value = first[self.order]
-        rounds = settle(self.part_start, Decisions(*frozen(*room)), tolerance, MOST_ROUNDS, value, np.zeros(n, place), np.zeros(n))
+        rounds = settle(
+            self.part_start,
+            Decisions(*frozen(*room)),
+            tolerance,
+            MOST_ROUNDS,
+            value,
+            np.zeros(n, position),
+            np.zeros(n),
+        )
         result = np.empty(n)
         result[self.order] = value
         return result, int(rounds)

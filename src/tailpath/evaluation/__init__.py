@@ -1,1 +1,3 @@
-"""Exact evaluation of any policy: the distribution of its total cost, VaR and CVaR; and Monte Carlo beside it."""
+"""Exact evaluation of any policy: the distribution of its total cost, VaR and CVaR; and Monte Carlo
+beside it.
+"""

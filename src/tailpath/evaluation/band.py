@@ -1,8 +1,9 @@
-"""What the total cost of a policy may be on a model with intervals: everything between the best and the worst that nature can do.
+"""What the total cost of a policy may be on a model with intervals: everything between the best and
+the worst that nature can do.
 
-Model x policy is a chain whose arrows have intervals, that is, a model with one choice in every node, and what nature can do with it is solved as
-any model with intervals is (`analysis/robust.py`). A node at which the policy draws its action leads, at no cost, to one node for
-each action, where nature decides. The truth, fixed probabilities inside the intervals, lies between the two ends of everything here.
+Model x policy is a model with one choice in every node (`product.py`), and what nature can do with
+it is solved as any model with intervals is (`analysis/robust.py`). The truth, fixed probabilities
+inside the intervals, lies between the two ends of everything here.
 """
 
 from __future__ import annotations
@@ -10,22 +11,28 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.analysis.equations import equations
-from tailpath.analysis.nature import sure_states
+from tailpath.analysis.nature import almost_sure_states
 from tailpath.analysis.robust import Robust, robust
 from tailpath.dp.backup import ADVERSARIAL, COOPERATIVE
 from tailpath.dp.real_budgets import Least, RealBudgets
-from tailpath.errors import GoalUnreachableError, LimitExceededError, ModelError, OptionError, PolicyError
+from tailpath.errors import (
+    GoalUnreachableError,
+    LimitExceededError,
+    ModelError,
+    OptionError,
+    PolicyError,
+)
+from tailpath.evaluation.harm import Doubtful, harms
+from tailpath.evaluation.product import product_of
 from tailpath.kernels.rounding import SAME_MASS
 from tailpath.model.cost_units import in_units
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.records import Record
-from tailpath.model.ssp import SSP, Name
 from tailpath.options import check_alpha, each
 from tailpath.pictures.style import own_axes
 from tailpath.policies.chain import CostChain
@@ -38,21 +45,9 @@ from tailpath.policies.unrolling import unroll
 TOLERANCE = 1e-9
 #: Tables of lateness have so many levels at first, and at most.
 SHORT, LONGEST = 64, 10**7
-#: A lateness that a deadline twice as late does not lower by more, relatively, is what never arrives, as far as doubles tell.
+#: A lateness that a deadline twice as late does not lower by more, relatively, is what never
+#: arrives, as far as doubles tell.
 NO_BETTER = 1e-15
-
-
-class Doubtful(NamedTuple):
-    """An outcome whose probability hurts: what the worst nature for the mean makes of it, and how much of the mean that is, in all visits."""
-
-    state: Name
-    action: Name
-    next_state: Name
-    cost: float
-    low: float
-    high: float
-    worst: float
-    harm: float
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -105,16 +100,22 @@ class CostBand(Record):
         return robust(self.product, nature, fine)
 
     @cached_property
-    def _sure(self) -> tuple[bool, bool]:
+    def _almost_sure(self) -> tuple[bool, bool]:
         """Whether the policy surely arrives, with the best nature and with the worst."""
         start = self.product.inside.start_index
-        best, worst = (bool(sure_states(self.product, nature)[0][start]) for nature in (COOPERATIVE, ADVERSARIAL))
+        best, worst = (
+            bool(almost_sure_states(self.product, nature)[0][start])
+            for nature in (COOPERATIVE, ADVERSARIAL)
+        )
         return best, worst
 
     @cached_property
     def mean_bounds(self) -> tuple[float, float]:
         """Proved: no nature makes the mean less than the first, or more than the second."""
-        return self._means(lambda bounds: bounds.lower)[0], self._means(lambda bounds: bounds.upper)[1]
+        return (
+            self._means(lambda bounds: bounds.lower)[0],
+            self._means(lambda bounds: bounds.upper)[1],
+        )
 
     @cached_property
     def mean(self) -> tuple[float, float]:
@@ -124,14 +125,18 @@ class CostBand(Record):
     def _means(self, side: Any) -> tuple[float, float]:
         start = self.product.inside.start_index
         found = [
-            float(problem.spread(side(problem.optimum.bounds))[start]) if sure else math.inf
-            for sure, problem in zip(self._sure, (self._robust(COOPERATIVE), self._robust(ADVERSARIAL)))
+            float(problem.spread(side(problem.optimum.bounds))[start]) if almost_sure else math.inf
+            for almost_sure, problem in zip(
+                self._almost_sure, (self._robust(COOPERATIVE), self._robust(ADVERSARIAL))
+            )
         ]
         return found[0], found[1]
 
     @cached_property
     def _excess(self) -> tuple[RealBudgets, RealBudgets]:
-        return self._robust(COOPERATIVE).excess(self.alpha), self._robust(ADVERSARIAL).excess(self.alpha)
+        return self._robust(COOPERATIVE).excess(self.alpha), self._robust(ADVERSARIAL).excess(
+            self.alpha
+        )
 
     @cached_property
     def _known(self) -> dict[float, tuple[Least | None, Least | None]]:
@@ -139,9 +144,14 @@ class CostBand(Record):
 
     def _least(self, a: float) -> tuple[Least | None, Least | None]:
         if check_alpha(a) < self.alpha:
-            raise OptionError(f"the policy was evaluated for alpha >= {self.alpha:g}; evaluate with alpha={a:g}")
+            raise OptionError(
+                f"the policy was evaluated for alpha >= {self.alpha:g}; evaluate with alpha={a:g}"
+            )
         if a not in self._known:
-            low, high = (each.least(a, TOLERANCE) if sure else None for sure, each in zip(self._sure, self._excess))
+            low, high = (
+                each.least(a, TOLERANCE) if almost_sure else None
+                for almost_sure, each in zip(self._almost_sure, self._excess)
+            )
             self._known[a] = low, high
         return self._known[a]
 
@@ -174,7 +184,9 @@ class CostBand(Record):
         array([[40., 60.],
                [22., 26.]])
         """
-        least, most = (math.inf if found is None else found.value * self._unit for found in self._least(a))
+        least, most = (
+            math.inf if found is None else found.value * self._unit for found in self._least(a)
+        )
         return least, most
 
     def bounds(self, a: float) -> tuple[float, float]:
@@ -198,22 +210,34 @@ class CostBand(Record):
             If the costs have no common unit.
         """
         least, most = self._least(a)
-        return math.inf if least is None else least.low * self._unit, math.inf if most is None else most.high * self._unit
+        return (
+            math.inf if least is None else least.low * self._unit,
+            math.inf if most is None else most.high * self._unit,
+        )
 
     @property
     def _unit(self) -> float:
         if self.product.cost_unit is None:
-            raise ModelError("the costs have no common unit that is coarse enough to count in; round them to a grid first")
+            raise ModelError(
+                "the costs have no common unit that is coarse enough to count in; round them to a"
+                " grid first"
+            )
         return float(self.product.cost_unit)
 
     # ------------------------------------------------------------------ the distribution
 
     def _lateness(self, nature: int, units: int) -> NDArray[np.float64]:
-        """The least (cooperative) or most (adversarial) probability of a cost above t units, for t = 0 .. units."""
+        """The least (cooperative) or most (adversarial) probability of a cost above t units, for t
+        = 0 .. units.
+        """
         known: dict[int, NDArray[np.float64]] = vars(self).setdefault("_late", {})
         if len(known.get(nature, ())) <= units:
             side = 0 if nature == COOPERATIVE else 1
-            known[nature] = self._robust(nature, 0 if self._sure[side] else units + 2).late(units + 1).values[1:, 0]
+            known[nature] = (
+                self._robust(nature, 0 if self._almost_sure[side] else units + 2)
+                .late(units + 1)
+                .values[1:, 0]
+            )
         return known[nature]
 
     @each
@@ -251,11 +275,16 @@ class CostBand(Record):
         if x < 0:
             return 0.0, 0.0
         assert self.product.cost_unit is not None
-        level = math.floor(in_units(x, self.product.cost_unit)) if x < LONGEST * self._unit else LONGEST
+        level = (
+            math.floor(in_units(x, self.product.cost_unit)) if x < LONGEST * self._unit else LONGEST
+        )
         if level >= LONGEST:
             raise LimitExceededError(f"{x:g} lies more than {LONGEST} cost units away", (0.0, 1.0))
         units = max(SHORT, 1 << level.bit_length())
-        worst, best = (1.0 - float(self._lateness(nature, units)[level]) for nature in (ADVERSARIAL, COOPERATIVE))
+        worst, best = (
+            1.0 - float(self._lateness(nature, units)[level])
+            for nature in (ADVERSARIAL, COOPERATIVE)
+        )
         return worst, max(best, worst)
 
     @each
@@ -295,12 +324,20 @@ class CostBand(Record):
             enough = np.flatnonzero(late <= a * (1 + SAME_MASS) if a < 1 else late < 1)
             if len(enough):
                 return float(enough[0]) * self._unit
-            # From anywhere nature cannot keep from arriving at all, a run of one visit to each node may arrive.
+            # From anywhere nature cannot keep from arriving at all, a run of one visit to each node
+            # may arrive.
             longest = self.product.n_states * int(self.product.inside.outcome_level.max(initial=1))
-            if not self._sure[0 if nature == COOPERATIVE else 1] and units > longest and float(late[-1]) >= before * (1 - NO_BETTER):
+            if (
+                not self._almost_sure[0 if nature == COOPERATIVE else 1]
+                and units > longest
+                and float(late[-1]) >= before * (1 - NO_BETTER)
+            ):
                 return math.inf
             units, before = 2 * units, float(late[-1])
-        raise LimitExceededError(f"the VaR at {a:g} lies more than {LONGEST} cost units away", (LONGEST * self._unit, math.inf))
+        raise LimitExceededError(
+            f"the VaR at {a:g} lies more than {LONGEST} cost units away",
+            (LONGEST * self._unit, math.inf),
+        )
 
     # ------------------------------------------------------------------ nature
 
@@ -313,12 +350,22 @@ class CostBand(Record):
         """
         probability = self._worst_probabilities()
         if len(probability) != len(self.chain.target):
-            raise PolicyError("the policy draws actions, so that its worst chain has more nodes; see nature instead")
-        return CostChain(**{**self.chain.__getstate__(), "probability": probability / self.chain.sums(probability)[self.chain.source]})
+            raise PolicyError(
+                "the policy draws actions, so that its worst chain has more nodes; see nature"
+                " instead"
+            )
+        return CostChain(
+            **{
+                **self.chain.__getstate__(),
+                "probability": probability / self.chain.sums(probability)[self.chain.source],
+            }
+        )
 
     def _worst_probabilities(self) -> NDArray[np.float64]:
-        if not self._sure[1]:
-            raise GoalUnreachableError("some nature keeps the policy from arriving, and the mean has no bound")
+        if not self._almost_sure[1]:
+            raise GoalUnreachableError(
+                "some nature keeps the policy from arriving, and the mean has no bound"
+            )
         return self._robust(ADVERSARIAL).optimum.probability
 
     @cached_property
@@ -334,34 +381,12 @@ class CostBand(Record):
         visits of the worst chain: over all outcomes of a choice it adds up to how much its
         intervals raise the mean, at the values of the worst nature.
         """
-        inside, problem = self.product.inside, self._robust(ADVERSARIAL)
-        p, value = self._worst_probabilities(), problem.optimum.bounds.value
-        game, n = problem.game, len(value)
-        source, target = np.repeat(np.arange(n), np.diff(game.given.choice_outcomes)), game.given.target
-        stays = target < n
-        begin = np.zeros(n)
-        begin[inside.start_index] = 1.0
-        visits = equations(source[stays], target[stays], p[stays], n).solve(begin, trans="T")
-        harm = visits[source] * (p - inside.outcome_probability) * game.worth(value)
-        model, ssp = self.model, self.model.inside
-        total, weight, mass = (np.zeros(model.n_outcomes) for _ in range(3))
-        real = self.outcome >= 0
-        np.add.at(total, self.outcome[real], harm[real])
-        np.add.at(weight, self.outcome[real], (visits[source] * p)[real])
-        np.add.at(mass, self.outcome[real], visits[source][real])
-        open_ = np.flatnonzero((mass > 0) & (model.rest > 0)[ssp.outcome_choice])
-        return tuple(
-            Doubtful(
-                ssp.states[int(ssp.choice_state[ssp.outcome_choice[o]])],
-                ssp.choice_name(int(ssp.outcome_choice[o])),
-                ssp.states[int(ssp.outcome_target[o])],
-                float(ssp.outcome_cost[o]),
-                float(model.low[o]),
-                float(model.high[o]),
-                float(weight[o] / mass[o]),
-                float(total[o]),
-            )
-            for o in open_[np.argsort(-total[open_], kind="stable")].tolist()
+        return harms(
+            self.model,
+            self.product,
+            self.outcome,
+            self._robust(ADVERSARIAL),
+            self._worst_probabilities(),
         )
 
     # ------------------------------------------------------------------ how it shows itself
@@ -384,9 +409,31 @@ class CostBand(Record):
         last = top if math.isfinite(top) else SHORT * self._unit
         costs = np.arange(0.0, last * 1.1 + self._unit, self._unit)
         band = np.array([self.cdf(float(x)) for x in costs])
-        ax.fill_between(costs, band[:, 0], band[:, 1], step="post", color="0.8", label="all that intervals allow")
-        ax.step(costs, band[:, 0], where="post", color="black", linewidth=1.2, label="worst nature at each cost")
-        ax.step(costs, band[:, 1], where="post", color="black", linewidth=0.8, linestyle=":", label="best nature at each cost")
+        ax.fill_between(
+            costs,
+            band[:, 0],
+            band[:, 1],
+            step="post",
+            color="0.8",
+            label="all that intervals allow",
+        )
+        ax.step(
+            costs,
+            band[:, 0],
+            where="post",
+            color="black",
+            linewidth=1.2,
+            label="worst nature at each cost",
+        )
+        ax.step(
+            costs,
+            band[:, 1],
+            where="post",
+            color="black",
+            linewidth=0.8,
+            linestyle=":",
+            label="best nature at each cost",
+        )
         for value in self.cvar(self.alpha):
             if math.isfinite(value):
                 ax.axvline(value, color="0.4", linewidth=0.8, linestyle="--")
@@ -397,52 +444,27 @@ class CostBand(Record):
 
     def __repr__(self) -> str:
         low, high = self.cvar(self.alpha)
-        return f"<CostBand mean {self.mean[0]:.6g} to {self.mean[1]:.6g}, CVaR at {self.alpha:g} {low:.6g} to {high:.6g}>"
+        return (
+            f"<CostBand mean {self.mean[0]:.6g} to {self.mean[1]:.6g}, CVaR at {self.alpha:g}"
+            f" {low:.6g} to {high:.6g}>"
+        )
 
 
-def evaluate_band(model: IntervalSSP, policy: Any, alpha: float, *, max_nodes: int | None = None) -> CostBand:
+def evaluate_band(
+    model: IntervalSSP, policy: Any, alpha: float, *, max_nodes: int | None = None
+) -> CostBand:
     """`evaluate` on a model with intervals."""
     alpha = check_alpha(alpha)
     given = as_policy(model.inside, policy, alpha=alpha)
     if isinstance(given, (HistoryPolicy, MixedPolicy)):
-        raise PolicyError(f"a {type(given).__name__} has no chain of finitely many nodes; on a model with intervals evaluate others")
-    chain = unroll(model.inside, given) if max_nodes is None else unroll(model.inside, given, max_nodes=max_nodes)
-    assert chain.outcome is not None
-    return CostBand(model, alpha, *_product(model, chain), chain)
-
-
-def _product(model: IntervalSSP, chain: CostChain) -> tuple[IntervalSSP, NDArray[np.int64]]:
-    """The chain as a model with intervals, and the outcome behind each of its own."""
-    assert chain.outcome is not None
-    ssp = model.inside
-    choice = ssp.outcome_choice[chain.outcome].astype(np.int64)
-    # Arrows of a node stand by choice; where there are several choices, each gets a node of its own.
-    new = np.append(True, (np.diff(choice) != 0) | (np.diff(chain.source) != 0))[: len(choice)]
-    group = np.cumsum(new) - 1
-    owner = chain.source[new].astype(np.int64)
-    count = np.bincount(owner, minlength=chain.n)
-    drawn = count[owner] > 1
-    number = np.where(drawn, chain.n + np.cumsum(drawn) - 1, owner)
-    weight = np.bincount(group, chain.probability, len(owner)) / np.bincount(group, ssp.outcome_probability[chain.outcome], len(owner))
-    nodes = chain.n + int(drawn.sum())
-    source = np.append(number[group], owner[drawn])
-    target = np.append(np.where(chain.target < chain.n, chain.target, nodes), number[drawn])
-    outcome = np.append(chain.outcome, np.full(int(drawn.sum()), -1))
-    chance = np.append(ssp.outcome_probability[chain.outcome], weight[drawn])
-    cost = np.append(chain.cost, np.zeros(int(drawn.sum())))
-    order = np.argsort(source, kind="stable")
-    low, high = (np.append(end[chain.outcome], weight[drawn]) for end in (model.low, model.high))
-    inside = SSP(
-        state_choices=np.append(np.arange(nodes + 1), nodes),
-        choice_outcomes=np.append(0, np.cumsum(np.bincount(source, minlength=nodes))),
-        outcome_target=target[order],
-        outcome_probability=chance[order],
-        outcome_cost=cost[order],
-        choice_action=np.zeros(nodes, dtype=np.int32),
-        is_goal=np.append(np.zeros(nodes, dtype=np.bool_), True),
-        start_index=chain.start if chain.start < chain.n else nodes,
-        states=range(nodes + 1),
-        actions=("go on",),
-        exact_unit=chain.unit,
+        raise PolicyError(
+            f"a {type(given).__name__} has no chain of finitely many nodes; on a model with"
+            " intervals evaluate others"
+        )
+    chain = (
+        unroll(model.inside, given)
+        if max_nodes is None
+        else unroll(model.inside, given, max_nodes=max_nodes)
     )
-    return IntervalSSP(inside, low[order], high[order]), outcome[order]
+    assert chain.outcome is not None
+    return CostBand(model, alpha, *product_of(model, chain), chain)

@@ -1,10 +1,13 @@
 """Evaluation of a `BudgetPolicy` without the product of states and budgets.
 
-At accumulated level g the budget left is w - g, so the pair (state, g) already determines the action: the search runs over the model's own
-states, level by level, and each state picks its choice by the level. From g = w on the policy is risk-neutral and Markov, so V_mean of its
-Markov part completes every open node, and what is in a trap of it never arrives. The search therefore goes on to g = w at least.
+At accumulated level g the budget left is w - g, so the pair (state, g) already determines the
+action: the search runs over the model's own states, level by level, and each state picks its choice
+by the level. From g = w on the policy is risk-neutral and Markov, so V_mean of its Markov part
+completes every open node, and what is in a trap of it never arrives. The search therefore goes on
+to g = w at least.
 
-This needs the model's own cost levels as the policy's memory, and no cycle of zero-cost steps. Otherwise the policy is unrolled like any other.
+This needs the model's own cost levels as the policy's memory, and no cycle of zero-cost steps.
+Otherwise the policy is unrolled like any other.
 """
 
 from __future__ import annotations
@@ -20,7 +23,15 @@ from tailpath.dp.bounds import Bounds
 from tailpath.dp.forward import Steps
 from tailpath.errors import PolicyError
 from tailpath.evaluation.distribution import CostDistribution
-from tailpath.evaluation.engine import Left, Request, SearchResult, Totals, charged, completed, summarise
+from tailpath.evaluation.engine import (
+    OpenMass,
+    Request,
+    SearchResult,
+    Totals,
+    charged,
+    completed,
+    summarise,
+)
 from tailpath.evaluation.lattice import Lattice, LatticeSearch, least_positive
 from tailpath.evaluation.variance import node_variance
 from tailpath.graph import members_of, offsets_from_lengths
@@ -36,7 +47,9 @@ ALWAYS = np.iinfo(np.int64).min
 
 
 class Used(NamedTuple):
-    """What a policy can do from the start on, whatever its budget: the states it gets to, and the choices it may take there, with their outcomes."""
+    """What a policy can do from the start on, whatever its budget: the states it gets to, and the
+    choices it may take there, with their outcomes.
+    """
 
     state: NDArray[np.bool_]  # (n_states,), goals included
     choice: NDArray[np.int64]  # (R,), rising
@@ -56,42 +69,50 @@ def evaluate_budget(request: Request, policy: BudgetPolicy) -> CostDistribution 
     if ordered is None:
         return "steps that cost nothing form a cycle, which is solved in the unrolled chain"
     try:
-        neutral = chain_of_choices(ssp, np.where(used.state, policy.risk_neutral, -1))
+        risk_neutral = chain_of_choices(ssp, np.where(used.state, policy.risk_neutral, -1))
     except PolicyError:
         return "a state has no action for a budget that is spent"
-    lattice = _lay_out(ssp, policy, used, ordered, neutral)
+    lattice = _lay_out(ssp, policy, used, ordered, risk_neutral)
     search = LatticeSearch(lattice, request)
     end = search.run()
     if search.state["no_action"] >= 0:
         raise no_action(ssp, int(lattice.node[search.state["no_action"]]))
     found = search.result(ssp.probability_error)
-    if found.truncated.mass.size and not neutral.all_arrive:
+    if found.truncated.mass.size and not risk_neutral.all_arrive:
         return "what is too small to be followed may miss the goal"
-    cost_to_go = _by_state(ssp, neutral, neutral.expected_cost)
+    cost_to_go = _by_state(ssp, risk_neutral, risk_neutral.expected_cost)
     found = _with_dearest_end(found, cost_to_go, lattice, ssp)
-    missed = _by_state(ssp, neutral, neutral.unreached).value[found.open.node]
+    missed = _by_state(ssp, risk_neutral, risk_neutral.unreached).value[found.open.node]
     if search.bucket < policy.budget:
         # With budget left nobody knows what is still to pay.
         nothing = np.zeros_like(cost_to_go.value)
-        cost_to_go = Bounds(cost_to_go.value, nothing, np.full_like(nothing, np.inf), "nothing known")
+        cost_to_go = Bounds(
+            cost_to_go.value, nothing, np.full_like(nothing, np.inf), "nothing known"
+        )
         missed = np.zeros_like(missed)
     unreached = found.lost + float(np.sum(found.open.mass * missed))
     if unreached == 0 and missed.any():
         unreached = float(np.nextafter(0.0, 1.0))
     if unreached > 0:
-        stuck = _stuck(ssp, neutral, found.open.node[missed > 0], lattice)
+        stuck = _stuck(ssp, risk_neutral, found.open.node[missed > 0], lattice)
         totals = Totals((np.inf, np.inf, np.inf), np.inf, unreached, stuck)
     else:
-        totals = _totals(ssp, neutral, found, cost_to_go)
+        totals = _totals(ssp, risk_neutral, found, cost_to_go)
     return completed(summarise(request, found, cost_to_go, totals), end, request)
 
 
-def zero_cost_order(ssp: SSP, level: NDArray[np.int64], outcome: NDArray[np.int64]) -> tuple[NDArray[np.int32], int] | None:
-    """A rank of every state that falls along those of some outcomes that cost nothing, and the most of them in a row; None if they form a cycle."""
+def zero_cost_order(
+    ssp: SSP, level: NDArray[np.int64], outcome: NDArray[np.int64]
+) -> tuple[NDArray[np.int32], int] | None:
+    """A rank of every state that falls along those of some outcomes that cost nothing, and the most
+    of them in a row; None if they form a cycle.
+    """
     zero = outcome[(level[outcome] == 0) & ~ssp.is_goal[ssp.outcome_target[outcome]]]
     if zero.size == 0:
         return np.zeros(ssp.n_states, dtype=np.int32), 0
-    return zero_cost_edge_order(ssp.choice_state[ssp.outcome_choice[zero]], ssp.outcome_target[zero], ssp.n_states)
+    return zero_cost_edge_order(
+        ssp.choice_state[ssp.outcome_choice[zero]], ssp.outcome_target[zero], ssp.n_states
+    )
 
 
 def _used(ssp: SSP, policy: BudgetPolicy) -> Used:
@@ -107,21 +128,29 @@ def _used(ssp: SSP, policy: BudgetPolicy) -> Used:
     return Used(state, choice, *members_of(ssp.choice_outcomes, choice))
 
 
-def _lay_out(ssp: SSP, policy: BudgetPolicy, used: Used, ordered: tuple[NDArray[np.int32], int], neutral: CostChain) -> Lattice:
-    """Every state is a node, and a row is a choice; where the risk-neutral policy never arrives, what is left with no budget is lost."""
+def _lay_out(
+    ssp: SSP,
+    policy: BudgetPolicy,
+    used: Used,
+    ordered: tuple[NDArray[np.int32], int],
+    risk_neutral: CostChain,
+) -> Lattice:
+    """Every state is a node, and a row is a choice; where the risk-neutral policy never arrives,
+    what is left with no budget is lost.
+    """
     rank, depth = ordered
     inner = used.state & ~ssp.is_goal
     # Zero-cost outcomes lead to lower ranks, so higher ranks come first.
     order = np.argsort(-rank, kind="stable") if depth else np.arange(ssp.n_states)
     order = order[inner[order]]
     n = len(order)
-    place = np.full(ssp.n_states, n, dtype=np.int64)
-    place[order] = np.arange(n)
+    position = np.full(ssp.n_states, n, dtype=np.int64)
+    position[order] = np.arange(n)
     trap = np.zeros(ssp.n_states, dtype=np.bool_)
-    trap[neutral.state[~neutral.arrives]] = True
-    row_start, target = used.row_start, place[ssp.outcome_target[used.outcome]]
+    trap[risk_neutral.state[~risk_neutral.arrives]] = True
+    row_start, target = used.row_start, position[ssp.outcome_target[used.outcome]]
     jump, probability = ssp.outcome_level[used.outcome], ssp.outcome_probability[used.outcome]
-    if not neutral.all_arrive:  # one row more, into nowhere
+    if not risk_neutral.all_arrive:  # one row more, into nowhere
         row_start, target = np.append(row_start, len(target) + 1), np.append(target, n + 1)
         jump, probability = np.append(jump, 0), np.append(probability, 1.0)
     return Lattice(
@@ -133,41 +162,54 @@ def _lay_out(ssp: SSP, policy: BudgetPolicy, used: Used, ordered: tuple[NDArray[
         depth,
         np.append(order, ssp.n_states),
         np.zeros(n + 1, dtype=np.int64),
-        int(place[ssp.start_index]),
+        int(position[ssp.start_index]),
         _steps(policy, used.choice, order, trap[order]),
         policy.budget,
     )
 
 
-def _steps(policy: BudgetPolicy, choice: NDArray[np.int64], order: NDArray[np.int64], trap: NDArray[np.bool_]) -> Steps:
-    """The steps of these states, in this order, as rows of these choices: first the risk-neutral one.
+def _steps(
+    policy: BudgetPolicy,
+    choice: NDArray[np.int64],
+    order: NDArray[np.int64],
+    trap: NDArray[np.bool_],
+) -> Steps:
+    """The steps of these states, in this order, as rows of these choices: first the risk-neutral
+    one.
 
-    In a trap the row after the last, which leads nowhere, comes before it, for a budget that is spent.
+    In a trap the row after the last, which leads nowhere, comes before it, for a budget that is
+    spent.
     """
     row = np.full(policy.ssp.n_choices + 1, -1, dtype=np.int64)  # -1 is no choice
     row[choice] = np.arange(len(choice))
     member, first = members_of(policy.first, order)
     start = offsets_from_lengths(np.diff(first) + 1 + trap)
     from_budget, rows = np.full(start[-1], ALWAYS), np.full(start[-1], len(choice))
-    neutral = start[:-1] + trap
-    from_budget[neutral[trap]] = 1
-    rows[neutral] = row[policy.risk_neutral[order]]
-    own = np.repeat(neutral + 1 - first[:-1], np.diff(first)) + np.arange(len(member))
+    risk_neutral = start[:-1] + trap
+    from_budget[risk_neutral[trap]] = 1
+    rows[risk_neutral] = row[policy.risk_neutral[order]]
+    own = np.repeat(risk_neutral + 1 - first[:-1], np.diff(first)) + np.arange(len(member))
     from_budget[own], rows[own] = policy.from_budget[member], row[policy.choice[member]]
     return Steps(start[1:] - 1, from_budget, rows)
 
 
-def _by_state(ssp: SSP, neutral: CostChain, found: Bounds) -> Bounds:
-    """Values of the risk-neutral chain per state, with one entry more for the goal, where they are 0."""
+def _by_state(ssp: SSP, risk_neutral: CostChain, found: Bounds) -> Bounds:
+    """Values of the risk-neutral chain per state, with one entry more for the goal, where they are
+    0.
+    """
     value, lower, upper = (np.full(ssp.n_states + 1, np.inf) for _ in range(3))
     for array, values in zip((value, lower, upper), (found.value, found.lower, found.upper)):
-        array[neutral.state] = values
+        array[risk_neutral.state] = values
         array[np.append(ssp.is_goal, True)] = 0.0
     return Bounds(value, lower, upper, found.method)
 
 
-def _with_dearest_end(found: SearchResult, cost_to_go: Bounds, lattice: Lattice, ssp: SSP) -> SearchResult:
-    """What was truncated may have had budget left: it pays until that is spent, and then as much as anywhere."""
+def _with_dearest_end(
+    found: SearchResult, cost_to_go: Bounds, lattice: Lattice, ssp: SSP
+) -> SearchResult:
+    """What was truncated may have had budget left: it pays until that is spent, and then as much as
+    anywhere.
+    """
     truncated = found.truncated
     if truncated.mass.size == 0:
         return found
@@ -175,21 +217,30 @@ def _with_dearest_end(found: SearchResult, cost_to_go: Bounds, lattice: Lattice,
     spent = float((lattice.budget + int(lattice.jump.max(initial=0))) * ssp.cost_unit) - found.last
     then = float(np.max(cost_to_go.upper, where=np.isfinite(cost_to_go.upper), initial=0.0))
     goal = np.full(len(truncated.mass), ssp.n_states + 1)  # nothing is added to that
-    return replace(found, truncated=Left(goal, np.maximum(truncated.ahead, spent) + then, truncated.mass))
+    return replace(
+        found, truncated=OpenMass(goal, np.maximum(truncated.ahead, spent) + then, truncated.mass)
+    )
 
 
-def _totals(ssp: SSP, neutral: CostChain, found: SearchResult, cost_to_go: Bounds) -> Totals:
-    """Mean and deviation from the head and the open nodes, where all of them arrive: sums of non-negative terms."""
+def _totals(ssp: SSP, risk_neutral: CostChain, found: SearchResult, cost_to_go: Bounds) -> Totals:
+    """Mean and deviation from the head and the open nodes, where all of them arrive: sums of
+    non-negative terms.
+    """
     opened = found.open
     paid = found.last + opened.ahead
 
     def total(values: FloatArray) -> float:
-        return float(np.sum(found.probabilities * found.costs) + np.sum(opened.mass * (paid + values[opened.node])))
+        return float(
+            np.sum(found.probabilities * found.costs)
+            + np.sum(opened.mass * (paid + values[opened.node]))
+        )
 
-    slack = found.relative_error + found.cost_error + (len(found.costs) + len(opened.mass) + 10) * UNIT
+    slack = (
+        found.relative_error + found.cost_error + (len(found.costs) + len(opened.mass) + 10) * UNIT
+    )
     mean = total(cost_to_go.value)
     variance = np.zeros(ssp.n_states + 1)
-    variance[neutral.state] = node_variance(neutral)
+    variance[risk_neutral.state] = node_variance(risk_neutral)
     ahead = (paid + cost_to_go.value[opened.node] - mean) ** 2 + variance[opened.node]
     spread = np.sum(found.probabilities * (found.costs - mean) ** 2) + np.sum(opened.mass * ahead)
     more = charged(found.truncated, found.last + found.truncated.ahead)
@@ -197,12 +248,14 @@ def _totals(ssp: SSP, neutral: CostChain, found: SearchResult, cost_to_go: Bound
     return Totals((mean + more, low, high), float(np.sqrt(spread)))
 
 
-def _stuck(ssp: SSP, neutral: CostChain, may_miss: NDArray[np.int64], lattice: Lattice) -> str:
-    """A state that the policy gets to and where the goal is out of reach once the budget is spent: one that was entered, or ahead of those open."""
+def _stuck(ssp: SSP, risk_neutral: CostChain, may_miss: NDArray[np.int64], lattice: Lattice) -> str:
+    """A state that the policy gets to and where the goal is out of reach once the budget is spent:
+    one that was entered, or ahead of those open.
+    """
     steps = lattice.steps
     lost = lattice.node[:-1][steps.row[steps.at_step] == len(lattice.row_start) - 2]
     if lost.size == 0:
-        start = int(np.flatnonzero(neutral.state == may_miss[0])[0])
-        ahead = neutral.reachable(start)
-        lost = neutral.state[ahead & ~neutral.arrives]
+        start = int(np.flatnonzero(risk_neutral.state == may_miss[0])[0])
+        ahead = risk_neutral.reachable(start)
+        lost = risk_neutral.state[ahead & ~risk_neutral.arrives]
     return f"state {ssp.states[int(lost[0])]!r} with memory 0"

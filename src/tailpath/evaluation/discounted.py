@@ -1,7 +1,8 @@
 """Evaluation with a discount: a cost at stage t counts gamma^t times.
 
-Absorption at rate 1 - gamma per step makes every expected total finite, and equal costs at different stages have different futures, so that
-the stage belongs to a node of the search and open nodes count with gamma^t V_mean.
+Absorption at rate 1 - gamma per step makes every expected total finite, and equal costs at
+different stages have different futures, so that the stage belongs to a node of the search and open
+nodes count with gamma^t V_mean.
 """
 
 from __future__ import annotations
@@ -20,22 +21,37 @@ from tailpath.policies.chain import CostChain
 
 
 def evaluate_discounted(chain: CostChain, request: Request) -> CostDistribution:
-    """The distribution of the discounted cost; refused where a mass above alpha never arrives, since its costs never end."""
+    """The distribution of the discounted cost; refused where a mass above alpha never arrives,
+    since its costs never end.
+    """
     alpha, gamma = request.alpha, request.gamma
     missed = float(np.append(chain.unreached.value, 0.0)[chain.start])
     if missed > alpha:
-        raise PolicyError(f"the policy misses the goal with probability {missed:.6g}, more than alpha; its discounted costs never end")
+        raise PolicyError(
+            f"the policy misses the goal with probability {missed:.6g}, more than alpha; its"
+            " discounted costs never end"
+        )
     search = QueueSearch(ChainWalk(chain, request.heuristic, gamma), request)
     end = search.run()
     cost_to_go = with_goal(_discounted_total(chain, chain.cost, gamma))
     listed = search.listed()
     weight = np.array([gamma**node.stage for node in listed], dtype=np.float64)
     node = np.array([node.x for node in listed], dtype=np.int64)
-    value, lower, upper = (weight * v[node] for v in (cost_to_go.value, cost_to_go.lower, cost_to_go.upper))
+    value, lower, upper = (
+        weight * v[node] for v in (cost_to_go.value, cost_to_go.lower, cost_to_go.upper)
+    )
     of_node = Bounds(value, lower, upper, cost_to_go.method)
-    mean = tuple(float(v[chain.start]) for v in (cost_to_go.value, cost_to_go.lower, cost_to_go.upper))
+    mean = tuple(
+        float(v[chain.start]) for v in (cost_to_go.value, cost_to_go.lower, cost_to_go.upper)
+    )
     totals = Totals((mean[0], mean[1], mean[2]), _deviation(chain, cost_to_go.value, gamma))
-    return completed(summarise(request, search.result(request.ssp.probability_error, numbered=False), of_node, totals), end, request)
+    return completed(
+        summarise(
+            request, search.result(request.ssp.probability_error, numbered=False), of_node, totals
+        ),
+        end,
+        request,
+    )
 
 
 def _discounted_total(chain: CostChain, price: FloatArray, gamma: float) -> Bounds:
@@ -43,12 +59,19 @@ def _discounted_total(chain: CostChain, price: FloatArray, gamma: float) -> Boun
     rate = chain.sums(chain.probability * price)
     # One more transition for each node, which ends the run.
     end = chain.row_start[1:]
-    target, probability = np.insert(chain.target, end, chain.n), np.insert(gamma * chain.probability, end, 1 - gamma)
+    target, probability = (
+        np.insert(chain.target, end, chain.n),
+        np.insert(gamma * chain.probability, end, 1 - gamma),
+    )
     rows = chain.row_start + np.arange(chain.n + 1), target, probability, rate
     return expected_total(*rows, chain.ssp.probability_error, close=FLUTTER)
 
 
 def _deviation(chain: CostChain, value: FloatArray, gamma: float) -> float:
-    """As without discount, the variance is a sum over the steps of (c + gamma V(x') - V(x))^2, each discounted twice."""
+    """As without discount, the variance is a sum over the steps of (c + gamma V(x') - V(x))^2, each
+    discounted twice.
+    """
     surprise = (chain.cost + gamma * value[chain.target] - value[chain.source]) ** 2
-    return float(np.sqrt(np.append(_discounted_total(chain, surprise, gamma**2).value, 0.0)[chain.start]))
+    return float(
+        np.sqrt(np.append(_discounted_total(chain, surprise, gamma**2).value, 0.0)[chain.start])
+    )

@@ -2,19 +2,27 @@
 
 Costs are minimised. `alpha` in (0, 1] is the mass of the *worst* tail:
 
-    VaR_alpha(Z)  = min { z : P(Z > z) <= alpha }                    alpha = 1: the smallest cost that can occur
-    CVaR_alpha(Z) = min_w  w + E[(Z - w)+] / alpha                   alpha = 1: the mean;  alpha -> 0: the worst cost
+    VaR_alpha(Z)  = min { z : P(Z > z) <= alpha }
+    CVaR_alpha(Z) = min_w  w + E[(Z - w)+] / alpha
 
-Asking P(Z > z) <= alpha instead of F(z) >= 1 - alpha loses no digits for small alpha. The minimum is attained at w = VaR.
+At alpha = 1 they are the smallest cost that can occur and the mean; for alpha -> 0 both become the
+worst cost.
 
-A distribution is known by its *head*, every cost up to X = VaR at the alpha it was evaluated with, and by two numbers of the rest: its mass
-P(Z > X) and its excess E[(Z - X)+]. From them every larger alpha follows with non-negative sums only:
+Asking P(Z > z) <= alpha instead of F(z) >= 1 - alpha loses no digits for small alpha. The minimum
+is attained at w = VaR.
 
-    P(Z > z_k) = P(Z > z_{k+1}) + p_{k+1}        E[(Z - z_k)+] = E[(Z - z_{k+1})+] + (z_{k+1} - z_k) P(Z > z_k)
+A distribution is known by its *head*, every cost up to X = VaR at the alpha it was evaluated with,
+and by two numbers of the rest: its mass P(Z > X) and its excess E[(Z - X)+]. From them every larger
+alpha follows with non-negative sums only:
 
-so the result keeps its relative accuracy down to alpha = 1e-12 and below; (mean - head) / alpha would not.
+    P(Z > z_k) = P(Z > z_{k+1}) + p_{k+1}        E[(Z - z_k)+] = E[(Z - z_{k+1})+] + (z_{k+1} - z_k)
+                                                 P(Z > z_k)
 
-If the goal may be missed (`unreached` > 0), the mean and every CVaR are infinite, and VaR is finite exactly for alpha >= unreached.
+so the result keeps its relative accuracy down to alpha = 1e-12 and below; (mean - head) / alpha
+would not.
+
+If the goal may be missed (`unreached` > 0), the mean and every CVaR are infinite, and VaR is finite
+exactly for alpha >= unreached.
 """
 
 from __future__ import annotations
@@ -27,7 +35,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.errors import OptionError
+from tailpath.errors import OptionError, TailpathError
 from tailpath.evaluation.variance import standard_deviation
 from tailpath.kernels.rounding import SAME_MASS, UNIT
 from tailpath.model.records import Record, data_frame
@@ -36,9 +44,15 @@ from tailpath.options import alpha_from, each
 from tailpath.pictures.distributions import plot_distribution
 from tailpath.pictures.notebook import card
 from tailpath.policies.unrolling import unroll
+from tailpath.texts import Table
 from tailpath.verify.distribution import Proof, check_distribution
 
 FloatArray = NDArray[np.float64]
+
+
+#: A picture shows all of a tail but a tenth or less; if less is known it is evaluated up to a
+#: fiftieth, with no more pairs than this.
+SHOWN, IN_TAIL, MOST_DRAWN = 10, 50, 2_000_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -151,9 +165,16 @@ class CostDistribution(Record):
         after = np.append(self.probabilities[1:], self.tail_mass)
         return np.cumsum(after[::-1])[::-1]
 
-    def _excesses(self, tail_excess: float, doubt: float = 0.0, dropped: float = 0.0) -> FloatArray:
-        """E[(Z - z)+] for every cost z of the head, with masses that are larger by a doubt but for a part of the tail."""
-        steps = np.append(np.diff(self.costs) * np.maximum(self.tails[:-1] * (1 + doubt) - dropped, 0.0), tail_excess)
+    def _excesses(
+        self, tail_excess: float, error_bound: float = 0.0, dropped: float = 0.0
+    ) -> FloatArray:
+        """E[(Z - z)+] for every cost z of the head, with masses that are larger by a doubt but for
+        a part of the tail.
+        """
+        steps = np.append(
+            np.diff(self.costs) * np.maximum(self.tails[:-1] * (1 + error_bound) - dropped, 0.0),
+            tail_excess,
+        )
         return np.cumsum(steps[::-1])[::-1]
 
     def _position(self, alpha: float) -> tuple[float, int]:
@@ -305,30 +326,58 @@ class CostDistribution(Record):
         """
         last = self._last
         if not self._reaches(loss):
-            raise OptionError(f"the distribution is known up to cost {last:g}; call evaluate with an alpha below {self.alpha:g}")
+            raise OptionError(
+                f"the distribution is known up to cost {last:g}; call evaluate with an alpha below"
+                f" {self.alpha:g}"
+            )
         if self.unreached > 0 and loss.slope > 0:
             return math.inf, math.inf, math.inf
-        head, doubt = self._head_loss(loss)
+        head, error_bound = self._head_loss(loss)
         behind, steep = loss.end, 0.0
         if not self._settled and self.tail_mass > 0:
             behind, steep = loss.after[-1] + loss.slope * (last - loss.last), loss.slope
-            doubt += self.tail_mass * steep * ((self.cost_error + 4 * UNIT) * last + 4 * UNIT * loss.last)
+            error_bound += (
+                self.tail_mass
+                * steep
+                * ((self.cost_error + 4 * UNIT) * last + 4 * UNIT * loss.last)
+            )
         tail = self.tail_mass * behind if self.tail_mass > 0 else 0.0
         size = self.tail_mass * (abs(loss.after[-1]) + steep * abs(last - loss.last))
-        doubt += (self.relative_error + 20 * UNIT) * size + self.dropped * loss.largest
-        low, high = (loss.slope * excess for excess in self.tail_excess_bounds) if loss.slope > 0 else (0.0, 0.0)
+        error_bound += (self.relative_error + 20 * UNIT) * size + self.dropped * loss.largest
+        low, high = (
+            (loss.slope * excess for excess in self.tail_excess_bounds)
+            if loss.slope > 0
+            else (0.0, 0.0)
+        )
         middle = loss.slope * self.tail_excess if loss.slope > 0 else 0.0
-        doubt += 8 * UNIT * (abs(head) + abs(tail) + high)
-        return head + tail + middle, head + tail + low - doubt, head + tail + high + doubt
+        error_bound += 8 * UNIT * (abs(head) + abs(tail) + high)
+        return (
+            head + tail + middle,
+            head + tail + low - error_bound,
+            head + tail + high + error_bound,
+        )
 
     def _head_loss(self, loss: Any) -> tuple[float, float]:
-        """The part of E[h(Z)] that the head has, and what that may be off by: masses, sums, values of h, and costs."""
+        """The part of E[h(Z)] that the head has, and what that may be off by: masses, sums, values
+        of h, and costs.
+        """
         parts = self.probabilities * loss.values(self.costs)
-        doubt = (self.relative_error + (len(self.costs) + 20) * 2 * UNIT) * float(np.sum(np.abs(parts)))
-        steep, jump = loss.moves(self.costs * (1 - self.cost_error), self.costs * (1 + self.cost_error))
-        # Sums of whole costs decide exactly which side of a jump they are on; those of discounted ones do not.
-        off = loss.off(self.costs) + self.cost_error * steep * self.costs + (jump if self.gamma < 1 else 0.0)
-        return float(np.sum(parts)), doubt + float(np.sum(self.probabilities * off)) * (1 + 1e-9)
+        error_bound = (self.relative_error + (len(self.costs) + 20) * 2 * UNIT) * float(
+            np.sum(np.abs(parts))
+        )
+        steep, jump = loss.moves(
+            self.costs * (1 - self.cost_error), self.costs * (1 + self.cost_error)
+        )
+        # Sums of whole costs decide exactly which side of a jump they are on; those of discounted
+        # ones do not.
+        off = (
+            loss.off(self.costs)
+            + self.cost_error * steep * self.costs
+            + (jump if self.gamma < 1 else 0.0)
+        )
+        return float(np.sum(parts)), error_bound + float(np.sum(self.probabilities * off)) * (
+            1 + 1e-9
+        )
 
     def loss_bounds(self, loss: Any) -> tuple[float, float]:
         """Proved bounds on E[h(Z)], also where h bends behind the head.
@@ -354,32 +403,62 @@ class CostDistribution(Record):
         if self.unreached > 0 and loss.slope > 0:
             return math.inf, math.inf
         x = max(self._last, 0.0)
-        places, at, after = loss.points_behind(x, include=self._last < 0)
-        doubt = self.relative_error + 20 * UNIT
-        lost = max(self.tail_mass - self.open_mass - self.dropped, 0.0) if self.unreached > 0 else 0.0
-        opened = self.open_mass * (1 - doubt), self.open_mass * (1 + doubt) + self.dropped
-        never = max(lost * (1 - doubt) - 4 * UNIT * self.tail_mass, 0.0), lost * (1 + doubt) + 4 * UNIT * self.tail_mass
+        breakpoints, at, after = loss.points_behind(x, include=self._last < 0)
+        error_bound = self.relative_error + 20 * UNIT
+        lost = (
+            max(self.tail_mass - self.open_mass - self.dropped, 0.0) if self.unreached > 0 else 0.0
+        )
+        opened = (
+            self.open_mass * (1 - error_bound),
+            self.open_mass * (1 + error_bound) + self.dropped,
+        )
+        never = (
+            max(lost * (1 - error_bound) - 4 * UNIT * self.tail_mass, 0.0),
+            lost * (1 + error_bound) + 4 * UNIT * self.tail_mass,
+        )
         lower, upper = np.minimum(at, after), np.maximum(at, after)
         # What never arrives is worth the end, and nothing is known of when the rest arrives.
-        ends = (_least(loss.end, never), -_least(-loss.end, never)) if self.unreached > 0 else (0.0, 0.0)
+        ends = (
+            (_least(loss.end, never), -_least(-loss.end, never))
+            if self.unreached > 0
+            else (0.0, 0.0)
+        )
         lows = [_least(float(lower.min()), opened) + ends[0]]
         highs = [-_least(-float(upper.max()), opened) + ends[1]]
         slopes = {0.0}
         if self.unreached == 0 and math.isfinite(self.tail_excess_bounds[1]):
-            slopes |= {loss.slope, *np.concatenate([(values[1:] - values[0]) / (places[1:] - x) for values in (lower, upper)]).tolist()}
+            slopes |= {
+                loss.slope,
+                *np.concatenate(
+                    [(values[1:] - values[0]) / (breakpoints[1:] - x) for values in (lower, upper)]
+                ).tolist(),
+            }
         for c in slopes - {0.0}:
             # Of the line, and of where the head ends.
-            off = opened[1] * (8 * UNIT * (loss.largest + abs(c) * float(places.max())) + abs(c) * (self.cost_error + 4 * UNIT) * x)
+            off = opened[1] * (
+                8 * UNIT * (loss.largest + abs(c) * float(breakpoints.max()))
+                + abs(c) * (self.cost_error + 4 * UNIT) * x
+            )
             if c <= loss.slope:
-                lows.append(_least(float(np.min(lower - c * (places - x))), opened) + _least(c, self.tail_excess_bounds) - off)
+                lows.append(
+                    _least(float(np.min(lower - c * (breakpoints - x))), opened)
+                    + _least(c, self.tail_excess_bounds)
+                    - off
+                )
             if c >= loss.slope:
-                highs.append(off - _least(-float(np.max(upper - c * (places - x))), opened) - _least(-c, self.tail_excess_bounds))
+                highs.append(
+                    off
+                    - _least(-float(np.max(upper - c * (breakpoints - x))), opened)
+                    - _least(-c, self.tail_excess_bounds)
+                )
         if loss.slope > 0:  # no flat line stays above
             del highs[0]
         head, slack = self._head_loss(loss)
         low, high = head + max(lows), head + min(highs, default=math.inf)
         slack += self.dropped * loss.largest
-        return low - slack - 16 * UNIT * (abs(head) + abs(low)), high + slack + 16 * UNIT * (abs(head) + abs(high))
+        return low - slack - 16 * UNIT * (abs(head) + abs(low)), high + slack + 16 * UNIT * (
+            abs(head) + abs(high)
+        )
 
     @property
     def _last(self) -> float:
@@ -432,7 +511,10 @@ class CostDistribution(Record):
         beyond = np.any(points > self.costs[-1]) if self.costs.size else True
         if beyond and self.tail_mass > 0:
             last = f"{self.costs[-1]:g}" if self.costs.size else "nothing"
-            raise OptionError(f"the distribution is known up to cost {last}; call evaluate with an alpha below {self.alpha:g}")
+            raise OptionError(
+                f"the distribution is known up to cost {last}; call evaluate with an alpha below"
+                f" {self.alpha:g}"
+            )
         cumulative = np.concatenate(([0.0], np.cumsum(self.probabilities)))
         result = np.minimum(cumulative[np.searchsorted(self.costs, points, side="right")], 1.0)
         return float(result) if np.ndim(x) == 0 else result
@@ -476,12 +558,19 @@ class CostDistribution(Record):
         the 2 costs up to 60 and their probabilities, ...
         """
         if self.ssp is None or self.policy is None:
-            raise OptionError("the policy of this distribution stayed behind when it was pickled; evaluate it again to check it")
+            raise OptionError(
+                "the policy of this distribution stayed behind when it was pickled; evaluate it"
+                " again to check it"
+            )
         return check_distribution(self, self.ssp, self.policy)
 
     def __getstate__(self) -> dict[str, Any]:
         kept = super().__getstate__()
-        if any(callable(part) for part in vars(self.policy).values()) if hasattr(self.policy, "__dict__") else self.policy is not None:
+        if (
+            any(callable(part) for part in vars(self.policy).values())
+            if hasattr(self.policy, "__dict__")
+            else self.policy is not None
+        ):
             kept["policy"], kept["deviation"] = None, self.std
         return kept
 
@@ -500,18 +589,53 @@ class CostDistribution(Record):
         matplotlib Axes
             `.figure.savefig("costs.pdf")` saves it, and a notebook shows it.
         """
-        return plot_distribution(self, self.alpha if alpha is None else alpha, ax)
+        asked = self.alpha if alpha is None else alpha
+        self.var(asked)  # refuses what was not evaluated
+        return plot_distribution(
+            self._beyond(asked / IN_TAIL) if self.alpha > asked / SHOWN else self, asked, ax
+        )
+
+    def _beyond(self, alpha: float) -> CostDistribution:
+        """The same distribution known as far as a smaller alpha needs it, for pictures of the tail;
+        itself where that is not to be had.
+        """
+        # Here, because evaluating makes distributions.
+        from tailpath.evaluation.evaluate import evaluate
+
+        if (
+            alpha >= self.alpha
+            or self.ssp is None
+            or self.policy is None
+            or self.tail_mass <= self.unreached
+            or self.gamma != 1
+        ):
+            return self
+        try:
+            return evaluate(self.ssp, self.policy, alpha, max_nodes=MOST_DRAWN)
+        except TailpathError:
+            return self
 
     def _repr_html_(self) -> str:
-        alphas = sorted({a for a in (1.0, 0.5, 0.1, 0.05, 0.01) if a > self.alpha} | {self.alpha}, reverse=True)
+        alphas = sorted(
+            {a for a in (1.0, 0.5, 0.1, 0.05, 0.01) if a > self.alpha} | {self.alpha}, reverse=True
+        )
         rows = [(a, self.var(a), self.cvar(a)) for a in alphas]
         facts = [("mean", self.mean), ("never arrives", self.unreached)]
-        return card("Distribution of the total cost", facts, ("alpha", "VaR", "CVaR"), rows, self.plot())
+        return card(
+            "Distribution of the total cost",
+            [Table((), facts), Table(("alpha", "VaR", "CVaR"), rows)],
+            self.plot(),
+        )
 
     def __repr__(self) -> str:
-        return f"<CostDistribution alpha>={self.alpha:g}: mean {self.mean:.6g}, VaR {self.var(self.alpha):.6g}, CVaR {self.cvar(self.alpha):.6g}>"
+        return (
+            f"<CostDistribution alpha>={self.alpha:g}: mean {self.mean:.6g}, VaR"
+            f" {self.var(self.alpha):.6g}, CVaR {self.cvar(self.alpha):.6g}>"
+        )
 
 
 def _least(factor: float, between: tuple[float, float]) -> float:
-    """The least of factor times a number between two, none of them negative; 0 times whatever is 0."""
+    """The least of factor times a number between two, none of them negative; 0 times
+    whatever is 0.
+    """
     return 0.0 if factor == 0 else factor * (between[0] if factor > 0 else between[1])

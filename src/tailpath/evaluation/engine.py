@@ -1,5 +1,5 @@
-"""What an engine is asked for, what it hands over when it stops, and what becomes of that: a CostDistribution or, if it stopped too early, an
-error with bounds.
+"""What an engine is asked for, what it hands over when it stops, and what becomes of that: a
+CostDistribution or, if it stopped too early, an error with bounds.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from tailpath.errors import EvaluationInterrupted, LimitExceededError
 from tailpath.evaluation.distribution import CostDistribution
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.rounding import UNIT
+from tailpath.model.potential import shifted_bounds
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import Progress
 from tailpath.policies.kinds import Policy
@@ -55,12 +56,12 @@ class Tuning(NamedTuple):
     ring_cells: int = 1 << 22
 
 
-class Watch:
+class SearchMonitor:
     """The user's progress function, and Ctrl-C: `with watch:` around a search; `stop` ends it.
 
     An interrupt at a random moment would leave a node half expanded and its probability counted in
-    part. So while a long search runs, a first Ctrl-C is only noted, and the search stops at the next
-    point where its numbers are sound; what it knows then still gives bounds. A second Ctrl-C
+    part. So while a long search runs, a first Ctrl-C is only noted, and the search stops at the
+    next point where its numbers are sound; what it knows then still gives bounds. A second Ctrl-C
     interrupts at once.
     """
 
@@ -69,7 +70,7 @@ class Watch:
         self._before: Any = None
         self.stop = False
 
-    def tell(self, expanded: int, arrived: float) -> None:
+    def report(self, expanded: int, arrived: float) -> None:
         """Tell the user how far the search has come; he may raise KeyboardInterrupt to stop it."""
         if self._progress is not None:
             try:
@@ -82,8 +83,9 @@ class Watch:
             raise KeyboardInterrupt
         self.stop = True
 
-    def __enter__(self) -> Watch:
-        # Elsewhere than in the main thread, or under a handler of the user's own, Ctrl-C is not ours.
+    def __enter__(self) -> SearchMonitor:
+        # Elsewhere than in the main thread, or under a handler of the user's own, Ctrl-C is not
+        # ours.
         plain = signal.getsignal(signal.SIGINT) is signal.default_int_handler
         if plain and threading.current_thread() is threading.main_thread():
             self._before = signal.signal(signal.SIGINT, self._note)
@@ -100,7 +102,8 @@ class Request:
     """One evaluation: of a policy on a model, by an engine, down to a tail mass.
 
     `limit` is the most expanded pairs, `deviation` whether the standard deviation is found at once,
-    and `reason` why nothing faster is done, in words.
+    and `reason` why nothing faster is done, in words. `shift` is what every cost is more than in
+    the model, which is told where the evaluation ends early.
     """
 
     ssp: SSP
@@ -110,11 +113,12 @@ class Request:
     heuristic: Heuristic = "min"
     gamma: float = 1.0
     limit: int = MOST_NODES["lattice"]
-    watch: Watch = field(default_factory=Watch)
+    monitor: SearchMonitor = field(default_factory=SearchMonitor)
     max_bytes: int = MOST_BYTES
     tuning: Tuning = field(default_factory=Tuning)
     deviation: bool = False
     reason: str = ""
+    shift: Fraction = Fraction(0)
 
 
 #: Engines count probabilities in units of 2^-SCALE, so that products of tiny ones do not vanish.
@@ -124,46 +128,55 @@ SMALL = 2.0 ** (SCALE - 1020)
 
 
 def negligible(alpha: float, least_probability: float) -> float:
-    """A probability that no engine follows further, in units of 2^-SCALE: far below anything that could move a result.
+    """A probability that no engine follows further, in units of 2^-SCALE: far below anything that
+    could move a result.
 
-    It is small, but the least probability of a transition times it still is a number. What is truncated is charged.
+    It is small, but the least probability of a transition times it still is a number. What is
+    truncated is charged.
     """
     return max(min(1e-280, alpha * 1e-60) * 2.0**SCALE, 1e-300 / least_probability)
 
 
 def cost_error(last: int, unit: Fraction) -> float:
-    """The relative error of whole numbers of units up to the last as floats: none where every one of them is a float."""
+    """The relative error of whole numbers of units up to the last as floats: none where every one
+    of them is a float.
+    """
     return 0.0 if unit.denominator == 1 and last * unit.numerator <= 2**53 else 2 * UNIT
 
 
-class Left(NamedTuple):
-    """What has not arrived: nodes, what was paid beyond the last cost of the head (negative before it), and the probability."""
+class OpenMass(NamedTuple):
+    """What has not arrived: nodes, what was paid beyond the last cost of the head (negative before
+    it), and the probability.
+    """
 
     node: NDArray[Any]
     ahead: FloatArray
     mass: FloatArray
 
-    def part(self, some: Any) -> Left:
-        return Left(self.node[some], self.ahead[some], self.mass[some])
+    def part(self, some: Any) -> OpenMass:
+        return OpenMass(self.node[some], self.ahead[some], self.mass[some])
 
-    def with_more(self, other: Left) -> Left:
-        return Left(*(np.append(a, b) for a, b in zip(self, other))) if other.mass.size else self
+    def with_more(self, other: OpenMass) -> OpenMass:
+        return (
+            OpenMass(*(np.append(a, b) for a, b in zip(self, other))) if other.mass.size else self
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class SearchResult:
     """A stopped search: the head, and what has not arrived.
 
-    All `open` nodes are certain to cost more than the last cost of the head. `truncated` is what was too small to be followed; its masses count
-    in units of 2^-SCALE, and `ahead` is the most that was paid on the way. `lost` has entered states from which the goal is out of reach.
-    `relative_error` bounds that of every other probability, `cost_error` that of every cost, and `ahead_error` is what any `ahead` is off by
-    at most, beyond two roundings of its own.
+    All `open` nodes are certain to cost more than the last cost of the head. `truncated` is what
+    was too small to be followed; its masses count in units of 2^-SCALE, and `ahead` is the most
+    that was paid on the way. `lost` has entered states from which the goal is out of reach.
+    `relative_error` bounds that of every other probability, `cost_error` that of every cost, and
+    `ahead_error` is what any `ahead` is off by at most, beyond two roundings of its own.
     """
 
     costs: FloatArray
     probabilities: FloatArray
-    open: Left
-    truncated: Left
+    open: OpenMass
+    truncated: OpenMass
     lost: float
     relative_error: float
     cost_error: float
@@ -177,7 +190,9 @@ class SearchResult:
 
 
 def unscaled(found: SearchResult) -> SearchResult:
-    """All probabilities but the truncated as they are, not in units of 2^-SCALE; what would lose digits so is truncated, too."""
+    """All probabilities but the truncated as they are, not in units of 2^-SCALE; what would lose
+    digits so is truncated, too.
+    """
     small = found.open.mass < SMALL
     truncated, opened = found.truncated, found.open
     if small.any():
@@ -185,7 +200,7 @@ def unscaled(found: SearchResult) -> SearchResult:
     return replace(
         found,
         probabilities=found.probabilities * 2.0**-SCALE,
-        open=Left(opened.node, opened.ahead, opened.mass * 2.0**-SCALE),
+        open=OpenMass(opened.node, opened.ahead, opened.mass * 2.0**-SCALE),
         truncated=truncated,
         lost=found.lost * 2.0**-SCALE,
     )
@@ -194,11 +209,11 @@ def unscaled(found: SearchResult) -> SearchResult:
 def nothing_found() -> SearchResult:
     """The start itself is out of reach of the goal."""
     nothing = np.empty(0)
-    none = Left(np.empty(0, dtype=np.int64), nothing, nothing)
+    none = OpenMass(np.empty(0, dtype=np.int64), nothing, nothing)
     return SearchResult(nothing, nothing, none, none, 1.0, 0.0, 0.0, 0.0, 0)
 
 
-def charged(truncated: Left, price: FloatArray | float) -> float:
+def charged(truncated: OpenMass, price: FloatArray | float) -> float:
     """The sum of mass times price of what was truncated, rounded up; prices are never negative."""
     if truncated.mass.size == 0:
         return 0.0
@@ -209,12 +224,17 @@ def charged(truncated: Left, price: FloatArray | float) -> float:
 
 def with_goal(bounds: Bounds) -> Bounds:
     """Per-node values with one entry more for the goal, where nothing is left to pay."""
-    return Bounds(np.append(bounds.value, 0.0), np.append(bounds.lower, 0.0), np.append(bounds.upper, 0.0), bounds.method)
+    return Bounds(
+        np.append(bounds.value, 0.0),
+        np.append(bounds.lower, 0.0),
+        np.append(bounds.upper, 0.0),
+        bounds.method,
+    )
 
 
 class Totals(NamedTuple):
-    """What is known of the whole: the mean as (value, low, high), the standard deviation or None where nobody asked for it, the probability
-    of never arriving, and a place where that happens.
+    """What is known of the whole: the mean as (value, low, high), the standard deviation or None
+    where nobody asked for it, the probability of never arriving, and a place where that happens.
     """
 
     mean: tuple[float, float, float]
@@ -223,19 +243,26 @@ class Totals(NamedTuple):
     stuck: str = ""
 
 
-def summarise(request: Request, found: SearchResult, cost_to_go: Bounds, totals: Totals) -> CostDistribution:
-    """Complete the open nodes by V_mean, the `cost_to_go` of all but the goal: E[(Z - X)+] is a sum of non-negative terms over them."""
+def summarise(
+    request: Request, found: SearchResult, cost_to_go: Bounds, totals: Totals
+) -> CostDistribution:
+    """Complete the open nodes by V_mean, the `cost_to_go` of all but the goal: E[(Z - X)+] is a sum
+    of non-negative terms over them.
+    """
     arrays = frozen(*found.open, cost_to_go.value, cost_to_go.lower, cost_to_go.upper)
     mass, value, low, high, parts = open_sums(*arrays)
     # The sums, one product per term, and the masses themselves.
-    doubt = 24 * UNIT + found.relative_error
-    # ahead + V may cancel: charge the rounding of its parts. Products of the smallest masses may fall below what floats hold with all digits.
+    error_bound = 24 * UNIT + found.relative_error
+    # ahead + V may cancel: charge the rounding of its parts. Products of the smallest masses may
+    # fall below what floats hold with all digits.
     parts = parts * 4 * UNIT + mass * found.ahead_error + len(found.open.mass) * 2e-323
     more = dropped = 0.0
     if found.truncated.mass.size:
         # Nothing is known of what was truncated but that it costs no more than this.
         upper = np.append(cost_to_go.upper, 0.0)[found.truncated.node]
-        more = charged(found.truncated, np.maximum(found.truncated.ahead, 0.0) + upper + found.ahead_error)
+        more = charged(
+            found.truncated, np.maximum(found.truncated.ahead, 0.0) + upper + found.ahead_error
+        )
         dropped = charged(found.truncated, 1.0)
     return CostDistribution(
         costs=found.costs,
@@ -243,7 +270,10 @@ def summarise(request: Request, found: SearchResult, cost_to_go: Bounds, totals:
         tail_mass=mass + found.lost + dropped,
         open_mass=mass,
         tail_excess=value + more if totals.unreached == 0 else float("inf"),
-        tail_excess_bounds=(max(low * (1 - doubt) - parts, 0.0), high * (1 + doubt) + parts * (1 + doubt) + more),
+        tail_excess_bounds=(
+            max(low * (1 - error_bound) - parts, 0.0),
+            high * (1 + error_bound) + parts * (1 + error_bound) + more,
+        ),
         alpha=request.alpha,
         mean=totals.mean[0],
         mean_bounds=totals.mean[1:],
@@ -263,22 +293,31 @@ def summarise(request: Request, found: SearchResult, cost_to_go: Bounds, totals:
 
 
 def completed(result: CostDistribution, end: End, request: Request) -> CostDistribution:
-    """The result of a search that came to its end; otherwise an error that carries what is certain so far."""
-    if end is End.FINISHED and not request.watch.stop:
+    """The result of a search that came to its end; otherwise an error that carries what is certain
+    so far.
+    """
+    if end is End.FINISHED and not request.monitor.stop:
         return result
-    low, high = partial_bounds(result, request.alpha)
-    known = f"with {1 - result.tail_mass:.6g} of the probability arrived; CVaR at alpha {request.alpha:g} lies in [{low:.9g}, {high:.9g}]"
-    if request.watch.stop:
+    low, high = shifted_bounds(partial_bounds(result, request.alpha), request.shift)
+    known = (
+        f"with {1 - result.tail_mass:.6g} of the probability arrived; CVaR at alpha"
+        f" {request.alpha:g} lies in [{low:.9g}, {high:.9g}]"
+    )
+    if request.monitor.stop:
         raise EvaluationInterrupted(f"interrupted {known}", (low, high))
-    what = f"limit of {request.limit} nodes" if end is End.NODES else f"memory limit of {request.max_bytes / 2**30:.3g} GiB"
+    what = (
+        f"limit of {request.limit} nodes"
+        if end is End.NODES
+        else f"memory limit of {request.max_bytes / 2**30:.3g} GiB"
+    )
     raise LimitExceededError(f"the {what} is reached {known}", (low, high))
 
 
 def partial_bounds(partial: CostDistribution, alpha: float) -> tuple[float, float]:
     """Sound bounds on CVaR from a search stopped early, at a cost X.
 
-    While P(Z > X) > alpha, CVaR_alpha is at least the mean of the whole tail beyond X, and at most X + E[(Z - X)+] / alpha. A search that goes
-    on beyond VaR knows the head that CVaR needs.
+    While P(Z > X) > alpha, CVaR_alpha is at least the mean of the whole tail beyond X, and at most
+    X + E[(Z - X)+] / alpha. A search that goes on beyond VaR knows the head that CVaR needs.
     """
     if partial.unreached > 0:
         return float("inf"), float("inf")
@@ -286,5 +325,8 @@ def partial_bounds(partial: CostDistribution, alpha: float) -> tuple[float, floa
         return partial.bounds(alpha)
     last = float(partial.costs[-1]) if partial.costs.size else 0.0
     low, high = partial.tail_excess_bounds
-    doubt = 1 + partial.relative_error + partial.cost_error + 1e-14
-    return max((last + low / (partial.tail_mass * doubt)) / doubt, partial.mean_bounds[0]), (last + high / alpha) * doubt
+    error_bound = 1 + partial.relative_error + partial.cost_error + 1e-14
+    return (
+        max((last + low / (partial.tail_mass * error_bound)) / error_bound, partial.mean_bounds[0]),
+        (last + high / alpha) * error_bound,
+    )

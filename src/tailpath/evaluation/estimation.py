@@ -2,15 +2,18 @@
 
 Let z_(1) <= ... <= z_(n) be the sorted costs and k = n - floor(n alpha), at least 1.
 
-*VaR* is estimated by z_(k). Its interval [z_(l), z_(u)] is exact in the sense of order statistics: the number of costs up to the true VaR is
-at least binomial(n, 1 - alpha), and the number below it at most that, so l and u are binomial quantiles. This holds for every distribution,
-continuous or not, and every n; where n is too small for an end, it is 0 or infinite.
+*VaR* is estimated by z_(k). Its interval [z_(l), z_(u)] is exact in the sense of order statistics:
+the number of costs up to the true VaR is at least binomial(n, 1 - alpha), and the number below it
+at most that, so l and u are binomial quantiles. This holds for every distribution, continuous or
+not, and every n; where n is too small for an end, it is 0 or infinite.
 
-*CVaR* is estimated by w + mean((z - w)+) / alpha at w = z_(k), the minimum of the definition over the sample. Its influence function is
-(z - w)+ / alpha, up to a constant, so for large samples the estimate is normal around the truth with variance Var((z - w)+) / (n alpha^2).
-The right skew of a tail makes the plain normal interval miss above more often than it should; Hall's cubic transformation takes the skew out of
-the studentised estimate and is inverted here in closed form. With fewer than `LEAST_TAIL` runs in the tail no such theory holds, and the interval
-is [lower end of VaR, infinity], which is sound, since CVaR >= VaR.
+*CVaR* is estimated by w + mean((z - w)+) / alpha at w = z_(k), the minimum of the definition over
+the sample. Its influence function is (z - w)+ / alpha, up to a constant, so for large samples the
+estimate is normal around the truth with variance Var((z - w)+) / (n alpha^2). The right skew of a
+tail makes the plain normal interval miss above more often than it should; Hall's cubic
+transformation takes the skew out of the studentised estimate and is inverted here in closed form.
+With fewer than `LEAST_TAIL` runs in the tail no such theory holds, and the interval is [lower end
+of VaR, infinity], which is sound, since CVaR >= VaR.
 
 No interval of a sample can know of disasters too rare to be in it. `evaluate` does.
 
@@ -84,7 +87,9 @@ class Estimate:
     unreached: float
 
 
-def estimate(costs: ArrayLike, alpha: float, confidence: float = 0.95) -> Estimate:
+def estimate(
+    costs: ArrayLike, alpha: float, confidence: float = 0.95, *, least: float = 0.0
+) -> Estimate:
     """Estimate mean, VaR and CVaR from a sample of total costs, with confidence intervals.
 
     No interval of a sample can know of disasters too rare to be in it. `evaluate` does.
@@ -92,11 +97,14 @@ def estimate(costs: ArrayLike, alpha: float, confidence: float = 0.95) -> Estima
     Parameters
     ----------
     costs : array of float
-        The sample, such as `simulate` returns: 0 or more, infinite for a run that never arrives.
+        The sample, such as `simulate` returns; infinite for a run that never arrives.
     alpha : float in (0, 1]
         The mass of the worst tail.
     confidence : float in (0, 1)
         The probability with which each interval is to hold the true value.
+    least : float
+        No run costs less. Where some cost of a model is negative it is `float(ssp.shift)`; if the
+        sample has less than this, nothing is known.
 
     Returns
     -------
@@ -125,10 +133,11 @@ def estimate(costs: ArrayLike, alpha: float, confidence: float = 0.95) -> Estima
         raise OptionError(f"the confidence must lie between 0 and 1, not {confidence!r}")
     sample: FloatArray = np.sort(np.asarray(costs, dtype=np.float64).ravel())
     n = len(sample)
-    if n == 0 or not sample[0] >= 0 or np.isnan(sample[-1]):
-        raise OptionError("an estimate needs at least one cost, and costs that are numbers of at least 0")
-    _, _, mean, mean_interval = _tail(sample, 1.0, confidence)
-    var, var_interval, cvar, cvar_interval = _tail(sample, alpha, confidence)
+    if n == 0 or not sample[0] > -math.inf or np.isnan(sample[-1]):
+        raise OptionError("an estimate needs at least one cost, and costs that are numbers")
+    least = least if sample[0] >= least else -math.inf
+    _, _, mean, mean_interval = _tail(sample, 1.0, confidence, least)
+    var, var_interval, cvar, cvar_interval = _tail(sample, alpha, confidence, least)
     return Estimate(
         alpha=alpha,
         confidence=confidence,
@@ -143,26 +152,36 @@ def estimate(costs: ArrayLike, alpha: float, confidence: float = 0.95) -> Estima
     )
 
 
-def _tail(sample: FloatArray, alpha: float, confidence: float) -> tuple[float, Interval, float, Interval]:
+def _tail(
+    sample: FloatArray, alpha: float, confidence: float, least: float
+) -> tuple[float, Interval, float, Interval]:
     """VaR and CVaR of a sorted sample, each with its interval."""
     n = len(sample)
     var = float(sample[max(n - math.floor(n * alpha * (1 + SAME_MASS)), 1) - 1])
-    var_interval = _var_interval(sample, alpha, 1 - confidence)
+    var_interval = _var_interval(sample, alpha, 1 - confidence, least)
     if math.isinf(sample[-1]):
         return var, var_interval, math.inf, (math.inf, math.inf)
     excess, around = _mean(np.maximum(sample - var, 0.0), confidence)
-    cvar_interval = (var + around[0] / alpha, var + around[1] / alpha) if n * alpha >= LEAST_TAIL else (var_interval[0], math.inf)
+    cvar_interval = (
+        (var + around[0] / alpha, var + around[1] / alpha)
+        if n * alpha >= LEAST_TAIL
+        else (var_interval[0], math.inf)
+    )
     return var, var_interval, var + excess / alpha, cvar_interval
 
 
-def _var_interval(sample: FloatArray, alpha: float, miss: float) -> Interval:
-    """Order statistics that miss the true VaR with probability `miss` / 2 at most on either side."""
+def _var_interval(sample: FloatArray, alpha: float, miss: float, least: float) -> Interval:
+    """Order statistics that miss the true VaR with probability `miss` / 2 at most on
+    either side.
+    """
     from scipy.special import bdtr, bdtrc
 
     n = len(sample)
     below = _first(lambda k: bdtr(k, n, 1 - alpha) > miss / 2, n)
     above = _first(lambda k: k == n or bdtrc(k, n, 1 - alpha) <= miss / 2, n) + 1
-    return float(sample[below - 1]) if below > 0 else 0.0, float(sample[above - 1]) if above <= n else math.inf
+    return float(sample[below - 1]) if below > 0 else least, float(
+        sample[above - 1]
+    ) if above <= n else math.inf
 
 
 def _first(holds: Any, most: int) -> int:
@@ -177,8 +196,8 @@ def _first(holds: Any, most: int) -> int:
 def _mean(values: FloatArray, confidence: float) -> tuple[float, Interval]:
     """The mean and its interval by Hall's transformation (Annals of Statistics 20, 1992).
 
-    With the studentised mean T and a = skewness / (6 sqrt(n)), g(T) = T + 2 a T^2 + 4/3 a^2 T^3 + a is normal up to 1/n; it rises in T,
-    and (1 + 2 a T)^3 = 1 + 6 a (g - a) inverts it.
+    With the studentised mean T and a = skewness / (6 sqrt(n)), g(T) = T + 2 a T^2 + 4/3 a^2 T^3 + a
+    is normal up to 1/n; it rises in T, and (1 + 2 a T)^3 = 1 + 6 a (g - a) inverts it.
     """
     n, mean = len(values), float(np.mean(values))
     centred = values - mean

@@ -1,20 +1,21 @@
 """Exact evaluation of any policy: the distribution of its total cost, VaR and CVaR (ForPECVaR).
 
-`evaluate` unrolls the policy, finds V_mean and V_min of the chain, and lets an engine search forward until the cheapest 1 - alpha of the
-probability has arrived:
+`evaluate` unrolls the policy, finds V_mean and V_min of the chain, and lets an engine search
+forward until the cheapest 1 - alpha of the probability has arrived:
 
-| engine | for |
-| --- | --- |
-| `lattice` | costs with a common unit: compiled, integer levels; a `BudgetPolicy` is followed level by level without building the product |
-| `queue` | everything: any costs, gamma < 1, policies whose memory does not end |
+- `lattice`: costs with a common unit: compiled, integer levels; a `BudgetPolicy` is followed level
+  by level without building the product
+- `queue`: everything: any costs, gamma < 1, policies whose memory does not end
 
-`auto` takes `lattice` where it applies; `reason` of the result says why something else was done. Both hand over the head and the open nodes;
-`engine.summarise` makes the result of either. Three kinds of evaluation have a module of their own: `budget` (the policies of the exact solver),
+`auto` takes `lattice` where it applies; `reason` of the result says why something else was done.
+Both hand over the head and the open nodes; `engine.summarise` makes the result of either. Three
+kinds of evaluation have a module of their own: `budget` (the policies of the exact solver),
 `discounted` (gamma < 1) and `lazy` (histories); `mixture` adds up the members of a mixture.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, overload
@@ -32,9 +33,9 @@ from tailpath.evaluation.engine import (
     End,
     Heuristic,
     Request,
+    SearchMonitor,
     SearchResult,
     Totals,
-    Watch,
     completed,
     nothing_found,
     summarise,
@@ -44,6 +45,7 @@ from tailpath.evaluation.lattice import LatticeSearch, lay_out
 from tailpath.evaluation.lazy import evaluate_lazily
 from tailpath.evaluation.mixture import LEAST_TAIL, mixed_distribution
 from tailpath.evaluation.queue import ChainWalk, QueueSearch
+from tailpath.evaluation.shifted import ShiftedDistribution
 from tailpath.evaluation.variance import standard_deviation
 from tailpath.evaluation.zero_cost import without_zero_cost_cycles
 from tailpath.model.interval import IntervalSSP
@@ -58,7 +60,8 @@ from tailpath.policies.unrolling import unroll
 
 __all__ = ["evaluate", "evaluate_for"]
 
-#: Beyond so many levels of budget the rounding of every level adds up, and a policy that reaches few pairs is unrolled.
+#: Beyond so many levels of budget the rounding of every level adds up, and a policy that reaches
+#: few pairs is unrolled.
 MOST_LEVELS = 10_000
 
 
@@ -79,7 +82,14 @@ def evaluate(
 
 
 @overload
-def evaluate(ssp: IntervalSSP, policy: Any, alpha: float, *, start: Name | None = None, max_nodes: int | None = None) -> CostBand: ...
+def evaluate(
+    ssp: IntervalSSP,
+    policy: Any,
+    alpha: float,
+    *,
+    start: Name | None = None,
+    max_nodes: int | None = None,
+) -> CostBand: ...
 
 
 @takes_alpha
@@ -170,32 +180,52 @@ def evaluate(
     """
     if isinstance(ssp, IntervalSSP):
         if engine != "auto" or not isinstance(heuristic, str) or heuristic != "min" or gamma != 1:
-            raise OptionError("on a model with intervals a policy is evaluated without a discount, and by one engine only")
-        given = ssp if start is None else replace(ssp, inside=replace(ssp.inside, start_index=ssp.inside.state_index(start)))
+            raise OptionError(
+                "on a model with intervals a policy is evaluated without a discount, and by one"
+                " engine only"
+            )
+        given = (
+            ssp
+            if start is None
+            else replace(ssp, inside=replace(ssp.inside, start_index=ssp.inside.state_index(start)))
+        )
         return evaluate_band(given, policy, alpha, max_nodes=max_nodes)
     alpha = check_alpha(alpha)
     policy = as_policy(ssp, policy, alpha=alpha)
     if start is not None:
         ssp = replace(ssp, start_index=ssp.state_index(start))
-    heuristic = heuristic if isinstance(heuristic, str) else own_heuristic(ssp, heuristic)
-    chosen, reason = _engine(ssp, policy, engine, heuristic, gamma)
+    if ssp.signed and (gamma < 1 or not isinstance(heuristic, str)):
+        what = "a discount" if gamma < 1 else "a heuristic of your own"
+        negative = "needs costs of 0 or more, and some are negative"
+        raise OptionError(f"{what} {negative}; within(ssp, n, gamma=gamma) takes both")
+    model = ssp.reduced
+    heuristic = heuristic if isinstance(heuristic, str) else own_heuristic(model, heuristic)
+    chosen, reason = _engine(model, policy, engine, heuristic, gamma)
     limit = MOST_NODES[chosen] if max_nodes is None else min(max_nodes, 2**62)
-    asked = (alpha, heuristic, float(gamma), limit, Watch(progress), max_bytes)
-    return evaluate_as(Request(ssp, policy, chosen, *asked, reason=reason))
+    asked = (alpha, heuristic, float(gamma), limit, SearchMonitor(progress), max_bytes)
+    found = evaluate_as(Request(model, policy, chosen, *asked, reason=reason, shift=ssp.shift))
+    return ShiftedDistribution.of(found, ssp) if ssp.signed else found
 
 
-def evaluate_for(ssp: SSP, policy: Any, measures: Iterable[Any], alpha: float = 1.0, max_nodes: int | None = None) -> CostDistribution:
-    """The distribution of the total cost of a policy, known as far as all the measures ask, and for every tail mass from `alpha` up.
+def evaluate_for(
+    ssp: SSP, policy: Any, measures: Iterable[Any], alpha: float = 1.0, max_nodes: int | None = None
+) -> CostDistribution:
+    """The distribution of the total cost of a policy, known as far as all the measures ask, and for
+    every tail mass from `alpha` up.
 
-    How far a tail mass leads is known only afterwards, so where a measure asks for the probability of a certain cost the tail is cut finer until
-    the cost is reached.
+    How far a tail mass leads is known only afterwards, so where a measure asks for the probability
+    of a certain cost the tail is cut finer until the cost is reached.
     """
     wanted = list(measures)
     alpha = min([alpha, *(measure.finest_alpha for measure in wanted)])
-    cost = max([0.0, *(measure.farthest_cost for measure in wanted)])
+    cost = max([-math.inf, *(measure.farthest_cost for measure in wanted)])
     while True:
         found = evaluate(ssp, policy, alpha, max_nodes=max_nodes)
-        if (found.costs.size and found.costs[-1] >= cost) or found.open_mass <= LEAST_TAIL or alpha <= LEAST_TAIL:
+        if (
+            (found.costs.size and found.costs[-1] >= cost)
+            or found.open_mass <= LEAST_TAIL
+            or alpha <= LEAST_TAIL
+        ):
             return found
         # Two steps of the same factor: from a mass of 0.1 to 0.01, then to 0.0001 and so on.
         alpha = max(min(alpha, found.tail_mass) ** 2 / 10, LEAST_TAIL)
@@ -209,7 +239,9 @@ def evaluate_as(request: Request) -> CostDistribution:
         return mixed_distribution(
             request,
             policy.weights,
-            lambda i, alpha: evaluate_as(replace(request, policy=members[i], alpha=alpha, deviation=True)),
+            lambda i, alpha: evaluate_as(
+                replace(request, policy=members[i], alpha=alpha, deviation=True)
+            ),
         )
     if isinstance(policy, HistoryPolicy):
         return evaluate_lazily(request)
@@ -229,24 +261,45 @@ def evaluate_as(request: Request) -> CostDistribution:
             if isinstance(found, CostDistribution):
                 return found
         # Perhaps a memory that does not end: it is followed as far as its probability matters.
-        reason = "; ".join(filter(None, (request.reason, f"followed lazily: more than {request.tuning.pairs} pairs of state and memory")))
-        return evaluate_lazily(replace(request, limit=min(request.limit, MOST_NODES["queue"]), engine="queue", reason=reason))
-    chain.refuse_free_traps()
+        reason = "; ".join(
+            filter(
+                None,
+                (
+                    request.reason,
+                    f"followed lazily: more than {request.tuning.pairs} pairs of state and memory",
+                ),
+            )
+        )
+        return evaluate_lazily(
+            replace(
+                request,
+                limit=min(request.limit, MOST_NODES["queue"]),
+                engine="queue",
+                reason=reason,
+            )
+        )
+    chain.refuse_zero_cost_traps()
     if request.gamma < 1:
         return evaluate_discounted(chain, request)
     searched, cycle_error = without_zero_cost_cycles(chain)
     search = _search_levels if request.engine == "lattice" else _search_costs
     result, end = search(searched, cycle_error, request)
-    return completed(summarise(request, result, chain.expected_cost, _totals(chain, request)), end, request)
+    return completed(
+        summarise(request, result, chain.expected_cost, _totals(chain, request)), end, request
+    )
 
 
-def _engine(ssp: SSP, policy: Policy, engine: str, heuristic: Heuristic, gamma: float) -> tuple[str, str]:
+def _engine(
+    ssp: SSP, policy: Policy, engine: str, heuristic: Heuristic, gamma: float
+) -> tuple[str, str]:
     """The engine to take and, where it is not the fastest, why."""
     if engine not in ("auto", "lattice", "queue"):
         raise OptionError(f"unknown engine {engine!r}; use 'auto', 'lattice' or 'queue'")
     own = not isinstance(heuristic, str)
     if not own and heuristic not in ("min", "zero"):
-        raise OptionError(f"unknown heuristic {heuristic!r}; use 'min', 'zero', or give your own by state")
+        raise OptionError(
+            f"unknown heuristic {heuristic!r}; use 'min', 'zero', or give your own by state"
+        )
     check_gamma(gamma)
     if own and (gamma < 1 or isinstance(policy, HistoryPolicy)):
         raise OptionError("a heuristic of your own needs gamma = 1 and a policy whose memory ends")
@@ -263,7 +316,9 @@ def _engine(ssp: SSP, policy: Policy, engine: str, heuristic: Heuristic, gamma: 
     return ("queue" if reason else "lattice"), reason
 
 
-def _search_levels(chain: CostChain, cycle_error: float, request: Request) -> tuple[SearchResult, End]:
+def _search_levels(
+    chain: CostChain, cycle_error: float, request: Request
+) -> tuple[SearchResult, End]:
     lattice = lay_out(chain, request.heuristic)
     if lattice is None:
         return nothing_found(), End.FINISHED
@@ -272,7 +327,9 @@ def _search_levels(chain: CostChain, cycle_error: float, request: Request) -> tu
     return search.result(cycle_error), end
 
 
-def _search_costs(chain: CostChain, cycle_error: float, request: Request) -> tuple[SearchResult, End]:
+def _search_costs(
+    chain: CostChain, cycle_error: float, request: Request
+) -> tuple[SearchResult, End]:
     search = QueueSearch(ChainWalk(chain, request.heuristic, 1.0), request)
     end = search.run()
     return search.result(cycle_error), end
@@ -286,5 +343,10 @@ def _totals(chain: CostChain, request: Request) -> Totals:
     low, value, high = (float(values[start]) for values in (mean.lower, mean.value, mean.upper))
     unreached = 0.0 if chain.all_arrive else float(chain.unreached.value[start])
     if unreached > 0:
-        return Totals((value, low, high), np.inf, unreached, chain.label(int(np.flatnonzero(~chain.arrives)[0])))
+        return Totals(
+            (value, low, high),
+            np.inf,
+            unreached,
+            chain.label(int(np.flatnonzero(~chain.arrives)[0])),
+        )
     return Totals((value, low, high), standard_deviation(chain) if request.deviation else None)

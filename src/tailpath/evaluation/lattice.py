@@ -1,12 +1,15 @@
 """ForPECVaR on whole cost levels, compiled: the engine for every chain with a cost unit.
 
-The search (`dp/forward.py`) works through buckets f = level + V_min(x), lowest first. Nothing with f > VaR is expanded, and when the search stops
-at X every open node has Z > X. Time and memory grow with the number of expanded (node, level) pairs.
+The search (`dp/forward.py`) works through buckets f = level + V_min(x), lowest first. Nothing with
+f > VaR is expanded, and when the search stops at X every open node has Z > X. Time and memory grow
+with the number of expanded (node, level) pairs.
 
-Every number is a sum of products of non-negative numbers. A product along a path of t transitions commits t roundings and inherits what t
-probabilities are off by (`kernels/rounding.py`), a sum with at most k terms per node and level commits k per transition; so all probabilities are
-within t (k + that) units of the truth, and t is bounded by the levels passed. Probabilities are counted in units of 2^-1000, so that products of
-tiny ones do not vanish; what becomes negligible all the same is truncated, node by node, and charged in the end.
+Every number is a sum of products of non-negative numbers. A product along a path of t transitions
+commits t roundings and inherits what t probabilities are off by (`kernels/rounding.py`), a sum with
+at most k terms per node and level commits k per transition; so all probabilities are within t (k +
+that) units of the truth, and t is bounded by the levels passed. Probabilities are counted in units
+of 2^-1000, so that products of tiny ones do not vanish; what becomes negligible all the same is
+truncated, node by node, and charged in the end.
 """
 
 from __future__ import annotations
@@ -17,14 +20,39 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.analysis.reachability import zero_cost_edge_order
-from tailpath.dp.forward import AT_LIMIT, BLOCK, NEED_ROOM, PAUSED, RECENT, STATE, Found, Limits, Overflow, Ring, Rows, Steps, search
-from tailpath.evaluation.engine import SCALE, End, Heuristic, Left, Request, SearchResult, cost_error, negligible, unscaled
+from tailpath.dp.forward import (
+    AT_LIMIT,
+    BLOCK,
+    NEED_ROOM,
+    PAUSED,
+    RECENT,
+    STATE,
+    Found,
+    Limits,
+    Overflow,
+    Ring,
+    Rows,
+    Steps,
+    search,
+)
+from tailpath.evaluation.engine import (
+    SCALE,
+    End,
+    Heuristic,
+    OpenMass,
+    Request,
+    SearchResult,
+    cost_error,
+    negligible,
+    unscaled,
+)
 from tailpath.graph import members_of
 from tailpath.kernels.rounding import FIXED, ROW, UNIT
 from tailpath.model.cost_units import in_costs
 from tailpath.policies.chain import CostChain
 
-#: What a cost of the head takes while the result is made of it: level and mass, cost and probability, tails and sums.
+#: What a cost of the head takes while the result is made of it: level and mass, cost and
+#: probability, tails and sums.
 HEAD_BYTES = 64
 ENTRY_BYTES = 28
 #: Lists of the overflow at most; epochs that are as far apart share one.
@@ -35,8 +63,9 @@ NO_STEPS = Steps(*(np.empty(0, dtype=np.int64) for _ in Steps._fields))
 class Lattice(NamedTuple):
     """Rows of transitions laid out for the search: T of them, in R rows, among n nodes.
 
-    Nodes have new numbers, the goal n and what never arrives n + 1; `node[x]` is the caller's number of x, and `height[x]` its lower bound
-    on the cost to go in units. `budget` is -1 where nodes do not choose.
+    Nodes have new numbers, the goal n and what never arrives n + 1; `node[x]` is the caller's
+    number of x, and `height[x]` its lower bound on the cost to go in units. `budget` is -1 where
+    nodes do not choose.
     """
 
     row_start: NDArray[np.int64]  # (R + 1,)
@@ -53,15 +82,21 @@ class Lattice(NamedTuple):
 
 
 def lay_out(chain: CostChain, heuristic: Heuristic) -> Lattice | None:
-    """The nodes by falling V_min, and along zero-cost transitions where it ties; `heuristic="zero"` takes 0 for V_min.
+    """The nodes by falling V_min, and along zero-cost transitions where it ties; `heuristic="zero"`
+    takes 0 for V_min.
 
     None if the start is out of reach of the goal.
     """
     assert chain.level is not None
-    # Where every step costs something, none stays among nodes of equal V_min, nor in a bucket by cost alone.
-    node, place, depth = _along_zero_costs(chain, heuristic) if chain.has_zero_cost_edges else (chain.falling, chain.place, 0)
+    # Where every step costs something, none stays among nodes of equal V_min, nor in a bucket by
+    # cost alone.
+    node, position, depth = (
+        _along_zero_costs(chain, heuristic)
+        if chain.has_zero_cost_edges
+        else (chain.falling, chain.position, 0)
+    )
     n = len(node) - 1
-    if place[chain.start] < 0:
+    if position[chain.start] < 0:
         return None
     height = np.zeros(chain.n + 1, dtype=np.int64)
     if heuristic == "min":
@@ -70,11 +105,21 @@ def lay_out(chain: CostChain, heuristic: Heuristic) -> Lattice | None:
     target: NDArray[Any] = chain.target.take(transition)
     level = chain.level.take(transition)
     jump = level + height.take(target) - np.repeat(height.take(node[:-1]), np.diff(row_start))
-    target = place.take(target)
+    target = position.take(target)
     if not chain.all_arrive:
         target, jump = np.where(target < 0, n + 1, target), np.where(target < 0, 0, jump)
     probability = chain.probability.take(transition)
-    return Lattice(row_start, target, jump, probability, least_positive(level), depth, node, height.take(node), int(place[chain.start]))
+    return Lattice(
+        row_start,
+        target,
+        jump,
+        probability,
+        least_positive(level),
+        depth,
+        node,
+        height.take(node),
+        int(position[chain.start]),
+    )
 
 
 def least_positive(level: NDArray[np.int64]) -> int:
@@ -83,8 +128,12 @@ def least_positive(level: NDArray[np.int64]) -> int:
     return least if least > 0 else int(level[level > 0].min()) if level.any() else 1
 
 
-def _along_zero_costs(chain: CostChain, heuristic: Heuristic) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-    """The arriving nodes and the goal by falling height, and along zero-cost transitions where it ties; their places; and the most in a row."""
+def _along_zero_costs(
+    chain: CostChain, heuristic: Heuristic
+) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+    """The arriving nodes and the goal by falling height, and along zero-cost transitions where it
+    ties; their places; and the most in a row.
+    """
     n, arrives = chain.n, np.append(chain.arrives, True)
     zero = arrives[chain.target] & arrives[chain.source] & (chain.level == 0) & (chain.target < n)
     ordered = zero_cost_edge_order(chain.source[zero], chain.target[zero], n)
@@ -92,10 +141,12 @@ def _along_zero_costs(chain: CostChain, heuristic: Heuristic) -> tuple[NDArray[n
     rank, depth = ordered
     # Zero-cost transitions lead to lower ranks, so higher ranks come first.
     nodes = np.flatnonzero(arrives[:n])
-    order = np.lexsort((-rank[nodes], -chain.least_cost[nodes]) if heuristic == "min" else (-rank[nodes],))
-    node, place = np.append(nodes[order], n), np.full(n + 1, -1)
-    place[node] = np.arange(len(node))
-    return node, place, depth
+    order = np.lexsort(
+        (-rank[nodes], -chain.least_cost[nodes]) if heuristic == "min" else (-rank[nodes],)
+    )
+    node, position = np.append(nodes[order], n), np.full(n + 1, -1)
+    position[node] = np.arange(len(node))
+    return node, position, depth
 
 
 class LatticeSearch:
@@ -110,13 +161,27 @@ class LatticeSearch:
         longest = int(lattice.jump.max(initial=0))
         shift = _ring_shift(cell, stride, request.tuning.ring_cells)
         self.rows = _parted(lattice, cell, stride << shift)
-        self.ring = Ring(n, shift, stride, np.zeros(stride << shift), np.zeros(stride << shift >> BLOCK, dtype=np.uint8))
+        self.ring = Ring(
+            n,
+            shift,
+            stride,
+            np.zeros(stride << shift),
+            np.zeros(stride << shift >> BLOCK, dtype=np.uint8),
+        )
         lists = np.full(min((longest >> shift) + 3, MOST_LISTS), -1, dtype=np.int64)
         recent = np.zeros(int(self.rows.far_recent.max(initial=0)) + (1 << RECENT), dtype=np.int64)
         self.overflow = Overflow(lists, recent, *_entries(0))
-        self.found = Found(np.empty(1024, dtype=np.int64), np.empty(1024), np.zeros(n), np.zeros(n, dtype=np.int64))
+        self.found = Found(
+            np.empty(1024, dtype=np.int64), np.empty(1024), np.zeros(n), np.zeros(n, dtype=np.int64)
+        )
         least_mass = negligible(request.alpha, float(lattice.probability.min(initial=1.0)))
-        self.limits = Limits(request.alpha * 2.0**SCALE, least_mass, lattice.budget, request.limit, request.tuning.lattice_pause)
+        self.limits = Limits(
+            request.alpha * 2.0**SCALE,
+            least_mass,
+            lattice.budget,
+            request.limit,
+            request.tuning.lattice_pause,
+        )
         self.state: Any = np.zeros(1, dtype=STATE).view(np.recarray)[0]
         self.state["bucket"], self.state["unused"], self.state["no_action"] = first, -1, -1
         self.state["open_mass"], self.state["n_in_use"] = 2.0**SCALE, 1
@@ -131,7 +196,9 @@ class LatticeSearch:
         return int(self.state["bucket"])
 
     def _grow_overflow(self) -> None:
-        """Make room for all that may leave the ring in one bucket, and add the new entries to the unused ones."""
+        """Make room for all that may leave the ring in one bucket, and add the new entries to the
+        unused ones.
+        """
         first, recent, *present = self.overflow
         old = len(present[0])
         grown = _entries(old + max(old, len(self.rows.far_jump)))
@@ -147,38 +214,58 @@ class LatticeSearch:
             self._grow_overflow()
         else:
             level, mass, *others = self.found
-            self.found = Found(np.append(level, np.empty_like(level)), np.append(mass, np.empty_like(mass)), *others)
+            self.found = Found(
+                np.append(level, np.empty_like(level)),
+                np.append(mass, np.empty_like(mass)),
+                *others,
+            )
 
     def _bytes(self) -> int:
-        """Memory that grows: the head, once more and some sums of it in the result, and the overflow."""
+        """Memory that grows: the head, once more and some sums of it in the result, and the
+        overflow.
+        """
         return HEAD_BYTES * len(self.found.level) + ENTRY_BYTES * len(self.overflow.after)
 
     def run(self) -> End:
-        """Search until P(Z > X) <= alpha or nothing is open, or until a limit is passed or the user stops it."""
-        watch = self.request.watch
+        """Search until P(Z > X) <= alpha or nothing is open, or until a limit is passed or the user
+        stops it.
+        """
+        monitor = self.request.monitor
         end = self._stretch()
-        if end is None:  # most searches end before anybody could press a key, and to listen takes longer than small ones do
-            with watch:
+        # Most searches end before anybody could press a key, and to listen takes longer than they
+        # do.
+        if end is None:
+            with monitor:
                 while end is None:
-                    end = End.STOPPED if watch.stop else self._stretch()
+                    end = End.STOPPED if monitor.stop else self._stretch()
         return end
 
     def _stretch(self) -> End | None:
         """Search up to a pause, or the end."""
-        status = search(self.rows, self.lattice.steps, self.ring, self.overflow, self.found, self.limits, self.state)
+        status = search(
+            self.rows,
+            self.lattice.steps,
+            self.ring,
+            self.overflow,
+            self.found,
+            self.limits,
+            self.state,
+        )
         if status == NEED_ROOM:
             if 2 * self._bytes() > self.request.max_bytes:
                 return End.MEMORY
             self._grow()
         elif status == PAUSED:
             arrived = np.sum(self.found.mass[: self.state["n_found"]]) * 2.0**-SCALE
-            self.request.watch.tell(int(self.state["expanded"]), float(arrived))
+            self.request.monitor.report(int(self.state["expanded"]), float(arrived))
         else:
             return End.NODES if status == AT_LIMIT else End.FINISHED
         return None
 
     def result(self, cycle_error: float = 0.0) -> SearchResult:
-        """The head and the open nodes, in the caller's numbers and in costs. The search is over then."""
+        """The head and the open nodes, in the caller's numbers and in costs. The search is over
+        then.
+        """
         unit, count = self.request.ssp.cost_unit, int(self.state["n_found"])
         assert unit is not None
         levels = self.found.level[:count]
@@ -188,8 +275,10 @@ class LatticeSearch:
             SearchResult(
                 costs=in_costs(levels, unit),
                 probabilities=self.found.mass[:count],
-                open=self._left(self._open(), last),
-                truncated=self._left((few, self.found.truncated_bucket[few], self.found.truncated_mass[few]), last),
+                open=self._open_mass(self._open(), last),
+                truncated=self._open_mass(
+                    (few, self.found.truncated_bucket[few], self.found.truncated_mass[few]), last
+                ),
                 lost=float(self.state["lost"]),
                 relative_error=self._relative_error(cycle_error),
                 cost_error=cost_error(last, unit),
@@ -215,25 +304,31 @@ class LatticeSearch:
         columns = zip(inside, (beyond.node, beyond.bucket, beyond.mass))
         return tuple(np.append(near, far[entry]) for near, far in columns)
 
-    def _left(self, pairs: tuple[NDArray[Any], ...], last: int) -> Left:
+    def _open_mass(self, pairs: tuple[NDArray[Any], ...], last: int) -> OpenMass:
         node, bucket, mass = pairs
         if node.size == 0:
-            return Left(node, mass, mass)
+            return OpenMass(node, mass, mass)
         level = bucket - self.lattice.height.take(node)
         assert self.request.ssp.cost_unit is not None
-        return Left(self.lattice.node.take(node), in_costs(level - last, self.request.ssp.cost_unit), mass)
+        return OpenMass(
+            self.lattice.node.take(node), in_costs(level - last, self.request.ssp.cost_unit), mass
+        )
 
     def _relative_error(self, cycle_error: float) -> float:
         lattice = self.lattice
         into = np.bincount(lattice.target, minlength=self.ring.n + 2)
         steps = (max(self.bucket, 1) // lattice.shortest + 2) * (1 + lattice.depth)
         row = int(np.diff(lattice.row_start).max(initial=0))
-        per_step = (int(into[: self.ring.n].max(initial=0)) + ROW * row + FIXED + 4) * UNIT + cycle_error
+        per_step = (
+            int(into[: self.ring.n].max(initial=0)) + ROW * row + FIXED + 4
+        ) * UNIT + cycle_error
         return float(steps * per_step + (int(into[self.ring.n :].max()) + 4) * UNIT)
 
 
 def _ring_shift(cell: NDArray[np.int64], stride: int, most: int) -> int:
-    """log2 of the rows of the ring: enough for all but one jump in a thousand or, where these are many, for nineteen in twenty."""
+    """log2 of the rows of the ring: enough for all but one jump in a thousand or, where these are
+    many, for nineteen in twenty.
+    """
     least = max(1, 14 - stride.bit_length())
     shift = least
     for share, cells in ((0.999, most >> 2), (0.95, most)):
@@ -252,7 +347,14 @@ def _parted(lattice: Lattice, cell: NDArray[np.int64], end: int) -> Rows:
     if n_near == len(cell):
         none = np.empty(0, dtype=np.int64)
         return Rows(
-            start, cell.astype(np.uint32), lattice.probability, np.zeros_like(start), none.astype(np.int32), none, none, np.empty(0)
+            start,
+            cell.astype(np.uint32),
+            lattice.probability,
+            np.zeros_like(start),
+            none.astype(np.int32),
+            none,
+            none,
+            np.empty(0),
         )
     before = np.concatenate(([0], np.cumsum(near)))[start]
     far = np.flatnonzero(~near)
@@ -271,4 +373,9 @@ def _parted(lattice: Lattice, cell: NDArray[np.int64], end: int) -> Rows:
 
 def _entries(size: int) -> tuple[Any, Any, Any, Any]:
     """Room for entries of the overflow: after, bucket, node, mass."""
-    return np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int32), np.zeros(size)
+    return (
+        np.empty(size, dtype=np.int64),
+        np.empty(size, dtype=np.int64),
+        np.empty(size, dtype=np.int32),
+        np.zeros(size),
+    )

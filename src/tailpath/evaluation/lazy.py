@@ -1,7 +1,9 @@
-"""Evaluation of a policy whose memory need not end, such as a history: pairs (state, memory) are expanded as the search meets them.
+"""Evaluation of a policy whose memory need not end, such as a history: pairs (state, memory) are
+expanded as the search meets them.
 
-There is no V_mean to complete the open nodes with, so the search goes on until almost nothing is open. What is open then counts with its least
-cost; `bounds` is exact if nothing is open and otherwise has no upper end.
+There is no V_mean to complete the open nodes with, so the search goes on until almost nothing is
+open. What is open then counts with its least cost; `bounds` is exact if nothing is open and
+otherwise has no upper end.
 """
 
 from __future__ import annotations
@@ -30,13 +32,20 @@ def evaluate_lazily(request: Request) -> CostDistribution:
     if walk.unit is not None:
         ahead = in_costs(least, walk.unit) * (1 - 2 * UNIT)
     else:
-        ahead = np.array([cost * gamma**node.stage for cost, node in zip(least, search.listed())], dtype=np.float64)
+        ahead = np.array(
+            [cost * gamma**node.stage for cost, node in zip(least, search.listed())],
+            dtype=np.float64,
+        )
     settled = found.open.mass.size == 0 and found.truncated.mass.size == 0
     paid = found.last + found.open.ahead
-    mean = float(np.sum(found.costs * found.probabilities)) + float(np.sum(found.open.mass * (paid + ahead[found.open.node])))
+    mean = float(np.sum(found.costs * found.probabilities)) + float(
+        np.sum(found.open.mass * (paid + ahead[found.open.node]))
+    )
     slack = 1 + found.relative_error + found.cost_error + 1e-15 * (len(found.costs) + 2)
     variance = float(np.sum(found.probabilities * (found.costs - mean) ** 2))
-    totals = Totals((mean, mean / slack, mean * slack if settled else np.inf), float(np.sqrt(variance)))
+    totals = Totals(
+        (mean, mean / slack, mean * slack if settled else np.inf), float(np.sqrt(variance))
+    )
     if found.lost > 0:
         totals = Totals((np.inf, np.inf, np.inf), np.inf, found.lost)
     cost_to_go = Bounds(ahead, ahead, np.full_like(ahead, np.inf), "least cost")

@@ -1,19 +1,22 @@
-"""ForPECVaR as published (Algorithm 1), in plain Python: the engine for any costs, any discount and any policy, and the reference for the
-other one.
+"""ForPECVaR as published (Algorithm 1), in plain Python: the engine for any costs, any discount and
+any policy, and the reference for the other one.
 
-Nodes (x, cost) leave a priority queue in the order (cost + V_min(x), cost). A goal adds its probability to the head; any other node sends
-its probability on to its successors, where equal (x, cost) are grouped. The loop stops when P(Z > X) <= alpha. With gamma < 1 the stage t
-belongs to the key, since equal costs at different stages have different futures.
+Nodes (x, cost) leave a priority queue in the order (cost + V_min(x), cost). A goal adds its
+probability to the head; any other node sends its probability on to its successors, where equal (x,
+cost) are grouped. The loop stops when P(Z > X) <= alpha. With gamma < 1 the stage t belongs to the
+key, since equal costs at different stages have different futures.
 
-The paper computes the tail as (V_mean - V_{<=X} P) / (1 - P), which loses all digits for small alpha. Here the open nodes are handed over
-instead, and the tail is summed over them. For the same reason P(Z > X) is the sum of the open probabilities, taken anew whenever it
-matters.
+The paper computes the tail as (V_mean - V_{<=X} P) / (1 - P), which loses all digits for small
+alpha. Here the open nodes are handed over instead, and the tail is summed over them. For the same
+reason P(Z > X) is the sum of the open probabilities, taken anew whenever it matters.
 
-A walk hands out whole costs and knows nothing of the search. Costs without a common unit that is worth the name are whole multiples of a tiny
-one, since each is a decimal as it was written; so all sums are exact, and so is what they decide. With a discount costs are floats.
+A walk hands out whole costs and knows nothing of the search. Costs without a common unit that is
+worth the name are whole multiples of a tiny one, since each is a decimal as it was written; so all
+sums are exact, and so is what they decide. With a discount costs are floats.
 
     ChainWalk   a finite chain
-    LazyWalk    pairs (state, memory) of a policy whose memory need not end, such as a history; expanded as they are met
+    LazyWalk    pairs (state, memory) of a policy whose memory need not end, such as a history;
+                expanded as they are met
 """
 
 from __future__ import annotations
@@ -28,11 +31,21 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tailpath.evaluation.engine import SCALE, End, Heuristic, Left, Request, SearchResult, cost_error, negligible, unscaled
+from tailpath.evaluation.engine import (
+    SCALE,
+    End,
+    Heuristic,
+    OpenMass,
+    Request,
+    SearchResult,
+    cost_error,
+    negligible,
+    unscaled,
+)
 from tailpath.evaluation.heuristics import ROUNDING, check_consistent
 from tailpath.graph import Transitions
 from tailpath.kernels.rounding import FIXED, ROW, SAME_MASS, UNIT
-from tailpath.model.cost_units import as_fraction, decimal_above, in_costs, whole_costs
+from tailpath.model.cost_units import as_fraction, decimal_above, in_costs, integer_costs
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.policies.chain import CostChain
 from tailpath.policies.kinds import Policy
@@ -42,7 +55,9 @@ GOAL = "goal"
 
 
 class Walk(Protocol):
-    """Where a search can go: successors with cost and probability, and a lower bound on the cost to go. `unit` is None where costs are floats."""
+    """Where a search can go: successors with cost and probability, and a lower bound on the cost to
+    go. `unit` is None where costs are floats.
+    """
 
     start: Any
     goal: Any
@@ -56,7 +71,9 @@ class Walk(Protocol):
 
 
 class ChainWalk:
-    """The transitions of a chain as lists; the goal is node n. Those into traps are dropped and their probability is `lost`."""
+    """The transitions of a chain as lists; the goal is node n. Those into traps are dropped and
+    their probability is `lost`.
+    """
 
     def __init__(self, chain: CostChain, heuristic: Heuristic, gamma: float) -> None:
         self.start: Any = chain.start
@@ -66,13 +83,24 @@ class ChainWalk:
         self._row_start = chain.row_start.tolist()
         least: list[Any]
         if gamma < 1:
-            cost, self.unit, least = chain.cost.tolist(), None, discounted_least_cost(chain, gamma).tolist()
+            cost, self.unit, least = (
+                chain.cost.tolist(),
+                None,
+                discounted_least_cost(chain, gamma).tolist(),
+            )
         else:
-            cost, self.unit = whole_costs(chain.cost) if chain.level is None else (chain.level.tolist(), chain.unit)
-            least = cheapest_whole(chain, cost)
-        # Traps stay infinite under any heuristic: what enters them is lost and need not be followed.
+            cost, self.unit = (
+                integer_costs(chain.cost)
+                if chain.level is None
+                else (chain.level.tolist(), chain.unit)
+            )
+            least = cheapest_integers(chain, cost)
+        # Traps stay infinite under any heuristic: what enters them is lost and need not be
+        # followed.
         if isinstance(heuristic, str):
-            self._least = least if heuristic == "min" else [v if math.isinf(v) else 0 for v in least]
+            self._least = (
+                least if heuristic == "min" else [v if math.isinf(v) else 0 for v in least]
+            )
         else:
             height, up = check_consistent(chain, heuristic).tolist(), 1 + Fraction(ROUNDING)
             assert self.unit is not None
@@ -88,7 +116,9 @@ class ChainWalk:
 
 
 class LazyWalk:
-    """Pairs (state index, memory), stepped by the policy's own functions. V_min is over all policies of the model, hence admissible."""
+    """Pairs (state index, memory), stepped by the policy's own functions. V_min is over all
+    policies of the model, hence admissible.
+    """
 
     def __init__(self, ssp: SSP, policy: Policy, heuristic: Heuristic, gamma: float) -> None:
         self.ssp, self.policy = ssp, policy
@@ -96,12 +126,20 @@ class LazyWalk:
         self.least_probability = float(ssp.outcome_probability.min(initial=1.0)) * 1e-20
         self.remembers_all = True
         self.goal: Any = GOAL
-        self.start: Any = GOAL if ssp.is_goal[ssp.start_index] else (ssp.start_index, policy.start(ssp.start))
+        self.start: Any = (
+            GOAL if ssp.is_goal[ssp.start_index] else (ssp.start_index, policy.start(ssp.start))
+        )
         ways = ssp.by_state.renumber(np.where(ssp.is_goal, ssp.n_states, np.arange(ssp.n_states)))
         self.unit: Fraction | None
-        costs, self.unit = whole_costs(ssp.outcome_cost) if ssp.cost_unit is None else (ssp.outcome_level.tolist(), ssp.cost_unit)
-        least = cheapest_whole(ways, costs)
-        if heuristic != "min" or gamma < 1:  # the undiscounted V_min is no lower bound on a discounted cost
+        costs, self.unit = (
+            integer_costs(ssp.outcome_cost)
+            if ssp.cost_unit is None
+            else (ssp.outcome_level.tolist(), ssp.cost_unit)
+        )
+        least = cheapest_integers(ways, costs)
+        if (
+            heuristic != "min" or gamma < 1
+        ):  # the undiscounted V_min is no lower bound on a discounted cost
             least = [v if math.isinf(v) else 0 for v in least]
         if gamma < 1:
             costs, self.unit = ssp.outcome_cost.tolist(), None
@@ -117,7 +155,9 @@ class LazyWalk:
 
 @dataclass
 class Node:
-    """An entry of the queue, its probability in units of 2^-SCALE; `roundings` counts the worst chain of roundings behind it."""
+    """An entry of the queue, its probability in units of 2^-SCALE; `roundings` counts the worst
+    chain of roundings behind it.
+    """
 
     x: Any
     cost: Any
@@ -141,7 +181,9 @@ class QueueSearch:
         self._tick = itertools.count()
         self._insert_and_group(walk.start, 0, 0, 2.0**SCALE, 0)
 
-    def _insert_and_group(self, x: Any, cost: Any, stage: int, probability: float, roundings: int) -> None:
+    def _insert_and_group(
+        self, x: Any, cost: Any, stage: int, probability: float, roundings: int
+    ) -> None:
         key = (x, cost, stage if self.gamma < 1 else 0)
         if key in self._open:
             node = self._open[key]
@@ -154,24 +196,39 @@ class QueueSearch:
             self.lost += probability
             return
         self._open[key] = Node(x, cost, stage, probability, roundings)
-        order = (cost + least, cost) if self.gamma == 1 else (_coarse(cost + self.gamma**stage * least), stage)
+        order = (
+            (cost + least, cost)
+            if self.gamma == 1
+            else (_coarse(cost + self.gamma**stage * least), stage)
+        )
         heapq.heappush(self._heap, (*order, next(self._tick), key))
 
     def open_mass(self) -> float:
-        return math.fsum(node.probability for node in itertools.chain(self._open.values(), self._truncated)) + self.lost
+        return (
+            math.fsum(
+                node.probability for node in itertools.chain(self._open.values(), self._truncated)
+            )
+            + self.lost
+        )
 
     def run(self, until: float = 0.0) -> End:
-        """Expand until P(Z > X) <= alpha, or until a limit is passed or the user stops it. `until` < alpha goes on to that open mass."""
-        with self.request.watch:
+        """Expand until P(Z > X) <= alpha, or until a limit is passed or the user stops it. `until`
+        < alpha goes on to that open mass.
+        """
+        with self.request.monitor:
             return self._run((until if until > 0 else self.request.alpha) * 2.0**SCALE)
 
     def _run(self, stop: float) -> End:
-        watch, limit, pause = self.request.watch, self.request.limit, self.request.tuning.queue_pause
+        monitor, limit, pause = (
+            self.request.monitor,
+            self.request.limit,
+            self.request.tuning.queue_pause,
+        )
         least_mass = negligible(self.request.alpha, self.walk.least_probability)
         base, since = 2.0**SCALE, 0.0
         highest: Any = -math.inf
         while self._heap:
-            if watch.stop:
+            if monitor.stop:
                 return End.STOPPED
             # Look before each new priority: the head is complete up to the highest one so far.
             if self.head and self._heap[0][0] > highest:
@@ -200,7 +257,7 @@ class QueueSearch:
             if self.expanded % pause == 0:
                 if self._bytes(node.stage) > self.request.max_bytes:
                     return End.MEMORY
-                watch.tell(self.expanded, math.fsum(self.head.values()) * 2.0**-SCALE)
+                monitor.report(self.expanded, math.fsum(self.head.values()) * 2.0**-SCALE)
         return End.FINISHED
 
     def _expand(self, node: Node) -> None:
@@ -209,10 +266,14 @@ class QueueSearch:
         successors = list(self.walk.step(node.x))
         roundings = node.roundings + ROW * len(successors) + FIXED + 2
         for x, cost, p in successors:
-            self._insert_and_group(x, node.cost + factor * cost, node.stage + 1, node.probability * p, roundings)
+            self._insert_and_group(
+                x, node.cost + factor * cost, node.stage + 1, node.probability * p, roundings
+            )
 
     def _bytes(self, stage: int) -> int:
-        """About the memory in use: an entry of the queue takes 600 bytes, and a memory that is a history as much as it is long."""
+        """About the memory in use: an entry of the queue takes 600 bytes, and a memory that is a
+        history as much as it is long.
+        """
         history = 24 * stage if self.walk.remembers_all else 0
         return (len(self._open) + len(self._truncated)) * (600 + history) + 200 * len(self.head)
 
@@ -225,7 +286,9 @@ class QueueSearch:
         return (max(worst, self.head_roundings) + 4) * UNIT
 
     def result(self, cycle_error: float = 0.0, *, numbered: bool = True) -> SearchResult:
-        """What was found, as arrays of costs. `numbered=False`: nodes get the numbers of their places in `listed`."""
+        """What was found, as arrays of costs. `numbered=False`: nodes get the numbers of their
+        places in `listed`.
+        """
         costs, probabilities, cost_error = self._head()
         nodes, opened = self.listed(), len(self._open)
         unit, last = self.walk.unit, max(self.head, default=0)
@@ -236,8 +299,10 @@ class QueueSearch:
         else:
             ahead = np.array(paid, dtype=np.float64) - last
             ahead_error = cost_error * (last + max(paid, default=0.0))
-        left = Left(
-            np.array([node.x for node in nodes], dtype=np.int64) if numbered else np.arange(len(nodes)),
+        left = OpenMass(
+            np.array([node.x for node in nodes], dtype=np.int64)
+            if numbered
+            else np.arange(len(nodes)),
             ahead,
             np.array([node.probability for node in nodes], dtype=np.float64),
         )
@@ -262,20 +327,27 @@ class QueueSearch:
         if unit is None:
             # Each step rounds, and the powers of the discount are off by as many roundings.
             longest = max((node.stage for node in self.listed()), default=0)
-            return np.array(exact, dtype=np.float64), probabilities, (2 * max(self.longest, longest) + 6) * UNIT
+            return (
+                np.array(exact, dtype=np.float64),
+                probabilities,
+                (2 * max(self.longest, longest) + 6) * UNIT,
+            )
         if unit == self.request.ssp.cost_unit:
             return in_costs(exact, unit), probabilities, cost_error(max(exact, default=0), unit)
         # Several exact costs may be one float.
         costs, at = np.unique([decimal_above(cost * unit) for cost in exact], return_inverse=True)
-        sums = np.bincount(at.ravel(), weights=probabilities, minlength=len(costs)).astype(np.float64)
+        sums = np.bincount(at.ravel(), weights=probabilities, minlength=len(costs)).astype(
+            np.float64
+        )
         return costs, sums, 10 * UNIT
 
 
-def cheapest_whole(ways: Transitions, cost: list[int]) -> list[Any]:
-    """V_min of every node, as a whole number: what the cheapest way to the goal costs or, where that is too large for a float, a little less.
+def cheapest_integers(ways: Transitions, cost: list[int]) -> list[Any]:
+    """V_min of every node, as a whole number: what the cheapest way to the goal costs or, where
+    that is too large for a float, a little less.
 
-    Costs are rounded down to a multiple of a number of units beforehand, so that all sums are exact and h(x) <= c + h(y) holds to the last
-    digit: a pair that has left the queue does not come back.
+    Costs are rounded down to a multiple of a number of units beforehand, so that all sums are exact
+    and h(x) <= c + h(y) holds to the last digit: a pair that has left the queue does not come back.
     """
     coarse = max(1, max(cost, default=0) * (ways.n + 1) >> 52)
     down = np.array([c // coarse for c in cost], dtype=np.float64)
@@ -286,23 +358,30 @@ def cheapest_whole(ways: Transitions, cost: list[int]) -> list[Any]:
 def _coarse(priority: float) -> float:
     """The priority in steps of about 1e-12 of itself.
 
-    Discounted costs pile up below a limit, where rounding decides which comes first. A node that left the queue before the last of its
-    predecessors would be expanded again for each of them, and so would its successors: their number explodes. Within a step the stage
-    decides instead, and every predecessor comes first. The odd fraction keeps limits such as 1 / (1 - gamma) off the edge of a step.
+    Discounted costs pile up below a limit, where rounding decides which comes first. A node that
+    left the queue before the last of its predecessors would be expanded again for each of them, and
+    so would its successors: their number explodes. Within a step the stage decides instead, and
+    every predecessor comes first. The odd fraction keeps limits such as 1 / (1 - gamma) off the
+    edge of a step.
     """
     mantissa, exponent = math.frexp(priority)
     return math.ldexp(math.floor(mantissa * 2**40 + 0.381966), exponent - 40)
 
 
 def discounted_least_cost(chain: CostChain, gamma: float) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """The cheapest discounted way to the goal, from below: every iterate is admissible, so stopping early is safe.
+    """The cheapest discounted way to the goal, from below: every iterate is admissible, so stopping
+    early is safe.
 
     With a discount the goal need not be reached at all, so a way that cycles for ever counts too.
     """
     least = np.zeros(chain.n + 1)
     rows = chain.row_start[:-1]
     for _ in range(10_000):
-        after = np.append(np.minimum.reduceat(chain.cost + gamma * least[chain.target], rows), 0.0) if chain.n else least
+        after = (
+            np.append(np.minimum.reduceat(chain.cost + gamma * least[chain.target], rows), 0.0)
+            if chain.n
+            else least
+        )
         if np.all(after - least <= 1e-12 * (1 + after)):
             return least
         least = after

@@ -1,17 +1,18 @@
 """Monte Carlo: runs of a policy, and what they tell about VaR and CVaR.
 
-A run is a walk on the chain of the policy; costs are added up in whole units where there is a unit, so that equal costs come out equal.
-Each run has its own random numbers, made from the seed and the run's number: the result depends on neither threads nor blocks, and the first
-n runs of a longer simulation are the same runs.
+A run is a walk on the chain of the policy; costs are added up in whole units where there is a unit,
+so that equal costs come out equal. Each run has its own random numbers, made from the seed and the
+run's number: the result depends on neither threads nor blocks, and the first n runs of a longer
+simulation are the same runs.
 
-| policy | how it is walked |
-| --- | --- |
-| `BudgetPolicy` | compiled, on the model's states with the budget that is left; the product is not built |
-| a finite memory | compiled, on the unrolled chain |
-| a history, or a memory that does not end | step by step through the policy's own functions |
-| a mixture | as its members, and one coin for each run |
+- `BudgetPolicy`: compiled, on the model's states with the budget that is left; the product is not
+  built
+- a finite memory: compiled, on the unrolled chain
+- a history, or a memory that does not end: step by step through the policy's own functions
+- a mixture: as its members, and one coin for each run
 
-A run that enters a part of the chain from which the goal is out of reach costs infinity. `estimation.py` says what the costs tell.
+A run that enters a part of the chain from which the goal is out of reach costs infinity.
+`estimation.py` says what the costs tell.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ from tailpath.kernels.sampling import Paths, Pause, lay_rows, walk, walker
 from tailpath.kernels.steps import NO_STEPS, Steps
 from tailpath.model.cost_units import in_costs
 from tailpath.model.fingerprint import same_numbering
+from tailpath.model.potential import shifted_costs
 from tailpath.model.ssp import SSP, FloatArray
-from tailpath.options import check_whole, processors
+from tailpath.options import check_integer, processors
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.chain import CostChain
 from tailpath.policies.decisions import decide
@@ -46,9 +48,11 @@ __all__ = ["Estimate", "estimate", "simulate"]
 
 
 class Tuning(NamedTuple):
-    """What decides how runs are made, and no number: runs that make a thread worth its while, steps between two looks at the user (about half a
-    second), pairs that a policy of functions may reach before it is walked step by step, and steps of one such run before it ends in an
-    error. No compiled run is ever cut short."""
+    """What decides how runs are made, and no number: runs that make a thread worth its while, steps
+    between two looks at the user (about half a second), pairs that a policy of functions may reach
+    before it is walked step by step, and steps of one such run before it ends in an error. No
+    compiled run is ever cut short.
+    """
 
     block: int = 4096
     pause: int = 50_000_000
@@ -99,16 +103,23 @@ def simulate(ssp: SSP, policy: Any, n: int, seed: int, *, threads: int | None = 
     >>> sample.shape, sorted(set(sample.tolist()))
     ((1000,), [20.0, 60.0])
     """
-    n, seed = check_whole(n, "the number of runs"), check_whole(seed, "the seed")
+    n, seed = check_integer(n, "the number of runs"), check_integer(seed, "the seed")
     if n > MOST_RUNS:
         raise OptionError(f"{n} runs are too many; the most are {MOST_RUNS}")
-    return simulate_as(ssp, as_policy(ssp, policy), n, seed, threads or processors(), Tuning())
+    totals = simulate_as(
+        ssp.reduced, as_policy(ssp, policy), n, seed, threads or processors(), Tuning()
+    )
+    return shifted_costs(totals, ssp.reduced.cost_unit, ssp.shift)
 
 
-def simulate_as(ssp: SSP, policy: Policy, n: int, seed: int, threads: int, tuning: Tuning) -> FloatArray:
+def simulate_as(
+    ssp: SSP, policy: Policy, n: int, seed: int, threads: int, tuning: Tuning
+) -> FloatArray:
     """`simulate` with everything decided."""
     if isinstance(policy, MixedPolicy):
-        return _toss(policy, n, seed, lambda member, own: simulate_as(ssp, member, n, own, threads, tuning))
+        return _toss(
+            policy, n, seed, lambda member, own: simulate_as(ssp, member, n, own, threads, tuning)
+        )
     if isinstance(policy, HistoryPolicy):
         return _walk_functions(ssp, policy, n, seed, tuning.steps)
     task = _budget_task(ssp, policy) if isinstance(policy, BudgetPolicy) else None
@@ -118,15 +129,25 @@ def simulate_as(ssp: SSP, policy: Policy, n: int, seed: int, threads: int, tunin
         except LimitExceededError:
             return _walk_functions(ssp, policy, n, seed, tuning.steps)
     totals = _walk_all(task, n, seed, threads, tuning)
-    costs = totals if ssp.cost_unit is None or totals.dtype != np.int64 else in_costs(totals, ssp.cost_unit)
+    costs = (
+        totals
+        if ssp.cost_unit is None or totals.dtype != np.int64
+        else in_costs(totals, ssp.cost_unit)
+    )
     costs[totals < 0] = np.inf
     return costs
 
 
-def _toss(policy: MixedPolicy, n: int, seed: int, runs: Callable[[Policy, int], FloatArray]) -> FloatArray:
-    """One coin per run. Every member makes all runs, so that a run depends on its number and the seed alone."""
+def _toss(
+    policy: MixedPolicy, n: int, seed: int, runs: Callable[[Policy, int], FloatArray]
+) -> FloatArray:
+    """One coin per run. Every member makes all runs, so that a run depends on its number and the
+    seed alone.
+    """
     coin = np.random.default_rng([seed, len(policy.members)]).random(n)
-    drawn = np.minimum(np.searchsorted(np.cumsum(policy.weights), coin, side="right"), len(policy.members) - 1)
+    drawn = np.minimum(
+        np.searchsorted(np.cumsum(policy.weights), coin, side="right"), len(policy.members) - 1
+    )
     costs = np.empty(n)
     for i, member in enumerate(policy.members):
         own = int(np.random.SeedSequence([seed, i]).generate_state(1, np.uint64)[0])
@@ -156,36 +177,64 @@ def _laid_out(
 ) -> Paths:
     order, cumulative = np.empty(len(target), dtype=np.int64), np.empty(len(target))
     lay_rows(row_start, probability, order, cumulative)
-    return Paths(row_start, target[order].astype(np.int32), cumulative, cost[order], spent[order] if spent.size else spent, trapped)
+    return Paths(
+        row_start,
+        target[order].astype(np.int32),
+        cumulative,
+        cost[order],
+        spent[order] if spent.size else spent,
+        trapped,
+    )
 
 
 def _chain_task(chain: CostChain) -> _Task:
     price = chain.cost if chain.level is None else chain.level
-    paths = _laid_out(chain.row_start, chain.target, chain.probability, price, np.empty(0, dtype=np.int64), ~chain.arrives)
+    paths = _laid_out(
+        chain.row_start,
+        chain.target,
+        chain.probability,
+        price,
+        np.empty(0, dtype=np.int64),
+        ~chain.arrives,
+    )
     return _Task(paths, NO_STEPS, chain.start, chain.ssp)
 
 
 def _budget_task(ssp: SSP, policy: BudgetPolicy) -> _Task | None:
-    """The model's own states, all goals in one. None where a run might cycle at no cost with budget left, or leave the policy's states.
+    """The model's own states, all goals in one. None where a run might cycle at no cost with budget
+    left, or leave the policy's states.
 
-    Otherwise the budget of every run is spent some day, and a run is lost exactly where the risk-neutral part cannot arrive.
+    Otherwise the budget of every run is spent some day, and a run is lost exactly where the
+    risk-neutral part cannot arrive.
     """
-    if not same_numbering(policy.ssp, ssp) or zero_cost_order(ssp, policy.level, np.arange(ssp.n_outcomes)) is None:
+    if (
+        not same_numbering(policy.ssp, ssp)
+        or zero_cost_order(ssp, policy.level, np.arange(ssp.n_outcomes)) is None
+    ):
         return None
     try:
-        neutral = chain_of_choices(ssp, policy.risk_neutral)
+        risk_neutral = chain_of_choices(ssp, policy.risk_neutral)
     except PolicyError:
         return None
     trapped = np.zeros(ssp.n_states, dtype=np.bool_)
-    trapped[neutral.state] = ~neutral.arrives
+    trapped[risk_neutral.state] = ~risk_neutral.arrives
     node = np.where(ssp.is_goal, ssp.n_states, np.arange(ssp.n_states))
     price = ssp.outcome_cost if ssp.cost_unit is None else ssp.outcome_level
-    paths = _laid_out(ssp.choice_outcomes, node[ssp.outcome_target], ssp.outcome_probability, price, policy.level, trapped)
+    paths = _laid_out(
+        ssp.choice_outcomes,
+        node[ssp.outcome_target],
+        ssp.outcome_probability,
+        price,
+        policy.level,
+        trapped,
+    )
     return _Task(paths, policy.steps(), int(node[ssp.start_index]), ssp)
 
 
 def _walk_all(task: _Task, n: int, seed: int, threads: int, tuning: Tuning) -> NDArray[Any]:
-    """The totals of all runs, block by block on several threads; -1 for a run that never arrives."""
+    """The totals of all runs, block by block on several threads; -1 for a run that
+    never arrives.
+    """
     totals = np.zeros(n, dtype=task.paths.cost.dtype)
     key = np.random.SeedSequence(seed).generate_state(4, np.uint64)
     workers = max(1, min(threads, n // tuning.block))
@@ -198,7 +247,15 @@ def _walk_all(task: _Task, n: int, seed: int, threads: int, tuning: Tuning) -> N
     with ThreadPoolExecutor(workers) as pool:
         try:
             blocks = [
-                pool.submit(_walk_block, task, key, first, totals[first : first + size], tuning.pause, stopped)
+                pool.submit(
+                    _walk_block,
+                    task,
+                    key,
+                    first,
+                    totals[first : first + size],
+                    tuning.pause,
+                    stopped,
+                )
                 for first in range(0, n, size)
             ]
             for block in blocks:
@@ -209,12 +266,22 @@ def _walk_all(task: _Task, n: int, seed: int, threads: int, tuning: Tuning) -> N
     return totals
 
 
-def _walk_block(task: _Task, key: NDArray[Any], first: int, totals: NDArray[Any], pause: int, stopped: threading.Event) -> None:
+def _walk_block(
+    task: _Task,
+    key: NDArray[Any],
+    first: int,
+    totals: NDArray[Any],
+    pause: int,
+    stopped: threading.Event,
+) -> None:
     now = walker()
     while not stopped.is_set():
         status = walk(task.paths, task.rows, task.start, key, first, pause, now, totals)
         if status == Pause.NO_ACTION:
-            raise PolicyError(f"the policy has no action for state {task.ssp.states[int(now.node)]!r}, which it can reach")
+            raise PolicyError(
+                f"the policy has no action for state {task.ssp.states[int(now.node)]!r}, which it"
+                " can reach"
+            )
         if status == Pause.FINISHED:
             return
 
@@ -233,7 +300,14 @@ def _walk_functions(ssp: SSP, policy: Policy, n: int, seed: int, most: int) -> F
     return costs if unit is None else in_costs(costs, unit)
 
 
-def _walk_once(ssp: SSP, policy: Policy, prices: list[Any], dead: NDArray[np.bool_], random: np.random.Generator, most: int) -> Any:
+def _walk_once(
+    ssp: SSP,
+    policy: Policy,
+    prices: list[Any],
+    dead: NDArray[np.bool_],
+    random: np.random.Generator,
+    most: int,
+) -> Any:
     """The cost of one run, or None if it enters a state from which no policy arrives."""
     state, total = ssp.start_index, 0
     memory = None if ssp.is_goal[state] else policy.start(ssp.start)
@@ -249,8 +323,17 @@ def _walk_once(ssp: SSP, policy: Policy, prices: list[Any], dead: NDArray[np.boo
         total += prices[outcome]
         name, state = ssp.states[state], int(ssp.outcome_target[outcome])
         if not ssp.is_goal[state]:
-            memory = policy.remember(memory, name, ssp.choice_name(choice), float(ssp.outcome_cost[outcome]), ssp.states[state])
-    raise PolicyError(f"a run has not arrived after {most} steps; it is in state {ssp.states[state]!r}. Does the policy arrive at all?")
+            memory = policy.remember(
+                memory,
+                name,
+                ssp.choice_name(choice),
+                float(ssp.observed[outcome]),
+                ssp.states[state],
+            )
+    raise PolicyError(
+        f"a run has not arrived after {most} steps; it is in state {ssp.states[state]!r}. Does the"
+        " policy arrive at all?"
+    )
 
 
 def _drawn(weights: list[float], random: np.random.Generator) -> int:

@@ -1,9 +1,11 @@
-"""Cycles of cost 0 that leak: solved as small linear systems before the search, so that no level is unrolled for ever.
+"""Cycles of cost 0 that leak: solved as small linear systems before the search, so that no level is
+unrolled for ever.
 
-Inside a strong component of free edges a walker moves at no cost until it takes an edge out of it. Let Q hold the free probabilities inside
-and R those of leaving, a column for each target and cost; then (I - Q)^-1 R says with which probability a walker leaves by which of them.
-Replacing the rows of the component by these changes neither the distribution of the total cost nor V_mean nor V_min, and leaves free edges
-without cycles. Only nodes where the component is entered need a row.
+Inside a strong component of free edges a walker moves at no cost until it takes an edge out of it.
+Let Q hold the free probabilities inside and R those of leaving, a column for each target and cost;
+then (I - Q)^-1 R says with which probability a walker leaves by which of them. Replacing the rows
+of the component by these changes neither the distribution of the total cost nor V_mean nor V_min,
+and leaves free edges without cycles. Only nodes where the component is entered need a row.
 """
 
 from __future__ import annotations
@@ -24,21 +26,25 @@ from tailpath.policies.chain import CostChain
 
 
 def without_zero_cost_cycles(chain: CostChain) -> tuple[CostChain, float]:
-    """An equivalent chain whose free edges have no cycle, and the relative error of a probability beside rounding: that of the model, and what
-    solving cycles may have added."""
+    """An equivalent chain whose free edges have no cycle, and the relative error of a probability
+    beside rounding: that of the model, and what solving cycles may have added.
+    """
     given = chain.ssp.probability_error
     if not chain.has_zero_cost_edges:
         return chain, given
-    free = (chain.cost == 0) & (chain.target < chain.n) & np.append(chain.arrives, False)[chain.target]
-    if not free.any():
+    zero_cost = (
+        (chain.cost == 0) & (chain.target < chain.n) & np.append(chain.arrives, False)[chain.target]
+    )
+    if not zero_cost.any():
         return chain, given
-    component, cyclic = chain.only(free).cycles()
+    component, cyclic = chain.only(zero_cost).cycles()
     if not cyclic.any():
         return chain, given
 
-    inside = free & chain.within(component)
+    inside = zero_cost & chain.within(component)
     error = 0.0
-    # A state that may stay at no cost is common, and needs no linear system: its other edges share all of the probability.
+    # A state that may stay at no cost is common, and needs no linear system: its other edges share
+    # all of the probability.
     loop = cyclic & (np.bincount(component, minlength=len(cyclic)) == 1)
     stays = inside & loop[component[chain.source]]
     others = chain.without_self_loops(stays)
@@ -46,8 +52,8 @@ def without_zero_cost_cycles(chain: CostChain) -> tuple[CostChain, float]:
     alone = loop[component[others.source]]
     if alone.any():
         error = ((ROW + 1) * int(np.bincount(others.source[alone]).max()) + FIXED + 2) * UNIT
-    keep = ~(cyclic & ~loop)[component[others.source]]
-    pieces = [(others.source[keep], edge[keep], others.probability[keep])]
+    mask = ~(cyclic & ~loop)[component[others.source]]
+    pieces = [(others.source[mask], edge[mask], others.probability[mask])]
     edges = np.flatnonzero((cyclic & ~loop)[component[chain.source]])
     label = component[chain.source[edges]]
     edges = edges[np.argsort(label, kind="stable")]
@@ -57,27 +63,49 @@ def without_zero_cost_cycles(chain: CostChain) -> tuple[CostChain, float]:
     entered[chain.start] = True
     entered[chain.target[~inside]] = True
     for of_members in np.split(edges, ends[:-1]) if edges.size else ():
-        rows, leaving, probability, part_error = _leave(chain, of_members, inside, entered, position)
+        rows, leaving, probability, part_error = _leave(
+            chain, of_members, inside, entered, position
+        )
         pieces.append((rows, leaving, probability))
         error = max(error, part_error)
     source, edge, probability = (np.concatenate(parts) for parts in zip(*pieces))
     price: NDArray[Any] = chain.cost if chain.level is None else chain.level
-    source, target, probability, price = merge_equal_outcomes(source, chain.target[edge], probability, price[edge])
+    source, target, probability, price = merge_equal_outcomes(
+        source, chain.target[edge], probability, price[edge]
+    )
     cost, level = (price, None) if chain.level is None else (price * float(chain.unit or 1), price)
     row_start = offsets_of(source, chain.n)
-    return replace(chain, row_start=row_start, target=target, probability=probability, cost=cost, level=level, outcome=None), error + given
+    return (
+        replace(
+            chain,
+            row_start=row_start,
+            target=target,
+            probability=probability,
+            cost=cost,
+            level=level,
+            outcome=None,
+        ),
+        error + given,
+    )
 
 
 def _leave(
-    chain: CostChain, of_members: NDArray[Any], inside: NDArray[np.bool_], entered: NDArray[np.bool_], position: NDArray[Any]
+    chain: CostChain,
+    of_members: NDArray[Any],
+    inside: NDArray[np.bool_],
+    entered: NDArray[np.bool_],
+    position: NDArray[Any],
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.float64], float]:
-    """New rows for the nodes of one component, given its edges: (node, an old edge of the same target and cost, probability) triples.
+    """New rows for the nodes of one component, given its edges: (node, an old edge of the same
+    target and cost, probability) triples.
 
     Also their relative error. `position` is a scratch array over all nodes.
     """
     inner, outer = of_members[inside[of_members]], of_members[~inside[of_members]]
     # The last goes first: nodes with few neighbours, so that hubs do not fill the matrix early.
-    members, degree = np.unique(np.concatenate((chain.source[inner], chain.target[inner])), return_counts=True)
+    members, degree = np.unique(
+        np.concatenate((chain.source[inner], chain.target[inner])), return_counts=True
+    )
     members = members[np.argsort(-degree, kind="stable")]
     m = len(members)
     position[members] = np.arange(m)
@@ -94,6 +122,9 @@ def _leave(
     if not faded and np.isfinite(solved):
         error += solved
     elif not eliminated_exits(steps, exit_, leave):
-        raise ModelError(f"from {chain.label(int(members[0]))} runs can go round at no cost for too long to compute with")
+        raise ModelError(
+            f"from {chain.label(int(members[0]))} runs can go round at no cost for too long to"
+            " compute with"
+        )
     rows, columns = np.nonzero(leave * entered[members, None])
     return members[rows], outer[edge[columns]], leave[rows, columns], error

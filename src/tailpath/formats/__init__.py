@@ -1,6 +1,8 @@
-"""Reading and writing models: `read` and `write` find the format by suffix or by `scheme:`; each format is a file of this folder.
+"""Reading and writing models: `read` and `write` find the format by suffix or by `scheme:`; each
+format is a file of this folder.
 
-Every reader hands its numbers to `SSP`, which checks them; a refusal names the file and the line, the archive member or the state at fault.
+Every reader hands its numbers to `SSP`, which checks them; a refusal names the file and the line,
+the archive member or the state at fault.
 """
 
 from __future__ import annotations
@@ -13,11 +15,14 @@ from typing import Any
 from tailpath.errors import FormatError, ModelError, OptionError
 from tailpath.formats.files import brief
 from tailpath.formats.reading import Reading
-from tailpath.formats.registry import FORMATS, IN_MEMORY, by_scheme, by_suffix
+from tailpath.formats.registry import FORMATS, IN_MEMORY, Format, by_scheme, by_suffix, register
+from tailpath.model.geometry import geometry_of
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 from tailpath.model.tables import WORDS, is_graph, is_table
 from tailpath.options import Progress
+
+__all__ = ["Format", "read", "register", "write"]
 
 #: A scheme has two letters or more, so that `C:\\models\\a.json` is a path.
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9_+.-]+):(.*)", re.DOTALL)
@@ -31,11 +36,14 @@ def read(
     step_cost: float | None = None,
     cost_of: Mapping[float, float] | None = None,
     negate_reward: bool = False,
+    rewards: bool = False,
     constants: Mapping[str, Any] | None = None,
     start: Any = None,
     goals: Iterable[Any] = (),
     one_based: bool = False,
     columns: Mapping[str, Any] | None = None,
+    confidence: float | None = None,
+    geometry: Any = None,
     progress: Progress | None = None,
     **column: Any,
 ) -> SSP:
@@ -62,6 +70,8 @@ def read(
         `{reward: cost}`: what an outcome with exactly this reward costs; wins over `step_cost`.
     negate_reward : bool
         Take the opposite of the sign that the format's owner uses.
+    rewards : bool
+        The numbers are gains, whatever the format calls them: costs are minus these.
     constants : mapping, optional
         Values of the constants that the model leaves open.
     start : state, optional
@@ -73,6 +83,14 @@ def read(
         The states and actions of a table are counted from 1.
     columns : mapping, optional
         `{"cost": "minutes"}`: what the columns of a table are called.
+    confidence : float, optional
+        Of a table with a column `count`: with what probability all intervals hold at once (default
+        0.95). A table without counts and probabilities is then a log, with a row for each step
+        seen.
+    geometry : mapping or pair of int, optional
+        Where the states lie on a grid, for pictures: `{state: (row, column)}`, with a third entry
+        for the kind of the cell, or `(rows, columns)` where states are numbers of cells. Grids of
+        Gymnasium and of our own files bring theirs.
     progress : callable, optional
         `progress(bytes, share)` is called now and then while a large text file is read.
     **column : str
@@ -106,29 +124,46 @@ def read(
         step_cost,
         cost_of or {},
         negate_reward,
+        rewards,
         constants or {},
         start,
         () if goals is None else goals,
         one_based,
         {**(columns or {}), **_columns(column)},
+        confidence,
         progress,
     )
+    ssp = _read(source, reading)
+    return ssp if geometry is None else _placed(ssp, geometry)
+
+
+def _placed(ssp: SSP, geometry: Any) -> SSP:
+    if not isinstance(ssp, SSP):
+        raise OptionError(
+            "a model whose probabilities are intervals has no map; leave out geometry"
+        )
+    return SSP.trusted(**ssp.__getstate__() | {"geometry": geometry_of(geometry, ssp.states)})
+
+
+def _read(source: Any, reading: Reading) -> SSP:
     if not isinstance(source, (str, os.PathLike)):
         return _read_object(source, reading)
-    place = os.fsdecode(source)
+    path_name = os.fsdecode(source)
     try:
-        match = _SCHEME.fullmatch(place) if isinstance(source, str) else None
+        match = _SCHEME.fullmatch(path_name) if isinstance(source, str) else None
         entry = by_scheme(match[1].lower()) if match else None
         if match and entry:
             return entry.read(match[2], reading)
-        return by_suffix(place).read(place, reading)
+        return by_suffix(path_name).read(path_name, reading)
     except ModelError as error:
-        raise FormatError(brief(f"{place}: {error}")) from None
+        raise FormatError(brief(f"{path_name}: {error}")) from None
     except FormatError as error:
         raise FormatError(brief(str(error))) from None
 
 
-def write(ssp: SSP | IntervalSSP, path: str | os.PathLike[str], *, progress: Progress | None = None) -> None:
+def write(
+    ssp: SSP | IntervalSSP, path: str | os.PathLike[str], *, progress: Progress | None = None
+) -> None:
     """Write a model to a file; the suffix decides the format.
 
     Parameters
@@ -154,11 +189,13 @@ def write(ssp: SSP | IntervalSSP, path: str | os.PathLike[str], *, progress: Pro
     >>> tp.read("commute.json") == ssp
     True
     """
-    place = os.fsdecode(path)
+    path_name = os.fsdecode(path)
     try:
-        by_suffix(place).write(ssp, place, progress)
+        by_suffix(path_name).write(ssp, path_name, progress)
     except FormatError as error:
-        raise FormatError(brief(str(error) if str(error).startswith(place) else f"{place}: {error}")) from None
+        raise FormatError(
+            brief(str(error) if str(error).startswith(path_name) else f"{path_name}: {error}")
+        ) from None
 
 
 def _columns(column: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -173,7 +210,8 @@ def _read_object(source: Any, reading: Reading) -> SSP:
         return IN_MEMORY.read(source, reading)
     if not isinstance(source, Mapping) and not hasattr(getattr(source, "unwrapped", source), "P"):
         raise OptionError(
-            f"cannot read a {type(source).__name__}: give a path, a scheme string, a table, a graph, or an environment or its dictionary P"
+            f"cannot read a {type(source).__name__}: give a path, a scheme string, a table, a"
+            " graph, or an environment or its dictionary P"
         )
     gym = next(entry for entry in FORMATS if entry.scheme == "gym")
     return gym.read(source, reading)

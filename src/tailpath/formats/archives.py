@@ -1,7 +1,8 @@
 """Arrays in a zip file, as numpy's `.npz` has them, read without trust and without pickle.
 
-A member is read only after its header has been compared with the bytes the archive holds for it; the whole may not unfold to more than
-the byte budget of the file. Arrays have one or two axes of numbers or truth values; text travels as UTF-8 bytes.
+A member is read only after its header has been compared with the bytes the archive holds for it;
+the whole may not unfold to more than the byte budget of the file. Arrays have one or two axes of
+numbers or truth values; text travels as UTF-8 bytes.
 """
 
 from __future__ import annotations
@@ -21,8 +22,21 @@ from numpy.typing import NDArray
 from tailpath.errors import FormatError
 from tailpath.formats.files import budget, read_bytes, shorten, write_bytes
 
-_HEADER = re.compile(rb"\{'descr': '([<>|][biuf][1248])', 'fortran_order': False, 'shape': \((\d{1,18}), ?(\d{1,18})?,?\), \}\s*")
-_BROKEN = (zipfile.BadZipFile, NotImplementedError, RuntimeError, zlib.error, EOFError, OSError, ValueError, OverflowError, struct.error)
+_HEADER = re.compile(
+    rb"\{'descr': '([<>|][biuf][1248])', 'fortran_order': False, 'shape': \((\d{1,18}),"
+    rb" ?(\d{1,18})?,?\), \}\s*"
+)
+_BROKEN = (
+    zipfile.BadZipFile,
+    NotImplementedError,
+    RuntimeError,
+    zlib.error,
+    EOFError,
+    OSError,
+    ValueError,
+    OverflowError,
+    struct.error,
+)
 
 
 class Archive:
@@ -43,7 +57,10 @@ class Archive:
         self._unfolded = unfolded = sum(info.file_size for info in self._members.values())
         most = budget(len(data))
         if unfolded > most:
-            raise FormatError(f"{path}: the members unfold to {unfolded} bytes, more than the {most} that {len(data)} bytes deserve")
+            raise FormatError(
+                f"{path}: the members unfold to {unfolded} bytes, more than the {most} that"
+                f" {len(data)} bytes deserve"
+            )
 
     def has(self, name: str) -> bool:
         return f"{name}.npy" in self._members
@@ -80,7 +97,9 @@ class Archive:
     def _read(self, name: str, where: str) -> NDArray[Any]:
         info = self._members[f"{name}.npy"]
         if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise FormatError(f"{where} is packed in an unusual way; use numpy.savez or numpy.savez_compressed")
+            raise FormatError(
+                f"{where} is packed in an unusual way; use numpy.savez or numpy.savez_compressed"
+            )
         try:
             data = self._zip.read(info)
         except _BROKEN as error:
@@ -96,14 +115,21 @@ class Archive:
         shape = tuple(int(size) for size in header.groups()[1:] if size is not None)
         # An array without entries holds no bytes, but its axis would be walked along.
         if max(shape) > self._unfolded or math.prod(shape) * dtype.itemsize != len(data) - length:
-            raise FormatError(f"{where} declares the shape {shape} but holds {len(data) - length} bytes")
+            raise FormatError(
+                f"{where} declares the shape {shape} but holds {len(data) - length} bytes"
+            )
         return np.frombuffer(data, dtype=dtype, offset=length).reshape(shape)
 
 
 def write_archive(path: str, members: Mapping[str, Any]) -> None:
-    """Write arrays and texts, each text as its UTF-8 bytes. Stored, not packed: the file is then as large as what it holds."""
+    """Write arrays and texts, each text as its UTF-8 bytes. Stored, not packed: the file is then as
+    large as what it holds.
+    """
     buffer = io.BytesIO()
-    arrays = {name: _bytes(value) if isinstance(value, str) else np.ascontiguousarray(value) for name, value in members.items()}
+    arrays = {
+        name: _bytes(value) if isinstance(value, str) else np.ascontiguousarray(value)
+        for name, value in members.items()
+    }
     np.savez(buffer, allow_pickle=False, **arrays)
     write_bytes(path, buffer.getvalue())
 

@@ -35,7 +35,9 @@ class OddError(Exception):
 
 
 def attempt(data: bytes, read: Callable[[], T]) -> T | None:
-    """What `read` makes of a large text; `None` without pyarrow, or where anything is odd or wrong."""
+    """What `read` makes of a large text; `None` without pyarrow, or where anything is
+    odd or wrong.
+    """
     if len(data) < LARGE or find_spec("pyarrow") is None:
         return None
     try:
@@ -95,15 +97,19 @@ class Lines:
         return self._lines.filter(pyarrow.Array.from_buffers(pyarrow.bool_(), self.n_lines, bits))
 
     def columns(self, which: NDArray[np.bool_], by: str, kinds: Sequence[str]) -> list[Any]:
-        """Some lines, cut into columns at `by`: arrays of "whole" numbers, `Words` for "word"s; those
-        of another kind are left out. Quotes are quotes where commas separate."""
+        """Some lines, cut into columns at `by`: arrays of "whole" numbers, `Words` for "word"s;
+        those of another kind are left out. Quotes are quotes where commas separate.
+        """
         pyarrow, reader = arrow(), arrow(".csv")
         lines = self._lines if which.all() else self.chosen(which)
         text = lines.buffers()[2].to_pybytes()
         if "whole" in kinds and (b"0x" in text or b"0X" in text):
             raise OddError  # which pyarrow would take for a number
-        whole, word = pyarrow.uint32(), pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
-        names, types = [str(place) for place in range(len(kinds))], {"whole": whole, "word": word}
+        integer, word = pyarrow.uint32(), pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
+        names, types = (
+            [str(position) for position in range(len(kinds))],
+            {"whole": integer, "word": word},
+        )
         taken = {name: types[kind] for name, kind in zip(names, kinds) if kind}
         options = (
             reader.ReadOptions(column_names=names, use_threads=False, block_size=len(text) + 1),
@@ -112,7 +118,7 @@ class Lines:
         )
         table = reader.read_csv(pyarrow.BufferReader(text), *options)
         chunks = [table[name].chunk(0) for name in taken]
-        found = [numbers(c, np.int32) if c.type == whole else Words.of(c) for c in chunks]
+        found = [numbers(c, np.int32) if c.type == integer else Words.of(c) for c in chunks]
         large = any(isinstance(c, np.ndarray) and c.min() < 0 for c in found)  # 2^31 and beyond
         if table.num_rows != len(lines) or large:
             raise OddError

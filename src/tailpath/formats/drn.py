@@ -1,14 +1,16 @@
-"""Storm's DRN, `.drn`, and packed as `.drn.gz` or `.drn.xz`: Storm packs a tar file with the text as its one member.
+"""Storm's DRN, `.drn`, and packed as `.drn.gz` or `.drn.xz`: Storm packs a tar file with the text
+as its one member.
 
     header sections, each at most once, then @model, then
       state <id> [state rewards] labels
         action <name> [choice rewards]
           <target> : <probability>
 
-State and choice rewards both count on leaving the state. `init` marks the start; the goal is a label of the user's choice. DRN has no rewards
-on branches. Where the outcomes of a choice differ in cost we write one auxiliary state per (target, cost): the outcome enters it free, and
-its only choice pays the cost and goes on to the target. Probabilities stay as they are, the total cost has the same distribution, and our
-own reader folds the auxiliary states back.
+State and choice rewards both count on leaving the state. `init` marks the start; the goal is a
+label of the user's choice. DRN has no rewards on branches. Where the outcomes of a choice differ in
+cost we write one auxiliary state per (target, cost): the outcome enters it free, and its only
+choice pays the cost and goes on to the target. Probabilities stay as they are, the total cost has
+the same distribution, and our own reader folds the auxiliary states back.
 """
 
 from __future__ import annotations
@@ -30,7 +32,17 @@ from tailpath.formats.files import read_bytes, text_bytes, unpacked, write_bytes
 from tailpath.formats.labelled import Labelled, Lazy, Reward, to_ssp
 from tailpath.formats.reading import Reading
 from tailpath.formats.tar import is_tar, tar_members, write_tar
-from tailpath.formats.writing import Block, Texts, blocks, cut, encoded, joined, named, put_before, spelled
+from tailpath.formats.writing import (
+    Block,
+    Texts,
+    blocks,
+    cut,
+    encoded,
+    joined,
+    named,
+    put_before,
+    spelled,
+)
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress
@@ -39,7 +51,7 @@ from tailpath.options import Progress
 def read(path: str, reading: Reading) -> Any:
     """Read a DRN file."""
     rule = CostRule.from_options(1, reading)
-    return to_ssp(_folded(_labelled(path, reading)), reading, rule)
+    return to_ssp(_loop_free(_labelled(path, reading)), reading, rule)
 
 
 def _labelled(path: str, reading: Reading) -> Labelled:
@@ -55,13 +67,16 @@ def _labelled(path: str, reading: Reading) -> Labelled:
 # ---------------------------------------------------------------------- auxiliary states
 
 
-def _folded(model: Labelled) -> Labelled:
+def _loop_free(model: Labelled) -> Labelled:
     """Undo the auxiliary states of our own writer, which are the last states of the file."""
     count = model.extras.auxiliary
     if count == 0:
         return model
     n_states = model.n_states - count
-    message = f"{model.where}: the {MARK} line speaks of {count} auxiliary states, which the file does not have as we write them"
+    message = (
+        f"{model.where}: the {MARK} line speaks of {count} auxiliary states, which the file does"
+        " not have as we write them"
+    )
     if n_states < 1 or len(model.rewards) != 1:
         raise FormatError(message)
     name, reward = next(iter(model.rewards.items()))
@@ -69,8 +84,16 @@ def _folded(model: Labelled) -> Labelled:
         raise FormatError(message)
     n_choices = int(model.state_choices[n_states])
     n_branches = int(model.choice_branches[n_choices])
-    onward, paid_at_once, paid = model.target[n_branches:], reward.choice[:n_choices], reward.choice[n_choices:]
-    if not (len(paid) == len(onward) == count and (np.diff(model.state_choices[n_states:]) == 1).all() and (onward < n_states).all()):
+    onward, paid_at_once, paid = (
+        model.target[n_branches:],
+        reward.choice[:n_choices],
+        reward.choice[n_choices:],
+    )
+    if not (
+        len(paid) == len(onward) == count
+        and (np.diff(model.state_choices[n_states:]) == 1).all()
+        and (onward < n_states).all()
+    ):
         raise FormatError(message)
     target = model.target[:n_branches]
     through = target >= n_states
@@ -94,10 +117,15 @@ def _folded(model: Labelled) -> Labelled:
 
 
 def write(ssp: SSP | IntervalSSP, path: str, progress: Progress | None = None) -> None:
-    """Write a DRN file, packed if its name ends with `.gz` or `.xz`. Labels are `init` and `goal`, the reward structure is `cost`."""
+    """Write a DRN file, packed if its name ends with `.gz` or `.xz`. Labels are `init` and `goal`,
+    the reward structure is `cost`.
+    """
     pieces = _pieces(ssp, progress)
     if path.lower().endswith(".gz"):
-        write_bytes(path, gzip.compress(write_tar({"model.drn": b"".join(pieces)}), compresslevel=6, mtime=0))
+        write_bytes(
+            path,
+            gzip.compress(write_tar({"model.drn": b"".join(pieces)}), compresslevel=6, mtime=0),
+        )
     elif path.lower().endswith(".xz"):
         import lzma
 
@@ -108,27 +136,39 @@ def write(ssp: SSP | IntervalSSP, path: str, progress: Progress | None = None) -
 
 def _pieces(model: SSP | IntervalSSP, progress: Progress | None) -> Iterator[bytes]:
     """The text, some states at a time."""
-    ssp, chances = (model.inside, _intervals) if isinstance(model, IntervalSSP) else (model, _probabilities)
+    ssp, chances = (
+        (model.inside, _intervals) if isinstance(model, IntervalSSP) else (model, _probabilities)
+    )
     target, choice_cost, extra = _without_branch_costs(ssp)
-    n_states, n_choices = ssp.n_states + len(extra), ssp.n_choices + int(np.count_nonzero(ssp.is_goal)) + len(extra)
+    n_states, n_choices = (
+        ssp.n_states + len(extra),
+        ssp.n_choices + int(np.count_nonzero(ssp.is_goal)) + len(extra),
+    )
     yield encoded(f"// Written by tailpath\n//{extras_line(ssp, len(extra))}\n")
     kind = "double-interval" if isinstance(model, IntervalSSP) else "double"
     yield encoded(f"@type: MDP\n@value_type: {kind}\n@parameters\n\n@reward_models\ncost\n")
     yield encoded(f"@nr_states\n{n_states}\n@nr_choices\n{n_choices}\n@model\n")
     number, word = named(map(str, range(n_states))), action_words(ssp, writable_action)
     for block in blocks(ssp, progress):
-        # What stands before a target: two tabs, or the line of the choice and those of states as well. At last, the lines after all targets.
+        # What stands before a target: two tabs, or the line of the choice and those of states as
+        # well. At last, the lines after all targets.
         heads = np.full(len(block.outcomes) + 1, "\t\t", dtype=object)
-        action = spelled(cut(ssp.choice_action, block.choices), lambda action: f"\taction {word(action)}")
+        action = spelled(
+            cut(ssp.choice_action, block.choices), lambda action: f"\taction {word(action)}"
+        )
         rewards = spelled(cut(choice_cost, block.choices), lambda cost: f" [{cost!r}]\n\t\t")
         heads[cut(ssp.choice_outcomes, block.choices) - block.outcomes.start] = action + rewards
         heads[-1] = ""
-        first_outcome = ssp.choice_outcomes[cut(ssp.state_choices, block.states)] - block.outcomes.start
+        first_outcome = (
+            ssp.choice_outcomes[cut(ssp.state_choices, block.states)] - block.outcomes.start
+        )
         put_before(heads, first_outcome.tolist(), _state_lines(ssp, block))
         yield joined(heads[:-1], number[cut(target, block.outcomes)], *chances(model, block))
         yield encoded(heads[-1])
     for at, (onward, cost) in enumerate(extra):
-        yield encoded(f"state {ssp.n_states + at} [0]\n\taction {UNNAMED} [{cost!r}]\n\t\t{onward} : 1\n")
+        yield encoded(
+            f"state {ssp.n_states + at} [0]\n\taction {UNNAMED} [{cost!r}]\n\t\t{onward} : 1\n"
+        )
 
 
 def _probabilities(ssp: Any, block: Block) -> list[Texts]:
@@ -137,7 +177,10 @@ def _probabilities(ssp: Any, block: Block) -> list[Texts]:
 
 def _intervals(model: Any, block: Block) -> list[Texts]:
     low, high = cut(model.low, block.outcomes), cut(model.high, block.outcomes)
-    return [spelled(low, lambda value: f" : [{value!r}, "), spelled(high, lambda value: f"{value!r}]\n")]
+    return [
+        spelled(low, lambda value: f" : [{value!r}, "),
+        spelled(high, lambda value: f"{value!r}]\n"),
+    ]
 
 
 def _state_lines(ssp: SSP, block: Block) -> Iterator[str]:
@@ -151,9 +194,16 @@ def _state_lines(ssp: SSP, block: Block) -> Iterator[str]:
 def _without_branch_costs(ssp: SSP) -> tuple[NDArray[Any], NDArray[Any], list[tuple[int, float]]]:
     """Targets, choice costs and auxiliary states (target, cost) that carry the same total costs."""
     first = ssp.choice_outcomes[:-1]
-    low, high = np.minimum.reduceat(ssp.outcome_cost, first), np.maximum.reduceat(ssp.outcome_cost, first)
+    low, high = (
+        np.minimum.reduceat(ssp.outcome_cost, first),
+        np.maximum.reduceat(ssp.outcome_cost, first),
+    )
     mixed = low != high
-    detour = np.flatnonzero(mixed[ssp.outcome_choice] & (ssp.outcome_cost != 0)) if mixed.any() else np.zeros(0, dtype=np.int64)
+    detour = (
+        np.flatnonzero(mixed[ssp.outcome_choice] & (ssp.outcome_cost != 0))
+        if mixed.any()
+        else np.zeros(0, dtype=np.int64)
+    )
     extra: dict[tuple[int, float], int] = {}
     pairs = zip(ssp.outcome_target[detour].tolist(), ssp.outcome_cost[detour].tolist())
     target = ssp.outcome_target.copy()

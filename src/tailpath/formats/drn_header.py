@@ -61,9 +61,13 @@ class Header:
         if name == "@type" and value.upper() not in ("MDP", "DTMC"):
             raise self.fail(line, f"the type {shorten(value)!r} is neither MDP nor DTMC")
         if name == "@value_type" and value not in _VALUES:
-            raise self.fail(line, f"the value type {shorten(value)!r} is none of {', '.join(_VALUES)}")
+            raise self.fail(
+                line, f"the value type {shorten(value)!r} is none of {', '.join(_VALUES)}"
+            )
         if name == "@parameters" and value:
-            raise self.fail(line, "a model with parameters has no numbers yet: instantiate it first")
+            raise self.fail(
+                line, "a model with parameters has no numbers yet: instantiate it first"
+            )
 
     def _read_placeholders(self, lines: Lines, line: int) -> tuple[int, str]:
         """Read `$name : value` up to the next section, whose line is returned."""
@@ -92,6 +96,10 @@ class Header:
             return self.value(text, line), self.value(text, line)
         return self.value(match[1], line), self.value(match[2], line)
 
+    def assume(self, intervals: bool) -> None:
+        """What probabilities are where the header does not say; files of older versions do not."""
+        self.sections.setdefault("@value_type", ("double-interval" if intervals else "double", 0))
+
     @property
     def intervals(self) -> bool:
         """Whether probabilities are intervals."""
@@ -110,7 +118,7 @@ class Header:
 
     def compare(self, section: str, found: int) -> None:
         text, line = self.sections.get(section, (str(found), 0))
-        if Numbers(self.path).whole(text, line) != found:
+        if Numbers(self.path).integer(text, line) != found:
             raise self.fail(line, f"{section} says {text.strip()}, the file has {found}")
 
     @property

@@ -32,8 +32,12 @@ from tailpath.formats.text import BLOCK, Numbers, after, lines_of
 from tailpath.options import Progress
 
 _STATE_LINE = re.compile(r"state\s+(\S+)(.*)")
-_AFTER_STATE = re.compile(r"\s*(?:\[([^\]]*)\])?(.*)")
-_ACTION_LINE = re.compile(r"action\s+(\S+)\s*(?:\[([^\]]*)\])?")
+#: Rewards in brackets; those of a model with intervals may be intervals themselves.
+_REWARDS = r"(?:\[((?:[^\[\]]|\[[^\[\]]*\])*)\])?"
+_AFTER_STATE = re.compile(rf"\s*{_REWARDS}(.*)")
+_ACTION_LINE = re.compile(rf"action\s+(\S+)\s*{_REWARDS}")
+_FIRST_CHANCE = re.compile(rb"^[ \t]*[0-9]+[ \t]*:[ \t]*(.)", re.MULTILINE)
+_COMMA = re.compile(r",(?![^\[]*\])")
 #: The same as `_STATE_LINE` to pyarrow, whose lines have their ends.
 _PLAIN_STATE = r"^[ \t]*state[ \t]+(?P<number>[0-9]{1,9})(?P<rest>\s(?s:.*))$"
 
@@ -45,6 +49,8 @@ def parse(path: str, data: bytes, progress: Progress | None = None) -> Labelled:
     lines = enumerate(lines_of(data, progress), start=1)
     header = Header(path)
     body = after(data, header.read(lines))
+    chance = _FIRST_CHANCE.search(data, body)
+    header.assume(intervals=chance is not None and chance[1] == b"[")
     found = bulk.attempt(data, lambda: Body(header).cut(data, body, progress))
     return found or Body(header).read(lines)
 
@@ -98,8 +104,18 @@ class Body:
         return self._rewards(match[2], line), match[1]
 
     def _rewards(self, text: str | None, line: int) -> Rewards:
-        parts = () if text is None else text.split(",")
-        return tuple(self.header.value(part, line) for part in parts)
+        parts = () if text is None else _COMMA.split(text)
+        return tuple(self._reward(part.strip(), line) for part in parts)
+
+    def _reward(self, text: str, line: int) -> float:
+        if not (self.header.intervals and text.startswith("[")):
+            return self.header.value(text, line)
+        low, high = self.header.interval(text, line)
+        if low != high:
+            raise self.header.fail(
+                line, f"the reward {text} is an interval; only probabilities may be"
+            )
+        return high
 
     def _probabilities(
         self,
@@ -109,7 +125,13 @@ class Body:
         """Numbers, or placeholders for them; where lines do not matter there are none."""
         lines = lines or [0] * len(texts)
         if self.header.intervals:  # their numbers stand for them
-            return np.array([self.ends.setdefault(self.header.interval(*each), len(self.ends)) for each in zip(texts, lines)], np.float64)
+            return np.array(
+                [
+                    self.ends.setdefault(self.header.interval(*each), len(self.ends))
+                    for each in zip(texts, lines)
+                ],
+                np.float64,
+            )
         if self.header.placeholders:
             values = map(self.header.value, texts, lines)
             return np.fromiter(values, np.float64, len(texts))
@@ -121,7 +143,9 @@ class Body:
             return assembled(self.header, Described(columns, states, actions, line_of_farthest))
         low, high = np.array(list(self.ends)).reshape(-1, 2)[columns.probability.astype(np.int64)].T
         columns = columns._replace(probability=high)
-        return replace(assembled(self.header, Described(columns, states, actions, line_of_farthest)), low=low)
+        return replace(
+            assembled(self.header, Described(columns, states, actions, line_of_farthest)), low=low
+        )
 
     def read(self, lines: Lines) -> Labelled:
         """The model, line by line."""
@@ -165,7 +189,7 @@ class Body:
         if match is None:
             expected = "expected 'state <id> [rewards] labels'"
             raise self.header.fail(line, f"{expected}, not {shorten(text)!r}")
-        if Numbers(self.header.path).whole(match[1], line) != state:
+        if Numbers(self.header.path).integer(match[1], line) != state:
             expected = f"expected state {state}, not {shorten(match[1])}"
             raise self.header.fail(line, f"{expected}: states are numbered without gaps")
         return match[2]

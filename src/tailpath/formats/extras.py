@@ -1,7 +1,9 @@
-"""What a foreign format has no place for: names of any kind, the exact cost unit, the geometry, notes.
+"""What a foreign format has no place for: names of any kind, the exact cost unit, the geometry,
+notes.
 
-Our writers put them, as one line of JSON, where the tool that owns the format looks away: a comment, or a free text field. Our readers take
-them back, so that a model passes through such a file unchanged. A file without them is read as it stands.
+Our writers put them, as one line of JSON, where the tool that owns the format looks away: a
+comment, or a free text field. Our readers take them back, so that a model passes through such a
+file unchanged. A file without them is read as it stands.
 """
 
 from __future__ import annotations
@@ -48,7 +50,10 @@ class Extras:
         try:
             members = load_json(text, where)
             if not isinstance(members, dict) or not set(members) <= set(_MEMBERS):
-                raise FormatError(f"{where}: the {MARK} line must be an object with members among {', '.join(_MEMBERS)}")
+                raise FormatError(
+                    f"{where}: the {MARK} line must be an object with members among"
+                    f" {', '.join(_MEMBERS)}"
+                )
             auxiliary = members.get("auxiliary", 0)
             if type(auxiliary) is not int or auxiliary < 0:
                 raise FormatError(f"{where}: auxiliary must be a whole number")
@@ -59,13 +64,23 @@ class Extras:
 
     def state_names(self, n_states: int) -> Sequence[Name]:
         """The states' names, or their numbers."""
-        return range(n_states) if self.states is None else decode_names(self.states, n_states, f"{self.where}: states")
+        return (
+            range(n_states)
+            if self.states is None
+            else decode_names(self.states, n_states, f"{self.where}: states")
+        )
 
     def action_names(self) -> Sequence[Name] | None:
         """The actions' names, in index order."""
         if self.actions is None:
             return None
-        count = len(self.actions) if isinstance(self.actions, list) else self.actions if type(self.actions) is int else -1
+        count = (
+            len(self.actions)
+            if isinstance(self.actions, list)
+            else self.actions
+            if type(self.actions) is int
+            else -1
+        )
         if not -1 <= count < 2**31:
             raise FormatError(f"{self.where}: actions says {count}")
         return decode_names(self.actions, count, f"{self.where}: actions")
@@ -87,11 +102,15 @@ def extras_line(ssp: SSP, auxiliary: int = 0) -> str:
         "geometry": encode_geometry(ssp.geometry),
         "notes": list(ssp.notes) or None,
     }
-    return f"{MARK} {json.dumps({key: value for key, value in members.items() if value is not None})}"
+    return (
+        f"{MARK} {json.dumps({key: value for key, value in members.items() if value is not None})}"
+    )
 
 
 def written_actions(actions: Sequence[Name], can_write: Callable[[str], bool]) -> dict[str, int]:
-    """A different word for each action, the same on writing and on reading: its name where the format can hold it. Words to indices."""
+    """A different word for each action, the same on writing and on reading: its name where the
+    format can hold it. Words to indices.
+    """
     words: dict[str, int] = {}
     for index, name in enumerate(actions):
         word = name if isinstance(name, str) else str(name) if type(name) is int else ""

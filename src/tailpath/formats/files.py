@@ -1,7 +1,9 @@
-"""Files that nobody vouches for: bounded reading, strict decoding, and writing that leaves no half file behind.
+"""Files that nobody vouches for: bounded reading, strict decoding, and writing that leaves no half
+file behind.
 
-Everything a reader learns of the outside world passes through here, so that every refusal is a `FormatError` that names the file and,
-where there is one, the line. Declared sizes are never trusted: memory follows the bytes that are really there.
+Everything a reader learns of the outside world passes through here, so that every refusal is a
+`FormatError` that names the file and, where there is one, the line. Declared sizes are never
+trusted: memory follows the bytes that are really there.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ from typing import Any, NoReturn
 from tailpath.errors import FormatError
 from tailpath.model.cost_units import vanishes
 
-#: Compressed members may unfold to this many times the size of the file, plus a constant; deflate itself could reach 1000.
+#: Compressed members may unfold to this many times the size of the file, plus a constant; deflate
+#: itself could reach 1000.
 MOST_EXPANSION = 200
 SMALL = 16 * 2**20
 _XZ_MEMORY = 256 * 2**20
@@ -36,7 +39,9 @@ def read_bytes(path: str) -> bytes:
     """The whole of a file, or a `FormatError`."""
     try:
         if stat.S_ISFIFO(os.stat(path).st_mode):
-            raise FormatError(f"{path}: this is a pipe, not a file")  # opening it would wait for ever
+            raise FormatError(
+                f"{path}: this is a pipe, not a file"
+            )  # opening it would wait for ever
         with open(path, "rb") as stream:
             kind = os.fstat(stream.fileno()).st_mode
             if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
@@ -64,7 +69,9 @@ def text_bytes(path: str, data: bytes) -> bytes:
         try:
             data[at:end].decode()
         except UnicodeDecodeError as error:
-            raise FormatError(f"{path}:{data.count(10, 0, at + error.start) + 1}: this is not UTF-8 text") from None
+            raise FormatError(
+                f"{path}:{data.count(10, 0, at + error.start) + 1}: this is not UTF-8 text"
+            ) from None
         at = end
     return data.removeprefix(codecs.BOM_UTF8)
 
@@ -83,7 +90,11 @@ def unpacked(path: str, data: bytes) -> bytes:
     elif data.startswith(b"\xfd7zXZ\x00"):
         import lzma
 
-        kind, decoder, broken = "xz", lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY), lzma.LZMAError
+        kind, decoder, broken = (
+            "xz",
+            lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_XZ_MEMORY),
+            lzma.LZMAError,
+        )
     else:
         return data
     most = budget(len(data))
@@ -93,7 +104,9 @@ def unpacked(path: str, data: bytes) -> bytes:
     except broken as error:
         raise FormatError(f"{path}: broken {kind} data: {error}") from None
     if len(content) > most:
-        raise FormatError(f"{path}: unfolds to more than {most} bytes, more than its {len(data)} bytes deserve")
+        raise FormatError(
+            f"{path}: unfolds to more than {most} bytes, more than its {len(data)} bytes deserve"
+        )
     if not decoder.eof:
         raise FormatError(f"{path}: broken {kind} data: it ends too early")
     if decoder.unused_data.strip(b"\0"):
@@ -123,7 +136,9 @@ def load_json(text: str, where: str) -> Any:
         return found
 
     try:
-        return json.loads(text, parse_constant=constant, parse_float=number, object_pairs_hook=members)
+        return json.loads(
+            text, parse_constant=constant, parse_float=number, object_pairs_hook=members
+        )
     except json.JSONDecodeError as error:
         raise FormatError(f"{where}:{error.lineno}: {error.msg} (column {error.colno})") from None
     except RecursionError:
@@ -133,12 +148,19 @@ def load_json(text: str, where: str) -> Any:
 
 
 def parse_number(text: str, where: str) -> float:
-    """A finite decimal or a fraction `p/q`. Hexadecimal, underscores, NaN and infinities are refused."""
+    """A finite decimal or a fraction `p/q`. Hexadecimal, underscores, NaN and infinities are
+    refused.
+    """
     value = math.nan
-    # The patterns try every way to split a row of digits, so a longer text would take its square in time.
+    # The patterns try every way to split a row of digits, so a longer text would take its square in
+    # time.
     rational = _RATIONAL.fullmatch(text) if len(text) <= LONGEST else None
     if rational:
-        value = math.inf if int(rational[2]) == 0 else float(Fraction(int(rational[1]), int(rational[2])))
+        value = (
+            math.inf
+            if int(rational[2]) == 0
+            else float(Fraction(int(rational[1]), int(rational[2])))
+        )
     elif len(text) <= LONGEST and _DECIMAL.fullmatch(text):
         value = float(text)
         if vanishes(text, value):
@@ -155,12 +177,15 @@ def shorten(text: str) -> str:
 
 
 def brief(text: str) -> str:
-    """A message short enough to read: a hostile file may have names of any length; what is wrong stands at the beginning and at the end."""
+    """A message short enough to read: a hostile file may have names of any length; what is wrong
+    stands at the beginning and at the end.
+    """
     return text if len(text) <= 600 else f"{text[:300]} ... {text[-250:]}"
 
 
 def write_bytes(path: str, data: bytes | Iterable[bytes]) -> None:
-    """Write a file whole, at once or piece by piece: it appears under its name when it is complete, or not at all.
+    """Write a file whole, at once or piece by piece: it appears under its name when it is complete,
+    or not at all.
 
     A file that is replaced keeps its permissions; the name of a link stands for the file that it
     leads to. Devices and pipes are written to.
@@ -171,16 +196,19 @@ def write_bytes(path: str, data: bytes | Iterable[bytes]) -> None:
             with open(path, "wb") as stream:
                 stream.writelines(pieces)
             return
-        whole = os.path.realpath(path)
-        folder, name = os.path.split(whole)
-        # A name that nobody can foresee, made and opened in one step: a link planted under it would lead elsewhere.
+        real_path = os.path.realpath(path)
+        folder, name = os.path.split(real_path)
+        # A name that nobody can foresee, made and opened in one step: a link planted under it would
+        # lead elsewhere.
         hidden = os.path.join(folder, f".{name[:20]}.{os.urandom(8).hex()}.part")
-        handle = os.open(hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
+        handle = os.open(
+            hidden, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600
+        )
         part = hidden
         with open(handle, "wb") as stream:
             stream.writelines(pieces)
-        os.chmod(part, _permissions(whole))
-        os.replace(part, whole)
+        os.chmod(part, _permissions(real_path))
+        os.replace(part, real_path)
     except BaseException as error:
         if part:
             Path(part).unlink(missing_ok=True)

@@ -1,4 +1,5 @@
-"""Our own `.json`: a model for people to read, write by hand and keep under version control. Lossless.
+"""Our own `.json`: a model for people to read, write by hand and keep under version control.
+Lossless.
 
     {
       "format": "tailpath model", "version": 1,
@@ -10,11 +11,12 @@
       ]
     }
 
-A row is state, action, next state, probability, cost; a probability or cost may be written as a string `"1/3"`. With `[low, high]` for some
-probability the model is one with intervals; a third number is the frequency counted, and the member `confidence` how sure it is that all intervals
-hold. Optional members: `states`
-and `actions` fix the order of the names (a number n stands for 0 .. n - 1; else names count in order of appearance), `cost_unit` is the
-exact unit `"p/q"`, `geometry` places the states on a grid for drawing, `notes` are remarks. `names.py` says which names there are.
+A row is state, action, next state, probability, cost; a probability or cost may be written as a
+string `"1/3"`. With `[low, high]` for some probability the model is one with intervals; a third
+number is the frequency counted, and the member `confidence` how sure it is that all intervals hold.
+Optional members: `states` and `actions` fix the order of the names (a number n stands for 0 .. n -
+1; else names count in order of appearance), `cost_unit` is the exact unit `"p/q"`, `geometry`
+places the states on a grid for drawing, `notes` are remarks. `names.py` says which names there are.
 
 For models of a million outcomes there is `.npz`; whoever reads them from JSON is told so.
 """
@@ -31,7 +33,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.errors import FormatError, TailpathWarning
-from tailpath.formats.files import load_json, parse_number, read_bytes, shorten, text_bytes, write_bytes
+from tailpath.formats.files import (
+    load_json,
+    parse_number,
+    read_bytes,
+    shorten,
+    text_bytes,
+    write_bytes,
+)
 from tailpath.formats.names import (
     decode_geometry,
     decode_name,
@@ -59,7 +68,19 @@ VERSION = 1
 LARGE = 20_000_000
 #: The rows that are read between two reports of progress.
 _BLOCK = 2**14
-_MEMBERS = ("format", "version", "start", "goals", "states", "actions", "cost_unit", "geometry", "notes", "confidence", "outcomes")
+_MEMBERS = (
+    "format",
+    "version",
+    "start",
+    "goals",
+    "states",
+    "actions",
+    "cost_unit",
+    "geometry",
+    "notes",
+    "confidence",
+    "outcomes",
+)
 
 
 #: State, action, target, probability and cost of every row.
@@ -87,7 +108,9 @@ def _check_members(document: Any, path: str) -> None:
     check_header(document, path, FORMAT, VERSION)
     for key in document:
         if key not in _MEMBERS:
-            raise FormatError(f"{path}: unknown member {shorten(repr(key))}; known are {', '.join(_MEMBERS)}")
+            raise FormatError(
+                f"{path}: unknown member {shorten(repr(key))}; known are {', '.join(_MEMBERS)}"
+            )
     for key in ("start", "goals", "outcomes"):
         if key not in document:
             raise FormatError(f"{path}: the member {key!r} is missing")
@@ -102,11 +125,16 @@ def check_header(document: Any, path: str, name: str, version: int) -> None:
         raise FormatError(f"{path}: this is no file of ours: the member 'format' is missing")
     if document["format"] != name:
         hint = "; read it with read_policy" if document["format"] == "tailpath policy" else ""
-        raise FormatError(f"{path}: this is a {shorten(document['format'])!r} file, not a {name!r} file{hint}")
+        raise FormatError(
+            f"{path}: this is a {shorten(document['format'])!r} file, not a {name!r} file{hint}"
+        )
     if type(document.get("version")) is not int or document["version"] < 1:
         raise FormatError(f"{path}: the member 'version' must be a whole number")
     if document["version"] > version:
-        raise FormatError(f"{path}: version {document['version']} is newer than this program, which reads version {version}")
+        raise FormatError(
+            f"{path}: version {document['version']} is newer than this program, which reads version"
+            f" {version}"
+        )
 
 
 class _Names:
@@ -138,8 +166,15 @@ class _Names:
             return value
         name = decode_name(value, "") if isinstance(value, (list, dict)) else value
         number = self.index.get(name, -1)
-        if number >= 0 and (type(name) in (bool, tuple) or name == 0 or name == 1) and not self.alike(name, number):
-            raise FormatError(f": {json.dumps(value)} and {json.dumps(encode_name(self.first[number]))} would be one name")
+        if (
+            number >= 0
+            and (type(name) in (bool, tuple) or name == 0 or name == 1)
+            and not self.alike(name, number)
+        ):
+            raise FormatError(
+                f": {json.dumps(value)} and {json.dumps(encode_name(self.first[number]))} would be"
+                " one name"
+            )
         if number < 0:
             if self.fixed:
                 raise FormatError(f": {shorten(repr(name))} is not among the {self.what}")
@@ -148,7 +183,9 @@ class _Names:
         return number
 
     def alike(self, name: Name, number: int) -> bool:
-        """Python takes true for 1 and false for 0, in tuples too; whoever writes both means two names."""
+        """Python takes true for 1 and false for 0, in tuples too; whoever writes both means two
+        names.
+        """
         return bool(truth_values(name) == truth_values(self.first[number]))
 
     def sequence(self) -> range | tuple[Name, ...]:
@@ -164,26 +201,39 @@ class _Document:
         self.document, self.path = document, path
         self.states = _Names(document.get("states"), path, "states")
         self.actions = _Names(document.get("actions"), path, "actions")
-        # Every state has an outcome or is a goal, so a larger number is a wrong one; memory must not follow it.
+        # Every state has an outcome or is a goal, so a larger number is a wrong one; memory must
+        # not follow it.
         if self.states.span > len(document["outcomes"]) + len(document["goals"]):
-            raise FormatError(f"{path}: states says {self.states.span}, more than there are outcomes and goals")
+            raise FormatError(
+                f"{path}: states says {self.states.span}, more than there are outcomes and goals"
+            )
         self.exact: dict[Any, float] = {}
         self.ends: dict[int, tuple[float, float, float]] = {}
 
     def model(self, columns: Columns) -> Any:
-        """The model of these rows. They come before the goals and the start, so that names count in order of appearance as in `SSP.from_outcomes`."""
+        """The model of these rows. They come before the goals and the start, so that names count in
+        order of appearance as in `SSP.from_outcomes`.
+        """
         document, path = self.document, self.path
         state, action, target, probability, cost = columns
-        goals = [self._state(goal, f"goals[{number}]") for number, goal in enumerate(document["goals"])]
-        # A start that no outcome names is a state of its own, which has no choices: the model will say so.
+        goals = [
+            self._state(goal, f"goals[{number}]") for number, goal in enumerate(document["goals"])
+        ]
+        # A start that no outcome names is a state of its own, which has no choices: the model will
+        # say so.
         start = self._state(document["start"], "start")
         is_goal = np.zeros(len(self.states), dtype=np.bool_)
         is_goal[goals] = True
         of_goal = is_goal[state]
         for number in np.flatnonzero(of_goal & ((target != state) | (cost != 0)))[:1].tolist():
             raise FormatError(f"{path}: outcomes[{number}]: a goal must be absorbing and free")
-        for number in np.flatnonzero(of_goal & ~((probability >= 0) & (probability <= 1)))[:1].tolist():
-            raise FormatError(f"{path}: outcomes[{number}]: the probability {probability[number]:g} of a goal's loop lies outside [0, 1]")
+        for number in np.flatnonzero(of_goal & ~((probability >= 0) & (probability <= 1)))[
+            :1
+        ].tolist():
+            raise FormatError(
+                f"{path}: outcomes[{number}]: the probability {probability[number]:g} of a goal's"
+                " loop lies outside [0, 1]"
+            )
         number = np.flatnonzero(~of_goal)
         if of_goal.any():
             state, action, target, probability, cost = (column[~of_goal] for column in columns)
@@ -196,7 +246,9 @@ class _Document:
             "states": self.states.sequence(),
             "actions": self.actions.sequence(),
             "exact_unit": self._unit(),
-            "geometry": decode_geometry(document.get("geometry"), len(is_goal), f"{path}: geometry"),
+            "geometry": decode_geometry(
+                document.get("geometry"), len(is_goal), f"{path}: geometry"
+            ),
             "notes": decode_notes(document.get("notes", []), f"{path}: notes"),
         }
         if self.ends:
@@ -207,7 +259,7 @@ class _Document:
 
     def _intervals(self, fields: dict[str, Any], probability: NDArray[Any]) -> IntervalSSP:
         """The model with intervals: those of rows that have one, and points for all others."""
-        place = np.rint(fields["outcome_probability"]).astype(np.int64) - 1
+        position = np.rint(fields["outcome_probability"]).astype(np.int64) - 1
         low, high, seen = (probability.copy() for _ in range(3))
         for number, ends in self.ends.items():
             low[number], high[number], seen[number] = ends
@@ -215,8 +267,8 @@ class _Document:
         if confidence is not None and not (isinstance(confidence, float) and 0 < confidence < 1):
             raise FormatError(f"{self.path}: confidence must be a number in (0, 1)")
         counted = not np.isnan(seen).any()
-        more = {"estimate": seen[place] if counted else None, "confidence": confidence}
-        return IntervalSSP.from_fields(fields, low[place], high[place], **more)
+        more = {"estimate": seen[position] if counted else None, "confidence": confidence}
+        return IntervalSSP.from_fields(fields, low[position], high[position], **more)
 
     def columns(self, size: int, progress: Progress | None) -> Columns:
         """The rows as they stand in the document, whose text has that size."""
@@ -237,28 +289,39 @@ class _Document:
             except FormatError as error:
                 raise FormatError(f"{self.path}: outcomes[{number}]{error}") from None
         kinds = (np.int32, np.int32, np.int32, np.float64, np.float64)
-        return tuple(np.array(column, dtype=kind) for column, kind in zip(zip(*found) if found else [()] * 5, kinds))
+        return tuple(
+            np.array(column, dtype=kind)
+            for column, kind in zip(zip(*found) if found else [()] * 5, kinds)
+        )
 
     def _row(self, row: Any, number: int) -> tuple[int, int, int, float, float]:
         if type(row) is not list or len(row) != 5:
-            raise FormatError(f" is {shorten(repr(row))}; expected [state, action, next state, probability, cost]")
+            raise FormatError(
+                f" is {shorten(repr(row))}; expected [state, action, next state, probability, cost]"
+            )
         source, action = self.states.number(row[0]), self.actions.number(row[1])
         if type(row[3]) is list:
             self._interval(row[3], number)
-        target, probability = self.states.number(row[2]), 1.0 if type(row[3]) is list else self._number(row[3], "probability")
+        target, probability = (
+            self.states.number(row[2]),
+            1.0 if type(row[3]) is list else self._number(row[3], "probability"),
+        )
         return source, action, target, probability, self._cost(row[4])
 
     def _interval(self, value: list[Any], number: int) -> None:
         ends = [self._number(end, "probability") for end in value]
         if len(ends) not in (2, 3):
-            raise FormatError(f": probability {shorten(repr(value))} is neither a number nor [low, high] nor [low, high, frequency]")
+            raise FormatError(
+                f": probability {shorten(repr(value))} is neither a number nor [low, high] nor"
+                " [low, high, frequency]"
+            )
         self.ends[number] = ends[0], ends[1], ends[2] if len(ends) == 3 else np.nan
 
-    def _state(self, value: Any, place: str) -> int:
+    def _state(self, value: Any, position: str) -> int:
         try:
             return self.states.number(value)
         except FormatError as error:
-            raise FormatError(f"{self.path}: {place}{error}") from None
+            raise FormatError(f"{self.path}: {position}{error}") from None
 
     def _cost(self, value: Any) -> float:
         if type(value) not in (float, int, str):
@@ -280,7 +343,9 @@ class _Document:
         raise FormatError(f": {what} {shorten(repr(value))} is no number")
 
     def _unit(self) -> Fraction | None:
-        if self.document.get("cost_unit") is None and any(type(value) is str for value in self.exact):
+        if self.document.get("cost_unit") is None and any(
+            type(value) is str for value in self.exact
+        ):
             return common_unit(self.exact)
         return decode_unit(self.document.get("cost_unit"), f"{self.path}: cost_unit")
 
@@ -306,14 +371,23 @@ def _pieces(model: SSP | IntervalSSP, progress: Progress | None) -> Iterator[byt
         "notes": list(ssp.notes) or None,
         "confidence": model.confidence if isinstance(model, IntervalSSP) else None,
     }
-    members = [f"{_text(key)}: {_text(value)}" for key, value in head.items() if value is not None or key == "start"]
+    members = [
+        f"{_text(key)}: {_text(value)}"
+        for key, value in head.items()
+        if value is not None or key == "start"
+    ]
     yield encoded("{\n  " + ",\n  ".join(members) + ',\n  "outcomes": [\n')
-    source, target = (named(f"{before}{text}, " for text in json_texts(ssp.states)) for before in (",\n    [", ""))
+    source, target = (
+        named(f"{before}{text}, " for text in json_texts(ssp.states)) for before in (",\n    [", "")
+    )
     for block in blocks(ssp, progress):
         choice = cut(ssp.outcome_choice, block.outcomes)
         rows = joined(
             source[ssp.choice_state[choice]],
-            spelled(ssp.choice_action[choice], lambda action: f"{_text(encode_name(ssp.actions[action]))}, "),
+            spelled(
+                ssp.choice_action[choice],
+                lambda action: f"{_text(encode_name(ssp.actions[action]))}, ",
+            ),
             target[cut(ssp.outcome_target, block.outcomes)],
             *_chances(model, block),
             spelled(cut(ssp.outcome_cost, block.outcomes), lambda value: f"{value!r}]"),
@@ -325,7 +399,9 @@ def _pieces(model: SSP | IntervalSSP, progress: Progress | None) -> Iterator[byt
 def _chances(model: SSP | IntervalSSP, block: Block) -> list[Texts]:
     """The columns of the probabilities."""
     if not isinstance(model, IntervalSSP):
-        return [spelled(cut(model.outcome_probability, block.outcomes), lambda value: f"{value!r}, ")]
+        return [
+            spelled(cut(model.outcome_probability, block.outcomes), lambda value: f"{value!r}, ")
+        ]
     ends = [
         spelled(cut(model.low, block.outcomes), lambda value: f"[{value!r}, "),
         spelled(cut(model.high, block.outcomes), lambda value: f"{value!r}"),

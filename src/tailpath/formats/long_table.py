@@ -1,82 +1,156 @@
-"""Long tables, `.csv`: one row per outcome, with our own columns or as craam, MDPs.jl and RiskMDPs.jl keep their models.
+"""Long tables, `.csv`: one row per outcome, with our own columns or as craam, MDPs.jl and
+RiskMDPs.jl keep their models.
 
-    state,action,next_state,probability,cost          or          idstatefrom,idaction,idstateto,probability,reward
+    state,action,next_state,probability,cost
+    idstatefrom,idaction,idstateto,probability,reward
 
-- The columns may stand in any order and have other names: `model/tables.py` lists the names, and says what a missing column means.
+- Instead of the probability, `low` and `high` are the ends of an interval, and `count` says how
+  often an outcome was seen. With a `confidence` given, a table without any of these is a log: every
+  row is a step that was seen.
+- The columns may stand in any order and have other names: `model/tables.py` lists the names, and
+  says what a missing column means.
 - Cost is minus the reward: these tools maximise. A `cost` is taken as it is.
-- The goals are those given, or those that a column `goal` marks; otherwise a state that no row leaves is a goal, and where there is none, states
-  that only lead to themselves for nothing.
-- The start is the one given, or the one that a column `start` marks; otherwise the state of the first row.
-- Identifiers are numbers from 0 (or from 1, with `one_based`), or names. A name that could be mistaken for something else, or that is no
-  text, is written as JSON: `"7"` is a text, `[1, 2]` a pair. Numbers may be fractions `p/q`.
+- The goals are those given, or those that a column `goal` marks; otherwise a state that no row
+  leaves is a goal, and where there is none, states that only lead to themselves for nothing.
+- The start is the one given, or the one that a column `start` marks; otherwise the state of the
+  first row.
+- Identifiers are numbers from 0 (or from 1, with `one_based`), or names. A name that could be
+  mistaken for something else, or that is no text, is written as JSON: `"7"` is a text, `[1, 2]` a
+  pair. Numbers may be fractions `p/q`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.errors import FormatError
-from tailpath.formats.costs import CostRule, refuse_improbable, refuse_negative, without_bonus
+from tailpath.errors import FormatError, TailpathWarning
+from tailpath.formats.costs import CostRule, refuse_improbable, refuse_infinite
 from tailpath.formats.files import write_bytes
 from tailpath.formats.reading import Reading
 from tailpath.formats.table_text import Table, decode, encode, encode_all
 from tailpath.formats.writing import blocks, cut, encoded, joined, named, spelled
-from tailpath.model.builders import arrays_from_rows
+from tailpath.model.builders import added_up, arrays_from_rows
 from tailpath.model.cost_units import as_fraction
+from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP, Name
+from tailpath.model.tables import GAINS, left_out_at_goals
 from tailpath.options import Progress
 from tailpath.texts import did_you_mean
 
 #: The header of what is written; the words of craam, which other tools know.
-COLUMNS = ("idstatefrom", "idaction", "idstateto", "probability", "cost")
+COLUMNS = ("idstatefrom", "idaction", "idstateto")
+#: How surely all intervals of counts hold, where nothing is said.
+CONFIDENCE = 0.95
 
 
-def read(path: str, reading: Reading) -> SSP:
+def read(path: str, reading: Reading) -> SSP | IntervalSSP:
     """Read a long table."""
     table = Table(path, reading)
     rule = CostRule.from_options(-1 if table.is_reward else 1, reading)
     states, (state, target) = table.states.ordered(table.source, table.target)
     actions, (action,) = table.actions.ordered(table.action)
     costs = rule.apply(table.price)
-    probability = table.probability
-    del table.source, table.target, table.action, table.price, table.probability  # a million states fill a gigabyte
+    chances = table.chances or [np.ones(len(costs))]
+    del (
+        table.source,
+        table.target,
+        table.action,
+        table.price,
+        table.chances,
+    )  # a million states fill a gigabyte
     is_goal, notes = _goals(table, state, target, costs, states, reading.goals)
     start, found = _start(table, state, states, reading.start)
     notes += found
-    keep = ~is_goal[state]
-    costs, bonus = without_bonus(costs, is_goal[target] & keep)
+    mask = ~is_goal[state]
+    lost = int(np.count_nonzero(~mask & (chances[-1] > 0) & ((target != state) | (costs != 0))))
+    notes += (left_out_at_goals(lost),) if lost else ()
 
     def place(row: int) -> str:
         return (
-            f"{table.counted} {table.line[row]}: state {states[state[row]]!r}, action {actions[action[row]]!r} -> {states[target[row]]!r}"
+            f"{table.counted} {table.line[row]}: state {states[state[row]]!r}, action"
+            f" {actions[action[row]]!r} -> {states[target[row]]!r}"
         )
 
-    refuse_improbable(probability, path, place)
+    _refuse_chances(table, chances, path, place)
     if rule.sign < 0 and rule.step_cost is None:
-        notes += ("costs are minus the rewards",)
-    if keep.all():
-        refuse_negative(costs, path, place)
+        notes += (GAINS,)
+    if mask.all():
+        refuse_infinite(costs, path, place)
     else:
-        refuse_negative(np.where(keep, costs, 0.0), path, place)
-        state, action, target, probability, costs = state[keep], action[keep], target[keep], probability[keep], costs[keep]
-    return SSP(
-        **arrays_from_rows(state, action, target, probability, costs, len(states), merge=True),
-        is_goal=is_goal,
-        start_index=start,
-        states=states,
-        actions=actions,
-        exact_unit=table.exact_unit(costs) if rule == CostRule(1, None, {}) else None,
-        notes=(*bonus, *notes),
-    )
+        refuse_infinite(np.where(mask, costs, 0.0), path, place)
+        state, action, target, costs = state[mask], action[mask], target[mask], costs[mask]
+        chances = [chance[mask] for chance in chances]
+    unit = table.exact_unit(costs) if rule == CostRule(1, None, {}) else None
+    said: dict[str, Any] = {
+        "is_goal": is_goal,
+        "start_index": start,
+        "states": states,
+        "actions": actions,
+        "exact_unit": unit,
+    }
+    said["notes"] = notes
+    if table.told_by == ("probability",) or not (table.told_by or table.is_log):
+        return SSP(
+            **arrays_from_rows(state, action, target, chances[0], costs, len(states), merge=True),
+            **said,
+        )
+    fields = {
+        **arrays_from_rows(
+            state, action, target, np.ones(len(state)), costs, len(states), merge=True
+        ),
+        **said,
+    }
+    chances = added_up(state, action, target, costs, chances)
+    if table.told_by == ("low", "high"):
+        return IntervalSSP.from_fields(fields, chances[0], np.minimum(chances[1], 1.0))
+    with warnings.catch_warnings():  # its notes say the same
+        warnings.simplefilter("ignore", TailpathWarning)
+        return IntervalSSP.from_fields_counted(
+            fields, chances[0], CONFIDENCE if reading.confidence is None else reading.confidence
+        )
+
+
+def _refuse_chances(
+    table: Table, chances: Sequence[NDArray[Any]], path: str, place: Callable[[int], str]
+) -> None:
+    """Refuse the first row whose probability, interval or count is none."""
+    if table.is_log and table.told_by not in ((), ("count",)):
+        raise FormatError(
+            f"{path}: confidence is for counts, or a log of steps, and the table has"
+            f" {' and '.join(table.told_by)}"
+        )
+    if table.told_by == ("low", "high"):
+        low, high = chances
+        for row in np.flatnonzero(~((low >= 0) & (low <= high) & (high <= 1)))[:1].tolist():
+            raise FormatError(
+                f"{path}: {place(row)} has the interval [{low[row]:g}, {high[row]:g}], which is"
+                " none of probabilities"
+            )
+    elif table.told_by == ("count",):
+        for row in np.flatnonzero(~((chances[0] >= 0) & (chances[0] == np.floor(chances[0]))))[
+            :1
+        ].tolist():
+            raise FormatError(
+                f"{path}: {place(row)} has count {chances[0][row]:g}, which is no whole number from"
+                " 0 on"
+            )
+    else:
+        refuse_improbable(chances[0], path, place)
 
 
 def _goals(
-    table: Table, state: NDArray[Any], target: NDArray[Any], costs: NDArray[Any], states: Sequence[Name], given: Iterable[Any]
+    table: Table,
+    state: NDArray[Any],
+    target: NDArray[Any],
+    costs: NDArray[Any],
+    states: Sequence[Name],
+    given: Iterable[Any],
 ) -> tuple[NDArray[np.bool_], tuple[str, ...]]:
     wanted = [given] if isinstance(given, str) else list(given)
     marked = np.zeros(len(states), dtype=np.bool_)
@@ -90,21 +164,36 @@ def _goals(
         return marked, ()
     marked[state] = True
     if not marked.all():
-        return ~marked, (f"states without rows are the goals ({np.count_nonzero(~marked)} of them)",)
+        return ~marked, (
+            f"states without rows are the goals ({np.count_nonzero(~marked)} of them)",
+        )
     leaves = np.zeros(len(states), dtype=np.bool_)
     leaves[state[(target != state) | (costs != 0)]] = True
     if leaves.all():
-        raise FormatError(f"{table.path}: no goal: every state has rows, and none only leads to itself for nothing")
-    return ~leaves, (f"states that only lead to themselves for nothing are the goals ({np.count_nonzero(~leaves)} of them)",)
+        raise FormatError(
+            f"{table.path}: no goal: every state has rows, and none only leads to itself for"
+            " nothing"
+        )
+    return ~leaves, (
+        (
+            "states that only lead to themselves for nothing are the goals"
+            f" ({np.count_nonzero(~leaves)} of them)"
+        ),
+    )
 
 
-def _start(table: Table, state: NDArray[Any], states: Sequence[Name], given: Any) -> tuple[int, tuple[str, ...]]:
+def _start(
+    table: Table, state: NDArray[Any], states: Sequence[Name], given: Any
+) -> tuple[int, tuple[str, ...]]:
     if given is not None:
         return _number_of(given, states, table.path), ()
     if "start" in table.marks:
         marked = np.unique(state[np.array(table.marks["start"])])
         if len(marked) != 1:
-            raise FormatError(f"{table.path}: the column start marks {len(marked)} states; exactly one must be the start")
+            raise FormatError(
+                f"{table.path}: the column start marks {len(marked)} states; exactly one must be"
+                " the start"
+            )
         return int(marked[0]), ()
     return int(state[0]), (f"the start is {states[state[0]]!r}, the state of the first row",)
 
@@ -117,18 +206,29 @@ def _number_of(given: Any, states: Sequence[Name], path: str) -> int:
     raise FormatError(f"{path}: the table has no state {given!r}{did_you_mean(given, states)}")
 
 
-def write(ssp: SSP, path: str, progress: Progress | None = None) -> None:
-    """Write a long table with costs. A table has no place for geometry and notes, and none for goals that nothing leads to."""
+def write(model: SSP | IntervalSSP, path: str, progress: Progress | None = None) -> None:
+    """Write a long table with costs. A table has no place for geometry and notes, and none for
+    goals that nothing leads to.
+    """
+    ssp = model.inside if isinstance(model, IntervalSSP) else model
     if ssp.is_goal[ssp.start_index]:
         raise FormatError(f"{path}: the start is a goal, so no row would name it")
     entered = np.zeros(ssp.n_states, dtype=np.bool_)
     entered[ssp.outcome_target] = True
     for goal in np.flatnonzero(ssp.is_goal & ~entered)[:1].tolist():
-        raise FormatError(f"{path}: nothing leads to the goal {ssp.states[goal]!r}, so no row would name it; write .json or .npz")
-    write_bytes(path, _pieces(ssp, progress))
+        raise FormatError(
+            f"{path}: nothing leads to the goal {ssp.states[goal]!r}, so no row would name it;"
+            " write .json or .npz"
+        )
+    chances = {"probability": ssp.outcome_probability}
+    if isinstance(model, IntervalSSP):
+        chances = {"low": model.low, "high": model.high}
+    write_bytes(path, _pieces(ssp, chances, progress))
 
 
-def _pieces(ssp: SSP, progress: Progress | None) -> Iterator[bytes]:
+def _pieces(
+    ssp: SSP, chances: Mapping[str, NDArray[Any]], progress: Progress | None
+) -> Iterator[bytes]:
     """The text, some rows at a time. The start comes first, since that is how a reader knows it."""
     state = named(map(_cell, encode_all(ssp.states)))
 
@@ -137,15 +237,20 @@ def _pieces(ssp: SSP, progress: Progress | None) -> Iterator[bytes]:
         choice = cut(ssp.outcome_choice, outcomes)
         return joined(
             state[ssp.choice_state[choice]],
-            spelled(ssp.choice_action[choice], lambda action: f",{_cell(encode(ssp.actions[action]))},"),
+            spelled(
+                ssp.choice_action[choice], lambda action: f",{_cell(encode(ssp.actions[action]))},"
+            ),
             state[cut(ssp.outcome_target, outcomes)],
-            spelled(cut(ssp.outcome_probability, outcomes), lambda value: f",{value!r},"),
-            spelled(cut(ssp.outcome_cost, outcomes), lambda cost: f"{_price(ssp, cost)}\n"),
+            *(
+                spelled(cut(chance, outcomes), lambda value: f",{value!r}")
+                for chance in chances.values()
+            ),
+            spelled(cut(ssp.outcome_cost, outcomes), lambda cost: f",{_price(ssp, cost)}\n"),
         )
 
     of_start = ssp.choice_outcomes[ssp.state_choices[[ssp.start_index, ssp.start_index + 1]]]
     first, last = of_start.tolist()
-    yield encoded(f"{','.join(COLUMNS)}\n")
+    yield encoded(f"{','.join((*COLUMNS, *chances, 'cost'))}\n")
     yield rows(first, last)
     for block in blocks(ssp, progress):
         yield rows(block.outcomes.start, min(block.outcomes.stop, first))
@@ -158,7 +263,9 @@ def _cell(text: str) -> str:
 
 
 def _price(ssp: SSP, cost: float) -> str:
-    """The cost as a decimal, or as a fraction where the model knows it more exactly than a decimal can."""
+    """The cost as a decimal, or as a fraction where the model knows it more exactly than a decimal
+    can.
+    """
     if ssp.exact_unit is not None:
         exact = round(Fraction(cost) / ssp.exact_unit) * ssp.exact_unit
         if exact != as_fraction(cost):

@@ -27,17 +27,28 @@ def encode_name(name: Name) -> Any:
     """A name as JSON can hold it; refuses what would come back as something else."""
     if isinstance(name, np.generic):
         name = name.item()
-    if name is None or type(name) in (str, bool, int) or (type(name) is float and math.isfinite(name)):
+    if (
+        name is None
+        or type(name) in (str, bool, int)
+        or (type(name) is float and math.isfinite(name))
+    ):
         return name
     if isinstance(name, tuple):  # a named one is equal to the plain one that comes back
         return [encode_name(part) for part in name]
-    raise FormatError(f"the name {name!r} cannot be written: use strings, numbers or tuples of them, named ones too")
+    raise FormatError(
+        f"the name {name!r} cannot be written: use strings, numbers or tuples of them, named"
+        " ones too"
+    )
 
 
 def decode_name(value: Any, where: str) -> Name:
     """The name that a piece of JSON stands for."""
     if isinstance(value, list):
-        return tuple(value) if _NESTED.isdisjoint(map(type, value)) else tuple(decode_name(part, where) for part in value)
+        return (
+            tuple(value)
+            if _NESTED.isdisjoint(map(type, value))
+            else tuple(decode_name(part, where) for part in value)
+        )
     if isinstance(value, dict):
         raise FormatError(f"{where}: {shorten(repr(value))} is no name")
     name: Name = value
@@ -52,8 +63,13 @@ def truth_values(name: Name) -> Any:
 
 
 def wholes(names: Sequence[Name]) -> bool:
-    """Whether all names are tuples of whole numbers, as those of cells are: JSON takes these as they are."""
-    return set(map(type, names)) == {tuple} and set(map(type, chain.from_iterable(names))) == {int} and all(names)  # type: ignore[arg-type]
+    """Whether all names are tuples of whole numbers, as those of cells are: JSON takes these as
+    they are.
+    """
+    tuples: Any = names
+    if set(map(type, tuples)) != {tuple}:
+        return False
+    return set(map(type, chain.from_iterable(tuples))) == {int} and all(tuples)
 
 
 def json_texts(names: Sequence[Name]) -> list[str]:
@@ -70,11 +86,20 @@ def encode_names(names: Sequence[Name]) -> int | list[Any]:
     if wholes(names):
         return list(names)
     simple = {str, bool, int}  # floats may be infinite
-    return [list(name) if type(name) is tuple and simple.issuperset(map(type, name)) else encode_name(name) for name in names]
+    return [
+        (
+            list(name)
+            if type(name) is tuple and simple.issuperset(map(type, name))
+            else encode_name(name)
+        )
+        for name in names
+    ]
 
 
 def decode_names(value: Any, count: int, where: str) -> Sequence[Name]:
-    """The names of `count` things. A declared number must equal the real one: a range is free, but a wrong one is a wrong file."""
+    """The names of `count` things. A declared number must equal the real one: a range is free, but
+    a wrong one is a wrong file.
+    """
     if type(value) is int:
         if value != count:
             raise FormatError(f"{where} says {value}, the arrays say {count}")
@@ -83,10 +108,13 @@ def decode_names(value: Any, count: int, where: str) -> Sequence[Name]:
         raise FormatError(f"{where} must be a list of names or their number")
     if len(value) != count:
         raise FormatError(f"{where} has {len(value)} names, the arrays say {count}")
-    # Most names are simple, or lists of simple ones; a million of them should not wait for the message about one that is not.
+    # Most names are simple, or lists of simple ones; a million of them should not wait for the
+    # message about one that is not.
     if _NESTED.isdisjoint(map(type, value)):
         return tuple(value)
-    if set(map(type, value)) == {list} and _NESTED.isdisjoint(map(type, chain.from_iterable(value))):
+    if set(map(type, value)) == {list} and _NESTED.isdisjoint(
+        map(type, chain.from_iterable(value))
+    ):
         return tuple(map(tuple, value))
     return tuple(decode_name(entry, f"{where}[{index}]") for index, entry in enumerate(value))
 
@@ -100,8 +128,18 @@ def decode_unit(value: Any, where: str) -> Fraction | None:
     """The exact cost unit; the model compares it with the costs."""
     if value is None:
         return None
-    top, slash, bottom = value.partition("/") if isinstance(value, str) and len(value) < 600 else ("", "", "")
-    if not (slash and top.isascii() and top.isdigit() and bottom.isascii() and bottom.isdigit() and int(top) > 0 and int(bottom) > 0):
+    top, slash, bottom = (
+        value.partition("/") if isinstance(value, str) and len(value) < 600 else ("", "", "")
+    )
+    if not (
+        slash
+        and top.isascii()
+        and top.isdigit()
+        and bottom.isascii()
+        and bottom.isdigit()
+        and int(top) > 0
+        and int(bottom) > 0
+    ):
         raise FormatError(f"{where}: {shorten(repr(value))} is no positive fraction 'p/q'")
     return Fraction(int(top), int(bottom))
 
@@ -129,13 +167,25 @@ def decode_geometry(value: Any, n_states: int, where: str) -> Geometry | None:
         raise FormatError(f"{where}: rows and columns must be positive whole numbers")
     for key, kind in (("row", int), ("column", int), ("kind", str)):
         entries = value[key]
-        if not isinstance(entries, list) or len(entries) != n_states or set(map(type, entries)) != {kind}:
+        if (
+            not isinstance(entries, list)
+            or len(entries) != n_states
+            or set(map(type, entries)) != {kind}
+        ):
             raise FormatError(f"{where}.{key} must be a list of {n_states} entries, one per state")
     for key, end in (("row", value["rows"]), ("column", value["columns"])):
         for entry in (min(value[key]), max(value[key])):
             if not -1 <= entry < end:
-                raise FormatError(f"{where}.{key}[{value[key].index(entry)}] is {entry}, outside -1..{end - 1}")
-    return Geometry(value["rows"], value["columns"], tuple(value["row"]), tuple(value["column"]), tuple(value["kind"]))
+                raise FormatError(
+                    f"{where}.{key}[{value[key].index(entry)}] is {entry}, outside -1..{end - 1}"
+                )
+    return Geometry(
+        value["rows"],
+        value["columns"],
+        tuple(value["row"]),
+        tuple(value["column"]),
+        tuple(value["kind"]),
+    )
 
 
 def decode_notes(value: Any, where: str) -> tuple[str, ...]:

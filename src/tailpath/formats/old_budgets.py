@@ -1,10 +1,11 @@
-"""Policies by budget from files written before decisions were steps, as changes `(state, from_budget, choice)`.
+"""Policies by budget from files written before decisions were steps, as changes `(state,
+from_budget, choice)`.
 
-| kind | what its table holds |
-| --- | --- |
-| `budget` | `table[row[s], b]`, for every budget b from 1 on |
-| `budget windows` | the same for a budget of `sure[row[s]]` + b; outside the choice is the risk-neutral one |
-| `budget pairs` | the budgets `left[first[row[s]] : first[row[s] + 1]]` of a state, each up to the next |
+- `budget`: `table[row[s], b]`, for every budget b from 1 on
+- `budget windows`: the same for a budget of `sure[row[s]]` + b; outside the choice is the
+  risk-neutral one
+- `budget pairs`: the budgets `left[first[row[s]] : first[row[s] + 1]]` of a state, each up to the
+  next
 
 Entries are positions among the choices of their state.
 """
@@ -26,7 +27,7 @@ from tailpath.policies.checks import MOST_LEVELS, rising_steps
 Source = Callable[[str, Any, int], NDArray[Any]]
 Changes = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 TABLE_TYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64")
-#: The arrays of each kind besides `neutral` and `level`.
+#: The arrays of each kind besides `risk_neutral` and `level`.
 ARRAYS = {
     "budget": ("row", "table"),
     "budget windows": ("row", "sure", "table"),
@@ -34,18 +35,32 @@ ARRAYS = {
 }
 
 
-def old_changes(header: Mapping[str, Any], source: Source, model: SSP | Skeleton, neutral: NDArray[Any]) -> Changes:
+def old_changes(
+    header: Mapping[str, Any], source: Source, model: SSP | Skeleton, risk_neutral: NDArray[Any]
+) -> Changes:
     """The changes of an old file, made for a model with these states and choices."""
     if header.get("table_type") not in TABLE_TYPES:
         raise PolicyError(f"table_type must be one of {', '.join(TABLE_TYPES)}")
     row = source("row", np.int32, 1)
-    if len(row) != len(model.states) or len(neutral) != len(model.states):
+    if len(row) != len(model.states) or len(risk_neutral) != len(model.states):
         raise PolicyError("row and neutral need an entry per state")
-    return (_pairs if header["kind"] == "budget pairs" else _windows)(header, source, model, row, neutral)
+    return (_pairs if header["kind"] == "budget pairs" else _windows)(
+        header, source, model, row, risk_neutral
+    )
 
 
-def _pairs(header: Mapping[str, Any], source: Source, model: SSP | Skeleton, row: NDArray[Any], neutral: NDArray[Any]) -> Changes:
-    table, first, left = source("table", header["table_type"], 1), source("first", np.int64, 1), source("left", np.int64, 1)
+def _pairs(
+    header: Mapping[str, Any],
+    source: Source,
+    model: SSP | Skeleton,
+    row: NDArray[Any],
+    risk_neutral: NDArray[Any],
+) -> Changes:
+    table, first, left = (
+        source("table", header["table_type"], 1),
+        source("first", np.int64, 1),
+        source("left", np.int64, 1),
+    )
     if left.shape != table.shape:
         raise PolicyError("left needs an entry for each of the table")
     rising_steps(first, left, "left")
@@ -56,16 +71,28 @@ def _pairs(header: Mapping[str, Any], source: Source, model: SSP | Skeleton, row
     return state, left[member], _own(table[member], state, model)
 
 
-def _windows(header: Mapping[str, Any], source: Source, model: SSP | Skeleton, row: NDArray[Any], neutral: NDArray[Any]) -> Changes:
+def _windows(
+    header: Mapping[str, Any],
+    source: Source,
+    model: SSP | Skeleton,
+    row: NDArray[Any],
+    risk_neutral: NDArray[Any],
+) -> Changes:
     table = source("table", header["table_type"], 2)
     _check_rows(row, len(table))
     shift = np.zeros(len(table), dtype=np.int64)
     if header["kind"] == "budget windows":
         shift = source("sure", np.int64, 1)
     elif len(table) and header["budget"] >= table.shape[1]:
-        raise PolicyError(f"the budget is {header['budget']}, but the table ends at {table.shape[1] - 1}")
-    if shift.shape != (len(table),) or (len(shift) and not 0 <= shift.min() <= shift.max() < MOST_LEVELS):
-        raise PolicyError(f"sure needs an entry for each row, none of them negative, and all below {MOST_LEVELS}")
+        raise PolicyError(
+            f"the budget is {header['budget']}, but the table ends at {table.shape[1] - 1}"
+        )
+    if shift.shape != (len(table),) or (
+        len(shift) and not 0 <= shift.min() <= shift.max() < MOST_LEVELS
+    ):
+        raise PolicyError(
+            f"sure needs an entry for each row, none of them negative, and all below {MOST_LEVELS}"
+        )
     state = np.flatnonzero(row >= 0)
     positions = table[row[state]]
     changed = np.ones(positions.shape, dtype=np.bool_)
@@ -74,11 +101,11 @@ def _windows(header: Mapping[str, Any], source: Source, model: SSP | Skeleton, r
     at, budget = np.nonzero(changed)
     choice = _own(positions[at, budget], state[at], model)
     # Budgets beyond the table count as spent ones.
-    ends = state[neutral[state] >= 0]
+    ends = state[risk_neutral[state] >= 0]
     return (
         np.append(state[at], ends),
         np.append(budget + shift[row[state[at]]], positions.shape[1] + shift[row[ends]]),
-        np.append(choice, neutral[ends]),
+        np.append(choice, risk_neutral[ends]),
     )
 
 
@@ -91,5 +118,7 @@ def _own(position: NDArray[Any], state: NDArray[Any], model: SSP | Skeleton) -> 
     """Positions among the choices of states as choices."""
     first, end = model.state_choices[state], model.state_choices[state + 1]
     for at in np.flatnonzero((position < 0) | (position >= end - first))[:1].tolist():
-        raise PolicyError(f"the table has a choice that state {model.states[int(state[at])]!r} does not have")
+        raise PolicyError(
+            f"the table has a choice that state {model.states[int(state[at])]!r} does not have"
+        )
     return np.asarray(first + position)

@@ -35,16 +35,16 @@ def read_parquet(path: str) -> Any:
         raise FormatError(f"{path}: this is no Parquet file: {shorten(str(error))}") from None
 
 
-def texts(path: str, table: Any, places: Sequence[int]) -> Any:
+def texts(path: str, table: Any, positions: Sequence[int]) -> Any:
     """A table of some of the columns, all of them texts. What is null is an empty text."""
     pyarrow, fill_null = arrow(), arrow(".compute").fill_null
     columns = []
-    for place in places:
-        column = table.column(place)
+    for position in positions:
+        column = table.column(position)
         try:
             columns.append(fill_null(column.cast(pyarrow.string()), ""))
         except pyarrow.ArrowException:
-            kind = f"{shorten(table.column_names[place])!r} of {shorten(str(column.type))}"
+            kind = f"{shorten(table.column_names[position])!r} of {shorten(str(column.type))}"
             message = f"{path}: the column {kind} holds neither texts nor numbers"
             raise FormatError(message) from None
-    return pyarrow.table(columns, names=[str(place) for place in places])
+    return pyarrow.table(columns, names=[str(position) for position in positions])

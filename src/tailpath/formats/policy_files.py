@@ -1,22 +1,28 @@
 """Policies on disk, as `.json` for people or `.npz` for size. Versioned, lossless, no pickle.
 
-A file has a header and arrays. The header (JSON) has `format`, `version`, `kind`, and `model`: the sizes of the model the policy was made
-for and a SHA-256 hash of its arrays, so that a table of choice numbers never meets a model whose choices are numbered otherwise.
-Beside the numbers stand the names they are for, by which a table can be carried over to another model (`policy_transfer.py`).
+A file has a header and arrays. The header (JSON) has `format`, `version`, `kind`, and `model`: the
+sizes of the model the policy was made for and a SHA-256 hash of its arrays, so that a table of
+choice numbers never meets a model whose choices are numbered otherwise. Beside the numbers stand
+the names they are for, by which a table can be carried over to another model
+(`policy_transfer.py`).
 
-| kind | header | arrays |
-| --- | --- | --- |
-| `markov` | `decisions`: rows `[state, action]`; `mixed`: rows `[state, action, probability]` | |
-| `atom` | `start_atom`, `states`, `actions` | `atoms`, `choice`, `xi_offset`, `xi`; `state_choices`, `choice_action`; the model's outcomes |
-| `atom grids` | as `atom` | `own` and `of_state` as well |
-| `budget steps` | `budget`, `unit`, `states`, `actions` | `first`, `from_budget`, `choice`, `risk_neutral`, `level`; the names' arrays as `atom` |
-| `memory` | `start`, `decisions`: rows `[state, memory, action]`; `mixed`; `remember`: rows `[memory, state, action, cost, next state, memory]` | |
-| `mixed` | `weights`, and `members`: the headers of the policies mixed | those of member i, named `i_first` and so on |
+- `markov`: `decisions`: rows `[state, action]`; `mixed`: rows `[state, action, probability]`
+- `atom`: `start_atom`, `states`, `actions`; `atoms`, `choice`, `xi_offset`, `xi`; `state_choices`,
+  `choice_action`; the model's outcomes
+- `atom grids`: as `atom`; `own` and `of_state` as well
+- `budget steps`: `budget`, `unit`, `states`, `actions`; `first`, `from_budget`, `choice`,
+  `risk_neutral`, `level`; the names' arrays as `atom`
+- `memory`: `start`, `decisions`: rows `[state, memory, action]`; `mixed`; `remember`: rows
+  `[memory, state, action, cost, next state, memory]`
+- `mixed`: `weights`, and `members`: the headers of the policies mixed; those of member i, named
+  `i_first` and so on
 
-The older kinds `budget`, `budget windows` and `budget pairs` are still read (`old_budgets.py`), and no longer written.
+The older kinds `budget`, `budget windows` and `budget pairs` are still read (`old_budgets.py`), and
+no longer written.
 
-In `.npz` the header is the member `header` and each array a member; in `.json` the arrays are lists in the member `arrays`.
-A policy of names (`markov`, `memory`) has no model of its own: on reading, its names must be names of the model.
+In `.npz` the header is the member `header` and each array a member; in `.json` the arrays are lists
+in the member `arrays`. A policy of names (`markov`, `memory`) has no model of its own: on reading,
+its names must be names of the model.
 """
 
 from __future__ import annotations
@@ -30,6 +36,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tailpath.domains.register import Domain, find_domain, schemes
 from tailpath.errors import FormatError, OptionError, PolicyError, TailpathError, TailpathWarning
 from tailpath.formats.archives import Archive, write_archive
 from tailpath.formats.files import brief, load_json, read_text, shorten, write_bytes
@@ -38,22 +45,25 @@ from tailpath.formats.policy_kinds import arrays_of, check_fit, only_known, pack
 from tailpath.model.fingerprint import PARTS, fingerprint
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
-from tailpath.policies.given import as_policy
+from tailpath.policies.given import as_policy, policy_of
 from tailpath.policies.kinds import MarkovPolicy, Policy
 
 FORMAT = "tailpath policy"
 VERSION = 1
 
 
-def write_policy(policy: Policy, path: str | os.PathLike[str]) -> None:
+def write_policy(policy: Any, path: str | os.PathLike[str], *, alpha: float | None = None) -> None:
     """Write a policy made of tables to a file.
 
     Parameters
     ----------
-    policy : Policy
-        A policy made of tables, not of functions.
+    policy : Policy or solution
+        A policy made of tables, not of functions; of a solution, its policy.
     path : str or path
         Where to; the suffix, `.json` for people or `.npz` for size, decides the form.
+    alpha : float in (0, 1], optional
+        Of a solution that has a policy for every alpha, which one; by default the one it was solved
+        for.
 
     Raises
     ------
@@ -64,28 +74,30 @@ def write_policy(policy: Policy, path: str | os.PathLike[str]) -> None:
 
     Examples
     --------
-    >>> tp.write_policy(tp.solve_expected(ssp).policy, "expected.json")
+    >>> tp.write_policy(tp.solve_expected(ssp), "expected.json")
     >>> tp.read_policy("expected.json", ssp)
     <MarkovPolicy 1 decision>
     """
-    place = os.fsdecode(path)
-    suffix = _suffix(place)
+    path_name = os.fsdecode(path)
+    suffix = _suffix(path_name)
     try:
-        stored = pack(policy)
+        stored = pack(policy_of(policy, alpha))
     except (FormatError, OptionError) as error:
-        raise type(error)(f"{place}: {error}") from None
+        raise type(error)(f"{path_name}: {error}") from None
     header = {"format": FORMAT, "version": VERSION, "kind": stored.kind, **stored.header}
     if stored.ssp is not None:
         header["model"] = fingerprint(stored.ssp)
     if suffix == ".npz":
-        write_archive(place, {"header": json.dumps(header), **stored.arrays})
+        write_archive(path_name, {"header": json.dumps(header), **stored.arrays})
         return
     if stored.arrays:
         header["arrays"] = {name: array.tolist() for name, array in stored.arrays.items()}
-    write_bytes(place, (_lines(header) + "\n").encode("utf-8", "backslashreplace"))
+    write_bytes(path_name, (_lines(header) + "\n").encode("utf-8", "backslashreplace"))
 
 
-def read_policy(path: str | os.PathLike[str], ssp: SSP | IntervalSSP, *, strict: bool = True) -> Policy:
+def read_policy(
+    path: str | os.PathLike[str], ssp: SSP | IntervalSSP, *, strict: bool = True
+) -> Policy:
     """Read a policy and check that it belongs to this model.
 
     On a model made by `within`, a policy of names for the model behind it is understood.
@@ -93,7 +105,8 @@ def read_policy(path: str | os.PathLike[str], ssp: SSP | IntervalSSP, *, strict:
     Parameters
     ----------
     path : str or path
-        A file that `write_policy` wrote, `.json` or `.npz`.
+        A file that `write_policy` wrote, `.json` or `.npz`; or a policy that comes with a domain,
+        as `sepsis:clinicians`.
     ssp : SSP
         The model it is for.
     strict : bool
@@ -120,56 +133,89 @@ def read_policy(path: str | os.PathLike[str], ssp: SSP | IntervalSSP, *, strict:
     """
     if isinstance(ssp, IntervalSSP):
         ssp = ssp.inside
-    place = os.fsdecode(path)
+    path_name = os.fsdecode(path)
+    scheme, _, name = path_name.partition(":")
+    domain = find_domain(scheme) if isinstance(path, str) and scheme in schemes() else None
+    if domain is not None:
+        return _of_domain(domain, name, ssp)
     try:
-        if _suffix(place) == ".npz":
-            archive = Archive(place)
-            header = load_json(archive.text("header"), f"{place}: member header")
-            check_header(header, place, FORMAT, VERSION)
+        if _suffix(path_name) == ".npz":
+            archive = Archive(path_name)
+            header = load_json(archive.text("header"), f"{path_name}: member header")
+            check_header(header, path_name, FORMAT, VERSION)
             source: Any = archive.array
             found = archive.names() - {"header"}
         else:
-            header = load_json(read_text(place), place)
-            check_header(header, place, FORMAT, VERSION)
-            listed = _ListedArrays(place, header.get("arrays", {}))
+            header = load_json(read_text(path_name), path_name)
+            check_header(header, path_name, FORMAT, VERSION)
+            listed = _ListedArrays(path_name, header.get("arrays", {}))
             source, found = listed.array, set(listed.members)
-        differs = _differences(header.get("model"), ssp, place)
+        differs = _differences(header.get("model"), ssp, path_name)
         if differs and strict:
-            raise PolicyError(f"{place}: {differs[0]}; strict=False (--loose) finds the same states and actions again")
-        policy = unpack(header, source, ssp, place, elsewhere=bool(differs))
+            raise PolicyError(
+                f"{path_name}: {differs[0]}; strict=False (--loose) finds the same states and"
+                " actions again"
+            )
+        policy = unpack(header, source, ssp, path_name, elsewhere=bool(differs))
         for name in sorted(found - arrays_of(header)):
-            raise FormatError(f"{place}: unknown array {shorten(repr(name))}")
+            raise FormatError(f"{path_name}: unknown array {shorten(repr(name))}")
         if isinstance(policy, MarkovPolicy) and ssp.origin is not None:
             return as_policy(ssp, policy.decisions)
         if isinstance(policy, MarkovPolicy) and not strict:
             policy = only_known(policy, ssp)
-        check_fit(policy, ssp, place)
+        check_fit(policy, ssp, path_name)
         if differs:
-            warnings.warn(f"{place}: {'; '.join(differs)}; decisions were found again by name", TailpathWarning, stacklevel=2)
+            warnings.warn(
+                f"{path_name}: {'; '.join(differs)}; decisions were found again by name",
+                TailpathWarning,
+                stacklevel=2,
+            )
     except RecursionError:
-        raise FormatError(f"{place}: nested too deeply") from None
+        raise FormatError(f"{path_name}: nested too deeply") from None
     except TailpathError as error:
         kind = FormatError if isinstance(error, FormatError) else PolicyError
-        raise kind(brief(str(error) if str(error).startswith(place) else f"{place}: {error}")) from None
+        raise kind(
+            brief(str(error) if str(error).startswith(path_name) else f"{path_name}: {error}")
+        ) from None
     return policy
 
 
-def _differences(found: Any, ssp: SSP, place: str) -> list[str]:
-    """In what the model differs from the one that the policy was made for; a policy of names was made for none."""
+def _of_domain(domain: Domain, name: str, ssp: SSP) -> Policy:
+    """A policy that comes with a domain, for a model of it."""
+    if name not in domain.policies:
+        known = ", ".join(f"{domain.scheme}:{known}" for known in domain.policies)
+        raise OptionError(f"{domain.scheme}:{name}: no such policy; there is {known or 'none'}")
+    made = as_policy(ssp, domain.policies[name](ssp))
+    check_fit(made, ssp, f"{domain.scheme}:{name}")
+    return made
+
+
+def _differences(found: Any, ssp: SSP, path_name: str) -> list[str]:
+    """In what the model differs from the one that the policy was made for; a policy of names was
+    made for none.
+    """
     if found is None:
         return []
     if not isinstance(found, dict):
-        raise FormatError(f"{place}: model must be an object with sizes and a hash")
+        raise FormatError(f"{path_name}: model must be an object with sizes and a hash")
     here = fingerprint(ssp)
     sizes = [
-        f"this policy was made for a model with {found.get(key)!r} {what}; this model has {here[key]}"
-        for key, what in (("n_states", "states"), ("n_choices", "choices"), ("n_outcomes", "outcomes"))
+        f"this policy was made for a model with {found.get(key)!r} {what}; this model has"
+        f" {here[key]}"
+        for key, what in (
+            ("n_states", "states"),
+            ("n_choices", "choices"),
+            ("n_outcomes", "outcomes"),
+        )
         if found.get(key) != here[key]
     ]
     if sizes or found.get("sha256") == here["sha256"]:
         return sizes
     parts = [part for part in PARTS if part in found and found[part] != here[part]]
-    return [f"this policy was made for another model of the same size: {', '.join(parts) or 'probabilities, costs or targets'} differ"]
+    return [
+        "this policy was made for another model of the same size:"
+        f" {', '.join(parts) or 'probabilities, costs or targets'} differ"
+    ]
 
 
 class _ListedArrays:
@@ -192,8 +238,17 @@ class _ListedArrays:
         if found.size == 0:
             return np.zeros(found.shape if found.ndim == axes else (0,) * axes, dtype=wanted)
         if found.ndim != axes or found.dtype.kind not in ("iu" if wanted.kind in "iu" else "iuf"):
-            raise FormatError(f"{where} must be a list of {'whole ' if wanted.kind in 'iu' else ''}numbers with {axes} axes")
-        if wanted.kind in "iu" and not np.iinfo(wanted).min <= int(found.min()) <= int(found.max()) <= np.iinfo(wanted).max:
+            raise FormatError(
+                f"{where} must be a list of {'whole ' if wanted.kind in 'iu' else ''}numbers with"
+                f" {axes} axes"
+            )
+        if (
+            wanted.kind in "iu"
+            and not np.iinfo(wanted).min
+            <= int(found.min())
+            <= int(found.max())
+            <= np.iinfo(wanted).max
+        ):
             raise FormatError(f"{where} has numbers outside the range of {wanted}")
         return found.astype(wanted)
 
@@ -210,7 +265,15 @@ def _lines(header: Mapping[str, Any]) -> str:
 
     def member(value: Any) -> str:
         if isinstance(value, list) and value and isinstance(value[0], list):
-            return "[\n    " + ",\n    ".join(json.dumps(row, ensure_ascii=False) for row in value) + "\n  ]"
+            return (
+                "[\n    "
+                + ",\n    ".join(json.dumps(row, ensure_ascii=False) for row in value)
+                + "\n  ]"
+            )
         return json.dumps(value, ensure_ascii=False)
 
-    return "{\n  " + ",\n  ".join(f"{json.dumps(key)}: {member(value)}" for key, value in header.items()) + "\n}"
+    return (
+        "{\n  "
+        + ",\n  ".join(f"{json.dumps(key)}: {member(value)}" for key, value in header.items())
+        + "\n}"
+    )

@@ -1,4 +1,6 @@
-"""Each kind of policy as a header and arrays, and back, with every number checked against the model before a kernel may use it."""
+"""Each kind of policy as a header and arrays, and back, with every number checked against the model
+before a kernel may use it.
+"""
 
 from __future__ import annotations
 
@@ -22,14 +24,20 @@ from tailpath.policies.budget import BudgetPolicy, steps_of
 from tailpath.policies.kinds import AtomPolicy, Decision, MarkovPolicy, MemoryPolicy, Policy
 from tailpath.policies.mixed import MixedPolicy
 
-_ATOM_ARRAYS = {"atoms": (np.float64, 1), "choice": (np.int32, 2), "xi_offset": (np.int64, 2), "xi": (np.float64, 1)}
+_ATOM_ARRAYS = {
+    "atoms": (np.float64, 1),
+    "choice": (np.int32, 2),
+    "xi_offset": (np.int64, 2),
+    "xi": (np.float64, 1),
+}
 
-#: What a header has besides what all of them have, by kind; and the arrays of the kinds that have some.
+#: What a header has besides what all of them have, by kind; and the arrays of the kinds that have
+#: some.
 MEMBERS = {
     "markov": ("decisions", "mixed"),
     "atom": ("start_atom", "states", "actions"),
     "atom grids": ("start_atom", "states", "actions"),
-    "budget steps": ("budget", "unit", "states", "actions"),
+    "budget steps": ("budget", "unit", "deadline", "states", "actions"),
     **dict.fromkeys(old_budgets.ARRAYS, ("budget", "unit", "table_type", "states", "actions")),
     "memory": ("start", "decisions", "mixed", "remember"),
     "mixed": ("weights", "members"),
@@ -42,7 +50,10 @@ ARRAYS = {
     "atom": (*_ATOM_ARRAYS, *_SKELETON, *_OUTCOMES),
     "atom grids": (*_ATOM_ARRAYS, *_GRIDS, *_SKELETON, *_OUTCOMES),
     "budget steps": (*_STEPS, "level", *_SKELETON),
-    **{kind: (*arrays, "neutral", "level", *_SKELETON) for kind, arrays in old_budgets.ARRAYS.items()},
+    **{
+        kind: (*arrays, "neutral", "level", *_SKELETON)
+        for kind, arrays in old_budgets.ARRAYS.items()
+    },
 }
 _COMMON = ("format", "version", "kind", "model", "arrays")
 
@@ -50,7 +61,11 @@ _COMMON = ("format", "version", "kind", "model", "arrays")
 def arrays_of(header: Mapping[str, Any]) -> set[str]:
     """The arrays that a file with this header may have."""
     if header["kind"] == "mixed":
-        return {f"{i}_{name}" for i, member in enumerate(header["members"]) for name in arrays_of(member)}
+        return {
+            f"{i}_{name}"
+            for i, member in enumerate(header["members"])
+            for name in arrays_of(member)
+        }
     return set(ARRAYS.get(header["kind"], ()))
 
 
@@ -71,26 +86,57 @@ class Stored:
 def pack(policy: Policy) -> Stored:
     """The parts of a policy, or a refusal if it is made of functions."""
     if isinstance(policy, MarkovPolicy):
-        return Stored("markov", _decision_rows({(state,): choice for state, choice in policy.decisions.items()}))
+        return Stored(
+            "markov",
+            _decision_rows({(state,): choice for state, choice in policy.decisions.items()}),
+        )
     if isinstance(policy, AtomPolicy):
         arrays = {name: getattr(policy, name) for name in _ATOM_ARRAYS}
         arrays |= {name: getattr(policy.ssp, name) for name in (*_SKELETON, *_OUTCOMES)}
         grids = policy.grids
-        arrays |= {} if grids is None else {"own": grids.own.astype(np.int8), "of_state": grids.of_state}
+        arrays |= (
+            {} if grids is None else {"own": grids.own.astype(np.int8), "of_state": grids.of_state}
+        )
         kind = "atom" if grids is None else "atom grids"
-        return Stored(kind, {"start_atom": int(policy.start_atom), **_names(policy.ssp)}, arrays, policy.ssp)
+        return Stored(
+            kind, {"start_atom": int(policy.start_atom), **_names(policy.ssp)}, arrays, policy.ssp
+        )
     if isinstance(policy, BudgetPolicy):
-        header = {"budget": int(policy.budget), "unit": _encode_unit(policy.unit), **_names(policy.ssp)}
-        arrays = {name: getattr(policy, name) for name in (*_STEPS, "level")} | {name: getattr(policy.ssp, name) for name in _SKELETON}
+        header = {
+            "budget": int(policy.budget),
+            "unit": _encode_unit(policy.unit),
+            **_names(policy.ssp),
+        }
+        header |= {"deadline": True} if policy.deadline else {}
+        arrays = {name: getattr(policy, name) for name in (*_STEPS, "level")} | {
+            name: getattr(policy.ssp, name) for name in _SKELETON
+        }
         return Stored("budget steps", header, arrays, policy.ssp)
-    if isinstance(policy, MemoryPolicy) and not any(callable(part) for part in (policy.start_, policy.action_, policy.remember_)):
-        rows = [[encode_name(part) for part in (*key, memory)] for key, memory in policy.remember_.items()]
-        return Stored("memory", {"start": encode_name(policy.start_), **_decision_rows(policy.action_), "remember": rows})
+    if isinstance(policy, MemoryPolicy) and not any(
+        callable(part) for part in (policy.start_, policy.action_, policy.remember_)
+    ):
+        rows = [
+            [encode_name(part) for part in (*key, memory)]
+            for key, memory in policy.remember_.items()
+        ]
+        return Stored(
+            "memory",
+            {
+                "start": encode_name(policy.start_),
+                **_decision_rows(policy.action_),
+                "remember": rows,
+            },
+        )
     if isinstance(policy, MixedPolicy):
         return _pack_mixture(policy)
     if not isinstance(policy, Policy):
-        raise OptionError(f"a {type(policy).__name__} is no policy yet; tailpath.policy(ssp, ...) makes one of it")
-    raise OptionError(f"a {type(policy).__name__} made of functions cannot be saved; only policies made of tables can")
+        raise OptionError(
+            f"a {type(policy).__name__} is no policy yet; tailpath.policy(ssp, ...) makes one of it"
+        )
+    raise OptionError(
+        f"a {type(policy).__name__} made of functions cannot be saved; only policies made of"
+        " tables can"
+    )
 
 
 def _names(ssp: SSP) -> dict[str, Any]:
@@ -98,24 +144,38 @@ def _names(ssp: SSP) -> dict[str, Any]:
     return {"states": encode_names(ssp.states), "actions": encode_names(ssp.actions)}
 
 
-def unpack(header: Mapping[str, Any], source: Source, ssp: SSP, path: str, *, elsewhere: bool = False) -> Policy:
-    """The policy that a header and its arrays describe; with `elsewhere`, found again by name on a model it was not made for."""
+def unpack(
+    header: Mapping[str, Any], source: Source, ssp: SSP, path: str, *, elsewhere: bool = False
+) -> Policy:
+    """The policy that a header and its arrays describe; with `elsewhere`, found again by name on a
+    model it was not made for.
+    """
     kind = header.get("kind")
     if not isinstance(kind, str) or kind not in MEMBERS:
-        raise FormatError(f"{path}: unknown kind of policy {shorten(repr(kind))}; known are {', '.join(MEMBERS)}")
+        raise FormatError(
+            f"{path}: unknown kind of policy {shorten(repr(kind))}; known are {', '.join(MEMBERS)}"
+        )
     known = (*_COMMON, *MEMBERS[kind])
     for member in header:
         if member not in known:
-            raise FormatError(f"{path}: unknown member {shorten(repr(member))}; known are {', '.join(known)}")
+            raise FormatError(
+                f"{path}: unknown member {shorten(repr(member))}; known are {', '.join(known)}"
+            )
     if kind == "markov":
         return MarkovPolicy({key[0]: choice for key, choice in _decisions(header, 1, path).items()})
     if kind == "memory":
-        return MemoryPolicy(decode_name(header.get("start"), f"{path}: start"), _decisions(header, 2, path), _remembered(header, path))
+        return MemoryPolicy(
+            decode_name(header.get("start"), f"{path}: start"),
+            _decisions(header, 2, path),
+            _remembered(header, path),
+        )
     if kind == "mixed":
         return _unpack_mixture(header, source, ssp, path, elsewhere)
     try:
         old = _skeleton(header, source, kind, path) if elsewhere else None
-        return (_unpack_atoms if kind.startswith("atom") else _unpack_budget)(header, source, ssp, path, old)
+        return (_unpack_atoms if kind.startswith("atom") else _unpack_budget)(
+            header, source, ssp, path, old
+        )
     except PolicyError as error:
         if elsewhere:
             raise
@@ -125,60 +185,101 @@ def unpack(header: Mapping[str, Any], source: Source, ssp: SSP, path: str, *, el
 def _skeleton(header: Mapping[str, Any], source: Source, kind: str, path: str) -> Skeleton:
     """The names and choices of the model that the file was made for."""
     if "states" not in header or "actions" not in header:
-        raise PolicyError(f"{path}: this file is older than the names in it, and fits no model but its own; write it again")
+        raise PolicyError(
+            f"{path}: this file is older than the names in it, and fits no model but its own; write"
+            " it again"
+        )
     arrays: dict[str, Any] = {
-        name: source(name, dtype, 1) for name, dtype in (_SKELETON | (_OUTCOMES if kind.startswith("atom") else {})).items()
+        name: source(name, dtype, 1)
+        for name, dtype in (_SKELETON | (_OUTCOMES if kind.startswith("atom") else {})).items()
     }
-    parts: dict[str, Any] = {what: _listed(header[what], f"{path}: {what}") for what in ("states", "actions")}
+    parts: dict[str, Any] = {
+        what: _listed(header[what], f"{path}: {what}") for what in ("states", "actions")
+    }
     old = Skeleton(**parts, **arrays)
     old.check(path)
     return old
 
 
 def _listed(value: Any, where: str) -> Sequence[Name]:
-    return decode_names(value, len(value) if isinstance(value, list) else value if type(value) is int and 0 <= value < 2**31 else 0, where)
+    return decode_names(
+        value,
+        (
+            len(value)
+            if isinstance(value, list)
+            else value
+            if type(value) is int and 0 <= value < 2**31
+            else 0
+        ),
+        where,
+    )
 
 
-def _unpack_atoms(header: Mapping[str, Any], source: Source, ssp: SSP, path: str, old: Skeleton | None) -> AtomPolicy:
-    start = _whole(header.get("start_atom"), f"{path}: start_atom")
+def _unpack_atoms(
+    header: Mapping[str, Any], source: Source, ssp: SSP, path: str, old: Skeleton | None
+) -> AtomPolicy:
+    start = _integer(header.get("start_atom"), f"{path}: start_atom")
     arrays: dict[str, Any] = {name: source(name, *shape) for name, shape in _ATOM_ARRAYS.items()}
     if header["kind"] == "atom grids":
         own, of_state = (source(name, *shape) for name, shape in _GRIDS.items())
         if not np.isin(own, (0, 1)).all():
             raise FormatError(f"{path}: own must hold 0 and 1")
         arrays["grids"] = Grids(own.astype(np.bool_), of_state)
-    return AtomPolicy(ssp, start_atom=start, **arrays) if old is None else atoms_on(ssp, old, path, start_atom=start, **arrays)
+    return (
+        AtomPolicy(ssp, start_atom=start, **arrays)
+        if old is None
+        else atoms_on(ssp, old, path, start_atom=start, **arrays)
+    )
 
 
-def _unpack_budget(header: Mapping[str, Any], source: Source, ssp: SSP, path: str, old: Skeleton | None) -> BudgetPolicy:
-    budget = _whole(header.get("budget"), f"{path}: budget")
+def _unpack_budget(
+    header: Mapping[str, Any], source: Source, ssp: SSP, path: str, old: Skeleton | None
+) -> BudgetPolicy:
+    budget = _integer(header.get("budget"), f"{path}: budget")
     unit = _decode_unit(header.get("unit"), f"{path}: unit")
     if header["kind"] == "budget steps":
-        steps = {name: source(name, dtype, 1) for name, dtype in _STEPS.items()}
+        steps: dict[str, Any] = {name: source(name, dtype, 1) for name, dtype in _STEPS.items()}
     else:
-        neutral = source("neutral", np.int32, 1)
-        changes = old_budgets.old_changes(header, source, old or ssp, neutral)
-        steps = {"risk_neutral": neutral, **steps_of(*changes, neutral)}
+        risk_neutral = source("neutral", np.int32, 1)
+        changes = old_budgets.old_changes(header, source, old or ssp, risk_neutral)
+        steps = {"risk_neutral": risk_neutral, **steps_of(*changes, risk_neutral)}
     level = source("level", np.int64, 1)
-    if old is not None:
-        return budget_on(ssp, old, path, steps, budget, unit)
-    return BudgetPolicy(ssp, budget, level=level, unit=unit, **steps)
+    deadline = header.get("deadline", False)
+    if type(deadline) is not bool:
+        raise FormatError(f"{path}: deadline must be true or false")
+    policy = (
+        BudgetPolicy(ssp, budget, level=level, unit=unit, **steps)
+        if old is None
+        else budget_on(ssp, old, path, steps, budget, unit)
+    )
+    return policy.by_deadline() if deadline else policy
 
 
 def _pack_mixture(policy: MixedPolicy) -> Stored:
     """Each member's header in a list, and its arrays under names that begin with its number."""
     parts = [pack(member) for member in policy.members]
     headers = [{"kind": part.kind, **part.header} for part in parts]
-    arrays = {f"{i}_{name}": array for i, part in enumerate(parts) for name, array in part.arrays.items()}
+    arrays = {
+        f"{i}_{name}": array for i, part in enumerate(parts) for name, array in part.arrays.items()
+    }
     models = [part.ssp for part in parts if part.ssp is not None]
-    return Stored("mixed", {"weights": list(policy.weights), "members": headers}, arrays, models[0] if models else None)
+    return Stored(
+        "mixed",
+        {"weights": list(policy.weights), "members": headers},
+        arrays,
+        models[0] if models else None,
+    )
 
 
-def _unpack_mixture(header: Mapping[str, Any], source: Source, ssp: SSP, path: str, elsewhere: bool) -> Policy:
+def _unpack_mixture(
+    header: Mapping[str, Any], source: Source, ssp: SSP, path: str, elsewhere: bool
+) -> Policy:
     weights, members = header.get("weights"), header.get("members")
     if not isinstance(weights, list) or not all(type(weight) in (int, float) for weight in weights):
         raise FormatError(f"{path}: weights must be a list of numbers")
-    if not isinstance(members, list) or not all(isinstance(member, dict) and member.get("kind") != "mixed" for member in members):
+    if not isinstance(members, list) or not all(
+        isinstance(member, dict) and member.get("kind") != "mixed" for member in members
+    ):
         raise FormatError(f"{path}: members must be a list of policies that are no mixtures")
 
     def member_source(i: int) -> Source:
@@ -187,7 +288,10 @@ def _unpack_mixture(header: Mapping[str, Any], source: Source, ssp: SSP, path: s
 
         return member_array
 
-    read = [unpack(member, member_source(i), ssp, f"{path}: members[{i}]", elsewhere=elsewhere) for i, member in enumerate(members)]
+    read = [
+        unpack(member, member_source(i), ssp, f"{path}: members[{i}]", elsewhere=elsewhere)
+        for i, member in enumerate(members)
+    ]
     return MixedPolicy(tuple(read), tuple(weights))
 
 
@@ -195,18 +299,24 @@ def _unpack_mixture(header: Mapping[str, Any], source: Source, ssp: SSP, path: s
 
 
 def _decision_rows(table: Mapping[Any, Decision]) -> dict[str, list[list[Any]]]:
-    """Sure decisions and mixed ones in two tables: a list could be a tuple of an action's name as well as a distribution."""
+    """Sure decisions and mixed ones in two tables: a list could be a tuple of an action's name as
+    well as a distribution.
+    """
     rows: dict[str, list[list[Any]]] = {"decisions": [], "mixed": []}
     for key, decision in table.items():
         names = [encode_name(part) for part in key]
         if isinstance(decision, Mapping):
-            rows["mixed"].extend([*names, encode_name(action), float(share)] for action, share in decision.items())
+            rows["mixed"].extend(
+                [*names, encode_name(action), float(share)] for action, share in decision.items()
+            )
         else:
             rows["decisions"].append([*names, encode_name(decision)])
     return rows
 
 
-def _decisions(header: Mapping[str, Any], width: int, path: str) -> dict[tuple[Name, ...], Decision]:
+def _decisions(
+    header: Mapping[str, Any], width: int, path: str
+) -> dict[tuple[Name, ...], Decision]:
     table: dict[tuple[Name, ...], Any] = {}
     for place, row in _rows(header, "decisions", width + 1, path):
         key = tuple(decode_name(part, place) for part in row[:width])
@@ -224,7 +334,10 @@ def _decisions(header: Mapping[str, Any], width: int, path: str) -> dict[tuple[N
         mixed.setdefault(key, {})[action] = float(share)
     for key, shares in mixed.items():
         if abs(math.fsum(shares.values()) - 1) > 1e-9:
-            raise FormatError(f"{path}: the probabilities for {key!r} sum to {math.fsum(shares.values()):.12g}, not 1")
+            raise FormatError(
+                f"{path}: the probabilities for {key!r} sum to {math.fsum(shares.values()):.12g},"
+                " not 1"
+            )
     return {**table, **mixed}
 
 
@@ -238,33 +351,48 @@ def _remembered(header: Mapping[str, Any], path: str) -> dict[tuple[Name, ...], 
     return remember
 
 
-def _rows(header: Mapping[str, Any], member: str, width: int, path: str) -> list[tuple[str, list[Any]]]:
+def _rows(
+    header: Mapping[str, Any], member: str, width: int, path: str
+) -> list[tuple[str, list[Any]]]:
     rows = header.get(member, [])
     if not isinstance(rows, list):
         raise FormatError(f"{path}: {member} must be a list")
     for number, row in enumerate(rows):
         if not isinstance(row, list) or len(row) != width:
-            raise FormatError(f"{path}: {member}[{number}] must be a list of {width}, not {shorten(repr(row))}")
+            raise FormatError(
+                f"{path}: {member}[{number}] must be a list of {width}, not {shorten(repr(row))}"
+            )
     return [(f"{path}: {member}[{number}]", row) for number, row in enumerate(rows)]
 
 
-def _whole(value: Any, where: str) -> int:
+def _integer(value: Any, where: str) -> int:
     if type(value) is not int or not 0 <= value < 2**62:
         raise FormatError(f"{where} must be a whole number, not {shorten(repr(value))}")
     return int(value)
 
 
 def _encode_unit(unit: Any) -> Any:
-    return f"{unit.numerator}/{unit.denominator}" if isinstance(unit, Fraction) else None if unit is None else float(unit)
+    return (
+        f"{unit.numerator}/{unit.denominator}"
+        if isinstance(unit, Fraction)
+        else None
+        if unit is None
+        else float(unit)
+    )
 
 
 def _decode_unit(value: Any, where: str) -> Any:
     if value is None or (type(value) is float and value > 0):
         return value
     parts = value.split("/") if isinstance(value, str) else []
-    if len(parts) == 2 and all(part.isascii() and part.isdigit() and 0 < len(part) < 400 and int(part) > 0 for part in parts):
+    if len(parts) == 2 and all(
+        part.isascii() and part.isdigit() and 0 < len(part) < 400 and int(part) > 0
+        for part in parts
+    ):
         return Fraction(int(parts[0]), int(parts[1]))
-    raise FormatError(f"{where} must be a fraction 'p/q' or a positive number, not {shorten(repr(value))}")
+    raise FormatError(
+        f"{where} must be a fraction 'p/q' or a positive number, not {shorten(repr(value))}"
+    )
 
 
 # ---------------------------------------------------------------------- does it fit the model?
@@ -287,12 +415,19 @@ def _check_names(ssp: SSP, state: Name, decision: Decision, path: str) -> None:
     try:
         index = ssp.state_index(state)
     except ModelError:
-        raise PolicyError(f"{path}: the policy decides in state {state!r}, which the model does not have") from None
+        raise PolicyError(
+            f"{path}: the policy decides in state {state!r}, which the model does not have"
+        ) from None
     for action in decision if isinstance(decision, Mapping) else (decision,):
         if ssp.choice_index(index, action) < 0:
-            raise PolicyError(f"{path}: the policy takes {action!r} in state {state!r}, where the model has no such action")
+            raise PolicyError(
+                f"{path}: the policy takes {action!r} in state {state!r}, where the model has no"
+                " such action"
+            )
 
 
 def only_known(policy: MarkovPolicy, ssp: SSP) -> MarkovPolicy:
     """A policy of names without the states that a model does not have."""
-    return MarkovPolicy({state: decision for state, decision in policy.decisions.items() if has_state(ssp, state)})
+    return MarkovPolicy(
+        {state: decision for state, decision in policy.decisions.items() if has_state(ssp, state)}
+    )

@@ -1,12 +1,15 @@
-"""A table policy made for one model, on another with the same names: the numbers of states, choices and outcomes are found again by name.
+"""A table policy made for one model, on another with the same names: the numbers of states, choices
+and outcomes are found again by name.
 
-A file holds, beside its tables, the skeleton of the model they number: the names of states and actions, the action of every choice, and for an
-`AtomPolicy` the target and the cost of every outcome. With it
+A file holds, beside its tables, the skeleton of the model they number: the names of states and
+actions, the action of every choice, and for an `AtomPolicy` the target and the cost of every
+outcome. With it
 
-- decisions move to the choice of the same state with the same action; one that the other model does not have is refused with its name, unless its
-  state is gone as well;
+- decisions move to the choice of the same state with the same action; one that the other model does
+  not have is refused with its name, unless its state is gone as well;
 - a budget stays what it is, in the same unit; costs of the other model count in it rounded up;
-- a risk factor belongs to the outcome of the same choice that leads to the same state at the nearest cost; where there is none, y stays.
+- a risk factor belongs to the outcome of the same choice that leads to the same state at the
+  nearest cost; where there is none, y stays.
 
 States that the policy does not know have no decision; `evaluate` says so if they are reached.
 """
@@ -32,7 +35,9 @@ from tailpath.policies.kinds import AtomPolicy
 
 @dataclass(frozen=True, eq=False)
 class Skeleton:
-    """The model that a file's tables number, as far as names go; outcomes are there for atoms only."""
+    """The model that a file's tables number, as far as names go; outcomes are there for
+    atoms only.
+    """
 
     states: Sequence[Name]
     actions: Sequence[Name]
@@ -45,27 +50,52 @@ class Skeleton:
     def check(self, where: str) -> None:
         """Everything inside its range, before anything is looked up."""
         n_choices = len(self.choice_action)
-        rises = len(self.state_choices) == len(self.states) + 1 and self.state_choices[0] == 0 and self.state_choices[-1] == n_choices
+        rises = (
+            len(self.state_choices) == len(self.states) + 1
+            and self.state_choices[0] == 0
+            and self.state_choices[-1] == n_choices
+        )
         if not rises or (np.diff(self.state_choices) < 0).any():
-            raise PolicyError(f"{where}: state_choices must rise from 0 to {n_choices}, with an entry for each state and one more")
-        if n_choices and not 0 <= self.choice_action.min() <= self.choice_action.max() < len(self.actions):
+            raise PolicyError(
+                f"{where}: state_choices must rise from 0 to {n_choices}, with an entry for each"
+                " state and one more"
+            )
+        if n_choices and not 0 <= self.choice_action.min() <= self.choice_action.max() < len(
+            self.actions
+        ):
             raise PolicyError(f"{where}: choice_action points outside the actions")
         if self.choice_outcomes is None or self.outcome_target is None or self.outcome_cost is None:
             return
         ends, count = self.choice_outcomes, len(self.outcome_target)
-        if len(ends) != n_choices + 1 or ends[0] != 0 or ends[-1] != count or (np.diff(ends) < 0).any() or len(self.outcome_cost) != count:
-            raise PolicyError(f"{where}: choice_outcomes, outcome_target and outcome_cost do not fit each other")
-        if count and not 0 <= self.outcome_target.min() <= self.outcome_target.max() < len(self.states):
+        if (
+            len(ends) != n_choices + 1
+            or ends[0] != 0
+            or ends[-1] != count
+            or (np.diff(ends) < 0).any()
+            or len(self.outcome_cost) != count
+        ):
+            raise PolicyError(
+                f"{where}: choice_outcomes, outcome_target and outcome_cost do not fit each other"
+            )
+        if count and not 0 <= self.outcome_target.min() <= self.outcome_target.max() < len(
+            self.states
+        ):
             raise PolicyError(f"{where}: outcome_target points outside the states")
 
     def choices_in(self, ssp: SSP) -> NDArray[np.int64]:
-        """The choice of the other model for each choice here, by the names of state and action; -1 where there is none."""
+        """The choice of the other model for each choice here, by the names of state and action; -1
+        where there is none.
+        """
         found = np.full(len(self.choice_action), -1, dtype=np.int64)
         for state, name in enumerate(self.states):
             if has_state(ssp, name):
                 there = ssp.state_index(name)
-                for choice in range(int(self.state_choices[state]), int(self.state_choices[state + 1])):
-                    found[choice] = ssp.choice_index(there, self.actions[int(self.choice_action[choice])])
+                for choice in range(
+                    int(self.state_choices[state]), int(self.state_choices[state + 1])
+                ):
+                    found[choice] = ssp.choice_index(
+                        there, self.actions[int(self.choice_action[choice])]
+                    )
         return found
 
 
@@ -76,48 +106,87 @@ def has_state(ssp: SSP, name: Name) -> bool:
     return name in ssp._state_index
 
 
-def budget_on(ssp: SSP, old: Skeleton, where: str, steps: Mapping[str, Any], budget: int, unit: Any) -> BudgetPolicy:
+def budget_on(
+    ssp: SSP, old: Skeleton, where: str, steps: Mapping[str, Any], budget: int, unit: Any
+) -> BudgetPolicy:
     """The steps of a `BudgetPolicy`, in the numbers of another model."""
     moved = old.choices_in(ssp)
-    first, neutral, n_old = steps["first"], steps["risk_neutral"], len(old.states)
-    if len(first) != n_old + 1 or len(neutral) != n_old:
-        raise PolicyError(f"{where}: first and risk_neutral need an entry per state, first one more")
+    first, risk_neutral, n_old = steps["first"], steps["risk_neutral"], len(old.states)
+    if len(first) != n_old + 1 or len(risk_neutral) != n_old:
+        raise PolicyError(
+            f"{where}: first and risk_neutral need an entry per state, first one more"
+        )
     if len(steps["from_budget"]) != len(steps["choice"]):
         raise PolicyError(f"{where}: from_budget and choice need an entry for each step")
     if unit is None:
-        raise PolicyError(f"{where}: the budget has no unit, so that the policy fits no model but its own")
+        raise PolicyError(
+            f"{where}: the budget has no unit, so that the policy fits no model but its own"
+        )
     rising_steps(first, steps["from_budget"])
     changes: list[tuple[int, int, int]] = []
-    new_neutral = np.full(ssp.n_states, -1, dtype=np.int32)
+    new_risk_neutral = np.full(ssp.n_states, -1, dtype=np.int32)
     for state, name in enumerate(old.states):
         if not has_state(ssp, name) or ssp.is_goal[ssp.state_index(name)]:
             continue
-        there, own = ssp.state_index(name), range(int(old.state_choices[state]), int(old.state_choices[state + 1]))
-        if neutral[state] >= 0:
-            new_neutral[there] = _moved(old, moved, own, int(neutral[state]), name, where)
+        there, own = (
+            ssp.state_index(name),
+            range(int(old.state_choices[state]), int(old.state_choices[state + 1])),
+        )
+        if risk_neutral[state] >= 0:
+            new_risk_neutral[there] = _moved(old, moved, own, int(risk_neutral[state]), name, where)
         for step in range(int(first[state]), int(first[state + 1])):
             taken = _moved(old, moved, own, int(steps["choice"][step]), name, where)
             changes.append((there, int(steps["from_budget"][step]), taken))
     # What costs more than any budget spends it, however much more it costs.
-    levels = {cost: min(math.ceil(as_fraction(cost) / as_fraction(unit)), MOST_LEVELS - 1) for cost in np.unique(ssp.outcome_cost).tolist()}
+    levels = {
+        cost: min(math.ceil(as_fraction(cost) / as_fraction(unit)), MOST_LEVELS - 1)
+        for cost in np.unique(ssp.outcome_cost).tolist()
+    }
     level = np.array([levels[cost] for cost in ssp.outcome_cost.tolist()], dtype=np.int64)
     columns = np.array(changes, dtype=np.int64).reshape(-1, 3)
     return BudgetPolicy(
-        ssp, budget, risk_neutral=new_neutral, level=level, unit=unit, **steps_of(columns[:, 0], columns[:, 1], columns[:, 2], new_neutral)
+        ssp,
+        budget,
+        risk_neutral=new_risk_neutral,
+        level=level,
+        unit=unit,
+        **steps_of(columns[:, 0], columns[:, 1], columns[:, 2], new_risk_neutral),
     )
 
 
 def atoms_on(
-    ssp: SSP, old: Skeleton, where: str, atoms: Any, choice: Any, xi_offset: Any, xi: Any, start_atom: int, grids: Grids | None = None
+    ssp: SSP,
+    old: Skeleton,
+    where: str,
+    atoms: Any,
+    choice: Any,
+    xi_offset: Any,
+    xi: Any,
+    start_atom: int,
+    grids: Grids | None = None,
 ) -> AtomPolicy:
-    """The tables of an `AtomPolicy` in the numbers of another model; states that it does not know have the first of the grids."""
+    """The tables of an `AtomPolicy` in the numbers of another model; states that it does not know
+    have the first of the grids.
+    """
     assert old.choice_outcomes is not None
     moved = old.choices_in(ssp)
-    if choice.shape != (len(old.states), len(atoms)) or xi_offset.shape != choice.shape or (choice >= len(moved)).any():
-        raise PolicyError(f"{where}: choice and xi_offset must be {len(old.states)} x {len(atoms)}, inside the choices")
-    new_choice, new_offset = np.full((ssp.n_states, len(atoms)), -1, dtype=np.int32), np.zeros((ssp.n_states, len(atoms)), dtype=np.int64)
+    if (
+        choice.shape != (len(old.states), len(atoms))
+        or xi_offset.shape != choice.shape
+        or (choice >= len(moved)).any()
+    ):
+        raise PolicyError(
+            f"{where}: choice and xi_offset must be {len(old.states)} x {len(atoms)}, inside the"
+            " choices"
+        )
+    new_choice, new_offset = (
+        np.full((ssp.n_states, len(atoms)), -1, dtype=np.int32),
+        np.zeros((ssp.n_states, len(atoms)), dtype=np.int64),
+    )
     if grids is not None and len(grids.of_state) != len(old.states):
-        raise PolicyError(f"{where}: of_state must have an entry for each of {len(old.states)} states")
+        raise PolicyError(
+            f"{where}: of_state must have an entry for each of {len(old.states)} states"
+        )
     grid_there = np.zeros(ssp.n_states, dtype=np.int32)
     lengths = np.diff(old.choice_outcomes)
     factors: list[float] = []
@@ -134,25 +203,43 @@ def atoms_on(
                 raise PolicyError(f"{where}: xi_offset points outside xi")
             if taken not in matched:
                 own = range(int(old.state_choices[state]), int(old.state_choices[state + 1]))
-                matched[taken] = _outcomes(old, taken, ssp, _moved(old, moved, own, taken, name, where))
+                matched[taken] = _outcomes(
+                    old, taken, ssp, _moved(old, moved, own, taken, name, where)
+                )
             new_choice[there, atom], new_offset[there, atom] = moved[taken], len(factors)
-            factors.extend(float(xi[offset + place]) if place >= 0 else 1.0 for place in matched[taken])
+            factors.extend(
+                float(xi[offset + position]) if position >= 0 else 1.0
+                for position in matched[taken]
+            )
     moved_grids = None if grids is None else Grids(grids.own, grid_there)
-    return AtomPolicy(ssp, atoms, new_choice, new_offset, np.array(factors), start_atom, moved_grids)
+    return AtomPolicy(
+        ssp, atoms, new_choice, new_offset, np.array(factors), start_atom, moved_grids
+    )
 
 
-def _moved(old: Skeleton, moved: NDArray[np.int64], own: range, choice: int, state: Name, where: str) -> int:
+def _moved(
+    old: Skeleton, moved: NDArray[np.int64], own: range, choice: int, state: Name, where: str
+) -> int:
     if choice not in own:
         raise PolicyError(f"{where}: the table has a choice that state {state!r} does not have")
     if moved[choice] < 0:
         action = old.actions[int(old.choice_action[choice])]
-        raise PolicyError(f"{where}: the policy takes {action!r} in state {state!r}, where the model has no such action")
+        raise PolicyError(
+            f"{where}: the policy takes {action!r} in state {state!r}, where the model has no such"
+            " action"
+        )
     return int(moved[choice])
 
 
 def _outcomes(old: Skeleton, choice: int, ssp: SSP, there: int) -> list[int]:
-    """For each outcome of a choice of the other model, the place among those here that leads to the same state at the nearest cost, or -1."""
-    assert old.choice_outcomes is not None and old.outcome_target is not None and old.outcome_cost is not None
+    """For each outcome of a choice of the other model, the place among those here that leads to the
+    same state at the nearest cost, or -1.
+    """
+    assert (
+        old.choice_outcomes is not None
+        and old.outcome_target is not None
+        and old.outcome_cost is not None
+    )
     first = int(old.choice_outcomes[choice])
     here = [
         (old.states[int(old.outcome_target[o])], float(old.outcome_cost[o]), o - first)
@@ -160,7 +247,14 @@ def _outcomes(old: Skeleton, choice: int, ssp: SSP, there: int) -> list[int]:
     ]
     found = []
     for outcome in range(int(ssp.choice_outcomes[there]), int(ssp.choice_outcomes[there + 1])):
-        target, cost = ssp.states[int(ssp.outcome_target[outcome])], float(ssp.outcome_cost[outcome])
-        near = [(abs(known - cost), -known, place) for name, known, place in here if name == target]
+        target, cost = (
+            ssp.states[int(ssp.outcome_target[outcome])],
+            float(ssp.outcome_cost[outcome]),
+        )
+        near = [
+            (abs(known - cost), -known, position)
+            for name, known, position in here
+            if name == target
+        ]
         found.append(min(near)[2] if near else -1)
     return found

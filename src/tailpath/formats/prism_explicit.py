@@ -1,4 +1,5 @@
-"""PRISM's explicit files: `NAME.tra` with `NAME.lab`, `NAME.srew`, `NAME.trew` and `NAME.sta` beside it.
+"""PRISM's explicit files: `NAME.tra` with `NAME.lab`, `NAME.srew`, `NAME.trew` and `NAME.sta`
+beside it.
 
     .tra    MDP: "n c m", then "i k j x [a]"      DTMC: "n m", then "i j x [a]"
     .lab    0="init" 1="deadlock" 2="goal", then "s: l l"
@@ -6,12 +7,13 @@
     .trew   MDP: "n c m", then "i k j r"          DTMC: "n m", then "i j r"
     .sta    (x,y), then "i:(1,true)"
 
-PRISM's `-exportrows` writes a choice per line, "i x:j x:j [a]", in `.tra` and in `.trew`. Storm writes `mdp` or `dtmc` for the header and lists
-labels between `#DECLARATION` and `#END`, then "s l l". Every file may be packed with gzip, as `NAME.tra.gz`.
-The probability x may be an interval `[low,high]`, as PRISM writes those of interval models.
-Lines that start with `#` and blank lines may stand anywhere. Without `.lab` the start is state 0. A model with several reward structures has
-`NAME1.srew`, `NAME2.srew` and so on; a comment `# Reward structure "name"` names one. We read a `.trew` whose rewards differ within a
-choice, which PRISM does not, and refuse to write one.
+PRISM's `-exportrows` writes a choice per line, "i x:j x:j [a]", in `.tra` and in `.trew`. Storm
+writes `mdp` or `dtmc` for the header and lists labels between `#DECLARATION` and `#END`, then "s l
+l". Every file may be packed with gzip, as `NAME.tra.gz`. The probability x may be an interval
+`[low,high]`, as PRISM writes those of interval models. Lines that start with `#` and blank lines
+may stand anywhere. Without `.lab` the start is state 0. A model with several reward structures has
+`NAME1.srew`, `NAME2.srew` and so on; a comment `# Reward structure "name"` names one. We read a
+`.trew` whose rewards differ within a choice, which PRISM does not, and refuse to write one.
 """
 
 from __future__ import annotations
@@ -57,8 +59,12 @@ def _model(path: str, reading: Reading) -> Labelled:
     stem = stem_of(path)
     tra = Transitions(path, reading)
     structures = _rewards(stem, tra, reading)
-    place = _beside(stem, "lab")
-    labels = marked({"init": [0]}, tra.n_states) if place is None else _labels(place, tra.n_states, reading)
+    path_name = _beside(stem, "lab")
+    labels = (
+        marked({"init": [0]}, tra.n_states)
+        if path_name is None
+        else _labels(path_name, tra.n_states, reading)
+    )
     variables = _beside(stem, "sta") if tra.extras.states is None else None
     return Labelled(
         where=path,
@@ -84,7 +90,14 @@ def stem_of(path: str) -> str:
 
 def _beside(stem: str, suffix: str) -> str | None:
     """The path of a companion of the model, packed or not, if it has one."""
-    return next((place for place in (f"{stem}.{suffix}", f"{stem}.{suffix}.gz") if os.path.exists(place)), None)
+    return next(
+        (
+            path_name
+            for path_name in (f"{stem}.{suffix}", f"{stem}.{suffix}.gz")
+            if os.path.exists(path_name)
+        ),
+        None,
+    )
 
 
 def _labels(path: str, n_states: int, reading: Reading) -> Labels:
@@ -97,19 +110,29 @@ def _labels(path: str, n_states: int, reading: Reading) -> Labels:
     while position < len(file.header):
         match = _LABEL.match(file.header, position)
         if match is None:
-            raise file.fail(file.header_line, f'expected a list such as 0="init" 1="goal", not {shorten(file.header[position:])!r}')
-        number = file.numbers.whole(match[1], file.header_line)
+            raise file.fail(
+                file.header_line,
+                'expected a list such as 0="init" 1="goal", not'
+                f" {shorten(file.header[position:])!r}",
+            )
+        number = file.numbers.integer(match[1], file.header_line)
         if number in names or match[2] in members:
-            raise file.fail(file.header_line, f"the label {shorten(match[0].strip())} is declared twice")
+            raise file.fail(
+                file.header_line, f"the label {shorten(match[0].strip())} is declared twice"
+            )
         names[number], members[match[2]] = match[2], []
         position = match.end()
     for line, text in file.rows():
         left, colon, right = text.partition(":")
-        state = file.numbers.whole(left, line)
+        state = file.numbers.integer(left, line)
         if not colon or state >= n_states:
-            raise file.fail(line, f"expected 'state: label label' with a state below {n_states}, not {shorten(text)!r}")
+            raise file.fail(
+                line,
+                f"expected 'state: label label' with a state below {n_states}, not"
+                f" {shorten(text)!r}",
+            )
         for word in right.split():
-            number = file.numbers.whole(word, line)
+            number = file.numbers.integer(word, line)
             if number not in names:
                 raise file.fail(line, f"label {number} is not declared")
             members[names[number]].append(state)
@@ -121,7 +144,7 @@ def _declared_labels(file: ExplicitFile, n_states: int) -> Labels:
     members: dict[str, list[int]] = {name: [] for name in file.header.split()}
     for line, text in file.rows():
         state, *names = text.split()
-        if file.numbers.whole(state, line) >= n_states:
+        if file.numbers.integer(state, line) >= n_states:
             raise file.fail(line, f"state {state} lies outside 0..{n_states - 1}")
         for name in names:
             if name not in members:
@@ -134,8 +157,8 @@ def _rewards(stem: str, tra: Transitions, reading: Reading) -> dict[str, Reward]
     """One structure beside the model, or several with numbers."""
     structures: dict[str, Reward] = {}
 
-    def has_rewards(place: str) -> bool:
-        return any(_beside(place, suffix) for suffix in ("srew", "trew"))
+    def has_rewards(path_name: str) -> bool:
+        return any(_beside(path_name, suffix) for suffix in ("srew", "trew"))
 
     stems = [stem] if has_rewards(stem) else []
     while not stems or stems[-1] != stem:
@@ -143,14 +166,16 @@ def _rewards(stem: str, tra: Transitions, reading: Reading) -> dict[str, Reward]
         if not has_rewards(candidate):
             break
         stems.append(candidate)
-    for number, place in enumerate(stems, start=1):
+    for number, path_name in enumerate(stems, start=1):
         names: list[str] = []
-        of_states, of_branches = _beside(place, "srew"), _beside(place, "trew")
-        state = None if of_states is None else _state_rewards(of_states, tra.n_states, names, reading)
+        of_states, of_branches = _beside(path_name, "srew"), _beside(path_name, "trew")
+        state = (
+            None if of_states is None else _state_rewards(of_states, tra.n_states, names, reading)
+        )
         branch = None if of_branches is None else _branch_rewards(of_branches, tra, names, reading)
         name = names[0] if names else str(number)
         if name in structures:
-            raise FormatError(f"{place}.srew: a second reward structure {name!r}")
+            raise FormatError(f"{path_name}.srew: a second reward structure {name!r}")
         structures[name] = Reward(state=state, branch=branch)
     return structures
 
@@ -159,16 +184,21 @@ def _note_name(file: ExplicitFile, names: list[str]) -> None:
     names.extend(match[1] for _, text in file.comments if (match := _STRUCTURE.match(text)))
 
 
-def _state_rewards(path: str, n_states: int, names: list[str], reading: Reading) -> NDArray[np.float64]:
+def _state_rewards(
+    path: str, n_states: int, names: list[str], reading: Reading
+) -> NDArray[np.float64]:
     file = ExplicitFile(path, reading)
     sizes = file.sizes(2)
     rewards = np.zeros(n_states)
     seen: set[int] = set()
     for line, text in file.rows():
         words = text.split()
-        state = file.numbers.whole(words[0], line)
+        state = file.numbers.integer(words[0], line)
         if len(words) != 2 or state >= n_states:
-            raise file.fail(line, f"expected 'state reward' with a state below {n_states}, not {shorten(text)!r}")
+            raise file.fail(
+                line,
+                f"expected 'state reward' with a state below {n_states}, not {shorten(text)!r}",
+            )
         if state in seen:
             raise file.fail(line, f"a second reward for state {state}")
         seen.add(state)
@@ -179,17 +209,19 @@ def _state_rewards(path: str, n_states: int, names: list[str], reading: Reading)
     return rewards
 
 
-def _branch_rewards(path: str, tra: Transitions, names: list[str], reading: Reading) -> NDArray[np.float64]:
+def _branch_rewards(
+    path: str, tra: Transitions, names: list[str], reading: Reading
+) -> NDArray[np.float64]:
     file = ExplicitFile(path, reading)
     width = 3 if tra.nondeterministic else 2
     sizes = file.sizes(width)
-    lines, places, values, *_ = file.table(width, named=False) or _reward_rows(file, width, tra)
+    lines, positions, values, *_ = file.table(width, named=False) or _reward_rows(file, width, tra)
     file.compare("rewards", sizes[-1], len(values))
     file.compare("states", sizes[0], tra.n_states)
     if tra.nondeterministic:
         file.compare("choices", sizes[1], len(tra.choice_action))
     _note_name(file, names)
-    wanted = tra.keys(*with_choice(places).T)
+    wanted = tra.keys(*with_choice(positions).T)
     present = tra.row_choice.astype(np.int64) * tra.n_states + tra.target
     rewards = np.zeros(len(present))
     at = _in_order(tra, wanted, present)
@@ -228,18 +260,25 @@ def _reward_rows(file: ExplicitFile, width: int, tra: Transitions) -> Table:
         for state, count in file.rows_of_state.items():
             if state < tra.n_states and count != n_choices[state]:
                 raise FormatError(
-                    f"{file.path}: {count} rows of rewards for the {n_choices[state]} choices of state {state}, and nothing says whose they are;"
-                    " export the rewards without -exportrows"
+                    f"{file.path}: {count} rows of rewards for the {n_choices[state]} choices of"
+                    f" state {state}, and nothing says whose they are; export the rewards without"
+                    " -exportrows"
                 )
         return found
-    places: list[NDArray[np.int64]] = [np.zeros((0, width), dtype=np.int64)]
+    positions: list[NDArray[np.int64]] = [np.zeros((0, width), dtype=np.int64)]
     parts: list[NDArray[np.float64]] = [np.zeros(0)]
     lines: list[int] = []
     for at_lines, rows in file.blocks(width + 1):
-        places.append(np.column_stack([file.numbers.wholes([row[at] for row in rows], at_lines) for at in range(width)]))
+        positions.append(
+            np.column_stack(
+                [file.numbers.wholes([row[at] for row in rows], at_lines) for at in range(width)]
+            )
+        )
         parts.append(file.numbers.numbers([row[width] for row in rows], at_lines))
         lines.extend(at_lines)
-    return Table(lines, np.concatenate(places), np.concatenate(parts), np.zeros(0, dtype=np.int64), [])
+    return Table(
+        lines, np.concatenate(positions), np.concatenate(parts), np.zeros(0, dtype=np.int64), []
+    )
 
 
 def _state_names(path: str, n_states: int, reading: Reading) -> Sequence[Name]:
@@ -247,15 +286,19 @@ def _state_names(path: str, n_states: int, reading: Reading) -> Sequence[Name]:
     file = ExplicitFile(path, reading)
     n_variables = file.header.count(",") + 1
     if not (file.header.startswith("(") and file.header.endswith(")")):
-        raise file.fail(file.header_line, f"expected the variables '(x,y)', not {shorten(file.header)!r}")
+        raise file.fail(
+            file.header_line, f"expected the variables '(x,y)', not {shorten(file.header)!r}"
+        )
     names: dict[int, Name] = {}
     for line, text in file.rows():
         left, colon, right = text.partition(":")
-        state = file.numbers.whole(left, line)
+        state = file.numbers.integer(left, line)
         if not colon or not (right.strip().startswith("(") and right.strip().endswith(")")):
             raise file.fail(line, f"expected 'state:(value,...)', not {shorten(text)!r}")
         if state in names or state >= n_states:
-            raise file.fail(line, f"state {state} lies outside 0..{n_states - 1} or is described twice")
+            raise file.fail(
+                line, f"state {state} lies outside 0..{n_states - 1} or is described twice"
+            )
         values = right.strip()[1:-1].split(",")
         if len(values) != n_variables:
             raise file.fail(line, f"{len(values)} values, but {n_variables} variables are declared")

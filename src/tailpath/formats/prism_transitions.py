@@ -1,4 +1,6 @@
-"""The lines of PRISM's explicit files, and the transitions of `.tra` in the forms in which PRISM and Storm write them."""
+"""The lines of PRISM's explicit files, and the transitions of `.tra` in the forms in which PRISM
+and Storm write them.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +21,11 @@ from tailpath.graph import offsets_of
 
 
 class Table(NamedTuple):
-    """Rows by column: the line of each, its whole numbers, its number, and the place of its word in `words`, or -1.
+    """Rows by column: the line of each, its whole numbers, its number, and the place of its word in
+    `words`, or -1.
 
-    Where numbers are intervals, `values` has their high ends and `low` the low ones."""
+    Where numbers are intervals, `values` has their high ends and `low` the low ones.
+    """
 
     lines: Sequence[int]
     wholes: NDArray[Any]
@@ -32,7 +36,9 @@ class Table(NamedTuple):
 
 
 class ExplicitFile:
-    """The lines of one file that say something, with their numbers; the first of them is the header."""
+    """The lines of one file that say something, with their numbers; the first of them is the
+    header.
+    """
 
     def __init__(self, path: str, reading: Reading) -> None:
         self.path, self.progress = path, reading.progress
@@ -100,11 +106,17 @@ class ExplicitFile:
             words = [text.split() for _, text in block]
             for (line, text), row in zip(block, words):
                 if len(row) not in widths:
-                    raise self.fail(line, f"{shorten(text)!r} has {len(row)} words, expected {' or '.join(map(str, widths))}")
+                    raise self.fail(
+                        line,
+                        f"{shorten(text)!r} has {len(row)} words, expected"
+                        f" {' or '.join(map(str, widths))}",
+                    )
             yield [line for line, _ in block], words
 
     def has_rows(self, may_be_empty: bool) -> bool:
-        """Whether the file has a choice per line, as `-exportrows` writes it; of a first line without entries nothing else can be meant."""
+        """Whether the file has a choice per line, as `-exportrows` writes it; of a first line
+        without entries nothing else can be meant.
+        """
         first = next(self.rows(), None)
         if first is None:
             return False
@@ -119,12 +131,16 @@ class ExplicitFile:
             return self.numbers.number(low, line), self.numbers.number(high, line)
         return self.numbers.number(text, line), self.numbers.number(text, line)
 
-    def shares(self, texts: Sequence[str], lines: Sequence[int]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def shares(
+        self, texts: Sequence[str], lines: Sequence[int]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Low and high ends of probabilities."""
         if not any(text.startswith("[") for text in texts):
             found = self.numbers.numbers(texts, lines)
             return found, found
-        low, high = np.array([self.ends(text, line) for text, line in zip(texts, lines)]).reshape(-1, 2).T
+        low, high = (
+            np.array([self.ends(text, line) for text, line in zip(texts, lines)]).reshape(-1, 2).T
+        )
         return low, high
 
     def choice_rows(self, width: int) -> Table:
@@ -138,7 +154,7 @@ class ExplicitFile:
         numbers = self.numbers
         for line, text in self.rows():
             words = text.split()
-            state = numbers.whole(words[0], line)
+            state = numbers.integer(words[0], line)
             named = len(words) > 1 and ":" not in words[-1]
             which = actions.setdefault(words[-1], len(actions)) if named else -1
             choice = choices[state] = choices.get(state, -1) + 1
@@ -146,25 +162,42 @@ class ExplicitFile:
                 raise self.fail(line, f"a second row for state {state} of a DTMC")
             for word in words[1 : len(words) - named]:
                 share, _, target = word.partition(":")
-                columns.append((state, choice, numbers.whole(target, line)) if width == 3 else (state, numbers.whole(target, line)))
+                columns.append(
+                    (state, choice, numbers.integer(target, line))
+                    if width == 3
+                    else (state, numbers.integer(target, line))
+                )
                 values.append(self.ends(share, line))
                 action.append(which)
                 at_line.append(line)
         self.rows_of_state = {state: last + 1 for state, last in choices.items()}
         place = np.array(columns, dtype=np.int64).reshape(-1, width)
         low, high = np.array(values, dtype=np.float64).reshape(-1, 2).T
-        return Table(at_line, place, high, np.array(action, dtype=np.int64), list(actions), low if (low != high).any() else None)
+        return Table(
+            at_line,
+            place,
+            high,
+            np.array(action, dtype=np.int64),
+            list(actions),
+            low if (low != high).any() else None,
+        )
 
     def sizes(self, *counts: int) -> list[int]:
         """The header as whole numbers, of which there must be one of the given counts."""
         words = self.header.split()
         if len(words) not in counts:
-            raise self.fail(self.header_line, f"the header {shorten(self.header)!r} must have {' or '.join(map(str, counts))} numbers")
-        return [self.numbers.whole(word, self.header_line) for word in words]
+            raise self.fail(
+                self.header_line,
+                f"the header {shorten(self.header)!r} must have {' or '.join(map(str, counts))}"
+                " numbers",
+            )
+        return [self.numbers.integer(word, self.header_line) for word in words]
 
     def compare(self, what: str, said: int, found: int) -> None:
         if said != found:
-            raise self.fail(self.header_line, f"the header says {said} {what}, the file has {found}")
+            raise self.fail(
+                self.header_line, f"the header says {said} {what}, the file has {found}"
+            )
 
     def fail(self, line: int, message: str) -> FormatError:
         return FormatError(f"{self.path}:{line}: {message}")
@@ -181,7 +214,9 @@ class Transitions:
         sizes = [] if kind in ("mdp", "dtmc") else file.sizes(2, 3)
         self.nondeterministic = kind == "mdp" if not sizes else len(sizes) == 3
         width = 3 if self.nondeterministic else 2
-        self.line, columns, probability, action, self.actions, self.low = file.table(width, named=True) or self._read(width)
+        self.line, columns, probability, action, self.actions, self.low = file.table(
+            width, named=True
+        ) or self._read(width)
         self.n_states = sizes[0] if sizes else int(columns[:, [0, -1]].max(initial=0)) + 1
         if sizes:
             file.compare("transitions", sizes[-1], len(action))
@@ -201,26 +236,50 @@ class Transitions:
         action: list[int] = []
         actions: dict[str, int] = {}
         for lines, rows in file.blocks(width + 1, width + 2):
-            columns.append(np.column_stack([file.numbers.wholes([row[at] for row in rows], lines) for at in range(width)]))
+            columns.append(
+                np.column_stack(
+                    [file.numbers.wholes([row[at] for row in rows], lines) for at in range(width)]
+                )
+            )
             shares.append(file.shares([row[width] for row in rows], lines))
-            action.extend(actions.setdefault(row[width + 1], len(actions)) if len(row) == width + 2 else -1 for row in rows)
+            action.extend(
+                actions.setdefault(row[width + 1], len(actions)) if len(row) == width + 2 else -1
+                for row in rows
+            )
             at_line.extend(lines)
         low, high = (np.concatenate(ends) for ends in zip(*shares))
         numbers = np.array(action, dtype=np.int64)
-        return Table(at_line, np.concatenate(columns), high, numbers, list(actions), low if (low != high).any() else None)
+        return Table(
+            at_line,
+            np.concatenate(columns),
+            high,
+            numbers,
+            list(actions),
+            low if (low != high).any() else None,
+        )
 
-    def _sort(self, columns: NDArray[np.int64], probability: NDArray[Any], action: NDArray[Any]) -> None:
+    def _sort(
+        self, columns: NDArray[np.int64], probability: NDArray[Any], action: NDArray[Any]
+    ) -> None:
         state, choice, target = columns.T
-        for row in np.flatnonzero((state >= self.n_states) | (target >= self.n_states))[:1].tolist():
-            raise self.file.fail(self.line[row], f"state {max(state[row], target[row])} lies outside 0..{self.n_states - 1}")
-        # A state that no transition enters or leaves may be meant; many of them are a wrong number, and memory must not follow it.
+        for row in np.flatnonzero((state >= self.n_states) | (target >= self.n_states))[
+            :1
+        ].tolist():
+            raise self.file.fail(
+                self.line[row],
+                f"state {max(state[row], target[row])} lies outside 0..{self.n_states - 1}",
+            )
+        # A state that no transition enters or leaves may be meant; many of them are a wrong number,
+        # and memory must not follow it.
         met = self._met(state, target)
         if self.n_states > 2 * met + 1000:
             self.file.compare("states", self.n_states, met)
         if not _in_order(state, choice):
             order = np.lexsort((choice, state))
             self.line = np.asarray(self.line)[order].tolist()
-            state, choice, action, target, probability = (column[order] for column in (state, choice, action, target, probability))
+            state, choice, action, target, probability = (
+                column[order] for column in (state, choice, action, target, probability)
+            )
             self.low = None if self.low is None else self.low[order]
         first_of_state = np.ones(len(state), dtype=np.bool_)
         first_of_state[1:] = state[1:] != state[:-1]
@@ -229,12 +288,24 @@ class Transitions:
         expected = np.roll(choice, 1) + new
         expected[first_of_state] = 0
         for row in np.flatnonzero(choice != expected)[:1].tolist():
-            raise self.file.fail(self.line[row], f"choice {choice[row]} of state {state[row]}, but there is no choice {expected[row]}")
+            raise self.file.fail(
+                self.line[row],
+                f"choice {choice[row]} of state {state[row]}, but there is no choice"
+                f" {expected[row]}",
+            )
         of_row = np.cumsum(new, dtype=np.int32) - np.int32(1)
         for row in np.flatnonzero(action != action[new][of_row])[:1].tolist():
-            raise self.file.fail(self.line[row], f"choice {choice[row]} of state {state[row]} has two action names")
+            raise self.file.fail(
+                self.line[row], f"choice {choice[row]} of state {state[row]} has two action names"
+            )
         self.choice_state, self.choice_action = state[new], action[new]
-        self.row_choice, self.state, self.choice, self.target, self.probability = of_row, state, choice, target, probability
+        self.row_choice, self.state, self.choice, self.target, self.probability = (
+            of_row,
+            state,
+            choice,
+            target,
+            probability,
+        )
 
     def _met(self, state: NDArray[Any], target: NDArray[Any]) -> int:
         """How many states the transitions speak of, the first one included."""
@@ -245,7 +316,9 @@ class Transitions:
         seen[state], seen[target] = True, True
         return int(np.count_nonzero(seen))
 
-    def keys(self, state: NDArray[Any], choice: NDArray[Any], target: NDArray[Any]) -> NDArray[np.int64]:
+    def keys(
+        self, state: NDArray[Any], choice: NDArray[Any], target: NDArray[Any]
+    ) -> NDArray[np.int64]:
         """One number per (choice, target); -1 where there is no such choice."""
         begin = offsets_of(self.choice_state, self.n_states)
         inside = (state < self.n_states) & (target < self.n_states)

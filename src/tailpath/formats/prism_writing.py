@@ -33,33 +33,43 @@ from tailpath.options import Progress
 
 
 def write(model: SSP | IntervalSSP, path: str, progress: Progress | None = None) -> None:
-    """Write `.tra`, `.lab`, `.srew` and `.trew`, and `.sta` where the states are tuples of numbers."""
+    """Write `.tra`, `.lab`, `.srew` and `.trew`, and `.sta` where the states are tuples
+    of numbers.
+    """
     ssp = model.inside if isinstance(model, IntervalSSP) else model
     if path.lower().endswith(".gz"):
         raise FormatError(f"{path}: packed explicit files are read, not written; write .tra")
     stem = stem_of(path)
     first = ssp.choice_outcomes[:-1]
     choice_cost = np.minimum.reduceat(ssp.outcome_cost, first)
-    for choice in np.flatnonzero(choice_cost != np.maximum.reduceat(ssp.outcome_cost, first))[:1].tolist():
+    for choice in np.flatnonzero(choice_cost != np.maximum.reduceat(ssp.outcome_cost, first))[
+        :1
+    ].tolist():
         raise FormatError(
-            f"{path}: state {ssp.states[ssp.choice_state[choice]]!r}, action {ssp.choice_name(choice)!r} has outcomes of different costs,"
-            " which PRISM's explicit files cannot hold; write .umb or .drn"
+            f"{path}: state {ssp.states[ssp.choice_state[choice]]!r}, action"
+            f" {ssp.choice_name(choice)!r} has outcomes of different costs, which PRISM's explicit"
+            " files cannot hold; write .umb or .drn"
         )
     n_goals = int(np.count_nonzero(ssp.is_goal))
     sizes, costly = f"{ssp.n_states} {ssp.n_choices + n_goals}", np.flatnonzero(_rewarded(ssp))
     head = '# Reward structure "cost"\n'
     files: dict[str, Iterable[bytes]] = {
-        path: chain([encoded(f"#{extras_line(ssp)}\n{sizes} {ssp.n_outcomes + n_goals}\n")], _transition_rows(model, progress)),
+        path: chain(
+            [encoded(f"#{extras_line(ssp)}\n{sizes} {ssp.n_outcomes + n_goals}\n")],
+            _transition_rows(model, progress),
+        ),
         f"{stem}.lab": map(encoded, ['0="init" 1="goal"\n', *_label_lines(ssp)]),
         # No state rewards; the file is there lest an older one be taken for ours.
         f"{stem}.srew": [encoded(f"{head}{ssp.n_states} 0\n")],
-        f"{stem}.trew": chain([encoded(f"{head}{sizes} {len(costly)}\n")], _reward_lines(ssp, costly, progress)),
+        f"{stem}.trew": chain(
+            [encoded(f"{head}{sizes} {len(costly)}\n")], _reward_lines(ssp, costly, progress)
+        ),
     }
     names: Any = ssp.states
     if wholes(names) and len(set(map(len, names))) == 1:
         files[f"{stem}.sta"] = _state_lines(names)
-    for place, pieces in files.items():
-        write_bytes(place, pieces)
+    for path_name, pieces in files.items():
+        write_bytes(path_name, pieces)
 
 
 def _transition_rows(model: SSP | IntervalSSP, progress: Progress | None) -> Iterator[bytes]:
@@ -68,10 +78,14 @@ def _transition_rows(model: SSP | IntervalSSP, progress: Progress | None) -> Ite
     word, number = action_words(ssp, writable_action), named(map(str, range(ssp.n_states)))
     for block in blocks(ssp, progress):
         choice = cut(ssp.outcome_choice, block.outcomes)
-        heads = np.append(_heads(ssp, choice), "")  # the last one is for the goals after all outcomes
+        heads = np.append(
+            _heads(ssp, choice), ""
+        )  # the last one is for the goals after all outcomes
         goals = np.flatnonzero(cut(ssp.is_goal, block.states)) + block.states.start
-        place = np.searchsorted(ssp.choice_state[choice], goals)
-        put_before(heads, place.tolist(), (f"{goal} 0 {goal} {one}\n" for goal in goals.tolist()))
+        path_name = np.searchsorted(ssp.choice_state[choice], goals)
+        put_before(
+            heads, path_name.tolist(), (f"{goal} 0 {goal} {one}\n" for goal in goals.tolist())
+        )
         yield joined(
             heads[:-1],
             number[cut(ssp.outcome_target, block.outcomes)],
@@ -84,16 +98,24 @@ def _transition_rows(model: SSP | IntervalSSP, progress: Progress | None) -> Ite
 def _chances(model: SSP | IntervalSSP, block: Block) -> list[Texts]:
     """The columns of the probabilities."""
     if not isinstance(model, IntervalSSP):
-        return [spelled(cut(model.outcome_probability, block.outcomes), lambda value: f" {value!r} ")]
+        return [
+            spelled(cut(model.outcome_probability, block.outcomes), lambda value: f" {value!r} ")
+        ]
     low, high = cut(model.low, block.outcomes), cut(model.high, block.outcomes)
-    return [spelled(low, lambda value: f" [{value!r},"), spelled(high, lambda value: f"{value!r}] ")]
+    return [
+        spelled(low, lambda value: f" [{value!r},"),
+        spelled(high, lambda value: f"{value!r}] "),
+    ]
 
 
 def _rewarded(ssp: SSP) -> NDArray[np.bool_]:
     """The outcomes that `.trew` speaks of. Parallel outcomes share a reward, which stands once."""
     costly = np.asarray(ssp.outcome_cost != 0)
     if ssp.n_outcomes <= SMALL or not differ(ssp.outcome_choice, ssp.outcome_target):
-        _, once = np.unique(ssp.outcome_choice.astype(np.int64) * ssp.n_states + ssp.outcome_target, return_index=True)
+        _, once = np.unique(
+            ssp.outcome_choice.astype(np.int64) * ssp.n_states + ssp.outcome_target,
+            return_index=True,
+        )
         first = np.zeros(ssp.n_outcomes, dtype=np.bool_)
         first[once] = True
         costly &= first
@@ -106,12 +128,16 @@ def _reward_lines(ssp: SSP, costly: NDArray[Any], progress: Progress | None) -> 
         begin, end = np.searchsorted(costly, [block.outcomes.start, block.outcomes.stop])
         outcome = costly[begin:end]
         costs = spelled(ssp.outcome_cost[outcome], lambda cost: f" {cost!r}\n")
-        yield joined(_heads(ssp, ssp.outcome_choice[outcome]), number[ssp.outcome_target[outcome]], costs)
+        yield joined(
+            _heads(ssp, ssp.outcome_choice[outcome]), number[ssp.outcome_target[outcome]], costs
+        )
 
 
 def _heads(ssp: SSP, choice: NDArray[Any]) -> Texts:
     """How lines begin: the state of each choice, (n,), and its number there."""
-    new = np.append(True, np.diff(choice) != 0)[: len(choice)]  # the outcomes of a choice stand together
+    new = np.append(True, np.diff(choice) != 0)[
+        : len(choice)
+    ]  # the outcomes of a choice stand together
     state = ssp.choice_state[choice[new]]
     numbers = zip(state.tolist(), (choice[new] - ssp.state_choices[state]).tolist())
     heads = named(f"{state} {number} " for state, number in numbers)

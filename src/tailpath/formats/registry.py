@@ -1,14 +1,19 @@
 """The one table of formats, by suffix and by scheme.
 
-A reader is a function `read(source, reading) -> SSP` that gets the options as a `Reading`, or `read(source)` where it has none; a writer is a
-function `write(ssp, path)`. They are named as `module:function` and imported when they are used, so that a model in one format never pays for
-the libraries of another. A row lists the options that apply; any other option is refused here, with the name of the format.
+A reader is a function `read(source, reading) -> SSP` that gets the options as a `Reading`, or
+`read(source)` where it has none; a writer is a function `write(ssp, path)`. They are named as
+`module:function` and imported when they are used, so that a model in one format never pays for the
+libraries of another. A row lists the options that apply; any other option is refused here, with the
+name of the format.
 
-A domain is a format of its own: `scheme:text` is read by what `tailpath.domains` has registered under the scheme.
+A domain is a format of its own: `scheme:text` is read by what `tailpath.domains` has registered
+under the scheme.
 
-Third parties add readers through the entry-point group `tailpath.readers`: the entry point `abc = "package.module:function"` serves both
-`model.abc` and `abc:anything` (the function is then given the part after the colon). It takes its options as keyword arguments, exactly those
-that its signature names. Our own table wins where both have the name.
+Others add theirs as `registers.py` says, by `register(Format(...))` or by an entry point of the
+group `tailpath.readers`. The entry point `abc = "package.module:thing"` serves both `model.abc` and
+`abc:anything` (the reader is then given the part after the colon). The thing is a `Format`, which
+may have a writer, or only a function that reads: it takes its options as keyword arguments, exactly
+those that its signature names. Our own table wins where both have the name.
 """
 
 from __future__ import annotations
@@ -16,7 +21,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from tailpath.domains.register import Domain, find_domain, schemes
@@ -27,7 +32,7 @@ from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 from tailpath.model.tables import has_intervals
 from tailpath.options import Progress
-from tailpath.registers import installed, loaded
+from tailpath.registers import Register, loaded
 from tailpath.texts import did_you_mean
 
 GROUP = "tailpath.readers"
@@ -36,60 +41,136 @@ Reader = Callable[..., Any]
 
 @dataclass(frozen=True)
 class Format:
-    """One row of the table: what users call the format, how it is recognised, who reads and writes it, which options apply.
+    """A format: how it is recognised, who reads and writes it, and which options it takes.
 
-    A format that `tells` has a writer `write(ssp, path, progress)`. Its reader, and that of one with options, is `read(source, reading)`.
-    One with `intervals` can hold an `IntervalSSP`.
+    Parameters
+    ----------
+    title : str
+        What messages call it.
+    reader : callable or str
+        `reader(path)` gives the model; the function, or its "module:function". For a scheme it is
+        given the part after the colon. With options, or if the format `reports`, it is called as
+        `reader(path, reading)`, and `reading` has the options by name.
+    writer : callable or str, optional
+        `writer(ssp, path)`, or `writer(ssp, path, progress)` if the format `reports`.
+    suffixes : tuple of str
+        Such as `(".abc",)`.
+    scheme : str, optional
+        `abc` for `abc:anything`.
+    options : tuple of str
+        The options of `tailpath.read` that apply; others are refused.
+    reports : bool
+        Whether reader and writer say how far they are.
+    intervals : bool
+        Whether it can hold an `IntervalSSP`.
     """
 
     title: str
     reader: str | Reader
-    writer: str = ""
+    writer: str | Reader = ""
     suffixes: tuple[str, ...] = ()
     scheme: str = ""
     options: tuple[str, ...] = ()
-    tells: bool = False
+    reports: bool = False
     intervals: bool = False
 
     def read(self, source: Any, reading: Reading) -> SSP:
-        """Read with the options given; an option that the format has no use for is refused."""
+        """Read a model.
+
+        Parameters
+        ----------
+        source : str
+            A path, or what stands behind the scheme.
+        reading : Reading
+            The options.
+
+        Returns
+        -------
+        SSP or IntervalSSP
+            The model.
+
+        Raises
+        ------
+        OptionError
+            If the format has no use for an option.
+        """
         self._refuse_others(reading, self.options)
         reader = _load(self.reader)
-        ssp: SSP = reader(source, reading) if self.options or self.tells else reader(source)
+        ssp: SSP = reader(source, reading) if self.options or self.reports else reader(source)
         return ssp
 
     def write(self, ssp: SSP | IntervalSSP, path: str, progress: Progress | None = None) -> None:
-        """Write, or say that the format is for reading only."""
+        """Write a model.
+
+        Parameters
+        ----------
+        ssp : SSP or IntervalSSP
+            The model.
+        path : str
+            Where to.
+        progress : callable, optional
+            As of `tailpath.write`.
+
+        Raises
+        ------
+        OptionError
+            If the format can only be read, or cannot hold intervals.
+        """
         if not self.writer:
-            raise OptionError(f"{path}: {self.title} can be read, not written; write one of {', '.join(written_suffixes())}")
+            raise OptionError(
+                f"{path}: {self.title} can be read, not written; write one of"
+                f" {', '.join(written_suffixes())}"
+            )
         if isinstance(ssp, IntervalSSP) and not self.intervals:
-            able = ", ".join(suffix for entry in FORMATS if entry.intervals for suffix in entry.suffixes)
-            raise OptionError(f"{path}: {self.title} is written with known probabilities; intervals go to {able}")
-        _load(self.writer)(ssp, path, *((progress,) if self.tells else ()))
+            able = ", ".join(
+                suffix for entry in FORMATS if entry.intervals for suffix in entry.suffixes
+            )
+            raise OptionError(
+                f"{path}: {self.title} is written with known probabilities; intervals go to {able}"
+            )
+        _load(self.writer)(ssp, path, *((progress,) if self.reports else ()))
 
     def _refuse_others(self, reading: Reading, taken: tuple[str, ...]) -> None:
         for name in reading.given():
             if name not in taken:
-                raise OptionError(f"the option {name} does not apply to {self.title}, which takes {', '.join(taken) or 'no options'}")
+                raise OptionError(
+                    f"the option {name} does not apply to {self.title}, which takes"
+                    f" {', '.join(taken) or 'no options'}"
+                )
 
 
-class ForeignFormat(Format):
-    """The reader of a third party: it knows nothing of `Reading`, and its signature says which options it takes."""
+class ReaderOnly(Format):
+    """A function that reads: it knows nothing of `Reading`, and its signature says which options it
+    takes.
+    """
 
     def read(self, source: Any, reading: Reading) -> SSP:
         reader = _load(self.reader)
         parameters = inspect.signature(reader).parameters.values()
         if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
-            self._refuse_others(reading, tuple(parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY))
+            self._refuse_others(
+                reading,
+                tuple(
+                    parameter.name
+                    for parameter in parameters
+                    if parameter.kind is parameter.KEYWORD_ONLY
+                ),
+            )
         ssp: SSP = reader(source, **reading.given())
         return ssp
 
 
-def _read_domain(domain: Domain, text: str) -> SSP:
+def _read_domain(domain: Domain, text: str) -> SSP | IntervalSSP:
     """The text after the scheme names a problem, or the file that describes one."""
     ssp = domain.build(text)
-    if ssp is None and domain.from_text is not None and (os.path.exists(text) or "." in text or os.sep in text):
-        ssp = domain.from_text(read_text(text))  # for what looks like a path, in our own words where there is no such file
+    if (
+        ssp is None
+        and domain.from_text is not None
+        and (os.path.exists(text) or "." in text or os.sep in text)
+    ):
+        ssp = domain.from_text(
+            read_text(text)
+        )  # for what looks like a path, in our own words where there is no such file
     if ssp is None:
         raise OptionError(f"{domain.scheme}:{text}: {domain.expects}")
     return ssp
@@ -100,10 +181,25 @@ def _home(module: str) -> str:
 
 
 FORMATS = (
-    Format("tailpath JSON", _home("json_files:read"), _home("json_files:write"), (".json",), tells=True, intervals=True),
-    Format("tailpath npz", _home("npz_files:read"), _home("npz_files:write"), (".npz",), intervals=True),
     Format(
-        "Storm DRN", _home("drn:read"), _home("drn:write"), (".drn", ".drn.gz", ".drn.xz"), options=LABELLED, tells=True, intervals=True
+        "tailpath JSON",
+        _home("json_files:read"),
+        _home("json_files:write"),
+        (".json",),
+        reports=True,
+        intervals=True,
+    ),
+    Format(
+        "tailpath npz", _home("npz_files:read"), _home("npz_files:write"), (".npz",), intervals=True
+    ),
+    Format(
+        "Storm DRN",
+        _home("drn:read"),
+        _home("drn:write"),
+        (".drn", ".drn.gz", ".drn.xz"),
+        options=LABELLED,
+        reports=True,
+        intervals=True,
     ),
     Format(
         "PRISM explicit",
@@ -111,32 +207,76 @@ FORMATS = (
         _home("prism_writing:write"),
         (".tra", ".tra.gz"),
         options=LABELLED,
-        tells=True,
+        reports=True,
         intervals=True,
     ),
-    Format("UMB", _home("umb:read"), _home("umb:write"), (".umb",), options=LABELLED),
-    Format("long table", _home("long_table:read"), _home("long_table:write"), (".csv",), options=TABLE, tells=True),
-    Format("Parquet table", _home("long_table:read"), suffixes=(".parquet",), options=TABLE, tells=True),
-    Format("PRISM language", _home("storm_language:read"), suffixes=(".nm", ".pm", ".prism"), options=(*LABELLED, "constants")),
-    Format("JANI", _home("storm_language:read"), suffixes=(".jani",), options=(*LABELLED, "constants")),
-    Format("Gymnasium", _home("gym:read"), scheme="gym", options=(*REWARDS, "goal", "start", "constants")),
+    Format(
+        "UMB", _home("umb:read"), _home("umb:write"), (".umb",), options=LABELLED, intervals=True
+    ),
+    Format(
+        "long table",
+        _home("long_table:read"),
+        _home("long_table:write"),
+        (".csv",),
+        options=TABLE,
+        reports=True,
+        intervals=True,
+    ),
+    Format(
+        "Parquet table",
+        _home("long_table:read"),
+        suffixes=(".parquet",),
+        options=TABLE,
+        reports=True,
+    ),
+    Format(
+        "PRISM language",
+        _home("storm_language:read"),
+        suffixes=(".nm", ".pm", ".prism"),
+        options=(*LABELLED, "constants"),
+    ),
+    Format(
+        "JANI", _home("storm_language:read"), suffixes=(".jani",), options=(*LABELLED, "constants")
+    ),
+    Format(
+        "Gymnasium",
+        _home("gym:read"),
+        scheme="gym",
+        options=(*REWARDS, "goal", "start", "constants"),
+    ),
+    Format("RDDL", _home("rddl:read"), scheme="rddl", options=("constants",)),
 )
 
 
 def _read_table(source: Any, reading: Reading) -> SSP | IntervalSSP:
-    columns = reading.table_columns()
-    if has_intervals(source):
-        return IntervalSSP.from_table(source, start=reading.start, goals=reading.goals or None, columns=columns)
-    return SSP.from_table(source, start=reading.start, goals=reading.goals or None, columns=columns)
+    columns, confidence = reading.table_columns(), reading.confidence
+    where: dict[str, Any] = {
+        "start": reading.start,
+        "goals": reading.goals or None,
+        "columns": columns,
+    }
+    counted = confidence is not None or has_intervals(source, columns)
+    if counted and reading.rewards:
+        raise OptionError("a table with intervals or counts holds costs of 0 or more, not rewards")
+    if confidence is not None:
+        return IntervalSSP.from_table(source, **where, confidence=confidence)
+    return (
+        IntervalSSP.from_table(source, **where)
+        if counted
+        else SSP.from_table(source, **where, rewards=reading.rewards)
+    )
 
 
 #: Tables and graphs that are no files.
-IN_MEMORY = Format("a table", _read_table, options=("start", "goals", "cost", "columns"))
+IN_MEMORY = Format(
+    "a table", _read_table, options=("start", "goals", "cost", "columns", "confidence", "rewards")
+)
 
 
 def written_suffixes() -> list[str]:
     """The suffixes that `write` takes."""
-    return [suffix for entry in FORMATS if entry.writer for suffix in entry.suffixes]
+    every = dict.fromkeys([*FORMATS, *REGISTER.added.values()])
+    return [suffix for entry in every if entry.writer for suffix in entry.suffixes]
 
 
 def by_scheme(scheme: str) -> Format | None:
@@ -153,24 +293,68 @@ def by_scheme(scheme: str) -> Format | None:
 def by_suffix(path: str) -> Format:
     """The format of a path; the longest suffix decides."""
     name = path.lower()
-    matches = [(len(suffix), entry) for entry in FORMATS for suffix in entry.suffixes if name.endswith(suffix)]
+    matches = [
+        (len(suffix), entry)
+        for entry in FORMATS
+        for suffix in entry.suffixes
+        if name.endswith(suffix)
+    ]
     if matches:
         return max(matches, key=lambda match: match[0])[1]
     found = _third_party(name.rpartition(".")[2]) if "." in name else None
     if found is not None:
         return found
     suffixes = [suffix for entry in FORMATS for suffix in entry.suffixes]
-    known = [f"{scheme}:" for scheme in (*(entry.scheme for entry in FORMATS if entry.scheme), *schemes())]
-    word = next((part for part in (path.partition(":")[0] + ":", "." + name.rpartition(".")[2]) if len(part) < len(path)), "")
+    known = [
+        f"{scheme}:"
+        for scheme in (*(entry.scheme for entry in FORMATS if entry.scheme), *schemes())
+    ]
+    word = next(
+        (
+            part
+            for part in (path.partition(":")[0] + ":", "." + name.rpartition(".")[2])
+            if len(part) < len(path)
+        ),
+        "",
+    )
     near = did_you_mean(word, [*known, *suffixes])
-    raise OptionError(f"{path}: unknown format{near}; known suffixes are {', '.join(suffixes)}, known schemes are {', '.join(known)}")
+    raise OptionError(
+        f"{path}: unknown format{near}; known suffixes are {', '.join(suffixes)}, known schemes are"
+        f" {', '.join(known)}"
+    )
+
+
+def _format(thing: Any) -> Format | None:
+    if isinstance(thing, Format):
+        return thing
+    return ReaderOnly("", thing) if callable(thing) else None
+
+
+#: The formats of others, by suffix without its dot and by scheme.
+REGISTER = Register("reader", "tailpath.formats.Format and no function", GROUP, {}, _format)
+
+
+def register(added: Format) -> None:
+    """Make a format known to `read`, to `write` and to every command of this process.
+
+    Registered again, it replaces the one before.
+
+    Parameters
+    ----------
+    added : Format
+        The format; it is found by its suffixes and its scheme.
+    """
+    for name in filter(
+        None, (*(suffix.removeprefix(".") for suffix in added.suffixes), added.scheme)
+    ):
+        REGISTER.add(name, added)
 
 
 def _third_party(name: str) -> Format | None:
-    place = installed(GROUP).get(name)
-    return None if place is None else ForeignFormat(name, place)
+    found = REGISTER.find(name)
+    return found if found is None or found.title else replace(found, title=name)
 
 
-def _load(place: str | Reader) -> Reader:
-    reader: Reader = loaded(place, "reader", GROUP) if isinstance(place, str) else place
-    return reader
+def _load(address: str | Reader) -> Reader:
+    function: Reader = loaded(address, "reader", GROUP) if isinstance(address, str) else address
+    return function

@@ -1,9 +1,11 @@
-"""Models in the PRISM language (`.nm`, `.pm`, `.prism`) and in JANI (`.jani`), built by Storm through the optional package `stormpy`.
+"""Models in the PRISM language (`.nm`, `.pm`, `.prism`) and in JANI (`.jani`), built by Storm
+through the optional package `stormpy`.
 
-Storm explores the states, in a process of its own with limits of time, memory and states (`storm_worker.py`); what it built comes over as UMB,
-without loss, and is read like any other UMB file. A state is named after the values of its variables. The goal and the start may be conditions
-on the variables. Rewards on single destinations (JANI can have them) are refused: Storm can only replace them by their average over the
-destinations, which keeps the mean and changes the risk.
+Storm explores the states, in a process of its own with limits of time, memory and states
+(`storm_worker.py`); what it built comes over as UMB, without loss, and is read like any other UMB
+file. A state is named after the values of its variables. The goal and the start may be conditions
+on the variables. Rewards on single destinations (JANI can have them) are refused: Storm can only
+replace them by their average over the destinations, which keeps the mean and changes the risk.
 """
 
 from __future__ import annotations
@@ -45,18 +47,26 @@ def read(path: str, reading: Reading, limits: Limits = Limits()) -> Any:  # noqa
     """Read a program in the PRISM language, or a JANI model, whose properties are ignored."""
     rule = CostRule.from_options(1, reading)
     if find_spec("stormpy") is None:
-        raise FormatError(f"{path}: models in the PRISM language or JANI need stormpy; install tailpath[storm]")
+        raise FormatError(
+            f"{path}: models in the PRISM language or JANI need stormpy; install tailpath[storm]"
+        )
     read_text(path)  # for our own words where there is no such file, or no text in it
     given = _definitions(reading.constants)
     goal = DEFAULT_GOAL if reading.goal is None else reading.goal
     start = reading.start
-    model, labels = _built(path, given, [text for text in (goal, start) if isinstance(text, str)], limits)
+    model, labels = _built(
+        path, given, [text for text in (goal, start) if isinstance(text, str)], limits
+    )
     chosen = labels.get(start, start) if isinstance(start, str) else start
     return to_ssp(model, replace(reading, goal=labels.get(goal, goal), start=chosen), rule)
 
 
-def _built(path: str, constants: str, expressions: list[str], limits: Limits) -> tuple[Labelled, dict[str, str]]:
-    """What Storm makes of the file, and the labels it gave to conditions that are no labels themselves."""
+def _built(
+    path: str, constants: str, expressions: list[str], limits: Limits
+) -> tuple[Labelled, dict[str, str]]:
+    """What Storm makes of the file, and the labels it gave to conditions that are no labels
+    themselves.
+    """
     with tempfile.TemporaryDirectory(prefix="tailpath-") as folder:
         request = {
             "path": os.path.abspath(path),
@@ -69,47 +79,74 @@ def _built(path: str, constants: str, expressions: list[str], limits: Limits) ->
         answer = _ask(path, request, limits)
         if "missing" in answer:
             names = ", ".join(answer["missing"])
-            raise FormatError(f"{path}: give the constants {names} a value with --const NAME=VALUE (constants=)")
+            raise FormatError(
+                f"{path}: give the constants {names} a value with --const NAME=VALUE (constants=)"
+            )
         if "error" in answer:
             text = answer["error"]
             if "Transition rewards are not supported" in text:
-                text = "a reward depends on the destination; Storm can only average such rewards, which would change the risk"
+                text = (
+                    "a reward depends on the destination; Storm can only average such rewards,"
+                    " which would change the risk"
+                )
             raise FormatError(f"{path}: {text}")
         model = UmbReader(path, read_bytes(os.path.join(folder, "model.umb"))).model()
     names = answer["names"]
-    known = {text: label for text, label in answer["labels"].items() if text not in model.labels and label in model.labels}
+    known = {
+        text: label
+        for text, label in answer["labels"].items()
+        if text not in model.labels and label in model.labels
+    }
     # The labels that the conditions got are Storm's words, not the model's.
-    shown = Lazy([label for label in model.labels if label not in known.values()] + list(known.values()), model.labels.__getitem__)
-    return replace(model, labels=shown, states=tuple(names) if len(set(names)) == len(names) == model.n_states else None), known
+    shown = Lazy(
+        [label for label in model.labels if label not in known.values()] + list(known.values()),
+        model.labels.__getitem__,
+    )
+    return (
+        replace(
+            model,
+            labels=shown,
+            states=tuple(names) if len(set(names)) == len(names) == model.n_states else None,
+        ),
+        known,
+    )
 
 
 def _ask(path: str, request: Mapping[str, Any], limits: Limits) -> dict[str, Any]:
     """The answer of the worker; a crash, a hang and a lack of memory become one clear line."""
     # -P keeps the folder of the script, and the working directory, off the path of imports.
     command = [sys.executable, "-P", _WORKER]
-    place, said = os.path.join(request["folder"], "answer.json"), b""
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as worker:
+    path_name, said = os.path.join(request["folder"], "answer.json"), b""
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+    ) as worker:
         assert worker.stdin is not None and worker.stderr is not None
         try:
             worker.stdin.write(json.dumps(request).encode() + b"\n")
             worker.stdin.flush()
             code = worker.wait(limits.seconds)
         except subprocess.TimeoutExpired:
-            raise FormatError(f"{path}: Storm did not finish this model within {limits.seconds:g} s") from None
+            raise FormatError(
+                f"{path}: Storm did not finish this model within {limits.seconds:g} s"
+            ) from None
         except BrokenPipeError:  # it ended before it was asked
             code = worker.wait()
         finally:
             with suppress(BrokenPipeError):
                 worker.stdin.close()  # which tells it to end, if it has not
             said = worker.stderr.read()
-    if code == 0 and os.path.exists(place):
-        with open(place, encoding="utf-8") as stream:
+    if code == 0 and os.path.exists(path_name):
+        with open(path_name, encoding="utf-8") as stream:
             answer: dict[str, Any] = json.load(stream)
         if answer.get("error") in ("not enough memory", "std::bad_alloc"):
-            raise FormatError(f"{path}: Storm needs more than {limits.bytes / 2**30:.3g} GiB for this model")
+            raise FormatError(
+                f"{path}: Storm needs more than {limits.bytes / 2**30:.3g} GiB for this model"
+            )
         return answer
     if code < 0 or code > 128:
-        raise FormatError(f"{path}: Storm crashed on this model (signal {-code if code < 0 else code - 128})")
+        raise FormatError(
+            f"{path}: Storm crashed on this model (signal {-code if code < 0 else code - 128})"
+        )
     last = said.decode("utf-8", "replace").strip().rpartition("\n")[2]
     raise FormatError(f"{path}: Storm could not be run: {shorten(last) or f'exit code {code}'}")
 

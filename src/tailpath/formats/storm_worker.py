@@ -1,13 +1,18 @@
-"""Storm in a process of its own: run as a script, with one request on standard input and the answer in a folder.
+"""Storm in a process of its own: run as a script, with one request on standard input and the answer
+in a folder.
 
-Storm is compiled code that a hostile file can crash, hang or let grow without end. Here it may: the process has a limit of memory, its parent
-one of time, and whatever happens to it the parent sees an exit code. The script imports nothing of ours, so that it starts quickly.
+Storm is compiled code that a hostile file can crash, hang or let grow without end. Here it may: the
+process has a limit of memory, its parent one of time, and whatever happens to it the parent sees an
+exit code. The script imports nothing of ours, so that it starts quickly.
 
-It is two processes: one builds, in compiled code that hears of nothing, the other watches. Standard input stays open as long as the parent
-wants the answer; when it ends, because the parent was killed, say, the watcher ends the builder and removes the folder.
+It is two processes: one builds, in compiled code that hears of nothing, the other watches. Standard
+input stays open as long as the parent wants the answer; when it ends, because the parent was
+killed, say, the watcher ends the builder and removes the folder.
 
-    request   {"path", "constants", "expressions": [..], "bytes", "states", "folder"}, one JSON object on one line
-    answer    folder/model.umb and folder/answer.json: {"names", "labels": {expression: label}}, or {"error"} or {"missing": [constants]}
+    request   {"path", "constants", "expressions": [..], "bytes", "states", "folder"}, one JSON
+              object on one line
+    answer    folder/model.umb and folder/answer.json: {"names", "labels": {expression: label}}, or
+              {"error"} or {"missing": [constants]}
 """
 
 from __future__ import annotations
@@ -30,7 +35,10 @@ try:
 except ImportError:  # not on every system
     resource = None  # type: ignore[assignment]
 
-_TYPE = re.compile(r"^\s*(dtmc|mdp|ctmc|ctmdp|ma|pta|pomdp|popta|smg|probabilistic|nondeterministic|stochastic)\b", re.MULTILINE)
+_TYPE = re.compile(
+    r"^\s*(dtmc|mdp|ctmc|ctmdp|ma|pta|pomdp|popta|smg|probabilistic|nondeterministic|stochastic)\b",
+    re.MULTILINE,
+)
 _COMMENT = re.compile(r"//.*")
 
 
@@ -39,7 +47,9 @@ class Refusal(Exception):
 
 
 def watched(folder: str) -> None:
-    """Go on in a child. The process itself only waits for it, or for the parent to go, and ends with its exit code, or 128 + its signal."""
+    """Go on in a child. The process itself only waits for it, or for the parent to go, and ends
+    with its exit code, or 128 + its signal.
+    """
     here, there = os.pipe()
     builder = os.fork()
     if builder == 0:
@@ -78,10 +88,17 @@ def main() -> None:
         answer = {"error": "not enough memory"}
     except Exception as error:  # Storm has no common type of errors
         answer = {"error": " ".join(str(error).split())[:300] or type(error).__name__}
-    with open(os.path.join(request["folder"], "answer.json"), "w", encoding="utf-8", errors="backslashreplace") as stream:
+    with open(
+        os.path.join(request["folder"], "answer.json"),
+        "w",
+        encoding="utf-8",
+        errors="backslashreplace",
+    ) as stream:
         json.dump(answer, stream)
         stream.flush()
-    os._exit(0)  # the destructors of a model of many states, or of one that Storm did not finish, are not worth waiting for
+    # The destructors of a large model, or of one that Storm did not finish, are not worth waiting
+    # for.
+    os._exit(0)
 
 
 def build(request: dict[str, Any]) -> dict[str, Any]:
@@ -103,7 +120,9 @@ def build(request: dict[str, Any]) -> dict[str, Any]:
 
 
 def explore(program: Any, formulas: list[Any], path: str) -> Any:
-    """The model, if no update leaves the range of its variable: unchecked, Storm would go on with another value."""
+    """The model, if no update leaves the range of its variable: unchecked, Storm would go on with
+    another value.
+    """
 
     def options() -> Any:
         # Given one formula alone, Storm would not explore beyond the states that decide it.
@@ -112,7 +131,9 @@ def explore(program: Any, formulas: list[Any], path: str) -> Any:
         chosen.set_build_all_reward_models()
         chosen.set_build_choice_labels()
         chosen.set_build_state_valuations()
-        chosen.set_scale_and_lift_transition_rewards(False)  # never average a reward over destinations
+        chosen.set_scale_and_lift_transition_rewards(
+            False
+        )  # never average a reward over destinations
         return chosen
 
     checked = options()
@@ -120,34 +141,53 @@ def explore(program: Any, formulas: list[Any], path: str) -> Any:
     try:
         return stormpy.build_model(program, options=checked)
     except Exception as error:
+        if "interval updates" in str(error):
+            return stormpy.build_model[stormpy.Interval](program, options=checked)
         if not re.search("update probabilities|sum to one", str(error)) or writes_collide(path):
             raise
-    # Its checks refuse sums that miss 1 by rounding, 1/7 taken seven times say, which we judge ourselves: look for the other fault alone.
+    # Its checks refuse sums that miss 1 by rounding, 1/7 taken seven times say, which we judge
+    # ourselves: look for the other fault alone.
     probe = stormpy.BuilderOptions([])
     probe.set_add_out_of_bounds_state(True)
     labels = stormpy.build_model(program, options=probe).labeling
-    if labels.contains_label("out_of_bounds") and any(True for _ in labels.get_states("out_of_bounds")):
+    if labels.contains_label("out_of_bounds") and any(
+        True for _ in labels.get_states("out_of_bounds")
+    ):
         raise Refusal("an update leads to a value out of the bounds of its variable")
     return stormpy.build_model(program, options=options())
 
 
 def writes_collide(path: str) -> bool:
-    """Whether two automata of a JANI model may write one variable in one step, which only Storm's checks notice; PRISM has no such."""
+    """Whether two automata of a JANI model may write one variable in one step, which only Storm's
+    checks notice; PRISM has no such.
+    """
     if not path.lower().endswith(".jani"):
         return False
     with open(path, encoding="utf-8-sig") as stream:
         model = json.load(stream)
-    shared = {variable["name"] for variable in model.get("variables", ()) if not variable.get("transient")}
+    shared = {
+        variable["name"] for variable in model.get("variables", ()) if not variable.get("transient")
+    }
     writes: dict[tuple[str, str], set[str]] = {}
     for automaton in model["automata"]:
         for edge in automaton["edges"]:
-            refs = [assignment["ref"] for to in edge["destinations"] for assignment in to.get("assignments", ())]
+            refs = [
+                assignment["ref"]
+                for to in edge["destinations"]
+                for assignment in to.get("assignments", ())
+            ]
             # What is no plain name may be any of them.
-            names = set().union(*({ref} & shared if isinstance(ref, str) else shared for ref in refs))
+            names = set().union(
+                *({ref} & shared if isinstance(ref, str) else shared for ref in refs)
+            )
             writes.setdefault((automaton["name"], edge.get("action", "")), set()).update(names)
     elements = [element["automaton"] for element in model["system"]["elements"]]
     for sync in model["system"].get("syncs", ()):
-        together = [writes.get((name, action), set()) for name, action in zip(elements, sync["synchronise"]) if action is not None]
+        together = [
+            writes.get((name, action), set())
+            for name, action in zip(elements, sync["synchronise"])
+            if action is not None
+        ]
         if sum(map(len, together)) > len(set().union(*together)):
             return True
     return False
@@ -171,15 +211,18 @@ def parse(path: str, folder: str) -> Any:
         text = stream.read()
     if _TYPE.search(_COMMENT.sub("", text)):
         return stormpy.parse_prism_program(path)
-    # PRISM takes a program that does not say what it is for an MDP; Storm wants to be told. On the first line, so that lines keep their numbers.
-    place = os.path.join(folder, "program.prism")
-    with open(place, "w", encoding="utf-8") as stream:
+    # PRISM takes a program that does not say what it is for an MDP; Storm wants to be told. On the
+    # first line, so that lines keep their numbers.
+    path_name = os.path.join(folder, "program.prism")
+    with open(path_name, "w", encoding="utf-8") as stream:
         stream.write(f"mdp {text}")
-    return stormpy.parse_prism_program(place)
+    return stormpy.parse_prism_program(path_name)
 
 
 def label_expressions(program: Any, expressions: list[str]) -> tuple[list[Any], dict[str, str]]:
-    """Formulas that make Storm label the states where each expression holds, and the label of each; names of labels are no expressions."""
+    """Formulas that make Storm label the states where each expression holds, and the label of each;
+    names of labels are no expressions.
+    """
     formulas, labels = [], {}
     for text in expressions:
         if '"' in text or ";" in text or "[" in text or "]" in text or "\n" in text:
@@ -194,10 +237,18 @@ def label_expressions(program: Any, expressions: list[str]) -> tuple[list[Any], 
 
 
 def names_of(model: Any, program: Any) -> list[str]:
-    """Names such as `x=1 & ready=true`. Not among them: JANI's transient variables, and locations of automata that have only one."""
-    transient = {variable.name for variable in getattr(program, "global_variables", ()) if getattr(variable, "is_transient", False)}
+    """Names such as `x=1 & ready=true`. Not among them: JANI's transient variables, and locations
+    of automata that have only one.
+    """
+    transient = {
+        variable.name
+        for variable in getattr(program, "global_variables", ())
+        if getattr(variable, "is_transient", False)
+    }
     parts: list[list[str]] = []
-    for variable in sorted(model.state_valuations.get_all_variables(), key=lambda variable: variable.index):
+    for variable in sorted(
+        model.state_valuations.get_all_variables(), key=lambda variable: variable.index
+    ):
         if variable.name in transient:
             continue
         if variable.has_boolean_type():

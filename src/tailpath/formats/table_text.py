@@ -18,12 +18,19 @@ from numpy.typing import NDArray
 from tailpath.errors import FormatError, ModelError
 from tailpath.formats import bulk, parquet
 from tailpath.formats.files import brief, load_json, read_bytes, shorten, text_bytes
-from tailpath.formats.names import decode_name, decode_names, encode_name, json_texts, truth_values, wholes
+from tailpath.formats.names import (
+    decode_name,
+    decode_names,
+    encode_name,
+    json_texts,
+    truth_values,
+    wholes,
+)
 from tailpath.formats.reading import Reading
 from tailpath.formats.text import BLOCK, Numbers, after, as_they_appear
 from tailpath.model.cost_units import as_fraction, common_unit
 from tailpath.model.ssp import Name
-from tailpath.model.tables import PRICES, columns_called, times_of
+from tailpath.model.tables import INTERVALS, PRICES, columns_called, has_intervals, times_of
 
 _WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _WHOLES = re.compile(r"\[(?:0|-?[1-9][0-9]{0,17})(?:, ?(?:0|-?[1-9][0-9]{0,17}))*\]")
@@ -52,7 +59,7 @@ class Names:
     def of(self, words: bulk.Words) -> NDArray[np.int32]:
         """The numbers of a column, (n,), whose lines do not matter: refusals are read again."""
         order = as_they_appear(words.number, len(words.texts))
-        cells, known = [words.texts[place] for place in order.tolist()], self.number_of_cell
+        cells, known = [words.texts[position] for position in order.tolist()], self.number_of_cell
         new = list(dict.fromkeys(cell for cell in cells if cell not in known))
         # New names are understood all at once where they are alike.
         names = [] if self.one_based else _alike(new)
@@ -67,10 +74,14 @@ class Names:
         if number == len(self.first):
             self.first.append(name)
         elif truth_values(name) != truth_values(self.first[number]):
-            raise FormatError(f"{self.path}:{line}: {shorten(cell)} and {self.first[number]!r} would be one name")
+            raise FormatError(
+                f"{self.path}:{line}: {shorten(cell)} and {self.first[number]!r} would be one name"
+            )
 
     def ordered(self, *columns: NDArray[Any]) -> tuple[Sequence[Name], list[NDArray[Any]]]:
-        """The names in their final order, and columns of numbers as places there: whole numbers are sorted."""
+        """The names in their final order, and columns of numbers as places there: whole numbers are
+        sorted.
+        """
         names: list[Any] = list(self.number)
         if not all(type(name) is int for name in names):
             return tuple(names), list(columns)
@@ -78,7 +89,9 @@ class Names:
         rank = np.empty(len(order), dtype=np.int32)
         rank[order] = np.arange(len(order), dtype=np.int32)
         ordered = tuple(sorted(names))
-        return range(len(names)) if ordered == tuple(range(len(names))) else ordered, [rank[column] for column in columns]
+        return range(len(names)) if ordered == tuple(range(len(names))) else ordered, [
+            rank[column] for column in columns
+        ]
 
     def _name(self, cell: str, line: int) -> Name:
         name = decode(cell.strip(), f"{self.path}:{line}")
@@ -91,17 +104,20 @@ class Names:
 
 class Table:
     """The columns of the file: states and actions by number, and the line of each row; in a Parquet
-    file rows are `counted` instead."""
+    file rows are `counted` instead. `chances` are those that tell probabilities, under the names
+    in `told_by`; there are none in a log of steps."""
 
     def __init__(self, path: str, reading: Reading) -> None:
         self.path, self.one_based, self.progress = path, reading.one_based, reading.progress
         self.columns = reading.table_columns()
+        self.is_log = reading.confidence is not None
+        self.told_by: tuple[str, ...] = ()
         self.width = 0
         self.line: Sequence[int] = ()
         is_parquet = path.lower().endswith(".parquet")
         self.counted = "row" if is_parquet else "line"
         columns = self._parquet() if is_parquet else self._text()
-        self.source, self.target, self.action, self.probability, self.price = columns
+        self.source, self.target, self.action, self.price, *self.chances = columns
 
     def _text(self) -> Columns:
         data = text_bytes(self.path, read_bytes(self.path))
@@ -111,15 +127,17 @@ class Table:
     def _parquet(self) -> Columns:
         table = parquet.read_parquet(self.path)
         at = self._header(table.column_names)
-        places = sorted(set(at.values()) - {self.width})
-        texts = parquet.texts(self.path, table, places)
+        positions = sorted(set(at.values()) - {self.width})
+        texts = parquet.texts(self.path, table, positions)
         try:
             batches = (map(bulk.Words.of, batch.columns) for batch in texts.to_batches())
-            found = self._joined(self._numbered(at, dict(zip(places, words))) for words in batches)
+            found = self._joined(
+                self._numbered(at, dict(zip(positions, words))) for words in batches
+            )
         except FormatError:  # row by row, to find the one at fault
             cells: list[Iterable[str]] = [repeat("")] * self.width
-            for place in places:
-                cells[place] = texts[str(place)].to_pylist()
+            for position in positions:
+                cells[position] = texts[str(position)].to_pylist()
             return self._read(enumerate(chain([table.column_names], zip(*cells))))
         self.line = range(1, 1 + len(found[0]))
         return found
@@ -139,9 +157,13 @@ class Table:
         names = [word.strip() for word in words]
         self.width = len(names)
         if "idoutcome" in names:
-            raise FormatError(f"{self.path}:1: a table with idoutcome describes a robust model, which is none of ours")
+            raise FormatError(
+                f"{self.path}:1: a table with idoutcome describes a robust model, which is none of"
+                " ours"
+            )
         try:
-            called = columns_called(names, self.columns)
+            intervals = self.is_log or has_intervals(names, self.columns)
+            called = columns_called(names, self.columns, intervals)
         except ModelError as error:
             raise FormatError(f"{self.path}:1: {brief(str(error))}") from None
         at = {column: names.index(name) for column, name in called.items()}
@@ -150,16 +172,17 @@ class Table:
         self.times = dict(at) if "times" in at else {}
         if "times" in at:  # their probability has a column of its own, the last
             at["probability"] = self.width
+        self.told_by = next((ways for ways in INTERVALS if all(way in at for way in ways)), ())
         self.marks: dict[str, Any] = {mark: [] for mark in ("goal", "start") if mark in at}
         return at
 
     # ------------------------------------------------------------------ all rows at once
 
     def _cut(self, data: bytes) -> Columns:
-        """State, target, action, probability and price of all rows of plain text."""
+        """State, target, action, price and chances of all rows of plain text."""
         begin = after(data, 1)
         at = self._header(next(csv.reader([data[:begin].decode()], strict=True), []))
-        kinds = ["word" if place in at.values() else "" for place in range(self.width)]
+        kinds = ["word" if position in at.values() else "" for position in range(self.width)]
         blocks = []
         for lines in bulk.pieces(data, begin, self.progress):
             lines.refuse_quotes()
@@ -186,10 +209,8 @@ class Table:
         self.fractions.update(text.strip() for text in price.texts if "/" in text)
         for mark, marked in self.marks.items():
             marked.extend(words[at[mark]].understood(truths).tolist())
-        probability = np.ones(len(actions))
-        if "probability" in at:
-            probability = words[at["probability"]].understood(numbers.of)
-        return states[::2], states[1::2], actions, probability, price.understood(numbers.of)
+        chances = (words[at[column]].understood(numbers.of) for column in self.told_by)
+        return states[::2], states[1::2], actions, price.understood(numbers.of), *chances
 
     # ------------------------------------------------------------------ row by row
 
@@ -206,7 +227,7 @@ class Table:
             raise FormatError(f"{self.path}:{reader.line_num}: {error}") from None
 
     def _read(self, rows: Rows) -> Columns:
-        """State, target, action, probability and price of all rows, the header first."""
+        """State, target, action, price and chances of all rows, the header first."""
         return self._joined(self._blocks(self._header(next(rows, (1, ()))[1]), self._full(rows)))
 
     def _full(self, rows: Rows) -> Rows:
@@ -221,7 +242,7 @@ class Table:
         if not self.times:
             yield row
             return
-        cells = {column: row[place] for column, place in self.times.items()}
+        cells = {column: row[position] for column, position in self.times.items()}
         try:
             found = times_of(cells)
             chance = as_fraction(cells.get("probability", "1").strip())
@@ -239,16 +260,29 @@ class Table:
         while block := list(islice(rows, BLOCK)):
             lines = [line for line, _ in block]
             columns = list(zip(*(row for _, row in block)))
-            source, target, price = columns[at["state"]], columns[at["next_state"]], columns[at["price"]]
-            probability = columns[at["probability"]] if "probability" in at else ("1",) * len(lines)
+            source, target, price = (
+                columns[at["state"]],
+                columns[at["next_state"]],
+                columns[at["price"]],
+            )
             # Row by row, so that states count as they appear whatever the size of a block.
-            pairs = self.states.numbers(chain.from_iterable(zip(source, target)), chain.from_iterable(zip(lines, lines)), 2 * len(lines))
+            pairs = self.states.numbers(
+                chain.from_iterable(zip(source, target)),
+                chain.from_iterable(zip(lines, lines)),
+                2 * len(lines),
+            )
             self.fractions.update(text.strip() for text in price if "/" in text)
             at_line.extend(lines)
-            actions = self.actions.numbers(columns[at["action"]] if "action" in at else target, lines, len(lines))
+            actions = self.actions.numbers(
+                columns[at["action"]] if "action" in at else target, lines, len(lines)
+            )
             for mark, marked in self.marks.items():
-                marked.extend(_truth(text, f"{self.path}:{line}: {mark}") for text, line in zip(columns[at[mark]], lines))
-            yield pairs[::2], pairs[1::2], actions, numbers.numbers(probability, lines), numbers.numbers(price, lines)
+                marked.extend(
+                    _truth(text, f"{self.path}:{line}: {mark}")
+                    for text, line in zip(columns[at[mark]], lines)
+                )
+            chances = (numbers.numbers(columns[at[column]], lines) for column in self.told_by)
+            yield pairs[::2], pairs[1::2], actions, numbers.numbers(price, lines), *chances
 
     def exact_unit(self, costs: NDArray[np.float64]) -> Fraction | None:
         """The unit of costs some of which are written as fractions, which floats cannot hold."""
@@ -259,9 +293,11 @@ class Table:
 
 
 def _alike(cells: list[str]) -> list[Any]:
-    """The names that cells stand for if all are whole numbers, or all lists of simple things; else none.
+    """The names that cells stand for if all are whole numbers, or all lists of simple things; else
+    none.
 
-    They are one text to JSON. Of n cells in brackets with n brackets in all, each is a list; n lists, or n whole numbers, are those of the cells.
+    They are one text to JSON. Of n cells in brackets with n brackets in all, each is a list; n
+    lists, or n whole numbers, are those of the cells.
     """
     if not cells:
         return []

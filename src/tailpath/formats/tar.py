@@ -9,7 +9,15 @@ from collections.abc import Mapping
 from tailpath.errors import FormatError
 from tailpath.formats.files import shorten
 
-_BROKEN = (tarfile.TarError, OSError, EOFError, ValueError, OverflowError, RecursionError, IndexError)
+_BROKEN = (
+    tarfile.TarError,
+    OSError,
+    EOFError,
+    ValueError,
+    OverflowError,
+    RecursionError,
+    IndexError,
+)
 
 
 def is_tar(data: bytes) -> bool:
@@ -33,7 +41,9 @@ def tar_members(path: str, data: bytes) -> dict[str, memoryview]:
                 if name in members:
                     raise FormatError(f"{path}: member {shorten(name)}: is there twice")
                 if member.size < 0 or member.offset_data + member.size > len(data):
-                    raise FormatError(f"{path}: member {shorten(name)}: ends beyond the end of the file")
+                    raise FormatError(
+                        f"{path}: member {shorten(name)}: ends beyond the end of the file"
+                    )
                 members[name] = view[member.offset_data : member.offset_data + member.size]
     except _BROKEN as error:
         raise FormatError(f"{path}: this is no tar archive: {shorten(str(error))}") from None

@@ -1,8 +1,10 @@
 """Lines and numbers of text files, strict and quick.
 
-A file of a million lines must not become a million objects at once, and each number costs a call if it is parsed alone. So lines come from a
-large text block by block, and numbers are parsed column by column: a whole column that consists of harmless characters goes through the
-interpreter's own parser in one sweep; the first column that does not is parsed number by number, to find the line at fault.
+A file of a million lines must not become a million objects at once, and each number costs a call if
+it is parsed alone. So lines come from a large text block by block, and numbers are parsed column by
+column: a whole column that consists of harmless characters goes through the interpreter's own
+parser in one sweep; the first column that does not is parsed number by number, to find the line at
+fault.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from tailpath.formats.files import LONGEST, parse_number, shorten
 from tailpath.model.cost_units import vanishes
 from tailpath.options import Progress
 
-#: Rows that are held as text at a time: few enough to be gone before the garbage collector looks at them a second time.
+#: Rows that are held as text at a time: few enough to be gone before the garbage collector looks at
+#: them a second time.
 BLOCK = 500
 _BYTES = 100_000
 _DECIMAL = str.maketrans("", "", "0123456789.eE+-")
@@ -47,7 +50,7 @@ class Numbers:
         """A finite decimal or fraction."""
         return parse_number(text.strip(), f"{self.path}:{line}")
 
-    def whole(self, text: str, line: int) -> int:
+    def integer(self, text: str, line: int) -> int:
         """A whole number, 0 or more; no sign, no underscores, no digits of other scripts."""
         digits = text.strip()
         if not (digits.isascii() and digits.isdigit() and len(digits) <= 18):
@@ -56,18 +59,21 @@ class Numbers:
 
     def numbers(self, texts: Sequence[str], lines: Sequence[int]) -> NDArray[np.float64]:
         """A column of decimals or fractions."""
-        # Without letters but e there is no nan, no infinity, no hexadecimal and no underscore for `float` to accept.
+        # Without letters but e there is no nan, no infinity, no hexadecimal and no underscore for
+        # `float` to accept.
         if not "".join(texts).translate(_DECIMAL) and max(map(len, texts), default=0) <= LONGEST:
             try:
                 values = np.fromiter(map(float, texts), np.float64, len(texts))
             except ValueError:
                 pass
             else:
-                zeros = [texts[place] for place in np.flatnonzero(values == 0).tolist()]
+                zeros = [texts[position] for position in np.flatnonzero(values == 0).tolist()]
                 small = any(vanishes(text, 0.0) for text in set(zeros))
                 if np.isfinite(values).all() and not small:
                     return values
-        return np.array([self.number(text, line) for text, line in zip(texts, lines)], dtype=np.float64)
+        return np.array(
+            [self.number(text, line) for text, line in zip(texts, lines)], dtype=np.float64
+        )
 
     def of(self, texts: Sequence[str]) -> NDArray[np.float64]:
         """The same where lines do not matter, since whatever is refused is read again."""
@@ -78,7 +84,9 @@ class Numbers:
         joined = "".join(texts)
         if joined.isascii() and joined.isdigit() and "" not in texts and max(map(len, texts)) <= 18:
             return np.fromiter(map(int, texts), np.int64, len(texts))
-        return np.array([self.whole(text, line) for text, line in zip(texts, lines)], dtype=np.int64)
+        return np.array(
+            [self.integer(text, line) for text, line in zip(texts, lines)], dtype=np.int64
+        )
 
 
 def after(data: bytes, n_lines: int) -> int:

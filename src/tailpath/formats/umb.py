@@ -1,14 +1,18 @@
-"""UMB, the unified Markov binary format of PRISM, Storm and Modest: `.umb`, a tar file, plain or packed with gzip or xz.
+"""UMB, the unified Markov binary format of PRISM, Storm and Modest: `.umb`, a tar file, plain or
+packed with gzip or xz.
 
 `index.json` describes the model; the arrays are members of their own, little-endian:
 
-    state-to-choices.bin, choice-to-branches.bin    where the choices of a state and the branches of a choice begin, uint64
-    branch-to-target.bin, branch-to-probability.bin uint64; double or rational
+    state-to-choices.bin, choice-to-branches.bin    where the choices of a state and the branches of
+                                                    a choice begin, uint64
+    branch-to-target.bin, branch-to-probability.bin uint64; double or rational, or an interval of
+    them: its low end, then its high end
     state-is-initial.bin, annotations/aps/<id>/states/values.bin    bitsets, the lowest bit first
     annotations/rewards/<id>/<states|choices|branches>/values.bin   double or rational
     actions/choices/{values.bin, string-mapping.bin, strings.bin}   names of choices
 
-A mapping that is absent is one to one. It is the only standard format that carries costs per outcome without loss.
+A mapping that is absent is one to one. It is the only standard format that carries costs per
+outcome without loss.
 """
 
 from __future__ import annotations
@@ -28,10 +32,12 @@ from tailpath.formats.files import load_json, read_bytes, shorten, unpacked, wri
 from tailpath.formats.labelled import Labelled, Labels, Lazy, Reward, to_ssp
 from tailpath.formats.reading import Reading
 from tailpath.formats.tar import tar_members, write_tar
+from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 from tailpath.version import __version__
 
 _ENTITIES = ("states", "choices", "branches")
+Ends = tuple[NDArray[np.float64] | None, NDArray[np.float64]]
 
 
 def read(path: str, reading: Reading) -> Any:
@@ -64,19 +70,24 @@ class UmbReader:
 
     def model(self) -> Labelled:
         n_states, n_choices, n_branches = (self.sizes[entity] for entity in _ENTITIES)
-        # From the branches up: where a mapping is absent, its size is that of one that has been compared with the bytes of a member.
+        # From the branches up: where a mapping is absent, its size is that of one that has been
+        # compared with the bytes of a member.
         target = self._array("branch-to-target.bin", "<u8", n_branches)
         choice_branches = self._offsets("choice-to-branches.bin", n_choices, n_branches)
         state_choices = self._offsets("state-to-choices.bin", n_states, n_choices)
         if target.size and target.max() >= n_states:
-            raise self._fail("branch-to-target.bin", f"has the state {target.max()}, outside 0..{n_states - 1}")
+            raise self._fail(
+                "branch-to-target.bin", f"has the state {target.max()}, outside 0..{n_states - 1}"
+            )
         choice_action, actions = self._actions(n_choices)
+        low, probability = self._probability(choice_branches)
         return Labelled(
             where=self.path,
             state_choices=state_choices,
             choice_branches=choice_branches,
             target=target.astype(np.int64),
-            probability=self._probability(choice_branches),
+            probability=probability,
+            low=low,
             choice_action=choice_action,
             actions=actions,
             labels=self._labels(),
@@ -99,15 +110,23 @@ class UmbReader:
     def _size(self, key: str) -> int:
         value = self.system.get(key)
         if type(value) is not int or not 0 <= value < 2**31:
-            raise self._fail("index.json", f"{key} must be a whole number below 2^31, not {shorten(repr(value))}")
+            raise self._fail(
+                "index.json", f"{key} must be a whole number below 2^31, not {shorten(repr(value))}"
+            )
         return value
 
     def _check_kind(self) -> None:
         version = self.index.get("format-version")
         if type(version) is not int or version not in (0, 1):
-            raise self._fail("index.json", f"format-version {shorten(repr(version))} is not known; this program reads 0 and 1")
+            raise self._fail(
+                "index.json",
+                f"format-version {shorten(repr(version))} is not known; this program reads 0 and 1",
+            )
         if self.system.get("time") != "discrete":
-            raise self._fail("index.json", f"time is {shorten(repr(self.system.get('time')))}; only discrete time has steps")
+            raise self._fail(
+                "index.json",
+                f"time is {shorten(repr(self.system.get('time')))}; only discrete time has steps",
+            )
         if self._size("#players") > 1:
             raise self._fail("index.json", "a game with several players has no single policy")
         if self.system.get("#observations", 0) != 0:
@@ -117,17 +136,27 @@ class UmbReader:
         comment = self.index.get("model-data", {})
         comment = comment.get("comment") if isinstance(comment, dict) else None
         if isinstance(comment, str) and comment.startswith(f"{MARK} "):
-            return Extras.parse(comment[len(MARK) + 1 :], f"{self.path}: member index.json: comment")
+            return Extras.parse(
+                comment[len(MARK) + 1 :], f"{self.path}: member index.json: comment"
+            )
         return Extras()
 
     def _annotations(self, group: str) -> dict[str, tuple[str, dict[str, Any]]]:
         """Annotations of a group by the name that users know, with their identifier."""
         groups = self._object(self.index.get("annotations", {}), "annotations")
         found: dict[str, tuple[str, dict[str, Any]]] = {}
-        for identifier, annotation in self._object(groups.get(group, {}), f"annotations.{group}").items():
-            alias = self._object(annotation, f"annotations.{group}.{shorten(identifier)}").get("alias", identifier)
+        for identifier, annotation in self._object(
+            groups.get(group, {}), f"annotations.{group}"
+        ).items():
+            alias = self._object(annotation, f"annotations.{group}.{shorten(identifier)}").get(
+                "alias", identifier
+            )
             if not isinstance(alias, str) or alias in found:
-                raise self._fail("index.json", f"annotations.{group} has the alias {shorten(repr(alias))} twice, or it is no text")
+                raise self._fail(
+                    "index.json",
+                    f"annotations.{group} has the alias {shorten(repr(alias))} twice, or it is no"
+                    " text",
+                )
             found[alias] = (identifier, annotation)
         return found
 
@@ -147,7 +176,9 @@ class UmbReader:
     def _offsets(self, member: str, count: int, end: int) -> NDArray[np.int64]:
         if member not in self.members:
             if count != end:
-                raise self._fail(member, f"is missing, but {count} things do not map one to one to {end}")
+                raise self._fail(
+                    member, f"is missing, but {count} things do not map one to one to {end}"
+                )
             return np.arange(count + 1, dtype=np.int64)
         offsets = self._array(member, "<u8", count + 1)
         if offsets[0] != 0 or offsets[-1] != end or (offsets[1:] < offsets[:-1]).any():
@@ -164,13 +195,25 @@ class UmbReader:
         return bits[:count]
 
     def _numbers(self, member: str, kind: Any, count: int) -> NDArray[np.float64]:
-        """Doubles, or rationals: a signed numerator and an unsigned denominator of half the size each."""
+        """Doubles, or rationals: a signed numerator and an unsigned denominator of half the size
+        each.
+        """
         kind = self._object(kind, "a type")
         if kind.get("type") == "double" and kind.get("size", 64) == 64:
             return self._array(member, "<f8", count).astype(np.float64)
         size = kind.get("size", 128)
-        if kind.get("type") != "rational" or type(size) is not int or size <= 0 or size % 128 or size > 2**20:
-            raise self._fail("index.json", f"the type {shorten(repr(kind))} of {shorten(member)} is neither double nor rational")
+        if (
+            kind.get("type") != "rational"
+            or type(size) is not int
+            or size <= 0
+            or size % 128
+            or size > 2**20
+        ):
+            raise self._fail(
+                "index.json",
+                f"the type {shorten(repr(kind))} of {shorten(member)} is neither double nor"
+                " rational",
+            )
         half = size // 16
         data = bytes(self._array(member, f"V{2 * half}", count).data)
         values = []
@@ -182,18 +225,46 @@ class UmbReader:
             values.append(_float(top, bottom))
         return np.array(values, dtype=np.float64)
 
-    def _probability(self, choice_branches: NDArray[np.int64]) -> NDArray[np.float64]:
+    def _ends(self, member: str, kind: Any, count: int) -> Ends:
+        """Low and high ends of intervals; the low ones are None where there are plain numbers."""
+        kind = self._object(kind, "a type")
+        base, interval, _ = str(kind.get("type")).partition("-interval")
+        if not interval:
+            return None, self._numbers(member, kind, count)
+        size = kind.get("size", {"double": 128, "rational": 256}.get(base))
+        if type(size) is not int or size % 2:
+            raise self._fail(
+                "index.json", f"the type {shorten(repr(kind))} of {shorten(member)} does not halve"
+            )
+        ends = self._numbers(member, {"type": base, "size": size // 2}, 2 * count)
+        return ends[::2].copy(), ends[1::2].copy()
+
+    def _points(self, member: str, kind: Any, count: int) -> NDArray[np.float64]:
+        """Numbers, which a model of intervals may write as intervals of no width."""
+        low, high = self._ends(member, kind, count)
+        if low is not None and (low != high).any():
+            at = int(np.flatnonzero(low != high)[0])
+            found = f"entry {at} is the interval [{low[at]:g}, {high[at]:g}]"
+            raise self._fail(member, f"{found}; probabilities may be intervals, rewards may not")
+        return high
+
+    def _probability(self, choice_branches: NDArray[np.int64]) -> Ends:
         kind = self.system.get("branch-probability-type")
         if kind is None:
             if (np.diff(choice_branches) > 1).any():
                 raise self._fail("index.json", "the model has no probabilities")
-            return np.ones(int(choice_branches[-1]))
-        return self._numbers("branch-to-probability.bin", kind, self.sizes["branches"])
+            return None, np.ones(int(choice_branches[-1]))
+        return self._ends("branch-to-probability.bin", kind, self.sizes["branches"])
 
     def _labels(self) -> Labels:
         found = self._annotations("aps")
         n_states = self.sizes["states"]
-        return Lazy(found, lambda alias: self._bits(f"annotations/aps/{found[alias][0]}/states/values.bin", n_states))
+        return Lazy(
+            found,
+            lambda alias: self._bits(
+                f"annotations/aps/{found[alias][0]}/states/values.bin", n_states
+            ),
+        )
 
     def _rewards(self) -> Lazy[Reward]:
         found = self._annotations("rewards")
@@ -201,18 +272,27 @@ class UmbReader:
         def build(alias: str) -> Reward:
             identifier, annotation = found[alias]
             applies = annotation.get("applies-to")
-            if not isinstance(applies, list) or not applies or any(entity not in _ENTITIES for entity in applies):
-                raise self._fail("index.json", f"the reward {shorten(alias)!r} must apply to states, choices or branches")
+            if (
+                not isinstance(applies, list)
+                or not applies
+                or any(entity not in _ENTITIES for entity in applies)
+            ):
+                raise self._fail(
+                    "index.json",
+                    f"the reward {shorten(alias)!r} must apply to states, choices or branches",
+                )
             arrays: dict[str, NDArray[np.float64]] = {}
             for entity in applies:
                 member = f"annotations/rewards/{identifier}/{entity}/values.bin"
-                arrays[entity] = self._numbers(member, annotation.get("type"), self.sizes[entity])
+                arrays[entity] = self._points(member, annotation.get("type"), self.sizes[entity])
             return Reward(arrays.get("states"), arrays.get("choices"), arrays.get("branches"))
 
         return Lazy(found, build)
 
     def _actions(self, n_choices: int) -> tuple[NDArray[np.int64], list[str]]:
-        """The action of each choice; choices whose action has no name, or an empty one, are unnamed."""
+        """The action of each choice; choices whose action has no name, or an empty one, are
+        unnamed.
+        """
         n_actions = self._size("#choice-actions")
         folder = "actions/choices/"
         unnamed = np.full(n_choices, -1, dtype=np.int64)
@@ -222,16 +302,23 @@ class UmbReader:
         if f"{folder}values.bin" in self.members:
             values = self._array(f"{folder}values.bin", "<u4", n_choices).astype(np.int64)
         if values.size and values.max() >= n_actions:
-            raise self._fail(f"{folder}values.bin", f"has the action {values.max()}, outside 0..{n_actions - 1}")
+            raise self._fail(
+                f"{folder}values.bin", f"has the action {values.max()}, outside 0..{n_actions - 1}"
+            )
         strings = bytes(self.members.get(f"{folder}strings.bin", b""))
         offsets = self._array(f"{folder}string-mapping.bin", "<u8", n_actions + 1)
         if offsets[0] != 0 or offsets[-1] != len(strings) or (offsets[1:] < offsets[:-1]).any():
             raise self._fail(f"{folder}string-mapping.bin", f"must rise from 0 to {len(strings)}")
         try:
-            names = [strings[begin:end].decode("utf-8") for begin, end in zip(offsets[:-1].tolist(), offsets[1:].tolist())]
+            names = [
+                strings[begin:end].decode("utf-8")
+                for begin, end in zip(offsets[:-1].tolist(), offsets[1:].tolist())
+            ]
         except UnicodeDecodeError:
             raise self._fail(f"{folder}strings.bin", "this is not UTF-8 text") from None
-        number = {name: index for index, name in enumerate(dict.fromkeys(name for name in names if name))}
+        number = {
+            name: index for index, name in enumerate(dict.fromkeys(name for name in names if name))
+        }
         table = np.array([number.get(name, -1) for name in names], dtype=np.int64)
         return table[values], list(number)
 
@@ -247,7 +334,9 @@ def _float(top: int, bottom: int) -> float:
 
 
 class _WithLoops:
-    """Where choices and branches stand once every goal has a loop: each goal pushes what follows it by one choice and one branch."""
+    """Where choices and branches stand once every goal has a loop: each goal pushes what follows it
+    by one choice and one branch.
+    """
 
     def __init__(self, ssp: SSP) -> None:
         self.goals = np.flatnonzero(ssp.is_goal)
@@ -255,7 +344,9 @@ class _WithLoops:
         self.choice = np.arange(ssp.n_choices) + self.before[ssp.choice_state]
         self.branch = np.arange(ssp.n_outcomes) + self.before[ssp.choice_state[ssp.outcome_choice]]
         self.goal_choice = ssp.state_choices[self.goals] + self.before[self.goals]
-        self.goal_branch = ssp.choice_outcomes[ssp.state_choices[self.goals]] + self.before[self.goals]
+        self.goal_branch = (
+            ssp.choice_outcomes[ssp.state_choices[self.goals]] + self.before[self.goals]
+        )
 
     def choices(self, values: Any, of_goals: Any, dtype: str) -> NDArray[Any]:
         """An array over choices from the values of the model's own and those of the loops."""
@@ -269,29 +360,52 @@ class _WithLoops:
         return array
 
 
-def write(ssp: SSP, path: str) -> None:
-    """Write a UMB file, packed with gzip. The goal is the proposition `goal`, the costs are the reward `cost`; goals have a loop."""
+def write(model: SSP | IntervalSSP, path: str) -> None:
+    """Write a UMB file, packed with gzip. The goal is the proposition `goal`, the costs are the
+    reward `cost`; goals have a loop.
+    """
+    if isinstance(model, IntervalSSP):
+        ssp, chances, kind = (
+            model.inside,
+            [model.low, model.high],
+            {"type": "double-interval", "size": 128},
+        )
+    else:
+        ssp, chances, kind = model, [model.outcome_probability], {"type": "double", "size": 64}
     first = ssp.choice_outcomes[:-1]
-    uniform = np.array_equal(np.minimum.reduceat(ssp.outcome_cost, first), np.maximum.reduceat(ssp.outcome_cost, first))
+    uniform = np.array_equal(
+        np.minimum.reduceat(ssp.outcome_cost, first), np.maximum.reduceat(ssp.outcome_cost, first)
+    )
     rows = _WithLoops(ssp)
-    actions, place, action = np.unique(ssp.choice_action, return_index=True, return_inverse=True)
-    order = np.argsort(place)  # as they first appear
+    actions, position, action = np.unique(ssp.choice_action, return_index=True, return_inverse=True)
+    order = np.argsort(position)  # as they first appear
     strings = [
         b"",
         *map(str.encode, map(action_words(ssp, writable_action), actions[order].tolist())),
     ]  # the loops of the goals have no name
     lengths = rows.choices(np.diff(ssp.choice_outcomes), 1, "<u8")
-    costs = rows.choices(ssp.outcome_cost[first], 0.0, "<f8") if uniform else rows.branches(ssp.outcome_cost, 0.0, "<f8")
+    costs = (
+        rows.choices(ssp.outcome_cost[first], 0.0, "<f8")
+        if uniform
+        else rows.branches(ssp.outcome_cost, 0.0, "<f8")
+    )
     entity = "choices" if uniform else "branches"
+    index = _index(ssp, len(lengths), int(lengths.sum()), len(strings), entity)
+    index["transition-system"]["branch-probability-type"] = kind
+    ends = [rows.branches(chance, 1.0, "<f8") for chance in chances]
     members = {
-        "index.json": json.dumps(_index(ssp, len(lengths), int(lengths.sum()), len(strings), entity), indent=1).encode(),
+        "index.json": json.dumps(index, indent=1).encode(),
         "state-to-choices.bin": (ssp.state_choices + rows.before).astype("<u8").tobytes(),
         "state-is-initial.bin": _bitset(np.arange(ssp.n_states) == ssp.start_index),
         "choice-to-branches.bin": np.concatenate(([0], np.cumsum(lengths))).astype("<u8").tobytes(),
         "branch-to-target.bin": rows.branches(ssp.outcome_target, rows.goals, "<u8").tobytes(),
-        "branch-to-probability.bin": rows.branches(ssp.outcome_probability, 1.0, "<f8").tobytes(),
-        "actions/choices/values.bin": rows.choices(1 + np.argsort(order)[action], 0, "<u4").tobytes(),
-        "actions/choices/string-mapping.bin": np.cumsum([0, *map(len, strings)]).astype("<u8").tobytes(),
+        "branch-to-probability.bin": np.stack(ends, axis=1).tobytes(),
+        "actions/choices/values.bin": (
+            rows.choices(1 + np.argsort(order)[action], 0, "<u4").tobytes()
+        ),
+        "actions/choices/string-mapping.bin": (
+            np.cumsum([0, *map(len, strings)]).astype("<u8").tobytes()
+        ),
         "actions/choices/strings.bin": b"".join(strings),
         "annotations/aps/goal/states/values.bin": _bitset(ssp.is_goal),
         f"annotations/rewards/cost/{entity}/values.bin": costs.tobytes(),
@@ -304,7 +418,9 @@ def _bitset(mask: NDArray[np.bool_]) -> bytes:
     return data + bytes(-len(data) % 8)
 
 
-def _index(ssp: SSP, n_choices: int, n_branches: int, n_actions: int, entity: str) -> dict[str, Any]:
+def _index(
+    ssp: SSP, n_choices: int, n_branches: int, n_actions: int, entity: str
+) -> dict[str, Any]:
     double = {"type": "double", "size": 64}
     return {
         "format-version": 1,
@@ -321,10 +437,15 @@ def _index(ssp: SSP, n_choices: int, n_branches: int, n_actions: int, entity: st
             "#branches": n_branches,
             "#branch-actions": 0,
             "#observations": 0,
-            "branch-probability-type": double,
         },
         "annotations": {
-            "aps": {"goal": {"alias": "goal", "applies-to": ["states"], "type": {"type": "bool", "size": 1}}},
+            "aps": {
+                "goal": {
+                    "alias": "goal",
+                    "applies-to": ["states"],
+                    "type": {"type": "bool", "size": 1},
+                }
+            },
             "rewards": {"cost": {"alias": "cost", "applies-to": [entity], "type": double}},
         },
     }

@@ -66,15 +66,15 @@ def spelled(values: NDArray[Any], spell: Callable[[Any], str]) -> Texts:
 def joined(*columns: Texts) -> bytes:
     """Columns of the same length side by side, row by row."""
     parts = [""] * (len(columns) * len(columns[0]))
-    for place, column in enumerate(columns):
-        parts[place :: len(columns)] = column.tolist()
+    for position, column in enumerate(columns):
+        parts[position :: len(columns)] = column.tolist()
     return encoded("".join(parts))
 
 
-def put_before(heads: Texts, places: Iterable[int], lines: Iterable[str]) -> None:
+def put_before(heads: Texts, positions: Iterable[int], lines: Iterable[str]) -> None:
     """Put each line before the text at its place; lines of one place stay in their order."""
     found: dict[int, list[str]] = {}
-    for place, line in zip(places, lines):
-        found.setdefault(place, []).append(line)
-    for place, some in found.items():
-        heads[place] = "".join([*some, heads[place]])
+    for position, line in zip(positions, lines):
+        found.setdefault(position, []).append(line)
+    for position, some in found.items():
+        heads[position] = "".join([*some, heads[position]])

@@ -1,1 +1,3 @@
-"""Compiled loops: arrays in, `out_` arrays filled; no validation, no objects, nothing of ours imported."""
+"""Compiled loops: arrays in, `out_` arrays filled; no validation, no objects, nothing of ours
+imported.
+"""

@@ -1,7 +1,9 @@
-"""From values over (node, atom) to a policy: the best choices, the risk factors xi, and the certainty that the policy arrives.
+"""From values over (node, atom) to a policy: the best choices, the risk factors xi, and the
+certainty that the policy arrives.
 
-The symbols are those of `kernels.segments`. After outcome o at (x, y) the policy goes on at the atom nearest to y xi_o. This rounding is not
-part of the values, so even a greedy policy might walk in cycles; `mark_arriving` finds out and `find_detours` knows what else to choose.
+The symbols are those of `kernels.segments`. After outcome o at (x, y) the policy goes on at the
+atom nearest to y xi_o. This rounding is not part of the values, so even a greedy policy might walk
+in cycles; `mark_arriving` finds out and `find_detours` knows what else to choose.
 """
 
 from __future__ import annotations
@@ -16,15 +18,19 @@ from tailpath.kernels.segments import SAME_MASS, AtomModel, Scratch, merge_node
 from tailpath.kernels.unrolling import first_at_least
 
 Array = NDArray[Any]
-#: Choices and slopes tied within these, relative to their size or to `AtomModel.floor`, count as equal.
+#: Choices and slopes tied within these, relative to their size or to `AtomModel.floor`, count as
+#: equal.
 SAME_VALUE = 1e-12
 SAME_SLOPE = 1e-9
-#: How mass at the VaR goes to the outcomes: the first take all they can, all share it, or each gets all of it.
+#: How mass at the VaR goes to the outcomes: the first take all they can, all share it, or each gets
+#: all of it.
 VERTEX, SHARED, PRINTED = 0, 1, 2
 
 
 class Nearest(NamedTuple):
-    """For every grid of atoms: up to where each of its atoms is the nearest, and the numbers of its atoms."""
+    """For every grid of atoms: up to where each of its atoms is the nearest, and the numbers of its
+    atoms.
+    """
 
     border: Array
     atom: Array
@@ -32,13 +38,25 @@ class Nearest(NamedTuple):
 
 @kernel
 def beats(area: float, best: float, floor: float) -> bool:
-    """Whether one area `y Q(y)` is below another by more than a tie; `floor` is y times that of values."""
+    """Whether one area `y Q(y)` is below another by more than a tie; `floor` is y times that of
+    values.
+    """
     return area < best - SAME_VALUE * max(floor, abs(area))
 
 
 @kernel
-def choose(model: AtomModel, slope: Array, first: int, last: int, scratch: Scratch, out_choice: Array, out_var: Array) -> None:
-    """The best choice of nodes first .. last - 1 at every atom, the first of those that tie, and the VaR under it."""
+def choose(
+    model: AtomModel,
+    slope: Array,
+    first: int,
+    last: int,
+    scratch: Scratch,
+    out_choice: Array,
+    out_var: Array,
+) -> None:
+    """The best choice of nodes first .. last - 1 at every atom, the first of those that tie, and
+    the VaR under it.
+    """
     best = scratch.best
     for node in range(first, last):
         merge_node(model, slope, node, scratch)
@@ -54,14 +72,19 @@ def choose(model: AtomModel, slope: Array, first: int, last: int, scratch: Scrat
 
 
 @kernel
-def factors(model: AtomModel, slope: Array, choice: int, y: float, var: float, rule: int, out_xi: Array) -> None:
-    """The risk factors of a choice at mass y: what lies above the VaR counts in full, what lies at it fills the rest.
+def factors(
+    model: AtomModel, slope: Array, choice: int, y: float, var: float, rule: int, out_xi: Array
+) -> None:
+    """The risk factors of a choice at mass y: what lies above the VaR counts in full, what lies at
+    it fills the rest.
 
-    `SHARED`: the outcomes split that rest in proportion to their mass at the VaR, as the code of CVaRVIQ's authors does. `VERTEX`: the first
-    ones take all they can, as in a vertex that a linear program returns. `PRINTED`: xi = F(VaR) / y to the letter, where the VaR is the
-    step that reaches mass y: each outcome counts all its mass there, and sum P xi may exceed 1. `var` is the step that goes beyond y, so where
-    no rest is left the step before it reached y, and what lies at `var` does not count. Masses are sums of atoms, not of widths: then
-    0 <= y xi <= 1 holds without exception.
+    `SHARED`: the outcomes split that rest in proportion to their mass at the VaR, as the code of
+    CVaRVIQ's authors does. `VERTEX`: the first ones take all they can, as in a vertex that a linear
+    program returns. `PRINTED`: xi = F(VaR) / y to the letter, where the VaR is the step that
+    reaches mass y: each outcome counts all its mass there, and sum P xi may exceed 1. `var` is the
+    step that goes beyond y, so where no rest is left the step before it reached y, and what lies at
+    `var` does not count. Masses are sums of atoms, not of widths: then 0 <= y xi <= 1 holds without
+    exception.
     """
     first, last = model.choice_outcomes[choice], model.choice_outcomes[choice + 1]
     tie = SAME_SLOPE * max(model.floor, abs(var))
@@ -84,8 +107,12 @@ def factors(model: AtomModel, slope: Array, choice: int, y: float, var: float, r
 
 
 @kernel
-def _reach(model: AtomModel, slope: Array, outcome: int, var: float, tie: float) -> tuple[float, float]:
-    """The atoms up to which an outcome's slopes exceed the VaR, and up to which they at least equal it."""
+def _reach(
+    model: AtomModel, slope: Array, outcome: int, var: float, tie: float
+) -> tuple[float, float]:
+    """The atoms up to which an outcome's slopes exceed the VaR, and up to which they at least equal
+    it.
+    """
     cost, target = model.cost[outcome], model.target[outcome]
     atom, low = 0, 0.0
     while atom < len(model.atoms) and cost + model.gamma * slope[target, atom] > var + tie:
@@ -100,17 +127,41 @@ def _reach(model: AtomModel, slope: Array, outcome: int, var: float, tie: float)
 
 @kernel
 def all_factors(
-    model: AtomModel, slope: Array, first: int, last: int, choice: Array, var: Array, offset: Array, rule: int, out_xi: Array
+    model: AtomModel,
+    slope: Array,
+    first: int,
+    last: int,
+    choice: Array,
+    var: Array,
+    offset: Array,
+    rule: int,
+    out_xi: Array,
 ) -> None:
     """`factors` for the chosen choice at every atom of nodes first .. last - 1."""
     for node in range(first, last):
         for atom in range(len(model.atoms)):
             begin = offset[node, atom]
-            factors(model, slope, choice[node, atom], model.atoms[atom], var[node, atom], rule, out_xi[begin:])
+            factors(
+                model,
+                slope,
+                choice[node, atom],
+                model.atoms[atom],
+                var[node, atom],
+                rule,
+                out_xi[begin:],
+            )
 
 
 @kernel
-def mark_arriving(model: AtomModel, order: Array, nearest: Nearest, choice: Array, offset: Array, xi: Array, out_arrives: Array) -> bool:
+def mark_arriving(
+    model: AtomModel,
+    order: Array,
+    nearest: Nearest,
+    choice: Array,
+    offset: Array,
+    xi: Array,
+    out_arrives: Array,
+) -> bool:
     """Mark the pairs (node, atom) from which the policy can arrive. True if all can."""
     while True:
         left, moved = 0, False
@@ -129,7 +180,9 @@ def mark_arriving(model: AtomModel, order: Array, nearest: Nearest, choice: Arra
 
 
 @kernel
-def _meets(model: AtomModel, nearest: Nearest, choice: int, y: float, xi: Array, arrives: Array) -> bool:
+def _meets(
+    model: AtomModel, nearest: Nearest, choice: int, y: float, xi: Array, arrives: Array
+) -> bool:
     """Whether some outcome of a choice ends at the goal or at a pair that arrives."""
     first = model.choice_outcomes[choice]
     for outcome in range(first, model.choice_outcomes[choice + 1]):
@@ -137,7 +190,10 @@ def _meets(model: AtomModel, nearest: Nearest, choice: int, y: float, xi: Array,
         if target == len(arrives):
             return True
         grid = model.grid[target]
-        if arrives[target, nearest.atom[grid, first_at_least(nearest.border[grid], y * xi[outcome - first])]]:
+        if arrives[
+            target,
+            nearest.atom[grid, first_at_least(nearest.border[grid], y * xi[outcome - first])],
+        ]:
             return True
     return False
 
@@ -155,7 +211,8 @@ def find_detours(
     out_var: Array,
     out_regret: Array,
 ) -> None:
-    """For every pair that does not arrive: the cheapest choice that may meet one that does, and what it costs more than the best.
+    """For every pair that does not arrive: the cheapest choice that may meet one that does, and
+    what it costs more than the best.
 
     `xi` has room for the factors of a choice. What a pair pays for its detour comes in infinite.
     """

@@ -15,19 +15,32 @@ LARGEST = np.iinfo(np.int64).max
 
 
 @kernel
-def cheapest_way(into_start: Array, into_source: Array, into_cost: Array, begin: int, out_least: Array) -> None:
+def cheapest_way(
+    into_start: Array, into_source: Array, into_cost: Array, begin: int, out_least: Array
+) -> None:
     """Dijkstra against the edges from the node `begin`; `out_least` comes in infinite."""
-    order, before = np.empty(len(out_least), dtype=np.int32), np.empty(len(out_least), dtype=np.int32)
+    order, before = (
+        np.empty(len(out_least), dtype=np.int32),
+        np.empty(len(out_least), dtype=np.int32),
+    )
     cheapest_tree(into_start, into_source, into_cost, begin, out_least, order, before)
 
 
 @kernel
 def cheapest_tree(
-    into_start: Array, into_source: Array, into_cost: Array, begin: int, out_least: Array, out_order: Array, out_before: Array
+    into_start: Array,
+    into_source: Array,
+    into_cost: Array,
+    begin: int,
+    out_least: Array,
+    out_order: Array,
+    out_before: Array,
 ) -> None:
-    """As `cheapest_way`, with the order in which nodes are settled, and the node before each on its cheapest way from `begin`.
+    """As `cheapest_way`, with the order in which nodes are settled, and the node before each on its
+    cheapest way from `begin`.
 
-    A binary heap with lazy deletion: an edge may enter the heap once, so it never holds more than there are edges.
+    A binary heap with lazy deletion: an edge may enter the heap once, so it never holds more than
+    there are edges.
     """
     key = np.empty(len(into_source) + 1)
     item = np.empty(len(into_source) + 1, dtype=np.int32)
@@ -57,18 +70,26 @@ def cheapest_tree(
 
 @kernel
 def cheapest_levels(
-    row_start: Array, target: Array, level: Array, most: int, out_least: Array, out_falling: Array, out_place: Array
+    row_start: Array,
+    target: Array,
+    level: Array,
+    most: int,
+    out_least: Array,
+    out_falling: Array,
+    out_position: Array,
 ) -> int:
-    """As `cheapest_way` to the last node, for whole costs below `most`: edges wait in lists by the cost of the way they begin.
+    """As `cheapest_way` to the last node, for whole costs below `most`: edges wait in lists by the
+    cost of the way they begin.
 
-    The last entries of `out_falling` become the nodes that get there, by falling cost and, where costs are not far apart, in the order of their
-    numbers; the last of all is the last node itself. `out_place` says where each of these stands among them, and has -1 for others. Returns
-    where they begin, or -1 where a cost is too large. Targets beyond the last node are taken for it. A node is left once, so an edge waits once
-    at most.
+    The last entries of `out_falling` become the nodes that get there, by falling cost and, where
+    costs are not far apart, in the order of their numbers; the last of all is the last node itself.
+    `out_position` says where each of these stands among them, and has -1 for others. Returns where
+    they begin, or -1 where a cost is too large. Targets beyond the last node are taken for it. A
+    node is left once, so an edge waits once at most.
     """
     goal = len(out_least) - 1
     for node in range(goal + 1):
-        out_least[node], out_place[node] = np.inf, -1
+        out_least[node], out_position[node] = np.inf, -1
     into_end = np.zeros(goal + 2, dtype=np.int64)
     longest = 0
     for edge in range(len(target)):
@@ -129,7 +150,7 @@ def cheapest_levels(
                 out_falling[first[below]] = node
                 first[below] += 1
     for i in range(left, goal + 1):
-        out_place[out_falling[i]] = i - left
+        out_position[out_falling[i]] = i - left
     return left
 
 

@@ -1,6 +1,7 @@
 """Graph searches over the arrays of a model or a chain, in plain loops.
 
-None of them calls another, so that on small inputs they can run as they stand (`plain`), and `tailpath info` needs no compiler.
+None of them calls another, so that on small inputs they can run as they stand (`plain`), and
+`tailpath info` needs no compiler.
 """
 
 from __future__ import annotations
@@ -35,15 +36,16 @@ def forward_reach(row_start: Array, target: Array, start: int, out_reached: Arra
 
 @kernel
 def sweep_back(row_start: Array, target: Array, most: int, out_reached: Array) -> bool:
-    """Mark the nodes that reach an already marked one, by sweeps down and up through the numbers, which need no list of the edges that lead in.
+    """Mark the nodes that reach an already marked one, by sweeps down and up through the numbers,
+    which need no list of the edges that lead in.
 
     Returns whether that is all of them: it took at most `most` sweeps.
     """
     n = len(row_start) - 1
     for sweep in range(most):
         marked, missing = 0, 0
-        for place in range(n):
-            node = place if sweep % 2 else n - 1 - place
+        for position in range(n):
+            node = position if sweep % 2 else n - 1 - position
             if out_reached[node]:
                 continue
             missing += 1
@@ -58,8 +60,15 @@ def sweep_back(row_start: Array, target: Array, most: int, out_reached: Array) -
 
 
 @kernel
-def backward_reach(into_start: Array, into_choice: Array, choice_state: Array, choice_allowed: Array, out_reached: Array) -> None:
-    """Mark the states that reach an already marked state, step by step, through choices that are allowed.
+def backward_reach(
+    into_start: Array,
+    into_choice: Array,
+    choice_state: Array,
+    choice_allowed: Array,
+    out_reached: Array,
+) -> None:
+    """Mark the states that reach an already marked state, step by step, through choices that are
+    allowed.
 
     `into_choice[into_start[t] : into_start[t + 1]]` are the choices that may lead to t.
     """
@@ -82,11 +91,18 @@ def backward_reach(into_start: Array, into_choice: Array, choice_state: Array, c
 
 
 @kernel
-def close_under_choices(into_start: Array, into_choice: Array, choice_state: Array, out_inside: Array, out_allowed: Array) -> None:
-    """Shrink a set of states to the largest part in which every state keeps a choice that surely stays inside.
+def close_under_choices(
+    into_start: Array,
+    into_choice: Array,
+    choice_state: Array,
+    out_inside: Array,
+    out_allowed: Array,
+) -> None:
+    """Shrink a set of states to the largest part in which every state keeps a choice that surely
+    stays inside.
 
-    On return `out_inside` is that part and `out_allowed` marks the choices of its states that stay inside. Choices not allowed on entry
-    stay so.
+    On return `out_inside` is that part and `out_allowed` marks the choices of its states that stay
+    inside. Choices not allowed on entry stay so.
     """
     n_states = len(out_inside)
     choices_left = np.zeros(n_states, dtype=np.int32)
@@ -122,10 +138,11 @@ def close_under_choices(into_start: Array, into_choice: Array, choice_state: Arr
 
 @kernel
 def strong_components(row_start: Array, target: Array, out_component: Array) -> int:
-    """Tarjan's strongly connected components, without recursion. Edges to `target >= n` (a sink outside) are passed over.
+    """Tarjan's strongly connected components, without recursion. Edges to `target >= n` (a sink
+    outside) are passed over.
 
-    Components are numbered so that every edge leads to the same or a *lower* number: solving them in order 0, 1, 2, ... always finds the
-    successors done. Returns how many there are.
+    Components are numbered so that every edge leads to the same or a *lower* number: solving them
+    in order 0, 1, 2, ... always finds the successors done. Returns how many there are.
     """
     n = len(row_start) - 1
     unseen, finished = -1, n
@@ -180,7 +197,8 @@ def strong_components(row_start: Array, target: Array, out_component: Array) -> 
 
 @kernel
 def longest_paths(row_start: Array, target: Array, order: Array, out_length: Array) -> None:
-    """The most edges in a row from each node of a graph without cycles; `order` lists successors before their predecessors.
+    """The most edges in a row from each node of a graph without cycles; `order` lists successors
+    before their predecessors.
 
     Edges that lead outside do not count.
     """
@@ -193,17 +211,49 @@ def longest_paths(row_start: Array, target: Array, order: Array, out_length: Arr
 
 
 @kernel
-def place_members(group: Array, next_place: Array, out_members: Array) -> None:
-    """Counting sort: every member goes to the next place of its group; `next_place` comes in as the groups' first places."""
+def group_members(group: Array, next_position: Array, out_members: Array) -> None:
+    """Counting sort: every member goes to the next place of its group; `next_position` comes in as
+    the groups' first places.
+    """
     for member in range(len(group)):
-        place = next_place[group[member]]
-        next_place[group[member]] = place + 1
-        out_members[place] = member
+        position = next_position[group[member]]
+        next_position[group[member]] = position + 1
+        out_members[position] = member
+
+
+@kernel
+def shortest_edges(
+    row_start: Array,
+    target: Array,
+    level: Array,
+    room: Array,
+    out_start: Array,
+    out_target: Array,
+    out_level: Array,
+) -> None:
+    """Of several edges from a row to a target only one, of the least level, in the order of the
+    first; `room` has an entry for every target.
+    """
+    size = 0
+    out_start[0] = 0
+    for row in range(len(row_start) - 1):
+        begin = size
+        for edge in range(row_start[row], row_start[row + 1]):
+            to = target[edge]
+            at = room[to]
+            if begin <= at < size and out_target[at] == to:
+                out_level[at] = min(out_level[at], level[edge])
+            else:
+                room[to], out_target[size], out_level[size] = size, to, level[edge]
+                size += 1
+        out_start[row + 1] = size
 
 
 @kernel
 def equal_members(group: Array, target: Array, cost: Array, most: int) -> int:
-    """Whether two members of a group agree in target and cost: 1 or 0; -1 where the groups are not in order, or one has more than `most` members."""
+    """Whether two members of a group agree in target and cost: 1 or 0; -1 where the groups are not
+    in order, or one has more than `most` members.
+    """
     first, equal = 0, 0
     for member in range(1, len(group)):
         if group[member] < group[member - 1]:

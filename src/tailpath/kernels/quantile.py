@@ -1,14 +1,17 @@
 """The sweeps of CVaRVIQ: the best choice at every confidence level, node by node.
 
-The symbols are those of `kernels.segments`, which solves the inner problem. Nodes are swept in some order, each from
-the values that the nodes before it just got. Large models are swept in *parts*, pieces of the order that do not wait for each other: a node
-sees the nodes of other parts as they were before the sweep (`before`), so the result does not depend on who sweeps which part.
+The symbols are those of `kernels.segments`, which solves the inner problem. Nodes are swept in some
+order, each from the values that the nodes before it just got. Large models are swept in *parts*,
+pieces of the order that do not wait for each other: a node sees the nodes of other parts as they
+were before the sweep (`before`), so the result does not depend on who sweeps which part.
 
-Three things are left out because they change nothing. A node none of whose successors has moved by more than `slack` since its last backup is
-passed over. So is a choice that cannot be the best at any atom: V changes no Q by more than it changes itself (`y V` is linear between the
-atoms, and sum P xi = 1), so a choice that was worse than the best by `gap` everywhere is so still, as long as no successor of the node has
-travelled farther than gap / 2 since. The sum over all successors is what is kept: `margin` is the sum up to which this surely holds. And
-so is a bundle all of whose choices are passed over.
+Three things are left out because they change nothing. A node none of whose successors has moved by
+more than `slack` since its last backup is passed over. So is a choice that cannot be the best at
+any atom: V changes no Q by more than it changes itself (`y V` is linear between the atoms, and sum
+P xi = 1), so a choice that was worse than the best by `gap` everywhere is so still, as long as no
+successor of the node has travelled farther than gap / 2 since. The sum over all successors is what
+is kept: `margin` is the sum up to which this surely holds. And so is a bundle all of whose choices
+are passed over.
 """
 
 from __future__ import annotations
@@ -24,13 +27,16 @@ from tailpath.kernels.segments import AtomModel, Scratch, add_run, follow, merge
 Array = NDArray[Any]
 #: The half of a gap that counts, and how far rounding may carry a sum of travels, relatively.
 HALF, ROUNDING = 0.499, 1e-12
-#: Columns of `Work.memory`: when a node last moved noticeably, how far it has moved in all, the same as they were before the sweep, when it was last
-#: backed up, moves too small to be told, its part in this sweep, and whether it was seen from another part.
+#: Columns of `Work.memory`: when a node last moved noticeably, how far it has moved in all, the
+#: same as they were before the sweep, when it was last backed up, moves too small to be told, its
+#: part in this sweep, and whether it was seen from another part.
 STAMP, TRAVEL, STAMP_BEFORE, TRAVEL_BEFORE, SEEN, DRIFT, PART, CROSSED = range(8)
 
 
 class Work(NamedTuple):
-    """The values, the slopes of `y V`, and those as they were before the sweep; what is remembered of a node, in a line of the cache; `margin`."""
+    """The values, the slopes of `y V`, and those as they were before the sweep; what is remembered
+    of a node, in a line of the cache; `margin`.
+    """
 
     value: Array
     slope: Array
@@ -41,31 +47,46 @@ class Work(NamedTuple):
 
 @kernel
 def sweep(
-    model: AtomModel, work: Work, scratch: Scratch, order: Array, first: int, last: int, part: int, clock: int, slack: float
+    model: AtomModel,
+    work: Work,
+    scratch: Scratch,
+    order: Array,
+    first: int,
+    last: int,
+    part: int,
+    clock: int,
+    slack: float,
 ) -> float:
-    """Back up the nodes at places first .. last - 1 of the order; returns the largest change of a value."""
+    """Back up the nodes at places first .. last - 1 of the order; returns the largest change of a
+    value.
+    """
     bundles, memory = model.bundles, work.memory
     change = 0.0
-    for place in range(first, last):
-        node = order[place]
-        begin, end = bundles.bundle_runs[bundles.node_bundles[node]], bundles.bundle_runs[bundles.node_bundles[node + 1]]
+    for position in range(first, last):
+        node = order[position]
+        begin, end = (
+            bundles.bundle_runs[bundles.node_bundles[node]],
+            bundles.bundle_runs[bundles.node_bundles[node + 1]],
+        )
         due, travelled = _news(bundles.run_target, begin, end, memory, node, part)
         if not due:
             continue
         _best(model, work, node, part, travelled, scratch)
         move = write_node(model, work, scratch.best, node)
         change = max(change, move)
-        memory[node, SEEN] = clock + place
+        memory[node, SEEN] = clock + position
         memory[node, TRAVEL] += move
         memory[node, DRIFT] += move
         if memory[node, DRIFT] > slack:
             memory[node, DRIFT] = 0.0
-            memory[node, STAMP] = clock + place
+            memory[node, STAMP] = clock + position
     return change
 
 
 @kernel
-def _news(run_target: Array, begin: int, end: int, memory: Array, node: int, part: int) -> tuple[bool, float]:
+def _news(
+    run_target: Array, begin: int, end: int, memory: Array, node: int, part: int
+) -> tuple[bool, float]:
     """Whether a successor has moved since the last backup, and how far all of them have come."""
     due, travelled, seen = False, 0.0, memory[node, SEEN]
     for run in range(begin, end):
@@ -81,9 +102,16 @@ def _news(run_target: Array, begin: int, end: int, memory: Array, node: int, par
 
 
 @kernel
-def _best(model: AtomModel, work: Work, node: int, part: int, travelled: float, scratch: Scratch) -> None:
+def _best(
+    model: AtomModel, work: Work, node: int, part: int, travelled: float, scratch: Scratch
+) -> None:
     """`y V(y)` of a node: the least over its choices, those left out that cannot have it."""
-    bundles, area, margin, first = model.bundles, scratch.area, work.margin, model.node_choices[node]
+    bundles, area, margin, first = (
+        model.bundles,
+        scratch.area,
+        work.margin,
+        model.node_choices[node],
+    )
     best, n_atoms = scratch.best, len(scratch.best)
     for atom in range(n_atoms):
         best[atom] = np.inf
@@ -96,14 +124,39 @@ def _best(model: AtomModel, work: Work, node: int, part: int, travelled: float, 
                 for run in range(bundles.bundle_runs[bundle], bundles.bundle_runs[bundle + 1]):
                     target = bundles.run_target[run]
                     if work.memory[target, PART] == part:
-                        add_run(work.slope, target, bundles.run_cost[run], model.gamma, size, scratch.slope)
+                        add_run(
+                            work.slope,
+                            target,
+                            bundles.run_cost[run],
+                            model.gamma,
+                            size,
+                            scratch.slope,
+                        )
                     else:
-                        add_run(work.before, target, bundles.run_cost[run], model.gamma, size, scratch.slope)
+                        add_run(
+                            work.before,
+                            target,
+                            bundles.run_cost[run],
+                            model.gamma,
+                            size,
+                            scratch.slope,
+                        )
                     size += n_atoms
                 merge_runs(size, n_atoms, scratch)
             row = choice - first
             chances = bundles.choice_chances[choice]
-            follow(model.limits, scratch.falling, scratch.width, scratch.run, bundles.chance, chances, size, row, area, scratch.var)
+            follow(
+                model.limits,
+                scratch.falling,
+                scratch.width,
+                scratch.run,
+                bundles.chance,
+                chances,
+                size,
+                row,
+                area,
+                scratch.var,
+            )
             for atom in range(n_atoms):
                 best[atom] = min(best[atom], area[row, atom])
     for choice in range(first, model.node_choices[node + 1]):
@@ -132,13 +185,16 @@ def straighten(model: AtomModel, node: int, out_area: Array) -> None:
 
 @kernel
 def write_node(model: AtomModel, work: Work, best: Array, node: int) -> float:
-    """The new values and slopes of a node, for its new areas `y V(y)`; returns how far the values moved."""
+    """The new values and slopes of a node, for its new areas `y V(y)`; returns how far the values
+    moved.
+    """
     before, steepest, move = 0.0, np.inf, 0.0
     for atom in range(len(best)):
         value = best[atom] / model.atoms[atom]
         move = max(move, abs(value - work.value[node, atom]))
         work.value[node, atom] = value
-        # Rounding may bend a straight piece upwards; the merge and `factors` rely on slopes that never rise.
+        # Rounding may bend a straight piece upwards; the merge and `factors` rely on slopes that
+        # never rise.
         steepest = min(steepest, (best[atom] - before) / model.width[atom])
         work.slope[node, atom] = steepest
         before = best[atom]
@@ -147,7 +203,9 @@ def write_node(model: AtomModel, work: Work, best: Array, node: int) -> float:
 
 @kernel
 def end_sweep(work: Work, clock: int) -> None:
-    """What other parts will see in the next sweep. A node that others saw as it was before has moved later than they looked."""
+    """What other parts will see in the next sweep. A node that others saw as it was before has
+    moved later than they looked.
+    """
     memory = work.memory
     for node in range(len(memory) - 1):
         if memory[node, SEEN] >= clock:
@@ -155,5 +213,8 @@ def end_sweep(work: Work, clock: int) -> None:
                 work.before[node, atom] = work.slope[node, atom]
             if memory[node, CROSSED] > 0.0 and memory[node, STAMP] >= clock:
                 memory[node, STAMP] = clock + len(memory) - 1
-            memory[node, STAMP_BEFORE], memory[node, TRAVEL_BEFORE] = memory[node, STAMP], memory[node, TRAVEL]
+            memory[node, STAMP_BEFORE], memory[node, TRAVEL_BEFORE] = (
+                memory[node, STAMP],
+                memory[node, TRAVEL],
+            )
         memory[node, CROSSED] = 0.0

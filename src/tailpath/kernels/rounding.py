@@ -1,34 +1,43 @@
-"""What a double can and cannot tell: every constant of rounding, with the reason for its size. Plain numbers, for kernels and all others."""
+"""What a double can and cannot tell: every constant of rounding, with the reason for its size.
+Plain numbers, for kernels and all others.
+"""
 
 from __future__ import annotations
 
 #: The unit roundoff: one operation on doubles is off by this share of its result at most.
 UNIT = 2.0**-53
-#: A stored probability of a row of k lies within (3 k + 3) UNIT, relatively, of the decimal as written divided by the sum of its row: one UNIT to
-#: read the decimal, and what the float row may miss 1 by (`model/ssp.py`). A policy that mixes actions multiplies it by a weight of its own. So
+#: A stored probability of a row of k lies within (3 k + 3) UNIT, relatively, of the decimal as
+#: written divided by the sum of its row: one UNIT to read the decimal, and what the float row may
+#: miss 1 by (`model/ssp.py`). A policy that mixes actions multiplies it by a weight of its own. So
 #: (ROW * k + FIXED) UNIT covers an edge of a chain row of k.
 ROW, FIXED = 3, 9
-#: What a surplus r + P v - v(s) is off beside (ROW k) UNIT and what its row misses 1 by: as FIXED, and three operations; and four more where
-#: values come in two parts.
+#: What a surplus r + P v - v(s) is off beside (ROW k) UNIT and what its row misses 1 by: as FIXED,
+#: and three operations; and four more where values come in two parts.
 SURPLUS, SURPLUS_FINE = 12, 16
-#: Where k probabilities are intervals, their ends and widths are off by 2 UNIT each, what is to be handed out by k UNIT of 1, and each share handed
-#: out by one more: (SERVED k) UNIT of the value of the row and of the value of what was served last.
+#: Where k probabilities are intervals, their ends and widths are off by 2 UNIT each, what is to be
+#: handed out by k UNIT of 1, and each share handed out by one more: (SERVED k) UNIT of the value of
+#: the row and of the value of what was served last.
 SERVED = 6
-#: A probability this close to alpha, relatively, counts as equal to it, since VaR jumps there. Sums of 10^4 masses are off by 1e-12 at most.
+#: A probability this close to alpha, relatively, counts as equal to it, since VaR jumps there. Sums
+#: of 10^4 masses are off by 1e-12 at most.
 SAME_MASS = 1e-12
 #: Values that differ by less, relatively, count as equal: some hundred roundings.
 SAME_VALUE = 1e-13
 #: More than what a sum of products may lose because they fall below the smallest double.
 VANISHED = 1e-300
-#: Values below this are taken for 0: they mean nothing, and numbers near the smallest double are slow to compute with.
+#: Values below this are taken for 0: they mean nothing, and numbers near the smallest double are
+#: slow to compute with.
 TINY = 1e-280
-#: Below this, products with probabilities that are not tiny lose digits: they fall below the doubles that have all of them.
+#: Below this, products with probabilities that are not tiny lose digits: they fall below the
+#: doubles that have all of them.
 FADED = 1e-290
 #: More than a handful of operations: by this share bounds are widened after these.
 FEW = 16 * UNIT
-#: A sweep that moves no value by more, relatively, has settled: a last bit. Proofs of shares are as close as values are.
+#: A sweep that moves no value by more, relatively, has settled: a last bit. Proofs of shares are as
+#: close as values are.
 SETTLED = 2 * UNIT
-#: Changes up to this may go on for ever, since they come from rounding in rows of some ten outcomes.
+#: Changes up to this may go on for ever, since they come from rounding in rows of some ten
+#: outcomes.
 FLUTTER = 64 * UNIT
 #: Bounds that are this close, relatively, need no second proof.
 CLOSE = 5.5e-14
@@ -36,5 +45,6 @@ CLOSE = 5.5e-14
 NOTHING = 1e-300
 #: No way counts as longer than this, lest sums of them overflow.
 LONGEST = 1e300
-#: The share of the largest cost that every step costs more where steps are ordered by their cost, and may be free.
+#: The share of the largest cost that every step costs more where steps are ordered by their cost,
+#: and may be free.
 STRICT = 1e-9

@@ -1,11 +1,13 @@
 """Monte Carlo runs of a chain, each with a random number generator of its own.
 
-Run r is driven by xoshiro256+ (Blackman and Vigna), its four words set by the mixing function of splitmix64 from four keys and the number r.
-The mixing function is a bijection, so no two runs of a seed share their words, and a run does not depend on which thread it falls to or
-on how many others there are. (numpy's own Generator, called from compiled code, takes six times as long for a number.)
+Run r is driven by xoshiro256+ (Blackman and Vigna), its four words set by the mixing function of
+splitmix64 from four keys and the number r. The mixing function is a bijection, so no two runs of a
+seed share their words, and a run does not depend on which thread it falls to or on how many others
+there are. (numpy's own Generator, called from compiled code, takes six times as long for a number.)
 
-A short row lists its edges by falling probability with their cumulative sums, and is searched from the front: with the rows of planning
-problems this is about twice as fast as alias tables, since the first edge is nearly always the one. Long rows are searched by halving.
+A short row lists its edges by falling probability with their cumulative sums, and is searched from
+the front: with the rows of planning problems this is about twice as fast as alias tables, since the
+first edge is nearly always the one. Long rows are searched by halving.
 """
 
 from __future__ import annotations
@@ -24,9 +26,11 @@ Array = NDArray[Any]
 LONG = 16
 #: What `walk` puts in place of a total that never ends.
 NEVER = -1
-#: What survives between two calls of `walk`: the run at work, its node (-1: not begun), its budget, and the words of its generator.
+#: What survives between two calls of `walk`: the run at work, its node (-1: not begun), its budget,
+#: and the words of its generator.
 WALKER = np.dtype(
-    [(name, np.int64) for name in ("run", "node", "left")] + [(word, np.uint64) for word in ("s0", "s1", "s2", "s3")],
+    [(name, np.int64) for name in ("run", "node", "left")]
+    + [(word, np.uint64) for word in ("s0", "s1", "s2", "s3")],
 )
 
 
@@ -46,7 +50,9 @@ class Pause(IntEnum):
 
 
 class Paths(NamedTuple):
-    """Rows ready for drawing: edges by falling probability, with cumulative sums. The goal is the node behind the last of `trapped`."""
+    """Rows ready for drawing: edges by falling probability, with cumulative sums. The goal is the
+    node behind the last of `trapped`.
+    """
 
     row_start: Array
     target: Array
@@ -62,23 +68,24 @@ _STEP = 2.0**-53
 
 @kernel
 def lay_rows(row_start: Array, probability: Array, out_order: Array, out_cumulative: Array) -> None:
-    """Sort the edges of each short row by falling probability (`out_order`), and sum up the probabilities of every row.
+    """Sort the edges of each short row by falling probability (`out_order`), and sum up the
+    probabilities of every row.
 
     The last sum of a row is set beyond every random number, whatever rounding left of it.
     """
     for row in range(len(row_start) - 1):
         begin, end = row_start[row], row_start[row + 1]
         for edge in range(begin, end):
-            place = edge
+            position = edge
             if end - begin <= LONG:
-                while place > begin and probability[out_order[place - 1]] < probability[edge]:
-                    out_order[place] = out_order[place - 1]
-                    place -= 1
-            out_order[place] = edge
+                while position > begin and probability[out_order[position - 1]] < probability[edge]:
+                    out_order[position] = out_order[position - 1]
+                    position -= 1
+            out_order[position] = edge
         total = 0.0
-        for place in range(begin, end):
-            total += probability[out_order[place]]
-            out_cumulative[place] = total
+        for position in range(begin, end):
+            total += probability[out_order[position]]
+            out_cumulative[position] = total
         if begin < end:
             out_cumulative[end - 1] = 2.0
 
@@ -106,11 +113,22 @@ def _drawn(row_start: Array, cumulative: Array, row: int, u: float) -> Any:
 
 
 @kernel
-def walk(paths: Paths, rows: Steps, start: int, key: Array, first: int, pause: int, now: Any, out_total: Array) -> int:
-    """Walk runs `first`, `first` + 1, ... until each has arrived at the last node, or until `pause` steps are done.
+def walk(
+    paths: Paths,
+    rows: Steps,
+    start: int,
+    key: Array,
+    first: int,
+    pause: int,
+    now: Any,
+    out_total: Array,
+) -> int:
+    """Walk runs `first`, `first` + 1, ... until each has arrived at the last node, or until `pause`
+    steps are done.
 
-    `now`, a record of `WALKER`, carries the run at work from call to call; `out_total` comes in as zeros. With a budget >= 0 rows belong to
-    choices, and a node picks its row by the budget left, which falls by `spent`. `trapped` nodes never arrive once no budget is left.
+    `now`, a record of `WALKER`, carries the run at work from call to call; `out_total` comes in as
+    zeros. With a budget >= 0 rows belong to choices, and a node picks its row by the budget left,
+    which falls by `spent`. `trapped` nodes never arrive once no budget is left.
     """
     goal = len(paths.trapped)
     by_budget = rows.budget >= 0
@@ -118,7 +136,12 @@ def walk(paths: Paths, rows: Steps, start: int, key: Array, first: int, pause: i
     while now.run < len(out_total):
         if now.node < 0:
             counter = np.uint64(first + now.run + 1) * _GOLDEN
-            s0, s1, s2, s3 = _mixed(key[0] + counter), _mixed(key[1] + counter), _mixed(key[2] + counter), _mixed(key[3] + counter)
+            s0, s1, s2, s3 = (
+                _mixed(key[0] + counter),
+                _mixed(key[1] + counter),
+                _mixed(key[2] + counter),
+                _mixed(key[3] + counter),
+            )
             node, left = start, max(rows.budget, 0)
         else:
             s0, s1, s2, s3 = now.s0, now.s1, now.s2, now.s3

@@ -1,15 +1,20 @@
-"""The inner problem of the CVaR planners for all choices of a node and all confidence levels at once.
+"""The inner problem of the CVaR planners for all choices of a node and all confidence levels at
+once.
 
-Every node keeps `slope[x, i]`, the slope of `y V(x, y)` between atoms i - 1 and i. Slopes fall with i, since `y V` is concave. Outcome o of a choice
-offers segments of slope `c_o + gamma slope[t_o, i]` and width `p_o (y_i - y_{i-1})`; taken in order of falling slope, their area up to mass y is
-`y Q(y)`, for all y at once. The slope that reaches mass y is the VaR there.
+Every node keeps `slope[x, i]`, the slope of `y V(x, y)` between atoms i - 1 and i. Slopes fall with
+i, since `y V` is concave. Outcome o of a choice offers segments of slope `c_o + gamma slope[t_o,
+i]` and width `p_o (y_i - y_{i-1})`; taken in order of falling slope, their area up to mass y is `y
+Q(y)`, for all y at once. The slope that reaches mass y is the VaR there.
 
-Choices of a node often lead to the same places at the same costs, with other probabilities: to the neighbours of a cell, say. The order of the
-segments is then the same for all of them. So choices come in *bundles*: consecutive choices of a node with (nearly) the same pairs of target and
-cost, its *runs*. The runs of a bundle are sorted falling as they are, and are merged two by two; each choice then walks once along the
-merged segments, with its own probability for each run, 0 for a run that it lacks. Node n is the goal: its slopes are 0 and it has no choices.
+Choices of a node often lead to the same places at the same costs, with other probabilities: to the
+neighbours of a cell, say. The order of the segments is then the same for all of them. So choices
+come in *bundles*: consecutive choices of a node with (nearly) the same pairs of target and cost,
+its *runs*. The runs of a bundle are sorted falling as they are, and are merged two by two; each
+choice then walks once along the merged segments, with its own probability for each run, 0 for a run
+that it lacks. Node n is the goal: its slopes are 0 and it has no choices.
 
-These loops run billions of times, so they make no arrays and count no references (see `kernels.jit`).
+These loops run billions of times, so they make no arrays and count no references (see
+`kernels.jit`).
 """
 
 from __future__ import annotations
@@ -22,14 +27,16 @@ from numpy.typing import NDArray
 from tailpath.kernels.jit import kernel
 
 Array = NDArray[Any]
-#: Masses that differ by less than this, relatively, count as equal: well above the rounding of the sums, well below any atom's distance.
+#: Masses that differ by less than this, relatively, count as equal: well above the rounding of the
+#: sums, well below any atom's distance.
 SAME_MASS = 1e-12
 
 
 class Bundles(NamedTuple):
     """The bundles of each node, their choices and their runs.
 
-    `place[o]` is the run of outcome o within its bundle; `chance` has the probability of every run for each choice, from `choice_chances` on.
+    `position[o]` is the run of outcome o within its bundle; `chance` has the probability of every
+    run for each choice, from `choice_chances` on.
     """
 
     node_bundles: Array
@@ -37,17 +44,20 @@ class Bundles(NamedTuple):
     bundle_runs: Array
     run_target: Array
     run_cost: Array
-    place: Array
+    position: Array
     choice_chances: Array
     chance: Array
 
 
 class AtomModel(NamedTuple):
-    """Nodes, choices and outcomes as in the model, target n being the goal; the atoms, their distances and inverses; the bundles.
+    """Nodes, choices and outcomes as in the model, target n being the goal; the atoms, their
+    distances and inverses; the bundles.
 
-    `limits` is what `follow` needs of the atoms. `most_runs` is the most runs of a bundle, `most_choices` the most choices of a node. `own[grid[x]]`
-    marks the atoms of node x, and `alike` tells that all nodes have all of them. `floor` is the
-    size of values below which ties do not count in relation to them: the largest cost, and 1 at most, so that a single price of 10^9 blurs no other.
+    `limits` is what `follow` needs of the atoms. `most_runs` is the most runs of a bundle,
+    `most_choices` the most choices of a node. `own[grid[x]]` marks the atoms of node x, and `alike`
+    tells that all nodes have all of them. `floor` is the size of values below which ties do not
+    count in relation to them: the largest cost, and 1 at most, so that a single price of 10^9 blurs
+    no other.
     """
 
     node_choices: Array
@@ -70,10 +80,11 @@ class AtomModel(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Segments as they come, by slope and number, and room to merge them; then in order: `falling` slopes, their widths and runs.
+    """Segments as they come, by slope and number, and room to merge them; then in order: `falling`
+    slopes, their widths and runs.
 
-    `number_width` and `number_run` tell what a number stands for. `area` and `var` have a row per choice of the node, one place longer than
-    there are atoms, and `best` the least areas.
+    `number_width` and `number_run` tell what a number stands for. `area` and `var` have a row per
+    choice of the node, one place longer than there are atoms, and `best` the least areas.
     """
 
     slope: Array
@@ -113,10 +124,14 @@ def new_scratch(model: AtomModel) -> Scratch:
 
 
 @kernel
-def make_bundles(node_choices: Array, choice_outcomes: Array, target: Array, cost: Array, out: Bundles) -> tuple[int, int]:
-    """Put choices into bundles; returns how many bundles and runs there are. `out` has room for one bundle a choice, one run an outcome.
+def make_bundles(
+    node_choices: Array, choice_outcomes: Array, target: Array, cost: Array, out: Bundles
+) -> tuple[int, int]:
+    """Put choices into bundles; returns how many bundles and runs there are. `out` has room for one
+    bundle a choice, one run an outcome.
 
-    A choice joins the bundle before it unless more than a third of the runs would then be foreign to it or to the others.
+    A choice joins the bundle before it unless more than a third of the runs would then be foreign
+    to it or to the others.
     """
     bundles, runs, fewest, end = 0, 0, 0, 0
     out.node_bundles[0], out.bundle_runs[0] = 0, 0
@@ -142,8 +157,11 @@ def make_bundles(node_choices: Array, choice_outcomes: Array, target: Array, cos
 
 
 @kernel
-def _match(begin: int, end: int, first: int, last: int, target: Array, cost: Array, out: Bundles) -> int:
-    """Find the outcomes first .. last - 1 among the runs begin .. end - 1, adding those that are missing; returns the new end.
+def _match(
+    begin: int, end: int, first: int, last: int, target: Array, cost: Array, out: Bundles
+) -> int:
+    """Find the outcomes first .. last - 1 among the runs begin .. end - 1, adding those that are
+    missing; returns the new end.
 
     Choices with very many outcomes are compared in order only.
     """
@@ -151,42 +169,72 @@ def _match(begin: int, end: int, first: int, last: int, target: Array, cost: Arr
     for outcome in range(first, last):
         run = begin + (outcome - first) if last - first > 64 else begin
         stop = min(run + 1, end) if last - first > 64 else end
-        while run < stop and not (out.run_target[run] == target[outcome] and out.run_cost[run] == cost[outcome]):
+        while run < stop and not (
+            out.run_target[run] == target[outcome] and out.run_cost[run] == cost[outcome]
+        ):
             run += 1
         if run >= stop:
             run = found
             out.run_target[run], out.run_cost[run] = target[outcome], cost[outcome]
             found += 1
-        out.place[outcome] = run - begin
+        out.position[outcome] = run - begin
     return found
 
 
 @kernel
-def share_out(choice_outcomes: Array, probability: Array, place: Array, choice_chances: Array, out_chance: Array) -> None:
+def share_out(
+    choice_outcomes: Array,
+    probability: Array,
+    position: Array,
+    choice_chances: Array,
+    out_chance: Array,
+) -> None:
     """The probability of every run under each choice."""
     for choice in range(len(choice_outcomes) - 1):
         for outcome in range(choice_outcomes[choice], choice_outcomes[choice + 1]):
-            out_chance[choice_chances[choice] + place[outcome]] += probability[outcome]
+            out_chance[choice_chances[choice] + position[outcome]] += probability[outcome]
 
 
 @kernel
 def merge_node(model: AtomModel, slope: Array, node: int, scratch: Scratch) -> None:
-    """`y Q(y)` and the VaR at all atoms for every choice of a node, into the rows of `scratch.area` and `scratch.var`."""
+    """`y Q(y)` and the VaR at all atoms for every choice of a node, into the rows of `scratch.area`
+    and `scratch.var`.
+    """
     bundles, n_atoms, row = model.bundles, len(model.atoms), 0
     for bundle in range(bundles.node_bundles[node], bundles.node_bundles[node + 1]):
         size = 0
         for run in range(bundles.bundle_runs[bundle], bundles.bundle_runs[bundle + 1]):
-            add_run(slope, bundles.run_target[run], bundles.run_cost[run], model.gamma, size, scratch.slope)
+            add_run(
+                slope,
+                bundles.run_target[run],
+                bundles.run_cost[run],
+                model.gamma,
+                size,
+                scratch.slope,
+            )
             size += n_atoms
         merge_runs(size, n_atoms, scratch)
         for choice in range(bundles.bundle_choices[bundle], bundles.bundle_choices[bundle + 1]):
             chances = bundles.choice_chances[choice]
-            follow(model.limits, scratch.falling, scratch.width, scratch.run, bundles.chance, chances, size, row, scratch.area, scratch.var)
+            follow(
+                model.limits,
+                scratch.falling,
+                scratch.width,
+                scratch.run,
+                bundles.chance,
+                chances,
+                size,
+                row,
+                scratch.area,
+                scratch.var,
+            )
             row += 1
 
 
 @kernel
-def add_run(slope: Array, target: int, cost: float, gamma: float, size: int, out_slope: Array) -> None:
+def add_run(
+    slope: Array, target: int, cost: float, gamma: float, size: int, out_slope: Array
+) -> None:
     """The segments of one more run."""
     for atom in range(slope.shape[1]):
         out_slope[size + atom] = cost + gamma * slope[target, atom]
@@ -196,7 +244,12 @@ def add_run(slope: Array, target: int, cost: float, gamma: float, size: int, out
 def merge_runs(size: int, n_atoms: int, scratch: Scratch) -> None:
     """Put the segments into order."""
     pieces, ends = size // n_atoms, scratch.ends
-    slope, number, to_slope, to_number = scratch.slope, scratch.number, scratch.other_slope, scratch.other_number
+    slope, number, to_slope, to_number = (
+        scratch.slope,
+        scratch.number,
+        scratch.other_slope,
+        scratch.other_number,
+    )
     for at in range(size):
         number[at] = at
     for piece in range(pieces + 1):
@@ -204,18 +257,37 @@ def merge_runs(size: int, n_atoms: int, scratch: Scratch) -> None:
     while pieces > 1:
         merged = 0
         for piece in range(0, pieces, 2):
-            _merge_two(slope, number, ends[piece], ends[piece + 1], ends[min(piece + 2, pieces)], to_slope, to_number)
+            _merge_two(
+                slope,
+                number,
+                ends[piece],
+                ends[piece + 1],
+                ends[min(piece + 2, pieces)],
+                to_slope,
+                to_number,
+            )
             merged += 1
             ends[merged] = ends[min(piece + 2, pieces)]
         pieces = merged
         slope, number, to_slope, to_number = to_slope, to_number, slope, number
     for at in range(size):
         scratch.falling[at] = slope[at]
-        scratch.width[at], scratch.run[at] = scratch.number_width[number[at]], scratch.number_run[number[at]]
+        scratch.width[at], scratch.run[at] = (
+            scratch.number_width[number[at]],
+            scratch.number_run[number[at]],
+        )
 
 
 @kernel
-def _merge_two(slope: Array, number: Array, begin: int, middle: int, end: int, out_slope: Array, out_number: Array) -> None:
+def _merge_two(
+    slope: Array,
+    number: Array,
+    begin: int,
+    middle: int,
+    end: int,
+    out_slope: Array,
+    out_number: Array,
+) -> None:
     """Merge two pieces, the first before the second where they tie."""
     if middle - begin == end - middle:
         _merge_equals(slope, number, begin, middle, end, out_slope, out_number)
@@ -231,8 +303,17 @@ def _merge_two(slope: Array, number: Array, begin: int, middle: int, end: int, o
 
 
 @kernel
-def _merge_equals(slope: Array, number: Array, begin: int, middle: int, end: int, out_slope: Array, out_number: Array) -> None:
-    """The same for pieces of equal length: the larger half from the front and the smaller from the back at once, without a branch to guess.
+def _merge_equals(
+    slope: Array,
+    number: Array,
+    begin: int,
+    middle: int,
+    end: int,
+    out_slope: Array,
+    out_number: Array,
+) -> None:
+    """The same for pieces of equal length: the larger half from the front and the smaller from the
+    back at once, without a branch to guess.
 
     Neither runs over an end: each gives as many as one piece has.
     """
@@ -266,9 +347,11 @@ def follow(
 ) -> None:
     """`y Q(y)` and the VaR of one choice, along the merged segments of its bundle, into a row.
 
-    `limits` are the atoms, each twice: as it is, and a little beyond, with an infinite one at the end. An atom is settled by the segment that goes
-    strictly beyond it: at a mass where the slope falls, the VaR is the lower slope, as in VaR_y = min { z : P(Z > z) <= y }. At y = 1 it is the
-    last slope of all. What is written before an atom is settled is overwritten: that takes less than to decide each time.
+    `limits` are the atoms, each twice: as it is, and a little beyond, with an infinite one at the
+    end. An atom is settled by the segment that goes strictly beyond it: at a mass where the slope
+    falls, the VaR is the lower slope, as in VaR_y = min { z : P(Z > z) <= y }. At y = 1 it is the
+    last slope of all. What is written before an atom is settled is overwritten: that takes less
+    than to decide each time.
     """
     mass, area, atom, last = 0.0, 0.0, 0, 0.0
     y, beyond = limits[0, 0], limits[0, 1]

@@ -1,4 +1,6 @@
-"""Decisions as step functions of the budget left, as kernels look them up; `policies/budget.py` explains the arrays."""
+"""Decisions as step functions of the budget left, as kernels look them up; `policies/budget.py`
+explains the arrays.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,8 @@ Array = NDArray[Any]
 
 
 class Steps(NamedTuple):
-    """Row s has the steps `first[s] : first[s + 1]`; from `from_budget[k]` on it takes `choice[k]`, below them all `risk_neutral[s]`.
+    """Row s has the steps `first[s] : first[s + 1]`; from `from_budget[k]` on it takes `choice[k]`,
+    below them all `risk_neutral[s]`.
 
     A `budget` of -1 says that nothing is chosen.
     """
@@ -26,13 +29,13 @@ class Steps(NamedTuple):
 
 
 @kernel
-def step_choice(steps: Steps, row: int, left: int) -> int:
+def step_choice(steps: Steps, row: int, remaining: int) -> int:
     """The choice of a row with so much budget left."""
     low, high = steps.first[row], steps.first[row + 1]
     begin = low
     while low < high:
         middle = (low + high) >> 1
-        if steps.from_budget[middle] <= left:
+        if steps.from_budget[middle] <= remaining:
             low = middle + 1
         else:
             high = middle

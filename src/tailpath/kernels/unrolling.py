@@ -1,8 +1,10 @@
-"""One choice per pair of state and memory, followed from the start: the pairs that are reached, and where their outcomes lead.
+"""One choice per pair of state and memory, followed from the start: the pairs that are reached, and
+where their outcomes lead.
 
-`follow` takes memories 0 .. m - 1, with the choice of pair (s, i) in entry s m + i of a table; after an outcome the memory is the atom nearest
-to y xi. `follow_budget` takes a budget left, with choices by steps; it falls by the level of the outcome. Pairs are numbered in the order in
-which they are met.
+`follow` takes memories 0 .. m - 1, with the choice of pair (s, i) in entry s m + i of a table;
+after an outcome the memory is the atom nearest to y xi. `follow_budget` takes a budget left, with
+choices by steps; it falls by the level of the outcome. Pairs are numbered in the order in which
+they are met.
 """
 
 from __future__ import annotations
@@ -22,7 +24,9 @@ FEW = 64
 
 
 class Outcomes(NamedTuple):
-    """Choice -> outcomes of a model, and which states are goals. A model without a cost unit has no levels."""
+    """Choice -> outcomes of a model, and which states are goals. A model without a cost unit has no
+    levels.
+    """
 
     choice_outcomes: Array
     target: Array
@@ -33,7 +37,9 @@ class Outcomes(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """The chain: state and memory of every node, and the edges by rows. The target of an edge to a goal is the number after the last node."""
+    """The chain: state and memory of every node, and the edges by rows. The target of an edge to a
+    goal is the number after the last node.
+    """
 
     state: Array
     memory: Array
@@ -51,8 +57,9 @@ _NO_NUMBERS, _NO_INDICES = np.empty(0), np.empty(0, dtype=np.int64)
 class Memories(NamedTuple):
     """How the memory, one of `n`, moves.
 
-    With atoms: `xi[xi_offset[pair] + i]` is the factor of outcome i, and `borders` part the atoms; where states have atoms of their own,
-    `own_borders` part those of a grid, whose numbers are `own_atoms`, and `grid` has the grid of each state.
+    With atoms: `xi[xi_offset[pair] + i]` is the factor of outcome i, and `borders` part the atoms;
+    where states have atoms of their own, `own_borders` part those of a grid, whose numbers are
+    `own_atoms`, and `grid` has the grid of each state.
     """
 
     n: int
@@ -66,8 +73,11 @@ class Memories(NamedTuple):
 
 
 @kernel
-def follow(model: Outcomes, memories: Memories, choice: Array, start: int, memory: int) -> tuple[int, Rows]:
-    """The rows of all pairs that can be reached from a state and a memory; from the state -1 there are none.
+def follow(
+    model: Outcomes, memories: Memories, choice: Array, start: int, memory: int
+) -> tuple[int, Rows]:
+    """The rows of all pairs that can be reached from a state and a memory; from the state -1 there
+    are none.
 
     A pair without a choice (-1) ends it: returned first is its state, otherwise -1.
     """
@@ -83,7 +93,9 @@ def follow(model: Outcomes, memories: Memories, choice: Array, start: int, memor
         np.empty(most),
         np.empty(levels, dtype=np.int64),
     )
-    unknown, size, edges = _follow(model, memories, choice, start, memory, np.full(pairs, -1, dtype=np.int32), rows)
+    unknown, size, edges = _follow(
+        model, memories, choice, start, memory, np.full(pairs, -1, dtype=np.int32), rows
+    )
     return unknown, Rows(
         rows.state[:size],
         rows.memory[:size],
@@ -106,8 +118,18 @@ def _most_edges(model: Outcomes, choice: Array) -> int:
 
 
 @kernel
-def _follow(model: Outcomes, memories: Memories, choice: Array, start: int, memory: int, number: Array, out: Rows) -> tuple[int, int, int]:
-    """As `follow`, into a room that is large enough; also returns the pairs and edges. `number`, all -1, becomes that of every pair."""
+def _follow(
+    model: Outcomes,
+    memories: Memories,
+    choice: Array,
+    start: int,
+    memory: int,
+    number: Array,
+    out: Rows,
+) -> tuple[int, int, int]:
+    """As `follow`, into a room that is large enough; also returns the pairs and edges. `number`,
+    all -1, becomes that of every pair.
+    """
     n, size, done, edge = memories.n, 0, 0, 0
     out.row_start[0] = 0
     if start >= 0:
@@ -124,7 +146,10 @@ def _follow(model: Outcomes, memories: Memories, choice: Array, start: int, memo
             if not model.is_goal[state]:
                 after = 0
                 if len(memories.atoms) > 0:
-                    y = memories.atoms[memory] * memories.xi[memories.xi_offset[pair] + outcome - first]
+                    y = (
+                        memories.atoms[memory]
+                        * memories.xi[memories.xi_offset[pair] + outcome - first]
+                    )
                     if len(memories.grid) > 0:
                         own = memories.grid[state]
                         after = memories.own_atoms[own, _nearest(memories.own_borders[own], y)]
@@ -150,8 +175,11 @@ def _follow(model: Outcomes, memories: Memories, choice: Array, start: int, memo
 
 
 @kernel
-def follow_budget(model: Outcomes, steps: Steps, level: Array, start: int, most: int) -> tuple[int, Array]:
-    """The pairs of state and budget left that a policy reaches from a state, as budget * states + state; it ends beyond `most`.
+def follow_budget(
+    model: Outcomes, steps: Steps, level: Array, start: int, most: int
+) -> tuple[int, Array]:
+    """The pairs of state and budget left that a policy reaches from a state, as budget * states +
+    state; it ends beyond `most`.
 
     A pair without a choice ends it, too: returned first is its state, otherwise -1.
     """
@@ -161,9 +189,9 @@ def follow_budget(model: Outcomes, steps: Steps, level: Array, start: int, most:
     table, key = longer(first, 0, 1)
     count = entered(table, key, 0, first[0])
     while done < count <= most:
-        left, state = key[done] // n, key[done] % n
+        remaining, state = key[done] // n, key[done] % n
         done += 1
-        chosen = step_choice(steps, state, left)
+        chosen = step_choice(steps, state, remaining)
         if chosen < 0:
             return state, key[:count]
         first_outcome, last = model.choice_outcomes[chosen], model.choice_outcomes[chosen + 1]
@@ -172,7 +200,7 @@ def follow_budget(model: Outcomes, steps: Steps, level: Array, start: int, most:
         for outcome in range(first_outcome, last):
             to = model.target[outcome]
             if not model.is_goal[to]:
-                count = entered(table, key, count, max(left - level[outcome], 0) * n + to)
+                count = entered(table, key, count, max(remaining - level[outcome], 0) * n + to)
     return -1, key[:count]
 
 
@@ -191,7 +219,9 @@ def first_at_least(rising: Array, y: float) -> int:
 
 @kernel
 def _nearest(borders: Array, y: float) -> int:
-    """The atom on whose side of all borders y lies. Few borders are counted, several at once and without a branch to guess."""
+    """The atom on whose side of all borders y lies. Few borders are counted, several at once and
+    without a branch to guess.
+    """
     if len(borders) > FEW:
         return int(first_at_least(borders, y))
     below = 0

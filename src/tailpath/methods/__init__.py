@@ -1,6 +1,17 @@
-"""Planning methods behind one face, each in a file of its own, and the register that `solve`, `compare` and `study` take them from."""
+"""Planning methods behind one face, each in a file of its own, and the register that `solve`,
+`compare` and `study` take them from.
+"""
 
 from tailpath.methods.method import Account, Found, Method, Option, Plan
 from tailpath.methods.register import find_method, method_names, register
 
-__all__ = ["Account", "Found", "Method", "Option", "Plan", "find_method", "method_names", "register"]
+__all__ = [
+    "Account",
+    "Found",
+    "Method",
+    "Option",
+    "Plan",
+    "find_method",
+    "method_names",
+    "register",
+]

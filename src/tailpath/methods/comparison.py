@@ -1,4 +1,5 @@
-"""Methods and policies side by side: for every alpha what was predicted, what is delivered when deployed, and what is best.
+"""Methods and policies side by side: for every alpha what was predicted, what is delivered when
+deployed, and what is best.
 
     predicted   the planner's own value; a plain policy has none
     deployed    the exact CVaR of the policy
@@ -9,9 +10,8 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from time import perf_counter
 from typing import Any
 
@@ -19,31 +19,55 @@ from tailpath.errors import OptionError, TailpathError
 from tailpath.evaluation.evaluate import evaluate
 from tailpath.methods.method import ROUNDING, Method, Plan
 from tailpath.methods.register import find_method, method_names
-from tailpath.model.records import Record, data_frame
+from tailpath.model.shown import Shown
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress, check_alpha, check_invertible_alpha, same_alpha, takes_alpha
 from tailpath.policies.given import as_policy
 from tailpath.policies.kinds import Policy
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.improvement import improve
-from tailpath.texts import count, number, table
+from tailpath.texts import Table, Told, count, number
 
 ALPHAS = (0.001, 0.01, 0.1, 0.5)
 #: Compared where nothing else is named; the optimum is always there, at the end.
 USUAL = ("expected", "quantile")
 BEST = "exact"
-#: What need not be improved: the same policies as others, or policies that go on from others already.
-SETTLED = ("layers", "pareto", "second-stage", "quantile, published", "quantile, printed", "interpolation, published")
-HEADERS = ("alpha", "method", "predicted", "deployed", "gap", "over", "over %", "VaR", "mean", "seconds")
-EXPLAINED = "gap: deployed minus predicted CVaR; over: deployed minus optimal CVaR; seconds: planning and evaluation"
+#: What need not be improved: the same policies as others, or policies that go on from others
+#: already.
+SETTLED = (
+    "layers",
+    "pareto",
+    "second-stage",
+    "quantile, published",
+    "quantile, printed",
+    "interpolation, published",
+)
+HEADERS = (
+    "alpha",
+    "method",
+    "predicted",
+    "deployed",
+    "gap",
+    "over",
+    "over %",
+    "VaR",
+    "mean",
+    "seconds",
+)
+EXPLAINED = (
+    "gap: deployed minus predicted CVaR; over: deployed minus optimal CVaR; seconds: planning and"
+    " evaluation"
+)
 
 #: Told what is going on, and by whom.
-Tell = Callable[[str], None]
+Update = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Line:
-    """One method at one alpha. `gap` is deployed minus predicted, `over` deployed minus the optimum; `seconds` for planning and evaluating."""
+    """One method at one alpha. `gap` is deployed minus predicted, `over` deployed minus the
+    optimum; `seconds` for planning and evaluating.
+    """
 
     alpha: float
     method: str
@@ -58,7 +82,9 @@ class Line:
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """A method that has planned, and how long that took; for all alphas, unless its policies take time of their own."""
+    """A method that has planned, and how long that took; for all alphas, unless its policies take
+    time of their own.
+    """
 
     name: str
     plan: Plan
@@ -67,7 +93,7 @@ class Row:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Comparison(Record):
+class Comparison(Shown):
     """Methods and policies beside the optimum; printed, it is a table.
 
     `comparison[method, alpha]` is a line.
@@ -82,18 +108,18 @@ class Comparison(Record):
         `{alpha: (low, high)}`: proved bounds on the optimum.
     notes : tuple of str
         How each method planned.
+    bracketed : bool
+        Whether the optimum is only known between its bounds, since costs were rounded (`delta`).
     """
 
     lines: tuple[Line, ...]
     bounds: dict[float, tuple[float, float]]
     notes: tuple[str, ...]
+    bracketed: bool = False
 
     def __repr__(self) -> str:
         methods, alphas = {line.method for line in self.lines}, {line.alpha for line in self.lines}
         return f"<Comparison {count(len(methods), 'method')} at {count(len(alphas), 'alpha')}>"
-
-    def __str__(self) -> str:
-        return self.as_text()
 
     def __getitem__(self, key: tuple[str, float]) -> Line:
         """The line of a method at an alpha."""
@@ -102,42 +128,20 @@ class Comparison(Record):
                 return line
         raise KeyError(key)
 
-    def as_text(self, width: int | None = None, bracketed: bool = False) -> str:
-        """The table for people.
+    def _told(self, most: int) -> Told:
+        report = self.bounds.items() if self.bracketed else ()
+        notes = [
+            f"alpha {alpha:g}: the optimum lies between {' and '.join(map(number, ends))}"
+            for alpha, ends in report
+        ]
+        return Table(HEADERS, [_cells(line) for line in self.lines]), "\n".join(
+            [EXPLAINED, *self.notes, *notes]
+        )
 
-        Parameters
-        ----------
-        width : int, optional
-            Columns of text; by default as many as it takes.
-        bracketed : bool
-            Tell the bounds of the optimum, too.
-
-        Returns
-        -------
-        str
-            The table and its notes.
-        """
-        notes = list(self.notes)
-        if bracketed:
-            notes += [f"alpha {alpha:g}: the optimum lies between {' and '.join(map(number, ends))}" for alpha, ends in self.bounds.items()]
-        said = [EXPLAINED, *notes] if width is None else [textwrap.fill(note, width) for note in (EXPLAINED, *notes)]
-        return "\n".join([table(HEADERS, map(_cells, self.lines), width=width), "", *said])
-
-    def to_pandas(self) -> Any:
-        """The lines as a DataFrame.
-
-        Returns
-        -------
-        pandas.DataFrame
-            A row for each line.
-
-        Raises
-        ------
-        OptionError
-            If pandas is not installed.
-        """
-        rows = [asdict(line) for line in self.lines]
-        return data_frame({column: [row[column] for row in rows] for column in rows[0]})
+    def _columns(self) -> Mapping[str, Sequence[Any]]:
+        return {
+            field.name: [getattr(line, field.name) for line in self.lines] for field in fields(Line)
+        }
 
 
 @takes_alpha
@@ -148,7 +152,7 @@ def compare(
     *,
     methods: Sequence[str] | None = None,
     improved: bool = False,
-    tell: Tell | None = None,
+    progress: Update | None = None,
     **settings: Any,
 ) -> Comparison:
     """Set policies, and methods by name, beside the optimum, for every alpha.
@@ -166,8 +170,8 @@ def compare(
         The optimum is always there, last.
     improved : bool
         Add what policy iteration makes of each.
-    tell : callable, optional
-        `tell(text)` is told what is going on.
+    progress : callable, optional
+        `progress(text)` is called with what is going on.
     **settings
         Options of the methods, for those that have them: `atoms`, `alpha0`, `tolerance`, `delta`.
 
@@ -189,32 +193,50 @@ def compare(
     >>> line.deployed, line.over
     (60.0, 30.0)
     """
-    levels = sorted({check_invertible_alpha(alpha) for alpha in (alphas if isinstance(alphas, Iterable) else [alphas])})
+    levels = sorted(
+        {
+            check_invertible_alpha(alpha)
+            for alpha in (alphas if isinstance(alphas, Iterable) else [alphas])
+        }
+    )
     if not levels:
         raise OptionError("give at least one alpha")
     if settings.get("gamma", 1) != 1:
-        raise OptionError("costs are compared in full; for a discount compare on tailpath.within(ssp, n, gamma=gamma)")
+        raise OptionError(
+            "costs are compared in full; for a discount compare on tailpath.within(ssp, n,"
+            " gamma=gamma)"
+        )
     chosen = chosen_methods(USUAL if methods is None and not policies else methods or ())
-    clash = next((name for name in policies or {} if name in {method.label for method in chosen}), None)
+    clash = next(
+        (name for name in policies or {} if name in {method.label for method in chosen}), None
+    )
     if clash is not None:
-        raise OptionError(f"a policy cannot be called {clash!r}: a method of that name is compared, too")
-    told = tell or (lambda text: None)
-    *rows, optimum = planned(ssp, chosen, levels[0], settings, told)
+        raise OptionError(
+            f"a policy cannot be called {clash!r}: a method of that name is compared, too"
+        )
+    report = progress or (lambda text: None)
+    *rows, optimum = planned(ssp, chosen, levels[0], settings, report)
     rows = [*(given_row(ssp, name, given) for name, given in (policies or {}).items()), *rows]
     every = [*rows, *improved_rows(ssp, rows)] if improved else rows
-    return tabled(ssp, [*every, optimum], levels, told)
+    return tabled(
+        ssp, [*every, optimum], levels, report, bracketed=settings.get("delta") is not None
+    )
 
 
 def chosen_methods(names: Iterable[str], everything: bool = False) -> list[Method]:
     """The methods to compare, each once, the optimum last."""
-    every = [name for name in method_names() if name != "improved"]  # rows of its own, from every method
+    every = [
+        name for name in method_names() if name != "improved"
+    ]  # rows of its own, from every method
     found = {method.name: method for method in map(find_method, every if everything else names)}
     found.pop(BEST, None)
     return [*found.values(), find_method(BEST)]
 
 
 def given_row(ssp: SSP, name: str, given: Any) -> Row:
-    """A user's policy. A solution predicts its own CVaR; a plain policy is understood once, so that what is wrong is said before anything else."""
+    """A user's policy. A solution predicts its own CVaR; a plain policy is understood once, so that
+    what is wrong is said before anything else.
+    """
     begin = perf_counter()
     by_alpha = callable(getattr(given, "policy", None))
     fixed = None if by_alpha else as_policy(ssp, given)
@@ -223,7 +245,9 @@ def given_row(ssp: SSP, name: str, given: Any) -> Row:
         return as_policy(ssp, given, alpha=alpha) if fixed is None else fixed
 
     predict = given.cvar if by_alpha and hasattr(given, "cvar") else None
-    return Row(name, Plan(policy, predict) if predict else Plan(policy), policy, perf_counter() - begin)
+    return Row(
+        name, Plan(policy, predict) if predict else Plan(policy), policy, perf_counter() - begin
+    )
 
 
 def planned(
@@ -231,12 +255,14 @@ def planned(
     methods: Sequence[Method],
     alpha: float,
     settings: Mapping[str, Any],
-    tell: Tell,
+    progress: Update,
     leave_out: Callable[[str, str], None] | None = None,
 ) -> list[Row]:
-    """All methods, planned from `alpha` up. With `leave_out` also in their variants; it is told of those that refuse the model, and why.
+    """All methods, planned from `alpha` up. With `leave_out` also in their variants; it is told of
+    those that refuse the model, and why.
 
-    The risk-neutral optimum is found once and kept with the model; every method that starts from it would need that time alone, too.
+    The risk-neutral optimum is found once and kept with the model; every method that starts from it
+    would need that time alone, too.
     """
     alpha = check_invertible_alpha(alpha)
     begin = perf_counter()
@@ -248,31 +274,57 @@ def planned(
             name = f"{method.label}, {variant}" if variant else method.label
             begin = perf_counter()
             try:
-                plan = method.make(ssp, alpha, settings, progress_of(method, tell, f"{name}: "), variant)
+                plan = method.make(
+                    ssp, alpha, settings, progress_of(method, progress, f"{name}: "), variant
+                )
             except TailpathError as error:
                 if leave_out is None or method.name == BEST:
                     raise
                 leave_out(name, str(error))
             else:
-                found.append(Row(name, plan, plan.policy, perf_counter() - begin + (shared if method.neutral else 0.0)))
+                found.append(
+                    Row(
+                        name,
+                        plan,
+                        plan.policy,
+                        perf_counter() - begin + (shared if method.neutral else 0.0),
+                    )
+                )
     return found
 
 
-def progress_of(method: Method, tell: Tell, prefix: str = "") -> Progress:
+def progress_of(method: Method, progress: Update, prefix: str = "") -> Progress:
     """Tells in the method's own words how far it has come."""
-    return lambda steps, reached: tell(prefix + method.doing.format(steps=steps, reached=reached))
+    return lambda steps, reached: progress(
+        prefix + method.doing.format(steps=steps, reached=reached)
+    )
 
 
-def tabled(ssp: SSP, rows: Sequence[Row], alphas: Sequence[float], tell: Tell) -> Comparison:
+def tabled(
+    ssp: SSP,
+    rows: Sequence[Row],
+    alphas: Sequence[float],
+    progress: Update,
+    *,
+    bracketed: bool = False,
+) -> Comparison:
     """Every row evaluated at every alpha; the last is the optimum."""
-    lines = tuple(line for alpha in alphas for line in _lines(ssp, alpha, rows, tell))
-    notes = tuple(f"{row.name}: {row.plan.note}, planned in {number(row.seconds, 2)} s" for row in rows if row.plan.note)
+    lines = tuple(line for alpha in alphas for line in _lines(ssp, alpha, rows, progress))
+    notes = tuple(
+        f"{row.name}: {row.plan.note}, planned in {number(row.seconds, 2)} s"
+        for row in rows
+        if row.plan.note
+    )
     known = rows[-1].plan.bounds
-    return Comparison(lines, {alpha: known(alpha) for alpha in alphas} if known else {}, notes)
+    return Comparison(
+        lines, {alpha: known(alpha) for alpha in alphas} if known else {}, notes, bracketed
+    )
 
 
 def improved_rows(ssp: SSP, rows: Sequence[Row]) -> list[Row]:
-    """Policy iteration from the policies of methods. It plans per alpha, so its time is part of asking for the policy."""
+    """Policy iteration from the policies of methods. It plans per alpha, so its time is part of
+    asking for the policy.
+    """
 
     def of(row: Row) -> Row:
         def better(alpha: float) -> Policy:
@@ -283,11 +335,11 @@ def improved_rows(ssp: SSP, rows: Sequence[Row]) -> list[Row]:
     return [of(row) for row in rows if row.name not in SETTLED]
 
 
-def _lines(ssp: SSP, alpha: float, rows: Sequence[Row], tell: Tell) -> list[Line]:
+def _lines(ssp: SSP, alpha: float, rows: Sequence[Row], progress: Update) -> list[Line]:
     """All methods at one alpha, the optimum last."""
     found = []
     for row in rows:
-        tell(f"alpha {alpha:g}: {row.name}")
+        progress(f"alpha {alpha:g}: {row.name}")
         begin = perf_counter()
         costs = evaluate(ssp, row.policy(alpha), alpha)
         found.append((row, costs, row.seconds + perf_counter() - begin))
@@ -316,7 +368,11 @@ def _cells(line: Line) -> list[Any]:
         line.deployed,
         _difference(line.gap, line.deployed),
         _difference(line.over, line.deployed),
-        round(100 * line.over / (line.deployed - line.over), 2) if line.deployed > line.over else None,
+        (
+            round(100 * line.over / (line.deployed - line.over), 2)
+            if line.deployed > line.over
+            else None
+        ),
         line.var,
         line.mean,
         float(number(line.seconds, 2)),
@@ -325,4 +381,4 @@ def _cells(line: Line) -> list[Any]:
 
 def _difference(value: float | None, scale: float) -> float | None:
     """A difference for people: what is below the ninth digit is rounding."""
-    return value if value is None or abs(value) > ROUNDING * scale else 0.0
+    return value if value is None or abs(value) > ROUNDING * abs(scale) else 0.0

@@ -13,15 +13,25 @@ from tailpath.solvers.expectation import solve_expected
 def plan(ssp: SSP, alpha: float | None, *, progress: Progress, gamma: Any = 1) -> Plan:
     solution = solve_expected(ssp, gamma=float(gamma))
     policy = solution.policy
-    return Plan(lambda alpha: policy, note="least expected cost", gamma=solution.gamma, solution=solution)
+    return Plan(
+        lambda alpha: policy, note="least expected cost", gamma=solution.gamma, solution=solution
+    )
 
 
 def account(found: Found) -> Account:
     solution = found.plan.solution
     low, high = solution.bounds
-    record: dict[str, Any] = {"expected_cost": solution.cost(), "bounds": [low, high], "gamma": solution.gamma, "solver": solution.method}
+    record: dict[str, Any] = {
+        "expected_cost": solution.cost(),
+        "bounds": [low, high],
+        "gamma": solution.gamma,
+        "solver": solution.method,
+    }
     rows = {
-        "least expected cost" + (f", discounted by {solution.gamma:g}" if solution.gamma < 1 else ""): f"{solution.cost():.10g}",
+        "least expected cost"
+        + (
+            f", discounted by {solution.gamma:g}" if solution.gamma < 1 else ""
+        ): f"{solution.cost():.10g}",
         "verified bounds": f"{low:.15g} to {high:.15g}",
         "solved by": solution.method,
     }

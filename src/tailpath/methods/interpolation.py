@@ -8,7 +8,13 @@ from tailpath.methods.method import Method, Option
 from tailpath.methods.published import DOING, OPTIONS, PUBLISHED, factors, plan
 from tailpath.solvers.published.interpolation import solve_cvar_interpolation
 
-INNER = Option("inner", str, "lp", "Inner problems: linear programs by HiGHS, or their closed form.", choices=("lp", "greedy"))
+INNER = Option(
+    "inner",
+    str,
+    "lp",
+    "Inner problems: linear programs by HiGHS, or their closed form.",
+    choices=("lp", "greedy"),
+)
 
 METHOD = Method(
     name="interpolation",

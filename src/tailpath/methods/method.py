@@ -1,9 +1,11 @@
 """What a planning method is: options, a plan, and what is said about it.
 
-`plan(ssp, alpha, *, progress, **options)` solves a model once and returns a `Plan`: a policy for every tail mass from `alpha` up, and the CVaR it
-predicts there, if it predicts any. What the policy delivers is not for the method to say: `evaluate` finds it, for all methods alike.
+`plan(ssp, alpha, *, progress, **options)` solves a model once and returns a `Plan`: a policy for
+every tail mass from `alpha` up, and the CVaR it predicts there, if it predicts any. What the policy
+delivers is not for the method to say: `evaluate` finds it, for all methods alike.
 
-The command line makes a flag of each `Option`; `compare` and `study` hand a method those of their settings that it has an option for.
+The command line makes a flag of each `Option`; `compare` and `study` hand a method those of their
+settings that it has an option for.
 """
 
 from __future__ import annotations
@@ -162,8 +164,11 @@ def predicted_and_deployed(found: Found) -> Account:
         rows["CVaR predicted by the planner"] = f"{predicted:.10g}"
     rows["CVaR of its policy, exact"] = f"{deployed:.10g}"
     if gap is not None:
-        rows["gap"] = f"{gap if abs(gap) > ROUNDING * deployed else 0.0:.6g}"
-    rows |= {"VaR of its policy": f"{costs.var(alpha):.10g}", "expected cost of its policy": f"{costs.mean:.10g}"}
+        rows["gap"] = f"{gap if abs(gap) > ROUNDING * abs(deployed) else 0.0:.6g}"
+    rows |= {
+        "VaR of its policy": f"{costs.var(alpha):.10g}",
+        "expected cost of its policy": f"{costs.mean:.10g}",
+    }
     return Account(record, {**rows, **plan.rows, "time": f"{found.seconds:.3g} s"})
 
 
@@ -220,7 +225,14 @@ class Method:
         """What tables call it."""
         return self.shown or self.name
 
-    def make(self, ssp: Any, alpha: float | None, settings: Mapping[str, Any], progress: Progress = ignore, variant: str = "") -> Plan:
+    def make(
+        self,
+        ssp: Any,
+        alpha: float | None,
+        settings: Mapping[str, Any],
+        progress: Progress = ignore,
+        variant: str = "",
+    ) -> Plan:
         """Plan with those of some settings that are options of this method and have a value.
 
         Parameters
@@ -250,6 +262,8 @@ class Method:
             there = f"it has {', '.join(self.variants)}" if self.variants else "it has none"
             raise OptionError(f"the method {self.name} has no variant {variant!r}; {there}")
         known = {option.name for option in self.options}
-        given = {name: value for name, value in settings.items() if name in known and value is not None}
+        given = {
+            name: value for name, value in settings.items() if name in known and value is not None
+        }
         given = {**self.variants.get(variant, {}), **given}
         return self.plan(ssp, alpha, progress=progress, **given)

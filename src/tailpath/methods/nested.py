@@ -1,4 +1,6 @@
-"""Nested CVaR as a method; it plans for one alpha at a time, and predicts its own measure, which is not the CVaR of the total cost."""
+"""Nested CVaR as a method; it plans for one alpha at a time, and predicts its own measure, which is
+not the CVaR of the total cost.
+"""
 
 from __future__ import annotations
 

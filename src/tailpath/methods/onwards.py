@@ -1,4 +1,6 @@
-"""Methods that go on from the policies of another: policy iteration with exact evaluation, and the lexicographic second stage."""
+"""Methods that go on from the policies of another: policy iteration with exact evaluation, and the
+lexicographic second stage.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +53,9 @@ IMPROVED = Method(
 SECOND_STAGE = Method(
     name="second-stage",
     title="second stage",
-    summary="Rigter's lexicographic second stage on another method's policies, fed with their exact VaR",
+    summary=(
+        "Rigter's lexicographic second stage on another method's policies, fed with their exact VaR"
+    ),
     plan=partial(plan, second_stage),
     options=OPTIONS,
 )

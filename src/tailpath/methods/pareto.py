@@ -17,7 +17,11 @@ def plan(ssp: SSP, alpha: float, *, progress: Progress) -> Plan:
         return solve_by_pareto_sets(ssp, a, progress)
 
     solved(alpha)
-    return Plan(lambda a: solved(a)[1], lambda a: solved(a)[0], note="the optimum, by value iteration over Pareto sets")
+    return Plan(
+        lambda a: solved(a)[1],
+        lambda a: solved(a)[0],
+        note="the optimum, by value iteration over Pareto sets",
+    )
 
 
 METHOD = Method(

@@ -1,4 +1,6 @@
-"""What the methods CVaRVIQ and CVaRVILI share: their grid of atoms, their options, and what they say."""
+"""What the methods CVaRVIQ and CVaRVILI share: their grid of atoms, their options, and what they
+say.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,16 @@ from tailpath.solvers.published.sweeps import FACTORS, STARTS
 from tailpath.texts import name
 
 ATOMS = Option("atoms", int, 25, "Number of atoms.", "N", least=1)
-ALPHA0 = Option("alpha0", float, None, "The first atom.  [default: a tenth of alpha]", "A", mass=True)
-OWN_ATOMS = Option("own_atoms", dict, None, "Atoms per state, from a file in TOML or JSON (docs/planners.md).", "FILE")
+ALPHA0 = Option(
+    "alpha0", float, None, "The first atom.  [default: a tenth of alpha]", "A", mass=True
+)
+OWN_ATOMS = Option(
+    "own_atoms",
+    dict,
+    None,
+    "Atoms per state, from a file in TOML or JSON (docs/planners.md).",
+    "FILE",
+)
 TOLERANCE = Option("tolerance", float, 1e-3, "Stop when a sweep moves no value by more.", "E")
 OPTIONS = (
     ATOMS,
@@ -25,17 +35,30 @@ OPTIONS = (
     OWN_ATOMS,
     TOLERANCE,
     Option("max_sweeps", int, 10_000, "Give up after N sweeps.", "N", least=1),
-    Option("values_from", str, "neutral", "Values start at those of the risk-neutral policy, or at 0 as published.", choices=STARTS),
+    Option(
+        "values_from",
+        str,
+        "neutral",
+        "Values start at those of the risk-neutral policy, or at 0 as published.",
+        choices=STARTS,
+    ),
     GAMMA,
     Option("threads", int, None, "Threads of a planner.  [default: all processors]", "N", least=1),
 )
-#: The planners as published: their operators and factors are the defaults here, their values start at 0.
+#: The planners as published: their operators and factors are the defaults here, their values start
+#: at 0.
 PUBLISHED = {"values_from": "zero"}
 DOING = "sweep {steps}, residual {reached:.3g}"
 
 
 def factors(default: str) -> Option:
-    return Option("factors", str, default, "How a policy shares the mass at the VaR among outcomes that tie.", choices=tuple(FACTORS))
+    return Option(
+        "factors",
+        str,
+        default,
+        "How a policy shares the mass at the VaR among outcomes that tie.",
+        choices=tuple(FACTORS),
+    )
 
 
 def plan(
@@ -50,16 +73,25 @@ def plan(
     values_from: str = "neutral",
     **options: Any,
 ) -> Plan:
-    """Run a planner on log-spaced atoms, by default from a tenth of alpha; with `own_atoms` only in states that are not named there."""
+    """Run a planner on log-spaced atoms, by default from a tenth of alpha; with `own_atoms` only in
+    states that are not named there.
+    """
     first = alpha / 10 if alpha0 is None else alpha0
     grid = log_atoms(first if atoms > 1 else 1.0, atoms)
     if alpha0 is not None and atoms > 1 and first >= alpha:
         warnings.warn(
-            f"alpha0 = {first:g} is not below alpha = {alpha:g}; planners do badly near their first atom", TailpathWarning, stacklevel=2
+            f"alpha0 = {first:g} is not below alpha = {alpha:g}; planners do badly near their first"
+            " atom",
+            TailpathWarning,
+            stacklevel=2,
         )
     chosen = grid if own_atoms is None else atoms_by_state(ssp, own_atoms, grid)
     solution = solve(ssp, chosen, start=values_from, progress=progress, **options)
-    said = f"{atoms} atoms from {grid[0]:g}" if own_atoms is None else f"{len(solution.atoms)} atoms in all, by state"
+    said = (
+        f"{atoms} atoms from {grid[0]:g}"
+        if own_atoms is None
+        else f"{len(solution.atoms)} atoms in all, by state"
+    )
     facts = {
         "atoms": len(solution.atoms),
         "alpha0": float(solution.atoms[0]),
@@ -75,7 +107,10 @@ def plan(
     }
     rows = {
         "atoms": said.replace(" atoms", "," if own_atoms is None else "", 1),
-        "sweeps": f"{solution.sweeps}, residual {solution.residual:.3g}" + ("" if solution.converged else ", not converged"),
+        "sweeps": (
+            f"{solution.sweeps}, residual {solution.residual:.3g}"
+            + ("" if solution.converged else ", not converged")
+        ),
         "time": "",
     }
     if solution.linear_programs:
@@ -85,7 +120,9 @@ def plan(
 
 
 def atoms_by_state(ssp: SSP, table: Mapping[str, Any], usual: Any) -> Callable[[Any], Any]:
-    """From a table `{"atoms": those of all states, "states": {text: those of a state}}`, states as they are written; `usual` is for all others."""
+    """From a table `{"atoms": those of all states, "states": {text: those of a state}}`, states as
+    they are written; `usual` is for all others.
+    """
     for key in table:
         if key not in ("atoms", "states"):
             raise OptionError(f"own atoms: unknown key {key!r}; there are atoms and states")
@@ -95,7 +132,9 @@ def atoms_by_state(ssp: SSP, table: Mapping[str, Any], usual: Any) -> Callable[[
     known = {name(state): state for state in ssp.states}
     for text in named:
         if text not in known:
-            raise OptionError(f"own atoms: the model has no state {text!r}; its start is {name(ssp.start)}")
+            raise OptionError(
+                f"own atoms: the model has no state {text!r}; its start is {name(ssp.start)}"
+            )
     found = {known[text]: _listed(given, f"state {text}") for text, given in named.items()}
     others = _listed(table["atoms"], "atoms") if "atoms" in table else usual
     return lambda state: found.get(state, others)
@@ -111,4 +150,7 @@ def _listed(given: Any, where: str) -> Any:
         and all(isinstance(value, (int, float)) for value in given.values())
     ):
         return log_atoms(given["alpha0"], given["atoms"])
-    raise OptionError(f"own atoms: {where} must be a list of atoms, or alpha0 and atoms for log-spaced ones, not {given!r}")
+    raise OptionError(
+        f"own atoms: {where} must be a list of atoms, or alpha0 and atoms for log-spaced ones, not"
+        f" {given!r}"
+    )

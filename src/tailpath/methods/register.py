@@ -1,18 +1,20 @@
 """The register of planning methods: who plans for `--method name`.
 
-A method of this folder is a file with a `METHOD` and a line in the table below. Others add theirs as `registers.py` says, by
-`register(Method(...))` or by an entry point of the group `tailpath.methods`. Either way `solve`, `compare` and `study` know it. A study's
-workers are processes of their own: there the module that calls `register` is named in the study's design (`import = ["package.module"]`).
+A method of this folder is a file with a `METHOD` and a line in the table below. Others add theirs
+as `registers.py` says, by `register(Method(...))` or by an entry point of the group
+`tailpath.methods`. Either way `solve`, `compare` and `study` know it. A study's workers are
+processes of their own: there the module that calls `register` is named in the study's design
+(`import = ["package.module"]`).
 """
 
 from __future__ import annotations
 
 from tailpath.errors import OptionError
 from tailpath.methods.method import Method
-from tailpath.registers import Register
+from tailpath.registers import Register, instance_of
 
-#: Each name with the place of its method, which is loaded when it is first asked for; the first is the default of `solve`.
-PLACES = {
+#: Each name with the address of its method; the first is the default of `solve`.
+ADDRESSES = {
     "exact": "tailpath.methods.exact:METHOD",
     "expected": "tailpath.methods.expected:METHOD",
     "quantile": "tailpath.methods.quantile:METHOD",
@@ -27,7 +29,14 @@ PLACES = {
 #: What tables call a method is understood, too.
 ALSO = {"optimum": "exact"}
 
-REGISTER = Register(Method, "tailpath.methods", PLACES, taken=ALSO)
+REGISTER = Register(
+    "method",
+    "tailpath.methods.Method",
+    "tailpath.methods",
+    ADDRESSES,
+    instance_of(Method),
+    taken=ALSO,
+)
 
 
 def register(method: Method) -> None:

@@ -21,9 +21,18 @@ def plan(ssp: SSP, alpha: float, *, progress: Progress, threshold: float | None 
     def solved(a: float) -> tuple[float, Policy]:
         return solve_surrogate(ssp, a, limit, progress)
 
-    limit = evaluate(ssp, solve_expected(ssp).policy, FEW * alpha).var(FEW * alpha) if threshold is None else threshold
+    limit = (
+        evaluate(ssp, solve_expected(ssp).policy, FEW * alpha).var(FEW * alpha)
+        if threshold is None
+        else threshold
+    )
     solved(alpha)
-    return Plan(lambda a: solved(a)[1], lambda a: solved(a)[0], note=f"costs counted up to {limit:g}", facts={"threshold": limit})
+    return Plan(
+        lambda a: solved(a)[1],
+        lambda a: solved(a)[0],
+        note=f"costs counted up to {limit:g}",
+        facts={"threshold": limit},
+    )
 
 
 METHOD = Method(
@@ -31,6 +40,14 @@ METHOD = Method(
     title="surrogate",
     summary="Carpin's surrogate, which counts costs up to a threshold",
     plan=plan,
-    options=(Option("threshold", float, None, "Count costs up to D.  [default: VaR of the risk-neutral policy at alpha / 10]", "D"),),
+    options=(
+        Option(
+            "threshold",
+            float,
+            None,
+            "Count costs up to D.  [default: VaR of the risk-neutral policy at alpha / 10]",
+            "D",
+        ),
+    ),
     doing="threshold of the tail {steps}, best value so far {reached:.6g}",
 )

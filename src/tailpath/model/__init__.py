@@ -1,1 +1,3 @@
-"""The stochastic shortest path problem: its arrays, its names, its exact costs, and how it is built."""
+"""The stochastic shortest path problem: its arrays, its names, its exact costs, and how it is
+built.
+"""

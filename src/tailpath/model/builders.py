@@ -1,4 +1,6 @@
-"""From rows, of names or of numbers, to the arrays of a model. Nothing here knows the SSP; it checks the rest."""
+"""From rows, of names or of numbers, to the arrays of a model. Nothing here knows the SSP; it
+checks the rest.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ from tailpath.model.ownership import hand_over
 from tailpath.texts import did_you_mean
 
 Name = Hashable
-#: Up to this many outcomes of a choice are compared one by one; sorting all of them would take longer.
+#: Up to this many outcomes of a choice are compared one by one; sorting all of them would take
+#: longer.
 FEW = 64
 
 
@@ -41,7 +44,9 @@ class ModelArrays(NamedTuple):
 
 
 class Numbers:
-    """Rows of names as rows of numbers: states and actions are numbered in the order of their first appearance."""
+    """Rows of names as rows of numbers: states and actions are numbered in the order of their first
+    appearance.
+    """
 
     def __init__(self, goals: dict[Name, None]) -> None:
         self.goals = goals
@@ -55,7 +60,9 @@ class Numbers:
         self.cost: list[float] = []
 
     def add(self, state: Name, action: Name, next_state: Name, p: Any, c: Any) -> None:
-        """One row, in the order of the columns. What a goal's row says is checked, and forgotten."""
+        """One row, in the order of the columns. What a goal's row says is checked, and
+        forgotten.
+        """
         states = self.states
         source = states.setdefault(state, len(states))
         if state in self.goals:
@@ -64,7 +71,10 @@ class Numbers:
         probability = _number(p, "probability", state, action, next_state)
         # Before equal rows are added up: a negative one could hide in the sum.
         if not 0 <= probability < np.inf:
-            raise ModelError(f"state {state!r}, action {action!r} -> {next_state!r} has probability {probability}")
+            raise ModelError(
+                f"state {state!r}, action {action!r} -> {next_state!r} has probability"
+                f" {probability}"
+            )
         cost = 0.0
         if probability > 0:
             if c not in self.costs:
@@ -76,10 +86,20 @@ class Numbers:
         self.probability.append(probability)
         self.cost.append(cost)
 
-    def columns(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
+    def columns(
+        self,
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
         """State, action, target, probability and cost of every row."""
-        source, action, target = (np.array(column, dtype=np.int64) for column in (self.source, self.action, self.target))
-        return source, action, target, np.array(self.probability, dtype=np.float64), np.array(self.cost, dtype=np.float64)
+        source, action, target = (
+            np.array(column, dtype=np.int64) for column in (self.source, self.action, self.target)
+        )
+        return (
+            source,
+            action,
+            target,
+            np.array(self.probability, dtype=np.float64),
+            np.array(self.cost, dtype=np.float64),
+        )
 
     def unit(self) -> Fraction | None:
         """The unit of the costs exactly as given."""
@@ -92,7 +112,9 @@ class Numbers:
         for goal in self.goals:
             states.setdefault(goal, len(states))
         if start not in states:
-            raise ModelError(f"the start {start!r} is not a state of the model{did_you_mean(start, states)}")
+            raise ModelError(
+                f"the start {start!r} is not a state of the model{did_you_mean(start, states)}"
+            )
         is_goal = np.zeros(len(states), dtype=np.bool_)
         is_goal[[states[goal] for goal in self.goals]] = True
         return ModelArrays(
@@ -105,16 +127,23 @@ class Numbers:
         )
 
 
-def arrays_from_outcomes(outcomes: Iterable[tuple[Name, Name, Name, Any, Any]], start: Name, goals: Iterable[Name]) -> ModelArrays:
-    """Number the names in order of appearance, group rows by choice, add up rows that agree in all but the probability."""
-    numbers = Numbers(_goal_names(goals))
+def arrays_from_outcomes(
+    outcomes: Iterable[tuple[Name, Name, Name, Any, Any]], start: Name, goals: Iterable[Name]
+) -> ModelArrays:
+    """Number the names in order of appearance, group rows by choice, add up rows that agree in all
+    but the probability.
+    """
+    numbers = Numbers(goal_names(goals))
     add = numbers.add
     for number, row in enumerate(outcomes):
         try:
             state, action, next_state, p, c = row
             hash((state, action, next_state, c))
         except (TypeError, ValueError):
-            raise ModelError(f"outcome {number} is {row!r}; expected hashable (state, action, next_state, probability, cost)") from None
+            raise ModelError(
+                f"outcome {number} is {row!r}; expected hashable (state, action, next_state,"
+                " probability, cost)"
+            ) from None
         add(state, action, next_state, p, c)
     return numbers.arrays(start)
 
@@ -129,9 +158,10 @@ def arrays_from_rows(
     *,
     merge: bool,
 ) -> dict[str, Any]:
-    """The arrays of rows that are given as numbers, in any order. Choices stand by state and then as they first appear, outcomes as they
-    appear; rows of probability 0 are left out, but their choice stays. With `merge`, outcomes of a choice with the same target and the same
-    cost become one.
+    """The arrays of rows that are given as numbers, in any order. Choices stand by state and then
+    as they first appear, outcomes as they appear; rows of probability 0 are left out, but their
+    choice stays. With `merge`, outcomes of a choice with the same target and the same cost become
+    one.
     """
     n_actions = int(action.max(initial=0)) + 1
     choices, of_row = _choices(state.astype(np.int64) * n_actions + action, n_actions)
@@ -153,8 +183,25 @@ def arrays_from_rows(
     return {name: hand_over(array) for name, array in arrays.items()}
 
 
+def added_up(
+    state: NDArray[Any],
+    action: NDArray[Any],
+    target: NDArray[Any],
+    cost: NDArray[Any],
+    columns: Sequence[NDArray[Any]],
+) -> list[NDArray[Any]]:
+    """Columns of rows that are given as numbers, by the outcomes that `arrays_from_rows` makes of
+    the same rows.
+    """
+    n_actions = int(action.max(initial=0)) + 1
+    of_row = _choices(state.astype(np.int64) * n_actions + action, n_actions)[1]
+    return [merge_equal_outcomes(of_row, target, column, cost)[2] for column in columns]
+
+
 def _choices(key: NDArray[np.int64], n_actions: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """The choices `state * n_actions + action` by state and then as they first appear, and the place of every row's choice among them."""
+    """The choices `state * n_actions + action` by state and then as they first appear, and the
+    place of every row's choice among them.
+    """
     # Rows of a choice mostly stand together, so there are fewer runs of them than rows.
     new = np.append(True, np.diff(key) != 0)[: len(key)]
     runs, run_of_row = key[new], np.cumsum(new, dtype=np.int32) - 1
@@ -170,11 +217,18 @@ def _choices(key: NDArray[np.int64], n_actions: int) -> tuple[NDArray[np.int64],
 def merge_equal_outcomes(
     choice: NDArray[Any], target: NDArray[Any], probability: NDArray[Any], cost: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Sort outcomes by choice, keeping their order within it, and add up those with the same choice, target and cost."""
+    """Sort outcomes by choice, keeping their order within it, and add up those with the same
+    choice, target and cost.
+    """
     if len(choice) > SMALL:
         if (np.diff(choice) < 0).any():
             order = grouped(choice, int(choice.max()) + 1)[0]
-            choice, target, probability, cost = choice[order], target[order], probability[order], cost[order]
+            choice, target, probability, cost = (
+                choice[order],
+                target[order],
+                probability[order],
+                cost[order],
+            )
         if equal_members(*frozen(choice, target, cost), FEW) == 0:
             return choice, target, probability, cost
     by_content = np.lexsort((cost, target, choice))
@@ -186,14 +240,16 @@ def merge_equal_outcomes(
         return choice[order], target[order], probability[order], cost[order]
     group = np.cumsum(first) - 1
     total = np.bincount(group, weights=probability[by_content])
-    # lexsort is stable, so the first of a group is its first appearance; sorting those restores the order given.
+    # lexsort is stable, so the first of a group is its first appearance; sorting those restores the
+    # order given.
     seen = by_content[first]
     order = np.lexsort((seen, choice[seen]))
-    kept = seen[order]
-    return choice[kept], target[kept], total[order], cost[kept]
+    mask = seen[order]
+    return choice[mask], target[mask], total[order], cost[mask]
 
 
-def _goal_names(goals: Iterable[Name]) -> dict[Name, None]:
+def goal_names(goals: Iterable[Name]) -> dict[Name, None]:
+    """The goals as an ordered set, or an error."""
     if isinstance(goals, str) or not isinstance(goals, Iterable):
         raise ModelError(f"goals must be a collection of state names; put {goals!r} in a list")
     names = dict.fromkeys(goals)
@@ -202,9 +258,14 @@ def _goal_names(goals: Iterable[Name]) -> dict[Name, None]:
     return names
 
 
-def _check_goal_row(state: Name, action: Name, next_state: Name, probability: Any, cost: Any) -> None:
+def _check_goal_row(
+    state: Name, action: Name, next_state: Name, probability: Any, cost: Any
+) -> None:
     if next_state != state or cost != 0:
-        raise ModelError(f"goal {state!r}, action {action!r} leads to {next_state!r} at cost {cost!r}: a goal must be absorbing and free")
+        raise ModelError(
+            f"goal {state!r}, action {action!r} leads to {next_state!r} at cost {cost!r}: a goal"
+            " must be absorbing and free"
+        )
     if not 0 <= _number(probability, "probability", state, action, next_state) <= 1:
         raise ModelError(f"goal {state!r}, action {action!r} has probability {probability!r}")
 
@@ -215,4 +276,7 @@ def _number(value: Any, what: str, state: Name, action: Name, next_state: Name) 
             float(as_fraction(value))  # whose exponent may be out of range
         return float(value)
     except (TypeError, ValueError, OverflowError):
-        raise ModelError(f"state {state!r}, action {action!r} -> {next_state!r} has {what} {value!r}, which is no number") from None
+        raise ModelError(
+            f"state {state!r}, action {action!r} -> {next_state!r} has {what} {value!r}, which is"
+            " no number"
+        ) from None

@@ -1,4 +1,6 @@
-"""The checks of a model, made once, when it is built; every message names the state, the action or the number at fault."""
+"""The checks of a model, made once, when it is built; every message names the state, the action or
+the number at fault.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,8 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float64]
 #: A row of n probabilities may miss 1 by this times n; it is then scaled to 1, with a warning.
 ROW_TOLERANCE = 1e-9
-#: Beyond this, and below its inverse, sums of costs would overflow or lose their relative precision.
+#: Beyond this, and below its inverse, sums of costs would overflow or lose their relative
+#: precision.
 LARGEST_COST = 1e300
 
 
@@ -41,14 +44,18 @@ def check_structure(ssp: SSP) -> None:
         raise ModelError("outcome arrays differ in length")
     if len(ssp.choice_action) != ssp.n_choices or len(ssp.is_goal) != n or len(ssp.states) != n:
         raise ModelError("choice or state arrays differ in length")
-    if ssp.n_choices and not 0 <= ssp.choice_action.min() <= ssp.choice_action.max() < len(ssp.actions):
+    if ssp.n_choices and not 0 <= ssp.choice_action.min() <= ssp.choice_action.max() < len(
+        ssp.actions
+    ):
         raise ModelError("choice_action points outside the list of actions")
     if not isinstance(ssp.states, range) and len(set(ssp.states)) < n:
         number = {name: index for index, name in enumerate(ssp.states)}
         repeated = next(name for index, name in enumerate(ssp.states) if number[name] != index)
         raise ModelError(f"two states are named {repeated!r}")
     if not isinstance(ssp.actions, range) and len(set(ssp.actions)) < len(ssp.actions):
-        repeated = next(name for index, name in enumerate(ssp.actions) if name in ssp.actions[:index])
+        repeated = next(
+            name for index, name in enumerate(ssp.actions) if name in ssp.actions[:index]
+        )
         raise ModelError(f"two actions are named {repeated!r}")
     if isinstance(ssp.start_index, bool) or not isinstance(ssp.start_index, (int, np.integer)):
         raise ModelError(f"the start index must be a whole number, not {ssp.start_index!r}")
@@ -56,15 +63,18 @@ def check_structure(ssp: SSP) -> None:
         raise ModelError(f"the start index {ssp.start_index} lies outside 0..{n - 1}")
     if not ssp.is_goal.any():
         raise ModelError("the model has no goals")
-    if ssp.geometry is not None and not hasattr(ssp.geometry, "row"):
-        raise ModelError(f"the geometry must be a Geometry, not {ssp.geometry!r}")
-    if ssp.geometry is not None and not len(ssp.geometry.row) == len(ssp.geometry.column) == len(ssp.geometry.kind) == n:
+    if (
+        ssp.geometry is not None
+        and not len(ssp.geometry.row) == len(ssp.geometry.column) == len(ssp.geometry.kind) == n
+    ):
         raise ModelError("the geometry needs a row, a column and a kind per state")
     choices_of = np.diff(offsets)
     for state in np.flatnonzero((choices_of == 0) & ~ssp.is_goal)[:1].tolist():
         raise ModelError(f"state {ssp.states[state]!r} has no choices and is no goal")
     for state in np.flatnonzero((choices_of > 0) & ssp.is_goal)[:1].tolist():
-        raise ModelError(f"goal {ssp.states[state]!r} has choices: goals are absorbing and free, and need none")
+        raise ModelError(
+            f"goal {ssp.states[state]!r} has choices: goals are absorbing and free, and need none"
+        )
     for choice in np.flatnonzero(np.diff(rows) == 0)[:1].tolist():
         raise ModelError(f"{_where(ssp, choice)} has no outcomes")
     _check_repeated_actions(ssp)
@@ -83,35 +93,51 @@ def _check_repeated_actions(ssp: SSP) -> None:
 def check_outcomes(ssp: SSP) -> None:
     target, cost = ssp.outcome_target, ssp.outcome_cost
     for outcome in np.flatnonzero((target < 0) | (target >= ssp.n_states))[:1].tolist():
-        raise ModelError(f"{_where_outcome(ssp, outcome)} leads to state index {target[outcome]}, outside 0..{ssp.n_states - 1}")
+        raise ModelError(
+            f"{_where_outcome(ssp, outcome)} leads to state index {target[outcome]}, outside"
+            f" 0..{ssp.n_states - 1}"
+        )
     for outcome in np.flatnonzero(~np.isfinite(cost))[:1].tolist():
         raise ModelError(f"{_where_outcome(ssp, outcome)} costs {cost[outcome]}")
-    for outcome in np.flatnonzero(cost < 0)[:1].tolist():
-        raise ModelError(f"{_where_outcome(ssp, outcome)} has the negative cost {cost[outcome]:g}; costs must be 0 or more")
-    for outcome in np.flatnonzero((cost > LARGEST_COST) | ((cost > 0) & (cost < 1 / LARGEST_COST)))[:1].tolist():
-        size = "large" if cost[outcome] > 1 else "small"
-        raise ModelError(f"{_where_outcome(ssp, outcome)} costs {cost[outcome]:g}, too {size} to compute with; choose another unit of cost")
+    size = np.abs(cost)
+    for outcome in np.flatnonzero((size > LARGEST_COST) | ((size > 0) & (size < 1 / LARGEST_COST)))[
+        :1
+    ].tolist():
+        what = "large" if size[outcome] > 1 else "small"
+        raise ModelError(
+            f"{_where_outcome(ssp, outcome)} costs {cost[outcome]:g}, too {what} to compute with;"
+            " choose another unit of cost"
+        )
     if np.signbit(cost).any():  # a reward of 0 turned into a cost of -0
         object.__setattr__(ssp, "outcome_cost", cost + 0.0)
 
 
 def check_unit(ssp: SSP) -> None:
-    """A unit given beside the costs must be theirs: each cost is the float of a whole number of units, or next to it and becomes it."""
+    """A unit given beside the costs must be theirs: each cost is the float of a whole number of
+    units, or next to it and becomes it.
+    """
     if ssp.exact_unit is None:
         return
     if not isinstance(ssp.exact_unit, (int, Fraction)) or not ssp.exact_unit > 0:
         raise ModelError(f"the cost unit must be a positive fraction, not {ssp.exact_unit!r}")
     unit, cost = Fraction(ssp.exact_unit), ssp.outcome_cost
     object.__setattr__(ssp, "exact_unit", unit)
-    largest = float(cost.max(initial=0.0))
+    largest = float(np.abs(cost).max(initial=0.0))
     if not Fraction(1, 10**307) <= unit <= 10**300 or Fraction(repr(largest)) > MOST_UNITS * unit:
-        raise ModelError(f"the cost unit {_short(unit)} is too fine or too large for costs up to {largest:g}")
+        raise ModelError(
+            f"the cost unit {_short(unit)} is too fine or too large for costs up to {largest:g}"
+        )
     exact = as_multiples(cost, unit)
     if np.array_equal(exact, cost):
         return
     # A reader of decimals may have added some up, each sum with half a unit of its last digit.
-    for outcome in np.flatnonzero(np.abs(exact - cost) > 4 * np.finfo(np.float64).eps * cost)[:1].tolist():
-        raise ModelError(f"{_where_outcome(ssp, outcome)} costs {float(cost[outcome])!r}, no whole number of {_short(unit)}, the cost unit")
+    for outcome in np.flatnonzero(
+        np.abs(exact - cost) > 4 * np.finfo(np.float64).eps * np.abs(cost)
+    )[:1].tolist():
+        raise ModelError(
+            f"{_where_outcome(ssp, outcome)} costs {float(cost[outcome])!r}, no whole number of"
+            f" {_short(unit)}, the cost unit"
+        )
     object.__setattr__(ssp, "outcome_cost", exact)
 
 
@@ -128,7 +154,9 @@ def checked_probabilities(ssp: SSP) -> FloatArray:
     total = np.add.reduceat(probability, ssp.choice_outcomes[:-1])
     gap = np.abs(total - 1.0)
     for choice in np.flatnonzero(gap > ROW_TOLERANCE * length)[:1].tolist():
-        raise ModelError(f"the probabilities of {_where(ssp, choice)} sum to {total[choice]:.12g}, not 1")
+        raise ModelError(
+            f"the probabilities of {_where(ssp, choice)} sum to {total[choice]:.12g}, not 1"
+        )
     noise = 4 * np.finfo(np.float64).eps * np.maximum(length, 4)
     rough = np.flatnonzero(gap > noise)
     if not np.any(gap > np.finfo(np.float64).eps * length):
@@ -141,7 +169,8 @@ def checked_probabilities(ssp: SSP) -> FloatArray:
             TailpathWarning,
             stacklevel=4,
         )
-    # Rounding alone lets k floats miss 1 by k UNIT; what misses it by more is scaled, also where nobody needs to know.
+    # Rounding alone lets k floats miss 1 by k UNIT; what misses it by more is scaled, also where
+    # nobody needs to know.
     scale = np.where(gap > np.finfo(np.float64).eps * length, total, 1.0)
     return np.asarray(probability / np.repeat(scale, length))
 

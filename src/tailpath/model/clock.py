@@ -1,8 +1,8 @@
 """The time of day: models in which what a way costs depends on when one is there.
 
-The states are pairs `At(place, time)`; a cost is a duration, and the clock goes on by it. From `until`
-on the law no longer changes, so all later times are one: `At(place, until)` says "then or later".
-A goal is a state of its own, called like the place, whenever it is reached.
+The states are pairs `At(place, time)`; a cost is a duration, and the clock goes on by it. From
+`until` on the law no longer changes, so all later times are one: `At(place, until)` says "then or
+later". A goal is a state of its own, called like the place, whenever it is reached.
 """
 
 from __future__ import annotations

@@ -39,26 +39,34 @@ def vanishes(decimal: str, value: float) -> bool:
 
 
 def common_unit(costs: Iterable[Any]) -> Fraction | None:
-    """The largest rational of which all costs are whole multiples, or `None` beyond `MOST_UNITS` units.
+    """The largest rational of which all costs are whole multiples, or `None` beyond `MOST_UNITS`
+    units.
 
-    The greatest common divisor of p1/q1 and p2/q2 in lowest terms is gcd(p1, p2) / lcm(q1, q2). All costs zero: the unit is 1.
+    The greatest common divisor of p1/q1 and p2/q2 in lowest terms is gcd(p1, p2) / lcm(q1, q2). All
+    costs zero: the unit is 1.
     """
     numerator, denominator, largest = 0, 1, Fraction(0)
     for cost in costs:
         value = as_fraction(cost)
-        numerator, denominator = math.gcd(numerator, value.numerator), math.lcm(denominator, value.denominator)
-        largest = max(largest, value)
-        # The unit only ever gets finer, so the search may stop at the first sign that it is too fine.
+        numerator, denominator = (
+            math.gcd(numerator, value.numerator),
+            math.lcm(denominator, value.denominator),
+        )
+        largest = max(largest, abs(value))
+        # The unit only ever gets finer, so the search may stop at the first sign that it is too
+        # fine.
         if numerator and largest * denominator > MOST_UNITS * numerator:
             return None
     return Fraction(numerator, denominator) if numerator else Fraction(1)
 
 
 def as_multiples(costs: NDArray[np.float64], unit: Fraction) -> NDArray[np.float64]:
-    """For each cost the float nearest to a whole multiple of the unit, the multiple that is nearest to the cost."""
+    """For each cost the float nearest to a whole multiple of the unit, the multiple that is nearest
+    to the cost.
+    """
     levels = costs * (unit.denominator / unit.numerator)
     np.rint(levels, out=levels)
-    if unit.numerator * float(levels.max(initial=0.0)) < 2**53 and unit.denominator < 2**53:
+    if unit.numerator * float(np.abs(levels).max(initial=0.0)) < 2**53 and unit.denominator < 2**53:
         levels *= unit.numerator
         levels /= unit.denominator  # a whole number divided once: rounded once
         return levels
@@ -70,9 +78,15 @@ def in_costs(levels: Any, unit: Fraction) -> NDArray[np.float64]:
     """Whole numbers of units as costs, each the float nearest to it; infinite beyond all floats."""
     numerator, denominator = unit.numerator, unit.denominator
     if isinstance(levels, np.ndarray):
-        whole = levels if levels.dtype.kind == "i" else levels[np.isfinite(levels)]
-        if numerator * int(max(whole.max(initial=0), -whole.min(initial=0))) < 2**53 > denominator:
-            return np.asarray(levels * float(numerator) / float(denominator))  # a whole number divided once: rounded once
+        integers = levels if levels.dtype.kind == "i" else levels[np.isfinite(levels)]
+        if (
+            numerator * int(max(integers.max(initial=0), -integers.min(initial=0)))
+            < 2**53
+            > denominator
+        ):
+            return np.asarray(
+                levels * float(numerator) / float(denominator)
+            )  # a whole number divided once: rounded once
         levels = levels.tolist()
 
     def nearest(level: int) -> float:
@@ -85,7 +99,8 @@ def in_costs(levels: Any, unit: Fraction) -> NDArray[np.float64]:
 
 
 def decimal_above(cost: Fraction) -> float:
-    """The least float whose decimal, as it is printed, is not below an exact cost; infinite beyond all floats.
+    """The least float whose decimal, as it is printed, is not below an exact cost; infinite beyond
+    all floats.
 
     So an exact cost is at most x, as somebody writes x, exactly if this float is.
     """
@@ -96,33 +111,45 @@ def decimal_above(cost: Fraction) -> float:
     return nearest if as_fraction(nearest) >= cost else math.nextafter(nearest, math.inf)
 
 
-def whole_costs(costs: NDArray[np.float64]) -> tuple[list[int], Fraction]:
-    """Costs as whole multiples of a unit that divides all of them as they are written, however small it is."""
+def integer_costs(costs: NDArray[np.float64]) -> tuple[list[int], Fraction]:
+    """Costs as whole multiples of a unit that divides all of them as they are written, however
+    small it is.
+    """
     distinct, at = np.unique(costs, return_inverse=True)
     exact = [as_fraction(value) for value in distinct.tolist()]
     unit = Fraction(1, math.lcm(*(value.denominator for value in exact)))
-    whole = [int(value / unit) for value in exact]
-    return [whole[i] for i in at.ravel().tolist()], unit
+    integers = [int(value / unit) for value in exact]
+    return [integers[i] for i in at.ravel().tolist()], unit
 
 
 def fraction_unit(costs: Sequence[float]) -> Fraction | None:
-    """The unit of costs that came as floats and were fractions such as 1/3: each the float of one with a small denominator.
+    """The unit of costs that came as floats and were fractions such as 1/3: each the float of one
+    with a small denominator.
 
-    `None` where the costs have a unit as they stand, or none this way either. Among the fractions with a denominator below 10^4 only one
-    in 10^8 floats has one that rounds to it, so a cost that has is hardly anything else.
+    `None` where the costs have a unit as they stand, or none this way either. Among the fractions
+    with a denominator below 10^4 only one in 10^8 floats has one that rounds to it, so a cost that
+    has is hardly anything else.
     """
     if common_unit(costs) is not None:
         return None
     fractions = [Fraction(cost).limit_denominator(10_000) for cost in costs]
-    return common_unit(fractions) if all(float(fraction) == cost for fraction, cost in zip(fractions, costs)) else None
+    return (
+        common_unit(fractions)
+        if all(float(fraction) == cost for fraction, cost in zip(fractions, costs))
+        else None
+    )
 
 
 def in_units(number: Any, unit: Fraction) -> Fraction:
-    """A cost in units, exactly; a float that is the nearest one to a whole number of units stands for that number."""
-    if isinstance(number, float) and number.is_integer():  # most are, and whole numbers need no search for the fraction meant
-        whole, rest = divmod(int(number) * unit.denominator, unit.numerator)
+    """A cost in units, exactly; a float that is the nearest one to a whole number of units stands
+    for that number.
+    """
+    if (
+        isinstance(number, float) and number.is_integer()
+    ):  # most are, and whole numbers need no search for the fraction meant
+        integers, rest = divmod(int(number) * unit.denominator, unit.numerator)
         if rest == 0:
-            return Fraction(whole)
+            return Fraction(integers)
     level = as_fraction(number) / unit
-    whole = round(level)
-    return Fraction(whole) if float(whole * unit) == float(number) else level
+    integers = round(level)
+    return Fraction(integers) if float(integers * unit) == float(number) else level

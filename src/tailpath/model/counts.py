@@ -1,99 +1,105 @@
-"""Intervals from what was counted: Clopper and Pearson's, all of them at once."""
+"""Intervals from what was counted: Clopper and Pearson's, all of them at once.
+
+Each is taken at such a level that the errors of all together are no more probable than is allowed
+(union bound). What is alone in its choice is sure, and of a choice that was never tried nothing is
+known.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from tailpath.errors import ModelError
+import numpy as np
+from numpy.typing import NDArray
 
-Name = Hashable
-Key = tuple[Name, Name, Name, Any]
+from tailpath.errors import ModelError, OptionError
+from tailpath.graph import owners
 
-
-@dataclass(frozen=True)
-class Counted:
-    """How often each outcome `(state, action, next_state, cost)` was seen, and how often each choice `(state, action)` was tried."""
-
-    seen: dict[Key, int]
-    tried: dict[tuple[Name, Name], int]
-
-    def share(self, state: Name, action: Name, next_state: Name, cost: Any) -> float:
-        """The frequency of an outcome; 0 where its choice was never tried."""
-        tried = self.tried[state, action]
-        return self.seen[state, action, next_state, cost] / tried if tried else 0.0
-
-    def alone(self, key: Key) -> bool:
-        """Whether an outcome is the only one of its choice."""
-        return self._outcomes[key[:2]] == 1
-
-    @property
-    def _outcomes(self) -> dict[tuple[Name, Name], int]:
-        if "_known" not in self.__dict__:
-            known: dict[tuple[Name, Name], int] = {}
-            for key in self.seen:
-                known[key[:2]] = known.get(key[:2], 0) + 1
-            self.__dict__["_known"] = known
-        found: dict[tuple[Name, Name], int] = self.__dict__["_known"]
-        return found
-
-    def words(self) -> tuple[str, ...]:
-        """What was never seen, and what was never tried."""
-        open_ = [key for key in self.seen if not self.alone(key)]
-        untried = list(dict.fromkeys(key[:2] for key in open_ if self.tried[key[:2]] == 0))
-        unseen = [key for key in open_ if self.seen[key] == 0 and self.tried[key[:2]] > 0]
-        words = []
-        if unseen:
-            state, action, target, _ = unseen[0]
-            words.append(f"{len(unseen)} outcomes were never seen, the first is state {state!r}, action {action!r} -> {target!r}")
-        if untried:
-            state, action = untried[0]
-            words.append(f"{len(untried)} choices were never tried and may do anything, the first is state {state!r}, action {action!r}")
-        return tuple(words)
+FloatArray = NDArray[np.float64]
+Counts = tuple[FloatArray, FloatArray, FloatArray]
 
 
-def counted_rows(rows: Iterable[Any], goals: set[Name]) -> Counted:
-    """Count rows `(state, action, next_state, count, cost)`, or steps seen `(state, action, cost, next_state)`."""
-    seen: dict[Key, int] = {}
-    tried: dict[tuple[Name, Name], int] = {}
+def counted_rows(rows: Iterable[Any]) -> Iterator[tuple[Any, Any, Any, Any, int]]:
+    """Rows `(state, action, next_state, cost, count)` of counts, of steps and of runs.
+
+    A row is `(state, action, next_state, count, cost)`, or a run
+    `(state, action, cost, state, ..., cost, state)`, of which a step is the shortest.
+    """
     for number, row in enumerate(rows):
         try:
-            state, action, next_state, count, cost = row if len(row) == 5 else (row[0], row[1], row[3], 1, row[2])
-            key = state, action, next_state, cost
-            hash(key)
-        except (TypeError, ValueError, IndexError):
-            raise ModelError(f"row {number} is {row!r}; expected (state, action, next_state, count, cost)") from None
-        if state in goals:
-            continue
-        try:
-            whole = int(count)
-        except (TypeError, ValueError, OverflowError):
-            whole = -1
-        if whole < 0 or whole != count:
-            raise ModelError(
-                f"state {state!r}, action {action!r} -> {next_state!r} has count {count!r}, which is no whole number from 0 on"
+            size = len(row)
+            if size == 5:
+                state, action, next_state, count, cost = row
+                yield state, action, next_state, cost, _whole(state, action, next_state, count)
+                continue
+            steps = [(*row[at : at + 4],) for at in range(0, size - 1, 3)]
+        except TypeError:
+            steps = []
+        if not steps or len(steps[-1]) != 4:
+            expected = (
+                "expected (state, action, next_state, count, cost), or a run (state, action, cost,"
+                " next_state, ...)"
             )
-        seen[key] = seen.get(key, 0) + whole
-        tried[state, action] = tried.get((state, action), 0) + whole
-    return Counted(seen, tried)
+            raise ModelError(f"row {number} is {row!r}; {expected}")
+        for state, action, cost, next_state in steps:
+            yield state, action, next_state, cost, 1
 
 
-def interval_of_counts(counted: Counted, confidence: float) -> dict[Key, tuple[float, float]]:
-    """The interval of every outcome, so that all hold at once with this probability; an outcome alone in its choice is sure."""
+def _whole(state: Any, action: Any, next_state: Any, count: Any) -> int:
+    try:
+        as_integer = int(count)
+    except (TypeError, ValueError, OverflowError):
+        as_integer = -1
+    if as_integer < 0 or as_integer != count:
+        where = f"state {state!r}, action {action!r} -> {next_state!r}"
+        raise ModelError(f"{where} has count {count!r}, which is no whole number from 0 on")
+    return as_integer
+
+
+def intervals_of_counts(count: FloatArray, row_start: NDArray[Any], confidence: float) -> Counts:
+    """Low and high ends so that all hold at once with this probability, and the frequencies.
+
+    `count` has a number for each outcome, (n_outcomes,), and so has each answer; `row_start` says
+    where those of a choice begin, (n_choices + 1,). The frequencies of a choice that was never
+    tried are 0.
+    """
     from scipy.stats import beta
 
-    together = [key for key in counted.seen if not counted.alone(key)]
-    half = (1 - confidence) / max(len(together), 1) / 2
-    found = {}
-    for key, k in counted.seen.items():
-        n = counted.tried[key[:2]]
-        if counted.alone(key):
-            found[key] = (1.0, 1.0)
-        elif n == 0:
-            found[key] = (0.0, 1.0)
-        else:
-            low = float(beta.ppf(half, k, n - k + 1)) if k else 0.0
-            high = float(beta.isf(half, k + 1, n - k)) if k < n else 1.0
-            found[key] = (low, high)
-    return found
+    if not 0 < confidence < 1:
+        raise OptionError(f"confidence must lie in (0, 1), not {confidence!r}")
+    row, size = owners(row_start), np.diff(row_start)
+    tried = np.bincount(row, count, len(size))[row]
+    together = size[row] > 1
+    half = (1 - confidence) / max(int(np.count_nonzero(together)), 1) / 2
+    low, high = np.where(together, 0.0, 1.0), np.ones(len(count))
+    some, less = together & (count > 0), together & (count < tried)
+    low[some] = beta.ppf(half, count[some], (tried - count)[some] + 1)
+    high[less] = beta.isf(half, count[less] + 1, (tried - count)[less])
+    return low, high, np.where(tried > 0, count / np.maximum(tried, 1), 0.0)
+
+
+def words_of_counts(fields: Mapping[str, Any], count: FloatArray) -> tuple[str, ...]:
+    """What was never seen, and what was never tried, of the fields of an `SSP`."""
+    row_start = np.asarray(fields["choice_outcomes"])
+    row, size = owners(row_start), np.diff(row_start)
+    tried = np.bincount(row, count, len(size))
+    state = owners(np.asarray(fields["state_choices"]))
+
+    def choice(k: int) -> str:
+        action = fields["actions"][int(fields["choice_action"][k])]
+        return f"state {fields['states'][int(state[k])]!r}, action {action!r}"
+
+    words = []
+    unseen = np.flatnonzero((count == 0) & (size > 1)[row] & (tried > 0)[row])
+    if len(unseen):
+        target = fields["states"][int(fields["outcome_target"][unseen[0]])]
+        first = f"{choice(int(row[unseen[0]]))} -> {target!r}"
+        words.append(f"{len(unseen)} outcomes were never seen, the first is {first}")
+    untried = np.flatnonzero((size > 1) & (tried == 0))
+    if len(untried):
+        words.append(
+            f"{len(untried)} choices were never tried and may do anything, the first is"
+            f" {choice(int(untried[0]))}"
+        )
+    return tuple(words)

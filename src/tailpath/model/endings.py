@@ -1,9 +1,13 @@
-"""Models whose goal is sure, made from models in which it is not: another way to end, or an end of time.
+"""Models whose goal is sure, made from models in which it is not: another way to end, or an end of
+time.
 
-    give_up(ssp, cost)                 one more choice in every state, at a price, that ends the run (known as the finite-penalty model)
-    within(ssp, steps, otherwise=)     the product with a counter of steps; what has not arrived in time pays a price, or has not arrived
+    give_up(ssp, cost)                 one more choice in every state, at a price, that ends the run
+                                       (known as the finite-penalty model)
+    within(ssp, steps, otherwise=)     the product with a counter of steps; what has not arrived in
+                                       time pays a price, or has not arrived
 
-The third way, `given_arrival`, needs the largest probability of arriving and lives with the solvers (`solvers/arrival.py`).
+The third way, `given_arrival`, needs the largest probability of arriving and lives with the solvers
+(`solvers/arrival.py`).
 """
 
 from __future__ import annotations
@@ -39,8 +43,8 @@ def give_up(ssp: Model, cost: Any) -> Model:
     ----------
     ssp : SSP
         The model.
-    cost : number, decimal or fraction, 0 or more
-        The price, paid on top of what the run has cost.
+    cost : number, decimal or fraction
+        The price, paid on top of what the run has cost; below 0 only where some cost is.
 
     Returns
     -------
@@ -70,7 +74,7 @@ def give_up(ssp: Model, cost: Any) -> Model:
 
 
 def _given_up(ssp: SSP, cost: Any) -> SSP:
-    price = _price(cost, "the price of giving up")
+    price = _price(cost, "the price of giving up", ssp.signed)
     ending, action = fresh_name("gave up", ssp.states), fresh_name("give up", ssp.actions)
     state = np.flatnonzero(~ssp.is_goal)
     count = len(state)
@@ -90,14 +94,23 @@ def _given_up(ssp: SSP, cost: Any) -> SSP:
         states=(*ssp.states, ending),
         actions=(*ssp.actions, action),
         exact_unit=_unit(ssp, price),
-        geometry=_more_places(ssp.geometry),
-        notes=(*ssp.notes, f"giving up costs {float(price):g}, in any state; the run then ends in {ending!r}"),
-        origin=None if ssp.origin is None else Origin(ssp.origin.states, np.append(ssp.origin.index, -1)),
+        geometry=_more_positions(ssp.geometry),
+        notes=(
+            *ssp.notes,
+            f"giving up costs {float(price):g}, in any state; the run then ends in {ending!r}",
+        ),
+        origin=(
+            None
+            if ssp.origin is None
+            else Origin(ssp.origin.states, np.append(ssp.origin.index, -1))
+        ),
         probability_error=ssp.probability_error,
     )
 
 
-def within(ssp: Model, steps: int, otherwise: Any = None, *, gamma: Any = 1, max_pairs: int = MOST_PAIRS) -> Model:
+def within(
+    ssp: Model, steps: int, otherwise: Any = None, *, gamma: Any = 1, max_pairs: int = MOST_PAIRS
+) -> Model:
     """The model with at most `steps` steps: its states are pairs `(state, steps taken)`.
 
     A run that has not arrived after so many steps is `out of time`. Policies for the model itself
@@ -109,9 +122,9 @@ def within(ssp: Model, steps: int, otherwise: Any = None, *, gamma: Any = 1, max
         The model.
     steps : int, 1 or more
         The most steps.
-    otherwise : number, 0 or more, optional
-        The price at which a run out of time ends. Without it, it never arrives, so that `unreached`
-        of its distribution is the probability of being late.
+    otherwise : number, optional
+        The price at which a run out of time ends, below 0 only where some cost is. Without it, it
+        never arrives, so that `unreached` of its distribution is the probability of being late.
     gamma : number in (0, 1]
         The discount: the costs of step t, counted from 0, are multiplied by gamma^t, exactly; one
         that all solvers can take.
@@ -140,7 +153,9 @@ def within(ssp: Model, steps: int, otherwise: Any = None, *, gamma: Any = 1, max
         inside = within(ssp.inside, steps, otherwise, gamma=gamma, max_pairs=max_pairs)
         if inside is ssp.inside:
             return ssp
-        outcomes = [ssp.inside.by_state.edges(layer) for layer in _layers(ssp.inside, int(steps), max_pairs)]
+        outcomes = [
+            ssp.inside.by_state.edges(layer) for layer in _layers(ssp.inside, int(steps), max_pairs)
+        ]
         return _with_intervals(ssp, inside, np.append(np.concatenate(outcomes), ssp.n_outcomes))
     return _limited(ssp, steps, otherwise, gamma, max_pairs)
 
@@ -148,8 +163,10 @@ def within(ssp: Model, steps: int, otherwise: Any = None, *, gamma: Any = 1, max
 def _limited(ssp: SSP, steps: int, otherwise: Any, gamma: Any, max_pairs: int) -> SSP:
     factor = _discount(gamma)
     if not isinstance(steps, (int, np.integer)) or steps < 1:
-        raise OptionError(f"the number of steps must be a whole number of at least 1, not {steps!r}")
-    price = None if otherwise is None else _price(otherwise, "the price of being late")
+        raise OptionError(
+            f"the number of steps must be a whole number of at least 1, not {steps!r}"
+        )
+    price = None if otherwise is None else _price(otherwise, "the price of being late", ssp.signed)
     goals = np.flatnonzero(ssp.is_goal)
     if ssp.is_goal[ssp.start_index]:
         return ssp
@@ -157,18 +174,30 @@ def _limited(ssp: SSP, steps: int, otherwise: Any, gamma: Any, max_pairs: int) -
     first = offsets_from_lengths(np.array([len(layer) for layer in layers]))
     n_pairs = int(first[-1])
     late = n_pairs + len(goals)
-    place_of_goal = np.full(ssp.n_states, -1, dtype=np.int64)
-    place_of_goal[goals] = n_pairs + np.arange(len(goals))
+    position_of_goal = np.full(ssp.n_states, -1, dtype=np.int64)
+    position_of_goal[goals] = n_pairs + np.arange(len(goals))
     rows, outcome, step_of = _product(ssp, layers, first)
-    place = np.where(ssp.is_goal, place_of_goal, late)[rows.target]
-    target = _places(ssp, layers, first, rows.target, step_of, place)
+    position = np.where(ssp.is_goal, position_of_goal, late)[rows.target]
+    target = _positions(ssp, layers, first, rows.target, step_of, position)
     paid = rows.cost if factor == 1 else _discounted(ssp, rows.cost, step_of, factor)
-    columns: tuple[NDArray[Any], ...] = (rows.source, ssp.choice_action[ssp.outcome_choice[outcome]], target, rows.probability, paid)
+    columns: tuple[NDArray[Any], ...] = (
+        rows.source,
+        ssp.choice_action[ssp.outcome_choice[outcome]],
+        target,
+        rows.probability,
+        paid,
+    )
     finish = 1 if price is not None else 0
-    loop = float(ssp.cost_unit) if ssp.cost_unit is not None else float(ssp.outcome_cost.max())
+    loop = (
+        float(ssp.cost_unit) if ssp.cost_unit is not None else float(np.abs(ssp.outcome_cost).max())
+    )
     last = (late, len(ssp.actions), late + finish, 1.0, float(price) if price is not None else loop)
-    source, action, target, probability, cost = (np.append(column, end) for column, end in zip(columns, last))
-    arrays = arrays_from_rows(source, action, target, probability, cost, n_states=late + 1 + finish, merge=False)
+    source, action, target, probability, cost = (
+        np.append(column, end) for column, end in zip(columns, last)
+    )
+    arrays = arrays_from_rows(
+        source, action, target, probability, cost, n_states=late + 1 + finish, merge=False
+    )
     is_goal = np.zeros(late + 1 + finish, dtype=np.bool_)
     is_goal[n_pairs:] = True
     is_goal[late] = False
@@ -176,8 +205,12 @@ def _limited(ssp: SSP, steps: int, otherwise: Any, gamma: Any, max_pairs: int) -
     taken = (*names, *(ssp.states[g] for g in goals.tolist()))
     ending = fresh_name("out of time", taken)
     base = ssp.origin or Origin(ssp.states, np.arange(ssp.n_states))
-    index = np.concatenate([*(base.index[layer] for layer in layers), base.index[goals], np.full(1 + finish, -1)])
-    discounted = () if factor == 1 else (f"the costs of step t are multiplied by {float(factor):g}^t",)
+    index = np.concatenate(
+        [*(base.index[layer] for layer in layers), base.index[goals], np.full(1 + finish, -1)]
+    )
+    discounted = (
+        () if factor == 1 else (f"the costs of step t are multiplied by {float(factor):g}^t",)
+    )
     what = "never arrives" if price is None else f"pays {float(price):g}"
     return SSP(
         **arrays,
@@ -185,15 +218,28 @@ def _limited(ssp: SSP, steps: int, otherwise: Any, gamma: Any, max_pairs: int) -
         start_index=0,
         states=(*taken, ending, *([fresh_name("ended late", (*taken, ending))] if finish else [])),
         actions=(*ssp.actions, fresh_name("pay" if finish else "wait", ssp.actions)),
-        exact_unit=_unit(ssp, price or Fraction(0), [factor**step for step in range(len(layers) if factor != 1 else 1)]),
-        notes=(*ssp.notes, *discounted, f"a run that has not arrived after {steps} steps {what}; states are pairs (state, steps taken)"),
+        exact_unit=_unit(
+            ssp,
+            price or Fraction(0),
+            [factor**step for step in range(len(layers) if factor != 1 else 1)],
+        ),
+        notes=(
+            *ssp.notes,
+            *discounted,
+            (
+                f"a run that has not arrived after {steps} steps {what}; states are pairs (state,"
+                " steps taken)"
+            ),
+        ),
         origin=Origin(base.states, index),
         probability_error=ssp.probability_error,
     )
 
 
 def _with_intervals(model: IntervalSSP, inside: SSP, outcome: IntArray) -> IntervalSSP:
-    """The intervals of a model on one made of it: `outcome` is the outcome behind each, or the number of all of them where it is sure."""
+    """The intervals of a model on one made of it: `outcome` is the outcome behind each, or the
+    number of all of them where it is sure.
+    """
     low, high = (np.append(end, 1.0)[outcome] for end in (model.low, model.high))
     estimate = None if model.estimate is None else np.append(model.estimate, 1.0)[outcome]
     return IntervalSSP(inside, low, high, estimate, model.confidence)
@@ -212,7 +258,9 @@ def _layers(ssp: SSP, steps: int, max_pairs: int) -> list[IntArray]:
         if before < len(layers) - 1:
             round_, missing = layers[before + 1 :], steps - len(layers)
             pairs += missing * min(map(len, round_))
-            layers += (round_ * (missing // len(round_) + 1))[:missing] if pairs <= max_pairs else []
+            layers += (
+                (round_ * (missing // len(round_) + 1))[:missing] if pairs <= max_pairs else []
+            )
             break
         reached = np.zeros(ssp.n_states, dtype=np.bool_)
         reached[by_state.restrict(layers[-1]).target] = True
@@ -222,53 +270,82 @@ def _layers(ssp: SSP, steps: int, max_pairs: int) -> list[IntArray]:
         layers.append(layer)
         pairs += len(layer)
     if max(pairs, sum(map(len, layers))) > max_pairs:
-        raise ModelError(f"{steps} steps make more than {max_pairs} pairs of state and step (max_pairs=)")
+        raise ModelError(
+            f"{steps} steps make more than {max_pairs} pairs of state and step (max_pairs=)"
+        )
     return layers
 
 
-def _product(ssp: SSP, layers: list[IntArray], first: IntArray) -> tuple[Transitions, IntArray, NDArray[np.int32]]:
-    """The outcomes of all pairs, with a row for each, whose targets are states; the model's outcome behind each, and its step."""
+def _product(
+    ssp: SSP, layers: list[IntArray], first: IntArray
+) -> tuple[Transitions, IntArray, NDArray[np.int32]]:
+    """The outcomes of all pairs, with a row for each, whose targets are states; the model's outcome
+    behind each, and its step.
+    """
     pairs, by_state = np.concatenate(layers), ssp.by_state
     rows = by_state.restrict(pairs)
     step = np.repeat(np.arange(len(layers), dtype=np.int32), np.diff(first))
     return rows, by_state.edges(pairs), step[rows.source]
 
 
-def _places(ssp: SSP, layers: list[IntArray], first: IntArray, target: NDArray[Any], step: NDArray[Any], place: IntArray) -> IntArray:
-    """Where each outcome leads: to its target's pair in the next layer, or, from the last one and to goals, to its `place`."""
+def _positions(
+    ssp: SSP,
+    layers: list[IntArray],
+    first: IntArray,
+    target: NDArray[Any],
+    step: NDArray[Any],
+    position: IntArray,
+) -> IntArray:
+    """Where each outcome leads: to its target's pair in the next layer, or, from the last one and
+    to goals, to its `position`.
+    """
     on = np.flatnonzero((step + 1 < len(layers)) & ~ssp.is_goal[target])
     key = np.concatenate(layers) + ssp.n_states * np.repeat(np.arange(len(layers)), np.diff(first))
-    place[on] = np.searchsorted(key, target[on] + ssp.n_states * (step[on] + np.int64(1)))
-    return place
+    position[on] = np.searchsorted(key, target[on] + ssp.n_states * (step[on] + np.int64(1)))
+    return position
 
 
-def _price(cost: Any, what: str) -> Fraction:
+def _price(cost: Any, what: str, signed: bool) -> Fraction:
+    """A price as a fraction; it may be negative where some cost of the model is, too."""
     try:
         price = as_fraction(cost)
     except (TypeError, ValueError, OverflowError, ZeroDivisionError):
         raise OptionError(f"{what} must be a number, not {cost!r}") from None
-    if price > sys.float_info.max:
+    if abs(price) > sys.float_info.max:
         raise OptionError(f"{what} must be a finite number, not {cost!r}")
-    if price < 0:
+    if price < 0 and not signed:
         raise OptionError(f"{what} must be 0 or more, not {cost!r}")
     return price
 
 
-def _unit(ssp: SSP, price: Fraction, factors: Sequence[Fraction] = (Fraction(1),)) -> Fraction | None:
-    """The unit of the model's costs, times each factor, and one more, found exactly; None where the model's costs have none."""
+def _unit(
+    ssp: SSP, price: Fraction, factors: Sequence[Fraction] = (Fraction(1),)
+) -> Fraction | None:
+    """The unit of the model's costs, times each factor, and one more, found exactly; None where the
+    model's costs have none.
+    """
     if ssp.cost_unit is None:
         return None
     costs = [level * ssp.cost_unit for level in np.unique(ssp.outcome_level).tolist()]
-    return common_unit([price, *(cost * factor for factor in dict.fromkeys(factors) for cost in costs)])
+    return common_unit(
+        [price, *(cost * factor for factor in dict.fromkeys(factors) for cost in costs)]
+    )
 
 
-def _discounted(ssp: SSP, costs: NDArray[np.float64], step: NDArray[np.int32], factor: Fraction) -> NDArray[np.float64]:
+def _discounted(
+    ssp: SSP, costs: NDArray[np.float64], step: NDArray[np.int32], factor: Fraction
+) -> NDArray[np.float64]:
     """Costs times the factor to the power of their step, each rounded once."""
-    found, place = np.unique(costs, return_inverse=True)
+    found, position = np.unique(costs, return_inverse=True)
     unit, last = ssp.cost_unit, int(step.max(initial=0))
-    exact = [as_fraction(cost) if unit is None else round(Fraction(cost) / unit) * unit for cost in found.tolist()]
-    scaled = [[float(cost * power) for cost in exact] for power in (factor**t for t in range(last + 1))]
-    return np.array(scaled)[step, place]
+    exact = [
+        as_fraction(cost) if unit is None else round(Fraction(cost) / unit) * unit
+        for cost in found.tolist()
+    ]
+    scaled = [
+        [float(cost * power) for cost in exact] for power in (factor**t for t in range(last + 1))
+    ]
+    return np.array(scaled)[step, position]
 
 
 def _discount(gamma: Any) -> Fraction:
@@ -282,7 +359,8 @@ def _discount(gamma: Any) -> Fraction:
 
 
 def ended_by_chance(ssp: SSP, gamma: float) -> SSP:
-    """The model in which every step is the last one with probability 1 - gamma, after its cost: its expected costs are the discounted ones.
+    """The model in which every step is the last one with probability 1 - gamma, after its cost: its
+    expected costs are the discounted ones.
 
     States and choices keep their numbers; one more goal is where runs end early.
     """
@@ -312,11 +390,17 @@ def ended_by_chance(ssp: SSP, gamma: float) -> SSP:
     )
 
 
-def _more_places(geometry: Geometry | None) -> Geometry | None:
+def _more_positions(geometry: Geometry | None) -> Geometry | None:
     """The geometry with one state more, off the grid."""
     if geometry is None:
         return None
-    return Geometry(geometry.rows, geometry.columns, (*geometry.row, -1), (*geometry.column, -1), (*geometry.kind, "end"))
+    return Geometry(
+        geometry.rows,
+        geometry.columns,
+        (*geometry.row, -1),
+        (*geometry.column, -1),
+        (*geometry.kind, "end"),
+    )
 
 
 def fresh_name(name: str, taken: Iterable[Name] | Sequence[Name]) -> str:

@@ -53,16 +53,16 @@ class Functions(NamedTuple):
 USE = "give start, actions, outcomes and is_goal, or one object that has them"
 
 
-def explore(model: Functions, limit: int, progress: Progress | None) -> ModelArrays:
-    """All states that can be reached, numbered as they are found."""
+def explore(model: Functions, limit: int, progress: Progress | None, sign: int = 1) -> ModelArrays:
+    """All states that can be reached, numbered as they are found; `sign` is -1 for gains."""
     numbers = Numbers({})
     found: list[Any] = [_hashable(model.start, "the start")]
     numbers.states[model.start] = 0
     asking: tuple[Any, ...] = ()
     try:
-        for place, state in enumerate(found):
-            if progress is not None and place % PAUSE == 0:
-                progress(place, place / len(found))
+        for position, state in enumerate(found):
+            if progress is not None and position % PAUSE == 0:
+                progress(position, position / len(found))
             asking = ("is_goal", state)
             if model.is_goal(state):
                 numbers.goals[state] = None
@@ -75,7 +75,7 @@ def explore(model: Functions, limit: int, progress: Progress | None) -> ModelArr
                 asking = ("outcomes", state, action)
                 rows = list(model.outcomes(state, action))
                 asking = ()
-                _add(numbers, found, state, action, rows)
+                _add(numbers, found, state, action, rows, sign)
             if len(found) > limit:
                 raise ModelError(_beyond(found, limit, state))
     except Exception as error:
@@ -87,13 +87,15 @@ def explore(model: Functions, limit: int, progress: Progress | None) -> ModelArr
     return numbers.arrays(model.start)
 
 
-def _add(numbers: Numbers, found: list[Any], state: Name, action: Any, rows: list[Any]) -> None:
+def _add(
+    numbers: Numbers, found: list[Any], state: Name, action: Any, rows: list[Any], sign: int
+) -> None:
     """Take the outcomes of a choice, and their states where they are new; refuse the first row that
     is no outcome of names and numbers."""
     add, known = numbers.add, numbers.states
     try:
         for probability, target, cost in rows:
-            add(state, action, target, probability, cost)
+            add(state, action, target, probability, cost if sign > 0 else -cost)
             if len(known) > len(found):
                 found.append(target)
     except (TypeError, ValueError):
@@ -130,5 +132,5 @@ def _beyond(found: list[Any], limit: int, state: Name) -> str:
 
 def _parts(state: Any) -> dict[str, Any]:
     """The parts of a state by name, or by place."""
-    places = enumerate(state) if isinstance(state, tuple) else ()
-    return named_parts(state) or {f"part {place}": part for place, part in places}
+    positions = enumerate(state) if isinstance(state, tuple) else ()
+    return named_parts(state) or {f"part {position}": part for position, part in positions}

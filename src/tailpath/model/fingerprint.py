@@ -1,7 +1,10 @@
-"""Is this the same model? The one home of the answer, for tables of numbers that were made for one model and are used on another.
+"""Is this the same model? The one home of the answer, for tables of numbers that were made for one
+model and are used on another.
 
-same_numbering   choice and outcome numbers mean the same on both: the same states, actions and targets, whatever the probabilities and costs
-fingerprint      the sizes of a model and a hash of its arrays, the same on every machine; names, geometry and the start do not matter to it
+same_numbering   choice and outcome numbers mean the same on both: the same states, actions and
+                 targets, whatever the probabilities and costs
+fingerprint      the sizes of a model and a hash of its arrays, the same on every machine; names,
+                 geometry and the start do not matter to it
 model_mark       a short hash of everything that decides the numbers of a run, the start included
 """
 
@@ -19,18 +22,35 @@ PARTS = ("targets", "probabilities", "costs")
 
 
 def same_numbering(made_for: SSP, ssp: SSP) -> bool:
-    """Whether tables of choice and outcome numbers made for one model mean the same on another; names decide where they do not."""
+    """Whether tables of choice and outcome numbers made for one model mean the same on another;
+    names decide where they do not.
+    """
     if made_for is ssp:
         return True
     arrays = ("state_choices", "choice_outcomes", "outcome_target", "choice_action")
-    same_numbers = all(np.array_equal(getattr(made_for, name), getattr(ssp, name)) for name in arrays)
-    return same_numbers and list(made_for.states) == list(ssp.states) and list(made_for.actions) == list(ssp.actions)
+    same_numbers = all(
+        np.array_equal(getattr(made_for, name), getattr(ssp, name)) for name in arrays
+    )
+    return (
+        same_numbers
+        and list(made_for.states) == list(ssp.states)
+        and list(made_for.actions) == list(ssp.actions)
+    )
 
 
 def fingerprint(ssp: SSP) -> dict[str, Any]:
-    """The sizes of a model, a hash of its arrays, and short ones of its parts, so that one can say what differs."""
+    """The sizes of a model, a hash of its arrays, and short ones of its parts, so that one can say
+    what differs.
+    """
     digest = hashlib.sha256()
-    arrays = (ssp.state_choices, ssp.choice_outcomes, ssp.outcome_target, ssp.outcome_probability, ssp.outcome_cost, ssp.is_goal)
+    arrays = (
+        ssp.state_choices,
+        ssp.choice_outcomes,
+        ssp.outcome_target,
+        ssp.outcome_probability,
+        ssp.outcome_cost,
+        ssp.is_goal,
+    )
     parts = []
     for array, kind in zip(arrays, ("<i8", "<i8", "<i8", "<f8", "<f8", "u1")):
         part = np.ascontiguousarray(array, dtype=kind).tobytes()
@@ -42,5 +62,5 @@ def fingerprint(ssp: SSP) -> dict[str, Any]:
 
 def model_mark(ssp: SSP) -> str:
     """A short hash of a model, its start included."""
-    whole = f"{fingerprint(ssp)['sha256']} {ssp.start_index}"
-    return hashlib.sha256(whole.encode()).hexdigest()[:16]
+    text = f"{fingerprint(ssp)['sha256']} {ssp.start_index}"
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

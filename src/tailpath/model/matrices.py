@@ -1,4 +1,6 @@
-"""From matrices, as pymdptoolbox and QuantEcon hold them, to the arrays of a model. Nothing here knows the SSP; it checks the rest."""
+"""From matrices, as pymdptoolbox and QuantEcon hold them, to the arrays of a model. Nothing here
+knows the SSP; it checks the rest.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,14 @@ from tailpath.model.builders import ModelArrays
 
 
 def arrays_from_matrices(
-    P: Any, costs: Any, rewards: Any, s_indices: Any, a_indices: Any, layout: str, start: int, goals: Iterable[int]
+    P: Any,
+    costs: Any,
+    rewards: Any,
+    s_indices: Any,
+    a_indices: Any,
+    layout: str,
+    start: int,
+    goals: Iterable[int],
 ) -> ModelArrays:
     """The layouts of pymdptoolbox and QuantEcon; `SSP.from_arrays` has the table."""
     if (costs is None) == (rewards is None):
@@ -38,16 +47,62 @@ def arrays_from_matrices(
     if not np.array_equal(order, np.arange(len(order))):
         matrix, state, action = matrix[order], state[order], action[order]
         price = price[order]
-    price_of_outcome = np.repeat(price, np.diff(matrix.indptr)) if isinstance(price, np.ndarray) else _values_at(price, matrix)
-    rows = _Choices(state, action, np.diff(matrix.indptr), matrix.indices, matrix.data, sign * price_of_outcome)
+    price_of_outcome = (
+        np.repeat(price, np.diff(matrix.indptr))
+        if isinstance(price, np.ndarray)
+        else _values_at(price, matrix)
+    )
+    rows = _Choices(
+        state, action, np.diff(matrix.indptr), matrix.indices, matrix.data, sign * price_of_outcome
+    )
     # An infinite price marks an action that the state does not have.
-    feasible = sign * price != np.inf if isinstance(price, np.ndarray) else np.ones(len(state), dtype=np.bool_)
+    feasible = (
+        sign * price != np.inf
+        if isinstance(price, np.ndarray)
+        else np.ones(len(state), dtype=np.bool_)
+    )
     rows.check_goals(is_goal, feasible)
     return _arrays(rows.only(feasible & ~is_goal[state]), is_goal, start)
 
 
+def numbered_matrices(low: Any, high: Any) -> tuple[Any, NDArray[np.float64], NDArray[np.float64]]:
+    """`high` with the number of each entry, from 1 on, in its place, and both ends by number: (n,)
+    each.
+
+    The layouts are those of `arrays_from_matrices`, which then tells where each entry went.
+    """
+    if isinstance(high, (list, tuple)) and any(hasattr(matrix, "tocsr") for matrix in high):
+        if not isinstance(low, (list, tuple)) or len(low) != len(high):
+            raise ModelError(f"low and high must be lists of {len(high)} matrices each")
+        parts = [numbered_matrices(one, other) for one, other in zip(low, high)]
+        before = np.cumsum([0, *(len(ends) for _, _, ends in parts)]).tolist()
+        for (place, _, _), first in zip(parts, before):
+            place.data += first
+        lows, highs = (np.concatenate([part[side] for part in parts]) for side in (1, 2))
+        return [place for place, _, _ in parts], lows, highs
+    if hasattr(high, "tocsr"):
+        lower, place = _csr(low), _csr(high).copy()
+        ends = _values_at(lower, place), place.data
+        stray = int(np.count_nonzero(lower.data) - np.count_nonzero(ends[0]))
+        place.data = np.arange(1.0, 1.0 + len(ends[1]))
+    else:
+        lower, upper = _floats(low, "low"), _floats(high, "high")
+        place = np.where(upper != 0, np.arange(1.0, 1.0 + upper.size).reshape(upper.shape), 0.0)
+        ends = lower.ravel(), upper.ravel()
+        stray = (
+            int(np.count_nonzero((lower != 0) & (upper == 0))) if lower.shape == upper.shape else 0
+        )
+    if lower.shape != place.shape:
+        raise ModelError(f"low has shape {lower.shape}, and high {place.shape}")
+    if stray:
+        raise ModelError(f"low has {stray} entries where high is 0")
+    return place, *ends
+
+
 class _Choices(NamedTuple):
-    """One row per choice, sorted by state; the outcomes of the rows one after the other, `length` of them in each."""
+    """One row per choice, sorted by state; the outcomes of the rows one after the other, `length`
+    of them in each.
+    """
 
     state: NDArray[Any]
     action: NDArray[Any]
@@ -63,21 +118,33 @@ class _Choices(NamedTuple):
             return
         row_of = np.repeat(np.arange(len(self.state)), self.length)
         leaves = (self.target != self.state[row_of]) | (self.cost != 0)
-        for outcome in np.flatnonzero(goal_row[row_of] & (self.probability != 0) & leaves)[:1].tolist():
+        for outcome in np.flatnonzero(goal_row[row_of] & (self.probability != 0) & leaves)[
+            :1
+        ].tolist():
             row = int(row_of[outcome])
             raise ModelError(
-                f"goal {int(self.state[row])}, action {int(self.action[row])} leads to {int(self.target[outcome])}"
-                f" at cost {self.cost[outcome]:g}: a goal must be absorbing and free"
+                f"goal {int(self.state[row])}, action {int(self.action[row])} leads to"
+                f" {int(self.target[outcome])} at cost {self.cost[outcome]:g}: a goal must be"
+                " absorbing and free"
             )
 
-    def only(self, kept: NDArray[np.bool_]) -> _Choices:
-        """The rows kept, without outcomes of probability 0. A row left empty stays, and the model will refuse it."""
-        possible = (self.probability != 0) & np.repeat(kept, self.length)
-        if possible.all() and kept.all():
+    def only(self, mask: NDArray[np.bool_]) -> _Choices:
+        """The rows kept, without outcomes of probability 0. A row left empty stays, and the model
+        will refuse it.
+        """
+        possible = (self.probability != 0) & np.repeat(mask, self.length)
+        if possible.all() and mask.all():
             return self
         row_of = np.repeat(np.arange(len(self.state)), self.length)[possible]
-        length = np.bincount(row_of, minlength=len(self.state))[kept]
-        return _Choices(self.state[kept], self.action[kept], length, self.target[possible], self.probability[possible], self.cost[possible])
+        length = np.bincount(row_of, minlength=len(self.state))[mask]
+        return _Choices(
+            self.state[mask],
+            self.action[mask],
+            length,
+            self.target[possible],
+            self.probability[possible],
+            self.cost[possible],
+        )
 
 
 def _arrays(rows: _Choices, is_goal: NDArray[np.bool_], start: int) -> ModelArrays:
@@ -109,11 +176,15 @@ def _floats(values: Any, what: str) -> NDArray[np.float64]:
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise ModelError(f"{what} must be an array of numbers, with all its rows of one length") from None
+        raise ModelError(
+            f"{what} must be an array of numbers, with all its rows of one length"
+        ) from None
 
 
 def _csr(matrix: Any) -> Any:
-    """A CSR matrix of floats with sorted columns; explicit zeros survive until `_Choices.only` drops them."""
+    """A CSR matrix of floats with sorted columns; explicit zeros survive until `_Choices.only`
+    drops them.
+    """
     from scipy.sparse import csr_array, issparse
 
     if not issparse(matrix):
@@ -129,12 +200,17 @@ def _csr(matrix: Any) -> Any:
 
 def _values_at(price: Any, matrix: Any) -> NDArray[np.float64]:
     """The entries of one sparse matrix at the stored positions of another; absent entries are 0."""
-    if np.array_equal(price.indptr, matrix.indptr) and np.array_equal(price.indices, matrix.indices):
+    if np.array_equal(price.indptr, matrix.indptr) and np.array_equal(
+        price.indices, matrix.indices
+    ):
         return np.asarray(price.data)
     n_columns = matrix.shape[1]
 
     def keys(m: Any) -> Any:
-        return np.repeat(np.arange(m.shape[0], dtype=np.int64), np.diff(m.indptr)) * n_columns + m.indices
+        return (
+            np.repeat(np.arange(m.shape[0], dtype=np.int64), np.diff(m.indptr)) * n_columns
+            + m.indices
+        )
 
     wanted, present = keys(matrix), keys(price)
     position = np.minimum(np.searchsorted(present, wanted), max(len(present) - 1, 0))
@@ -142,17 +218,25 @@ def _values_at(price: Any, matrix: Any) -> NDArray[np.float64]:
     return np.where(found, price.data[position] if len(present) else 0.0, 0.0)
 
 
-def _from_pairs(P: Any, price: Any, s_indices: Any, a_indices: Any) -> tuple[Any, NDArray[Any], NDArray[Any], Any]:
+def _from_pairs(
+    P: Any, price: Any, s_indices: Any, a_indices: Any
+) -> tuple[Any, NDArray[Any], NDArray[Any], Any]:
     matrix = _csr(P)
     state, action = np.asarray(s_indices), np.asarray(a_indices)
     vector = _floats(price, "costs")
     length = matrix.shape[0]
     if state.shape != (length,) or action.shape != (length,) or vector.shape != (length,):
         raise ModelError(
-            f"P has {length} rows; s_indices, a_indices and costs must be of that length, not {state.shape}, {action.shape}, {vector.shape}"
+            f"P has {length} rows; s_indices, a_indices and costs must be of that length, not"
+            f" {state.shape}, {action.shape}, {vector.shape}"
         )
-    for what, given, end in (("s_indices", state, matrix.shape[1]), ("a_indices", action, np.iinfo(np.int32).max)):
-        if length and not (np.issubdtype(given.dtype, np.integer) and given.min() >= 0 and given.max() < end):
+    for what, given, end in (
+        ("s_indices", state, matrix.shape[1]),
+        ("a_indices", action, np.iinfo(np.int32).max),
+    ):
+        if length and not (
+            np.issubdtype(given.dtype, np.integer) and given.min() >= 0 and given.max() < end
+        ):
             raise ModelError(f"{what} must be whole numbers in 0..{end - 1}")
     return matrix, state, action, vector
 
@@ -164,24 +248,39 @@ def _from_actions(P: Any, price: Any, layout: str) -> tuple[Any, NDArray[Any], N
     if layout not in ("auto", "mdptoolbox", "quantecon"):
         raise OptionError(f"unknown layout {layout!r}; use 'auto', 'mdptoolbox' or 'quantecon'")
     if issparse(P):
-        raise ModelError("a single sparse matrix needs s_indices and a_indices; for several actions give a list of matrices")
+        raise ModelError(
+            "a single sparse matrix needs s_indices and a_indices; for several actions give a list"
+            " of matrices"
+        )
     by_state = False
     if not isinstance(P, (list, tuple)) or not any(issparse(matrix) for matrix in P):
         P, by_state = _split_dense(_floats(P, "P"), layout)
     matrices = [_csr(matrix) for matrix in P]
     if not matrices or any(matrix.shape != (matrices[0].shape[1],) * 2 for matrix in matrices):
-        raise ModelError(f"expected square matrices of one size, got {[matrix.shape for matrix in matrices]}")
+        raise ModelError(
+            f"expected square matrices of one size, got {[matrix.shape for matrix in matrices]}"
+        )
     n_actions, n_states = len(matrices), matrices[0].shape[0]
     state = np.tile(np.arange(n_states, dtype=np.int32), n_actions)
     action = np.repeat(np.arange(n_actions, dtype=np.int32), n_states)
-    return vstack(matrices, format="csr"), state, action, _price_by_action(price, n_actions, n_states, by_state)
+    return (
+        vstack(matrices, format="csr"),
+        state,
+        action,
+        _price_by_action(price, n_actions, n_states, by_state),
+    )
 
 
 def _split_dense(P: NDArray[Any], layout: str) -> tuple[list[NDArray[Any]], bool]:
     """The matrix of every action, and whether `P` had the states first."""
     if P.ndim != 3:
-        raise ModelError(f"P must have three axes, or be a list of matrices, or come with s_indices; its shape is {P.shape}")
-    by_state = layout == "quantecon" or (layout == "auto" and P.shape[1] != P.shape[2] and P.shape[0] == P.shape[2])
+        raise ModelError(
+            "P must have three axes, or be a list of matrices, or come with s_indices; its shape"
+            f" is {P.shape}"
+        )
+    by_state = layout == "quantecon" or (
+        layout == "auto" and P.shape[1] != P.shape[2] and P.shape[0] == P.shape[2]
+    )
     if by_state:
         P = P.transpose(1, 0, 2)
     if P.shape[1] != P.shape[2]:
@@ -190,9 +289,11 @@ def _split_dense(P: NDArray[Any], layout: str) -> tuple[list[NDArray[Any]], bool
 
 
 def _price_by_action(price: Any, n_actions: int, n_states: int, by_state: bool) -> Any:
-    """Costs in the order of the stacked rows: a vector where they do not depend on the outcome, else a sparse matrix.
+    """Costs in the order of the stacked rows: a vector where they do not depend on the outcome,
+    else a sparse matrix.
 
-    Of costs per outcome the shape says whether states come first; where there are as many actions as states, `by_state` does.
+    Of costs per outcome the shape says whether states come first; where there are as many actions
+    as states, `by_state` does.
     """
     from scipy.sparse import issparse, vstack
 
@@ -207,8 +308,16 @@ def _price_by_action(price: Any, n_actions: int, n_states: int, by_state: bool) 
         if array.shape == (n_states, n_actions, n_states) and (by_state or n_actions != n_states):
             array = array.transpose(1, 0, 2)
         if array.shape != (n_actions, n_states, n_states):
-            shapes = (n_states,), (n_states, n_actions), (n_actions, n_states, n_states), (n_states, n_actions, n_states)
-            raise ModelError(f"costs have shape {array.shape}; expected {', '.join(map(str, shapes[:3]))} or {shapes[3]}")
+            shapes = (
+                (n_states,),
+                (n_states, n_actions),
+                (n_actions, n_states, n_states),
+                (n_states, n_actions, n_states),
+            )
+            raise ModelError(
+                f"costs have shape {array.shape}; expected {', '.join(map(str, shapes[:3]))} or"
+                f" {shapes[3]}"
+            )
         stacked = [_csr(matrix) for matrix in array]
     if len(stacked) != n_actions or any(matrix.shape != (n_states, n_states) for matrix in stacked):
         raise ModelError(f"expected {n_actions} cost matrices of shape ({n_states}, {n_states})")

@@ -1,4 +1,5 @@
-"""Whose memory an array is: a model that was checked must not change, or kernels would read beside their arrays.
+"""Whose memory an array is: a model that was checked must not change, or kernels would read beside
+their arrays.
 
 Numpy cannot tell whether anybody else can write into an array: a read-only view of writable memory,
 a memory map, an `array.array` behind it, or an owner whose views were made before it was locked. So
@@ -20,14 +21,18 @@ _LOCKED: weakref.WeakValueDictionary[int, NDArray[Any]] = weakref.WeakValueDicti
 
 
 def hand_over(array: NDArray[Any]) -> NDArray[Any]:
-    """Lock an array that was made for a model, and of which nobody has a view: the model need not copy it."""
+    """Lock an array that was made for a model, and of which nobody has a view: the model need not
+    copy it.
+    """
     array.flags.writeable = False
     _LOCKED[id(array)] = array
     return array
 
 
 def own_array(values: Any, what: str, dtype: Any) -> NDArray[Any]:
-    """The values as an array of one axis and of `dtype` that nobody else can write into; `what` is its name in messages."""
+    """The values as an array of one axis and of `dtype` that nobody else can write into; `what` is
+    its name in messages.
+    """
     locked = _LOCKED.get(id(values))
     if locked is not None and locked is values and locked.dtype == dtype and locked.ndim == 1:
         return locked

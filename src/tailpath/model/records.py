@@ -1,13 +1,14 @@
 """Plain data: what all nouns have in common.
 
-A `Record` is a frozen dataclass of names, numbers and arrays. It compares by content, pickles by its fields alone (whatever it has found out
-on the way stays behind), and its arrays are read-only, after unpickling too.
+A `Record` is a frozen dataclass of names, numbers and arrays. It compares by content, pickles by
+its fields alone (whatever it has found out on the way stays behind), and its arrays are read-only,
+after unpickling too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import Field, fields
 from typing import Any, Self, TypeVar, overload
 
 import numpy as np
@@ -15,18 +16,25 @@ import numpy as np
 from tailpath.errors import OptionError
 
 
+def _fields(record: Any) -> tuple[Field[Any], ...]:
+    """Those of the dataclass that the record is, which the type of its base does not know."""
+    return fields(record)
+
+
 class Record:
     """Base of the frozen dataclasses; declare them with `eq=False`, so that these methods hold."""
 
     @classmethod
     def trusted(cls, **values: Any) -> Self:
-        """From fields that their maker knows to be sound, without the checks: a solver hands out one large table for every alpha."""
+        """From fields that their maker knows to be sound, without the checks: a solver hands out
+        one large table for every alpha.
+        """
         record = cls.__new__(cls)
         record.__setstate__(values)
         return record
 
     def __getstate__(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        return {f.name: getattr(self, f.name) for f in _fields(self)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._become(state)
@@ -47,31 +55,35 @@ class Record:
             return True
         if type(self) is not type(other):
             return NotImplemented
-        return all(_same(getattr(self, f.name), getattr(other, f.name)) for f in fields(self) if f.compare)  # type: ignore[arg-type]
+        names = [f.name for f in _fields(self) if f.compare]
+        return all(_same(getattr(self, name), getattr(other, name)) for name in names)
 
     def __hash__(self) -> int:
-        return hash((type(self).__name__, *(_trace(getattr(self, field.name)) for field in fields(self) if field.compare)))  # type: ignore[arg-type]
+        names = [f.name for f in _fields(self) if f.compare]
+        return hash((type(self).__name__, *(_trace(getattr(self, name)) for name in names)))
 
 
 Item = TypeVar("Item", covariant=True)
 
 
 class Series(Record, Sequence[Item]):
-    """A record that is also the sequence of its `items`; they are the first field, under a name of their own."""
+    """A record that is also the sequence of its `items`; they are the first field, under a name of
+    their own.
+    """
 
     @property
     def _items(self) -> Sequence[Item]:
-        items: Sequence[Item] = getattr(self, fields(self)[0].name)  # type: ignore[arg-type]
+        items: Sequence[Item] = getattr(self, _fields(self)[0].name)
         return items
 
     @overload
-    def __getitem__(self, place: int) -> Item: ...
+    def __getitem__(self, position: int) -> Item: ...
 
     @overload
-    def __getitem__(self, place: slice) -> Sequence[Item]: ...
+    def __getitem__(self, position: slice) -> Sequence[Item]: ...
 
-    def __getitem__(self, place: Any) -> Any:
-        return self._items[place]
+    def __getitem__(self, position: Any) -> Any:
+        return self._items[position]
 
     def __len__(self) -> int:
         return len(self._items)
@@ -94,4 +106,10 @@ def _same(a: Any, b: Any) -> bool:
 
 def _trace(value: Any) -> Any:
     """Something cheap that equal values share."""
-    return value if isinstance(value, (str, int, float, bool, type(None))) else np.shape(value) if isinstance(value, np.ndarray) else 0
+    return (
+        value
+        if isinstance(value, (str, int, float, bool, type(None)))
+        else np.shape(value)
+        if isinstance(value, np.ndarray)
+        else 0
+    )

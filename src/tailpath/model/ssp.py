@@ -6,12 +6,15 @@ A model is three levels of arrays, state -> choice -> outcome:
     the outcomes of choice k  are  choice_outcomes[k] .. choice_outcomes[k + 1]
     outcome o leads to outcome_target[o] with outcome_probability[o] and costs outcome_cost[o]
 
-The cost sits on the *outcome*. Two outcomes of one choice that lead to the same state at different costs stay two outcomes:
-merging them would keep the mean and change the risk. Goal states are absorbing and free and have no choices.
+The cost sits on the *outcome*. Two outcomes of one choice that lead to the same state at different
+costs stay two outcomes: merging them would keep the mean and change the risk. Goal states are
+absorbing and free and have no choices.
 
-Costs are minimised and never negative. `cost_unit` is the largest rational u such that every cost is a whole number of u; with it
-accumulated costs are integers, and equal costs are equal exactly (0.1 + 0.2 is 0.3). A float is read as the shortest decimal that prints it.
-All checks happen once, when it is built (`checks.py`); an SSP that exists is sound. Arrays are read-only.
+Costs are minimised, and may have any sign as long as no cycle costs less than nothing
+(`potential.py`). `cost_unit` is the largest rational u such that every cost is a whole number of u;
+with it accumulated costs are integers, and equal costs are equal exactly (0.1 + 0.2 is 0.3). A
+float is read as the shortest decimal that prints it. All checks happen once, when it is built
+(`checks.py`); an SSP that exists is sound. Arrays are read-only.
 """
 
 from __future__ import annotations
@@ -34,11 +37,14 @@ from tailpath.model.builders import arrays_from_outcomes
 from tailpath.model.checks import check_outcomes, check_structure, check_unit, checked_probabilities
 from tailpath.model.cost_units import common_unit
 from tailpath.model.exploring import Actions, Functions, Outcomes, explore
+from tailpath.model.geometry import Geometry as Geometry
+from tailpath.model.geometry import geometry_of
 from tailpath.model.matrices import arrays_from_matrices
 from tailpath.model.ownership import hand_over, own_array
+from tailpath.model.potential import Reduction, reduction_of
 from tailpath.model.records import Record, data_frame
-from tailpath.model.tables import is_graph, outcomes_of_graph, outcomes_of_table
-from tailpath.options import Progress, check_whole
+from tailpath.model.tables import GAINS, is_graph, outcomes_of_graph, outcomes_of_table
+from tailpath.options import Progress, check_integer
 from tailpath.pictures.notebook import model_card
 
 FloatArray = NDArray[np.float64]
@@ -64,9 +70,12 @@ def _names(given: Any, what: str) -> tuple[Name, ...]:
         raise ModelError(f"{what} must be a sequence of names, not {given!r}") from None
 
 
-def found_once(find: Callable[Concatenate[SSP, Asked], Found]) -> Callable[Concatenate[SSP, Asked], Found]:
-    """Have a function find out what it says of a model once for each of its other arguments, whichever thread asks first, and store it
-    with the model. It is not pickled."""
+def found_once(
+    find: Callable[Concatenate[SSP, Asked], Found],
+) -> Callable[Concatenate[SSP, Asked], Found]:
+    """Have a function find out what it says of a model once for each of its other arguments,
+    whichever thread asks first, and store it with the model. It is not pickled.
+    """
 
     @functools.wraps(find)
     def known(ssp: SSP, /, *asked: Asked.args, **named: Asked.kwargs) -> Found:
@@ -82,20 +91,11 @@ def found_once(find: Callable[Concatenate[SSP, Asked], Found]) -> Callable[Conca
     return known
 
 
-@dataclass(frozen=True)
-class Geometry:
-    """Where the states of a grid lie, so that maps and policies can be drawn. States off the grid have row and column -1."""
-
-    rows: int
-    columns: int
-    row: tuple[int, ...]
-    column: tuple[int, ...]
-    kind: tuple[str, ...]
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Origin(Record):
-    """Of a model made from another: `index[s]` is the state of the other model that state s stands for, or -1; `states` are its names."""
+    """Of a model made from another: `index[s]` is the state of the other model that state s stands
+    for, or -1; `states` are its names.
+    """
 
     states: Sequence[Name]
     index: NDArray[np.int64]
@@ -122,7 +122,7 @@ class SSP(Record):
     outcome_probability : array of float64, shape (n_outcomes,)
         Positive; those of a choice sum to 1.
     outcome_cost : array of float64, shape (n_outcomes,)
-        0 or more, and finite.
+        Finite, of any sign: gains are negative costs.
     choice_action : array of int32, shape (n_choices,)
         The index in `actions` of the name of each choice.
     is_goal : array of bool, shape (n_states,)
@@ -136,8 +136,9 @@ class SSP(Record):
     exact_unit : Fraction, optional
         The cost unit, where the costs are known as rationals; otherwise it is found from the
         floats.
-    geometry : Geometry, optional
-        Where the states lie on a grid, for pictures.
+    geometry : Geometry, mapping or pair of int, optional
+        Where the states lie on a grid, for pictures: `{state: (row, column)}`, with a third entry
+        for the kind of the cell, or `(rows, columns)` where states are numbers of cells.
     notes : tuple of str
         What a reader assumed or changed: signs, redirected goals, a shift.
     origin : Origin, optional
@@ -146,6 +147,9 @@ class SSP(Record):
     probability_error : float
         How far, relatively, each probability may be off beside rounding, where the model was
         computed from another; bounds count it. Files do not keep it.
+    paid : array of float64, shape (n_outcomes,), optional
+        What policies are told that each outcome costs, where that is another number than its cost:
+        set in `reduced`.
 
     Raises
     ------
@@ -187,6 +191,7 @@ class SSP(Record):
     notes: tuple[str, ...] = ()
     origin: Origin | None = None
     probability_error: float = 0.0
+    paid: FloatArray | None = None
 
     def __post_init__(self) -> None:
         dtypes = {
@@ -203,6 +208,9 @@ class SSP(Record):
         for name in ("states", "actions"):
             if not isinstance(getattr(self, name), (tuple, range)):
                 object.__setattr__(self, name, _names(getattr(self, name), name))
+        object.__setattr__(self, "geometry", geometry_of(self.geometry, self.states))
+        if self.paid is not None:
+            object.__setattr__(self, "paid", own_array(self.paid, "paid", np.float64))
         check_structure(self)
         check_outcomes(self)
         check_unit(self)
@@ -336,7 +344,13 @@ class SSP(Record):
 
         Levels are left out: to find the unit takes time.
         """
-        return Transitions(self.choice_outcomes, self.outcome_target, self.outcome_probability, self.outcome_cost, None)
+        return Transitions(
+            self.choice_outcomes,
+            self.outcome_target,
+            self.outcome_probability,
+            self.outcome_cost,
+            None,
+        )
 
     @property
     def by_state(self) -> Transitions:
@@ -364,14 +378,58 @@ class SSP(Record):
         if self.cost_unit is None:
             raise ModelError("the costs have no common unit; round them to a grid first")
         # At most 10^7 units, so the quotient is within 1e-8 of the whole number it stands for.
-        levels = np.rint(self.outcome_cost * (self.cost_unit.denominator / self.cost_unit.numerator)).astype(np.int64)
+        levels = np.rint(
+            self.outcome_cost * (self.cost_unit.denominator / self.cost_unit.numerator)
+        ).astype(np.int64)
         levels.flags.writeable = False
         return levels
+
+    # ------------------------------------------------------------------ costs of any sign
+
+    @cached_property
+    def signed(self) -> bool:
+        """Whether some cost is negative."""
+        return bool((self.outcome_cost < 0).any())
+
+    @property
+    def observed(self) -> FloatArray:
+        """What policies are told that each outcome costs: an array of float64, (n_outcomes,)."""
+        return self.outcome_cost if self.paid is None else self.paid
+
+    @cached_property
+    def reduction(self) -> Reduction:
+        """The reduced model of one whose costs are `signed`, with the potential of each state.
+
+        Raises
+        ------
+        ModelError
+            If a cycle costs less than nothing; the text names it.
+        """
+        return reduction_of(self)
+
+    @property
+    def reduced(self) -> SSP:
+        """The model with costs of 0 or more that is solved; itself where no cost is negative.
+
+        Every run that arrives costs `shift` less in it, whatever the policy.
+        """
+        return self.reduction.ssp if self.signed else self
+
+    @property
+    def shift(self) -> Fraction:
+        """What every run costs more than in `reduced`.
+
+        It is the least cost of any way to a goal if some cost is negative, and 0 if none is.
+        """
+        return self.reduction.of(self.start_index) if self.signed else Fraction(0)
 
     # ------------------------------------------------------------------ how it shows itself
 
     def __repr__(self) -> str:
-        return f"<SSP {self.n_states} states, {self.n_choices} choices, {self.n_outcomes} outcomes, start {self.start!r}>"
+        return (
+            f"<SSP {self.n_states} states, {self.n_choices} choices, {self.n_outcomes} outcomes,"
+            f" start {self.start!r}>"
+        )
 
     def _repr_html_(self) -> str:
         return model_card(self)
@@ -385,7 +443,7 @@ class SSP(Record):
         start: Name,
         goals: Iterable[Name],
         *,
-        geometry: Geometry | None = None,
+        geometry: Any = None,
         notes: tuple[str, ...] = (),
     ) -> SSP:
         """Build a model from rows `(state, action, next_state, probability, cost)`.
@@ -397,15 +455,16 @@ class SSP(Record):
         ----------
         outcomes : iterable of tuple
             The rows, in any order, with any hashable names. The probabilities of a state and action
-            sum to 1. Costs are 0 or more: ints, floats, decimals or fractions; the cost unit is
-            found from them exactly as given.
+            sum to 1. Costs are ints, floats, decimals or fractions, and gains are negative costs;
+            the cost unit is found from them exactly as given.
         start : hashable
             The state where runs begin.
         goals : iterable of hashable
             The states where runs end. A goal needs no rows; if it has any they must lead to itself
             at no cost.
-        geometry : Geometry, optional
-            Where the states lie on a grid, for pictures.
+        geometry : mapping or pair of int, optional
+            Where the states lie on a grid, for pictures: `{state: (row, column)}`, with a third
+            entry for the kind of the cell, or `(rows, columns)` where states are numbers of cells.
         notes : tuple of str
             What was assumed or changed.
 
@@ -427,7 +486,9 @@ class SSP(Record):
         >>> ssp.n_states
         2
         """
-        return cls(**arrays_from_outcomes(outcomes, start, goals)._asdict(), geometry=geometry, notes=notes)
+        return cls(
+            **arrays_from_outcomes(outcomes, start, goals)._asdict(), geometry=geometry, notes=notes
+        )
 
     @classmethod
     def from_functions(
@@ -438,6 +499,7 @@ class SSP(Record):
         is_goal: Callable[[Any], bool] | None = None,
         *,
         limit: int = 10**6,
+        rewards: bool = False,
         progress: Progress | None = None,
     ) -> SSP:
         """Build a model from Python functions, by exploring all that can be reached from `start`.
@@ -458,6 +520,8 @@ class SSP(Record):
             `is_goal(state)` is true where runs end.
         limit : int, 1 or more
             The most states; more are refused.
+        rewards : bool
+            The third of each triple is a gain: costs are minus these.
         progress : callable, optional
             `progress(explored, share)` is called now and then with the number of states explored
             and their share of those found.
@@ -483,7 +547,8 @@ class SSP(Record):
         6.0
         """
         functions = Functions.of(start, actions, outcomes, is_goal)
-        return cls(**explore(functions, check_whole(limit, "limit", 1), progress)._asdict())
+        found = explore(functions, check_integer(limit, "limit", 1), progress, -1 if rewards else 1)
+        return cls(**found._asdict(), notes=(GAINS,) if rewards else ())
 
     @classmethod
     def from_table(
@@ -493,6 +558,7 @@ class SSP(Record):
         start: Name | None = None,
         goals: Iterable[Name] | None = None,
         columns: Mapping[str, Any] | None = None,
+        rewards: bool = False,
     ) -> SSP:
         """Build a model from a table with one row per outcome.
 
@@ -510,6 +576,8 @@ class SSP(Record):
             graph needs both.
         columns : mapping, optional
             What columns are called: `{"cost": "minutes"}`.
+        rewards : bool
+            The numbers are gains: costs are minus these, as of a column called `reward`.
 
         Returns
         -------
@@ -529,7 +597,8 @@ class SSP(Record):
         ...                    "p": [0.5, 0.5], "time": [1, 3]})
         <SSP 2 states, 1 choices, 2 outcomes, start 'a'>
         """
-        found = (outcomes_of_graph if is_graph(frame) else outcomes_of_table)(frame, start, goals, columns or {})
+        read = outcomes_of_graph if is_graph(frame) else outcomes_of_table
+        found = read(frame, start, goals, columns or {}, rewards=rewards)
         return cls.from_outcomes(found.rows, found.start, found.goals, notes=found.notes)
 
     def to_pandas(self) -> Any:
@@ -581,8 +650,8 @@ class SSP(Record):
         start : int
             The index of the state where runs begin.
         costs : array, or sequence of matrices, optional
-            Costs, 0 or more. Costs per outcome stay on the outcome (pymdptoolbox averages them,
-            which keeps the mean and changes the risk).
+            Costs. Those per outcome stay on the outcome (pymdptoolbox averages them, which keeps
+            the mean and changes the risk).
         rewards : array, or sequence of matrices, optional
             Minus the costs. Give either `costs` or `rewards`.
         s_indices, a_indices : array of int, shape (L,), optional

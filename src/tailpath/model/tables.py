@@ -1,18 +1,18 @@
-"""Tables with one row per outcome, as pandas, polars, pyarrow or a dictionary of columns hold them, and graphs with costs on their edges.
+"""Tables with one row per outcome, as pandas, polars, pyarrow or a dictionary of columns hold them,
+and graphs with costs on their edges.
 
-| column | if there is none |
-| --- | --- |
-| state, next_state | they must be there |
-| action | the way is the action: it is called like the state it leads to, and surely leads there |
-| probability | 1 |
-| low, high | of a model with intervals: the least and the greatest probability, in place of it |
-| count | of a model with intervals: how often the outcome was seen |
-| cost | a reward, taken with the other sign, or times: samples `12;13;15;40` or weights `12:30;40:2` |
-| goal | true where the row leads to a goal; without it, states without rows are the goals |
-| start | true where the row leaves the start; without it, the first row does |
+- state, next_state: they must be there
+- action: the way is the action: it is called like the state it leads to, and surely leads there
+- probability: 1
+- low, high: of a model with intervals: the least and the greatest probability, in place of it
+- count: of a model with intervals: how often the outcome was seen; without it and without
+  probabilities every row is a step seen
+- cost: a reward, taken with the other sign, or times: samples `12;13;15;40` or weights `12:30;40:2`
+- goal: true where the row leads to a goal; without it, states without rows are the goals
+- start: true where the row leaves the start; without it, the first row does
 
-`WORDS` has the other names of each. A column of any other name is named: `columns={"cost": "minutes"}`. Others
-are passed over. What was assumed is among the notes of the model.
+`WORDS` has the other names of each. A column of any other name is named: `columns={"cost":
+"minutes"}`. Others are passed over. What was assumed is among the notes of the model.
 """
 
 from __future__ import annotations
@@ -23,9 +23,10 @@ from typing import Any, NamedTuple
 
 from tailpath.errors import ModelError, OptionError
 from tailpath.model.durations import shares
-from tailpath.texts import did_you_mean
+from tailpath.texts import count, did_you_mean
 
-#: What the columns are called, each by its own name first; costs that are rewards have the other sign. The table of `docs/formats.md` is made of it.
+#: What the columns are called, each by its own name first; costs that are rewards have the other
+#: sign. The table of `docs/formats.md` is made of it.
 WORDS = {
     "state": ("state", "from", "source", "s", "from_state", "idstatefrom"),
     "action": ("action", "a", "choice", "idaction"),
@@ -42,9 +43,12 @@ WORDS = {
 }
 #: One of them says what an outcome costs.
 PRICES = ("cost", "reward", "times")
-#: The columns that may tell probabilities, in the order in which a model with intervals looks for them.
+#: The columns that may tell probabilities, in the order in which a model with intervals looks for
+#: them.
 INTERVALS = (("low", "high"), ("count",), ("probability",))
 
+#: What is noted where gains were given: which way round costs are.
+GAINS = "costs are minus the rewards"
 #: No column is chosen.
 NONE: Mapping[str, Any] = MappingProxyType({})
 
@@ -59,23 +63,28 @@ class Outcomes(NamedTuple):
     counted: bool = False
 
 
-def columns_called(names: Iterable[Any], chosen: Mapping[str, Any] = NONE, intervals: bool = False) -> dict[str, Any]:
+def columns_called(
+    names: Iterable[Any], chosen: Mapping[str, Any] = NONE, intervals: bool = False
+) -> dict[str, Any]:
     """Which of the names is which column: `{column: name}`, as `chosen` or by their words.
 
-    Of two names for one column, or none for one that must be there, refuses. Of several columns that tell probabilities, those with
-    `intervals` are taken if these are asked for, else the probability.
+    Of two names for one column, or none for one that must be there, refuses. Of several columns
+    that tell probabilities, those with `intervals` are taken if these are asked for, else the
+    probability.
     """
     names = list(names)
     found = {column: _chosen(column, name, names) for column, name in chosen.items()}
-    free = [name for name in names if name not in found.values()]
-    plain = {str(name).strip().lower().replace(" ", "_"): name for name in reversed(free)}
+    unused = [name for name in names if name not in found.values()]
+    plain = {str(name).strip().lower().replace(" ", "_"): name for name in reversed(unused)}
     priced = [column for column in PRICES if column in found]
     for column, words in WORDS.items():
         present = [plain[word] for word in words if word in plain]
         if column in found or (priced and column in PRICES):
             continue
         if len(present) > 1 and words[0] not in plain:
-            raise ModelError(f"the columns {_listed(present)} could all be the {column}; say which (columns=)")
+            raise ModelError(
+                f"the columns {_listed(present)} could all be the {column}; say which (columns=)"
+            )
         if present:
             found[column] = present[0]
     for column in ("state", "next_state"):
@@ -85,21 +94,43 @@ def columns_called(names: Iterable[Any], chosen: Mapping[str, Any] = NONE, inter
     if sum(column in found for column in PRICES) != 1:
         expected = _listed(word for column in PRICES for word in WORDS[column])
         what = "exactly one column must be the cost, the reward or the times"
-        raise ModelError(f"{what}, one of {expected}; there are {_listed(names)}; or say which (columns=)")
-    known = next((ways for ways in (INTERVALS if intervals else INTERVALS[::-1]) if all(column in found for column in ways)), ())
+        raise ModelError(
+            f"{what}, one of {expected}; there are {_listed(names)}; or say which (columns=)"
+        )
+    known = next(
+        (
+            ways
+            for ways in (INTERVALS if intervals else INTERVALS[::-1])
+            if all(column in found for column in ways)
+        ),
+        (),
+    )
     for column in {column for ways in INTERVALS for column in ways} - set(known):
         found.pop(column, None)
     if not intervals and known and known != ("probability",):
-        raise ModelError(f"the table has {' and '.join(known)} for probabilities; read it with IntervalSSP.from_table")
+        raise ModelError(
+            f"the table has {' and '.join(known)} for probabilities; read it with"
+            " IntervalSSP.from_table"
+        )
+    if intervals and "times" in found and known != ("probability",):
+        raise ModelError(
+            "a table with intervals or counts has a cost in every row; times are for known"
+            " probabilities"
+        )
     if "action" not in found and known:
-        raise ModelError(f"where there are probabilities a column must be the action, one of {_listed(WORDS['action'])}")
+        raise ModelError(
+            "where there are probabilities a column must be the action, one of"
+            f" {_listed(WORDS['action'])}"
+        )
     return {column: found[column] for column in WORDS if column in found}
 
 
 def _chosen(column: str, name: Any, names: list[Any]) -> Any:
     """The name of a column that the user chose, if both are there."""
     if column not in WORDS:
-        raise OptionError(f"a table has no column {column!r} to be named; there are {_listed(WORDS)}")
+        raise OptionError(
+            f"a table has no column {column!r} to be named; there are {_listed(WORDS)}"
+        )
     if name not in names:
         hint = did_you_mean(name, names) or f"; there are {_listed(names)}"
         raise ModelError(f"the table has no column {name!r}, which is to be the {column}{hint}")
@@ -110,35 +141,71 @@ def _listed(names: Iterable[Any]) -> str:
     return ", ".join(map(str, names))
 
 
-def outcomes_of_table(frame: Any, start: Any, goals: Any, chosen: Mapping[str, Any] = NONE, intervals: bool = False) -> Outcomes:
-    """The outcomes of a table, its start and its goals; with `intervals`, pairs or counts for probabilities where it has them."""
+def outcomes_of_table(
+    frame: Any,
+    start: Any,
+    goals: Any,
+    chosen: Mapping[str, Any] = NONE,
+    *,
+    intervals: bool = False,
+    rewards: bool = False,
+) -> Outcomes:
+    """The outcomes of a table, its start and its goals.
+
+    With `intervals`, pairs or counts for probabilities where it has them, and a count of 1 where it
+    has nothing; with `rewards`, gains.
+    """
     called = columns_called(_names(frame), chosen, intervals)
     columns = {column: _values(frame, name) for column, name in called.items()}
     count = len(columns["state"])
     if count == 0:
         raise ModelError("the table has no rows")
-    counted = "count" in columns
+    counted = intervals and not {"low", "probability"} & columns.keys()
     if "low" in columns:
         columns["probability"] = list(zip(columns["low"], columns["high"]))
-    elif counted:
+    elif "count" in columns:
         columns["probability"] = columns["count"]
     columns.setdefault("probability", [1] * count)
     columns.setdefault("action", columns["next_state"])
     if "reward" in columns:
-        columns["cost"] = [-value for value in columns["reward"]]
-    if "times" in columns and ("low" in columns or counted):
-        raise ModelError("a table with intervals or counts has a cost in every row; times are for known probabilities")
+        columns["cost"], rewards = columns["reward"], True
     if "times" in columns:
         columns = _unfolded(columns)
-    rows = list(zip(*(columns[column] for column in ("state", "action", "next_state", "probability", "cost"))))
-    notes: list[str] = ["costs are minus the rewards"] if "reward" in columns else []
-    others = [str(name) for name in _names(frame) if not any(name is known or name == known for known in called.values())]
+    if rewards:
+        columns["cost"] = [-value for value in columns["cost"]]
+    rows = list(
+        zip(
+            *(
+                columns[column]
+                for column in ("state", "action", "next_state", "probability", "cost")
+            )
+        )
+    )
+    notes: list[str] = [GAINS] if rewards else []
+    others = [
+        str(name)
+        for name in _names(frame)
+        if not any(name is known or name == known for known in called.values())
+    ]
     if others:
         notes.append(f"columns that were not read: {', '.join(others)}")
     found_goals = _goals(rows, columns.get("goal"), goals, notes)
     ends = set(found_goals)
     kept = [row for row in rows if row[0] not in ends]
-    return Outcomes(kept, _start(rows, columns.get("start"), start, notes), found_goals, tuple(notes), counted)
+    lost = [row for row in rows if row[0] in ends and not (row[2] == row[0] and row[4] == 0)]
+    if lost:
+        notes.append(left_out_at_goals(len(lost)))
+    return Outcomes(
+        kept, _start(rows, columns.get("start"), start, notes), found_goals, tuple(notes), counted
+    )
+
+
+def left_out_at_goals(rows: int) -> str:
+    """The note about rows that lead out of goals."""
+    return (
+        f"runs end at goals: {count(rows, 'row')} that would go on from there"
+        f" {'is' if rows == 1 else 'are'} left out"
+    )
 
 
 def _unfolded(columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
@@ -147,7 +214,11 @@ def _unfolded(columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
     for row in zip(*columns.values()):
         cells = dict(zip(columns, row))
         for cost, share in times_of(cells).items():
-            for column, cell in {**cells, "cost": cost, "probability": cells["probability"] * share}.items():
+            for column, cell in {
+                **cells,
+                "cost": cost,
+                "probability": cells["probability"] * share,
+            }.items():
                 unfolded[column].append(cell)
     return unfolded
 
@@ -160,13 +231,21 @@ def times_of(row: Mapping[str, Any]) -> dict[Any, Any]:
         raise ModelError(f"{row['state']!r} to {row['next_state']!r}: {error}") from None
 
 
-def outcomes_of_graph(graph: Any, start: Any, goals: Any, chosen: Mapping[str, Any] = NONE) -> Outcomes:
-    """The outcomes of a networkx graph: each edge is an action called like its end, unless the edges have actions and probabilities."""
+def outcomes_of_graph(
+    graph: Any, start: Any, goals: Any, chosen: Mapping[str, Any] = NONE, *, rewards: bool = False
+) -> Outcomes:
+    """The outcomes of a networkx graph: each edge is an action called like its end, unless the
+    edges have actions and probabilities.
+    """
     edges = [(tail, head, data) for tail, head, data in graph.edges(data=True)]
     if not edges:
         raise ModelError("the graph has no edges")
     attributes = columns_called(["state", "next_state", *edges[0][2]], chosen)
-    both = [] if graph.is_directed() else [(head, tail, data) for tail, head, data in edges if head != tail]
+    both = (
+        []
+        if graph.is_directed()
+        else [(head, tail, data) for tail, head, data in edges if head != tail]
+    )
     table: dict[str, list[Any]] = {"state": [], "next_state": []}
     for tail, head, data in (*edges, *both):
         table["state"].append(tail)
@@ -178,8 +257,10 @@ def outcomes_of_graph(graph: Any, start: Any, goals: Any, chosen: Mapping[str, A
                 table.setdefault(column, []).append(data[name])
     if start is None or goals is None:
         raise ModelError("a graph does not say where runs begin and end: give start= and goals=")
-    found = outcomes_of_table(table, start, goals)
-    others = dict.fromkeys(str(name) for _, _, data in edges for name in data if name not in attributes.values())
+    found = outcomes_of_table(table, start, goals, rewards=rewards)
+    others = dict.fromkeys(
+        str(name) for _, _, data in edges for name in data if name not in attributes.values()
+    )
     note = f"attributes of edges that were not read: {', '.join(others)}"
     return found._replace(notes=(*found.notes, note)) if others else found
 
@@ -191,15 +272,24 @@ def is_table(source: Any, chosen: Mapping[str, Any] = NONE) -> bool:
             return True
         words = {word for column in ("state", "next_state") for word in WORDS[column]}
         return any(isinstance(name, str) and name.strip().lower() in words for name in source)
-    return hasattr(source, "column_names") or (hasattr(source, "columns") and hasattr(source, "shape"))
+    return hasattr(source, "column_names") or (
+        hasattr(source, "columns") and hasattr(source, "shape")
+    )
 
 
-def has_intervals(source: Any) -> bool:
-    """Whether a table tells probabilities by intervals or counts, and not otherwise."""
+def has_intervals(source: Any, chosen: Mapping[str, Any] = NONE) -> bool:
+    """Whether a table, or a list of its columns, tells probabilities by intervals or counts, and
+    not otherwise.
+    """
     if is_graph(source):
         return False
-    plain = {str(name).strip().lower().replace(" ", "_") for name in _names(source)}
-    known = [all(any(word in plain for word in WORDS[column]) for column in ways) for ways in INTERVALS]
+    names = source if isinstance(source, list) else _names(source)
+    plain = {str(name).strip().lower().replace(" ", "_") for name in names}
+
+    def there(column: str) -> bool:
+        return column in chosen or any(word in plain for word in WORDS[column])
+
+    known = [all(map(there, ways)) for ways in INTERVALS]
     return any(known[:2]) and not known[2]
 
 
@@ -215,7 +305,10 @@ def _names(frame: Any) -> list[Any]:
     if names is None:
         names = getattr(frame, "columns", None)
     if names is None:
-        raise ModelError(f"cannot read a {type(frame).__name__} as a table; give a DataFrame or a dictionary of columns")
+        raise ModelError(
+            f"cannot read a {type(frame).__name__} as a table; give a DataFrame or a dictionary of"
+            " columns"
+        )
     return list(names)
 
 
@@ -227,13 +320,20 @@ def _values(frame: Any, name: Any) -> list[Any]:
     return list(column)
 
 
-def _goals(rows: list[tuple[Any, ...]], marked: list[Any] | None, goals: Any, notes: list[str]) -> list[Any]:
+def _goals(
+    rows: list[tuple[Any, ...]], marked: list[Any] | None, goals: Any, notes: list[str]
+) -> list[Any]:
     if goals is not None:
-        given = [goals] if isinstance(goals, str) or not isinstance(goals, Iterable) else list(goals)
+        given = (
+            [goals] if isinstance(goals, str) or not isinstance(goals, Iterable) else list(goals)
+        )
         known = {name for row in rows for name in (row[0], row[2])}
         for goal in given:
             if goal not in known:
-                raise ModelError(f"the table has no state {goal!r}, which is to be a goal{did_you_mean(goal, known)}")
+                raise ModelError(
+                    f"the table has no state {goal!r}, which is to be a"
+                    f" goal{did_you_mean(goal, known)}"
+                )
         return given
     if marked is not None:
         return list(dict.fromkeys(row[2] for row, mark in zip(rows, marked) if mark))
@@ -245,18 +345,26 @@ def _goals(rows: list[tuple[Any, ...]], marked: list[Any] | None, goals: Any, no
     moving = {row[0] for row in rows if row[2] != row[0] or row[4] != 0}
     found = [state for state in leaving if state not in moving]
     if not found:
-        raise ModelError("no goal: every state has rows, and none only leads to itself for nothing; give goals=")
-    notes.append(f"states that only lead to themselves for nothing are the goals ({len(found)} of them)")
+        raise ModelError(
+            "no goal: every state has rows, and none only leads to itself for nothing; give goals="
+        )
+    notes.append(
+        f"states that only lead to themselves for nothing are the goals ({len(found)} of them)"
+    )
     return found
 
 
-def _start(rows: list[tuple[Any, ...]], marked: list[Any] | None, start: Any, notes: list[str]) -> Any:
+def _start(
+    rows: list[tuple[Any, ...]], marked: list[Any] | None, start: Any, notes: list[str]
+) -> Any:
     if start is not None:
         return start
     if marked is not None:
         found = list(dict.fromkeys(row[0] for row, mark in zip(rows, marked) if mark))
         if len(found) != 1:
-            raise ModelError(f"the column start marks {len(found)} states; exactly one must be the start")
+            raise ModelError(
+                f"the column start marks {len(found)} states; exactly one must be the start"
+            )
         return found[0]
     notes.append(f"the start is {rows[0][0]!r}, the state of the first row")
     return rows[0][0]

@@ -19,22 +19,29 @@ class Curve(NamedTuple):
     values: Sequence[float]
 
 
-#: Solid is what a planner predicts, dashed what its policy delivers, thick and dotted the optimum; methods differ in colour and marker.
+#: Solid is what a planner predicts, dashed what its policy delivers, thick and dotted the optimum;
+#: methods differ in colour and marker.
 STYLES = {"predicted": "-", "deployed": "--", "optimum": ":"}
 
 
 def plot_comparison(curves: Sequence[Curve], ax: Any = None, title: str = "") -> Any:
-    """CVaR against alpha for several methods, predicted and deployed, and the optimum. Returns the Axes."""
+    """CVaR against alpha for several methods, predicted and deployed, and the optimum. Returns the
+    Axes.
+    """
     ax = own_axes(ax, 7.0, 4.5)
     methods = list(dict.fromkeys(curve.method for curve in curves if curve.kind != "optimum"))
     for curve in curves:
         look: dict[str, Any] = {"color": "black", "linewidth": 2.2, "zorder": 3}
         if curve.kind != "optimum":
-            place = methods.index(curve.method)
-            colour, marker = COLOURS[place % len(COLOURS)], MARKERS[place % len(MARKERS)]
+            position = methods.index(curve.method)
+            colour, marker = COLOURS[position % len(COLOURS)], MARKERS[position % len(MARKERS)]
             look = {"color": colour, "linewidth": 1.4}
             if curve.kind == "deployed":
-                look |= {"marker": marker, "markersize": 4, "markevery": max(1, len(curve.alphas) // 12)}
+                look |= {
+                    "marker": marker,
+                    "markersize": 4,
+                    "markevery": max(1, len(curve.alphas) // 12),
+                }
         label = curve.method if curve.kind == "optimum" else f"{curve.method}, {curve.kind}"
         ax.plot(curve.alphas, curve.values, STYLES[curve.kind], label=plain(label), **look)
     ax.set_xscale("log")
@@ -50,12 +57,33 @@ def plot_frontier(frontier: Any, ax: Any = None) -> Any:
     ax = own_axes(ax)
     risk, mean = frontier.risk, frontier.mean
     single = [len(corner.parts) == 1 for corner in frontier]
-    before, apart = np.array([corner.before for corner in frontier]), np.full(len(risk) - 1, np.nan)  # a gap between two lines
-    ax.plot(_in_turn(risk[:-1], risk[1:], apart), _in_turn(mean[:-1], before[1:], apart), color=COLOURS[0], linewidth=1.6)
-    ax.plot(_in_turn(risk[1:], risk[1:], apart), _in_turn(before[1:], mean[1:], apart), color=COLOURS[0], linewidth=1.0, linestyle=":")
-    ax.plot(risk[single], mean[single], "o", color=COLOURS[0], markersize=3 if len(risk) > 60 else 5)
-    for place, text, side, at in ((0, "safest", "left", (8, 0)), (-1, "least mean", "right", (-2, -14))):
-        ax.annotate(text, (risk[place], mean[place]), textcoords="offset points", xytext=at, ha=side)
+    before, apart = (
+        np.array([corner.before for corner in frontier]),
+        np.full(len(risk) - 1, np.nan),
+    )  # a gap between two lines
+    ax.plot(
+        _in_turn(risk[:-1], risk[1:], apart),
+        _in_turn(mean[:-1], before[1:], apart),
+        color=COLOURS[0],
+        linewidth=1.6,
+    )
+    ax.plot(
+        _in_turn(risk[1:], risk[1:], apart),
+        _in_turn(before[1:], mean[1:], apart),
+        color=COLOURS[0],
+        linewidth=1.0,
+        linestyle=":",
+    )
+    ax.plot(
+        risk[single], mean[single], "o", color=COLOURS[0], markersize=3 if len(risk) > 60 else 5
+    )
+    for position, text, side, at in (
+        (0, "safest", "left", (8, 0)),
+        (-1, "least mean", "right", (-2, -14)),
+    ):
+        ax.annotate(
+            text, (risk[position], mean[position]), textcoords="offset points", xytext=at, ha=side
+        )
     ax.set_xlabel(str(frontier.measure))
     ax.set_ylabel("expected cost")
     ax.margins(0.08)

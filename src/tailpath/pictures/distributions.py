@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 import numpy as np
@@ -35,16 +35,18 @@ class Distribution(Protocol):
     def cvar(self, alpha: float) -> float: ...
 
 
-#: More bars than this across the axes would be thinner than the eye can see; beyond the second number the costs are gathered in bins, as many
-#: as the third.
+#: More bars than this across the axes would be thinner than the eye can see; beyond the second
+#: number the costs are gathered in bins, as many as the third.
 MOST_BARS, MOST_LINES, BINS = 300, 1_200, 150
 INSIDE, BEYOND = "0.75", "0.25"
 
 
 def plot_distribution(distribution: Distribution, alpha: float, ax: Any = None) -> Any:
-    """The probability of every known total cost, with mean, VaR and CVaR at `alpha` marked. Returns the Axes.
+    """The probability of every known total cost, with mean, VaR and CVaR at `alpha` marked. Returns
+    the Axes.
 
-    Costs above VaR are dark. Beyond the last known cost, hatched, only the probability is known, and is noted.
+    Costs above VaR are dark. Beyond the last known cost, hatched, only the probability is known,
+    and is noted.
     """
     var, cvar = distribution.var(alpha), distribution.cvar(alpha)
     ax = own_axes(ax)
@@ -65,24 +67,50 @@ def plot_distribution(distribution: Distribution, alpha: float, ax: Any = None) 
     if distribution.tail_mass > 0:
         _note_tail(distribution, right, ax)
     # Beside another distribution both have room.
-    ax.set_xlim(left if before is None else min(left, before[0]), right if before is None else max(right, before[1]))
+    ax.set_xlim(
+        left if before is None else min(left, before[0]),
+        right if before is None else max(right, before[1]),
+    )
     ax.autoscale(axis="y")
     ax.set_ylim(bottom=0)
     ax.set_xlabel("total cost")
     ax.set_ylabel(ax.get_ylabel() or "probability")
     # Above the axes, where it hides nothing.
-    ax.legend(title=f"alpha = {alpha:g}", loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
+    ax.legend(
+        title=f"alpha = {alpha:g}",
+        loc="lower center",
+        bbox_to_anchor=(0.5, 1.0),
+        ncols=2,
+        frameon=False,
+    )
     return ax
 
 
 def _span(distribution: Distribution, marked: list[float]) -> tuple[float, float]:
-    """The costs to show: from 0, unless everything lies far from it."""
+    """The costs to show: from 0, unless everything lies far from it, or some lie below."""
     costs = distribution.costs
+    least, most = (
+        min([*marked, *costs[:1].tolist()], default=0.0),
+        max([*marked, *costs[-1:].tolist()], default=0.0),
+    )
+    if least < 0:
+        margin = 0.05 * (most - least) or 0.05 * abs(least)
+        return least - margin, most + margin
     highest = max([*marked, *costs[-1:].tolist(), 0.0]) or 1.0
     lowest = float(costs[0]) if len(costs) > 1 else 0.0
     if lowest < 0.3 * highest:
         return 0.0, 1.05 * highest
     return lowest - 0.05 * (highest - lowest), highest + 0.05 * (highest - lowest)
+
+
+def _left(distributions: Iterable[Distribution]) -> float:
+    """Where the costs to show begin: at 0, or a little below the least of them."""
+    heads = [costs for each in distributions if (costs := each.costs).size]
+    least, most = (
+        min((float(costs[0]) for costs in heads), default=0.0),
+        max((float(costs[-1]) for costs in heads), default=0.0),
+    )
+    return least - 0.05 * (most - least) if least < 0 else 0.0
 
 
 def _draw_head(distribution: Distribution, var: float, width: float, ax: Any) -> None:
@@ -94,7 +122,14 @@ def _draw_head(distribution: Distribution, var: float, width: float, ax: Any) ->
         ax.set_ylabel(f"probability of each {0.8 * gap:.3g}")
     for part, colour in ((costs <= var, INSIDE), (costs > var, BEYOND)):
         if part.any() and gap * MOST_BARS >= width:
-            ax.bar(costs[part], probabilities[part], 0.8 * gap, color=colour, edgecolor="black", linewidth=0.4)
+            ax.bar(
+                costs[part],
+                probabilities[part],
+                0.8 * gap,
+                color=colour,
+                edgecolor="black",
+                linewidth=0.4,
+            )
         elif part.any():
             ax.vlines(costs[part], 0, probabilities[part], color=colour, linewidth=1)
 
@@ -104,7 +139,16 @@ def _note_tail(distribution: Distribution, right: float, ax: Any) -> None:
     last = float(distribution.costs[-1]) if distribution.costs.size else 0.0
     missed = f", never arriving {distribution.unreached:.3g}" if distribution.unreached > 0 else ""
     label = f"beyond {last:g}: probability {distribution.tail_mass:.3g}{missed}"
-    ax.axvspan(last, right, facecolor="none", edgecolor="0.7", hatch="//", linewidth=0, zorder=0, label=label)
+    ax.axvspan(
+        last,
+        right,
+        facecolor="none",
+        edgecolor="0.7",
+        hatch="//",
+        linewidth=0,
+        zorder=0,
+        label=label,
+    )
 
 
 def plot_tails(distributions: Mapping[str, Distribution], alpha: float, ax: Any = None) -> Any:
@@ -131,25 +175,62 @@ def plot_tails(distributions: Mapping[str, Distribution], alpha: float, ax: Any 
     'probability of more than z'
     """
     ax = own_axes(ax, 7.0, 4.5)
-    floor = 1.0
+    floor, left = 1.0, _left(distributions.values())
     for k, (name, distribution) in enumerate(distributions.items()):
-        colour, line, marker = COLOURS[k % len(COLOURS)], LINES[k % len(LINES)], MARKERS[k % len(MARKERS)]
+        colour, line, marker = (
+            COLOURS[k % len(COLOURS)],
+            LINES[k % len(LINES)],
+            MARKERS[k % len(MARKERS)],
+        )
         costs, var, cvar = distribution.costs, distribution.var(alpha), distribution.cvar(alpha)
-        tails = np.append(distribution.probabilities[1:], distribution.tail_mass)[::-1].cumsum()[::-1] if costs.size else np.empty(0)
+        tails = (
+            np.append(distribution.probabilities[1:], distribution.tail_mass)[::-1].cumsum()[::-1]
+            if costs.size
+            else np.empty(0)
+        )
         floor = min(floor, float(np.min(tails[tails > 0], initial=alpha)))
         label = f"{plain(name)}: VaR {var:.5g}, CVaR {cvar:.5g}"
-        ax.step(np.append(0.0, costs), np.append(1.0, tails), line, where="post", color=colour, label=label, linewidth=1.6)
+        ax.step(
+            np.append(left, costs),
+            np.append(1.0, tails),
+            line,
+            where="post",
+            color=colour,
+            label=label,
+            linewidth=1.6,
+        )
         if math.isfinite(var):
-            ax.plot(var, max(float(tails[np.searchsorted(costs, var)]), floor), marker, color=colour, markersize=7, markeredgecolor="white")
+            ax.plot(
+                var,
+                max(float(tails[np.searchsorted(costs, var)]), floor),
+                marker,
+                color=colour,
+                markersize=7,
+                markeredgecolor="white",
+            )
         if math.isfinite(cvar):
-            ax.plot(cvar, 0, marker, color=colour, markersize=7, clip_on=False, transform=ax.get_xaxis_transform(), zorder=5)
+            ax.plot(
+                cvar,
+                0,
+                marker,
+                color=colour,
+                markersize=7,
+                clip_on=False,
+                transform=ax.get_xaxis_transform(),
+                zorder=5,
+            )
     ax.axhline(alpha, color="0.4", linewidth=0.8, linestyle=(0, (1, 3)))
     ax.annotate(
-        f"alpha = {alpha:g}", (0.01, alpha), xycoords=("axes fraction", "data"), textcoords="offset points", xytext=(0, 3), fontsize=8
+        f"alpha = {alpha:g}",
+        (0.01, alpha),
+        xycoords=("axes fraction", "data"),
+        textcoords="offset points",
+        xytext=(0, 3),
+        fontsize=8,
     )
     ax.set_yscale("log")
     ax.set_ylim(floor / 2, 1.3)
-    ax.set_xlim(left=0)
+    ax.set_xlim(left=left)
     ax.set_xlabel("total cost z (markers on the axis: CVaR)")
     ax.set_ylabel("probability of more than z")
     ax.legend(frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0))

@@ -1,36 +1,65 @@
-"""Places for the states of a model without a map: a column for each number of steps from the start."""
+"""Places for the states of a model without a map: a column for each number of steps
+from the start.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+
+#: Columns of a part of a model; states that are far from each other share one.
+MOST_COLUMNS = 14
 
 
-def layers(ssp: Any) -> tuple[list[float], list[float], float, float]:
-    """Places for a graph: a column for each number of steps from the start, each column ordered by where its states are reached from."""
-    following: list[set[int]] = [set() for _ in range(ssp.n_states)]
-    for source, target in zip(ssp.choice_state[ssp.outcome_choice].tolist(), ssp.outcome_target.tolist()):
-        following[source].add(target)
-    column = {ssp.start_index: 0}
+def layers(ssp: Any, states: Sequence[int]) -> tuple[list[float], list[float], float, float]:
+    """`x` and `y` of every state, of use for those of `states`, with the width and the height they
+    take.
+
+    Each column is ordered by where its states are reached from; goals stand in the last.
+    """
+    source, target = ssp.choice_state[ssp.outcome_choice], ssp.outcome_target
+    kept = np.zeros(ssp.n_states, dtype=np.bool_)
+    kept[list(states)] = True
+    column = _columns(ssp, kept)
+    from_: dict[int, set[int]] = {}
+    for before, after in zip(source[kept[source]].tolist(), target[kept[source]].tolist()):
+        if column[before] < column[after]:
+            from_.setdefault(after, set()).add(before)
+    x, y = [0.0] * ssp.n_states, [0.0] * ssp.n_states
+    last = max(column[state] for state in states)
+    tallest = int(np.bincount([column[state] for state in states]).max())
+    for position in range(last + 1):
+        members = [state for state in states if column[state] == position]
+        members.sort(
+            key=lambda state: np.mean([y[before] for before in from_.get(state, ())] or [0.0])
+        )
+        for rank, state in enumerate(members):
+            x[state] = 1.0 + 2.2 * position
+            # A little off the line, so that arrows along a row do not cover each other.
+            y[state] = 0.6 + (rank + 0.5) * 1.8 * tallest / len(members) + 0.25 * (position % 2)
+    return x, y, 2.0 + 2.2 * last, 1.7 + 1.8 * float(tallest)
+
+
+def _columns(ssp: Any, kept: NDArray[np.bool_]) -> list[int]:
+    """The column of every state: its steps from the start, without the numbers that no state of
+    these has.
+    """
+    row_start, target = ssp.by_state.row_start.tolist(), ssp.outcome_target.tolist()
+    steps = {ssp.start_index: 0}
     queue = [ssp.start_index]
     for state in queue:
-        for after in sorted(following[state]):
-            if after not in column:
-                column[after] = column[state] + 1
+        for after in target[row_start[state] : row_start[state + 1]]:
+            if after not in steps:
+                steps[after] = steps[state] + 1
                 queue.append(after)
-    last = max(column.values())
-    for state in range(ssp.n_states):
-        column.setdefault(state, last + 1)
-        if ssp.is_goal[state]:
-            column[state] = max(column[state], last)
-    x, y = [0.0] * ssp.n_states, [0.0] * ssp.n_states
-    tallest = max(np.bincount(list(column.values())))
-    for place in range(max(column.values()) + 1):
-        members = [state for state in range(ssp.n_states) if column[state] == place]
-        members.sort(key=lambda state: np.mean([y[s] for s in range(ssp.n_states) if state in following[s] and column[s] < place] or [0.0]))
-        for rank, state in enumerate(members):
-            x[state] = 1.0 + 2.2 * place
-            # A little off the line, so that arrows along a row do not cover each other.
-            y[state] = 0.6 + (rank + 0.5) * 1.8 * tallest / len(members) + 0.25 * (place % 2)
-    return x, y, 2.0 + 2.2 * max(column.values()), 1.7 + 1.8 * float(tallest)
+    far = max(steps.values())
+    depth = np.array([steps.get(state, far + 1) for state in range(ssp.n_states)])
+    depth[ssp.is_goal] = np.maximum(depth[ssp.is_goal], far)
+    found, column = np.unique(np.where(kept, depth, 0), return_inverse=True)
+    if len(found) > MOST_COLUMNS and not kept.all():
+        column = column * (MOST_COLUMNS - 1) // (len(found) - 1)
+    columns: list[int] = column.tolist()
+    return columns

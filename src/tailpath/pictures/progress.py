@@ -16,8 +16,8 @@ CLEAR = "\r\x1b[K"  # back to the first column, and erase the line
 def progress_line(pause: float = PAUSE) -> Iterator[Callable[[str], None]]:
     """Yields a function that shows a text, at most once in `pause` seconds.
 
-    Nothing is shown where nobody looks: standard error is no terminal, and there is no notebook. The line is gone at the end, also after an
-    error or an interrupt.
+    Nothing is shown where nobody looks: standard error is no terminal, and there is no notebook.
+    The line is gone at the end, also after an error or an interrupt.
     """
     write = _notebook() or _terminal()
     if write is None:
@@ -61,8 +61,10 @@ def show_progress(what: str = "", pause: float = PAUSE) -> Iterator[Callable[[in
     >>> best.cvar(0.1)
     30.0
     """
-    with progress_line(pause) as tell:
-        yield lambda steps, reached: tell(f"{what}{': ' if what else ''}{steps} steps, at {reached:.6g}")
+    with progress_line(pause) as update:
+        yield lambda steps, reached: update(
+            f"{what}{': ' if what else ''}{steps} steps, at {reached:.6g}"
+        )
 
 
 def _terminal() -> Callable[[str], None] | None:
@@ -77,7 +79,9 @@ def _terminal() -> Callable[[str], None] | None:
 
 
 def _notebook() -> Callable[[str], None] | None:
-    """A line below the cell that runs, if this is a notebook: its kernel has loaded IPython long ago."""
+    """A line below the cell that runs, if this is a notebook: its kernel has loaded IPython long
+    ago.
+    """
     display: Any = sys.modules.get("IPython.display")
     shell: Any = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     if display is None or not hasattr(shell, "kernel"):

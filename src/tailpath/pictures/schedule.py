@@ -1,7 +1,8 @@
 """What a policy does by place and time: a line for each place, the clock to the right.
 
-A dot is a time at which a run may be at a place, coloured by what is done there; lines lead to where
-it may get, the bolder the more probable. States have a `place` and a `time` each; goals may have none.
+A dot is a time at which a run may be at a place, coloured by what is done there; lines lead to
+where it may get, the bolder the more probable. States have a `place` and a `time` each; goals may
+have none.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ def has_schedule(ssp: Any) -> bool:
     return all(hasattr(ssp.start, part) for part in ("place", "time"))
 
 
-def plot_schedule(ssp: Any, choices: NDArray[Any], visits: NDArray[Any], ax: Any, title: str) -> Any:
+def plot_schedule(
+    ssp: Any, choices: NDArray[Any], visits: NDArray[Any], ax: Any, title: str
+) -> Any:
     """Draw the choices of the states that are met; returns the Axes.
 
     `choices` is a choice index per state, -1 for none; `visits` how often each state is met.
@@ -57,7 +60,9 @@ def _rows(ssp: Any) -> dict[Any, int]:
     return {place: row for row, place in enumerate(dict.fromkeys([*places, *ssp.goals]))}
 
 
-def _lines(ssp: Any, state: int, choice: int, visits: float, rows: dict[Any, int], ax: Any, number: int) -> None:
+def _lines(
+    ssp: Any, state: int, choice: int, visits: float, rows: dict[Any, int], ax: Any, number: int
+) -> None:
     """From a state to wherever its choice may lead, the bolder the more probable."""
     here = ssp.states[state]
     for outcome in range(int(ssp.choice_outcomes[choice]), int(ssp.choice_outcomes[choice + 1])):
@@ -66,5 +71,15 @@ def _lines(ssp: Any, state: int, choice: int, visits: float, rows: dict[Any, int
         if chance > FAINT:
             times = [here.time, here.time + ssp.outcome_cost[outcome]]
             lines = [rows[here.place], rows[getattr(target, "place", target)]]
-            look = {"color": COLOURS[number % len(COLOURS)], "linestyle": LINES[number % len(LINES)]}
-            ax.plot(times, lines, alpha=0.35 + 0.65 * chance, linewidth=0.6 + 3 * chance, zorder=1, **look)
+            look = {
+                "color": COLOURS[number % len(COLOURS)],
+                "linestyle": LINES[number % len(LINES)],
+            }
+            ax.plot(
+                times,
+                lines,
+                alpha=0.35 + 0.65 * chance,
+                linewidth=0.6 + 3 * chance,
+                zorder=1,
+                **look,
+            )

@@ -1,18 +1,23 @@
-"""The states of a model with what is decided or found there: on its map, or, without one, as a graph.
+"""The states of a model with what is decided or found there: on its map, or, without one, as a
+graph.
 
-`ssp` is any model: its geometry, choices and outcomes are looked at and nothing else. `choices` gives a choice index per state, -1 for none;
-`strength`, in [0, 1], how boldly to draw it; `heat` a number per state that colours it.
+`ssp` is any model: its geometry, choices and outcomes are looked at and nothing else. `choices`
+gives a choice index per state, -1 for none; `strength`, in [0, 1], how boldly to draw it; `heat` a
+number per state that colours it. A graph may be drawn of some `states` alone.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.pictures.layers import layers
-from tailpath.pictures.style import own_axes, plain
+from tailpath.pictures.style import COLOURS, own_axes, plain
 from tailpath.texts import name as name_in_words
 
 #: Grey levels and light colours of the kinds of cells that we know; others are nearly white.
@@ -24,8 +29,23 @@ KINDS = {
     "floor": "#f7f7f4",
     "obstacle": "#858993",
     "goal": "#9bd3a5",
+    "hole": "#5b7fb0",
+    "dead end": "#b9b3c6",
+    "lava": "#e8825a",
+    "cliff": "#a58a6f",
+}
+#: What can be told apart without colours, too: kinds of cells where a run is stopped or lost.
+HATCHES = {
+    "obstacle": "////",
+    "waterfall": "...",
+    "hole": "xx",
+    "dead end": "xx",
+    "lava": "xx",
+    "cliff": "xx",
 }
 PLAIN = "#eef0f4"
+#: States of a graph whose names can still be read.
+NAMED = 60
 #: Inches of a cell, and the least and the most of a picture.
 CELL, LEAST, MOST = 0.32, 3.0, 9.0
 
@@ -38,6 +58,7 @@ def plot_states(
     ax: Any = None,
     title: str = "",
     heat_label: str = "",
+    states: Sequence[int] | None = None,
 ) -> Any:
     """Draw the states; returns the Axes."""
     strength = np.ones(ssp.n_states) if strength is None else strength
@@ -47,10 +68,59 @@ def plot_states(
         ax = own_axes(ax, max(width * factor, LEAST) + 1.2, height * factor + 0.8)
         _draw_map(ssp, choices, strength, heat, ax, heat_label)
     else:
-        x, y, width, height = layers(ssp)
+        shown = range(ssp.n_states) if states is None else states
+        x, y, width, height = layers(ssp, shown)
         ax = own_axes(ax, min(1.2 * width, 12.0), min(1.0 * height + 0.5, 9.0))
-        _draw_graph(ssp, choices, strength, heat, ax, (np.array(x), np.array(y), width, height), heat_label)
+        _draw_graph(ssp, shown, choices, strength, ax, (np.array(x), np.array(y)))
+        _draw_nodes(ssp, shown, choices, heat, ax, (np.array(x), np.array(y)), heat_label)
+        ax.set_xlim(-0.2, width + 0.2)
+        ax.set_ylim(height, 0)
+        ax.axis("off")
     ax.set_title(plain(title), fontsize=11)
+    return ax
+
+
+def plot_run(
+    ssp: Any,
+    visited: Sequence[int],
+    ax: Any = None,
+    title: str = "",
+    states: Sequence[int] | None = None,
+) -> Any:
+    """Draw a run through these states, in order, on the map or the graph; returns the Axes. Steps
+    to states that are not drawn are left out.
+    """
+    ax = plot_states(ssp, ax=ax, title=title, states=states)
+    if ssp.geometry is not None:
+        x, y = np.array(ssp.geometry.column) + 0.5, np.array(ssp.geometry.row) + 0.5
+        drawn = set(np.flatnonzero(np.array(ssp.geometry.row) >= 0).tolist())
+        shrink, bend = 0, 0.0
+    else:
+        drawn = set(range(ssp.n_states) if states is None else states)
+        x, y = map(np.array, layers(ssp, sorted(drawn))[:2])
+        shrink, bend = 9, 0.14
+    steps = Counter((a, b) for a, b in pairwise(visited) if a != b and a in drawn and b in drawn)
+    for (a, b), times in steps.items():
+        look = {
+            "arrowstyle": "-|>",
+            "color": COLOURS[1],
+            "connectionstyle": f"arc3,rad={bend}",
+            "shrinkA": shrink,
+            "shrinkB": shrink,
+        }
+        look |= {"linewidth": 1.2 + min(np.log2(times), 4.0) / 2, "mutation_scale": 11}
+        ax.annotate("", (x[b], y[b]), (x[a], y[a]), arrowprops=look, zorder=5)
+    for state, mark in ((visited[0], "o"), (visited[-1], "s")):
+        if state in drawn:
+            ax.plot(
+                x[state],
+                y[state],
+                mark,
+                color=COLOURS[1],
+                markersize=6,
+                markeredgecolor="white",
+                zorder=6,
+            )
     return ax
 
 
@@ -58,27 +128,51 @@ def _colour_bar(ax: Any, drawn: Any, label: str) -> None:
     ax.figure.colorbar(drawn, ax=ax, shrink=0.7, label=label)
 
 
-def _draw_map(ssp: Any, choices: Any, strength: NDArray[Any], heat: NDArray[Any] | None, ax: Any, label: str) -> None:
+def _draw_map(
+    ssp: Any, choices: Any, strength: NDArray[Any], heat: NDArray[Any] | None, ax: Any, label: str
+) -> None:
     import matplotlib.patches as shapes
 
     geometry = ssp.geometry
     if heat is not None:
         grid = np.zeros((geometry.rows, geometry.columns))
-        grid[geometry.row, geometry.column] = np.maximum(heat, 0.0)
-        _colour_bar(ax, ax.imshow(grid, cmap="Reds", extent=(0, geometry.columns, geometry.rows, 0)), label)
+        row, column = np.array(geometry.row), np.array(geometry.column)
+        grid[row[row >= 0], column[row >= 0]] = np.maximum(heat, 0.0)[row >= 0]
+        _colour_bar(
+            ax, ax.imshow(grid, cmap="Reds", extent=(0, geometry.columns, geometry.rows, 0)), label
+        )
     for state in range(ssp.n_states):
-        row, column, kind = geometry.row[state], geometry.column[state], geometry.kind[state]
+        row, column = geometry.row[state], geometry.column[state]
         if row < 0:
             continue
+        kind = geometry.kind[state] or ("goal" if ssp.is_goal[state] else "")
         fill = KINDS.get(kind, PLAIN) if heat is None else "none"
         edge: dict[str, Any] = {"edgecolor": "0.75", "linewidth": 0.4}
-        if heat is not None and kind in ("obstacle", "waterfall"):
-            edge["hatch"] = "////" if kind == "obstacle" else "..."
+        if heat is not None and kind in HATCHES:
+            edge["hatch"] = HATCHES[kind]
         ax.add_patch(shapes.Rectangle((column, row), 1, 1, facecolor=fill, **edge))
         if ssp.is_goal[state]:
-            ax.text(column + 0.5, row + 0.5, "G", ha="center", va="center", fontsize=9, fontweight="bold")
+            ax.text(
+                column + 0.5,
+                row + 0.5,
+                "G",
+                ha="center",
+                va="center",
+                fontsize=9,
+                fontweight="bold",
+            )
         if state == ssp.start_index:
-            ax.add_patch(shapes.Rectangle((column + 0.05, row + 0.05), 0.9, 0.9, fill=False, edgecolor="black", linewidth=1.8, zorder=4))
+            ax.add_patch(
+                shapes.Rectangle(
+                    (column + 0.05, row + 0.05),
+                    0.9,
+                    0.9,
+                    fill=False,
+                    edgecolor="black",
+                    linewidth=1.8,
+                    zorder=4,
+                )
+            )
     if choices is not None:
         _arrows(ssp, choices, strength, ax)
     ax.set_xlim(0, geometry.columns)
@@ -89,27 +183,72 @@ def _draw_map(ssp: Any, choices: Any, strength: NDArray[Any], heat: NDArray[Any]
 
 
 def _arrows(ssp: Any, choices: NDArray[Any], strength: NDArray[Any], ax: Any) -> None:
-    """An arrow in each cell towards where its choice most probably leads; none where all choices are the same."""
+    """An arrow in each cell towards where its choice most probably leads, its name where that is no
+    one way; none where all choices are the same.
+    """
     geometry = ssp.geometry
     from_, by, bold = [], [], []
     for state in np.flatnonzero(choices >= 0).tolist():
-        target = _likeliest_move(ssp, state, int(choices[state]))
-        step = (geometry.column[target] - geometry.column[state], geometry.row[target] - geometry.row[state])
-        length = float(np.hypot(*step))
-        if 0 < length < 3 and not _no_choice(ssp, state):
-            from_.append((geometry.column[state] + 0.5, geometry.row[state] + 0.5))
-            by.append((step[0] / length, step[1] / length))
+        if geometry.row[state] < 0 or _no_choice(ssp, state):
+            continue
+        at, move = (
+            (geometry.column[state] + 0.5, geometry.row[state] + 0.5),
+            _likeliest_move(ssp, state, int(choices[state])),
+        )
+        if move is None:
+            continue
+        length = float(np.hypot(*move))
+        if 0 < length < 3:
+            from_.append(at)
+            by.append((move[0] / length, move[1] / length))
             bold.append(float(strength[state]))
+        else:
+            named = _short(ssp.choice_name(int(choices[state])))
+            ax.text(
+                *at,
+                named,
+                ha="center",
+                va="center",
+                fontsize=7,
+                alpha=0.12 + 0.88 * float(strength[state]),
+            )
     if from_:
-        at, move = np.array(from_), np.array(by)
+        box, moves = np.array(from_), np.array(by)
         shade = [(0.0, 0.0, 0.0, 0.12 + 0.88 * each) for each in bold]
-        ax.quiver(*at.T, *move.T, color=shade, pivot="mid", angles="xy", scale_units="xy", scale=1.5, units="xy", width=0.09, zorder=3)
+        ax.quiver(
+            *box.T,
+            *moves.T,
+            color=shade,
+            pivot="mid",
+            angles="xy",
+            scale_units="xy",
+            scale=1.5,
+            units="xy",
+            width=0.09,
+            zorder=3,
+        )
 
 
-def _likeliest_move(ssp: Any, state: int, choice: int) -> int:
-    span = slice(int(ssp.choice_outcomes[choice]), int(ssp.choice_outcomes[choice + 1]))
+def _likeliest_move(ssp: Any, state: int, choice: int) -> tuple[float, float] | None:
+    """Columns to the right and rows down, of the most probable move; the middle of those that are
+    equally probable: ice slips to either side.
+    """
+    geometry, span = (
+        ssp.geometry,
+        slice(int(ssp.choice_outcomes[choice]), int(ssp.choice_outcomes[choice + 1])),
+    )
     target, probability = ssp.outcome_target[span], ssp.outcome_probability[span]
-    return int(target[np.argmax(np.where(target == state, 0.0, probability))])
+    moves = np.bincount(target[target != state], weights=probability[target != state])
+    likeliest = [
+        t
+        for t in np.flatnonzero(moves >= moves.max(initial=0) * (1 - 1e-9)).tolist()
+        if moves[t] > 0 and geometry.row[t] >= 0
+    ]
+    steps = [
+        (geometry.column[t] - geometry.column[state], geometry.row[t] - geometry.row[state])
+        for t in likeliest
+    ]
+    return tuple(np.mean(steps, axis=0).tolist()) if steps else None
 
 
 def _no_choice(ssp: Any, state: int) -> bool:
@@ -117,40 +256,89 @@ def _no_choice(ssp: Any, state: int) -> bool:
     seen = set()
     for choice in range(int(ssp.state_choices[state]), int(ssp.state_choices[state + 1])):
         span = slice(int(ssp.choice_outcomes[choice]), int(ssp.choice_outcomes[choice + 1]))
-        seen.add((tuple(ssp.outcome_target[span]), tuple(ssp.outcome_probability[span]), tuple(ssp.outcome_cost[span])))
+        seen.add(
+            (
+                tuple(ssp.outcome_target[span]),
+                tuple(ssp.outcome_probability[span]),
+                tuple(ssp.outcome_cost[span]),
+            )
+        )
     return len(seen) == 1 and ssp.state_choices[state + 1] - ssp.state_choices[state] > 1
 
 
 def _draw_graph(
-    ssp: Any, choices: Any, strength: NDArray[Any], heat: NDArray[Any] | None, ax: Any, places: tuple[Any, Any, float, float], label: str
+    ssp: Any,
+    shown: Sequence[int],
+    choices: Any,
+    strength: NDArray[Any],
+    ax: Any,
+    box: tuple[Any, Any],
 ) -> None:
-    x, y, width, height = places
-    for choice in range(ssp.n_choices):
+    """The edges between the states shown; those of the choices taken bold, by their probability."""
+    x, y = box
+    inside = set(shown)
+    for choice in [
+        k for s in shown for k in range(int(ssp.state_choices[s]), int(ssp.state_choices[s + 1]))
+    ]:
         source = int(ssp.choice_state[choice])
         chosen = choices is not None and choices[source] == choice
-        for outcome in range(int(ssp.choice_outcomes[choice]), int(ssp.choice_outcomes[choice + 1])):
+        for outcome in range(
+            int(ssp.choice_outcomes[choice]), int(ssp.choice_outcomes[choice + 1])
+        ):
             target = int(ssp.outcome_target[outcome])
-            if target != source:
-                look = {"color": "black", "alpha": 0.15 + 0.85 * float(strength[source])} if chosen else {"color": "0.82"}
+            if target != source and target in inside:
+                look = (
+                    {"color": "black", "alpha": 0.15 + 0.85 * float(strength[source])}
+                    if chosen
+                    else {"color": "0.82"}
+                )
                 thick = 0.6 + 2.4 * float(ssp.outcome_probability[outcome]) if chosen else 0.7
                 bend = 0.14 + 0.07 * (choice - int(ssp.state_choices[source]))
-                arrow = {"arrowstyle": "-|>", "linewidth": thick, "connectionstyle": f"arc3,rad={bend}", "shrinkA": 9, "shrinkB": 9, **look}
-                ax.annotate("", (x[target], y[target]), (x[source], y[source]), arrowprops=arrow, zorder=2 if chosen else 1)
-    colours: Any = [KINDS["goal"] if ssp.is_goal[s] else "#fbe3a6" if s == ssp.start_index else PLAIN for s in range(ssp.n_states)]
-    inside = {"c": colours} if heat is None else {"c": np.maximum(heat, 0.0), "cmap": "Reds"}
+                arrow = {
+                    "arrowstyle": "-|>",
+                    "linewidth": thick,
+                    "connectionstyle": f"arc3,rad={bend}",
+                    "shrinkA": 9,
+                    "shrinkB": 9,
+                    **look,
+                }
+                ax.annotate(
+                    "",
+                    (x[target], y[target]),
+                    (x[source], y[source]),
+                    arrowprops=arrow,
+                    zorder=2 if chosen else 1,
+                )
+
+
+def _draw_nodes(
+    ssp: Any,
+    shown: Sequence[int],
+    choices: Any,
+    heat: NDArray[Any] | None,
+    ax: Any,
+    box: tuple[Any, Any],
+    label: str,
+) -> None:
+    """The states, with their names and what is done there where there are not too many."""
+    x, y = (axis[list(shown)] for axis in box)
+    colours = [
+        KINDS["goal"] if ssp.is_goal[s] else "#fbe3a6" if s == ssp.start_index else PLAIN
+        for s in shown
+    ]
+    inside: dict[str, Any] = (
+        {"c": colours}
+        if heat is None
+        else {"c": np.maximum(heat, 0.0)[list(shown)], "cmap": "Reds"}
+    )
     drawn = ax.scatter(x, y, s=240, edgecolors="0.3", linewidths=0.8, zorder=3, **inside)
     if heat is not None:
         _colour_bar(ax, drawn, label)
-    small = ssp.n_states <= 60
-    for state in range(ssp.n_states) if small else ():
-        ax.text(x[state], y[state] - 0.42, _short(ssp.states[state]), ha="center", fontsize=8, zorder=4)
+    for state, across, down in zip(shown, x, y) if len(shown) <= NAMED else ():
+        ax.text(across, down - 0.42, _short(ssp.states[state]), ha="center", fontsize=8, zorder=4)
         if choices is not None and choices[state] >= 0:
-            ax.text(
-                x[state], y[state] + 0.55, _short(ssp.choice_name(int(choices[state]))), ha="center", fontsize=7, style="italic", zorder=4
-            )
-    ax.set_xlim(-0.2, width + 0.2)
-    ax.set_ylim(height, 0)
-    ax.axis("off")
+            done = _short(ssp.choice_name(int(choices[state])))
+            ax.text(across, down + 0.55, done, ha="center", fontsize=7, style="italic", zorder=4)
 
 
 def _short(name: Any) -> str:

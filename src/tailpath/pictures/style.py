@@ -1,7 +1,8 @@
 """What all pictures share.
 
-Every picture reads in black and white: what differs in colour also differs in line style, marker, hatching or brightness. Without `ax` a figure
-of its own is made that belongs to nobody's window; `axes.figure.savefig("file.pdf")` saves it, and a notebook shows it.
+Every picture reads in black and white: what differs in colour also differs in line style, marker,
+hatching or brightness. Without `ax` a figure of its own is made that belongs to nobody's window;
+`axes.figure.savefig("file.pdf")` saves it, and a notebook shows it.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ def sheet(rows: int, columns: int, width: float, height: float) -> list[Any]:
     figure = Figure(figsize=(width, height), layout="constrained")
     axes: list[Any] = figure.subplots(rows, columns, squeeze=False).ravel().tolist()
     for each in axes:
-        each._repr_png_ = lambda: as_png(figure)  # what IPython asks an object for; an Axes of no window has none
+        each._repr_png_ = lambda: as_png(
+            figure
+        )  # what IPython asks an object for; an Axes of no window has none
     return axes
 
 

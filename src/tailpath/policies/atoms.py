@@ -1,10 +1,11 @@
 """The grid Y of confidence levels on which the published planners keep their values.
 
-`Y = { alpha0 ** ((N - i) / (N - 1)) : i = 1 .. N }` is log-spaced and ends at 1. Between atoms `y V(s, y)` is linear, through (0, 0) as well,
-so that `V(s, y) = V(s, y_1)` below the first atom.
+`Y = { alpha0 ** ((N - i) / (N - 1)) : i = 1 .. N }` is log-spaced and ends at 1. Between atoms `y
+V(s, y)` is linear, through (0, 0) as well, so that `V(s, y) = V(s, y_1)` below the first atom.
 
-Every state may have atoms of its own, Y(s). All of them together, `atoms`, then number the columns of every table, and `Grids` says which belong to
-which state: between those of its own `y V(s, y)` is linear, and only there a policy decides.
+Every state may have atoms of its own, Y(s). All of them together, `atoms`, then number the columns
+of every table, and `Grids` says which belong to which state: between those of its own `y V(s, y)`
+is linear, and only there a policy decides.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ from numpy.typing import ArrayLike, NDArray
 from tailpath.errors import OptionError
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP
-from tailpath.options import check_invertible_alpha, check_whole
+from tailpath.options import check_integer, check_invertible_alpha
 
-#: What planners take: one list of atoms, or one for every state, as a mapping or a function of its name.
+#: What planners take: one list of atoms, or one for every state, as a mapping or a function of its
+#: name.
 Atoms = ArrayLike | Mapping[Any, ArrayLike] | Callable[[Any], ArrayLike | None]
 #: More atoms than any table could hold for a model of any size.
 MOST_ATOMS = 1_000_000
@@ -57,7 +59,7 @@ def log_atoms(alpha0: float, n: int) -> NDArray[np.float64]:
     array([0.01, 0.1 , 1.  ])
     """
     alpha0 = check_invertible_alpha(alpha0, "alpha0")
-    n = check_whole(n, "the number of atoms", least=1)
+    n = check_integer(n, "the number of atoms", least=1)
     if n > MOST_ATOMS:
         raise OptionError(f"{n} atoms are too many; the most are {MOST_ATOMS}")
     if n > 1 and alpha0 == 1:
@@ -81,7 +83,9 @@ def checked_atoms(atoms: ArrayLike) -> NDArray[np.float64]:
         raise OptionError(f"atoms must lie in (0, 1], not {value!r}")
     check_invertible_alpha(array.min(), "the first atom")
     for index in np.flatnonzero(np.diff(array) <= 0)[:1].tolist():
-        raise OptionError(f"atoms must increase: {array[index]:g} is followed by {array[index + 1]:g}")
+        raise OptionError(
+            f"atoms must increase: {array[index]:g} is followed by {array[index + 1]:g}"
+        )
     if array[-1] != 1.0:
         raise OptionError(f"the last atom must be 1, not {array[-1]:g}")
     return array
@@ -89,7 +93,9 @@ def checked_atoms(atoms: ArrayLike) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, eq=False)
 class Grids(Record):
-    """Which of the atoms belong to which state: `own[g]` marks those of grid g, and `of_state[s]` is the grid of state s."""
+    """Which of the atoms belong to which state: `own[g]` marks those of grid g, and `of_state[s]`
+    is the grid of state s.
+    """
 
     own: NDArray[np.bool_]
     of_state: NDArray[np.int32]
@@ -103,37 +109,48 @@ class Grids(Record):
 
 
 class Borders(NamedTuple):
-    """For every grid: up to where each of its atoms, but the last, is the nearest, filled up with infinities; and the numbers of its atoms."""
+    """For every grid: up to where each of its atoms, but the last, is the nearest, filled up with
+    infinities; and the numbers of its atoms.
+    """
 
     border: NDArray[np.float64]
     atom: NDArray[np.int64]
 
 
 def borders_of(atoms: NDArray[np.float64], own: NDArray[np.bool_]) -> Borders:
-    border, atom = np.full((len(own), len(atoms)), np.inf), np.zeros((len(own), len(atoms)), dtype=np.int64)
+    border, atom = (
+        np.full((len(own), len(atoms)), np.inf),
+        np.zeros((len(own), len(atoms)), dtype=np.int64),
+    )
     for grid, mine in enumerate(own):
-        place = np.flatnonzero(mine)
-        border[grid, : len(place) - 1], atom[grid, : len(place)] = atom_borders(atoms[place]), place
+        position = np.flatnonzero(mine)
+        border[grid, : len(position) - 1], atom[grid, : len(position)] = (
+            atom_borders(atoms[position]),
+            position,
+        )
     return Borders(border, atom)
 
 
 def nearest_own(atoms: NDArray[np.float64], grids: Grids | None, state: Any, y: Any) -> Any:
-    """The index of the atom of a state nearest to `y`, as in `nearest_atom`; for one state and one `y`, or for arrays of both."""
+    """The index of the atom of a state nearest to `y`, as in `nearest_atom`; for one state and one
+    `y`, or for arrays of both.
+    """
     if grids is None:
         return nearest_atom(atoms, y)
     grid, y = np.broadcast_arrays(grids.of_state[state], np.asarray(y, dtype=np.float64))
     found = np.zeros(y.shape, dtype=np.int64)
     for g in np.unique(grid).tolist():
-        place = np.flatnonzero(grids.own[g])
-        found[grid == g] = place[nearest_atom(atoms[place], y[grid == g])]
+        position = np.flatnonzero(grids.own[g])
+        found[grid == g] = position[nearest_atom(atoms[position], y[grid == g])]
     return found[()]
 
 
 def grids_of(ssp: SSP, atoms: Atoms | None) -> tuple[NDArray[np.float64], Grids | None]:
     """All atoms, and which belong to which state; None where all belong to all.
 
-    `atoms` is a rising list in (0, 1] that ends at 1 (by default 25, log-spaced from 1e-3), or such a list for every state: a mapping, or a
-    function of the state's name. Goals need none; states that a mapping leaves out, and those for which the function returns None, have the default.
+    `atoms` is a rising list in (0, 1] that ends at 1 (by default 25, log-spaced from 1e-3), or such
+    a list for every state: a mapping, or a function of the state's name. Goals need none; states
+    that a mapping leaves out, and those for which the function returns None, have the default.
     """
     if atoms is None:
         return log_atoms(*DEFAULT), None
@@ -164,15 +181,21 @@ def grids_of(ssp: SSP, atoms: Atoms | None) -> tuple[NDArray[np.float64], Grids 
 
 
 def _told_apart(atoms: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Of atoms of different states that are nearly the same only the largest: slopes between them would be nothing but rounding."""
+    """Of atoms of different states that are nearly the same only the largest: slopes between them
+    would be nothing but rounding.
+    """
     return np.asarray(atoms[np.append(atoms[1:] * (1 - SAME_ATOM) > atoms[:-1], True)])
 
 
 def nearest_atom(atoms: NDArray[np.float64], y: Any) -> Any:
-    """The index of the atom nearest to `y` in log distance; exact ties go to the smaller atom, `y = 0` to the first."""
+    """The index of the atom nearest to `y` in log distance; exact ties go to the smaller atom, `y =
+    0` to the first.
+    """
     return np.searchsorted(atom_borders(atoms), np.asarray(y, dtype=np.float64), side="left")
 
 
 def atom_borders(atoms: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Up to where each atom, but the last, is the nearest: the midpoint of two in log distance is their geometric mean."""
+    """Up to where each atom, but the last, is the nearest: the midpoint of two in log distance is
+    their geometric mean.
+    """
     return np.sqrt(atoms[:-1] * atoms[1:])

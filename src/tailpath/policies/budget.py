@@ -1,10 +1,12 @@
 """The policy by remaining budget: for each state a step function of the budget left.
 
-The exact solvers choose by (state, budget left). As the budget grows, the choice of a state changes at few budgets, so that the steps are all
-there is to keep: on a 300 x 300 grid at alpha 0.01 some 14,000 instead of two million decisions.
+The exact solvers choose by (state, budget left). As the budget grows, the choice of a state changes
+at few budgets, so that the steps are all there is to keep: on a 300 x 300 grid at alpha 0.01 some
+14,000 instead of two million decisions.
 
     first[s] : first[s + 1]     the steps of state s
-    from_budget[k]              the least budget, in cost units, from which step k holds; rising within a state
+    from_budget[k]              the least budget, in cost units, from which step k holds; rising
+                                within a state
     choice[k]                   the choice taken there; below the first step it is `risk_neutral[s]`
 """
 
@@ -23,23 +25,33 @@ from tailpath.graph import offsets_of
 from tailpath.kernels.steps import Steps
 from tailpath.model.ssp import SSP, Name
 from tailpath.policies import running
-from tailpath.policies.checks import MOST_LEVELS, budget_steps, whole_number
-from tailpath.policies.kinds import Kind
+from tailpath.policies.checks import MOST_LEVELS, budget_steps, integer
+from tailpath.policies.kinds import AT_START, Kind
 from tailpath.texts import count
 
 IntArray = NDArray[np.int64]
 
 
-def steps_of(state: Any, from_budget: Any, choice: Any, risk_neutral: Any) -> dict[str, NDArray[Any]]:
-    """The arrays `first`, `from_budget` and `choice` of changes in any order; what changes nothing is left out."""
-    state, from_budget, choice = (np.asarray(part, dtype=np.int64) for part in (state, from_budget, choice))
+def steps_of(state: Any, from_budget: Any, choice: Any, risk_neutral: Any) -> dict[str, Any]:
+    """The arrays `first`, `from_budget` and `choice` of changes in any order; what changes nothing
+    is left out.
+    """
+    state, from_budget, choice = (
+        np.asarray(part, dtype=np.int64) for part in (state, from_budget, choice)
+    )
     order = np.lexsort((from_budget, state))
     state, from_budget, choice = state[order], from_budget[order], choice[order]
     begins = np.append(True, state[1:] != state[:-1])[: len(state)]
-    before = np.where(begins, np.asarray(risk_neutral)[state], np.append(-1, choice[:-1])[: len(state)])
-    kept = choice != before
-    first = offsets_of(state[kept], len(risk_neutral))
-    return {"first": first, "from_budget": from_budget[kept], "choice": choice[kept].astype(np.int32)}
+    before = np.where(
+        begins, np.asarray(risk_neutral)[state], np.append(-1, choice[:-1])[: len(state)]
+    )
+    mask = choice != before
+    first = offsets_of(state[mask], len(risk_neutral))
+    return {
+        "first": first,
+        "from_budget": from_budget[mask],
+        "choice": choice[mask].astype(np.int32),
+    }
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -47,7 +59,8 @@ class BudgetPolicy(Kind):
     """Decisions over (state, remaining budget), risk-neutral once the budget is spent.
 
     The kind of the exact solvers. The memory is the budget left, in whole cost units; it falls by
-    the cost of each outcome and stays at 0 once spent.
+    the cost of each outcome and stays at 0 once spent. Where some cost is negative, the budget
+    counts what may be paid beyond the least cost to go, and falls by what an outcome costs more.
 
     Parameters
     ----------
@@ -64,9 +77,13 @@ class BudgetPolicy(Kind):
     risk_neutral : array of int32, shape (n_states,)
         The choice below the first step; -1 at goals and where there is none.
     level : array of int64, shape (n_outcomes,)
-        The cost of each outcome in units: the model's own or, on a grid, the rounded one.
+        The cost of each outcome in units: the model's own, on a grid the rounded one, or that of
+        its `reduced` model.
     unit : Fraction or float or None
         The cost unit.
+    deadline : bool
+        Whether the budget is one unit more than may be spent, as that of a deadline, which a run
+        that costs exactly as much still keeps.
 
     Raises
     ------
@@ -88,13 +105,22 @@ class BudgetPolicy(Kind):
     risk_neutral: NDArray[np.int32]
     level: IntArray
     unit: Any
+    deadline: bool = False
 
     def __post_init__(self) -> None:
         steps = (self.first, self.from_budget, self.choice, self.risk_neutral)
         self._become(budget_steps(self.ssp, self.budget, *steps, self.level, self.unit))
 
     @classmethod
-    def from_changes(cls, ssp: SSP, budget: int, changes: tuple[Any, Any, Any], risk_neutral: Any, level: Any, unit: Any) -> BudgetPolicy:
+    def from_changes(
+        cls,
+        ssp: SSP,
+        budget: int,
+        changes: tuple[Any, Any, Any],
+        risk_neutral: Any,
+        level: Any,
+        unit: Any,
+    ) -> BudgetPolicy:
         """Make a policy from all changes of choice; trusted, without the checks.
 
         Parameters
@@ -113,12 +139,16 @@ class BudgetPolicy(Kind):
         BudgetPolicy
             The policy.
         """
-        neutral = np.asarray(risk_neutral, dtype=np.int32)
-        steps = steps_of(*changes, neutral)
-        return cls.trusted(ssp=ssp, budget=int(budget), risk_neutral=neutral, level=level, unit=unit, **steps)
+        risk_neutral = np.asarray(risk_neutral, dtype=np.int32)
+        steps = steps_of(*changes, risk_neutral)
+        return cls.trusted(
+            ssp=ssp, budget=int(budget), risk_neutral=risk_neutral, level=level, unit=unit, **steps
+        )
 
     @classmethod
-    def from_table(cls, ssp: SSP, table: Any, risk_neutral: Any, level: Any = None, unit: Any = None) -> BudgetPolicy:
+    def from_table(
+        cls, ssp: SSP, table: Any, risk_neutral: Any, level: Any = None, unit: Any = None
+    ) -> BudgetPolicy:
         """Make a policy from the choice at every state and budget.
 
         Parameters
@@ -150,11 +180,19 @@ class BudgetPolicy(Kind):
         <BudgetPolicy budget of 3 units of 10, 1 step in 2 states>
         """
         table = np.asarray(table)
-        neutral = np.asarray(risk_neutral)
-        if table.ndim != 2 or len(table) != ssp.n_states or not table.shape[1] or neutral.shape != (ssp.n_states,):
-            raise PolicyError(f"table needs a row for each of {ssp.n_states} states and a column for each budget from 0 on")
-        full = np.where(table < 0, neutral[:, None], table)
-        full[:, 0] = neutral
+        risk_neutral = np.asarray(risk_neutral)
+        if (
+            table.ndim != 2
+            or len(table) != ssp.n_states
+            or not table.shape[1]
+            or risk_neutral.shape != (ssp.n_states,)
+        ):
+            raise PolicyError(
+                f"table needs a row for each of {ssp.n_states} states and a column for each budget"
+                " from 0 on"
+            )
+        full = np.where(table < 0, risk_neutral[:, None], table)
+        full[:, 0] = risk_neutral
         state, before = np.nonzero(full[:, 1:] != full[:, :-1])
         return cls(
             ssp,
@@ -162,7 +200,7 @@ class BudgetPolicy(Kind):
             offsets_of(state, ssp.n_states),
             before + 1,
             full[state, before + 1],
-            neutral,
+            risk_neutral,
             ssp.outcome_level if level is None else level,
             ssp.cost_unit if level is None else unit,
         )
@@ -180,7 +218,19 @@ class BudgetPolicy(Kind):
         BudgetPolicy
             It shares the arrays.
         """
-        return self.trusted(**self.__getstate__() | {"budget": whole_number(budget, "budget", MOST_LEVELS)})
+        return self.trusted(
+            **self.__getstate__() | {"budget": integer(budget, "budget", MOST_LEVELS)}
+        )
+
+    def by_deadline(self) -> BudgetPolicy:
+        """The same decisions, with a budget that is one unit more than may be spent.
+
+        Returns
+        -------
+        BudgetPolicy
+            It shares the arrays.
+        """
+        return self.trusted(**self.__getstate__() | {"deadline": True})
 
     def spent(self, risk_neutral: Any) -> BudgetPolicy:
         """The policy without any budget, which takes the given choices throughout.
@@ -225,7 +275,10 @@ class BudgetPolicy(Kind):
 
     def __repr__(self) -> str:
         steps = count(len(self.choice), "step")
-        return f"<BudgetPolicy budget of {count(self.budget, 'unit')} of {self.unit}, {steps} in {self.ssp.n_states} states>"
+        return (
+            f"<BudgetPolicy budget of {count(self.budget, 'unit')} of {self.unit}, {steps} in"
+            f" {self.ssp.n_states} states>"
+        )
 
     def start(self, state: Name) -> int:
         """The budget at the start.
@@ -258,7 +311,11 @@ class BudgetPolicy(Kind):
             The index of a choice, or -1.
         """
         begin, end = int(self.first[state]), int(self.first[state + 1])
-        step = begin + int(np.searchsorted(self.from_budget[begin:end], math.floor(budget), side="right")) - 1
+        step = (
+            begin
+            + int(np.searchsorted(self.from_budget[begin:end], math.floor(budget), side="right"))
+            - 1
+        )
         return int(self.choice[step]) if step >= begin else int(self.risk_neutral[state])
 
     def step_at(self, state: Any, budget: Any) -> IntArray:
@@ -277,9 +334,12 @@ class BudgetPolicy(Kind):
             Counted within the state from 1; 0 below the first.
         """
         state, budget = np.asarray(state), np.asarray(budget)
-        # State by state budgets rise, so that all of them together rise as well; their ranks do, and cannot overflow.
+        # State by state budgets rise, so that all of them together rise as well; their ranks do,
+        # and cannot overflow.
         known = np.unique(self.from_budget)
-        key = np.repeat(np.arange(self.ssp.n_states), np.diff(self.first)) * (len(known) + 1) + np.searchsorted(known, self.from_budget)
+        key = np.repeat(np.arange(self.ssp.n_states), np.diff(self.first)) * (
+            len(known) + 1
+        ) + np.searchsorted(known, self.from_budget)
         wanted = state * (len(known) + 1) + np.searchsorted(known, budget, side="right")
         found: IntArray = np.searchsorted(key, wanted) - self.first[state]
         return found
@@ -303,15 +363,15 @@ class BudgetPolicy(Kind):
         taken = np.append(self.choice, np.int32(-1))[np.maximum(self.first[state] + step - 1, 0)]
         return np.asarray(np.where(step > 0, taken, self.risk_neutral[state]), dtype=np.int32)
 
-    def action(self, state: Name, memory: Any) -> Name:
+    def action(self, state: Name, memory: Any = AT_START) -> Name:
         """The action at a state with a budget.
 
         Parameters
         ----------
         state : hashable
             The name of the state.
-        memory : int or Fraction
-            The budget left, in units.
+        memory : int or Fraction, optional
+            The budget left, in units; by default all of it.
 
         Returns
         -------
@@ -323,12 +383,16 @@ class BudgetPolicy(Kind):
         PolicyError
             If there is none.
         """
-        choice = self.choice_at(self.ssp.state_index(state), memory)
+        choice = self.choice_at(
+            self.ssp.state_index(state), self.start(state) if memory is AT_START else memory
+        )
         if choice < 0:
             raise PolicyError(f"the policy has no action for state {state!r}")
         return self.ssp.choice_name(choice)
 
-    def remember(self, memory: int, state: Name, action: Name, cost: float, next_state: Name) -> int:
+    def remember(
+        self, memory: int, state: Name, action: Name, cost: float, next_state: Name
+    ) -> int:
         """The budget left after a step.
 
         Parameters
@@ -349,12 +413,20 @@ class BudgetPolicy(Kind):
         ssp = self.ssp
         choice = ssp.choice_index(ssp.state_index(state), action)
         target = ssp.state_index(next_state)
-        for outcome in range(int(ssp.choice_outcomes[choice]), int(ssp.choice_outcomes[choice + 1])) if choice >= 0 else ():
-            if ssp.outcome_target[outcome] == target and ssp.outcome_cost[outcome] == cost:
+        for outcome in (
+            range(int(ssp.choice_outcomes[choice]), int(ssp.choice_outcomes[choice + 1]))
+            if choice >= 0
+            else ()
+        ):
+            if ssp.outcome_target[outcome] == target and ssp.observed[outcome] == cost:
                 return max(0, memory - int(self.level[outcome]))
-        raise PolicyError(f"state {state!r}, action {action!r} has no outcome {next_state!r} at cost {cost!r}")
+        raise PolicyError(
+            f"state {state!r}, action {action!r} has no outcome {next_state!r} at cost {cost!r}"
+        )
 
-    def remember_roughly(self, memory: Any, state: Name, action: Name, cost: Fraction, next_state: Name) -> Any:
+    def remember_roughly(
+        self, memory: Any, state: Name, action: Name, cost: Fraction, next_state: Name
+    ) -> Any:
         """The budget after a step that the model did not foresee: any cost is charged exactly.
 
         Parameters
@@ -367,4 +439,35 @@ class BudgetPolicy(Kind):
         int or Fraction
             In units; 0 once it is spent.
         """
-        return memory if self.unit is None else running.spent(memory, cost, self.unit)
+        if self.unit is None:
+            return memory
+        return running.spent(memory, cost + self._ahead(next_state) - self._ahead(state), self.unit)
+
+    def moved(self, memory: Any, state: Name, next_state: Name) -> Any:
+        ahead = self._ahead(next_state) - self._ahead(state)
+        return memory if ahead == 0 else running.spent(memory, ahead, self.unit)
+
+    def _ahead(self, state: Name) -> Fraction:
+        """The least cost of any way from a state, where some cost is negative; 0 elsewhere, and in
+        states that the model does not have."""
+        if not self.ssp.signed or state not in self.ssp.states:
+            return Fraction(0)
+        return self.ssp.reduction.of(self.ssp.state_index(state))
+
+    def left(self, state: int, budget: int) -> Fraction:
+        """The cost still allowed at a state with a budget.
+
+        Parameters
+        ----------
+        state : int
+            The index of a state.
+        budget : int
+            The budget left, in units.
+
+        Returns
+        -------
+        Fraction
+            What the rest of the run may cost, as the model says it.
+        """
+        more = self.ssp.reduction.of(state) if self.ssp.signed else Fraction(0)
+        return (budget - self.deadline) * Fraction(self.unit) + more

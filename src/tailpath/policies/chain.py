@@ -1,10 +1,13 @@
-"""Model x policy = chain: the reachable pairs (state, memory) with costs on the edges, and nothing else.
+"""Model x policy = chain: the reachable pairs (state, memory) with costs on the edges, and nothing
+else.
 
-`unrolling.unroll` builds it. All goals are one node, number n. Evaluation, expected cost, the heuristic and simulation look at the chain and know
-neither model nor policy.
+`unrolling.unroll` builds it. All goals are one node, number n. Evaluation, expected cost, the
+heuristic and simulation look at the chain and know neither model nor policy.
 
-    V_mean(x)  expected cost to go      `expected_cost`, with verified bounds; infinite where the goal may be missed
-    V_min(x)   cheapest way to the goal `least_cost`, the admissible and consistent heuristic; infinite in traps
+    V_mean(x)  expected cost to go: `expected_cost`, with verified bounds; infinite where the goal
+               may be missed
+    V_min(x)   cheapest way to the goal: `least_cost`, the admissible and consistent heuristic;
+               infinite in traps
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from numpy.typing import NDArray
 from tailpath.dp.bounds import Bounds
 from tailpath.dp.expected import expected_total
 from tailpath.errors import ModelError, PolicyError
-from tailpath.graph import Distances, Transitions, places
+from tailpath.graph import Distances, Transitions, positions
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, FloatArray
 
@@ -40,7 +43,7 @@ class CostChain(Record, Transitions):
     probability : array of float64, shape (m,)
         Those of a node sum to 1.
     cost : array of float64, shape (m,)
-        0 or more.
+        What each costs, as the model says.
     level : array of int64, shape (m,), or None
         The costs in whole units, if there is a unit.
     unit : Fraction or None
@@ -55,6 +58,8 @@ class CostChain(Record, Transitions):
         The model.
     outcome : array of int64, shape (m,), or None
         The model's outcome behind each transition; None where they are walks of several outcomes.
+    of_reduced : CostChain or None
+        The same chain of the model's `reduced` one, where some cost is negative.
 
     Raises
     ------
@@ -73,16 +78,35 @@ class CostChain(Record, Transitions):
     memory: tuple[Any, ...] | NDArray[Any] | None
     ssp: SSP
     outcome: NDArray[np.int64] | None = None
+    of_reduced: CostChain | None = None
 
     def __post_init__(self) -> None:
         rising = (
-            self.n >= 0 and self.row_start[0] == 0 and self.row_start[-1] == len(self.target) and bool((np.diff(self.row_start) >= 0).all())
+            self.n >= 0
+            and self.row_start[0] == 0
+            and self.row_start[-1] == len(self.target)
+            and bool((np.diff(self.row_start) >= 0).all())
         )
-        columns = (self.probability, self.cost, *(column for column in (self.level, self.outcome) if column is not None))
-        if not rising or any(len(column) != len(self.target) for column in columns) or len(self.state) != self.n:
-            raise ModelError("the arrays of a chain must agree: rows rise to the number of transitions, one state per node")
-        if not 0 <= self.start <= self.n or (len(self.target) and not 0 <= self.target.min() <= self.target.max() <= self.n):
-            raise ModelError(f"a chain of {self.n} nodes has its start and all targets in 0..{self.n}")
+        columns = (
+            self.probability,
+            self.cost,
+            *(column for column in (self.level, self.outcome) if column is not None),
+        )
+        if (
+            not rising
+            or any(len(column) != len(self.target) for column in columns)
+            or len(self.state) != self.n
+        ):
+            raise ModelError(
+                "the arrays of a chain must agree: rows rise to the number of transitions, one"
+                " state per node"
+            )
+        if not 0 <= self.start <= self.n or (
+            len(self.target) and not 0 <= self.target.min() <= self.target.max() <= self.n
+        ):
+            raise ModelError(
+                f"a chain of {self.n} nodes has its start and all targets in 0..{self.n}"
+            )
         super().__post_init__()
         self._freeze()
 
@@ -104,18 +128,55 @@ class CostChain(Record, Transitions):
             Words.
         """
         state = repr(self.ssp.states[int(self.state[node])])
-        return f"state {state}" if self.memory is None else f"state {state} with memory {self.memory[node]!r}"
+        return (
+            f"state {state}"
+            if self.memory is None
+            else f"state {state} with memory {self.memory[node]!r}"
+        )
+
+    @property
+    def reduced(self) -> CostChain:
+        """The chain with costs of 0 or more, for searches; itself where none is negative."""
+        return self if self.of_reduced is None else self.of_reduced
+
+    @classmethod
+    def as_given(cls, chain: CostChain, ssp: SSP) -> CostChain:
+        """The chain of a model with negative costs, from that of its reduced model.
+
+        Parameters
+        ----------
+        chain : CostChain
+            The chain of `ssp.reduced`.
+        ssp : SSP
+            The model.
+
+        Returns
+        -------
+        CostChain
+            With the costs as given.
+        """
+        outcome, unit = chain.outcome, ssp.cost_unit
+        assert outcome is not None
+        level = None if unit is None else ssp.outcome_level[outcome]
+        columns = {
+            **chain.__getstate__(),
+            "cost": ssp.outcome_cost[outcome],
+            "level": level,
+            "unit": unit,
+        }
+        return cls.trusted(**columns | {"ssp": ssp, "of_reduced": chain})
 
     @cached_property
     def _nearest(self) -> Distances:
-        return self.distances()
+        return self.reduced.distances()
 
     @property
     def least_cost(self) -> FloatArray:
         """The least cost to go, V_min: an array of float64, shape (n + 1,), 0 at the goal.
 
         It is in cost units if there is a unit, and infinite where the goal is out of reach. It is
-        the admissible and consistent heuristic of `evaluate`.
+        the admissible and consistent heuristic of `evaluate`. Where some cost is negative, it is
+        that of `reduced`.
         """
         return self._nearest.least
 
@@ -125,9 +186,9 @@ class CostChain(Record, Transitions):
         return self._nearest.falling
 
     @property
-    def place(self) -> NDArray[np.int64]:
+    def position(self) -> NDArray[np.int64]:
         """The position of each node among the `falling`; -1 where the goal is out of reach."""
-        return self._nearest.place
+        return self._nearest.position
 
     @cached_property
     def has_zero_cost_edges(self) -> bool:
@@ -167,7 +228,12 @@ class CostChain(Record, Transitions):
         lost = ~np.append(self.arrives, True)[self.target]
         found = self._total(lost.astype(np.float64), self.arrives, 1.0)
         least = np.where(self.proper, 0.0, np.nextafter(0.0, 1.0))
-        return Bounds(np.maximum(found.value, least), found.lower, np.maximum(found.upper, least), found.method)
+        return Bounds(
+            np.maximum(found.value, least),
+            found.lower,
+            np.maximum(found.upper, least),
+            found.method,
+        )
 
     @cached_property
     def expected_cost(self) -> Bounds:
@@ -176,19 +242,27 @@ class CostChain(Record, Transitions):
         `value`, `lower` and `upper` are arrays of float64, shape (n,); infinite where the goal may
         be missed.
         """
+        if self.of_reduced is not None:
+            return self.of_reduced.expected_cost.shifted(self.ssp.reduction.values[self.state])
         if self.all_arrive:
-            return expected_total(self.row_start, self.target, self.probability, self.rate, self.ssp.probability_error)
+            return expected_total(
+                self.row_start, self.target, self.probability, self.rate, self.ssp.probability_error
+            )
         return self._total(self.cost, self.proper, np.inf)
 
     def _total(self, price: FloatArray, inside: NDArray[np.bool_], outside: float) -> Bounds:
-        """The expected total of a price per edge, from the nodes inside until they are left; `outside` for all others."""
-        part = self.replaced(cost=price).restrict(inside).renumber(places(inside))
-        inner = expected_total(part.row_start, part.target, part.probability, part.rate, self.ssp.probability_error)
+        """The expected total of a price per edge, from the nodes inside until they are left;
+        `outside` for all others.
+        """
+        part = self.replaced(cost=price).restrict(inside).renumber(positions(inside))
+        inner = expected_total(
+            part.row_start, part.target, part.probability, part.rate, self.ssp.probability_error
+        )
         value, lower, upper = (np.full(self.n, outside) for _ in range(3))
         value[inside], lower[inside], upper[inside] = inner.value, inner.lower, inner.upper
         return Bounds(value, lower, upper, inner.method)
 
-    def refuse_free_traps(self) -> None:
+    def refuse_zero_cost_traps(self) -> None:
         """Refuse a trap that costs nothing, which has no total cost worth the name.
 
         Raises
@@ -200,8 +274,10 @@ class CostChain(Record, Transitions):
             return
         trapped = np.flatnonzero(~self.arrives)
         component, closed = self.closed()
-        paying = np.bincount(component[self.source[self.cost > 0]], minlength=len(closed)) > 0
+        paying = np.bincount(component[self.source[self.cost != 0]], minlength=len(closed)) > 0
         bad = trapped[closed[component[trapped]] & ~paying[component[trapped]]]
         if bad.size:
             shown = ", ".join(self.label(int(node)) for node in bad[:5])
-            raise PolicyError(f"the policy ends in a cycle that costs nothing and never reaches a goal: {shown}")
+            raise PolicyError(
+                f"the policy ends in a cycle that costs nothing and never reaches a goal: {shown}"
+            )

@@ -1,6 +1,8 @@
-"""Every index, width and length of a table policy, checked once on the way in: kernels trust their arrays and would read beside them.
+"""Every index, width and length of a table policy, checked once on the way in: kernels trust their
+arrays and would read beside them.
 
-A refusal says which array and, where there is one, which state. The arrays are copied, so that a policy never changes with its maker's.
+A refusal says which array and, where there is one, which state. The arrays are copied, so that a
+policy never changes with its maker's.
 """
 
 from __future__ import annotations
@@ -20,8 +22,10 @@ from tailpath.policies.atoms import Grids, checked_atoms
 MOST_LEVELS = 2**62
 
 
-def whole_numbers(values: Any, what: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-    """A copy as whole numbers of `dtype`, of the given shape; -1 in a shape stands for any length."""
+def integers(values: Any, what: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+    """A copy as whole numbers of `dtype`, of the given shape; -1 in a shape stands for
+    any length.
+    """
     array = np.asarray(values)
     _check_shape(array, what, shape)
     if array.size and array.dtype.kind not in "iu":
@@ -44,7 +48,7 @@ def finite_numbers(values: Any, what: str) -> NDArray[np.float64]:
     return found
 
 
-def whole_number(value: Any, what: str, end: int) -> int:
+def integer(value: Any, what: str, end: int) -> int:
     """A whole number in 0 .. end - 1."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
         raise PolicyError(f"{what} must be a whole number, not {value!r}")
@@ -64,12 +68,14 @@ def own_choices(choice: NDArray[Any], ssp: SSP, what: str) -> None:
 
 def checked_choices(choices: Any, ssp: SSP) -> NDArray[np.int64]:
     """One choice per state, -1 where there is none."""
-    found = whole_numbers(choices, "choices", (_model(ssp).n_states,), np.int64)
+    found = integers(choices, "choices", (_model(ssp).n_states,), np.int64)
     own_choices(found, ssp, "choices")
     return found
 
 
-def atom_tables(ssp: SSP, atoms: Any, choice: Any, xi_offset: Any, xi: Any, start_atom: Any, grids: Any = None) -> dict[str, Any]:
+def atom_tables(
+    ssp: SSP, atoms: Any, choice: Any, xi_offset: Any, xi: Any, start_atom: Any, grids: Any = None
+) -> dict[str, Any]:
     """The fields of an `AtomPolicy`, checked."""
     try:
         grid = checked_atoms(atoms)
@@ -79,10 +85,10 @@ def atom_tables(ssp: SSP, atoms: Any, choice: Any, xi_offset: Any, xi: Any, star
     for array in (choice, xi_offset):
         if np.shape(array) != shape:
             raise PolicyError(f"choice and xi_offset must be {shape[0]} x {shape[1]}")
-    choice = whole_numbers(choice, "choice", shape, np.int32)
-    xi_offset = whole_numbers(xi_offset, "xi_offset", shape, np.int64)
+    choice = integers(choice, "choice", shape, np.int32)
+    xi_offset = integers(xi_offset, "xi_offset", shape, np.int64)
     xi = finite_numbers(xi, "xi")
-    start = whole_number(start_atom, "start_atom", len(grid))
+    start = integer(start_atom, "start_atom", len(grid))
     own_choices(choice, ssp, "choice")
     taken = choice >= 0
     length = np.diff(ssp.choice_outcomes)[choice[taken]]
@@ -91,57 +97,115 @@ def atom_tables(ssp: SSP, atoms: Any, choice: Any, xi_offset: Any, xi: Any, star
     if grids is not None:
         _check_grids(grids, shape)
         grids = Grids(np.array(grids.own), np.array(grids.of_state))
-    return {"atoms": grid, "choice": choice, "xi_offset": xi_offset, "xi": xi, "start_atom": start, "grids": grids}
+    return {
+        "atoms": grid,
+        "choice": choice,
+        "xi_offset": xi_offset,
+        "xi": xi,
+        "start_atom": start,
+        "grids": grids,
+    }
 
 
 def _check_grids(grids: Any, shape: tuple[int, int]) -> None:
-    """Grids for so many states and atoms; each has the last atom, which is 1, so that every y has a nearest."""
+    """Grids for so many states and atoms; each has the last atom, which is 1, so that every y has a
+    nearest.
+    """
     if not isinstance(grids, Grids):
         raise PolicyError(f"grids must be Grids, not a {type(grids).__name__}")
     own, of_state = np.asarray(grids.own), np.asarray(grids.of_state)
-    if own.ndim != 2 or own.shape[1] != shape[1] or own.dtype != np.bool_ or not own.size or not own[:, -1].all():
-        raise PolicyError(f"own must mark some of {shape[1]} atoms for every grid, and the last one always")
-    if of_state.shape != shape[:1] or of_state.dtype.kind not in "iu" or not 0 <= of_state.min() <= of_state.max() < len(own):
-        raise PolicyError(f"of_state must name one of {len(own)} grids for each of {shape[0]} states")
+    if (
+        own.ndim != 2
+        or own.shape[1] != shape[1]
+        or own.dtype != np.bool_
+        or not own.size
+        or not own[:, -1].all()
+    ):
+        raise PolicyError(
+            f"own must mark some of {shape[1]} atoms for every grid, and the last one always"
+        )
+    if (
+        of_state.shape != shape[:1]
+        or of_state.dtype.kind not in "iu"
+        or not 0 <= of_state.min() <= of_state.max() < len(own)
+    ):
+        raise PolicyError(
+            f"of_state must name one of {len(own)} grids for each of {shape[0]} states"
+        )
 
 
 def budget_steps(
-    ssp: SSP, budget: Any, first: Any, from_budget: Any, choice: Any, risk_neutral: Any, level: Any, unit: Any
+    ssp: SSP,
+    budget: Any,
+    first: Any,
+    from_budget: Any,
+    choice: Any,
+    risk_neutral: Any,
+    level: Any,
+    unit: Any,
 ) -> dict[str, Any]:
     """The fields of a `BudgetPolicy`, checked."""
     n_states = _model(ssp).n_states
-    budget = whole_number(budget, "budget", MOST_LEVELS)
-    choice = whole_numbers(choice, "choice", (-1,), np.int32)
-    from_budget = whole_numbers(from_budget, "from_budget", (len(choice),), np.int64)
-    first = whole_numbers(first, "first", (n_states + 1,), np.int64)
-    risk_neutral = whole_numbers(risk_neutral, "risk_neutral", (n_states,), np.int32)
-    level = whole_numbers(level, "level", (ssp.n_outcomes,), np.int64)
+    budget = integer(budget, "budget", MOST_LEVELS)
+    choice = integers(choice, "choice", (-1,), np.int32)
+    from_budget = integers(from_budget, "from_budget", (len(choice),), np.int64)
+    first = integers(first, "first", (n_states + 1,), np.int64)
+    risk_neutral = integers(risk_neutral, "risk_neutral", (n_states,), np.int32)
+    level = integers(level, "level", (ssp.n_outcomes,), np.int64)
     state = rising_steps(first, from_budget)
     if level.size and not 0 <= level.min() <= level.max() < MOST_LEVELS:
-        raise PolicyError("level must not be negative" if level.min() < 0 else f"level must stay below {MOST_LEVELS}")
-    for at in np.flatnonzero((choice < ssp.state_choices[state]) | (choice >= ssp.state_choices[state + 1]))[:1].tolist():
-        raise PolicyError(f"choice has a choice that state {ssp.states[int(state[at])]!r} does not have")
+        raise PolicyError(
+            "level must not be negative"
+            if level.min() < 0
+            else f"level must stay below {MOST_LEVELS}"
+        )
+    for at in np.flatnonzero(
+        (choice < ssp.state_choices[state]) | (choice >= ssp.state_choices[state + 1])
+    )[:1].tolist():
+        raise PolicyError(
+            f"choice has a choice that state {ssp.states[int(state[at])]!r} does not have"
+        )
     if unit is not None and not (isinstance(unit, (int, float, Fraction)) and 0 < unit < math.inf):
         raise PolicyError(f"unit must be a positive number, not {unit!r}")
     own_choices(risk_neutral, ssp, "risk_neutral")
-    return {"budget": budget, "first": first, "from_budget": from_budget, "choice": choice, "risk_neutral": risk_neutral, "level": level}
+    return {
+        "budget": budget,
+        "first": first,
+        "from_budget": from_budget,
+        "choice": choice,
+        "risk_neutral": risk_neutral,
+        "level": level,
+    }
 
 
-def rising_steps(first: NDArray[np.int64], from_budget: NDArray[np.int64], what: str = "from_budget") -> NDArray[np.int64]:
+def rising_steps(
+    first: NDArray[np.int64], from_budget: NDArray[np.int64], what: str = "from_budget"
+) -> NDArray[np.int64]:
     """The row, by `first`, that each step belongs to; budgets must rise within a row."""
-    if not first.size or first[0] != 0 or first[-1] != len(from_budget) or (np.diff(first) < 0).any():
+    if (
+        not first.size
+        or first[0] != 0
+        or first[-1] != len(from_budget)
+        or (np.diff(first) < 0).any()
+    ):
         raise PolicyError(f"first must rise from 0 to {len(from_budget)}, the number of steps")
     row = np.repeat(np.arange(len(first) - 1), np.diff(first))
     falls = (np.diff(from_budget) <= 0) & (row[1:] == row[:-1])
     if falls.any() or (len(row) and not 0 < from_budget.min() <= from_budget.max() < MOST_LEVELS):
-        raise PolicyError(f"{what} must rise within each state, from 1 or more, and stay below {MOST_LEVELS}")
+        raise PolicyError(
+            f"{what} must rise within each state, from 1 or more, and stay below {MOST_LEVELS}"
+        )
     return row
 
 
 def _check_shape(array: NDArray[Any], what: str, shape: tuple[int, ...]) -> None:
-    if array.ndim != len(shape) or any(wanted not in (-1, found) for wanted, found in zip(shape, array.shape)):
+    if array.ndim != len(shape) or any(
+        wanted not in (-1, found) for wanted, found in zip(shape, array.shape)
+    ):
         wanted = " x ".join("any" if size < 0 else str(size) for size in shape)
-        raise PolicyError(f"{what} must be {wanted}, not {' x '.join(map(str, array.shape)) or 'a single number'}")
+        raise PolicyError(
+            f"{what} must be {wanted}, not {' x '.join(map(str, array.shape)) or 'a single number'}"
+        )
 
 
 def _model(ssp: Any) -> SSP:

@@ -36,9 +36,14 @@ def checked_decision(ssp: SSP, state: int, decision: Any) -> list[tuple[int, flo
     for action, weight in weights.items():
         choice = ssp.choice_index(state, action)
         if choice < 0:
-            raise PolicyError(f"the policy takes action {action!r} in state {name!r}, which only has {known_actions(ssp, state)}")
+            raise PolicyError(
+                f"the policy takes action {action!r} in state {name!r}, which only has"
+                f" {known_actions(ssp, state)}"
+            )
         if not 0 <= weight <= 1 + TOLERANCE:
-            raise PolicyError(f"the policy takes action {action!r} in state {name!r} with probability {weight!r}")
+            raise PolicyError(
+                f"the policy takes action {action!r} in state {name!r} with probability {weight!r}"
+            )
         outcomes = slice(ssp.choice_outcomes[choice], ssp.choice_outcomes[choice + 1])
         least = float(ssp.outcome_probability[outcomes].min())
         if 0 < weight < 1 and weight * least < sys.float_info.min:
@@ -48,42 +53,68 @@ def checked_decision(ssp: SSP, state: int, decision: Any) -> list[tuple[int, flo
             pairs.append((choice, float(weight)))
     total = sum(weight for _, weight in pairs)
     if abs(total - 1) > TOLERANCE * max(len(pairs), 1):
-        raise PolicyError(f"the action probabilities of the policy in state {name!r} sum to {total:.12g}, not 1")
+        raise PolicyError(
+            f"the action probabilities of the policy in state {name!r} sum to {total:.12g}, not 1"
+        )
     return [(choice, weight / total) for choice, weight in pairs] if len(pairs) > 1 else pairs
 
 
 def known_actions(ssp: SSP, state: int) -> str:
     """The actions of a state, for a message."""
-    names = [repr(ssp.choice_name(k)) for k in range(ssp.state_choices[state], ssp.state_choices[state + 1])]
+    names = [
+        repr(ssp.choice_name(k))
+        for k in range(ssp.state_choices[state], ssp.state_choices[state + 1])
+    ]
     return ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
 
 
 class Actions:
-    """How the actions of a model are named by others: by name, or, where names are no numbers, by their place in `ssp.actions`."""
+    """How the actions of a model are named by others: by name, or, where names are no numbers, by
+    their place in `ssp.actions`.
+    """
 
     def __init__(self, ssp: SSP) -> None:
         self.ssp = ssp
         # Where there is nothing to decide, nobody needs to name the action.
-        decisive = np.unique(ssp.choice_action[(np.diff(ssp.state_choices) > 1)[ssp.choice_state]]).tolist()
+        decisive = np.unique(
+            ssp.choice_action[(np.diff(ssp.state_choices) > 1)[ssp.choice_state]]
+        ).tolist()
         names: list[Any] = [ssp.actions[action] for action in decisive]
         self.numbered = all(_is_number(name) for name in names)
         #: Numbers in a row over all actions.
         self.width: int = max(names, default=-1) + 1 if self.numbered else len(ssp.actions)
 
     def understood(self, state: int, said: Any) -> Decision | None:
-        """What was said about a state, as the model names it; None for no decision (None, -1, not a number, masked)."""
+        """What was said about a state, as the model names it; None for no decision (None, -1, not a
+        number, masked).
+        """
         if isinstance(said, Mapping):
-            shares = {self.name(state, key): float(share) for key, share in said.items() if share and share == share}
+            shares = {
+                self.name(state, key): float(share)
+                for key, share in said.items()
+                if share and share == share
+            }
             return shares or None
-        if isinstance(said, np.ndarray) and said.ndim == 1 and said.dtype.kind in "fiu" and said.size > 1:
+        if (
+            isinstance(said, np.ndarray)
+            and said.ndim == 1
+            and said.dtype.kind in "fiu"
+            and said.size > 1
+        ):
             return self.understood(state, self.row(state, said))
-        if _is_nothing(said) and (said is np.ma.masked or self.ssp.choice_index(state, said) < 0):  # -1 may be an action
+        if _is_nothing(said) and (
+            said is np.ma.masked or self.ssp.choice_index(state, said) < 0
+        ):  # -1 may be an action
             return None
         return self.name(state, said)
 
     def name(self, state: int, said: Any) -> Name:
         """The action that a name or a number stands for in a state."""
-        plain: Any = said.item() if isinstance(said, (np.generic, np.ndarray)) and np.size(said) == 1 else said
+        plain: Any = (
+            said.item()
+            if isinstance(said, (np.generic, np.ndarray)) and np.size(said) == 1
+            else said
+        )
         if isinstance(plain, float) and plain.is_integer():
             plain = int(plain)
         try:
@@ -91,12 +122,18 @@ class Actions:
             hash(plain)
         except (TypeError, ValueError):
             known, plain = False, repr(plain)
-        if not known and not self.numbered and _is_number(plain) and 0 <= plain < len(self.ssp.actions):
+        if (
+            not known
+            and not self.numbered
+            and _is_number(plain)
+            and 0 <= plain < len(self.ssp.actions)
+        ):
             plain = self.ssp.actions[int(plain)]
             known = self.ssp.choice_index(state, plain) >= 0
         if not known:
             raise PolicyError(
-                f"the policy takes action {plain!r} in state {self.ssp.states[state]!r}, which only has {known_actions(self.ssp, state)}"
+                f"the policy takes action {plain!r} in state {self.ssp.states[state]!r}, which only"
+                f" has {known_actions(self.ssp, state)}"
             )
         name: Name = plain
         return name
@@ -106,12 +143,15 @@ class Actions:
         ssp = self.ssp
         if len(values) != self.width and not (self.numbered and len(values) > self.width):
             raise PolicyError(
-                f"the row of state {ssp.states[state]!r} has {len(values)} numbers; expected one for each of {self.width} actions"
+                f"the row of state {ssp.states[state]!r} has {len(values)} numbers; expected one"
+                f" for each of {self.width} actions"
             )
         choices = range(int(ssp.state_choices[state]), int(ssp.state_choices[state + 1]))
         names: list[Any] = [ssp.choice_name(choice) for choice in choices]
-        places = names if self.numbered else [int(ssp.choice_action[choice]) for choice in choices]
-        return {name: values[place] for name, place in zip(names, places)}
+        positions = (
+            names if self.numbered else [int(ssp.choice_action[choice]) for choice in choices]
+        )
+        return {name: values[position] for name, position in zip(names, positions)}
 
 
 def _is_number(name: Any) -> bool:
@@ -123,4 +163,8 @@ def _is_nothing(said: Any) -> bool:
         return True
     if isinstance(said, (np.ndarray, np.generic)) and np.size(said) == 1:
         said = said.item()
-    return isinstance(said, (int, float)) and not isinstance(said, bool) and (said == -1 or (isinstance(said, float) and math.isnan(said)))
+    return (
+        isinstance(said, (int, float))
+        and not isinstance(said, bool)
+        and (said == -1 or (isinstance(said, float) and math.isnan(said)))
+    )

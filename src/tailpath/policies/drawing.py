@@ -1,4 +1,6 @@
-"""A policy drawn on the states of its model: at one budget left, or in each state with what is most often remembered there."""
+"""A policy drawn on the states of its model: at one budget left, or in each state with what is most
+often remembered there.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +9,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tailpath.errors import OptionError
-from tailpath.model.ssp import SSP
-from tailpath.pictures.notebook import MOST_CELLS, MOST_NODES, card
+from tailpath.model.ssp import SSP, FloatArray
+from tailpath.pictures.notebook import MOST_CELLS, card
 from tailpath.pictures.schedule import has_schedule, plot_schedule
 from tailpath.pictures.states import plot_states
 from tailpath.pictures.style import sheet
@@ -22,38 +25,95 @@ from tailpath.policies.table import decision_table
 from tailpath.policies.unrolling import unroll
 from tailpath.policies.visits import Visits
 from tailpath.policies.words import decision_in_words
+from tailpath.texts import Table
 from tailpath.texts import name as name_in_words
 
-#: States of a graph beyond which a picture is a black square.
-MOST_STATES = 400
+#: States of a graph beyond which a picture is a black square, and those that are drawn of such a
+#: graph.
+MOST_STATES, MOST_MET = 400, 40
 
 
-def draw_policy(ssp: SSP, policy: Policy, budget: float | None = None, ax: Any = None, title: str = "") -> Any:
-    """The decisions of a policy on the map of its model, by place and time, or on a graph; returns the Axes.
+def draw_policy(
+    ssp: SSP, policy: Policy, budget: float | None = None, ax: Any = None, title: str = ""
+) -> Any:
+    """The decisions of a policy on the map of its model, by place and time, or on a graph; returns
+    the Axes.
 
-    With `budget`, a cost, those of a `BudgetPolicy` with so much left; otherwise in each state those with the memory that it most often has
-    there. Where it never comes, or never with this budget, they are faint; of a mixed decision the likeliest action is drawn.
+    With `budget`, a cost, those of a `BudgetPolicy` with so much left; otherwise in each state
+    those with the memory that it most often has there. Where it never comes, or never with this
+    budget, they are faint; of a mixed decision the likeliest action is drawn.
     """
-    scheduled = budget is None and has_schedule(ssp)
-    if ssp.geometry is None and ssp.n_states > MOST_STATES and not scheduled:
-        raise OptionError(f"a graph of {ssp.n_states} states cannot be drawn; the most is {MOST_STATES}. Look at policy.table(ssp) instead")
     chain = unroll(ssp, policy)
-    visits = Visits(chain).expected if chain.n else np.zeros(0)
-    choices, strength = np.full(ssp.n_states, -1, dtype=np.int64), np.zeros(ssp.n_states)
-    if budget is None:
-        for node in np.argsort(visits, kind="stable").tolist():
-            choices[chain.state[node]] = _choice(ssp, policy, int(chain.state[node]), _memory(chain, node))
-        np.add.at(strength, chain.state, visits)
-        if scheduled:
-            return plot_schedule(ssp, choices, strength, ax, title)
-        strength = np.clip(1 + 0.25 * np.log10(np.maximum(strength, 1e-12)), 0.0, 1.0)
-    else:
-        left = _in_units(policy, budget)
+    choices, visits = usual_choices(ssp, policy, chain)
+    shown, note = shown_states(ssp, visits)
+    strength = np.clip(1 + 0.25 * np.log10(np.maximum(visits, 1e-12)), 0.0, 1.0)
+    if budget is not None:
+        remaining = _in_units(policy, budget, ssp)
         assert isinstance(policy, BudgetPolicy)
-        choices[:] = policy.choices_at(np.arange(ssp.n_states), left)
-        strength[[int(chain.state[node]) for node in range(chain.n) if _memory(chain, node) == left]] = 1.0
+        choices = policy.choices_at(np.arange(ssp.n_states), remaining).astype(np.int64)
+        strength = np.zeros(ssp.n_states)
+        strength[
+            [
+                state
+                for node, state in enumerate(chain.state.tolist())
+                if _memory(chain, node) == remaining[state]
+            ]
+        ] = 1.0
+        title = title or (f"{budget:g} left" if budget else "budget spent")
+    elif has_schedule(ssp):
+        return plot_schedule(ssp, choices, visits, ax, title)
     return plot_states(
-        ssp, choices, strength, ax=ax, title=title or ("" if budget is None else f"{budget:g} left" if budget else "budget spent")
+        ssp, choices, strength, ax=ax, title=", ".join(filter(None, (title, note))), states=shown
+    )
+
+
+def usual_choices(
+    ssp: SSP, policy: Policy, chain: CostChain | None = None
+) -> tuple[NDArray[np.int64], FloatArray]:
+    """For each state the choice that is taken there most often, -1 where none is, and how often a
+    run is there: two arrays, (n_states,).
+
+    A goal is met as often as runs end there.
+    """
+    chain = chain or unroll(ssp, policy)
+    often = Visits(chain).expected if chain.n else np.zeros(0)
+    choices, visits = np.full(ssp.n_states, -1, dtype=np.int64), np.zeros(ssp.n_states)
+    order = np.argsort(often, kind="stable")
+    last = dict(
+        zip(chain.state[order].tolist(), order.tolist())
+    )  # of each state the node that is met most
+    for state, node in last.items():
+        choices[state] = max(
+            decide(ssp, policy, state, _memory(chain, node)), key=lambda pair: pair[1]
+        )[0]
+    np.add.at(visits, chain.state, often)
+    if chain.outcome is not None:
+        arrives = np.flatnonzero(chain.target == chain.n)
+        np.add.at(
+            visits,
+            ssp.outcome_target[chain.outcome[arrives]],
+            often[chain.source[arrives]] * chain.probability[arrives],
+        )
+    return choices, visits
+
+
+def shown_states(ssp: SSP, weight: FloatArray) -> tuple[list[int] | None, str]:
+    """The states that a picture shows, None for all, and a note: of a graph that is too large those
+    with the most weight.
+    """
+    if ssp.geometry is not None or ssp.n_states <= MOST_STATES or has_schedule(ssp):
+        return None, ""
+    return met_most(ssp, weight, MOST_MET), f"the states that matter most of {ssp.n_states}"
+
+
+def met_most(ssp: SSP, visits: FloatArray, most: int) -> list[int]:
+    """At most so many states: the start, the goal and the others that are met most, in the order of
+    the model.
+    """
+    goals = np.flatnonzero(ssp.is_goal)
+    order = np.argsort(-visits, kind="stable")[: most - 2]
+    return sorted(
+        {ssp.start_index, int(goals[np.argmax(visits[goals])]), *order[visits[order] > 0].tolist()}
     )
 
 
@@ -77,33 +137,50 @@ def _memory(chain: CostChain, node: int) -> Any:
     return None if chain.memory is None else chain.memory[node]
 
 
-def _choice(ssp: SSP, policy: Policy, state: int, memory: Any) -> int:
-    """The choice taken with the greatest probability."""
-    return max(decide(ssp, policy, state, memory), key=lambda pair: pair[1])[0]
-
-
-def _in_units(policy: Policy, budget: float) -> int:
+def _in_units(policy: Policy, budget: float, ssp: SSP) -> NDArray[np.int64]:
+    """The budget in every state, in units."""
     if not isinstance(policy, BudgetPolicy):
-        raise OptionError(f"a {type(policy).__name__} does not look at the budget left; draw it without one")
-    units = budget / float(policy.unit)
-    if not 0 <= round(units) <= policy.budget or abs(units - round(units)) > 1e-6:
         raise OptionError(
-            f"the budget must be a multiple of {float(policy.unit):g} from 0 to {policy.budget * float(policy.unit):g}, not {budget:g}"
+            f"a {type(policy).__name__} does not look at the budget left; draw it without one"
         )
-    return round(units)
+    if policy.ssp.signed:
+        by_state = (budget - policy.ssp.reduction.values) / float(policy.unit) + policy.deadline
+        return np.clip(np.floor(by_state + 1e-6), 0, policy.budget).astype(np.int64)
+    units, most = budget / float(policy.unit), policy.budget - policy.deadline
+    if not 0 <= round(units) <= most or abs(units - round(units)) > 1e-6:
+        unit = float(policy.unit)
+        raise OptionError(
+            f"the budget must be a multiple of {unit:g} from 0 to {most * unit:g}, not {budget:g}"
+        )
+    return np.full(ssp.n_states, round(units) + policy.deadline)
 
 
 def policy_card(policy: Policy, rows: int = 8) -> str:
-    """What a notebook shows of a policy: with its model at hand the decisions met most often and a picture, otherwise the first of its names."""
+    """What a notebook shows of a policy: with its model at hand the decisions met most often and a
+    picture, otherwise the first of its names.
+    """
     title = repr(policy).strip("<>")
     ssp = getattr(policy, "ssp", None)
     if ssp is None:
         decisions = getattr(policy, "decisions", {})
-        named = [(name_in_words(state), decision_in_words(decisions[state])) for state in list(decisions)[:rows]]
-        return card(title, headers=("state", "action") if named else (), rows=named)
+        named = [
+            (name_in_words(state), decision_in_words(decisions[state]))
+            for state in list(decisions)[:rows]
+        ]
+        return card(title, [Table(("state", "action"), named)])
     told = [
-        (name_in_words(row.state), row.memory, decision_in_words(row.action), row.probability, row.mean)
+        (
+            name_in_words(row.state),
+            row.memory,
+            decision_in_words(row.action),
+            row.probability,
+            row.mean,
+        )
         for row in decision_table(ssp, policy, most=rows)
     ]
-    drawn = draw_policy(ssp, policy) if ssp.n_states <= (MOST_CELLS if ssp.geometry is not None else MOST_NODES) else None
-    return card(title, headers=("state", "memory", "action", "probability", "mean to go"), rows=told, axes=drawn)
+    drawn = draw_policy(ssp, policy) if ssp.geometry is None or ssp.n_states <= MOST_CELLS else None
+    return card(
+        title,
+        [Table(("state", "memory", "action", "probability", "mean to go"), told).in_use()],
+        drawn,
+    )

@@ -3,21 +3,24 @@
 A policy is three pure functions over *names*:
 
     start(state)                                          -> the memory before the first step
-    action(state, memory)                                 -> an action name, or {action name: probability}
+    action(state, memory)                                 -> an action name, or {action name:
+                                                          probability}
     remember(memory, state, action, cost, next_state)     -> the memory after the step
 
-Memory is any hashable value. There is no hidden state, so a policy may be shared between threads and processes, and any object with these
-three methods is a policy. The kinds below differ in what they remember:
+Memory is any hashable value. There is no hidden state, so a policy may be shared between threads
+and processes, and any object with these three methods is a policy. The kinds below differ in what
+they remember:
 
-| kind | memory | made by |
-| --- | --- | --- |
-| `MarkovPolicy` | nothing | users, `solve_expected` |
-| `AtomPolicy` | the index of an atom y of the grid Y | `solve_cvar_quantile`, `solve_cvar_interpolation` |
-| `BudgetPolicy` (`budget.py`) | the cost units still left of a budget | `solve_cvar_exact`, `solve_on_time` |
-| `MemoryPolicy` | whatever the user's controller remembers | users |
-| `HistoryPolicy` | the whole history (s0, a0, c0, s1, ...) | users |
+- `MarkovPolicy`: nothing; users, `solve_expected`
+- `AtomPolicy`: the index of an atom y of the grid Y; `solve_cvar_quantile`,
+  `solve_cvar_interpolation`
+- `BudgetPolicy` (`budget.py`): the cost units still left of a budget; `solve_cvar_exact`,
+  `solve_on_time`
+- `MemoryPolicy`: whatever the user's controller remembers; users
+- `HistoryPolicy`: the whole history (s0, a0, c0, s1, ...); users
 
-`AtomPolicy` and `BudgetPolicy` hold their tables as arrays over the model's indices, for `unroll` and the kernels to use directly.
+`AtomPolicy` and `BudgetPolicy` hold their tables as arrays over the model's indices, for `unroll`
+and the kernels to use directly.
 """
 
 from __future__ import annotations
@@ -35,6 +38,7 @@ from numpy.typing import NDArray
 from tailpath.errors import PolicyError
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, Name
+from tailpath.options import Progress
 from tailpath.policies.atoms import Grids, atom_borders, nearest_own
 from tailpath.policies.checks import atom_tables, checked_choices
 from tailpath.policies.running import Runs
@@ -44,6 +48,16 @@ if TYPE_CHECKING:
     from tailpath.policies.table import Row
 
 Decision = Name | Mapping[Name, float]
+
+
+class _AtStart:
+    def __repr__(self) -> str:
+        return "at the start"
+
+
+#: The memory with which a run begins, where no other is given; any value, None too, may be a
+#: memory.
+AT_START: Any = _AtStart()
 
 
 @runtime_checkable
@@ -94,7 +108,9 @@ class Policy(Protocol):
             The name of an action, or `{action: probability}`.
         """
 
-    def remember(self, memory: Any, state: Name, action: Name, cost: float, next_state: Name) -> Any:
+    def remember(
+        self, memory: Any, state: Name, action: Name, cost: float, next_state: Name
+    ) -> Any:
         """The memory after a step.
 
         Parameters
@@ -117,10 +133,26 @@ class Policy(Protocol):
         """
 
 
+def _drawing() -> Any:
+    """The pictures of policies. Imported here, because a picture is made of a chain, and a chain of
+    a policy.
+    """
+    from tailpath.policies import drawing
+
+    return drawing
+
+
 class Kind(Record, Runs):
     """What the kinds below have besides the three functions."""
 
-    def table(self, ssp: SSP, alpha: float = 0.05, most: int | None = None) -> list[Row]:
+    def table(
+        self,
+        ssp: SSP,
+        alpha: float = 0.05,
+        most: int | None = None,
+        *,
+        progress: Progress | None = None,
+    ) -> list[Row]:
         """What the policy does, as rows that pandas takes.
 
         Parameters
@@ -131,6 +163,9 @@ class Kind(Record, Runs):
             The mass of the worst tail of the cost to go.
         most : int, optional
             The most rows; by default all.
+        progress : callable, optional
+            `progress(levels, share)` is called now and then with the levels of cost that are done,
+            and their share.
 
         Returns
         -------
@@ -146,7 +181,7 @@ class Kind(Record, Runs):
         # Here, because a table is made of a chain, and a chain of a policy.
         from tailpath.policies.table import decision_table
 
-        return decision_table(ssp, self, alpha, most)  # type: ignore[arg-type]
+        return decision_table(ssp, self, alpha, most, progress)  # type: ignore[arg-type]
 
     def plot(self, ssp: SSP, budget: float | Sequence[float] | None = None, ax: Any = None) -> Any:
         """Draw the decisions on the map of the model, or on a graph.
@@ -171,17 +206,13 @@ class Kind(Record, Runs):
         OptionError
             If the policy does not look at a budget, or the graph has too many states to be drawn.
         """
-        # Here for the same reason.
-        from tailpath.policies.drawing import draw_policy, draw_sheet
-
         if isinstance(budget, Sequence):
-            return draw_sheet(ssp, self, budget)  # type: ignore[arg-type]
-        return draw_policy(ssp, self, budget, ax)  # type: ignore[arg-type]
+            return _drawing().draw_sheet(ssp, self, budget)
+        return _drawing().draw_policy(ssp, self, budget, ax)
 
     def _repr_html_(self) -> str:
-        from tailpath.policies.drawing import policy_card
-
-        return policy_card(self)  # type: ignore[arg-type]
+        card: str = _drawing().policy_card(self)
+        return card
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -209,8 +240,11 @@ class MarkovPolicy(Kind):
     """
 
     decisions: Mapping[Name, Decision]
-    #: The model behind `from_choices` and its choices, for speed. It neither keeps the model alive nor travels with the policy.
-    made_for: tuple[Callable[[], SSP | None], NDArray[Any]] | None = field(default=None, kw_only=True, compare=False)
+    #: The model behind `from_choices` and its choices, for speed. It neither keeps the model alive
+    #: nor travels with the policy.
+    made_for: tuple[Callable[[], SSP | None], NDArray[Any]] | None = field(
+        default=None, kw_only=True, compare=False
+    )
 
     def __getstate__(self) -> dict[str, Any]:
         return {"decisions": self.decisions}
@@ -219,7 +253,8 @@ class MarkovPolicy(Kind):
         if not isinstance(self.decisions, Mapping):
             kind = type(self.decisions).__name__
             raise PolicyError(
-                f"a MarkovPolicy is made of a mapping of states to actions, not of a {kind}; tailpath.policy(ssp, ...) takes it"
+                f"a MarkovPolicy is made of a mapping of states to actions, not of a {kind};"
+                " tailpath.policy(ssp, ...) takes it"
             )
         object.__setattr__(self, "decisions", dict(self.decisions))
 
@@ -239,7 +274,16 @@ class MarkovPolicy(Kind):
         array of int, shape (n_states,), or None
             The choice of each state, -1 where there is none.
         """
-        return self.made_for[1] if self.made_for is not None and self.made_for[0]() is ssp else None
+        made = None if self.made_for is None else self.made_for[0]()
+        if made is None or self.made_for is None:
+            return None
+        # The reduced model of one with negative costs has the same choices.
+        reduction = vars(made).get("reduction")
+        return (
+            self.made_for[1]
+            if made is ssp or (reduction is not None and reduction.ssp is ssp)
+            else None
+        )
 
     def start(self, state: Name) -> None:
         """Nothing is remembered.
@@ -279,7 +323,9 @@ class MarkovPolicy(Kind):
             raise PolicyError(f"the policy has no action for state {state!r}")
         return self.decisions[state]
 
-    def remember(self, memory: None, state: Name, action: Name, cost: float, next_state: Name) -> None:
+    def remember(
+        self, memory: None, state: Name, action: Name, cost: float, next_state: Name
+    ) -> None:
         """Nothing is remembered.
 
         Parameters
@@ -320,7 +366,9 @@ class MarkovPolicy(Kind):
         {'home': 'train'}
         """
         choices = checked_choices(choices, ssp)
-        decisions = {ssp.states[s]: ssp.choice_name(k) for s, k in enumerate(choices.tolist()) if k >= 0}
+        decisions = {
+            ssp.states[s]: ssp.choice_name(k) for s, k in enumerate(choices.tolist()) if k >= 0
+        }
         return cls(decisions, made_for=(weakref.ref(ssp), choices))
 
 
@@ -370,10 +418,23 @@ class AtomPolicy(Kind):
     grids: Grids | None = None
 
     def __post_init__(self) -> None:
-        self._become(atom_tables(self.ssp, self.atoms, self.choice, self.xi_offset, self.xi, self.start_atom, self.grids))
+        self._become(
+            atom_tables(
+                self.ssp,
+                self.atoms,
+                self.choice,
+                self.xi_offset,
+                self.xi,
+                self.start_atom,
+                self.grids,
+            )
+        )
 
     def __repr__(self) -> str:
-        return f"<AtomPolicy {self.choice.shape[0]} states, {len(self.atoms)} atoms, start at y = {self.atoms[self.start_atom]:g}>"
+        return (
+            f"<AtomPolicy {self.choice.shape[0]} states, {len(self.atoms)} atoms, start at y ="
+            f" {self.atoms[self.start_atom]:g}>"
+        )
 
     @cached_property
     def borders(self) -> NDArray[np.float64]:
@@ -393,21 +454,25 @@ class AtomPolicy(Kind):
         int
             The index of an atom.
         """
-        return self._nearest(state, self.atoms[self.start_atom]) if self.grids is not None else self.start_atom
+        return (
+            self._nearest(state, self.atoms[self.start_atom])
+            if self.grids is not None
+            else self.start_atom
+        )
 
     def _nearest(self, state: Name, y: float) -> int:
         """The atom of a state that is nearest to y."""
         return int(nearest_own(self.atoms, self.grids, self.ssp.state_index(state), y))
 
-    def action(self, state: Name, memory: int) -> Name:
+    def action(self, state: Name, memory: int = AT_START) -> Name:
         """The action at a state and an atom.
 
         Parameters
         ----------
         state : hashable
             The name of the state.
-        memory : int
-            The index of an atom.
+        memory : int, optional
+            The index of an atom; by default the first.
 
         Returns
         -------
@@ -419,12 +484,17 @@ class AtomPolicy(Kind):
         PolicyError
             If there is none.
         """
+        memory = self.start(state) if memory is AT_START else memory
         choice = int(self.choice[self.ssp.state_index(state), memory])
         if choice < 0:
-            raise PolicyError(f"the policy has no action for state {state!r} at y = {self.atoms[memory]:g}")
+            raise PolicyError(
+                f"the policy has no action for state {state!r} at y = {self.atoms[memory]:g}"
+            )
         return self.ssp.choice_name(choice)
 
-    def remember(self, memory: int, state: Name, action: Name, cost: float, next_state: Name) -> int:
+    def remember(
+        self, memory: int, state: Name, action: Name, cost: float, next_state: Name
+    ) -> int:
         """The index of the atom after a step.
 
         Parameters
@@ -446,18 +516,38 @@ class AtomPolicy(Kind):
         source, target = ssp.state_index(state), ssp.state_index(next_state)
         choice = int(self.choice[source, memory])
         if choice < 0 or ssp.choice_name(choice) != action:
-            raise PolicyError(f"the policy did not choose {action!r} in state {state!r} at y = {self.atoms[memory]:g}")
-        for outcome in range(int(ssp.choice_outcomes[choice]), int(ssp.choice_outcomes[choice + 1])):
-            if ssp.outcome_target[outcome] == target and ssp.outcome_cost[outcome] == cost:
+            raise PolicyError(
+                f"the policy did not choose {action!r} in state {state!r} at y ="
+                f" {self.atoms[memory]:g}"
+            )
+        for outcome in range(
+            int(ssp.choice_outcomes[choice]), int(ssp.choice_outcomes[choice + 1])
+        ):
+            if ssp.outcome_target[outcome] == target and ssp.observed[outcome] == cost:
                 return self._moved(memory, source, outcome)
-        raise PolicyError(f"state {state!r}, action {action!r} has no outcome {next_state!r} at cost {cost!r}")
+        raise PolicyError(
+            f"state {state!r}, action {action!r} has no outcome {next_state!r} at cost {cost!r}"
+        )
 
     def _moved(self, memory: int, state: int, outcome: int) -> int:
         """The atom after an outcome of the choice at a state."""
-        factor = self.xi[self.xi_offset[state, memory] + outcome - int(self.ssp.choice_outcomes[self.choice[state, memory]])]
-        return int(nearest_own(self.atoms, self.grids, self.ssp.outcome_target[outcome], self.atoms[memory] * factor))
+        factor = self.xi[
+            self.xi_offset[state, memory]
+            + outcome
+            - int(self.ssp.choice_outcomes[self.choice[state, memory]])
+        ]
+        return int(
+            nearest_own(
+                self.atoms,
+                self.grids,
+                self.ssp.outcome_target[outcome],
+                self.atoms[memory] * factor,
+            )
+        )
 
-    def remember_roughly(self, memory: int, state: Name, action: Name, cost: Fraction, next_state: Name) -> int:
+    def remember_roughly(
+        self, memory: int, state: Name, action: Name, cost: Fraction, next_state: Name
+    ) -> int:
         """The atom after a step that the model did not foresee.
 
         Parameters
@@ -477,8 +567,16 @@ class AtomPolicy(Kind):
         outcomes = range(int(ssp.choice_outcomes[choice]), int(ssp.choice_outcomes[choice + 1]))
         near = [o for o in outcomes if ssp.states[int(ssp.outcome_target[o])] == next_state]
         if not near:
-            return self._nearest(next_state, self.atoms[memory]) if self.grids is not None else memory
-        nearest = min(near, key=lambda o: (abs(float(ssp.outcome_cost[o]) - float(cost)), -float(ssp.outcome_cost[o])))
+            return (
+                self._nearest(next_state, self.atoms[memory]) if self.grids is not None else memory
+            )
+        nearest = min(
+            near,
+            key=lambda o: (
+                abs(float(ssp.outcome_cost[o]) - float(cost)),
+                -float(ssp.outcome_cost[o]),
+            ),
+        )
         return self._moved(memory, source, nearest)
 
 
@@ -514,7 +612,8 @@ class MemoryPolicy(Kind):
         if callable(self.action_):
             return f"<MemoryPolicy of {_function(self.action_)}>"
         return (
-            f"<MemoryPolicy {count(len(self.action_), 'decision')}, start {'by function' if callable(self.start_) else repr(self.start_)}>"
+            f"<MemoryPolicy {count(len(self.action_), 'decision')}, start"
+            f" {'by function' if callable(self.start_) else repr(self.start_)}>"
         )
 
     def start(self, state: Name) -> Any:
@@ -532,13 +631,13 @@ class MemoryPolicy(Kind):
         """
         return self.start_(state) if callable(self.start_) else self.start_
 
-    def action(self, state: Name, memory: Any) -> Decision:
+    def action(self, state: Name, memory: Any = AT_START) -> Decision:
         """The decision at a state with a memory.
 
         Parameters
         ----------
         state, memory
-            As of `Policy.action`.
+            As of `Policy.action`; the memory is by default the first.
 
         Returns
         -------
@@ -550,15 +649,20 @@ class MemoryPolicy(Kind):
         PolicyError
             If the table has none.
         """
+        memory = self.start(state) if memory is AT_START else memory
         if callable(self.action_):
             called: Decision = self.action_(state, memory)
             return called
         if (state, memory) not in self.action_:
-            raise PolicyError(f"the policy has no action for state {state!r} with memory {memory!r}")
+            raise PolicyError(
+                f"the policy has no action for state {state!r} with memory {memory!r}"
+            )
         found: Decision = self.action_[state, memory]
         return found
 
-    def remember(self, memory: Any, state: Name, action: Name, cost: float, next_state: Name) -> Any:
+    def remember(
+        self, memory: Any, state: Name, action: Name, cost: float, next_state: Name
+    ) -> Any:
         """The memory after a step.
 
         Parameters
@@ -583,7 +687,9 @@ class MemoryPolicy(Kind):
             raise PolicyError(f"the policy does not say what to remember after {key!r}")
         return self.remember_[key]
 
-    def remember_roughly(self, memory: Any, state: Name, action: Name, cost: Fraction, next_state: Name) -> Any:
+    def remember_roughly(
+        self, memory: Any, state: Name, action: Name, cost: Fraction, next_state: Name
+    ) -> Any:
         """The memory after a step that the model did not foresee.
 
         Parameters
@@ -597,8 +703,16 @@ class MemoryPolicy(Kind):
             As after the step of nearest cost that is in the table; the same memory where there is
             none.
         """
-        near = [key for key in self.remember_ if (*key[:3], key[4]) == (memory, state, action, next_state)]
-        return self.remember_[min(near, key=lambda key: (abs(key[3] - float(cost)), -key[3]))] if near else memory
+        near = [
+            key
+            for key in self.remember_
+            if (*key[:3], key[4]) == (memory, state, action, next_state)
+        ]
+        return (
+            self.remember_[min(near, key=lambda key: (abs(key[3] - float(cost)), -key[3]))]
+            if near
+            else memory
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -637,22 +751,24 @@ class HistoryPolicy(Kind):
         """
         return (state,)
 
-    def action(self, state: Name, memory: tuple[Any, ...]) -> Decision:
+    def action(self, state: Name, memory: tuple[Any, ...] = AT_START) -> Decision:
         """What the function says to a history.
 
         Parameters
         ----------
         state, memory
-            As of `Policy.action`; the memory is the history.
+            As of `Policy.action`; the memory is the history, by default one that begins here.
 
         Returns
         -------
         hashable or mapping
             The name of an action, or `{action: probability}`.
         """
-        return self.function(memory)
+        return self.function(self.start(state) if memory is AT_START else memory)
 
-    def remember(self, memory: tuple[Any, ...], state: Name, action: Name, cost: float, next_state: Name) -> tuple[Any, ...]:
+    def remember(
+        self, memory: tuple[Any, ...], state: Name, action: Name, cost: float, next_state: Name
+    ) -> tuple[Any, ...]:
         """The history with one step more.
 
         Parameters

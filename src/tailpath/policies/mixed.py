@@ -1,9 +1,11 @@
 """A mixture of policies: one coin at the start decides which of them is followed to the end.
 
-That is what an optimum under limits needs (`solve(..., subject_to=...)`): the values of all mixtures are the convex hull of those of their members.
+That is what an optimum under limits needs (`solve(..., subject_to=...)`): the values of all
+mixtures are the convex hull of those of their members.
 
-As a memory machine it needs no hidden coin: the memory holds the members that the actions so far do not rule out, with the probability that the coin
-fell on each, and the next action is drawn accordingly. In every run the actions come with the same probabilities as with the coin (Kuhn 1953).
+As a memory machine it needs no hidden coin: the memory holds the members that the actions so far do
+not rule out, with the probability that the coin fell on each, and the next action is drawn
+accordingly. In every run the actions come with the same probabilities as with the coin (Kuhn 1953).
 Members that never randomise keep their weights, so the memory stays finite.
 """
 
@@ -16,7 +18,7 @@ from typing import Any
 
 from tailpath.errors import PolicyError
 from tailpath.model.ssp import Name
-from tailpath.policies.kinds import Decision, Kind, Policy
+from tailpath.policies.kinds import AT_START, Decision, Kind, Policy
 
 Memory = tuple[tuple[int, float, Any], ...]
 
@@ -61,9 +63,18 @@ class MixedPolicy(Kind):
         except (TypeError, ValueError):
             raise PolicyError("the weights of a mixture are numbers") from None
         if not self.members or len(self.members) != len(self.weights):
-            raise PolicyError(f"a mixture needs one weight for each of its policies; it has {len(self.members)} and {len(self.weights)}")
-        if not all(0 < weight <= 1 for weight in self.weights) or abs(math.fsum(self.weights) - 1) > 1e-9:
-            raise PolicyError(f"the weights of a mixture are positive and sum to 1; these are {', '.join(f'{w:g}' for w in self.weights)}")
+            raise PolicyError(
+                f"a mixture needs one weight for each of its policies; it has {len(self.members)}"
+                f" and {len(self.weights)}"
+            )
+        if (
+            not all(0 < weight <= 1 for weight in self.weights)
+            or abs(math.fsum(self.weights) - 1) > 1e-9
+        ):
+            raise PolicyError(
+                "the weights of a mixture are positive and sum to 1; these are"
+                f" {', '.join(f'{w:g}' for w in self.weights)}"
+            )
 
     def start(self, state: Name) -> Memory:
         """All members, with their weights and their first memories.
@@ -78,21 +89,25 @@ class MixedPolicy(Kind):
         tuple of (member, weight, memory)
             The memory of the mixture.
         """
-        return tuple((i, weight, member.start(state)) for i, (member, weight) in enumerate(zip(self.members, self.weights)))
+        return tuple(
+            (i, weight, member.start(state))
+            for i, (member, weight) in enumerate(zip(self.members, self.weights))
+        )
 
-    def action(self, state: Name, memory: Memory) -> Decision:
+    def action(self, state: Name, memory: Memory = AT_START) -> Decision:
         """What the members do, by the probability that the coin fell on each.
 
         Parameters
         ----------
         state, memory
-            As of `Policy.action`; the memory is that of `start`.
+            As of `Policy.action`; the memory is that of `start`, by default before the first step.
 
         Returns
         -------
         hashable or mapping
             The name of an action, or `{action: probability}`.
         """
+        memory = self.start(state) if memory is AT_START else memory
         shares: dict[Name, float] = {}
         total = math.fsum(weight for _, weight, _ in memory)
         for i, weight, own in memory:
@@ -100,7 +115,9 @@ class MixedPolicy(Kind):
                 shares[action] = shares.get(action, 0.0) + weight * share / total
         return next(iter(shares)) if len(shares) == 1 else shares
 
-    def remember(self, memory: Memory, state: Name, action: Name, cost: float, next_state: Name) -> Memory:
+    def remember(
+        self, memory: Memory, state: Name, action: Name, cost: float, next_state: Name
+    ) -> Memory:
         """The members that the action does not rule out.
 
         Parameters
@@ -122,16 +139,41 @@ class MixedPolicy(Kind):
         for i, weight, own in memory:
             share = _distribution(self.members[i].action(state, own)).get(action, 0.0)
             if share > 0:
-                later.append((i, weight * share, self.members[i].remember(own, state, action, cost, next_state)))
+                later.append(
+                    (
+                        i,
+                        weight * share,
+                        self.members[i].remember(own, state, action, cost, next_state),
+                    )
+                )
         if not later:
             raise PolicyError(f"no policy of the mixture takes {action!r} in state {state!r}")
         return tuple(later)
 
-    def remember_roughly(self, memory: Memory, state: Name, action: Name, cost: Any, next_state: Name) -> Memory:
-        return tuple((i, weight, self.members[i].remember_roughly(own, state, action, cost, next_state)) for i, weight, own in memory)  # type: ignore[attr-defined]
+    def remember_roughly(
+        self, memory: Memory, state: Name, action: Name, cost: Any, next_state: Name
+    ) -> Memory:
+        members: Any = self.members
+        observed = state, action, cost, next_state
+        return tuple(
+            (i, weight, members[i].remember_roughly(own, *observed)) for i, weight, own in memory
+        )
+
+    def moved(self, memory: Memory, state: Name, next_state: Name) -> Memory:
+        return tuple(
+            (
+                i,
+                w,
+                m.moved(own, state, next_state) if hasattr(m := self.members[i], "moved") else own,
+            )
+            for i, w, own in memory
+        )
 
     def __repr__(self) -> str:
-        return f"<MixedPolicy by a coin at the start: {' + '.join(f'{w:.3g} {m!r}' for w, m in zip(self.weights, self.members))}>"
+        return (
+            "<MixedPolicy by a coin at the start:"
+            f" {' + '.join(f'{w:.3g} {m!r}' for w, m in zip(self.weights, self.members))}>"
+        )
 
 
 def _distribution(decision: Decision) -> Mapping[Name, float]:

@@ -1,20 +1,25 @@
-"""Policies that run in the world, where costs and states are observed and need not be those of the model.
+"""Policies that run in the world, where costs and states are observed and need not be those of the
+model.
 
     runner = policy.start_run()
     action = runner.action(state)              what to do now
     runner.observe(cost, next_state)           what it cost, and where it led
 
-What the model foresees is remembered as the policy says. What it does not is taken as it comes, and `surprises` tells what was done:
+What the model foresees is remembered as the policy says. What it does not is taken as it comes, and
+`surprises` tells what was done:
 
-| kind | what was observed | what the runner does |
-| --- | --- | --- |
-| `cost` | a cost that the model does not know for this successor | charges it exactly to a budget; moves an atom as for the nearest known cost |
-| `forbidden` | a state of the model to which the action does not lead | goes on from there; a budget is charged, an atom stays |
-| `unknown` | a state that the model does not have | charges the cost; there is no action until a known state is reached |
-| `moved` | an action is asked for in another state than the one observed last | goes on from there, as if nothing had been paid |
+- `cost`: a cost that the model does not know for this successor; charges it exactly to a budget;
+  moves an atom as for the nearest known cost
+- `forbidden`: a state of the model to which the action does not lead; goes on from there; a budget
+  is charged, an atom stays
+- `unknown`: a state that the model does not have; charges the cost; there is no action until a
+  known state is reached
+- `moved`: an action is asked for in another state than the one observed last; goes on from there,
+  as if nothing had been paid
 
-A budget is kept as a fraction and rounded down where it is looked up, so that spending is rounded up to the unit, once and not at every step.
-The policy itself stays pure: all that changes is in the runner.
+A budget is kept as a fraction and rounded down where it is looked up, so that spending is rounded
+up to the unit, once and not at every step. The policy itself stays pure: all that changes is in the
+runner.
 """
 
 from __future__ import annotations
@@ -31,7 +36,9 @@ from tailpath.texts import count
 
 
 class Surprise(NamedTuple):
-    """Something that the model did not foresee at a step, counted from 1, and what was done about it."""
+    """Something that the model did not foresee at a step, counted from 1, and what was done about
+    it.
+    """
 
     step: int
     kind: str
@@ -66,7 +73,9 @@ class Runs:
         """
         return Runner(self, seed)
 
-    def remember_roughly(self, memory: Any, state: Name, action: Name, cost: Fraction, next_state: Name) -> Any:
+    def remember_roughly(
+        self, memory: Any, state: Name, action: Name, cost: Fraction, next_state: Name
+    ) -> Any:
         """The memory after a step that the model did not foresee.
 
         Parameters
@@ -78,6 +87,24 @@ class Runs:
         -------
         hashable
             The same memory, unless a kind knows better.
+        """
+        return memory
+
+    def moved(self, memory: Any, state: Name, next_state: Name) -> Any:
+        """The memory in another state than the run was in, for whatever reason, and nothing paid.
+
+        Parameters
+        ----------
+        memory : hashable
+            What the policy remembers.
+        state, next_state : hashable
+            Where the run was, and where it is.
+
+        Returns
+        -------
+        hashable
+            The same memory; but a budget, where some cost is negative, counts beyond the least cost
+            to go.
         """
         return memory
 
@@ -114,7 +141,10 @@ class Runner:
 
     def __repr__(self) -> str:
         met = count(len(self.surprises), "surprise")
-        return f"<Runner in {self.state!r} after {count(self.steps, 'step')} and a cost of {float(self.cost):g}, {met}>"
+        return (
+            f"<Runner in {self.state!r} after {count(self.steps, 'step')} and a cost of"
+            f" {float(self.cost):g}, {met}>"
+        )
 
     def action(self, state: Name) -> Name:
         """The action to take in a state; the same one until something is observed.
@@ -139,8 +169,12 @@ class Runner:
             self.state, self.memory, self._begun = state, self.policy.start(state), True
         elif state != self.state:
             self._note(
-                "moved", f"the run was in {self.state!r} and is now in {state!r}, for whatever reason; the policy goes on from there"
+                "moved",
+                f"the run was in {self.state!r} and is now in {state!r}, for whatever reason; the"
+                " policy goes on from there",
             )
+            moved = getattr(self.policy, "moved", None)
+            self.memory = moved(self.memory, self.state, state) if moved else self.memory
             self.state, self._chosen = state, None
         if self._chosen is None:
             self._refuse_unknown(state)
@@ -175,39 +209,57 @@ class Runner:
             price = as_fraction(cost)
         except (TypeError, ValueError, OverflowError):
             raise OptionError(f"a cost must be a number, not {cost!r}") from None
-        before, action, state, next_state = len(self.surprises), self._chosen[0], self.state, _plain(next_state)
+        before, action, state, next_state = (
+            len(self.surprises),
+            self._chosen[0],
+            self.state,
+            _plain(next_state),
+        )
         self.steps, self.cost = self.steps + 1, self.cost + price
         foreseen = self._foreseen(state, action, price, next_state)
         if foreseen is not None:
             self.memory = self.policy.remember(self.memory, state, action, foreseen, next_state)
         else:
             roughly = getattr(self.policy, "remember_roughly", None)
-            self.memory = roughly(self.memory, state, action, price, next_state) if roughly else self.memory
+            self.memory = (
+                roughly(self.memory, state, action, price, next_state) if roughly else self.memory
+            )
         self.state, self._chosen = next_state, None
         return self.surprises[-1] if len(self.surprises) > before else None
 
-    def _foreseen(self, state: Name, action: Name, price: Fraction, next_state: Name) -> float | None:
-        """The cost as the model writes it, if the model knows this step; None, and a surprise noted, if it does not."""
+    def _foreseen(
+        self, state: Name, action: Name, price: Fraction, next_state: Name
+    ) -> float | None:
+        """The cost as the model writes it, if the model knows this step; None, and a surprise
+        noted, if it does not.
+        """
         ssp: SSP | None = getattr(self.policy, "ssp", None)
         if ssp is None:
             try:
                 self.policy.remember(self.memory, state, action, float(price), next_state)
             except PolicyError as error:
-                self._note("cost", f"{error}; the nearest cost it knows counts, or else nothing changes")
+                self._note(
+                    "cost", f"{error}; the nearest cost it knows counts, or else nothing changes"
+                )
                 return None
             return float(price)
         target = _index(ssp, next_state)
         if target is None:
             self._note(
                 "unknown",
-                f"the model has no state {next_state!r}; the cost is charged, and there is no action until a known state is reached",
+                f"the model has no state {next_state!r}; the cost is charged, and there is no"
+                " action until a known state is reached",
             )
             return None
         choice = ssp.choice_index(ssp.state_index(state), action)
         outcomes = range(int(ssp.choice_outcomes[choice]), int(ssp.choice_outcomes[choice + 1]))
-        costs = [float(ssp.outcome_cost[o]) for o in outcomes if ssp.outcome_target[o] == target]
+        costs = [float(ssp.observed[o]) for o in outcomes if ssp.outcome_target[o] == target]
         if not costs:
-            self._note("forbidden", f"in the model, {action!r} in {state!r} does not lead to {next_state!r}; the policy goes on from there")
+            self._note(
+                "forbidden",
+                f"in the model, {action!r} in {state!r} does not lead to {next_state!r}; the policy"
+                " goes on from there",
+            )
             return None
         for known in costs:
             if as_fraction(known) == price or known == float(price):
@@ -223,7 +275,9 @@ class Runner:
             return
         index = _index(ssp, state)
         if index is None:
-            raise PolicyError(f"the model has no state {state!r}, so the policy has no action there")
+            raise PolicyError(
+                f"the model has no state {state!r}, so the policy has no action there"
+            )
         if ssp.is_goal[index]:
             raise PolicyError(f"the run has arrived in {state!r}; nothing is left to do")
 
@@ -240,8 +294,8 @@ class Runner:
 
 def spent(memory: Any, cost: Fraction, unit: Any) -> Any:
     """A budget, in units, after a cost: exact, and never below 0."""
-    left = max(Fraction(0), memory - cost / as_fraction(unit))
-    return int(left) if left.denominator == 1 else left
+    remaining = max(Fraction(0), memory - cost / as_fraction(unit))
+    return int(remaining) if remaining.denominator == 1 else remaining
 
 
 def _index(ssp: SSP, state: Name) -> int | None:
@@ -255,5 +309,7 @@ def _index(ssp: SSP, state: Name) -> int | None:
 
 def _plain(state: Any) -> Name:
     """An observation as names are: numbers of numpy become plain ones."""
-    name: Name = state.item() if getattr(state, "ndim", 1) == 0 and hasattr(state, "item") else state
+    name: Name = (
+        state.item() if getattr(state, "ndim", 1) == 0 and hasattr(state, "item") else state
+    )
     return name

@@ -1,7 +1,8 @@
 """The decisions of a policy, in words: one row per state and memory that it reaches.
 
-Budgets left that follow each other and lead to the same decision are one row. A row tells with which probability a run is ever there, and, from the
-moment it first is, the expected cost to go and the CVaR of the cost to go.
+Budgets left that follow each other and lead to the same decision are one row. A row tells with
+which probability a run is ever there, and, from the moment it first is, the expected cost to go and
+the CVaR of the cost to go.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.model.ssp import SSP, FloatArray, Name
-from tailpath.options import check_invertible_alpha
+from tailpath.options import Progress, check_invertible_alpha
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.chain import CostChain
 from tailpath.policies.decisions import decide
@@ -27,7 +28,9 @@ MOST_PAIRS = 200_000
 
 
 class Row(NamedTuple):
-    """What a policy does at a state. `action` is a name, or `{name: probability}`; `cvar` is None where costs have no unit."""
+    """What a policy does at a state. `action` is a name, or `{name: probability}`; `cvar` is None
+    where costs have no unit.
+    """
 
     state: Name
     memory: str
@@ -37,30 +40,45 @@ class Row(NamedTuple):
     cvar: float | None
 
 
-def decision_table(ssp: SSP, policy: Policy, alpha: float = 0.05, most: int | None = None) -> list[Row]:
-    """All rows, or the `most` that are met most often; the likeliest first, and of equally likely ones the one farther from the goal.
+def decision_table(
+    ssp: SSP,
+    policy: Policy,
+    alpha: float = 0.05,
+    most: int | None = None,
+    progress: Progress | None = None,
+) -> list[Row]:
+    """All rows, or the `most` that are met most often; the likeliest first, and of equally likely
+    ones the one farther from the goal.
 
     `mean` and `cvar`, the CVaR at `alpha`, are of the cost from there to the goal.
     """
     alpha = check_invertible_alpha(alpha)
     chain = unroll(ssp, policy, max_nodes=MOST_PAIRS)
     memory = [None] * chain.n if chain.memory is None else list(chain.memory)
-    decisions = [decide(ssp, policy, state, memory[node]) for node, state in enumerate(chain.state.tolist())]
+    decisions = [
+        decide(ssp, policy, state, memory[node]) for node, state in enumerate(chain.state.tolist())
+    ]
     group, words = _groups(ssp, policy, chain, memory)
     if chain.n == 0:
         return []
     visits = Visits(chain)
     if most is not None and len(words) > most:
         group = _likeliest(visits.expected, group, most)
+    if progress is not None:
+        progress(0, 0.0)
     entry = visits.first(group)
     listed = np.flatnonzero(group >= 0)
-    cvar = cvar_to_go(chain, listed, group[listed], entry[listed], len(words), alpha)
+    cvar = cvar_to_go(chain, listed, group[listed], entry[listed], len(words), alpha, progress)
     rows = []
     for number, members in _members(group):
         weight = entry[members]
         total = float(weight.sum())
         first = int(members[0])
-        mean = float(weight @ chain.expected_cost.value[members]) / total if total > 0 else float(chain.expected_cost.value[first])
+        mean = (
+            float(weight @ chain.expected_cost.value[members]) / total
+            if total > 0
+            else float(chain.expected_cost.value[first])
+        )
         rows.append(
             Row(
                 ssp.states[int(chain.state[first])],
@@ -81,10 +99,17 @@ def action_of(ssp: SSP, decision: list[tuple[int, float]]) -> Any:
     return {ssp.choice_name(choice): weight for choice, weight in decision}
 
 
-def _groups(ssp: SSP, policy: Policy, chain: CostChain, memory: list[Any]) -> tuple[NDArray[np.int64], list[str]]:
-    """The row of every node, and what is said of its memory. Nodes of a state on one step of a policy by budget share a row."""
+def _groups(
+    ssp: SSP, policy: Policy, chain: CostChain, memory: list[Any]
+) -> tuple[NDArray[np.int64], list[str]]:
+    """The row of every node, and what is said of its memory. Nodes of a state on one step of a
+    policy by budget share a row.
+    """
     if not isinstance(policy, BudgetPolicy) or chain.n == 0:
-        return np.arange(chain.n), [memory_in_words(policy, each) for each in memory]
+        return np.arange(chain.n), [
+            memory_in_words(policy, each, state)
+            for each, state in zip(memory, chain.state.tolist())
+        ]
     state = np.array([policy.ssp.state_index(ssp.states[state]) for state in chain.state.tolist()])
     step = policy.step_at(state, memory)
     order = np.lexsort((memory, state))
@@ -92,16 +117,16 @@ def _groups(ssp: SSP, policy: Policy, chain: CostChain, memory: list[Any]) -> tu
     group, words = np.zeros(chain.n, dtype=np.int64), []
     for number, run in enumerate(np.split(order, ends)):
         group[run] = number
-        words.append(budgets_in_words(policy.unit, memory[run[0]], memory[run[-1]]))
+        words.append(budgets_in_words(policy, int(state[run[0]]), memory[run[0]], memory[run[-1]]))
     return group, words
 
 
 def _likeliest(expected: FloatArray, group: NDArray[np.int64], most: int) -> NDArray[np.int64]:
     """Only the groups whose nodes are met most often, in all."""
     total = np.bincount(group, weights=expected)
-    kept = np.zeros(len(total), dtype=np.bool_)
-    kept[np.argsort(-total, kind="stable")[:most]] = True
-    return np.where(kept[group], group, -1)
+    mask = np.zeros(len(total), dtype=np.bool_)
+    mask[np.argsort(-total, kind="stable")[:most]] = True
+    return np.where(mask[group], group, -1)
 
 
 def _members(group: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int64]]]:

@@ -1,7 +1,8 @@
 """Unrolling a policy: the chain of the pairs (state, memory) that it reaches on a model.
 
-For `AtomPolicy` this is the paper's CreateExtendedMDP (Algorithm 3), restricted to what can be reached. Policies made of tables are followed by
-`kernels/unrolling.py`, or laid out as edges of all conceivable nodes and cut to what is reached; all others by calling their own functions.
+For `AtomPolicy` this is the paper's CreateExtendedMDP (Algorithm 3), restricted to what can be
+reached. Policies made of tables are followed by `kernels/unrolling.py`, or laid out as edges of all
+conceivable nodes and cut to what is reached; all others by calling their own functions.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.errors import LimitExceededError, ModelError, PolicyError
-from tailpath.graph import Transitions, offsets_of, places
+from tailpath.graph import Transitions, offsets_of, positions
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.unrolling import Memories, Outcomes, follow, follow_budget
 from tailpath.model.fingerprint import same_numbering
@@ -60,19 +61,27 @@ def unroll(ssp: SSP, policy: Any, *, max_nodes: int = MOST_PAIRS) -> CostChain:
     ("state 'home'", array([24.]))
     """
     policy = as_policy(ssp, policy)
+    if ssp.signed:
+        return CostChain.as_given(unroll(ssp.reduced, policy, max_nodes=max_nodes), ssp)
     if isinstance(policy, MarkovPolicy):
         return _unroll_markov(ssp, policy)
     if isinstance(policy, AtomPolicy) and same_numbering(policy.ssp, ssp):
         return _unroll_atoms(ssp, policy)
-    if isinstance(policy, BudgetPolicy) and same_numbering(policy.ssp, ssp) and (policy.budget + 1) * ssp.n_states < 2**62:
+    if (
+        isinstance(policy, BudgetPolicy)
+        and same_numbering(policy.ssp, ssp)
+        and (policy.budget + 1) * ssp.n_states < 2**62
+    ):
         return _unroll_budget(ssp, policy, max_nodes)
     return _unroll_any(ssp, policy, max_nodes)
 
 
 class _Nodes(NamedTuple):
-    """What a policy does on all conceivable nodes, reachable or not: row x of `rows` at node x, with goals outside.
+    """What a policy does on all conceivable nodes, reachable or not: row x of `rows` at node x,
+    with goals outside.
 
-    `outcome` is the outcome of the model behind each edge; `state[x]` and `memory[x]` are what node x stands for.
+    `outcome` is the outcome of the model behind each edge; `state[x]` and `memory[x]` are what node
+    x stands for.
     """
 
     ssp: SSP
@@ -85,13 +94,15 @@ class _Nodes(NamedTuple):
         """The chain on what can be reached from a node."""
         return self.cut(self.rows.reachable(start), start)
 
-    def cut(self, kept: NDArray[np.bool_], start: int) -> CostChain:
-        """The chain on the nodes kept; a kept node without an edge is a state that the policy reaches and does not know."""
+    def cut(self, mask: NDArray[np.bool_], start: int) -> CostChain:
+        """The chain on the nodes kept; a kept node without an edge is a state that the policy
+        reaches and does not know.
+        """
         ssp = self.ssp
-        for node in np.flatnonzero(kept & (np.diff(self.rows.row_start) == 0))[:1].tolist():
+        for node in np.flatnonzero(mask & (np.diff(self.rows.row_start) == 0))[:1].tolist():
             raise no_action(ssp, int(self.state[node]))
-        number, outcome = places(kept), self.outcome[self.rows.edges(kept)]
-        part = self.rows.restrict(kept).renumber(number)
+        number, outcome = positions(mask), self.outcome[self.rows.edges(mask)]
+        part = self.rows.restrict(mask).renumber(number)
         return CostChain(
             row_start=part.row_start,
             target=part.target,
@@ -100,19 +111,31 @@ class _Nodes(NamedTuple):
             level=None if ssp.cost_unit is None else ssp.outcome_level[outcome],
             unit=ssp.cost_unit,
             start=int(number[start]),
-            state=self.state[kept].astype(np.int32),
-            memory=None if self.memory is None else self.memory[kept],
+            state=self.state[mask].astype(np.int32),
+            memory=None if self.memory is None else self.memory[mask],
             ssp=ssp,
             outcome=outcome,
         )
 
 
-def _nodes_of_choices(ssp: SSP, state: NDArray[Any], choice: NDArray[Any], weight: FloatArray | None = None) -> _Nodes:
-    """Every state is a node: what choices do, each in its state, in ascending order of states, with its weight (None: surely)."""
-    rows = ssp.transitions.restrict(choice).renumber(np.where(ssp.is_goal, ssp.n_states, np.arange(ssp.n_states)))
+def _nodes_of_choices(
+    ssp: SSP, state: NDArray[Any], choice: NDArray[Any], weight: FloatArray | None = None
+) -> _Nodes:
+    """Every state is a node: what choices do, each in its state, in ascending order of states, with
+    its weight (None: surely).
+    """
+    rows = ssp.transitions.restrict(choice).renumber(
+        np.where(ssp.is_goal, ssp.n_states, np.arange(ssp.n_states))
+    )
     if weight is not None:
         rows = rows.replaced(probability=rows.probability * weight[rows.source])
-    return _Nodes(ssp, rows.joined(offsets_of(state, ssp.n_states)), ssp.transitions.edges(choice), np.arange(ssp.n_states), None)
+    return _Nodes(
+        ssp,
+        rows.joined(offsets_of(state, ssp.n_states)),
+        ssp.transitions.edges(choice),
+        np.arange(ssp.n_states),
+        None,
+    )
 
 
 def _unroll_markov(ssp: SSP, policy: MarkovPolicy) -> CostChain:
@@ -125,7 +148,9 @@ def _unroll_markov(ssp: SSP, policy: MarkovPolicy) -> CostChain:
     for name, decision in policy.decisions.items():
         index = ssp.state_index(name)
         if not ssp.is_goal[index]:
-            rows.extend((index, choice, weight) for choice, weight in checked_decision(ssp, index, decision))
+            rows.extend(
+                (index, choice, weight) for choice, weight in checked_decision(ssp, index, decision)
+            )
     rows.sort(key=lambda row: row[0])
     state, choice = (np.array([row[column] for row in rows], dtype=np.int64) for column in (0, 1))
     weight = np.array([row[2] for row in rows]) if any(row[2] != 1.0 for row in rows) else None
@@ -134,11 +159,15 @@ def _unroll_markov(ssp: SSP, policy: MarkovPolicy) -> CostChain:
 
 
 def _named_choices(ssp: SSP, decisions: Mapping[Name, Any]) -> NDArray[np.int32] | None:
-    """The choice of every state (-1: none) by decisions that name one action each; None if one does not, or names an action the state lacks."""
+    """The choice of every state (-1: none) by decisions that name one action each; None if one does
+    not, or names an action the state lacks.
+    """
     number = {action: index for index, action in enumerate(ssp.actions)}
     state = np.fromiter(map(ssp.state_index, decisions), dtype=np.int64, count=len(decisions))
     try:
-        action = np.fromiter(map(number.__getitem__, decisions.values()), dtype=np.int64, count=len(decisions))
+        action = np.fromiter(
+            map(number.__getitem__, decisions.values()), dtype=np.int64, count=len(decisions)
+        )
     except (KeyError, TypeError):  # unknown, or probabilities of several actions
         return None
     wanted = np.full(ssp.n_states, -1)
@@ -150,18 +179,24 @@ def _named_choices(ssp: SSP, decisions: Mapping[Name, Any]) -> NDArray[np.int32]
 
 
 def chain_of_choices(ssp: SSP, choices: NDArray[Any]) -> CostChain:
-    """The chain of one choice per state on *every* state that has one, reachable or not; a state without (-1) must not be a successor."""
+    """The chain of one choice per state on *every* state that has one, reachable or not; a state
+    without (-1) must not be a successor.
+    """
     state = np.flatnonzero(choices >= 0)
     nodes = _nodes_of_choices(ssp, state, choices[state])
-    kept = np.zeros(ssp.n_states + 1, dtype=np.bool_)
-    kept[state] = True
-    kept[nodes.rows.target] = True
-    return nodes.cut(kept[:-1], ssp.n_states)
+    mask = np.zeros(ssp.n_states + 1, dtype=np.bool_)
+    mask[state] = True
+    mask[nodes.rows.target] = True
+    return nodes.cut(mask[:-1], ssp.n_states)
 
 
 def _unroll_atoms(ssp: SSP, policy: AtomPolicy) -> CostChain:
-    """CreateExtendedMDP: the memory is the number of an atom; y moves to the atom nearest to y * xi."""
-    moves = Memories(len(policy.atoms), policy.atoms, policy.borders, policy.xi_offset.reshape(-1), policy.xi)
+    """CreateExtendedMDP: the memory is the number of an atom; y moves to the atom nearest to y *
+    xi.
+    """
+    moves = Memories(
+        len(policy.atoms), policy.atoms, policy.borders, policy.xi_offset.reshape(-1), policy.xi
+    )
     if policy.grids is not None:
         border, atom = borders_of(policy.atoms, policy.grids.own)
         moves = moves._replace(grid=policy.grids.of_state, own_borders=border, own_atoms=atom)
@@ -169,35 +204,59 @@ def _unroll_atoms(ssp: SSP, policy: AtomPolicy) -> CostChain:
 
 
 def _unroll_budget(ssp: SSP, policy: BudgetPolicy, max_nodes: int) -> CostChain:
-    """The memory is the budget left, which falls by the cost of each outcome; only the pairs that are reached are looked at."""
+    """The memory is the budget left, which falls by the cost of each outcome; only the pairs that
+    are reached are looked at.
+    """
     n = ssp.n_states
     if ssp.is_goal[ssp.start_index]:
-        return _nodes_of_choices(ssp, np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)).reached_from(n)
+        return _nodes_of_choices(
+            ssp, np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        ).reached_from(n)
     nothing = np.empty(0)
-    model = Outcomes(*frozen(ssp.choice_outcomes, ssp.outcome_target, nothing, nothing, nothing.astype(np.int64), ssp.is_goal))
+    model = Outcomes(
+        *frozen(
+            ssp.choice_outcomes,
+            ssp.outcome_target,
+            nothing,
+            nothing,
+            nothing.astype(np.int64),
+            ssp.is_goal,
+        )
+    )
     unknown, pairs = follow_budget(model, policy.steps(), policy.level, ssp.start_index, max_nodes)
     if unknown >= 0:
         raise no_action(ssp, unknown)
     if len(pairs) > max_nodes:
         raise _too_many(max_nodes)
-    left, state = np.divmod(pairs, n)
-    choice = policy.choices_at(state, left)
+    remaining, state = np.divmod(pairs, n)
+    choice = policy.choices_at(state, remaining)
     rows, outcome = ssp.transitions.restrict(choice), ssp.transitions.edges(choice)
-    then = np.maximum(left[rows.source] - policy.level[outcome], 0) * n + rows.target
+    then = np.maximum(remaining[rows.source] - policy.level[outcome], 0) * n + rows.target
     order = np.argsort(pairs)
     number = order[np.minimum(np.searchsorted(pairs, then, sorter=order), len(pairs) - 1)]
     rows = rows.replaced(target=np.where(ssp.is_goal[rows.target], len(pairs), number))
-    return _Nodes(ssp, rows, outcome, state, left).cut(np.ones(len(pairs), dtype=np.bool_), 0)
+    return _Nodes(ssp, rows, outcome, state, remaining).cut(np.ones(len(pairs), dtype=np.bool_), 0)
 
 
-def _unroll_pairs(ssp: SSP, choice: NDArray[Any], first_memory: int, memories: Memories | None = None) -> CostChain:
+def _unroll_pairs(
+    ssp: SSP, choice: NDArray[Any], first_memory: int, memories: Memories | None = None
+) -> CostChain:
     """A policy with one choice per state and memory 0 .. m - 1 (-1: none), or per state alone."""
     n, *moves = Memories(1) if memories is None else memories
     level = np.empty(0, dtype=np.int64) if ssp.cost_unit is None else ssp.outcome_level
-    model = (ssp.choice_outcomes, ssp.outcome_target, ssp.outcome_probability, ssp.outcome_cost, level, ssp.is_goal)
+    model = (
+        ssp.choice_outcomes,
+        ssp.outcome_target,
+        ssp.outcome_probability,
+        ssp.outcome_cost,
+        level,
+        ssp.is_goal,
+    )
     choices = frozen(choice.reshape(-1).astype(np.int32, copy=False))
     start = -1 if ssp.is_goal[ssp.start_index] else ssp.start_index
-    unknown, rows = follow(Outcomes(*frozen(*model)), Memories(n, *frozen(*moves)), *choices, start, first_memory)
+    unknown, rows = follow(
+        Outcomes(*frozen(*model)), Memories(n, *frozen(*moves)), *choices, start, first_memory
+    )
     if unknown >= 0:
         raise no_action(ssp, unknown)
     columns = rows._asdict()
@@ -210,22 +269,37 @@ def _unroll_pairs(ssp: SSP, choice: NDArray[Any], first_memory: int, memories: M
 
 def no_action(ssp: SSP, state: int) -> PolicyError:
     """What to raise where a policy gets to a state that it does not know."""
-    return PolicyError(f"the policy has no action for state {ssp.states[state]!r}, which it can reach")
+    return PolicyError(
+        f"the policy has no action for state {ssp.states[state]!r}, which it can reach"
+    )
 
 
 def _too_many(most: int) -> LimitExceededError:
-    return LimitExceededError(f"the policy reaches more than {most} pairs of state and memory; does its memory end?", (0.0, float("inf")))
+    return LimitExceededError(
+        f"the policy reaches more than {most} pairs of state and memory; does its memory end?",
+        (0.0, float("inf")),
+    )
 
 
-def successors(ssp: SSP, policy: Policy, state: int, memory: Any) -> Iterator[tuple[int, Any, int, float]]:
-    """One step of any policy from a pair: `(next state index, next memory, outcome, probability)` for every outcome."""
+def successors(
+    ssp: SSP, policy: Policy, state: int, memory: Any
+) -> Iterator[tuple[int, Any, int, float]]:
+    """One step of any policy from a pair: `(next state index, next memory, outcome, probability)`
+    for every outcome.
+    """
     name = ssp.states[state]
     for choice, weight in decide(ssp, policy, state, memory):
         action = ssp.choice_name(choice)
-        for outcome in range(int(ssp.choice_outcomes[choice]), int(ssp.choice_outcomes[choice + 1])):
+        for outcome in range(
+            int(ssp.choice_outcomes[choice]), int(ssp.choice_outcomes[choice + 1])
+        ):
             target = int(ssp.outcome_target[outcome])
-            cost = float(ssp.outcome_cost[outcome])
-            after = None if ssp.is_goal[target] else policy.remember(memory, name, action, cost, ssp.states[target])
+            cost = float(ssp.observed[outcome])
+            after = (
+                None
+                if ssp.is_goal[target]
+                else policy.remember(memory, name, action, cost, ssp.states[target])
+            )
             yield target, after, outcome, weight * float(ssp.outcome_probability[outcome])
 
 

@@ -1,15 +1,16 @@
 """Where a policy gets to, and what is still to come from there.
 
-*Ever being there.* With N(x) the expected visits of a node from the start and G(x, y) those of y from x, the probabilities f that a group A of
-nodes is first entered at each of its members satisfy
+*Ever being there.* With N(x) the expected visits of a node from the start and G(x, y) those of y
+from x, the probabilities f that a group A of nodes is first entered at each of its members satisfy
 
     N(y) = sum over x in A of f(x) G(x, y)        for y in A
 
-and their sum is the probability of ever being in A. For one node this is N(x) / G(x, x). A closed class, which no run leaves again, counts as
-one node without edges: who is in it meets all of it.
+and their sum is the probability of ever being in A. For one node this is N(x) / G(x, x). A closed
+class, which no run leaves again, counts as one node without edges: who is in it meets all of it.
 
-*Risk to go.* E(x, w) = E[(cost to go - w)+] from node x satisfies E(x, w) = sum P E(y, w - c), with V_mean(x) - w for w <= 0, and CVaR is the least
-w + E / alpha, for a mixture of nodes as for one. No w above the best value found can win, which ends the search.
+*Risk to go.* E(x, w) = E[(cost to go - w)+] from node x satisfies E(x, w) = sum P E(y, w - c), with
+V_mean(x) - w for w <= 0, and CVaR is the least w + E / alpha, for a mixture of nodes as for one. No
+w above the best value found can win, which ends the search.
 """
 
 from __future__ import annotations
@@ -19,20 +20,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.analysis.equations import equations
+from tailpath.analysis.equations import equations, own_visits
 from tailpath.dp.budgets import EXCESS
 from tailpath.dp.layout import chain_layout
-from tailpath.graph import Transitions, offsets_of, places
+from tailpath.graph import Transitions, offsets_of, positions
 from tailpath.model.ssp import FloatArray
+from tailpath.options import Progress
 from tailpath.policies.chain import CostChain
 
-#: Right-hand sides solved at a time.
-BATCH = 256
+#: Right-hand sides solved at a time, and how many are few enough to solve for one by one.
+BATCH, MANY = 256, 64
 #: Edges times levels beyond which a risk to go is not worth its time: about a minute.
 MOST_WORK = 20_000_000_000
 #: Values that are computed at a time.
 AT_A_TIME = 2**20
-#: What every level takes beside its edges, in edges; and the most values that are kept of the levels still needed.
+#: What every level takes beside its edges, in edges; and the most values that are kept of the
+#: levels still needed.
 EACH_LEVEL, MOST_VALUES = 1_000, 2**27
 
 
@@ -44,7 +47,12 @@ class Visits:
         component, cyclic = cut.cycles()
         self.count, self.returning = cut.n, cyclic[component]
         # Nodes stand in the order of their components, so that the matrix is block triangular.
-        self.factors = equations(cut.source, cut.target, cut.probability, cut.n, ordered=True)
+        # Where most nodes lie on cycles, that helps little, and all of their own visits are found
+        # at once.
+        self.cyclic = bool(2 * np.count_nonzero(self.returning) > cut.n > MANY)
+        self.factors = equations(
+            cut.source, cut.target, cut.probability, cut.n, ordered=True, diagonal=self.cyclic
+        )
         begin = np.zeros(cut.n)
         begin[self.node[chain.start]] = 1.0
         self.visits = self.factors.solve(begin, trans="T")
@@ -55,29 +63,47 @@ class Visits:
         return np.asarray(self.visits[self.node])
 
     def first(self, group: NDArray[Any]) -> FloatArray:
-        """For every node, the probability that its group is entered, and first at this node. `group` is a number per node, -1 for none."""
-        # One member of each group per node of the cut chain; the others of a closed class add nothing.
+        """For every node, the probability that its group is entered, and first at this node.
+        `group` is a number per node, -1 for none.
+        """
+        # One member of each group per node of the cut chain; the others of a closed class add
+        # nothing.
         among = np.flatnonzero(group >= 0)
-        (numbers, place), index = np.unique(np.stack([group, self.node])[:, among], axis=1, return_index=True)
+        (numbers, position), index = np.unique(
+            np.stack([group, self.node])[:, among], axis=1, return_index=True
+        )
         member = among[index]
         entry = np.zeros(len(group))
-        entry[member] = self.visits[place]
+        entry[member] = self.visits[position]
         bounds = offsets_of(numbers, int(group.max(initial=-1)) + 1)
         size = np.diff(bounds)
-        again = np.bincount(numbers, weights=self.returning[place], minlength=len(size)) > 0
+        again = np.bincount(numbers, weights=self.returning[position], minlength=len(size)) > 0
+        alone = again & (size == 1)
+        own = own_visits(self.factors) if self.cyclic and np.count_nonzero(alone) > MANY else None
+        if own is not None:
+            single = bounds[:-1][alone]
+            entry[member[single]] /= own[position[single]]
+            again &= ~alone
         for groups in _batches(np.flatnonzero((size > 1) | again), size):
-            self._correct(entry, groups, bounds, member, place)
+            self._correct(entry, groups, bounds, member, position)
         return np.maximum(entry, 0.0)
 
-    def _correct(self, entry: FloatArray, groups: NDArray[Any], bounds: NDArray[Any], member: NDArray[Any], place: NDArray[Any]) -> None:
+    def _correct(
+        self,
+        entry: FloatArray,
+        groups: NDArray[Any],
+        bounds: NDArray[Any],
+        member: NDArray[Any],
+        position: NDArray[Any],
+    ) -> None:
         """Solve N = f G within each of some groups."""
         columns = np.concatenate([np.arange(bounds[g], bounds[g + 1]) for g in groups.tolist()])
         unit = np.zeros((self.count, len(columns)))
-        unit[place[columns], np.arange(len(columns))] = 1.0
+        unit[position[columns], np.arange(len(columns))] = 1.0
         seen = self.factors.solve(unit)
         done = 0
         for g in groups.tolist():
-            inside = place[bounds[g] : bounds[g + 1]]
+            inside = position[bounds[g] : bounds[g + 1]]
             green = seen[inside][:, done : done + len(inside)]
             entry[member[bounds[g] : bounds[g + 1]]] = np.linalg.solve(green.T, self.visits[inside])
             done += len(inside)
@@ -92,27 +118,47 @@ def _batches(groups: NDArray[Any], size: NDArray[Any]) -> list[NDArray[Any]]:
 
 
 def _without_closed_classes(chain: CostChain) -> tuple[NDArray[Any], Transitions]:
-    """The chain with each closed class as one node without edges, and the number there of every node; edges to the goal are left out."""
+    """The chain with each closed class as one node without edges, and the number there of every
+    node; edges to the goal are left out.
+    """
     component, closed = chain.closed()
     inside = closed[component]
     first = np.full(len(closed), chain.n)
     np.minimum.at(first, component, np.arange(chain.n))
     representative = np.where(inside, first[component], np.arange(chain.n))
-    kept = np.unique(representative)
+    selected = np.unique(representative)
     number = np.zeros(chain.n, dtype=np.int64)
-    number[kept[np.argsort(-component[kept], kind="stable")]] = np.arange(len(kept))
+    number[selected[np.argsort(-component[selected], kind="stable")]] = np.arange(len(selected))
     node = number[representative]
-    return node, chain.only(~inside[chain.source] & (chain.target < chain.n)).collapse(node, len(kept))
+    return node, chain.only(~inside[chain.source] & (chain.target < chain.n)).collapse(
+        node, len(selected)
+    )
 
 
-def cvar_to_go(chain: CostChain, node: NDArray[Any], group: NDArray[Any], weight: FloatArray, count: int, alpha: float) -> FloatArray:
-    """The CVaR of the cost to go for each of `count` groups: a run starts at `node[i]` with weight `weight[i]` among those of group `group[i]`.
+def cvar_to_go(
+    chain: CostChain,
+    node: NDArray[Any],
+    group: NDArray[Any],
+    weight: FloatArray,
+    count: int,
+    alpha: float,
+    progress: Progress | None = None,
+) -> FloatArray:
+    """The CVaR of the cost to go for each of `count` groups: a run starts at `node[i]` with weight
+    `weight[i]` among those of group `group[i]`.
 
-    Infinite where the goal may be missed; not a number for a group without weight, a chain without a cost unit, or too many levels.
+    `progress` is told the levels of cost that are done, and their share of the most there can be.
+    Infinite where the goal may be missed; not a number for a group without weight, a chain without
+    a cost unit, or too many levels. Where some cost is negative, the nodes of a group are of one
+    state.
     """
+    if chain.of_reduced is not None:
+        more = np.zeros(count)
+        more[group] = chain.ssp.reduction.values[chain.state[node]]
+        return cvar_to_go(chain.of_reduced, node, group, weight, count, alpha) + more
     result = np.full(count, np.nan)
-    kept = weight > 0
-    node, group, weight = node[kept], group[kept], weight[kept]
+    selected = weight > 0
+    node, group, weight = node[selected], group[selected], weight[selected]
     if chain.level is None or chain.unit is None or node.size == 0:
         return result
     unit = float(chain.unit)
@@ -129,7 +175,7 @@ def cvar_to_go(chain: CostChain, node: NDArray[Any], group: NDArray[Any], weight
     inside = np.isfinite(mean[:-1])  # they lead to one another, and to the goal
     if chain.level.max(initial=0) * chain.n > MOST_VALUES or not wanted.any():
         return result
-    rows = chain.restrict(inside).renumber(places(inside))
+    rows = chain.restrict(inside).renumber(positions(inside))
     layout, order = chain_layout(rows, mean[:-1][inside])
     node_of, excess = np.flatnonzero(inside)[order], np.zeros(chain.n + 1)
     w = 0
@@ -140,20 +186,23 @@ def cvar_to_go(chain: CostChain, node: NDArray[Any], group: NDArray[Any], weight
             if w >= best[wanted].max():
                 result[wanted] = best[wanted] * unit
                 return result
+        if progress is not None:
+            progress(w, min(w / float(best[wanted].max()), 1.0))
         if w * (len(chain.target) + EACH_LEVEL) > MOST_WORK:
             break
     return result
 
 
 def zero_cost_walks(chain: CostChain, trans: str = "N") -> Any:
-    """A function that follows the zero-cost edges of a chain to their end: it solves x = constant + F x, F these edges (or their transpose).
+    """A function that follows the zero-cost edges of a chain to their end: it solves x = constant +
+    F x, F these edges (or their transpose).
 
     Zero-cost cycles that are never left belong to traps; they are not followed.
     """
     assert chain.level is not None
     arrives = np.append(chain.arrives, False)
-    free = chain.only((chain.level == 0) & arrives[chain.target] & arrives[chain.source])
-    if len(free.target) == 0:
+    zero_cost = chain.only((chain.level == 0) & arrives[chain.target] & arrives[chain.source])
+    if len(zero_cost.target) == 0:
         return lambda constant: constant
-    factors = equations(free.source, free.target, free.probability, chain.n)
+    factors = equations(zero_cost.source, zero_cost.target, zero_cost.probability, chain.n)
     return lambda constant: factors.solve(np.asarray(constant, dtype=np.float64), trans=trans)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from fractions import Fraction
 from typing import Any
 
 from tailpath.policies.budget import BudgetPolicy
@@ -15,34 +14,42 @@ from tailpath.texts import name as name_in_words
 def decision_in_words(decision: Any) -> str:
     """An action, or a mixture: `go 0.25, jump 0.75`."""
     if isinstance(decision, Mapping):
-        return ", ".join(f"{name_in_words(action)} {weight:.4g}" for action, weight in decision.items())
+        return ", ".join(
+            f"{name_in_words(action)} {weight:.4g}" for action, weight in decision.items()
+        )
     return name_in_words(decision)
 
 
-def memory_in_words(policy: Any, memory: Any) -> str:
-    """What a policy remembers: nothing, the budget left, the atom, or the memory as it is."""
+def memory_in_words(policy: Any, memory: Any, state: int) -> str:
+    """What a policy remembers in a state: nothing, the budget left, the atom, or what it is."""
     if isinstance(policy, MarkovPolicy) or memory is None:
         return ""
     if isinstance(policy, BudgetPolicy):
-        return budgets_in_words(policy.unit, memory, memory)
+        return budgets_in_words(policy, state, memory, memory)
     if isinstance(policy, AtomPolicy):
         return f"y = {policy.atoms[memory]:.4g}"
     if isinstance(policy, HistoryPolicy):
         return "after " + ", ".join(map(name_in_words, memory[:-1])) if len(memory) > 1 else ""
     if isinstance(policy, MixedPolicy):
-        return "; or ".join(_member_in_words(policy, number, own) for number, _, own in memory)
+        return "; or ".join(
+            _member_in_words(policy, number, own, state) for number, _, own in memory
+        )
     return name_in_words(memory)
 
 
-def _member_in_words(policy: MixedPolicy, number: int, memory: Any) -> str:
+def _member_in_words(policy: MixedPolicy, number: int, memory: Any, state: int) -> str:
     """One of the policies that the coin may have chosen, and what it remembers."""
-    own = memory_in_words(policy.members[number], memory)
+    own = memory_in_words(policy.members[number], memory, state)
     return f"policy {number + 1}" + (f", {own}" if own else "")
 
 
-def budgets_in_words(unit: Any, low: int, high: int) -> str:
-    """Budgets left, given in units: `spent`, `12 left`, `8 to 12 left`."""
+def budgets_in_words(policy: BudgetPolicy, state: int, low: int, high: int) -> str:
+    """Budgets left in a state, given in units: `spent`, `12 left`, `8 to 12 left`; of a deadline
+    what may be spent and still keeps it.
+    """
     if high <= 0:
         return "budget spent"
-    least, most = (f"{float(Fraction(unit) * units):g}" for units in (low, high))
-    return f"{most} left" if low == high else f"{least if low > 0 else 0} to {most} left"
+    least, most = (
+        f"{float(policy.left(state, max(units, policy.deadline))):g}" for units in (low, high)
+    )
+    return f"{most} left" if low == high else f"{least} to {most} left"

@@ -1,1 +1,1 @@
-"""Measures of risk, one file each. A file of this folder that defines a `Measure` is found by itself; nothing else lists it."""
+"""Measures of risk (`measures.py`), what they have in common (`measure.py`), and their text."""

@@ -1,8 +1,9 @@
 """Losses of the total cost: piecewise linear functions that may jump and need not be convex.
 
-`h` is given by points (x, y) in rising x and by its slope after the last one. It is constant before the first point and linear between two. Two
-points with the same x are a jump: h(x) is the first y, and just after x it is the second. So a deadline of 35 is (35, 0), (35, 1), and a cost of
-exactly 35 is on time. Places are rationals, so that what lies on the model's cost grid is decided exactly.
+`h` is given by points (x, y) in rising x and by its slope after the last one. It is constant before
+the first point and linear between two. Two points with the same x are a jump: h(x) is the first y,
+and just after x it is the second. So a deadline of 35 is (35, 0), (35, 1), and a cost of exactly 35
+is on time. Places are rationals, so that what lies on the model's cost grid is decided exactly.
 """
 
 from __future__ import annotations
@@ -19,15 +20,18 @@ from numpy.typing import NDArray
 from tailpath.errors import OptionError
 from tailpath.kernels.rounding import UNIT
 from tailpath.model.cost_units import as_fraction, in_units
+from tailpath.model.potential import less
 
 FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Curve:
-    """A loss: `at[i]` is its value at `places[i]`, `after[i]` the value just behind, and `slope` holds behind the last place."""
+    """A loss: `at[i]` is its value at `breakpoints[i]`, `after[i]` the value just behind, and
+    `slope` holds behind the last place.
+    """
 
-    places: tuple[Fraction, ...]
+    breakpoints: tuple[Fraction, ...]
     at: tuple[float, ...]
     after: tuple[float, ...]
     slope: float
@@ -35,7 +39,7 @@ class Curve:
     @property
     def last(self) -> float:
         """The last place where the loss is not linear."""
-        return float(self.places[-1])
+        return float(self.breakpoints[-1])
 
     @property
     def end(self) -> float:
@@ -45,7 +49,7 @@ class Curve:
     def values(self, costs: Any) -> FloatArray:
         """The loss of each of some costs."""
         z = np.asarray(costs, dtype=np.float64)
-        x = np.array([float(place) for place in self.places])
+        x = np.array([float(breakpoint) for breakpoint in self.breakpoints])
         at, after = np.array(self.at), np.array(self.after)
         here = np.searchsorted(x, z, side="left")  # the first place at or behind z
         inside = np.clip(here, 1, max(len(x) - 1, 1)) if len(x) > 1 else here
@@ -53,29 +57,53 @@ class Curve:
         if len(x) > 1:
             left, right = x[inside - 1], x[np.minimum(inside, len(x) - 1)]
             share = (z - left) / (right - left)
-            between = after[inside - 1] + share * (at[np.minimum(inside, len(x) - 1)] - after[inside - 1])
+            between = after[inside - 1] + share * (
+                at[np.minimum(inside, len(x) - 1)] - after[inside - 1]
+            )
             result = np.where((here > 0) & (here < len(x)), between, result)
         exact = (here < len(x)) & (x[np.minimum(here, len(x) - 1)] == z)
         return np.where(exact, at[np.minimum(here, len(x) - 1)], result)
 
     def off(self, costs: Any) -> FloatArray:
-        """By how much `values` may miss the loss, since it is computed in floats: not at all where it is constant, or a point was given."""
+        """By how much `values` may miss the loss, since it is computed in floats: not at all where
+        it is constant, or a point was given.
+        """
         z = np.asarray(costs, dtype=np.float64)
-        x = np.array([float(place) for place in self.places])
+        x = np.array([float(breakpoint) for breakpoint in self.breakpoints])
         here = np.searchsorted(x, z, side="left")
         slope = self._steepness[here]
         given = np.isin(z, x)
-        # Behind the last place: its float, the cost's, a difference, a product and a sum. Between two places a quotient of differences besides.
+        size = np.maximum(np.abs(z), np.abs(x[np.maximum(here - 1, 0)]))
+        # Behind the last place: its float, the cost's, a difference, a product and a sum. Between
+        # two places a quotient of differences besides.
         roundings = np.where(here == len(x), 4, 8)
-        return np.where(given | (slope == 0), 0.0, roundings * UNIT * (np.abs(self.values(z)) + slope * z))
+        return np.where(
+            given | (slope == 0), 0.0, roundings * UNIT * (np.abs(self.values(z)) + slope * size)
+        )
 
     def moves(self, low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The steepest slope of the loss between each of some costs and another, and by how much it jumps there."""
-        x, steep = np.array([float(place) for place in self.places]), self._steepness
+        """The steepest slope of the loss between each of some costs and another, and by how much it
+        jumps there.
+        """
+        x, steep = np.array([float(breakpoint) for breakpoint in self.breakpoints]), self._steepness
         first, last = np.searchsorted(x, low, side="left"), np.searchsorted(x, high, side="right")
         steepest = np.where(last - first > 1, steep.max(), np.maximum(steep[first], steep[last]))
         jumps = np.concatenate([[0.0], np.cumsum(np.abs(np.array(self.after) - np.array(self.at)))])
         return steepest, jumps[last] - jumps[first]
+
+    def moved(self, by: Fraction, unit: Fraction | None) -> Curve:
+        """The same loss of costs that are so much less, and whole units if there is one."""
+        return Curve(
+            tuple(less(breakpoint, by, unit) for breakpoint in self.breakpoints),
+            self.at,
+            self.after,
+            self.slope,
+        )
+
+    @property
+    def steepest(self) -> float:
+        """The size of the steepest slope."""
+        return float(np.max(self._steepness))
 
     @property
     def largest(self) -> float:
@@ -85,64 +113,88 @@ class Curve:
     @property
     def _steepness(self) -> FloatArray:
         """The size of the slope before the first place, between two, and behind the last."""
-        rises = (np.array(self.at)[1:] - np.array(self.after)[:-1]) / np.diff([float(place) for place in self.places])
+        rises = (np.array(self.at)[1:] - np.array(self.after)[:-1]) / np.diff(
+            [float(breakpoint) for breakpoint in self.breakpoints]
+        )
         slopes: FloatArray = np.abs(np.concatenate([[0.0], rises, [self.slope]]))
         return slopes
 
-    def points_behind(self, x: float, include: bool = False) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The points that hold behind a cost: places, values there, values just after. The first is x itself, with what holds just after
-        it, or, if that is to be included, with what holds at it, too."""
-        behind = [i for i, place in enumerate(self.places) if place > as_fraction(x)]
+    def points_behind(
+        self, x: float, include: bool = False
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The points that hold behind a cost: places, values there, values just after. The first is
+        x itself, with what holds just after it, or, if that is to be included, with what holds at
+        it, too.
+        """
+        behind = [i for i, breakpoint in enumerate(self.breakpoints) if breakpoint > as_fraction(x)]
         here, after = float(self.values([x])[0]), self._after((as_fraction(x),))[0]
-        places = np.array([x, *(float(self.places[i]) for i in behind)])
+        breakpoints = np.array([x, *(float(self.breakpoints[i]) for i in behind)])
         return (
-            places,
+            breakpoints,
             np.array([here if include else after, *(self.at[i] for i in behind)]),
             np.array([after, *(self.after[i] for i in behind)]),
         )
 
     def units(self, unit: Fraction) -> int:
-        """The least whole number of units from which on, on the grid of the unit, the loss is linear."""
-        place = in_units(self.places[-1], unit)
-        level = math.floor(place)
-        return max(level if level == place and self.at[-1] == self.after[-1] else level + 1, 0)
+        """The least whole number of units from which on, on the grid of the unit, the loss is
+        linear.
+        """
+        breakpoint = in_units(self.breakpoints[-1], unit)
+        level = math.floor(breakpoint)
+        return max(level if level == breakpoint and self.at[-1] == self.after[-1] else level + 1, 0)
 
     def __add__(self, other: Curve) -> Curve:
-        places = tuple(sorted({*self.places, *other.places}))
-        at = tuple(a + b for a, b in zip(self._at(places), other._at(places)))
-        after = tuple(a + b for a, b in zip(self._after(places), other._after(places)))
-        return Curve(places, at, after, self.slope + other.slope)
+        breakpoints = tuple(sorted({*self.breakpoints, *other.breakpoints}))
+        at = tuple(a + b for a, b in zip(self._at(breakpoints), other._at(breakpoints)))
+        after = tuple(a + b for a, b in zip(self._after(breakpoints), other._after(breakpoints)))
+        return Curve(breakpoints, at, after, self.slope + other.slope)
 
     def __mul__(self, weight: float) -> Curve:
-        return Curve(self.places, tuple(weight * y for y in self.at), tuple(weight * y for y in self.after), weight * self.slope)
+        return Curve(
+            self.breakpoints,
+            tuple(weight * y for y in self.at),
+            tuple(weight * y for y in self.after),
+            weight * self.slope,
+        )
 
-    def _at(self, places: tuple[Fraction, ...]) -> list[float]:
-        return [float(y) for y in self.values([float(place) for place in places])]
+    def _at(self, breakpoints: tuple[Fraction, ...]) -> list[float]:
+        return [float(y) for y in self.values([float(breakpoint) for breakpoint in breakpoints])]
 
-    def _after(self, places: tuple[Fraction, ...]) -> list[float]:
-        own = dict(zip(self.places, self.after))
-        return [own.get(place, value) for place, value in zip(places, self._at(places))]
+    def _after(self, breakpoints: tuple[Fraction, ...]) -> list[float]:
+        own = dict(zip(self.breakpoints, self.after))
+        return [
+            own.get(breakpoint, value)
+            for breakpoint, value in zip(breakpoints, self._at(breakpoints))
+        ]
 
 
 def curve_of(points: Iterable[tuple[Any, Any]], slope: Any) -> Curve:
     """The curve through some points, checked."""
-    places: dict[Fraction, list[float]] = {}
+    breakpoints: dict[Fraction, list[float]] = {}
     last = None
     for x, y in points:
-        place, value = _number(x, "place"), float(_number(y, "value"))
-        if place < 0 or (last is not None and place < last):
-            raise OptionError(f"the points of a loss must come in rising order, from 0 on; {x!r} does not")
-        places.setdefault(place, []).append(value)
-        last = place
-    if not places:
+        breakpoint, value = _number(x, "place"), float(_number(y, "value"))
+        if last is not None and breakpoint < last:
+            raise OptionError(f"the points of a loss must come in rising order; {x!r} does not")
+        breakpoints.setdefault(breakpoint, []).append(value)
+        last = breakpoint
+    if not breakpoints:
         raise OptionError("a loss needs at least one point (cost, value)")
-    for place, values in places.items():
+    for breakpoint, values in breakpoints.items():
         if len(values) > 2:
-            raise OptionError(f"a loss has at most two points at one place; at {float(place):g} it has {len(values)}")
+            raise OptionError(
+                f"a loss has at most two points at one place; at {float(breakpoint):g} it has"
+                f" {len(values)}"
+            )
     steepness = float(_number(slope, "slope"))
     if steepness < 0:
         raise OptionError(f"the last slope of a loss must be 0 or more, not {slope!r}")
-    return Curve(tuple(places), tuple(v[0] for v in places.values()), tuple(v[-1] for v in places.values()), steepness)
+    return Curve(
+        tuple(breakpoints),
+        tuple(v[0] for v in breakpoints.values()),
+        tuple(v[-1] for v in breakpoints.values()),
+        steepness,
+    )
 
 
 def _number(value: Any, what: str) -> Fraction:

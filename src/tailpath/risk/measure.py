@@ -1,24 +1,28 @@
-"""What is measured of the total cost: a number for every distribution, and the limits and sums made of such numbers.
+"""What is measured of the total cost: a number for every distribution, and the limits and sums made
+of such numbers.
 
     measure(costs)             the value for a distribution, exact
     costs.bounds(measure)      a proved bracket around it
     2 * a + b                  a measure again, if its parts may be added
     measure <= 40              a limit, for `solve(..., subject_to=[...])`
 
-A measure is the expectation of a loss (`curve`), or the CVaR at `tail`, or both (a sum), or neither: then it can be applied, and compared,
-but a solver must know it by name. It prints as it is written on the command line, and `risk.text.parse` reads it back. It asks nothing of a
-distribution but its public methods.
+A measure is the expectation of a loss (`curve`), or the CVaR at `tail`, or both (a sum), or
+neither: then it can be applied, and compared, but a solver must know it by name. It prints as it is
+written on the command line, and `risk.text.parse` reads it back. It asks nothing of a distribution
+but its public methods.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, fields
+from fractions import Fraction
 from typing import Any, ClassVar
 
 from tailpath.errors import OptionError
-from tailpath.model.cost_units import vanishes
+from tailpath.model.cost_units import as_fraction, vanishes
 from tailpath.options import same_alpha
+from tailpath.registers import Register
 from tailpath.risk.curves import Curve
 
 #: A tail of no more mass than this is beyond what doubles hold.
@@ -28,15 +32,16 @@ THIN = 1e-250
 class Measure:
     """Base of the measures of risk, which are frozen dataclasses.
 
-    `word` is the name in text; `parsed` makes one from the words between the brackets.
+    `word` is the name in text, by which a measure is known once it is defined; `parsed` makes one
+    from the words between the brackets.
     """
 
     word: ClassVar[str] = ""
-    known: ClassVar[dict[str, type[Measure]]] = {}
 
     def __init_subclass__(cls) -> None:
-        if cls.word:
-            Measure.known[cls.word] = cls
+        own = REGISTER.addresses.get(cls.word) == f"{cls.__module__}:{cls.__name__}"
+        if cls.word and not own:
+            REGISTER.add(cls.word, cls)
 
     # ------------------------------------------------------------------ what a solver needs to know
 
@@ -50,7 +55,28 @@ class Measure:
         """`(factor, alpha)` if a CVaR is a part of this; None if not."""
         return None
 
-    # ------------------------------------------------------------------ what an evaluation needs to know
+    def moved(self, by: Fraction, unit: Fraction | None) -> tuple[Measure, Fraction]:
+        """What is asked of costs that are all so much less, to find the value of these.
+
+        Parameters
+        ----------
+        by : Fraction
+            By how much the other costs are less.
+        unit : Fraction or None
+            The unit of the other costs, if there is one.
+
+        Returns
+        -------
+        tuple (Measure, Fraction)
+            The value of this one is that of the other measure of the other costs, and so much more.
+        """
+        if self.curve is None or self.tail is not None:
+            what = "does not say what it becomes when all costs are less"
+            raise OptionError(f"{self} {what}, which it needs where some are negative")
+        return OfCurve(self.curve.moved(by, unit)), Fraction(0)
+
+    # ------------------------------------------------------------------ what an evaluation needs to
+    # know
 
     @property
     def finest_alpha(self) -> float:
@@ -59,15 +85,16 @@ class Measure:
 
     @property
     def farthest_cost(self) -> float:
-        """The largest single cost whose probability matters."""
-        return 0.0
+        """The largest single cost whose probability matters; below all of them if none does."""
+        return -math.inf
 
     def __call__(self, costs: Any) -> float:
         """The value for a distribution of costs."""
         try:
             return float(costs.expected_loss(self._loss)[0])
         except OptionError:
-            # What lies beyond the head of an evaluation is mostly too much to pass over; not what no evaluation can reach.
+            # What lies beyond the head of an evaluation is mostly too much to pass over; not what
+            # no evaluation can reach.
             if costs.open_mass > THIN:
                 raise
             return self.bounds_of(costs)[0]
@@ -115,7 +142,9 @@ class Measure:
         except (TypeError, ValueError):
             return NotImplemented
         except OverflowError:
-            raise OptionError(f"the factor of {self} must be finite, and is too large a number") from None
+            raise OptionError(
+                f"the factor of {self} must be finite, and is too large a number"
+            ) from None
         return Sum(tuple((weight * own, measure) for own, measure in self.terms))
 
     __rmul__ = __mul__
@@ -158,9 +187,50 @@ class Measure:
         return f"{self.word}({inside})" if inside else self.word
 
 
+def _measure(thing: Any) -> type[Measure] | None:
+    return thing if isinstance(thing, type) and issubclass(thing, Measure) else None
+
+
+#: Every measure by its word.
+REGISTER = Register(
+    "measure",
+    "subclass of tailpath.risk.measure.Measure",
+    "tailpath.measures",
+    {
+        "mean": "tailpath.risk.measures:Mean",
+        "cvar": "tailpath.risk.measures:CVaR",
+        "var": "tailpath.risk.measures:VaR",
+        "late": "tailpath.risk.measures:Late",
+        "shortfall": "tailpath.risk.measures:Shortfall",
+        "loss": "tailpath.risk.measures:Loss",
+    },
+    _measure,
+)
+
+
+@dataclass(frozen=True)
+class OfCurve(Measure):
+    """The expectation of a loss, by the loss."""
+
+    loss: Curve
+
+    @property
+    def curve(self) -> Curve:
+        return self.loss
+
+    @property
+    def farthest_cost(self) -> float:
+        return self.loss.last
+
+    def __str__(self) -> str:
+        return "a loss"
+
+
 @dataclass(frozen=True)
 class Sum(Measure):
-    """Measures with factors, added up. `VaR` cannot be a part: a mixture of policies would not keep the sum."""
+    """Measures with factors, added up. `VaR` cannot be a part: a mixture of policies would not keep
+    the sum.
+    """
 
     parts: tuple[tuple[float, Measure], ...]
 
@@ -179,7 +249,9 @@ class Sum(Measure):
 
     @property
     def curve(self) -> Curve | None:
-        curves = [measure.curve * factor for factor, measure in self.parts if measure.curve is not None]
+        curves = [
+            measure.curve * factor for factor, measure in self.parts if measure.curve is not None
+        ]
         if not curves:
             return None
         total = curves[0]
@@ -189,10 +261,21 @@ class Sum(Measure):
 
     @property
     def tail(self) -> tuple[float, float] | None:
-        tails = [(factor, measure.tail[1]) for factor, measure in self.parts if measure.tail is not None and factor > 0]
+        tails = [
+            (factor, measure.tail[1])
+            for factor, measure in self.parts
+            if measure.tail is not None and factor > 0
+        ]
         if not all(same_alpha(alpha, tails[0][1]) for _, alpha in tails):
-            raise OptionError(f"{self} holds CVaR at several alphas; a solver takes at most one CVaR")
+            raise OptionError(
+                f"{self} holds CVaR at several alphas; a solver takes at most one CVaR"
+            )
         return (sum(factor for factor, _ in tails), tails[0][1]) if tails else None
+
+    def moved(self, by: Fraction, unit: Fraction | None) -> tuple[Measure, Fraction]:
+        parts = [(factor, *measure.moved(by, unit)) for factor, measure in self.parts]
+        constant = sum((as_fraction(factor) * more for factor, _, more in parts), Fraction(0))
+        return Sum(tuple((factor, measure) for factor, measure, _ in parts)), constant
 
     @property
     def finest_alpha(self) -> float:
@@ -200,13 +283,17 @@ class Sum(Measure):
 
     @property
     def farthest_cost(self) -> float:
-        return max((measure.farthest_cost for _, measure in self.parts), default=0.0)
+        return max((measure.farthest_cost for _, measure in self.parts), default=-math.inf)
 
     def __call__(self, costs: Any) -> float:
         return sum(factor * measure(costs) for factor, measure in self.parts if factor != 0)
 
     def bounds_of(self, costs: Any) -> tuple[float, float]:
-        pairs = [sorted(factor * bound for bound in measure.bounds_of(costs)) for factor, measure in self.parts if factor != 0]
+        pairs = [
+            sorted(factor * bound for bound in measure.bounds_of(costs))
+            for factor, measure in self.parts
+            if factor != 0
+        ]
         return sum(low for low, _ in pairs), sum(high for _, high in pairs)
 
     def __str__(self) -> str:
@@ -223,6 +310,14 @@ class Limit:
 
     measure: Measure
     bound: float
+
+    def moved(self, by: Fraction, unit: Fraction | None) -> Limit:
+        """The limit on costs that are all so much less, that is kept by the same policies."""
+        measure, constant = self.measure.moved(by, unit)
+        return Limit(
+            measure,
+            self.bound if math.isinf(self.bound) else float(as_fraction(self.bound) - constant),
+        )
 
     def __str__(self) -> str:
         return f"{self.measure} <= {self.bound:.12g}"

@@ -1,4 +1,5 @@
-"""Measures and limits from text, as they print: `mean`, `cvar(0.05)`, `0.7 * mean + 0.3 * cvar(5%)`, `late(35) <= 0.05`.
+"""Measures and limits from text, as they print: `mean`, `cvar(0.05)`, `0.7 * mean + 0.3 *
+cvar(5%)`, `late(35) <= 0.05`.
 
 | text | what it is |
 | --- | --- |
@@ -6,31 +7,22 @@
 | `number * measure`, `a + b`, `a - b` | a sum |
 | `measure <= number` | a limit |
 
-Numbers may be written as percentages. Every `Measure` defined in this folder, or by a user, is known by its `word`.
+Numbers may be written as percentages. Every `Measure` is known by its `word` (`REGISTER` in
+`measure.py`).
 """
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 import re
 from collections.abc import Iterator
 from typing import Any
 
-from tailpath import risk
 from tailpath.errors import OptionError
-from tailpath.risk.measure import Limit, Measure, Sum, number
+from tailpath.risk.measure import REGISTER, Limit, Measure, Sum, number
 
 _TERM = re.compile(
     r"\s*(?P<sign>[+-]?)\s*(?:(?P<factor>[\d.][\d.eE]*(?:[eE][+-]?\d+)?%?)\s*\*)?\s*(?P<word>[A-Za-z_]\w*)\s*(?:\((?P<inside>[^()]*)\))?\s*"
 )
-
-
-def measures() -> dict[str, type[Measure]]:
-    """All measures by their word."""
-    for module in pkgutil.iter_modules(risk.__path__):
-        importlib.import_module(f"tailpath.risk.{module.name}")
-    return Measure.known
 
 
 def parse(text: Any) -> Measure:
@@ -56,14 +48,19 @@ def parse_limit(text: Any) -> Limit:
 
 
 def _terms(text: str) -> Iterator[tuple[float, Measure]]:
-    place, known = 0, measures()
-    while place < len(text) or place == 0:
-        match = _TERM.match(text, place)
-        if match is None or (place > 0 and not match["sign"]):
-            raise OptionError(f"cannot read {text[place:].strip() or text!r} as a measure; write for example 0.7 * mean + 0.3 * cvar(0.05)")
-        place, word = match.end(), match["word"].lower()
-        if word not in known:
-            raise OptionError(f"unknown measure {match['word']!r}; known are {', '.join(sorted(known))}")
+    position = 0
+    while position < len(text) or position == 0:
+        match = _TERM.match(text, position)
+        if match is None or (position > 0 and not match["sign"]):
+            raise OptionError(
+                f"cannot read {text[position:].strip() or text!r} as a measure; write for example"
+                " 0.7 * mean + 0.3 * cvar(0.05)"
+            )
+        position, word = match.end(), match["word"].lower()
+        measure = REGISTER.find(word)
+        if measure is None:
+            known = ", ".join(sorted(REGISTER.names()))
+            raise OptionError(f"unknown measure {match['word']!r}; known are {known}")
         words = [part.strip() for part in (match["inside"] or "").split(",") if part.strip()]
         factor = number(match["factor"]) if match["factor"] else 1.0
-        yield (-factor if match["sign"] == "-" else factor), known[word].parsed(words)
+        yield (-factor if match["sign"] == "-" else factor), measure.parsed(words)

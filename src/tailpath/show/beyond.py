@@ -1,14 +1,17 @@
-"""The runs of a chain that cost more than some threshold v: what leads to them, from every node and with every cost still allowed.
+"""The runs of a chain that cost more than some threshold v: what leads to them, from every node and
+with every cost still allowed.
 
-Costs count in units. At node x with r = v - (cost so far) still allowed, for r >= 0, sums and maxima over the edges (x, y, p, c):
+Costs count in units. At node x with r = v - (cost so far) still allowed, for r >= 0, sums and
+maxima over the edges (x, y, p, c):
 
-    chance(x, r)     P(Z > v)                      = sum p chance(y, r - c)       1 beyond v, 0 at the goal
-    excess(x, r)     E[(Z - v)+]                   = sum p excess(y, r - c)       V_mean(x) - r beyond v
-    likeliest(x, r)  the most probable way to end  = max p likeliest(y, r - c)    beyond v: of all ways to the goal
-                     with Z > v
-    visits(x, r)     the expected number of times a run is there                  from the start at r = v forward
+    chance(x, r)     P(Z > v) = sum p chance(y, r - c); 1 beyond v, 0 at the goal
+    excess(x, r)     E[(Z - v)+] = sum p excess(y, r - c); V_mean(x) - r beyond v
+    likeliest(x, r)  the most probable way to end with Z > v = max p likeliest(y, r - c); beyond v:
+                     of all ways to the goal
+    visits(x, r)     the expected number of times a run is there, from the start at r = v forward
 
-A node from which the goal is out of reach ends a run, at infinite cost. Arrays are indexed `[r, x]`, with the goal as the last x.
+A node from which the goal is out of reach ends a run, at infinite cost. Arrays are indexed `[r,
+x]`, with the goal as the last x.
 """
 
 from __future__ import annotations
@@ -22,14 +25,15 @@ from tailpath.analysis.equations import equations
 from tailpath.dp.budgets import EXCESS, LATE
 from tailpath.dp.layout import chain_layout
 from tailpath.errors import ModelError, OptionError
-from tailpath.graph import Transitions, places
+from tailpath.graph import Transitions, positions
 from tailpath.kernels.forward import cheapest_way
 from tailpath.kernels.jit import frozen
 from tailpath.model.ssp import FloatArray
 from tailpath.policies.chain import CostChain
 from tailpath.policies.visits import zero_cost_walks
 
-#: Pairs of node and cost beyond which the tables would not fit a small machine, and levels of cost beyond which they take minutes.
+#: Pairs of node and cost beyond which the tables would not fit a small machine, and levels of cost
+#: beyond which they take minutes.
 MOST_PAIRS, MOST_LEVELS = 40_000_000, 100_000
 #: More units than any threshold has.
 FAR = 2**40
@@ -42,9 +46,14 @@ class Beyond:
     def __init__(self, chain: CostChain, threshold: int | None) -> None:
         self.missed_only, threshold = threshold is None, threshold or 0
         if chain.level is None:
-            raise ModelError("the costs have no common unit that is coarse enough to count in; round them first")
+            raise ModelError(
+                "the costs have no common unit that is coarse enough to count in; round them first"
+            )
         if (threshold + 1) * (chain.n + 1) > MOST_PAIRS or threshold > MOST_LEVELS:
-            raise OptionError(f"{chain.n} pairs of state and memory with {threshold} units of cost are too many to look at run by run")
+            raise OptionError(
+                f"{chain.n} pairs of state and memory with {threshold} units of cost are too many"
+                " to look at run by run"
+            )
         self.chain, self.threshold, self.level = chain, threshold, chain.level
 
     @cached_property
@@ -57,13 +66,19 @@ class Beyond:
         return [self.chain.edges(row != 0) for row in self.visits[0]]
 
     def met(self, r: int) -> NDArray[np.int64]:
-        """The edges of the nodes that runs come to with r still allowed; nothing else is ever asked for."""
+        """The edges of the nodes that runs come to with r still allowed; nothing else is ever asked
+        for.
+        """
         return self._met[r]
 
-    def after(self, table: FloatArray, beyond: FloatArray, r: int, edges: NDArray[np.int64]) -> FloatArray:
-        """The value behind each of some edges, taken with r still allowed: from the table, or, past the threshold, from `beyond`."""
-        left, target = r - self.level[edges], self.chain.target[edges]
-        return np.where(left >= 0, table[np.maximum(left, 0), target], beyond[target])
+    def after(
+        self, table: FloatArray, beyond: FloatArray, r: int, edges: NDArray[np.int64]
+    ) -> FloatArray:
+        """The value behind each of some edges, taken with r still allowed: from the table, or, past
+        the threshold, from `beyond`.
+        """
+        remaining, target = r - self.level[edges], self.chain.target[edges]
+        return np.where(remaining >= 0, table[np.maximum(remaining, 0), target], beyond[target])
 
     @cached_property
     def chance(self) -> FloatArray:
@@ -86,15 +101,28 @@ class Beyond:
         values = self._by_budget(self.chain, finite[:-1], EXCESS, self.mean[:-1], self.threshold)
         return np.where(finite, np.vstack((self.mean, values)), np.inf)
 
-    def _by_budget(self, rows: Transitions, inside: BoolArray, criterion: FloatArray, value: FloatArray, most: int) -> FloatArray:
-        """The table of a criterion for budgets 1 .. most, of the nodes inside, from which one only gets
-        to others inside and to goals; 0 elsewhere, and where no run from the start gets to."""
+    def _by_budget(
+        self,
+        rows: Transitions,
+        inside: BoolArray,
+        criterion: FloatArray,
+        value: FloatArray,
+        most: int,
+    ) -> FloatArray:
+        """The table of a criterion for budgets 1 .. most, of the nodes inside, from which one only
+        gets to others inside and to goals; 0 elsewhere, and where no run from the start gets to.
+        """
         table = np.zeros((most, rows.n + 1))
         start = self.chain.start
         if start == rows.n or not inside[start] or most == 0:
             return table
-        place = places(inside)
-        layout, order = chain_layout(rows.restrict(inside).renumber(place), value[inside], self._paid[inside], int(place[start]))
+        position = positions(inside)
+        layout, order = chain_layout(
+            rows.restrict(inside).renumber(position),
+            value[inside],
+            self._paid[inside],
+            int(position[start]),
+        )
         objective = layout.objective(criterion, limit=float(most))
         values, _ = next(layout.node_values(objective, most))
         table[:, np.flatnonzero(inside)[order]] = np.where(np.isnan(values), 0.0, values)
@@ -105,7 +133,13 @@ class Beyond:
         """The least that a run from the start has paid when it gets to a node."""
         chain, least = self.chain, np.full(self.chain.n + 1, np.inf)
         cheapest_way(
-            *frozen(np.append(chain.row_start, len(chain.target)), chain.target, self.level.astype(np.float64)), chain.start, least
+            *frozen(
+                np.append(chain.row_start, len(chain.target)),
+                chain.target,
+                self.level.astype(np.float64),
+            ),
+            chain.start,
+            least,
         )
         return np.asarray(np.minimum(least[:-1], FAR), dtype=np.int64)
 
@@ -118,7 +152,9 @@ class Beyond:
         wanted = self.ends & ~np.append(chain.arrives, self.missed_only)
         length = chain.replaced(cost=np.maximum(-np.log(chain.probability), 0.0), level=None)
         onwards = length.only(wanted[chain.target] | ~self.ends[chain.target])
-        least = onwards.renumber(np.where(wanted, chain.n, np.arange(chain.n + 1))).distances().least
+        least = (
+            onwards.renumber(np.where(wanted, chain.n, np.arange(chain.n + 1))).distances().least
+        )
         return np.asarray(np.where(self.ends, 1.0 * wanted, np.exp(-least)))
 
     @cached_property
@@ -130,11 +166,19 @@ class Beyond:
         for r in range(self.threshold + 1):
             row, edges = table[r], self.met(r)
             paying = edges[self.level[edges] > 0]
-            free = edges[(self.level[edges] == 0) & (chain.target[edges] < chain.n)]
-            np.maximum.at(row, chain.source[paying], chain.probability[paying] * self.after(table, self.way, r, paying))
-            while free.size:
+            zero_cost = edges[(self.level[edges] == 0) & (chain.target[edges] < chain.n)]
+            np.maximum.at(
+                row,
+                chain.source[paying],
+                chain.probability[paying] * self.after(table, self.way, r, paying),
+            )
+            while zero_cost.size:
                 better = row.copy()
-                np.maximum.at(better, chain.source[free], chain.probability[free] * row[chain.target[free]])
+                np.maximum.at(
+                    better,
+                    chain.source[zero_cost],
+                    chain.probability[zero_cost] * row[chain.target[zero_cost]],
+                )
                 if np.array_equal(better, row):
                     break
                 row[:] = better
@@ -144,7 +188,9 @@ class Beyond:
 
     @cached_property
     def visits(self) -> tuple[FloatArray, FloatArray]:
-        """The expected visits of every node with r still allowed, and past the threshold; of nodes at which a run goes on."""
+        """The expected visits of every node with r still allowed, and past the threshold; of nodes
+        at which a run goes on.
+        """
         chain, through = self.chain, zero_cost_walks(self.chain, "T")
         table = np.zeros((self.threshold + 1, chain.n))
         past = np.zeros(chain.n)
@@ -154,10 +200,13 @@ class Beyond:
             table[r] = through(table[r])
             edges = chain.edges(table[r] != 0)
             edges = edges[(self.level[edges] > 0) & ~self.ends[chain.target[edges]]]
-            flow, target = table[r, chain.source[edges]] * chain.probability[edges], chain.target[edges]
-            left = r - self.level[edges]
-            within = left >= 0
-            np.add.at(table, (left[within], target[within]), flow[within])
+            flow, target = (
+                table[r, chain.source[edges]] * chain.probability[edges],
+                chain.target[edges],
+            )
+            remaining = r - self.level[edges]
+            within = remaining >= 0
+            np.add.at(table, (remaining[within], target[within]), flow[within])
             past += np.bincount(target[~within], weights=flow[~within], minlength=chain.n)
         return table, self._all_visits(past)
 
@@ -167,5 +216,7 @@ class Beyond:
             return first
         chain = self.chain
         inner = chain.only(~self.ends[chain.source] & ~self.ends[chain.target])
-        found: FloatArray = equations(inner.source, inner.target, inner.probability, chain.n).solve(first, trans="T")
+        found: FloatArray = equations(inner.source, inner.target, inner.probability, chain.n).solve(
+            first, trans="T"
+        )
         return found

@@ -1,13 +1,16 @@
 """Where two policies first part ways, how probable that is, and what each choice costs from there.
 
-Both policies are followed side by side for as long as they decide alike: over pairs of nodes of their two chains, from the pair of starts. A pair at
-which they decide differently is where they part. The probability of parting there is the expected number of visits of a node without edges, found
-with all others by one linear system. From there each policy goes its own way: the expected cost to go and the CVaR of the cost to go are those of its
-own chain. Partings at the same state between the same decisions are told as one, whatever was remembered.
+Both policies are followed side by side for as long as they decide alike: over pairs of nodes of
+their two chains, from the pair of starts. A pair at which they decide differently is where they
+part. The probability of parting there is the expected number of visits of a node without edges,
+found with all others by one linear system. From there each policy goes its own way: the expected
+cost to go and the CVaR of the cost to go are those of its own chain. Partings at the same state
+between the same decisions are told as one, whatever was remembered.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -17,6 +20,7 @@ from tailpath.analysis.equations import equations
 from tailpath.evaluation.evaluate import evaluate
 from tailpath.graph import Transitions
 from tailpath.model.records import Series
+from tailpath.model.shown import Shown
 from tailpath.model.ssp import SSP, FloatArray, Name
 from tailpath.options import check_invertible_alpha
 from tailpath.policies.budget import BudgetPolicy
@@ -28,14 +32,16 @@ from tailpath.policies.table import MOST_PAIRS, action_of
 from tailpath.policies.unrolling import unroll
 from tailpath.policies.visits import cvar_to_go
 from tailpath.policies.words import budgets_in_words, decision_in_words, memory_in_words
-from tailpath.texts import count
+from tailpath.texts import Table, Told, count, number
 
 #: Action weights that differ by no more than this are the same decision.
 SAME_WEIGHT = 1e-12
 
 
 class Parting(NamedTuple):
-    """Where two policies part: the state, what each remembers and does, the probability, and mean and CVaR of the cost to go of each."""
+    """Where two policies part: the state, what each remembers and does, the probability, and mean
+    and CVaR of the cost to go of each.
+    """
 
     state: Name
     first_memory: str
@@ -50,7 +56,7 @@ class Parting(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Differences(Series[Parting]):
+class Differences(Shown, Series[Parting]):
     """The partings of two policies as a sequence, the likeliest first.
 
     Attributes
@@ -62,20 +68,73 @@ class Differences(Series[Parting]):
         The mass of the worst tail.
     means, cvars : tuple of float
         Of the two policies, from the start.
+    names : tuple of str
+        What tables call the two.
     """
 
     partings: tuple[Parting, ...]
     alpha: float
     means: tuple[float, float]
     cvars: tuple[float, float]
+    names: tuple[str, str] = ("first", "second")
 
     @property
     def probability(self) -> float:
         """The probability that the two ever decide differently."""
         return min(sum(parting.probability for parting in self.partings), 1.0)
 
+    def _told(self, most: int) -> Told:
+        at = number(self.alpha)
+        told: list[Table | str] = [
+            Table(
+                ["policy", "mean", f"CVaR at {at}"], list(zip(self.names, self.means, self.cvars))
+            )
+        ]
+        if not len(self):
+            return [*told, "the two policies never decide differently"]
+        headers = [
+            "state",
+            "probability",
+            "policy",
+            "action",
+            "memory",
+            "mean to go",
+            f"CVaR to go at {at}",
+        ]
+        rows = [row for part in self[:most] for row in self._rows(part)]
+        told += [
+            f"they part with probability {number(self.probability)}",
+            Table(headers, rows).in_use(),
+        ]
+        return [*told, f"the {most} likeliest of {len(self)} places"] if len(self) > most else told
+
+    def _rows(self, part: Parting) -> list[list[Any]]:
+        """Two lines: what the first does, and what the second does."""
+        one = [
+            decision_in_words(part.first_action),
+            part.first_memory,
+            part.first_mean,
+            part.first_cvar,
+        ]
+        other = [
+            decision_in_words(part.second_action),
+            part.second_memory,
+            part.second_mean,
+            part.second_cvar,
+        ]
+        return [
+            [part.state, number(part.probability), self.names[0], *one],
+            ["", "", self.names[1], *other],
+        ]
+
+    def _columns(self) -> Mapping[str, Sequence[Any]]:
+        return {field: [getattr(part, field) for part in self] for field in Parting._fields}
+
     def __repr__(self) -> str:
-        return f"<Differences in {count(len(self), 'place')}, met with probability {self.probability:.4g}>"
+        return (
+            f"<Differences in {count(len(self), 'place')}, met with probability"
+            f" {self.probability:.4g}>"
+        )
 
 
 class _Side:
@@ -92,24 +151,41 @@ class _Side:
 
     def decision(self, node: int) -> dict[int, float]:
         if node not in self.known:
-            self.known[node] = dict(decide(self.ssp, self.policy, int(self.chain.state[node]), self.memory(node)))
+            self.known[node] = dict(
+                decide(self.ssp, self.policy, int(self.chain.state[node]), self.memory(node))
+            )
         return self.known[node]
 
     def words(self, nodes: list[int]) -> str:
         """What is remembered at some nodes of one state."""
         memories = [self.memory(node) for node in nodes]
         if isinstance(self.policy, BudgetPolicy):
-            return budgets_in_words(self.policy.unit, min(memories), max(memories))
-        told = list(dict.fromkeys(memory_in_words(self.policy, memory) for memory in memories))
+            return budgets_in_words(
+                self.policy, int(self.chain.state[nodes[0]]), min(memories), max(memories)
+            )
+        states = self.chain.state[nodes].tolist()
+        told = list(
+            dict.fromkeys(
+                memory_in_words(self.policy, memory, state)
+                for memory, state in zip(memories, states)
+            )
+        )
         return told[0] if len(told) == 1 else f"{told[0]}, or {len(told) - 1} more"
 
     def to_go(self, groups: list[list[tuple[int, float]]]) -> tuple[FloatArray, FloatArray]:
         """Mean and CVaR of the cost to go for mixtures of nodes."""
-        group = np.array([place for place, members in enumerate(groups) for _ in members], dtype=np.int64)
+        group = np.array(
+            [position for position, members in enumerate(groups) for _ in members], dtype=np.int64
+        )
         node = np.array([node for members in groups for node, _ in members], dtype=np.int64)
         weight = np.array([weight for members in groups for _, weight in members])
         total = np.bincount(group, weights=weight, minlength=len(groups))
-        mean = np.bincount(group, weights=weight * self.chain.expected_cost.value[node], minlength=len(groups)) / total
+        mean = (
+            np.bincount(
+                group, weights=weight * self.chain.expected_cost.value[node], minlength=len(groups)
+            )
+            / total
+        )
         return mean, cvar_to_go(self.chain, node, group, weight, len(groups), self.alpha)
 
 
@@ -148,7 +224,11 @@ def differences(ssp: SSP, first: Policy, second: Policy, alpha: float = 0.05) ->
     sides = _Side(ssp, first, alpha), _Side(ssp, second, alpha)
     parted: dict[tuple[Any, ...], list[tuple[int, int, float]]] = {}
     for (x, y), probability in _partings(*sides).items():
-        key = (int(sides[0].chain.state[x]), tuple(sides[0].decision(x).items()), tuple(sides[1].decision(y).items()))
+        key = (
+            int(sides[0].chain.state[x]),
+            tuple(sides[0].decision(x).items()),
+            tuple(sides[1].decision(y).items()),
+        )
         parted.setdefault(key, []).append((x, y, probability))
     groups = list(parted.values())
     first_mean, first_cvar = sides[0].to_go([[(x, p) for x, _, p in group] for group in groups])
@@ -161,15 +241,29 @@ def differences(ssp: SSP, first: Policy, second: Policy, alpha: float = 0.05) ->
             sides[1].words([y for _, y, _ in group]),
             action_of(ssp, list(other)),
             min(sum(p for _, _, p in group), 1.0),
-            float(first_mean[place]),
-            float(second_mean[place]),
-            *(None if np.isnan(cvar[place]) else float(cvar[place]) for cvar in (first_cvar, second_cvar)),
+            float(first_mean[position]),
+            float(second_mean[position]),
+            *(
+                None if np.isnan(cvar[position]) else float(cvar[position])
+                for cvar in (first_cvar, second_cvar)
+            ),
         )
-        for place, ((state, one, other), group) in enumerate(parted.items())
+        for position, ((state, one, other), group) in enumerate(parted.items())
     ]
-    rows.sort(key=lambda row: (-round(row.probability, 9), repr(row.state), decision_in_words(row.first_action)))
+    rows.sort(
+        key=lambda row: (
+            -round(row.probability, 9),
+            repr(row.state),
+            decision_in_words(row.first_action),
+        )
+    )
     costs = [side.costs for side in sides]
-    return Differences(tuple(rows), alpha, (costs[0].mean, costs[1].mean), (costs[0].cvar(alpha), costs[1].cvar(alpha)))
+    return Differences(
+        tuple(rows),
+        alpha,
+        (costs[0].mean, costs[1].mean),
+        (costs[0].cvar(alpha), costs[1].cvar(alpha)),
+    )
 
 
 def _partings(one: _Side, other: _Side) -> dict[tuple[int, int], float]:
@@ -195,29 +289,40 @@ def _partings(one: _Side, other: _Side) -> dict[tuple[int, int], float]:
 
 
 def _alike(one: dict[int, float], other: dict[int, float]) -> bool:
-    return one.keys() == other.keys() and all(abs(weight - other[choice]) <= SAME_WEIGHT for choice, weight in one.items())
+    return one.keys() == other.keys() and all(
+        abs(weight - other[choice]) <= SAME_WEIGHT for choice, weight in one.items()
+    )
 
 
 def _steps(one: CostChain, other: CostChain, x: int, y: int) -> list[tuple[tuple[int, int], float]]:
     """The pairs after one step of two nodes that decide alike."""
     assert one.outcome is not None
     assert other.outcome is not None
-    edges = {int(other.outcome[edge]): edge for edge in range(int(other.row_start[y]), int(other.row_start[y + 1]))}
+    edges = {
+        int(other.outcome[edge]): edge
+        for edge in range(int(other.row_start[y]), int(other.row_start[y + 1]))
+    }
     found = []
     for edge in range(int(one.row_start[x]), int(one.row_start[x + 1])):
         twin = edges[int(one.outcome[edge])]
-        found.append(((int(one.target[edge]), int(other.target[twin])), float(one.probability[edge])))
+        found.append(
+            ((int(one.target[edge]), int(other.target[twin])), float(one.probability[edge]))
+        )
     return found
 
 
 def _visits(edges: list[tuple[int, int, float]], count: int, parting: set[int]) -> FloatArray:
-    """The expected visits from node 0. Where runs cycle for ever without parting, the cycle counts as left."""
+    """The expected visits from node 0. Where runs cycle for ever without parting, the cycle counts
+    as left.
+    """
     source, target, probability = np.array(edges).reshape(-1, 3).T
     steps = Transitions.from_edges(source.astype(np.int64), count, target, probability, probability)
     parts = np.isin(np.arange(count), list(parting))
     ahead = parts | (steps.renumber(np.where(parts, count, np.arange(count))).steps() >= 0)
-    kept = steps.only(ahead[steps.source] & ahead[steps.target])
+    selected = steps.only(ahead[steps.source] & ahead[steps.target])
     begin = np.zeros(count)
     begin[0] = 1.0
-    found: FloatArray = equations(kept.source, kept.target, kept.probability, count).solve(begin, trans="T")
+    found: FloatArray = equations(
+        selected.source, selected.target, selected.probability, count
+    ).solve(begin, trans="T")
     return found

@@ -1,8 +1,10 @@
 """Runs one can look at: one at random, and the most probable ones beyond VaR.
 
-A run is the list of its steps; `trace` draws one, `worst_runs` finds the most probable runs that cost more than VaR, by best-first search. A run that
-is not finished yet is worth its probability times that of the most probable way to finish it beyond VaR, which `beyond.py` tabulates: so the search
-steps only on runs that will be among the answers, and their probabilities are products of the model's own.
+A run is the list of its steps; `trace` draws one, `worst_runs` finds the most probable runs that
+cost more than VaR, by best-first search. A run that is not finished yet is worth its probability
+times that of the most probable way to finish it beyond VaR, which `beyond.py` tabulates: so the
+search steps only on runs that will be among the answers, and their probabilities are products of
+the model's own.
 """
 
 from __future__ import annotations
@@ -10,18 +12,16 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from tailpath.analysis.reachability import dead_ends
 from tailpath.errors import OptionError, PolicyError
 from tailpath.evaluation.evaluate import evaluate
-from tailpath.model.records import Series
-from tailpath.model.ssp import SSP, Name
-from tailpath.options import check_invertible_alpha, check_whole
-from tailpath.pictures.states import plot_states
+from tailpath.model.potential import shifted
+from tailpath.model.ssp import SSP
+from tailpath.options import check_integer, check_invertible_alpha
 from tailpath.policies.chain import CostChain
 from tailpath.policies.given import as_policy
 from tailpath.policies.kinds import Policy
@@ -29,118 +29,15 @@ from tailpath.policies.table import MOST_PAIRS
 from tailpath.policies.unrolling import successors, unroll
 from tailpath.policies.words import memory_in_words
 from tailpath.show.beyond import Beyond
-from tailpath.show.blame import Blame, blame_of
+from tailpath.show.blame import blame_of
+from tailpath.show.told import Step, Trace, WorstRuns
 from tailpath.show.typical import typical_run
-from tailpath.texts import count
 
 #: Steps of a run drawn at random before it ends in an error.
 MOST_STEPS = 100_000
-#: Steps of all the worst runs together, and beginnings of runs that wait, for which there is memory.
-MOST_KEPT = 1_000_000
-
-
-class Step(NamedTuple):
-    """One step of a run. `memory` is what the policy remembers before it, in words."""
-
-    state: Name
-    memory: str
-    action: Name
-    cost: float
-    next_state: Name
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Trace(Series[Step]):
-    """One run, as the sequence of its steps.
-
-    Attributes
-    ----------
-    steps : tuple of Step
-        Named tuples `state`, `memory` (before the step, in words), `action`, `cost`, `next_state`.
-    cost : float
-        The total cost; infinite if the run came to where the goal is out of reach.
-    probability : float
-        The probability of this very run.
-    """
-
-    steps: tuple[Step, ...]
-    cost: float
-    probability: float
-
-    def __repr__(self) -> str:
-        return f"<Trace {count(len(self), 'step')}, cost {self.cost:g}, probability {self.probability:.4g}>"
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class WorstRuns(Series[Trace]):
-    """The most probable runs that cost more than VaR, as a sequence, the likeliest first.
-
-    Attributes
-    ----------
-    runs : tuple of Trace
-        The runs.
-    alpha : float
-        The mass of the worst tail.
-    var, cvar : float
-        VaR and CVaR of the policy.
-    chance : float
-        The probability of all runs that cost more than VaR.
-    excess : float
-        E[(Z - VaR)+]; infinite where the goal may be missed.
-    blame : tuple of Blame
-        The excess split by outcome: named tuples `state`, `action`, `next_state`, `cost`, `share`
-        (where it is paid), `slope` (what one more unit of cost would add) and `setback` (where runs
-        turn bad). Empty where the goal may be missed.
-    typical : Trace, optional
-        Where runs were asked for and each run beyond VaR is less probable than floating point can
-        tell: one of them, drawn at random by their probabilities, the same every time. Its own
-        probability is 0 as far as can be told.
-    """
-
-    runs: tuple[Trace, ...]
-    alpha: float
-    var: float
-    cvar: float
-    chance: float
-    excess: float
-    blame: tuple[Blame, ...]
-    typical: Trace | None = None
-
-    def plot(self, ssp: SSP, column: str = "setback", ax: Any = None) -> Any:
-        """Draw the blame on the map of the model, or on a graph.
-
-        Parameters
-        ----------
-        ssp : SSP
-            The model.
-        column : {"setback", "share"}
-            Where runs turn bad, or where the excess is paid.
-        ax : matplotlib Axes, optional
-            Where to draw; by default a new figure, without a window.
-
-        Returns
-        -------
-        matplotlib Axes
-            `.figure.savefig("blame.pdf")` saves it, and a notebook shows it.
-
-        Raises
-        ------
-        OptionError
-            If the column is another.
-        """
-        if column not in ("setback", "share"):
-            raise OptionError(f"column must be 'setback' or 'share', not {column!r}")
-        heat = np.zeros(ssp.n_states)
-        for row in self.blame:
-            heat[ssp.state_index(row.state)] += max(getattr(row, column), 0.0)
-        label = "where runs turn bad" if column == "setback" else "where the excess is paid"
-        return plot_states(ssp, heat=heat, ax=ax, heat_label=f"expected excess: {label}")
-
-    def __repr__(self) -> str:
-        if self.typical is not None:
-            told = "each less probable than can be told, .typical is one"
-            return f"<WorstRuns at alpha {self.alpha:g}: runs beyond VaR {self.var:g}, of {self.chance:.4g} in all, {told}>"
-        return f"<WorstRuns at alpha {self.alpha:g}: {count(len(self), 'run')} beyond VaR {self.var:g}, of {self.chance:.4g} in all>"
+#: Steps of all the worst runs together, and beginnings of runs that wait, for which there is
+#: memory.
+MOST_STORED = 1_000_000
 
 
 def trace(ssp: SSP, policy: Policy, seed: int) -> Trace:
@@ -173,7 +70,7 @@ def trace(ssp: SSP, policy: Policy, seed: int) -> Trace:
     >>> run.cost, run[0].action, run[0].next_state
     (30.0, 'train', 'work')
     """
-    policy, random = as_policy(ssp, policy), np.random.default_rng(check_whole(seed, "the seed"))
+    policy, random = as_policy(ssp, policy), np.random.default_rng(check_integer(seed, "the seed"))
     dead = dead_ends(ssp)
     state, probability = ssp.start_index, 1.0
     outcomes: list[int] = []
@@ -182,15 +79,20 @@ def trace(ssp: SSP, policy: Policy, seed: int) -> Trace:
     while not ssp.is_goal[state] and not dead[state]:
         if len(steps) >= MOST_STEPS:
             raise PolicyError(
-                f"a run has not arrived after {MOST_STEPS} steps; it is in state {ssp.states[state]!r}. Does the policy arrive at all?"
+                f"a run has not arrived after {MOST_STEPS} steps; it is in state"
+                f" {ssp.states[state]!r}. Does the policy arrive at all?"
             )
         way = list(successors(ssp, policy, state, memory))
         chances = np.array([chance for *_, chance in way])
-        target, after, outcome, chance = way[int(random.choice(len(way), p=chances / chances.sum()))]
+        target, after, outcome, chance = way[
+            int(random.choice(len(way), p=chances / chances.sum()))
+        ]
         steps.append(_step(ssp, policy, state, memory, outcome))
         outcomes.append(outcome)
         state, memory, probability = target, after, probability * chance
-    return Trace(tuple(steps), _total(ssp, outcomes) if ssp.is_goal[state] else math.inf, probability)
+    return Trace(
+        tuple(steps), _total(ssp, outcomes) if ssp.is_goal[state] else math.inf, probability
+    )
 
 
 def _total(ssp: SSP, outcomes: list[int]) -> float:
@@ -238,12 +140,19 @@ def worst_runs(ssp: SSP, policy: Policy, alpha: float, k: int = 5) -> WorstRuns:
     >>> worst[0].cost, worst.excess
     (60.0, 4.0)
     """
-    alpha, k = check_invertible_alpha(alpha), check_whole(k, "the number of runs")
+    alpha, k = check_invertible_alpha(alpha), check_integer(k, "the number of runs")
     policy = as_policy(ssp, policy, alpha=alpha)
     costs = evaluate(ssp, policy, alpha)
     var = costs.var(alpha)
-    chain = unroll(ssp, policy, max_nodes=MOST_PAIRS)
-    beyond = Beyond(chain, round(var / float(chain.unit)) if math.isfinite(var) and chain.unit else None)
+    chain = unroll(ssp, policy, max_nodes=MOST_PAIRS).reduced
+    beyond = Beyond(
+        chain,
+        (
+            round(shifted(var, -ssp.shift) / float(chain.unit))
+            if math.isfinite(var) and chain.unit
+            else None
+        ),
+    )
     start = min(chain.start, chain.n)
     chance = costs.unreached if math.isinf(var) else float(beyond.chance[beyond.threshold, start])
     blame = blame_of(beyond) if costs.unreached == 0 and chance > 0 else ()
@@ -251,40 +160,65 @@ def worst_runs(ssp: SSP, policy: Policy, alpha: float, k: int = 5) -> WorstRuns:
     runs = tuple(_told(ssp, policy, chain, edges) for edges in _best_first(beyond, k))
     drawn = typical_run(beyond) if k > 0 and not runs and chance > 0 else None
     typical = _told(ssp, policy, chain, drawn) if drawn else None
-    return WorstRuns(runs, alpha, var, costs.cvar(alpha), chance, excess, blame, typical)
+    return WorstRuns(runs, alpha, var, costs.cvar(alpha), chance, excess, blame, typical, k)
 
 
 def _best_first(beyond: Beyond, k: int) -> Iterator[list[int]]:
     """The edges of the `k` most probable runs past the threshold, the likeliest first."""
     chain, level = beyond.chain, beyond.level
 
-    def finish(node: int, left: int) -> float:
-        return float(beyond.likeliest[left, node] if left >= 0 else beyond.way[node])
+    def finish(node: int, remaining: int) -> float:
+        return float(beyond.likeliest[remaining, node] if remaining >= 0 else beyond.way[node])
 
-    # Equal runs differ by rounding; told apart to nine digits of the logarithm, the one that has come farther goes first, and none is put off.
-    def rank(probability: float, node: int, left: int) -> float:
-        return -round(math.log(probability * finish(node, left)), 9)
+    # Equal runs differ by rounding; told apart to nine digits of the logarithm, the one that has
+    # come farther goes first, and none is put off.
+    def rank(probability: float, node: int, remaining: int) -> float:
+        return -round(math.log(probability * finish(node, remaining)), 9)
 
     waiting: list[tuple[float, int, int, int, int, float, Any]] = []
     count = 0
     if chain.start < chain.n and finish(chain.start, beyond.threshold) > 0:
-        waiting.append((rank(1.0, chain.start, beyond.threshold), 0, count, chain.start, beyond.threshold, 1.0, None))
-    kept = found = 0
+        waiting.append(
+            (
+                rank(1.0, chain.start, beyond.threshold),
+                0,
+                count,
+                chain.start,
+                beyond.threshold,
+                1.0,
+                None,
+            )
+        )
+    stored = found = 0
     while waiting and found < k:
-        if max(kept, len(waiting)) > MOST_KEPT:
-            raise OptionError(f"the first {found} runs have more than {MOST_KEPT} steps together; ask for fewer (k=)")
-        _, steps, _, node, left, probability, path = heapq.heappop(waiting)
+        if max(stored, len(waiting)) > MOST_STORED:
+            raise OptionError(
+                f"the first {found} runs have more than {MOST_STORED} steps together; ask for fewer"
+                " (k=)"
+            )
+        _, steps, _, node, remaining, probability, path = heapq.heappop(waiting)
         if beyond.ends[node]:
             edges = _edges(path)
-            kept, found = kept + len(edges), found + 1
+            stored, found = stored + len(edges), found + 1
             yield edges
             continue
         for edge in range(int(chain.row_start[node]), int(chain.row_start[node + 1])):
-            target, after = int(chain.target[edge]), left - int(level[edge])
+            target, after = int(chain.target[edge]), remaining - int(level[edge])
             further = probability * float(chain.probability[edge])
             if further * finish(target, after) > 0:
                 count += 1
-                heapq.heappush(waiting, (rank(further, target, after), steps - 1, count, target, after, further, (edge, path)))
+                heapq.heappush(
+                    waiting,
+                    (
+                        rank(further, target, after),
+                        steps - 1,
+                        count,
+                        target,
+                        after,
+                        further,
+                        (edge, path),
+                    ),
+                )
 
 
 def _edges(path: Any) -> list[int]:
@@ -301,16 +235,23 @@ def _told(ssp: SSP, policy: Policy, chain: CostChain, edges: list[int]) -> Trace
     outcomes = chain.outcome[edges].tolist()
     nodes = chain.source[edges].tolist()
     memory = [None if chain.memory is None else chain.memory[node] for node in nodes]
-    steps = tuple(_step(ssp, policy, int(chain.state[node]), known, outcome) for node, known, outcome in zip(nodes, memory, outcomes))
+    steps = tuple(
+        _step(ssp, policy, int(chain.state[node]), known, outcome)
+        for node, known, outcome in zip(nodes, memory, outcomes)
+    )
     # A run of no steps is one that starts at a dead end.
     arrived = bool(edges) and int(chain.target[edges[-1]]) == chain.n
-    return Trace(steps, _total(ssp, outcomes) if arrived else math.inf, math.prod(chain.probability[edges].tolist()))
+    return Trace(
+        steps,
+        _total(ssp, outcomes) if arrived else math.inf,
+        math.prod(chain.probability[edges].tolist()),
+    )
 
 
 def _step(ssp: SSP, policy: Policy, state: int, memory: Any, outcome: int) -> Step:
     return Step(
         ssp.states[state],
-        memory_in_words(policy, memory),
+        memory_in_words(policy, memory, state),
         ssp.choice_name(int(ssp.outcome_choice[outcome])),
         float(ssp.outcome_cost[outcome]),
         ssp.states[int(ssp.outcome_target[outcome])],

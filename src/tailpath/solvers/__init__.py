@@ -1,1 +1,3 @@
-"""Planners: least expected cost, the published CVaR planners, the exact CVaR optimum, and improvement of a policy."""
+"""Planners: least expected cost, the published CVaR planners, the exact CVaR optimum, and
+improvement of a policy.
+"""

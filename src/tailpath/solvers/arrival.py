@@ -1,16 +1,21 @@
-"""Goals that are not sure: the largest probability of arriving, and the model of the runs that do arrive.
+"""Goals that are not sure: the largest probability of arriving, and the model of the runs that do
+arrive.
 
-Let H(s) be the largest probability, over all policies, of ever arriving from state s: 1 at sure states, 0 at dead ends. In between, cut the model off
-where a run enters one of these, and draw sets of states together that can be walked for ever without entering any. What is left every policy
-leaves, and H solves H = max (r + P H), with r the probability of entering a sure state at once: -H is the least expected total of -r
-(`dp/optimum.py`), with bounds that are relatively close also where H is small.
+Let H(s) be the largest probability, over all policies, of ever arriving from state s: 1 at sure
+states, 0 at dead ends. In between, cut the model off where a run enters one of these, and draw sets
+of states together that can be walked for ever without entering any. What is left every policy
+leaves, and H solves H = max (r + P H), with r the probability of entering a sure state at once: -H
+is the least expected total of -r (`dp/optimum.py`), with bounds that are relatively close also
+where H is small.
 
-`given_arrival` keeps the choices with sum P H(s') = H(s), drops the states with H = 0, and sets P'(s'|s, a) = P(s'|s, a) H(s') / H(s). The runs of
-the new model are those of the old one given that they arrive; a policy that surely arrives in it arrives in the old one with the largest
-probability. So "arrive as surely as possible, and among those with the least CVaR given arrival" is the usual solver on the new model.
-Models of up to 2,000 states are solved so finely that H is known to the last bit. Otherwise the new probabilities are off by no more than the bounds
-of H lie apart; the new model says so (`probability_error`), and all later bounds count it.
-A choice that loses less than these bounds can tell counts as losing nothing.
+`given_arrival` keeps the choices with sum P H(s') = H(s), drops the states with H = 0, and sets
+P'(s'|s, a) = P(s'|s, a) H(s') / H(s). The runs of the new model are those of the old one given that
+they arrive; a policy that surely arrives in it arrives in the old one with the largest probability.
+So "arrive as surely as possible, and among those with the least CVaR given arrival" is the usual
+solver on the new model. Models of up to 2,000 states that are not dense are solved so finely that H
+is known to the last bit. Otherwise the new probabilities are off by no more than the bounds of H
+lie apart; the new model says so (`probability_error`), and all later bounds count it. A choice that
+loses less than these bounds can tell counts as losing nothing.
 """
 
 from __future__ import annotations
@@ -23,18 +28,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.analysis.core import Core, core_of
-from tailpath.analysis.reachability import dead_ends, sure_states
+from tailpath.analysis.reachability import almost_sure_states, dead_ends
 from tailpath.dp.optimum import least_total
 from tailpath.errors import GoalUnreachableError, ModelError
-from tailpath.graph import members_of, offsets_of, places
+from tailpath.graph import members_of, offsets_of, positions
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.rounding import FADED, FEW, FIXED, ROW, UNIT
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, FloatArray, Geometry, Name, Origin, found_once
 
-#: Probabilities given arrival that may be off by more, relatively, are worth a note; and are refused.
-NOTED, MOST_DOUBT = 1e-9, 0.1
+#: Probabilities given arrival that may be off by more, relatively, are worth a note; and are
+#: refused.
+NOTED, LARGEST_ERROR = 1e-9, 0.1
 #: The share that a unit in the last place is, at most.
 CLOSE = 2 * UNIT * (1 + 2 * FEW)
 
@@ -74,7 +80,9 @@ class Arrival(Record):
         float
             The probability.
         """
-        return float(self.value[self.ssp.start_index if state is None else self.ssp.state_index(state)])
+        return float(
+            self.value[self.ssp.start_index if state is None else self.ssp.state_index(state)]
+        )
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -106,18 +114,21 @@ def solve_arrival(ssp: SSP) -> Arrival:
     >>> tp.solve_arrival(ssp).probability()
     1.0
     """
-    sure, dead = sure_states(ssp)[0], dead_ends(ssp)
-    between = np.flatnonzero(~sure & ~dead)
-    value, lower, upper = (sure.astype(np.float64) for _ in range(3))
+    almost_sure, dead = almost_sure_states(ssp)[0], dead_ends(ssp)
+    between = np.flatnonzero(~almost_sure & ~dead)
+    value, lower, upper = (almost_sure.astype(np.float64) for _ in range(3))
     if len(between):
-        losses = _losses(ssp, between, sure)
+        losses = _losses(ssp, between, almost_sure)
         core = core_of(losses)
         arrives = losses.outcome_target[core.outcome] == len(between)
         rate = -np.add.reduceat(np.where(arrives, core.probability, 0.0), core.choice_outcomes[:-1])
         given = core.decisions()._replace(rate=next(frozen(rate)))
         found = least_total(given, lambda: _exact_rates(core, arrives), sharp=True).bounds
         node = core.node_of[: len(between)]
-        lower[between], upper[between] = np.clip(-found.upper, 0.0, 1.0)[node], np.clip(-found.lower, 0.0, 1.0)[node]
+        lower[between], upper[between] = (
+            np.clip(-found.upper, 0.0, 1.0)[node],
+            np.clip(-found.lower, 0.0, 1.0)[node],
+        )
         value[between] = np.clip(-found.value[node], lower[between], upper[between])
     return Arrival(ssp, value, lower, upper)
 
@@ -126,16 +137,21 @@ def _exact_rates(core: Core, arrives: NDArray[np.bool_]) -> list[Fraction]:
     """Minus the probability of arriving at once, by choice, in rationals."""
     weight, home = [as_fraction(p) for p in core.probability.tolist()], arrives.tolist()
     rows = [range(begin, end) for begin, end in pairwise(core.choice_outcomes.tolist())]
-    return [-sum((weight[o] for o in row if home[o]), Fraction(0)) / sum(weight[o] for o in row) for row in rows]
+    return [
+        -sum((weight[o] for o in row if home[o]), Fraction(0)) / sum(weight[o] for o in row)
+        for row in rows
+    ]
 
 
-def _losses(ssp: SSP, between: NDArray[np.int64], sure: NDArray[np.bool_]) -> SSP:
-    """The model of losses on the states in between, which keep their order; after them come the two ends, arrived and lost."""
+def _losses(ssp: SSP, between: NDArray[np.int64], almost_sure: NDArray[np.bool_]) -> SSP:
+    """The model of losses on the states in between, which keep their order; after them come the two
+    ends, arrived and lost.
+    """
     count = len(between)
-    place = np.where(sure, count, count + 1)
-    place[between] = np.arange(count)
+    position = np.where(almost_sure, count, count + 1)
+    position[between] = np.arange(count)
     choice, state_choices = members_of(ssp.state_choices, between)
-    rows = ssp.transitions.restrict(choice).renumber(place)
+    rows = ssp.transitions.restrict(choice).renumber(position)
     return SSP(
         state_choices=np.append(state_choices, [state_choices[-1]] * 2),
         choice_outcomes=rows.row_start,
@@ -165,8 +181,8 @@ def given_arrival(ssp: SSP) -> SSP:
     Returns
     -------
     SSP
-        The new model, with P'(s'|s, a) = P(s'|s, a) H(s') / H(s), H the largest probability of
-        arriving.
+        The new model, with `P'(s'|s, a) = P(s'|s, a) H(s') / H(s)`, H the largest probability
+        of arriving.
 
     Raises
     ------
@@ -185,76 +201,100 @@ def given_arrival(ssp: SSP) -> SSP:
     arrival, alive = solve_arrival(ssp), ~dead_ends(ssp)
     if not alive[ssp.start_index]:
         raise GoalUnreachableError(
-            f"from the start {ssp.start!r} no policy reaches a goal at all, so nothing is known about runs that arrive"
+            f"from the start {ssp.start!r} no policy reaches a goal at all, so nothing is known"
+            " about runs that arrive"
         )
-    kept = _kept(arrival)
+    mask = _mask(arrival)
     faded = alive & (arrival.value < FADED)
     if faded.any():
         # Their own probabilities cannot be told; they only matter where runs get there.
-        onwards = kept[ssp.outcome_choice] & alive[ssp.outcome_target]
+        onwards = mask[ssp.outcome_choice] & alive[ssp.outcome_target]
         alive &= ssp.transitions.only(onwards).joined(ssp.state_choices).reachable(ssp.start_index)
         _refuse(ssp, faded & alive, "is too small to compute with")
-    doubt = _doubt(arrival, alive)
-    arriving = np.where(alive[ssp.outcome_target], ssp.outcome_probability * arrival.value[ssp.outcome_target], 0.0)
+    error_bound = _error_bound(arrival, alive)
+    arriving = np.where(
+        alive[ssp.outcome_target], ssp.outcome_probability * arrival.value[ssp.outcome_target], 0.0
+    )
     total = np.add.reduceat(arriving, ssp.choice_outcomes[:-1])
-    choice, state, place = np.flatnonzero(kept & alive[ssp.choice_state]), np.flatnonzero(alive), places(alive)
-    share = np.divide(arriving, total[ssp.outcome_choice], out=np.zeros_like(arriving), where=arriving > 0)
+    choice, state, position = (
+        np.flatnonzero(mask & alive[ssp.choice_state]),
+        np.flatnonzero(alive),
+        positions(alive),
+    )
+    share = np.divide(
+        arriving, total[ssp.outcome_choice], out=np.zeros_like(arriving), where=arriving > 0
+    )
     rows = ssp.transitions.replaced(probability=share).restrict(choice)
-    rows = rows.only(rows.probability > 0).renumber(place)
+    rows = rows.only(rows.probability > 0).renumber(position)
     return SSP(
-        state_choices=offsets_of(place[ssp.choice_state[choice]], len(state)),
+        state_choices=offsets_of(position[ssp.choice_state[choice]], len(state)),
         choice_outcomes=rows.row_start,
         outcome_target=rows.target,
         outcome_probability=rows.probability,
         outcome_cost=rows.cost,
         choice_action=ssp.choice_action[choice],
         is_goal=ssp.is_goal[state],
-        start_index=int(place[ssp.start_index]),
+        start_index=int(position[ssp.start_index]),
         states=tuple(ssp.states[s] for s in state.tolist()),
         actions=ssp.actions,
         exact_unit=ssp.exact_unit,
-        geometry=_places(ssp.geometry, state),
-        notes=(*ssp.notes, *_notes(arrival, doubt)),
+        geometry=_positions(ssp.geometry, state),
+        notes=(*ssp.notes, *_notes(arrival, error_bound)),
         origin=None if ssp.origin is None else Origin(ssp.origin.states, ssp.origin.index[state]),
-        probability_error=doubt,
+        probability_error=error_bound,
     )
 
 
-def _kept(arrival: Arrival) -> NDArray[np.bool_]:
+def _mask(arrival: Arrival) -> NDArray[np.bool_]:
     """The choices of which no loss can be told."""
     ssp = arrival.ssp
-    sure, safe = sure_states(ssp)
-    most = np.add.reduceat(ssp.outcome_probability * arrival.upper[ssp.outcome_target], ssp.choice_outcomes[:-1])
+    almost_sure, safe = almost_sure_states(ssp)
+    most = np.add.reduceat(
+        ssp.outcome_probability * arrival.upper[ssp.outcome_target], ssp.choice_outcomes[:-1]
+    )
     rounded = (ROW * np.diff(ssp.choice_outcomes) + FIXED) * UNIT + ssp.probability_error
     nothing_lost = most * (1 + rounded) >= arrival.lower[ssp.choice_state]
-    return np.asarray(np.where(sure[ssp.choice_state], safe, nothing_lost & (most > 0.0)))
+    return np.asarray(np.where(almost_sure[ssp.choice_state], safe, nothing_lost & (most > 0.0)))
 
 
-def _doubt(arrival: Arrival, alive: NDArray[np.bool_]) -> float:
+def _error_bound(arrival: Arrival, alive: NDArray[np.bool_]) -> float:
     """How far a probability P H(s') / sum P H may be off, relatively."""
     ssp, value = arrival.ssp, np.where(alive, arrival.value, 1.0)
     off = np.where(alive, np.maximum(arrival.upper - value, value - arrival.lower) / value, 0.0)
-    _refuse(ssp, off > MOST_DOUBT, "is not known well enough to compute with")
+    _refuse(ssp, off > LARGEST_ERROR, "is not known well enough to compute with")
     worst = float(off.max()) * (1 + FEW)
-    # A last bit is no more than what every reader of a model is charged for: (k + 10) UNIT here, for k terms of a sum.
+    # A last bit is no more than what every reader of a model is charged for: (k + 10) UNIT here,
+    # for k terms of a sum.
     worst = (0.0 if worst <= CLOSE else worst) + ssp.probability_error
     return 2 * worst / (1 - worst) * (1 + FEW)
 
 
 def _refuse(ssp: SSP, states: NDArray[np.bool_], why: str) -> None:
     for state in np.flatnonzero(states)[:1].tolist():
-        raise ModelError(f"the probability of arriving from state {ssp.states[state]!r} {why}; end runs at a price (give_up, --give-up C)")
+        raise ModelError(
+            f"the probability of arriving from state {ssp.states[state]!r} {why}; end runs at a"
+            " price (give_up, --give-up C)"
+        )
 
 
-def _notes(arrival: Arrival, doubt: float) -> list[str]:
-    notes = [f"given arrival, which has a probability of {arrival.probability():.6g} at most; costs are those of the runs that arrive"]
-    if doubt > NOTED:
-        notes.append(f"the probabilities given arrival may be off by a relative {doubt:.1g}, which the bounds of later results count")
+def _notes(arrival: Arrival, error_bound: float) -> list[str]:
+    notes = [
+        f"given arrival, which has a probability of {arrival.probability():.6g} at most; costs are"
+        " those of the runs that arrive"
+    ]
+    if error_bound > NOTED:
+        notes.append(
+            f"the probabilities given arrival may be off by a relative {error_bound:.1g}, which the"
+            " bounds of later results count"
+        )
     return notes
 
 
-def _places(geometry: Geometry | None, state: NDArray[np.int64]) -> Geometry | None:
+def _positions(geometry: Geometry | None, state: NDArray[np.int64]) -> Geometry | None:
     if geometry is None:
         return None
-    row, column, kind = (tuple(column[s] for s in state.tolist()) for column in (geometry.row, geometry.column, geometry.kind))
+    row, column, kind = (
+        tuple(column[s] for s in state.tolist())
+        for column in (geometry.row, geometry.column, geometry.kind)
+    )
     return Geometry(geometry.rows, geometry.columns, row, column, kind)

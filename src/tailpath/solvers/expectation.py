@@ -1,7 +1,8 @@
-"""The risk-neutral optimum: V*(s) = min over policies that surely arrive of the expected total cost.
+"""The risk-neutral optimum: V*(s) = min over policies that surely arrive of the expected total
+cost.
 
-The model is first cut to its *core* (`analysis/core.py`), in which V* is the only solution of V = min (r + P V); `dp/optimum.py` finds it, with
-bounds. It is found once and kept with the model.
+The model is first cut to its *core* (`analysis/core.py`), in which V* is the only solution of V =
+min (r + P V); `dp/optimum.py` finds it, with bounds. It is found once and kept with the model.
 """
 
 from __future__ import annotations
@@ -15,7 +16,11 @@ from numpy.typing import NDArray
 
 from tailpath.analysis.core import core_of
 from tailpath.analysis.nature import nature_called
-from tailpath.analysis.reachability import surely_free_states
+from tailpath.analysis.reachability import surely_zero_cost_states
+from tailpath.distributed.expected import PartExpectedSolution, solve_expected_part
+from tailpath.distributed.job import Job
+from tailpath.distributed.part import Part, plainly
+from tailpath.dp.bounds import Bounds
 from tailpath.dp.expected import warn_if_unproved
 from tailpath.dp.optimum import least_total, sharpest
 from tailpath.dp.sweeps import Sweeps
@@ -28,6 +33,7 @@ from tailpath.options import check_gamma
 from tailpath.pictures.notebook import card
 from tailpath.policies.kinds import MarkovPolicy
 from tailpath.solvers.uncertain.expected import RobustExpected, solve_robust_expected
+from tailpath.texts import Table
 from tailpath.verify.distribution import Proof
 from tailpath.verify.optimum import check_expected
 
@@ -129,44 +135,69 @@ class ExpectedSolution(Record):
         OptionError
             If pandas is not installed.
         """
-        actions = [self.ssp.choice_name(choice) if choice >= 0 else None for choice in self.choices.tolist()]
+        actions = [
+            self.ssp.choice_name(choice) if choice >= 0 else None
+            for choice in self.choices.tolist()
+        ]
         return data_frame(
-            {"state": list(self.ssp.states), "value": self.value, "lower": self.lower, "upper": self.upper, "action": actions}
+            {
+                "state": list(self.ssp.states),
+                "value": self.value,
+                "lower": self.lower,
+                "upper": self.upper,
+                "action": actions,
+            }
         )
 
     def _repr_html_(self) -> str:
         lower, upper = self.bounds
-        facts = [("expected cost", self.cost()), ("proved to lie in", f"{lower:.12g} to {upper:.12g}"), ("from", self.ssp.start)]
+        facts = [
+            ("expected cost", self.cost()),
+            ("proved to lie in", f"{lower:.12g} to {upper:.12g}"),
+            ("from", self.ssp.start),
+        ]
         drawn = self.policy.plot(self.ssp) if self.ssp.geometry is not None else None
-        return card("Least expected cost", facts, axes=drawn)
+        return card("Least expected cost", [Table((), facts)], drawn)
 
     def __repr__(self) -> str:
         return f"<ExpectedSolution {self.cost():.6g} from {self.ssp.start!r}, by {self.method}>"
 
 
 @overload
-def solve_expected(ssp: SSP, *, gamma: float = 1.0, nature: str = "adversarial") -> ExpectedSolution: ...
+def solve_expected(
+    ssp: SSP, *, gamma: float = 1.0, nature: str = "adversarial", comm: Any = None
+) -> ExpectedSolution: ...
 
 
 @overload
-def solve_expected(ssp: IntervalSSP, *, gamma: float = 1.0, nature: str = "adversarial") -> RobustExpected | ExpectedSolution: ...
+def solve_expected(
+    ssp: IntervalSSP, *, gamma: float = 1.0, nature: str = "adversarial", comm: Any = None
+) -> RobustExpected | ExpectedSolution: ...
 
 
-def solve_expected(ssp: Any, *, gamma: float = 1.0, nature: str = "adversarial") -> ExpectedSolution | RobustExpected:
+@overload
+def solve_expected(ssp: Part, *, comm: Any) -> PartExpectedSolution: ...
+
+
+def solve_expected(
+    ssp: Any, *, gamma: float = 1.0, nature: str = "adversarial", comm: Any = None
+) -> ExpectedSolution | RobustExpected | PartExpectedSolution:
     """Find the policy of least expected cost, its value from every state, and verified bounds.
 
     The result is stored with the model, and found once.
 
     Parameters
     ----------
-    ssp : SSP or IntervalSSP
-        The model.
+    ssp : SSP, IntervalSSP or Part
+        The model; or, with `comm`, the part of it that this rank has.
     gamma : float in (0, 1]
         The discount: the costs of step t count gamma^t times. That is the expected cost where every
         step is the last one with probability 1 - gamma, and is solved as such; no goal need be
         reached then, and every value is finite.
     nature : {"adversarial", "cooperative"}
         Of a model with intervals: who picks the probabilities inside them, against us or for us.
+    comm : communicator of mpi4py, or Job, optional
+        The ranks that have the parts. A model that every rank has whole is solved by each of them.
 
     Returns
     -------
@@ -189,6 +220,9 @@ def solve_expected(ssp: Any, *, gamma: float = 1.0, nature: str = "adversarial")
     >>> best.cost(), best.policy.action("home")
     (24.0, 'road')
     """
+    if isinstance(ssp, Part):
+        plainly(gamma=gamma != 1)
+        return solve_expected_part(ssp, Job.of(comm).comm)
     if isinstance(ssp, IntervalSSP):
         nature_called(nature)
         if gamma != 1:
@@ -201,11 +235,19 @@ def solve_expected(ssp: Any, *, gamma: float = 1.0, nature: str = "adversarial")
 
 @found_once
 def _solve(ssp: SSP) -> ExpectedSolution:
+    if ssp.signed:
+        of_reduced = _solve(ssp.reduced)
+        moved = Bounds(of_reduced.value, of_reduced.lower, of_reduced.upper).shifted(
+            ssp.reduction.values
+        )
+        return replace(of_reduced, ssp=ssp, value=moved.value, lower=moved.lower, upper=moved.upper)
     core = core_of(ssp)
-    zero = None if core.rate.all() else core.gather(surely_free_states(ssp))
+    zero = None if core.rate.all() else core.gather(surely_zero_cost_states(ssp))
     found = least_total(core.decisions(), core.exact_rates, zero)
     if not np.isfinite(found.bounds.value).all():
-        raise ModelError("the expected costs are too large to compute with; choose another unit of cost")
+        raise ModelError(
+            "the expected costs are too large to compute with; choose another unit of cost"
+        )
     warn_if_unproved(found.bounds)
     lower = np.maximum(found.bounds.lower, 0.0)
     return ExpectedSolution(
@@ -223,13 +265,18 @@ def _solve(ssp: SSP) -> ExpectedSolution:
 @found_once
 def _discounted(ssp: SSP, gamma: float) -> ExpectedSolution:
     found = solve_expected(ended_by_chance(ssp, gamma))
-    cut = {name: getattr(found, name)[: ssp.n_states] for name in ("value", "lower", "upper", "choices")}
+    cut = {
+        name: getattr(found, name)[: ssp.n_states]
+        for name in ("value", "lower", "upper", "choices")
+    }
     return replace(found, ssp=ssp, gamma=gamma, **cut)
 
 
 @found_once
 def sharpened(ssp: SSP) -> ExpectedSolution:
-    """`solve_expected` with narrower bounds, where they are easily found; for what takes differences of values."""
+    """`solve_expected` with narrower bounds, where they are easily found; for what takes
+    differences of values.
+    """
     expected = solve_expected(ssp)
     core = core_of(ssp)
     given, value = core.decisions(), core.gather(expected.value)
@@ -237,7 +284,10 @@ def sharpened(ssp: SSP) -> ExpectedSolution:
     if proof is None or below is None:
         return expected
     above = np.nextafter(value + (proof.fine + proof.slack), np.inf)
-    lower, upper = np.maximum(core.spread(below), expected.lower), np.minimum(core.spread(above), expected.upper)
+    lower, upper = (
+        np.maximum(core.spread(below), expected.lower),
+        np.minimum(core.spread(above), expected.upper),
+    )
     # What is exactly 0 stays so.
     finer = np.where(expected.value > 0.0, core.spread(value + proof.fine), 0.0)
     return replace(expected, value=np.clip(finer, lower, upper), lower=lower, upper=upper)

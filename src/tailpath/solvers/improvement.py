@@ -1,12 +1,15 @@
 """CVaR policy iteration: make any policy better, a use the paper names for its exact evaluator.
 
-With Z the cost of the policy at hand and w = VaR_alpha(Z), CVaR_alpha(Z) = w + E[(Z - w)+] / alpha. Take the policy with the least E[(Z - w)+]
-for this budget w: its CVaR is no larger, since w + E[(Z' - w)+] / alpha already is not, and its own VaR may be a still better budget. So
+With Z the cost of the policy at hand and w = VaR_alpha(Z), CVaR_alpha(Z) = w + E[(Z - w)+] / alpha.
+Take the policy with the least E[(Z - w)+] for this budget w: its CVaR is no larger, since w + E[(Z'
+- w)+] / alpha already is not, and its own VaR may be a still better budget. So
 
-    evaluate the policy exactly -> its VaR is the budget -> the best policy for that budget -> again, until nothing improves.
+    evaluate the policy exactly -> its VaR is the budget -> the best policy for that budget ->
+    again, until nothing improves.
 
-Nothing returned is ever worse than what was given. But budget and policy are improved in turn, each with the other held fixed, so the end
-may be a *local* optimum, a budget that is the VaR of its own best policy; `solve_cvar_exact` looks at all budgets, and at little more cost.
+Nothing returned is ever worse than what was given. But budget and policy are improved in turn, each
+with the other held fixed, so the end may be a *local* optimum, a budget that is the VaR of its own
+best policy; `solve_cvar_exact` looks at all budgets, and at little more cost.
 """
 
 from __future__ import annotations
@@ -18,12 +21,15 @@ from typing import Any
 from tailpath.errors import ModelError
 from tailpath.evaluation.distribution import CostDistribution
 from tailpath.evaluation.evaluate import evaluate
+from tailpath.evaluation.shifted import ShiftedDistribution
+from tailpath.model.potential import shifted
 from tailpath.model.ssp import SSP
 from tailpath.options import check_alpha
 from tailpath.policies.given import as_policy
 from tailpath.policies.kinds import Policy
 from tailpath.solvers.exact.solver import best_for_budget
 from tailpath.solvers.expectation import solve_expected
+from tailpath.solvers.objectives.rounding import on_costs_of
 
 #: A new policy must be better by this much, relatively: well above what rounding can feign.
 GAIN = 1e-12
@@ -92,6 +98,12 @@ def improve(ssp: SSP, policy: Any, alpha: float) -> Improvement:
     """
     alpha = check_alpha(alpha)
     policy = as_policy(ssp, policy, alpha=alpha)
+    if ssp.signed:
+        better = improve(ssp.reduced, policy, alpha)
+        cvars = tuple(shifted(cvar, ssp.shift) for cvar in better.history)
+        return Improvement(
+            on_costs_of(better.policy, ssp), ShiftedDistribution.of(better.costs, ssp), cvars
+        )
     if ssp.cost_unit is None:
         raise ModelError("the costs have no common unit; `improve` counts budgets in units")
     expected = solve_expected(ssp)
@@ -99,7 +111,8 @@ def improve(ssp: SSP, policy: Any, alpha: float) -> Improvement:
     history = [costs.cvar(alpha)]
     while True:
         var = costs.var(alpha)
-        # A policy that is not sure to arrive may have no VaR; the risk-neutral one is a fresh start.
+        # A policy that is not sure to arrive may have no VaR; the risk-neutral one is a fresh
+        # start.
         budget = round(var / float(ssp.cost_unit)) if math.isfinite(var) else 0
         candidate = best_for_budget(ssp, budget, expected)
         found = evaluate(ssp, candidate, alpha)

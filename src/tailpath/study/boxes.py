@@ -1,4 +1,6 @@
-"""Box plots of values divided by values: how close predictions come to what happens, and what happens to the optimum."""
+"""Box plots of values divided by values: how close predictions come to what happens, and what
+happens to the optimum.
+"""
 
 from __future__ import annotations
 
@@ -14,18 +16,40 @@ TARGET = 0.1
 ROUNDING = 1 - 1e-9
 
 
-def predicted_by_deployed(results: Results, domain: str, atoms: int, alpha0: float, least: float = 0.0) -> FloatArray:
-    """Predicted by deployed values of CVaRVIQ, all problems of a domain, at the atoms from `least` up."""
-    settings = [s for s in results.settings("quantile") if (s.problem[0], s.atoms, s.alpha0) == (domain, atoms, alpha0)]
+def predicted_by_deployed(
+    results: Results, domain: str, atoms: int, alpha0: float, least: float = 0.0
+) -> FloatArray:
+    """Predicted by deployed values of CVaRVIQ, all problems of a domain, at the atoms from `least`
+    up.
+    """
+    settings = [
+        s
+        for s in results.settings("quantile")
+        if (s.problem[0], s.atoms, s.alpha0) == (domain, atoms, alpha0)
+    ]
     pairs = results.pairs("quantile", settings=settings)
-    return array(point.prediction / point.deployed for _, (point,) in pairs if point.alpha >= least * ROUNDING)
+    return array(
+        point.prediction / point.deployed
+        for _, (point,) in pairs
+        if point.alpha >= least * ROUNDING
+    )
 
 
-def deployed_by_optimum(results: Results, domain: str, atoms: int, alpha0: float, least: float = 0.0) -> FloatArray:
+def deployed_by_optimum(
+    results: Results, domain: str, atoms: int, alpha0: float, least: float = 0.0
+) -> FloatArray:
     """Deployed values of CVaRVIQ's policies by the optimum."""
-    settings = [s for s in results.settings("quantile", "optimum") if (s.problem[0], s.atoms, s.alpha0) == (domain, atoms, alpha0)]
+    settings = [
+        s
+        for s in results.settings("quantile", "optimum")
+        if (s.problem[0], s.atoms, s.alpha0) == (domain, atoms, alpha0)
+    ]
     pairs = results.pairs("quantile", "optimum", settings=settings)
-    return array(point.deployed / best.deployed for _, (point, best) in pairs if point.alpha >= least * ROUNDING)
+    return array(
+        point.deployed / best.deployed
+        for _, (point, best) in pairs
+        if point.alpha >= least * ROUNDING
+    )
 
 
 def box_atoms(results: Results) -> Any:
@@ -37,11 +61,21 @@ def box_atoms(results: Results) -> Any:
 def box_alpha0(results: Results) -> Any:
     groups = [(n, low) for n in results.atoms for low in results.alpha0]
     middle = len(results.alpha0) // 2
-    names = [f"{tens(low)}\n|Y| = {n}" if k == middle else tens(low) for n in results.atoms for k, low in enumerate(results.alpha0)]
+    names = [
+        f"{tens(low)}\n|Y| = {n}" if k == middle else tens(low)
+        for n in results.atoms
+        for k, low in enumerate(results.alpha0)
+    ]
     return _boxes(results, groups, names, r"$\alpha_0$", TARGET)
 
 
-def _boxes(results: Results, groups: Sequence[tuple[int, float]], names: Sequence[str], label: str, least: float) -> Any:
+def _boxes(
+    results: Results,
+    groups: Sequence[tuple[int, float]],
+    names: Sequence[str],
+    label: str,
+    least: float,
+) -> Any:
     if not results.settings("quantile"):
         return None
     kinds: list[tuple[Callable[..., FloatArray], str]] = [
@@ -50,12 +84,25 @@ def _boxes(results: Results, groups: Sequence[tuple[int, float]], names: Sequenc
     if results.settings("quantile", "optimum"):
         kinds.append((deployed_by_optimum, "deployed / optimum"))
     domains = results.domains
-    figure, axes = panels([domain.capitalize() if domain != OWN else "own models" for _ in kinds for domain in domains], len(domains))
-    for ax, (ratio, what, domain) in zip(axes, [(ratio, what, domain) for ratio, what in kinds for domain in domains]):
+    figure, axes = panels(
+        [
+            domain.capitalize() if domain != OWN else "own models"
+            for _ in kinds
+            for domain in domains
+        ],
+        len(domains),
+    )
+    for ax, (ratio, what, domain) in zip(
+        axes, [(ratio, what, domain) for ratio, what in kinds for domain in domains]
+    ):
         data = [ratio(results, domain, atoms, low, least) for atoms, low in groups]
         black = {"color": "black"}
         ax.boxplot(
-            data, medianprops={**black, "linewidth": 2}, flierprops={"marker": "x", "markersize": 5}, whiskerprops=black, capprops=black
+            data,
+            medianprops={**black, "linewidth": 2},
+            flierprops={"marker": "x", "markersize": 5},
+            whiskerprops=black,
+            capprops=black,
         )
         ax.axhline(1.0, color="0.4", linewidth=0.8, linestyle="--")
         ax.set_xticks(range(1, len(names) + 1), names)

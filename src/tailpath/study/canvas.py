@@ -1,4 +1,6 @@
-"""What all figures share: panels, signs that differ in black and white, legends that fit, files that repeat byte for byte."""
+"""What all figures share: panels, signs that differ in black and white, legends that fit, files
+that repeat byte for byte.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ WIDTH, HEIGHT, LINE, LETTER = 4.6, 3.3, 0.75, 0.075
 
 
 def panels(titles: Sequence[str], columns: int = 2) -> tuple[Any, list[Any]]:
-    """A figure with one panel per title, row by row; a single one is wider, to have room for its legend."""
+    """A figure with one panel per title, row by row; a single one is wider, to have room for its
+    legend.
+    """
     from matplotlib.figure import Figure
 
     columns = max(1, min(columns, len(titles)))
@@ -44,14 +48,18 @@ def style(k: int) -> dict[str, Any]:
 
 
 def legend_below(figure: Any, axes: Sequence[Any], columns: int) -> None:
-    """One legend for all panels, with the series of all of them, each once, in as many columns as the figure has room for."""
+    """One legend for all panels, with the series of all of them, each once, in as many columns as
+    the figure has room for.
+    """
     entries: dict[str, Any] = {}
     for ax in axes:
         for handle, name in zip(*ax.get_legend_handles_labels()):
             entries.setdefault(name, handle)
     if not entries:
         return
-    widest = LINE + LETTER * max(len(name.replace("$", "").replace("\\alpha_0", "a0")) for name in entries)
+    widest = LINE + LETTER * max(
+        len(name.replace("$", "").replace("\\alpha_0", "a0")) for name in entries
+    )
     fitting = max(1, int(figure.get_size_inches()[0] / widest))
     figure.legend(
         list(entries.values()),
@@ -64,7 +72,7 @@ def legend_below(figure: Any, axes: Sequence[Any], columns: int) -> None:
     )
 
 
-def whole_ticks(ax: Any, numbers: Sequence[int]) -> None:
+def integer_ticks(ax: Any, numbers: Sequence[int]) -> None:
     """The numbers of atoms on the horizontal axis, and no others."""
     ax.set_xticks(list(numbers), [str(n) for n in numbers])
     ax.set_xlabel("number of atoms |Y|")

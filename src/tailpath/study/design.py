@@ -1,14 +1,17 @@
 """What a study asks for: a small TOML file, read into a `Design`, which becomes a list of tasks.
 
-Problems x methods x variants x numbers of atoms x values of alpha0, every atom an initial alpha. A problem is any model that `read` takes; a
-method any of the register (`tailpath.methods`), in the variants it has (`improved` is its default); modules named under `import` may register
-more of both. `paper.toml` is the paper's own study. Methods that take no atoms are run at the same points, for comparison.
+Problems x methods x variants x numbers of atoms x values of alpha0, every atom an initial alpha. A
+problem is any model that `read` takes; a method any of the register (`tailpath.methods`), in the
+variants it has (`improved` is its default); modules named under `import` may register more of both.
+`paper.toml` is the paper's own study. Methods that take no atoms are run at the same points, for
+comparison.
 
-CVaRVILI solves many millions of linear programs. How its values and times are found is the `inner` of its tasks:
+CVaRVILI solves many millions of linear programs. How its values and times are found is the `inner`
+of its tasks:
 
     lp        by linear programs, to convergence
-    sampled   values by the closed form of the same inner problem; the time of the linear programs is measured on whole sweeps and scaled by
-              the number of sweeps: an estimate
+    sampled   values by the closed form of the same inner problem; the time of the linear programs
+              is measured on whole sweeps and scaled by the number of sweeps: an estimate
     greedy    values by the closed form, no linear programs
 """
 
@@ -37,7 +40,8 @@ PAPER = pathlib.Path(__file__).with_name("paper.toml")
 LP_MODES = ("default", "full", "none")
 #: The name of a planner's default among its variants, and the domain of models that belong to none.
 IMPROVED, OWN = "improved", "own"
-#: Variants for contrast, and which variant each differs from: nobody ran them, so no claim is about them. Rows of tables and one figure show them.
+#: Variants for contrast, and which variant each differs from: nobody ran them, so no claim is about
+#: them. Rows of tables and one figure show them.
 CONTRAST = {"printed": "published"}
 
 
@@ -45,8 +49,9 @@ CONTRAST = {"printed": "published"}
 class StudyProblem:
     """A model under a name `domain/problem`.
 
-    `model` is what `read` takes, with its `options`. CVaRVILI's linear programs run to convergence with the numbers of atoms in `programs`;
-    `simulate` adds Monte Carlo; `finer` are numbers of atoms for all methods but CVaRVILI, beside the study's grid.
+    `model` is what `read` takes, with its `options`. CVaRVILI's linear programs run to convergence
+    with the numbers of atoms in `programs`; `simulate` adds Monte Carlo; `finer` are numbers of
+    atoms for all methods but CVaRVILI, beside the study's grid.
     """
 
     name: str
@@ -67,7 +72,9 @@ class StudyProblem:
 
 @dataclass(frozen=True)
 class Design:
-    """A study: see the module. `imports` are modules that register planners and domains; workers import them, too."""
+    """A study: see the module. `imports` are modules that register planners and domains; workers
+    import them, too.
+    """
 
     problems: tuple[StudyProblem, ...]
     title: str = "A study"
@@ -88,10 +95,16 @@ class Design:
             for low in self.alpha0:
                 log_atoms(low, n)
         check_gamma(self.gamma)
-        known = {IMPROVED, *(variant for name in self.methods for variant in find_method(name).variants)}
+        known = {
+            IMPROVED,
+            *(variant for name in self.methods for variant in find_method(name).variants),
+        }
         for variant in self.variants:
             if variant not in known:
-                raise OptionError(f"no method of the study has a variant {variant!r}; there are {', '.join(sorted(known))}")
+                raise OptionError(
+                    f"no method of the study has a variant {variant!r}; there are"
+                    f" {', '.join(sorted(known))}"
+                )
         names = [problem.key for problem in self.problems]
         for key in names:
             if names.count(key) > 1:
@@ -104,7 +117,9 @@ def import_all(modules: Collection[str]) -> None:
         try:
             importlib.import_module(module)
         except ImportError as error:
-            raise OptionError(f"the module {module!r} of the study's design cannot be imported: {error}") from None
+            raise OptionError(
+                f"the module {module!r} of the study's design cannot be imported: {error}"
+            ) from None
 
 
 # ---------------------------------------------------------------------- the file
@@ -112,18 +127,26 @@ def import_all(modules: Collection[str]) -> None:
 
 def read_design(path: str | os.PathLike[str] = PAPER) -> Design:
     """Read a design; paths of models in it are relative to it."""
-    place = pathlib.Path(path)
+    path_name = pathlib.Path(path)
     try:
-        content = tomllib.loads(read_text(str(place)))
+        content = tomllib.loads(read_text(str(path_name)))
     except tomllib.TOMLDecodeError as error:
-        raise OptionError(f"{place}: {error}") from None
+        raise OptionError(f"{path_name}: {error}") from None
     content["imports"] = content.pop("import", [])
     problems = content.pop("problems", [])
     if not isinstance(problems, list) or not problems:
-        raise OptionError(f"{place}: a study needs problems, each a table [[problems]] with a name and a model")
-    made = tuple(_made(StudyProblem, entry, f"{place}: problem {k}") for k, entry in enumerate(problems, 1))
-    made = tuple(replace(problem, model=_beside(place.parent, problem.model)) for problem in made)
-    design: Design = _made(Design, {**content, "problems": made}, str(place))
+        raise OptionError(
+            f"{path_name}: a study needs problems, each a table [[problems]] with a name and a"
+            " model"
+        )
+    made = tuple(
+        _made(StudyProblem, entry, f"{path_name}: problem {k}")
+        for k, entry in enumerate(problems, 1)
+    )
+    made = tuple(
+        replace(problem, model=_beside(path_name.parent, problem.model)) for problem in made
+    )
+    design: Design = _made(Design, {**content, "problems": made}, str(path_name))
     return design
 
 
@@ -147,16 +170,27 @@ def _made(kind: Any, entry: Any, where: str) -> Any:
             raise OptionError(f"{where}: unknown key {key!r}; there are {', '.join(known)}")
         several = known[key].startswith("tuple[")
         of = known[key].removeprefix("tuple[").removesuffix(", ...]") if several else known[key]
-        if (several and not isinstance(value, (list, tuple))) or not all(KINDS[of](one) for one in (value if several else [value])):
-            raise OptionError(f"{where}: {key} = {value!r} is no {'list of ' if several else ''}{of}")
+        if (several and not isinstance(value, (list, tuple))) or not all(
+            KINDS[of](one) for one in (value if several else [value])
+        ):
+            raise OptionError(
+                f"{where}: {key} = {value!r} is no {'list of ' if several else ''}{of}"
+            )
     for needed in ("name", "model") if kind is StudyProblem else ():
         if needed not in entry:
             raise OptionError(f"{where} has no {needed}")
-    return kind(**{key: tuple(value) if known[key].startswith("tuple[") else value for key, value in entry.items()})
+    return kind(
+        **{
+            key: tuple(value) if known[key].startswith("tuple[") else value
+            for key, value in entry.items()
+        }
+    )
 
 
 def _beside(folder: pathlib.Path, model: str) -> str:
-    """A model's path, seen from the folder of the design; strings such as `river:30x10` stay as they are."""
+    """A model's path, seen from the folder of the design; strings such as `river:30x10` stay as
+    they are.
+    """
     return str(folder / model) if (folder / model).exists() else model
 
 
@@ -174,20 +208,42 @@ def restricted(
     variants: Collection[str] = (),
     gamma: float | None = None,
 ) -> Design:
-    """The design with other problems, atoms, alpha0, methods, variants or discount, as the command line asks for them.
+    """The design with other problems, atoms, alpha0, methods, variants or discount, as the command
+    line asks for them.
 
-    `only` names problems or domains of the design, or a problem of a domain that the design does not have (`river/10x4`); `models` adds models.
+    `only` names problems or domains of the design, or a problem of a domain that the design does
+    not have (`river/10x4`); `models` adds models.
     """
     problems = [] if models and not only else list(_problems(design, only))
-    problems += [StudyProblem(pathlib.Path(model).stem if os.path.exists(model) else model.replace(":", "/"), model) for model in models]
+    problems += [
+        StudyProblem(
+            pathlib.Path(model).stem if os.path.exists(model) else model.replace(":", "/"), model
+        )
+        for model in models
+    ]
     if atoms:
-        problems = [replace(problem, finer=tuple(n for n in problem.finer if n in atoms)) for problem in problems]
+        problems = [
+            replace(problem, finer=tuple(n for n in problem.finer if n in atoms))
+            for problem in problems
+        ]
         finer = {n for problem in problems for n in problem.finer}
         atoms = tuple(n for n in atoms if n not in finer or n in design.atoms) or tuple(atoms)
     changes: dict[str, Any] = {"problems": tuple(problems)}
-    for name, value in (("atoms", atoms), ("alpha0", alpha0), ("methods", methods), ("variants", variants)):
+    for name, value in (
+        ("atoms", atoms),
+        ("alpha0", alpha0),
+        ("methods", methods),
+        ("variants", variants),
+    ):
         if value:
             changes[name] = tuple(value)
+    if (
+        methods and not variants
+    ):  # those of the design that nobody named are not asked of methods that have none
+        known = {variant for name in methods for variant in find_method(name).variants}
+        changes["variants"] = tuple(
+            variant for variant in design.variants if variant in (IMPROVED, *known)
+        ) or (IMPROVED,)
     if gamma is not None:
         changes["gamma"] = gamma
     return replace(design, **changes)
@@ -195,7 +251,12 @@ def restricted(
 
 def _problems(design: Design, only: Collection[str]) -> list[StudyProblem]:
     """The problems wanted, in the order of the design, and then those it does not have."""
-    wanted = {problem.name for problem in design.problems for text in only if text in (problem.name, problem.key[0])}
+    wanted = {
+        problem.name
+        for problem in design.problems
+        for text in only
+        if text in (problem.name, problem.key[0])
+    }
     found = [problem for problem in design.problems if not only or problem.name in wanted]
     for text in only:
         if not any(text in (problem.name, problem.key[0]) for problem in design.problems):
@@ -210,7 +271,9 @@ def _problems(design: Design, only: Collection[str]) -> list[StudyProblem]:
 # ---------------------------------------------------------------------- tasks
 
 
-def tasks(design: Design | None = None, *, lp: str = "default", simulation: bool = True) -> list[Task]:
+def tasks(
+    design: Design | None = None, *, lp: str = "default", simulation: bool = True
+) -> list[Task]:
     """The tasks of a design, by default the paper's, the longest first."""
     design = paper() if design is None else design
     if lp not in LP_MODES:
@@ -220,9 +283,16 @@ def tasks(design: Design | None = None, *, lp: str = "default", simulation: bool
         for n in (*design.atoms, *problem.finer):
             for low in design.alpha0:
                 found += _tasks_at(design, problem, n, low, lp)
-                if problem.simulate and simulation and n in design.atoms and "quantile" in design.methods:
+                if (
+                    problem.simulate
+                    and simulation
+                    and n in design.atoms
+                    and "quantile" in design.methods
+                ):
                     found += [
-                        _task(design, problem, "simulation", variant, "", n, low) for variant in design.variants if variant not in CONTRAST
+                        _task(design, problem, "simulation", variant, "", n, low)
+                        for variant in design.variants
+                        if variant not in CONTRAST
                     ]
     return sorted(found, key=effort, reverse=True)
 
@@ -233,15 +303,23 @@ def _tasks_at(design: Design, problem: StudyProblem, n: int, low: float, lp: str
         method = find_method(name)
         if n not in design.atoms and (name == "interpolation" or n not in problem.finer):
             continue
-        if design.gamma < 1 and (method.name == "exact" or not any(option.name == "gamma" for option in method.options)):
+        if design.gamma < 1 and (
+            method.name == "exact" or not any(option.name == "gamma" for option in method.options)
+        ):
             continue
         inner = _inner(problem, n, lp) if name == "interpolation" else ""
-        variants = [v for v in design.variants if v == IMPROVED or v in method.variants] if method.variants else [""]
+        variants = (
+            [v for v in design.variants if v == IMPROVED or v in method.variants]
+            if method.variants
+            else [""]
+        )
         found += [_task(design, problem, name, variant, inner, n, low) for variant in variants]
     return found
 
 
-def _task(design: Design, problem: StudyProblem, method: str, variant: str, inner: str, n: int, low: float) -> Task:
+def _task(
+    design: Design, problem: StudyProblem, method: str, variant: str, inner: str, n: int, low: float
+) -> Task:
     part = "" if n in design.atoms else "finer"
     return Task(*problem.key, method, variant, inner, n, low, design.gamma, design.tolerance, part)
 
@@ -259,7 +337,9 @@ def paper() -> Design:
 
 
 def effort(task: Task) -> float:
-    """Roughly how long a task takes, in some unit, to start long ones first and to tell how much is left."""
+    """Roughly how long a task takes, in some unit, to start long ones first and to tell how much is
+    left.
+    """
     cells = 1.0
     for number in task.problem.split("x"):
         cells *= int(number) if number.isdigit() else 10

@@ -1,4 +1,6 @@
-"""Where tasks run: processes of this machine, or the workers of a Dask cluster. Both are a `concurrent.futures.Executor`."""
+"""Where tasks run: processes of this machine, or the workers of a Dask cluster. Both are a
+`concurrent.futures.Executor`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,13 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import BrokenExecutor, Executor, Future, InvalidStateError, ProcessPoolExecutor
+from concurrent.futures import (
+    BrokenExecutor,
+    Executor,
+    Future,
+    InvalidStateError,
+    ProcessPoolExecutor,
+)
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
@@ -17,17 +25,21 @@ from typing import Any
 from tailpath.errors import OptionError
 
 CONNECT_SECONDS = 10
-WATCH_SECONDS = 1.0
+MONITOR_SECONDS = 1.0
 
 
 @contextmanager
 def processes(workers: int) -> Iterator[Executor]:
-    """A pool of processes, one core each. After an error, an interrupt included, no process is left behind."""
+    """A pool of processes, one core each. After an error, an interrupt included, no process is left
+    behind.
+    """
     if workers < 1:
         raise OptionError(f"the number of workers must be 1 or more, not {workers}")
     before = set(multiprocessing.active_children())
     # Spawned, because a forked copy of a process with threads and compiled code may hang.
-    pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"), initializer=start_worker)
+    pool = ProcessPoolExecutor(
+        workers, mp_context=multiprocessing.get_context("spawn"), initializer=start_worker
+    )
     try:
         yield pool
     except BaseException:
@@ -40,7 +52,8 @@ def processes(workers: int) -> Iterator[Executor]:
 
 @contextmanager
 def cluster(address: str, patience: float = CONNECT_SECONDS) -> Iterator[Executor]:
-    """The workers of a running Dask scheduler, e.g. at tcp://host:8786; they need this version of the package.
+    """The workers of a running Dask scheduler, e.g. at tcp://host:8786; they need this version of
+    the package.
 
     A scheduler that does not answer, or has no workers, for `patience` seconds is taken for none.
     """
@@ -58,9 +71,12 @@ def cluster(address: str, patience: float = CONNECT_SECONDS) -> Iterator[Executo
                 client.wait_for_workers(1, timeout=patience)
             except TimeoutError:
                 raise OptionError(
-                    f"the Dask scheduler at {address} has no workers; start some and run the study again: what is finished is kept"
+                    f"the Dask scheduler at {address} has no workers; start some and run the study"
+                    " again: what is finished is kept"
                 ) from None
-            watched = WatchedExecutor(executor, partial(_lost, client, patience, [time.monotonic()]))
+            watched = WatchedExecutor(
+                executor, partial(_lost, client, patience, [time.monotonic()])
+            )
             try:
                 yield watched
             finally:
@@ -68,7 +84,9 @@ def cluster(address: str, patience: float = CONNECT_SECONDS) -> Iterator[Executo
 
 
 def _lost(client: Any, patience: float, last_seen: list[float]) -> bool:
-    """Whether the scheduler has gone, or has had no workers for a while; `last_seen` holds when it last had one."""
+    """Whether the scheduler has gone, or has had no workers for a while; `last_seen` holds when it
+    last had one.
+    """
     if client.status in ("closing", "closed"):
         return True
     with suppress(OSError, TimeoutError):  # it may go while it is asked
@@ -78,7 +96,9 @@ def _lost(client: Any, patience: float, last_seen: list[float]) -> bool:
 
 
 class WatchedExecutor(Executor):
-    """Hands tasks on to another executor, and breaks when that has gone: Dask would leave its futures open for ever."""
+    """Hands tasks on to another executor, and breaks when that has gone: Dask would leave its
+    futures open for ever.
+    """
 
     def __init__(self, inner: Executor, gone: Callable[[], bool]) -> None:
         self.inner, self.gone = inner, gone
@@ -93,9 +113,11 @@ class WatchedExecutor(Executor):
         return future
 
     def _watch(self) -> None:
-        while not self.finished.wait(WATCH_SECONDS):
+        while not self.finished.wait(MONITOR_SECONDS):
             if self.gone():
-                self.inner.shutdown(wait=False)  # or to leave it would wait for workers that never come
+                self.inner.shutdown(
+                    wait=False
+                )  # or to leave it would wait for workers that never come
                 for future in list(self._open):
                     with suppress(InvalidStateError):  # finished at the last moment
                         future.set_exception(BrokenExecutor("the cluster is gone"))
@@ -117,8 +139,12 @@ def _quiet(*names: str) -> Iterator[None]:
 
 
 def start_worker() -> None:
-    """Settle a fresh worker: one thread per worker, a quiet end at Ctrl-C, and no life after the study that started it."""
-    os.environ["NUMBA_NUM_THREADS"] = "1"  # read when the compiler is first imported, which has not happened yet
+    """Settle a fresh worker: one thread per worker, a quiet end at Ctrl-C, and no life after the
+    study that started it.
+    """
+    os.environ["NUMBA_NUM_THREADS"] = (
+        "1"  # read when the compiler is first imported, which has not happened yet
+    )
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
@@ -126,6 +152,7 @@ def start_worker() -> None:
 def _end_with_parent() -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
-        # A pool's worker waits for tasks for ever if the study is killed: nobody is left to tell it.
+        # A pool's worker waits for tasks for ever if the study is killed: nobody is left to tell
+        # it.
         parent.join()
         os._exit(1)

@@ -1,10 +1,14 @@
-"""Stored runs as the figures, tables and claims want them: looked up by what was asked, paired point by point.
+"""Stored runs as the figures, tables and claims want them: looked up by what was asked, paired
+point by point.
 
-Nothing here computes a value of a model: all numbers are stored ones, their differences and their quotients.
+Nothing here computes a value of a model: all numbers are stored ones, their differences and their
+quotients.
 """
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
@@ -23,9 +27,20 @@ Key = tuple[str, str]
 PREFERRED = ("", "greedy", "sampled", "lp")
 
 
+def _size(problem: Key) -> int:
+    """The product of the numbers in a problem's name, such as 30x10."""
+    return (
+        math.prod(map(int, re.findall(r"\d+", problem[1]))) if re.search(r"\d", problem[1]) else 0
+    )
+
+
 def title(problem: Key) -> str:
     """A problem as the paper writes it; a model of one's own by its name."""
-    return problem[1] if problem[0] == OWN else f"{problem[0].capitalize()} {problem[1].replace('x', '×')}"
+    return (
+        problem[1]
+        if problem[0] == OWN
+        else f"{problem[0].capitalize()} {problem[1].replace('x', '×')}"
+    )
 
 
 @cache
@@ -47,9 +62,11 @@ class Setting:
 
 
 class Results:
-    """The runs of one edition, the planners in one variant: of those there are, the first (`improved`, if it is there), unless told otherwise.
+    """The runs of one edition, the planners in one variant: of those there are, the first
+    (`improved`, if it is there), unless told otherwise.
 
-    Methods that a variant for contrast leaves as they are, are seen in the variant that it differs from.
+    Methods that a variant for contrast leaves as they are, are seen in the variant that it differs
+    from.
     """
 
     def __init__(self, runs: Iterable[Run], variant: str | None = None) -> None:
@@ -60,16 +77,26 @@ class Results:
         self._runs: dict[tuple[str, Setting], Run] = {}
         seen = ["", CONTRAST.get(self.variant, ""), self.variant]
         chosen = [run for run in self._all if run.task.variant in seen]
-        for run in sorted(chosen, key=lambda run: (seen.index(run.task.variant), PREFERRED.index(run.task.inner))):
+        for run in sorted(
+            chosen, key=lambda run: (seen.index(run.task.variant), PREFERRED.index(run.task.inner))
+        ):
             task = run.task
-            self._runs[task.method, Setting((task.domain, task.problem), task.atoms, task.alpha0)] = run
+            self._runs[
+                task.method, Setting((task.domain, task.problem), task.atoms, task.alpha0)
+            ] = run
         grid = {setting for (_, setting), run in self._runs.items() if run.task.part == ""}
         first = [problem.key for problem in paper().problems]
         rest = sorted({setting.problem for setting in grid} - set(first))
-        self.problems = [problem for problem in [*first, *rest] if any(setting.problem == problem for setting in grid)]
+        self.problems = [
+            problem
+            for problem in [*first, *rest]
+            if any(setting.problem == problem for setting in grid)
+        ]
         self.atoms = sorted({setting.atoms for setting in grid})
         self.alpha0 = sorted({setting.alpha0 for setting in grid})
-        self.methods = sorted({method for method, _ in self._runs} - {"simulation"}, key=_usual_order)
+        self.methods = sorted(
+            {method for method, _ in self._runs} - {"simulation"}, key=_usual_order
+        )
 
     def of_variant(self, variant: str) -> Results:
         return Results(self._all, variant)
@@ -80,11 +107,19 @@ class Results:
         keys = {problem.key: {*design.atoms, *problem.finer} for problem in design.problems}
 
         def holds(task: Task) -> bool:
-            grid = task.atoms in keys.get((task.domain, task.problem), ()) and task.alpha0 in design.alpha0
+            grid = (
+                task.atoms in keys.get((task.domain, task.problem), ())
+                and task.alpha0 in design.alpha0
+            )
             return grid and (task.gamma, task.tolerance) == (design.gamma, design.tolerance)
 
         part = [run for run in self._all if holds(run.task)]
-        finer = [replace(run, task=replace(run.task, part="" if run.task.atoms in design.atoms else "finer")) for run in part]
+        finer = [
+            replace(
+                run, task=replace(run.task, part="" if run.task.atoms in design.atoms else "finer")
+            )
+            for run in part
+        ]
         return Results(finer, self.variant)
 
     @property
@@ -98,11 +133,17 @@ class Results:
 
     @property
     def shown(self) -> list[Key]:
-        """The largest problem of each domain, which the paper's figures show, and every model that belongs to none."""
+        """The largest problem of each domain, which the paper's figures show, and every model that
+        belongs to none.
+        """
         found = []
         for domain in self.domains:
             there = [problem for problem in self.problems if problem[0] == domain]
-            found += there if domain == OWN else there[-1:]
+            found += (
+                there
+                if domain == OWN
+                else [max(enumerate(there), key=lambda pair: (_size(pair[1]), pair[0]))[1]]
+            )
         return found
 
     def get(self, method: str, problem: Key, atoms: int, alpha0: float) -> Run | None:
@@ -110,13 +151,24 @@ class Results:
 
     def settings(self, *methods: str) -> list[Setting]:
         """The settings of the design that all these methods have, problem by problem."""
-        design = (Setting(problem, n, low) for problem in self.problems for n in self.atoms for low in self.alpha0)
-        return [setting for setting in design if all((method, setting) in self._runs for method in methods)]
+        design = (
+            Setting(problem, n, low)
+            for problem in self.problems
+            for n in self.atoms
+            for low in self.alpha0
+        )
+        return [
+            setting
+            for setting in design
+            if all((method, setting) in self._runs for method in methods)
+        ]
 
     def of(self, method: str, setting: Setting) -> Run:
         return self._runs[method, setting]
 
-    def pairs(self, *methods: str, settings: Iterable[Setting] | None = None) -> Iterator[tuple[Setting, tuple[Point, ...]]]:
+    def pairs(
+        self, *methods: str, settings: Iterable[Setting] | None = None
+    ) -> Iterator[tuple[Setting, tuple[Point, ...]]]:
         """Every atom of every setting, with the points of all these methods side by side."""
         for setting in self.settings(*methods) if settings is None else settings:
             for points in zip(*(self.of(method, setting).points for method in methods)):
@@ -133,6 +185,8 @@ def array(values: Iterable[float]) -> FloatArray:
 
 
 def at(run: Run, alpha: float) -> Point | None:
-    """The point of a run at an alpha, found by its nearest atom if that is equal but for rounding."""
+    """The point of a run at an alpha, found by its nearest atom if that is equal but
+    for rounding.
+    """
     nearest = min(run.points, key=lambda point: abs(point.alpha / alpha - 1))
     return nearest if abs(nearest.alpha / alpha - 1) < 1e-9 else None

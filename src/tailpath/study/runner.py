@@ -1,9 +1,10 @@
 """Run what is missing, and store each run the moment it is finished.
 
-The loop knows executors only: tasks go in, finished runs come out in any order, and this process alone writes them. If an executor breaks (a worker
-process was killed or ran out of memory), what is finished is stored, and a fresh executor gets the rest. If that makes no progress, the tasks left
-run one at a time, each on an executor of its own, so that the one to blame does not take the others with it. A task that fails is
-reported and does not stop the others.
+The loop knows executors only: tasks go in, finished runs come out in any order, and this process
+alone writes them. If an executor breaks (a worker process was killed or ran out of memory), what is
+finished is stored, and a fresh executor gets the rest. If that makes no progress, the tasks left
+run one at a time, each on an executor of its own, so that the one to blame does not take the others
+with it. A task that fails is reported and does not stop the others.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from tailpath.study.program import program
 from tailpath.study.store import Edition, Run, Store, Task
 from tailpath.study.work import Job, perform
 
-#: Executors that may break one after the other without a single run finished between them, before tasks run one at a time.
+#: Executors that may break one after the other without a single run finished between them, before
+#: tasks run one at a time.
 FRUITLESS = 2
 
 Open = Callable[[], AbstractContextManager[Executor]]
@@ -37,7 +39,9 @@ class Failure:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What happened: tasks computed now, found in the store, and failed; stored runs of other programs or models, which were left alone."""
+    """What happened: tasks computed now, found in the store, and failed; stored runs of other
+    programs or models, which were left alone.
+    """
 
     computed: int
     found: int
@@ -47,7 +51,9 @@ class Outcome:
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """A design made ready to run: its tasks, and its models, which travel to the workers with them."""
+    """A design made ready to run: its tasks, and its models, which travel to the
+    workers with them.
+    """
 
     design: Design
     tasks: Sequence[Task]
@@ -65,12 +71,18 @@ def prepare(design: Design, tasks: Sequence[Task]) -> Study:
     return Study(design, tasks, {problem.key: problem.read() for problem in design.problems})
 
 
-def run_study(store: Store, study: Study, open_executor: Open, progress: Progress = lambda done, share: None) -> Outcome:
-    """Compute the tasks that the store does not have. `progress(done, share)` tells, after every run, how many are and their part of the effort."""
+def run_study(
+    store: Store, study: Study, open_executor: Open, progress: Progress = lambda done, share: None
+) -> Outcome:
+    """Compute the tasks that the store does not have. `progress(done, share)` tells, after every
+    run, how many are and their part of the effort.
+    """
     edition, tasks = study.edition, study.tasks
     found = store.finished(edition)
     missing = [task for task in tasks if task not in found]
-    failures = _Campaign(store, study, edition, missing, progress).run(open_executor) if missing else []
+    failures = (
+        _Campaign(store, study, edition, missing, progress).run(open_executor) if missing else []
+    )
     computed = len(missing) - len(failures)
     return Outcome(computed, len(tasks) - len(missing), store.others(edition), tuple(failures))
 
@@ -78,7 +90,14 @@ def run_study(store: Store, study: Study, open_executor: Open, progress: Progres
 class _Campaign:
     """The tasks left and done, while they run."""
 
-    def __init__(self, store: Store, study: Study, edition: Edition, missing: Sequence[Task], progress: Progress) -> None:
+    def __init__(
+        self,
+        store: Store,
+        study: Study,
+        edition: Edition,
+        missing: Sequence[Task],
+        progress: Progress,
+    ) -> None:
         self.store, self.study, self.edition, self.progress = store, study, edition, progress
         self.left = dict.fromkeys(missing)
         self.all = sum(map(effort, missing))
@@ -100,7 +119,9 @@ class _Campaign:
         return self.failures
 
     def _run_on(self, executor: Executor, tasks: Sequence[Task]) -> None:
-        """Give tasks to an executor and take in what it finishes. It may break at any time; what it has not finished is left."""
+        """Give tasks to an executor and take in what it finishes. It may break at any time; what it
+        has not finished is left.
+        """
         futures = {}
         try:
             for task in tasks:
@@ -109,7 +130,7 @@ class _Campaign:
                 futures[executor.submit(perform, job)] = task
         except BrokenExecutor:
             pass  # what was handed over tells its own story below
-        self._tell()
+        self._report()
         for future in as_completed(futures):
             task = futures.pop(future)
             try:
@@ -120,18 +141,22 @@ class _Campaign:
                 self._fail(task, f"{type(error).__name__}: {error}")
             else:
                 self._take(task, run)
-            self._tell()
+            self._report()
 
     def _take(self, task: Task, run: Run) -> None:
         answer = run.answer
         if not self.edition.holds(task, answer.program, answer.fingerprint):
-            self._fail(task, f"the worker has another program or model: {answer.program}, expected {self.edition.program}")
+            self._fail(
+                task,
+                f"the worker has another program or model: {answer.program}, expected"
+                f" {self.edition.program}",
+            )
             return
         self.store.add(run)
         del self.left[task]
         self.done += 1
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         self.progress(self.done, 1 - sum(map(effort, self.left)) / self.all)
 
     def _fail(self, task: Task, reason: str) -> None:

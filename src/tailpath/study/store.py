@@ -1,17 +1,19 @@
-"""Runs on disk: what a study has finished, so that it can be killed at any time and go on where it was.
+"""Runs on disk: what a study has finished, so that it can be killed at any time and go on where it
+was.
 
-A **Task** says what is asked; a **Run** is a task with its answer. A store is one SQLite file with three tables:
+A **Task** says what is asked; a **Run** is a task with its answer. A store is one SQLite file with
+three tables:
 
-| table | one row per |
-| --- | --- |
-| `runs` | finished run: the task, who computed it, planning time, sweeps, linear programs |
-| `points` | atom of a run: predicted and deployed CVaR, VaR, mean, evaluation time, expanded nodes |
-| `simulations` | Monte Carlo repetition and atom: the simulated CVaR, its samples and time |
+- `runs`: finished run: the task, who computed it, planning time, sweeps, linear programs
+- `points`: atom of a run: predicted and deployed CVaR, VaR, mean, evaluation time, expanded nodes
+- `simulations`: Monte Carlo repetition and atom: the simulated CVaR, its samples and time
 
-A run and its rows are written in one transaction when the run is finished, and only by the process that started the study: a store never holds half
-a run. The write-ahead log lets others read meanwhile. `program` (version and hash of the source that computes) and `fingerprint` (hash of the
-model) belong to the key of a run. Runs of another program or model stay in the file, are never counted as done and never mixed with others: an
-**edition** is the runs of one program on one model per problem, with one discount and tolerance, and readers see one edition at a time.
+A run and its rows are written in one transaction when the run is finished, and only by the process
+that started the study: a store never holds half a run. The write-ahead log lets others read
+meanwhile. `program` (version and hash of the source that computes) and `fingerprint` (hash of the
+model) belong to the key of a run. Runs of another program or model stay in the file, are never
+counted as done and never mixed with others: an **edition** is the runs of one program on one model
+per problem, with one discount and tolerance, and readers see one edition at a time.
 """
 
 from __future__ import annotations
@@ -31,10 +33,17 @@ from tailpath.errors import OptionError, TailpathError
 from tailpath.formats.files import write_bytes, write_text
 
 FILE_NAME = "runs.sqlite"
-#: Kept in the file as `PRAGMA user_version`; a change of the tables below needs a new number.
-#: With 3 the variant `published` became the planners that their authors ran; before, CVaRVIQ had other factors under that name.
+#: Kept in the file as `PRAGMA user_version`; a change of the tables below needs a new number. With
+#: 3 the variant `published` became the planners that their authors ran; before, CVaRVIQ had other
+#: factors under that name.
 SCHEMA = 3
-SQL_TYPE = {"str": "TEXT NOT NULL", "int": "INTEGER NOT NULL", "float": "REAL NOT NULL", "int | None": "INTEGER", "float | None": "REAL"}
+SQL_TYPE = {
+    "str": "TEXT NOT NULL",
+    "int": "INTEGER NOT NULL",
+    "float": "REAL NOT NULL",
+    "int | None": "INTEGER",
+    "float | None": "REAL",
+}
 
 
 class StoreError(TailpathError):
@@ -45,8 +54,8 @@ class StoreError(TailpathError):
 class Task:
     """What is asked: one method on one problem with one grid of atoms.
 
-    `variant` says which variant of a method that has some, and `inner` how CVaRVILI is solved and timed; both are "" for others. `part` is "finer"
-    for grids beside those of the study's design.
+    `variant` says which variant of a method that has some, and `inner` how CVaRVILI is solved and
+    timed; both are "" for others. `part` is "finer" for grids beside those of the study's design.
     """
 
     domain: str
@@ -62,12 +71,16 @@ class Task:
 
     def __str__(self) -> str:
         how = ", ".join(word for word in (self.variant, self.inner) if word)
-        return f"{self.domain}/{self.problem} {self.method}{f' ({how})' if how else ''}, {self.atoms} atoms from {self.alpha0:g}"
+        return (
+            f"{self.domain}/{self.problem} {self.method}{f' ({how})' if how else ''}, {self.atoms}"
+            f" atoms from {self.alpha0:g}"
+        )
 
 
 @dataclass(frozen=True)
 class Point:
-    """One atom as the initial alpha: what the planner predicted, if it predicts anything, and what its policy delivers, exactly.
+    """One atom as the initial alpha: what the planner predicted, if it predicts anything, and what
+    its policy delivers, exactly.
 
     `seconds` is the median time of several evaluations, `least` and `most` how far they spread.
     """
@@ -90,7 +103,9 @@ class Point:
 
 @dataclass(frozen=True)
 class Simulation:
-    """One Monte Carlo repetition seen at one alpha: the simulated CVaR beside the deployed one of the same policy."""
+    """One Monte Carlo repetition seen at one alpha: the simulated CVaR beside the deployed one of
+    the same policy.
+    """
 
     repetition: int
     seed: int
@@ -105,9 +120,10 @@ class Simulation:
 class Answer:
     """The columns of a run beside its task.
 
-    `plan_seconds` is the planning time, the median of `plan_calls` calls that took `plan_least` to `plan_most`, or an estimate if `estimated`;
-    `seconds` is what the whole run took. `factor_sum` is the largest sum P xi of the policy. `lps` linear programs were solved in
-    `lp_seconds`, in `lp_sweeps` sweeps.
+    `plan_seconds` is the planning time, the median of `plan_calls` calls that took `plan_least` to
+    `plan_most`, or an estimate if `estimated`; `seconds` is what the whole run took. `factor_sum`
+    is the largest sum P xi of the policy. `lps` linear programs were solved in `lp_seconds`, in
+    `lp_sweeps` sweeps.
     """
 
     program: str
@@ -148,15 +164,26 @@ def _definition(kind: Any) -> str:
 
 KEY = [*columns(Task), "program", "fingerprint"]
 TABLES = (
-    f"CREATE TABLE runs (id INTEGER PRIMARY KEY, {_definition(Task)}, {_definition(Answer)}, UNIQUE ({', '.join(KEY)}))",
-    f"CREATE TABLE points (run INTEGER NOT NULL REFERENCES runs, {_definition(Point)}, PRIMARY KEY (run, alpha))",
-    f"CREATE TABLE simulations (run INTEGER NOT NULL REFERENCES runs, {_definition(Simulation)}, PRIMARY KEY (run, repetition, alpha))",
+    (
+        f"CREATE TABLE runs (id INTEGER PRIMARY KEY, {_definition(Task)}, {_definition(Answer)},"
+        f" UNIQUE ({', '.join(KEY)}))"
+    ),
+    (
+        f"CREATE TABLE points (run INTEGER NOT NULL REFERENCES runs, {_definition(Point)}, PRIMARY"
+        " KEY (run, alpha))"
+    ),
+    (
+        "CREATE TABLE simulations (run INTEGER NOT NULL REFERENCES runs,"
+        f" {_definition(Simulation)}, PRIMARY KEY (run, repetition, alpha))"
+    ),
 )
 
 
 @dataclass(frozen=True)
 class Edition:
-    """The runs of one program on one model per problem: `fingerprints` maps (domain, problem) to the model's hash."""
+    """The runs of one program on one model per problem: `fingerprints` maps (domain, problem) to
+    the model's hash.
+    """
 
     program: str
     fingerprints: Mapping[tuple[str, str], str]
@@ -169,7 +196,9 @@ class Edition:
 
 
 class Store:
-    """The runs in one folder. Use it as a context manager; a store that is only read is never created."""
+    """The runs in one folder. Use it as a context manager; a store that is only read is never
+    created.
+    """
 
     def __init__(self, folder: str | os.PathLike[str], *, create: bool = False) -> None:
         self.folder = pathlib.Path(folder)
@@ -177,12 +206,18 @@ class Store:
         if create:
             self.folder.mkdir(parents=True, exist_ok=True)
         elif not self.path.is_file():
-            raise StoreError(f"{self.folder}: no stored runs here; 'tailpath study --out {self.folder}' makes them")
+            raise StoreError(
+                f"{self.folder}: no stored runs here; 'tailpath study --out {self.folder}' makes"
+                " them"
+            )
         with self._explained():
-            # Reading needs no right to write. Where the folder gives none, nobody can be writing, and the locks it has no room for are not needed.
+            # Reading needs no right to write. Where the folder gives none, nobody can be writing,
+            # and the locks it has no room for are not needed.
             writable = os.access(self.folder, os.W_OK) and os.access(self.path, os.W_OK)
             way = "mode=rwc" if create else "mode=rw" if writable else "mode=ro&immutable=1"
-            self._base = sqlite3.connect(f"{self.path.absolute().as_uri()}?{way}", timeout=60, uri=True)
+            self._base = sqlite3.connect(
+                f"{self.path.absolute().as_uri()}?{way}", timeout=60, uri=True
+            )
             self._base.execute("PRAGMA foreign_keys = ON")
             self._prepare(create)
 
@@ -193,38 +228,67 @@ class Store:
         self._base.close()
 
     def add(self, run: Run) -> None:
-        """Write a finished run, all of it or nothing. A run that another process has written meanwhile stays as it is."""
+        """Write a finished run, all of it or nothing. A run that another process has written
+        meanwhile stays as it is.
+        """
         names = [*columns(Task), *columns(Answer)]
         with self._explained(), self._base:
-            cursor = self._base.execute(_insert("runs", names, "OR IGNORE"), [*_values(run.task), *_values(run.answer)])
+            cursor = self._base.execute(
+                _insert("runs", names, "OR IGNORE"), [*_values(run.task), *_values(run.answer)]
+            )
             if cursor.rowcount == 0:
                 return
-            for table, rows, kind in (("points", run.points, Point), ("simulations", run.simulations, Simulation)):
-                self._base.executemany(_insert(table, ["run", *columns(kind)]), [[cursor.lastrowid, *_values(row)] for row in rows])
+            for table, rows, kind in (
+                ("points", run.points, Point),
+                ("simulations", run.simulations, Simulation),
+            ):
+                self._base.executemany(
+                    _insert(table, ["run", *columns(kind)]),
+                    [[cursor.lastrowid, *_values(row)] for row in rows],
+                )
 
     def runs(self, edition: Edition | None = None) -> list[Run]:
         """The finished runs of an edition, or of all, in the order in which they were finished."""
         with self._explained():
-            points, simulations = self._rows_of("points", Point), self._rows_of("simulations", Simulation)
+            points, simulations = (
+                self._rows_of("points", Point),
+                self._rows_of("simulations", Simulation),
+            )
             names = ", ".join(["id", *columns(Task), *columns(Answer)])
             stored = self._base.execute(f"SELECT {names} FROM runs ORDER BY id").fetchall()
         split = 1 + len(columns(Task))
         found = (
-            Run(Task(*row[1:split]), Answer(*row[split:]), tuple(points.get(row[0], ())), tuple(simulations.get(row[0], ())))
+            Run(
+                Task(*row[1:split]),
+                Answer(*row[split:]),
+                tuple(points.get(row[0], ())),
+                tuple(simulations.get(row[0], ())),
+            )
             for row in stored
         )
-        return [run for run in found if edition is None or edition.holds(run.task, run.answer.program, run.answer.fingerprint)]
+        return [
+            run
+            for run in found
+            if edition is None
+            or edition.holds(run.task, run.answer.program, run.answer.fingerprint)
+        ]
 
     def finished(self, edition: Edition) -> set[Task]:
         """The tasks of an edition that need not be done again."""
-        return {task for task, program, fingerprint in self._keys() if edition.holds(task, program, fingerprint)}
+        return {
+            task
+            for task, program, fingerprint in self._keys()
+            if edition.holds(task, program, fingerprint)
+        }
 
     def others(self, edition: Edition) -> int:
         """How many stored runs belong to other editions."""
         return sum(not edition.holds(*key) for key in self._keys())
 
     def latest(self) -> Edition:
-        """The edition that was written last, for readers that do not compute and so have no edition of their own."""
+        """The edition that was written last, for readers that do not compute and so have no edition
+        of their own.
+        """
         keys = self._keys()
         if not keys:
             raise StoreError(f"{self.path}: there are no finished runs yet")
@@ -233,21 +297,38 @@ class Store:
         return Edition(program, marks, last.gamma, last.tolerance)
 
     def widened(self, edition: Edition) -> Edition:
-        """The edition with all other problems that the store has of its program, so that a slice is shown with what was computed before."""
-        known = {(task.domain, task.problem): mark for task, program, mark in self._keys() if program == edition.program}
+        """The edition with all other problems that the store has of its program, so that a slice is
+        shown with what was computed before.
+        """
+        known = {
+            (task.domain, task.problem): mark
+            for task, program, mark in self._keys()
+            if program == edition.program
+        }
         return replace(edition, fingerprints={**known, **edition.fingerprints})
 
     def export(self, kind: str, edition: Edition) -> list[pathlib.Path]:
-        """Write the three tables of an edition as `csv` or `parquet` files beside the store; `run` in the others is `id` in runs."""
+        """Write the three tables of an edition as `csv` or `parquet` files beside the store; `run`
+        in the others is `id` in runs.
+        """
         if kind not in ("csv", "parquet"):
             raise OptionError(f"cannot export {kind!r}; use 'csv' or 'parquet'")
         with self._explained():
             stored = self._base.execute(f"SELECT id, {', '.join(KEY)} FROM runs").fetchall()
             chosen = {row[0] for row in stored if edition.holds(Task(*row[1:-2]), row[-2], row[-1])}
             written = []
-            for table, kinds in (("runs", (Task, Answer)), ("points", (Point,)), ("simulations", (Simulation,))):
-                names = ["id" if table == "runs" else "run", *(name for kind_of_row in kinds for name in columns(kind_of_row))]
-                rows = self._base.execute(f"SELECT {', '.join(names)} FROM {table} ORDER BY rowid").fetchall()
+            for table, kinds in (
+                ("runs", (Task, Answer)),
+                ("points", (Point,)),
+                ("simulations", (Simulation,)),
+            ):
+                names = [
+                    "id" if table == "runs" else "run",
+                    *(name for kind_of_row in kinds for name in columns(kind_of_row)),
+                ]
+                rows = self._base.execute(
+                    f"SELECT {', '.join(names)} FROM {table} ORDER BY rowid"
+                ).fetchall()
                 path = self.folder / f"{table}.{kind}"
                 of_edition = [row for row in rows if row[0] in chosen]
                 if kind == "csv":
@@ -272,7 +353,8 @@ class Store:
                     self._base.execute(f"PRAGMA user_version = {SCHEMA}")
         elif version != SCHEMA or empty:
             raise StoreError(
-                f"{self.path}: not a store of this version of the program (schema {version}, expected {SCHEMA}); use another folder"
+                f"{self.path}: not a store of this version of the program (schema {version},"
+                f" expected {SCHEMA}); use another folder"
             )
 
     @contextmanager
@@ -289,13 +371,18 @@ class Store:
 
     def _rows_of(self, table: str, kind: Any) -> dict[int, list[Any]]:
         found: dict[int, list[Any]] = {}
-        for run, *values in self._base.execute(f"SELECT run, {', '.join(columns(kind))} FROM {table} ORDER BY rowid"):
+        for run, *values in self._base.execute(
+            f"SELECT run, {', '.join(columns(kind))} FROM {table} ORDER BY rowid"
+        ):
             found.setdefault(run, []).append(kind(*values))
         return found
 
 
 def _insert(table: str, names: Sequence[str], conflict: str = "") -> str:
-    return f"INSERT {conflict} INTO {table} ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})"
+    return (
+        f"INSERT {conflict} INTO {table} ({', '.join(names)}) VALUES"
+        f" ({', '.join('?' * len(names))})"
+    )
 
 
 def _values(row: Any) -> list[Any]:
@@ -313,14 +400,19 @@ def write_rows(path: pathlib.Path, rows: Iterable[Sequence[Any]]) -> None:
 NEEDS_PYARROW = "parquet files need pyarrow: pip install 'tailpath[parquet]'"
 
 
-def _write_parquet(path: pathlib.Path, names: Sequence[str], rows: Sequence[Sequence[Any]], kinds: Sequence[Any]) -> None:
+def _write_parquet(
+    path: pathlib.Path, names: Sequence[str], rows: Sequence[Sequence[Any]], kinds: Sequence[Any]
+) -> None:
     try:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
         raise OptionError(NEEDS_PYARROW) from None
     arrow = {"TEXT": pyarrow.string(), "INTEGER": pyarrow.int64(), "REAL": pyarrow.float64()}
-    types = [pyarrow.int64(), *(arrow[SQL_TYPE[str(field.type)].split()[0]] for kind in kinds for field in fields(kind))]
+    types = [
+        pyarrow.int64(),
+        *(arrow[SQL_TYPE[str(field.type)].split()[0]] for kind in kinds for field in fields(kind)),
+    ]
     # Columns keep their types where all their values are missing, or where there are no rows.
     arrays = [pyarrow.array([row[k] for row in rows], kind) for k, kind in enumerate(types)]
     content = io.BytesIO()

@@ -1,4 +1,6 @@
-"""The tables of a study: those of the paper, and those that only the optimum makes possible. All from stored runs."""
+"""The tables of a study: those of the paper, and those that only the optimum makes possible. All
+from stored runs.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,14 @@ from tailpath.study.results import FloatArray, Results, Setting, array, at, plan
 from tailpath.study.store import Answer, write_rows
 
 #: The paper's Table 1, in seconds.
-PAPER_TABLE = ("gridworld/5x5", "gridworld/8x9", "gridworld/14x16", "river/10x3", "river/16x6", "river/30x10")
+PAPER_TABLE = (
+    "gridworld/5x5",
+    "gridworld/8x9",
+    "gridworld/14x16",
+    "river/10x3",
+    "river/16x6",
+    "river/30x10",
+)
 PAPER_SECONDS = {
     "interpolation": dict(zip(PAPER_TABLE, (6.79, 122.52, 3244.18, 0.02, 2.27, 79.67))),
     "quantile": dict(zip(PAPER_TABLE, (7.95, 130.12, 3344.86, 0.02, 2.29, 81.32))),
@@ -27,7 +36,9 @@ SAME_PERCENT = 1e-7
 
 @dataclass(frozen=True)
 class Table:
-    """A table with its caption; cells are texts or numbers, `None` where there is nothing to say."""
+    """A table with its caption; cells are texts or numbers, `None` where there is
+    nothing to say.
+    """
 
     name: str
     caption: str
@@ -35,9 +46,15 @@ class Table:
     rows: Sequence[Sequence[Any]]
 
     def markdown(self) -> str:
-        cells = [self.headers, ["---"] * len(self.headers), *([_cell(value) for value in row] for row in self.rows)]
+        cells = [
+            self.headers,
+            ["---"] * len(self.headers),
+            *([_cell(value) for value in row] for row in self.rows),
+        ]
         # A bar within a cell, as in |Y|, would end it.
-        return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in cells)
+        return "\n".join(
+            "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in cells
+        )
 
     def write(self, folder: pathlib.Path) -> None:
         write_rows(folder / f"{self.name}.csv", [self.headers, *self.rows])
@@ -72,40 +89,82 @@ def checks(results: Results) -> Table:
     rows: list[list[Any]] = []
     if best:
         off = max(abs(point.prediction / point.deployed - 1) for point in best)
-        rows.append(["the optimum is what its policy exactly has", "largest relative difference", len(best), off])
+        rows.append(
+            [
+                "the optimum is what its policy exactly has",
+                "largest relative difference",
+                len(best),
+                off,
+            ]
+        )
     for method in ("quantile", "interpolation"):
         pairs = [points for _, points in results.pairs(method, "optimum")]
         if pairs:
             deployed = min(point.deployed / other.deployed - 1 for point, other in pairs)
             predicted = max(point.prediction / other.deployed - 1 for point, other in pairs)
             name = planner(method)
-            rows.append([f"no policy of {name} beats the optimum", "least deployed / optimum − 1", len(pairs), deployed])
-            rows.append([f"{name} predicts less than the optimum", "largest predicted / optimum − 1", len(pairs), predicted])
-    return Table("checks", "Checks: deployed values against the optimum.", ["what", "measured", "points", "value"], rows)
+            rows.append(
+                [
+                    f"no policy of {name} beats the optimum",
+                    "least deployed / optimum − 1",
+                    len(pairs),
+                    deployed,
+                ]
+            )
+            rows.append(
+                [
+                    f"{name} predicts less than the optimum",
+                    "largest predicted / optimum − 1",
+                    len(pairs),
+                    predicted,
+                ]
+            )
+    return Table(
+        "checks",
+        "Checks: deployed values against the optimum.",
+        ["what", "measured", "points", "value"],
+        rows,
+    )
 
 
 def variants(results: Results) -> Table:
-    """How far each variant's deployed values lie above the optimum, and at how many points it is worse and better than the first."""
+    """How far each variant's deployed values lie above the optimum, and at how many points it is
+    worse and better than the first.
+    """
     rows: list[list[Any]] = []
     those = [results.of_variant(variant) for variant in results.variants]
     if len(those) > 1:
-        common = [s for s in results.settings("optimum") if all(s in of.settings("quantile") for of in those)]
+        common = [
+            s
+            for s in results.settings("optimum")
+            if all(s in of.settings("quantile") for of in those)
+        ]
         for domain in results.domains:
             for n in results.atoms:
                 for low in results.alpha0:
-                    settings = [s for s in common if (s.problem[0], s.atoms, s.alpha0) == (domain, n, low)]
+                    settings = [
+                        s for s in common if (s.problem[0], s.atoms, s.alpha0) == (domain, n, low)
+                    ]
                     if settings:
                         rows.append([domain, n, low, *_variant_cells(those, settings)])
     headers = ["domain", "atoms", "alpha0", "points"]
-    for place, name in enumerate(results.variants):
+    for position, name in enumerate(results.variants):
         headers.append(f"{name} above optimum, mean %")
-        headers += [f"{name} {word} than {results.variants[0]} at" for word in ("worse", "better")] if place else []
+        headers += (
+            [f"{name} {word} than {results.variants[0]} at" for word in ("worse", "better")]
+            if position
+            else []
+        )
         headers.append(f"sweeps, {name}")
-    return Table("variants", "CVaRVIQ in its variants: deployed values above the optimum.", headers, rows)
+    return Table(
+        "variants", "CVaRVIQ in its variants: deployed values above the optimum.", headers, rows
+    )
 
 
 def _variant_cells(those: Sequence[Results], settings: Sequence[Setting]) -> list[Any]:
-    """How many points there are; for each variant the mean in percent, at how many it is worse and better than the first, and its sweeps."""
+    """How many points there are; for each variant the mean in percent, at how many it is worse and
+    better than the first, and its sweeps.
+    """
     cells: list[Any] = []
     for of in those:
         points = [pair for _, pair in of.pairs("quantile", "optimum", settings=settings)]
@@ -113,27 +172,53 @@ def _variant_cells(those: Sequence[Results], settings: Sequence[Setting]) -> lis
         if not cells:
             first, cells = above, [len(points), float(above.mean())]
         else:
-            cells += [float(above.mean()), *(int(np.sum(sign * (above - first) > SAME_PERCENT)) for sign in (1, -1))]
+            cells += [
+                float(above.mean()),
+                *(int(np.sum(sign * (above - first) > SAME_PERCENT)) for sign in (1, -1)),
+            ]
         cells.append(sum(of.of("quantile", setting).answer.sweeps or 0 for setting in settings))
     return cells
 
 
 def methods(results: Results) -> Table:
-    """Every method and variant at the points of the optimum, for studies with methods of their own."""
+    """Every method and variant at the points of the optimum, for studies with methods
+    of their own.
+    """
     rows: list[list[Any]] = []
     for variant in results.variants or [""]:
         these = results.of_variant(variant) if variant else results
         for method in these.methods:
             settings = these.settings(method)
             points = [point for setting in settings for point in these.of(method, setting).points]
-            best = [pair for _, pair in these.pairs(method, "optimum", settings=[s for s in settings if s in these.settings("optimum")])]
+            best = [
+                pair
+                for _, pair in these.pairs(
+                    method,
+                    "optimum",
+                    settings=[s for s in settings if s in these.settings("optimum")],
+                )
+            ]
             kinds = {these.of(method, setting).task.variant for setting in settings}
             gap = 100 * array(1 - point.prediction / point.deployed for point in points)
             over = 100 * array(point.deployed / other.deployed - 1 for point, other in best)
-            row = [planner(method), "/".join(sorted(kinds)), len(points), _mean(gap), _mean(over), float(over.max()) if over.size else None]
+            row = [
+                planner(method),
+                "/".join(sorted(kinds)),
+                len(points),
+                _mean(gap),
+                _mean(over),
+                float(over.max()) if over.size else None,
+            ]
             if row not in rows:
                 rows.append(row)
-    headers = ["method", "variant", "points", "predicted below deployed, mean %", "deployed above optimum, mean %", "max %"]
+    headers = [
+        "method",
+        "variant",
+        "points",
+        "predicted below deployed, mean %",
+        "deployed above optimum, mean %",
+        "max %",
+    ]
     return Table("methods", "All methods at all points.", headers, rows)
 
 
@@ -147,30 +232,57 @@ def gaps(results: Results) -> Table:
     for domain in results.domains:
         for n in results.atoms:
             for low in results.alpha0:
-                settings = [s for s in results.settings("quantile", "optimum") if (s.problem[0], s.atoms, s.alpha0) == (domain, n, low)]
-                points = [pair for _, pair in results.pairs("quantile", "optimum", settings=settings)]
+                settings = [
+                    s
+                    for s in results.settings("quantile", "optimum")
+                    if (s.problem[0], s.atoms, s.alpha0) == (domain, n, low)
+                ]
+                points = [
+                    pair for _, pair in results.pairs("quantile", "optimum", settings=settings)
+                ]
                 if points:
                     below_deployed = 100 * array(1 - p.prediction / p.deployed for p, _ in points)
                     below_best = 100 * array(1 - p.prediction / best.deployed for p, best in points)
                     above_best = 100 * array(p.deployed / best.deployed - 1 for p, best in points)
                     means = [float(np.mean(x)) for x in (below_deployed, below_best, above_best)]
                     most = [float(np.max(x)) for x in (below_deployed, below_best, above_best)]
-                    rows.append([domain, n, low, len(points), *(x for pair in zip(means, most) for x in pair)])
+                    rows.append(
+                        [
+                            domain,
+                            n,
+                            low,
+                            len(points),
+                            *(x for pair in zip(means, most) for x in pair),
+                        ]
+                    )
     headers = ["domain", "atoms", "alpha0", "points"]
     headers += [
         f"{what}, {of}"
-        for what in ("predicted below deployed", "predicted below optimum", "deployed above optimum")
+        for what in (
+            "predicted below deployed",
+            "predicted below optimum",
+            "deployed above optimum",
+        )
         for of in ("mean %", "max %")
     ]
     return Table(
-        "gaps", "CVaRVIQ: predicted, deployed and optimal values, all problems of a domain and all atoms as initial alpha.", headers, rows
+        "gaps",
+        "CVaRVIQ: predicted, deployed and optimal values, all problems of a domain and all atoms as"
+        " initial alpha.",
+        headers,
+        rows,
     )
 
 
 def alpha0_choice(results: Results) -> Table:
     """What alpha0 at a tenth of the target brings, against alpha0 at the target."""
     rows = []
-    pairs = [(target, low) for target in results.alpha0 for low in results.alpha0 if isclose(low, target / 10)]
+    pairs = [
+        (target, low)
+        for target in results.alpha0
+        for low in results.alpha0
+        if isclose(low, target / 10)
+    ]
     for target, low in pairs:
         for n in results.atoms:
             same, tenth = [], []
@@ -179,14 +291,48 @@ def alpha0_choice(results: Results) -> Table:
                 best = results.get("optimum", problem, n, target)
                 points = [at(run, target) for run in (*runs, best) if run is not None]
                 if len(points) == 3 and points[0] and points[1] and points[2]:
-                    same.append((points[0].deployed / points[2].deployed - 1, 1 - points[0].prediction / points[0].deployed))
-                    tenth.append((points[1].deployed / points[2].deployed - 1, 1 - points[1].prediction / points[1].deployed))
+                    same.append(
+                        (
+                            points[0].deployed / points[2].deployed - 1,
+                            1 - points[0].prediction / points[0].deployed,
+                        )
+                    )
+                    tenth.append(
+                        (
+                            points[1].deployed / points[2].deployed - 1,
+                            1 - points[1].prediction / points[1].deployed,
+                        )
+                    )
             if same:
-                cells = [(np.mean(of, axis=0)[0], np.max(of, axis=0)[0], np.mean(of, axis=0)[1]) for of in (same, tenth)]
-                rows.append([target, n, len(same), *(100 * float(value) for pair in zip(*cells) for value in pair)])
-    what = ("deployed above optimum, mean %", "deployed above optimum, max %", "predicted below deployed, mean %")
-    headers = ["alpha target", "atoms", "problems", *(f"{name}, alpha0 = {low}" for name in what for low in ("target", "target / 10"))]
-    return Table("alpha0_choice", "CVaRVIQ at the target, all problems: alpha0 at the target, and at a tenth of it.", headers, rows)
+                cells = [
+                    (np.mean(of, axis=0)[0], np.max(of, axis=0)[0], np.mean(of, axis=0)[1])
+                    for of in (same, tenth)
+                ]
+                rows.append(
+                    [
+                        target,
+                        n,
+                        len(same),
+                        *(100 * float(value) for pair in zip(*cells) for value in pair),
+                    ]
+                )
+    what = (
+        "deployed above optimum, mean %",
+        "deployed above optimum, max %",
+        "predicted below deployed, mean %",
+    )
+    headers = [
+        "alpha target",
+        "atoms",
+        "problems",
+        *(f"{name}, alpha0 = {low}" for name in what for low in ("target", "target / 10")),
+    ]
+    return Table(
+        "alpha0_choice",
+        "CVaRVIQ at the target, all problems: alpha0 at the target, and at a tenth of it.",
+        headers,
+        rows,
+    )
 
 
 def below_target(results: Results) -> Table:
@@ -198,20 +344,42 @@ def below_target(results: Results) -> Table:
             cells: list[float | None] = []
             optimum = None
             for low in results.alpha0:
-                run, best = (results.get(method, problem, atoms, low) for method in ("quantile", "optimum"))
-                point, other = (at(of, target) if of is not None and low <= target else None for of in (run, best))
+                run, best = (
+                    results.get(method, problem, atoms, low) for method in ("quantile", "optimum")
+                )
+                point, other = (
+                    at(of, target) if of is not None and low <= target else None
+                    for of in (run, best)
+                )
                 optimum = other.deployed if other is not None else optimum
-                cells.append(100 * (point.deployed / other.deployed - 1) if point is not None and other is not None else None)
+                cells.append(
+                    100 * (point.deployed / other.deployed - 1)
+                    if point is not None and other is not None
+                    else None
+                )
             if optimum is not None:
                 rows.append([title(problem), target, optimum, *cells])
-    headers = ["problem", "alpha target", "optimum", *(f"above optimum with alpha0 = {low:g}, %" for low in results.alpha0)]
-    return Table("below_target", f"Deployed value of CVaRVIQ's policy at the target, {atoms} atoms, by alpha0.", headers, rows)
+    headers = [
+        "problem",
+        "alpha target",
+        "optimum",
+        *(f"above optimum with alpha0 = {low:g}, %" for low in results.alpha0),
+    ]
+    return Table(
+        "below_target",
+        f"Deployed value of CVaRVIQ's policy at the target, {atoms} atoms, by alpha0.",
+        headers,
+        rows,
+    )
 
 
 def planning_times(results: Results) -> Table:
     rows = []
     for setting in results.settings("quantile", "optimum"):
-        times = {method: _spread(results.of(method, setting).answer) for method in ("quantile", "optimum")}
+        times = {
+            method: _spread(results.of(method, setting).answer)
+            for method in ("quantile", "optimum")
+        }
         slow = results.get("interpolation", setting.problem, setting.atoms, setting.alpha0)
         known = slow is not None and slow.task.inner != "greedy"
         rows.append(
@@ -220,7 +388,11 @@ def planning_times(results: Results) -> Table:
                 setting.atoms,
                 setting.alpha0,
                 slow.answer.plan_seconds if slow is not None and known else None,
-                ("estimated" if slow.answer.estimated else "measured") if slow is not None and known else None,
+                (
+                    ("estimated" if slow.answer.estimated else "measured")
+                    if slow is not None and known
+                    else None
+                ),
                 *times["quantile"],
                 *times["optimum"],
                 results.of("quantile", setting).answer.sweeps,
@@ -239,14 +411,20 @@ def planning_times(results: Results) -> Table:
         "sweeps of CVaRVIQ",
     ]
     return Table(
-        "planning_times", "Planning time in seconds, one core: the median of several calls, and how far they spread.", headers, rows
+        "planning_times",
+        "Planning time in seconds, one core: the median of several calls, and how far they spread.",
+        headers,
+        rows,
     )
 
 
 def _spread(answer: Answer) -> tuple[float | None, str | None]:
     """The median planning time, and from where to where it spreads."""
     least, most = answer.plan_least, answer.plan_most
-    return answer.plan_seconds, f"{least:.3g} to {most:.3g}" if least is not None and most is not None else None
+    return (
+        answer.plan_seconds,
+        f"{least:.3g} to {most:.3g}" if least is not None and most is not None else None,
+    )
 
 
 def evaluation_times(results: Results) -> Table:
@@ -259,10 +437,19 @@ def evaluation_times(results: Results) -> Table:
                 seconds, setting = found[method, problem]
                 where = f"{setting.atoms} atoms, alpha0 = {setting.alpha0:g}"
                 paper = PAPER_SECONDS[method].get("/".join(problem))
-                nodes = max(results.of(method, s).points[0].expanded for s in results.settings(method) if s.problem == problem)
+                nodes = max(
+                    results.of(method, s).points[0].expanded
+                    for s in results.settings(method)
+                    if s.problem == problem
+                )
                 rows.append([planner(method), title(problem), paper, seconds, where, nodes])
     headers = ["policy of", "problem", "paper (s)", "here (s)", "with", "most expanded nodes"]
-    return Table("evaluation_times", "Table 1: maximum time of ForPECVaR at alpha_target = alpha0.", headers, rows)
+    return Table(
+        "evaluation_times",
+        "Table 1: maximum time of ForPECVaR at alpha_target = alpha0.",
+        headers,
+        rows,
+    )
 
 
 def planner_differences(results: Results) -> Table:
@@ -270,11 +457,20 @@ def planner_differences(results: Results) -> Table:
     for variant in results.variants or [""]:
         these = results.of_variant(variant) if variant else results
         for field, what in (("prediction", "predicted values"), ("deployed", "deployed values")):
-            for values, where in zip(differences(these, field), ("all points", "linear programs to convergence")):
+            for values, where in zip(
+                differences(these, field), ("all points", "linear programs to convergence")
+            ):
                 if values.size:
                     shares = [100 * float(np.mean(values < limit)) for limit in LIMITS]
                     rows.append([what, variant, where, values.size, *shares, float(values.max())])
-    headers = ["|CVaRVILI − CVaRVIQ|", "variant", "where", "points", *(f"below {limit:g}, %" for limit in LIMITS), "largest"]
+    headers = [
+        "|CVaRVILI − CVaRVIQ|",
+        "variant",
+        "where",
+        "points",
+        *(f"below {limit:g}, %" for limit in LIMITS),
+        "largest",
+    ]
     return Table("planner_differences", "Differences between the two planners.", headers, rows)
 
 
@@ -288,4 +484,9 @@ def monte_carlo(results: Results) -> Table:
         if rows and rows[-1][0] == domain and domain in PAPER_ERRORS:
             rows.append([domain, "paper", "not said", *PAPER_ERRORS[domain]])
     headers = ["domain", "who", "points", "mean", "median", "maximum"]
-    return Table("monte_carlo", "Monte Carlo in the time of ForPECVaR: |simulated − deployed CVaR|, averaged over 5 runs.", headers, rows)
+    return Table(
+        "monte_carlo",
+        "Monte Carlo in the time of ForPECVaR: |simulated − deployed CVaR|, averaged over 5 runs.",
+        headers,
+        rows,
+    )

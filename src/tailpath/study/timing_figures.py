@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from tailpath.pictures.style import plain
-from tailpath.study.canvas import COLOURS, MARKERS, legend_below, panels, style, tens, whole_ticks
+from tailpath.study.canvas import COLOURS, MARKERS, integer_ticks, legend_below, panels, style, tens
 from tailpath.study.results import Key, Results, planner, title
 from tailpath.study.store import Run
 
@@ -29,9 +29,15 @@ Quantity = Callable[[Run], Measured | None]
 
 def planning_seconds(run: Run) -> Measured | None:
     answer = run.answer
-    if answer.plan_seconds is None or run.task.inner == "greedy":  # without linear programs it is not the planner's time
+    if (
+        answer.plan_seconds is None or run.task.inner == "greedy"
+    ):  # without linear programs it is not the planner's time
         return None
-    return Measured(answer.plan_seconds, answer.plan_least or answer.plan_seconds, answer.plan_most or answer.plan_seconds)
+    return Measured(
+        answer.plan_seconds,
+        answer.plan_least or answer.plan_seconds,
+        answer.plan_most or answer.plan_seconds,
+    )
 
 
 def evaluation_milliseconds(run: Run) -> Measured:
@@ -45,12 +51,20 @@ def expanded(run: Run) -> Measured:
     return Measured(nodes, nodes, nodes)
 
 
-def against_atoms(results: Results, methods: Sequence[str], rows: Sequence[tuple[Quantity, str]], scale: str) -> Any:
-    """Quantities of a run against the number of atoms, a row of panels for each; one series per method and alpha0."""
+def against_atoms(
+    results: Results, methods: Sequence[str], rows: Sequence[tuple[Quantity, str]], scale: str
+) -> Any:
+    """Quantities of a run against the number of atoms, a row of panels for each; one series per
+    method and alpha0.
+    """
     if not results.settings("quantile") or len(results.atoms) < 2:
         return None
-    figure, axes = panels([plain(title(problem)) for _ in rows for problem in results.shown], len(results.shown))
-    for ax, (quantity, label, problem) in zip(axes, [(quantity, label, problem) for quantity, label in rows for problem in results.shown]):
+    figure, axes = panels(
+        [plain(title(problem)) for _ in rows for problem in results.shown], len(results.shown)
+    )
+    for ax, (quantity, label, problem) in zip(
+        axes, [(quantity, label, problem) for quantity, label in rows for problem in results.shown]
+    ):
         for method in methods:
             for k, low in enumerate(results.alpha0):
                 _series(ax, results, method, problem, low, k, quantity)
@@ -62,26 +76,53 @@ def against_atoms(results: Results, methods: Sequence[str], rows: Sequence[tuple
             if quantity is expanded and ax.get_ylim()[1] > THOUSANDS:
                 ax.yaxis.set_major_formatter(lambda nodes, _: f"{nodes / 1000:g}")
                 label = f"{label} (thousands)"
-        whole_ticks(ax, results.atoms)
+        integer_ticks(ax, results.atoms)
         ax.set_ylabel(label)
     legend_below(figure, axes, 3)
     return figure
 
 
-def _series(ax: Any, results: Results, method: str, problem: Key, low: float, k: int, quantity: Quantity) -> None:
-    found = [(run, quantity(run)) for n in results.atoms if (run := results.get(method, problem, n, low)) is not None]
+def _series(
+    ax: Any, results: Results, method: str, problem: Key, low: float, k: int, quantity: Quantity
+) -> None:
+    found = [
+        (run, quantity(run))
+        for n in results.atoms
+        if (run := results.get(method, problem, n, low)) is not None
+    ]
     runs = [(run, value) for run, value in found if value is not None]
     if not runs:
         return
     colour = COLOUR_OF.get(method, COLOURS[3])
     atoms, middle = [run.task.atoms for run, _ in runs], [value.value for _, value in runs]
-    spread = [[value.value - value.least for _, value in runs], [value.most - value.value for _, value in runs]]
+    spread = [
+        [value.value - value.least for _, value in runs],
+        [value.most - value.value for _, value in runs],
+    ]
     name = rf"{planner(method)}, $\alpha_0$ = {tens(low)}"
-    look = {"marker": MARKERS[k % len(MARKERS)], "color": colour, "markersize": 6, "capsize": 2, "elinewidth": 0.8}
-    ax.errorbar(atoms, middle, yerr=spread, linestyle=STYLE_OF.get(method, "-."), label=name, **look)
-    hollow = [(run.task.atoms, value.value) for run, value in runs if run.answer.estimated and quantity is planning_seconds]
+    look = {
+        "marker": MARKERS[k % len(MARKERS)],
+        "color": colour,
+        "markersize": 6,
+        "capsize": 2,
+        "elinewidth": 0.8,
+    }
+    ax.errorbar(
+        atoms, middle, yerr=spread, linestyle=STYLE_OF.get(method, "-."), label=name, **look
+    )
+    hollow = [
+        (run.task.atoms, value.value)
+        for run, value in runs
+        if run.answer.estimated and quantity is planning_seconds
+    ]
     if hollow:
-        empty = {"marker": look["marker"], "color": colour, "linestyle": "none", "markerfacecolor": "white", "zorder": 3}
+        empty = {
+            "marker": look["marker"],
+            "color": colour,
+            "linestyle": "none",
+            "markerfacecolor": "white",
+            "zorder": 3,
+        }
         ax.plot(*zip(*hollow), **empty)
         ax.plot([], [], "o", color=colour, markerfacecolor="white", label="hollow: estimated")
 
@@ -92,7 +133,8 @@ def _optimum(ax: Any, results: Results, problem: Key) -> None:
         times = [
             run.answer.plan_seconds
             for n in results.atoms
-            if (run := results.get("optimum", problem, n, low)) is not None and run.answer.plan_seconds is not None
+            if (run := results.get("optimum", problem, n, low)) is not None
+            and run.answer.plan_seconds is not None
         ]
         if times:
             level = sorted(times)[len(times) // 2]
@@ -101,20 +143,31 @@ def _optimum(ax: Any, results: Results, problem: Key) -> None:
 
 
 def planning_time(results: Results) -> Any:
-    return against_atoms(results, ("interpolation", "quantile"), [(planning_seconds, "planning time (s)")], "log")
+    return against_atoms(
+        results, ("interpolation", "quantile"), [(planning_seconds, "planning time (s)")], "log"
+    )
 
 
 def evaluation_time(results: Results) -> Any:
-    rows: list[tuple[Quantity, str]] = [(evaluation_milliseconds, "evaluation time (ms)"), (expanded, "expanded nodes")]
+    rows: list[tuple[Quantity, str]] = [
+        (evaluation_milliseconds, "evaluation time (ms)"),
+        (expanded, "expanded nodes"),
+    ]
     return against_atoms(results, ("quantile", "interpolation"), rows, "linear")
 
 
 def monte_carlo(results: Results) -> Any:
-    """The error of every Monte Carlo run at alpha_target = alpha0: a group of columns per number of atoms, a column per alpha0."""
+    """The error of every Monte Carlo run at alpha_target = alpha0: a group of columns per number of
+    atoms, a column per alpha0.
+    """
     settings = results.settings("simulation")
     if not settings:
         return None
-    shown = [problem for problem in results.problems if any(setting.problem == problem for setting in settings)]
+    shown = [
+        problem
+        for problem in results.problems
+        if any(setting.problem == problem for setting in settings)
+    ]
     figure, axes = panels([plain(title(problem)) for problem in shown])
     for ax, problem in zip(axes, shown):
         atoms = sorted({setting.atoms for setting in settings if setting.problem == problem})
@@ -122,8 +175,14 @@ def monte_carlo(results: Results) -> Any:
             places, errors = [], []
             for setting in settings:
                 if (setting.problem, setting.alpha0) == (problem, low):
-                    first = [row for row in results.of("simulation", setting).simulations if row.alpha == low]
-                    places += [atoms.index(setting.atoms) + 0.22 * (k - (len(results.alpha0) - 1) / 2)] * len(first)
+                    first = [
+                        row
+                        for row in results.of("simulation", setting).simulations
+                        if row.alpha == low
+                    ]
+                    places += [
+                        atoms.index(setting.atoms) + 0.22 * (k - (len(results.alpha0) - 1) / 2)
+                    ] * len(first)
                     errors += [abs(row.simulated - row.deployed) for row in first]
             look = {**style(k), "markerfacecolor": "none", "linestyle": "none"}
             ax.plot(places, errors, label=rf"$\alpha_0$ = {tens(low)}", **look)

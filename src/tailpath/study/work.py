@@ -1,9 +1,11 @@
 """One task, computed: what a worker does, on this machine or another.
 
-A job is self-contained: it carries its model. The worker plans, and evaluates the policy exactly from every atom (ForPECVaR, with alpha = that atom).
-Times are processor seconds of one thread, which is what one core that does nothing else takes, measured after a warm-up in the same process:
-neither compilation nor other work of the machine is counted. A call whose time figures and tables show is repeated if it is short: the
-median counts, and the least and the largest time say how far it spreads.
+A job is self-contained: it carries its model. The worker plans, and evaluates the policy exactly
+from every atom (ForPECVaR, with alpha = that atom). Times are processor seconds of one thread,
+which is what one core that does nothing else takes, measured after a warm-up in the same process:
+neither compilation nor other work of the machine is counted. A call whose time figures and tables
+show is repeated if it is short: the median counts, and the least and the largest time say how far
+it spreads.
 """
 
 from __future__ import annotations
@@ -40,7 +42,9 @@ LP_SWEEPS = 2
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """A task with all a worker needs for it: the model, how often Monte Carlo is repeated, and modules that register methods."""
+    """A task with all a worker needs for it: the model, how often Monte Carlo is repeated, and
+    modules that register methods.
+    """
 
     task: Task
     model: SSP
@@ -66,7 +70,9 @@ def perform(job: Job) -> Run:
 
 @cache
 def warm_up(method: str, inner: str) -> None:
-    """Do a small task of this kind once per process: compiled code is loaded, libraries are imported."""
+    """Do a small task of this kind once per process: compiled code is loaded, libraries are
+    imported.
+    """
     _perform(Job(Task("gridworld", "5x5", method, "", inner, 7, 0.1), gridworld("5x5"), 1))
 
 
@@ -98,29 +104,49 @@ def _planner(job: Job) -> Computed:
     task, ssp = job.task, job.model
     plan, times = timed(lambda: _plan(task, replace(ssp)))
     facts = plan.facts
-    columns: dict[str, Any] = {"plan_seconds": times.median, "plan_least": times.least, "plan_most": times.most, "plan_calls": times.calls}
+    columns: dict[str, Any] = {
+        "plan_seconds": times.median,
+        "plan_least": times.least,
+        "plan_most": times.most,
+        "plan_calls": times.calls,
+    }
     columns |= {name: facts.get(name) for name in ("sweeps", "residual", "factor_sum")}
     if facts.get("linear_programs"):
-        columns |= {"lps": facts["linear_programs"], "lp_sweeps": facts["sweeps"], "lp_seconds": facts["lp_seconds"]}
+        columns |= {
+            "lps": facts["linear_programs"],
+            "lp_sweeps": facts["sweeps"],
+            "lp_seconds": facts["lp_seconds"],
+        }
     elif task.inner == "sampled":
         columns |= _estimated(task, ssp, log_atoms(task.alpha0, task.atoms), facts["sweeps"])
     return columns, _points(task, ssp, plan), []
 
 
 def _plan(task: Task, ssp: SSP) -> Plan:
-    settings: dict[str, Any] = {"atoms": task.atoms, "alpha0": task.alpha0, "tolerance": task.tolerance, "gamma": task.gamma, "threads": 1}
+    settings: dict[str, Any] = {
+        "atoms": task.atoms,
+        "alpha0": task.alpha0,
+        "tolerance": task.tolerance,
+        "gamma": task.gamma,
+        "threads": 1,
+    }
     if task.inner:
         settings["inner"] = "lp" if task.inner == "lp" else "greedy"
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TailpathWarning)  # that alpha0 is not below alpha, or factors exceed 1, is what is studied
-        return find_method(task.method).make(ssp, task.alpha0, settings, variant="" if task.variant == IMPROVED else task.variant)
+        warnings.simplefilter(
+            "ignore", TailpathWarning
+        )  # that alpha0 is not below alpha, or factors exceed 1, is what is studied
+        return find_method(task.method).make(
+            ssp, task.alpha0, settings, variant="" if task.variant == IMPROVED else task.variant
+        )
 
 
 def _estimated(task: Task, ssp: SSP, atoms: FloatArray, sweeps: int) -> dict[str, Any]:
-    """The time that linear programs would take: so many times that of the first whole sweeps, and once what the policy takes.
+    """The time that linear programs would take: so many times that of the first whole sweeps, and
+    once what the policy takes.
 
-    Sweeps of linear programs cost the same from the first to the last, and there are as many of them as in closed form: where both were
-    run to the end, this was so.
+    Sweeps of linear programs cost the same from the first to the last, and there are as many of
+    them as in closed form: where both were run to the end, this was so.
     """
     ends = [thread_time()]
     with warnings.catch_warnings():
@@ -150,13 +176,27 @@ def _estimated(task: Task, ssp: SSP, atoms: FloatArray, sweeps: int) -> dict[str
 
 
 def _points(task: Task, ssp: SSP, plan: Plan) -> list[Point]:
-    """Every atom as the initial alpha: the value the planner gives, and the exact one of the policy that starts there."""
+    """Every atom as the initial alpha: the value the planner gives, and the exact one of the policy
+    that starts there.
+    """
     found: list[Point] = []
     for alpha in log_atoms(task.alpha0, task.atoms).tolist():
         policy = plan.policy(alpha)
-        costs, times = timed(partial(evaluate, ssp, policy, alpha, gamma=task.gamma), 1 if found else CALLS)
+        costs, times = timed(
+            partial(evaluate, ssp, policy, alpha, gamma=task.gamma), 1 if found else CALLS
+        )
         deployed = (costs.cvar(alpha), costs.var(alpha), costs.mean)
-        found.append(Point(alpha, plan.predict(alpha), *deployed, times.median, times.least, times.most, costs.expanded))
+        found.append(
+            Point(
+                alpha,
+                plan.predict(alpha),
+                *deployed,
+                times.median,
+                times.least,
+                times.most,
+                costs.expanded,
+            )
+        )
     return found
 
 
@@ -164,9 +204,11 @@ def _points(task: Task, ssp: SSP, plan: Plan) -> list[Point]:
 
 
 def _simulation(job: Job) -> Computed:
-    """Simulate CVaRVIQ's policy from alpha0, as many runs as fit into the time that ForPECVaR takes for it, several times.
+    """Simulate CVaRVIQ's policy from alpha0, as many runs as fit into the time that ForPECVaR takes
+    for it, several times.
 
-    Both unroll the policy first. That is counted for ForPECVaR and not for Monte Carlo, which favours Monte Carlo.
+    Both unroll the policy first. That is counted for ForPECVaR and not for Monte Carlo, which
+    favours Monte Carlo.
     """
     task, ssp = job.task, job.model
     atoms = log_atoms(task.alpha0, task.atoms)
@@ -175,17 +217,31 @@ def _simulation(job: Job) -> Computed:
     samples, set_up = fitting(lambda n: simulate(ssp, policy, n, 0, threads=1), times.median)
     rows = []
     for repetition in range(job.repetitions):
-        seed = crc32(str(task).encode()) + repetition  # the same on every machine, another for every task
+        seed = (
+            crc32(str(task).encode()) + repetition
+        )  # the same on every machine, another for every task
         began = thread_time()
         costs = simulate(ssp, policy, samples, seed, threads=1)
         seconds = thread_time() - began - set_up
         for alpha in atoms.tolist():
-            rows.append(Simulation(repetition, seed, alpha, estimate(costs, alpha).cvar, deployed.cvar(alpha), samples, seconds))
+            rows.append(
+                Simulation(
+                    repetition,
+                    seed,
+                    alpha,
+                    estimate(costs, alpha).cvar,
+                    deployed.cvar(alpha),
+                    samples,
+                    seconds,
+                )
+            )
     return {}, [], rows
 
 
 def fitting(call: Callable[[int], Any], seconds: float) -> tuple[int, float]:
-    """The number n, 1 at least, for which `call(n)` takes `seconds` seconds more than its set-up, and the seconds of the set-up."""
+    """The number n, 1 at least, for which `call(n)` takes `seconds` seconds more than its set-up,
+    and the seconds of the set-up.
+    """
     set_up = timed(partial(call, 0))[1].median
     many, more = 1, 0.0
     while more < seconds:

@@ -1,10 +1,12 @@
 """A policy on a model, in whole numbers: the decimals as written, nothing rounded.
 
-A probability is w / W with whole w and W, W being the sum of its row; a cost is a whole number of a unit, however fine. Nodes are pairs
-(state, memory), found by the policy's own three functions; goals are the node -1.
+A probability is w / W with whole w and W, W being the sum of its row; a cost is a whole number of a
+unit, however fine. Nodes are pairs (state, memory), found by the policy's own three functions;
+goals are the node -1.
 
-Free cycles are walked to their end beforehand: inside a strong component of free edges, elimination in rationals says where a walker leaves it.
-What remains of free edges has no cycle, and `rank` falls along them.
+Free cycles are walked to their end beforehand: inside a strong component of free edges, elimination
+in rationals says where a walker leaves it. What remains of free edges has no cycle, and `rank`
+falls along them.
 """
 
 from __future__ import annotations
@@ -32,14 +34,18 @@ def decimal(number: Any) -> Fraction:
 
 @dataclass(frozen=True)
 class Rows:
-    """All choices of a model in whole numbers: `choice[k]` is a row over states; costs count `unit`."""
+    """All choices of a model in whole numbers: `choice[k]` is a row over states; costs count
+    `unit`.
+    """
 
     choice: list[Row]
     unit: Fraction
 
 
 def rows_of(ssp: SSP) -> Rows:
-    """The model as given. Without a unit of its own, costs count the finest decimal place among them."""
+    """The model as given. Without a unit of its own, costs count the finest decimal place among
+    them.
+    """
     if ssp.cost_unit is not None:
         unit, cost = ssp.cost_unit, ssp.outcome_level.tolist()
     else:
@@ -51,8 +57,8 @@ def rows_of(ssp: SSP) -> Rows:
     for first, end in zip(ssp.choice_outcomes[:-1].tolist(), ssp.choice_outcomes[1:].tolist()):
         weight = [decimal(p) for p in probability[first:end]]
         scale = math.lcm(*(w.denominator for w in weight))
-        whole = [int(w * scale) for w in weight]
-        rows.append((sum(whole), list(zip(target[first:end], whole, cost[first:end]))))
+        denominator = [int(w * scale) for w in weight]
+        rows.append((sum(denominator), list(zip(target[first:end], denominator, cost[first:end]))))
     return Rows(rows, unit)
 
 
@@ -66,7 +72,9 @@ class ExactChain:
 
 
 def follow(ssp: SSP, policy: Any, most: int = MOST_PAIRS) -> ExactChain:
-    """Unroll a policy by its own functions, as far as `most` pairs of state and memory, which take some seconds for every 100,000."""
+    """Unroll a policy by its own functions, as far as `most` pairs of state and memory, which take
+    some seconds for every 100,000.
+    """
     model = rows_of(ssp)
     goal = ssp.is_goal.tolist()
     if goal[ssp.start_index]:
@@ -79,17 +87,22 @@ def follow(ssp: SSP, policy: Any, most: int = MOST_PAIRS) -> ExactChain:
         decision = policy.action(name, memory)
         weights = decision if isinstance(decision, Mapping) else {decision: 1}
         taken = [(action, decimal(weight)) for action, weight in weights.items() if weight]
-        scale = math.lcm(*(model.choice[ssp.choice_index(state, action)][0] * weight.denominator for action, weight in taken))
+        scale = math.lcm(
+            *(
+                model.choice[ssp.choice_index(state, action)][0] * weight.denominator
+                for action, weight in taken
+            )
+        )
         edges: dict[tuple[int, int], int] = {}
         for action, weight in taken:
             choice = ssp.choice_index(state, action)
-            whole, outcomes = model.choice[choice]
-            share = weight.numerator * scale // (whole * weight.denominator)
+            denominator, outcomes = model.choice[choice]
+            share = weight.numerator * scale // (denominator * weight.denominator)
             first = int(ssp.choice_outcomes[choice])
             for position, (target, w, cost) in enumerate(outcomes):
                 node = GOAL
                 if not goal[target]:
-                    paid = float(ssp.outcome_cost[first + position])
+                    paid = float(ssp.observed[first + position])
                     pair = (target, policy.remember(memory, name, action, paid, ssp.states[target]))
                     if pair not in pairs:
                         pairs[pair] = len(pairs)
@@ -98,17 +111,22 @@ def follow(ssp: SSP, policy: Any, most: int = MOST_PAIRS) -> ExactChain:
                 edges[node, cost] = edges.get((node, cost), 0) + share * w
         rows.append((sum(edges.values()), [(node, w, cost) for (node, cost), w in edges.items()]))
         if len(pairs) > most:
-            raise OptionError(f"the checker follows at most {most} pairs of state and memory, and the policy reaches more")
+            raise OptionError(
+                f"the checker follows at most {most} pairs of state and memory, and the policy"
+                " reaches more"
+            )
     return ExactChain(rows, 0, model.unit)
 
 
-def whole_row(edges: Mapping[tuple[int, int], Fraction]) -> Row:
+def integer_row(edges: Mapping[tuple[int, int], Fraction]) -> Row:
     scale = math.lcm(*(p.denominator for p in edges.values()))
     return scale, [(node, int(p * scale), cost) for (node, cost), p in edges.items()]
 
 
 def arriving(into: dict[int, list[int]]) -> set[int]:
-    """All that can reach the goal, and the goal itself; `into` says from where each node can be entered."""
+    """All that can reach the goal, and the goal itself; `into` says from where each node can be
+    entered.
+    """
     reached, waiting = {GOAL}, [GOAL]
     while waiting:
         for node in into.get(waiting.pop(), ()):
@@ -119,7 +137,9 @@ def arriving(into: dict[int, list[int]]) -> set[int]:
 
 
 def with_trap(chain: ExactChain) -> tuple[ExactChain, int | None]:
-    """The same chain with one node, the last, for all from which the goal is out of reach: it counts as arriving there. None if there are none."""
+    """The same chain with one node, the last, for all from which the goal is out of reach: it
+    counts as arriving there. None if there are none.
+    """
     into: dict[int, list[int]] = {}
     for node, (_, edges) in enumerate(chain.rows):
         for to, _, _ in edges:
@@ -129,15 +149,21 @@ def with_trap(chain: ExactChain) -> tuple[ExactChain, int | None]:
         return chain, None
     trap, done = len(chain.rows), (1, [(GOAL, 1, 0)])
     rows = [
-        (whole, [(to if to in reached else trap, w, cost) for to, w, cost in edges]) if node in reached else done
-        for node, (whole, edges) in enumerate(chain.rows)
+        (
+            (denominator, [(to if to in reached else trap, w, cost) for to, w, cost in edges])
+            if node in reached
+            else done
+        )
+        for node, (denominator, edges) in enumerate(chain.rows)
     ]
     start = chain.start if chain.start in reached else trap
     return ExactChain([*rows, done], start, chain.unit), trap
 
 
 def components(successors: list[list[int]]) -> list[int]:
-    """The strong component of every node; edges lead to the same or a lower number (Tarjan, without recursion)."""
+    """The strong component of every node; edges lead to the same or a lower number (Tarjan, without
+    recursion).
+    """
     n = len(successors)
     index, low, label = [-1] * n, [0] * n, [-1] * n
     stack: list[int] = []
@@ -165,18 +191,23 @@ def components(successors: list[list[int]]) -> list[int]:
     return label
 
 
-def without_free_cycles(chain: ExactChain) -> tuple[ExactChain, list[int]]:
+def without_zero_cost_cycles(chain: ExactChain) -> tuple[ExactChain, list[int]]:
     """An equivalent chain whose free edges have no cycle, and a rank that falls along them."""
-    free = [[to for to, _, cost in edges if cost == 0 and to != GOAL] for _, edges in chain.rows]
-    label = components(free)
+    zero_cost = [
+        [to for to, _, cost in edges if cost == 0 and to != GOAL] for _, edges in chain.rows
+    ]
+    label = components(zero_cost)
     members: dict[int, list[int]] = {}
     for node, component in enumerate(label):
-        if any(label[to] == component for to in free[node]):
+        if any(label[to] == component for to in zero_cost[node]):
             members.setdefault(component, []).append(node)
     rows = list(chain.rows)
     for group in members.values():
         if len(group) > LARGEST_CYCLE:
-            raise OptionError(f"the checker solves cycles of at most {LARGEST_CYCLE} free moves, and {len(group)} nodes are joined by them")
+            raise OptionError(
+                f"the checker solves cycles of at most {LARGEST_CYCLE} free moves, and {len(group)}"
+                " nodes are joined by them"
+            )
         rows = _left(rows, group)
     return ExactChain(rows, chain.start, chain.unit), label
 
@@ -189,11 +220,11 @@ def _left(rows: list[Row], group: list[int]) -> list[Row]:
     members = set(group)
     walk: dict[int, dict[Any, Fraction]] = {}
     for node in group:
-        whole, edges = rows[node]
+        denominator, edges = rows[node]
         walk[node] = {}
         for to, w, cost in edges:
             key = to if cost == 0 and to in members else (to, cost)
-            walk[node][key] = walk[node].get(key, Fraction(0)) + Fraction(w, whole)
+            walk[node][key] = walk[node].get(key, Fraction(0)) + Fraction(w, denominator)
     for gone in group:
         leave = 1 - walk[gone].pop(gone, Fraction(0))
         walk[gone] = {key: p / leave for key, p in walk[gone].items()}
@@ -204,5 +235,5 @@ def _left(rows: list[Row], group: list[int]) -> list[Row]:
                     walk[node][key] = walk[node].get(key, Fraction(0)) + weight * p
     result = list(rows)
     for node in group:
-        result[node] = whole_row(walk[node])
+        result[node] = integer_row(walk[node])
     return result

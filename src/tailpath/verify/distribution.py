@@ -1,7 +1,9 @@
-"""The total cost of a policy, enclosed: masses move forward in whole multiples of 2^-BITS, rounded down for one side and up for the other.
+"""The total cost of a policy, enclosed: masses move forward in whole multiples of 2^-BITS, rounded
+down for one side and up for the other.
 
-A `CostDistribution` claims its head, what lies beyond, the mean, and bounds on every CVaR. Each claim is held against the enclosure, which is
-some hundred digits tight; whatever does not hold is refused by name.
+A `CostDistribution` claims its head, what lies beyond, the mean, and bounds on every CVaR. Each
+claim is held against the enclosure, which is some hundred digits tight; whatever does not hold is
+refused by name.
 """
 
 from __future__ import annotations
@@ -13,7 +15,14 @@ from fractions import Fraction
 from typing import Any
 
 from tailpath.errors import OptionError, RefutedError
-from tailpath.verify.chain import GOAL, MOST_PAIRS, ExactChain, follow, with_trap, without_free_cycles
+from tailpath.verify.chain import (
+    GOAL,
+    MOST_PAIRS,
+    ExactChain,
+    follow,
+    with_trap,
+    without_zero_cost_cycles,
+)
 from tailpath.verify.totals import BITS as TOTAL_BITS
 from tailpath.verify.totals import enclosed
 
@@ -38,10 +47,12 @@ class Proof:
 
 @dataclass(frozen=True)
 class Enclosure:
-    """Of a total cost, in whole numbers: costs count `unit`, masses 2^-BITS, and the excess and the mean 2^-FINE units.
+    """Of a total cost, in whole numbers: costs count `unit`, masses 2^-BITS, and the excess and the
+    mean 2^-FINE units.
 
-    `head[z]` encloses P(Z = z) for costs z up to `last`; then the mass beyond it, what never arrives included, and the excess and the mean, which
-    count only what arrives; `missed`, in 2^-TOTAL_BITS, encloses the probability of never arriving.
+    `head[z]` encloses P(Z = z) for costs z up to `last`; then the mass beyond it, what never
+    arrives included, and the excess and the mean, which count only what arrives; `missed`, in
+    2^-TOTAL_BITS, encloses the probability of never arriving.
     """
 
     unit: Fraction
@@ -53,7 +64,9 @@ class Enclosure:
     missed: tuple[int, int]
 
     def cvar(self, alpha: Fraction) -> tuple[Fraction, Fraction]:
-        """min over w of w + E[(Z - w)+] / alpha on either side; `last` must be the VaR at alpha or beyond, and the goal sure."""
+        """min over w of w + E[(Z - w)+] / alpha on either side; `last` must be the VaR at alpha or
+        beyond, and the goal sure.
+        """
         up, down = alpha.numerator << FINE, alpha.denominator
         best = []
         for side in (0, 1):
@@ -72,37 +85,61 @@ class Enclosure:
 
 
 def enclose(ssp: Any, policy: Any, last: Fraction, most: int = MOST_NODES) -> Enclosure:
-    """Follow the policy exactly up to the cost `last`, through so many pairs of node and cost at most, and no more nodes than that."""
+    """Follow the policy exactly up to the cost `last`, through so many pairs of node and cost at
+    most, and no more nodes than that.
+    """
     chain, trap = with_trap(follow(ssp, policy, min(most, MOST_PAIRS)))
-    chain, rank = without_free_cycles(chain)
-    rates = [Fraction(sum(w * cost for _, w, cost in edges), whole) for whole, edges in chain.rows]
+    chain, rank = without_zero_cost_cycles(chain)
+    rates = [
+        Fraction(sum(w * cost for _, w, cost in edges), denominator)
+        for denominator, edges in chain.rows
+    ]
     rest = enclosed(chain.rows, rates)
     missed = (0, 0)
     if trap is not None:
-        into = [Fraction(sum(w for to, w, _ in edges if to == trap), whole) for whole, edges in chain.rows]
-        missed = enclosed(chain.rows, into)[chain.start] if chain.start != trap else (1 << TOTAL_BITS, 1 << TOTAL_BITS)
+        into = [
+            Fraction(sum(w for to, w, _ in edges if to == trap), denominator)
+            for denominator, edges in chain.rows
+        ]
+        missed = (
+            enclosed(chain.rows, into)[chain.start]
+            if chain.start != trap
+            else (1 << TOTAL_BITS, 1 << TOTAL_BITS)
+        )
     end = math.floor(last / chain.unit)
     head, left = _forward(chain, rank, end, most, trap)
     tail, excess = [0, 0], [0, 0]
     for (node, cost), masses in left.items():
         for side in (0, 1):
             tail[side] += masses[side]
-            excess[side] += masses[side] * ((cost - end << FINE - BITS) + (rest[node][side] if node != GOAL else 0))
+            excess[side] += masses[side] * (
+                (cost - end << FINE - BITS) + (rest[node][side] if node != GOAL else 0)
+            )
     mean = rest[chain.start] if chain.start != GOAL else (0, 0)
     finer = FINE - (FINE - BITS)
-    return Enclosure(chain.unit, head, end, (tail[0], tail[1]), (excess[0], excess[1]), (mean[0] << finer, mean[1] << finer), missed)
+    return Enclosure(
+        chain.unit,
+        head,
+        end,
+        (tail[0], tail[1]),
+        (excess[0], excess[1]),
+        (mean[0] << finer, mean[1] << finer),
+        missed,
+    )
 
 
 def _forward(
     chain: ExactChain, rank: list[int], last: int, most: int, trap: int | None
 ) -> tuple[dict[int, list[int]], dict[tuple[int, int], list[int]]]:
-    """The masses that arrive, by cost up to `last`, and what is left beyond or in the trap, by node and cost."""
+    """The masses that arrive, by cost up to `last`, and what is left beyond or in the trap, by node
+    and cost.
+    """
     arrived: dict[int, list[int]] = {}
     left: dict[tuple[int, int], list[int]] = {}
-    whole = 1 << BITS
+    denominator = 1 << BITS
     if chain.start == GOAL:
-        return {0: [whole, whole]}, {}
-    masses = {(0, chain.start): [whole, whole]}
+        return {0: [denominator, denominator]}, {}
+    masses = {(0, chain.start): [denominator, denominator]}
     queue = [(0, -rank[chain.start], chain.start)]
     for _ in range(most):
         if not queue:
@@ -134,51 +171,86 @@ def check_distribution(costs: Any, ssp: Any, policy: Any, most: int = MOST_NODES
         raise OptionError("the checker checks policies that arrive; this one never does")
     last = _last(costs, ssp)
     truth = enclose(ssp, policy, last, most)
-    doubt = Fraction(costs.relative_error)
+    error_bound = Fraction(costs.relative_error)
     if truth.missed[1]:
-        return _may_miss(costs, truth, doubt)
+        return _may_miss(costs, truth, error_bound)
     if costs.unreached:
-        raise RefutedError(f"the policy is said to miss the goal with probability {costs.unreached!r}, and it surely arrives")
+        raise RefutedError(
+            f"the policy is said to miss the goal with probability {costs.unreached!r}, and it"
+            " surely arrives"
+        )
     proved = [
-        _head(costs, truth, doubt),
-        _tail(costs, truth, doubt),
-        within("E[(Z - last cost)+]", truth.total(truth.excess), _around_pair(costs.tail_excess_bounds, doubt + _of_costs(costs))),
+        _head(costs, truth, error_bound),
+        _tail(costs, truth, error_bound),
+        within(
+            "E[(Z - last cost)+]",
+            truth.total(truth.excess),
+            _around_pair(costs.tail_excess_bounds, error_bound + _of_costs(costs)),
+        ),
         within("the mean", truth.total(truth.mean), costs.mean_bounds),
     ]
     for what, value, (low, high) in (
         ("the mean", costs.mean, costs.mean_bounds),
-        ("E[(Z - last cost)+]", costs.tail_excess, _around_pair(costs.tail_excess_bounds, doubt)),
+        (
+            "E[(Z - last cost)+]",
+            costs.tail_excess,
+            _around_pair(costs.tail_excess_bounds, error_bound),
+        ),
     ):
         if not low <= value <= high:
-            raise RefutedError(f"{what} is {value!r}, outside of its own bounds [{float(low)!r}, {float(high)!r}]")
+            raise RefutedError(
+                f"{what} is {value!r}, outside of its own bounds [{float(low)!r}, {float(high)!r}]"
+            )
     width = 0.0
-    for alpha in sorted({costs.alpha, *(a for a in (1e-3, 0.01, 0.1, 0.5, 1.0) if a > costs.alpha)}):
+    for alpha in sorted(
+        {costs.alpha, *(a for a in (1e-3, 0.01, 0.1, 0.5, 1.0) if a > costs.alpha)}
+    ):
         low, high = costs.bounds(alpha)
         proved.append(within(f"CVaR at alpha {alpha:g}", truth.cvar(Fraction(alpha)), (low, high)))
         width = max(width, (high - low) / high if high > 0 else 0.0)
     return Proof(tuple(proved), width)
 
 
-def _may_miss(costs: Any, truth: Enclosure, doubt: Fraction) -> Proof:
-    """The claims about a policy that may miss the goal: the probability of that, the head, and that nothing else is finite."""
+def _may_miss(costs: Any, truth: Enclosure, error_bound: Fraction) -> Proof:
+    """The claims about a policy that may miss the goal: the probability of that, the head, and that
+    nothing else is finite.
+    """
     claim = Fraction(costs.unreached)
     enclosure = tuple(Fraction(side, 1 << TOTAL_BITS) for side in truth.missed)
-    proved = within("the probability of never arriving", (enclosure[0], enclosure[1]), (claim * (1 - OF_MISSED), claim * (1 + OF_MISSED)))
-    finite = [f"CVaR at alpha {a:g}" for a in (costs.alpha, 0.5, 1.0) if a >= costs.alpha and math.isfinite(costs.cvar(a))]
+    proved = within(
+        "the probability of never arriving",
+        (enclosure[0], enclosure[1]),
+        (claim * (1 - OF_MISSED), claim * (1 + OF_MISSED)),
+    )
+    finite = [
+        f"CVaR at alpha {a:g}"
+        for a in (costs.alpha, 0.5, 1.0)
+        if a >= costs.alpha and math.isfinite(costs.cvar(a))
+    ]
     for what in finite + (["mean"] if math.isfinite(costs.mean) else []):
         raise RefutedError(f"the {what} is said to be finite, and the policy may miss the goal")
-    return Proof((_head(costs, truth, doubt), _tail(costs, truth, doubt), proved, "the mean and every CVaR are infinite"), math.inf)
+    return Proof(
+        (
+            _head(costs, truth, error_bound),
+            _tail(costs, truth, error_bound),
+            proved,
+            "the mean and every CVaR are infinite",
+        ),
+        math.inf,
+    )
 
 
 def _last(costs: Any, ssp: Any) -> Fraction:
-    """The last cost of the head as a multiple of the unit, or a little more where costs have none: nothing new may come in between."""
+    """The last cost of the head as a multiple of the unit, or a little more where costs have none:
+    nothing new may come in between.
+    """
     if ssp.cost_unit is not None:
         unit = Fraction(ssp.cost_unit)
         return round(Fraction(float(costs.costs[-1])) / unit) * unit
     return Fraction(float(costs.costs[-1])) * (1 + Fraction(costs.cost_error))
 
 
-def _head(costs: Any, truth: Enclosure, doubt: Fraction) -> str:
+def _head(costs: Any, truth: Enclosure, error_bound: Fraction) -> str:
     """Every cost and its probability; costs that agree within their own error count as one."""
     # Probabilities below the smallest normal float lose digits.
     error, dropped = Fraction(costs.cost_error), Fraction(costs.dropped) + Fraction(1, 2**1070)
@@ -189,33 +261,51 @@ def _head(costs: Any, truth: Enclosure, doubt: Fraction) -> str:
         while at < len(found) and found[at][0] <= last:
             if found[at][0] < first and probability(found[at][1][0]) > dropped:
                 missing = float(found[at][0] * truth.unit)
-                raise RefutedError(f"the total cost {missing!r} is missing, with probability {float(probability(found[at][1][0]))!r}")
+                raise RefutedError(
+                    f"the total cost {missing!r} is missing, with probability"
+                    f" {float(probability(found[at][1][0]))!r}"
+                )
             low, high = low + found[at][1][0], high + found[at][1][1]
             at += 1
         # Of the last cost, where it is a float, other roundings may still be open.
         split = last >= truth.last and error > Fraction(1, 2**50)
         if not (
-            claim * (1 - doubt) <= probability(high) + Fraction(1, 2**1070) and (split or probability(low) <= claim * (1 + doubt) + dropped)
+            claim * (1 - error_bound) <= probability(high) + Fraction(1, 2**1070)
+            and (split or probability(low) <= claim * (1 + error_bound) + dropped)
         ):
             about = float(last * truth.unit)
-            raise RefutedError(f"the probability of a total cost of about {about!r} is {float(probability(low))!r}, not {float(claim)!r}")
-    return f"the {len(costs.costs)} costs up to {float(costs.costs[-1]):.12g} and their probabilities, to {float(doubt):.1e} of each"
+            raise RefutedError(
+                f"the probability of a total cost of about {about!r} is"
+                f" {float(probability(low))!r}, not {float(claim)!r}"
+            )
+    return (
+        f"the {len(costs.costs)} costs up to {float(costs.costs[-1]):.12g} and their probabilities,"
+        f" to {float(error_bound):.1e} of each"
+    )
 
 
-def _tail(costs: Any, truth: Enclosure, doubt: Fraction) -> str:
+def _tail(costs: Any, truth: Enclosure, error_bound: Fraction) -> str:
     """What lies beyond the head, or, where costs are floats, from the last of them on."""
     low, high = (probability(mass) for mass in truth.tail)
-    claim_low, claim_high = _around(costs.tail_mass, doubt, costs.dropped)
+    claim_low, claim_high = _around(costs.tail_mass, error_bound, costs.dropped)
     if Fraction(costs.cost_error) > Fraction(1, 2**50):
         first, last, there = _clusters(costs, Fraction(costs.cost_error), truth.unit)[-1]
         near = [masses for cost, masses in truth.head.items() if first <= cost <= last]
-        low, high = (side + probability(sum(masses[at] for masses in near)) for at, side in enumerate((low, high)))
-        claim_low, claim_high = claim_low + there * (1 - doubt), claim_high + there * (1 + doubt)
+        low, high = (
+            side + probability(sum(masses[at] for masses in near))
+            for at, side in enumerate((low, high))
+        )
+        claim_low, claim_high = (
+            claim_low + there * (1 - error_bound),
+            claim_high + there * (1 + error_bound),
+        )
     return within("the probability of what lies beyond", (low, high), (claim_low, claim_high))
 
 
 def _clusters(costs: Any, error: Fraction, unit: Fraction) -> list[tuple[int, int, Fraction]]:
-    """The head as (least cost, most cost, probability): floats that their error cannot tell apart stand for costs that it may have split."""
+    """The head as (least cost, most cost, probability): floats that their error cannot tell apart
+    stand for costs that it may have split.
+    """
     clusters: list[tuple[int, int, Fraction]] = []
     for cost, claim in zip(costs.costs.tolist(), costs.probabilities.tolist()):
         exact = Fraction(cost) / unit
@@ -233,29 +323,41 @@ def probability(mass: int) -> Fraction:
 
 
 def _of_costs(costs: Any) -> Fraction:
-    """What the last cost, a float, may add to the excess beyond it, relatively to the excess; nothing where that is 0."""
+    """What the last cost, a float, may add to the excess beyond it, relatively to the excess;
+    nothing where that is 0.
+    """
     below, last = costs.tail_excess_bounds[0], float(costs.costs[-1])
-    return Fraction(costs.cost_error) * (1 + (Fraction(last * costs.tail_mass) / Fraction(below) if below > 0 else 0))
+    return Fraction(costs.cost_error) * (
+        1 + (Fraction(last * costs.tail_mass) / Fraction(below) if below > 0 else 0)
+    )
 
 
-def _around(value: float, doubt: Fraction, dropped: float) -> tuple[Fraction, Fraction]:
-    return Fraction(value) * (1 - doubt) - Fraction(dropped), Fraction(value) * (1 + doubt)
+def _around(value: float, error_bound: Fraction, dropped: float) -> tuple[Fraction, Fraction]:
+    return Fraction(value) * (1 - error_bound) - Fraction(dropped), Fraction(value) * (
+        1 + error_bound
+    )
 
 
-def _around_pair(bounds: tuple[float, float], doubt: Fraction) -> tuple[Any, Any]:
+def _around_pair(bounds: tuple[float, float], error_bound: Fraction) -> tuple[Any, Any]:
     low, high = bounds
-    return Fraction(low) * (1 - doubt), Fraction(high) * (1 + doubt) if high < float("inf") else high
+    return Fraction(low) * (1 - error_bound), (
+        Fraction(high) * (1 + error_bound) if high < float("inf") else high
+    )
 
 
 def within(what: str, truth: tuple[Fraction, Fraction], claim: tuple[Any, Any]) -> str:
-    """A line that says what was proved, or the refusal: the enclosure must lie inside the bounds claimed.
+    """A line that says what was proved, or the refusal: the enclosure must lie inside the bounds
+    claimed.
 
-    What is smaller than any float counts as 0. An enclosure that is wide itself, because the numbers of a model lie too far apart, decides
-    nothing where it only overlaps the claim.
+    What is smaller than any float counts as 0. An enclosure that is wide itself, because the
+    numbers of a model lie too far apart, decides nothing where it only overlaps the claim.
     """
     if not (claim[0] <= truth[0] and truth[1] <= claim[1] + Fraction(1, 2**1070)):
         apart = truth[1] < claim[0] or claim[1] < truth[0]
         if not apart and truth[1] - truth[0] > truth[1] * Fraction(1, 10**25):
             raise OptionError(f"the checker encloses {what} too coarsely to decide about it")
-        raise RefutedError(f"{what} is {float(truth[0])!r}, outside of the bounds claimed, [{float(claim[0])!r}, {float(claim[1])!r}]")
+        raise RefutedError(
+            f"{what} is {float(truth[0])!r}, outside of the bounds claimed, [{float(claim[0])!r},"
+            f" {float(claim[1])!r}]"
+        )
     return f"{what} lies in [{float(claim[0]):.15g}, {float(claim[1]):.15g}]"

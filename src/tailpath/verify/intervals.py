@@ -1,9 +1,12 @@
-"""Models with intervals, checked in rationals: values that their own equation proves, and the promise of a policy.
+"""Models with intervals, checked in rationals: values that their own equation proves, and the
+promise of a policy.
 
-*Above.* If W(s) is at least what the choice claimed may cost, ext over p of sum p (c + W), then W lies above what the policy costs. With W - w
-where the budget is spent, the same recursion over the budget left bounds E[(Z - w)+] of the policy, and w + that / alpha its CVaR, whatever nature
-does.
+*Above.* If W(s) is at least what the choice claimed may cost, ext over p of sum p (c + W), then W
+lies above what the policy costs. With W - w where the budget is spent, the same recursion over the
+budget left bounds E[(Z - w)+] of the policy, and w + that / alpha its CVaR, whatever nature does.
 *Below.* If L(s) is at most that of every choice, L lies below what any policy costs that arrives.
+States without a finite value must be those from which no policy surely arrives, which two players
+decide on the graph. `interval_excess.py` has the CVaR.
 """
 
 from __future__ import annotations
@@ -15,28 +18,40 @@ from typing import Any
 from tailpath.errors import OptionError, RefutedError
 from tailpath.verify.chain import decimal
 from tailpath.verify.distribution import Proof
+from tailpath.verify.interval_excess import Below, prove_interval_below, whole_choice
+from tailpath.verify.totals import ONE
 
 #: Pairs of state and budget beyond which a policy is not followed in rationals.
 MOST_PAIRS = 200_000
 
 
 class _Game:
-    """The intervals of a model as the decimals they are written with, and what nature makes of values."""
+    """The intervals of a model as the decimals they are written with, and what nature makes of
+    values.
+    """
 
     def __init__(self, model: Any, nature: str) -> None:
         self.model, self.ssp, self.worst = model, model.inside, nature == "adversarial"
-        self.low, self.high = ([decimal(end) for end in ends.tolist()] for ends in (model.low, model.high))
+        self.low, self.high = (
+            [decimal(end) for end in ends.tolist()] for ends in (model.low, model.high)
+        )
         unit = self.ssp.cost_unit
         levels = None if unit is None else self.ssp.outcome_level.tolist()
-        self.cost = [decimal(c) for c in self.ssp.outcome_cost.tolist()] if levels is None else [unit * level for level in levels]
+        self.cost = (
+            [decimal(c) for c in self.ssp.outcome_cost.tolist()]
+            if levels is None
+            else [unit * level for level in levels]
+        )
 
     def extreme(self, choice: int, worth: Any) -> Fraction | float:
-        """The most, or least, expected worth of the outcomes of a choice; infinite where an outcome of infinite worth cannot be avoided."""
-        span = range(int(self.ssp.choice_outcomes[choice]), int(self.ssp.choice_outcomes[choice + 1]))
+        """The most, or least, expected worth of the outcomes of a choice; infinite where an outcome
+        of infinite worth cannot be avoided.
+        """
+        span = self.outcomes(choice)
         least, most = [self.low[o] for o in span], [self.high[o] for o in span]
         if least == most:  # known, but for the rounding of their sum
-            whole = sum(least)
-            least = most = [p / whole for p in least]
+            denominator = sum(least)
+            least = most = [p / denominator for p in least]
         rest, total = 1 - sum(least), Fraction(0)
         values = [worth(o) for o in span]
         for i in sorted(range(len(values)), key=lambda i: values[i], reverse=self.worst):
@@ -47,6 +62,48 @@ class _Game:
                     return math.inf
                 total += p * values[i]
         return total
+
+    def surely_arriving(self) -> set[int]:
+        """The states from which some policy surely arrives, goals included: those that are left
+        when whoever can be kept away is taken out.
+        """
+        goals = {s for s in range(self.ssp.n_states) if self.ssp.is_goal[s]}
+        remaining = set(range(self.ssp.n_states))
+        while True:
+            safe = {
+                s: [k for k in self.choices(s) if self._stays(k, remaining)]
+                for s in remaining - goals
+            }
+            near, before = set(goals), -1
+            while len(near) > before:
+                before = len(near)
+                near |= {
+                    s for s, rows in safe.items() if any(self._comes_near(k, near) for k in rows)
+                }
+            if near == remaining:
+                return remaining
+            remaining = near
+
+    def outcomes(self, choice: int) -> range:
+        """The outcomes of a choice, by number."""
+        return range(
+            int(self.ssp.choice_outcomes[choice]), int(self.ssp.choice_outcomes[choice + 1])
+        )
+
+    def _avoids(self, choice: int, states: set[int]) -> bool:
+        """Whether nature can keep a choice from leading to any of the states."""
+        there = [o for o in self.outcomes(choice) if self.target(o) in states]
+        others = [self.high[o] for o in self.outcomes(choice) if self.target(o) not in states]
+        return not there or (all(self.low[o] == 0 for o in there) and sum(others) >= 1)
+
+    def _comes_near(self, choice: int, near: set[int]) -> bool:
+        if self.worst:
+            return not self._avoids(choice, near)
+        return any(self.target(o) in near for o in self.outcomes(choice))
+
+    def _stays(self, choice: int, remaining: set[int]) -> bool:
+        away = {self.target(o) for o in self.outcomes(choice)} - remaining
+        return not away if self.worst else self._avoids(choice, away)
 
     def choices(self, state: int) -> range:
         return range(int(self.ssp.state_choices[state]), int(self.ssp.state_choices[state + 1]))
@@ -59,72 +116,144 @@ def check_robust_expected(solution: Any) -> Proof:
     """Hold the bounds of every state against the equation of the model as given."""
     game = _Game(solution.model, solution.nature)
     ssp = game.ssp
-    lower, upper = ([Fraction(v) if math.isfinite(v) else math.inf for v in side.tolist()] for side in (solution.lower, solution.upper))
+    lower, upper = (
+        [Fraction(v) if math.isfinite(v) else math.inf for v in side.tolist()]
+        for side in (solution.lower, solution.upper)
+    )
+    arriving = game.surely_arriving()
     for state in range(ssp.n_states):
         name = ssp.states[state]
+        if any((side[state] == math.inf) == (state in arriving) for side in (lower, upper)):
+            raise RefutedError(
+                f"whether {name!r} surely arrives, {solution.nature} nature, is not what its"
+                " bounds say"
+            )
         if ssp.is_goal[state]:
             if (lower[state], upper[state]) != (0, 0):
                 raise RefutedError(f"goal {name!r} is said to cost something")
             continue
         if lower[state] == math.inf:
             continue
-        above = game.extreme(int(solution.choices[state]), lambda o: game.cost[o] + upper[game.target(o)])
+        above = game.extreme(
+            int(solution.choices[state]), lambda o: game.cost[o] + upper[game.target(o)]
+        )
         if above > upper[state]:
             raise RefutedError(
-                f"the expected cost from {name!r} is said to be at most {float(upper[state])!r}, which its choice does not prove"
+                f"the expected cost from {name!r} is said to be at most {float(upper[state])!r},"
+                " which its choice does not prove"
             )
         for choice in game.choices(state):
             if game.extreme(choice, lambda o: game.cost[o] + lower[game.target(o)]) < lower[state]:
                 raise RefutedError(
-                    f"the expected cost from {name!r} is said to be at least {float(lower[state])!r}, which action"
-                    f" {ssp.choice_name(choice)!r} does not prove"
+                    f"the expected cost from {name!r} is said to be at least"
+                    f" {float(lower[state])!r}, which action {ssp.choice_name(choice)!r} does not"
+                    " prove"
                 )
     low, high = solution.bounds
-    line = f"the least expected cost, {solution.nature} nature, lies in [{low:.15g}, {high:.15g}], and likewise from all states that surely arrive"
+    line = (
+        f"the least expected cost, {solution.nature} nature, lies in [{low:.15g}, {high:.15g}], and"
+        " likewise from all states that surely arrive"
+    )
     return Proof((line,), (high - low) / high if high > 0 else 0.0)
 
 
-def check_promise(solution: Any, expected: Any, alpha: float) -> Proof:
-    """Hold the upper bound on the CVaR of the policy for alpha against the model as given; `expected` is the solution for the mean."""
+def check_robust_cvar(solution: Any, expected: Any, alpha: float) -> Proof:
+    """Hold both bounds on the least CVaR at alpha, and its policy, against the model as given;
+    `expected` is the solution for the mean.
+    """
     check_robust_expected(expected)
+    low, high = solution.bounds(alpha)
+    if not low <= solution.cvar(alpha) <= high:
+        raise RefutedError(
+            f"the least CVaR is given as {solution.cvar(alpha)!r}, outside of its own bounds"
+            f" [{low!r}, {high!r}]"
+        )
+    promise = _check_promise(solution, expected, alpha)
+    _check_below(solution, expected, alpha)
+    whatever = (
+        "whatever nature does" if solution.nature == "cooperative" else "against every nature"
+    )
+    proved = f"no policy has a CVaR below {low:.15g} at alpha {alpha:g} {whatever}", promise
+    return Proof(proved, (high - low) / high if high > 0 else 0.0)
+
+
+def _check_below(solution: Any, expected: Any, alpha: float) -> None:
+    """The lower bound, unless the mean proves it."""
+    game, low = _Game(solution.model, solution.nature), Fraction(solution.bounds(alpha)[0])
+    ssp, unit = game.ssp, game.ssp.cost_unit
+    if low <= Fraction(float(expected.lower[ssp.start_index])):
+        return
+    lower, upper = (
+        [None if math.isinf(value) else Fraction(value) / unit for value in side.tolist()]
+        for side in (expected.lower, expected.upper)
+    )
+    level = ssp.outcome_level.tolist()
+    choices = [
+        whole_choice(
+            [game.low[o] for o in game.outcomes(k)],
+            [game.high[o] for o in game.outcomes(k)],
+            [(game.target(o), level[o]) for o in game.outcomes(k)],
+        )
+        for k in range(ssp.n_choices)
+    ]
+    least = [None if value is None else math.floor(value * ONE) for value in lower]
+    error_bound = max(
+        (top - value for value, top in zip(lower, upper) if value is not None and top is not None),
+        default=Fraction(0),
+    )
+    tables = Below(ssp, choices, least, game.worst)
+    prove_interval_below(
+        tables, low / unit, Fraction(alpha), error_bound + Fraction(1, 10**100), unit
+    )
+
+
+def _check_promise(solution: Any, expected: Any, alpha: float) -> str:
+    """Hold the upper bound on the CVaR of the policy against the model as given."""
     game, policy = _Game(solution.model, solution.nature), solution.policy(alpha)
     ssp, unit = game.ssp, game.ssp.cost_unit
     if policy.risk_neutral.tolist() != expected.choices.tolist():
         raise RefutedError("the policy is not that of least expected cost once its budget is spent")
     upper = [Fraction(v) / unit if math.isfinite(v) else math.inf for v in expected.upper.tolist()]
     budget = Fraction(solution.budget(alpha)) / unit
-    short = policy.budget - budget  # what the whole budget that the policy counts is more than the real one
+    short = (
+        policy.budget - budget
+    )  # what the whole budget that the policy counts is more than the real one
     known: dict[tuple[int, int], Fraction | float] = {}
     stack = [(ssp.start_index, int(policy.budget))]
 
-    def worth(state: int, left: int) -> Fraction | float | None:
+    def worth(state: int, remaining: int) -> Fraction | float | None:
         """E[(Z - w)+] with so much left, if it is known."""
         if ssp.is_goal[state]:
-            return max(Fraction(short - left), Fraction(0))
-        if left > 0:
-            return known.get((state, left))
-        spent: Fraction | float = upper[state] - (left - short)
+            return max(Fraction(short - remaining), Fraction(0))
+        if remaining > 0:
+            return known.get((state, remaining))
+        spent: Fraction | float = upper[state] - (remaining - short)
         return spent
 
     level = ssp.outcome_level.tolist()
     while stack:
-        state, left = stack[-1]
-        if worth(state, left) is not None:
+        state, remaining = stack[-1]
+        if worth(state, remaining) is not None:
             stack.pop()
             continue
-        choice = policy.choice_at(state, left)
-        span = range(int(ssp.choice_outcomes[choice]), int(ssp.choice_outcomes[choice + 1]))
-        ahead = {o: worth(game.target(o), left - level[o]) for o in span}
-        missing = [(game.target(o), left - level[o]) for o in span if ahead[o] is None]
+        choice = policy.choice_at(state, remaining)
+        span = game.outcomes(choice)
+        ahead = {o: worth(game.target(o), remaining - level[o]) for o in span}
+        missing = [(game.target(o), remaining - level[o]) for o in span if ahead[o] is None]
         if missing:
             stack.extend(missing)
             if len(known) + len(stack) > MOST_PAIRS:
-                raise OptionError(f"the checker follows at most {MOST_PAIRS} pairs of state and budget")
+                raise OptionError(
+                    f"the checker follows at most {MOST_PAIRS} pairs of state and budget"
+                )
             continue
-        known[state, left] = game.extreme(choice, ahead.__getitem__)
+        known[state, remaining] = game.extreme(choice, ahead.__getitem__)
     excess = worth(ssp.start_index, int(policy.budget))
     high = solution.bounds(alpha)[1]
     if excess is None or (budget + excess / Fraction(alpha)) * unit > Fraction(high):
-        raise RefutedError(f"the policy is said to have a CVaR of at most {high!r} at alpha {alpha:g}, which following it does not prove")
+        raise RefutedError(
+            f"the policy is said to have a CVaR of at most {high!r} at alpha {alpha:g}, which"
+            " following it does not prove"
+        )
     promise = "under every nature" if game.worst else "under some nature"
-    return Proof((f"the policy given has a CVaR of at most {high:.15g} at alpha {alpha:g} {promise}",), 0.0)
+    return f"the policy given has a CVaR of at most {high:.15g} at alpha {alpha:g} {promise}"

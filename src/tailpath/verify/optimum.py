@@ -1,8 +1,9 @@
 """The risk-neutral optimum and the least CVaR, checked from below and from above.
 
-*Below.* If L <= r + P L holds for every choice, L lies below the expected cost of every policy that arrives. With it, U(s, w) = L(s) - w for w <= 0
-and U(s, w) <= min over choices of the sum of P U(s', w - c) for w > 0 bound E[(Z - w)+] of every policy, and so w + U / alpha its CVaR.
-*Above.* The policy claimed is followed exactly, and costs what it costs.
+*Below.* If L <= r + P L holds for every choice, L lies below the expected cost of every policy that
+arrives. With it, U(s, w) = L(s) - w for w <= 0 and U(s, w) <= min over choices of the sum of P
+U(s', w - c) for w > 0 bound E[(Z - w)+] of every policy, and so w + U / alpha its CVaR. *Above.*
+The policy claimed is followed exactly, and costs what it costs.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from tailpath.errors import OptionError, RefutedError
 from tailpath.verify.chain import GOAL, Row, arriving, decimal, rows_of
 from tailpath.verify.distribution import Proof, enclose, within
 from tailpath.verify.excess import prove_below
+from tailpath.verify.reduction import check_reduction
 from tailpath.verify.totals import LARGEST_EXACT, ONE, enclosed, solved
 
-#: The share by which the value of the last policy is lowered to lie below every policy, and the share that a better choice must save.
+#: The share by which the value of the last policy is lowered to lie below every policy, and the
+#: share that a better choice must save.
 LOWERED = 10**60
 BETTER = 10**40
 
@@ -25,47 +28,75 @@ BETTER = 10**40
 def check_expected(solution: Any) -> Proof:
     """Hold `lower <= V* <= upper` against the model as given, in every state."""
     ssp = solution.ssp
-    low, high, unit = neutral_bounds(ssp, solution.choices.tolist(), decimal(solution.gamma))
+    model, more = ssp.reduced, [Fraction(0)] * ssp.n_states
+    if ssp.signed:
+        if solution.gamma != 1:
+            raise OptionError("the checker knows no discount of negative costs")
+        check_reduction(ssp, ssp.reduction)
+        more = [ssp.reduction.of(state) for state in range(ssp.n_states)]
+    low, high, unit = risk_neutral_bounds(model, solution.choices.tolist(), decimal(solution.gamma))
     scale = Fraction(unit, ONE)
-    for state, (least, most) in enumerate(zip(low, high)):
+    for state, (below, above) in enumerate(zip(low, high)):
         claim = (float(solution.lower[state]), float(solution.upper[state]))
-        if least is None or most is None:
+        if below is None or above is None:
             if claim != (math.inf, math.inf):
-                raise RefutedError(f"state {ssp.states[state]!r} has no choice, and yet an expected cost in [{claim[0]!r}, {claim[1]!r}]")
+                raise RefutedError(
+                    f"state {ssp.states[state]!r} has no choice, and yet an expected cost in"
+                    f" [{claim[0]!r}, {claim[1]!r}]"
+                )
             continue
-        if not (claim[0] <= most * scale and claim[0] <= claim[1]):
+        least, most = below * scale + more[state], above * scale + more[state]
+        if not (claim[0] <= most and claim[0] <= claim[1]):
             raise RefutedError(
-                f"the least expected cost from {ssp.states[state]!r} is at most {float(most * scale)!r}, below the claim {claim[0]!r}"
+                f"the least expected cost from {ssp.states[state]!r} is at most {float(most)!r},"
+                f" below the claim {claim[0]!r}"
             )
-        within(f"the least expected cost from {ssp.states[state]!r}", (least * scale, most * scale), claim)
+        within(f"the least expected cost from {ssp.states[state]!r}", (least, most), claim)
         if not claim[0] <= solution.value[state] <= claim[1]:
-            raise RefutedError(f"the value of state {ssp.states[state]!r} lies outside of its own bounds")
+            raise RefutedError(
+                f"the value of state {ssp.states[state]!r} lies outside of its own bounds"
+            )
     start = ssp.start_index
     low_start, high_start = float(solution.lower[start]), float(solution.upper[start])
-    width = (high_start - low_start) / high_start if high_start > 0 else 0.0
-    line = f"the least expected cost lies in [{low_start:.15g}, {high_start:.15g}], and likewise from all {ssp.n_states} states"
+    width = (high_start - low_start) / abs(high_start) if high_start != 0 else 0.0
+    line = (
+        f"the least expected cost lies in [{low_start:.15g}, {high_start:.15g}], and likewise from"
+        f" all {ssp.n_states} states"
+    )
     return Proof((line,), width)
 
 
 def check_optimum(solution: Any, alpha: float) -> Proof:
-    """Hold the bounds on the least CVaR at alpha, and the policy that is said to attain it, against the model as given."""
+    """Hold the bounds on the least CVaR at alpha, and the policy that is said to attain it, against
+    the model as given.
+    """
     ssp = solution.largest.ssp
     low, high = solution.bounds(alpha)
     value = solution.cvar(alpha)
     if not low <= value <= high:
-        raise RefutedError(f"the least CVaR is given as {value!r}, outside of its own bounds [{low!r}, {high!r}]")
-    truth = enclose(ssp, solution.policy(alpha), _in_whole_units(solution.var(alpha), solution.largest.unit))
+        raise RefutedError(
+            f"the least CVaR is given as {value!r}, outside of its own bounds [{low!r}, {high!r}]"
+        )
+    truth = enclose(
+        ssp, solution.policy(alpha), _in_integer_units(solution.var(alpha), solution.largest.unit)
+    )
     if truth.missed[1]:
         raise RefutedError("the policy that is said to attain the least CVaR may miss the goal")
     attained = truth.cvar(Fraction(alpha))[1]
     if attained > Fraction(high):
-        raise RefutedError(f"the policy costs a CVaR of {float(attained)!r} at alpha {alpha:g}, more than the bound claimed, {high!r}")
-    least, most, unit = neutral_bounds(ssp, solution.largest.risk_neutral.tolist())
-    # No CVaR lies below the mean. A bound beyond that is one of the costs as they are, or rounded down.
+        raise RefutedError(
+            f"the policy costs a CVaR of {float(attained)!r} at alpha {alpha:g}, more than the"
+            f" bound claimed, {high!r}"
+        )
+    least, most, unit = risk_neutral_bounds(ssp, solution.largest.risk_neutral.tolist())
+    # No CVaR lies below the mean. A bound beyond that is one of the costs as they are, or rounded
+    # down.
     if Fraction(low) > Fraction(least[ssp.start_index] or 0, ONE) * unit:
         below = solution if solution.floor is None else solution.floor
         if below is not solution:
-            least, most, unit = neutral_bounds(below.largest.ssp, below.largest.risk_neutral.tolist())
+            least, most, unit = risk_neutral_bounds(
+                below.largest.ssp, below.largest.risk_neutral.tolist()
+            )
             _cheaper(below.largest.ssp, ssp)
         prove_below(below.largest.ssp, least, most, Fraction(low) / unit, Fraction(alpha))
     proved = (
@@ -75,23 +106,37 @@ def check_optimum(solution: Any, alpha: float) -> Proof:
     return Proof(proved, (high - low) / high if high > 0 else 0.0)
 
 
-def _in_whole_units(cost: float, unit: Fraction) -> Fraction:
+def _in_integer_units(cost: float, unit: Fraction) -> Fraction:
     return Fraction(round(Fraction(cost) / unit)) * unit
 
 
 def _cheaper(below: Any, ssp: Any) -> None:
-    """Hold a model with costs rounded down against the model as given: it must be the same but for costs, of which none is higher."""
+    """Hold a model with costs rounded down against the model as given: it must be the same but for
+    costs, of which none is higher.
+    """
     same = ("state_choices", "choice_outcomes", "outcome_target", "outcome_probability", "is_goal")
-    exact = [ssp.cost_unit * level for level in ssp.outcome_level.tolist()] if ssp.cost_unit is not None else None
+    exact = (
+        [ssp.cost_unit * level for level in ssp.outcome_level.tolist()]
+        if ssp.cost_unit is not None
+        else None
+    )
     costs = exact or [decimal(cost) for cost in ssp.outcome_cost.tolist()]
-    if any(getattr(below, name).tolist() != getattr(ssp, name).tolist() for name in same) or below.start_index != ssp.start_index:
+    if (
+        any(getattr(below, name).tolist() != getattr(ssp, name).tolist() for name in same)
+        or below.start_index != ssp.start_index
+    ):
         raise RefutedError("the model with costs rounded down is not the model as given")
-    if any(level * below.cost_unit > cost for level, cost in zip(below.outcome_level.tolist(), costs)):
+    if any(
+        level * below.cost_unit > cost for level, cost in zip(below.outcome_level.tolist(), costs)
+    ):
         raise RefutedError("a cost that is said to be rounded down is higher than the model's")
 
 
-def neutral_bounds(ssp: Any, choices: list[int], gamma: Fraction = Fraction(1)) -> tuple[list[int | None], list[int | None], Fraction]:
-    """Bounds on V* per state, in units of 2^-BITS cost units, from a policy that claims to attain it; None where it has no choice.
+def risk_neutral_bounds(
+    ssp: Any, choices: list[int], gamma: Fraction = Fraction(1)
+) -> tuple[list[int | None], list[int | None], Fraction]:
+    """Bounds on V* per state, in units of 2^-BITS cost units, from a policy that claims to attain
+    it; None where it has no choice.
 
     With a discount every step but one to a goal is the last one with probability 1 - gamma.
     """
@@ -101,18 +146,29 @@ def neutral_bounds(ssp: Any, choices: list[int], gamma: Fraction = Fraction(1)) 
     states = [s for s in range(ssp.n_states) if choices[s] >= 0 and not goal[s]]
     if gamma == 1:
         for state in _surely_arriving(ssp, model.choice) - set(states):
-            raise RefutedError(f"state {ssp.states[state]!r} is said to have no way to arrive surely, and it has one")
-    place = {s: i for i, s in enumerate(states)}
+            raise RefutedError(
+                f"state {ssp.states[state]!r} is said to have no way to arrive surely, and it"
+                " has one"
+            )
+    position = {s: i for i, s in enumerate(states)}
 
     def row(choice: int) -> Row | None:
-        whole, edges = model.choice[choice]
-        if any(not goal[to] and to not in place for to, _, _ in edges):
+        denominator, edges = model.choice[choice]
+        if any(not goal[to] and to not in position for to, _, _ in edges):
             return None
         ends = [(GOAL, w * (in_all - on), cost) for _, w, cost in edges if on < in_all]
-        return whole * in_all, [*((GOAL if goal[to] else place[to], w * on, cost) for to, w, cost in edges), *ends]
+        return denominator * in_all, [
+            *((GOAL if goal[to] else position[to], w * on, cost) for to, w, cost in edges),
+            *ends,
+        ]
 
     options = [
-        [(k, r) for k in range(int(ssp.state_choices[s]), int(ssp.state_choices[s + 1])) if (r := row(k)) is not None] for s in states
+        [
+            (k, r)
+            for k in range(int(ssp.state_choices[s]), int(ssp.state_choices[s + 1]))
+            if (r := row(k)) is not None
+        ]
+        for s in states
     ]
     chosen = [next((r for k, r in of if k == choices[s]), None) for s, of in zip(states, options)]
     if any(r is None for r in chosen):
@@ -122,7 +178,9 @@ def neutral_bounds(ssp: Any, choices: list[int], gamma: Fraction = Fraction(1)) 
     bounds = _lowered(rows, every)
     if bounds is None:
         if len(rows) > LARGEST_EXACT:
-            raise OptionError("the checker cannot prove a lower bound on the least expected cost of this model")
+            raise OptionError(
+                "the checker cannot prove a lower bound on the least expected cost of this model"
+            )
         bounds = [(math.floor(v * ONE), math.ceil(v * ONE)) for v in _optimum(rows, every)]
     least: list[int | None] = [0 if g else None for g in goal]
     most: list[int | None] = list(least)
@@ -132,7 +190,9 @@ def neutral_bounds(ssp: Any, choices: list[int], gamma: Fraction = Fraction(1)) 
 
 
 def _surely_arriving(ssp: Any, rows: list[Row]) -> set[int]:
-    """The states that are no goals and from which some policy surely arrives: what is left when whoever cannot arrive inside is taken away."""
+    """The states that are no goals and from which some policy surely arrives: what is left when
+    whoever cannot arrive inside is taken away.
+    """
     goal = ssp.is_goal.tolist()
     of = list(zip(ssp.state_choices[:-1].tolist(), ssp.state_choices[1:].tolist()))
     left = {s for s in range(ssp.n_states) if not goal[s]}
@@ -172,7 +232,9 @@ def _optimum(rows: list[Row], options: list[list[Row]]) -> list[Fraction]:
 
 
 def _lowered(rows: list[Row], options: list[list[Row]]) -> list[tuple[int, int]] | None:
-    """Policy iteration in enclosures; the last value, a little lowered, must lie below its own backup. None where that cannot be shown."""
+    """Policy iteration in enclosures; the last value, a little lowered, must lie below its own
+    backup. None where that cannot be shown.
+    """
     rows = list(rows)
     for _ in range(50):
         bounds = enclosed(rows, [_rate(r) for r in rows])
@@ -185,12 +247,17 @@ def _lowered(rows: list[Row], options: list[list[Row]]) -> list[tuple[int, int]]
         if not moved:
             break
     least = [low * (LOWERED - 1) // LOWERED for low, _ in bounds]
-    if any(least[node] > _ahead(row, least) for node, choices in enumerate(options) for row in choices):
+    if any(
+        least[node] > _ahead(row, least) for node, choices in enumerate(options) for row in choices
+    ):
         return None
     return [(low, high) for low, (_, high) in zip(least, bounds)]
 
 
 def _ahead(row: Row, value: list[int]) -> int:
     """r + P v in units of 2^-BITS, rounded down."""
-    whole, edges = row
-    return sum(w * (cost * ONE + (value[to] if to != GOAL else 0)) for to, w, cost in edges) // whole
+    denominator, edges = row
+    return (
+        sum(w * (cost * ONE + (value[to] if to != GOAL else 0)) for to, w, cost in edges)
+        // denominator
+    )

@@ -1,8 +1,9 @@
 """Expected totals of an absorbing chain, enclosed in whole multiples of 2^-BITS.
 
-The total V of a rate r >= 0 solves v = r + P v. Floats guess v and the expected steps t, and each residual, taken exactly, corrects v, until v
-is good to some forty digits. Then one look at every node proves it: if v + e t >= r + P (v + e t) everywhere, V lies below; and above v - e t
-likewise. Where floats are of no help, a small chain is solved in rationals instead.
+The total V of a rate r >= 0 solves v = r + P v. Floats guess v and the expected steps t, and each
+residual, taken exactly, corrects v, until v is good to some forty digits. Then one look at every
+node proves it: if v + e t >= r + P (v + e t) everywhere, V lies below; and above v - e t likewise.
+Where floats are of no help, a small chain is solved in rationals instead.
 """
 
 from __future__ import annotations
@@ -23,15 +24,21 @@ SHARE = 500
 
 
 def enclosed(rows: list[Row], rates: list[Fraction]) -> list[tuple[int, int]]:
-    """Lower and upper bound on the expected total from every node, in units of 2^-BITS. All rows must lead to the goal surely."""
+    """Lower and upper bound on the expected total from every node, in units of 2^-BITS. All rows
+    must lead to the goal surely.
+    """
     if not rows:
         return []
     paying = _paying(rows, rates)
     if not all(paying):
-        place = [sum(paying[:node]) if pays else GOAL for node, pays in enumerate(paying)]
-        kept = [(whole, [(GOAL if to == GOAL else place[to], w, c) for to, w, c in edges]) for (whole, edges), p in zip(rows, paying) if p]
+        position = [sum(paying[:node]) if pays else GOAL for node, pays in enumerate(paying)]
+        kept = [
+            (denominator, [(GOAL if to == GOAL else position[to], w, c) for to, w, c in edges])
+            for (denominator, edges), p in zip(rows, paying)
+            if p
+        ]
         inner = enclosed(kept, [rate for rate, pays in zip(rates, paying) if pays])
-        return [inner[at] if at != GOAL else (0, 0) for at in place]
+        return [inner[at] if at != GOAL else (0, 0) for at in position]
     guess = _guessed(rows, rates)
     if guess is not None:
         value, steps = guess
@@ -39,7 +46,10 @@ def enclosed(rows: list[Row], rates: list[Fraction]) -> list[tuple[int, int]]:
         if bounds is not None:
             return bounds
     if len(rows) > LARGEST_EXACT:
-        raise OptionError(f"the checker cannot enclose the expected costs of {len(rows)} nodes: the chain mixes too slowly for its size")
+        raise OptionError(
+            f"the checker cannot enclose the expected costs of {len(rows)} nodes: the chain mixes"
+            " too slowly for its size"
+        )
     exact = solved(rows, rates)
     return [(_floor(v), -_floor(-v)) for v in exact]
 
@@ -70,9 +80,16 @@ def _guessed(rows: list[Row], rates: list[Fraction]) -> tuple[list[int], list[in
     from scipy.sparse.linalg import splu
 
     n = len(rows)
-    entries = [(node, to, w / whole) for node, (whole, edges) in enumerate(rows) for to, w, _ in edges if to != GOAL]
+    entries = [
+        (node, to, w / denominator)
+        for node, (denominator, edges) in enumerate(rows)
+        for to, w, _ in edges
+        if to != GOAL
+    ]
     source, target, p = zip(*entries) if entries else ((), (), ())
-    matrix = eye_array(n, format="csc") - csc_array((np.array(p, dtype=float), (source, target)), shape=(n, n))
+    matrix = eye_array(n, format="csc") - csc_array(
+        (np.array(p, dtype=float), (source, target)), shape=(n, n)
+    )
     try:
         factors = splu(matrix.tocsc())
         steps = factors.solve(np.ones(n))
@@ -82,9 +99,11 @@ def _guessed(rows: list[Row], rates: list[Fraction]) -> tuple[list[int], list[in
     if not (np.all(np.isfinite(steps)) and np.all(np.isfinite(first)) and steps.min() >= 0.5):
         return None
     value = [_floor(Fraction(v)) for v in first.tolist()]
-    whole_rates = [_floor(r) for r in rates]
+    integer_rates = [_floor(r) for r in rates]
     for _ in range(12):
-        residual = [whole_rates[node] - value[node] + _ahead(rows[node], value) for node in range(n)]
+        residual = [
+            integer_rates[node] - value[node] + _ahead(rows[node], value) for node in range(n)
+        ]
         worst = max(abs(r) for r in residual)
         if worst <= 1 << 40:
             break
@@ -98,11 +117,13 @@ def _guessed(rows: list[Row], rates: list[Fraction]) -> tuple[list[int], list[in
 
 def _ahead(row: Row, value: list[int]) -> int:
     """P v at one node, rounded down."""
-    whole, edges = row
-    return sum(w * value[to] for to, w, _ in edges if to != GOAL) // whole
+    denominator, edges = row
+    return sum(w * value[to] for to, w, _ in edges if to != GOAL) // denominator
 
 
-def _proved(rows: list[Row], rates: list[Fraction], value: list[int], steps: list[int]) -> list[tuple[int, int]] | None:
+def _proved(
+    rows: list[Row], rates: list[Fraction], value: list[int], steps: list[int]
+) -> list[tuple[int, int]] | None:
     """Bounds v - e t and v + e t with the least e that the exact inequalities allow, or None."""
     share = 0
     for node, row in enumerate(rows):
@@ -120,11 +141,11 @@ def solved(rows: list[Row], rates: list[Fraction]) -> list[Fraction]:
     """Elimination in rationals."""
     n = len(rows)
     matrix: list[dict[int, Fraction]] = []
-    for whole, edges in rows:
+    for denominator, edges in rows:
         row: dict[int, Fraction] = {}
         for to, w, _ in edges:
             if to != GOAL:
-                row[to] = row.get(to, Fraction(0)) + Fraction(w, whole)
+                row[to] = row.get(to, Fraction(0)) + Fraction(w, denominator)
         matrix.append(row)
     value = list(rates)
     for gone in range(n):

@@ -11,10 +11,14 @@ from tailpath.policies.unrolling import _unroll_any
 
 
 def assert_behaves(ssp: tp.SSP, policy: Any, folder: Path, alpha: float) -> None:
-    """It unrolls as if it were followed step by step, comes back from pickles and files, and runs as it is evaluated."""
+    """It unrolls as if it were followed step by step, comes back from pickles and files, and runs
+    as it is evaluated.
+    """
     chained, slowly = tp.unroll(ssp, policy), _unroll_any(ssp, policy, 10**6)
     assert chained.n == slowly.n
-    assert sorted(zip(chained.state.tolist(), chained.memory.tolist())) == sorted(zip(slowly.state.tolist(), slowly.memory))
+    assert sorted(zip(chained.state.tolist(), chained.memory.tolist())) == sorted(
+        zip(slowly.state.tolist(), slowly.memory)
+    )
     assert pickle.loads(pickle.dumps(policy)) == policy
     for name in ("policy.npz", "policy.json"):
         tp.write_policy(policy, folder / name)

@@ -1,4 +1,6 @@
-"""The table of pairs that the start can reach: models that are too long for the full table, and agreement with it where both are possible."""
+"""The table of pairs that the start can reach: models that are too long for the full table, and
+agreement with it where both are possible.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,9 @@ def chain(steps: int) -> tp.SSP:
 
 
 def layered(layers: int, costs: tuple[int, ...], seed: int) -> tp.SSP:
-    """Two choices a layer, each with two outcomes, to either state of the next layer; dyadic probabilities."""
+    """Two choices a layer, each with two outcomes, to either state of the next layer; dyadic
+    probabilities.
+    """
     draw = random.Random(seed)
     rows: list[Any] = []
     for layer in range(layers):
@@ -32,7 +36,15 @@ def layered(layers: int, costs: tuple[int, ...], seed: int) -> tp.SSP:
             for action in "ab":
                 p = draw.randrange(1, 16) / 16
                 for to, q in ((0, p), (1, 1 - p)):
-                    rows.append(((layer, state), action, (layer + 1, to) if layer + 1 < layers else "goal", q, draw.choice(costs)))
+                    rows.append(
+                        (
+                            (layer, state),
+                            action,
+                            (layer + 1, to) if layer + 1 < layers else "goal",
+                            q,
+                            draw.choice(costs),
+                        )
+                    )
     return tp.SSP.from_outcomes(rows, (0, 0), ["goal"])
 
 
@@ -47,7 +59,11 @@ def least_cvar(ssp: tp.SSP, alpha: float) -> Fraction:
     outcomes = [
         [
             [
-                (int(ssp.outcome_target[o]), Fraction(float(ssp.outcome_probability[o])), int(ssp.outcome_level[o]))
+                (
+                    int(ssp.outcome_target[o]),
+                    Fraction(float(ssp.outcome_probability[o])),
+                    int(ssp.outcome_level[o]),
+                )
                 for o in range(ssp.choice_outcomes[k], ssp.choice_outcomes[k + 1])
             ]
             for k in range(ssp.state_choices[s], ssp.state_choices[s + 1])
@@ -57,7 +73,11 @@ def least_cvar(ssp: tp.SSP, alpha: float) -> Fraction:
 
     @cache
     def totals(s: int) -> frozenset[int]:
-        return frozenset([0]) if ssp.is_goal[s] else frozenset(c + z for of in outcomes[s] for t, _, c in of for z in totals(t))
+        return (
+            frozenset([0])
+            if ssp.is_goal[s]
+            else frozenset(c + z for of in outcomes[s] for t, _, c in of for z in totals(t))
+        )
 
     @cache
     def excess(s: int, w: int) -> Fraction:
@@ -65,7 +85,10 @@ def least_cvar(ssp: tp.SSP, alpha: float) -> Fraction:
             return Fraction(max(-w, 0))
         return min(sum((p * excess(t, w - c) for t, p, c in of), Fraction(0)) for of in outcomes[s])
 
-    return min(w + excess(ssp.start_index, w) / Fraction(alpha) for w in {0, *totals(ssp.start_index)}) * ssp.cost_unit
+    return (
+        min(w + excess(ssp.start_index, w) / Fraction(alpha) for w in {0, *totals(ssp.start_index)})
+        * ssp.cost_unit
+    )
 
 
 def test_a_long_chain_has_one_budget_and_no_step() -> None:
@@ -96,7 +119,10 @@ def test_costs_far_apart_agree_with_fractions(seed: int) -> None:
         assert costs.mean == pytest.approx(best.mean(alpha), rel=1e-12)
 
 
-@pytest.mark.parametrize("options", [{}, {"lexicographic": True}, {"weight": 0.5}, {"weight": 0.5, "lexicographic": True}])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"lexicographic": True}, {"weight": 0.5}, {"weight": 0.5, "lexicographic": True}],
+)
 @pytest.mark.parametrize("problem", ["gridworld:8x9", "river:10x3"])
 def test_both_tables_say_the_same(problem: str, options: dict[str, Any]) -> None:
     ssp = tp.read(problem)
@@ -104,7 +130,9 @@ def test_both_tables_say_the_same(problem: str, options: dict[str, Any]) -> None
     assert of_pairs(pairs) and not of_pairs(full)
     both = np.intersect1d(full.budgets, pairs.budgets)
     assert len(both) > 10
-    mine, theirs = (solution.excess[np.searchsorted(solution.budgets, both)] for solution in (pairs, full))
+    mine, theirs = (
+        solution.excess[np.searchsorted(solution.budgets, both)] for solution in (pairs, full)
+    )
     assert np.array_equal(mine, theirs)
     for alpha in (0.01,) if "weight" in options else ALPHAS:
         # The full table also has budgets that tie with the best, and rounding may favour one.
@@ -112,16 +140,24 @@ def test_both_tables_say_the_same(problem: str, options: dict[str, Any]) -> None
         assert pairs.cvar(alpha) == pytest.approx(full.cvar(alpha), rel=1e-13)
         assert pairs.var(alpha) == full.var(alpha)
         assert pairs.plain_mean(alpha) == pytest.approx(full.plain_mean(alpha), rel=1e-12)
-        mine, theirs = tp.evaluate(ssp, pairs.policy(alpha), alpha), tp.evaluate(ssp, full.policy(alpha), alpha)
+        mine, theirs = (
+            tp.evaluate(ssp, pairs.policy(alpha), alpha),
+            tp.evaluate(ssp, full.policy(alpha), alpha),
+        )
         assert mine.cvar(alpha) == pytest.approx(theirs.cvar(alpha), rel=1e-12)
         assert mine.mean == pytest.approx(theirs.mean, rel=1e-12)
         met = tp.unroll(ssp, full.policy(alpha))
-        assert np.array_equal(*(solution.largest.choices_at(met.state, met.memory) for solution in (pairs, full)))
+        assert np.array_equal(
+            *(solution.largest.choices_at(met.state, met.memory) for solution in (pairs, full))
+        )
 
 
 def test_pairs_where_the_full_table_is_beyond_the_memory() -> None:
     ssp = layered(6, (1, 9973), 5)
-    little, plenty = tp.solve_cvar_exact(ssp, 0.05, max_bytes=200_000), tp.solve_cvar_exact(ssp, 0.05)
+    little, plenty = (
+        tp.solve_cvar_exact(ssp, 0.05, max_bytes=200_000),
+        tp.solve_cvar_exact(ssp, 0.05),
+    )
     assert of_pairs(little) and not of_pairs(plenty)
     assert little.cvar(0.05) == plenty.cvar(0.05)
     with pytest.raises(LimitExceededError, match="GiB"):
@@ -134,35 +170,71 @@ def test_policies_of_pairs_are_policies(tmp_path: Path) -> None:
     policy = best.policy(0.05)
     assert of_pairs(best) and len(policy.choice) > 0
     assert_behaves(ssp, policy, tmp_path, 0.05)
-    assert sum(row.probability for row in policy.table(ssp) if row.state == (0, 0)) == pytest.approx(1.0)
+    assert sum(
+        row.probability for row in policy.table(ssp) if row.state == (0, 0)
+    ) == pytest.approx(1.0)
 
 
 def test_policies_of_pairs_on_other_costs(tmp_path: Path) -> None:
-    """A budget that no run has left counts as the next lower one, and with less than all of them the policy is risk-neutral."""
+    """A budget that no run has left counts as the next lower one, and with less than all of them
+    the policy is risk-neutral.
+    """
     ssp = layered(6, (1, 1_000_003), 3)
     policy = tp.solve_cvar_exact(ssp, 0.05).policy(0.05)
     for state in np.flatnonzero(np.diff(policy.first)).tolist():
         least = int(policy.from_budget[policy.first[state]])
         assert policy.choice_at(state, least - 0.5) == policy.risk_neutral[state]
-        assert policy.choice_at(state, least + 0.5) == policy.choice_at(state, least) != policy.risk_neutral[state]
+        assert (
+            policy.choice_at(state, least + 0.5)
+            == policy.choice_at(state, least)
+            != policy.risk_neutral[state]
+        )
     assert len(policy.choice) > 0
     tp.write_policy(policy, tmp_path / "policy.npz")
-    dearer = tp.SSP.from_table(ssp.to_pandas().assign(cost=lambda rows: rows["cost"] + 2), start=ssp.start, goals=ssp.goals)
+    dearer = tp.SSP.from_table(
+        ssp.to_pandas().assign(cost=lambda rows: rows["cost"] + 2), start=ssp.start, goals=ssp.goals
+    )
     with pytest.warns(tp.TailpathWarning):
         moved = tp.read_policy(tmp_path / "policy.npz", dearer, strict=False)
-    assert [moved.action(s, left) for s in ssp.states if s not in ssp.goals for left in (0, 3, 999_999, 1_000_004, 5_000_015)] == [
-        policy.action(s, left) for s in ssp.states if s not in ssp.goals for left in (0, 3, 999_999, 1_000_004, 5_000_015)
+    assert [
+        moved.action(s, left)
+        for s in ssp.states
+        if s not in ssp.goals
+        for left in (0, 3, 999_999, 1_000_004, 5_000_015)
+    ] == [
+        policy.action(s, left)
+        for s in ssp.states
+        if s not in ssp.goals
+        for left in (0, 3, 999_999, 1_000_004, 5_000_015)
     ]
-    assert tp.evaluate(dearer, moved, 0.05).mean == pytest.approx(tp.evaluate(dearer, moved, 0.05, engine="queue").mean)
+    assert tp.evaluate(dearer, moved, 0.05).mean == pytest.approx(
+        tp.evaluate(dearer, moved, 0.05, engine="queue").mean
+    )
 
 
 def test_free_components_and_free_cycles_on_a_long_table() -> None:
-    """A hall of three rooms joined by free moves, one with a door that sticks, far from the goal."""
+    """A hall of three rooms joined by free moves, one with a door that sticks, far from
+    the goal.
+    """
     far = 1_000_003
-    rows: list[Any] = [(f"room{i}", f"to {j}", f"room{j}", 1.0, 0) for i in range(3) for j in range(3) if i != j]
-    rows += [("room1", "door", "room1", 0.5, 0), ("room1", "door", "yard", 0.5, 1), ("room2", "window", "yard", 1.0, 3)]
-    rows += [("yard", "jump", "goal", 0.5, 1), ("yard", "jump", "goal", 0.5, far), ("yard", "walk", "goal", 1.0, 40)]
-    rows += [("yard", "wait", "yard", 0.75, 0), ("yard", "wait", "porch", 0.25, 0), ("porch", "knock", "yard", 0.5, 0)]
+    rows: list[Any] = [
+        (f"room{i}", f"to {j}", f"room{j}", 1.0, 0) for i in range(3) for j in range(3) if i != j
+    ]
+    rows += [
+        ("room1", "door", "room1", 0.5, 0),
+        ("room1", "door", "yard", 0.5, 1),
+        ("room2", "window", "yard", 1.0, 3),
+    ]
+    rows += [
+        ("yard", "jump", "goal", 0.5, 1),
+        ("yard", "jump", "goal", 0.5, far),
+        ("yard", "walk", "goal", 1.0, 40),
+    ]
+    rows += [
+        ("yard", "wait", "yard", 0.75, 0),
+        ("yard", "wait", "porch", 0.25, 0),
+        ("porch", "knock", "yard", 0.5, 0),
+    ]
     rows += [("porch", "knock", "goal", 0.5, 50)]
     ssp = tp.SSP.from_outcomes(rows, "room0", ["goal"])
     best = solve_task(ssp, Task(0.01, pairs=True))
@@ -176,10 +248,17 @@ def test_improvement_on_a_long_chain() -> None:
     """The best policy for one budget needs the pairs of that budget alone."""
     far = 1_000_003
     rows: list[Any] = [(i, "on", i + 1, 1.0, 1) for i in range(20_000)]
-    rows += [(0, "leap", 20_000, 0.5, 1), (0, "leap", 20_000, 0.5, far), (20_000, "on", "goal", 1.0, 1)]
+    rows += [
+        (0, "leap", 20_000, 0.5, 1),
+        (0, "leap", 20_000, 0.5, far),
+        (20_000, "on", "goal", 1.0, 1),
+    ]
     ssp = tp.SSP.from_outcomes(rows, 0, ["goal"])
     leap = dict.fromkeys(range(1, 20001), "on") | {0: "leap"}
     assert tp.improve(ssp, leap, 0.5).costs.cvar(0.5) == pytest.approx(20_001)
     policy = best_for_budget(ssp, 20_001, tp.solve_expected(ssp))
-    assert (policy.budget, len(policy.choice)) == (20_001, 0 if policy.risk_neutral[0] == ssp.choice_index(0, "on") else 1)
+    assert (policy.budget, len(policy.choice)) == (
+        20_001,
+        0 if policy.risk_neutral[0] == ssp.choice_index(0, "on") else 1,
+    )
     assert tp.evaluate(ssp, policy, 0.5).cvar(0.5) == 20_001

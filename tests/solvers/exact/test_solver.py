@@ -29,8 +29,12 @@ PROBLEMS = {
 }
 
 
-@pytest.mark.parametrize(("problem", "alpha", "cvar", "var"), [(row[0], row[1], *row[4:]) for row in measured.CVAR])
-def test_the_optimum_measured_by_an_independent_prototype(problem: str, alpha: float, cvar: float, var: float) -> None:
+@pytest.mark.parametrize(
+    ("problem", "alpha", "cvar", "var"), [(row[0], row[1], *row[4:]) for row in measured.CVAR]
+)
+def test_the_optimum_measured_by_an_independent_prototype(
+    problem: str, alpha: float, cvar: float, var: float
+) -> None:
     best = tp.solve_cvar_exact(tp.read(problem), alpha)
     assert best.cvar(alpha) == pytest.approx(cvar, abs=5e-4)
     assert best.var(alpha) == var
@@ -59,7 +63,11 @@ def test_policies_deliver_what_is_promised_at_every_alpha(problem: str) -> None:
 def test_no_planner_beats_the_optimum(problem: str) -> None:
     ssp = PROBLEMS[problem]()
     atoms = tp.log_atoms(1e-3, 13)
-    best, plan, neutral = tp.solve_cvar_exact(ssp, 1e-3), tp.solve_cvar_quantile(ssp, atoms), tp.solve_expected(ssp).policy
+    best, plan, neutral = (
+        tp.solve_cvar_exact(ssp, 1e-3),
+        tp.solve_cvar_quantile(ssp, atoms),
+        tp.solve_expected(ssp).policy,
+    )
     for alpha in atoms.tolist():
         for policy in (plan.policy(alpha), neutral):
             assert tp.evaluate(ssp, policy, alpha).cvar(alpha) >= best.bounds(alpha)[0]
@@ -67,7 +75,9 @@ def test_no_planner_beats_the_optimum(problem: str) -> None:
 
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_laws_of_the_optimum(problem: str) -> None:
-    """alpha CVaR* is the least of linear functions of alpha, hence concave, and it grows with alpha; costs scale."""
+    """alpha CVaR* is the least of linear functions of alpha, hence concave, and it grows with
+    alpha; costs scale.
+    """
     ssp = PROBLEMS[problem]()
     best = tp.solve_cvar_exact(ssp, 1e-3)
     alphas = np.linspace(1e-3, 1, 200)
@@ -94,7 +104,9 @@ def test_laws_of_the_optimum(problem: str) -> None:
 
 
 def test_the_least_mean_on_the_bridge() -> None:
-    """River 30x10 at alpha = 0.001: the same CVaR, but a policy that does not idle where nothing can go wrong."""
+    """River 30x10 at alpha = 0.001: the same CVaR, but a policy that does not idle where nothing
+    can go wrong.
+    """
     best = tp.solve_cvar_exact(PROBLEMS["river 30x10"](), 0.001, lexicographic=True)
     assert best.mean(0.001) < best.plain_mean(0.001) - 1
 
@@ -109,7 +121,17 @@ def test_the_counter_example_to_the_dual_decomposition() -> None:
         assert best.cvar(alpha) == pytest.approx(problem.cvar(alpha), rel=1e-13)
 
 
-@pytest.mark.parametrize("name", ["geometric", "negative-binomial", "lottery", "gamblers-ruin", "coupon-collector", "deterministic-chain"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "geometric",
+        "negative-binomial",
+        "lottery",
+        "gamblers-ruin",
+        "coupon-collector",
+        "deterministic-chain",
+    ],
+)
 def test_where_there_is_no_choice_the_optimum_is_the_closed_form(name: str) -> None:
     problem = textbook.PROBLEMS[name]()
     best = tp.solve_cvar_exact(problem.ssp, 1e-12)
@@ -117,15 +139,21 @@ def test_where_there_is_no_choice_the_optimum_is_the_closed_form(name: str) -> N
         assert best.cvar(alpha) == pytest.approx(problem.cvar(alpha), rel=1e-12)
         assert best.var(alpha) == problem.var(alpha)
         low, high = best.bounds(alpha)
-        assert low <= problem.cvar(alpha) * (1 + 1e-15) and problem.cvar(alpha) * (1 - 1e-15) <= high
+        assert (
+            low <= problem.cvar(alpha) * (1 + 1e-15) and problem.cvar(alpha) * (1 - 1e-15) <= high
+        )
 
 
 def geometric(p: float) -> tp.SSP:
-    return tp.SSP.from_outcomes([("s", "try", "s", 1 - p, 1), ("s", "try", "goal", p, 1)], "s", ["goal"])
+    return tp.SSP.from_outcomes(
+        [("s", "try", "s", 1 - p, 1), ("s", "try", "goal", p, 1)], "s", ["goal"]
+    )
 
 
 def test_var_is_exact_where_budgets_tie_within_rounding() -> None:
-    """A million steps, and P(Z > n) = (1 - p)^n: near VaR the value of a budget is flat to more digits than floats have."""
+    """A million steps, and P(Z > n) = (1 - p)^n: near VaR the value of a budget is flat to more
+    digits than floats have.
+    """
     best = tp.solve_cvar_exact(geometric(1e-6), 0.3)
     with localcontext() as context:
         context.prec = 60
@@ -158,7 +186,9 @@ def test_tiny_alphas(alpha: float, options: dict[str, Any]) -> None:
 
 
 def test_alpha_equal_to_a_tail_mass() -> None:
-    """With P(Z > 2) = 1/4 exactly every budget between 2 and the next cost is best; VaR is the smallest."""
+    """With P(Z > 2) = 1/4 exactly every budget between 2 and the next cost is best; VaR is the
+    smallest.
+    """
     rows = [("s", "go", "g", 0.75, 2), ("s", "go", "g", 0.25, 10)]
     best = tp.solve_cvar_exact(tp.SSP.from_outcomes(rows, "s", ["g"]), 0.25)
     assert (best.var(0.25), best.cvar(0.25)) == (2, 10)
@@ -168,7 +198,9 @@ def test_alpha_equal_to_a_tail_mass() -> None:
 
 
 def test_a_free_circle_is_no_way_to_save_cost() -> None:
-    """Circling between s and t is free for ever; only leaving counts, by the better of two exits, and the policy must walk there."""
+    """Circling between s and t is free for ever; only leaving counts, by the better of two exits,
+    and the policy must walk there.
+    """
     rows = [
         ("s", "across", "t", 1, 0),
         ("t", "across", "s", 1, 0),
@@ -178,13 +210,19 @@ def test_a_free_circle_is_no_way_to_save_cost() -> None:
     ]
     ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
     best = tp.solve_cvar_exact(ssp, 0.05)
-    assert [best.cvar(a) for a in (0.05, 0.5, 0.9)] == pytest.approx([10, 10, (0.1 * 60 + 0.8) / 0.9])
+    assert [best.cvar(a) for a in (0.05, 0.5, 0.9)] == pytest.approx(
+        [10, 10, (0.1 * 60 + 0.8) / 0.9]
+    )
     for alpha in (0.05, 0.5, 0.9):
-        assert tp.evaluate(ssp, best.policy(alpha), alpha).cvar(alpha) == pytest.approx(best.cvar(alpha))
+        assert tp.evaluate(ssp, best.policy(alpha), alpha).cvar(alpha) == pytest.approx(
+            best.cvar(alpha)
+        )
 
 
 def test_free_circles_that_leak_are_solved_exactly() -> None:
-    """a and b send each other back and forth for free and leave once in 2^20 rounds: value iteration would need millions of sweeps."""
+    """a and b send each other back and forth for free and leave once in 2^20 rounds: value
+    iteration would need millions of sweeps.
+    """
     leak = 2.0**-20
     rows = [
         ("a", "wait", "b", 1 - leak, 0),
@@ -196,12 +234,18 @@ def test_free_circles_that_leak_are_solved_exactly() -> None:
     ssp = tp.SSP.from_outcomes(rows, "a", ["g"])
     best = tp.solve_cvar_exact(ssp, 0.25)
     first = 1 / (2 - Fraction(leak))  # the chance that a is the one who leaves
-    at_half = 2 * (first * 3 + (1 - first) * 5) - 3  # the worst half of {3: first, 5: 1 - first}, a little more than half of it 3
+    at_half = (
+        2 * (first * 3 + (1 - first) * 5) - 3
+    )  # the worst half of {3: first, 5: 1 - first}, a little more than half of it 3
     assert best.cvar(0.25) == 5
-    assert best.cvar(0.5) == pytest.approx(float((1 - first) * 5 + (Fraction(1, 2) - (1 - first)) * 3) * 2, rel=1e-14)
+    assert best.cvar(0.5) == pytest.approx(
+        float((1 - first) * 5 + (Fraction(1, 2) - (1 - first)) * 3) * 2, rel=1e-14
+    )
     assert best.cvar(0.5) == pytest.approx(float(at_half), rel=1e-14)
     assert best.bounds(0.5)[1] - best.bounds(0.5)[0] < 1e-6
-    assert tp.evaluate(ssp, best.policy(0.5), 0.5).cvar(0.5) == pytest.approx(best.cvar(0.5), rel=1e-13)
+    assert tp.evaluate(ssp, best.policy(0.5), 0.5).cvar(0.5) == pytest.approx(
+        best.cvar(0.5), rel=1e-13
+    )
 
 
 # ---------------------------------------------------------------------- rounded costs
@@ -219,7 +263,8 @@ def test_costs_without_a_unit_need_a_grid() -> None:
         tp.solve_cvar_exact(ssp, 0.1)
     best = tp.solve_cvar_exact(ssp, 0.1, delta=1e-4)
     low, high = best.bounds(0.1)
-    # Paying at once costs e for certain. Trying once first, then paying, costs more than e in the worst tenth.
+    # Paying at once costs e for certain. Trying once first, then paying, costs more than e in the
+    # worst tenth.
     assert low <= math.e <= high and high - low < 2e-3
     assert tp.evaluate(ssp, best.policy(0.1), 0.1).cvar(0.1) == pytest.approx(math.e)
 
@@ -227,10 +272,14 @@ def test_costs_without_a_unit_need_a_grid() -> None:
 @pytest.mark.parametrize("delta", [1.5, 2, Fraction(7, 2), 4.5, 200])
 @pytest.mark.parametrize("options", [{}, {"weight": 0.5}])
 def test_a_grid_wider_than_a_step_says_so(delta: Any, options: dict[str, Any]) -> None:
-    """Rounded down, steps would be free: a finer grid, or the least expected cost, bounds the optimum from below instead."""
+    """Rounded down, steps would be free: a finer grid, or the least expected cost, bounds the
+    optimum from below instead.
+    """
     ssp = PROBLEMS["8x9"]()
     exact = tp.solve_cvar_exact(ssp, 0.05, **options).objective(0.05)
-    with pytest.warns(tp.TailpathWarning, match="more than the least cost of a step, 1: .* a delta of 1 or less"):
+    with pytest.warns(
+        tp.TailpathWarning, match="more than the least cost of a step, 1: .* a delta of 1 or less"
+    ):
         coarse = tp.solve_cvar_exact(ssp, 0.05, delta=delta, **options)
     low, high = coarse.bounds(0.05)
     assert tp.solve_expected(ssp).bounds[0] <= low <= exact <= high
@@ -240,7 +289,12 @@ def test_a_grid_wider_than_a_step_says_so(delta: Any, options: dict[str, Any]) -
 
 
 def test_a_grid_wider_than_few_steps_is_solved_as_it_is() -> None:
-    rows = [("s", "try", "s", 0.5, 1), ("s", "try", "t", 0.5, 1), ("t", "go", "goal", 0.5, 10), ("t", "go", "s", 0.5, 10)]
+    rows = [
+        ("s", "try", "s", 0.5, 1),
+        ("s", "try", "t", 0.5, 1),
+        ("t", "go", "goal", 0.5, 10),
+        ("t", "go", "s", 0.5, 10),
+    ]
     ssp = tp.SSP.from_outcomes(rows, "s", ["goal"])
     with pytest.warns(tp.TailpathWarning, match="a delta of 1 or less"):
         coarse = tp.solve_cvar_exact(ssp, 0.1, delta=5)
@@ -260,19 +314,33 @@ def test_rounding_is_exact_on_multiples() -> None:
 
 
 def test_a_huge_cost_takes_no_memory_of_its_own() -> None:
-    """Costs of a million units on thousands of states would fill 8 GB if every level had to be kept."""
+    """Costs of a million units on thousands of states would fill 8 GB if every level had to be
+    kept.
+    """
     n = 1_000
     rows: list[tuple[Any, ...]] = []
     for i in range(n):
-        rows += [(i, "walk", i + 1, 0.999, 1), (i, "walk", (i + 17) % n, 0.001, 1_000_000), (i, "jump", n, 1, 2_000)]
+        rows += [
+            (i, "walk", i + 1, 0.999, 1),
+            (i, "walk", (i + 17) % n, 0.001, 1_000_000),
+            (i, "jump", n, 1, 2_000),
+        ]
     best = tp.solve_cvar_exact(tp.SSP.from_outcomes(rows, 0, [n]), 0.5, max_bytes=2**27)
     assert best.cvar(0.5) == 2_000
 
 
 def test_only_steps_within_the_budget_are_stored() -> None:
-    """With 4 or 5 units left every state takes the safe way out; the start comes to state i with i units less, and has 4."""
-    rows: list[tuple[Any, ...]] = [(i, "on", i + 1, 1, 1) for i in range(500)] + [(500, "on", "g", 1, 1)]
-    rows += [(i, action, "g", p, c) for i in range(500) for action, p, c in (("out", 0.875, 3), ("out", 0.125, 6), ("safe", 1, 4))]
+    """With 4 or 5 units left every state takes the safe way out; the start comes to state i with i
+    units less, and has 4.
+    """
+    rows: list[tuple[Any, ...]] = [(i, "on", i + 1, 1, 1) for i in range(500)] + [
+        (500, "on", "g", 1, 1)
+    ]
+    rows += [
+        (i, action, "g", p, c)
+        for i in range(500)
+        for action, p, c in (("out", 0.875, 3), ("out", 0.125, 6), ("safe", 1, 4))
+    ]
     ssp = tp.SSP.from_outcomes(rows, 0, ["g"])
     best = tp.solve_cvar_exact(ssp, 0.1)
     assert best.cvar(0.1) == 4
@@ -287,11 +355,22 @@ def test_many_choices_are_told_apart() -> None:
     ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
     best = tp.solve_cvar_exact(ssp, 0.5)
     assert best.policy(0.5).action("s", best.policy(0.5).start("s")) == "a299"
-    # The surer, the dearer: choice k costs 40 + k, or 1000 with a probability that halves with every four.
-    rows = [("s", f"a{k}", "g", p, c) for k in range(300) for p, c in ((1 - 2.0 ** -(k / 4), 40 + k), (2.0 ** -(k / 4), 1000)) if p]
-    ssp = tp.SSP.from_outcomes([("t", "on", "s", 1 / 16, c) for c in range(0, 320, 20)] + rows, "t", ["g"])
+    # The surer, the dearer: choice k costs 40 + k, or 1000 with a probability that halves with
+    # every four.
+    rows = [
+        ("s", f"a{k}", "g", p, c)
+        for k in range(300)
+        for p, c in ((1 - 2.0 ** -(k / 4), 40 + k), (2.0 ** -(k / 4), 1000))
+        if p
+    ]
+    ssp = tp.SSP.from_outcomes(
+        [("t", "on", "s", 1 / 16, c) for c in range(0, 320, 20)] + rows, "t", ["g"]
+    )
     best = tp.solve_cvar_exact(ssp, 1e-3)
-    table = [best.largest.choice_at(ssp.state_index("s"), left) for left in range(best.largest.budget + 1)]
+    table = [
+        best.largest.choice_at(ssp.state_index("s"), left)
+        for left in range(best.largest.budget + 1)
+    ]
     assert len(set(table)) > 10 and max(table) - ssp.state_choices[ssp.state_index("s")] > 40
     costs = tp.evaluate(ssp, best.policy(1e-3), 1e-3)
     assert costs.cvar(1e-3) == pytest.approx(best.cvar(1e-3), rel=1e-12)
@@ -306,11 +385,15 @@ def test_too_little_memory_is_refused_with_bounds() -> None:
 
 
 def test_costs_that_no_budget_exceeds_need_no_values() -> None:
-    """The window is as short as the limit allows; a limit guessed too low is raised. What needs no row is added up apart, in another order."""
+    """The window is as short as the limit allows; a limit guessed too low is raised. What needs no
+    row is added up apart, in another order.
+    """
     rings, reruns = {}, 0
     for dear in (9, 20, 33, 40, 60, 70, 100):
         moves = [("go", 0.9, 1), ("go", 0.1, dear), ("stop", 1, 4)]
-        ssp = tp.SSP.from_outcomes([(s, a, s + 1, p, c) for s in range(10) for a, p, c in moves], 0, [10])
+        ssp = tp.SSP.from_outcomes(
+            [(s, a, s + 1, p, c) for s in range(10) for a, p, c in moves], 0, [10]
+        )
         layout = layout_of(ssp)
         guessed = fill_table(layout, layout.objective(EXCESS, 1.0, 100.0)).values
         rings[dear] = layout.reach(first_guess(layout))
@@ -320,7 +403,9 @@ def test_costs_that_no_budget_exceeds_need_no_values() -> None:
         assert guessed == pytest.approx(full[: len(guessed)], rel=1e-15)
         for limit in (1.0, dear - 0.5, float(dear), dear + 1.0):
             values = fill_table(layout, layout.objective(EXCESS, limit=limit)).values
-            assert len(values) == int(limit) + 1 and values == pytest.approx(full[: len(values)], rel=1e-15)
+            assert len(values) == int(limit) + 1 and values == pytest.approx(
+                full[: len(values)], rel=1e-15
+            )
     assert rings == {9: 9, 20: 20, 33: 33, 40: 40, 60: 60, 70: 4, 100: 4} and reruns
 
 
@@ -331,15 +416,24 @@ def test_costs_that_no_budget_exceeds_need_no_values() -> None:
 def test_a_free_circle_that_is_left_less_often_than_floats_can_say() -> None:
     rows = [
         *(("s", "on", "t", 1, 0), ("s", "on", "u", 1e-200, 0), ("s", "home", "g", 1, 1)),
-        *(("t", "on", "s", 1, 0), ("u", "on", "t", 1, 0), ("u", "on", "v", 1e-200, 0), ("v", "home", "g", 1, 1)),
+        *(
+            ("t", "on", "s", 1, 0),
+            ("u", "on", "t", 1, 0),
+            ("u", "on", "v", 1e-200, 0),
+            ("v", "home", "g", 1, 1),
+        ),
     ]
-    with pytest.raises(ModelError, match=r"from 's' runs can go round at no cost .* too large to compute with"):
+    with pytest.raises(
+        ModelError, match=r"from 's' runs can go round at no cost .* too large to compute with"
+    ):
         tp.solve_cvar_exact(tp.SSP.from_outcomes(rows, "s", ["g"]), 0.1)
 
 
 def test_progress_is_told() -> None:
     seen: list[tuple[int, float]] = []
-    best = tp.solve_cvar_exact(PROBLEMS["river 16x6"](), 0.01, progress=lambda budget, value: seen.append((budget, value)))
+    best = tp.solve_cvar_exact(
+        PROBLEMS["river 16x6"](), 0.01, progress=lambda budget, value: seen.append((budget, value))
+    )
     assert seen[-1][0] == len(best.excess) - 1
     assert seen[-1][1] == pytest.approx(best.cvar(0.01))
 
@@ -354,10 +448,14 @@ def test_a_start_that_is_a_goal() -> None:
 def test_weight_0_is_the_mean_and_weight_1_the_cvar() -> None:
     ssp = PROBLEMS["8x9"]()
     plain = tp.solve_cvar_exact(ssp, 0.01)
-    assert tp.solve_cvar_exact(ssp, 0.01, weight=0).mean(0.01) == pytest.approx(tp.solve_expected(ssp).cost())
+    assert tp.solve_cvar_exact(ssp, 0.01, weight=0).mean(0.01) == pytest.approx(
+        tp.solve_expected(ssp).cost()
+    )
     assert tp.solve_cvar_exact(ssp, 0.01, weight=1).cvar(0.01) == plain.cvar(0.01)
     middle = tp.solve_cvar_exact(ssp, 0.01, weight=0.5)
-    assert middle.cvar(0.01) >= plain.cvar(0.01) and middle.mean(0.01) >= tp.solve_expected(ssp).cost()
+    assert (
+        middle.cvar(0.01) >= plain.cvar(0.01) and middle.mean(0.01) >= tp.solve_expected(ssp).cost()
+    )
 
 
 def test_a_trap_that_can_be_avoided_is_never_entered() -> None:
@@ -371,7 +469,9 @@ def test_a_trap_that_can_be_avoided_is_never_entered() -> None:
     best = tp.solve_cvar_exact(ssp, 0.1)
     assert best.cvar(0.1) == 5 and best.cvar(1.0) == 5
     with pytest.raises(GoalUnreachableError, match="pit"):
-        tp.solve_cvar_exact(tp.SSP.from_outcomes([row for row in rows if row[1] != "dear"], "s", ["g"]), 0.1)
+        tp.solve_cvar_exact(
+            tp.SSP.from_outcomes([row for row in rows if row[1] != "dear"], "s", ["g"]), 0.1
+        )
 
 
 @pytest.mark.parametrize(
@@ -399,11 +499,20 @@ def test_options_out_of_range(options: dict[str, Any], text: str) -> None:
 
 @pytest.mark.parametrize("alpha", [0.01, 0.2, 0.7, 0.9])
 @pytest.mark.parametrize("options", [{}, {"lexicographic": True}, {"weight": 0.5}])
-def test_a_value_lies_in_its_bounds_where_budgets_tie(alpha: float, options: dict[str, Any]) -> None:
-    """At alpha = 0.7 the smallest budget that ties with the best is worth more than the upper bound on the best."""
+def test_a_value_lies_in_its_bounds_where_budgets_tie(
+    alpha: float, options: dict[str, Any]
+) -> None:
+    """At alpha = 0.7 the smallest budget that ties with the best is worth more than the upper bound
+    on the best.
+    """
     rows = [("s", "a", "g", 3 / 14, 400), ("s", "a", "t", 0.5, 400), ("s", "a", "s", 2 / 7, 1)]
     rows += [("t", "a", "u", 2 / 9, 1), ("t", "a", "g", 7 / 9, 400)]
-    rows += [("u", "a", "g", 0.5, 1), ("u", "a", "s", 0.5, 400), ("u", "c", "g", 5 / 9, 400), ("u", "c", "u", 4 / 9, 1)]
+    rows += [
+        ("u", "a", "g", 0.5, 1),
+        ("u", "a", "s", 0.5, 400),
+        ("u", "c", "g", 5 / 9, 400),
+        ("u", "c", "u", 4 / 9, 1),
+    ]
     best = tp.solve_cvar_exact(tp.SSP.from_outcomes(rows, "s", ["g"]), alpha, **options)
     low, high = best.bounds(alpha)
     assert low <= best.objective(alpha) <= high
@@ -419,14 +528,24 @@ def test_questions_the_table_cannot_answer() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"weight": 0.5}, {"weight": 0}, {"lexicographic": True}, {"delta": 0.75}, {"weight": 0.5, "lexicographic": True}]
+    "options",
+    [
+        {},
+        {"weight": 0.5},
+        {"weight": 0},
+        {"lexicographic": True},
+        {"delta": 0.75},
+        {"weight": 0.5, "lexicographic": True},
+    ],
 )
 def test_every_kind_of_solution_answers_every_question(options: dict[str, Any]) -> None:
     ssp = PROBLEMS["5x5"]()
     best = tp.solve_cvar_exact(ssp, 0.1, **options)
     costs = tp.evaluate(ssp, best.policy(0.1), 0.1)
     if "delta" not in options:
-        assert (best.cvar(0.1), best.mean(0.1)) == pytest.approx((costs.cvar(0.1), costs.mean), rel=1e-12)
+        assert (best.cvar(0.1), best.mean(0.1)) == pytest.approx(
+            (costs.cvar(0.1), costs.mean), rel=1e-12
+        )
         assert best.plain_mean(0.1) >= best.mean(0.1) * (1 - 1e-12)
         assert best.var(0.1) == costs.var(0.1)
         assert best.curve([0.1])[0] == best.cvar(0.1)

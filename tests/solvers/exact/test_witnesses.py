@@ -1,7 +1,8 @@
-"""The exact optimum on random small models, against the recursion in exact rational arithmetic and against every policy there is.
+"""The exact optimum on random small models, against the recursion in exact rational arithmetic and
+against every policy there is.
 
-Every test runs on the full table, which small models have, on the one without budgets that are sure to be exceeded, which large ones have, and on
-the table of pairs.
+Every test runs on the full table, which small models have, on the one without budgets that are sure
+to be exceeded, which large ones have, and on the table of pairs.
 """
 
 from __future__ import annotations
@@ -17,9 +18,14 @@ from hypothesis import strategies as st
 import tailpath as tp
 from tailpath.solvers.exact.solver import Task, solve_task
 from tests.reference import Model, State, cost_distribution, expected_optimum, sure_choices, to_ssp
+from tests.solvers.exact.listing import acyclic_models, all_distributions, cvar_by_sorting
 from tests.strategies import proper_models, solvable_models
 
-TABLES = {"full": {"pairs": False, "skip": False}, "skipping": {"pairs": False, "skip": True}, "pairs": {"pairs": True}}
+TABLES = {
+    "full": {"pairs": False, "skip": False},
+    "skipping": {"pairs": False, "skip": True},
+    "pairs": {"pairs": True},
+}
 
 
 @pytest.fixture(params=list(TABLES), scope="module")
@@ -36,10 +42,12 @@ ALPHAS = [1.0, 0.75, 0.5, 0.25, 0.125, 0.05, 0.01]
 
 
 class ExactTable:
-    """E[(Z - w)+], and what else is wanted, by budget in exact rationals: one small expected-cost problem per level.
+    """E[(Z - w)+], and what else is wanted, by budget in exact rationals: one small expected-cost
+    problem per level.
 
-    At a level the outcomes that cost something, or arrive, end the small problem at the price of what follows; free ones go on within it. Its
-    optimum over policies that surely arrive is the next row, zero-cost cycles and all.
+    At a level the outcomes that cost something, or arrive, end the small problem at the price of
+    what follows; free ones go on within it. Its optimum over policies that surely arrive is the
+    next row, zero-cost cycles and all.
     """
 
     def __init__(self, model: Model, excess_price: Fraction, mean_price: Fraction = ZERO) -> None:
@@ -51,21 +59,33 @@ class ExactTable:
 
     def price_of(self, state: State, w: Fraction) -> Fraction:
         if w <= 0:
-            return self.mean_price * self.neutral[state] + self.excess_price * (self.neutral[state] - w)
+            return self.mean_price * self.neutral[state] + self.excess_price * (
+                self.neutral[state] - w
+            )
         return ZERO if state in self.model.goals else self.price[state, w]
 
     def mean_of(self, state: State, w: Fraction) -> Fraction:
-        return self.neutral[state] if w <= 0 else ZERO if state in self.model.goals else self.mean[state, w]
+        return (
+            self.neutral[state]
+            if w <= 0
+            else ZERO
+            if state in self.model.goals
+            else self.mean[state, w]
+        )
 
     def raise_to(self, w: Fraction) -> None:
-        """Fill level w; all lower levels must be there. Among actions that are exactly as good the mean decides."""
+        """Fill level w; all lower levels must be there. Among actions that are exactly as good the
+        mean decides.
+        """
 
         def level(actions: dict[State, list[Any]], own: Fraction, later: Any) -> Model:
             return Model(
                 {
                     s: {
                         a: [
-                            (t, p, ZERO) if c == 0 and t not in self.model.goals else (END, p, own * c + later(t, w - c))
+                            (t, p, ZERO)
+                            if c == 0 and t not in self.model.goals
+                            else (END, p, own * c + later(t, w - c))
                             for t, p, c in self.model.choices[s][a]
                         ]
                         for a in acts
@@ -79,7 +99,11 @@ class ExactTable:
         first = level(self.safe, self.mean_price, self.price_of)
         value = expected_optimum(first)
         tied = {
-            s: [a for a, outcomes in actions.items() if sum((p * (c + value[t]) for t, p, c in outcomes), ZERO) == value[s]]
+            s: [
+                a
+                for a, outcomes in actions.items()
+                if sum((p * (c + value[t]) for t, p, c in outcomes), ZERO) == value[s]
+            ]
             for s, actions in first.choices.items()
         }
         means = expected_optimum(level(tied, Fraction(1), self.mean_of))
@@ -90,7 +114,9 @@ class ExactTable:
 def exact_optimum(
     model: Model, unit: Fraction, alpha: float, weight: Fraction = Fraction(1), most: int = 60
 ) -> tuple[Fraction, Fraction, Fraction]:
-    """(objective, least best budget, least mean of a best policy) by trying every budget that can matter."""
+    """(objective, least best budget, least mean of a best policy) by trying every budget that can
+    matter.
+    """
     tail = Fraction(alpha)
     table = ExactTable(model, weight / tail, 1 - weight)
     start = model.start
@@ -105,28 +131,46 @@ def exact_optimum(
             table.raise_to(w)
         found.append((weight * w + table.price_of(start, w), table.mean_of(start, w), w))
     best = min(found)[0]
-    return best, min(w for value, _, w in found if value == best), min(mean for value, mean, _ in found if value == best)
+    return (
+        best,
+        min(w for value, _, w in found if value == best),
+        min(mean for value, mean, _ in found if value == best),
+    )
 
 
 @st.composite
 def free_models(draw: st.DrawFn) -> Model:
-    """Most moves are free and many are certain, so that sets which can be walked for ever at no cost are common; every state has an exit."""
+    """Most moves are free and many are certain, so that sets which can be walked for ever at no
+    cost are common; every state has an exit.
+    """
     names = [f"s{i}" for i in range(draw(st.integers(2, 4)))]
     cost = st.sampled_from([0, 0, 0, 1, 2]).map(Fraction)
     choices: dict[State, dict[str, list[tuple[State, Fraction, Fraction]]]] = {}
     for state in names:
         p = Fraction(draw(st.integers(1, 7)), 8)
-        choices[state] = {"exit": [("g", p, draw(st.integers(0, 6).map(Fraction))), (draw(st.sampled_from(names)), 1 - p, draw(cost))]}
+        choices[state] = {
+            "exit": [
+                ("g", p, draw(st.integers(0, 6).map(Fraction))),
+                (draw(st.sampled_from(names)), 1 - p, draw(cost)),
+            ]
+        }
         for k in range(draw(st.integers(1, 2))):
             choices[state][f"move{k}"] = [(draw(st.sampled_from(names)), Fraction(1), ZERO)]
         if draw(st.booleans()):
-            choices[state]["drift"] = [(draw(st.sampled_from(names)), Fraction(1, 2), draw(cost)) for _ in range(2)]
+            choices[state]["drift"] = [
+                (draw(st.sampled_from(names)), Fraction(1, 2), draw(cost)) for _ in range(2)
+            ]
     return Model(choices, names[0], frozenset("g"))
 
 
 @settings(max_examples=200)
-@given(st.one_of(proper_models(dyadic=True), solvable_models(dyadic=True), free_models()), st.sampled_from(ALPHAS))
-def test_the_optimum_agrees_with_fractions(table: dict[str, bool], model: Model, alpha: float) -> None:
+@given(
+    st.one_of(proper_models(dyadic=True), solvable_models(dyadic=True), free_models()),
+    st.sampled_from(ALPHAS),
+)
+def test_the_optimum_agrees_with_fractions(
+    table: dict[str, bool], model: Model, alpha: float
+) -> None:
     ssp = to_ssp(model)
     objective, budget, _ = exact_optimum(model, ssp.cost_unit, alpha)
     best = solve_task(ssp, Task(alpha, **table))
@@ -138,22 +182,33 @@ def test_the_optimum_agrees_with_fractions(table: dict[str, bool], model: Model,
         assert best.var(alpha) == float(budget)
     # The policy delivers what was promised, by a distribution worked out in fractions.
     delivered = cost_distribution(model, best.policy(alpha), Fraction(alpha))
-    assert float(delivered.cvar(Fraction(alpha))) == pytest.approx(float(objective), rel=1e-11, abs=1e-300)
+    assert float(delivered.cvar(Fraction(alpha))) == pytest.approx(
+        float(objective), rel=1e-11, abs=1e-300
+    )
     assert float(delivered.var(Fraction(alpha))) == best.var(alpha)
 
 
 @settings(max_examples=80)
-@given(st.one_of(solvable_models(max_states=4, dyadic=True), free_models()), st.sampled_from([0.5, 0.25, 0.05]))
-def test_lexicographic_has_the_least_mean_of_all_optimal_policies(table: dict[str, bool], model: Model, alpha: float) -> None:
+@given(
+    st.one_of(solvable_models(max_states=4, dyadic=True), free_models()),
+    st.sampled_from([0.5, 0.25, 0.05]),
+)
+def test_lexicographic_has_the_least_mean_of_all_optimal_policies(
+    table: dict[str, bool], model: Model, alpha: float
+) -> None:
     ssp = to_ssp(model)
     objective, _, mean = exact_optimum(model, ssp.cost_unit, alpha, most=40)
     best = solve_task(ssp, Task(alpha, **table, lexicographic=True))
     delivered = cost_distribution(model, best.policy(alpha), Fraction(alpha))
-    assert float(delivered.cvar(Fraction(alpha))) == pytest.approx(float(objective), rel=1e-11, abs=1e-300)
+    assert float(delivered.cvar(Fraction(alpha))) == pytest.approx(
+        float(objective), rel=1e-11, abs=1e-300
+    )
     assert float(delivered.mean) == pytest.approx(float(mean), rel=1e-11, abs=1e-300)
     assert best.mean(alpha) == pytest.approx(float(mean), rel=1e-11, abs=1e-300)
     plain = solve_task(ssp, Task(alpha, **table))
-    assert best.plain_mean(alpha) == pytest.approx(tp.evaluate(ssp, plain.policy(alpha), alpha).mean, rel=1e-11, abs=1e-300)
+    assert best.plain_mean(alpha) == pytest.approx(
+        tp.evaluate(ssp, plain.policy(alpha), alpha).mean, rel=1e-11, abs=1e-300
+    )
     assert best.mean(alpha) <= best.plain_mean(alpha) * (1 + 1e-12)
 
 
@@ -163,7 +218,9 @@ def test_lexicographic_has_the_least_mean_of_all_optimal_policies(table: dict[st
     st.sampled_from([0.5, 0.25, 0.05]),
     st.sampled_from([Fraction(k, 8) for k in range(1, 8)]),
 )
-def test_weighted_sums_agree_with_fractions(table: dict[str, bool], model: Model, alpha: float, weight: Fraction) -> None:
+def test_weighted_sums_agree_with_fractions(
+    table: dict[str, bool], model: Model, alpha: float, weight: Fraction
+) -> None:
     ssp = to_ssp(model)
     objective, _, _ = exact_optimum(model, ssp.cost_unit, alpha, weight, most=40)
     best = solve_task(ssp, Task(alpha, **table, weight=float(weight)))
@@ -172,63 +229,38 @@ def test_weighted_sums_agree_with_fractions(table: dict[str, bool], model: Model
     assert Fraction(low) <= objective <= Fraction(high)
     delivered = cost_distribution(model, best.policy(alpha), Fraction(alpha))
     assert best.mean(alpha) == pytest.approx(float(delivered.mean), rel=1e-11, abs=1e-300)
-    assert best.cvar(alpha) == pytest.approx(float(delivered.cvar(Fraction(alpha))), rel=1e-11, abs=1e-300)
+    assert best.cvar(alpha) == pytest.approx(
+        float(delivered.cvar(Fraction(alpha))), rel=1e-11, abs=1e-300
+    )
 
 
 # ---------------------------------------------------------------------- brute force
 
 
-@st.composite
-def acyclic_models(draw: st.DrawFn) -> Model:
-    """Three layers of two states, two actions, two outcomes each: few enough policies to try them all."""
-    layers = [["s0"], ["s1", "t1"], ["s2", "t2"], ["g"]]
-    chances = st.sampled_from([Fraction(1, 2), Fraction(1, 4), Fraction(1, 8), Fraction(3, 8)])
-    costs = st.integers(0, 4).map(Fraction)
-    choices: dict[State, dict[str, list[tuple[State, Fraction, Fraction]]]] = {}
-    for here, there in itertools.pairwise(layers):
-        for state in here:
-            choices[state] = {}
-            for action in "ab":
-                p = draw(chances)
-                choices[state][action] = [(draw(st.sampled_from(there)), q, draw(costs)) for q in (p, 1 - p)]
-    return Model(choices, "s0", frozenset("g"))
-
-
-def all_distributions(model: Model, state: State) -> set[frozenset[tuple[Fraction, Fraction]]]:
-    """The distribution of the total cost of every deterministic history-dependent policy."""
-    if state in model.goals:
-        return {frozenset([(ZERO, Fraction(1))])}
-    found = set()
-    for outcomes in model.choices[state].values():
-        for ways in itertools.product(*(all_distributions(model, t) for t, _, _ in outcomes)):
-            total: dict[Fraction, Fraction] = {}
-            for (_, p, c), way in zip(outcomes, ways, strict=True):
-                for z, q in way:
-                    total[z + c] = total.get(z + c, ZERO) + p * q
-            found.add(frozenset(total.items()))
-    return found
-
-
-def cvar_by_sorting(distribution: frozenset[tuple[Fraction, Fraction]], alpha: Fraction) -> Fraction:
-    left, total = alpha, ZERO
-    for z, p in sorted(distribution, reverse=True):
-        total += z * min(p, left)
-        left -= min(p, left)
-    return total / alpha
-
-
 @settings(max_examples=40)
 @given(acyclic_models(), st.sampled_from([0.75, 0.5, 0.25, 0.0625]))
-def test_no_history_dependent_policy_does_better(table: dict[str, bool], model: Model, alpha: float) -> None:
+def test_no_history_dependent_policy_does_better(
+    table: dict[str, bool], model: Model, alpha: float
+) -> None:
     least = min(cvar_by_sorting(d, Fraction(alpha)) for d in all_distributions(model, model.start))
-    assert solve_task(to_ssp(model), Task(alpha, **table)).cvar(alpha) == pytest.approx(float(least), rel=1e-13, abs=1e-300)
+    assert solve_task(to_ssp(model), Task(alpha, **table)).cvar(alpha) == pytest.approx(
+        float(least), rel=1e-13, abs=1e-300
+    )
 
 
 @settings(max_examples=25)
-@given(acyclic_models(), st.sampled_from([0.5, 0.25]), st.sampled_from([0, Fraction(1, 4), Fraction(5, 8)]))
-def test_no_policy_has_a_better_weighted_sum(table: dict[str, bool], model: Model, alpha: float, weight: Any) -> None:
+@given(
+    acyclic_models(),
+    st.sampled_from([0.5, 0.25]),
+    st.sampled_from([0, Fraction(1, 4), Fraction(5, 8)]),
+)
+def test_no_policy_has_a_better_weighted_sum(
+    table: dict[str, bool], model: Model, alpha: float, weight: Any
+) -> None:
     def score(d: frozenset[tuple[Fraction, Fraction]]) -> Fraction:
-        return (1 - weight) * sum(z * p for z, p in d) + weight * cvar_by_sorting(d, Fraction(alpha))
+        return (1 - weight) * sum(z * p for z, p in d) + weight * cvar_by_sorting(
+            d, Fraction(alpha)
+        )
 
     least = min(score(d) for d in all_distributions(model, model.start))
     best = solve_task(to_ssp(model), Task(alpha, **table, weight=float(weight)))
@@ -236,13 +268,23 @@ def test_no_policy_has_a_better_weighted_sum(table: dict[str, bool], model: Mode
 
 
 @settings(max_examples=40)
-@given(acyclic_models(), st.sampled_from([0.5, 0.25]), st.sampled_from([Fraction(3, 2), Fraction(7, 10), Fraction(1, 10), Fraction(3)]))
-def test_a_grid_brackets_the_optimum(table: dict[str, bool], model: Model, alpha: float, delta: Fraction) -> None:
+@given(
+    acyclic_models(),
+    st.sampled_from([0.5, 0.25]),
+    st.sampled_from([Fraction(3, 2), Fraction(7, 10), Fraction(1, 10), Fraction(3)]),
+)
+def test_a_grid_brackets_the_optimum(
+    table: dict[str, bool], model: Model, alpha: float, delta: Fraction
+) -> None:
     ssp = to_ssp(model)
     exact = solve_task(ssp, Task(alpha, **table)).cvar(alpha)
     coarse = solve_task(ssp, Task(alpha, **table), delta)
     low, high = coarse.bounds(alpha)
     assert low <= exact * (1 + 1e-12) and exact * (1 - 1e-12) <= high
-    assert high - low <= 2 * 3 * float(delta) + 1e-9  # three steps, each rounded by less than delta either way
-    delivered = cost_distribution(model, coarse.policy(alpha), Fraction(alpha)).cvar(Fraction(alpha))
+    assert (
+        high - low <= 2 * 3 * float(delta) + 1e-9
+    )  # three steps, each rounded by less than delta either way
+    delivered = cost_distribution(model, coarse.policy(alpha), Fraction(alpha)).cvar(
+        Fraction(alpha)
+    )
     assert exact * (1 - 1e-12) <= float(delivered) <= high

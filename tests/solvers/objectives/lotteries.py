@@ -1,8 +1,10 @@
-"""One and two decisions between lotteries, and the least mean under a limit on CVaR, in exact rationals.
+"""One and two decisions between lotteries, and the least mean under a limit on CVaR, in exact
+rationals.
 
-All deterministic policies are enumerated, those included that look at the cost so far, and every mixture of them is allowed for. For one budget w the
-limit CVaR <= b is linear in the weights, E (Z - w)+ <= alpha (b - w), so the least mean lies on the lower hull of the points
-(E (Z - w)+, E Z) of the policies; the answer is the least over all w. Nothing here is shared with the package.
+All deterministic policies are enumerated, those included that look at the cost so far, and every
+mixture of them is allowed for. For one budget w the limit CVaR <= b is linear in the weights, E (Z
+- w)+ <= alpha (b - w), so the least mean lies on the lower hull of the points (E (Z - w)+, E Z) of
+the policies; the answer is the least over all w. Nothing here is shared with the package.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ Costs = dict[int, Fraction]
 ZERO, ONE = Fraction(0), Fraction(1)
 
 
-def lottery(draw: random.Random, costs: list[int], sizes: tuple[int, ...] = (1, 2, 3, 3)) -> Lottery:
+def lottery(
+    draw: random.Random, costs: list[int], sizes: tuple[int, ...] = (1, 2, 3, 3)
+) -> Lottery:
     """Probabilities in twentieths and different costs."""
     picked = draw.sample(costs, min(draw.choice(sizes), len(costs)))
     cuts = sorted(draw.sample(range(1, 20), len(picked) - 1))
@@ -28,25 +32,51 @@ def lottery(draw: random.Random, costs: list[int], sizes: tuple[int, ...] = (1, 
 
 
 def draw_model(seed: int) -> Model:
-    """One decision, or two one after the other; costs small, from few values so that budgets tie and cross, or from many."""
+    """One decision, or two one after the other; costs small, from few values so that budgets tie
+    and cross, or from many.
+    """
     draw = random.Random(seed)
-    costs = draw.choice([list(range(1, 6)), list(range(1, 13)), list(range(10, 40)), [1, 2, 20, 40], [0, 3, 6, 9, 30]])
+    costs = draw.choice(
+        [
+            list(range(1, 6)),
+            list(range(1, 13)),
+            list(range(10, 40)),
+            [1, 2, 20, 40],
+            [0, 3, 6, 9, 30],
+        ]
+    )
     count = draw.choice([2, 2, 3])
     if draw.random() < 0.4:
-        return Model({"s": {i: [("g", p, Fraction(c)) for p, c in lottery(draw, costs)] for i in range(count)}}, "s", frozenset("g"))
+        return Model(
+            {
+                "s": {
+                    i: [("g", p, Fraction(c)) for p, c in lottery(draw, costs)]
+                    for i in range(count)
+                }
+            },
+            "s",
+            frozenset("g"),
+        )
     last = {i: [("g", p, Fraction(c)) for p, c in lottery(draw, costs)] for i in range(2)}
     other = {i: [("g", p, Fraction(c)) for p, c in lottery(draw, costs, (1, 2))] for i in range(2)}
-    first = {i: [(draw.choice("ttug"), p, Fraction(c)) for p, c in lottery(draw, costs, (1, 2, 3))] for i in range(count)}
+    first = {
+        i: [(draw.choice("ttug"), p, Fraction(c)) for p, c in lottery(draw, costs, (1, 2, 3))]
+        for i in range(count)
+    }
     return Model({"s": first, "t": last, "u": other}, "s", frozenset("g"))
 
 
 def policies(model: Model, state: Any = "s", spent: int = 0) -> list[Costs]:
-    """The distribution of the total cost of every deterministic policy, by a walk over all histories."""
+    """The distribution of the total cost of every deterministic policy, by a walk over all
+    histories.
+    """
     if state in model.goals:
         return [{spent: ONE}]
     found = []
     for outcomes in model.choices[state].values():
-        for parts in itertools.product(*(policies(model, to, spent + int(c)) for to, _, c in outcomes)):
+        for parts in itertools.product(
+            *(policies(model, to, spent + int(c)) for to, _, c in outcomes)
+        ):
             total: Costs = {}
             for (_, p, _), part in zip(outcomes, parts):
                 for cost, q in part.items():
@@ -85,7 +115,11 @@ class Curve:
         self.costs = policies(model)
         most = max(max(costs) for costs in self.costs)
         self.hulls = [
-            [(w + r / alpha, m) for r, m in lower_hull([(excess(costs, w), mean(costs)) for costs in self.costs])] for w in range(most + 1)
+            [
+                (w + r / alpha, m)
+                for r, m in lower_hull([(excess(costs, w), mean(costs)) for costs in self.costs])
+            ]
+            for w in range(most + 1)
         ]
         self.least_risk = min(hull[0][0] for hull in self.hulls)
         self.least_mean = min(mean(costs) for costs in self.costs)
@@ -96,7 +130,9 @@ class Curve:
         return min((_height(hull, risk) for hull in self.hulls), default=math.inf)
 
     def places(self) -> list[Fraction]:
-        """Where something may happen: corners and crossings of all hulls, and points between them, from the least risk to the largest."""
+        """Where something may happen: corners and crossings of all hulls, and points between them,
+        from the least risk to the largest.
+        """
         pieces = [piece for hull in self.hulls for piece in itertools.pairwise(hull)]
         found = {x for hull in self.hulls for x, _ in hull}
         for ((a, b), (c, d)), ((e, f), (g, h)) in itertools.combinations(pieces, 2):

@@ -1,4 +1,6 @@
-"""The frontier: its corners are policies, nothing lies below it, and every weighted optimum is one of its corners."""
+"""The frontier: its corners are policies, nothing lies below it, and every weighted optimum is one
+of its corners.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,10 @@ from tests.strategies import proper_models, solvable_models
 
 
 @settings(max_examples=40)
-@given(st.one_of(proper_models(max_states=4, dyadic=True), solvable_models(max_states=4, dyadic=True)), st.sampled_from([0.5, 0.25, 0.1]))
+@given(
+    st.one_of(proper_models(max_states=4, dyadic=True), solvable_models(max_states=4, dyadic=True)),
+    st.sampled_from([0.5, 0.25, 0.1]),
+)
 def test_every_weighted_optimum_is_a_corner(model: Model, alpha: float) -> None:
     ssp = to_ssp(model)
     found = tp.frontier(ssp, tp.CVaR(alpha), tolerance=0)
@@ -26,22 +31,35 @@ def test_every_weighted_optimum_is_a_corner(model: Model, alpha: float) -> None:
     assert np.all(np.diff(risk) > 0) and np.all(np.diff(mean) < 0)
     for weight in (0.0, 0.1, 0.3, 0.5, 0.8, 0.95, 1.0):
         best = tp.solve_cvar_exact(ssp, alpha, weight=weight).objective(alpha)
-        assert np.min((1 - weight) * mean + weight * risk) == pytest.approx(best, rel=1e-9, abs=1e-12)
+        assert np.min((1 - weight) * mean + weight * risk) == pytest.approx(
+            best, rel=1e-9, abs=1e-12
+        )
     for corner in found.corners[:6]:
         costs = tp.evaluate(ssp, corner.policy, alpha)
-        assert (costs.mean, costs.cvar(alpha)) == pytest.approx((corner.mean, corner.risk), rel=1e-9, abs=1e-12)
+        assert (costs.mean, costs.cvar(alpha)) == pytest.approx(
+            (corner.mean, corner.risk), rel=1e-9, abs=1e-12
+        )
     # Between the corners it is what `solve` finds under a limit.
     if len(found) > 1:
         for share in (0.3, 0.8):
             bound = float(risk[0] + share * (risk[-1] - risk[0]))
-            assert tp.solve(ssp, "mean", [tp.CVaR(alpha) <= bound]).value == pytest.approx(found.least_mean(bound), rel=1e-8)
+            assert tp.solve(ssp, "mean", [tp.CVaR(alpha) <= bound]).value == pytest.approx(
+                found.least_mean(bound), rel=1e-8
+            )
 
 
-#: Three curves meet in one place, and the one that goes on from there belongs to another budget than the corner.
+#: Three curves meet in one place, and the one that goes on from there belongs to another budget
+#: than the corner.
 MEETING = {
-    "s": {"go": [("u", 1, 0)], "safe": [("g", 3 / 8, 5), ("g", 3 / 8, 3), ("g", 1 / 16, 4), ("g", 3 / 16, 2)]},
+    "s": {
+        "go": [("u", 1, 0)],
+        "safe": [("g", 3 / 8, 5), ("g", 3 / 8, 3), ("g", 1 / 16, 4), ("g", 3 / 16, 2)],
+    },
     "t": {"go": [("g", 1 / 16, 0), ("u", 5 / 16, 0), ("u", 5 / 8, 5)]},
-    "u": {"risky": [("g", 5 / 8, 0), ("t", 3 / 8, 3)], "on": [("g", 1 / 4, 5), ("s", 3 / 8, 3), ("g", 3 / 8, 1)]},
+    "u": {
+        "risky": [("g", 5 / 8, 0), ("t", 3 / 8, 3)],
+        "on": [("g", 1 / 4, 5), ("s", 3 / 8, 3), ("g", 3 / 8, 1)],
+    },
 }
 #: A curve has its last corner just before another one begins below it.
 STEP = {
@@ -53,13 +71,22 @@ STEP = {
 }
 
 
-@pytest.mark.parametrize(("choices", "alpha"), [(MEETING, 0.1), (STEP, 0.25)], ids=["meeting", "step"])
+@pytest.mark.parametrize(
+    ("choices", "alpha"), [(MEETING, 0.1), (STEP, 0.25)], ids=["meeting", "step"]
+)
 def test_between_its_corners_it_is_what_limits_allow(choices: Any, alpha: float) -> None:
-    rows = [(s, a, to, p, cost) for s, actions in choices.items() for a, outcomes in actions.items() for to, p, cost in outcomes]
+    rows = [
+        (s, a, to, p, cost)
+        for s, actions in choices.items()
+        for a, outcomes in actions.items()
+        for to, p, cost in outcomes
+    ]
     ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
     found = tp.frontier(ssp, tp.CVaR(alpha), tolerance=0)
     for bound in np.linspace(found.risk[0], found.risk[-1], 25)[1:-1].tolist():
-        assert tp.solve(ssp, "mean", [tp.CVaR(alpha) <= bound]).value == pytest.approx(found.least_mean(bound), rel=1e-9)
+        assert tp.solve(ssp, "mean", [tp.CVaR(alpha) <= bound]).value == pytest.approx(
+            found.least_mean(bound), rel=1e-9
+        )
 
 
 @pytest.mark.parametrize("measure", ["late(20)", "shortfall(10)"])
@@ -69,17 +96,23 @@ def test_other_measures(measure: str) -> None:
     assert found.mean[-1] == pytest.approx(tp.solve_expected(ssp).cost())
     assert found.risk[0] == pytest.approx(tp.solve(ssp, measure).value, rel=1e-9)
     middle = float(found.risk[0] + found.risk[-1]) / 2
-    assert tp.solve(ssp, "mean", [f"{measure} <= {middle!r}"]).value == pytest.approx(found.least_mean(middle), rel=1e-6)
+    assert tp.solve(ssp, "mean", [f"{measure} <= {middle!r}"]).value == pytest.approx(
+        found.least_mean(middle), rel=1e-6
+    )
     for corner in (found[0], found[len(found) // 2], found[-1]):
         costs = tp.evaluate(ssp, corner.policy, 1e-4)
-        assert (costs.mean, found.measure(costs)) == pytest.approx((corner.mean, corner.risk), rel=1e-9)
+        assert (costs.mean, found.measure(costs)) == pytest.approx(
+            (corner.mean, corner.risk), rel=1e-9
+        )
 
 
 def test_the_ends_and_the_words() -> None:
     ssp = tp.read("river:16x6")
     found = tp.frontier(ssp, "cvar(0.05)")
     best = tp.solve_cvar_exact(ssp, 0.05, lexicographic=True)
-    assert (found.risk[0], found.mean[0]) == pytest.approx((best.cvar(0.05), best.mean(0.05)), rel=1e-9)
+    assert (found.risk[0], found.mean[0]) == pytest.approx(
+        (best.cvar(0.05), best.mean(0.05)), rel=1e-9
+    )
     assert found.mean[-1] == pytest.approx(tp.solve_expected(ssp).cost())
     again = pickle.loads(pickle.dumps(found))
     assert again == found and f"{len(found)} corners" in repr(found) and "mean" in repr(found[0])
@@ -94,7 +127,9 @@ def test_a_few_corners_along_the_way() -> None:
     risk, mean = found.risk, found.mean
     way = (risk - risk[0]) / (risk[-1] - risk[0]) + (mean[0] - mean) / (mean[0] - mean[-1])
     for left, right in itertools.pairwise(places):  # no corner in between is far from both
-        assert all(min(way[k] - way[left], way[right] - way[k]) <= 2 / 9 + 1e-9 for k in range(left, right))
+        assert all(
+            min(way[k] - way[left], way[right] - way[k]) <= 2 / 9 + 1e-9 for k in range(left, right)
+        )
     assert found.spread(10**6) == list(range(len(found)))
 
 
@@ -108,6 +143,13 @@ def test_one_policy_only() -> None:
 
 def test_refusals() -> None:
     ssp = tp.read("gridworld:5x5")
-    for measure in ("mean", "var(0.1)", "late(inf)", "2 * cvar(0.1)", "loss(3:1)", "shortfall(2.5)"):
+    for measure in (
+        "mean",
+        "var(0.1)",
+        "late(inf)",
+        "2 * cvar(0.1)",
+        "loss(3:1)",
+        "shortfall(2.5)",
+    ):
         with pytest.raises(OptionError):
             tp.frontier(ssp, measure)

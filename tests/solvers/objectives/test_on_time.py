@@ -1,4 +1,6 @@
-"""Deadlines: every t against exact rationals, the paper's problems, goals that are not sure, and questions the table cannot answer."""
+"""Deadlines: every t against exact rationals, the paper's problems, goals that are not sure, and
+questions the table cannot answer.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,10 @@ from tests.strategies import any_models, proper_models, solvable_models
 
 
 @settings(max_examples=100)
-@given(st.one_of(proper_models(dyadic=True), solvable_models(dyadic=True), any_models(dyadic=True)), st.integers(0, 20))
+@given(
+    st.one_of(proper_models(dyadic=True), solvable_models(dyadic=True), any_models(dyadic=True)),
+    st.integers(0, 20),
+)
 def test_every_deadline_agrees_with_fractions(model: Model, units: int) -> None:
     ssp = to_ssp(model)
     exact = exact_lateness(model, ssp.cost_unit, units)
@@ -43,7 +48,9 @@ def test_the_policy_delivers(model: Model, units: int) -> None:
     t = float(units * ssp.cost_unit)
     found = tp.solve_on_time(ssp, t)
     chain = unroll(model, found.policy(t))
-    alone = Model({x: {"go": rows} for x, rows in chain.outcomes.items() if rows}, chain.start, chain.goals)
+    alone = Model(
+        {x: {"go": rows} for x, rows in chain.outcomes.items() if rows}, chain.start, chain.goals
+    )
     delivered = exact_lateness(alone, ssp.cost_unit, units)[-1]
     assert float(delivered) == pytest.approx(found.late(t), rel=1e-11, abs=1e-14)
 
@@ -70,13 +77,16 @@ def test_the_papers_problems(name: str) -> None:
     for t in times:
         costs = tp.evaluate(ssp, found.policy(t), 1e-5)
         assert costs.cdf(t) == pytest.approx(found.probability(t), rel=1e-12)
-        # Nobody is more often on time: not the risk-neutral policy, not the one with the least CVaR.
+        # Nobody is more often on time: not the risk-neutral policy, not the one with the least
+        # CVaR.
         for other in (tp.solve_expected(ssp).policy, tp.solve_cvar_exact(ssp, 0.05).policy(0.05)):
             assert tp.evaluate(ssp, other, 1e-5).cdf(t) <= found.probability(t) * (1 + 1e-12)
 
 
 def test_a_late_policy_stops_hurrying() -> None:
-    """Driving fast costs 1 and may fail; with nothing to gain the slow way, 3 for sure, is cheaper on average than 4 tries."""
+    """Driving fast costs 1 and may fail; with nothing to gain the slow way, 3 for sure, is cheaper
+    on average than 4 tries.
+    """
     rows = [("s", "fast", "g", 0.25, 1), ("s", "fast", "s", 0.75, 1), ("s", "slow", "g", 1, 3)]
     ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
     found = tp.solve_on_time(ssp, 5)
@@ -91,7 +101,9 @@ def test_a_late_policy_stops_hurrying() -> None:
 
 
 def test_goals_need_not_be_sure() -> None:
-    """The short way may end in a pit; with time it is better to go round, in a hurry it is not. Both may be asked, and for ever, too."""
+    """The short way may end in a pit; with time it is better to go round, in a hurry it is not.
+    Both may be asked, and for ever, too.
+    """
     rows = [
         ("s", "jump", "g", 0.9, 1),
         ("s", "jump", "pit", 0.1, 1),
@@ -101,14 +113,18 @@ def test_goals_need_not_be_sure() -> None:
     ]
     ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
     found = tp.solve_on_time(ssp, math.inf)
-    assert [found.probability(t) for t in (0, 1, 4, 5, 50, math.inf)] == pytest.approx([0, 0.9, 0.9, 0.95, 0.95, 0.95])
+    assert [found.probability(t) for t in (0, 1, 4, 5, 50, math.inf)] == pytest.approx(
+        [0, 0.9, 0.9, 0.95, 0.95, 0.95]
+    )
     assert (found.var(0.1), found.var(0.05), found.var(0.01)) == (1, 5, math.inf)
     assert tp.solve(ssp, "late(4)").value == pytest.approx(0.1)
     surest = tp.solve(ssp, tp.Late(math.inf))
     assert surest.value == pytest.approx(0.05) and surest.risk("late(inf)") == pytest.approx(0.05)
     # However dear the surer way is.
     dear = [*rows, ("s", "crawl", "g", 0.9501, 10**6), ("s", "crawl", "pit", 0.0499, 10**6)]
-    assert tp.solve(tp.SSP.from_outcomes(dear, "s", ["g"]), tp.Late(math.inf)).risk("late(inf)") == pytest.approx(0.0499)
+    assert tp.solve(tp.SSP.from_outcomes(dear, "s", ["g"]), tp.Late(math.inf)).risk(
+        "late(inf)"
+    ) == pytest.approx(0.0499)
     assert tp.evaluate(ssp, tp.solve_on_time(ssp, 4).policy(4), 0.2).cdf(1) == pytest.approx(0.9)
 
 
@@ -121,10 +137,17 @@ def test_a_start_that_is_a_goal_or_a_trap() -> None:
 
 
 def test_the_var_at_one_is_the_least_possible_cost() -> None:
-    """However improbable it is: here too improbable to be told from impossible by the time that is left."""
+    """However improbable it is: here too improbable to be told from impossible by the time that is
+    left.
+    """
     ssp = tp.read("gridworld:5x5")
     assert tp.solve(ssp, tp.VaR(1.0)).value == tp.solve_on_time(ssp, 50).var(1.0) == 6
-    rows: list[Any] = [("s", "luck", "g", 1e-14, 1), ("s", "luck", "t", 1 - 1e-14, 9), ("s", "sure", "t", 1, 4), ("t", "on", "g", 1, 0.5)]
+    rows: list[Any] = [
+        ("s", "luck", "g", 1e-14, 1),
+        ("s", "luck", "t", 1 - 1e-14, 9),
+        ("s", "sure", "t", 1, 4),
+        ("t", "on", "g", 1, 0.5),
+    ]
     lottery = tp.SSP.from_outcomes(rows, "s", ["g"])
     found = tp.solve(lottery, tp.VaR(1.0))
     assert found.value == found.risk("var(1)") == 1 and tp.solve_on_time(lottery, 20).var(1.0) == 1
@@ -140,22 +163,40 @@ def test_a_var_far_out() -> None:
 
 def test_the_surest_policy_is_sure() -> None:
     """A small chance to be lost is dear at any price of going round."""
-    pit: list[Any] = [("s", "risky", "g", 1 - 1e-5, 1), ("s", "risky", "pit", 1e-5, 1), ("pit", "wait", "pit", 1, 1)]
-    found = tp.solve(tp.SSP.from_outcomes([*pit, ("s", "safe", "g", 1, 10)], "s", ["g"]), tp.Late(math.inf))
+    pit: list[Any] = [
+        ("s", "risky", "g", 1 - 1e-5, 1),
+        ("s", "risky", "pit", 1e-5, 1),
+        ("pit", "wait", "pit", 1, 1),
+    ]
+    found = tp.solve(
+        tp.SSP.from_outcomes([*pit, ("s", "safe", "g", 1, 10)], "s", ["g"]), tp.Late(math.inf)
+    )
     assert found.value == found.risk("late(inf)") == 0
     surer: list[Any] = [("s", "safe", "g", 1 - 1e-6, 10**5), ("s", "safe", "pit", 1e-6, 10**5)]
     found = tp.solve(tp.SSP.from_outcomes([*pit, *surer], "s", ["g"]), tp.Late(math.inf))
-    assert found.value == pytest.approx(1e-6, rel=1e-9) and found.risk("late(inf)") == pytest.approx(1e-6, rel=1e-9)
+    assert found.value == pytest.approx(1e-6, rel=1e-9) and found.risk(
+        "late(inf)"
+    ) == pytest.approx(1e-6, rel=1e-9)
 
 
 def test_deadlines_beyond_every_run() -> None:
-    """What nobody can be late for needs no table, and a table that would be too large is refused before it is made."""
+    """What nobody can be late for needs no table, and a table that would be too large is refused
+    before it is made.
+    """
     ssp = tp.read("gridworld:5x5")
     found = tp.solve_on_time(ssp, 2e9, max_bytes=10**8)
-    assert len(found.lateness) < 10_000 and found.late(2e9) < 1e-250 and found.bounds(2e9) == pytest.approx((1, 1), abs=1e-15)
+    assert (
+        len(found.lateness) < 10_000
+        and found.late(2e9) < 1e-250
+        and found.bounds(2e9) == pytest.approx((1, 1), abs=1e-15)
+    )
     assert found.late(50) == tp.solve_on_time(ssp, 50).late(50)
-    assert tp.evaluate(ssp, found.policy(2e9), 1e-3).mean == pytest.approx(tp.solve_expected(ssp).cost(), rel=1e-12)
-    slow = tp.SSP.from_outcomes([("s", "try", "g", 1e-6, 1), ("s", "try", "s", 1 - 1e-6, 1)], "s", ["g"])
+    assert tp.evaluate(ssp, found.policy(2e9), 1e-3).mean == pytest.approx(
+        tp.solve_expected(ssp).cost(), rel=1e-12
+    )
+    slow = tp.SSP.from_outcomes(
+        [("s", "try", "g", 1e-6, 1), ("s", "try", "s", 1 - 1e-6, 1)], "s", ["g"]
+    )
     with pytest.raises(LimitExceededError, match="cost levels need more than"):
         tp.solve_on_time(slow, 2e9, max_bytes=10**6)
 

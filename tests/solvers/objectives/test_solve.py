@@ -1,4 +1,6 @@
-"""`solve`: losses against exact rationals, limits against an occupation LP, mixtures evaluated, refusals."""
+"""`solve`: losses against exact rationals, limits against an occupation LP, mixtures evaluated,
+refusals.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ from tests.solvers.objectives.witnesses import exact_loss, least_under_limits
 from tests.strategies import proper_models, solvable_models
 
 ZERO = Fraction(0)
-models = st.one_of(proper_models(max_states=4, dyadic=True), solvable_models(max_states=4, dyadic=True))
+models = st.one_of(
+    proper_models(max_states=4, dyadic=True), solvable_models(max_states=4, dyadic=True)
+)
 
 
 @st.composite
@@ -63,19 +67,31 @@ def test_losses_agree_with_fractions(model: Model, loss: tuple[list[tuple[int, i
 
 @st.composite
 def limited(draw: st.DrawFn) -> tuple[Model, list[Any]]:
-    """A model with one to three limits: `(kind, place in units, share)`, the share between the safest and the risk-neutral value."""
+    """A model with one to three limits: `(kind, place in units, share)`, the share between the
+    safest and the risk-neutral value.
+    """
     kinds = draw(st.lists(st.sampled_from(["late", "shortfall", "cvar"]), min_size=1, max_size=3))
     assume(kinds.count("cvar") <= 1)
     share = st.sampled_from([0.1, 0.25, 0.5, 0.8])
-    places = {"late": st.integers(0, 9), "shortfall": st.integers(1, 9), "cvar": st.sampled_from([0.5, 0.25, 0.1])}
+    places = {
+        "late": st.integers(0, 9),
+        "shortfall": st.integers(1, 9),
+        "cvar": st.sampled_from([0.5, 0.25, 0.1]),
+    }
     return draw(models), [(kind, draw(places[kind]), draw(share)) for kind in kinds]
 
 
 def measure_of(kind: str, place: Any, unit: Fraction) -> Any:
-    return tp.CVaR(place) if kind == "cvar" else (tp.Late if kind == "late" else tp.Shortfall)(float(place * unit))
+    return (
+        tp.CVaR(place)
+        if kind == "cvar"
+        else (tp.Late if kind == "late" else tp.Shortfall)(float(place * unit))
+    )
 
 
-def as_losses(kind: str, place: Any, unit: Fraction, bound: float, w: int) -> tuple[Any, Fraction, float]:
+def as_losses(
+    kind: str, place: Any, unit: Fraction, bound: float, w: int
+) -> tuple[Any, Fraction, float]:
     if kind == "late":
         return lambda z: Fraction(z > place * unit), ZERO, bound
     if kind == "shortfall":
@@ -84,7 +100,9 @@ def as_losses(kind: str, place: Any, unit: Fraction, bound: float, w: int) -> tu
 
 
 def check_limits(model: Model, asked: list[Any]) -> None:
-    """The optimum under limits equals the LP's, and its mixture delivers; where the LP has none, it is refused."""
+    """The optimum under limits equals the LP's, and its mixture delivers; where the LP has none, it
+    is refused.
+    """
     ssp = to_ssp(model)
     unit = ssp.cost_unit
     neutral = tp.solve(ssp, "mean")
@@ -92,7 +110,9 @@ def check_limits(model: Model, asked: list[Any]) -> None:
     for kind, place, share in asked:
         measure = measure_of(kind, place, unit)
         least, most = tp.solve(ssp, measure), neutral.risk(measure)
-        if kind != "cvar" and kind != "shortfall":  # the least lateness may need policies that never arrive
+        if (
+            kind != "cvar" and kind != "shortfall"
+        ):  # the least lateness may need policies that never arrive
             least = tp.solve(ssp, 1e-9 * tp.Mean() + measure) if share else least
         value = least.risk(measure) if kind == "late" else least.value
         bounds.append(value + share * (most - value) + 1e-7 * abs(most))
@@ -103,16 +123,31 @@ def check_limits(model: Model, asked: list[Any]) -> None:
     assume(len(budgets) <= 40)
     witness = float("inf")
     for w in budgets:
-        rows = [identity, *(as_losses(kind, place, unit, b, w) for (kind, place, _), b in zip(asked, bounds))]
+        rows = [
+            identity,
+            *(as_losses(kind, place, unit, b, w) for (kind, place, _), b in zip(asked, bounds)),
+        ]
         units = max([w, *(place + 1 for kind, place, _ in asked if kind != "cvar"), 1])
-        witness = min(witness, least_under_limits(model, unit, [r[0] for r in rows], [r[1] for r in rows], [r[2] for r in rows[1:]], units))
+        witness = min(
+            witness,
+            least_under_limits(
+                model,
+                unit,
+                [r[0] for r in rows],
+                [r[1] for r in rows],
+                [r[2] for r in rows[1:]],
+                units,
+            ),
+        )
     if witness == float("inf"):
         with pytest.raises(InfeasibleError):
             tp.solve(ssp, tp.Mean(), limits)
         return
     found = tp.solve(ssp, tp.Mean(), limits)
     assert found.value == pytest.approx(witness, rel=1e-8, abs=1e-8)
-    assert found.bounds[0] <= witness * (1 + 1e-8) + 1e-12 and found.gap <= 1e-9 * found.value + 1e-12
+    assert (
+        found.bounds[0] <= witness * (1 + 1e-8) + 1e-12 and found.gap <= 1e-9 * found.value + 1e-12
+    )
     assert len(getattr(found.policy, "members", [0])) <= len(limits) + 1
     assert found.risk("mean") == pytest.approx(found.value, rel=1e-9)
     for limit in limits:
@@ -149,10 +184,14 @@ def test_the_road_back_from_the_mean_to_the_cvar() -> None:
 def test_sums() -> None:
     ssp = tp.read("gridworld:8x9")
     mixed = tp.solve(ssp, 0.7 * tp.Mean() + 0.3 * tp.CVaR(0.05))
-    assert mixed.value == pytest.approx(tp.solve_cvar_exact(ssp, 0.05, weight=0.3).objective(0.05), rel=1e-12)
+    assert mixed.value == pytest.approx(
+        tp.solve_cvar_exact(ssp, 0.05, weight=0.3).objective(0.05), rel=1e-12
+    )
     assert mixed.risk("0.7 * mean + 0.3 * cvar(0.05)") == pytest.approx(mixed.value, rel=1e-11)
     with_deadline = tp.solve(ssp, tp.CVaR(0.05) + 10 * tp.Late(20))
-    assert with_deadline.risk(with_deadline.objective) == pytest.approx(with_deadline.value, rel=1e-10)
+    assert with_deadline.risk(with_deadline.objective) == pytest.approx(
+        with_deadline.value, rel=1e-10
+    )
     for rival in (tp.solve(ssp, "cvar(0.05)"), tp.solve(ssp, "late(20)"), tp.solve(ssp, "mean")):
         assert rival.risk(with_deadline.objective) >= with_deadline.value * (1 - 1e-10)
 
@@ -170,7 +209,12 @@ def test_a_limit_on_var_is_a_limit_on_lateness() -> None:
 @pytest.mark.parametrize(
     ("objective", "limits", "kind", "text"),
     [
-        ("mean", ["cvar(0.01) <= 30"], InfeasibleError, r"no policy keeps cvar\(0\.01\) <= 30: cvar\(0\.01\) is at least 35\."),
+        (
+            "mean",
+            ["cvar(0.01) <= 30"],
+            InfeasibleError,
+            r"no policy keeps cvar\(0\.01\) <= 30: cvar\(0\.01\) is at least 35\.",
+        ),
         ("mean", ["late(10) <= 0.01"], InfeasibleError, r"late\(10\) is at least 0\."),
         (
             "cvar(0.1)",
@@ -180,7 +224,12 @@ def test_a_limit_on_var_is_a_limit_on_lateness() -> None:
         ),
         ("cvar(0.1)", ["cvar(0.01) <= 60"], OptionError, "at most one CVaR"),
         ("mean", ["cvar(0.01)"], OptionError, "a limit is written like"),
-        ("speed", [], OptionError, "unknown measure 'speed'; known are cvar, late, loss, mean, shortfall, var"),
+        (
+            "speed",
+            [],
+            OptionError,
+            "unknown measure 'speed'; known are cvar, late, loss, mean, shortfall, var",
+        ),
         ("mean", ["late(inf) <= 0.1"], OptionError, "never arriving"),
         ("mean - 2 * shortfall(3)", [], OptionError, "falls without end"),
     ],
@@ -191,7 +240,9 @@ def test_refusals(objective: str, limits: list[str], kind: type[Exception], text
 
 
 def test_policies_found_at_a_price_can_be_written_and_read(tmp_path: pathlib.Path) -> None:
-    """Every decision in the table is one of its state's, those for pairs that no run meets included."""
+    """Every decision in the table is one of its state's, those for pairs that no run meets
+    included.
+    """
     ssp = tp.read("river:10x3")
     least, most = tp.solve(ssp, "cvar(0.01)").value, tp.solve(ssp, "mean").risk("cvar(0.01)")
     found = tp.solve(ssp, "mean", [tp.CVaR(0.01) <= (least + most) / 2])
@@ -209,7 +260,9 @@ def test_solutions_are_plain_data() -> None:
 
 
 def test_more_of_a_probability_is_told_by_percentage_points() -> None:
-    ssp = tp.SSP.from_outcomes([("s", "a", "g", 0.9, 1), ("s", "a", "g", 0.1, 9), ("s", "b", "g", 1, 5)], "s", ["g"])
+    ssp = tp.SSP.from_outcomes(
+        [("s", "a", "g", 0.9, 1), ("s", "a", "g", 0.1, 9), ("s", "b", "g", 1, 5)], "s", ["g"]
+    )
     found = tp.solve(ssp, "mean", "late(5) <= 0.05")
     assert found.multipliers[0] == pytest.approx(32)  # 5 - 1.8 for 0.1
     assert found.words == ("one percentage point more in late(5) <= 0.05 saves 0.32 of mean",)

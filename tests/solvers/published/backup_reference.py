@@ -1,6 +1,8 @@
-"""The Bellman operator of the CVaR planners, two slow ways: a knapsack in fractions, and the textbook linear program by a generic solver.
+"""The Bellman operator of the CVaR planners, two slow ways: a knapsack in fractions, and the
+textbook linear program by a generic solver.
 
-Values are `{state: [V(s, y) for y in atoms]}`, goals included with zeros. `atoms` is one list, or a list for every state.
+Values are `{state: [V(s, y) for y in atoms]}`, goals included with zeros. `atoms` is one list, or a
+list for every state.
 """
 
 from fractions import Fraction
@@ -22,7 +24,9 @@ def areas(atoms, values):
 
 
 def knapsack(outcomes, atoms, value, y, gamma=1):
-    """max over xi of sum P xi (c + gamma V(s', y xi)): segments sorted by slope, the steepest first, until the mass y is full."""
+    """max over xi of sum P xi (c + gamma V(s', y xi)): segments sorted by slope, the steepest
+    first, until the mass y is full.
+    """
     segments = []
     for target, p, cost in outcomes:
         own = of(atoms, target)
@@ -37,7 +41,9 @@ def knapsack(outcomes, atoms, value, y, gamma=1):
 
 
 def linear_program(outcomes, atoms, value, y, gamma=1.0):
-    """The same maximum as Chow et al. write it: variables xi and t per outcome, t below every line of the interpolation."""
+    """The same maximum as Chow et al. write it: variables xi and t per outcome, t below every line
+    of the interpolation.
+    """
     n = len(outcomes)
     rows, right = [], []
     for k, (target, _, cost) in enumerate(outcomes):
@@ -71,8 +77,13 @@ def finite_values(solution):
 
 
 def exact_values(model: Model, order, atoms):
-    """The fixed point on a model without cycles, states given in an order in which outcomes only lead forward."""
+    """The fixed point on a model without cycles, states given in an order in which outcomes only
+    lead forward.
+    """
     value = {g: [Fraction(0)] * len(of(atoms, g)) for g in model.goals}
     for s in reversed(order):
-        value[s] = [min(knapsack(outcomes, atoms, value, y) for outcomes in model.choices[s].values()) for y in of(atoms, s)]
+        value[s] = [
+            min(knapsack(outcomes, atoms, value, y) for outcomes in model.choices[s].values())
+            for y in of(atoms, s)
+        ]
     return value

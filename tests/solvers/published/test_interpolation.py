@@ -6,10 +6,18 @@ from hypothesis import given, settings
 
 import tailpath
 from tailpath.domains import textbook
-from tailpath.doors.linear_programs import TailPrograms
 from tailpath.errors import OptionError, TailpathWarning
+from tailpath.external.linear_programs import TailPrograms
 from tailpath.solvers.published.interpolation import program_sweep
-from tailpath.solvers.published.sweeps import SLACK, Settings, Team, augment, iterate, merge_sweep, start_from_neutral
+from tailpath.solvers.published.sweeps import (
+    SLACK,
+    Settings,
+    Team,
+    augment,
+    iterate,
+    merge_sweep,
+    start_from_risk_neutral,
+)
 from tests.reference import to_ssp
 from tests.strategies import solvable_models
 
@@ -31,16 +39,24 @@ def test_linear_programs_and_quantiles_agree_at_the_end(problem):
     # Every sweep, and once more for the policy.
     assert programs.linear_programs == (programs.sweeps + 1) * programs_in_a_sweep(ssp, atoms)
     assert programs.lp_seconds > 0
-    deployed = [tailpath.evaluate(ssp, plan.policy(0.01), 0.01).cvar(0.01) for plan in (programs, quantiles)]
+    deployed = [
+        tailpath.evaluate(ssp, plan.policy(0.01), 0.01).cvar(0.01) for plan in (programs, quantiles)
+    ]
     assert deployed[0] == pytest.approx(deployed[1], rel=1e-6)
 
 
 @pytest.mark.parametrize("problem", PROBLEMS)
 def test_the_values_of_quantiles_are_a_fixed_point_of_the_linear_programs(problem):
-    """With 13 atoms, one sweep of programs over the settled values of CVaRVIQ: to let the programs settle on their own takes long."""
+    """With 13 atoms, one sweep of programs over the settled values of CVaRVIQ: to let the programs
+    settle on their own takes long.
+    """
     n = 13
-    augmented = augment(tailpath.read(problem), tailpath.log_atoms(1e-3, n), Settings(1e-3, 1.0, 10, "neutral", "vertex"))
-    start_from_neutral(augmented, Team(1), 1e-9)
+    augmented = augment(
+        tailpath.read(problem),
+        tailpath.log_atoms(1e-3, n),
+        Settings(1e-3, 1.0, 10, "neutral", "vertex"),
+    )
+    start_from_risk_neutral(augmented, Team(1), 1e-9)
     iterate(augmented, merge_sweep(augmented, Team(1), SLACK * 1e-9), 1e-9, 10_000, None)
     settled = augmented.work.value.copy()
     programs = TailPrograms()
@@ -51,8 +67,12 @@ def test_the_values_of_quantiles_are_a_fixed_point_of_the_linear_programs(proble
 
 @pytest.mark.parametrize("unit", [1e-12, 1e-200, 1e200])
 def test_linear_programs_do_not_mind_the_size_of_costs(unit):
-    """Below the solver's absolute tolerances any vertex was good enough: 1 at costs of 1e-12. Beyond 1e100 it gave up."""
-    ssp = tailpath.SSP.from_outcomes([("s", "a", "g", 0.75, 1 * unit), ("s", "a", "g", 0.25, 4 * unit)], start="s", goals=["g"])
+    """Below the solver's absolute tolerances any vertex was good enough: 1 at costs of 1e-12.
+    Beyond 1e100 it gave up.
+    """
+    ssp = tailpath.SSP.from_outcomes(
+        [("s", "a", "g", 0.75, 1 * unit), ("s", "a", "g", 0.25, 4 * unit)], start="s", goals=["g"]
+    )
     plan = tailpath.solve_cvar_interpolation(ssp, [0.1, 0.5, 1], tolerance=1e-9 * unit)
     assert plan.value[ssp.start_index] / unit == pytest.approx([4, 2.5, 1.75], rel=1e-12)
 
@@ -61,7 +81,10 @@ def test_linear_programs_do_not_mind_the_size_of_costs(unit):
 @given(solvable_models(max_states=3))
 def test_all_three_agree_on_random_models(model):
     ssp, atoms = to_ssp(model), [0.05, 0.4, 1.0]
-    programs, closed = (tailpath.solve_cvar_interpolation(ssp, atoms, tolerance=1e-8, inner=inner) for inner in ("lp", "greedy"))
+    programs, closed = (
+        tailpath.solve_cvar_interpolation(ssp, atoms, tolerance=1e-8, inner=inner)
+        for inner in ("lp", "greedy")
+    )
     quantiles = tailpath.solve_cvar_quantile(ssp, atoms, tolerance=1e-8)
     np.testing.assert_allclose(programs.value, quantiles.value, rtol=1e-7, atol=1e-7)
     np.testing.assert_array_equal(closed.value, quantiles.value)

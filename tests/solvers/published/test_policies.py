@@ -1,4 +1,6 @@
-"""The policies of both planners: greedy, with risk factors in the envelope, ties included, and certain to arrive."""
+"""The policies of both planners: greedy, with risk factors in the envelope, ties included, and
+certain to arrive.
+"""
 
 import warnings
 from fractions import Fraction
@@ -17,7 +19,14 @@ from tests.strategies import solvable_models
 
 ATOMS = [Fraction(1, 8), Fraction(1, 4), Fraction(1, 2), Fraction(1)]
 FEW = [float(y) for y in ATOMS]
-PROBLEMS = ["gridworld:5x5", "gridworld:8x9", "gridworld:14x16", "river:10x3", "river:16x6", "river:30x10"]
+PROBLEMS = [
+    "gridworld:5x5",
+    "gridworld:8x9",
+    "gridworld:14x16",
+    "river:10x3",
+    "river:16x6",
+    "river:30x10",
+]
 
 
 def quantile(ssp, atoms=FEW, **options):
@@ -36,7 +45,9 @@ PLANNERS = [quantile, greedy, programs]
 
 
 def decisions(plan):
-    """Every pair with a decision: state, atom, the outcomes of its choice as a slice, and their factors."""
+    """Every pair with a decision: state, atom, the outcomes of its choice as a slice, and their
+    factors.
+    """
     ssp = plan.ssp
     for s, i in np.argwhere(plan.choice >= 0).tolist():
         outcomes = slice(*ssp.choice_outcomes[plan.choice[s, i] : plan.choice[s, i] + 2].tolist())
@@ -62,7 +73,10 @@ def check_greedy(plan, rounding=1e-9):
         y = plan.atoms[i]
         targets = ssp.outcome_target[outcomes]
         later = [np.interp(y * x, levels, area[t]) for x, t in zip(xi, targets, strict=True)]
-        attained = np.sum(ssp.outcome_probability[outcomes] * (xi * ssp.outcome_cost[outcomes] + np.array(later) / y))
+        attained = np.sum(
+            ssp.outcome_probability[outcomes]
+            * (xi * ssp.outcome_cost[outcomes] + np.array(later) / y)
+        )
         assert attained == pytest.approx(plan.value[s, i], rel=rounding, abs=rounding)
 
 
@@ -75,10 +89,18 @@ def pairs_all_arrive(plan):
         action = policy.action(ssp.states[s], i)
         after[s, i] = {
             (t, policy.remember(i, ssp.states[s], action, c, ssp.states[t]))
-            for t, c in zip(ssp.outcome_target[outcomes].tolist(), ssp.outcome_cost[outcomes].tolist(), strict=True)
+            for t, c in zip(
+                ssp.outcome_target[outcomes].tolist(),
+                ssp.outcome_cost[outcomes].tolist(),
+                strict=True,
+            )
         }
-    arriving = {(s, i) for s in np.flatnonzero(ssp.is_goal).tolist() for i in range(len(plan.atoms))}
-    while more := {pair for pair, targets in after.items() if pair not in arriving and targets & arriving}:
+    arriving = {
+        (s, i) for s in np.flatnonzero(ssp.is_goal).tolist() for i in range(len(plan.atoms))
+    }
+    while more := {
+        pair for pair, targets in after.items() if pair not in arriving and targets & arriving
+    }:
         arriving |= more
     return set(after) <= arriving
 
@@ -114,7 +136,9 @@ def test_policies_are_greedy(model):
                 for a, outcomes in model.choices[name].items()
                 if all(t in value for t, _, _ in outcomes)
             }
-            assert float(best[plan.policy(1.0).action(name, i)] - min(best.values())) <= 1e-9 * max(1.0, plan.value[s, i])
+            assert float(best[plan.policy(1.0).action(name, i)] - min(best.values())) <= 1e-9 * max(
+                1.0, plan.value[s, i]
+            )
 
 
 @settings(max_examples=100)
@@ -136,7 +160,10 @@ def test_policies_of_the_paper_s_problems_arrive(problem):
         assert plan.detours == 0
         check_factors(plan, 1e-12)
         for atom in range(n):
-            chain = tailpath.unroll(plan.ssp, AtomPolicy(plan.ssp, plan.atoms, plan.choice, plan.xi_offset, plan.xi, atom))
+            chain = tailpath.unroll(
+                plan.ssp,
+                AtomPolicy(plan.ssp, plan.atoms, plan.choice, plan.xi_offset, plan.xi, atom),
+            )
             assert chain.arrives.all()
 
 
@@ -156,7 +183,9 @@ def two_ways():
 
 
 def test_mass_at_the_var_is_shared():
-    """At y = 1/2 the tail holds only tens: 1/2 of them from a and 1/4 from b, so a gets 2/3 of the tail. F(VaR)/y would give 2 and 1."""
+    """At y = 1/2 the tail holds only tens: 1/2 of them from a and 1/4 from b, so a gets 2/3 of the
+    tail. F(VaR)/y would give 2 and 1.
+    """
     plan = quantile(two_ways(), [0.5, 1.0])
     begin = plan.xi_offset[plan.ssp.start_index, 0]
     assert plan.xi[begin : begin + 2].tolist() == pytest.approx([4 / 3, 2 / 3])
@@ -164,7 +193,12 @@ def test_mass_at_the_var_is_shared():
 
 def test_ties_are_ties_up_to_rounding():
     """0.1 + 0.2 and 0.3 are the same cost, though not the same float."""
-    rows = [("s", "go", "a", 0.5, 0.1), ("s", "go", "b", 0.5, 0.3), ("a", "go", "g", 1, 0.2), ("b", "go", "g", 1, 0)]
+    rows = [
+        ("s", "go", "a", 0.5, 0.1),
+        ("s", "go", "b", 0.5, 0.3),
+        ("a", "go", "g", 1, 0.2),
+        ("b", "go", "g", 1, 0),
+    ]
     plan = quantile(tailpath.SSP.from_outcomes(rows, "s", ["g"]), [0.5, 1.0])
     assert 0.1 + 0.2 != 0.3
     begin = plan.xi_offset[plan.ssp.start_index, 0]
@@ -174,7 +208,15 @@ def test_ties_are_ties_up_to_rounding():
 @pytest.mark.parametrize("problem", ["gridworld:5x5", "river:10x3"])
 def test_atoms_may_lie_close_together(problem):
     """Then slopes are quotients of two small differences, and mostly rounding."""
-    atoms = np.sort(np.concatenate([np.array([0.02, 0.1, 0.3])[:, None] + 1e-12 * np.arange(5), [[0.9, 0.95, 0.97, 0.98, 1.0]]], axis=None))
+    atoms = np.sort(
+        np.concatenate(
+            [
+                np.array([0.02, 0.1, 0.3])[:, None] + 1e-12 * np.arange(5),
+                [[0.9, 0.95, 0.97, 0.98, 1.0]],
+            ],
+            axis=None,
+        )
+    )
     plan = quantile(tailpath.read(problem), atoms)
     check_factors(plan, 1e-9)
     few = quantile(tailpath.read(problem), [0.02, 0.1, 0.3, 0.9, 0.95, 0.97, 0.98, 1.0])
@@ -186,7 +228,8 @@ def test_a_vertex_serves_one_after_the_other(solve):
     plan = solve(two_ways(), [0.5, 1.0])
     begin = plan.xi_offset[plan.ssp.start_index, 0]
     factors = plan.xi[begin : begin + 2].tolist()
-    # Either a fills the whole tail, or b gives all of its 1/4 and a the rest: all else is no vertex.
+    # Either a fills the whole tail, or b gives all of its 1/4 and a the rest: all else is no
+    # vertex.
     assert factors == pytest.approx([2, 0]) or factors == pytest.approx([1, 1])
     if solve is greedy:
         assert factors == pytest.approx([2, 0])
@@ -205,7 +248,9 @@ def test_tied_actions_go_to_the_lower_index(solve, gap, action):
 
 @pytest.mark.parametrize("solve", PLANNERS)
 def test_walking_for_nothing_ends_where_it_pays_to_leave(solve):
-    """a and b are free to walk; a leaves at 5 for sure, b at 3 or, with one chance in 4, 9: b is better at y = 1 only."""
+    """a and b are free to walk; a leaves at 5 for sure, b at 3 or, with one chance in 4, 9: b is
+    better at y = 1 only.
+    """
     rows = [("s", "go", "a", 0.5, 1), ("s", "go", "g", 0.5, 0)]
     rows += [("a", "walk", "b", 0.5, 0), ("a", "walk", "a", 0.5, 0), ("b", "walk", "a", 1, 0)]
     rows += [("a", "leave", "g", 1, 5), ("b", "leave", "g", 0.75, 3), ("b", "leave", "g", 0.25, 9)]
@@ -229,7 +274,9 @@ def test_walking_for_nothing_ends_where_it_pays_to_leave(solve):
 
 @pytest.mark.parametrize("solve", [quantile, greedy])
 def test_with_a_discount_walking_for_nothing_is_worth_something(solve):
-    """Every step halves what is still to pay, so the values go to nothing; but the policy must arrive."""
+    """Every step halves what is still to pay, so the values go to nothing; but the policy must
+    arrive.
+    """
     rows = [("a", "walk", "b", 1, 0), ("b", "walk", "a", 1, 0), ("b", "leave", "g", 1, 8)]
     plan = solve(tailpath.SSP.from_outcomes(rows, "a", ["g"]), gamma=0.5, tolerance=1e-6)
     assert plan.cvar(0.5) <= 1e-5
@@ -239,14 +286,23 @@ def test_with_a_discount_walking_for_nothing_is_worth_something(solve):
 
 @pytest.mark.parametrize("solve", [quantile, greedy])
 def test_a_policy_that_would_walk_in_circles_takes_a_detour(solve):
-    """With gamma below 1 waiting for ever is cheaper than leaving. The policy must arrive all the same."""
-    rows = [("a", "wait", "b", 1, 1), ("b", "wait", "a", 1, 1), ("a", "leave", "g", 1, 100), ("b", "leave", "g", 1, 90)]
+    """With gamma below 1 waiting for ever is cheaper than leaving. The policy must arrive all the
+    same.
+    """
+    rows = [
+        ("a", "wait", "b", 1, 1),
+        ("b", "wait", "a", 1, 1),
+        ("a", "leave", "g", 1, 100),
+        ("b", "leave", "g", 1, 90),
+    ]
     plan = solve(tailpath.SSP.from_outcomes(rows, "a", ["g"]), gamma=0.5, tolerance=1e-9)
     assert plan.cvar(0.5) == pytest.approx(2.0)
     assert plan.detours == len(FEW)
     policy = plan.policy(0.5)
     # The cheaper of the two ways out.
-    assert [(policy.action("a", i), policy.action("b", i)) for i in range(len(FEW))] == [("wait", "leave")] * len(FEW)
+    assert [(policy.action("a", i), policy.action("b", i)) for i in range(len(FEW))] == [
+        ("wait", "leave")
+    ] * len(FEW)
     assert pairs_all_arrive(plan)
 
 
@@ -265,4 +321,6 @@ def test_the_exact_reference_follows_the_policy_as_the_package_does():
     plan = quantile(ssp, tailpath.log_atoms(0.01, 5))
     for alpha in plan.atoms.tolist():
         chain = unroll(from_ssp(ssp), plan.policy(alpha))
-        assert tailpath.unroll(ssp, plan.policy(alpha)).n == sum(pair not in chain.goals for pair in chain.outcomes)
+        assert tailpath.unroll(ssp, plan.policy(alpha)).n == sum(
+            pair not in chain.goals for pair in chain.outcomes
+        )

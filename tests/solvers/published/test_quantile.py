@@ -1,4 +1,6 @@
-"""CVaRVIQ's values: the published table, an operator in fractions, a generic linear program, closed forms."""
+"""CVaRVIQ's values: the published table, an operator in fractions, a generic linear program, closed
+forms.
+"""
 
 import math
 import warnings
@@ -16,7 +18,12 @@ from tailpath.solvers.published import sweeps
 from tailpath.solvers.published.quantile import solve_by_merging
 from tests import measured
 from tests.reference import Model, expected_optimum, to_ssp
-from tests.solvers.published.backup_reference import exact_values, finite_values, knapsack, linear_program
+from tests.solvers.published.backup_reference import (
+    exact_values,
+    finite_values,
+    knapsack,
+    linear_program,
+)
 from tests.strategies import proper_models, solvable_models
 
 HALVES = [Fraction(1, 8), Fraction(1, 4), Fraction(1, 2), Fraction(1)]
@@ -49,7 +56,9 @@ def test_the_table_of_the_paper_s_problems(problem, alpha, predicted, deployed):
     assert plan.converged
     assert plan.detours == 0
     assert plan.cvar(alpha) == pytest.approx(predicted, abs=1e-3)
-    assert tailpath.evaluate(ssp, plan.policy(alpha), alpha).cvar(alpha) == pytest.approx(deployed, abs=1e-3)
+    assert tailpath.evaluate(ssp, plan.policy(alpha), alpha).cvar(alpha) == pytest.approx(
+        deployed, abs=1e-3
+    )
 
 
 def test_the_counter_example_predicts_600_and_delivers_700():
@@ -75,7 +84,11 @@ def test_values_are_a_fixed_point_of_the_operator_in_fractions(model):
         # At y = 1 nothing can be reweighted: the last atom is the least expected cost.
         assert float(value[s][-1]) == pytest.approx(float(optimum[s]), rel=1e-7, abs=1e-7)
     for s in set(value) - model.goals:
-        safe = [outcomes for outcomes in model.choices[s].values() if all(t in value for t, _, _ in outcomes)]
+        safe = [
+            outcomes
+            for outcomes in model.choices[s].values()
+            if all(t in value for t, _, _ in outcomes)
+        ]
         for y, v in zip(HALVES, value[s], strict=True):
             best = min(knapsack(outcomes, HALVES, value, y) for outcomes in safe)
             assert abs(float(best - v)) <= 1e-9 * max(1.0, float(v)) + 1e-9
@@ -86,7 +99,10 @@ def test_values_are_exact_where_costs_flow_one_way(model):
     order = sorted(model.choices)
     forward = {s: set(order[k + 1 :]) | model.goals for k, s in enumerate(order)}
     choices = {
-        s: {a: [(t if t in forward[s] else sorted(model.goals)[0], p, c) for t, p, c in outcomes] for a, outcomes in actions.items()}
+        s: {
+            a: [(t if t in forward[s] else sorted(model.goals)[0], p, c) for t, p, c in outcomes]
+            for a, outcomes in actions.items()
+        }
         for s, actions in model.choices.items()
     }
     acyclic = Model(choices, model.start, model.goals)
@@ -94,7 +110,9 @@ def test_values_are_exact_where_costs_flow_one_way(model):
     exact = exact_values(acyclic, order, HALVES)
     for s in order:
         if s in plan.ssp.states:
-            np.testing.assert_allclose(plan.value[plan.ssp.state_index(s)], [float(v) for v in exact[s]], rtol=1e-13)
+            np.testing.assert_allclose(
+                plan.value[plan.ssp.state_index(s)], [float(v) for v in exact[s]], rtol=1e-13
+            )
 
 
 @settings(max_examples=25)
@@ -103,7 +121,11 @@ def test_values_are_a_fixed_point_of_the_linear_program(model, gamma):
     plan = tailpath.solve_cvar_quantile(to_ssp(model), FEW, tolerance=1e-9, gamma=gamma)
     value = finite_values(plan)
     for s in set(value) - model.goals:
-        safe = [outcomes for outcomes in model.choices[s].values() if all(t in value for t, _, _ in outcomes)]
+        safe = [
+            outcomes
+            for outcomes in model.choices[s].values()
+            if all(t in value for t, _, _ in outcomes)
+        ]
         for y, v in zip(HALVES, value[s], strict=True):
             best = min(linear_program(outcomes, HALVES, value, y, gamma) for outcomes in safe)
             assert best == pytest.approx(float(v), rel=1e-6, abs=1e-6)
@@ -111,7 +133,9 @@ def test_values_are_a_fixed_point_of_the_linear_program(model, gamma):
 
 def test_parallel_outcomes_are_two_items():
     """1 or 9 with one half each, to the same state: merged to 5 the risk would be gone."""
-    ssp = tailpath.SSP.from_outcomes([("s", "a", "t", 0.5, 1), ("s", "a", "t", 0.5, 9), ("t", "a", "g", 1, 1)], "s", ["g"])
+    ssp = tailpath.SSP.from_outcomes(
+        [("s", "a", "t", 0.5, 1), ("s", "a", "t", 0.5, 9), ("t", "a", "g", 1, 1)], "s", ["g"]
+    )
     plan = tailpath.solve_cvar_quantile(ssp, [0.5, 1.0])
     assert plan.value[ssp.state_index("s")].tolist() == pytest.approx([10.0, 6.0])
     assert plan.var[ssp.state_index("s")].tolist() == pytest.approx([2.0, 2.0])
@@ -119,16 +143,25 @@ def test_parallel_outcomes_are_two_items():
 
 def test_many_outcomes():
     """A fair die with 100 sides: the mean of the worst y is in closed form."""
-    ssp = tailpath.SSP.from_outcomes([("s", "roll", "g", Fraction(1, 100), k) for k in range(1, 101)], "s", ["g"])
+    ssp = tailpath.SSP.from_outcomes(
+        [("s", "roll", "g", Fraction(1, 100), k) for k in range(1, 101)], "s", ["g"]
+    )
     plan = tailpath.solve_cvar_quantile(ssp, [0.01, 0.05, 0.1, 0.5, 1.0])
-    assert plan.value[ssp.start_index].tolist() == pytest.approx([100, 98, 95.5, 75.5, 50.5], rel=1e-12)
+    assert plan.value[ssp.start_index].tolist() == pytest.approx(
+        [100, 98, 95.5, 75.5, 50.5], rel=1e-12
+    )
     assert plan.var[ssp.start_index].tolist() == pytest.approx([99, 95, 90, 50, 1])
 
 
 def test_more_atoms_predict_more_and_never_too_much():
     """With one action per state the prediction interpolates a concave curve from below."""
     problem = textbook.geometric(Fraction(1, 4))
-    predicted = [tailpath.solve_cvar_quantile(problem.ssp, tailpath.log_atoms(1e-3, n), tolerance=1e-9).cvar(0.05) for n in (4, 7, 25, 97)]
+    predicted = [
+        tailpath.solve_cvar_quantile(problem.ssp, tailpath.log_atoms(1e-3, n), tolerance=1e-9).cvar(
+            0.05
+        )
+        for n in (4, 7, 25, 97)
+    ]
     assert predicted == sorted(predicted)
     assert predicted[-1] <= problem.cvar(0.05)
     assert predicted[-1] == pytest.approx(problem.cvar(0.05), rel=0.01)
@@ -156,7 +189,9 @@ def test_values_fall(model):
         rounding = 1e-8 * (1 + final[finite])
         assert np.all(plan.value[finite] <= before[finite] + rounding)
         assert np.all(plan.value[finite] >= final[finite] - rounding)
-        np.testing.assert_allclose(plan.value[finite[:, -1], -1], final[finite[:, -1], -1], rtol=1e-7, atol=1e-7)
+        np.testing.assert_allclose(
+            plan.value[finite[:, -1], -1], final[finite[:, -1], -1], rtol=1e-7, atol=1e-7
+        )
         before = plan.value
 
 
@@ -171,7 +206,9 @@ def test_a_policy_stopped_early_is_no_worse_than_the_risk_neutral_one():
 
 def test_running_out_of_sweeps_is_said():
     ssp = tailpath.read("gridworld:5x5")
-    with pytest.warns(TailpathWarning, match="no convergence within 3 sweeps: the last one still moved a value by"):
+    with pytest.warns(
+        TailpathWarning, match="no convergence within 3 sweeps: the last one still moved a value by"
+    ):
         plan = tailpath.solve_cvar_quantile(ssp, max_sweeps=3)
     assert not plan.converged
     assert plan.sweeps == 3
@@ -183,13 +220,17 @@ def test_running_out_of_sweeps_is_said():
 
 def test_progress_is_told_after_every_sweep():
     told = []
-    plan = tailpath.solve_cvar_quantile(tailpath.read("river:10x3"), progress=lambda count, residual: told.append((count, residual)))
+    plan = tailpath.solve_cvar_quantile(
+        tailpath.read("river:10x3"), progress=lambda count, residual: told.append((count, residual))
+    )
     assert [count for count, _ in told] == list(range(1, plan.sweeps + 1))
     assert told[-1][1] == plan.residual
 
 
 def in_parts(ssp, atoms, tolerance, threads=None):
-    """CVaRVIQ with so low a threshold that even a small model goes through the parallel sweeps, part by part."""
+    """CVaRVIQ with so low a threshold that even a small model goes through the parallel sweeps,
+    part by part.
+    """
     settings = sweeps.Settings(tolerance, 1.0, 10_000, "neutral", "shared", worth_parts=0)
     return solve_by_merging(ssp, atoms, settings, threads, None, "quantile")
 
@@ -206,7 +247,9 @@ def test_the_number_of_threads_changes_nothing():
 @settings(max_examples=50)
 @given(solvable_models())
 def test_parts_lead_to_the_same_fixed_point(model):
-    """Parts see each other late, and choices are passed over on what was seen: neither may move the result."""
+    """Parts see each other late, and choices are passed over on what was seen: neither may move the
+    result.
+    """
     ssp = to_ssp(model)
     whole = tailpath.solve_cvar_quantile(ssp, FEW, tolerance=1e-10)
     parts = in_parts(ssp, FEW, 1e-10)
@@ -215,12 +258,23 @@ def test_parts_lead_to_the_same_fixed_point(model):
 
 @pytest.mark.parametrize("step", [Fraction(1, 10**6), Fraction(1, 100), 1])
 def test_a_circle_cheaper_than_the_tolerance_does_not_fool_the_sweeps(step):
-    """Waiting costs next to nothing, and leaving, sooner or later, 12 or with one chance in 20 as much as 206."""
-    rows = [("a", "wait", "b", 1, step), ("b", "wait", "a", 1, step), ("a", "leave", "g", 0.95, 12), ("a", "leave", "g", 0.05, 206)]
+    """Waiting costs next to nothing, and leaving, sooner or later, 12 or with one chance in 20 as
+    much as 206.
+    """
+    rows = [
+        ("a", "wait", "b", 1, step),
+        ("b", "wait", "a", 1, step),
+        ("a", "leave", "g", 0.95, 12),
+        ("a", "leave", "g", 0.05, 206),
+    ]
     ssp = tailpath.SSP.from_outcomes(rows, "a", ["g"])
     plan = tailpath.solve_cvar_quantile(ssp, [0.01, 0.05, 0.1, 1.0])
-    assert plan.value[ssp.state_index("a")].tolist() == pytest.approx([206, 206, 109, 21.7], rel=1e-9)
-    assert plan.value[ssp.state_index("b")] == pytest.approx(plan.value[ssp.state_index("a")] + float(step), rel=1e-9)
+    assert plan.value[ssp.state_index("a")].tolist() == pytest.approx(
+        [206, 206, 109, 21.7], rel=1e-9
+    )
+    assert plan.value[ssp.state_index("b")] == pytest.approx(
+        plan.value[ssp.state_index("a")] + float(step), rel=1e-9
+    )
     assert plan.sweeps < 10
 
 
@@ -243,7 +297,9 @@ def test_between_atoms_areas_are_linear():
         plan.value[0, 0] = 1.0
 
 
-@pytest.mark.parametrize("alpha, atom", [(1.0, 2), (0.5, 1), (0.07, 0), (0.1, 0), (0.3, 1), (1e-9, 0)])
+@pytest.mark.parametrize(
+    "alpha, atom", [(1.0, 2), (0.5, 1), (0.07, 0), (0.1, 0), (0.3, 1), (1e-9, 0)]
+)
 def test_a_policy_starts_at_the_nearest_atom(alpha, atom):
     plan = tailpath.solve_cvar_quantile(tailpath.read("river:10x3"), [0.1, 0.4, 1.0])
     assert plan.policy(alpha).start(plan.ssp.start) == atom
@@ -296,13 +352,22 @@ def test_alpha_outside_its_range_is_refused(alpha):
 
 
 def test_a_start_that_cannot_surely_arrive_is_refused():
-    ssp = tailpath.SSP.from_outcomes([("s", "a", "g", 0.9, 1), ("s", "a", "pit", 0.1, 1), ("pit", "stay", "pit", 1, 1)], "s", ["g"])
+    ssp = tailpath.SSP.from_outcomes(
+        [("s", "a", "g", 0.9, 1), ("s", "a", "pit", 0.1, 1), ("pit", "stay", "pit", 1, 1)],
+        "s",
+        ["g"],
+    )
     with pytest.raises(GoalUnreachableError, match="'pit'"):
         tailpath.solve_cvar_quantile(ssp)
 
 
 def test_a_dead_end_that_can_be_avoided_is_never_entered():
-    rows = [("s", "short", "g", 0.9, 1), ("s", "short", "pit", 0.1, 1), ("s", "long", "g", 1, 50), ("pit", "stay", "pit", 1, 0)]
+    rows = [
+        ("s", "short", "g", 0.9, 1),
+        ("s", "short", "pit", 0.1, 1),
+        ("s", "long", "g", 1, 50),
+        ("pit", "stay", "pit", 1, 0),
+    ]
     ssp = tailpath.SSP.from_outcomes(rows, "s", ["g"])
     plan = tailpath.solve_cvar_quantile(ssp)
     assert plan.cvar(0.01) == 50.0
@@ -317,9 +382,17 @@ def test_a_dead_end_that_can_be_avoided_is_never_entered():
 def test_small_costs_are_told_apart(solve, scale):
     """Ties had a floor of 1: at costs of 1e-13 the first action was as good as any."""
     rows = [("s", "dear", "g", 1, 3 * scale), ("s", "cheap", "g", 1, scale)]
-    rows += [("t", "dear", "g", 0.5, 5 * scale), ("t", "dear", "s", 0.5, 0), ("t", "cheap", "s", 1, 0)]
+    rows += [
+        ("t", "dear", "g", 0.5, 5 * scale),
+        ("t", "dear", "s", 0.5, 0),
+        ("t", "cheap", "s", 1, 0),
+    ]
     ssp = tailpath.SSP.from_outcomes(rows, "t", ["g"])
     plan = solve(ssp, tailpath.log_atoms(0.1, 3))
     policy = plan.policy(0.1)
     assert policy.action("t", policy.start("t")) == policy.action("s", policy.start("s")) == "cheap"
-    assert tailpath.evaluate(ssp, policy, 0.1).cvar(0.1) == pytest.approx(plan.cvar(0.1), rel=1e-9) == pytest.approx(scale, rel=1e-9)
+    assert (
+        tailpath.evaluate(ssp, policy, 0.1).cvar(0.1)
+        == pytest.approx(plan.cvar(0.1), rel=1e-9)
+        == pytest.approx(scale, rel=1e-9)
+    )

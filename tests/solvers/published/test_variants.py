@@ -1,7 +1,9 @@
-"""The planners as published, from V = 0, and CVaRVIQ's formula xi = F(VaR) / y to the letter, beside today's defaults.
+"""The planners as published, from V = 0, and CVaRVIQ's formula xi = F(VaR) / y to the letter,
+beside today's defaults.
 
-The code of CVaRVIQ's authors shares the mass at the VaR among the successors that tie there, and so do we. To the letter the formula gives all of it
-to each of them, so that sum P xi exceeds 1: the policy then believes in larger tails than it has.
+The code of CVaRVIQ's authors shares the mass at the VaR among the successors that tie there, and so
+do we. To the letter the formula gives all of it to each of them, so that sum P xi exceeds 1: the
+policy then believes in larger tails than it has.
 """
 
 import warnings
@@ -18,8 +20,12 @@ from tests.strategies import proper_models
 
 PLANNERS = {
     "quantile": tp.solve_cvar_quantile,
-    "greedy": lambda ssp, atoms, tolerance=1e-3, **options: tp.solve_cvar_interpolation(ssp, atoms, tolerance, "greedy", **options),
-    "lp": lambda ssp, atoms, tolerance=1e-3, **options: tp.solve_cvar_interpolation(ssp, atoms, tolerance, "lp", **options),
+    "greedy": lambda ssp, atoms, tolerance=1e-3, **options: tp.solve_cvar_interpolation(
+        ssp, atoms, tolerance, "greedy", **options
+    ),
+    "lp": lambda ssp, atoms, tolerance=1e-3, **options: tp.solve_cvar_interpolation(
+        ssp, atoms, tolerance, "lp", **options
+    ),
 }
 
 
@@ -30,14 +36,22 @@ def quietly(solve, *arguments, **options):
 
 
 def steps_of(model, plan, state, atom):
-    """(mass, outcome, slope) of every step of the successors' quantile functions, the largest first."""
+    """(mass, outcome, slope) of every step of the successors' quantile functions, the largest
+    first.
+    """
     width = np.diff(plan.atoms, prepend=0.0)
-    slope = np.diff(plan.value * plan.atoms, prepend=0.0, axis=1) / width  # VaR of each state on each step between atoms
-    outcomes = range(*model.choice_outcomes[plan.choice[state, atom] : plan.choice[state, atom] + 2])
+    slope = (
+        np.diff(plan.value * plan.atoms, prepend=0.0, axis=1) / width
+    )  # VaR of each state on each step between atoms
+    outcomes = range(
+        *model.choice_outcomes[plan.choice[state, atom] : plan.choice[state, atom] + 2]
+    )
     found = [
         (mass, place, model.outcome_cost[outcome] + step)
         for place, outcome in enumerate(outcomes)
-        for mass, step in zip(model.outcome_probability[outcome] * width, slope[model.outcome_target[outcome]])
+        for mass, step in zip(
+            model.outcome_probability[outcome] * width, slope[model.outcome_target[outcome]]
+        )
     ]
     return sorted(found, key=lambda step: -step[2]), model.outcome_probability[outcomes]
 
@@ -53,7 +67,9 @@ def reaching(steps, y):
 
 
 def authors_factors(steps, chances, y):
-    """`single_var_yc_xis_from_t` of github.com/Silvicek/cvar-algorithms, for costs: what ties at the VaR shares the rest by mass."""
+    """`single_var_yc_xis_from_t` of github.com/Silvicek/cvar-algorithms, for costs: what ties at
+    the VaR shares the rest by mass.
+    """
     var = reaching(steps, y)
     tied = [(mass, place) for mass, place, slope in steps if abs(slope - var) <= 1e-9]
     found, above = np.zeros(len(chances)), 0.0
@@ -77,25 +93,41 @@ def printed_factors(steps, chances, y):
 def factors_of(model, plan):
     found = []
     for state, atom in np.argwhere(plan.choice >= 0):
-        first, count = plan.xi_offset[state, atom], int(np.diff(model.choice_outcomes[plan.choice[state, atom] :])[0])
+        first, count = (
+            plan.xi_offset[state, atom],
+            int(np.diff(model.choice_outcomes[plan.choice[state, atom] :])[0]),
+        )
         found.append(plan.xi[first : first + count].tolist())
     return found
 
 
 @pytest.mark.parametrize("name", PLANNERS)
-@pytest.mark.parametrize(("factors", "literal"), [("shared", authors_factors), ("printed", printed_factors)])
+@pytest.mark.parametrize(
+    ("factors", "literal"), [("shared", authors_factors), ("printed", printed_factors)]
+)
 def test_factors_are_those_of_the_code_and_of_the_formula(name, factors, literal):
     model = tp.domains.river(rows=10, columns=3)
     plan = quietly(PLANNERS[name], model, tp.log_atoms(1e-2, 7), 1e-9, factors=factors)
     assert plan.detours == 0
-    for ours, (state, atom) in zip(factors_of(model, plan), np.argwhere(plan.choice >= 0), strict=True):
-        assert ours == pytest.approx(literal(*steps_of(model, plan, state, atom), plan.atoms[atom]), abs=1e-7), (state, atom)
+    for ours, (state, atom) in zip(
+        factors_of(model, plan), np.argwhere(plan.choice >= 0), strict=True
+    ):
+        assert ours == pytest.approx(
+            literal(*steps_of(model, plan, state, atom), plan.atoms[atom]), abs=1e-7
+        ), (state, atom)
 
 
 def test_a_sure_step_keeps_its_atom_in_either_reading():
     """The VaR is the step that reaches mass y, not the one after it."""
     model = tp.SSP.from_outcomes(
-        [("s", "a", "t", 1, 1), ("t", "a", "g", 0.9, 1), ("t", "a", "g", 0.05, 5), ("t", "a", "g", 0.05, 9)], "s", ["g"]
+        [
+            ("s", "a", "t", 1, 1),
+            ("t", "a", "g", 0.9, 1),
+            ("t", "a", "g", 0.05, 5),
+            ("t", "a", "g", 0.05, 9),
+        ],
+        "s",
+        ["g"],
     )
     for factors in ("shared", "printed"):
         plan = quietly(tp.solve_cvar_quantile, model, [0.05, 0.1, 0.5, 1], factors=factors)
@@ -110,15 +142,25 @@ def test_other_factors_hand_out_the_whole_and_no_more(factors):
         plan = solve(model, tp.log_atoms(1e-2, 7), factors=factors)
         assert plan.factor_sum == pytest.approx(1, abs=1e-9)
         sums = [
-            np.dot(xi, model.outcome_probability[slice(*model.choice_outcomes[plan.choice[s, i] : plan.choice[s, i] + 2])])
-            for xi, (s, i) in zip(factors_of(model, plan), np.argwhere(plan.choice >= 0), strict=True)
+            np.dot(
+                xi,
+                model.outcome_probability[
+                    slice(*model.choice_outcomes[plan.choice[s, i] : plan.choice[s, i] + 2])
+                ],
+            )
+            for xi, (s, i) in zip(
+                factors_of(model, plan), np.argwhere(plan.choice >= 0), strict=True
+            )
         ]
         assert sums == pytest.approx(np.ones(len(sums)), abs=1e-9)
 
 
 def test_more_than_the_whole_is_warned_about():
     model = tp.domains.river(rows=10, columns=3)
-    with pytest.warns(TailpathWarning, match=r"more than the whole tail at \d+ of \d+ pairs of state and atom: sum P xi is up to"):
+    with pytest.warns(
+        TailpathWarning,
+        match=r"more than the whole tail at \d+ of \d+ pairs of state and atom: sum P xi is up to",
+    ):
         plan = tp.solve_cvar_quantile(model, tp.log_atoms(1e-2, 7), factors="printed")
     assert plan.factor_sum > 1.1
     assert (plan.start, plan.factors) == ("neutral", "printed")
@@ -127,7 +169,9 @@ def test_more_than_the_whole_is_warned_about():
 @pytest.mark.parametrize("source", ["gridworld:5x5", "gridworld:8x9", "river:10x3", "river:16x6"])
 def test_values_from_below_and_from_above_have_one_fixed_point(source):
     model, atoms = tp.read(source), tp.log_atoms(1e-3, 13)
-    above, below = (tp.solve_cvar_quantile(model, atoms, 1e-10, start=start) for start in ("neutral", "zero"))
+    above, below = (
+        tp.solve_cvar_quantile(model, atoms, 1e-10, start=start) for start in ("neutral", "zero")
+    )
     assert below.value == pytest.approx(above.value, rel=1e-7, abs=1e-7)
     rough = tp.solve_cvar_quantile(model, atoms, start="zero")
     assert (rough.value <= above.value * (1 + 1e-9) + 1e-9).all()
@@ -137,7 +181,10 @@ def test_values_from_below_and_from_above_have_one_fixed_point(source):
 @settings(max_examples=40, deadline=None)
 @given(proper_models().map(to_ssp))
 def test_one_fixed_point_on_random_models(model):
-    above, below = (quietly(tp.solve_cvar_quantile, model, tp.log_atoms(0.1, 5), 1e-11, start=start) for start in ("neutral", "zero"))
+    above, below = (
+        quietly(tp.solve_cvar_quantile, model, tp.log_atoms(0.1, 5), 1e-11, start=start)
+        for start in ("neutral", "zero")
+    )
     assert below.value == pytest.approx(above.value, rel=1e-6, abs=1e-6)
 
 
@@ -154,9 +201,28 @@ def test_on_river_a_smaller_alpha0_helps_in_every_variant(capsys):
     deployed = {}
     for variant in ("", "published", "printed"):
         for alpha0 in (1e-3, 1e-2):
-            arguments = ["--method", "quantile", "--alpha", 0.01, "--alpha0", alpha0, "--variant", variant, "--json"]
-            deployed[variant, alpha0] = run(capsys, "solve", "river:30x10", *arguments).json["deployed"]
-    assert [round(value, 3) for value in deployed.values()] == [26.756, 27.553, 26.756, 27.553, 26.892, 27.665]
+            arguments = [
+                "--method",
+                "quantile",
+                "--alpha",
+                0.01,
+                "--alpha0",
+                alpha0,
+                "--variant",
+                variant,
+                "--json",
+            ]
+            deployed[variant, alpha0] = run(capsys, "solve", "river:30x10", *arguments).json[
+                "deployed"
+            ]
+    assert [round(value, 3) for value in deployed.values()] == [
+        26.756,
+        27.553,
+        26.756,
+        27.553,
+        26.892,
+        27.665,
+    ]
     vertex = [
         tp.evaluate(model, plan.policy(0.01), 0.01).cvar(0.01)
         for model in [tp.read("river:30x10")]
@@ -175,5 +241,7 @@ def test_refusals():
     model = tp.domains.river(rows=10, columns=3)
     with pytest.raises(OptionError, match="unknown start 'one'; use 'neutral' or 'zero'"):
         tp.solve_cvar_quantile(model, start="one")
-    with pytest.raises(OptionError, match="unknown factors 'published'; use 'shared', 'vertex' or 'printed'"):
+    with pytest.raises(
+        OptionError, match="unknown factors 'published'; use 'shared', 'vertex' or 'printed'"
+    ):
         tp.solve_cvar_interpolation(model, factors="published")

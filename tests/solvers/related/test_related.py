@@ -1,4 +1,6 @@
-"""Other authors' algorithms against ours: equal where that is proved, on the right side where it is not."""
+"""Other authors' algorithms against ours: equal where that is proved, on the right side where it is
+not.
+"""
 
 import math
 
@@ -37,15 +39,21 @@ def test_pareto_sets_find_the_optimum(ssp, alpha):
 @pytest.mark.parametrize("alpha", [0.01, 0.1])
 def test_pareto_sets_on_the_paper_s_domains(alpha):
     for ssp in (GRID, tp.domains.river(rows=10, columns=3)):
-        assert solve_by_pareto_sets(ssp, alpha)[0] == pytest.approx(tp.solve_cvar_exact(ssp, alpha).cvar(alpha), rel=1e-10)
+        assert solve_by_pareto_sets(ssp, alpha)[0] == pytest.approx(
+            tp.solve_cvar_exact(ssp, alpha).cvar(alpha), rel=1e-10
+        )
 
 
 def test_of_equal_chances_the_least_cost_is_kept():
-    """At budgets from 1 to 4 both choices exceed them with probability 0.3, but for rounding: 0.1 + 0.2 is more than 0.3, and costs less."""
+    """At budgets from 1 to 4 both choices exceed them with probability 0.3, but for rounding: 0.1 +
+    0.2 is more than 0.3, and costs less.
+    """
     rows = [("s", "a", "g", 0.3, 10), ("s", "a", "g", 0.7, 1)]
     rows += [("s", "b", "g", 0.1, 5), ("s", "b", "g", 0.2, 6), ("s", "b", "g", 0.7, 1)]
     ssp = tp.SSP.from_outcomes(rows, start="s", goals=["g"])
-    assert solve_by_pareto_sets(ssp, 0.35)[0] == pytest.approx(5)  # (0.1 * 5 + 0.2 * 6 + 0.05 * 1) / 0.35
+    assert solve_by_pareto_sets(ssp, 0.35)[0] == pytest.approx(
+        5
+    )  # (0.1 * 5 + 0.2 * 6 + 0.05 * 1) / 0.35
 
 
 @few
@@ -53,7 +61,9 @@ def test_of_equal_chances_the_least_cost_is_kept():
 def test_cost_layers_evaluate_as_we_do(ssp, alpha):
     policy = tp.solve_expected(ssp).policy
     costs = tp.evaluate(ssp, policy, alpha)
-    assert cvar_by_layers(ssp, policy, alpha) == pytest.approx((costs.cvar(alpha), costs.var(alpha)), rel=1e-9)
+    assert cvar_by_layers(ssp, policy, alpha) == pytest.approx(
+        (costs.cvar(alpha), costs.var(alpha)), rel=1e-9
+    )
 
 
 @few
@@ -91,8 +101,16 @@ def test_nested_cvar_is_never_below_the_mean(ssp, alpha):
 
 
 def test_nested_cvar_may_lie_below_the_cvar_of_the_whole_run():
-    """All runs that begin with 7 end with 8; of those that begin with 2 a tenth end with 10, and the first step's tail has none of them."""
-    rows = [("s", "a", "m", 0.8, 7), ("s", "a", "t", 0.2, 2), ("t", "a", "g", 0.9, 3), ("t", "a", "m", 0.1, 7), ("m", "a", "g", 1, 1)]
+    """All runs that begin with 7 end with 8; of those that begin with 2 a tenth end with 10, and
+    the first step's tail has none of them.
+    """
+    rows = [
+        ("s", "a", "m", 0.8, 7),
+        ("s", "a", "t", 0.2, 2),
+        ("t", "a", "g", 0.9, 3),
+        ("t", "a", "m", 0.1, 7),
+        ("m", "a", "g", 1, 1),
+    ]
     ssp = tp.SSP.from_outcomes(rows, start="s", goals=["g"])
     found = solve_nested_cvar(ssp, 0.2)
     assert found.value[ssp.start_index] == pytest.approx(8.0)
@@ -100,7 +118,9 @@ def test_nested_cvar_may_lie_below_the_cvar_of_the_whole_run():
 
 
 def test_nested_cvar_is_infinite_where_the_adversary_can_stop_every_run():
-    geometric = tp.SSP.from_outcomes([("s", "try", "g", 0.25, 1), ("s", "try", "s", 0.75, 1)], "s", ["g"])
+    geometric = tp.SSP.from_outcomes(
+        [("s", "try", "g", 0.25, 1), ("s", "try", "s", 0.75, 1)], "s", ["g"]
+    )
     assert math.isinf(solve_nested_cvar(geometric, 0.75).value[geometric.start_index])
     # With alpha = 0.8 the adversary gives 0.75 / 0.8 to trying again: 1 / (1 - 0.9375) tries.
     assert solve_nested_cvar(geometric, 0.8).value[geometric.start_index] == pytest.approx(16)
@@ -109,11 +129,15 @@ def test_nested_cvar_is_infinite_where_the_adversary_can_stop_every_run():
 @few
 @given(MODELS, ALPHAS)
 def test_the_second_stage_lowers_the_mean_and_not_the_tail(ssp, alpha):
-    """From the optimum: the same CVaR, and a mean between that of the optimum and that of the lexicographic one."""
+    """From the optimum: the same CVaR, and a mean between that of the optimum and that of the
+    lexicographic one.
+    """
     best = tp.solve_cvar_exact(ssp, alpha)
     plain = tp.evaluate(ssp, best.policy(alpha), alpha)
     found = tp.evaluate(ssp, second_stage(ssp, best.policy(alpha), alpha), alpha)
-    least = tp.evaluate(ssp, tp.solve_cvar_exact(ssp, alpha, lexicographic=True).policy(alpha), alpha)
+    least = tp.evaluate(
+        ssp, tp.solve_cvar_exact(ssp, alpha, lexicographic=True).policy(alpha), alpha
+    )
     assert found.cvar(alpha) == pytest.approx(best.cvar(alpha), rel=1e-9)
     assert least.mean * (1 - 1e-9) <= found.mean <= plain.mean * (1 + 1e-9)
 
@@ -121,10 +145,14 @@ def test_the_second_stage_lowers_the_mean_and_not_the_tail(ssp, alpha):
 def test_the_second_stage_matters_on_the_bridge_of_river():
     ssp = tp.domains.river(rows=30, columns=10)
     policy = tp.solve_cvar_exact(ssp, 0.001).policy(0.001)
-    before, after = (tp.evaluate(ssp, one, 0.001) for one in (policy, second_stage(ssp, policy, 0.001)))
+    before, after = (
+        tp.evaluate(ssp, one, 0.001) for one in (policy, second_stage(ssp, policy, 0.001))
+    )
     assert after.cvar(0.001) == pytest.approx(before.cvar(0.001), rel=1e-12)
     assert after.mean < before.mean - 1
-    assert after.mean == pytest.approx(tp.solve_cvar_exact(ssp, 0.001, lexicographic=True).mean(0.001))
+    assert after.mean == pytest.approx(
+        tp.solve_cvar_exact(ssp, 0.001, lexicographic=True).mean(0.001)
+    )
 
 
 def test_the_second_stage_on_a_published_planner():
@@ -137,7 +165,9 @@ def test_the_second_stage_on_a_published_planner():
 
 def test_free_steps_and_odd_costs_are_refused():
     free = tp.read("textbook:counter-example")
-    odd = tp.SSP.from_outcomes([("s", "go", "g", 0.5, math.pi), ("s", "go", "g", 0.5, 1)], "s", ["g"])
+    odd = tp.SSP.from_outcomes(
+        [("s", "go", "g", 0.5, math.pi), ("s", "go", "g", 0.5, 1)], "s", ["g"]
+    )
     for solve in (solve_by_pareto_sets, solve_nested_cvar):
         with pytest.raises(ModelError, match="is free and does not arrive"):
             solve(free, 0.5)
@@ -165,22 +195,54 @@ def test_compare_shows_all_of_them(capsys, monkeypatch):
         "surrogate",
         "nested",
     }
-    assert rows.keys() >= {f"{name}, improved" for name in ("expected", "quantile", "interpolation", "surrogate", "nested")}
+    assert rows.keys() >= {
+        f"{name}, improved"
+        for name in ("expected", "quantile", "interpolation", "surrogate", "nested")
+    }
     assert all(row["deployed"] >= best * (1 - 1e-9) for row in rows.values())
     assert (rows["pareto"]["predicted"], rows["pareto"]["deployed"]) == pytest.approx((best, best))
     assert rows["layers"]["predicted"] == pytest.approx(rows["expected"]["deployed"])
 
 
 def test_what_refuses_a_model_is_left_out(capsys):
-    result = run(capsys, "compare", "textbook:counter-example", "--alpha", 0.5, "--all", "--atoms", 3)
+    result = run(
+        capsys, "compare", "textbook:counter-example", "--alpha", 0.5, "--all", "--atoms", 3
+    )
     assert result.code == 0
     assert "tailpath: note: pareto is left out: an outcome of state" in result.err
-    assert "is free and does not arrive" in refusal(capsys, "compare", "textbook:counter-example", "--alpha", 0.5, "--method", "pareto")
+    assert "is free and does not arrive" in refusal(
+        capsys, "compare", "textbook:counter-example", "--alpha", 0.5, "--method", "pareto"
+    )
 
 
 def test_solve_takes_their_options(capsys):
-    record = run(capsys, "solve", "river:10x3", "--method", "second-stage", "--base", "optimum", "--alpha", 0.1, "--json").json
-    assert (record["base"], record["deployed"]) == ("optimum", pytest.approx(tp.solve_cvar_exact(tp.read("river:10x3"), 0.1).cvar(0.1)))
-    record = run(capsys, "solve", "river:10x3", "--method", "surrogate", "--threshold", 3, "--alpha", 0.1, "--json").json
+    record = run(
+        capsys,
+        "solve",
+        "river:10x3",
+        "--method",
+        "second-stage",
+        "--base",
+        "optimum",
+        "--alpha",
+        0.1,
+        "--json",
+    ).json
+    assert (record["base"], record["deployed"]) == (
+        "optimum",
+        pytest.approx(tp.solve_cvar_exact(tp.read("river:10x3"), 0.1).cvar(0.1)),
+    )
+    record = run(
+        capsys,
+        "solve",
+        "river:10x3",
+        "--method",
+        "surrogate",
+        "--threshold",
+        3,
+        "--alpha",
+        0.1,
+        "--json",
+    ).json
     assert record["predicted"] < record["deployed"]
     assert find_method("improved").title == "policy iteration"

@@ -1,128 +1,226 @@
-"""What the page shows, as plain data: three policies at every alpha, with their distributions, worst runs, blame, and words about them.
+"""What the page shows, as plain data: policies at every alpha, with their distributions, worst
+runs, blame, and words about them.
 
-| policy | remembers |
-| --- | --- |
-| average-best, the least expected cost | nothing |
-| published planner, CVaRVIQ on a grid of atoms | the atom y |
-| optimal, the least CVaR of any policy | the budget left |
+First stands the policy with the least expected cost, last the one with the least CVaR; between them
+those that were asked for: policies of one's own, and the plans of methods by name. Where a policy
+remembers a budget or an atom, its decisions are told for all of them, otherwise those it takes most
+often.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.errors import ModelError, OptionError
+from tailpath.errors import LimitExceededError, ModelError, OptionError
 from tailpath.evaluation.distribution import CostDistribution
 from tailpath.evaluation.evaluate import evaluate
+from tailpath.methods.comparison import given_row
+from tailpath.methods.register import find_method
+from tailpath.model.fingerprint import same_numbering
 from tailpath.model.ssp import SSP
 from tailpath.options import check_invertible_alpha
-from tailpath.policies.atoms import log_atoms
 from tailpath.policies.budget import BudgetPolicy
-from tailpath.policies.kinds import Policy
+from tailpath.policies.chain import CostChain
+from tailpath.policies.drawing import usual_choices
+from tailpath.policies.kinds import AtomPolicy, MarkovPolicy, Policy
 from tailpath.policies.unrolling import unroll
 from tailpath.policies.visits import Visits
-from tailpath.show.page.scene import FEW, can_be_drawn, scene_of
+from tailpath.show.page.scene import scene_of
 from tailpath.show.page.sentences import sentences
-from tailpath.show.runs import WorstRuns, worst_runs
+from tailpath.show.runs import worst_runs
+from tailpath.show.told import WorstRuns
 from tailpath.solvers.exact.solver import solve_cvar_exact
 from tailpath.solvers.expectation import solve_expected
-from tailpath.solvers.published.quantile import solve_cvar_quantile
 from tailpath.texts import name as name_in_words
 
 ALPHAS = (0.5, 0.2, 0.1, 0.05, 0.01, 0.001)
-NAMES = ("average-best", "published planner", "optimal")
-#: Runs told of each policy, outcomes blamed in a list, atoms of the published planner, points of a curve, weights of the frontier.
-RUNS, BLAMED, ATOMS, POINTS, WEIGHTS = 3, 6, 25, 41, (0.0, 0.02, 0.05, 0.1, 0.2, 0.35, 0.6, 1.0)
+AVERAGE, BEST = "average-best", "optimal"
+#: Runs told of each policy, outcomes blamed in a list, points of a curve, weights of the frontier.
+RUNS, BLAMED, POINTS, WEIGHTS = 3, 6, 41, (0.0, 0.02, 0.05, 0.1, 0.2, 0.35, 0.6, 1.0)
 #: Levels of a distribution worth a point of its own.
 MOST_LEVELS = 400
 
 #: Told, in words, what is being worked on.
-Tell = Callable[[str], None]
+Update = Callable[[str], None]
 
 
 def silent(text: str) -> None:
     pass
 
 
+class Subject(NamedTuple):
+    """A policy for every alpha under its name, the CVaR that its planner predicts, if it predicts
+    any, and its curve, if that is known.
+    """
+
+    name: str
+    policy: Callable[[float], Policy]
+    predict: Callable[[float], float | None]
+    curve: Callable[[Sequence[float]], Any] | None = None
+
+
 class Case(NamedTuple):
-    """One policy at one alpha."""
+    """One policy at one alpha, with its chain."""
 
     policy: Policy
     costs: CostDistribution
     worst: WorstRuns | None
+    chain: CostChain
 
 
-def page_data(ssp: SSP, name: str, alphas: Sequence[float] = ALPHAS, tell: Tell = silent) -> dict[str, Any]:
+class Asked(NamedTuple):
+    """What a page is asked for: the title, the alphas, policies of one's own, methods, and what
+    costs are counted in.
+    """
+
+    title: str
+    alphas: Sequence[float]
+    policies: Mapping[str, Any]
+    methods: Sequence[str]
+    unit: str
+
+
+def page_data(ssp: SSP, asked: Asked, progress: Update = silent) -> dict[str, Any]:
     """All that `page.js` needs."""
-    alphas = sorted({check_invertible_alpha(a) for a in alphas}, reverse=True)
-    least = alphas[-1]
-    if ssp.cost_unit is None:  # here there is no delta to give
+    alphas = sorted({check_invertible_alpha(a) for a in asked.alphas}, reverse=True)
+    if not alphas:
+        raise OptionError("give at least one alpha")
+    if ssp.reduced.cost_unit is None:  # here there is no delta to give
         raise ModelError(
-            "the costs have no common unit that is coarse enough to count in, which a page needs; round the costs of the model"
+            "the costs have no common unit that is coarse enough to count in, which a page needs;"
+            " round the costs of the model"
         )
-    tell("the average-best policy")
-    average = solve_expected(ssp)
-    tell("the optimum")
-    best = solve_cvar_exact(ssp, least)
-    tell("the published planner")
-    plan = solve_cvar_quantile(ssp, log_atoms(least / 10, ATOMS))
+    subjects = _subjects(ssp, asked, alphas[-1], progress)
     cases = []
     for alpha in alphas:
-        tell(f"alpha {alpha:g}")
-        cases.append([_case(ssp, policy, alpha, least) for policy in (average.policy, plan.policy(alpha), best.policy(alpha))])
-    scene = scene_of(ssp, () if can_be_drawn(ssp) else _that_matter(ssp, cases))
+        progress(f"alpha {alpha:g}")
+        cases.append([_case(ssp, subject.policy(alpha), alpha, alphas[-1]) for subject in subjects])
+    scene = scene_of(
+        ssp,
+        sum((_weight(ssp, case) for row in cases for case in row), start=np.zeros(ssp.n_states)),
+    )
     shown = [place["state"] for place in scene["places"]]
-    fine = np.geomspace(least, 1.0, POINTS).tolist() if least < 1 else [1.0]
-    first = cases[0][0].costs
+    tables: dict[str, tuple[int, Any]] = {}  # the same decisions at several alphas are told once
+    predictions = [[subject.predict(alpha) for subject in subjects] for alpha in alphas]
+    told = [
+        [_told(ssp, case, alpha, shown, tables) for case in row]
+        for row, alpha in zip(cases, alphas)
+    ]
+    names = [subject.name for subject in subjects]
     return {
-        "name": name,
+        "name": asked.title,
+        "costs": asked.unit,
         "states": ssp.n_states,
         "choices": ssp.n_choices,
         "start": ssp.start_index,
-        "unit": float(best.policy(least).unit),
+        # Where some cost is negative, budgets count beyond the least cost to go from a state.
+        "ahead": ssp.reduction.values.tolist() if ssp.signed else None,
         "alphas": alphas,
         "scene": scene,
-        "names": NAMES,
-        "decisions": [
-            [_runs_of(np.array([position])) for position in _positions(ssp, average.choices[shown], shown)],
-            [_runs_of(row) for row in _positions(ssp, plan.policy(alphas[0]).choice[shown], shown)],
-            [_steps_of(best.policy(least), state) for state in shown],
+        "names": names,
+        "cases": told,
+        "tables": [table for _, table in tables.values()],
+        "predicted": predictions,
+        "curves": [
+            _curve(subject, alphas, [row[k] for row in cases]) for k, subject in enumerate(subjects)
         ],
-        "atoms": plan.atoms.tolist(),
-        "cases": [[{**_told(ssp, case, alpha), "met": _met(ssp, case.policy, shown)} for case in row] for row, alpha in zip(cases, alphas)],
-        "curve": {
-            "alphas": fine,
-            "average-best": [first.cvar(a) for a in fine],
-            "optimal": best.curve(fine).tolist(),
-            "predicted": [plan.cvar(alpha) for alpha in alphas],
-        },
-        "frontier": [_frontier(ssp, alpha, tell) for alpha in alphas],
-        "words": [sentences(ssp, alpha, row[0], row[1], row[2], plan.cvar(alpha)) for row, alpha in zip(cases, alphas)],
+        "frontier": [_frontier(ssp, alpha, progress) for alpha in alphas],
+        "words": [
+            sentences(ssp, alpha, dict(zip(names, row)), dict(zip(names, known)), asked.unit)
+            for row, known, alpha in zip(cases, predictions, alphas)
+        ],
     }
+
+
+def _subjects(ssp: SSP, asked: Asked, least: float, progress: Update) -> list[Subject]:
+    """The average-best policy, those that were asked for, and the optimum."""
+    own = [given_row(ssp, name, given) for name, given in asked.policies.items()]
+    progress("the average-best policy")
+    average = solve_expected(ssp).policy
+    progress("the optimum")
+    best = solve_cvar_exact(ssp, least)
+    found = [Subject(AVERAGE, lambda alpha: average, lambda alpha: None)]
+    found += [Subject(row.name, row.policy, row.plan.predict) for row in own]
+    for method in map(find_method, asked.methods):
+        progress(method.label)
+        plan = method.make(ssp, least, {})
+        found.append(Subject(method.label, plan.policy, plan.predict))
+    found.append(Subject(BEST, best.policy, lambda alpha: None, best.curve))
+    names = [subject.name for subject in found]
+    for name in [name for place, name in enumerate(names) if name in names[:place]][:1]:
+        raise OptionError(
+            f"two policies of the page would be called {name!r}: give yours another name"
+        )
+    return found
 
 
 def _case(ssp: SSP, policy: Policy, alpha: float, least: float) -> Case:
     try:
         worst = worst_runs(ssp, policy, alpha, RUNS)
-    except OptionError:  # too large to be looked at run by run
+    except (OptionError, LimitExceededError):  # too large to be looked at run by run
         worst = None
-    return Case(policy, evaluate(ssp, policy, least), worst)
+    return Case(policy, evaluate(ssp, policy, least), worst, unroll(ssp, policy))
 
 
-def _that_matter(ssp: SSP, cases: list[list[Case]]) -> list[int]:
-    """The states at which bad runs of the policies turn bad, or are at all, the most."""
-    weight: dict[int, float] = {}
-    for row in cases:
-        for case in row:
-            for blame in case.worst.blame if case.worst else ():
-                state = ssp.state_index(blame.state)
-                weight[state] = weight.get(state, 0.0) + max(blame.setback, 0.0) / max(case.worst.excess if case.worst else 1.0, 1e-300)
-    goal = int(np.flatnonzero(ssp.is_goal)[0])
-    return [*sorted(weight, key=lambda state: -weight[state])[: FEW - 2], goal]
+def _weight(ssp: SSP, case: Case) -> NDArray[np.float64]:
+    """How much each state matters to a policy: how often it is met, and which part of the setbacks
+    is its own.
+    """
+    weight = usual_choices(ssp, case.policy, case.chain)[1]
+    for row in case.worst.blame if case.worst else ():
+        weight[ssp.state_index(row.state)] += max(row.setback, 0.0) / max(
+            case.worst.excess if case.worst else 1.0, 1e-300
+        )
+    return weight
+
+
+def _curve(
+    subject: Subject, alphas: Sequence[float], cases: Sequence[Case]
+) -> list[tuple[float, float]]:
+    """CVaR against alpha: fine where the policy is the same for all or the curve is known, and
+    otherwise at the alphas asked for.
+    """
+    first = cases[0]
+    fine = (
+        np.geomspace(alphas[-1], 1.0, POINTS).clip(alphas[-1], 1.0).tolist()
+        if alphas[-1] < 1
+        else [1.0]
+    )
+    if subject.curve is not None:
+        return list(zip(fine, subject.curve(fine).tolist()))
+    if any(case.policy is not first.policy for case in cases):
+        return [(alpha, case.costs.cvar(alpha)) for alpha, case in zip(alphas, cases)]
+    return [(alpha, first.costs.cvar(alpha)) for alpha in fine]
+
+
+def _decisions(ssp: SSP, case: Case, shown: Sequence[int]) -> dict[str, Any]:
+    """What a policy does at the states shown, by what it remembers: changes `[from memory,
+    position]`.
+    """
+    policy = case.policy
+    if isinstance(policy, BudgetPolicy) and same_numbering(policy.ssp, ssp):
+        return {
+            "remembers": "budget",
+            "unit": float(policy.unit),
+            "spare": int(policy.deadline),
+            "decisions": [_steps_of(policy, state) for state in shown],
+        }
+    if isinstance(policy, AtomPolicy) and same_numbering(policy.ssp, ssp):
+        rows = _positions(ssp, policy.choice[shown], shown)
+        return {
+            "remembers": "atom",
+            "atoms": policy.atoms.tolist(),
+            "decisions": [_runs_of(row) for row in rows],
+        }
+    choices = usual_choices(ssp, policy, case.chain)[0]
+    known = policy.choices_for(ssp) if isinstance(policy, MarkovPolicy) else None
+    positions = _positions(ssp, (choices if known is None else np.asarray(known))[shown], shown)
+    remembers = "nothing" if isinstance(policy, MarkovPolicy) else "more"
+    return {"remembers": remembers, "decisions": [[[0, int(position)]] for position in positions]}
 
 
 def _positions(ssp: SSP, choices: NDArray[Any], shown: Sequence[int]) -> NDArray[Any]:
@@ -134,9 +232,16 @@ def _positions(ssp: SSP, choices: NDArray[Any], shown: Sequence[int]) -> NDArray
 
 def _steps_of(policy: BudgetPolicy, state: int) -> list[list[int]]:
     """The choices of a state as `[from budget, position]`, one for each change."""
-    begin, end, first = int(policy.first[state]), int(policy.first[state + 1]), int(policy.ssp.state_choices[state])
-    changes = zip([0, *policy.from_budget[begin:end].tolist()], [int(policy.risk_neutral[state]), *policy.choice[begin:end].tolist()])
-    return [[budget, choice - first if choice >= 0 else -1] for budget, choice in changes if budget <= policy.budget]
+    begin, end, first = (
+        int(policy.first[state]),
+        int(policy.first[state + 1]),
+        int(policy.ssp.state_choices[state]),
+    )
+    changes = zip(
+        [0, *policy.from_budget[begin:end].tolist()],
+        [int(policy.risk_neutral[state]), *policy.choice[begin:end].tolist()],
+    )
+    return [[budget, choice - first if choice >= 0 else -1] for budget, choice in changes]
 
 
 def _runs_of(row: NDArray[Any]) -> list[list[int]]:
@@ -145,10 +250,17 @@ def _runs_of(row: NDArray[Any]) -> list[list[int]]:
     return [[int(at), int(row[at])] for at in (0, *changes.tolist())]
 
 
-def _met(ssp: SSP, policy: Policy, shown: Sequence[int]) -> list[Any]:
-    """Per shown state: how often a run is there, the memory it most often has there, and the memories it may have, as `[from, to]`; 0 if never."""
-    chain = unroll(ssp, policy)
-    memory = np.zeros(chain.n, dtype=np.int64) if chain.memory is None else np.asarray(chain.memory)
+def _met(chain: CostChain, shown: Sequence[int], counted: bool) -> list[Any]:
+    """Per shown state: how often a run is there, the memory it most often has there, and the
+    memories it may have, as `[from, to]`; 0 if never.
+
+    Memories that are no numbers are not `counted`.
+    """
+    memory = (
+        np.asarray(chain.memory)
+        if counted and chain.memory is not None
+        else np.zeros(chain.n, dtype=np.int64)
+    )
     visits = Visits(chain).expected if chain.n else np.zeros(0)
     found: dict[int, list[Any]] = {}
     for node in np.lexsort((memory, chain.state)).tolist():
@@ -157,16 +269,23 @@ def _met(ssp: SSP, policy: Policy, shown: Sequence[int]) -> list[Any]:
         entry[0] += often
         if often > entry[3]:
             entry[1], entry[3] = at, often
-        if entry[2] and entry[2][-1][1] == at - 1:
+        if entry[2] and entry[2][-1][1] >= at - 1:
             entry[2][-1][1] = at
         else:
             entry[2].append([at, at])
     return [found[state][:3] if state in found else 0 for state in shown]
 
 
-def _told(ssp: SSP, case: Case, alpha: float) -> dict[str, Any]:
+def _told(
+    ssp: SSP, case: Case, alpha: float, shown: Sequence[int], tables: dict[str, tuple[int, Any]]
+) -> dict[str, Any]:
+    """A case, with the number of its table of decisions, which is added to `tables` if
+    it is new.
+    """
     costs = case.costs
     step = max(1, len(costs.costs) // MOST_LEVELS)
+    table = _decisions(ssp, case, shown)
+    number, _ = tables.setdefault(repr(table), (len(tables), table))
     return {
         "mean": costs.mean,
         "var": costs.var(alpha),
@@ -174,6 +293,8 @@ def _told(ssp: SSP, case: Case, alpha: float) -> dict[str, Any]:
         "memory": getattr(case.policy, "budget", getattr(case.policy, "start_atom", 0)),
         "costs": costs.costs[::step].tolist(),
         "tails": costs.tails[::step].tolist(),
+        "table": number,
+        "met": _met(case.chain, shown, "atoms" in table or "unit" in table),
         **_told_worst(ssp, case.worst),
     }
 
@@ -195,26 +316,41 @@ def _told_worst(ssp: SSP, worst: WorstRuns | None) -> dict[str, Any]:
             {
                 "probability": run.probability,
                 "cost": run.cost,
-                "states": [ssp.state_index(step.state) for step in run] + [ssp.state_index(run[-1].next_state)],
-                "names": [name_in_words(step.state) for step in run] + [name_in_words(run[-1].next_state)],
+                "states": (
+                    [ssp.state_index(step.state) for step in run]
+                    + [ssp.state_index(run[-1].next_state)]
+                ),
+                "names": (
+                    [name_in_words(step.state) for step in run]
+                    + [name_in_words(run[-1].next_state)]
+                ),
                 "actions": [name_in_words(step.action) for step in run],
                 "costs": [step.cost for step in run],
                 "memories": [step.memory for step in run],
             }
             for run in worst
+            if len(run)
         ],
         "blame": [[state, *entry] for state, entry in by_state.items()],
         "blamed": [
-            [name_in_words(row.state), name_in_words(row.action), name_in_words(row.next_state), row.cost, row.setback / setbacks]
+            [
+                name_in_words(row.state),
+                name_in_words(row.action),
+                name_in_words(row.next_state),
+                row.cost,
+                row.setback / setbacks,
+            ]
             for row in blamed
             if row.setback > 0
         ],
     }
 
 
-def _frontier(ssp: SSP, alpha: float, tell: Tell) -> list[tuple[float, float]]:
-    """Mean and CVaR of the policies that minimise a weighted sum of the two; between them lie mixtures by a coin at the start."""
-    tell(f"the frontier at alpha {alpha:g}")
+def _frontier(ssp: SSP, alpha: float, progress: Update) -> list[tuple[float, float]]:
+    """Mean and CVaR of the policies that minimise a weighted sum of the two; between them lie
+    mixtures by a coin at the start.
+    """
+    progress(f"the frontier at alpha {alpha:g}")
     points = []
     for weight in WEIGHTS:
         policy = solve_cvar_exact(ssp, alpha, weight == 1, weight=weight).policy(alpha)

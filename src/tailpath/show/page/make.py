@@ -1,27 +1,148 @@
-"""The page as text: the data, the drawing program and the style in one document. Names of a model are data and never become markup."""
+"""The page as text: the data, the drawing program and the style in one document. Names of a model
+are data and never become markup.
+"""
 
 from __future__ import annotations
 
 import html
 import json
 import math
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
+from tailpath.errors import OptionError
+from tailpath.formats.files import refuse_unwritable, write_text
+from tailpath.model.interval import IntervalSSP
+from tailpath.model.records import Record
 from tailpath.model.ssp import SSP
-from tailpath.show.page.data import ALPHAS, Tell, page_data, silent
+from tailpath.show.page.band import band_page
+from tailpath.show.page.data import ALPHAS, Asked, Update, page_data, silent
+from tailpath.texts import name as name_in_words
 
 HERE = files("tailpath.show.page")
+#: Pixels of the frame in which a notebook shows a page.
+HEIGHT = 900
 
 
-def page(ssp: SSP, name: str = "a model", alphas: Sequence[float] = ALPHAS, tell: Tell = silent) -> str:
-    """One HTML document about a model: what its best policies do for each alpha, why they differ, and their worst runs."""
-    data = json.dumps(_plain(page_data(ssp, name, alphas, tell)), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+@dataclass(frozen=True, eq=False, repr=False)
+class Page(Record):
+    """A page of HTML that any browser shows, offline; a notebook shows it at once.
+
+    Attributes
+    ----------
+    title : str
+        Its title.
+    html : str
+        The document.
+    """
+
+    title: str
+    html: str
+
+    def __repr__(self) -> str:
+        return f"<Page {self.title!r}, {len(self.html.encode()) / 1e6:.2g} MB>"
+
+    def _repr_html_(self) -> str:
+        # A document of its own: its style and its program must not meet those of the notebook.
+        return (
+            f"<iframe srcdoc='{html.escape(self.html)}'"
+            f" style='width:100%;height:{HEIGHT}px;border:0'"
+            f" title='{html.escape(self.title)}'></iframe>"
+        )
+
+
+def page(
+    ssp: SSP | IntervalSSP,
+    path: str | os.PathLike[str] | None = None,
+    policies: Mapping[str, Any] | None = None,
+    *,
+    alphas: Sequence[float] = ALPHAS,
+    methods: Sequence[str] = (),
+    title: str = "",
+    unit: str = "",
+    progress: Update | None = None,
+) -> Page:
+    """Explain a model on one page of HTML: what its policies do for each alpha, and why.
+
+    It shows the policy that is best on average, yours, and the optimum: decisions on a map or
+    graph, distributions, CVaR against alpha, the worst runs step by step, blame, and in words what
+    differs.
+
+    Parameters
+    ----------
+    ssp : SSP or IntervalSSP
+        The model; one with intervals is shown with its robust plans, and takes no policies.
+    path : str or path, optional
+        Where to write it, a file `.html`; without one it is only returned.
+    policies : mapping, optional
+        `{name: policy}`, of anything that `tailpath.policy` takes.
+    alphas : sequence of float in (0, 1]
+        Masses of the worst tail, for the slider.
+    methods : sequence of str
+        Planners to show beside them, by the names of `tailpath solve`: `quantile` is CVaRVIQ.
+    title : str
+        The title; by default where runs begin and end.
+    unit : str
+        What costs are counted in: `minutes`.
+    progress : callable, optional
+        `progress(text)` is called with what is going on.
+
+    Returns
+    -------
+    Page
+        The page, which a notebook shows.
+
+    Raises
+    ------
+    ModelError
+        If the costs have no common unit.
+    OptionError
+        If two policies have one name, a method is unknown, or the path is no `.html`.
+    PolicyError
+        If a policy does not fit the model.
+
+    Examples
+    --------
+    >>> tp.page(ssp, "commute.html", {"by road": {"home": "road"}}, unit="minutes").title
+    'From home to work'
+    """
+    if path is not None and not os.fsdecode(path).lower().endswith((".html", ".htm")):
+        raise OptionError(f"{os.fsdecode(path)}: a page is a file that ends with .html")
+    if path is not None:
+        refuse_unwritable(os.fsdecode(path))
+    progress = progress or silent
+    if isinstance(ssp, IntervalSSP) and ssp.is_certain:
+        ssp = ssp.inside
+    title = title or _title(ssp)
+    if isinstance(ssp, SSP):
+        document = _document(ssp, Asked(title, alphas, policies or {}, methods, unit), progress)
+    elif policies or methods or unit:
+        raise OptionError(
+            "the page of a model with intervals shows its robust plans alone; evaluate(model,"
+            " policy, alpha) gives the band of a policy"
+        )
+    else:
+        document = band_page(ssp, title, alphas, progress)
+    if path is not None:
+        write_text(path, document)
+    return Page(title, document)
+
+
+def _document(ssp: SSP, asked: Asked, progress: Update) -> str:
+    data = json.dumps(
+        _plain(page_data(ssp, asked, progress)),
+        ensure_ascii=False,
+        allow_nan=False,
+        separators=(",", ":"),
+    )
     document = HERE.joinpath("template.html").read_text(encoding="utf-8")
-    # Inside a script element only "<" could end it; JSON may write it as an escape. The data come last: what they hold is not looked at again.
+    # Inside a script element only "<" could end it; JSON may write it as an escape. The data come
+    # last: what they hold is not looked at again.
     for place, text in (
-        ("@TITLE@", html.escape(name)),
+        ("@TITLE@", html.escape(asked.title)),
         ("@STYLE@", HERE.joinpath("page.css").read_text(encoding="utf-8")),
         ("@PROGRAM@", HERE.joinpath("page.js").read_text(encoding="utf-8")),
         ("@DATA@", data.replace("<", "\\u003c")),
@@ -30,8 +151,15 @@ def page(ssp: SSP, name: str = "a model", alphas: Sequence[float] = ALPHAS, tell
     return document
 
 
+def _title(ssp: SSP | IntervalSSP) -> str:
+    goal = name_in_words(ssp.goals[0]) if len(ssp.goals) == 1 else f"one of {len(ssp.goals)} goals"
+    return f"From {name_in_words(ssp.start)} to {goal}"
+
+
 def _plain(value: Any) -> Any:
-    """Numbers that JSON has: infinite ones become None, and nine digits are more than an eye can tell."""
+    """Numbers that JSON has: infinite ones become None, and nine digits are more than an eye can
+    tell.
+    """
     if isinstance(value, float):
         return float(f"{value:.9g}") if math.isfinite(value) else None
     if isinstance(value, dict):

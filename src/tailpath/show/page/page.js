@@ -2,11 +2,16 @@
 // Draws the data of the page. Names only ever become text nodes; nothing here makes markup of them.
 (() => {
 const D = JSON.parse(document.getElementById("data").textContent);
-const COLOURS = ["#d55e00", "#7a5fb5", "#0072b2"];
-const DASHES = ["6 4", "2 3", ""];
-const KINDS = { river: "#cfe6f7", bridge: "#d9b77e", bank: "#efe6cf", waterfall: "#6d93c4", floor: "#f4f4f1", obstacle: "#8b8f9a", goal: "#8fce9b", start: "#fbe3a6" };
+// Where some cost is negative, a budget counts beyond the least cost to go.
+const BEYOND = D.ahead ? " beyond the cheapest way" : "";
+const LAST = D.names.length - 1;  // the optimum; the first is best on average, those between were asked for
+const BETWEEN = [["#7a5fb5", "2 3"], ["#009e73", "8 3 2 3"], ["#c2618f", "4 2"], ["#8a6d0b", "1 2"], ["#555b66", "10 4"]];
+const look = k => k === LAST ? ["#0072b2", ""] : k === 0 ? ["#d55e00", "6 4"] : BETWEEN[(k - 1) % BETWEEN.length];
+const COLOURS = D.names.map((_, k) => look(k)[0]);
+const DASHES = D.names.map((_, k) => look(k)[1]);
+const KINDS = { river: "#cfe6f7", bridge: "#d9b77e", bank: "#efe6cf", waterfall: "#6d93c4", floor: "#f4f4f1", obstacle: "#8b8f9a", goal: "#8fce9b", start: "#fbe3a6", hole: "#5b7fb0", "dead end": "#b9b3c6", lava: "#e8825a", cliff: "#a58a6f" };
 const OTHERS = ["#e7e3f3", "#dfeee2", "#f6e2dc", "#e3edf3", "#f2ecd5"];
-const state = { alpha: Math.max(0, D.alphas.length - 2), policy: 2, memory: null, usual: true, colour: 0, run: 0, step: 0, timer: null };
+const state = { alpha: Math.max(0, D.alphas.length - 2), policy: LAST, memory: null, usual: true, colour: 0, run: 0, step: 0, timer: null };
 const $ = id => document.getElementById(id);
 const SVG = "http://www.w3.org/2000/svg";
 const of = new Map(D.scene.places.map((place, k) => [place.state, k]));
@@ -33,6 +38,10 @@ function number(value, digits = 5) {
 }
 const percent = value => number(100 * value, 3) + " %";
 const here = () => D.cases[state.alpha][state.policy];
+const table = () => D.tables[here().table];
+const slides = () => table().remembers === "budget" || table().remembers === "atom";
+const counted = D.costs ? ", " + D.costs : "";
+const amount = value => number(value) + (D.costs ? " " + D.costs : "");
 const fill = (element, ...children) => { element.replaceChildren(...children); };
 function kindColour(kind) {
   if (KINDS[kind]) return KINDS[kind];
@@ -42,8 +51,8 @@ function kindColour(kind) {
   return OTHERS[sum % OTHERS.length];
 }
 function position(k) {  // which of its choices the chosen policy takes at a shown state, with the memory of the slider
-  const runs = D.decisions[state.policy][k], met = here().met[k];
-  const memory = state.policy === 0 ? 0 : state.usual ? (met ? met[1] : here().memory) : state.memory;
+  const runs = table().decisions[k], met = here().met[k];
+  const memory = !slides() ? 0 : state.usual ? (met ? met[1] : here().memory) : state.memory;
   let found = -1;
   for (const [from, at] of runs) { if (from <= memory) found = at; else break; }
   return found;
@@ -52,7 +61,7 @@ function position(k) {  // which of its choices the chosen policy takes at a sho
 function likely(k) {  // how plainly to draw a decision: by how often a run is there; faintly where it never is
   const met = here().met[k];
   if (!met) return 0.1;
-  if (!state.usual && state.policy && !met[2].some(([from, to]) => from <= state.memory && state.memory <= to)) return 0.1;
+  if (!state.usual && slides() && !met[2].some(([from, to]) => from <= state.memory && state.memory <= to)) return 0.1;
   return Math.max(0.35, Math.min(1, 0.55 + 0.2 * Math.log10(Math.max(met[0], 1e-9)) + 0.45));
 }
 const idle = D.scene.choices.map(choices => choices.every(choice => JSON.stringify(choice.outcomes) === JSON.stringify(choices[0].outcomes)));  // nothing to decide
@@ -60,10 +69,17 @@ const idle = D.scene.choices.map(choices => choices.every(choice => JSON.stringi
 // ---------------------------------------------------------------- map and graph
 const scene = { cells: [], arrows: [], labels: [], edges: null, path: null, token: null };
 function drawScene() {
-  const { width, height, kind, places } = D.scene;
+  const { kind, places } = D.scene;
+  let { width, height } = D.scene;
+  // A graph needs the whole width, a map of few rows, too: nothing may be cut off.
+  if (width > 9 && (kind !== "map" || width > 1.5 * height)) document.querySelector("main").className = "long";
+  if (kind !== "map" && width > 1.2 * height && $("scene").clientWidth < 32 * width) {  // a long way in a narrow window goes down
+    for (const place of places) [place.x, place.y] = [0.4 + 1.25 * place.y, 0.25 + place.x];
+    [width, height] = [1.25 * height + 0.4, width + 0.6];
+  }
   const picture = svg("svg", { viewBox: `-0.1 -0.1 ${width + 0.2} ${height + 0.2}`, role: "img", "aria-label": "the states and what the policy does there" });
   if (kind === "map") picture.style.maxWidth = `${Math.max(360, width * 46)}px`;
-  else picture.style.minWidth = `${Math.min(1200, width * 52)}px`;
+  else { picture.style.maxWidth = `${Math.max(360, width * 64)}px`; picture.style.maxHeight = height > 1.5 * width ? "none" : ""; }
   picture.append(svg("defs", {}, svg("marker", { id: "tip", viewBox: "0 0 10 10", refX: 8, refY: 5, markerWidth: 3.4, markerHeight: 3.4, orient: "auto-start-reverse" }, svg("path", { d: "M0 0 L10 5 L0 10 z", fill: "#1d2433" }))));
   const edges = svg("g", {}), cells = svg("g", {}), arrows = svg("g", {});
   scene.edges = edges;
@@ -94,16 +110,18 @@ function drawScene() {
   fill($("scene"), picture);
   const seen = [...new Set(places.map(place => place.kind).filter(Boolean))];
   const legend = seen.map(each => { const box = node("span", { class: "swatch" }); box.style.background = kindColour(each); return node("span", {}, box, " " + each); });
-  if (kind === "few") legend.push(node("span", {}, `${places.length} of ${D.states} states: those at which runs turn bad`));
+  if (kind === "part") legend.push(node("span", {}, `${places.length} of ${D.states} states: those that are met most, or at which runs turn bad`));
   fill($("legend"), ...legend);
 }
 const short = name => name.length > 18 ? name.slice(0, 16) + "…" : name;
 function arrowPath(place, k, at) {
-  const outcomes = D.scene.choices[k][at].outcomes;
-  const to = outcomes.map(([target]) => D.scene.places[of.get(target)]).find(target => target && target !== place);
-  if (!to) return null;
-  const dx = to.x - place.x, dy = to.y - place.y, far = Math.hypot(dx, dy);
-  if (far > 2.9) return null;
+  const moves = new Map();
+  for (const [target, chance] of D.scene.choices[k][at].outcomes) { const to = D.scene.places[of.get(target)]; if (to && to !== place) moves.set(to, (moves.get(to) || 0) + chance); }
+  const most = Math.max(...moves.values()), likeliest = [...moves].filter(([, chance]) => chance >= most * (1 - 1e-9)).map(([to]) => to);
+  if (!likeliest.length) return null;
+  const middle = axis => likeliest.reduce((sum, to) => sum + to[axis] - place[axis], 0) / likeliest.length;  // ice slips to either side
+  const dx = middle("x"), dy = middle("y"), far = Math.hypot(dx, dy);
+  if (far > 2.9 || far < 1e-9) return null;
   const ux = dx / far, uy = dy / far, point = (along, across) => `${(place.x + along * ux - across * uy).toFixed(3)} ${(place.y + along * uy + across * ux).toFixed(3)}`;
   return `M${point(-0.3, 0.045)} L${point(0.06, 0.045)} L${point(0.06, 0.15)} L${point(0.34, 0)} L${point(0.06, -0.15)} L${point(0.06, -0.045)} L${point(-0.3, -0.045)} z`;
 }
@@ -128,14 +146,14 @@ function drawDecisions() {
       const path = at >= 0 && !idle[k] ? arrowPath(place, k, at) : null;
       scene.arrows[k].setAttribute("d", path || "");
       scene.arrows[k].setAttribute("opacity", likely(k));
-      if (!place.goal) { scene.labels[k].textContent = at >= 0 && !path && !idle[k] ? short(choices[k][at].name) : ""; scene.labels[k].setAttribute("opacity", likely(k)); }
+      if (!place.goal) { const says = at >= 0 && !path && !idle[k] ? short(choices[k][at].name) : ""; scene.labels[k].textContent = says; scene.labels[k].setAttribute("font-size", Math.min(0.36, 1.6 / says.length)); scene.labels[k].setAttribute("opacity", likely(k)); }
     } else {
       scene.labels[k].textContent = at >= 0 ? short(choices[k][at].name) : "";
       drawEdges(place, k, at);
     }
   });
   $("scene").dataset.decisions = places.map((place, k) => place.goal ? "" : position(k)).join(",");
-  const remembers = state.usual ? "" : ["", ` at y = ${number(D.atoms[state.memory] ?? 1, 3)}`, state.memory ? ` with ${number(state.memory * D.unit)} left` : " once the budget is spent"][state.policy];
+  const remembers = state.usual ? "" : table().atoms ? ` at y = ${number(table().atoms[state.memory] ?? 1, 3)}` : state.memory ? ` with ${amount((state.memory - table().spare) * table().unit)} left${BEYOND}` : " once the budget is spent";
   $("scene-title").textContent = `What the ${D.names[state.policy]} policy does${remembers}; faint where it never comes`;
 }
 function drawEdges(place, k, at) {
@@ -199,27 +217,27 @@ function drawCharts() {
     lines: row.map((each, k) => ({ points: [[Math.min(0, each.costs[0] ?? 0), 1], ...each.costs.map((cost, i) => [cost, Math.max(each.tails[i], floor)])], colour: COLOURS[k], dash: DASHES[k], steps: true })),
     dots: row.map((each, k) => ({ at: [each.var, Math.max(each.tails[each.costs.indexOf(each.var)] ?? alpha, floor)], colour: COLOURS[k], name: `VaR of ${D.names[k]}: ${number(each.var)}` })),
     marks: row.map((each, k) => ({ at: each.cvar, colour: COLOURS[k], name: `CVaR of ${D.names[k]}: ${number(each.cvar)}` })),
-    xlabel: "total cost z", ylabel: "probability of more than z", ylog: true, level: alpha });
-  const at = D.alphas.map((a, k) => [a, D.cases[k][1].cvar]);
+    xlabel: "total cost z" + counted, ylabel: "probability of more than z", ylog: true, level: alpha });
+  const hollow = D.alphas.flatMap((a, i) => D.predicted[i].map((value, k) => ({ at: [a, value], colour: COLOURS[k], hollow: true, name: `predicted by ${D.names[k]}: ${number(value)}` }))).filter(dot => dot.at[1] !== null);
   chart("curve", {
-    lines: [{ points: D.curve.alphas.map((a, k) => [a, D.curve["average-best"][k]]), colour: COLOURS[0], dash: DASHES[0] }, { points: at, colour: COLOURS[1], dash: DASHES[1] }, { points: D.curve.alphas.map((a, k) => [a, D.curve.optimal[k]]), colour: COLOURS[2] }],
-    dots: [...row.map((each, k) => ({ at: [alpha, each.cvar], colour: COLOURS[k], name: `${D.names[k]}: ${number(each.cvar)}` })), ...D.alphas.map((a, k) => ({ at: [a, D.curve.predicted[k]], colour: COLOURS[1], hollow: true, name: `predicted by the published planner: ${number(D.curve.predicted[k])}` }))],
-    xlabel: "alpha (hollow: what the published planner predicts)", ylabel: "CVaR", xlog: true });
+    lines: D.curves.map((points, k) => ({ points, colour: COLOURS[k], dash: DASHES[k] })),
+    dots: [...row.map((each, k) => ({ at: [alpha, each.cvar], colour: COLOURS[k], name: `${D.names[k]}: ${number(each.cvar)}` })), ...hollow],
+    xlabel: hollow.length ? "alpha (hollow: what the planner predicts)" : "alpha", ylabel: "CVaR" + counted, xlog: true });
   chart("frontier", {
     lines: [{ points: D.frontier[state.alpha], colour: "#9aa3b2", width: 2.5 }],
     dots: row.map((each, k) => ({ at: [each.mean, each.cvar], colour: COLOURS[k], name: `${D.names[k]}: mean ${number(each.mean)}, CVaR ${number(each.cvar)}` })),
-    xlabel: "mean cost", ylabel: `CVaR at ${tick(alpha)}` });
+    xlabel: "mean cost" + counted, ylabel: `CVaR at ${tick(alpha)}${counted}` });
 }
 
 // ---------------------------------------------------------------- numbers, words, blame
 function drawNumbers() {
   const alpha = D.alphas[state.alpha];
-  const head = node("tr", {}, ...["policy", "mean", `VaR at ${tick(alpha)}`, `CVaR at ${tick(alpha)}`, "above the optimum"].map(text => node("th", {}, text)));
-  const best = D.cases[state.alpha][2].cvar;
+  const head = node("tr", {}, ...["policy" + (D.costs ? `, costs in ${D.costs}` : ""), "mean", `VaR at ${tick(alpha)}`, `CVaR at ${tick(alpha)}`, "above the optimum"].map(text => node("th", {}, text)));
+  const best = D.cases[state.alpha][LAST].cvar;
   const rows = D.cases[state.alpha].map((each, k) => {
     const box = node("span", { class: "swatch" });
     box.style.background = COLOURS[k];
-    const line = node("tr", { "data-policy": k }, node("td", {}, box, " " + D.names[k]), ...[each.mean, each.var, each.cvar].map(value => node("td", {}, number(value))), node("td", {}, each.cvar - best <= 1e-8 * best ? "0" : number(each.cvar - best, 3)));
+    const line = node("tr", { "data-policy": k }, node("td", {}, box, " " + D.names[k]), ...[each.mean, each.var, each.cvar].map(value => node("td", {}, number(value))), node("td", {}, each.cvar === null ? "∞" : each.cvar - best <= 1e-8 * best ? "0" : number(each.cvar - best, 3)));
     if (k === state.policy) line.className = "chosen";
     return line;
   });
@@ -235,7 +253,7 @@ function drawNumbers() {
 function drawRun() {
   const runs = here().runs, run = runs[state.run];
   $("player-card").hidden = false;
-  $("run").replaceChildren(...runs.map((each, k) => node("option", { value: k }, `${k + 1}: cost ${number(each.cost)}, probability ${number(each.probability, 3)}`)));
+  $("run").replaceChildren(...runs.map((each, k) => node("option", { value: k }, `${k + 1}: ${each.cost === null ? "never arrives" : "cost " + amount(each.cost)}, probability ${number(each.probability, 3)}`)));
   for (const id of ["back", "forward", "play", "step", "run"]) $(id).disabled = !run;
   if (!run) {
     $("step-words").textContent = here().chance === null ? "Too large a model to look at run by run." : "No run costs more than VaR.";
@@ -251,17 +269,18 @@ function drawRun() {
   scene.token.setAttribute("visibility", now ? "visible" : "hidden");
   if (now) { scene.token.setAttribute("cx", now.x); scene.token.setAttribute("cy", now.y); }
   const paid = run.costs.slice(0, state.step).reduce((sum, cost) => sum + cost, 0);
-  const before = state.step ? `After ${state.step} of ${run.actions.length} steps, ${number(paid)} paid` : `Before the first of ${run.actions.length} steps`;
-  const next = state.step < run.actions.length ? `: at ${run.names[state.step]}${run.memories[state.step] ? ` (${run.memories[state.step]})` : ""}, it does ${run.actions[state.step]}, which costs ${number(run.costs[state.step])} and ends in ${run.names[state.step + 1]}.` : `: it ends in ${run.names[state.step]}.`;
+  const before = state.step ? `After ${state.step} of ${run.actions.length} steps, ${amount(paid)} paid` : `Before the first of ${run.actions.length} steps`;
+  const next = state.step < run.actions.length ? `: at ${run.names[state.step]}${run.memories[state.step] ? ` (${run.memories[state.step]})` : ""}, it does ${run.actions[state.step]}, which costs ${amount(run.costs[state.step])} and ends in ${run.names[state.step + 1]}.` : `: it ends in ${run.names[state.step]}.`;
   $("step-words").textContent = before + next;
 }
 function go(step) {
   const run = here().runs[state.run];
   if (!run) return;
   state.step = Math.max(0, Math.min(run.actions.length, step));
-  if (state.policy === 2) {  // the budget follows the run
+  if (table().remembers === "budget") {  // it follows the run
     const paid = run.costs.slice(0, state.step).reduce((sum, cost) => sum + cost, 0);
-    state.memory = Math.max(0, here().memory - Math.round(paid / D.unit));
+    const ahead = D.ahead ? D.ahead[run.states[state.step]] - D.ahead[D.start] : 0;
+    state.memory = Math.max(0, here().memory - Math.round((paid + ahead) / table().unit));
     state.usual = state.step === 0;
     showMemory();
     drawDecisions();
@@ -280,14 +299,13 @@ function play() {
 
 // ---------------------------------------------------------------- controls
 function showMemory() {
-  const slider = $("memory"), policy = state.policy;
-  slider.disabled = policy === 0;
-  slider.max = policy === 2 ? Math.max(...D.cases.map(row => row[2].memory)) : policy === 1 ? D.atoms.length - 1 : 0;
+  const slider = $("memory"), { remembers, atoms, unit, spare } = table();
+  slider.disabled = $("usual").disabled = !slides();
+  slider.max = remembers === "budget" ? Math.max(...D.cases.map(row => row[state.policy].memory)) : atoms ? atoms.length - 1 : 0;
   slider.value = state.memory;
-  $("usual").checked = state.usual || policy === 0;
-  $("usual").disabled = policy === 0;
-  $("memory-label").textContent = policy === 1 ? "the atom y it remembers" : "budget left";
-  $("memory-value").textContent = policy === 0 ? "it remembers nothing" : policy === 1 ? number(D.atoms[state.memory], 3) : state.memory ? number(state.memory * D.unit) : "spent";
+  $("usual").checked = state.usual || !slides();
+  $("memory-label").textContent = atoms ? "the atom y it remembers" : "budget left";
+  $("memory-value").textContent = remembers === "nothing" ? "it remembers nothing" : remembers === "more" ? "it remembers something else" : atoms ? number(atoms[state.memory], 3) : state.memory ? amount((state.memory - spare) * unit) + BEYOND : "spent";
 }
 function refresh() {
   stop();
@@ -301,7 +319,8 @@ function refresh() {
 }
 $("title").textContent = D.name;
 document.title = D.name;
-$("lead").textContent = `${D.states} states, ${D.choices} choices. Three policies: the one that is best on average, the one a published planner finds for the chosen alpha, and the one with the least CVaR there is. Move alpha to care about fewer, worse runs.`;
+const between = D.names.slice(1, -1).join(", ");
+$("lead").textContent = `${D.states} states, ${D.choices} choices. The policy that is best on average, ${between ? between + ", " : ""}and for the chosen alpha the one with the least CVaR there is. Move alpha to care about fewer, worse runs.`;
 $("alpha").max = D.alphas.length - 1;
 fill($("policies"), ...D.names.map((name, k) => {
   const box = node("span", { class: "swatch" });

@@ -1,8 +1,10 @@
 """Costs rounded to a grid, for a bracket of the optimum.
 
-Rounded up, every run costs at least what it does; rounded down, at most. A grid that is wider than a step makes steps free when they are rounded
-down. Where such steps lead in a cycle, that says next to nothing of the optimum, and states joined by free moves take long to solve. Then a grid
-some times finer is taken for this side, or, where that would not do, none: the least expected cost bounds the optimum as well.
+Rounded up, every run costs at least what it does; rounded down, at most. A grid that is wider than
+a step makes steps free when they are rounded down. Where such steps lead in a cycle, that says next
+to nothing of the optimum, and states joined by free moves take long to solve. Then a grid some
+times finer is taken for this side, or, where that would not do, none: the least expected cost
+bounds the optimum as well.
 """
 
 from __future__ import annotations
@@ -32,24 +34,37 @@ def rounded(ssp: SSP, delta: Any, *, up: bool) -> SSP:
     """The same model with every cost rounded to a multiple of `delta`, exactly."""
     step = _step(delta)
     exact = ssp.outcome_cost if ssp.cost_unit is None else ssp.outcome_level
-    costs, place = np.unique(exact, return_inverse=True)
+    costs, position = np.unique(exact, return_inverse=True)
     unit = Fraction(1) if ssp.cost_unit is None else ssp.cost_unit
-    level = [(math.ceil if up else math.floor)(as_fraction(cost) * unit / step) for cost in costs.tolist()]
+    level = [
+        (math.ceil if up else math.floor)(as_fraction(cost) * unit / step)
+        for cost in costs.tolist()
+    ]
     if max(level, default=0) > MOST_UNITS:
-        raise OptionError(f"delta = {delta} is too fine: the largest cost is {max(level):.6g} of it, the most is {MOST_UNITS}")
-    return replace(ssp, outcome_cost=np.array(level, dtype=np.float64)[place] * float(step), exact_unit=step)
+        raise OptionError(
+            f"delta = {delta} is too fine: the largest cost is {max(level):.6g} of it, the most is"
+            f" {MOST_UNITS}"
+        )
+    return replace(
+        ssp, outcome_cost=np.array(level, dtype=np.float64)[position] * float(step), exact_unit=step
+    )
 
 
 def rounded_down(ssp: SSP, delta: Any) -> SSP | None:
-    """The model with every cost rounded down, on this grid or a finer one; None where steps on the way would still be free."""
+    """The model with every cost rounded down, on this grid or a finer one; None where steps on the
+    way would still be free.
+    """
     below, step = rounded(ssp, delta, up=False), _step(delta)
     joined = _joined(ssp, below)
     if not joined:
         return below
-    least = min(as_fraction(cost) for cost in np.unique(ssp.outcome_cost[ssp.outcome_cost > 0]).tolist())
+    least = min(
+        as_fraction(cost) for cost in np.unique(ssp.outcome_cost[ssp.outcome_cost > 0]).tolist()
+    )
     warnings.warn(
-        f"delta = {delta} is more than the least cost of a step, {float(least):g}: rounded up, steps cost several times as much, and the bounds"
-        f" are wide; a delta of {float(least):g} or less brackets closer",
+        f"delta = {delta} is more than the least cost of a step, {float(least):g}: rounded up,"
+        f" steps cost several times as much, and the bounds are wide; a delta of {float(least):g}"
+        " or less brackets closer",
         TailpathWarning,
         stacklevel=3,
     )
@@ -57,15 +72,21 @@ def rounded_down(ssp: SSP, delta: Any) -> SSP | None:
         return below
     finer = step / math.ceil(step / least)
     largest = as_fraction(float(ssp.outcome_cost.max()))
-    return rounded(ssp, finer, up=False) if step <= FINER * least and largest <= MOST_UNITS * finer else None
+    return (
+        rounded(ssp, finer, up=False)
+        if step <= FINER * least and largest <= MOST_UNITS * finer
+        else None
+    )
 
 
 def _joined(ssp: SSP, below: SSP) -> int:
-    """How many states are joined by a cycle of free moves, at most, that have cost something before they were rounded down."""
-    free = np.flatnonzero((below.outcome_level == 0) & ~ssp.is_goal[ssp.outcome_target])
-    source, target = ssp.choice_state[ssp.outcome_choice[free]], ssp.outcome_target[free]
+    """How many states are joined by a cycle of free moves, at most, that have cost something before
+    they were rounded down.
+    """
+    zero_cost = np.flatnonzero((below.outcome_level == 0) & ~ssp.is_goal[ssp.outcome_target])
+    source, target = ssp.choice_state[ssp.outcome_choice[zero_cost]], ssp.outcome_target[zero_cost]
     component, count = strong_components(offsets_of(source, ssp.n_states), target)
-    inside = (component[source] == component[target]) & (ssp.outcome_cost[free] > 0)
+    inside = (component[source] == component[target]) & (ssp.outcome_cost[zero_cost] > 0)
     return int(np.bincount(component, minlength=count)[component[source[inside]]].max(initial=0))
 
 
@@ -78,5 +99,7 @@ def _step(delta: Any) -> Fraction:
     if step <= 0:
         raise OptionError(f"delta must be positive, not {delta!r}")
     if not 1 / LARGEST_COST <= step <= LARGEST_COST:
-        raise OptionError(f"delta must lie between {1 / LARGEST_COST:g} and {LARGEST_COST:g}, not {delta}")
+        raise OptionError(
+            f"delta must lie between {1 / LARGEST_COST:g} and {LARGEST_COST:g}, not {delta}"
+        )
     return step

@@ -1,18 +1,23 @@
 """A model laid out for the sweep over budgets (`dp/budgets.py`).
 
-What is kept: almost sure states, safe choices, and of these what the start can reach; zero-cost components (sets that can be walked at no cost for
-ever) are one node each, with the choices that leave it. A zero-cost outcome back to its own node is divided out: with q the probability of all
-other outcomes of the choice, their probabilities become p / q. What zero-cost outcomes remain between nodes decides the order of the blocks.
+What is kept: almost sure states, safe choices, and of these what the start can reach; zero-cost
+components (sets that can be walked at no cost for ever) are one node each, with the choices that
+leave it. A zero-cost outcome back to its own node is divided out: with q the probability of all
+other outcomes of the choice, their probabilities become p / q. What zero-cost outcomes remain
+between nodes decides the order of the blocks.
 
-Choices of a node stand with the risk-neutral one first, then in the model's order, so that ties go to the policy that is also good on average.
+Choices of a node stand with the risk-neutral one first, then in the model's order, so that ties go
+to the policy that is also good on average.
 
-Budgets that every run exceeds may be left to their closed form, U(s, w) = V*(s) - w for w <= nearest(s), the least cost of arriving. Digits cancel in
-it: the error e(s) of V* is e / (V* - w) of the result. So for excesses only budgets up to `sure(s)` are left out,
+Budgets that every run exceeds may be left to their closed form, U(s, w) = V*(s) - w for w <=
+nearest(s), the least cost of arriving. Digits cancel in it: the error e(s) of V* is e / (V* - w) of
+the result. So for excesses only budgets up to `certain_cost(s)` are left out,
 
     sure(s) = the largest whole number <= nearest(s) with e(s) <= d (V*(s) - sure(s)),
 
-with d the relative error that there was before V* was sharpened for this (`expectation.sharpened`): the bounds do not get wider. Lateness is 1 there,
-exactly, so that for deadlines all of them are left out.
+with d the relative error that there was before V* was sharpened for this (`expectation.sharpened`):
+the bounds do not get wider. Lateness is 1 there, exactly, so that for deadlines all of them are
+left out.
 """
 
 from __future__ import annotations
@@ -35,13 +40,13 @@ from tailpath.kernels.forward import cheapest_way
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.rounding import UNIT
 from tailpath.model.ssp import SSP, FloatArray, found_once
-from tailpath.solvers.exact.doubt import TAKEN_OFF, doubt_of
+from tailpath.solvers.exact.error_bound import TAKEN_OFF, error_bound_of
 from tailpath.solvers.expectation import ExpectedSolution, sharpened, solve_expected
 
 #: A relative error of closed forms that a step of the recursion exceeds, and one that is too much.
 LITTLE, MUCH = 16 * UNIT, 1e-6
 #: Layouts of up to so many outcomes are kept with their model; larger ones are laid out anew.
-KEPT = 2**17
+LARGEST_STORED = 2**17
 
 IntArray = NDArray[np.int64]
 BoolArray = NDArray[np.bool_]
@@ -72,13 +77,15 @@ class ModelLayout(Layout):
         states = states[np.argsort(self.node_of[states], kind="stable")]
         return states, offsets_of(self.node_of[states], self.n)
 
-    def sure_of_states(self) -> IntArray:
+    def certain_cost_of_states(self) -> IntArray:
         """By state the largest budget, in units, that a closed form takes off V*."""
-        return np.where(self.node_of >= 0, self.nodes.sure[self.node_of], 0)
+        return np.where(self.node_of >= 0, self.nodes.certain_cost[self.node_of], 0)
 
 
 class _Edges(NamedTuple):
-    """The outcomes of a core: the node each leaves, and its cost in units. `least` is the least cost at which the start reaches each node."""
+    """The outcomes of a core: the node each leaves, and its cost in units. `least` is the least
+    cost at which the start reaches each node.
+    """
 
     source: IntArray
     level: IntArray
@@ -86,20 +93,24 @@ class _Edges(NamedTuple):
 
 
 class _Order(NamedTuple):
-    """The nodes in the order of the sweep: `node[i]` is the core's node at position i. `sure` and `begin` (`dp/budgets.py`) are by position."""
+    """The nodes in the order of the sweep: `node[i]` is the core's node at position i.
+    `certain_cost` and `begin` (`dp/budgets.py`) are by position.
+    """
 
     node: IntArray
     block_start: IntArray
     block_joint: BoolArray
     depth: int
-    sure: IntArray
+    certain_cost: IntArray
     begin: IntArray
 
 
 def layout_of(ssp: SSP, skip: str = "") -> ModelLayout:
-    """Lay out a model that has a cost unit and whose start is no goal. `skip` leaves out budgets that are sure to be exceeded: "excess" as far as the
-    error of V* allows, "late" all of them, which holds for lateness alone."""
-    if ssp.n_outcomes > KEPT:
+    """Lay out a model that has a cost unit and whose start is no goal. `skip` leaves out budgets
+    that are sure to be exceeded: "excess" as far as the error of V* allows, "late" all of them,
+    which holds for lateness alone.
+    """
+    if ssp.n_outcomes > LARGEST_STORED:
         return _laid_out(ssp, skip)
     return _stored(ssp, skip)
 
@@ -115,14 +126,14 @@ def _laid_out(ssp: SSP, skip: str) -> ModelLayout:
     level = ssp.outcome_level[core.outcome]
     source = core.outcome_node()
     least = _least_from(int(core.node_of[ssp.start_index]), core, source, level)
-    sure = np.zeros(core.n, dtype=np.int64)
+    certain_cost = np.zeros(core.n, dtype=np.int64)
     if skip == "late":
-        sure = nearest_of(core).astype(np.int64)
+        certain_cost = nearest_of(core).astype(np.int64)
     elif skip:
-        before, expected = doubt_of(expected, 0.0), sharpened(ssp)
-        allowed = min(max(0.49 * (before.below + before.above), LITTLE), MUCH)
-        sure = _sure(core, expected, nearest_of(core), allowed)
-    order = _ordered(core, _Edges(source, level, least), sure)
+        before, expected = error_bound_of(expected, 0.0), sharpened(ssp)
+        allowed = min(max(0.45 * (before.below + before.above), LITTLE), MUCH)
+        certain_cost = _certain_cost(core, expected, nearest_of(core), allowed)
+    order = _ordered(core, _Edges(source, level, least), certain_cost)
     position = np.full(core.n + 2, -1, dtype=np.int32)
     position[order.node] = np.arange(len(order.node))
     node_of = position[core.node_of]
@@ -133,7 +144,7 @@ def _laid_out(ssp: SSP, skip: str) -> ModelLayout:
         order.block_start,
         order.block_joint,
         least[order.node].astype(np.int64),
-        order.sure,
+        order.certain_cost,
         order.begin,
         _node_values(expected, ssp.cost_unit, node_of, len(order.node)),
     )
@@ -142,7 +153,9 @@ def _laid_out(ssp: SSP, skip: str) -> ModelLayout:
         nodes=nodes,
         node_choices=node_choices,
         choice=choices.choice,
-        choice_cost=np.bincount(choices.owner, weights=choices.probability * choices.level, minlength=count).astype(np.float64),
+        choice_cost=np.bincount(
+            choices.owner, weights=choices.probability * choices.level, minlength=count
+        ).astype(np.float64),
         outcome_start=offsets_of(choices.owner[outer], count),
         target=choices.target[outer],
         level=choices.level[outer],
@@ -159,9 +172,17 @@ def _laid_out(ssp: SSP, skip: str) -> ModelLayout:
 
 
 def _least_from(start: int, core: Core, source: IntArray, level: IntArray) -> FloatArray:
-    """The least cost, in units, at which the start can reach each node; infinite where it cannot."""
+    """The least cost, in units, at which the start can reach each node; infinite where
+    it cannot.
+    """
     least = np.full(core.n + 1, np.inf)
-    cheapest_way(offsets_of(source, core.n + 1), np.minimum(core.target, core.n), level.astype(np.float64), start, least)
+    cheapest_way(
+        offsets_of(source, core.n + 1),
+        np.minimum(core.target, core.n),
+        level.astype(np.float64),
+        start,
+        least,
+    )
     return least[: core.n]
 
 
@@ -170,77 +191,132 @@ def nearest_of(core: Core) -> FloatArray:
     member, into = grouped(np.minimum(core.target, core.n), core.n + 1)
     nearest = np.full(core.n + 1, np.inf)
     level = core.ssp.outcome_level[core.outcome]
-    cheapest_way(into, core.outcome_node()[member], level[member].astype(np.float64), core.n, nearest)
+    cheapest_way(
+        into, core.outcome_node()[member], level[member].astype(np.float64), core.n, nearest
+    )
     return nearest[: core.n]
 
 
-def _sure(core: Core, expected: ExpectedSolution, nearest: FloatArray, allowed: float) -> IntArray:
-    """Up to which budget each node is sure to exceed it, and the closed form is off by no more than the share allowed."""
+def _certain_cost(
+    core: Core, expected: ExpectedSolution, nearest: FloatArray, allowed: float
+) -> IntArray:
+    """Up to which budget each node is sure to exceed it, and the closed form is off by no more than
+    the share allowed.
+    """
     assert core.ssp.cost_unit is not None
-    low, value, high = (core.gather(of) / float(core.ssp.cost_unit) for of in (expected.lower, expected.value, expected.upper))
-    doubt = np.maximum(high - value, value - low) + TAKEN_OFF * value
-    return np.maximum(np.floor(np.minimum(nearest, value - doubt / allowed)), 0.0).astype(np.int64)
+    low, value, high = (
+        core.gather(of) / float(core.ssp.cost_unit)
+        for of in (expected.lower, expected.value, expected.upper)
+    )
+    error_bound = np.maximum(high - value, value - low) + TAKEN_OFF * value
+    return np.maximum(np.floor(np.minimum(nearest, value - error_bound / allowed)), 0.0).astype(
+        np.int64
+    )
 
 
-def _begin(core: Core, edges: _Edges, sure: IntArray) -> IntArray:
-    """The first level of each node that is read: by itself, or by one that leads to it, beyond what is sure there. The start's are all read."""
-    begin = sure + 1
-    if sure.any():
+def _begin(core: Core, edges: _Edges, certain_cost: IntArray) -> IntArray:
+    """The first level of each node that is read: by itself, or by one that leads to it, beyond what
+    is sure there. The start's are all read.
+    """
+    begin = certain_cost + 1
+    if certain_cost.any():
         inside = np.flatnonzero((core.target < core.n) & np.isfinite(edges.least[edges.source]))
-        np.minimum.at(begin, core.target[inside], (sure + 1)[edges.source[inside]] - edges.level[inside])
+        np.minimum.at(
+            begin,
+            core.target[inside],
+            (certain_cost + 1)[edges.source[inside]] - edges.level[inside],
+        )
         begin[edges.least == 0] = 1
     return np.maximum(begin, 1)
 
 
-def _ordered(core: Core, edges: _Edges, sure: IntArray) -> _Order:
-    """Blocks such that zero-cost outcomes only lead to earlier blocks, or within a joint one; plain blocks sorted by where their nodes begin, and by
-    least cost."""
+def _ordered(core: Core, edges: _Edges, certain_cost: IntArray) -> _Order:
+    """Blocks such that zero-cost outcomes only lead to earlier blocks, or within a joint one; plain
+    blocks sorted by where their nodes begin, and by least cost.
+    """
     source, level, least = edges
-    kept = np.flatnonzero(np.isfinite(least))
-    edge = np.flatnonzero((level == 0) & (core.target < core.n) & (core.target != source) & np.isfinite(least[source]))
+    selected = np.flatnonzero(np.isfinite(least))
+    edge = np.flatnonzero(
+        (level == 0) & (core.target < core.n) & (core.target != source) & np.isfinite(least[source])
+    )
     if edge.size == 0:
-        begin = _begin(core, edges, sure)
-        node = kept[np.lexsort((least[kept], begin[kept]))]
-        return _Order(node, np.array([0, len(kept)]), np.zeros(1, dtype=np.bool_), 1, sure[node], begin[node])
+        begin = _begin(core, edges, certain_cost)
+        node = selected[np.lexsort((least[selected], begin[selected]))]
+        return _Order(
+            node,
+            np.array([0, len(selected)]),
+            np.zeros(1, dtype=np.bool_),
+            1,
+            certain_cost[node],
+            begin[node],
+        )
     depth, group = zero_cost_blocks(
-        Transitions.from_edges(source[edge], core.n, core.target[edge], np.zeros(len(edge)), np.zeros(len(edge)))
+        Transitions.from_edges(
+            source[edge], core.n, core.target[edge], np.zeros(len(edge)), np.zeros(len(edge))
+        )
     )
     joint = group >= 0
-    sure = np.where(joint, 0, sure)
-    begin = _begin(core, edges, sure)
-    node = kept[np.lexsort((least[kept], np.where(joint, 1, begin)[kept], group[kept], depth[kept]))]
+    certain_cost = np.where(joint, 0, certain_cost)
+    begin = _begin(core, edges, certain_cost)
+    node = selected[
+        np.lexsort(
+            (least[selected], np.where(joint, 1, begin)[selected], group[selected], depth[selected])
+        )
+    ]
     first = block_starts(depth[node], group[node])
-    # A joint block may be walked all over, so a path at one level can meet each of its nodes; eliminations carry their own bounds.
-    return _Order(node, first, joint[node[first[:-1]]], int(depth.max()) + 1, sure[node], begin[node])
+    # A joint block may be walked all over, so a path at one level can meet each of its nodes;
+    # eliminations carry their own bounds.
+    return _Order(
+        node, first, joint[node[first[:-1]]], int(depth.max()) + 1, certain_cost[node], begin[node]
+    )
 
 
-def _choices(ssp: SSP, core: Core, position: NDArray[np.int32], level: IntArray, expected: ExpectedSolution) -> Choices:
+def _choices(
+    ssp: SSP, core: Core, position: NDArray[np.int32], level: IntArray, expected: ExpectedSolution
+) -> Choices:
     node = np.repeat(position[: core.n], np.diff(core.state_choices))
-    neutral = np.zeros(ssp.n_choices, dtype=np.bool_)
-    neutral[expected.choices[expected.choices >= 0]] = True
-    kept = np.flatnonzero(node >= 0)
-    kept = kept[np.lexsort((~neutral[core.choice[kept]], node[kept]))]
-    outcome, kept_outcomes = members_of(core.choice_outcomes, kept)
-    owner = owners(kept_outcomes, np.int32)
-    target, probability, level = position[core.target[outcome]], core.probability[outcome], level[outcome]
-    loop = (level == 0) & (target == node[kept][owner])
+    risk_neutral = np.zeros(ssp.n_choices, dtype=np.bool_)
+    risk_neutral[expected.choices[expected.choices >= 0]] = True
+    selected = np.flatnonzero(node >= 0)
+    selected = selected[np.lexsort((~risk_neutral[core.choice[selected]], node[selected]))]
+    outcome, selected_outcomes = members_of(core.choice_outcomes, selected)
+    owner = owners(selected_outcomes, np.int32)
+    target, probability, level = (
+        position[core.target[outcome]],
+        core.probability[outcome],
+        level[outcome],
+    )
+    loop = (level == 0) & (target == node[selected][owner])
     if loop.any():
-        leave = np.bincount(owner[~loop], weights=probability[~loop], minlength=len(kept))
-        leave[np.setdiff1d(np.arange(len(kept)), owner[loop])] = 1.0
-        owner, target, probability, level = owner[~loop], target[~loop], (probability / leave[owner])[~loop], level[~loop]
-    return Choices(core.choice[kept], node[kept], owner, level, target, probability, bool(loop.any()))
+        leave = np.bincount(owner[~loop], weights=probability[~loop], minlength=len(selected))
+        leave[np.setdiff1d(np.arange(len(selected)), owner[loop])] = 1.0
+        owner, target, probability, level = (
+            owner[~loop],
+            target[~loop],
+            (probability / leave[owner])[~loop],
+            level[~loop],
+        )
+    return Choices(
+        core.choice[selected], node[selected], owner, level, target, probability, bool(loop.any())
+    )
 
 
-def _node_values(expected: ExpectedSolution, unit: Fraction, node_of: NDArray[np.int32], n: int) -> FloatArray:
+def _node_values(
+    expected: ExpectedSolution, unit: Fraction, node_of: NDArray[np.int32], n: int
+) -> FloatArray:
     """V* per node in units."""
     value = np.zeros(n)
-    kept = node_of >= 0
-    value[node_of[kept]] = expected.value[kept] / float(unit)
+    selected = node_of >= 0
+    value[node_of[selected]] = expected.value[selected] / float(unit)
     return value
 
 
-def _visits(ssp: SSP, nodes: Nodes, node_choices: IntArray, joint: Joint, node_of: NDArray[np.int32]) -> float:
-    """The most expected visits to the nodes of a joint block, summed over them, under any policy; for the error bound."""
+def _visits(
+    ssp: SSP, nodes: Nodes, node_choices: IntArray, joint: Joint, node_of: NDArray[np.int32]
+) -> float:
+    """The most expected visits to the nodes of a joint block, summed over them, under any policy;
+    for the error bound.
+    """
     most = 0.0
     policy = node_choices[:-1].copy()
     for block in np.flatnonzero(nodes.block_joint).tolist():
@@ -248,9 +324,21 @@ def _visits(ssp: SSP, nodes: Nodes, node_choices: IntArray, joint: Joint, node_o
         begin, end = int(node_choices[first]), int(node_choices[last])
         steps = np.empty(last - first)
         everything = np.ones(end - begin, dtype=np.bool_)
-        error, _ = joint_optimum(Joint(*frozen(*joint)), node_choices, first, last, np.full(end - begin, -1.0), everything, policy, steps)
+        error, _ = joint_optimum(
+            Joint(*frozen(*joint)),
+            node_choices,
+            first,
+            last,
+            np.full(end - begin, -1.0),
+            everything,
+            policy,
+            steps,
+        )
         if not np.isfinite(error):  # the chance to leave is smaller than floats can say
             state = ssp.states[int(np.flatnonzero((node_of >= first) & (node_of < last))[0])]
-            raise ModelError(f"from {state!r} runs can go round at no cost for a number of steps that is too large to compute with")
+            raise ModelError(
+                f"from {state!r} runs can go round at no cost for a number of steps that is too"
+                " large to compute with"
+            )
         most = max(most, -1.01 * float(steps.sum()))
     return most

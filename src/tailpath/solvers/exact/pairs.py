@@ -1,12 +1,17 @@
-"""The table over those pairs (state, budget left) alone that the start can reach, where they are few.
+"""The table over those pairs (state, budget left) alone that the start can reach, where they are
+few.
 
-A best budget is a cost at which some policy may arrive, or 0: between two such costs `w + U / alpha` is concave, and a straight line for each
-policy. So the start is asked for these budgets only, and every other pair follows from them. On a chain of 10^5 sure steps there is one such
-budget and a pair per state, where the full table has 10^10; costs of 1 and 1000003 make few pairs and a long table.
+A best budget is a cost at which some policy may arrive, or 0: between two such costs `w + U /
+alpha` is concave, and a straight line for each policy. So the start is asked for these budgets
+only, and every other pair follows from them. On a chain of 10^5 sure steps there is one such budget
+and a pair per state, where the full table has 10^10; costs of 1 and 1000003 make few pairs and a
+long table.
 
-To the sweep (`dp/budgets.py`) pairs are nodes like others, at one level: in the order of their budgets everything that a pair needs is done before
-it. They take more memory each than an entry of the full table, and more time; so they are followed only where they are that much fewer, and
-nobody looks for them where the full table is small. A short look along the first costs tells which is to be expected.
+To the sweep (`dp/budgets.py`) pairs are nodes like others, at one level: in the order of their
+budgets everything that a pair needs is done before it. They take more memory each than an entry of
+the full table, and more time; so they are followed only where they are that much fewer, and nobody
+looks for them where the full table is small. A short look along the first costs tells which is to
+be expected.
 """
 
 from __future__ import annotations
@@ -16,7 +21,21 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.dp.budgets import BASE, PER_STEP, TO_GO, Changes, Ends, Model, Nodes, Objective, Rows, Work, cutoff_of, sweep
+from tailpath.dp.budgets import (
+    BASE,
+    PER_STEP,
+    TO_GO,
+    Changes,
+    Ends,
+    Model,
+    Nodes,
+    Objective,
+    Rows,
+    Work,
+    cutoff_of,
+    sweep,
+)
+from tailpath.dp.fill import Fill, fill
 from tailpath.dp.joint import Joint
 from tailpath.dp.layout import NO_LOSS
 from tailpath.dp.pairs import Moves, reach_pairs
@@ -33,9 +52,11 @@ from tailpath.solvers.exact.table import MAX_BYTES, BudgetTable, fill_table, fir
 SMALL = 2**24
 #: What a pair takes beside its outcomes, and what each of these takes, in bytes.
 PAIR, OUTCOME = 96, 40
-#: Where nothing speaks for pairs, they must be fewer than one for this many bytes of the full table.
+#: Where nothing speaks for pairs, they must be fewer than one for this many bytes of the full
+#: table.
 UNLIKELY = 1024
-#: The cost up to which the start reaches no more pairs of node and cost than this tells how dense they lie.
+#: The cost up to which the start reaches no more pairs of node and cost than this tells how dense
+#: they lie.
 LOOK = 2**15
 #: More than any budget.
 FAR = 2**62
@@ -48,17 +69,22 @@ def fill_smaller(
     pairs: bool | None = None,
     max_bytes: int = MAX_BYTES,
     progress: Progress | None = None,
+    way: Fill = fill,
 ) -> BudgetTable:
-    """The full table (`fill_table`), or the pairs alone where that is smaller, or where the full table is beyond the memory allowed.
+    """The full table (`fill_table`), or the pairs alone where that is smaller, or where the full
+    table is beyond the memory allowed.
 
-    `pairs` says which of the two it shall be: True for the pairs, if they fit the memory allowed, False for the full table.
+    `pairs` says which of the two it shall be: True for the pairs, if they fit the memory allowed,
+    False for the full table, which is filled in the given `way`.
     """
     search = _Pairs(layout, objective, max_bytes, progress)
     table = None if pairs is False else search.run(anyway=pairs is True)
     if table is not None:
-        return replace(table, method=f"{table.method}, which are fewer than all budgets in all states")
+        return replace(
+            table, method=f"{table.method}, which are fewer than all budgets in all states"
+        )
     try:
-        return fill_table(layout, objective, max_bytes=max_bytes, progress=progress)
+        return fill_table(layout, objective, max_bytes=max_bytes, progress=progress, way=way)
     except LimitExceededError:
         table = search.run(anyway=True) if pairs is None else None
         if table is None:
@@ -70,14 +96,23 @@ def fill_smaller(
 class _Pairs:
     """The pairs of a layout, and the sweep over them."""
 
-    def __init__(self, layout: ModelLayout, objective: Objective, max_bytes: int, progress: Progress | None) -> None:
-        self.layout, self.objective, self.max_bytes, self.progress = layout, objective, max_bytes, progress
+    def __init__(
+        self, layout: ModelLayout, objective: Objective, max_bytes: int, progress: Progress | None
+    ) -> None:
+        self.layout, self.objective, self.max_bytes, self.progress = (
+            layout,
+            objective,
+            max_bytes,
+            progress,
+        )
         self.each = PAIR + 8 * len(objective.criteria) + OUTCOME * len(layout.target) // layout.n
 
     def run(self, anyway: bool) -> BudgetTable | None:
-        """The table over pairs, or None where the full one is smaller; `anyway`: as many pairs as fit the memory allowed.
+        """The table over pairs, or None where the full one is smaller; `anyway`: as many pairs as
+        fit the memory allowed.
 
-        Without a weight the budget is given, the limit of the objective, and the start is asked for nothing else.
+        Without a weight the budget is given, the limit of the objective, and the start is asked for
+        nothing else.
         """
         layout, objective = self.layout, self.objective
         limit = first_guess(layout) if objective.weight > 0 else objective.limit
@@ -87,7 +122,9 @@ class _Pairs:
             if found is None:
                 return None
             table = self._solved(*found)
-            best = float(np.min(objective.weight * table.budgets + objective.price * table.values[:, 0]))
+            best = float(
+                np.min(objective.weight * table.budgets + objective.price * table.values[:, 0])
+            )
             if self.progress is not None:
                 self.progress(int(limit), best * float(layout.unit))
             if cutoff_of.plain(objective, best) <= limit:
@@ -96,15 +133,21 @@ class _Pairs:
         return None
 
     def _most(self, limit: int) -> int:
-        """How many pairs are better than the full table for budgets up to the limit; 0 where that is small."""
+        """How many pairs are better than the full table for budgets up to the limit; 0 where that
+        is small.
+        """
         layout = self.layout
-        full = layout.entries(limit) + 8.0 * (layout.reach(limit) + 1) * layout.n * len(self.objective.criteria)
+        full = layout.entries(limit) + 8.0 * (layout.reach(limit) + 1) * layout.n * len(
+            self.objective.criteria
+        )
         if full < SMALL:
             return 0
         seen, end, ahead = 1, 0, 16
         while end < limit and (pairs := self._costs(min(ahead, limit), LOOK)) is not None:
             seen, end, ahead = len(pairs), min(ahead, limit), 2 * ahead
-        sparse = seen * self.each < np.sum(np.maximum(end + 1 - layout.nodes.least, 0), dtype=np.float64)
+        sparse = seen * self.each < np.sum(
+            np.maximum(end + 1 - layout.nodes.least, 0), dtype=np.float64
+        )
         return int(min(full // (self.each if sparse else UNLIKELY), self.max_bytes // self.each))
 
     @property
@@ -114,11 +157,19 @@ class _Pairs:
         for block in np.flatnonzero(nodes.block_joint).tolist():
             members = slice(nodes.block_start[block], nodes.block_start[block + 1])
             first[members], end[members] = members.start, members.stop
-        return Moves(*frozen(layout.outcome_start[layout.node_choices], layout.target, layout.level, first, end))
+        return Moves(
+            *frozen(
+                layout.outcome_start[layout.node_choices], layout.target, layout.level, first, end
+            )
+        )
 
     def _costs(self, limit: int, most: int) -> IntArray | None:
-        """The pairs of node and cost so far, by number, with costs up to the limit; None if there are too many."""
-        pairs: IntArray = reach_pairs(self._moves, self.layout.start, np.zeros(1, dtype=np.int64), 1, 0, limit, most)
+        """The pairs of node and cost so far, by number, with costs up to the limit; None if there
+        are too many.
+        """
+        pairs: IntArray = reach_pairs(
+            self._moves, self.layout.start, np.zeros(1, dtype=np.int64), 1, 0, limit, most
+        )
         return None if len(pairs) > most else pairs
 
     def _found(self, limit: int, most: int) -> tuple[IntArray, IntArray] | None:
@@ -137,10 +188,17 @@ class _Pairs:
         """The sweep over the pairs."""
         layout, criteria = self.layout, self.objective.criteria
         spent = (criteria[:, BASE] + criteria[:, TO_GO] * layout.start_value)[None, :]
-        left, node = np.divmod(key, layout.n + 1)
+        remaining, node = np.divmod(key, layout.n + 1)
         if not len(key):  # every run arrives at no cost
             none = np.zeros(1, dtype=np.int64)
-            return BudgetTable(layout, none, none, spent, Changes(node, left, left), layout.per_block(0.0, 0.0))
+            return BudgetTable(
+                layout,
+                none,
+                none,
+                spent,
+                Changes(node, remaining, remaining),
+                layout.per_block(0.0, 0.0),
+            )
         model, constant, choice = _as_model(layout, criteria, key)
         count, first = len(key), model.rows.node_choices[:-1]
         work = Work(
@@ -157,31 +215,44 @@ class _Pairs:
             choice=first.copy(),
             before=np.full(count, -1, dtype=np.int64),
         )
-        out = Changes(np.empty(count, dtype=np.int32), np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int32))
+        out = Changes(
+            np.empty(count, dtype=np.int32),
+            np.empty(count, dtype=np.int64),
+            np.empty(count, dtype=np.int32),
+        )
         objective = self.objective._replace(start=0, weight=0.0, limit=1.0)
-        _, _, _, error, gain_left = sweep(model, objective, NO_LOSS, (1, 1, 0), np.inf, work, out, np.empty((1, len(criteria))))
+        _, _, _, error, gain_left = sweep(
+            model, objective, NO_LOSS, (1, 1, 0), np.inf, work, out, np.empty((1, len(criteria)))
+        )
         asked = np.searchsorted(key, budgets * (layout.n + 1) + layout.start)
         return BudgetTable(
             layout,
             np.append(0, budgets),
             np.append(0, _steps(model)[asked]),
             np.concatenate([spent, work.value.reshape(len(criteria), count)[:, asked].T]),
-            Changes(node, left, choice[work.choice]),
+            Changes(node, remaining, choice[work.choice]),
             layout.per_block(error, gain_left),
             method=f"{count} pairs of state and budget that the start can get to",
         )
 
 
-def _as_model(layout: ModelLayout, criteria: FloatArray, key: IntArray) -> tuple[Model, FloatArray, IntArray]:
-    """Pairs, by rising number, as the nodes of one level; the constants of their choices; and the choice of the layout behind each of theirs.
+def _as_model(
+    layout: ModelLayout, criteria: FloatArray, key: IntArray
+) -> tuple[Model, FloatArray, IntArray]:
+    """Pairs, by rising number, as the nodes of one level; the constants of their choices; and the
+    choice of the layout behind each of theirs.
 
-    An outcome that leaves a budget leads to another pair. All others are closed forms, and constant.
+    An outcome that leaves a budget leads to another pair. All others are closed forms, and
+    constant.
     """
     width, count, nodes = layout.n + 1, len(key), layout.nodes
-    left, node = np.divmod(key, width)
+    remaining, node = np.divmod(key, width)
     choice, node_choices = members_of(layout.node_choices, node)
     outcome, outcome_start = members_of(layout.outcome_start, choice)
-    owner, then = owners(outcome_start), np.repeat(left[owners(node_choices)], np.diff(outcome_start)) - layout.level[outcome]
+    owner, then = (
+        owners(outcome_start),
+        np.repeat(remaining[owners(node_choices)], np.diff(outcome_start)) - layout.level[outcome],
+    )
     target, probability = layout.target[outcome], layout.probability[outcome]
     near, spent = np.flatnonzero((then > 0) & (target >= 0)), np.flatnonzero(then <= 0)
     rows = Rows(
@@ -198,8 +269,18 @@ def _as_model(layout: ModelLayout, criteria: FloatArray, key: IntArray) -> tuple
     # The members of a joint block with the same budget stand together.
     block = np.repeat(np.arange(len(nodes.block_joint)), np.diff(nodes.block_start))[node]
     joint = nodes.block_joint[block]
-    begins = np.flatnonzero(np.append(True, (joint[1:] | joint[:-1]) & ((block[1:] != block[:-1]) | (left[1:] != left[:-1]))))
-    inner, inner_start = members_of(layout.joint.inner_start, choice) if joint.any() else (np.zeros(0, dtype=np.int64), np.zeros(1))
+    begins = np.flatnonzero(
+        np.append(
+            True,
+            (joint[1:] | joint[:-1])
+            & ((block[1:] != block[:-1]) | (remaining[1:] != remaining[:-1])),
+        )
+    )
+    inner, inner_start = (
+        members_of(layout.joint.inner_start, choice)
+        if joint.any()
+        else (np.zeros(0, dtype=np.int64), np.zeros(1))
+    )
     none, one = np.zeros(count, dtype=np.int64), np.ones(count, dtype=np.int64)
     model = Model(
         Rows(*frozen(*rows)),

@@ -1,10 +1,13 @@
-"""What the exact solver found: the optimum as a function of alpha, with proved bounds, and the policies that attain it."""
+"""What the exact solver found: the optimum as a function of alpha, with proved bounds, and the
+policies that attain it.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,24 +17,29 @@ from tailpath.evaluation.evaluate import evaluate
 from tailpath.graph import offsets_of
 from tailpath.kernels.forward import cheapest_way
 from tailpath.kernels.rounding import SAME_VALUE
+from tailpath.model.potential import shifted, shifted_bounds
 from tailpath.model.records import Record
 from tailpath.model.ssp import FloatArray
 from tailpath.options import alpha_from, check_invertible_alpha, each, same_alpha
 from tailpath.pictures.notebook import card
 from tailpath.policies.budget import BudgetPolicy
-from tailpath.solvers.exact.doubt import Doubt, enclosed
+from tailpath.solvers.exact.error_bound import ErrorBound, enclosed
 from tailpath.solvers.exact.layout import IntArray
 from tailpath.solvers.exact.table import counted
+from tailpath.texts import Table
 from tailpath.verify.distribution import Proof
 from tailpath.verify.optimum import check_optimum
+from tailpath.verify.reduction import check_reduction, check_shifts
 
-#: Below this alpha the masses of an evaluation are too small to be followed, and the table alone says where VaR is.
+#: Below this alpha the masses of an evaluation are too small to be followed, and the table alone
+#: says where VaR is.
 LEAST_EVALUATED = 1e-250
 
 
-def best_place(value: FloatArray, mean: FloatArray | None, error: float) -> int:
-    """The first place with the least value, or, given means, the first with the least mean among those with the least value; `error` bounds the
-    relative error of the values."""
+def best_position(value: FloatArray, mean: FloatArray | None, error: float) -> int:
+    """The first place with the least value, or, given means, the first with the least mean among
+    those with the least value; `error` bounds the relative error of the values.
+    """
     slack = 1 + min(max(SAME_VALUE, error), 1e-12)
     tied = np.flatnonzero(value <= value.min() * slack)
     if mean is not None:
@@ -39,7 +47,7 @@ def best_place(value: FloatArray, mean: FloatArray | None, error: float) -> int:
     return int(tied[0])
 
 
-def least_neutral_cost(policy: BudgetPolicy) -> float:
+def least_risk_neutral_cost(policy: BudgetPolicy) -> float:
     """The least cost at which the risk-neutral policy can arrive."""
     ssp = policy.ssp
     outcome = np.flatnonzero(np.isin(ssp.outcome_choice, policy.risk_neutral))
@@ -47,7 +55,11 @@ def least_neutral_cost(policy: BudgetPolicy) -> float:
     least = np.full(ssp.n_states, np.inf)
     # Outcomes stand in the order of their states.
     cheapest_way(
-        offsets_of(source, ssp.n_states), ssp.outcome_target[outcome], policy.level[outcome].astype(np.float64), ssp.start_index, least
+        offsets_of(source, ssp.n_states),
+        ssp.outcome_target[outcome],
+        policy.level[outcome].astype(np.float64),
+        ssp.start_index,
+        least,
     )
     return float(int(least[ssp.is_goal].min()) * policy.unit)
 
@@ -62,7 +74,7 @@ class _OfBudgets(Record):
     excess: FloatArray
     mean_cost: FloatArray | None
     plain_mean_cost: FloatArray | None
-    doubt: Doubt
+    error_bound: ErrorBound
     largest: BudgetPolicy
     floor: Any = None
     least: float | None = None
@@ -83,15 +95,15 @@ class _OfBudgets(Record):
         """Whether ties were broken by the expected cost."""
         return self.plain_mean_cost is not None
 
-    def policy(self, a: float) -> BudgetPolicy:
+    def policy(self, a: float | None = None) -> BudgetPolicy:
         """The policy that attains the optimum.
 
         All share one table; they differ in the budget at the start.
 
         Parameters
         ----------
-        a : float in (0, 1]
-            The mass of the worst tail, `alpha` or more.
+        a : float in (0, 1], optional
+            The mass of the worst tail, `alpha` or more; by default `alpha`.
 
         Returns
         -------
@@ -108,7 +120,7 @@ class _OfBudgets(Record):
         >>> tp.solve_cvar_exact(ssp, 0.1).policy(0.1)
         <BudgetPolicy budget of 3 units of 10, 1 step in 2 states>
         """
-        return self.largest.with_budget(self.budget(a))
+        return self.largest.with_budget(self.budget(self.alpha if a is None else a))
 
     def budget(self, a: float) -> int:
         """The budget that the policy for `a` starts with.
@@ -123,9 +135,9 @@ class _OfBudgets(Record):
         int
             In cost units.
         """
-        return int(self.budgets[self._place(a)])
+        return int(self.budgets[self._position(a)])
 
-    def best_place(self, a: float, among: int | None = None) -> int:
+    def best_position(self, a: float, among: int | None = None) -> int:
         """The index in `budgets` of the best budget.
 
         Parameters
@@ -144,13 +156,15 @@ class _OfBudgets(Record):
 
     def _first(self, total: FloatArray, mean: FloatArray | None, among: int | None = None) -> int:
         """Where the least value stands, of the first `among`, or of all."""
-        error = (int(self.steps[:among][-1]) + 1) * self.doubt.per_level
-        return best_place(total[:among], None if mean is None else mean[:among], error)
+        error = (int(self.steps[:among][-1]) + 1) * self.error_bound.per_level
+        return best_position(total[:among], None if mean is None else mean[:among], error)
 
-    def _place(self, a: float) -> int:
+    def _position(self, a: float) -> int:
         """Where the budget of the policy for `a` stands."""
         a = self._check(a)
-        return self.best_place(a, int(np.searchsorted(self.budgets, self.largest.budget, side="right")))
+        return self.best_position(
+            a, int(np.searchsorted(self.budgets, self.largest.budget, side="right"))
+        )
 
     def _enclosed(self, a: float) -> tuple[FloatArray, FloatArray]:
         """Proved bounds on what is minimised, by place."""
@@ -179,7 +193,7 @@ class _OfBudgets(Record):
         low, high = (float(np.min(side)) * self._unit for side in self._enclosed(a))
         if self.least is not None:
             low = self.least if self.floor is None else max(self.floor.bounds(a)[0], self.least)
-        return low, high
+        return shifted_bounds((low, high), self._shift, self._exact)
 
     def curve(self, alphas: ArrayLike) -> FloatArray:
         """`cvar` at each of some tail masses.
@@ -202,15 +216,23 @@ class _OfBudgets(Record):
         return np.array([self.cvar(float(a)) for a in np.asarray(alphas, dtype=np.float64).ravel()])
 
     def _var(self, a: float) -> float:
-        """The smallest best budget, where rounding leaves no doubt which that is; otherwise the policy is evaluated, with costs as it counts them."""
+        """The smallest best budget, where rounding leaves no doubt which that is; otherwise the
+        policy is evaluated, with costs as it counts them.
+        """
         a = self._check(a)
         w = self.budget(a)
         low, high = self._enclosed(a)
         if LEAST_EVALUATED <= a < 1 and np.count_nonzero(low <= np.min(high)) > 1:
             if a not in self._evaluated:
-                self._evaluated[a] = evaluate(counted(self.largest), self.policy(a), a).var(a)
+                self._evaluated[a] = shifted(
+                    evaluate(counted(self.largest), self.policy(a), a).var(a), self._shift
+                )
             return self._evaluated[a]
-        return float(w * self.largest.unit) if w > 0 else self._least_neutral_cost
+        return (
+            float(w * self.largest.unit + self._shift)
+            if w > 0
+            else shifted(self._least_risk_neutral_cost, self._shift)
+        )
 
     @cached_property
     def _evaluated(self) -> dict[float, float]:
@@ -234,7 +256,7 @@ class _OfBudgets(Record):
             CVaR, or the weighted sum of mean and CVaR.
         """
         a = self._check(a)
-        return float(np.min(self._total(a)) * self._unit)
+        return shifted(float(np.min(self._total(a)) * self._unit), self._shift)
 
     @each
     def mean(self, a: float) -> float:
@@ -254,7 +276,7 @@ class _OfBudgets(Record):
         """
         if self.mean_cost is None:
             return evaluate(self.largest.ssp, self.policy(a), 1.0).mean
-        return float(self.mean_cost[self._place(a)]) * self._unit
+        return shifted(float(self.mean_cost[self._position(a)]) * self._unit, self._shift)
 
     def plain_mean(self, a: float) -> float:
         """The expected cost of the policy that the solver would return without `lexicographic`.
@@ -271,15 +293,33 @@ class _OfBudgets(Record):
         """
         if self.plain_mean_cost is None:
             return self.mean(a)
-        return float(self.plain_mean_cost[self._first(self._total(self._check(a)), None)]) * self._unit
+        return shifted(
+            float(self.plain_mean_cost[self._first(self._total(self._check(a)), None)])
+            * self._unit,
+            self._shift,
+        )
 
     @cached_property
-    def _least_neutral_cost(self) -> float:
-        return least_neutral_cost(self.largest)
+    def _least_risk_neutral_cost(self) -> float:
+        return least_risk_neutral_cost(self.largest)
 
     @property
     def _unit(self) -> float:
         return float(self.largest.unit)
+
+    @property
+    def _shift(self) -> Fraction:
+        """What every run costs more than the table counts, where some cost is negative."""
+        return self.largest.ssp.shift
+
+    @property
+    def _exact(self) -> bool:
+        """Whether the table counts costs as they are."""
+        return not self.largest.ssp.signed or self.largest.ssp.reduction.exact
+
+    def _reduced(self) -> Self:
+        """The same for the reduced model, whose costs are 0 or more."""
+        return replace(self, largest=self.largest.on(self.largest.ssp.reduced))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -300,7 +340,7 @@ class ExactSolution(_OfBudgets):
         With `lexicographic`, the expected cost of the policy of each budget, in units.
     plain_mean_cost : array of float64, shape (n,), or None
         With `lexicographic`, the same of the policy without.
-    doubt : Doubt
+    error_bound : ErrorBound
         Bounds on the errors of the values.
     largest : BudgetPolicy
         The policy for `alpha`, which has the largest budget; its steps are those of all others.
@@ -383,10 +423,17 @@ class ExactSolution(_OfBudgets):
         no policy has a CVaR below ... at alpha 0.1
         the policy given has a CVaR of at most ... at alpha 0.1
         """
-        return check_optimum(self, self.alpha if a is None else self._check(a))
+        alpha, ssp = self.alpha if a is None else self._check(a), self.largest.ssp
+        if not ssp.signed:
+            return check_optimum(self, alpha)
+        proved = check_reduction(ssp, ssp.reduction)
+        reduced = self._reduced()
+        found = check_optimum(reduced, alpha)
+        claim = {f"the least CVaR at alpha {alpha:g}": (self.bounds(alpha), reduced.bounds(alpha))}
+        return Proof((proved, *found.proved, *check_shifts(claim, ssp.shift)), found.width)
 
     def _enclosed(self, a: float) -> tuple[FloatArray, FloatArray]:
-        return enclosed(self.excess / a, 1.0, self.doubt, 1 / a, self.budgets, self.steps)
+        return enclosed(self.excess / a, 1.0, self.error_bound, 1 / a, self.budgets, self.steps)
 
     def _total(self, a: float) -> FloatArray:
         total: FloatArray = self.budgets + self.excess / a
@@ -395,23 +442,29 @@ class ExactSolution(_OfBudgets):
     def _check(self, a: float) -> float:
         known = alpha_from(check_invertible_alpha(a), self.alpha)
         if known is None:
-            raise OptionError(f"the table was made for alpha >= {self.alpha:g}; solve with alpha={a:g}")
+            raise OptionError(
+                f"the table was made for alpha >= {self.alpha:g}; solve with alpha={a:g}"
+            )
         return known
 
     def _repr_html_(self) -> str:
-        alphas = sorted({a for a in (1.0, 0.5, 0.1, 0.05, 0.01) if a > self.alpha} | {self.alpha}, reverse=True)
+        alphas = sorted(
+            {a for a in (1.0, 0.5, 0.1, 0.05, 0.01) if a > self.alpha} | {self.alpha}, reverse=True
+        )
         ssp = self.largest.ssp
         drawn = self.policy(self.alpha).plot(ssp) if ssp.geometry is not None else None
+        rows = [(a, self.var(a), self.cvar(a)) for a in alphas]
         return card(
             f"Least CVaR, for alpha >= {self.alpha:g}",
-            (),
-            ("alpha", "VaR", "CVaR"),
-            [(a, self.var(a), self.cvar(a)) for a in alphas],
+            [Table(("alpha", "VaR", "CVaR"), rows)],
             drawn,
         )
 
     def __repr__(self) -> str:
-        return f"<ExactSolution for alpha>={self.alpha:g}: CVaR {self.cvar(self.alpha):.6g}, VaR {self.var(self.alpha):.6g}>"
+        return (
+            f"<ExactSolution for alpha>={self.alpha:g}: CVaR {self.cvar(self.alpha):.6g}, VaR"
+            f" {self.var(self.alpha):.6g}>"
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -432,7 +485,7 @@ class WeightedSolution(_OfBudgets):
         The expected cost of the policy of each budget, in units.
     plain_mean_cost : array of float64, shape (n,), or None
         With `lexicographic`, the same of the policy without.
-    doubt : Doubt
+    error_bound : ErrorBound
         Bounds on the errors of the values.
     largest : BudgetPolicy
         The policy with the largest budget; its steps are those of all others.
@@ -466,10 +519,12 @@ class WeightedSolution(_OfBudgets):
             The CVaR.
         """
         a = self._check(a)
-        place = self._place(a)
+        position = self._position(a)
         if self.weight == 0:
             return evaluate(self.largest.ssp, self.policy(a), a).cvar(a)
-        return float((self.budgets[place] + self.excess[place] / a) * self._unit)
+        return shifted(
+            float((self.budgets[position] + self.excess[position] / a) * self._unit), self._shift
+        )
 
     @each
     def var(self, a: float) -> float:
@@ -486,18 +541,28 @@ class WeightedSolution(_OfBudgets):
             The VaR.
         """
         a = self._check(a)
-        return evaluate(self.largest.ssp, self.policy(a), a).var(a) if self.weight == 0 else self._var(a)
+        return (
+            evaluate(self.largest.ssp, self.policy(a), a).var(a)
+            if self.weight == 0
+            else self._var(a)
+        )
 
     def _enclosed(self, a: float) -> tuple[FloatArray, FloatArray]:
-        return enclosed(self.price, self.weight, self.doubt, 1 / a, self.budgets, self.steps)
+        return enclosed(self.price, self.weight, self.error_bound, 1 / a, self.budgets, self.steps)
 
     def _total(self, a: float) -> FloatArray:
         return self.weight * self.budgets + self.price
 
     def _check(self, a: float) -> float:
         if not same_alpha(check_invertible_alpha(a), self.alpha):
-            raise OptionError(f"with weight {self.weight:g} the table belongs to alpha = {self.alpha:g} alone; solve with alpha={a:g}")
+            raise OptionError(
+                f"with weight {self.weight:g} the table belongs to alpha = {self.alpha:g} alone;"
+                f" solve with alpha={a:g}"
+            )
         return self.alpha
 
     def __repr__(self) -> str:
-        return f"<WeightedSolution for alpha {self.alpha:g}, weight {self.weight:g}: {self.objective(self.alpha):.6g}>"
+        return (
+            f"<WeightedSolution for alpha {self.alpha:g}, weight {self.weight:g}:"
+            f" {self.objective(self.alpha):.6g}>"
+        )

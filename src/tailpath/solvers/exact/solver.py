@@ -1,25 +1,34 @@
 """The least CVaR over all policies, history-dependent ones included, and a policy that attains it.
 
-With Z the total cost, CVaR_alpha = min over w of w + E[(Z - w)+] / alpha, and the two minimisations may be exchanged. For a fixed budget w
+With Z the total cost, CVaR_alpha = min over w of w + E[(Z - w)+] / alpha, and the two minimisations
+may be exchanged. For a fixed budget w
 
     U(s, w) = min over policies of E[(Z - w)+]
-            = V*(s) - w                        for w <= 0: the budget is spent, and the risk-neutral optimum V* is best
+            = V*(s) - w                        for w <= 0: the budget is spent, and the risk-neutral
+                                               optimum V* is best
             = min_a sum P U(s', w - c)         for w > 0
 
-so that the budget left is all a policy has to remember (Baeuerle, Ott 2011; Meggendorfer 2022). Costs are whole numbers of the cost unit, between
-two of them `w + U / alpha` is concave, and so a whole budget is best: CVaR*_alpha = min over w = 0, 1, ... of w + U(start, w) / alpha. No
-w beyond the best value found can win, which ends the search. Nothing here depends on alpha but its end: one table serves every a >= alpha.
+so that the budget left is all a policy has to remember (Baeuerle, Ott 2011; Meggendorfer 2022).
+Costs are whole numbers of the cost unit, between two of them `w + U / alpha` is concave, and so a
+whole budget is best: CVaR*_alpha = min over w = 0, 1, ... of w + U(start, w) / alpha. No w beyond
+the best value found can win, which ends the search. Nothing here depends on alpha but its end: one
+table serves every a >= alpha.
 
-- The smallest best budget is the VaR of the policy it gives. (Were the VaR smaller, it would be a best budget, too.) Budgets that tie within
-  the error bound count as equal; where they do, `var` evaluates the policy. At budget 0 the policy is the risk-neutral one, and its VaR is its
-  least possible cost.
-- `lexicographic`: of all policies with the least CVaR the one with the least expected cost (Rigter et al. 2022), by breaking ties in U, and in w,
-  by the expected cost. Ties are differences below 1e-13, relatively.
-- `weight`: minimises (1 - weight) * mean + weight * CVaR_alpha, by the recursion for (1 - weight) * mean + weight / alpha * U, which carries the
-  mean and U of the same policy along; this table belongs to one alpha.
-- Below an alpha of 1e-200 the recursion runs on U times 2^600: it takes values below 1e-280 for 0, and such an alpha divides by less.
-- `delta`: all costs are rounded up to a grid, which gives a policy and an upper bound, and down, which gives a lower bound (`grid.py`): the true
-  costs of any policy lie between the two. And no CVaR lies below the least expected cost. The exact value of the policy is `evaluate`'s to say.
+- The smallest best budget is the VaR of the policy it gives. (Were the VaR smaller, it would be a
+  best budget, too.) Budgets that tie within the error bound count as equal; where they do, `var`
+  evaluates the policy. At budget 0 the policy is the risk-neutral one, and its VaR is its least
+  possible cost.
+- `lexicographic`: of all policies with the least CVaR the one with the least expected cost (Rigter
+  et al. 2022), by breaking ties in U, and in w, by the expected cost. Ties are differences below
+  1e-13, relatively.
+- `weight`: minimises (1 - weight) * mean + weight * CVaR_alpha, by the recursion for (1 - weight) *
+  mean + weight / alpha * U, which carries the mean and U of the same policy along; this table
+  belongs to one alpha.
+- Below an alpha of 1e-200 the recursion runs on U times 2^600: it takes values below 1e-280 for 0,
+  and such an alpha divides by less.
+- `delta`: all costs are rounded up to a grid, which gives a policy and an upper bound, and down,
+  which gives a lower bound (`grid.py`): the true costs of any policy lie between the two. And no
+  CVaR lies below the least expected cost. The exact value of the policy is `evaluate`'s to say.
 """
 
 from __future__ import annotations
@@ -32,34 +41,41 @@ import numpy as np
 
 from tailpath.analysis.nature import nature_called
 from tailpath.analysis.reachability import reachable_states, zero_cost_edge_order
+from tailpath.distributed.fill import way_of
+from tailpath.distributed.job import Job
+from tailpath.distributed.part import Part, plainly
+from tailpath.distributed.ranks import together
 from tailpath.dp.budgets import EXCESS, MEAN, Objective
-from tailpath.errors import ModelError, OptionError
+from tailpath.dp.fill import Fill, fill
+from tailpath.errors import LimitExceededError, ModelError, OptionError
 from tailpath.kernels.rounding import SAME_VALUE
 from tailpath.model.endings import within
 from tailpath.model.interval import IntervalSSP
+from tailpath.model.potential import shifted, shifted_bounds
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import Progress, check_invertible_alpha, takes_alpha
 from tailpath.policies.budget import BudgetPolicy
-from tailpath.solvers.exact.doubt import Doubt, doubt_of
+from tailpath.solvers.exact.error_bound import ErrorBound, error_bound_of
 from tailpath.solvers.exact.grid import rounded, rounded_down
 from tailpath.solvers.exact.layout import ModelLayout, layout_of
 from tailpath.solvers.exact.pairs import fill_smaller
+from tailpath.solvers.exact.parts import WORTH_SKIPPING, PartSolution, solve_part_cvar
 from tailpath.solvers.exact.solution import ExactSolution, WeightedSolution
-from tailpath.solvers.exact.table import MAX_BYTES, BudgetTable, always_neutral, budget_policy
+from tailpath.solvers.exact.table import MAX_BYTES, BudgetTable, always_risk_neutral, budget_policy
 from tailpath.solvers.expectation import ExpectedSolution, solve_expected
 from tailpath.solvers.uncertain.cvar import RobustSolution, solve_robust_cvar
 
-#: From this alpha down excesses are lifted, by so much; then nothing vanishes that doubles can tell from 0.
+#: From this alpha down excesses are lifted, by so much; then nothing vanishes that doubles can tell
+#: from 0.
 TINY_ALPHA, LIFT, VANISHED = 1e-200, 2.0**600, 1e-322
-#: From so many states times levels on it is worth to find out which budgets are sure to be exceeded.
-WORTH_SKIPPING = 2**18
 
 
 class Task(NamedTuple):
     """What is asked for; and how, which changes no number.
 
-    `pairs` says whether the table is over the pairs of state and budget that the start can reach, or over all; None: whichever is smaller. `skip`
-    says whether budgets that every run exceeds are left out; None: where the table is large.
+    `pairs` says whether the table is over the pairs of state and budget that the start can reach,
+    or over all; None: whichever is smaller. `skip` says whether budgets that every run exceeds are
+    left out; None: where the table is large. The full table is filled in the given `way`.
     """
 
     alpha: float
@@ -69,10 +85,13 @@ class Task(NamedTuple):
     progress: Progress | None = None
     pairs: bool | None = None
     skip: bool | None = None
+    way: Fill = fill
 
     @property
     def lifted(self) -> float:
-        """A power of two by which excesses are multiplied: for a tiny alpha they count where the recursion would take them for 0."""
+        """A power of two by which excesses are multiplied: for a tiny alpha they count where the
+        recursion would take them for 0.
+        """
         return 1.0 if self.alpha >= TINY_ALPHA else LIFT
 
     def layout(self, expected: ExpectedSolution) -> ModelLayout:
@@ -82,9 +101,11 @@ class Task(NamedTuple):
         large = ssp.n_states * expected.cost() / float(ssp.cost_unit) > WORTH_SKIPPING
         return layout_of(ssp, "excess" if (large if self.skip is None else self.skip) else "")
 
-    def doubt(self, table: BudgetTable) -> Doubt:
+    def error_bound(self, table: BudgetTable) -> ErrorBound:
         """The doubt about the values of a table."""
-        found = doubt_of(table.layout.expected, table.error, table.layout.sure_of_states())
+        found = error_bound_of(
+            table.layout.expected, table.error, table.layout.certain_cost_of_states()
+        )
         return found if self.lifted == 1.0 else found._replace(vanished=VANISHED)
 
 
@@ -98,6 +119,7 @@ def solve_cvar_exact(
     gamma: Any = 1,
     max_bytes: int = MAX_BYTES,
     progress: Progress | None = None,
+    comm: Any = None,
 ) -> ExactSolution: ...
 
 
@@ -112,6 +134,7 @@ def solve_cvar_exact(
     gamma: Any = 1,
     max_bytes: int = MAX_BYTES,
     progress: Progress | None = None,
+    comm: Any = None,
 ) -> ExactSolution | WeightedSolution: ...
 
 
@@ -119,6 +142,17 @@ def solve_cvar_exact(
 def solve_cvar_exact(
     ssp: IntervalSSP, alpha: float, *, max_bytes: int = MAX_BYTES, nature: str = "adversarial"
 ) -> RobustSolution | ExactSolution | WeightedSolution: ...
+
+
+@overload
+def solve_cvar_exact(
+    ssp: Part,
+    alpha: float,
+    *,
+    comm: Any,
+    max_bytes: int = MAX_BYTES,
+    progress: Progress | None = None,
+) -> PartSolution: ...
 
 
 @takes_alpha
@@ -133,6 +167,7 @@ def solve_cvar_exact(
     max_bytes: int = MAX_BYTES,
     progress: Progress | None = None,
     nature: str = "adversarial",
+    comm: Any = None,
 ) -> ExactSolution | WeightedSolution | RobustSolution:
     """Find the least CVaR over all policies, for every `a >= alpha`, with a policy for each.
 
@@ -140,8 +175,8 @@ def solve_cvar_exact(
 
     Parameters
     ----------
-    ssp : SSP or IntervalSSP
-        The model.
+    ssp : SSP, IntervalSSP or Part
+        The model; or, with `comm`, the part of it that this rank has.
     alpha : float in (0, 1]
         The least mass of the worst tail that the result answers.
     lexicographic : bool
@@ -165,6 +200,9 @@ def solve_cvar_exact(
         best value so far.
     nature : {"adversarial", "cooperative"}
         Of a model with intervals: who picks the probabilities inside them, against us or for us.
+    comm : communicator of mpi4py, or Job, optional
+        The ranks over which the table is spread; all of them call this, and all get the result,
+        which is that of one process to the last bit (`docs/scale.md`).
 
     Returns
     -------
@@ -204,10 +242,26 @@ def solve_cvar_exact(
     >>> best.cvar(0.5), best.policy(0.5).action("home", best.budget(0.5))
     (28.0, 'road')
     """
+    if isinstance(ssp, Part):
+        plainly(
+            lexicographic=lexicographic,
+            weight=weight != 1,
+            delta=delta is not None,
+            gamma=gamma != 1,
+        )
+        job = Job.of(comm)
+        return together(
+            job.comm, partial(solve_part_cvar, ssp, alpha, job, max_bytes, progress), str(ssp)
+        )
     if isinstance(ssp, IntervalSSP):
         nature_called(nature)
         if not ssp.is_certain:
-            options = {"lexicographic": lexicographic, "weight": weight != 1, "delta": delta is not None, "gamma": gamma != 1}
+            options = {
+                "lexicographic": lexicographic,
+                "weight": weight != 1,
+                "delta": delta is not None,
+                "gamma": gamma != 1,
+            }
             return solve_robust_cvar(ssp, alpha, nature, max_bytes, **options)
         ssp = ssp.inside
     if gamma != 1:
@@ -215,22 +269,44 @@ def solve_cvar_exact(
     alpha = check_invertible_alpha(alpha)
     if not 0 <= weight <= 1:
         raise OptionError(f"weight must lie in [0, 1], not {weight!r}")
-    return solve_task(ssp, Task(alpha, float(weight), bool(lexicographic), max_bytes, progress), delta)
+    task = Task(alpha, float(weight), bool(lexicographic), max_bytes, progress, way=way_of(comm))
+    return solve_task(ssp, task, delta)
 
 
 def solve_task(ssp: SSP, task: Task, delta: Any = None) -> ExactSolution | WeightedSolution:
     """`solve_cvar_exact` with everything decided."""
+    if ssp.signed:
+        return _of_reduced(ssp, task, delta)
     solve = _weighted if task.weight < 1 else _every_alpha
     if delta is not None:
         below = rounded_down(ssp, delta)
-        upper, lower = solve(rounded(ssp, delta, up=True), task), None if below is None else solve(below, task)
+        upper, lower = (
+            solve(rounded(ssp, delta, up=True), task),
+            None if below is None else solve(below, task),
+        )
         least = solve_expected(ssp).bounds[0]
         return replace(upper, largest=upper.largest.on(ssp), floor=lower, least=least)
     if ssp.cost_unit is None:
         raise ModelError(
-            "the costs have no common unit that is coarse enough to count in; give the width of a grid with --delta D (delta=)"
+            "the costs have no common unit that is coarse enough to count in; give the width of a"
+            " grid with --delta D (delta=)"
         )
     return solve(ssp, task)
+
+
+def _of_reduced(ssp: SSP, task: Task, delta: Any) -> ExactSolution | WeightedSolution:
+    """Where some cost is negative: the solution of the reduced model, with policies for
+    this one.
+    """
+    told, by = task.progress, ssp.shift
+    if told is not None:
+        progress = told
+        task = task._replace(progress=lambda budget, best: progress(budget, shifted(best, by)))
+    try:
+        found = solve_task(ssp.reduced, task, delta)
+    except LimitExceededError as error:
+        raise LimitExceededError(str(error), shifted_bounds(error.bounds, by)) from None
+    return replace(found, largest=found.largest.on(ssp))
 
 
 def most_steps(ssp: SSP) -> int:
@@ -240,24 +316,33 @@ def most_steps(ssp: SSP) -> int:
     order = zero_cost_edge_order(source[inside], ssp.outcome_target[inside], ssp.n_states)
     if order is None:
         raise OptionError(
-            "with a discount every step has costs of its own, so a run that may take any number of steps has no cost unit to count in;"
-            " limit the steps, within(ssp, n, gamma=gamma) (--within N), or read the discount as a chance to end, as"
-            " solve_expected(ssp, gamma=gamma) (--method expected) does"
+            "with a discount every step has costs of its own, so a run that may take any number of"
+            " steps has no cost unit to count in; limit the steps, within(ssp, n, gamma=gamma)"
+            " (--within N), or read the discount as a chance to end, as solve_expected(ssp,"
+            " gamma=gamma) (--method expected) does"
         )
     return order[1] + 1
 
 
 def best_for_budget(
-    ssp: SSP, budget: int, expected: ExpectedSolution, *, pairs: bool | None = None, max_bytes: int = MAX_BYTES
+    ssp: SSP,
+    budget: int,
+    expected: ExpectedSolution,
+    *,
+    pairs: bool | None = None,
+    max_bytes: int = MAX_BYTES,
 ) -> BudgetPolicy:
-    """The policy with the least E[(Z - budget)+], the budget in cost units: what remains of the problem once the budget is given.
+    """The policy with the least E[(Z - budget)+], the budget in cost units: what remains of the
+    problem once the budget is given.
 
     `expected` is the risk-neutral optimum of the model; `pairs` as in `Task`.
     """
     if budget == 0 or ssp.is_goal[ssp.start_index]:
-        return always_neutral(ssp, expected.choices).with_budget(budget)
+        return always_risk_neutral(ssp, expected.choices).with_budget(budget)
     layout = layout_of(ssp)
-    table = fill_smaller(layout, layout.objective(EXCESS, limit=float(budget)), pairs=pairs, max_bytes=max_bytes)
+    table = fill_smaller(
+        layout, layout.objective(EXCESS, limit=float(budget)), pairs=pairs, max_bytes=max_bytes
+    )
     return budget_policy(ssp, table, budget, expected.choices)
 
 
@@ -265,47 +350,93 @@ def _every_alpha(ssp: SSP, task: Task) -> ExactSolution:
     """The least CVaR for a model with a cost unit."""
     assert ssp.cost_unit is not None
     expected = solve_expected(ssp)
-    nothing, none = always_neutral(ssp, expected.choices), np.zeros(1, dtype=np.int64)
+    nothing, none = always_risk_neutral(ssp, expected.choices), np.zeros(1, dtype=np.int64)
     if ssp.is_goal[ssp.start_index]:
         mean = np.zeros(1) if task.lexicographic else None
-        return ExactSolution(task.alpha, none, none, np.zeros(1), mean, mean, doubt_of(expected, 0.0), nothing)
+        return ExactSolution(
+            task.alpha, none, none, np.zeros(1), mean, mean, error_bound_of(expected, 0.0), nothing
+        )
     layout, lifted = task.layout(expected), task.lifted
     criteria = np.stack([lifted * EXCESS, MEAN]) if task.lexicographic else lifted * EXCESS
     table, plain = _filled(layout, layout.objective(criteria, 1.0, 1 / task.alpha / lifted), task)
     mean = table.values[:, 1] if task.lexicographic else None
-    solution = ExactSolution(task.alpha, table.budgets, table.steps, table.values[:, 0] / lifted, mean, plain, task.doubt(table), nothing)
-    largest = int(table.budgets[solution.best_place(task.alpha)])
-    return replace(solution, largest=budget_policy(ssp, table, largest, expected.choices), method=table.method)
+    solution = ExactSolution(
+        task.alpha,
+        table.budgets,
+        table.steps,
+        table.values[:, 0] / lifted,
+        mean,
+        plain,
+        task.error_bound(table),
+        nothing,
+    )
+    largest = int(table.budgets[solution.best_position(task.alpha)])
+    return replace(
+        solution, largest=budget_policy(ssp, table, largest, expected.choices), method=table.method
+    )
 
 
 def _weighted(ssp: SSP, task: Task) -> WeightedSolution:
     """The least weighted sum of mean and CVaR for a model with a cost unit."""
     assert ssp.cost_unit is not None
     expected = solve_expected(ssp)
-    nothing, none = always_neutral(ssp, expected.choices), np.zeros(1, dtype=np.int64)
+    nothing, none = always_risk_neutral(ssp, expected.choices), np.zeros(1, dtype=np.int64)
     if task.weight == 0 or ssp.is_goal[ssp.start_index]:
         alone = np.array([expected.cost() / float(ssp.cost_unit)])
         return WeightedSolution(
-            task.alpha, none, none, alone, alone, None, doubt_of(expected, 0.0), nothing, weight=task.weight, price=alone
+            task.alpha,
+            none,
+            none,
+            alone,
+            alone,
+            None,
+            error_bound_of(expected, 0.0),
+            nothing,
+            weight=task.weight,
+            price=alone,
         )
     layout, lifted = task.layout(expected), task.lifted
     # Prices are lifted by less, since they are higher.
     less = 1.0 if lifted == 1.0 else task.alpha * lifted
     price = less * (1 - task.weight) * MEAN + less * task.weight / task.alpha * EXCESS
     criteria = np.stack([price, MEAN, lifted * EXCESS])
-    objective = layout.objective(criteria, task.weight, 1 / less, floor=(1 - task.weight) * layout.start_lower)
+    objective = layout.objective(
+        criteria, task.weight, 1 / less, floor=(1 - task.weight) * layout.start_lower
+    )
     table, plain = _filled(layout, objective, task)
     total, mean, excess = table.values[:, 0] / less, table.values[:, 1], table.values[:, 2] / lifted
     solution = WeightedSolution(
-        task.alpha, table.budgets, table.steps, excess, mean, plain, task.doubt(table), nothing, weight=task.weight, price=total
+        task.alpha,
+        table.budgets,
+        table.steps,
+        excess,
+        mean,
+        plain,
+        task.error_bound(table),
+        nothing,
+        weight=task.weight,
+        price=total,
     )
-    largest = int(table.budgets[solution.best_place(task.alpha)])
-    return replace(solution, largest=budget_policy(ssp, table, largest, expected.choices), method=table.method)
+    largest = int(table.budgets[solution.best_position(task.alpha)])
+    return replace(
+        solution, largest=budget_policy(ssp, table, largest, expected.choices), method=table.method
+    )
 
 
-def _filled(layout: ModelLayout, objective: Objective, task: Task) -> tuple[BudgetTable, FloatArray | None]:
-    """The table that is asked for; where it is lexicographic, also the means of the policies that it would have otherwise."""
-    fill = partial(fill_smaller, layout, pairs=task.pairs, max_bytes=task.max_bytes, progress=task.progress)
+def _filled(
+    layout: ModelLayout, objective: Objective, task: Task
+) -> tuple[BudgetTable, FloatArray | None]:
+    """The table that is asked for; where it is lexicographic, also the means of the policies that
+    it would have otherwise.
+    """
+    filled = partial(
+        fill_smaller,
+        layout,
+        pairs=task.pairs,
+        max_bytes=task.max_bytes,
+        progress=task.progress,
+        way=task.way,
+    )
     if not task.lexicographic:
-        return fill(objective), None
-    return fill(objective._replace(tie=SAME_VALUE)), fill(objective).values[:, 1]
+        return filled(objective), None
+    return filled(objective._replace(tie=SAME_VALUE)), filled(objective).values[:, 1]

@@ -1,7 +1,8 @@
 """The table over (state, budget left): swept level by level, kept as small as the answers need.
 
-Values live in a window of as many levels as the largest cost, to a state that is no goal, that a budget can exceed; only the values at the start
-are kept. Of the decisions only the budgets are kept at which a state's choice changes.
+Values live in a window of as many levels as the largest cost, to a state that is no goal, that a
+budget can exceed; only the values at the start are kept. Of the decisions only the budgets are kept
+at which a state's choice changes.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from tailpath.analysis.core import core_of
 from tailpath.dp.budgets import TO_GO, Changes, Objective, cutoff_of
-from tailpath.dp.fill import fill
+from tailpath.dp.fill import Fill, fill
 from tailpath.dp.layout import NO_LOSS
 from tailpath.errors import LimitExceededError
 from tailpath.graph import members_of, owners
@@ -29,10 +30,12 @@ MAX_BYTES = 4 * 2**30
 
 @dataclass(frozen=True, eq=False)
 class BudgetTable:
-    """What the sweep found, in cost units: `values[j, i]` is the value of the start with budget `budgets[j]` in criterion i.
+    """What the sweep found, in cost units: `values[j, i]` is the value of the start with budget
+    `budgets[j]` in criterion i.
 
-    With prices, `values[j, i, k]` is that for price k. `steps[j]` counts the levels of error in the values, each of which adds `error` to the
-    relative error at most. `changes` are those of the choices of nodes. `method` says what was looked at, and why.
+    With prices, `values[j, i, k]` is that for price k. `steps[j]` counts the levels of error in the
+    values, each of which adds `error` to the relative error at most. `changes` are those of the
+    choices of nodes. `method` says what was looked at, and why.
     """
 
     layout: ModelLayout
@@ -51,18 +54,21 @@ def fill_table(
     *,
     max_bytes: int = MAX_BYTES,
     progress: Progress | None = None,
+    way: Fill = fill,
 ) -> BudgetTable:
-    """Raise the budget until no larger one can matter. `loss[w, i]` is what arriving with budget w is worth in criterion i.
+    """Raise the budget until no larger one can matter. `loss[w, i]` is what arriving with budget w
+    is worth in criterion i.
 
-    The smaller the largest budget that may matter, the fewer states the start can reach within it, and the fewer levels are kept. It is not
-    known before the end; so where it pays, it is guessed, and raised if it was too small: a state beyond the guess does not touch the values
-    of the budgets within.
+    The smaller the largest budget that may matter, the fewer states the start can reach within it,
+    and the fewer levels are kept. It is not known before the end; so where it pays, it is guessed,
+    and raised if it was too small: a state beyond the guess does not touch the values of the
+    budgets within. `way` fills it from one budget to another.
     """
-    filling = _Filling(layout, loss, max_bytes, progress)
+    filling = _Filling(layout, loss, max_bytes, progress, way)
     if objective.weight == 0:
         return filling.run(objective)[0]
     guess = first_guess(layout)
-    while guess < max(2 * float(layout.nodes.least.max()), layout.reach() + 1):
+    while guess < max(2 * layout.farthest, layout.reach() + 1):
         table, best = filling.run(objective._replace(limit=guess))
         if cutoff_of.plain(objective, best) <= guess:
             return table
@@ -71,10 +77,12 @@ def fill_table(
 
 
 def first_guess(layout: ModelLayout) -> float:
-    """A budget beyond which nothing may matter, as far as one can guess: twice the least expected cost, or little more than that where budgets are
-    left out, since a low guess is cheap there. A little less where that spares the values of many levels: a cost that no budget exceeds needs none
-    of them."""
-    guess = max((1.25 if layout.nodes.sure.any() else 2.0) * layout.start_value, 16.0)
+    """A budget beyond which nothing may matter, as far as one can guess: twice the least expected
+    cost, or little more than that where budgets are left out, since a low guess is cheap there. A
+    little less where that spares the values of many levels: a cost that no budget exceeds needs
+    none of them.
+    """
+    guess = max((1.25 if layout.skips else 2.0) * layout.start_value, 16.0)
     reach = layout.reach(guess)
     return float(reach) if reach > 0.75 * guess else guess
 
@@ -87,6 +95,7 @@ class _Filling:
     loss: FloatArray
     max_bytes: int
     progress: Progress | None
+    way: Fill
 
     def run(self, objective: Objective) -> tuple[BudgetTable, float]:
         """One pass from budget 1 to the cutoff; also returns the best value at the start."""
@@ -98,10 +107,15 @@ class _Filling:
             if self.progress is not None:
                 self.progress(w, best * float(self.layout.unit))
 
-        found = fill(self.layout, objective, self.loss, self.max_bytes, check, told)
+        found = self.way(self.layout, objective, self.loss, self.max_bytes, check, told)
         budgets = np.arange(len(found.values))
         method = f"all budgets up to {len(budgets) - 1} in all states"
-        return BudgetTable(self.layout, budgets, budgets, found.values, found.changes, found.error, method), found.best
+        return (
+            BudgetTable(
+                self.layout, budgets, budgets, found.values, found.changes, found.error, method
+            ),
+            found.best,
+        )
 
     def _check_room(self, memory: int, objective: Objective, w: int, best: float) -> None:
         """Refuse values and steps beyond the memory allowed."""
@@ -109,23 +123,33 @@ class _Filling:
             return
         low, unit = 0.0, float(self.layout.unit)
         if objective.weight > 0:
-            best = min(best, objective.price * self.layout.start_value * float(objective.criteria[0, TO_GO]))
+            best = min(
+                best,
+                objective.price * self.layout.start_value * float(objective.criteria[0, TO_GO]),
+            )
             low = min(best, objective.weight * w + objective.floor)
         raise LimitExceededError(
-            f"{self.layout.n} states x {w} cost levels need more than {self.max_bytes / 2**30:.3g} GiB, and more levels are to come; "
-            "a coarser grid (--delta, delta=) or a larger max_bytes would help",
+            f"{self.layout.n} states x {w} cost levels need more than {self.max_bytes / 2**30:.3g}"
+            " GiB, and more levels are to come; a coarser grid (--delta, delta=) or a larger"
+            " max_bytes would help",
             (low * unit, best * unit),
         )
 
 
-def always_neutral(ssp: SSP, neutral: NDArray[np.int32]) -> BudgetPolicy:
+def always_risk_neutral(ssp: SSP, risk_neutral: NDArray[np.int32]) -> BudgetPolicy:
     """The policy for budget 0 alone: risk-neutral from the start."""
     nothing = np.zeros(0, dtype=np.int64)
-    return BudgetPolicy.from_changes(ssp, 0, (nothing, nothing, nothing), neutral, ssp.outcome_level, ssp.cost_unit)
+    return BudgetPolicy.from_changes(
+        ssp, 0, (nothing, nothing, nothing), risk_neutral, ssp.outcome_level, ssp.cost_unit
+    )
 
 
-def budget_policy(ssp: SSP, table: BudgetTable, budget: int, neutral: NDArray[np.int32]) -> BudgetPolicy:
-    """The policy for budgets up to `budget`, with the risk-neutral choices `neutral`; steps that no run from the start can get to are left out."""
+def budget_policy(
+    ssp: SSP, table: BudgetTable, budget: int, risk_neutral: NDArray[np.int32]
+) -> BudgetPolicy:
+    """The policy for budgets up to `budget`, with the risk-neutral choices `risk_neutral`; steps
+    that no run from the start can get to are left out.
+    """
     layout, changes = table.layout, table.changes
     met = np.flatnonzero(changes.budget + layout.nodes.least[changes.node] <= budget)
     states, of_node = layout.members
@@ -138,13 +162,25 @@ def budget_policy(ssp: SSP, table: BudgetTable, budget: int, neutral: NDArray[np
     spread = np.flatnonzero(ssp.choice_state[choice] != state)
     if spread.size:
         choice[spread] = _walked(ssp, layout, state[spread], choice[spread])
-    return BudgetPolicy.from_changes(ssp, budget, (state, changes.budget[change], choice), neutral, ssp.outcome_level, layout.unit)
+    return BudgetPolicy.from_changes(
+        ssp,
+        budget,
+        (state, changes.budget[change], choice),
+        risk_neutral,
+        ssp.outcome_level,
+        layout.unit,
+    )
 
 
-def _walked(ssp: SSP, layout: ModelLayout, state: NDArray[Any], leaving: NDArray[np.int64]) -> NDArray[Any]:
-    """What states of zero-cost components do, given the choice that leaves theirs: walk, at no cost, to the state that has it."""
+def _walked(
+    ssp: SSP, layout: ModelLayout, state: NDArray[Any], leaving: NDArray[np.int64]
+) -> NDArray[Any]:
+    """What states of zero-cost components do, given the choice that leaves theirs: walk, at no
+    cost, to the state that has it.
+    """
     node, own = layout.node_of[state], np.empty(len(state), dtype=np.int64)
-    # One walk serves all components at once, so there are as many walks as the most exits that one component uses.
+    # One walk serves all components at once, so there are as many walks as the most exits that one
+    # component uses.
     pairs = np.unique(np.stack([node, leaving]), axis=1)
     first = np.searchsorted(pairs[0], pairs[0], side="left")
     turn = np.arange(pairs.shape[1]) - first
@@ -156,8 +192,12 @@ def _walked(ssp: SSP, layout: ModelLayout, state: NDArray[Any], leaving: NDArray
 
 
 def counted(policy: BudgetPolicy) -> SSP:
-    """The model of a policy with every cost as the policy counts it: itself, or what rounding made of it."""
+    """The model of a policy with every cost as the policy counts it: itself, or what rounding made
+    of it.
+    """
     ssp, level, unit = policy.ssp, policy.level, policy.unit
     if ssp.cost_unit == unit and np.array_equal(level, ssp.outcome_level):
         return ssp
-    return replace(ssp, outcome_cost=np.asarray(level * float(unit), dtype=np.float64), exact_unit=unit)
+    return replace(
+        ssp, outcome_cost=np.asarray(level * float(unit), dtype=np.float64), exact_unit=unit
+    )

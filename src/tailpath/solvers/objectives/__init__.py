@@ -1,1 +1,3 @@
-"""What people ask for: deadlines, losses, limits, and the frontier between mean and risk; all by the table over (state, budget left)."""
+"""What people ask for: deadlines, losses, limits, and the frontier between mean and risk; all by
+the table over (state, budget left).
+"""

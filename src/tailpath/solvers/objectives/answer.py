@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from tailpath.evaluation.distribution import CostDistribution
 from tailpath.evaluation.evaluate import evaluate_for
-from tailpath.model.records import Record
+from tailpath.model.shown import Shown
 from tailpath.model.ssp import SSP
 from tailpath.policies.kinds import Policy
 from tailpath.policies.mixed import MixedPolicy
-from tailpath.risk.late import Late
 from tailpath.risk.measure import Limit, Measure
+from tailpath.risk.measures import Late, Mean
 from tailpath.risk.text import parse
+from tailpath.texts import Table, Told
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RiskSolution(Record):
+class RiskSolution(Shown):
     """The policy with the least `objective` that keeps all `limits`, as `solve` found it.
 
     Attributes
@@ -89,7 +92,10 @@ class RiskSolution(Record):
             Good for all of them.
         """
         asked = [parse(measure) for measure in measures]
-        key = (min([1.0, *(m.finest_alpha for m in asked)]), max([0.0, *(m.farthest_cost for m in asked)]))
+        key = (
+            min([1.0, *(m.finest_alpha for m in asked)]),
+            max((m.farthest_cost for m in asked), default=-math.inf),
+        )
         if key not in self._evaluated:
             self._evaluated[key] = evaluate_for(self.ssp, self.policy, asked)
         return self._evaluated[key]
@@ -101,16 +107,56 @@ class RiskSolution(Record):
     @property
     def words(self) -> tuple[str, ...]:
         """What each limit costs, in words."""
-        return tuple(self._price(limit, price) for limit, price in zip(self.limits, self.multipliers))
+        return tuple(
+            self._price(limit, price) for limit, price in zip(self.limits, self.multipliers)
+        )
 
     def _price(self, limit: Limit, price: float) -> str:
         if price == 0:
-            return f"{limit} holds of itself"
+            return f"{limit} holds anyway"
         # A probability has no room for one unit more.
         unit, share = ("percentage point", 0.01) if isinstance(limit.measure, Late) else ("unit", 1)
         return f"one {unit} more in {limit} saves {price * share:.6g} of {self.objective}"
 
+    def _told(self, most: int) -> Told:
+        facts: list[tuple[str, Any]] = [
+            (f"least {self.objective}", self.value),
+            ("proved to lie in", "{:.10g} to {:.10g}".format(*self.bounds)),
+        ]
+        if isinstance(self.policy, MixedPolicy):
+            facts.append(
+                (
+                    "policy",
+                    (
+                        "a coin at the start:"
+                        f" {', '.join(f'{weight:.6g}' for weight in self.policy.weights)}"
+                    ),
+                )
+            )
+        table = Table(("measure", "limit", "value"), self._risks())
+        return [Table((), facts), table, *(["\n".join(self.words)] if self.words else [])]
+
+    def _risks(self) -> list[tuple[str, float | None, float]]:
+        """The mean, the objective and the limits with what the policy makes of them."""
+        limits = {str(limit.measure): limit for limit in self.limits}
+        asked = {
+            str(measure): measure
+            for measure in (self.objective, Mean(), *(limit.measure for limit in self.limits))
+        }
+        costs = self.costs_for(*asked.values())
+        return [
+            (text, limits[text].bound if text in limits else None, measure(costs))
+            for text, measure in asked.items()
+        ]
+
+    def _columns(self) -> Mapping[str, Sequence[Any]]:
+        return dict(zip(("measure", "limit", "value"), map(list, zip(*self._risks()))))
+
     def __repr__(self) -> str:
         under = f" with {', '.join(str(limit) for limit in self.limits)}" if self.limits else ""
-        coin = f", by a coin between {len(self.policy.members)} policies" if isinstance(self.policy, MixedPolicy) else ""
+        coin = (
+            f", by a coin between {len(self.policy.members)} policies"
+            if isinstance(self.policy, MixedPolicy)
+            else ""
+        )
         return f"<RiskSolution {self.objective} = {self.value:.6g}{under}{coin}>"

@@ -1,9 +1,11 @@
 """Goals that need not be sure, where never arriving has a finite price.
 
-A loss that is flat at the end says what never arriving is worth, so a policy may take the risk of it. Let every *dead end*, a state from which
-no policy arrives, be a goal with a fine. From all other states some policy then surely ends, since each has a way to a goal, and all solvers
-apply. With a fine beyond the last point of the loss the value is exactly that of the model as it is; and where two choices tie, the expected
-cost with the fine prefers the surer one. States, choices and outcomes keep their numbers.
+A loss that is flat at the end says what never arriving is worth, so a policy may take the risk of
+it. Let every *dead end*, a state from which no policy arrives, be a goal with a fine. From all
+other states some policy then surely ends, since each has a way to a goal, and all solvers apply.
+With a fine beyond the last point of the loss the value is exactly that of the model as it is; and
+where two choices tie, the expected cost with the fine prefers the surer one. States, choices and
+outcomes keep their numbers.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ from tailpath.model.ssp import SSP, found_once
 
 
 def fined(ssp: SSP, units: int) -> SSP:
-    """The model in which entering a dead end ends the run at a cost of at least `units`; the model itself if there is no dead end in reach."""
+    """The model in which entering a dead end ends the run at a cost of at least `units`; the model
+    itself if there is no dead end in reach.
+    """
     assert ssp.cost_unit is not None
     dead = _dead(ssp)
     if not dead.any():
@@ -34,7 +38,9 @@ def fined(ssp: SSP, units: int) -> SSP:
 
 
 def counting_losses(ssp: SSP) -> SSP:
-    """The model in which entering a dead end ends the run at a cost of 1, and nothing else costs anything."""
+    """The model in which entering a dead end ends the run at a cost of 1, and nothing else costs
+    anything.
+    """
     dead = _dead(ssp)
     return _ending(ssp, dead, dead[ssp.outcome_target].astype(np.float64), Fraction(1))
 

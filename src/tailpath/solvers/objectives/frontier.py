@@ -1,14 +1,17 @@
 """The frontier: the least mean for every level of risk, from the risk-neutral policy to the safest.
 
-It is piecewise linear (`trade.py`). Its corners are policies; between two of them lie their mixtures. Against CVaR it need not be convex: where
-another budget becomes the best one, two curves cross, and the crossing is a corner, too, that a mixture of two policies attains; or one begins
+It is piecewise linear (`trade.py`). Its corners are policies; between two of them lie their
+mixtures. Against CVaR it need not be convex: where another budget becomes the best one, two curves
+cross, and the crossing is a corner, too, that a mixture of two policies attains; or one begins
 below all others, and the frontier falls in a step.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -19,21 +22,22 @@ from tailpath.errors import OptionError
 from tailpath.evaluation.evaluate import evaluate_for
 from tailpath.model.cost_units import in_units
 from tailpath.model.interval import IntervalSSP
+from tailpath.model.potential import shifted, shifted_bounds
 from tailpath.model.records import Record, Series
+from tailpath.model.shown import Shown
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import Progress
 from tailpath.pictures.curves import plot_frontier
 from tailpath.policies.kinds import Policy
-from tailpath.risk.late import Late
 from tailpath.risk.measure import Measure
-from tailpath.risk.shortfall import Shortfall
+from tailpath.risk.measures import Late, Shortfall
 from tailpath.risk.text import parse
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.mean_risk import VANISHED, MeanRisk
 from tailpath.solvers.objectives.price_search import least_means
 from tailpath.solvers.objectives.rounding import both_ways, check_unit, on_costs_of
 from tailpath.solvers.objectives.trade import SAME, Axis, Part, Rounding, mixed
-from tailpath.texts import count
+from tailpath.texts import Table, Told, count
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -43,7 +47,7 @@ class Corner(Record):
     Attributes
     ----------
     ssp : SSP
-        The model; with `delta`, with the costs rounded up.
+        The model; with `delta`, with the costs rounded up, and reduced where some are negative.
     measure : Measure
         The risk.
     mean, risk : float
@@ -54,7 +58,7 @@ class Corner(Record):
         The least mean just below this risk: larger than `mean` where the frontier falls in a step,
         otherwise the same.
     true : SSP or None
-        With `delta`, the model as it is.
+        With `delta`, or where some cost is negative, the model as it is.
     """
 
     ssp: SSP
@@ -68,16 +72,23 @@ class Corner(Record):
     @cached_property
     def policy(self) -> Policy:
         """The policy of the corner, found again when it is first asked for."""
-        tables = MeanRisk(self.ssp, LATE if isinstance(self.measure, Late) else EXCESS, max(budget for _, _, budget in self.parts))
+        tables = MeanRisk(
+            self.ssp,
+            LATE if isinstance(self.measure, Late) else EXCESS,
+            max(budget for _, _, budget in self.parts),
+        )
         policy = mixed(tables, self.parts)
         return policy if self.true is None else on_costs_of(policy, self.true)
 
     def __repr__(self) -> str:
-        return f"<Corner mean {self.mean:.6g}, {self.measure} {self.risk:.6g}{', mixed' if len(self.parts) > 1 else ''}>"
+        return (
+            f"<Corner mean {self.mean:.6g}, {self.measure}"
+            f" {self.risk:.6g}{', mixed' if len(self.parts) > 1 else ''}>"
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Frontier(Series[Corner]):
+class Frontier(Shown, Series[Corner]):
     """The least mean for every level of risk, as a sequence of corners from the safest policy on.
 
     Between two neighbours it is a straight line of mixtures, up to a step where the next corner has
@@ -97,6 +108,8 @@ class Frontier(Series[Corner]):
     floor : Frontier or None
         With `delta`, the frontier for the costs rounded down; this one is that for costs rounded
         up.
+    reduced : Frontier or None
+        Where some cost is negative, the frontier of the reduced model.
     """
 
     corners: tuple[Corner, ...]
@@ -104,6 +117,7 @@ class Frontier(Series[Corner]):
     gap: float
     rounding: Rounding
     floor: Frontier | None = None
+    reduced: Frontier | None = None
 
     @property
     def risk(self) -> FloatArray:
@@ -128,6 +142,9 @@ class Frontier(Series[Corner]):
         float
             Infinite below the safest policy.
         """
+        if self.reduced is not None:
+            more, by = self._moved
+            return shifted(self.reduced.least_mean(shifted(risk, -more)), by)
         return self._at(risk * (1 + SAME))
 
     def bounds(self, risk: float) -> tuple[float, float]:
@@ -147,18 +164,36 @@ class Frontier(Series[Corner]):
             The lower one is the frontier less its gap, or, with `delta`, that for costs rounded
             down.
         """
+        if self.reduced is not None:
+            more, by = self._moved
+            assert self.corners[0].true is not None
+            exact = self.corners[0].true.reduction.exact
+            return shifted_bounds(self.reduced.bounds(shifted(risk, -more)), by, exact)
         below, rounding, safest = self.floor or self, self.rounding, self.corners[0].risk
         low = below._at(below.rounding.above(risk)) * (1 - below.gap) * (1 - below.rounding.share)
-        high = self._at(max(rounding.below(risk), safest)) if rounding.above(risk) >= safest else math.inf
+        high = (
+            self._at(max(rounding.below(risk), safest))
+            if rounding.above(risk) >= safest
+            else math.inf
+        )
         return low, high * (1 + rounding.share)
+
+    @property
+    def _moved(self) -> tuple[Fraction, Fraction]:
+        """What risks and means are more than those of the reduced model."""
+        true = self.corners[0].true
+        assert true is not None
+        return self.measure.moved(true.shift, None)[1], true.shift
 
     def _at(self, risk: float) -> float:
         """The least mean at a given risk, as found."""
-        place = int(np.searchsorted(self.risk, risk, side="right")) - 1
-        if place < 0 or place + 1 == len(self.corners):
-            return math.inf if place < 0 else self.corners[-1].mean
-        a, b = self.corners[place], self.corners[place + 1]
-        return a.mean + (b.before - a.mean) * min(max((risk - a.risk) / (b.risk - a.risk), 0.0), 1.0)
+        point = int(np.searchsorted(self.risk, risk, side="right")) - 1
+        if point < 0 or point + 1 == len(self.corners):
+            return math.inf if point < 0 else self.corners[-1].mean
+        a, b = self.corners[point], self.corners[point + 1]
+        return a.mean + (b.before - a.mean) * min(
+            max((risk - a.risk) / (b.risk - a.risk), 0.0), 1.0
+        )
 
     def spread(self, count: int) -> list[int]:
         """At most so many corners, as evenly along the frontier as they come, with both ends.
@@ -198,14 +233,66 @@ class Frontier(Series[Corner]):
         """
         return plot_frontier(self, ax)
 
+    def _told(self, most: int) -> Told:
+        """The corners, spread evenly where there are many; `tailpath frontier` prints the same."""
+        shown, columns = self.spread(most), self._columns()
+        headers = {
+            "corner": "corner",
+            "risk": str(self.measure),
+            "mean at least": "mean at least",
+            "mean": "mean",
+            "policies": "policies",
+        }
+        used = [key for key in headers if key in columns]
+        notes = (
+            [f"{len(shown)} of {count(len(self), 'corner')}, spread evenly"]
+            if len(shown) < len(self)
+            else []
+        )
+        if self.gap > 0:
+            notes.append(
+                f"the frontier lies no more than {self.gap:g} of the mean below these; tolerance 0"
+                " finds all corners"
+            )
+        table = Table(
+            [headers[key] for key in used],
+            [[columns[key][point] for key in used] for point in shown],
+        )
+        return [table, *(["\n".join(notes)] if notes else [])]
+
+    def _columns(self) -> Mapping[str, Sequence[Any]]:
+        each = {
+            "corner": list(range(1, len(self) + 1)),
+            "risk": self.risk.tolist(),
+            "mean": self.mean.tolist(),
+            "before": [corner.before for corner in self],
+            "policies": [len(corner.parts) for corner in self],
+        }
+        return (
+            each
+            if self.floor is None
+            else {**each, "mean at least": [self.bounds(corner.risk)[0] for corner in self]}
+        )
+
+    def _drawn(self) -> Any:
+        return self.plot()
+
     def __repr__(self) -> str:
         ends = (
-            f"{self.corners[0].risk:.6g} at mean {self.corners[0].mean:.6g} to {self.corners[-1].risk:.6g} at {self.corners[-1].mean:.6g}"
+            f"{self.corners[0].risk:.6g} at mean {self.corners[0].mean:.6g} to"
+            f" {self.corners[-1].risk:.6g} at {self.corners[-1].mean:.6g}"
         )
         return f"<Frontier of {self.measure}: {count(len(self.corners), 'corner')}, {ends}>"
 
 
-def frontier(ssp: SSP, measure: Any, *, tolerance: float | None = None, delta: Any = None, progress: Progress | None = None) -> Frontier:
+def frontier(
+    ssp: SSP,
+    measure: Any,
+    *,
+    tolerance: float | None = None,
+    delta: Any = None,
+    progress: Progress | None = None,
+) -> Frontier:
     """Find the least mean for every level of a risk: CVaR, lateness or shortfall.
 
     Parameters
@@ -250,9 +337,12 @@ def frontier(ssp: SSP, measure: Any, *, tolerance: float | None = None, delta: A
     """
     if isinstance(ssp, IntervalSSP):
         raise OptionError(
-            "a frontier needs known probabilities: nature would be another for the mean and for the risk; take model.nominal()"
+            "a frontier needs known probabilities: nature would be another for the mean and for the"
+            " risk; take model.nominal()"
         )
     risk = parse(measure)
+    if ssp.signed:
+        return _of_reduced(ssp, risk, tolerance, delta, progress)
     if delta is None:
         return Frontier(*_corners(ssp, risk, tolerance, progress))
     above, below = both_ways(ssp, delta)
@@ -260,8 +350,35 @@ def frontier(ssp: SSP, measure: Any, *, tolerance: float | None = None, delta: A
     return Frontier(*_corners(above, risk, tolerance, progress, ssp), floor)
 
 
+def _of_reduced(
+    ssp: SSP, risk: Measure, tolerance: float | None, delta: Any, progress: Progress | None
+) -> Frontier:
+    """Where some cost is negative: that of the reduced model, whose costs are all `shift` less."""
+    by, model = ssp.shift, ssp.reduced
+    if isinstance(risk, Shortfall) and delta is None and ssp.cost_unit is not None:
+        check_on_grid(risk, ssp.cost_unit)
+        model = replace(model, exact_unit=ssp.cost_unit)  # that of the reduced costs may be coarser
+    asked, more = risk.moved(by, model.cost_unit if delta is None else None)
+    found = frontier(model, asked, tolerance=tolerance, delta=delta, progress=progress)
+    corners = tuple(
+        replace(
+            corner,
+            mean=shifted(corner.mean, by),
+            risk=shifted(corner.risk, more),
+            before=shifted(corner.before, by),
+            true=ssp,
+        )
+        for corner in found.corners
+    )
+    return replace(found, corners=corners, measure=risk, floor=None, reduced=found)
+
+
 def _corners(
-    ssp: SSP, risk: Measure, tolerance: float | None, progress: Progress | None, true: SSP | None = None
+    ssp: SSP,
+    risk: Measure,
+    tolerance: float | None,
+    progress: Progress | None,
+    true: SSP | None = None,
 ) -> tuple[tuple[Corner, ...], Measure, float, Rounding]:
     """The fields of a frontier."""
     check_unit(ssp)
@@ -273,34 +390,62 @@ def _corners(
         value = risk(evaluate_for(ssp, expected.policy, [risk]))
         rounding = Rounding(SAME + ((high - low) / mean if mean else 0.0), VANISHED)
         return (Corner(ssp, risk, mean, value, ((1.0, 0.0, 0),), mean, true),), risk, 0.0, rounding
-    found = least_means(MeanRisk(ssp, axis.account, axis.budgets[-1]), axis, None, tolerance, progress)
-    risk_unit = 1.0 if axis.account is LATE else unit
-    corners = tuple(
-        Corner(ssp, risk, place.mean * unit, place.risk * risk_unit, place.parts, before * unit, true) for place, before in found.corners()
+    found = least_means(
+        MeanRisk(ssp, axis.criterion, axis.budgets[-1]), axis, None, tolerance, progress
     )
-    # Corners that are left out lie on the lines between the others, up to `SAME`; and so much for units.
+    risk_unit = 1.0 if axis.criterion is LATE else unit
+    corners = tuple(
+        Corner(
+            ssp, risk, point.mean * unit, point.risk * risk_unit, point.parts, before * unit, true
+        )
+        for point, before in found.corners()
+    )
+    # Corners that are left out lie on the lines between the others, up to `SAME`; and so much for
+    # units.
     rounding = Rounding(found.rounding.share + 2 * SAME, found.rounding.slack * risk_unit)
     return corners, risk, found.gap, rounding
 
 
+def check_on_grid(measure: Shortfall, unit: Fraction) -> None:
+    """Refuse a budget that is no cost of the model."""
+    if in_units(measure.budget, unit).denominator != 1:
+        raise OptionError(
+            f"{measure}: for a frontier the budget must be a multiple of the cost unit"
+            f" {float(unit):g}"
+        )
+
+
 def axis_of(ssp: SSP, measure: Measure) -> Axis | None:
-    """How a measure is read off tables; None where the risk-neutral policy has as little of it as any other."""
+    """How a measure is read off tables; None where the risk-neutral policy has as little of it as
+    any other.
+    """
     assert ssp.cost_unit is not None
     unit = ssp.cost_unit
     cvar = measure.curve is None and measure.tail is not None and measure.tail[0] == 1
-    if not cvar and not isinstance(measure, Shortfall) and (not isinstance(measure, Late) or measure.curve is None):
-        raise OptionError(f"a frontier is of the mean against cvar, late or shortfall, not {measure}")
-    if isinstance(measure, Shortfall) and in_units(measure.budget, unit).denominator != 1:
-        raise OptionError(f"{measure}: for a frontier the budget must be a multiple of the cost unit {float(unit):g}")
-    neutral = measure(evaluate_for(ssp, solve_expected(ssp).policy, [measure]))
-    if neutral <= VANISHED:
+    if (
+        not cvar
+        and not isinstance(measure, Shortfall)
+        and (not isinstance(measure, Late) or measure.curve is None)
+    ):
+        raise OptionError(
+            f"a frontier is of the mean against cvar, late or shortfall, not {measure}"
+        )
+    if isinstance(measure, Shortfall):
+        check_on_grid(measure, unit)
+    risk_neutral = measure(evaluate_for(ssp, solve_expected(ssp).policy, [measure]))
+    if risk_neutral <= VANISHED:
         return None
     if cvar:  # no budget beyond the CVaR of the risk-neutral policy can matter
         assert measure.tail is not None
-        return Axis(EXCESS, range(math.floor(neutral / float(unit) * (1 + SAME)) + 1), 1 / measure.tail[1], 1.0)
+        return Axis(
+            EXCESS,
+            range(math.floor(risk_neutral / float(unit) * (1 + SAME)) + 1),
+            1 / measure.tail[1],
+            1.0,
+        )
     if isinstance(measure, Late):
         level = math.floor(in_units(measure.deadline, unit)) + 1
-        return Axis(LATE, range(level, level + 1), 1.0, 0.0)
+        return Axis(LATE, range(level, level + 1), 1.0, 0.0) if level > 0 else None
     assert isinstance(measure, Shortfall)
     level = int(in_units(measure.budget, unit))
-    return Axis(EXCESS, range(level, level + 1), 1.0, 0.0) if level else None
+    return Axis(EXCESS, range(level, level + 1), 1.0, 0.0) if level > 0 else None

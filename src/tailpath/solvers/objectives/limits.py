@@ -1,13 +1,16 @@
 """The best policy under limits, by column generation.
 
-Every policy is a point (E h_0(Z), E h_1(Z), ...), and mixtures of policies, by one coin at the start, fill the convex hull of these points. So
-the least E h_0 with E h_i <= b_i is a linear program over policies. Its *master* knows the policies found so far and gives multipliers;
-*pricing* is the recursion for h_0 + sum multiplier_i * h_i, which finds the policy that would help most and, by its value, bounds the optimum
-from below. The answer is a corner of the program: a mixture of at most one policy more than there are limits.
+Every policy is a point (E h_0(Z), E h_1(Z), ...), and mixtures of policies, by one coin at the
+start, fill the convex hull of these points. So the least E h_0 with E h_i <= b_i is a linear
+program over policies. Its *master* knows the policies found so far and gives multipliers; *pricing*
+is the recursion for h_0 + sum multiplier_i * h_i, which finds the policy that would help most and,
+by its value, bounds the optimum from below. The answer is a corner of the program: a mixture of at
+most one policy more than there are limits.
 
-**CVaR.** CVaR_alpha(Z) <= b holds exactly if E (Z - w)+ <= alpha (b - w) for some w >= 0 on the cost grid; likewise in the objective. For a
-fixed w that is a loss like any other. The value is not convex in w, so all w compete; one pricing with the multipliers of the best one so far
-rules out most of them.
+**CVaR.** CVaR_alpha(Z) <= b holds exactly if E (Z - w)+ <= alpha (b - w) for some w >= 0 on the
+cost grid; likewise in the objective. For a fixed w that is a loss like any other. The value is not
+convex in w, so all w compete; one pricing with the multipliers of the best one so far rules out
+most of them.
 """
 
 from __future__ import annotations
@@ -20,9 +23,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tailpath.doors.linear_programs import TIGHTEST, Mixture, best_mixture
 from tailpath.dp.budgets import EXCESS
 from tailpath.errors import InfeasibleError, OptionError
+from tailpath.external.linear_programs import TIGHTEST, Mixture, best_mixture
 from tailpath.kernels.rounding import UNIT
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.policies.kinds import Policy
@@ -47,7 +50,9 @@ MOST_COLUMNS = 2_000
 
 @dataclass(frozen=True)
 class Row:
-    """The objective (without a bound) or a limit: the expectation of a loss and, if `factor` > 0, so much CVaR at `alpha`."""
+    """The objective (without a bound) or a limit: the expectation of a loss and, if `factor` > 0,
+    so much CVaR at `alpha`.
+    """
 
     measure: Measure
     curve: Curve
@@ -57,7 +62,11 @@ class Row:
 
     def at(self, w: float) -> Curve:
         """The loss that remains when the budget of the CVaR is w."""
-        return self.curve + curve_of([(w, 0)], 1) * (self.factor / self.alpha) if self.factor else self.curve
+        return (
+            self.curve + curve_of([(w, 0)], 1) * (self.factor / self.alpha)
+            if self.factor
+            else self.curve
+        )
 
 
 def row_of(measure: Measure, bound: float = math.inf) -> Row:
@@ -79,14 +88,19 @@ class Columns:
         return np.array([priced.losses for priced in self.found])
 
     def high(self) -> float:
-        """What the best mixture costs at most, if all losses are off as far as they may be; infinite if rounding decides whether one keeps the
-        limits."""
+        """What the best mixture costs at most, if all losses are off as far as they may be;
+        infinite if rounding decides whether one keeps the limits.
+        """
         off = np.array([priced.off for priced in self.found])
         values = self.values + off
         largest = np.maximum(np.abs(values[:, 1:]).max(axis=0), np.abs(self.bounds))
         tighter = self.bounds - (INEXACT if len(self.bounds) > 1 else 0.0) * largest
         mixture = _mix(values[:, 0], values[:, 1:].T, tighter)
-        return math.inf if mixture is None else mixture.value + 4 * UNIT * float(np.abs(values[:, 0]).max())
+        return (
+            math.inf
+            if mixture is None
+            else mixture.value + 4 * UNIT * float(np.abs(values[:, 0]).max())
+        )
 
     def add(self, weights: FloatArray) -> Priced:
         """Minimise a sum of the losses and keep the policy."""
@@ -95,7 +109,9 @@ class Columns:
         return priced
 
     def feasible(self) -> bool:
-        """Find policies that together keep all limits, if there are any: one limit after the other, with those before it kept."""
+        """Find policies that together keep all limits, if there are any: one limit after the other,
+        with those before it kept.
+        """
         for i in range(1, len(self.bounds) + 1):
             mixture, _ = self.descend(i, list(range(1, i)), enough=self.bounds[i - 1])
             if mixture.value > self.bounds[i - 1]:
@@ -104,8 +120,12 @@ class Columns:
                 self.bounds[i - 1] = mixture.value
         return True
 
-    def descend(self, target: int, limits: list[int], enough: float = -math.inf) -> tuple[Mixture, float]:
-        """Minimise loss `target` under some of the limits, which the policies found so far can keep. Also returns a proved lower bound."""
+    def descend(
+        self, target: int, limits: list[int], enough: float = -math.inf
+    ) -> tuple[Mixture, float]:
+        """Minimise loss `target` under some of the limits, which the policies found so far can
+        keep. Also returns a proved lower bound.
+        """
         low, unit = -math.inf, np.eye(len(self.bounds) + 1)
         if not self.found:
             self.add(unit[target])
@@ -113,15 +133,24 @@ class Columns:
             values, bounds = self.values, self.bounds[[i - 1 for i in limits]]
             mixture = _mix(values[:, target], values[:, limits].T, bounds)
             if mixture is None:
-                raise OptionError("the limits are so tight that rounding decides; loosen them a little")
+                raise OptionError(
+                    "the limits are so tight that rounding decides; loosen them a little"
+                )
             if mixture.value <= enough or len(self.found) > MOST_COLUMNS:
                 return mixture, low
             weights = unit[target] + mixture.multipliers @ unit[limits] if limits else unit[target]
             priced = self.add(weights)
             paid = float(mixture.multipliers @ bounds)
-            low = max(low, priced.low - paid - 4 * UNIT * (abs(priced.low) + float(mixture.multipliers @ np.abs(bounds))))
+            low = max(
+                low,
+                priced.low
+                - paid
+                - 4 * UNIT * (abs(priced.low) + float(mixture.multipliers @ np.abs(bounds))),
+            )
             size = max(abs(mixture.value), abs(paid), 1e-300)
-            same = np.abs(values - priced.losses).max(axis=1) <= 1e-14 * np.maximum(np.abs(values).max(axis=1), 1e-300)
+            same = np.abs(values - priced.losses).max(axis=1) <= 1e-14 * np.maximum(
+                np.abs(values).max(axis=1), 1e-300
+            )
             if mixture.value - (priced.value - paid) <= GAP * size or same.any():
                 if same.any():
                     self.found.pop()
@@ -129,10 +158,14 @@ class Columns:
 
 
 def _mix(cost: FloatArray, rows: FloatArray, limits: FloatArray) -> Mixture | None:
-    """The best mixture under some limits; None if there is none. Under one limit it is the best pair, found without an LP solver's tolerances."""
+    """The best mixture under some limits; None if there is none. Under one limit it is the best
+    pair, found without an LP solver's tolerances.
+    """
     if len(limits) != 1:
         mixture = best_mixture(cost, rows, limits)
-        return mixture and mixture._replace(weights=np.where(mixture.weights > NO_WEIGHT, mixture.weights, 0.0))
+        return mixture and mixture._replace(
+            weights=np.where(mixture.weights > NO_WEIGHT, mixture.weights, 0.0)
+        )
     risk, limit = rows[0], float(limits[0])
     keeps, weights = np.flatnonzero(risk <= limit), np.zeros(len(cost))
     if not len(keeps):
@@ -164,26 +197,53 @@ class Found(NamedTuple):
     single_column: int
 
 
-def solve_limited(ssp: SSP, objective: Measure, limits: tuple[Limit, ...], rows: list[Row], mix: bool) -> RiskSolution:
-    """The least objective under the limits; `rows` are the objective and the limits, in this order."""
+def solve_limited(
+    ssp: SSP, objective: Measure, limits: tuple[Limit, ...], rows: list[Row], mix: bool
+) -> RiskSolution:
+    """The least objective under the limits; `rows` are the objective and the limits, in
+    this order.
+    """
     best, low = _best_budget(ssp, rows)
     if best is None:
-        raise InfeasibleError(f"no policy keeps all limits at once: {', '.join(str(limit) for limit in limits)}; each alone can be kept")
+        raise InfeasibleError(
+            f"no policy keeps all limits at once: {', '.join(str(limit) for limit in limits)}; each"
+            " alone can be kept"
+        )
     if mix:
         bounds = (low, max(best.high, best.value))
-        return RiskSolution(ssp, objective, limits, best.value, bounds, _mixture(best), tuple(best.multipliers.tolist()))
+        return RiskSolution(
+            ssp,
+            objective,
+            limits,
+            best.value,
+            bounds,
+            _mixture(best),
+            tuple(best.multipliers.tolist()),
+        )
     if best.single_column < 0:
-        raise InfeasibleError("no single policy was found that keeps the limits; a mixture (mix=True) does")
+        raise InfeasibleError(
+            "no single policy was found that keeps the limits; a mixture (mix=True) does"
+        )
     policy = best.columns.losses.policy(best.columns.found[best.single_column].weights)
     bounds = (low, max(best.high, best.value))
-    return RiskSolution(ssp, objective, limits, best.single, bounds, policy, tuple(best.multipliers.tolist()))
+    return RiskSolution(
+        ssp, objective, limits, best.single, bounds, policy, tuple(best.multipliers.tolist())
+    )
 
 
 def _mixture(best: Found) -> Policy:
-    kept = [(float(weight), priced) for weight, priced in zip(best.weights, best.columns.found) if weight > 0]
+    kept = [
+        (float(weight), priced)
+        for weight, priced in zip(best.weights, best.columns.found)
+        if weight > 0
+    ]
     members = tuple(best.columns.losses.policy(priced.weights) for _, priced in kept)
     total = math.fsum(weight for weight, _ in kept)
-    return members[0] if len(kept) == 1 else MixedPolicy(members, tuple(weight / total for weight, _ in kept))
+    return (
+        members[0]
+        if len(kept) == 1
+        else MixedPolicy(members, tuple(weight / total for weight, _ in kept))
+    )
 
 
 def _best_budget(ssp: SSP, rows: list[Row]) -> tuple[Found | None, float]:
@@ -191,20 +251,22 @@ def _best_budget(ssp: SSP, rows: list[Row]) -> tuple[Found | None, float]:
     assert ssp.cost_unit is not None
     risky = [i for i, row in enumerate(rows) if row.factor > 0]
     if not risky:
-        columns = Columns(Losses(ssp, [row.curve for row in rows]), np.array([row.bound for row in rows[1:]]))
+        columns = Columns(
+            Losses(ssp, [row.curve for row in rows]), np.array([row.bound for row in rows[1:]])
+        )
         if not columns.feasible():
             return None, math.inf
         found = _descended(columns, 0.0)
         return found, found.low
-    row, unit, aim = rows[risky[0]], float(ssp.cost_unit), risky[0] == 0
+    row, unit, is_objective = rows[risky[0]], float(ssp.cost_unit), risky[0] == 0
     # No CVaR is less than its budget, and the rest of the objective no less than it can be alone.
-    rest = Losses(ssp, [row.curve]).price(np.ones(1)).low if aim else 0.0
+    rest = Losses(ssp, [row.curve]).price(np.ones(1)).low if is_objective else 0.0
     best: Found | None = None
     lows: list[float] = []
-    for w in itertools.count() if aim else _candidates(ssp, row):
+    for w in itertools.count() if is_objective else _candidates(ssp, row):
         paid = row.factor * w * unit
-        constant = paid if aim else 0.0
-        if best is not None and aim and constant + rest >= best.value:
+        constant = paid if is_objective else 0.0
+        if best is not None and is_objective and constant + rest >= best.value:
             break
         bounds = np.array([r.bound - paid * (i == risky[0]) for i, r in enumerate(rows)][1:])
         columns = Columns(Losses(ssp, [r.at(w * unit) for r in rows]), bounds)
@@ -216,7 +278,7 @@ def _best_budget(ssp: SSP, rows: list[Row]) -> tuple[Found | None, float]:
                 lows.append(bound)
                 continue
         if not columns.feasible():
-            if aim:  # the limits are the same for all budgets of the objective
+            if is_objective:  # the limits are the same for all budgets of the objective
                 break
             continue
         found = _descended(columns, constant)
@@ -227,7 +289,9 @@ def _best_budget(ssp: SSP, rows: list[Row]) -> tuple[Found | None, float]:
 
 
 def _descended(columns: Columns, constant: float) -> Found:
-    """The best mixture of policies that keep the limits, and the best single one of those met on the way."""
+    """The best mixture of policies that keep the limits, and the best single one of those met on
+    the way.
+    """
     mixture, low = columns.descend(0, list(range(1, len(columns.bounds) + 1)))
     weights = np.zeros(len(columns.found))
     weights[: len(mixture.weights)] = mixture.weights
@@ -236,7 +300,9 @@ def _descended(columns: Columns, constant: float) -> Found:
     single = int(np.flatnonzero(keeps)[np.argmin(values[keeps, 0])]) if keeps.any() else -1
     lone = float(values[single, 0]) + constant if keeps.any() else math.inf
     high = columns.high()
-    if math.isinf(high):  # rounding decides about the limits; then they count as kept, and what the mixture costs is charged alone
+    # Rounding decides about the limits: they count as kept, and what the mixture costs is charged
+    # alone.
+    if math.isinf(high):
         off = np.array([priced.off[0] for priced in columns.found])
         high = mixture.value + float(weights @ off) + 8 * UNIT * float(np.abs(values[:, 0]).max())
     away = 4 * UNIT * abs(constant)
@@ -253,7 +319,11 @@ def _candidates(ssp: SSP, row: Row) -> Iterable[int]:
     if most < 0:
         return []
     layout = layout_of(ssp)
-    excess = fill_table(layout, layout.objective(EXCESS, limit=float(most))).values[: most + 1, 0] * unit
+    excess = (
+        fill_table(layout, layout.objective(EXCESS, limit=float(most))).values[: most + 1, 0] * unit
+    )
     w = np.arange(len(excess)) * unit
     slack = (row.bound - least) - row.factor * (w + excess / row.alpha)
-    return [int(i) for i in np.argsort(-slack, kind="stable") if slack[i] >= -SLACK * abs(row.bound)]
+    return [
+        int(i) for i in np.argsort(-slack, kind="stable") if slack[i] >= -SLACK * abs(row.bound)
+    ]

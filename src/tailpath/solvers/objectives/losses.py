@@ -2,10 +2,13 @@
 
 For a loss h that is linear from W units on, with the budget b = W - (cost so far),
 
-    J(goal, b) = h(W - b),     J(s, b) = min_a sum P J(s', b - c),     J(s, b) = h(W) + slope * (V*(s) - b) for b <= 0,
+    J(goal, b) = h(W - b),
+    J(s, b) = min_a sum P J(s', b - c),
+    J(s, b) = h(W) + slope * (V*(s) - b) for b <= 0,
 
-and the optimum over all policies is J(start, W). `Losses` holds several losses over one model: `price(weights)` minimises their weighted sum and
-says what the policy found makes of each. Each is shifted to be non-negative, so that rounding stays a relative error.
+and the optimum over all policies is J(start, W). `Losses` holds several losses over one model:
+`price(weights)` minimises their weighted sum and says what the policy found makes of each. Each is
+shifted to be non-negative, so that rounding stays a relative error.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,19 +28,27 @@ from tailpath.model.cost_units import as_multiples
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.risk.curves import Curve
-from tailpath.solvers.exact.doubt import Doubt, doubt_of, enclosed
+from tailpath.solvers.exact.error_bound import ErrorBound, enclosed, error_bound_of
 from tailpath.solvers.exact.layout import ModelLayout, layout_of
-from tailpath.solvers.exact.table import MAX_BYTES, BudgetTable, always_neutral, budget_policy, fill_table
+from tailpath.solvers.exact.table import (
+    MAX_BYTES,
+    BudgetTable,
+    always_risk_neutral,
+    budget_policy,
+    fill_table,
+)
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.dead_ends import fined
 
-#: What one loss takes at a level: what arriving is worth, thrice, and the values at the start, twice.
+#: What one loss takes at a level: what arriving is worth, thrice, and the values at the start,
+#: twice.
 LEVEL_BYTES = 44
 
 
 class Priced(NamedTuple):
-    """A policy that minimises a weighted sum of losses: the sum with proved bounds, and each loss, which is no more than `off` above what is told.
-    `weights` find the policy again."""
+    """A policy that minimises a weighted sum of losses: the sum with proved bounds, and each loss,
+    which is no more than `off` above what is told. `weights` find the policy again.
+    """
 
     value: float
     low: float
@@ -54,16 +65,20 @@ class Losses:
         assert ssp.cost_unit is not None
         for curve in curves:
             if curve.slope < 0:
-                raise OptionError("a sum of measures falls without end for large costs; nothing is best then")
+                raise OptionError(
+                    "a sum of measures falls without end for large costs; nothing is best then"
+                )
         self.ssp, self.max_bytes, self.unit = ssp, max_bytes, ssp.cost_unit
         self.horizon = max(curve.units(self.unit) for curve in curves)
         self.flat = all(curve.slope == 0 for curve in curves)
         if LEVEL_BYTES * (len(curves) + 1) * self.horizon > max_bytes:
             raise LimitExceededError(
-                f"{self.horizon} cost levels need more than {max_bytes / 2**30:.3g} GiB; a coarser grid (--delta, delta=) would help",
+                f"{self.horizon} cost levels need more than {max_bytes / 2**30:.3g} GiB; a coarser"
+                " grid (--delta, delta=) would help",
                 (0.0, math.inf),
             )
-        # Rows by the budget left: what arriving with it is worth. Row 0 is where the budget is spent.
+        # Rows by the budget left: what arriving with it is worth. Row 0 is where the budget is
+        # spent.
         costs = as_multiples(np.arange(self.horizon, -1.0, -1.0) * float(self.unit), self.unit)
         self.worth = np.stack([curve.values(costs) for curve in curves], axis=1)
         self.slope = np.array([curve.slope * float(self.unit) for curve in curves])
@@ -71,7 +86,9 @@ class Losses:
 
     @cached_property
     def model(self) -> SSP:
-        """The model the losses are minimised on: with fines at dead ends if no loss goes on rising."""
+        """The model the losses are minimised on: with fines at dead ends if no loss
+        goes on rising.
+        """
         return fined(self.ssp, self.horizon + 1) if self.flat else self.ssp
 
     @cached_property
@@ -82,16 +99,36 @@ class Losses:
         """Minimise the sum of the losses with these weights."""
         table, shift = self._fill(weights)
         values = table.values[-1]
-        doubt = doubt_of(solve_expected(self.model), table.error)
-        bounds = [self._bounds(value, by, doubt) for value, by in zip(values, [weights, *np.eye(len(weights))])]
+        error_bound = error_bound_of(solve_expected(self.model), table.error)
+        bounds = [
+            self._bounds(value, by, error_bound)
+            for value, by in zip(values, [weights, *np.eye(len(weights))])
+        ]
         values, (low, high) = values + shift, np.array(bounds).T + shift
         away = 2 * UNIT * np.abs(shift)
         low, high = low - away, high + away
-        return Priced(float(values[0]), float(low[0]), float(high[0]), values[1:], high[1:] - values[1:], weights)
+        return Priced(
+            float(values[0]),
+            float(low[0]),
+            float(high[0]),
+            values[1:],
+            high[1:] - values[1:],
+            weights,
+        )
 
-    def _bounds(self, value: float, weights: FloatArray, doubt: Doubt) -> tuple[float, float]:
-        """Proved bounds on the least value of a sum of losses, which is shifted to be 0 at least."""
-        low, high = enclosed(np.array([value]), 0.0, doubt, float(weights @ self.slope), np.array([self.horizon]))
+    def _bounds(
+        self, value: float, weights: FloatArray, error_bound: ErrorBound
+    ) -> tuple[float, float]:
+        """Proved bounds on the least value of a sum of losses, which is shifted to be 0
+        at least.
+        """
+        low, high = enclosed(
+            np.array([value]),
+            0.0,
+            error_bound,
+            float(weights @ self.slope),
+            np.array([self.horizon]),
+        )
         worth, off = self.worth @ weights, self._off @ np.abs(weights)
         if np.count_nonzero(weights) > 1:
             off = off + 4 * UNIT * np.abs(self.worth) @ np.abs(weights)
@@ -105,13 +142,15 @@ class Losses:
     def policy(self, weights: FloatArray) -> BudgetPolicy:
         """The policy that `price` found for these weights."""
         if self.ssp.is_goal[self.ssp.start_index] or self.horizon == 0:
-            return always_neutral(self.ssp, solve_expected(self.model).choices)
+            return always_risk_neutral(self.ssp, solve_expected(self.model).choices)
         table, _ = self._fill(weights)
         policy = budget_policy(self.model, table, self.horizon, solve_expected(self.model).choices)
         return replace(policy, ssp=self.ssp, level=self.ssp.outcome_level)
 
     def _fill(self, weights: FloatArray) -> tuple[BudgetTable, FloatArray]:
-        """The table for a sum, criterion 0, with the losses themselves behind it; and what every criterion was shifted by."""
+        """The table for a sum, criterion 0, with the losses themselves behind it; and what every
+        criterion was shifted by.
+        """
         worth = np.column_stack([self.worth @ weights, self.worth])
         slope = np.append(self.slope @ weights, self.slope)
         shift = worth.min(axis=0)
@@ -121,6 +160,8 @@ class Losses:
             arrived = worth[-1] - shift
             nothing = np.zeros(0, dtype=np.int64)
             one = np.zeros(1, dtype=np.int64)
-            return BudgetTable(None, one, one, arrived[None, :], Changes(nothing, nothing, nothing), 0.0), shift  # type: ignore[arg-type]
+            no_layout: Any = None
+            no_changes = Changes(nothing, nothing, nothing)
+            return BudgetTable(no_layout, one, one, arrived[None, :], no_changes, 0.0), shift
         objective = self._layout.objective(criteria, limit=float(self.horizon))
         return fill_table(self._layout, objective, worth - shift, max_bytes=self.max_bytes), shift

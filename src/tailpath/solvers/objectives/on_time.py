@@ -1,42 +1,62 @@
 """On time: the largest probability of arriving within a deadline, for every deadline at once.
 
-    P(s, t) = max_a sum P(s'|s,a) P(s', t - c),      P(goal, t) = 1 for t >= 0,      P(., t) = 0 for t < 0
+    P(s, t) = max_a sum P(s'|s,a) P(s', t - c),
+    P(goal, t) = 1 for t >= 0,
+    P(., t) = 0 for t < 0
 
-What is computed is the probability of being late, 1 - P, so that a lateness of 1e-12 keeps its digits. The time left is all that a policy has to
-remember. Choices that are as good, within `SAME_VALUE`, are told apart by the expected cost: a policy that is late, or cannot be late any more,
-stops hurrying. VaR*_alpha = min { t : late(start, t) <= alpha } is the least VaR of any policy.
+What is computed is the probability of being late, 1 - P, so that a lateness of 1e-12 keeps its
+digits. The time left is all that a policy has to remember. Choices that are as good, within
+`SAME_VALUE`, are told apart by the expected cost: a policy that is late, or cannot be late any
+more, stops hurrying. VaR*_alpha = min { t : late(start, t) <= alpha } is the least VaR of any
+policy.
 
-At alpha = 1 every cost at which some run can arrive would do, however improbable: the VaR is the least of them.
+At alpha = 1 every cost at which some run can arrive would do, however improbable: the VaR is the
+least of them.
 
-Goals need not be sure (`dead_ends.py`). The table ends where nobody can be late any more, or, with an infinite
-deadline, where the chance of arriving later is negligible; `probability(inf)` is the largest probability of
-arriving at all.
+Goals need not be sure (`dead_ends.py`). The table ends where nobody can be late any more, or, with
+an infinite deadline, where the chance of arriving later is negligible; `probability(inf)` is the
+largest probability of arriving at all.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from tailpath.analysis.nature import nature_called
-from tailpath.analysis.reachability import sure_states
+from tailpath.analysis.reachability import almost_sure_states
+from tailpath.distributed.fill import way_of
+from tailpath.distributed.job import Job
+from tailpath.distributed.part import Part, plainly
+from tailpath.distributed.ranks import together
 from tailpath.dp.budgets import LATE, MEAN
+from tailpath.dp.fill import Fill, fill
 from tailpath.errors import LimitExceededError, OptionError
 from tailpath.graph import offsets_of
 from tailpath.kernels.forward import cheapest_tree
 from tailpath.kernels.rounding import SAME_MASS, SAME_VALUE
-from tailpath.model.cost_units import in_units
+from tailpath.model.cost_units import as_fraction, in_units
 from tailpath.model.interval import IntervalSSP
+from tailpath.model.potential import exact_cost
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import Progress, check_alpha, check_amount
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.arrival import solve_arrival
 from tailpath.solvers.exact.layout import layout_of
-from tailpath.solvers.exact.table import MAX_BYTES, always_neutral, budget_policy, counted, fill_table
+from tailpath.solvers.exact.parts import PartTable
+from tailpath.solvers.exact.table import (
+    MAX_BYTES,
+    always_risk_neutral,
+    budget_policy,
+    counted,
+    fill_table,
+)
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.dead_ends import counting_losses, fined
 from tailpath.solvers.objectives.rounding import both_ways, check_unit
@@ -47,7 +67,8 @@ LATE_THEN_MEAN = np.stack([LATE, MEAN])
 LEFT = 1e-12
 #: With any other, when so few are late that it cannot be told from nobody.
 NOBODY = 1e-250
-#: Tables of so many levels are made at once; longer ones only if they are needed, twice as long each time.
+#: Tables of so many levels are made at once; longer ones only if they are needed, twice as long
+#: each time.
 SHORT, LONG = 64, 4096
 #: What the values of a level take, those at the start alone.
 LEVEL_BYTES = 48
@@ -126,7 +147,15 @@ class OnTimeSolution(Record):
         0.1
         """
         level = self._level(t)
-        return 1.0 if level < 0 else self.missed[0] if math.isinf(t) else float(self.lateness[min(level, len(self.lateness) - 1)])
+        return (
+            1.0
+            if level < 0
+            else (
+                self.missed[0]
+                if math.isinf(t)
+                else float(self.lateness[min(level, len(self.lateness) - 1)])
+            )
+        )
 
     def bounds(self, t: float) -> tuple[float, float]:
         """Proved bounds on `probability(t)`.
@@ -164,7 +193,10 @@ class OnTimeSolution(Record):
             return 1.0, 1.0
         known = min(level, len(self.lateness) - 1)
         value, error = float(self.lateness[known]), min((known + 2) * self.error + 4e-16, 1.0)
-        low, high = value * (1 - error), min(value / (1 - error) if error < 1 else 1.0, 1.0) + 1e-250
+        low, high = (
+            value * (1 - error),
+            min(value / (1 - error) if error < 1 else 1.0, 1.0) + 1e-250,
+        )
         if level > known:  # beyond the table less may be late, but no less than never arrives
             low = self.missed[0]
         return self.missed if math.isinf(t) else (low, high)
@@ -195,28 +227,35 @@ class OnTimeSolution(Record):
             level = int(enough[0])
             if self.lateness[level] > 1 - SAME_MASS:  # a chance that cannot be told from none
                 nearest = cheapest_run(counted(self.latest))[0]
-                return math.inf if math.isinf(nearest) else float(max(level, int(nearest)) * self.latest.unit)
-            return float(level * self.latest.unit)
-        last = float((len(self.lateness) - 1) * self.latest.unit)
-        raise OptionError(f"the VaR at {a:g} lies beyond the deadline {last:g}; solve with a later one, or solve for var({a:g})")
+                return math.inf if math.isinf(nearest) else self._cost(max(level, int(nearest)))
+            return self._cost(level)
+        last = self._cost(len(self.lateness) - 1)
+        raise OptionError(
+            f"the VaR at {a:g} lies beyond the deadline {last:g}; solve with a later one, or solve"
+            f" for var({a:g})"
+        )
 
-    def policy(self, t: float) -> BudgetPolicy:
+    def policy(self, t: float | None = None) -> BudgetPolicy:
         """The policy that arrives within `t` with the largest probability.
 
         Parameters
         ----------
-        t : float
-            A deadline, `self.deadline` at most; for ever (infinite) it is the surest policy.
+        t : float, optional
+            A deadline, `self.deadline` at most, which is the default; for ever (infinite) it is the
+            surest policy.
 
         Returns
         -------
         BudgetPolicy
             All of them share one table.
         """
+        t = self.deadline if t is None else t
         if math.isinf(t) and self.missed[0] < 1:
             return _surest(self.latest)
         level = self._level(t)
-        return self.latest.with_budget(0 if math.isinf(t) else max(min(level, len(self.lateness) - 1) + 1, 0))
+        return self.latest.with_budget(
+            0 if math.isinf(t) else max(min(level, len(self.lateness) - 1) + 1, 0)
+        )
 
     def cheapest(self) -> BudgetPolicy:
         """A policy that may arrive at the least cost at which any run can, however improbable.
@@ -235,21 +274,36 @@ class OnTimeSolution(Record):
     def _level(self, t: float) -> int:
         """The deadline `t` in whole units, rounded down."""
         if math.isnan(t) or t > self.deadline:
-            raise OptionError(f"the table was made for deadlines up to {self.deadline:g}; solve with deadline={t:g}")
-        return len(self.lateness) if math.isinf(t) else math.floor(in_units(t, self.latest.unit))
+            raise OptionError(
+                f"the table was made for deadlines up to {self.deadline:g}; solve with"
+                f" deadline={t:g}"
+            )
+        if math.isinf(t):
+            return len(self.lateness)
+        ssp, unit = self.latest.ssp, self.latest.unit
+        return math.floor(
+            (exact_cost(t, ssp) - ssp.shift) / as_fraction(unit)
+            if ssp.signed
+            else in_units(t, unit)
+        )
+
+    def _cost(self, level: int) -> float:
+        """A number of units as a cost of the model."""
+        return float(level * self.latest.unit + self.latest.ssp.shift)
 
     def __repr__(self) -> str:
         return f"<OnTimeSolution {self.probability(self.deadline):.6g} within {self.deadline:g}>"
 
 
 def solve_on_time(
-    ssp: SSP | IntervalSSP,
+    ssp: SSP | IntervalSSP | Part,
     deadline: float,
     *,
     delta: Any = None,
     max_bytes: int = MAX_BYTES,
     progress: Progress | None = None,
     nature: str = "adversarial",
+    comm: Any = None,
 ) -> OnTimeSolution:
     """Find the largest probability of a total cost of at most t, for every t up to `deadline`.
 
@@ -258,10 +312,10 @@ def solve_on_time(
 
     Parameters
     ----------
-    ssp : SSP or IntervalSSP
-        The model.
-    deadline : float, 0 or more
-        The largest t that is answered; may be infinite.
+    ssp : SSP, IntervalSSP or Part
+        The model; or, with `comm`, the part of it that this rank has.
+    deadline : float
+        The largest t that is answered; may be infinite, and below 0 only where some cost is.
     delta : number, optional
         Rounds the costs to multiples of it, for models whose costs have no common unit: the
         policies are those for costs rounded up, and `bounds` brackets what the costs as they are
@@ -272,6 +326,8 @@ def solve_on_time(
         `progress(budget, value)` is called now and then with the level reached, in units.
     nature : {"adversarial", "cooperative"}
         Of a model with intervals: who picks the probabilities inside them, against us or for us.
+    comm : communicator of mpi4py, or Job, optional
+        The ranks over which the table is spread (`docs/scale.md`).
 
     Returns
     -------
@@ -290,8 +346,10 @@ def solve_on_time(
 
     Notes
     -----
-        P(s, t) = max_a sum P(s'|s,a) P(s', t - c),   P(goal, t) = 1 for t >= 0,   P(., t) = 0 for t
-        < 0
+    The recursion is ::
+
+        P(s, t) = max_a sum P(s'|s,a) P(s', t - c)
+        P(goal, t) = 1 for t >= 0,   P(., t) = 0 for t < 0
 
     What is computed is the lateness 1 - P, so that one of 1e-12 keeps its digits. The time left is
     all that a policy has to remember.
@@ -304,39 +362,97 @@ def solve_on_time(
     >>> on_time.var(0.05)
     30.0
     """
+    if isinstance(ssp, Part):
+        plainly(delta=delta is not None, an_infinite_deadline=math.isinf(deadline))
+        job = Job.of(comm)
+        return together(
+            job.comm, partial(_in_parts, ssp, deadline, job, max_bytes, progress), str(ssp)
+        )
     if isinstance(ssp, IntervalSSP):
         nature_called(nature)
         if not ssp.is_certain:
             return _against(ssp, deadline, nature, delta, max_bytes)
         ssp = ssp.inside
-    deadline = check_amount(deadline, "a deadline")
+    deadline = check_amount(deadline, "a deadline", signed=ssp.signed)
+    if ssp.signed:
+        left = (
+            deadline
+            if math.isinf(deadline)
+            else max(float(exact_cost(deadline, ssp) - ssp.shift), 0.0)
+        )
+        found = solve_on_time(
+            ssp.reduced, left, delta=delta, max_bytes=max_bytes, progress=progress
+        )
+        floor = (
+            None
+            if found.floor is None
+            else replace(found.floor, deadline=deadline, latest=found.floor.latest.on(ssp))
+        )
+        return replace(found, deadline=deadline, latest=found.latest.on(ssp), floor=floor)
     if delta is not None:
-        upper, lower = (solve_on_time(model, deadline, max_bytes=max_bytes, progress=progress) for model in both_ways(ssp, delta))
+        upper, lower = (
+            solve_on_time(model, deadline, max_bytes=max_bytes, progress=progress, comm=comm)
+            for model in both_ways(ssp, delta)
+        )
         return replace(upper, latest=upper.latest.on(ssp), floor=lower)
     check_unit(ssp)
     assert ssp.cost_unit is not None
+    lateness = partial(_lateness, max_bytes=max_bytes, progress=progress, way=way_of(comm))
     if math.isinf(deadline):
-        return _until(ssp, math.inf, deadline, LEFT + _missed(ssp)[1], max_bytes, progress)
-    return _until(ssp, math.floor(in_units(deadline, ssp.cost_unit)), deadline, NOBODY, max_bytes, progress)
+        return _until(ssp, math.inf, deadline, LEFT + _missed(ssp)[1], max_bytes, lateness)
+    return _until(
+        ssp, math.floor(in_units(deadline, ssp.cost_unit)), deadline, NOBODY, max_bytes, lateness
+    )
 
 
-def _against(model: IntervalSSP, deadline: float, nature: str, delta: Any, max_bytes: int) -> OnTimeSolution:
+def _against(
+    model: IntervalSSP, deadline: float, nature: str, delta: Any, max_bytes: int
+) -> OnTimeSolution:
     """`solve_on_time` of a model with intervals."""
     if delta is not None or math.isinf(deadline):
-        raise OptionError("a model with intervals needs a finite deadline, and costs with a common unit in place of delta")
+        raise OptionError(
+            "a model with intervals needs a finite deadline, and costs with a common unit in place"
+            " of delta"
+        )
     check_unit(model.inside)
     assert model.cost_unit is not None
     units = math.floor(in_units(deadline, model.cost_unit))
     if LEVEL_BYTES * units > max_bytes:
-        raise LimitExceededError(f"{units} cost levels need more than {max_bytes / 2**30:.3g} GiB of memory", (0.0, math.inf))
+        raise LimitExceededError(
+            f"{units} cost levels need more than {max_bytes / 2**30:.3g} GiB of memory",
+            (0.0, math.inf),
+        )
     lateness, error, policy = robust_lateness(model, units, nature, max_bytes)
     return OnTimeSolution(deadline, lateness, (0.0, 1.0), error, policy)
 
 
+def _in_parts(
+    part: Part, deadline: float, job: Job, max_bytes: int, progress: Progress | None
+) -> OnTimeSolution:
+    """`solve_on_time` of a model in parts, which has no dead ends: nobody misses the
+    goal for ever.
+    """
+    units = math.floor(in_units(check_amount(deadline, "a deadline"), part.unit))
+    table = PartTable.of(part, job, max_bytes, progress)
+    almost_sure = table.expected.nearest.astype(np.int64)
+    filled = table.filled(almost_sure, LATE_THEN_MEAN, limit=float(units + 1), tie=SAME_VALUE)
+    policy: Any = table.policy(filled, units + 1)
+    return OnTimeSolution(deadline, filled.values[1:, 0].copy(), (0.0, 0.0), filled.error, policy)
+
+
 def on_time_until(ssp: SSP, alpha: float) -> OnTimeSolution:
-    """The solution for all deadlines, its table ending where no more than `alpha` is late, if that can be."""
+    """The solution for all deadlines, its table ending where no more than `alpha` is late, if that
+    can be.
+    """
     missed = _missed(ssp)
-    return _until(ssp, math.inf, math.inf, alpha if alpha >= missed[0] else missed[1] + LEFT, MAX_BYTES, None)
+    return _until(
+        ssp,
+        math.inf,
+        math.inf,
+        alpha if alpha >= missed[0] else missed[1] + LEFT,
+        MAX_BYTES,
+        _lateness,
+    )
 
 
 def _missed(ssp: SSP) -> tuple[float, float]:
@@ -345,40 +461,71 @@ def _missed(ssp: SSP) -> tuple[float, float]:
     return max(1 - high, 0.0), max(1 - low, 0.0)
 
 
-def _until(ssp: SSP, units: float, deadline: float, late: float, max_bytes: int, progress: Progress | None) -> OnTimeSolution:
-    """The table up to a deadline of some units, or until no more than `late` are late, or can be prevented from it."""
+def _until(
+    ssp: SSP,
+    units: float,
+    deadline: float,
+    late: float,
+    max_bytes: int,
+    lateness_of: Callable[..., Any],
+) -> OnTimeSolution:
+    """The table up to a deadline of some units, or until no more than `late` are late, or can be
+    prevented from it.
+    """
     missed = _missed(ssp)
     some = SHORT if math.isinf(units) else LONG
     while True:
         last = int(min(some, units))
         if LEVEL_BYTES * last > max_bytes:
-            raise LimitExceededError(f"{last} cost levels need more than {max_bytes / 2**30:.3g} GiB of memory", (0.0, math.inf))
-        lateness, error, policy = _lateness(ssp, last, max_bytes, progress)
+            raise LimitExceededError(
+                f"{last} cost levels need more than {max_bytes / 2**30:.3g} GiB of memory",
+                (0.0, math.inf),
+            )
+        lateness, error, policy = lateness_of(ssp, last)
         if last == units or lateness[-1] <= max(late, missed[1]) * (1 + SAME_MASS):
             return OnTimeSolution(deadline, lateness, missed, error, policy)
         some *= 2
 
 
-def _lateness(ssp: SSP, units: int, max_bytes: int, progress: Progress | None) -> tuple[FloatArray, float, BudgetPolicy]:
-    """The lateness for deadlines up to some units. A cost of t is on time with t left, so the budget is one unit more than the deadline."""
+def _lateness(
+    ssp: SSP,
+    units: int,
+    max_bytes: int = MAX_BYTES,
+    progress: Progress | None = None,
+    way: Fill = fill,
+) -> tuple[FloatArray, float, BudgetPolicy]:
+    """The lateness for deadlines up to some units. A cost of t is on time with t left, so the
+    budget is one unit more than the deadline.
+    """
     model = fined(ssp, units)
     expected = solve_expected(model)
     if ssp.is_goal[ssp.start_index]:
-        return np.zeros(1), 0.0, always_neutral(ssp, expected.choices)
+        return np.zeros(1), 0.0, always_risk_neutral(ssp, expected.choices)
     layout = layout_of(model, "late")
     objective = layout.objective(LATE_THEN_MEAN, limit=float(units + 1), tie=SAME_VALUE)
-    table = fill_table(layout, objective, max_bytes=max_bytes, progress=progress)
+    table = fill_table(layout, objective, max_bytes=max_bytes, progress=progress, way=way)
     policy = budget_policy(model, table, units + 1, expected.choices)
     policy = policy if model is ssp else replace(policy, ssp=ssp, level=ssp.outcome_level)
-    return table.values[1:, 0].copy(), table.error, policy
+    return table.values[1:, 0].copy(), table.error, policy.by_deadline()
 
 
 def cheapest_run(ssp: SSP) -> tuple[float, list[int]]:
-    """The least cost at which any run arrives, in units, and the choices along it; infinite if there is none."""
+    """The least cost at which any run arrives, in units, and the choices along it; infinite if
+    there is none.
+    """
     source = ssp.choice_state[ssp.outcome_choice]
-    least, order, before = np.full(ssp.n_states, np.inf), *np.full((2, ssp.n_states), -1, dtype=np.int32)
+    least, order, before = (
+        np.full(ssp.n_states, np.inf),
+        *np.full((2, ssp.n_states), -1, dtype=np.int32),
+    )
     cheapest_tree(
-        offsets_of(source, ssp.n_states), ssp.outcome_target, ssp.outcome_level.astype(np.float64), ssp.start_index, least, order, before
+        offsets_of(source, ssp.n_states),
+        ssp.outcome_target,
+        ssp.outcome_level.astype(np.float64),
+        ssp.start_index,
+        least,
+        order,
+        before,
     )
     at_goals = np.where(ssp.is_goal, least, np.inf)
     state = int(np.argmin(at_goals))
@@ -391,7 +538,9 @@ def cheapest_run(ssp: SSP) -> tuple[float, list[int]]:
 
 
 def _surest(policy: BudgetPolicy) -> BudgetPolicy:
-    """Arrive as surely as possible: at the least mean if that is sure, else with the least expected number of dead ends entered."""
+    """Arrive as surely as possible: at the least mean if that is sure, else with the least expected
+    number of dead ends entered.
+    """
     ssp = policy.ssp
-    sure = sure_states(ssp)[0][ssp.start_index]
-    return policy.spent(solve_expected(ssp if sure else counting_losses(ssp)).choices)
+    almost_sure = almost_sure_states(ssp)[0][ssp.start_index]
+    return policy.spent(solve_expected(ssp if almost_sure else counting_losses(ssp)).choices)

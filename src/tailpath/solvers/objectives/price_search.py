@@ -1,11 +1,12 @@
 """The search for the least mean at every risk, or at one, by prices that serve all budgets at once.
 
-A table for a price k (`mean_risk.py`) minimises mean + k * risk: for *every* budget it gives a point of
-the curve of that budget (`trade.py`), and a line of slope -k below it. So every curve is kept between
-chords and lines (`envelope.py`). A chord is *open* while its curve may lie below the envelope of all
-chords found so far, at a risk that is asked for. Then the price that is its slope is asked for: it
-finds a point below the chord, which splits it, or proves that there is none. In the end no curve lies
-below the envelope anywhere. One limit is the same search with one risk asked for.
+A table for a price k (`mean_risk.py`) minimises mean + k * risk: for *every* budget it gives a
+point of the curve of that budget (`trade.py`), and a line of slope -k below it. So every curve is
+kept between chords and lines (`envelope.py`). A chord is *open* while its curve may lie below the
+envelope of all chords found so far, at a risk that is asked for. Then the price that is its slope
+is asked for: it finds a point below the chord, which splits it, or proves that there is none. In
+the end no curve lies below the envelope anywhere. One limit is the same search with one risk asked
+for.
 
 Points that miss a line by less than `SAME` of mean + price * risk count as on it. That is less than
 `SAME` of the mean at a risk that is larger by `SAME`, so it is part of the rounding of the answer.
@@ -42,7 +43,8 @@ from tailpath.solvers.objectives.trade import SAME, Axis, Rounding, Trade
 FIRST = np.geomspace(1e-3, 1e4, 15)
 #: Later the slopes of chords whose gap is this share of the widest, in this many tables at once.
 WIDE, MOST_TABLES = 0.05, 8
-#: A search that needs more updates of outcomes than this is large; then this gap, relatively, will do.
+#: A search that needs more updates of outcomes than this is large; then this gap, relatively, will
+#: do.
 LARGE, CLOSE = 10**10, 1e-6
 #: Chords are held against so many places of the envelope at a time.
 PAIRS = 2**20
@@ -59,8 +61,8 @@ def least_means(
 ) -> Trade:
     """The least mean at every risk from the least to that of the risk-neutral policy, or at one.
 
-    The search ends when nothing can lie more than `tolerance` below what was found, relatively; unless
-    told, that is 0, or `CLOSE` in a search that is large.
+    The search ends when nothing can lie more than `tolerance` below what was found, relatively;
+    unless told, that is 0, or `CLOSE` in a search that is large.
     """
     search = _Search(tables, axis, at)
     search.ask(search.typical * (FIRST if at is None else FIRST[::2]))
@@ -80,28 +82,38 @@ class _Search:
     def __init__(self, tables: MeanRisk, axis: Axis, at: float | None) -> None:
         self.tables, self.axis, self.asked = tables, axis, 0
         self.budgets = np.arange(axis.budgets.start, axis.budgets.stop)
-        self.most = (tables.max_bytes - CURVE_BYTES * axis.budgets[-1]) // (POINT_BYTES * axis.budgets.stop)
+        self.most = (tables.max_bytes - CURVE_BYTES * axis.budgets[-1]) // (
+            POINT_BYTES * axis.budgets.stop
+        )
         if self.most < tables.at_once:
             raise LimitExceededError(
-                f"{axis.budgets[-1]} cost levels need more than {tables.max_bytes / 2**30:.3g} GiB; "
-                "a coarser grid (--delta, delta=) would help",
+                f"{axis.budgets[-1]} cost levels need more than {tables.max_bytes / 2**30:.3g} GiB;"
+                " a coarser grid (--delta, delta=) would help",
                 (0.0, math.inf),
             )
         if at is not None:  # one risk needs the next prices only
             self.most = tables.at_once
         safest = self._points(*tables.safest())
-        neutral = self._points(*(each[0] for each in tables.curves([0.0])))
-        low, high, self.least_mean = float(safest[0].min()), float(neutral[0].min()), float(neutral[1].min())
+        risk_neutral = self._points(*(each[0] for each in tables.curves([0.0])))
+        low, high, self.least_mean = (
+            float(safest[0].min()),
+            float(risk_neutral[0].min()),
+            float(risk_neutral[1].min()),
+        )
         share, slack = tables.error()
         self.rounding = Rounding(SAME + share + slack / self.least_mean, slack * axis.factor)
         self.typical = self.least_mean / max(float(safest[0].max()), 1e-300)
         if at is not None:
             low, high = max(self.rounding.below(at), low), min(self.rounding.above(at), high)
         curve = np.arange(len(self.budgets), dtype=np.float64)
-        chords = np.stack(np.broadcast_arrays(*safest, np.inf, np.inf, *neutral, 0.0, 0.0, curve))
+        chords = np.stack(
+            np.broadcast_arrays(*safest, np.inf, np.inf, *risk_neutral, 0.0, 0.0, curve)
+        )
         self.open = chords[:, (chords[X0] < chords[X1]) & (chords[X0] <= high)]
-        self.chords = np.column_stack([self.open, self._ray(*neutral)])
-        self.envelope = envelope_of(self.chords, np.arange(self.chords.shape[1]), low, max(low, high))
+        self.chords = np.column_stack([self.open, self._ray(*risk_neutral)])
+        self.envelope = envelope_of(
+            self.chords, np.arange(self.chords.shape[1]), low, max(low, high)
+        )
 
     def _ray(self, risk: FloatArray, mean: FloatArray) -> Chords:
         """Behind the risk-neutral policy the mean stays as it is."""
@@ -121,10 +133,15 @@ class _Search:
             few = prices[first : first + self.most]
             largest = int(self.budgets[int(self.open[CURVE].max())])
             found = self.tables.curves((few * self.axis.factor).tolist(), largest)
-            halves = [self._split(price, *self._points(*both)) for price, *both in zip(few.tolist(), *found)]
+            halves = [
+                self._split(price, *self._points(*both))
+                for price, *both in zip(few.tolist(), *found)
+            ]
             known = self.chords.shape[1]
             self.chords = np.concatenate([self.chords, *halves], axis=1)
-            self.envelope = self.envelope.with_more(self.chords, np.arange(known, self.chords.shape[1]))
+            self.envelope = self.envelope.with_more(
+                self.chords, np.arange(known, self.chords.shape[1])
+            )
 
     def _split(self, price: float, risk: FloatArray, mean: FloatArray) -> Chords:
         """Take in the points of one price. Returns the halves of the chords that were split."""
@@ -144,11 +161,15 @@ class _Search:
         first[FOUND1] = first[FLAT] = last[FOUND0] = last[STEEP] = price
         halves = np.concatenate([first, last], axis=1)
         halves = halves[:, halves[X0] < halves[X1]]
-        self.open = np.concatenate([self.open[:, ~between], chord[:, left != right], halves], axis=1)
+        self.open = np.concatenate(
+            [self.open[:, ~between], chord[:, left != right], halves], axis=1
+        )
         return halves
 
     def close(self, tolerance: float) -> FloatArray:
-        """Close the chords whose curve lies nowhere below the envelope. Returns how far the others may."""
+        """Close the chords whose curve lies nowhere below the envelope. Returns how far the others
+        may.
+        """
         gap, slope = self._gaps(max(tolerance, SAME)), slopes(self.open)
         # A line below that is no steeper than the chord, or no flatter, lies on it.
         stay = (gap > 0) & (self.open[FLAT] < slope) & (slope < self.open[STEEP])
@@ -156,16 +177,20 @@ class _Search:
         return np.asarray(gap[stay])
 
     def _gaps(self, tolerance: float) -> FloatArray:
-        """By open chord how far its curve may lie below the envelope; 0 or less within the tolerance.
+        """By open chord how far its curve may lie below the envelope; 0 or less within the
+        tolerance.
 
-        The envelope counts as low as it is at a risk that differs by rounding. Between its starts it is
-        straight, and so are the two lines below a curve: the largest distance is found where they meet,
-        at an end, or at a start. Most open chords are so where the lines meet, and need no more looks.
+        The envelope counts as low as it is at a risk that differs by rounding. Between its starts
+        it is straight, and so are the two lines below a curve: the largest distance is found where
+        they meet, at an end, or at a start. Most open chords are so where the lines meet, and need
+        no more looks.
         """
         x0, m0, _, steep, x1, m1, _, flat, _ = self.open
         begin, end = np.maximum(x0, self.envelope.start[0]), np.minimum(x1, self.envelope.end)
         with np.errstate(invalid="ignore", over="ignore"):
-            meet = np.where(np.isinf(steep), x0, (m0 - m1 + steep * x0 - flat * x1) / (steep - flat))
+            meet = np.where(
+                np.isinf(steep), x0, (m0 - m1 + steep * x0 - flat * x1) / (steep - flat)
+            )
         gap = np.full(len(x0), -np.inf)
         inside = np.flatnonzero(begin <= end)
         for at in (np.clip(meet, begin, end)[inside], begin[inside], end[inside]):
@@ -181,14 +206,20 @@ class _Search:
         for part in np.split(np.arange(len(inside)), cuts):
             owner = np.repeat(part, count[part])
             offset = np.cumsum(count[part]) - count[part]
-            place = np.arange(len(owner)) - np.repeat(offset, count[part]) + first[owner]
-            found = self._beyond(inside[owner], start[place], before[place], tolerance)
+            position = np.arange(len(owner)) - np.repeat(offset, count[part]) + first[owner]
+            found = self._beyond(inside[owner], start[position], before[position], tolerance)
             np.maximum.at(gap, inside[owner], found)
         return gap
 
-    def _beyond(self, which: IntArray, at: FloatArray, height: FloatArray, tolerance: float) -> FloatArray:
-        """How far the lines below some open chords lie below a height at some risks; 0 within the tolerance."""
-        x0, m0, steep, x1, m1, flat = (self.open[row][which] for row in (X0, M0, STEEP, X1, M1, FLAT))
+    def _beyond(
+        self, which: IntArray, at: FloatArray, height: FloatArray, tolerance: float
+    ) -> FloatArray:
+        """How far the lines below some open chords lie below a height at some risks; 0 within the
+        tolerance.
+        """
+        x0, m0, steep, x1, m1, flat = (
+            self.open[row][which] for row in (X0, M0, STEEP, X1, M1, FLAT)
+        )
         with np.errstate(invalid="ignore", over="ignore"):
             left = np.where(np.isinf(steep), -np.inf, m0 - steep * (at - x0))
         apart = height - np.maximum(left, m1 + flat * (x1 - at))
@@ -197,13 +228,16 @@ class _Search:
     def wanted(self, gap: FloatArray) -> FloatArray:
         """The prices to ask for next: the slopes of the open chords with the widest gaps.
 
-        If there are more than fit, some from the least to the largest: each is then near its own price.
+        If there are more than fit, some from the least to the largest: each is then near its own
+        price.
         """
         tables = self.tables.at_once
         enough = min(WIDE * gap.max(), np.sort(gap)[-tables:][0])
         slope = np.unique(slopes(self.open)[gap >= enough])
         count = min(self.most, MOST_TABLES * tables, 2 * self.asked)
-        return np.asarray(slope[np.unique(np.linspace(0, len(slope) - 1, count).round().astype(np.int64))])
+        return np.asarray(
+            slope[np.unique(np.linspace(0, len(slope) - 1, count).round().astype(np.int64))]
+        )
 
     def found(self, gap: float) -> Trade:
         """What the search ends with."""

@@ -1,4 +1,4 @@
-"""The front door: minimise any measure of risk, under limits on others.
+"""Minimise any measure of risk, under limits on others.
 
 | objective | limits | how |
 | --- | --- | --- |
@@ -9,32 +9,32 @@
 | the mean | one CVaR | `price_search.py`: a point of the frontier |
 | any of these | any of these, one CVaR in all | column generation, `limits.py` |
 
-A limit that the best policy without it keeps is not looked at any further. A limit on VaR is one on the probability
-of being late: VaR_alpha <= t exactly if P(Z > t) <= alpha.
+A limit that the best policy without it keeps is not looked at any further. A limit on VaR is one on
+the probability of being late: VaR_alpha <= t exactly if P(Z > t) <= alpha.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from fractions import Fraction
 from typing import Any, overload
 
 import numpy as np
 
 from tailpath.analysis.nature import nature_called
-from tailpath.analysis.reachability import sure_states
+from tailpath.analysis.reachability import almost_sure_states
 from tailpath.dp.budgets import EXCESS
 from tailpath.errors import InfeasibleError, LimitExceededError, OptionError
 from tailpath.evaluation.evaluate import evaluate_for
 from tailpath.kernels.rounding import UNIT
 from tailpath.model.interval import IntervalSSP
+from tailpath.model.potential import shifted, shifted_bounds
 from tailpath.model.ssp import SSP
 from tailpath.risk.curves import Curve
-from tailpath.risk.late import Late
-from tailpath.risk.mean import Mean
 from tailpath.risk.measure import Limit, Measure, Sum
+from tailpath.risk.measures import Late, Mean, VaR
 from tailpath.risk.text import parse, parse_limit
-from tailpath.risk.var import VaR
 from tailpath.solvers.exact.solver import solve_cvar_exact
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.answer import RiskSolution
@@ -56,18 +56,36 @@ _ONE = np.ones(1)
 
 @overload
 def solve(
-    ssp: SSP, objective: Any, subject_to: Iterable[Any] = (), *, mix: bool = True, delta: Any = None, nature: str = "adversarial"
+    ssp: SSP,
+    objective: Any,
+    subject_to: Iterable[Any] = (),
+    *,
+    mix: bool = True,
+    delta: Any = None,
+    nature: str = "adversarial",
 ) -> RiskSolution: ...
 
 
 @overload
 def solve(
-    ssp: IntervalSSP, objective: Any, subject_to: Iterable[Any] = (), *, mix: bool = True, delta: Any = None, nature: str = "adversarial"
+    ssp: IntervalSSP,
+    objective: Any,
+    subject_to: Iterable[Any] = (),
+    *,
+    mix: bool = True,
+    delta: Any = None,
+    nature: str = "adversarial",
 ) -> RobustRisk | RiskSolution: ...
 
 
 def solve(
-    ssp: Any, objective: Any, subject_to: Iterable[Any] = (), *, mix: bool = True, delta: Any = None, nature: str = "adversarial"
+    ssp: Any,
+    objective: Any,
+    subject_to: Iterable[Any] = (),
+    *,
+    mix: bool = True,
+    delta: Any = None,
+    nature: str = "adversarial",
 ) -> RiskSolution | RobustRisk:
     """Find the policy with the least `objective` among all that keep the limits of `subject_to`.
 
@@ -128,6 +146,8 @@ def solve(
     if isinstance(subject_to, (str, Limit)):
         subject_to = [subject_to]
     limits = tuple(parse_limit(limit) for limit in subject_to)
+    if ssp.signed:
+        return _of_reduced(ssp, goal, limits, mix, delta)
     if delta is not None:
         return _rounded(ssp, goal, limits, mix, delta)
     if limits or not isinstance(goal, Mean):
@@ -135,7 +155,9 @@ def solve(
     _check_limits(goal, limits)
     best = _alone(ssp, goal)
     if all(_keeps(best, limit) for limit in limits):
-        return RiskSolution(ssp, goal, limits, best.value, best.bounds, best.policy, (0.0,) * len(limits))
+        return RiskSolution(
+            ssp, goal, limits, best.value, best.bounds, best.policy, (0.0,) * len(limits)
+        )
     _check_each(ssp, limits)
     if isinstance(goal, VaR):
         return _least_var(ssp, goal, limits, mix)
@@ -143,11 +165,14 @@ def solve(
         return _least_mean(ssp, limits[0], mix)
     tail = next((i for i, limit in enumerate(limits) if limit.measure.tail is not None), None)
     if tail is not None and len(limits) > 1:
-        # A limit on CVaR takes a search for each of its budgets, so it is worth to see first whether it matters.
+        # A limit on CVaR takes a search for each of its budgets, so it is worth to see first
+        # whether it matters.
         found = solve(ssp, goal, limits[:tail] + limits[tail + 1 :], mix=mix)
         if _keeps(found, limits[tail]):
             multipliers = (*found.multipliers[:tail], 0.0, *found.multipliers[tail:])
-            return RiskSolution(ssp, goal, limits, found.value, found.bounds, found.policy, multipliers)
+            return RiskSolution(
+                ssp, goal, limits, found.value, found.bounds, found.policy, multipliers
+            )
     rows = [row_of(_as_expectation(goal)), *(_row_of_limit(limit) for limit in limits)]
     try:
         return solve_limited(ssp, goal, limits, rows, mix)
@@ -157,22 +182,79 @@ def solve(
         *others, last = limits
         least = solve(ssp, last.measure, others).value
         kept = " and ".join(str(limit) for limit in others)
-        raise InfeasibleError(f"no policy keeps {last} with {kept}: {last.measure} is then at least {least:.6g}", least) from None
+        raise InfeasibleError(
+            f"no policy keeps {last} with {kept}: {last.measure} is then at least {least:.6g}",
+            least,
+        ) from None
 
 
-def _against(model: IntervalSSP, objective: Any, limits: tuple[Any, ...], delta: Any, nature: str) -> RobustRisk:
+def _of_reduced(
+    ssp: SSP, goal: Measure, limits: tuple[Limit, ...], mix: bool, delta: Any
+) -> RiskSolution:
+    """Where some cost is negative: the same of the reduced model, where runs cost `shift` less."""
+    reduced, by = ssp.reduced, ssp.shift
+    unit = reduced.cost_unit if delta is None else None
+    asked, constant = goal.moved(by, unit)
+    try:
+        found = solve(
+            reduced, asked, [limit.moved(by, unit) for limit in limits], mix=mix, delta=delta
+        )
+    except InfeasibleError as error:
+        if len(limits) != 1 or error.least is None:
+            raise InfeasibleError(f"no policy keeps {' and '.join(map(str, limits))}") from None
+        least = shifted(error.least, limits[0].measure.moved(by, unit)[1])
+        raise InfeasibleError(
+            f"no policy keeps {limits[0]}: {limits[0].measure} is at least {least:.6g}", least
+        ) from None
+    bounds = shifted_bounds(found.bounds, constant, ssp.reduction.exact)
+    away = _moved_by_rounding(goal, asked, by)
+    bounds = (bounds[0] - away, bounds[1] + away)
+    return RiskSolution(
+        ssp,
+        goal,
+        limits,
+        shifted(found.value, constant),
+        bounds,
+        on_costs_of(found.policy, ssp),
+        found.multipliers,
+    )
+
+
+def _moved_by_rounding(goal: Measure, asked: Measure, by: Fraction) -> float:
+    """What the value may be off by since places that were moved are the nearest floats: mostly
+    nothing."""
+    total = 0.0
+    for (factor, old), (_, new) in zip(goal.terms, asked.terms):
+        before, after = old.curve, new.curve
+        if before is not None and after is not None and not isinstance(old, (Late, Mean)):
+            off = max(
+                abs(float(there - (here - by)))
+                for here, there in zip(before.breakpoints, after.breakpoints)
+            )
+            total += abs(factor) * off * before.steepest * 2
+    return total
+
+
+def _against(
+    model: IntervalSSP, objective: Any, limits: tuple[Any, ...], delta: Any, nature: str
+) -> RobustRisk:
     """Without limits, on a model with intervals."""
     if limits:
         raise OptionError(
-            "limits need known probabilities: nature would be another for the objective and for each limit; take model.nominal(), or solve for"
-            " the measure of the limit and look at its policy's band"
+            "limits need known probabilities: nature would be another for the objective and for"
+            " each limit; take model.nominal(), or solve for the measure of the limit and look at"
+            " its policy's band"
         )
     if delta is not None:
-        raise OptionError("models with intervals need costs with a common unit; delta is not for them")
+        raise OptionError(
+            "models with intervals need costs with a common unit; delta is not for them"
+        )
     return solve_robust(model, objective, nature)
 
 
-def _rounded(ssp: SSP, goal: Measure, limits: tuple[Limit, ...], mix: bool, delta: Any) -> RiskSolution:
+def _rounded(
+    ssp: SSP, goal: Measure, limits: tuple[Limit, ...], mix: bool, delta: Any
+) -> RiskSolution:
     """The optimum bracketed by those of the costs rounded up, whose policy it is, and down."""
     for measure in (goal, *(limit.measure for limit in limits)):
         check_rising(measure)
@@ -181,9 +263,14 @@ def _rounded(ssp: SSP, goal: Measure, limits: tuple[Limit, ...], mix: bool, delt
     try:
         upper = solve(above, goal, limits, mix=mix)
     except InfeasibleError as error:
-        raise InfeasibleError(f"with costs rounded up to multiples of {delta}, {error}; a finer delta may find one", None) from None
+        raise InfeasibleError(
+            f"with costs rounded up to multiples of {delta}, {error}; a finer delta may find one",
+            None,
+        ) from None
     bounds = (lower.bounds[0], upper.bounds[1])
-    return RiskSolution(ssp, goal, limits, upper.value, bounds, on_costs_of(upper.policy, ssp), upper.multipliers)
+    return RiskSolution(
+        ssp, goal, limits, upper.value, bounds, on_costs_of(upper.policy, ssp), upper.multipliers
+    )
 
 
 def _alone(ssp: SSP, goal: Measure) -> RiskSolution:
@@ -197,7 +284,7 @@ def _alone(ssp: SSP, goal: Measure) -> RiskSolution:
         policy = on_time.policy(t) if on_time.late(t) < 1 - SLACK else on_time.cheapest()
         return RiskSolution(ssp, goal, (), t, (t, t), policy)
     if isinstance(goal, Late):
-        found = solve_on_time(ssp, goal.deadline)
+        found = solve_on_time(ssp, max(goal.deadline, 0.0))
         late, bounds = found.late(goal.deadline), found.late_bounds(goal.deadline)
         return RiskSolution(ssp, goal, (), late, bounds, found.policy(goal.deadline))
     tail, curve = goal.tail, _as_expectation(goal).curve
@@ -211,7 +298,8 @@ def _alone(ssp: SSP, goal: Measure) -> RiskSolution:
     scale = mean + factor
     best = solve_cvar_exact(ssp, alpha, weight=factor / scale)
     low, high = best.bounds(alpha)
-    # The weight is rounded, and so is the scale; both factors are positive, and the mean is no more than CVaR.
+    # The weight is rounded, and so is the scale; both factors are positive, and the mean is no more
+    # than CVaR.
     away = 8 * UNIT if mean else 2 * UNIT if scale != 1 else 0.0
     bounds = (scale * low * (1 - away), scale * high * (1 + away))
     return RiskSolution(ssp, goal, (), scale * best.objective(alpha), bounds, best.policy(alpha))
@@ -225,17 +313,26 @@ def _least_loss(ssp: SSP, goal: Measure, curve: Curve) -> RiskSolution:
 
 
 def _within(ssp: SSP, goal: Measure) -> RiskSolution | None:
-    """The risk-neutral policy, if it never gets to where the loss, the mean aside, is more than the least; a long table is then spared."""
+    """The risk-neutral policy, if it never gets to where the loss, the mean aside, is more than the
+    least; a long table is then spared.
+    """
     assert ssp.cost_unit is not None
     mean = sum(factor for factor, part in goal.terms if isinstance(part, Mean))
     rest = Sum(tuple(term for term in goal.terms if not isinstance(term[1], Mean)))
-    if mean < 0 or rest.curve is None or rest.curve.slope < 0 or rest.curve.units(ssp.cost_unit) <= LONG:
+    if (
+        mean < 0
+        or rest.curve is None
+        or rest.curve.slope < 0
+        or rest.curve.units(ssp.cost_unit) <= LONG
+    ):
         return None
-    if not sure_states(ssp)[0][ssp.start_index]:
+    if not almost_sure_states(ssp)[0][ssp.start_index]:
         return None
     expected, least = solve_expected(ssp), min(*rest.curve.at, *rest.curve.after)
     try:
-        high = max(evaluate_for(ssp, expected.policy, [rest], max_nodes=MOST_NODES).bounds(rest)[1], least)
+        high = max(
+            evaluate_for(ssp, expected.policy, [rest], max_nodes=MOST_NODES).bounds(rest)[1], least
+        )
     except LimitExceededError:
         return None
     # What an evaluation cannot tell from nobody may still have its way before it.
@@ -244,7 +341,14 @@ def _within(ssp: SSP, goal: Measure) -> RiskSolution | None:
         return None
     low, up = (mean * bound for bound in expected.bounds)
     away = 4 * UNIT * (mean * expected.bounds[1] + abs(least)) if mean else 0.0
-    return RiskSolution(ssp, goal, (), mean * expected.cost() + least, (low + least - away, up + high + away), expected.policy)
+    return RiskSolution(
+        ssp,
+        goal,
+        (),
+        mean * expected.cost() + least,
+        (low + least - away, up + high + away),
+        expected.policy,
+    )
 
 
 def _least_mean(ssp: SSP, limit: Limit, mix: bool) -> RiskSolution:
@@ -258,19 +362,25 @@ def _least_mean(ssp: SSP, limit: Limit, mix: bool) -> RiskSolution:
     rounding = found.rounding
     low = found.mean(rounding.above(bound)) * (1 - rounding.share) * unit
     high = found.mean(rounding.below(bound)) * (1 + rounding.share) * unit
-    place = found.place(bound) if mix else found.alone(max(bound, found.least_risk))
-    value, saved = place.mean * unit, found.slope(bound) if mix else 0.0
-    policy = mixed(tables, place.parts)
+    point = found.point(bound) if mix else found.alone(max(bound, found.least_risk))
+    value, saved = point.mean * unit, found.slope(bound) if mix else 0.0
+    policy = mixed(tables, point.parts)
     return RiskSolution(ssp, Mean(), (limit,), value, (low, max(high, value)), policy, (saved,))
 
 
 def _check_limits(goal: Measure, limits: tuple[Limit, ...]) -> None:
     """Refuse what no solver here takes."""
-    if sum(measure.tail is not None for measure in (goal, *(limit.measure for limit in limits))) > 1:
+    if (
+        sum(measure.tail is not None for measure in (goal, *(limit.measure for limit in limits)))
+        > 1
+    ):
         raise OptionError("at most one CVaR may occur in objective and limits together")
     for limit in limits:
         if isinstance(limit.measure, Late) and math.isinf(limit.measure.deadline):
-            raise OptionError(f"{limit} limits the probability of never arriving; use given_arrival or give_up to make the goal sure")
+            raise OptionError(
+                f"{limit} limits the probability of never arriving; use given_arrival or give_up to"
+                " make the goal sure"
+            )
 
 
 def _check_each(ssp: SSP, limits: tuple[Limit, ...]) -> None:
@@ -278,7 +388,10 @@ def _check_each(ssp: SSP, limits: tuple[Limit, ...]) -> None:
     for limit in limits:
         least = _alone(ssp, limit.measure)
         if least.bounds[0] > limit.bound + SLACK * abs(limit.bound) and least.value > limit.bound:
-            raise InfeasibleError(f"no policy keeps {limit}: {limit.measure} is at least {least.value:.6g}", least.value)
+            raise InfeasibleError(
+                f"no policy keeps {limit}: {limit.measure} is at least {least.value:.6g}",
+                least.value,
+            )
 
 
 def _keeps(found: RiskSolution, limit: Limit) -> bool:
@@ -291,7 +404,9 @@ def _keeps(found: RiskSolution, limit: Limit) -> bool:
 
 
 def _least_var(ssp: SSP, goal: VaR, limits: tuple[Limit, ...], mix: bool) -> RiskSolution:
-    """The least t for which the lateness can be alpha under the limits: bisection over t, since a later deadline is easier to keep."""
+    """The least t for which the lateness can be alpha under the limits: bisection over t, since a
+    later deadline is easier to keep.
+    """
     assert ssp.cost_unit is not None
     unit = ssp.cost_unit
 
@@ -302,10 +417,14 @@ def _least_var(ssp: SSP, goal: VaR, limits: tuple[Limit, ...], mix: bool) -> Ris
     while lateness(high).value > goal.alpha * (1 + SLACK):
         low, high = high, 2 * high
         if high * unit > 10**7 * unit:
-            raise InfeasibleError(f"under these limits no VaR at {goal.alpha:g} was found below {float(low * unit):g}")
+            raise InfeasibleError(
+                f"under these limits no VaR at {goal.alpha:g} was found below {float(low * unit):g}"
+            )
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (low, middle) if lateness(middle).value <= goal.alpha * (1 + SLACK) else (middle, high)
+        low, high = (
+            (low, middle) if lateness(middle).value <= goal.alpha * (1 + SLACK) else (middle, high)
+        )
     best, t = lateness(high), float(high * unit)
     return RiskSolution(ssp, goal, limits, t, (t, t), best.policy, (0.0,) * len(limits))
 

@@ -1,19 +1,21 @@
-"""The trade between mean and risk, as it was found: the least mean at every risk asked for, and policies that have it.
+"""The trade between mean and risk, as it was found: the least mean at every risk asked for, and
+policies that have it.
 
 For one budget w the points (risk, mean) of all mixtures of policies have a convex lower edge, a
-piecewise linear curve. For lateness and shortfall the budget is given, and its curve is all. For CVaR
+piecewise linear curve. For lateness and shortfall the budget is given, and its curve is all. For
+CVaR
 
-    CVaR_alpha <= b   exactly if   E (Z - w)+ <= alpha (b - w)   for some budget w >= 0 on the cost grid,
+    CVaR_alpha <= b  exactly if  E (Z - w)+ <= alpha (b - w)  for a budget w >= 0 on the cost grid,
 
-so with the risk w + E (Z - w)+ / alpha every budget has a curve, and the least mean at a risk is the
-lowest of them all there. This envelope is not convex where the best budget changes, and falls in a
-step where a curve begins below all others. A mixture on the curve of w may have less CVaR than its
-place says, by another budget; but then the curve of that budget is as low before this place, and it
-is no corner: on the envelope every risk is that of its policy.
+so with the risk w + E (Z - w)+ / alpha every budget has a curve, and the least mean at a risk is
+the lowest of them all there. This envelope is not convex where the best budget changes, and falls
+in a step where a curve begins below all others. A mixture on the curve of w may have less CVaR than
+its place says, by another budget; but then the curve of that budget is as low before this place,
+and it is no corner: on the envelope every risk is that of its policy.
 
-**Rounding.** Tables are off by a share e of risk and mean. Then the true least mean at b lies between
-(1 - e) f(b (1 + e)) and (1 + e) f(b (1 - e)), with f the one found: a mixture of points that are off
-is off by no more, and so is a line that lies below a curve.
+**Rounding.** Tables are off by a share e of risk and mean. Then the true least mean at b lies
+between (1 - e) f(b (1 + e)) and (1 + e) f(b (1 - e)), with f the one found: a mixture of points
+that are off is off by no more, and so is a line that lies below a curve.
 """
 
 from __future__ import annotations
@@ -50,9 +52,11 @@ Part = tuple[float, float, int]
 
 
 class Axis(NamedTuple):
-    """How a risk is read off a table: at a budget it is `factor * value + shift * budget`, in cost units."""
+    """How a risk is read off a table: at a budget it is `factor * value + shift * budget`, in cost
+    units.
+    """
 
-    account: FloatArray
+    criterion: FloatArray
     budgets: range
     factor: float
     shift: float
@@ -73,7 +77,7 @@ class Rounding(NamedTuple):
         return risk * (1 + self.share) + self.slack
 
 
-class Place(NamedTuple):
+class Point(NamedTuple):
     """A policy, or a mixture of two, by its parts: its risk and its mean, in cost units."""
 
     risk: float
@@ -82,12 +86,14 @@ class Place(NamedTuple):
 
 
 #: A place, and the least mean just before it.
-Corner = tuple[Place, float]
+Corner = tuple[Point, float]
 
 
 @dataclass(frozen=True, eq=False)
 class Trade:
-    """The envelope of the chords met. The least mean may lie below it by `gap`, relatively, and by rounding."""
+    """The envelope of the chords met. The least mean may lie below it by `gap`, relatively, and by
+    rounding.
+    """
 
     axis: Axis
     chords: Chords
@@ -109,11 +115,11 @@ class Trade:
         """What one unit more of risk saves of the mean."""
         return float(slopes(self.chords[:, self._chord(risk)]))
 
-    def place(self, risk: float) -> Place:
+    def point(self, risk: float) -> Point:
         """The mixture that has the least mean at a risk."""
         return self._on_chord(self._chord(risk), risk)
 
-    def alone(self, risk: float) -> Place:
+    def alone(self, risk: float) -> Point:
         """Of the single policies met that have no more than a risk the one with the least mean."""
         ends = [(X0, M0), (X1, M1)]
         mean = np.stack([np.where(self.chords[x] <= risk, self.chords[m], np.inf) for x, m in ends])
@@ -121,38 +127,42 @@ class Trade:
         return self._ends(int(chord))[int(side)]
 
     def corners(self) -> list[Corner]:
-        """The corners in rising risk and falling mean. What differs by no more than `SAME` is one."""
+        """The corners in rising risk and falling mean. What differs by no more than
+        `SAME` is one.
+        """
         lowest, before = self.envelope.lowest.tolist(), self.envelope.before(self.chords).tolist()
         first = self._on_chord(lowest[0], self.least_risk)
         found = [(first, first.mean)]
-        for risk, left, right, mean in zip(self.envelope.start[1:].tolist(), lowest, lowest[1:], before):
+        for risk, left, right, mean in zip(
+            self.envelope.start[1:].tolist(), lowest, lowest[1:], before
+        ):
             there, here = self._on_chord(left, risk), self._on_chord(right, risk)
             if mean > here.mean + SAME * (here.mean + self.slope(risk) * risk):
                 found.append((here, mean))
             else:
-                found.append((min(here, there, key=lambda place: len(place.parts)), here.mean))
+                found.append((min(here, there, key=lambda point: len(point.parts)), here.mean))
         last = self._on_chord(lowest[-1], self.envelope.end)
         return _without_straight(_falling([*found, (last, last.mean)]))
 
     def _chord(self, risk: float) -> int:
         """The lowest chord at a risk."""
-        place = int(np.searchsorted(self.envelope.start, risk, side="right")) - 1
-        return int(self.envelope.lowest[max(place, 0)])
+        point = int(np.searchsorted(self.envelope.start, risk, side="right")) - 1
+        return int(self.envelope.lowest[max(point, 0)])
 
-    def _ends(self, chord: int) -> list[Place]:
+    def _ends(self, chord: int) -> list[Point]:
         a = self.chords[:, chord].tolist()
         factor, budget = self.axis.factor, self.axis.budgets[int(a[CURVE])]
         rows = ((X0, M0, FOUND0), (X1, M1, FOUND1))
-        return [Place(a[x], a[m], ((1.0, a[found] * factor, budget),)) for x, m, found in rows]
+        return [Point(a[x], a[m], ((1.0, a[found] * factor, budget),)) for x, m, found in rows]
 
-    def _on_chord(self, chord: int, risk: float) -> Place:
+    def _on_chord(self, chord: int, risk: float) -> Point:
         """A place on a chord as a mixture of its ends, or the end that it is."""
         a, b = self._ends(chord)
         if risk <= a.risk * (1 + SAME) or risk >= b.risk * (1 - SAME):
             return a if risk <= a.risk * (1 + SAME) else b
         share = (risk - a.risk) / (b.risk - a.risk)
         parts = ((1 - share, *a.parts[0][1:]), (share, *b.parts[0][1:]))
-        return Place(risk, a.mean + share * (b.mean - a.mean), parts)
+        return Point(risk, a.mean + share * (b.mean - a.mean), parts)
 
 
 def mixed(tables: MeanRisk, parts: tuple[Part, ...]) -> Policy:
@@ -165,14 +175,14 @@ def mixed(tables: MeanRisk, parts: tuple[Part, ...]) -> Policy:
 def _falling(corners: list[Corner]) -> list[Corner]:
     """The places whose mean is lower than all before, of several at one risk the lowest."""
     found = corners[:1]
-    for place, before in corners[1:]:
+    for point, before in corners[1:]:
         last = found[-1][0]
-        if place.mean >= last.mean * (1 - SAME):
+        if point.mean >= last.mean * (1 - SAME):
             continue
-        if place.risk <= last.risk * (1 + SAME):
-            found[-1] = place, max(found[-1][1], place.mean)
+        if point.risk <= last.risk * (1 + SAME):
+            found[-1] = point, max(found[-1][1], point.mean)
         else:
-            found.append((place, before))
+            found.append((point, before))
     return found
 
 
@@ -180,19 +190,21 @@ def _without_straight(corners: list[Corner]) -> list[Corner]:
     """Without places on the straight line between others."""
     found: list[Corner] = corners[:1]
     waiting: list[Corner] = []
-    for place, before in corners[1:]:
-        if any(_apart(found[-1][0], place, before, between) > SAME for between, _ in waiting):
+    for point, before in corners[1:]:
+        if any(_apart(found[-1][0], point, before, between) > SAME for between, _ in waiting):
             found.append(waiting[-1])
             waiting = []
-        waiting.append((place, before))
-        if before > place.mean:  # what waits lies on the line that ends above the step
-            found.append((place, before))
+        waiting.append((point, before))
+        if before > point.mean:  # what waits lies on the line that ends above the step
+            found.append((point, before))
             waiting = []
     return found + waiting[-1:]
 
 
-def _apart(start: Place, end: Place, mean: float, between: Place) -> float:
-    """How far a place is from the line that goes from the start to a mean at the end's risk, relatively."""
+def _apart(start: Point, end: Point, mean: float, between: Point) -> float:
+    """How far a place is from the line that goes from the start to a mean at the end's risk,
+    relatively.
+    """
     slope = (start.mean - mean) / (end.risk - start.risk)
     straight = start.mean + slope * start.risk
     if straight == 0:

@@ -1,13 +1,18 @@
-"""CVaRVILI: CVaR value iteration with linear interpolation (Chow et al. 2015; the paper's section 2).
+"""CVaRVILI: CVaR value iteration with linear interpolation (Chow et al. 2015; the paper's section
+2).
 
-One linear program per state, action and atom in every sweep: `max_xi sum_o P_o I_o(y xi_o) / y` over the risk envelope, I_o the interpolated
-`y V` of outcome o's successor. I_o is concave and piecewise linear, so the program splits y xi_o into the segments of I_o, each with its
-slope as objective and its width as bound (`linear_programs`). It has the same answer as the merge of CVaRVIQ, `inner="greedy"`, and takes
-much longer. Where segments tie at the VaR the answer is not unique: a linear program returns a vertex, which serves some outcomes fully and
-others not at all, and `greedy` does the same, in the model's order. CVaRVIQ shares instead; hence the small differences between the policies.
+One linear program per state, action and atom in every sweep: `max_xi sum_o P_o I_o(y xi_o) / y`
+over the risk envelope, I_o the interpolated `y V` of outcome o's successor. I_o is concave and
+piecewise linear, so the program splits y xi_o into the segments of I_o, each with its slope as
+objective and its width as bound (`linear_programs`). It has the same answer as the merge of
+CVaRVIQ, `inner="greedy"`, and takes much longer. Where segments tie at the VaR the answer is not
+unique: a linear program returns a vertex, which serves some outcomes fully and others not at all,
+and `greedy` does the same, in the model's order. CVaRVIQ shares instead; hence the small
+differences between the policies.
 
-Order, start and stopping rule are those of `solvers.sweeps` (the start is found by merging), but no node is ever passed over: each sweep solves
-state-action pairs x atoms programs, and the policy takes as many once more.
+Order, start and stopping rule are those of `solvers.sweeps` (the start is found by merging), but no
+node is ever passed over: each sweep solves state-action pairs x atoms programs, and the policy
+takes as many once more.
 """
 
 from __future__ import annotations
@@ -17,8 +22,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.doors.linear_programs import TailPrograms
 from tailpath.errors import OptionError
+from tailpath.external.linear_programs import TailPrograms
 from tailpath.kernels.atom_policy import VERTEX, all_factors, beats
 from tailpath.kernels.quantile import straighten, write_node
 from tailpath.kernels.segments import merge_node, new_scratch
@@ -35,7 +40,7 @@ from tailpath.solvers.published.sweeps import (
     Team,
     augment,
     iterate,
-    start_from_neutral,
+    start_from_risk_neutral,
     warn_unless_converged,
 )
 from tailpath.solvers.published.tables import Tables, make_arrive, run_offsets, solution_of
@@ -110,9 +115,11 @@ def solve_cvar_interpolation(
         raise OptionError(f"unknown inner problem solver {inner!r}; use 'lp' or 'greedy'")
     augmented = augment(ssp, atoms, settings)
     if start == "neutral":
-        start_from_neutral(augmented, Team(1), tolerance)
+        start_from_risk_neutral(augmented, Team(1), tolerance)
     programs = TailPrograms()
-    progression = iterate(augmented, program_sweep(augmented, programs), tolerance, max_sweeps, progress)
+    progression = iterate(
+        augmented, program_sweep(augmented, programs), tolerance, max_sweeps, progress
+    )
     warn_unless_converged(progression, tolerance)
     tables = _tables(augmented, programs, settings.rule)
     make_arrive(augmented, tables, settings.rule)
@@ -129,7 +136,9 @@ def program_sweep(augmented: Augmented, programs: TailPrograms) -> Sweep:
         for node in order.tolist():
             begin, end = model.node_choices[node : node + 2]
             own = model.own[model.grid[node]]
-            best = np.min([_areas(augmented, programs, choice, own) for choice in range(begin, end)], axis=0)
+            best = np.min(
+                [_areas(augmented, programs, choice, own) for choice in range(begin, end)], axis=0
+            )
             straighten(model, node, best)
             change = max(change, float(write_node(model, work, best, node)))
         return change
@@ -137,7 +146,9 @@ def program_sweep(augmented: Augmented, programs: TailPrograms) -> Sweep:
     return sweep
 
 
-def _areas(augmented: Augmented, programs: TailPrograms, choice: int, own: NDArray[np.bool_]) -> FloatArray:
+def _areas(
+    augmented: Augmented, programs: TailPrograms, choice: int, own: NDArray[np.bool_]
+) -> FloatArray:
     """y Q(y) of a choice at all atoms that a state has, one program each; 0 at others."""
     load(augmented, programs, choice)
     areas, atoms = np.zeros(len(own)), augmented.model.atoms[own]
@@ -150,11 +161,15 @@ def load(augmented: Augmented, programs: TailPrograms, choice: int) -> None:
     model, slope = augmented.model, augmented.work.slope
     outcomes = slice(model.choice_outcomes[choice], model.choice_outcomes[choice + 1])
     slopes = model.cost[outcomes, None] + model.gamma * slope[model.target[outcomes]]
-    programs.load(slopes.reshape(-1), np.outer(model.probability[outcomes], model.width).reshape(-1))
+    programs.load(
+        slopes.reshape(-1), np.outer(model.probability[outcomes], model.width).reshape(-1)
+    )
 
 
 def _tables(augmented: Augmented, programs: TailPrograms, rule: int) -> Tables:
-    """The greedy choices, with the factors of the vertices that the programs return, or by another rule from the values."""
+    """The greedy choices, with the factors of the vertices that the programs return, or by another
+    rule from the values.
+    """
     model = augmented.model
     atoms = model.atoms.tolist()
     choice: NDArray[np.int64] = np.zeros((augmented.n, len(atoms)), dtype=np.int64)
@@ -166,21 +181,33 @@ def _tables(augmented: Augmented, programs: TailPrograms, rule: int) -> Tables:
         merge_node(model, augmented.work.slope, node, scratch)
         own = model.own[model.grid[node]]
         for k in range(model.node_choices[node], model.node_choices[node + 1]):
-            areas, slopes = _areas(augmented, programs, k, own), scratch.var[k - model.node_choices[node]]
+            areas, slopes = (
+                _areas(augmented, programs, k, own),
+                scratch.var[k - model.node_choices[node]],
+            )
             factors = _factors(augmented, programs, k)
             for row, i in enumerate(np.flatnonzero(own).tolist()):
                 if beats(areas[i], best[i], atoms[i] * model.floor):
-                    best[i], run[i], choice[node, i], var[node, i] = areas[i], factors[row], k, slopes[i]
+                    best[i], run[i], choice[node, i], var[node, i] = (
+                        areas[i],
+                        factors[row],
+                        k,
+                        slopes[i],
+                    )
         for i in np.flatnonzero(~own).tolist():  # nobody gets there
             choice[node, i] = model.node_choices[node]
-            run[i] = np.ones(int(np.diff(model.choice_outcomes[choice[node, i] : choice[node, i] + 2])[0]))
+            run[i] = np.ones(
+                int(np.diff(model.choice_outcomes[choice[node, i] : choice[node, i] + 2])[0])
+            )
         runs.append(run)
     offset, _ = run_offsets(augmented, choice)
     if rule != VERTEX:
         xi = np.empty(sum(len(part) for run in runs for part in run))
         all_factors(model, augmented.work.slope, 0, augmented.n, choice, var, offset, rule, xi)
         return Tables(choice, var, offset, xi)
-    return Tables(choice, var, offset, np.concatenate([part for run in runs for part in run] or [np.empty(0)]))
+    return Tables(
+        choice, var, offset, np.concatenate([part for run in runs for part in run] or [np.empty(0)])
+    )
 
 
 def _factors(augmented: Augmented, programs: TailPrograms, choice: int) -> FloatArray:

@@ -1,15 +1,19 @@
 """CVaRVIQ: CVaR value iteration via quantiles (Stanko and Macek 2019; the paper's section 2).
 
-`y V(s, y)` of a state is the area under its quantile function, and between atoms the quantile function is a step: slope VaR, width the distance
-of the atoms. The inner problem of the Bellman operator, `max_xi sum_o P_o I_o(y xi_o) / y` with concave piecewise-linear I_o, is a
-fractional knapsack, so taking the successors' steps in order of falling slope (outcome costs added) solves it exactly for all y at once:
-one merge instead of one linear program per atom. Sweeps, order and stopping rule are those of `solvers.sweeps`.
+`y V(s, y)` of a state is the area under its quantile function, and between atoms the quantile
+function is a step: slope VaR, width the distance of the atoms. The inner problem of the Bellman
+operator, `max_xi sum_o P_o I_o(y xi_o) / y` with concave piecewise-linear I_o, is a fractional
+knapsack, so taking the successors' steps in order of falling slope (outcome costs added) solves it
+exactly for all y at once: one merge instead of one linear program per atom. Sweeps, order and
+stopping rule are those of `solvers.sweeps`.
 
-The factors xi follow from the VaR of the merged steps: all mass above it, none below. Mass *at* it is shared among the outcomes in proportion
-to what they have there, as in the authors' code (github.com/Silvicek/cvar-algorithms, `single_var_yc_xis_from_t` in
-`cvar/gridworld/core/cvar_computation.py`). *The published planner* is `start="zero"`: the same operator, fixed point and factors. The formula as
-it is printed, xi = F(VaR) / y, is shorthand: to the letter it gives all mass at the VaR to each outcome, and where several have some
-sum P xi exceeds 1; `factors="printed"` keeps it for contrast.
+The factors xi follow from the VaR of the merged steps: all mass above it, none below. Mass *at* it
+is shared among the outcomes in proportion to what they have there, as in the authors' code
+(github.com/Silvicek/cvar-algorithms, `single_var_yc_xis_from_t` in
+`cvar/gridworld/core/cvar_computation.py`). *The published planner* is `start="zero"`: the same
+operator, fixed point and factors. The formula as it is printed, xi = F(VaR) / y, is shorthand: to
+the letter it gives all mass at the VaR to each outcome, and where several have some sum P xi
+exceeds 1; `factors="printed"` keeps it for contrast.
 """
 
 from __future__ import annotations
@@ -24,7 +28,7 @@ from tailpath.solvers.published.sweeps import (
     augment,
     iterate,
     merge_sweep,
-    start_from_neutral,
+    start_from_risk_neutral,
     team_for,
     warn_unless_converged,
 )
@@ -105,13 +109,21 @@ def solve_by_merging(
     progress: Progress | None,
     inner: str,
 ) -> AtomSolution:
-    """Values by merged segments; `settings.factors` decides how mass at the VaR goes to the outcomes (see `kernels.atom_policy.factors`)."""
+    """Values by merged segments; `settings.factors` decides how mass at the VaR goes to the
+    outcomes (see `kernels.atom_policy.factors`).
+    """
     tolerance = settings.tolerance
     augmented = augment(ssp, atoms, settings)
     with team_for(augmented, threads) as team:
         if settings.start == "neutral":
-            start_from_neutral(augmented, team, tolerance)
-        progression = iterate(augmented, merge_sweep(augmented, team, SLACK * tolerance), tolerance, settings.max_sweeps, progress)
+            start_from_risk_neutral(augmented, team, tolerance)
+        progression = iterate(
+            augmented,
+            merge_sweep(augmented, team, SLACK * tolerance),
+            tolerance,
+            settings.max_sweeps,
+            progress,
+        )
         tables = greedy_tables(augmented, settings.rule, team)
     warn_unless_converged(progression, tolerance)
     make_arrive(augmented, tables, settings.rule)

@@ -1,7 +1,9 @@
-"""What CVaRVIQ and CVaRVILI return: predicted values over (state, atom), and the policy over (state, atom) that goes with them.
+"""What CVaRVIQ and CVaRVILI return: predicted values over (state, atom), and the policy over
+(state, atom) that goes with them.
 
-The prediction is the fixed point of an approximate decomposition. It is in general neither the CVaR of the policy it comes with nor the best
-CVaR there is, at any number of atoms (`docs/planners.md`); `tailpath.evaluate` says what the policy really delivers.
+The prediction is the fixed point of an approximate decomposition. It is in general neither the CVaR
+of the policy it comes with nor the best CVaR there is, at any number of atoms (`docs/planners.md`);
+`tailpath.evaluate` says what the policy really delivers.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from tailpath.options import check_alpha
 from tailpath.pictures.notebook import card
 from tailpath.policies.atoms import Grids, nearest_own
 from tailpath.policies.kinds import AtomPolicy
+from tailpath.texts import Table
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -94,14 +97,22 @@ class AtomSolution(Record):
 
     def _repr_html_(self) -> str:
         shown = self.atoms[:: max(1, len(self.atoms) // 5)].tolist()
-        facts = [("atoms", f"{len(self.atoms)} from {self.atoms[0]:g}"), ("sweeps", self.sweeps), ("residual", float(self.residual))]
-        return card(
-            "CVaR as a published planner predicts it", facts, ("alpha", "predicted CVaR"), [(a, float(self.cvar(a))) for a in shown]
-        )
+        facts = [
+            ("atoms", f"{len(self.atoms)} from {self.atoms[0]:g}"),
+            ("sweeps", self.sweeps),
+            ("residual", float(self.residual)),
+        ]
+        predicted = Table(("alpha", "predicted CVaR"), [(a, float(self.cvar(a))) for a in shown])
+        return card("CVaR as a published planner predicts it", [Table((), facts), predicted])
 
     def __repr__(self) -> str:
-        sweeps = f"{self.sweeps} sweeps" if self.converged else f"{self.sweeps} sweeps, not converged"
-        return f"<AtomSolution {len(self.value)} states, {len(self.atoms)} atoms, inner {self.inner!r}, {sweeps}>"
+        sweeps = (
+            f"{self.sweeps} sweeps" if self.converged else f"{self.sweeps} sweeps, not converged"
+        )
+        return (
+            f"<AtomSolution {len(self.value)} states, {len(self.atoms)} atoms, inner"
+            f" {self.inner!r}, {sweeps}>"
+        )
 
     def cvar(self, alpha: Any, state: Name | None = None) -> Any:
         """The predicted CVaR from a state.
@@ -133,7 +144,10 @@ class AtomSolution(Record):
         if not np.isfinite(values[0]):
             found = np.full(levels.shape, np.inf)
         else:
-            found = np.interp(levels, np.append(0.0, self.atoms), np.append(0.0, self.atoms * values)) / levels
+            found = (
+                np.interp(levels, np.append(0.0, self.atoms), np.append(0.0, self.atoms * values))
+                / levels
+            )
         return float(found) if np.ndim(alpha) == 0 else found
 
     def policy(self, alpha: float) -> AtomPolicy:
@@ -150,5 +164,8 @@ class AtomSolution(Record):
             The policy.
         """
         start = int(nearest_own(self.atoms, self.grids, self.ssp.start_index, check_alpha(alpha)))
-        tables = {name: getattr(self, name) for name in ("ssp", "atoms", "choice", "xi_offset", "xi", "grids")}
+        tables = {
+            name: getattr(self, name)
+            for name in ("ssp", "atoms", "choice", "xi_offset", "xi", "grids")
+        }
         return AtomPolicy.trusted(**tables, start_atom=start)

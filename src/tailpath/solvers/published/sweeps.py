@@ -2,23 +2,30 @@
 
 Both planners look for the fixed point of
 
-    T[V](s, y) = min_a max_xi sum_o P_o xi_o (c_o + gamma V(s_o, y xi_o)),    sum_o P_o xi_o = 1,  0 <= xi_o <= 1 / y
+    T[V](s, y) = min_a max_xi sum_o P_o xi_o (c_o + gamma V(s_o, y xi_o)),    sum_o P_o xi_o = 1,  0
+                                                                              <= xi_o <= 1 / y
 
-with `y V(s, y)` linear between the atoms. They work on the *core* of the model (sure states, safe choices, free components drawn together,
-see `expectation`), where it is unique. The papers start from V = 0 (`start="zero"`), and values rise. As long as they are too low, walking
-in a safe cycle looks better than any way out, and each sweep adds no more than the cost of a step, hundreds of sweeps on a grid with
-obstacles of cost 100. So by default values start at E(s) / y, E the least expected cost. No tail of mass y can have a larger mean, since costs are
-not negative; in other words, `y V(s, y)` is E for all y > 0, and one step of the risk-neutral policy does not exceed it: with xi <= 1 / y
+with `y V(s, y)` linear between the atoms. They work on the *core* of the model (sure states, safe
+choices, free components drawn together, see `expectation`), where it is unique. The papers start
+from V = 0 (`start="zero"`), and values rise. As long as they are too low, walking in a safe cycle
+looks better than any way out, and each sweep adds no more than the cost of a step, hundreds of
+sweeps on a grid with obstacles of cost 100. So by default values start at E(s) / y, E the least
+expected cost. No tail of mass y can have a larger mean, since costs are not negative; in other
+words, `y V(s, y)` is E for all y > 0, and one step of the risk-neutral policy does not exceed it:
+with xi <= 1 / y
 
     sum_o P_o (y xi_o c_o + gamma E(s_o)) <= sum_o P_o (c_o + E(s_o)) = E(s).
 
-So T[V] <= V there, T is monotone, and values *fall*, in whatever order nodes are updated: first a few sweeps with the choices of the risk-neutral
-policy alone, which cost less, then all choices. Stopped early, the policy is still one that has been improved, not one fooled by low values.
+So T[V] <= V there, T is monotone, and values *fall*, in whatever order nodes are updated: first a
+few sweeps with the choices of the risk-neutral policy alone, which cost less, then all choices.
+Stopped early, the policy is still one that has been improved, not one fooled by low values.
 
-The *order* puts cheap nodes first, since costs flow from the goal outwards: in turns those that are cheap at the smallest atom and at the
-largest, as the careful and the careless go different ways. In large models it is cut into `PARTS` equal parts, which see each other as they were
-before the sweep: that takes hardly more sweeps, and the numbers are the same for any number of threads. With T non-expansive, the residual
-max |V_new - V| of a full sweep bounds |T[V] - V| of the result. It is no bound on the error: that takes the time still to go into account.
+The *order* puts cheap nodes first, since costs flow from the goal outwards: in turns those that are
+cheap at the smallest atom and at the largest, as the careful and the careless go different ways. In
+large models it is cut into `PARTS` equal parts, which see each other as they were before the sweep:
+that takes hardly more sweeps, and the numbers are the same for any number of threads. With T
+non-expansive, the residual max |V_new - V| of a full sweep bounds |T[V] - V| of the result. It is
+no bound on the error: that takes the time still to go into account.
 """
 
 from __future__ import annotations
@@ -39,22 +46,33 @@ from tailpath.errors import OptionError, TailpathWarning
 from tailpath.graph import Transitions, offsets_from_lengths
 from tailpath.kernels.atom_policy import PRINTED, SHARED, VERTEX
 from tailpath.kernels.quantile import PART, SEEN, STAMP, STAMP_BEFORE, Work, end_sweep, sweep
-from tailpath.kernels.segments import SAME_MASS, AtomModel, Bundles, make_bundles, new_scratch, share_out
+from tailpath.kernels.segments import (
+    SAME_MASS,
+    AtomModel,
+    Bundles,
+    make_bundles,
+    new_scratch,
+    share_out,
+)
+from tailpath.model.potential import refuse_signed
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import Progress, check_gamma, processors
 from tailpath.policies.atoms import Atoms, Grids, grids_of
 from tailpath.solvers.expectation import solve_expected
 
 IntArray = NDArray[np.int64]
-#: A node is passed over while its successors have moved by less than this share of the tolerance: little enough that CVaRVIQ and CVaRVILI,
-#: which passes nothing over, agree to far better than 1e-6 at the paper's tolerance of 1e-3.
+#: A node is passed over while its successors have moved by less than this share of the tolerance:
+#: little enough that CVaRVIQ and CVaRVILI, which passes nothing over, agree to far better than 1e-6
+#: at the paper's tolerance of 1e-3.
 SLACK = 1e-5
-#: So many sweeps, at most, with the choices of the risk-neutral policy alone: more cost more than they save.
+#: So many sweeps, at most, with the choices of the risk-neutral policy alone: more cost more than
+#: they save.
 START_SWEEPS = 8
 #: Models that merge more segments than this in a sweep are swept in so many parts.
 WORTH_PARTS = 1_000_000
 PARTS = 4
-#: Where values start: above those of the risk-neutral policy, and fall; or at 0 as published, and rise.
+#: Where values start: above those of the risk-neutral policy, and fall; or at 0 as published, and
+#: rise.
 STARTS = ("neutral", "zero")
 FACTORS = {"shared": SHARED, "vertex": VERTEX, "printed": PRINTED}
 
@@ -63,16 +81,19 @@ FACTORS = {"shared": SHARED, "vertex": VERTEX, "printed": PRINTED}
 class Augmented:
     """A model made ready for sweeps over (node, atom): its core, and the kernels' arrays.
 
-    `neutral` is the core choice of the risk-neutral policy at each node, `expected` its cost; `falling` says that values start above the result.
+    `risk_neutral` is the core choice of the risk-neutral policy at each node, `expected` its cost;
+    `falling` says that values start above the result. `given` is the model with costs as given, of
+    which the core is that of the reduced one.
     """
 
     core: Core
     model: AtomModel
     work: Work
-    neutral: IntArray
+    risk_neutral: IntArray
     expected: FloatArray
     falling: bool
     worth_parts: int
+    given: SSP
 
     @property
     def n(self) -> int:
@@ -108,7 +129,9 @@ class Progression:
 
 @dataclass(frozen=True)
 class Settings:
-    """How a planner runs: when to stop, from where, with which risk factors, and from how many segments on in parts; checked when made."""
+    """How a planner runs: when to stop, from where, with which risk factors, and from how many
+    segments on in parts; checked when made.
+    """
 
     tolerance: float
     gamma: float
@@ -123,9 +146,15 @@ class Settings:
         check_gamma(self.gamma)
         if self.max_sweeps < 1:
             raise OptionError(f"max_sweeps must be 1 or more, not {self.max_sweeps!r}")
-        for given, known, what in ((self.start, STARTS, "start"), (self.factors, tuple(FACTORS), "factors")):
+        for given, known, what in (
+            (self.start, STARTS, "start"),
+            (self.factors, tuple(FACTORS), "factors"),
+        ):
             if given not in known:
-                raise OptionError(f"unknown {what} {given!r}; use {', '.join(map(repr, known[:-1]))} or {known[-1]!r}")
+                raise OptionError(
+                    f"unknown {what} {given!r}; use {', '.join(map(repr, known[:-1]))} or"
+                    f" {known[-1]!r}"
+                )
 
     @property
     def rule(self) -> int:
@@ -134,8 +163,13 @@ class Settings:
 
 
 def augment(ssp: SSP, atoms: Atoms | None, settings: Settings) -> Augmented:
-    """Cut the model to its core, its nodes by rising expected cost, and choose the first values; `atoms` as `grids_of` takes them."""
+    """Cut the model to its core, its nodes by rising expected cost, and choose the first values;
+    `atoms` as `grids_of` takes them.
+    """
     every, grids = grids_of(ssp, atoms)
+    if settings.gamma < 1:
+        refuse_signed(ssp, "a planner with a discount")
+    given, ssp = ssp, ssp.reduced
     core = core_of(ssp) if settings.gamma == 1 else loose_core_of(ssp)
     expected = solve_expected(ssp)
     core = core.renumbered(np.argsort(core.gather(expected.value), kind="stable"))
@@ -143,7 +177,16 @@ def augment(ssp: SSP, atoms: Atoms | None, settings: Settings) -> Augmented:
     falling = settings.start == "neutral"
     work = _first_work(value if falling else np.zeros(core.n), every, len(core.choice))
     model = _atom_model(core, every, grids, settings.gamma)
-    return Augmented(core, model, work, core.core_choices(expected.choices), value, falling, settings.worth_parts)
+    return Augmented(
+        core,
+        model,
+        work,
+        core.core_choices(expected.choices),
+        value,
+        falling,
+        settings.worth_parts,
+        given,
+    )
 
 
 def _atom_model(core: Core, atoms: FloatArray, grids: Grids | None, gamma: float) -> AtomModel:
@@ -161,7 +204,9 @@ def _atom_model(core: Core, atoms: FloatArray, grids: Grids | None, gamma: float
         atoms=atoms,
         width=width,
         per_atom=1 / atoms,
-        limits=np.append(np.column_stack([atoms, atoms * (1 + SAME_MASS)]), [[0.0, np.inf]], axis=0),
+        limits=np.append(
+            np.column_stack([atoms, atoms * (1 + SAME_MASS)]), [[0.0, np.inf]], axis=0
+        ),
         bundles=bundles,
         most_runs=int(np.diff(bundles.bundle_runs).max(initial=1)),
         most_choices=int(np.diff(core.state_choices).max(initial=1)),
@@ -172,8 +217,12 @@ def _atom_model(core: Core, atoms: FloatArray, grids: Grids | None, gamma: float
     )
 
 
-def _node_grids(core: Core, grids: Grids | None, n_atoms: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """The grid of every node, and the atoms of every grid. States of a free component are one node, and have the atoms of all of them."""
+def _node_grids(
+    core: Core, grids: Grids | None, n_atoms: int
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """The grid of every node, and the atoms of every grid. States of a free component are one node,
+    and have the atoms of all of them.
+    """
     if grids is None:
         return np.zeros(core.n + 1, dtype=np.int64), np.ones((1, n_atoms), dtype=np.bool_)
     state = np.flatnonzero((core.node_of >= 0) & (core.node_of < core.n))
@@ -191,16 +240,19 @@ def _bundles(node_choices: IntArray, rows: Transitions) -> Bundles:
         bundle_runs=np.empty(rows.n + 1, dtype=np.int64),
         run_target=np.empty(len(rows.target), dtype=np.int32),
         run_cost=np.empty(len(rows.target)),
-        place=np.empty(len(rows.target), dtype=np.int32),
+        position=np.empty(len(rows.target), dtype=np.int32),
         choice_chances=np.empty(0, dtype=np.int64),
         chance=np.empty(0),
     )
     count, runs = make_bundles(node_choices, rows.row_start, rows.target, rows.cost, room)
-    bundle_choices, bundle_runs = room.bundle_choices[: count + 1].copy(), room.bundle_runs[: count + 1].copy()
+    bundle_choices, bundle_runs = (
+        room.bundle_choices[: count + 1].copy(),
+        room.bundle_runs[: count + 1].copy(),
+    )
     # Each choice of a bundle has a probability for every run of it.
     choice_chances = offsets_from_lengths(np.repeat(np.diff(bundle_runs), np.diff(bundle_choices)))
     chance = np.zeros(choice_chances[-1])
-    share_out(rows.row_start, rows.probability, room.place, choice_chances, chance)
+    share_out(rows.row_start, rows.probability, room.position, choice_chances, chance)
     return room._replace(
         bundle_choices=bundle_choices,
         bundle_runs=bundle_runs,
@@ -212,12 +264,20 @@ def _bundles(node_choices: IntArray, rows: Transitions) -> Bundles:
 
 
 def _first_work(expected: FloatArray, atoms: FloatArray, n_choices: int) -> Work:
-    """`y V(s, y)` at the expected cost for all y > 0: straight up to the first atom, and level from there."""
+    """`y V(s, y)` at the expected cost for all y > 0: straight up to the first atom, and level from
+    there.
+    """
     n = len(expected)
     slope = np.zeros((n + 1, len(atoms)))
     slope[:n, 0] = expected / atoms[0]
     margin = np.full(n_choices, -np.inf)
-    return Work(value=expected[:, None] / atoms, slope=slope, before=slope.copy(), memory=np.zeros((n + 1, 8)), margin=margin)
+    return Work(
+        value=expected[:, None] / atoms,
+        slope=slope,
+        before=slope.copy(),
+        memory=np.zeros((n + 1, 8)),
+        margin=margin,
+    )
 
 
 # ---------------------------------------------------------------------- sweeps
@@ -227,7 +287,9 @@ def _first_work(expected: FloatArray, atoms: FloatArray, n_choices: int) -> Work
 Sweep = Callable[[IntArray, int], float]
 
 
-def iterate(augmented: Augmented, sweep: Sweep, tolerance: float, max_sweeps: int, progress: Progress | None) -> Progression:
+def iterate(
+    augmented: Augmented, sweep: Sweep, tolerance: float, max_sweeps: int, progress: Progress | None
+) -> Progression:
     """Sweep until a full sweep moves no value by more than the tolerance."""
     work, settled = augmented.work, False
     for sweeps in range(1, max_sweeps + 1):
@@ -235,7 +297,9 @@ def iterate(augmented: Augmented, sweep: Sweep, tolerance: float, max_sweeps: in
         if full:
             work.memory[:, SEEN] = 0
         # Values that are still too low do not tell what is near.
-        near = work.value[:, -(sweeps % 2)] if augmented.falling and sweeps > 1 else augmented.expected
+        near = (
+            work.value[:, -(sweeps % 2)] if augmented.falling and sweeps > 1 else augmented.expected
+        )
         residual = sweep(np.argsort(near, kind="stable"), sweeps * (augmented.n + 1))
         settled = residual <= tolerance
         if progress is not None:
@@ -245,9 +309,14 @@ def iterate(augmented: Augmented, sweep: Sweep, tolerance: float, max_sweeps: in
     return Progression(max_sweeps, residual, False)
 
 
-def start_from_neutral(augmented: Augmented, team: Team, tolerance: float) -> None:
-    """Bring the values nearer to those of the risk-neutral policy, by sweeps over its choices alone."""
-    nodes, rows = np.arange(augmented.n + 1), augmented.core.transitions.restrict(augmented.neutral)
+def start_from_risk_neutral(augmented: Augmented, team: Team, tolerance: float) -> None:
+    """Bring the values nearer to those of the risk-neutral policy, by sweeps over its choices
+    alone.
+    """
+    nodes, rows = (
+        np.arange(augmented.n + 1),
+        augmented.core.transitions.restrict(augmented.risk_neutral),
+    )
     alone = augmented.model._replace(
         node_choices=nodes,
         choice_outcomes=rows.row_start,
@@ -256,7 +325,9 @@ def start_from_neutral(augmented: Augmented, team: Team, tolerance: float) -> No
         cost=rows.cost,
         bundles=_bundles(nodes, rows),
     )
-    policy = replace(augmented, model=alone, work=augmented.work._replace(margin=np.full(augmented.n, -np.inf)))
+    policy = replace(
+        augmented, model=alone, work=augmented.work._replace(margin=np.full(augmented.n, -np.inf))
+    )
     iterate(policy, merge_sweep(policy, team, SLACK * tolerance), tolerance, START_SWEEPS, None)
     augmented.work.memory[:, [STAMP, STAMP_BEFORE]] = 0
 
@@ -264,15 +335,17 @@ def start_from_neutral(augmented: Augmented, team: Team, tolerance: float) -> No
 def warn_unless_converged(progression: Progression, tolerance: float) -> None:
     if not progression.converged:
         warnings.warn(
-            f"no convergence within {progression.sweeps} sweeps: the last one still moved a value by {progression.residual:.3g},"
-            f" the tolerance is {tolerance:g}",
+            f"no convergence within {progression.sweeps} sweeps: the last one still moved a value"
+            f" by {progression.residual:.3g}, the tolerance is {tolerance:g}",
             TailpathWarning,
             stacklevel=4,
         )
 
 
 class Team:
-    """Threads that share work by parts; a team of one is the calling thread alone, and starts nothing."""
+    """Threads that share work by parts; a team of one is the calling thread alone, and starts
+    nothing.
+    """
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
@@ -286,7 +359,9 @@ class Team:
             self._pool.shutdown()
 
     def share(self, last: int, parts: int, function: Callable[[int, int, int], Any]) -> list[Any]:
-        """Call `function(first, last, part)` on equal parts of 0 .. last - 1, which must not need each other; returns what they return."""
+        """Call `function(first, last, part)` on equal parts of 0 .. last - 1, which must not need
+        each other; returns what they return.
+        """
         todo = deque((last * k // parts, last * (k + 1) // parts, k) for k in range(parts))
         results: list[Any] = [None] * parts
 
@@ -298,7 +373,11 @@ class Team:
                     return
                 results[part[2]] = function(*part)
 
-        others = [self._pool.submit(work) for _ in range(self.threads - 1)] if self._pool is not None else []
+        others = (
+            [self._pool.submit(work) for _ in range(self.threads - 1)]
+            if self._pool is not None
+            else []
+        )
         work()
         for other in others:
             other.result()
@@ -306,7 +385,9 @@ class Team:
 
 
 def team_for(augmented: Augmented, threads: int | None) -> Team:
-    """All processors the process may use, unless told otherwise or the model is too small for more than one."""
+    """All processors the process may use, unless told otherwise or the model is too small for more
+    than one.
+    """
     if threads is not None and threads < 1:
         raise OptionError(f"threads must be 1 or more, not {threads!r}")
     return Team(min(threads or processors(), augmented.parts))
@@ -317,11 +398,15 @@ def merge_sweep(augmented: Augmented, team: Team, slack: float) -> Sweep:
     model, work, parts = augmented.model, augmented.work, augmented.parts
 
     def one_part(order: IntArray, clock: int) -> Callable[[int, int, int], Any]:
-        return lambda first, last, part: sweep(model, work, new_scratch(model), order, first, last, part, clock, slack)
+        return lambda first, last, part: sweep(
+            model, work, new_scratch(model), order, first, last, part, clock, slack
+        )
 
     def whole(order: IntArray, clock: int) -> float:
         for part in range(parts):
-            work.memory[order[augmented.n * part // parts : augmented.n * (part + 1) // parts], PART] = part
+            work.memory[
+                order[augmented.n * part // parts : augmented.n * (part + 1) // parts], PART
+            ] = part
         found = team.share(augmented.n, parts, one_part(order, clock))
         if parts > 1:
             end_sweep(work, clock)

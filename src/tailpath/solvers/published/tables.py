@@ -1,12 +1,15 @@
 """From the values of a planner to its policy, as tables over the model's states.
 
-The policy is greedy with respect to the values returned; choices that tie go to the lower index. Two things need care.
+The policy is greedy with respect to the values returned; choices that tie go to the lower index.
+Two things need care.
 
-- *It must arrive.* The values interpolate between atoms while the policy goes on at the nearest one, and they may still be a little too low, so
-  a greedy policy could walk in cycles. Pairs (node, atom) that cannot arrive take a *detour*: of all choices that may meet a pair that does
-  arrive, the one that costs least more, and the cheapest detours first. Every sure state has such a choice, so in the end all pairs arrive.
-- *Free components* were one node. At each atom its member with the chosen choice takes it; the others walk there, at no cost and with xi = 1,
-  which leaves y as it is.
+- *It must arrive.* The values interpolate between atoms while the policy goes on at the nearest
+  one, and they may still be a little too low, so a greedy policy could walk in cycles. Pairs (node,
+  atom) that cannot arrive take a *detour*: of all choices that may meet a pair that does arrive,
+  the one that costs least more, and the cheapest detours first. Every sure state has such a choice,
+  so in the end all pairs arrive.
+- *Free components* were one node. At each atom its member with the chosen choice takes it; the
+  others walk there, at no cost and with xi = 1, which leaves y as it is.
 """
 
 from __future__ import annotations
@@ -19,7 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.errors import TailpathWarning
-from tailpath.kernels.atom_policy import Nearest, all_factors, choose, factors, find_detours, mark_arriving
+from tailpath.kernels.atom_policy import (
+    Nearest,
+    all_factors,
+    choose,
+    factors,
+    find_detours,
+    mark_arriving,
+)
 from tailpath.kernels.segments import new_scratch
 from tailpath.model.ssp import FloatArray
 from tailpath.policies.atoms import borders_of
@@ -34,7 +44,9 @@ SAME_SUM = 1e-6
 
 @dataclass(eq=False)
 class Tables:
-    """Decisions over (node, atom): core choices, VaR, and where in `xi` the factors of the outcomes begin. `detours` counts the exceptions."""
+    """Decisions over (node, atom): core choices, VaR, and where in `xi` the factors of the outcomes
+    begin. `detours` counts the exceptions.
+    """
 
     choice: NDArray[np.int64]
     var: FloatArray
@@ -48,15 +60,27 @@ def greedy_tables(augmented: Augmented, rule: int, team: Team) -> Tables:
     model, slope = augmented.model, augmented.work.slope
     choice = np.zeros((augmented.n, len(model.atoms)), dtype=np.int64)
     var = np.zeros(choice.shape)
-    team.share(augmented.n, augmented.parts, lambda first, last, _: choose(model, slope, first, last, new_scratch(model), choice, var))
+    team.share(
+        augmented.n,
+        augmented.parts,
+        lambda first, last, _: choose(model, slope, first, last, new_scratch(model), choice, var),
+    )
     offset, total = run_offsets(augmented, choice)
     xi = np.empty(total)
-    team.share(augmented.n, augmented.parts, lambda first, last, _: all_factors(model, slope, first, last, choice, var, offset, rule, xi))
+    team.share(
+        augmented.n,
+        augmented.parts,
+        lambda first, last, _: all_factors(
+            model, slope, first, last, choice, var, offset, rule, xi
+        ),
+    )
     return Tables(choice, var, offset, xi)
 
 
 def run_offsets(augmented: Augmented, choice: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
-    """Where the factors of each pair begin if they are stored one after the other, and how many there are."""
+    """Where the factors of each pair begin if they are stored one after the other, and how many
+    there are.
+    """
     ends = np.cumsum(np.diff(augmented.core.choice_outcomes)[choice.reshape(-1)])
     starts = np.concatenate(([0], ends[:-1])) if ends.size else ends
     return starts.reshape(choice.shape).astype(np.int64), int(ends[-1]) if ends.size else 0
@@ -66,37 +90,79 @@ def make_arrive(augmented: Augmented, tables: Tables, rule: int) -> None:
     """Give detours to the pairs from which the policy would never arrive."""
     model, slope = augmented.model, augmented.work.slope
     nearest = Nearest(*borders_of(model.atoms, model.own))
-    arrives = ~model.own[model.grid[: augmented.n]]  # at atoms that a state does not have nobody gets
+    arrives = ~model.own[
+        model.grid[: augmented.n]
+    ]  # at atoms that a state does not have nobody gets
     order = np.arange(augmented.n)
-    while not mark_arriving(model, order, nearest, tables.choice, tables.offset, tables.xi, arrives):
+    while not mark_arriving(
+        model, order, nearest, tables.choice, tables.offset, tables.xi, arrives
+    ):
         choice, var = tables.choice.copy(), tables.var.copy()
         regret = np.full(choice.shape, np.inf)
-        find_detours(model, slope, nearest, arrives, rule, new_scratch(model), np.empty(model.most_runs), choice, var, regret)
+        find_detours(
+            model,
+            slope,
+            nearest,
+            arrives,
+            rule,
+            new_scratch(model),
+            np.empty(model.most_runs),
+            choice,
+            var,
+            regret,
+        )
         taken = regret <= regret.min() + SAME_REGRET
         _replace(augmented, tables, np.argwhere(taken), choice, var, rule)
         tables.detours += int(taken.sum())
 
 
-def _replace(augmented: Augmented, tables: Tables, pairs: NDArray[Any], choice: NDArray[np.int64], var: FloatArray, rule: int) -> None:
+def _replace(
+    augmented: Augmented,
+    tables: Tables,
+    pairs: NDArray[Any],
+    choice: NDArray[np.int64],
+    var: FloatArray,
+    rule: int,
+) -> None:
     """Other choices at some pairs; their factors go to the end of the list."""
     runs, end = [tables.xi], len(tables.xi)
     for node, atom in pairs.tolist():
         chosen = int(choice[node, atom])
         run = np.empty(int(np.diff(augmented.core.choice_outcomes[chosen : chosen + 2])[0]))
-        factors(augmented.model, augmented.work.slope, chosen, augmented.model.atoms[atom], var[node, atom], rule, run)
-        tables.choice[node, atom], tables.var[node, atom], tables.offset[node, atom] = chosen, var[node, atom], end
+        factors(
+            augmented.model,
+            augmented.work.slope,
+            chosen,
+            augmented.model.atoms[atom],
+            var[node, atom],
+            rule,
+            run,
+        )
+        tables.choice[node, atom], tables.var[node, atom], tables.offset[node, atom] = (
+            chosen,
+            var[node, atom],
+            end,
+        )
         runs.append(run)
         end += len(run)
     tables.xi = np.concatenate(runs)
 
 
-def _over_states(augmented: Augmented, tables: Tables) -> tuple[NDArray[np.int32], NDArray[np.int64], FloatArray]:
-    """Choices, offsets and factors over the model's states; -1 and 0 at goals and where no policy surely arrives."""
+def _over_states(
+    augmented: Augmented, tables: Tables
+) -> tuple[NDArray[np.int32], NDArray[np.int64], FloatArray]:
+    """Choices, offsets and factors over the model's states; -1 and 0 at goals and where no policy
+    surely arrives.
+    """
     ssp, core = augmented.core.ssp, augmented.core
     shape = (ssp.n_states, len(augmented.model.atoms))
-    choice, offset, xi = np.full(shape, -1, dtype=np.int32), np.zeros(shape, dtype=np.int64), tables.xi
+    choice, offset, xi = (
+        np.full(shape, -1, dtype=np.int32),
+        np.zeros(shape, dtype=np.int64),
+        tables.xi,
+    )
     inside = (core.node_of >= 0) & (core.node_of < core.n)
-    if core.free.max(initial=-1) < 0:
+    if core.zero_cost.max(initial=-1) < 0:
         choice[inside] = core.choice[tables.choice[core.node_of[inside]]]
         offset[inside] = tables.offset[core.node_of[inside]]
         return choice, offset, xi
@@ -105,15 +171,21 @@ def _over_states(augmented: Augmented, tables: Tables) -> tuple[NDArray[np.int32
         leaving = core.choice[tables.choice[:, atom]]
         offset[inside, atom] = len(xi)
         offset[ssp.choice_state[leaving], atom] = tables.offset[:, atom]
-    return choice, offset, np.concatenate([xi, np.ones(int(np.diff(ssp.choice_outcomes).max(initial=1)))])
+    return (
+        choice,
+        offset,
+        np.concatenate([xi, np.ones(int(np.diff(ssp.choice_outcomes).max(initial=1)))]),
+    )
 
 
 def factor_sums(augmented: Augmented, tables: Tables) -> FloatArray:
-    """sum P xi at every pair (node, atom): 1, but for rounding, unless the factors are the printed formula's."""
+    """sum P xi at every pair (node, atom): 1, but for rounding, unless the factors are the printed
+    formula's.
+    """
     rows = augmented.core.transitions.restrict(tables.choice.reshape(-1))
     first = rows.row_start[:-1]
-    place = (tables.offset.reshape(-1) - first)[rows.source] + np.arange(len(rows.target))
-    products = rows.probability * tables.xi[place]
+    position = (tables.offset.reshape(-1) - first)[rows.source] + np.arange(len(rows.target))
+    products = rows.probability * tables.xi[position]
     own = augmented.model.own[augmented.model.grid[: augmented.n]].reshape(-1)
     return np.add.reduceat(products, first)[own] if len(first) else products
 
@@ -122,14 +194,17 @@ def warn_of_excess(sums: FloatArray) -> None:
     over = sums > 1 + SAME_SUM
     if over.any():
         warnings.warn(
-            f"the factors F(VaR) / y, to the letter, hand out more than the whole tail at {int(over.sum())} of {len(sums)} pairs of state and"
-            f" atom: sum P xi is up to {sums.max():.3g}, and the policy believes in larger tails than it has",
+            "the factors F(VaR) / y, to the letter, hand out more than the whole tail at"
+            f" {int(over.sum())} of {len(sums)} pairs of state and atom: sum P xi is up to"
+            f" {sums.max():.3g}, and the policy believes in larger tails than it has",
             TailpathWarning,
             stacklevel=4,
         )
 
 
-def solution_of(augmented: Augmented, tables: Tables, progression: Progression, settings: Settings, inner: str) -> AtomSolution:
+def solution_of(
+    augmented: Augmented, tables: Tables, progression: Progression, settings: Settings, inner: str
+) -> AtomSolution:
     """Everything over the model's own states."""
     sums = factor_sums(augmented, tables)
     warn_of_excess(sums)
@@ -137,11 +212,13 @@ def solution_of(augmented: Augmented, tables: Tables, progression: Progression, 
     grids = augmented.grids
     if grids is not None:
         choice[~grids.rows()] = -1
+    given = augmented.given
+    more = given.reduction.values[:, None] if given.signed else 0.0
     return AtomSolution(
-        ssp=augmented.core.ssp,
+        ssp=given,
         atoms=augmented.model.atoms,
-        value=augmented.core.spread(augmented.work.value),
-        var=augmented.core.spread(tables.var),
+        value=augmented.core.spread(augmented.work.value) + more,
+        var=augmented.core.spread(tables.var) + more,
         choice=choice,
         xi_offset=offset,
         xi=xi,

@@ -1,14 +1,17 @@
-"""Evaluation by cost layers (Meggendorfer 2022, for Markov chains): layer k holds the probability of being anywhere after paying k.
+"""Evaluation by cost layers (Meggendorfer 2022, for Markov chains): layer k holds the probability
+of being anywhere after paying k.
 
     layer_k(x) = sum over edges (x', cost c) of layer_{k - c}(x') P(x', x)
 
-The first k by which 1 - alpha of the probability has arrived is the VaR. With f(k) the probability of paying exactly k in all,
+The first k by which 1 - alpha of the probability has arrived is the VaR. With f(k) the probability
+of paying exactly k in all,
 
     CVaR_alpha = (E[Z] - sum_{k <= VaR} k f(k) + VaR (sum_{k <= VaR} f(k) - (1 - alpha))) / alpha.
 
-The published algorithm has unit costs; here a cost is any whole number of the model's unit. It computes what ForPECVaR computes: both go
-forward until 1 - alpha has arrived. ForPECVaR keeps only pairs that can be reached and orders them by a heuristic; and `evaluate` adds up the
-tail instead of subtracting the head, which loses digits for small alpha. A test compares the two.
+The published algorithm has unit costs; here a cost is any whole number of the model's unit. It
+computes what ForPECVaR computes: both go forward until 1 - alpha has arrived. ForPECVaR keeps only
+pairs that can be reached and orders them by a heuristic; and `evaluate` adds up the tail instead of
+subtracting the head, which loses digits for small alpha. A test compares the two.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from tailpath.errors import ModelError
+from tailpath.model.potential import refuse_signed
 from tailpath.model.ssp import SSP
 from tailpath.options import check_alpha
 from tailpath.policies.kinds import Policy
@@ -25,6 +29,7 @@ from tailpath.policies.unrolling import unroll
 def cvar_by_layers(ssp: SSP, policy: Policy, alpha: float) -> tuple[float, float]:
     """CVaR and VaR at alpha of a policy that surely arrives and whose memory is finite."""
     alpha = check_alpha(alpha)
+    refuse_signed(ssp, "the search by cost layers")
     chain = unroll(ssp, policy)
     if chain.unit is None:
         raise ModelError("the costs have no common unit; cost layers count in units")

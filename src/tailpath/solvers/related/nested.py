@@ -2,10 +2,11 @@
 
     rho(s) = min over choices of CVaR_alpha( c + rho(s') )
 
-It is easy, Markovian and consistent in time, and another question: the adversary who picks the worst alpha of a run has a fresh alpha at every
-step here, and may not save some of it for later. So rho is at least the mean of the same policy and often far above the CVaR of its total cost,
-but may lie below it, too (tests say so); it is infinite where the adversary can keep a run from ever arriving: where no choice leads on with a
-probability above 1 - alpha.
+It is easy, Markovian and consistent in time, and another question: the adversary who picks the
+worst alpha of a run has a fresh alpha at every step here, and may not save some of it for later. So
+rho is at least the mean of the same policy and often far above the CVaR of its total cost, but may
+lie below it, too (tests say so); it is infinite where the adversary can keep a run from ever
+arriving: where no choice leads on with a probability above 1 - alpha.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ MOST_SWEEPS = 1_000_000
 
 @dataclass(frozen=True, eq=False)
 class NestedSolution:
-    """`value` by state, infinite where nested CVaR is; the policy takes the risk-neutral choice there."""
+    """`value` by state, infinite where nested CVaR is; the policy takes the risk-neutral choice
+    there.
+    """
 
     value: FloatArray
     policy: MarkovPolicy
@@ -71,14 +74,18 @@ def _tail_means(levels: Levels, value: FloatArray, alpha: float) -> FloatArray:
 
 
 def _finite(levels: Levels, alpha: float) -> NDArray[np.bool_]:
-    """Where nested CVaR is finite: within the set, every choice taken stays, and each leads on with a probability above 1 - alpha."""
+    """Where nested CVaR is finite: within the set, every choice taken stays, and each leads on with
+    a probability above 1 - alpha.
+    """
     is_goal = levels.ssp.is_goal
     inside = np.isfinite(levels.expected.value)
     while True:
         stays = np.logical_and.reduceat(inside[levels.rows.target], levels.begin)
         reached = is_goal.copy()
         while True:
-            onwards = np.add.reduceat(np.where(reached[levels.rows.target], levels.rows.probability, 0.0), levels.begin)
+            onwards = np.add.reduceat(
+                np.where(reached[levels.rows.target], levels.rows.probability, 0.0), levels.begin
+            )
             able = stays & (onwards > (1 - alpha) * (1 + 1e-12))
             new = reached.copy()
             new[levels.states] |= np.logical_or.reduceat(able, levels.first[:-1])

@@ -1,18 +1,21 @@
 """The optimum by value iteration over Pareto sets (after Meggendorfer 2022).
 
-For a threshold v the CVaR of a policy is v + (e - v p) / alpha with p = P(Z > v) and e = E[Z; Z > v]. So with b of the threshold left, what
-matters of the future is a pair
+For a threshold v the CVaR of a policy is v + (e - v p) / alpha with p = P(Z > v) and e = E[Z; Z >
+v]. So with b of the threshold left, what matters of the future is a pair
 
     (p, e) = (P(Z > b), E[Z; Z > b]),        (1, V*(s)) once b < 0,   (0, 0) at the goal,
 
-and all pairs that policies can have form a convex set. An outcome of cost c turns (p, e) of its successor at b - c into (p, e + c p); a choice
-mixes the sets of its outcomes (a Minkowski sum: the edges of all of them, in order of slope), and a state has the hull of its choices. Only the
-side of the hull towards small e and large p can be of use.
+and all pairs that policies can have form a convex set. An outcome of cost c turns (p, e) of its
+successor at b - c into (p, e + c p); a choice mixes the sets of its outcomes (a Minkowski sum: the
+edges of all of them, in order of slope), and a state has the hull of its choices. Only the side of
+the hull towards small e and large p can be of use.
 
-The start weighs (p, e) by e - v p, and a step of cost c turns this into e - (v - c) p: with b left the direction that counts is e - b p. Whole sets
-grow beyond all bounds, so only corners that are best for a direction within `WINDOW` of that one are kept, which changes nothing (a window is
-carried by the steps into the same window). As it narrows, one corner is left, U(s, b) = e - b p of `solve_cvar_exact`. The two find the same
-optimum, and a test says so; the sets take longer, and nothing is gained by them for CVaR alone.
+The start weighs (p, e) by e - v p, and a step of cost c turns this into e - (v - c) p: with b left
+the direction that counts is e - b p. Whole sets grow beyond all bounds, so only corners that are
+best for a direction within `WINDOW` of that one are kept, which changes nothing (a window is
+carried by the steps into the same window). As it narrows, one corner is left, U(s, b) = e - b p of
+`solve_cvar_exact`. The two find the same optimum, and a test says so; the sets take longer, and
+nothing is gained by them for CVaR alone.
 """
 
 from __future__ import annotations
@@ -35,7 +38,9 @@ Corner = tuple[float, float]
 Corners = list[Corner]
 
 
-def solve_by_pareto_sets(ssp: SSP, alpha: float, progress: Progress | None = None) -> tuple[float, BudgetPolicy]:
+def solve_by_pareto_sets(
+    ssp: SSP, alpha: float, progress: Progress | None = None
+) -> tuple[float, BudgetPolicy]:
     """The least CVaR at alpha, and a policy that has it."""
     alpha = check_invertible_alpha(alpha)
     if ssp.is_goal[ssp.start_index]:
@@ -61,7 +66,9 @@ def solve_by_pareto_sets(ssp: SSP, alpha: float, progress: Progress | None = Non
     return best * levels.unit, budget_policy(levels, max(at, 0), decisions)
 
 
-def _layer(levels: Levels, sets: list[list[Corners]], b: int) -> tuple[list[Corners], NDArray[np.int64]]:
+def _layer(
+    levels: Levels, sets: list[list[Corners]], b: int
+) -> tuple[list[Corners], NDArray[np.int64]]:
     """The sets of all states with b left, and the choice that is best for e - b p."""
     is_goal, value = levels.ssp.is_goal, levels.value
     row = {state: k for k, state in enumerate(levels.states.tolist())}
@@ -74,7 +81,11 @@ def _layer(levels: Levels, sets: list[list[Corners]], b: int) -> tuple[list[Corn
         for choice in range(int(levels.first[k]), int(levels.first[k + 1])):
             parts = []
             for o in range(ends[choice], ends[choice + 1]):
-                target, cost, chance = int(levels.rows.target[o]), int(levels.level[o]), float(levels.rows.probability[o])
+                target, cost, chance = (
+                    int(levels.rows.target[o]),
+                    int(levels.level[o]),
+                    float(levels.rows.probability[o]),
+                )
                 if cost > b:
                     there: Corners = [(1.0, float(value[target]))]
                 else:
@@ -90,7 +101,9 @@ def _layer(levels: Levels, sets: list[list[Corners]], b: int) -> tuple[list[Corn
 
 
 def _sum(parts: list[Corners]) -> Corners:
-    """The Minkowski sum of lower hulls: all their edges in order of slope, from the sum of their first corners on."""
+    """The Minkowski sum of lower hulls: all their edges in order of slope, from the sum of their
+    first corners on.
+    """
     p, e = sum(part[0][0] for part in parts), sum(part[0][1] for part in parts)
     edges = [(q - p0, f - e0) for part in parts for (p0, e0), (q, f) in pairwise(part)]
     found = [(p, e)]
@@ -117,7 +130,11 @@ def _hull(points: Corners) -> Corners:
 def _within(hull: Corners, low: float, high: float) -> Corners:
     """The corners that are best for e - x p with some x in [low, high]."""
     slopes = [-np.inf, *((f - e) / (q - p) for (p, e), (q, f) in pairwise(hull)), np.inf]
-    return [corner for corner, before, after in zip(hull, slopes, slopes[1:]) if after >= low and before <= high]
+    return [
+        corner
+        for corner, before, after in zip(hull, slopes, slopes[1:])
+        if after >= low and before <= high
+    ]
 
 
 def _turns_down(a: Corner, b: Corner, c: Corner) -> bool:

@@ -1,13 +1,18 @@
-"""The lexicographic second stage (after Rigter, Duckworth, Lacerda and Hawes 2022), fed with the exact VaR.
+"""The lexicographic second stage (after Rigter, Duckworth, Lacerda and Hawes 2022), fed with the
+exact VaR.
 
-A CVaR planner does not care about runs that end below the VaR: they are no part of the tail. So once a run can be brought home for sure within what
-is left of the VaR, its remaining decisions may be changed for the least expected cost, as long as they keep it within:
+A CVaR planner does not care about runs that end below the VaR: they are no part of the tail. So
+once a run can be brought home for sure within what is left of the VaR, its remaining decisions may
+be changed for the least expected cost, as long as they keep it within:
 
-    M(s, b) = min over choices all of whose outcomes keep M finite of  sum P (c + M(s', b - c)),     M(goal, b >= 0) = 0.
+    M(s, b) = min over choices all of whose outcomes keep M finite of  sum P (c + M(s', b - c)),
+    M(goal, b >= 0) = 0.
 
-CVaR = VaR + E[(Z - VaR)+] / alpha does not rise, since such a run has no excess, and the mean falls. The authors estimate the VaR by simulation; here
-`evaluate` says it exactly, a use the paper names for ForPECVaR. From the CVaR optimum the result has the optimal CVaR and a mean between that
-of the optimum and that of `solve_cvar_exact(lexicographic=True)`, which also breaks ties among runs that do exceed the VaR; a test says so.
+CVaR = VaR + E[(Z - VaR)+] / alpha does not rise, since such a run has no excess, and the mean
+falls. The authors estimate the VaR by simulation; here `evaluate` says it exactly, a use the paper
+names for ForPECVaR. From the CVaR optimum the result has the optimal CVaR and a mean between that
+of the optimum and that of `solve_cvar_exact(lexicographic=True)`, which also breaks ties among runs
+that do exceed the VaR; a test says so.
 """
 
 from __future__ import annotations
@@ -36,7 +41,9 @@ def second_stage(ssp: SSP, policy: Policy, alpha: float) -> Policy:
     """The policy, but at the least expected cost from where a run is sure to end within its VaR."""
     var = evaluate(ssp, policy, alpha).var(alpha)
     if not math.isfinite(var):
-        raise ModelError("the policy has no finite VaR; the second stage has nothing to keep within")
+        raise ModelError(
+            "the policy has no finite VaR; the second stage has nothing to keep within"
+        )
     levels = levels_of(ssp, "the second stage")
     budget = round(var / levels.unit)
     enough = np.where(ssp.is_goal, 0, budget + 1)
@@ -55,9 +62,11 @@ def second_stage(ssp: SSP, policy: Policy, alpha: float) -> Policy:
 
 @dataclass(frozen=True, eq=False)
 class _Switched:
-    """Memory is what the policy remembers and the budget left; or None and the budget, once the run is sure to end within it.
+    """Memory is what the policy remembers and the budget left; or None and the budget, once the run
+    is sure to end within it.
 
-    A state needs `enough` of it for that, in units; `within` then has a unit more, since it pays for arriving with nothing left.
+    A state needs `enough` of it for that, in units; `within` then has a unit more, since it pays
+    for arriving with nothing left.
     """
 
     policy: Policy
@@ -68,22 +77,26 @@ class _Switched:
     def as_policy(self) -> MemoryPolicy:
         return MemoryPolicy(self.start, self.action, self.remember)
 
-    def _sure(self, state: Any, left: int) -> bool:
-        return bool(left >= self.enough[self.within.ssp.state_index(state)])
+    def _sure(self, state: Any, remaining: int) -> bool:
+        return bool(remaining >= self.enough[self.within.ssp.state_index(state)])
 
     def start(self, state: Any) -> Any:
-        return (None, self.budget) if self._sure(state, self.budget) else ((self.policy.start(state),), self.budget)
+        return (
+            (None, self.budget)
+            if self._sure(state, self.budget)
+            else ((self.policy.start(state),), self.budget)
+        )
 
     def action(self, state: Any, memory: Any) -> Any:
-        kept, left = memory
+        kept, remaining = memory
         if kept is None:
             ssp = self.within.ssp
-            return ssp.choice_name(self.within.choice_at(ssp.state_index(state), left + 1))
+            return ssp.choice_name(self.within.choice_at(ssp.state_index(state), remaining + 1))
         return self.policy.action(state, kept[0])
 
     def remember(self, memory: Any, state: Any, action: Any, cost: float, next_state: Any) -> Any:
-        kept, left = memory
-        left = max(left - round(cost / float(self.within.unit)), -1)
-        if kept is None or self._sure(next_state, left):
-            return None, left
-        return (self.policy.remember(kept[0], state, action, cost, next_state),), left
+        kept, remaining = memory
+        remaining = max(remaining - round(cost / float(self.within.unit)), -1)
+        if kept is None or self._sure(next_state, remaining):
+            return None, remaining
+        return (self.policy.remember(kept[0], state, action, cost, next_state),), remaining

@@ -1,1 +1,3 @@
-"""Models whose probabilities are intervals: the best policies against the worst nature, or with the best."""
+"""Models whose probabilities are intervals: the best policies against the worst nature, or with the
+best.
+"""

@@ -1,9 +1,13 @@
-"""The least CVaR of a model with intervals, for every tail mass, over real budgets, with proved bounds (`dp/real_budgets.py`).
+"""The least CVaR of a model with intervals, for every tail mass, over real budgets, with proved
+bounds (`dp/real_budgets.py`).
 
-    CVaR* = min over w of  w + U(start, w) / alpha,      U(s, w) = min_a ext_p sum p U(s', w - c),      U(s, w) = V(s) - w for w <= 0
+    CVaR* = min over w of  w + U(start, w) / alpha,
+    U(s, w) = min_a ext_p sum p U(s', w - c),
+    U(s, w) = V(s) - w for w <= 0
 
-For a fixed policy the laws of the total cost that nature can make are a convex set, so that its maximum and the minimum over w may be exchanged.
-Against an adversarial nature the best w need not be a whole number of cost units; with a cooperative one it is.
+For a fixed policy the laws of the total cost that nature can make are a convex set, so that its
+maximum and the minimum over w may be exchanged. Against an adversarial nature the best w need not
+be a whole number of cost units; with a cooperative one it is.
 """
 
 from __future__ import annotations
@@ -26,8 +30,9 @@ from tailpath.model.ssp import FloatArray, Name
 from tailpath.options import check_invertible_alpha, each
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.uncertain.expected import solve_robust_expected
+from tailpath.solvers.uncertain.words import both_sides
 from tailpath.verify.distribution import Proof
-from tailpath.verify.intervals import check_promise
+from tailpath.verify.intervals import check_robust_cvar
 
 #: How far apart the bounds of an optimum may be, relatively.
 TOLERANCE = 1e-6
@@ -37,11 +42,15 @@ def budget_policy(problem: Robust, found: Filled, budget: int) -> BudgetPolicy:
     """The policy of a table for a budget at the start, an index of the table."""
     inside = problem.model.inside
     steps = problem.steps(found, budget)
-    return BudgetPolicy.from_changes(inside, budget, steps, problem.neutral, inside.outcome_level, inside.cost_unit)
+    return BudgetPolicy.from_changes(
+        inside, budget, steps, problem.risk_neutral, inside.outcome_level, inside.cost_unit
+    )
 
 
 class MoreData(NamedTuple):
-    """A choice, the least CVaR if its intervals were narrower, and how much less that is than now."""
+    """A choice, the least CVaR if its intervals were narrower, and how much less that
+    is than now.
+    """
 
     state: Name
     action: Name
@@ -87,7 +96,9 @@ class RobustSolution(Record):
 
     def _least(self, a: float) -> Least:
         if check_invertible_alpha(a) < self.alpha:
-            raise OptionError(f"the table was made for alpha >= {self.alpha:g}; solve with alpha={a:g}")
+            raise OptionError(
+                f"the table was made for alpha >= {self.alpha:g}; solve with alpha={a:g}"
+            )
         if a not in self._known:
             self._known[a] = self._budgets.least(a, self.tolerance)
         return self._known[a]
@@ -159,17 +170,18 @@ class RobustSolution(Record):
             If `a` is smaller than the solution answers.
         """
         found = self._least(a)
-        return max(found.table.budget(found.place), 0.0) * self._unit
+        return max(found.table.budget(found.position), 0.0) * self._unit
 
-    def policy(self, a: float) -> BudgetPolicy:
+    def policy(self, a: float | None = None) -> BudgetPolicy:
         """The policy that attains `cvar(a)`.
 
         It counts the budget left in whole units, rounded up.
 
         Parameters
         ----------
-        a : float
-            The mass of the worst tail, in (0, 1] and no less than `self.alpha`.
+        a : float, optional
+            The mass of the worst tail, in (0, 1] and no less than `self.alpha`, which is the
+            default.
 
         Returns
         -------
@@ -181,13 +193,13 @@ class RobustSolution(Record):
         OptionError
             If `a` is smaller than the solution answers.
         """
-        found = self._least(a)
-        return budget_policy(self._problem, found.table.found, found.place)
+        found = self._least(self.alpha if a is None else a)
+        return budget_policy(self._problem, found.table.found, found.position)
 
     def verify(self, a: float | None = None) -> Proof:
-        """Check that the policy keeps its promise, the upper bound, in exact arithmetic.
+        """Check both bounds and the policy on the model as given, in exact arithmetic.
 
-        The code shares nothing with the solver. The lower bound is not checked.
+        The code shares nothing with the solver.
 
         Parameters
         ----------
@@ -202,9 +214,13 @@ class RobustSolution(Record):
         Raises
         ------
         RefutedError
-            If the promise does not hold.
+            If a claim does not hold.
+        OptionError
+            If the model is too large to be checked, or the checker cannot decide.
         """
-        return check_promise(self, solve_robust_expected(self.model, self.nature), self.alpha if a is None else a)
+        return check_robust_cvar(
+            self, solve_robust_expected(self.model, self.nature), self.alpha if a is None else a
+        )
 
     def curve(self, alphas: ArrayLike) -> FloatArray:
         """`cvar` at each of some tail masses.
@@ -255,7 +271,9 @@ class RobustSolution(Record):
     @cached_property
     def other(self) -> RobustSolution:
         """The solution with the other nature."""
-        return replace(self, nature="cooperative" if self.nature == "adversarial" else "adversarial")
+        return replace(
+            self, nature="cooperative" if self.nature == "adversarial" else "adversarial"
+        )
 
     def words(self, a: float) -> str:
         """Both sides in one sentence: with the best nature and against the worst.
@@ -275,21 +293,27 @@ class RobustSolution(Record):
         OptionError
             If `a` is smaller than the solution answers.
         """
-        adversarial, cooperative = (self, self.other) if self.nature == "adversarial" else (self.other, self)
-        low, high = cooperative.bounds(a)[0], adversarial.bounds(a)[1]
-        sure = "if all intervals hold" if self.model.confidence is None else f"with {100 * self.model.confidence:g} % confidence"
-        promise = f", and this policy costs at most {high:.6g}" if self.nature == "adversarial" else ""
-        return f"{sure} the least CVaR at {a:g} lies in [{low:.6g}, {high:.6g}]{promise}"
+        return both_sides(
+            self.model, f"CVaR at {a:g}", self.nature, self.bounds(a), lambda: self.other.bounds(a)
+        )
 
     def __repr__(self) -> str:
-        return f"<RobustSolution for alpha>={self.alpha:g}, {self.nature} nature: CVaR {self.cvar(self.alpha):.6g}>"
+        return (
+            f"<RobustSolution for alpha>={self.alpha:g}, {self.nature} nature: CVaR"
+            f" {self.cvar(self.alpha):.6g}>"
+        )
 
 
-def solve_robust_cvar(model: IntervalSSP, alpha: float, nature: str, max_bytes: int = MAX_BYTES, **refused: Any) -> RobustSolution:
+def solve_robust_cvar(
+    model: IntervalSSP, alpha: float, nature: str, max_bytes: int = MAX_BYTES, **refused: Any
+) -> RobustSolution:
     """`solve_cvar_exact` of a model with intervals."""
     for name, given in refused.items():
         if given:
-            raise OptionError(f"{name} is not for models with intervals: nature would be another for the mean and for CVaR")
+            raise OptionError(
+                f"{name} is not for models with intervals: nature would be another for the mean and"
+                " for CVaR"
+            )
     found = RobustSolution(model, check_invertible_alpha(alpha), nature, max_bytes=max_bytes)
     found.cvar(alpha)
     return found

@@ -1,8 +1,10 @@
-"""Deadlines on models with intervals: the recursion of `objectives/on_time.py`, against or with nature."""
+"""Deadlines on models with intervals: the recursion of `objectives/on_time.py`, against or with
+nature.
+"""
 
 from __future__ import annotations
 
-from tailpath.analysis.nature import nature_called, sure_states
+from tailpath.analysis.nature import almost_sure_states, nature_called
 from tailpath.analysis.reachability import reachable_states
 from tailpath.analysis.robust import Robust, robust
 from tailpath.model.interval import IntervalSSP
@@ -12,18 +14,27 @@ from tailpath.solvers.uncertain.cvar import budget_policy
 
 
 def ended(model: IntervalSSP, nature: str, units: int, max_bytes: int | None = None) -> Robust:
-    """The problem in which all may be risked: where arriving is not sure, runs may end at a cost beyond so many units."""
+    """The problem in which all may be risked: where arriving is not sure, runs may end at a cost
+    beyond so many units.
+    """
     side = nature_called(nature)
-    sure = bool(sure_states(model, side)[0][reachable_states(model.inside)].all())
+    almost_sure = bool(almost_sure_states(model, side)[0][reachable_states(model.inside)].all())
     options = {} if max_bytes is None else {"max_bytes": max_bytes}
-    return robust(model, side, 0 if sure else units + 2, **options)
+    return robust(model, side, 0 if almost_sure else units + 2, **options)
 
 
-def robust_lateness(model: IntervalSSP, units: int, nature: str, max_bytes: int) -> tuple[FloatArray, float, BudgetPolicy]:
-    """The lateness for deadlines up to some units, its relative error for every unit, and the policy for the last deadline.
+def robust_lateness(
+    model: IntervalSSP, units: int, nature: str, max_bytes: int
+) -> tuple[FloatArray, float, BudgetPolicy]:
+    """The lateness for deadlines up to some units, its relative error for every unit, and the
+    policy for the last deadline.
 
     Where choices are equally late the one of least expected cost is taken if it is among them.
     """
     problem = ended(model, nature, units, max_bytes)
     found = problem.late(units + 1)
-    return found.values[1:, 0].copy(), found.error, budget_policy(problem, found, units + 1)
+    return (
+        found.values[1:, 0].copy(),
+        found.error,
+        budget_policy(problem, found, units + 1).by_deadline(),
+    )

@@ -1,4 +1,6 @@
-"""The least expected cost of a model with intervals, and the nature that makes it so (`analysis/robust.py`)."""
+"""The least expected cost of a model with intervals, and the nature that makes it so
+(`analysis/robust.py`).
+"""
 
 from __future__ import annotations
 
@@ -16,6 +18,7 @@ from tailpath.model.interval import IntervalSSP
 from tailpath.model.records import Record, data_frame
 from tailpath.model.ssp import FloatArray, Name
 from tailpath.policies.kinds import MarkovPolicy
+from tailpath.solvers.uncertain.words import both_sides, other_nature
 from tailpath.verify.distribution import Proof
 from tailpath.verify.intervals import check_robust_expected
 
@@ -81,6 +84,23 @@ class RobustExpected(Record):
         inside = self.model.inside
         return float(self.value[inside.start_index if state is None else inside.state_index(state)])
 
+    def words(self) -> str:
+        """Both sides in one sentence: with the best nature and against the worst.
+
+        Returns
+        -------
+        str
+            The sentence about the start.
+        """
+        other = other_nature(self.nature)
+        return both_sides(
+            self.model,
+            "mean",
+            self.nature,
+            self.bounds,
+            lambda: solve_robust_expected(self.model, other).bounds,
+        )
+
     def verify(self) -> Proof:
         """Check the bounds of every state on the model as given, in exact arithmetic.
 
@@ -112,11 +132,24 @@ class RobustExpected(Record):
             If pandas is not installed.
         """
         inside = self.model.inside
-        actions = [inside.choice_name(choice) if choice >= 0 else None for choice in self.choices.tolist()]
-        return data_frame({"state": list(inside.states), "value": self.value, "lower": self.lower, "upper": self.upper, "action": actions})
+        actions = [
+            inside.choice_name(choice) if choice >= 0 else None for choice in self.choices.tolist()
+        ]
+        return data_frame(
+            {
+                "state": list(inside.states),
+                "value": self.value,
+                "lower": self.lower,
+                "upper": self.upper,
+                "action": actions,
+            }
+        )
 
     def __repr__(self) -> str:
-        return f"<RobustExpected {self.cost():.6g} from {self.model.start!r}, {self.nature} nature, by {self.method}>"
+        return (
+            f"<RobustExpected {self.cost():.6g} from {self.model.start!r}, {self.nature} nature, by"
+            f" {self.method}>"
+        )
 
 
 def solve_robust_expected(model: IntervalSSP, nature: str) -> RobustExpected:
@@ -124,7 +157,9 @@ def solve_robust_expected(model: IntervalSSP, nature: str) -> RobustExpected:
     problem = robust(model, nature_called(nature))
     found = problem.optimum
     if not np.isfinite(found.bounds.value).all():
-        raise ModelError("the expected costs are too large to compute with; choose another unit of cost")
+        raise ModelError(
+            "the expected costs are too large to compute with; choose another unit of cost"
+        )
     bounds = found.bounds
     return RobustExpected(
         model=model,
@@ -132,7 +167,7 @@ def solve_robust_expected(model: IntervalSSP, nature: str) -> RobustExpected:
         value=problem.spread(bounds.value),
         lower=problem.spread(bounds.lower),
         upper=problem.spread(bounds.upper),
-        choices=problem.neutral,
+        choices=problem.risk_neutral,
         method=bounds.method,
         iterations=found.iterations,
     )

@@ -1,4 +1,6 @@
-"""Any measure of risk on models with intervals, without limits: the table of `objectives/solve.py`, against or with nature."""
+"""Any measure of risk on models with intervals, without limits: the table of `objectives/solve.py`,
+against or with nature.
+"""
 
 from __future__ import annotations
 
@@ -18,20 +20,21 @@ from tailpath.model.interval import IntervalSSP
 from tailpath.model.records import Record
 from tailpath.policies.kinds import Policy
 from tailpath.risk.curves import Curve
-from tailpath.risk.late import Late
-from tailpath.risk.mean import Mean
 from tailpath.risk.measure import Measure
+from tailpath.risk.measures import Late, Mean, VaR
 from tailpath.risk.text import parse
-from tailpath.risk.var import VaR
 from tailpath.solvers.objectives.on_time import solve_on_time
 from tailpath.solvers.objectives.rounding import check_unit
 from tailpath.solvers.uncertain.cvar import budget_policy, solve_robust_cvar
 from tailpath.solvers.uncertain.deadlines import ended
 from tailpath.solvers.uncertain.expected import solve_robust_expected
+from tailpath.solvers.uncertain.words import both_sides, other_nature
 
-#: Tables of so many levels are made at once, longer ones where they are needed, up to the second number.
+#: Tables of so many levels are made at once, longer ones where they are needed, up to the second
+#: number.
 SHORT, LONGEST = 64, 10**7
-#: A lateness that a deadline twice as late does not lower by more, relatively, is what never arrives, as far as doubles tell.
+#: A lateness that a deadline twice as late does not lower by more, relatively, is what never
+#: arrives, as far as doubles tell.
 NO_BETTER = 1e-15
 
 
@@ -77,6 +80,28 @@ class RobustRisk(Record):
         """
         return evaluate_band(self.model, self.policy, alpha)
 
+    def words(self) -> str:
+        """Both sides in one sentence: with the best nature and against the worst.
+
+        Returns
+        -------
+        str
+            The sentence.
+        """
+        goal, other = self.objective, other_nature(self.nature)
+        if isinstance(goal, Mean):
+            return solve_robust_expected(self.model, self.nature).words()
+        if goal.tail is not None and goal.tail[0] == 1:
+            return solve_robust_cvar(self.model, goal.tail[1], self.nature).words(goal.tail[1])
+        return both_sides(
+            self.model,
+            str(goal),
+            self.nature,
+            self.bounds,
+            lambda: solve_robust(self.model, goal, other).bounds,
+            "has",
+        )
+
     def __repr__(self) -> str:
         return f"<RobustRisk {self.objective} = {self.value:.6g}, {self.nature} nature>"
 
@@ -102,14 +127,23 @@ def solve_robust(model: IntervalSSP, objective: Any, nature: str) -> RobustRisk:
         assert goal.curve is not None
         return answer(*_least_loss(model, goal.curve, nature))
     if goal.curve is not None:
-        raise OptionError(f"{goal} adds to a CVaR what is worst under another nature; on a model with intervals minimise one of them")
+        raise OptionError(
+            f"{goal} adds to a CVaR what is worst under another nature; on a model with intervals"
+            " minimise one of them"
+        )
     factor, alpha = goal.tail
     best = solve_robust_cvar(model, alpha, nature)
     low, high = best.bounds(alpha)
-    return answer(factor * best.cvar(alpha), (factor * low * (1 - 2 * UNIT), factor * high * (1 + 2 * UNIT)), best.policy(alpha))
+    return answer(
+        factor * best.cvar(alpha),
+        (factor * low * (1 - 2 * UNIT), factor * high * (1 + 2 * UNIT)),
+        best.policy(alpha),
+    )
 
 
-def _least_var(model: IntervalSSP, alpha: float, nature: str) -> tuple[float, tuple[float, float], Policy]:
+def _least_var(
+    model: IntervalSSP, alpha: float, nature: str
+) -> tuple[float, tuple[float, float], Policy]:
     """The least t with a lateness of at most alpha."""
     assert model.cost_unit is not None
     units, before = SHORT, 2.0
@@ -119,29 +153,42 @@ def _least_var(model: IntervalSSP, alpha: float, nature: str) -> tuple[float, tu
         if late <= alpha * (1 + SAME_MASS):
             t = found.var(alpha)
             return t, (t, t), found.policy(t)
-        # From anywhere nature cannot keep from arriving at all, a run of one visit to each state may arrive.
+        # From anywhere nature cannot keep from arriving at all, a run of one visit to each state
+        # may arrive.
         longest = model.n_states * int(model.inside.outcome_level.max(initial=1))
         if late >= before * (1 - NO_BETTER) and units > longest:
             return math.inf, (math.inf, math.inf), found.policy(found.deadline)
         if units > LONGEST:
             far = float(units * model.cost_unit)
-            raise LimitExceededError(f"the VaR at {alpha:g} lies beyond {far:g}, more than {LONGEST} cost units away", (far, math.inf))
+            raise LimitExceededError(
+                f"the VaR at {alpha:g} lies beyond {far:g}, more than {LONGEST} cost units away",
+                (far, math.inf),
+            )
         units, before = 2 * units, late
 
 
-def _least_loss(model: IntervalSSP, curve: Curve, nature: str) -> tuple[float, tuple[float, float], Policy]:
+def _least_loss(
+    model: IntervalSSP, curve: Curve, nature: str
+) -> tuple[float, tuple[float, float], Policy]:
     """The least expected loss."""
     assert model.cost_unit is not None
     if curve.slope < 0:
-        raise OptionError("a sum of measures falls without end for large costs; nothing is best then")
+        raise OptionError(
+            "a sum of measures falls without end for large costs; nothing is best then"
+        )
     unit = model.cost_unit
     horizon = curve.units(unit)
     costs = as_multiples(np.arange(horizon, -1.0, -1.0) * float(unit), unit)
     worth, slope = curve.values(costs), curve.slope * float(unit)
-    shift, off = float(worth.min()), float(np.max(curve.off(costs))) + 4 * UNIT * float(np.abs(worth).max())
+    shift, off = (
+        float(worth.min()),
+        float(np.max(curve.off(costs))) + 4 * UNIT * float(np.abs(worth).max()),
+    )
     problem = robust(model, nature_called(nature)) if slope else ended(model, nature, horizon)
     if problem.fine and float(worth[0]) < float(worth.max()):
-        raise OptionError("a loss that falls somewhere needs a model whose goal is sure whatever nature does")
+        raise OptionError(
+            "a loss that falls somewhere needs a model whose goal is sure whatever nature does"
+        )
     found = problem.loss(worth - shift, slope)
     low, high = problem.enclosed(found, slope)
     value = float(found.values[-1, 0]) + shift

@@ -1,14 +1,16 @@
 """Every claim of the paper's section 5 beside what the stored runs say.
 
-A claim is a function of the results. It returns nothing where the runs it needs are missing, and judges by numbers alone:
+A claim is a function of the results. It returns nothing where the runs it needs are missing, and
+judges by numbers alone:
 
     holds     in all cases
     mostly    in nine of ten
     in part   in a third of them
     differs   in fewer; `remark` says why, as far as the runs show it
 
-Values of the two planners count as equal within their own tolerance, 1e-3, which is as exactly as they were computed. The maps of Gridworld are
-this project's, the processor and the programming language are others than the paper's: times compare in their proportions only.
+Values of the two planners count as equal within their own tolerance, 1e-3, which is as exactly as
+they were computed. The maps of Gridworld are this project's, the processor and the programming
+language are others than the paper's: times compare in their proportions only.
 """
 
 from __future__ import annotations
@@ -55,9 +57,14 @@ SECTIONS: dict[str, tuple[Check, ...]] = {
 
 
 def compare(results: Results) -> dict[str, list[Claim]]:
-    """The claims that can be judged with these results, by section of the paper. Runs that are no part of the paper's design say nothing to them."""
+    """The claims that can be judged with these results, by section of the paper. Runs that are no
+    part of the paper's design say nothing to them.
+    """
     results = results.of_paper()
     if not results.problems:
         return {}
-    found = {section: [claim for check in checks if (claim := check(results)) is not None] for section, checks in SECTIONS.items()}
+    found = {
+        section: [claim for check in checks if (claim := check(results)) is not None]
+        for section, checks in SECTIONS.items()
+    }
     return {section: claims for section, claims in found.items() if claims}

@@ -13,19 +13,36 @@ from tailpath.study.results import FloatArray, Results, Setting, array, planner
 
 def counted(results: Results) -> Claim | None:
     settings = results.settings("quantile", "interpolation")
-    if not is_whole(results):
+    if not is_complete(results):
         return None
     count = sum(setting.atoms for setting in settings)
-    optima = sum(setting.atoms for setting in results.settings("quantile", "interpolation", "optimum"))
+    optima = sum(
+        setting.atoms for setting in results.settings("quantile", "interpolation", "optimum")
+    )
     ours = f"{count} of each, and the optimum at {optima} of the same points"
-    return Claim("Predicted and deployed values of both planners", "810 of each", ours, judge(min(count, optima) / 810))
+    return Claim(
+        "Predicted and deployed values of both planners",
+        "810 of each",
+        ours,
+        judge(min(count, optima) / 810),
+    )
 
 
-def is_whole(results: Results) -> bool:
-    """Whether the runs cover the paper's whole design; what was asked for as a slice is judged as a slice."""
-    whole = {(problem.key, n, low) for problem in paper().problems for n in paper().atoms for low in paper().alpha0}
+def is_complete(results: Results) -> bool:
+    """Whether the runs cover the paper's whole design; what was asked for as a slice is judged as a
+    slice.
+    """
+    wanted = {
+        (problem.key, n, low)
+        for problem in paper().problems
+        for n in paper().atoms
+        for low in paper().alpha0
+    }
     found = [results.settings(method) for method in ("quantile", "interpolation")]
-    return all(whole <= {(setting.problem, setting.atoms, setting.alpha0) for setting in settings} for settings in found)
+    return all(
+        wanted <= {(setting.problem, setting.atoms, setting.alpha0) for setting in settings}
+        for settings in found
+    )
 
 
 def by_programs(results: Results, setting: Setting) -> bool:
@@ -34,7 +51,9 @@ def by_programs(results: Results, setting: Setting) -> bool:
 
 
 def differences(results: Results, field: str) -> tuple[FloatArray, FloatArray]:
-    """|CVaRVILI - CVaRVIQ| at all points, and at those where CVaRVILI solved linear programs to convergence."""
+    """|CVaRVILI - CVaRVIQ| at all points, and at those where CVaRVILI solved linear programs to
+    convergence.
+    """
     everywhere, programs = [], []
     for setting, (one, other) in results.pairs("interpolation", "quantile"):
         difference = abs(getattr(one, field) - getattr(other, field))
@@ -49,10 +68,18 @@ def equal_predictions(results: Results) -> Claim | None:
     if not programs.size:
         return None
     ours = f"largest {everywhere.max():.1e} at {everywhere.size} points"
-    ours += f"; {programs.max():.1e} at the {programs.size} where linear programs ran to convergence"
-    remark = "Where linear programs did not run to convergence, CVaRVILI's inner problem was solved in closed form."
+    ours += (
+        f"; {programs.max():.1e} at the {programs.size} where linear programs ran to convergence"
+    )
+    remark = (
+        "Where linear programs did not run to convergence, CVaRVILI's inner problem was solved in"
+        " closed form."
+    )
     if everywhere.max() >= 1e-6:
-        remark += " Both planners stop when no value moves by more than 1e-3; differences well below that mean nothing."
+        remark += (
+            " Both planners stop when no value moves by more than 1e-3; differences well below that"
+            " mean nothing."
+        )
     return Claim(
         "Predicted values of CVaRVILI and CVaRVIQ differ by less than 1e-6",
         "all 810",
@@ -74,8 +101,14 @@ def close_policies(results: Results) -> Claim | None:
         return ", ".join(f"{100 * np.mean(values < limit):.2f} %" for limit in LIMITS)
 
     ours = f"{shares(everywhere)} of {everywhere.size} (largest difference {everywhere.max():.2g})"
-    ours += f"; {shares(programs)} of the {programs.size} with linear programs to convergence (largest {programs.max():.2g})"
-    hits = [float(np.mean(programs < limit)) >= part for limit, part in zip(LIMITS, (0.9728, 0.9926, 1.0))]
+    ours += (
+        f"; {shares(programs)} of the {programs.size} with linear programs to convergence (largest"
+        f" {programs.max():.2g})"
+    )
+    hits = [
+        float(np.mean(programs < limit)) >= part
+        for limit, part in zip(LIMITS, (0.9728, 0.9926, 1.0))
+    ]
     return Claim(
         "Deployed values of the two policies differ by less than 1e-3, 1e-2, 1e-1",
         "97.28 %, 99.26 %, 100 % of 810",
@@ -86,12 +119,13 @@ def close_policies(results: Results) -> Claim | None:
 
 
 SAME = (
-    "Here both planners break ties between actions in the same way. They share the mass at the VaR differently, which changes the atoms that their"
-    " policies remember, but no cost."
+    "Here both planners break ties between actions in the same way. They share the mass at the VaR"
+    " differently, which changes the atoms that their policies remember, but no cost."
 )
 TIES = (
-    "Both planners have ties to break, between actions and between risk factors: a linear program returns a vertex where the quantile form"
-    " shares the mass at the VaR. The verdict is on the points with linear programs."
+    "Both planners have ties to break, between actions and between risk factors: a linear program"
+    " returns a vertex where the quantile form shares the mass at the VaR. The verdict is on the"
+    " points with linear programs."
 )
 
 
@@ -99,17 +133,26 @@ def faster(results: Results) -> Claim | None:
     ratios: dict[int, list[float]] = {}
     estimated = 0
     for setting in results.settings("quantile", "interpolation"):
-        slow, quick = (results.of(method, setting).answer for method in ("interpolation", "quantile"))
-        if slow.plan_seconds and quick.plan_seconds and results.of("interpolation", setting).task.inner != "greedy":
+        slow, quick = (
+            results.of(method, setting).answer for method in ("interpolation", "quantile")
+        )
+        if (
+            slow.plan_seconds
+            and quick.plan_seconds
+            and results.of("interpolation", setting).task.inner != "greedy"
+        ):
             ratios.setdefault(setting.atoms, []).append(slow.plan_seconds / quick.plan_seconds)
             estimated += slow.estimated
     if not ratios:
         return None
     everything = [ratio for of_atoms in ratios.values() for ratio in of_atoms]
-    ours = ", ".join(f"{min(of):,.0f} to {max(of):,.0f} times with {n} atoms" for n, of in sorted(ratios.items()))
+    ours = ", ".join(
+        f"{min(of):,.0f} to {max(of):,.0f} times with {n} atoms" for n, of in sorted(ratios.items())
+    )
     remark = (
-        f"{estimated} of {len(everything)} times of CVaRVILI are estimated from whole sweeps of linear programs. CVaRVIQ is compiled here,"
-        " while every linear program is a call to a solver, which makes the ratio larger than the paper's."
+        f"{estimated} of {len(everything)} times of CVaRVILI are estimated from whole sweeps of"
+        " linear programs. CVaRVIQ is compiled here, while every linear program is a call to a"
+        " solver, which makes the ratio larger than the paper's."
     )
     return Claim(
         "CVaRVIQ is at least one order of magnitude faster, up to two with more atoms",
@@ -120,7 +163,9 @@ def faster(results: Results) -> Claim | None:
     )
 
 
-def times_by(results: Results, method: str, fixed: Callable[[Setting], object]) -> list[list[tuple[Setting, float]]]:
+def times_by(
+    results: Results, method: str, fixed: Callable[[Setting], object]
+) -> list[list[tuple[Setting, float]]]:
     """Planning times in groups of settings that agree in `fixed`."""
     groups: dict[object, list[tuple[Setting, float]]] = {}
     for setting in results.settings(method):
@@ -141,22 +186,33 @@ def atoms_take_time(results: Results) -> Claim | None:
         parts.append(part)
     if not parts:
         return None
-    return Claim("More atoms take longer, on all problems", "all", "; ".join(ours), judge(min(parts)))
+    return Claim(
+        "More atoms take longer, on all problems", "all", "; ".join(ours), judge(min(parts))
+    )
 
 
 def alpha0_matters_less(results: Results) -> Claim | None:
     ours, parts = [], []
     for method in ("quantile", "interpolation"):
         by_atoms, by_alpha0 = (
-            [max(t for _, t in group) / min(t for _, t in group) for group in times_by(results, method, fixed)]
+            [
+                max(t for _, t in group) / min(t for _, t in group)
+                for group in times_by(results, method, fixed)
+            ]
             for fixed in (lambda s: (s.problem, s.alpha0), lambda s: (s.problem, s.atoms))
         )
         if not by_atoms or not by_alpha0:
             continue
         ours.append(
-            f"{planner(method)}: |Y| changes the time {np.median(by_atoms):.1f}-fold, alpha0 {np.median(by_alpha0):.1f}-fold (medians)"
+            f"{planner(method)}: |Y| changes the time {np.median(by_atoms):.1f}-fold, alpha0"
+            f" {np.median(by_alpha0):.1f}-fold (medians)"
         )
         parts.append(bool(np.median(by_alpha0) < np.median(by_atoms)))
     if not parts:
         return None
-    return Claim("alpha0 changes the time less than |Y| does", "yes", "; ".join(ours), judge(float(np.mean(parts))))
+    return Claim(
+        "alpha0 changes the time less than |Y| does",
+        "yes",
+        "; ".join(ours),
+        judge(float(np.mean(parts))),
+    )

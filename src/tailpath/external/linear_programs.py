@@ -1,16 +1,18 @@
-"""The only door to the LP solver (HiGHS).
+"""The only module that calls the LP solver (HiGHS).
 
-Two programs are asked for. The first is the inner problem of the CVaR Bellman operator, for one choice at one confidence level y: over segments
-j with slope s_j and mass m_j,
+Two programs are asked for. The first is the inner problem of the CVaR Bellman operator, for one
+choice at one confidence level y: over segments j with slope s_j and mass m_j,
 
     maximise  sum_j s_j z_j     subject to     sum_j z_j = 1,     0 <= z_j <= m_j / y.
 
-z_j is the share of segment j in the tail. In units of y and of the largest slope all numbers lie near 1 whatever they are, so the solver's
-absolute tolerances are relative ones. The programs of one choice at several levels go to the solver together, as blocks that share nothing: most
-of the time of a small program is the way into the solver and back. Models are kept, one per number of segments and levels, and only costs and
-bounds change, so each run starts from the basis of the one before.
-The second is the best mixture of some policies under limits (`best_mixture`), with few rows and columns. The status of every solve is checked;
-whatever is not solved to optimality is an error, never a number.
+z_j is the share of segment j in the tail. In units of y and of the largest slope all numbers lie
+near 1 whatever they are, so the solver's absolute tolerances are relative ones. The programs of one
+choice at several levels go to the solver together, as blocks that share nothing: most of the time
+of a small program is the way into the solver and back. Models are kept, one per number of segments
+and levels, and only costs and bounds change, so each run starts from the basis of the one before.
+The second is the best mixture of some policies under limits (`best_mixture`), with few rows and
+columns. The status of every solve is checked; whatever is not solved to optimality is an error,
+never a number.
 """
 
 from __future__ import annotations
@@ -39,7 +41,9 @@ def _highs() -> Any:
 
 
 class TailPrograms:
-    """Solves tail programs one after the other. `solved` counts them and `seconds` is the time spent in the solver."""
+    """Solves tail programs one after the other. `solved` counts them and `seconds` is the time
+    spent in the solver.
+    """
 
     def __init__(self) -> None:
         self.solved = 0
@@ -65,17 +69,28 @@ class TailPrograms:
         model = self._model(size, count)
         columns = np.arange(size * count, dtype=np.int32)
         upper = np.minimum(self._mass / levels[:, None], 1.0).reshape(-1)
-        self._check(model.changeColsCost(len(columns), columns, np.tile(_scaled(self._slope), count)), "change the objective")
-        self._check(model.changeColsBounds(len(columns), columns, np.zeros(len(columns)), upper), "change the bounds")
+        self._check(
+            model.changeColsCost(len(columns), columns, np.tile(_scaled(self._slope), count)),
+            "change the objective",
+        )
+        self._check(
+            model.changeColsBounds(len(columns), columns, np.zeros(len(columns)), upper),
+            "change the bounds",
+        )
         if model.run() != highspy.HighsStatus.kOk:
-            # From the basis of the program before, the simplex method may fail among ties; from scratch it does not.
+            # From the basis of the program before, the simplex method may fail among ties; from
+            # scratch it does not.
             model.clearSolver()
             self._check(model.run(), "run")
         status = model.getModelStatus()
         where = f"on {size} segments at y = {', '.join(f'{y:g}' for y in levels)}"
         if status != highspy.HighsModelStatus.kOptimal:
-            raise TailpathError(f"the LP solver ended with status {model.modelStatusToString(status)!r} {where}")
-        self._shares = np.asarray(model.getSolution().col_value, dtype=np.float64).reshape(count, size)
+            raise TailpathError(
+                f"the LP solver ended with status {model.modelStatusToString(status)!r} {where}"
+            )
+        self._shares = np.asarray(model.getSolution().col_value, dtype=np.float64).reshape(
+            count, size
+        )
         best = self._shares @ self._slope
         if not np.isfinite(best).all():
             raise TailpathError(f"the LP solver found the values {best.tolist()} {where}")
@@ -84,7 +99,9 @@ class TailPrograms:
         return np.asarray(best)
 
     def shares(self) -> FloatArray:
-        """The shares z of the last solve, one row a level, cleared of what the solver's tolerance lets slip below 0."""
+        """The shares z of the last solve, one row a level, cleared of what the solver's tolerance
+        lets slip below 0.
+        """
         return np.maximum(self._shares, 0.0)
 
     def _model(self, size: int, count: int) -> Any:
@@ -94,7 +111,10 @@ class TailPrograms:
 
     def _check(self, status: Any, what: str) -> None:
         if status != _highs().HighsStatus.kOk:
-            raise TailpathError(f"the LP solver could not {what} of a program with {len(self._slope)} segments: {status}")
+            raise TailpathError(
+                f"the LP solver could not {what} of a program with {len(self._slope)} segments:"
+                f" {status}"
+            )
 
 
 def _scaled(slope: FloatArray) -> FloatArray:
@@ -103,12 +123,18 @@ def _scaled(slope: FloatArray) -> FloatArray:
 
 
 def _new_model(size: int, count: int) -> Any:
-    """Rows of ones, one a level, each over columns of its own that must sum to 1; costs and bounds come later."""
+    """Rows of ones, one a level, each over columns of its own that must sum to 1; costs and bounds
+    come later.
+    """
     highspy = _highs()
     program, columns = highspy.HighsLp(), size * count
     program.num_col_, program.num_row_ = columns, count
     program.sense_ = highspy.ObjSense.kMaximize
-    program.col_cost_, program.col_lower_, program.col_upper_ = np.zeros(columns), np.zeros(columns), np.ones(columns)
+    program.col_cost_, program.col_lower_, program.col_upper_ = (
+        np.zeros(columns),
+        np.zeros(columns),
+        np.ones(columns),
+    )
     program.row_lower_ = program.row_upper_ = np.ones(count)
     program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
     program.a_matrix_.start_ = np.arange(count + 1, dtype=np.int32) * size
@@ -130,14 +156,20 @@ def _configured(program: Any) -> Any:
         "dual_feasibility_tolerance": TIGHTEST,
         "small_matrix_value": SMALLEST,
     }
-    taken = [model.setOptionValue(name, value) for name, value in options.items()] + [model.passModel(program)]
+    taken = [model.setOptionValue(name, value) for name, value in options.items()] + [
+        model.passModel(program)
+    ]
     if any(status != highspy.HighsStatus.kOk for status in taken):
-        raise TailpathError(f"the LP solver refused a program with {program.num_col_} columns: {taken}")
+        raise TailpathError(
+            f"the LP solver refused a program with {program.num_col_} columns: {taken}"
+        )
     return model
 
 
 class Mixture(NamedTuple):
-    """The best mixture of columns: `weights` per column, `multipliers` >= 0 per limit, and the value."""
+    """The best mixture of columns: `weights` per column, `multipliers` >= 0 per limit, and the
+    value.
+    """
 
     weights: FloatArray
     multipliers: FloatArray
@@ -145,24 +177,34 @@ class Mixture(NamedTuple):
 
 
 def best_mixture(cost: FloatArray, rows: FloatArray, limits: FloatArray) -> Mixture | None:
-    """Minimise `cost @ x` over mixtures x (non-negative, summing to 1) with `rows @ x <= limits`; None if no mixture keeps the limits.
+    """Minimise `cost @ x` over mixtures x (non-negative, summing to 1) with `rows @ x <= limits`;
+    None if no mixture keeps the limits.
 
-    The solution is a corner: no more columns have a weight than there are limits, and one more. Rows are scaled to size 1 for the
-    solver's absolute tolerances.
+    The solution is a corner: no more columns have a weight than there are limits, and one more.
+    Rows are scaled to size 1 for the solver's absolute tolerances.
     """
     highspy = _highs()
     count, n_limits = len(cost), len(limits)
-    scale = np.maximum(np.abs(rows).max(axis=1, initial=0.0), np.abs(limits)) if n_limits else np.zeros(0)
+    scale = (
+        np.maximum(np.abs(rows).max(axis=1, initial=0.0), np.abs(limits))
+        if n_limits
+        else np.zeros(0)
+    )
     scale[scale == 0] = 1.0
     price = max(float(np.abs(cost).max()), 1e-300)
     matrix = np.vstack([np.ones((1, count)), rows / scale[:, None]])
     program = highspy.HighsLp()
     program.num_col_, program.num_row_ = count, n_limits + 1
-    program.col_cost_, program.col_lower_, program.col_upper_ = cost / price, np.zeros(count), np.ones(count)
+    program.col_cost_, program.col_lower_, program.col_upper_ = (
+        cost / price,
+        np.zeros(count),
+        np.ones(count),
+    )
     program.row_lower_ = np.append(1.0, np.full(n_limits, -highspy.kHighsInf))
     program.row_upper_ = np.append(1.0, limits / scale)
     program.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    # The solver takes no entries below 1e-9 unless told, and none below 1e-12; those are far below its tolerances.
+    # The solver takes no entries below 1e-9 unless told, and none below 1e-12; those are far below
+    # its tolerances.
     row, column = np.nonzero(np.abs(matrix) > 2 * SMALLEST)
     program.a_matrix_.start_ = np.searchsorted(row, np.arange(n_limits + 2)).astype(np.int32)
     program.a_matrix_.index_ = column.astype(np.int32)
@@ -175,10 +217,13 @@ def best_mixture(cost: FloatArray, rows: FloatArray, limits: FloatArray) -> Mixt
         return None
     if status != highspy.HighsModelStatus.kOptimal:
         raise TailpathError(
-            f"the LP solver ended with status {model.modelStatusToString(status)!r} on {count} policies under {n_limits} limits"
+            f"the LP solver ended with status {model.modelStatusToString(status)!r} on {count}"
+            f" policies under {n_limits} limits"
         )
     solution = model.getSolution()
     weights = np.maximum(np.asarray(solution.col_value, dtype=np.float64), 0.0)
-    multipliers = np.maximum(-np.asarray(solution.row_dual, dtype=np.float64)[1:] * price / scale, 0.0)
+    multipliers = np.maximum(
+        -np.asarray(solution.row_dual, dtype=np.float64)[1:] * price / scale, 0.0
+    )
     weights /= weights.sum()
     return Mixture(weights, multipliers, float(cost @ weights))

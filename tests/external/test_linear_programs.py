@@ -1,4 +1,6 @@
-"""The door to the LP solver: right answers from models used again and again, and no number without an optimal status."""
+"""The LP solver: right answers from models used again and again, and no number without an optimal
+status.
+"""
 
 import pathlib
 import re
@@ -11,8 +13,8 @@ from hypothesis import strategies as st
 
 import tailpath
 import tailpath as tp
-from tailpath.doors.linear_programs import TailPrograms
 from tailpath.errors import OptionError, TailpathError
+from tailpath.external.linear_programs import TailPrograms
 
 #: One for all examples, so that every model is met with the basis of an earlier program.
 PROGRAMS = TailPrograms()
@@ -49,8 +51,12 @@ def test_solves_agree_with_sorting(segments, masses):
 def test_levels_in_one_run_are_programs_of_their_own():
     programs = TailPrograms()
     programs.load(np.array([3.0, 1.0, 2.0]), np.array([0.25, 0.5, 0.25]))
-    assert programs.solve_all(np.array([0.125, 0.5, 1.0])).tolist() == pytest.approx([3.0, 2.5, 1.75])
-    np.testing.assert_allclose(programs.shares(), [[1, 0, 0], [0.5, 0, 0.5], [0.25, 0.5, 0.25]], atol=1e-9)
+    assert programs.solve_all(np.array([0.125, 0.5, 1.0])).tolist() == pytest.approx(
+        [3.0, 2.5, 1.75]
+    )
+    np.testing.assert_allclose(
+        programs.shares(), [[1, 0, 0], [0.5, 0, 0.5], [0.25, 0.5, 0.25]], atol=1e-9
+    )
     assert programs.solved == 3
 
 
@@ -71,7 +77,9 @@ def test_a_program_without_a_solution_is_an_error():
 
 @pytest.mark.parametrize("failures", [1, 2])
 def test_a_solve_that_fails_from_an_old_basis_is_repeated_from_scratch(failures):
-    """As HiGHS 1.15 does among ties on River 16x6 with 25 atoms: status unknown from the basis before, optimal without it."""
+    """As HiGHS 1.15 does among ties on River 16x6 with 25 atoms: status unknown from the basis
+    before, optimal without it.
+    """
     from highspy import HighsStatus
 
     programs = TailPrograms()
@@ -109,7 +117,11 @@ def test_a_slope_that_is_no_number_is_an_error():
 
 def test_nothing_else_imports_the_solver():
     folder = pathlib.Path(tailpath.__file__).parent
-    importing = [path.name for path in folder.rglob("*.py") if re.search(r"^\s*(import|from) highspy", path.read_text(), re.MULTILINE)]
+    importing = [
+        path.name
+        for path in folder.rglob("*.py")
+        if re.search(r"^\s*(import|from) highspy", path.read_text(), re.MULTILINE)
+    ]
     assert importing == ["linear_programs.py"]
 
 

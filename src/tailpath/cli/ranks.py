@@ -1,0 +1,104 @@
+"""`tailpath solve MODEL --mpi`: every rank of MPI runs the command, and rank 0 speaks for all.
+
+A MODEL in parts is a folder made by `tailpath split`, or `parts:` and one of `gridworld:300x400`,
+`river:300x400` and `sparse:100000`, of which every rank makes its own part.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import sys
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+import click
+
+import tailpath
+from tailpath.cli.common import pairs, show
+from tailpath.distributed.checkpoints import SECONDS
+from tailpath.distributed.generate import part_called
+from tailpath.distributed.job import Job
+from tailpath.distributed.part import Part, read_part
+from tailpath.distributed.ranks import together, world
+from tailpath.errors import OptionError
+
+#: The scheme of models that are made in parts.
+PARTS = "parts:"
+
+
+def mpi_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The flags of a command that runs on all ranks of MPI."""
+    flags = (
+        click.option("--mpi", is_flag=True, help="Run on all ranks of MPI, under mpiexec."),
+        click.option(
+            "--checkpoint", metavar="FOLDER", help="With --mpi, go on from here if killed."
+        ),
+        click.option("--every", type=float, metavar="S", help="Seconds between two checkpoints."),
+    )
+    for flag in reversed(flags):
+        command = flag(command)
+    return command
+
+
+def job_of(options: dict[str, Any]) -> Job | None:
+    """What the flags ask for; ranks but the first fall silent."""
+    mpi, folder, every = (options.pop(name) for name in ("mpi", "checkpoint", "every"))
+    if not mpi:
+        if folder is not None or every is not None:
+            raise click.UsageError("--checkpoint and --every go with --mpi")
+        return None
+    comm = world()
+    if comm.rank > 0:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+    return (
+        Job(comm)
+        if folder is None
+        else Job(comm).saving(folder, SECONDS if every is None else every)
+    )
+
+
+def part_of(model: str, job: Job) -> Part | None:
+    """The part of this rank of a model that comes in parts; None of others."""
+    comm = job.comm
+    if pathlib.Path(model).is_dir():
+        return together(comm, lambda: read_part(model, comm.rank, comm.size))
+    if not model.startswith(PARTS):
+        return None
+    found = together(comm, lambda: part_called(model.removeprefix(PARTS), comm.rank, comm.size))
+    if found is None:
+        forms = "gridworld:ROWSxCOLUMNS, river:ROWSxCOLUMNS or sparse:STATES"
+        raise OptionError(f"{model}: behind {PARTS} write {forms}")
+    return found
+
+
+def solve_part(part: Part, job: Job, asked: dict[str, Any]) -> None:
+    """Solve a model in parts, and show what was found at the start."""
+    begin, alpha, comm = perf_counter(), asked["alpha"], job.comm
+    record: dict[str, Any] = {"model": asked["model"], "ranks": comm.size, "states": part.n_states}
+    policy: Any = None
+    if asked["method"] == "expected":
+        found = tailpath.solve_expected(part, comm=job)
+        record |= {"expected_cost": found.cost(), "bounds": list(found.bounds)}
+    elif asked["method"] == "exact" and alpha is not None:
+        best = tailpath.solve_cvar_exact(part, alpha, comm=job)
+        record |= {"alpha": alpha, "cvar": best.cvar(alpha), "bounds": list(best.bounds(alpha))}
+        record["budget"], policy = best.budget(alpha), best.policy(alpha)
+    else:
+        raise click.UsageError("a model in parts needs --alpha A, or --method expected")
+    record["seconds"] = perf_counter() - begin
+    low, high = record["bounds"]
+    rows = {
+        "states": f"{part.n_states} in {comm.size} parts",
+        "alpha": f"{alpha:.6g}" if policy is not None else None,
+        "least CVaR": f"{record['cvar']:.10g}" if policy is not None else None,
+        "least expected cost": None if policy is not None else f"{record['expected_cost']:.10g}",
+        "verified bounds": f"{low:.15g} to {high:.15g}",
+        "time": f"{record['seconds']:.3g} s",
+    }
+    show(record, pairs((name, text) for name, text in rows.items() if text), asked["as_json"])
+    if asked["output"] is not None and policy is not None:
+        whole = policy.gather()
+        if comm.rank == 0:
+            tailpath.write_policy(whole, asked["output"])

@@ -1,0 +1,25 @@
+"""`tailpath split MODEL --parts N -o FOLDER`."""
+
+from __future__ import annotations
+
+import click
+
+from tailpath.cli.common import json_option, show, takes_model
+from tailpath.distributed.part import Part, write_part
+from tailpath.model.ssp import SSP
+
+
+@click.command()
+@takes_model
+@click.option("--parts", type=click.IntRange(min=1), required=True, metavar="N", help="How many.")
+@click.option("-o", "--output", required=True, metavar="FOLDER", help="Where the parts go.")
+@json_option
+def command(ssp: SSP, source: str, parts: int, output: str, as_json: bool) -> None:
+    """Cut a MODEL into parts for as many ranks of MPI, one file each, in a FOLDER.
+
+    The parts are then solved with mpiexec -n N tailpath solve FOLDER --alpha A --mpi, where no rank
+    holds more than its own.
+    """
+    files = [str(write_part(Part.of(ssp, index, parts), output)) for index in range(parts)]
+    record = {"model": source, "parts": files, "states": ssp.n_states}
+    show(record, f"{output}: {ssp.n_states} states in {parts} parts", as_json)

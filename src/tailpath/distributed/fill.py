@@ -1,0 +1,183 @@
+"""The loop over the levels of a budget table on the part of a rank: `dp.fill.fill`, over ranks.
+
+Every rank sweeps its own nodes (`dp.budgets.sweep`), a level or a few at a time, and passes on what
+others need of them. The best value so far, which ends the sweep, is that of the rank of the start.
+Values do not depend on how nodes are shared out: a node's is one sum over its own outcomes.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.distributed.checkpoints import Checkpoints
+from tailpath.distributed.job import Job
+from tailpath.distributed.layout import PartLayout, cut, shares
+from tailpath.distributed.ranks import joined, largest, together
+from tailpath.dp.budgets import BASE, TO_GO, Changes, Objective, cutoff_of, move_window, sweep
+from tailpath.dp.fill import Check, Fill, Filled, Told, fill
+from tailpath.dp.layout import NO_LOSS, WINDOW, FloatArray, Layout
+
+Array = NDArray[Any]
+#: The kinds of the columns of changes.
+KINDS = np.int32, np.int64, np.int32
+#: Levels between two looks at the memory of all ranks.
+LOOK = 64
+
+
+class Filling:
+    """One pass over the levels on the part of a rank; all that changes is saved and read again."""
+
+    def __init__(self, part: PartLayout, objective: Objective, max_bytes: float) -> None:
+        self.part, self.objective = part, objective._replace(start=part.start)
+        self.together = part.levels_together(objective.limit)
+        reach, row = part.reach(objective.limit), 8 * max(part.n, 1) * len(objective.criteria)
+        rows = max(self.together, reach, int(min(WINDOW, max_bytes) // row) - reach)
+        if math.isfinite(objective.limit):
+            rows = max(min(rows, int(objective.limit)), self.together)
+        self.model, self.work = part.up_to(objective.limit), part.work(objective, rows=rows)
+        size = (self.together + 1) * part.n
+        self.out = Changes(*(np.empty(size, dtype=kind) for kind in KINDS))
+        criteria = objective.criteria
+        spent = criteria[:, BASE] + criteria[:, TO_GO] * part.start_value
+        self.values: list[FloatArray] = [spent]
+        self.changes: list[Changes] = []
+        self.best = objective.price * float(spent[0])
+        self.w, self.error, self.gain_left = 1, 0.0, 0.0
+
+    @property
+    def more(self) -> bool:
+        """Whether the next level may matter."""
+        limit = min(self.objective.limit, cutoff_of.plain(self.objective, self.best))
+        return bool(self.w <= limit)
+
+    @property
+    def nbytes(self) -> int:
+        """What values and changes take here."""
+        some = sum(each.nbytes for found in self.changes for each in found)
+        return int(self.work.value.nbytes + sum(each.nbytes for each in self.out) + 2 * some)
+
+    def advance(self, loss: FloatArray) -> None:
+        """The next level, or as many as go with one exchange."""
+        part, objective, work, halo = self.part, self.objective, self.work, self.part.halo
+        last = int(min(self.w + self.together - 1, objective.limit))
+        criteria, n = len(objective.criteria), part.n
+        store = work.value.reshape(criteria, -1, n)
+        if last - work.origin[0] >= store.shape[1]:
+            move_window(n, criteria, work)
+        # Nothing ends on the way: the start, which tells, may be on another rank.
+        fixed = objective._replace(weight=0.0, limit=cutoff_of.plain(objective, self.best))
+        fixed = fixed._replace(limit=max(fixed.limit, float(last)))
+        value = np.zeros((last - self.w + 1, criteria))
+        first = int(self.w - work.origin[0])
+        now, pending = store[:, first : first + len(value)], None
+        for stage, model, its in part.staged(self.model, work):
+            levels = self.w, last, 0
+            _, at, _, error, left = sweep(model, fixed, loss, levels, np.inf, its, self.out, value)
+            self.error, self.gain_left = max(self.error, error), max(self.gain_left, left)
+            if at:
+                self.changes.append(Changes(*(each[:at].copy() for each in self.out)))
+            pending = halo.begin(now) if stage.send else pending
+            if stage.wait and pending is not None:
+                halo.finish(pending, now)
+        self._note(value)
+
+    def _note(self, value: FloatArray) -> None:
+        """Values at the start, as long as they can matter, and the best of them."""
+        objective, comm = self.objective, self.part.halo.comm
+        if comm.size > 1:
+            comm.Bcast(value, self.part.overall.home)
+        for row in value:
+            if not self.more:
+                break
+            self.values.append(row)
+            total = objective.weight * self.w + objective.price * float(row[0])
+            self.best = min(self.best, total)
+            self.w += 1
+
+    def result(self) -> Filled:
+        """What was found; changes are those of the own nodes, by their places here."""
+        comm, part = self.part.halo.comm, self.part
+        error, left = (largest(comm, each) for each in (self.error, self.gain_left))
+        per_level = part.depth * part.per_block(error, left)
+        nothing = Changes(*(np.zeros(0, dtype=kind) for kind in KINDS))
+        columns = zip(nothing, *self.changes)
+        changes = Changes(*(np.concatenate(column) for column in columns))
+        return Filled(np.stack(self.values), changes, per_level, self.best)
+
+
+def fill_part(
+    part: PartLayout,
+    objective: Objective,
+    loss: FloatArray = NO_LOSS,
+    max_bytes: float = math.inf,
+    check: Check = lambda memory, level, best: None,
+    told: Told = lambda level, best: None,
+    checkpoints: Checkpoints | None = None,
+) -> Filled:
+    """One pass from budget 1 to where nothing beyond can matter; changes are those of own nodes."""
+    comm = part.halo.comm
+    filling = Filling(part, objective, max_bytes)
+    kept = None if checkpoints is None else checkpoints.of_pass(filling)
+    rounds = 0
+    while filling.more:
+        if rounds % LOOK == 0:
+            check(int(largest(comm, filling.nbytes)), filling.w, filling.best)
+        filling.advance(loss)
+        rounds += 1
+        told(filling.w - 1, filling.best)
+        if kept is not None:
+            kept.save_now_and_then()
+    if kept is not None:
+        kept.save()
+    return filling.result()
+
+
+@dataclass(frozen=True, eq=False)
+class SharedFill:
+    """`dp.fill.fill` for a layout that every rank has: each rank fills its part of the table.
+
+    The result is that of one process, on every rank, but for the order of changes.
+    """
+
+    job: Job
+
+    def __call__(
+        self,
+        layout: Layout,
+        objective: Objective,
+        loss: FloatArray = NO_LOSS,
+        max_bytes: float = math.inf,
+        check: Check = lambda memory, level, best: None,
+        told: Told = lambda level, best: None,
+    ) -> Filled:
+        comm, rank_of = self.job.comm, self.job.rank_of or nearby
+
+        def work() -> Filled:
+            owner = rank_of(layout, comm.size, objective)
+            part = cut(comm, layout, owner, np.arange(len(layout.choice_cost)))
+            found = fill_part(part, objective, loss, max_bytes, check, told, self.job.checkpoints)
+            node, budget, choice = found.changes
+            mine = part.number[node], budget, part.choice[choice]
+            return found._replace(changes=Changes(*(joined(comm, each) for each in mine)))
+
+        return together(comm, work)
+
+
+def nearby(layout: Layout, ranks: int, objective: Objective) -> Array:
+    """The rank of every node: bands around the start, each with about the same work."""
+    order = np.argsort(layout.nodes.least, kind="stable")
+    limit = min(objective.limit, 4.0 * layout.start_value + 16.0)
+    effort = np.maximum(limit - layout.nodes.least - layout.nodes.certain_cost, 0.0) + 1.0
+    owner = np.empty(layout.n, dtype=np.int64)
+    owner[order] = shares(effort[order], ranks)
+    return owner
+
+
+def way_of(comm: Any) -> Fill:
+    """How a table is filled: by one process if no ranks are given."""
+    return fill if comm is None else SharedFill(Job.of(comm))

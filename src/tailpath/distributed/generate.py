@@ -1,0 +1,212 @@
+"""Models made in parts: every rank makes its own states, and nobody holds the whole.
+
+What is random is drawn for a row of the grid, or for some states in a row, from a seed and their
+number, so that the model does not depend on how many parts there are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.distributed.part import Part, even_bounds
+from tailpath.domains.grids import ACTIONS, Moves, outcomes_between
+from tailpath.domains.gridworld import moves_of as gridworld_moves
+from tailpath.domains.river import RIVER_COST
+from tailpath.domains.river import moves_of as river_moves
+from tailpath.errors import OptionError
+from tailpath.graph import offsets_from_lengths
+from tailpath.model.cost_units import as_fraction, common_unit
+
+Array = NDArray[Any]
+#: States whose random numbers are drawn at a time.
+DRAWN = 4096
+
+
+def gridworld_part(
+    rows: int,
+    columns: int,
+    index: int,
+    parts: int,
+    *,
+    share: float = 0.03,
+    obstacle_cost: int = 100,
+    seed: int = 1,
+) -> Part:
+    """A part of a Gridworld with random obstacles; start and goal at the bottom corners.
+
+    Parameters
+    ----------
+    rows, columns : int
+        The size of the whole grid.
+    index, parts : int
+        Which part, and of how many.
+    share : float in [0, 1)
+        The share of cells that are obstacles.
+    obstacle_cost : int
+        As of `domains.gridworld`.
+    seed : int
+        Another seed gives other obstacles.
+
+    Returns
+    -------
+    Part
+        The part; state `row * columns + column` is a cell.
+    """
+    bounds = even_bounds(rows * columns, parts)
+    first, last = int(bounds[index]), int(bounds[index + 1])
+    start, goal = rows * columns - 1, (rows - 1) * columns
+    blocked = [
+        np.random.default_rng([seed, row]).random(columns) < share
+        for row in range(first // columns, -(-last // columns))
+    ]
+    cells = np.arange(first, last)
+    obstacle = np.concatenate([np.zeros(0, dtype=np.bool_), *blocked])
+    obstacle = obstacle[first - first // columns * columns :][: len(cells)]
+    obstacle &= (cells != start) & (cells != goal)
+    floor = cells[~obstacle & (cells != goal)]
+    chance, crash = Fraction(19, 20), as_fraction(obstacle_cost)
+    made = gridworld_moves(rows, columns, floor, cells[obstacle], goal, chance, crash)
+    return _grid_part(bounds, index, made, start, goal, {as_fraction(1), crash})
+
+
+def river_part(rows: int, columns: int, index: int, parts: int) -> Part:
+    """A part of a River.
+
+    Parameters
+    ----------
+    rows, columns : int, 2 or more
+        The size of the whole.
+    index, parts : int
+        Which part, and of how many.
+
+    Returns
+    -------
+    Part
+        The part; state `row * columns + column` is a cell.
+    """
+    bounds = even_bounds(rows * columns, parts)
+    made = river_moves(rows, columns, np.arange(bounds[index], bounds[index + 1]))
+    costs = {as_fraction(cost) for cost in (1, *RIVER_COST)}
+    return _grid_part(bounds, index, made, (rows - 2) * columns, rows * columns - 1, costs)
+
+
+def _grid_part(
+    bounds: Array, index: int, made: Sequence[Moves], start: int, goal: int, costs: set[Fraction]
+) -> Part:
+    first, last = int(bounds[index]), int(bounds[index + 1])
+    length, target, probability, cost = outcomes_between(made, first, last)
+    is_goal = np.arange(first, last) == goal
+    unit = common_unit(costs)
+    assert unit is not None
+    return Part(
+        bounds=bounds,
+        index=index,
+        state_choices=offsets_from_lengths(np.where(is_goal, 0, len(ACTIONS))),
+        choice_outcomes=offsets_from_lengths(length),
+        outcome_target=target,
+        outcome_probability=probability,
+        outcome_level=np.rint(cost / float(unit)).astype(np.int32),
+        choice_action=np.tile(np.arange(len(ACTIONS), dtype=np.int32), int((~is_goal).sum())),
+        is_goal=is_goal,
+        start=start,
+        actions=ACTIONS,
+        unit=unit,
+    )
+
+
+def sparse_part(
+    n_states: int,
+    index: int,
+    parts: int,
+    *,
+    choices: int = 4,
+    width: int = 4,
+    dearest: int = 9,
+    seed: int = 1,
+) -> Part:
+    """A part of a random sparse model: outcomes lead anywhere, and one in a hundred to the goal.
+
+    Parameters
+    ----------
+    n_states : int, 2 or more
+        How many states all parts have together; the last one is the goal, the first the start.
+    index, parts : int
+        Which part, and of how many.
+    choices, width : int
+        The choices of a state, and the outcomes of a choice.
+    dearest : int
+        Costs are whole numbers from 1 to this.
+    seed : int
+        Another seed gives another model.
+
+    Returns
+    -------
+    Part
+        The part.
+    """
+    bounds = even_bounds(n_states, parts)
+    first, last, goal = int(bounds[index]), int(bounds[index + 1]), n_states - 1
+    drawn = [
+        _drawn(n_states, block, choices, width, dearest, seed)
+        for block in range(first // DRAWN, -(-last // DRAWN))
+    ]
+    begin = first // DRAWN * DRAWN
+    rows = slice((first - begin) * choices, (min(last, goal) - begin) * choices)
+    empty = np.zeros((0, width), dtype=np.int64), np.zeros((0, width)), np.zeros(0, dtype=np.int64)
+    columns = [np.concatenate(column)[rows] for column in zip(empty, *drawn)]
+    is_goal = np.arange(first, last) == goal
+    count = len(columns[0])
+    return Part(
+        bounds=bounds,
+        index=index,
+        state_choices=offsets_from_lengths(np.where(is_goal, 0, choices)),
+        choice_outcomes=np.arange(count + 1) * width,
+        outcome_target=columns[0].ravel(),
+        outcome_probability=columns[1].ravel(),
+        outcome_level=np.repeat(columns[2], width),
+        choice_action=np.tile(np.arange(choices), count // choices),
+        is_goal=is_goal,
+        start=0,
+        actions=tuple(range(choices)),
+        unit=Fraction(1),
+    )
+
+
+def _drawn(
+    n_states: int, block: int, choices: int, width: int, dearest: int, seed: int
+) -> tuple[Array, Array, Array]:
+    """Targets, probabilities, in 64ths, and costs of the choices of a block of states."""
+    draw, goal = np.random.default_rng([seed, block]), n_states - 1
+    count = DRAWN * choices
+    step = draw.integers(1, max(n_states // width, 2), size=(count, width)).cumsum(axis=1)
+    target = (draw.integers(0, n_states, size=(count, 1)) + step) % n_states
+    target[draw.random(count) < 0.01, 0] = goal
+    cuts = np.sort(draw.integers(1, 65 - width, size=(count, width - 1)), axis=1)
+    cuts = cuts + np.arange(width - 1)
+    chance = np.diff(cuts, axis=1, prepend=0, append=64) / 64
+    return target, chance, draw.integers(1, dearest + 1, count)
+
+
+def part_called(text: str, index: int, parts: int) -> Part | None:
+    """A part of the model that a string names: `gridworld:ROWSxCOLUMNS:SHARE:COST`,
+    `river:ROWSxCOLUMNS` or `sparse:STATES`; None for other strings."""
+    scheme, _, rest = text.partition(":")
+    size = re.fullmatch(r"(\d{1,6})x(\d{1,6})((?::[\d.]+){0,2})", rest)
+    if scheme == "sparse" and rest.isdigit():
+        return sparse_part(int(rest), index, parts)
+    if scheme not in ("gridworld", "river") or size is None:
+        return None
+    if min(int(size[1]), int(size[2])) < 2:
+        raise OptionError(f"{text}: a grid needs 2 or more rows and columns")
+    if scheme == "river":
+        return river_part(int(size[1]), int(size[2]), index, parts)
+    more = [part for part in size[3].split(":") if part]
+    options: dict[str, Any] = {"share": float(more[0])} if more else {}
+    options |= {"obstacle_cost": int(float(more[1]))} if len(more) > 1 else {}
+    return gridworld_part(int(size[1]), int(size[2]), index, parts, **options)

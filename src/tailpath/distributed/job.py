@@ -1,0 +1,43 @@
+"""What a job over several ranks is told: who takes part, and where it keeps its checkpoints."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tailpath.distributed.checkpoints import SECONDS, Checkpoints
+from tailpath.errors import OptionError
+
+
+@dataclass(frozen=True)
+class Job:
+    """Ranks, and what else they agree on; given in place of a communicator.
+
+    Parameters
+    ----------
+    comm : communicator of mpi4py
+        The ranks.
+    checkpoints : Checkpoints, optional
+        Where the sweep over budgets can go on if it is killed.
+    rank_of : callable, optional
+        `rank_of(layout, ranks, objective)` shares out the nodes of a layout that every rank has.
+    """
+
+    comm: Any
+    checkpoints: Checkpoints | None = None
+    rank_of: Callable[..., Any] | None = None
+
+    @classmethod
+    def of(cls, comm: Any) -> Job:
+        """The job of a communicator; a job is itself."""
+        if isinstance(comm, cls):
+            return comm
+        if not hasattr(comm, "allgather") or not hasattr(comm, "Irecv"):
+            raise OptionError(f"comm must be a communicator of mpi4py, not {comm!r}")
+        return cls(comm)
+
+    def saving(self, folder: str | pathlib.Path, seconds: float = SECONDS) -> Job:
+        """The same job with checkpoints."""
+        return Job(self.comm, Checkpoints(pathlib.Path(folder), seconds), self.rank_of)

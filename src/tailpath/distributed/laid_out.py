@@ -1,0 +1,201 @@
+"""A model in parts, laid out for the sweep over budgets: what `solvers.exact.layout` does, by rank.
+
+Every state is sure and every choice safe, since a model in parts has no dead ends, and no state is
+joined with others, since it has no cycles of free outcomes. Budgets that every run exceeds are left
+to their closed form V* - w, which is off by e / (V* - w) where V* is off by e: up to the largest
+budget for which that is no more than `AS_WIDE` times the relative error of V*.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.distributed.expected import PartExpected
+from tailpath.distributed.layout import NEVER, Blocks, Overall, PartLayout, arranged, stages_of
+from tailpath.distributed.ranks import Halo, joined, largest
+from tailpath.distributed.search import PartGraph
+from tailpath.dp.budgets import Nodes
+from tailpath.dp.joint import Joint
+from tailpath.dp.layout import Choices
+from tailpath.errors import ModelError
+from tailpath.graph import members_of, offsets_of, owners
+from tailpath.kernels.rounding import UNIT
+
+Array = NDArray[Any]
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+#: Closed forms may be off by so many times the relative error of V*, and by this much at most.
+AS_WIDE, MUCH = 64.0, 1e-6
+#: Nodes whose outcomes are looked at together.
+SOME = 2**16
+#: What it takes, in roundings of V*, to write it in units and to take a budget off it.
+TAKEN_OFF = 4 * UNIT
+
+
+class Doubts(NamedTuple):
+    """How far V* may lie below and above its value, relatively; above where it is 0, in units; and
+    how far at all, in units: the largest of all ranks."""
+
+    below: float
+    above: float
+    at_zero: float
+    at_all: float
+
+
+def doubts_of(expected: PartExpected, certain_cost: IntArray) -> Doubts:
+    """The doubt about V*, where closed forms take budgets up to `certain_cost` (own,), in units,
+    off it.
+    """
+    graph, own = expected.graph, expected.graph.own
+    unit, bounds = float(graph.part.unit), expected.bounds
+    value, lower, upper = (side[:own] for side in (bounds.value, bounds.lower, bounds.upper))
+    rounded = np.where(certain_cost > 0, TAKEN_OFF * value, 0.0)
+    rest, some = value - certain_cost * unit, value > 0.0
+    low, high = value - lower + rounded, upper - value + rounded
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mine = [float(np.max(side / rest, where=some, initial=0.0)) for side in (low, high)]
+    mine.append(float(np.max(upper, where=~some, initial=0.0)) / unit)
+    mine.append(float(np.max(np.maximum(low, high), initial=0.0)) / unit)
+    below, above, at_zero, at_all = (largest(graph.comm, each) for each in mine)
+    return Doubts(min(below * (1 + 1e-15), 1.0), above * (1 + 1e-15), at_zero, at_all * (1 + 1e-15))
+
+
+def sure_budgets(expected: PartExpected) -> IntArray:
+    """Up to which budget, in units, each node is sure to exceed it, and its closed form is good."""
+    graph, bounds, unit = expected.graph, expected.bounds, float(expected.graph.part.unit)
+    doubts = doubts_of(expected, np.zeros(graph.own, dtype=np.int64))
+    allowed = min(max(AS_WIDE * (doubts.below + doubts.above), 16 * UNIT), MUCH)
+    low, value, high = (side / unit for side in (bounds.lower, bounds.value, bounds.upper))
+    error_bound = np.maximum(high - value, value - low) + TAKEN_OFF * value
+    most = np.minimum(expected.nearest, value - error_bound / allowed)
+    return np.asarray(np.maximum(np.floor(most), 0.0), dtype=np.int64)
+
+
+def _begin(graph: PartGraph, certain_cost: IntArray, least: FloatArray) -> IntArray:
+    """The first level of each node that is read, by itself or by one that leads to it."""
+    begin = (certain_cost + 1).astype(np.float64)
+    if largest(graph.comm, float(certain_cost.any())):
+        given, own_begin = graph.decisions, begin.copy()
+        rows = given.choice_outcomes[given.state_choices]
+        for first in range(0, graph.own, SOME):  # as arrays by outcome are long
+            nodes = slice(first, min(first + SOME, graph.own))
+            edges = slice(rows[nodes.start], rows[nodes.stop])
+            source = np.repeat(np.arange(nodes.start, nodes.stop), np.diff(rows)[nodes])
+            inside = (given.target[edges] < graph.n) & np.isfinite(least[source])
+            read = own_begin[source[inside]] - graph.level[edges][inside]
+            np.minimum.at(begin, given.target[edges][inside], read)
+        graph.halo.gather_least(begin, begin)
+        begin[least == 0] = 1
+    return np.maximum(begin, 1).astype(np.int64)
+
+
+def lay_out_part(expected: PartExpected, certain_cost: IntArray) -> PartLayout:
+    """The part laid out, given by node the budgets, in units, that are left to their
+    closed form.
+    """
+    graph = expected.graph
+    comm, own, given, level = graph.comm, graph.own, graph.decisions, graph.level
+    least = graph.least()
+    vars(graph).pop("links", None)
+    depth = np.zeros(graph.n, dtype=np.int64)
+    if largest(comm, float(np.any((level == 0) & (given.target < graph.n)))):
+        depth = graph.depth()
+    begin = _begin(graph, certain_cost, least)
+    deepest = int(largest(comm, float(depth.max(initial=0))))
+    free = np.flatnonzero((level == 0) & (given.target >= own) & (given.target < graph.n))
+    reads = np.zeros(deepest + 1, dtype=np.bool_)
+    reads[depth[graph.source(free)]] = True
+    reads = np.logical_or.reduce(comm.allgather(reads))
+    blocks = Blocks(np.zeros(deepest + 1, dtype=np.bool_), reads)
+    order = np.lexsort((least[:own], begin[:own], depth[:own]))
+    needed = np.zeros(graph.n, dtype=np.bool_)
+    needed[graph.halo.boundary] = True
+    again, start, is_joint = arranged(depth[order], needed[order], blocks)
+    node = order[again]
+    place = np.full(graph.n + 1, -1, dtype=np.int32)
+    place[node] = np.arange(own)
+    place[own : graph.n] = np.arange(own, graph.n)
+    choices, outcome_start = _choices(expected, node, place)
+    number = np.append(node, np.arange(own, graph.n))
+    halo = Halo(
+        comm, graph.halo.ranks, tuple(place[s] for s in graph.halo.send), graph.halo.receive
+    )
+    rows = choices.owner, choices.level, choices.target, choices.probability
+    finite = np.where(np.isfinite(least), least, -1.0)
+    home = [rank for rank, here in enumerate(comm.allgather(graph.start)) if here >= 0]
+    if not home:
+        raise ModelError("the start is a goal: there is nothing to solve")
+    count, unit = len(choices.choice), graph.part.unit
+    return PartLayout(
+        nodes=Nodes(
+            block_start=np.append(start, graph.n),
+            block_joint=np.append(is_joint, False),
+            least=np.where(finite >= 0, finite, NEVER).astype(np.int64)[number],
+            certain_cost=certain_cost[number],
+            begin=np.append(begin[node], np.full(graph.n - own, NEVER)),
+            value=expected.bounds.value[number] / float(unit),
+        ),
+        node_choices=np.append(offsets_of(choices.node, own), np.full(graph.n - own, count)),
+        choice_cost=_mean_costs(choices, outcome_start),
+        outcome_start=outcome_start,
+        target=rows[2],
+        level=rows[1],
+        probability=rows[3],
+        joint=Joint(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64), *np.zeros((2, 0))),
+        start=max(int(place[graph.start]), 0) if graph.start >= 0 else 0,
+        rounding=largest(comm, choices.rounding()),
+        depth=deepest + 1,
+        visits=0.0,
+        halo=halo,
+        own=own,
+        number=graph.state[number],
+        choice=choices.choice,
+        stages=stages_of(blocks),
+        overall=Overall(
+            costs=np.unique(joined(comm, _costs(graph))),
+            home=home[0],
+            start_value=expected.start[0] / float(unit),
+            farthest=largest(comm, float(finite.max(initial=0.0))),
+            skips=bool(largest(comm, float(certain_cost.any()))),
+        ),
+        unit=unit,
+    )
+
+
+def _costs(graph: PartGraph) -> IntArray:
+    """The costs of outcomes, in units, that do not arrive, rising."""
+    target, level = graph.decisions.target, graph.level
+    some = [slice(first, first + SOME) for first in range(0, len(level), SOME)]
+    found = [np.unique(level[edges][target[edges] < graph.n]) for edges in some]
+    return np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *found]))
+
+
+def _choices(
+    expected: PartExpected, node: IntArray, place: NDArray[np.int32]
+) -> tuple[Choices, IntArray]:
+    """The choices of own nodes in their order, the risk-neutral one first."""
+    graph, given = expected.graph, expected.graph.decisions
+    neutral = np.zeros(len(given.rate), dtype=np.bool_)
+    neutral[expected.chosen] = True
+    choice, first = members_of(given.state_choices, node)
+    of_node = owners(first)
+    order = np.lexsort((~neutral[choice], of_node))
+    choice = choice[order]
+    outcome, rows = members_of(given.choice_outcomes, choice)
+    target = place[given.target[outcome]]
+    columns = owners(rows, np.int32), graph.level[outcome].astype(np.int64), target
+    return Choices(choice, of_node, *columns, given.probability[outcome], False), rows
+
+
+def _mean_costs(choices: Choices, start: IntArray) -> FloatArray:
+    """The expected cost of every choice, in units."""
+    found = np.empty(len(start) - 1)
+    for first in range(0, len(found), SOME):
+        last = min(first + SOME, len(found))
+        edges = slice(start[first], start[last])
+        cost = choices.probability[edges] * choices.level[edges]
+        found[first:last] = np.bincount(choices.owner[edges] - first, cost, last - first)
+    return found

@@ -1,0 +1,212 @@
+"""A rank's part of the nodes of a sweep over budgets, laid out like any other model.
+
+Own nodes come first, in the order that they have in the whole: of a plain block those that others
+need before all others, so that they are on their way while the rest is worked on. Ghosts are a
+last block whose nodes never begin: the sweep reads them, and never looks at them.
+
+Blocks stand in *stages*. Where a zero-cost outcome leads to a ghost, its value at the same level
+must have come before its block is settled, so that a stage ends there. As a rule there is one.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.distributed.ranks import Halo
+from tailpath.dp.budgets import Model, Nodes, Work
+from tailpath.dp.joint import Joint
+from tailpath.dp.layout import IntArray, Layout
+from tailpath.graph import grouped, members_of, offsets_of, owners
+
+Array = NDArray[Any]
+#: A level that no budget gets to.
+NEVER = 2**62
+#: With dear steps so many levels go with one exchange, at most.
+MOST_TOGETHER = 16
+
+
+class Stage(NamedTuple):
+    """Blocks `first : end`; what others need is sent once they are settled, or is waited for."""
+
+    first: int
+    end: int
+    send: bool
+    wait: bool
+
+
+class Overall(NamedTuple):
+    """What all ranks must agree on: costs of outcomes, in units, that do not arrive; the rank of
+    the start and its V* in units; the largest least cost of a node; whether budgets are skipped."""
+
+    costs: IntArray
+    home: int
+    start_value: float
+    farthest: float
+    skips: bool
+
+
+@dataclass(frozen=True, eq=False)
+class PartLayout(Layout):
+    """The nodes of a rank, and ghosts of those of others.
+
+    `own` counts the first; `number` (n,) is what each node is called in the whole, and `choice`
+    (choices,) each choice. `unit` is that of costs.
+    """
+
+    halo: Halo
+    own: int
+    number: IntArray
+    choice: IntArray
+    stages: tuple[Stage, ...]
+    overall: Overall
+    unit: Fraction
+
+    @property
+    def start_value(self) -> float:
+        return self.overall.start_value
+
+    @cached_property
+    def costs(self) -> IntArray:
+        return self.overall.costs
+
+    @cached_property
+    def farthest(self) -> float:
+        return self.overall.farthest
+
+    @cached_property
+    def skips(self) -> bool:
+        return self.overall.skips
+
+    def levels_together(self, limit: float) -> int:
+        """How many levels go with one exchange: no step that costs something costs less."""
+        least = int(min(self.costs[self.costs > 0], default=1))
+        some = 1 if len(self.stages) > 2 else min(least, MOST_TOGETHER)
+        return max(min(some, self.reach(limit)), 1)
+
+    def staged(self, model: Model, work: Work) -> Iterator[tuple[Stage, Model, Work]]:
+        """What the sweep reads and works on, one stage after the other."""
+        nodes = model.nodes
+        for stage in self.stages:
+            some = slice(stage.first, stage.end)
+            blocks = nodes.block_start[stage.first : stage.end + 1], nodes.block_joint[some]
+            view = nodes._replace(block_start=blocks[0], block_joint=blocks[1])
+            its = work._replace(entered=work.entered[some], n_active=work.n_active[some])
+            yield stage, model._replace(nodes=view), its
+
+
+class Blocks(NamedTuple):
+    """The blocks of the whole: whether each is joint, and before which of them ghosts are read."""
+
+    joint: Array
+    reads: Array
+
+
+def arranged(block: Array, boundary: Array, blocks: Blocks) -> tuple[IntArray, IntArray, Array]:
+    """Own nodes by block, in a new order; where each block then begins; and whether it is joint.
+
+    `block` (n,) is that of every own node, rising, and `boundary` whether others need it. A plain
+    block on its own is two: what others need, and the rest.
+    """
+    count = len(blocks.joint)
+    if count == 1 and not blocks.joint[0]:
+        order, start = grouped(np.where(boundary, 0, 1), 2)
+        return order.astype(np.int64), start, np.zeros(2, dtype=np.bool_)
+    start = offsets_of(block, count)
+    return np.arange(len(block)), start, blocks.joint & (np.diff(start) > 0)
+
+
+def stages_of(blocks: Blocks) -> tuple[Stage, ...]:
+    """The stages of a level."""
+    if len(blocks.joint) == 1 and not blocks.joint[0]:
+        return Stage(0, 1, True, False), Stage(1, 2, False, True)
+    bounds = [0, *(b for b in np.flatnonzero(blocks.reads).tolist() if b > 0), len(blocks.joint)]
+    return tuple(Stage(first, end, True, True) for first, end in itertools.pairwise(bounds))
+
+
+def cut(comm: Any, whole: Layout, owner: Array, choice: IntArray) -> PartLayout:
+    """The part of this rank of a layout that every rank has.
+
+    `owner` (n,) is the rank of every node, and `choice` (choices,) what choices are called; a joint
+    block belongs to the rank of its first node.
+    """
+    nodes, joint = whole.nodes, whole.joint
+    block = owners(nodes.block_start)
+    first_owner = owner[np.minimum(nodes.block_start[:-1], whole.n - 1)]
+    owner = np.where(nodes.block_joint[block], first_owner[block], owner)
+    source = owners(whole.node_choices)[owners(whole.outcome_start)]
+    crosses = (whole.target >= 0) & (owner[source] != owner[whole.target])
+    reads = np.zeros(len(nodes.block_joint), dtype=np.bool_)
+    reads[block[source[crosses & (whole.level == 0)]]] = True
+    blocks = Blocks(nodes.block_joint, reads)
+    here, read = owner[source] == comm.rank, crosses
+    ghost = np.unique(whole.target[here & read]).astype(np.int64)
+    if not len(ghost) and not (owner == comm.rank).any():
+        ghost = np.zeros(1, dtype=np.int64)  # kernels want a node to look at
+    needed = np.zeros(whole.n, dtype=np.bool_)
+    needed[whole.target[read]] = True
+    own = np.flatnonzero(owner == comm.rank)
+    order, start, is_joint = arranged(block[own], needed[own], blocks)
+    own = own[order]
+    number = np.concatenate([own, ghost])
+    place = np.full(whole.n + 1, -1, dtype=np.int64)
+    place[number] = np.arange(len(number))
+    chosen, node_choices = members_of(whole.node_choices, own)
+    outcome, outcome_start = members_of(whole.outcome_start, chosen)
+    halo = Halo.of(comm, owner[ghost], ghost, len(own), lambda asked: place[asked])
+    return PartLayout(
+        nodes=Nodes(
+            block_start=np.append(start, len(number)),
+            block_joint=np.append(is_joint, False),
+            least=nodes.least[number],
+            certain_cost=nodes.certain_cost[number],
+            begin=np.append(nodes.begin[own], np.full(len(ghost), NEVER)),
+            value=nodes.value[number],
+        ),
+        node_choices=np.append(node_choices, np.full(len(ghost), len(chosen))),
+        choice_cost=whole.choice_cost[chosen],
+        outcome_start=outcome_start,
+        target=place[whole.target[outcome]].astype(np.int32),
+        level=whole.level[outcome],
+        probability=whole.probability[outcome],
+        joint=_joint_of(joint, chosen) if nodes.block_joint.any() else joint,
+        start=max(int(place[whole.start]), 0),
+        rounding=whole.rounding,
+        depth=whole.depth,
+        visits=whole.visits,
+        halo=halo,
+        own=len(own),
+        number=number,
+        choice=choice[chosen],
+        stages=stages_of(blocks),
+        overall=Overall(
+            costs=whole.costs,
+            home=int(owner[whole.start]),
+            start_value=whole.start_value,
+            farthest=whole.farthest,
+            skips=whole.skips,
+        ),
+        unit=getattr(whole, "unit", Fraction(1)),
+    )
+
+
+def _joint_of(joint: Joint, chosen: IntArray) -> Joint:
+    """The zero-cost outcomes inside joint blocks, of some choices."""
+    inner, inner_start = members_of(joint.inner_start, chosen)
+    target, probability = joint.inner_target[inner], joint.inner_probability[inner]
+    return Joint(inner_start, target, probability, joint.leave[chosen])
+
+
+def shares(work: Array, ranks: int) -> IntArray:
+    """Contiguous parts of about the same work each: the rank of every member, given its work."""
+    done = np.cumsum(work, dtype=np.float64)
+    total = float(done[-1]) if len(done) else 0.0
+    middle = (done - np.asarray(work) / 2) * (ranks / total) if total else np.zeros(len(work))
+    return np.clip(middle.astype(np.int64), 0, ranks - 1)

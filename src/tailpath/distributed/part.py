@@ -1,0 +1,289 @@
+"""A model in parts: each rank has some states in a row, with their choices and outcomes, and no
+more.
+
+Parts are contiguous in the numbers of states, so that two numbers say who has what. A part comes
+from a model (`Part.of`), from a file (`read_part`), or from whoever makes its arrays.
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+from dataclasses import dataclass
+from fractions import Fraction
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.distributed.ranks import joined
+from tailpath.errors import FormatError, ModelError, OptionError
+from tailpath.graph import members_of, offsets_from_lengths
+from tailpath.model.checks import LARGEST_COST, checked_probabilities
+from tailpath.model.cost_units import MOST_UNITS
+from tailpath.model.potential import refuse_signed
+from tailpath.model.ssp import SSP
+
+Array = NDArray[Any]
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+ARRAYS = {
+    "bounds": np.int64,
+    "state_choices": np.int64,
+    "choice_outcomes": np.int64,
+    "outcome_target": np.int32,
+    "outcome_probability": np.float64,
+    "outcome_level": np.int32,
+    "choice_action": np.int32,
+    "is_goal": np.bool_,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """States `bounds[index] : bounds[index + 1]` of a model.
+
+    Parameters
+    ----------
+    bounds : array of int64, shape (parts + 1,)
+        Where the states of each part begin, and where the last ends; all states have a number.
+    index : int
+        Which part this is, from 0.
+    state_choices : array of int64, shape (n + 1,)
+        Where the choices of each of its n states begin, from 0.
+    choice_outcomes : array of int64, shape (choices + 1,)
+        Where the outcomes of each choice begin, from 0.
+    outcome_target : array of int32, shape (outcomes,)
+        The numbers of states, those of other parts included.
+    outcome_probability : array of float64, shape (outcomes,)
+        Positive; those of a choice sum to 1.
+    outcome_level : array of int32, shape (outcomes,)
+        Costs, in whole units.
+    choice_action : array of int32, shape (choices,)
+        The index in `actions` of the name of each choice.
+    is_goal : array of bool, shape (n,)
+        Goals have no choices.
+    start : int
+        The number of the state where runs begin.
+    actions : tuple of hashable
+        Names.
+    unit : Fraction
+        What a unit of cost is.
+
+    Raises
+    ------
+    ModelError
+        If the arrays do not make a part; the text names the state and the action.
+    """
+
+    bounds: IntArray
+    index: int
+    state_choices: IntArray
+    choice_outcomes: IntArray
+    outcome_target: NDArray[np.int32]
+    outcome_probability: FloatArray
+    outcome_level: NDArray[np.int32]
+    choice_action: NDArray[np.int32]
+    is_goal: NDArray[np.bool_]
+    start: int
+    actions: tuple[Any, ...]
+    unit: Fraction
+
+    def __post_init__(self) -> None:
+        for name, kind in ARRAYS.items():
+            array: Array = np.ascontiguousarray(getattr(self, name), dtype=kind)
+            object.__setattr__(self, name, array)
+        n, choices = len(self.is_goal), len(self.choice_action)
+        rows = self.state_choices, self.choice_outcomes
+        lengths = [len(rows[0]) - 1, int(rows[0][-1]), len(rows[1]) - 1, int(rows[1][-1])]
+        columns = self.outcome_target, self.outcome_probability, self.outcome_level
+        if lengths[:3] != [n, choices, choices] or any(len(c) != lengths[3] for c in columns):
+            raise ModelError(f"part {self.index}: its arrays differ in length")
+        if n != self.bounds[self.index + 1] - self.first or np.any(np.diff(self.bounds) < 0):
+            raise ModelError(f"part {self.index} has {n} states; bounds say otherwise")
+        self._check_rows()
+        probability = checked_probabilities(self._named())
+        object.__setattr__(self, "outcome_probability", probability)
+        for name in ARRAYS:
+            getattr(self, name).flags.writeable = False
+
+    def __str__(self) -> str:
+        size = f"{len(self.is_goal)} states and {len(self.outcome_target)} outcomes"
+        return f"part {self.index} of {len(self.bounds) - 1} ({size})"
+
+    @property
+    def first(self) -> int:
+        """The number of its first state."""
+        return int(self.bounds[self.index])
+
+    @property
+    def n_states(self) -> int:
+        """How many states all parts have together."""
+        return int(self.bounds[-1])
+
+    def _check_rows(self) -> None:
+        wrong = (np.diff(self.state_choices) == 0) != self.is_goal
+        for state in np.flatnonzero(wrong)[:1].tolist():
+            what = "is a goal and has choices" if self.is_goal[state] else "has no choices"
+            raise ModelError(f"state {self.first + state} {what}")
+        target, level = self.outcome_target, self.outcome_level
+        if np.any(np.diff(self.choice_outcomes) == 0):
+            choice = int(np.flatnonzero(np.diff(self.choice_outcomes) == 0)[0])
+            raise ModelError(f"{self._where(choice)} has no outcomes")
+        most = min(MOST_UNITS, int(LARGEST_COST / self.unit))
+        bad = (target < 0) | (target >= self.n_states) | (level < 0) | (level > most)
+        for outcome in np.flatnonzero(bad)[:1].tolist():
+            choice = int(np.searchsorted(self.choice_outcomes, outcome, side="right")) - 1
+            what = f"leads to {target[outcome]} at a cost of {level[outcome]} units"
+            raise ModelError(f"{self._where(choice)} {what}; there are {self.n_states} states")
+
+    def _where(self, choice: int) -> str:
+        state = int(np.searchsorted(self.state_choices, choice, side="right")) - 1
+        return f"state {self.first + state}, action {self.actions[self.choice_action[choice]]!r}"
+
+    def _named(self) -> Any:
+        """What the checks of a model ask for; where outcomes lead to is left out of messages."""
+        return SimpleNamespace(
+            outcome_probability=self.outcome_probability,
+            outcome_target=np.broadcast_to(-1, len(self.outcome_target)),
+            n_states=len(self.is_goal),
+            n_choices=len(self.choice_action),
+            state_choices=self.state_choices,
+            choice_outcomes=self.choice_outcomes,
+            states=range(self.first, self.first + len(self.is_goal)),
+            choice_name=lambda choice: self.actions[self.choice_action[choice]],
+        )
+
+    @classmethod
+    def of(cls, ssp: SSP, index: int, parts: int) -> Part:
+        """One of so many parts of a model, with about as many states each.
+
+        Parameters
+        ----------
+        ssp : SSP
+            The model, whose costs have a unit.
+        index, parts : int
+            Which part, and of how many.
+
+        Returns
+        -------
+        Part
+            The part.
+        """
+        refuse_signed(ssp, "a model in parts")
+        if ssp.cost_unit is None:
+            raise ModelError("a model in parts needs costs with a common unit")
+        bounds = even_bounds(ssp.n_states, parts)
+        states = slice(bounds[index], bounds[index + 1] + 1)
+        choices = ssp.state_choices[states]
+        outcome, rows = members_of(ssp.choice_outcomes, np.arange(choices[0], choices[-1]))
+        return cls(
+            bounds=bounds,
+            index=index,
+            state_choices=choices - choices[0],
+            choice_outcomes=rows,
+            outcome_target=ssp.outcome_target[outcome],
+            outcome_probability=ssp.outcome_probability[outcome],
+            outcome_level=ssp.outcome_level[outcome].astype(np.int32),
+            choice_action=ssp.choice_action[choices[0] : choices[-1]],
+            is_goal=ssp.is_goal[bounds[index] : bounds[index + 1]],
+            start=int(ssp.start_index),
+            actions=tuple(ssp.actions),
+            unit=ssp.cost_unit,
+        )
+
+
+def whole_of(comm: Any, part: Part) -> SSP:
+    """The model of all parts, on every rank, with numbers for names; all ranks call this."""
+    lengths = np.diff(part.state_choices), np.diff(part.choice_outcomes)
+    return SSP(
+        state_choices=offsets_from_lengths(joined(comm, lengths[0])),
+        choice_outcomes=offsets_from_lengths(joined(comm, lengths[1])),
+        outcome_target=joined(comm, part.outcome_target),
+        outcome_probability=joined(comm, part.outcome_probability),
+        outcome_cost=joined(comm, part.outcome_level) * float(part.unit),
+        choice_action=joined(comm, part.choice_action),
+        is_goal=joined(comm, part.is_goal),
+        start_index=part.start,
+        states=range(part.n_states),
+        actions=part.actions,
+        exact_unit=part.unit,
+    )
+
+
+def plainly(**asked: bool) -> None:
+    """Refuse options that a model in parts has no place for."""
+    for name, given in asked.items():
+        if given:
+            raise OptionError(f"a model in parts is solved without {name}; give it whole")
+
+
+def even_bounds(n_states: int, parts: int) -> IntArray:
+    """Where each of so many parts begins, with about as many states each."""
+    if parts < 1:
+        raise OptionError(f"a model has 1 or more parts, not {parts}")
+    return np.arange(parts + 1, dtype=np.int64) * n_states // parts
+
+
+def part_file(folder: str | pathlib.Path, index: int, parts: int) -> pathlib.Path:
+    """Where a part of a model is kept."""
+    return pathlib.Path(folder) / f"part-{index}-of-{parts}.npz"
+
+
+def write_part(part: Part, folder: str | pathlib.Path) -> pathlib.Path:
+    """Write a part to its file in a folder, which is made if need be.
+
+    Parameters
+    ----------
+    part : Part
+        The part.
+    folder : str or path
+        Where all parts of the model are.
+
+    Returns
+    -------
+    path
+        The file.
+    """
+    path = part_file(folder, part.index, len(part.bounds) - 1)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    about = {"start": part.start, "actions": list(part.actions), "unit": str(part.unit)}
+    arrays = {name: getattr(part, name) for name in ARRAYS}
+    np.savez(path, about=np.array(json.dumps(about, default=str)), **arrays)
+    return path
+
+
+def read_part(folder: str | pathlib.Path, index: int, parts: int) -> Part:
+    """Read one of so many parts of a model from a folder.
+
+    Parameters
+    ----------
+    folder : str or path
+        Where `tailpath split` has put them.
+    index, parts : int
+        Which part, and of how many.
+
+    Returns
+    -------
+    Part
+        The part.
+
+    Raises
+    ------
+    FormatError
+        If there is no such part, or its file is damaged.
+    """
+    path = part_file(folder, index, parts)
+    if not path.exists():
+        there = len(list(pathlib.Path(folder).glob("part-0-of-*.npz")))
+        hint = "tailpath split makes them" if not there else f"it was not split into {parts}"
+        raise FormatError(f"{path}: there is no such part; {hint}")
+    try:
+        with np.load(path) as found:
+            about = json.loads(str(found["about"]))
+            arrays = {name: found[name] for name in ARRAYS}
+        actions, unit = tuple(about["actions"]), Fraction(about["unit"])
+        return Part(index=index, start=int(about["start"]), actions=actions, unit=unit, **arrays)
+    except (OSError, KeyError, ValueError, ModelError) as error:
+        raise FormatError(f"{path}: {error}") from None

@@ -1,0 +1,144 @@
+"""Ranks, and what passes between them: the only door to MPI.
+
+A rank works on its own nodes and on *ghosts*, copies of the nodes of others that its rows lead to.
+A `Halo` knows who needs what; its lists are made once. All else is small: a best value, a largest
+error, whether anything moved.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, NoReturn, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.errors import LimitExceededError, OptionError
+
+Array = NDArray[Any]
+Result = TypeVar("Result")
+MISSING = "one model over several ranks needs mpi4py and an MPI: pip install 'tailpath[mpi]'"
+#: What a program ends with where one rank has failed.
+FAILED = 1
+
+
+def world() -> Any:
+    """All ranks of this job, a communicator of mpi4py."""
+    try:  # importing it starts MPI, which nobody else wants
+        return importlib.import_module("mpi4py.MPI").COMM_WORLD
+    except (ImportError, RuntimeError) as error:
+        raise OptionError(f"{MISSING} ({error})") from None
+
+
+def largest(comm: Any, value: float) -> float:
+    """The largest of a number of every rank."""
+    return float(max(comm.allgather(float(value))))
+
+
+def joined(comm: Any, array: Array) -> Array:
+    """The arrays of all ranks, one after the other."""
+    return np.concatenate(comm.allgather(array))
+
+
+def together(comm: Any, work: Callable[[], Result], about: str = "") -> Result:
+    """What a rank finds; where it fails, all end. `about` says what it has in memory.
+
+    The other ranks wait for it, and would for ever. So unless there is one rank only, what went
+    wrong is said in one line and the whole job is ended.
+    """
+    try:
+        return work()
+    except LimitExceededError:  # all ranks have agreed on it
+        raise
+    except BaseException as error:
+        if comm.size == 1:
+            raise
+        _end(comm, error, about)
+
+
+def _end(comm: Any, error: BaseException, about: str) -> NoReturn:
+    what = type(error).__name__
+    if isinstance(error, MemoryError):
+        what = f"out of memory with {about or 'its part'}, which is too large; take more ranks"
+    text = f"{what}: {error}" if str(error) else what
+    print(f"tailpath: rank {comm.rank} of {comm.size}: {text}", file=sys.__stderr__, flush=True)
+    comm.Abort(FAILED)
+    raise SystemExit(FAILED)
+
+
+class Pending(NamedTuple):
+    """Messages under way: requests, what comes in, and what goes out, which must stay till then."""
+
+    requests: list[Any]
+    incoming: list[Array]
+    outgoing: list[Array]
+
+
+@dataclass(frozen=True, eq=False)
+class Halo:
+    """Who needs what: `send[i]` are places of own nodes that rank `ranks[i]` has ghosts of, and
+    `receive[i]` places of the ghosts here of nodes of that rank, both in the same order."""
+
+    comm: Any
+    ranks: tuple[int, ...]
+    send: tuple[Array, ...]
+    receive: tuple[Array, ...]
+
+    @classmethod
+    def of(cls, comm: Any, owner: Array, number: Array, first: int, find: Any) -> Halo:
+        """The ghosts here are nodes `number` (g,), rising, of ranks `owner` (g,), at places from
+        `first` on; `find(numbers)` has the places of own nodes that others ask for."""
+        wanted = [np.asarray(number[owner == rank], dtype=np.int64) for rank in range(comm.size)]
+        place = [first + np.flatnonzero(owner == rank) for rank in range(comm.size)]
+        asked = comm.alltoall(wanted)
+        some = [rank for rank in range(comm.size) if len(asked[rank]) or len(wanted[rank])]
+        send = tuple(np.asarray(find(asked[rank]), dtype=np.int64) for rank in some)
+        return cls(comm, tuple(some), send, tuple(place[rank] for rank in some))
+
+    @cached_property
+    def boundary(self) -> Array:
+        """The places of own nodes that others have ghosts of, rising."""
+        return np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *self.send]))
+
+    @cached_property
+    def sent(self) -> list[int]:
+        """How many messages and bytes have left this rank."""
+        return [0, 0]
+
+    def begin(self, values: Array) -> Pending:
+        """Send what others need of values by node, (..., n), and ask for what is needed here."""
+        shape, kind = values.shape[:-1], values.dtype
+        incoming = [np.empty((*shape, len(place)), kind) for place in self.receive]
+        asked = [(rank, here) for rank, here in zip(self.ranks, incoming) if here.size]
+        requests = [self.comm.Irecv(here, rank) for rank, here in asked]
+        outgoing = [np.ascontiguousarray(values[..., place]) for place in self.send]
+        for rank, there in zip(self.ranks, outgoing):
+            if there.size:
+                requests.append(self.comm.Isend(there, rank))
+                self.sent[0] += 1
+                self.sent[1] += there.nbytes
+        return Pending(requests, incoming, outgoing)
+
+    def finish(self, pending: Pending, out_values: Array) -> None:
+        """Wait for what is under way, and put it in its place."""
+        for request in pending.requests:
+            request.Wait()
+        for place, here in zip(self.receive, pending.incoming):
+            out_values[..., place] = here
+
+    def exchange(self, values: Array) -> None:
+        """Bring the ghosts of values by node, (..., n), up to date."""
+        self.finish(self.begin(values), values)
+
+    def gather_least(self, values: Array, out_least: Array) -> None:
+        """The least of what any rank has for a node, ghosts included, put where it belongs."""
+        back = Halo(self.comm, self.ranks, self.receive, self.send)
+        pending = back.begin(values)
+        for request in pending.requests:
+            request.Wait()
+        for place, here in zip(self.send, pending.incoming):
+            np.minimum.at(out_least, place, here)

@@ -1,0 +1,201 @@
+"""The graph of a part with ghost rows, and searches that cross from rank to rank.
+
+A search settles what can be settled here, hands on what others need, and goes on until nothing
+moves anywhere. Costs are whole numbers, so that the result does not depend on who did what when.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.distributed.part import Part
+from tailpath.distributed.ranks import Halo, largest
+from tailpath.dp.backup import Decisions
+from tailpath.errors import GoalUnreachableError, ModelError
+from tailpath.graph import Transitions, offsets_from_lengths, offsets_of, owners
+from tailpath.kernels.graph import shortest_edges
+from tailpath.kernels.jit import frozen
+
+Array = NDArray[Any]
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+#: The longest row of free outcomes that is followed; beyond it there must be a cycle.
+DEEPEST = 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class PartGraph:
+    """The nodes of a part, its states but for goals, and after them ghosts: n in all.
+
+    `state` (n,) is the number of each; `own` counts those of the part. `decisions` has the rows of
+    own nodes, none of ghosts, and targets that are nodes, or n for goals; `level` (outcomes,) are
+    costs in units. `start` is the node of the start, or -1 where another rank has it.
+    """
+
+    part: Part
+    halo: Halo
+    own: int
+    state: IntArray
+    decisions: Decisions
+    level: NDArray[np.int32]
+    start: int
+
+    @property
+    def n(self) -> int:
+        return len(self.state)
+
+    @property
+    def comm(self) -> Any:
+        return self.halo.comm
+
+    @cached_property
+    def links(self) -> Transitions:
+        """The cheapest outcome from each node to each other; ghosts have none. Freed after use."""
+        given, n = self.decisions, self.n
+        rows = given.choice_outcomes[given.state_choices]
+        start, room = np.empty(n + 1, dtype=np.int64), np.zeros(n + 1, dtype=np.int64)
+        target, level = (np.empty(len(given.target), dtype=np.int32) for _ in range(2))
+        columns = next(frozen(rows)), given.target, next(frozen(self.level))
+        shortest_edges(*columns, room, start, target, level)
+        nothing = np.zeros(int(start[-1]))
+        whole: IntArray = level[: start[-1]].astype(np.int64)
+        return Transitions(start, target[: start[-1]], nothing, nothing, whole)
+
+    def source(self, outcomes: Array) -> IntArray:
+        """The nodes that some outcomes leave."""
+        given = self.decisions
+        choice = np.searchsorted(given.choice_outcomes, outcomes, side="right") - 1
+        return np.searchsorted(given.state_choices, choice, side="right") - 1
+
+    def sum_of(self, count: float) -> float:
+        """A number of every rank, added up."""
+        return float(sum(self.comm.allgather(float(count))))
+
+    def nearest(self) -> FloatArray:
+        """The least cost, in units, from every node to a goal: (n,), infinite where none is."""
+        found = np.full(self.n, np.inf)
+        while True:
+            known = found[self.own :].copy()
+            found = _with_ways_out(self.links, self.own, known).distances().least[: self.n]
+            found = found.copy()
+            self.halo.exchange(found)
+            if not largest(self.comm, float(np.any(found[self.own :] < known))):
+                return found
+
+    def least(self) -> FloatArray:
+        """The least cost, in units, at which the start gets to every node; infinite if
+        it cannot.
+        """
+        back = self.links.transpose(self.n)
+        rows = Transitions(back.row_start[:-1], *(c[: back.row_start[-2]] for c in _columns(back)))
+        entry = np.full(self.n, np.inf)
+        if self.start >= 0:
+            entry[self.start] = 0.0
+        while True:
+            found = _with_ways_out(rows, 0, entry).distances().least[: self.n].copy()
+            before = entry.copy()
+            self.halo.gather_least(found, entry)
+            if not largest(self.comm, float(np.any(entry < before))):
+                self.halo.exchange(found)
+                return found
+
+    def depth(self) -> IntArray:
+        """The most free outcomes in a row from every node: (n,). A cycle of them is refused."""
+        given, depth = self.decisions, np.zeros(self.n, dtype=np.int64)
+        free = np.flatnonzero((self.level == 0) & (given.target < self.n))
+        source, target = self.source(free), given.target[free]
+        for _ in range(DEEPEST):
+            before = depth.copy()
+            np.maximum.at(depth, source, depth[target] + 1)
+            self.halo.exchange(depth)
+            if not largest(self.comm, float(np.any(depth != before))):
+                return depth
+        raise ModelError(
+            "free outcomes lead in a cycle, which a model in parts must not have; give it whole"
+        )
+
+
+def _columns(rows: Transitions) -> tuple[Any, ...]:
+    return rows.target, rows.probability, rows.cost, rows.level
+
+
+def _with_ways_out(rows: Transitions, first: int, level: FloatArray) -> Transitions:
+    """The rows with one more edge for each node from `first` on: outside, at a cost if finite."""
+    n, ends = rows.n, np.flatnonzero(np.isfinite(level))
+    added, more = offsets_of(first + ends, n), len(ends)
+    place = rows.row_start[1:][first + ends]  # behind the last edge of the row
+    assert rows.level is not None
+    nothing = np.zeros(len(rows.target) + more)
+    target = np.insert(rows.target, place, n)
+    levels = np.insert(rows.level, place, level[ends].astype(np.int64))
+    return Transitions(rows.row_start + added, target, nothing, nothing, levels)
+
+
+def graph_of(comm: Any, part: Part) -> PartGraph:
+    """The graph of a part. All ranks call it; goals of others are found out on the way."""
+    _check_fits(comm, part)
+    n, first, bounds = len(part.is_goal), part.first, part.bounds
+    outside = (part.outcome_target < first) | (part.outcome_target >= first + n)
+    there = np.unique(part.outcome_target[outside]).astype(np.int64)
+    if not len(there) and part.is_goal.all() and not first <= part.start < first + n:
+        there = np.array([part.start])  # kernels want a node to look at
+    owner = np.searchsorted(bounds, there, side="right") - 1
+    asked = Halo.of(comm, owner, there, n, lambda numbers: numbers - first)
+    is_goal = np.append(part.is_goal, np.zeros(len(there), dtype=np.bool_))
+    asked.exchange(is_goal)
+    own, ghost = np.flatnonzero(~part.is_goal), there[~is_goal[n:]]
+    node = np.full(n + len(there), -1, dtype=np.int64)
+    node[np.flatnonzero(~is_goal)] = np.arange(len(own) + len(ghost))
+    total = len(own) + len(ghost)
+    halo = Halo.of(
+        comm, owner[~is_goal[n:]], ghost, len(own), lambda numbers: node[numbers - first]
+    )
+    local = np.where(outside, n + np.searchsorted(there, part.outcome_target), 0)
+    local[~outside] = part.outcome_target[~outside] - first
+    target = np.where(is_goal[local], total, node[local]).astype(np.int32)
+    unit, chance = float(part.unit), part.outcome_probability
+    row = owners(part.choice_outcomes)
+    cost = part.outcome_level * unit
+    rate = np.bincount(row, weights=chance * cost, minlength=len(part.choice_action))
+    # Goals have no choices, so that those of own nodes are all there are.
+    choices = np.append(
+        offsets_from_lengths(np.diff(part.state_choices)[own]),
+        np.full(len(ghost), len(part.choice_action)),
+    )
+    inside = first <= part.start < first + n
+    return PartGraph(
+        part=part,
+        halo=halo,
+        own=len(own),
+        state=np.append(own + first, ghost),
+        decisions=Decisions(*frozen(choices, part.choice_outcomes, target, chance, rate)),
+        level=part.outcome_level,
+        start=int(node[part.start - first]) if inside else -1,
+    )
+
+
+def _check_fits(comm: Any, part: Part) -> None:
+    """Refuse parts that are not those of one model, one for each rank."""
+    about = part.index, part.bounds.tolist(), part.start, part.actions, part.unit
+    every = comm.allgather(about)
+    if [each[0] for each in every] != list(range(comm.size)):
+        indices = [each[0] for each in every]
+        raise ModelError(f"{comm.size} ranks need parts 0 to {comm.size - 1}, not {indices}")
+    if any(each[1:] != every[0][1:] for each in every) or len(part.bounds) != comm.size + 1:
+        raise ModelError("the parts are not those of one model: bounds, start or unit differ")
+
+
+def require_arrival(graph: PartGraph, nearest: FloatArray) -> None:
+    """Refuse a model in parts that has dead ends: then every state is sure, every choice safe."""
+    dead = graph.state[: graph.own][np.isinf(nearest[: graph.own])]
+    found = [int(state) for some in graph.comm.allgather(dead[:1].tolist()) for state in some]
+    if found:
+        raise GoalUnreachableError(
+            f"from state {found[0]} no policy reaches a goal, and a model in parts must have no"
+            " dead ends; give it whole, or let runs end at a price (give_up)"
+        )

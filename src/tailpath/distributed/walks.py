@@ -1,0 +1,86 @@
+"""Runs of a policy by budget on a model in parts: each walks from rank to rank.
+
+The numbers of a step are drawn for all runs from the seed and the step alone, so that the runs do
+not depend on how many ranks there are.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.distributed.forward import NodeSteps
+from tailpath.distributed.search import PartGraph
+
+Array = NDArray[Any]
+IntArray = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+
+
+def walk(graph: PartGraph, steps: NodeSteps, budget: int, runs: int, seed: int) -> FloatArray:
+    """The total costs of so many runs, (runs,), on every rank; all ranks call this."""
+    comm, unit = graph.comm, float(graph.part.unit)
+    paid = np.zeros(runs, dtype=np.int64)
+    run = np.arange(runs if graph.start >= 0 else 0)
+    node = np.full(len(run), max(graph.start, 0))
+    done, step = np.zeros(runs, dtype=np.int64), 0
+    while sum(comm.allgather(len(run))):
+        drawn = np.random.default_rng([seed, step]).random(runs)[run]
+        outcome = _outcomes(graph, _rows(steps, node, budget - paid[run]), drawn)
+        paid[run] += graph.level[outcome]
+        target = graph.decisions.target[outcome]
+        arrived = target == graph.n
+        done[run[arrived]] = paid[run[arrived]]
+        run, node = _moved(graph, run[~arrived], target[~arrived], paid)
+        step += 1
+    return np.asarray(np.sum(comm.allgather(done), axis=0) * unit, dtype=np.float64)
+
+
+def _rows(steps: NodeSteps, node: IntArray, left: IntArray) -> IntArray:
+    """What is chosen at each node with so much left: its last step from that budget down."""
+    row = steps.neutral[node].copy()
+    length = steps.end[node] - steps.first[node]
+    owner = np.repeat(np.arange(len(node)), length)
+    place = np.arange(len(owner)) - np.repeat(np.cumsum(length) - length, length)
+    step = np.repeat(steps.first[node], length) + place
+    count = np.bincount(owner[steps.from_budget[step] <= left[owner]], minlength=len(node))
+    some = count > 0
+    row[some] = steps.choice[steps.first[node][some] + count[some] - 1]
+    return row
+
+
+def _outcomes(graph: PartGraph, row: IntArray, drawn: FloatArray) -> IntArray:
+    """The outcome of each row that a number in [0, 1) stands for."""
+    given = graph.decisions
+    outcome = given.choice_outcomes[row].astype(np.int64)
+    last, left = given.choice_outcomes[row + 1] - 1, drawn.copy()
+    going = np.arange(len(row))
+    while len(going):
+        chance = given.probability[outcome[going]]
+        on = (left[going] >= chance) & (outcome[going] < last[going])
+        left[going] -= np.where(on, chance, 0.0)
+        going = going[on]
+        outcome[going] += 1
+    return outcome
+
+
+def _moved(
+    graph: PartGraph, run: IntArray, target: Array, paid: IntArray
+) -> tuple[IntArray, IntArray]:
+    """Runs and their nodes after a step: those that left for another rank are handed over."""
+    away, halo = target >= graph.own, graph.halo
+    sent: list[Any] = [None] * graph.comm.size
+    for rank, ghosts in zip(halo.ranks, halo.receive):
+        here = np.flatnonzero(away & np.isin(target, ghosts))
+        sent[rank] = run[here], np.searchsorted(ghosts, target[here]), paid[run[here]]
+    got = graph.comm.alltoall(sent)
+    runs, nodes = [run[~away]], [target[~away].astype(np.int64)]
+    for rank, send in zip(halo.ranks, halo.send):
+        if got[rank] is not None:
+            number, place, cost = got[rank]
+            paid[number] = cost
+            runs.append(number)
+            nodes.append(send[place])
+    return np.concatenate(runs), np.concatenate(nodes)

@@ -1,0 +1,166 @@
+"""Sepsis: treat a patient in intensive care, four hours at a time, with the data of ICU-Sepsis.
+
+The package `icu_sepsis` (Choudhary, Gupta, Thomas 2024) holds what was counted in MIMIC-III: 713
+states of patients, clusters of what is measured at the bedside, and 25 actions, five levels of
+fluids by five of vasopressors. Its files are read, and nothing of it is run. A state offers the
+actions that were given there at least 20 times; any other action acts in the package as the mean
+of these, so that no policy is lost. A run begins with `admission`, which draws the first state,
+and ends in `survived` or `died`; each step costs 1.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.domains.register import Domain
+from tailpath.errors import OptionError
+from tailpath.model.builders import arrays_from_rows
+from tailpath.model.cost_units import as_fraction
+from tailpath.model.ssp import SSP
+from tailpath.registers import folder_of
+
+PATIENTS, ACTIONS = 713, 25
+#: The states behind the patients', as the package numbers the first two of them.
+DIED, SURVIVED, ADMISSION = 713, 714, 715
+DRAW, STAY = 25, 26
+
+
+class _Data(NamedTuple):
+    """What the package knows: admissible (713, 25), moves (713, 25, 716), start (716,),
+    clinicians (713, 25)."""
+
+    admissible: NDArray[np.bool_]
+    moves: NDArray[np.float64]
+    start: NDArray[np.float64]
+    clinicians: NDArray[np.float64]
+
+
+@lru_cache(maxsize=1)
+def _data() -> _Data:
+    folder = folder_of("icu_sepsis", "sepsis") / "envs" / "assets"
+    try:
+        lines = (folder / "admissible_actions.txt").read_text(encoding="utf-8").splitlines()[1:]
+        admissible = np.zeros((PATIENTS, ACTIONS), dtype=np.bool_)
+        for state, line in enumerate(lines[:PATIENTS]):
+            admissible[state, [int(word) for word in line.split()]] = True
+        with np.load(folder / "dynamics.npz", allow_pickle=False) as stored:
+            moves, start, policy = (stored[key] for key in ("tx_mat", "d_0", "expert_policy"))
+        data = _Data(admissible, moves[:PATIENTS], start, policy[:PATIENTS])
+    except (OSError, KeyError, ValueError, IndexError) as error:
+        raise OptionError(f"sepsis: the files of icu_sepsis are not as expected: {error}") from None
+    if data.moves.shape != (PATIENTS, ACTIONS, DIED + 3) or not admissible.any(axis=1).all():
+        raise OptionError(f"sepsis: icu_sepsis has moves of the shape {moves.shape}")
+    return data
+
+
+def sepsis(death: Any = None) -> SSP:
+    """Bring a patient with sepsis through intensive care; states are the package's numbers.
+
+    Parameters
+    ----------
+    death : number, 0 or more, optional
+        What a death costs, in steps of four hours; such a run ends. Without it `died` is a dead
+        end, so that what can be asked for is the chance to survive (`solve_arrival`).
+
+    Returns
+    -------
+    SSP
+        The model.
+
+    Raises
+    ------
+    OptionError
+        If the price is no such number, or the package `icu_sepsis` (`tailpath[sepsis]`) is not
+        installed.
+
+    Examples
+    --------
+    >>> tp.solve_arrival(tp.domains.sepsis())  # doctest: +SKIP
+    <Arrival 0.875142 from 'admission'>
+    """
+    price = None if death is None else _price(death)
+    data = _data()
+    state, action = np.nonzero(data.admissible)
+    row, target = np.nonzero(data.moves[state, action])
+    probability = data.moves[state[row], action[row], target]
+    cost = np.ones(len(row))
+    first = np.flatnonzero(data.start)
+    begin = np.full(len(first), ADMISSION), np.full(len(first), DRAW)
+    columns: list[list[Any]] = [
+        [state[row], begin[0]],
+        [action[row], begin[1]],
+        [target, first],
+        [probability, data.start[first]],
+        [cost, np.zeros(len(first))],
+    ]
+    if price is None:
+        for column, end in zip(columns, (DIED, STAY, DIED, 1.0, 1.0)):
+            column.append([end])
+    else:
+        cost[target == DIED] += float(price)
+    source, chosen, targets, chances, costs = (np.concatenate(column) for column in columns)
+    arrays = arrays_from_rows(source, chosen, targets, chances, costs, ADMISSION + 1, merge=False)
+    goals = (SURVIVED,) if price is None else (DIED, SURVIVED)
+    return SSP(
+        **arrays,
+        is_goal=np.isin(np.arange(ADMISSION + 1), goals),
+        start_index=ADMISSION,
+        states=(*range(PATIENTS), "died", "survived", "admission"),
+        actions=(*range(ACTIONS), "draw", "stay"),
+        exact_unit=None if price is None else Fraction(1, price.denominator),
+        notes=("a step is four hours and costs 1", _ending(price)),
+    )
+
+
+def _ending(price: Fraction | None) -> str:
+    if price is None:
+        return "who has died never arrives; sepsis:100 prices a death at 100 steps"
+    return f"a death costs {float(price):g} steps and ends the run"
+
+
+def _price(death: Any) -> Fraction:
+    try:
+        price = as_fraction(death)
+    except (TypeError, ValueError, ArithmeticError):
+        raise OptionError(f"the price of a death must be a number, not {death!r}") from None
+    if not 0 <= price <= 10**9:
+        raise OptionError(f"the price of a death must lie in 0 .. 10^9, not {death!r}")
+    return price
+
+
+def clinicians(ssp: SSP) -> dict[int, dict[int, float]]:
+    """What the clinicians did: the probability of each action in every state.
+
+    Actions that were seen too seldom to be admissible act as the mean of those that are, and are
+    counted as these.
+    """
+    data = _data()
+    share = np.where(data.admissible, data.clinicians, 0.0)
+    seldom = (data.clinicians.sum(axis=1) - share.sum(axis=1)) / data.admissible.sum(axis=1)
+    share = np.where(data.admissible, share + seldom[:, None], 0.0)
+    share /= share.sum(axis=1, keepdims=True)
+    given = [np.flatnonzero(row).tolist() for row in share]
+    return {s: {a: float(share[s, a]) for a in given[s]} for s in range(PATIENTS)}
+
+
+def _build(text: str) -> SSP | None:
+    try:
+        price = _price(text) if text else None
+    except OptionError:
+        return None
+    return sepsis(price)
+
+
+#: `sepsis:` and `sepsis:PRICE`.
+DOMAIN = Domain(
+    "sepsis",
+    _build,
+    "write nothing more, or the price of a death in steps of four hours, e.g. sepsis:100",
+    about=lambda text: "ICU-Sepsis: four hours of treatment at a time, counted in MIMIC-III",
+    policies={"clinicians": clinicians},
+)

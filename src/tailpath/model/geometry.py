@@ -1,0 +1,82 @@
+"""Where the states of a model lie on a grid, for pictures.
+
+Users give places by name, since states are numbered as they first appear: `{state: (row, column)}`,
+with a third entry for the kind of the cell, or `(rows, columns)` where states are called by the
+number of their cell, row by row, as those of Gymnasium are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tailpath.errors import ModelError, OptionError
+from tailpath.options import check_integer
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """The cell of every state, by index. States off the grid have row and column -1."""
+
+    rows: int
+    columns: int
+    row: tuple[int, ...]
+    column: tuple[int, ...]
+    kind: tuple[str, ...]
+
+
+def geometry_of(given: Any, states: Sequence[Hashable]) -> Geometry | None:
+    """The geometry that a user gives for these states: itself, places by name, or the shape of the
+    grid.
+    """
+    if given is None or isinstance(given, Geometry):
+        return given
+    if isinstance(given, Mapping):
+        return _by_name({state: _cell(state, place) for state, place in given.items()}, states)
+    if (
+        isinstance(given, Sequence)
+        and len(given) == 2
+        and all(type(size) is int and size > 0 for size in given)
+    ):
+        rows, columns = given
+        return _by_name({k: (*divmod(k, columns), "") for k in range(rows * columns)}, states)
+    raise ModelError(
+        f"the geometry must be {{state: (row, column)}} or (rows, columns), not {given!r}"
+    )
+
+
+def _cell(state: Hashable, place: Any) -> tuple[int, int, str]:
+    try:
+        row, column, *kind = place
+        cell = (
+            check_integer(row, "a row"),
+            check_integer(column, "a column"),
+            str(kind[0]) if kind else "",
+        )
+    except (TypeError, ValueError, OptionError):
+        raise ModelError(
+            f"state {state!r} lies at {place!r}; expected (row, column), counted from 0"
+        ) from None
+    return cell
+
+
+def _by_name(cells: Mapping[Any, tuple[int, int, str]], states: Sequence[Hashable]) -> Geometry:
+    """Cells without a state of the model count for the size of the grid: nobody may ever stand
+    there.
+    """
+    found = [cells.get(state, (-1, -1, "")) for state in states]
+    placed: dict[tuple[int, int], Hashable] = {}
+    for state, (row, column, _) in zip(states, found):
+        if row >= 0 and placed.setdefault((row, column), state) != state:
+            raise ModelError(
+                f"states {placed[row, column]!r} and {state!r} lie in one cell, ({row}, {column})"
+            )
+    if not placed:
+        shown, known = next(iter(cells), None), ", ".join(map(repr, states[:5]))
+        raise ModelError(
+            f"the geometry places {shown!r} and others, none of which the model has; its states are"
+            f" {known}"
+        )
+    size = 1 + max(cell[0] for cell in cells.values()), 1 + max(cell[1] for cell in cells.values())
+    return Geometry(*size, *(tuple(cell[k] for cell in found) for k in range(3)))  # type: ignore[arg-type]

@@ -1,0 +1,211 @@
+"""Costs of any sign: the model as given, and that with costs of 0 or more that is solved instead.
+
+Let phi(s) be the least cost of any way from s to a goal, over all outcomes that can happen. Then
+
+    c'(s, a, s') = c + phi(s') - phi(s) >= 0,
+    and on every run that arrives
+    Z = Z' + phi(start)
+
+since phi is 0 at goals. So whatever is asked of the total cost Z is asked of Z' and moved by
+phi(start), the *shift*. Structure and probabilities are the same, and policies are told the costs
+as given. This is the only place where the two models meet: a model whose costs are 0 or more is its
+own reduced model, and goes no other way than if there were no signs.
+
+- phi and c' are exact: whole numbers of a unit of the costs as they are written. Where c' has no
+  unit coarse enough to count in, it is the nearest float, off by half a unit of its last place
+  (`exact` is false, and whoever shifts bounds widens them).
+- No phi exists where a cycle costs less than nothing and can be left for a goal: a run may gain
+  without end. It is refused, by name.
+- A state from which no goal can be reached has no phi. A run that gets there never arrives and
+  costs infinity whatever it pays: such costs count by their size, so that nothing becomes free for
+  ever.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.errors import ModelError
+from tailpath.graph import fit, grouped
+from tailpath.kernels.jit import frozen
+from tailpath.kernels.potentials import correct_labels
+from tailpath.kernels.rounding import UNIT
+from tailpath.model.cost_units import MOST_UNITS, as_fraction, in_costs, in_units, integer_costs
+
+if TYPE_CHECKING:
+    from tailpath.model.ssp import SSP
+
+#: Of a longer cycle only so many steps are named.
+MOST_NAMED = 8
+
+
+class Reduction(NamedTuple):
+    """The reduced model, and what it takes to come back.
+
+    `level` (n_states,) is phi of each state in whole units; 0 where no goal can be reached.
+    """
+
+    ssp: SSP
+    level: NDArray[Any]
+    unit: Fraction
+    exact: bool
+
+    def of(self, state: int) -> Fraction:
+        """phi of a state."""
+        return int(self.level[state]) * self.unit
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """phi of every state, to the nearest float."""
+        return in_costs(
+            self.level if self.level.dtype != object else self.level.tolist(), self.unit
+        )
+
+
+def reduction_of(ssp: SSP) -> Reduction:
+    """Find phi, and the reduced model; refuse a cycle that costs less than nothing."""
+    level, unit = _whole(ssp)
+    least, known = _least_costs(ssp, level)
+    source, target = ssp.by_state.source, ssp.outcome_target
+    more = np.where(known[target], level + least[target] - least[source], np.abs(level))
+    factor = int(np.gcd.reduce(more)) or 1
+    own = factor * unit
+    exact = int(more.max(initial=0)) <= MOST_UNITS * factor
+    costs = in_costs(more if more.dtype != object else more.tolist(), unit)
+    reduced = replace(
+        ssp, outcome_cost=costs, exact_unit=own if exact else None, paid=ssp.outcome_cost
+    )
+    return Reduction(reduced, least, unit, exact)
+
+
+def _whole(ssp: SSP) -> tuple[NDArray[Any], Fraction]:
+    """The costs in whole units, however small: of numpy where no sum of them can overflow."""
+    if ssp.cost_unit is not None:
+        return ssp.outcome_level, ssp.cost_unit
+    level, unit = integer_costs(ssp.outcome_cost)
+    small = max(map(abs, level), default=0) * (ssp.n_states + 1) < 2**61
+    return np.array(level, dtype=np.int64 if small else object), unit
+
+
+def _least_costs(ssp: SSP, level: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """phi of every state, in units, 0 where there is none; and where there is one."""
+    source, n = ssp.by_state.source, ssp.n_states
+    far = int(np.abs(level).max(initial=0)) * (n + 1) + 1
+    least = np.where(ssp.is_goal, 0, np.array(far, dtype=level.dtype)).astype(level.dtype)
+    edge = np.full(n, -1, dtype=np.int64)
+    into, start = grouped(ssp.outcome_target, n)
+    search = (
+        fit(correct_labels, max(n, len(source))) if level.dtype != object else correct_labels.plain
+    )
+    met = search(*frozen(start, into.astype(np.int64), source, level), least, edge)
+    if met >= 0:
+        raise ModelError(_round(ssp, level, edge, int(met)))
+    known = ssp.is_goal | (edge >= 0)
+    return np.where(known, least, 0), known
+
+
+def _round(ssp: SSP, level: NDArray[Any], edge: NDArray[np.int64], met: int) -> str:
+    """What to say of a cycle: its states and actions, what it gains, and what helps."""
+    edges = [int(edge[met])]
+    while int(ssp.outcome_target[edges[-1]]) != met:
+        edges.append(int(edge[ssp.outcome_target[edges[-1]]]))
+    unit = _whole(ssp)[1]
+    gained = -float(sum(int(level[e]) for e in edges) * unit)
+    source, choice = ssp.by_state.source[edges].tolist(), ssp.outcome_choice[edges].tolist()
+    steps = [f"{ssp.states[s]!r} by {ssp.choice_name(k)!r}" for s, k in zip(source, choice)]
+    shown = ", ".join(steps[:MOST_NAMED]) + (
+        f", and {len(steps) - MOST_NAMED} more" if len(steps) > MOST_NAMED else ""
+    )
+    return (
+        f"a cycle costs less than nothing, so that a run may gain without end: {shown}, and back"
+        f" to {ssp.states[met]!r} gains {gained:.12g}; limit the steps with within(ssp, n)"
+        " (--within N), where nothing leads round"
+    )
+
+
+def refuse_signed(ssp: SSP, who: str) -> None:
+    """Refuse negative costs on behalf of something that knows no way to take them."""
+    if ssp.signed:
+        raise ModelError(f"some costs are negative, and {who} needs costs of 0 or more")
+
+
+# ----------------------------------------------------------------------------- and back
+
+
+def exact_cost(cost: float, ssp: SSP) -> Fraction:
+    """A cost as somebody writes it: whole units of the model where it is the float of these."""
+    return (
+        as_fraction(cost)
+        if ssp.cost_unit is None
+        else in_units(cost, ssp.cost_unit) * ssp.cost_unit
+    )
+
+
+def less(cost: Any, by: Fraction, unit: Fraction | None) -> Fraction:
+    """A cost as somebody writes it, and `by` less, where all costs are whole units and `by` more:
+    the float of one of these is meant to be it."""
+    if unit is None:
+        return as_fraction(cost) - by
+    fine = _common(unit, by)
+    return in_units(cost, fine) * fine - by
+
+
+def _common(unit: Fraction, by: Fraction) -> Fraction:
+    """The largest number of which both are whole multiples."""
+    whole = math.gcd(unit.numerator * by.denominator, by.numerator * unit.denominator)
+    return Fraction(whole, unit.denominator * by.denominator)
+
+
+def shifted(value: float, by: Fraction) -> float:
+    """A cost and so much more, to the nearest float."""
+    if by == 0 or not math.isfinite(value):
+        return value
+    return float(Fraction(value) + by)
+
+
+def shifted_bounds(
+    bounds: tuple[float, float], by: Fraction, exact: bool = True
+) -> tuple[float, float]:
+    """Bounds and so much more, rounded outwards, and by more where costs are not `exact`."""
+    if by == 0 and exact:
+        return bounds
+    low, high = bounds if exact else (bounds[0] * (1 - 2 * UNIT), bounds[1] * (1 + 2 * UNIT))
+    moved = shifted(low, by), shifted(high, by)
+    down = (
+        moved[0]
+        if not math.isfinite(low) or Fraction(moved[0]) <= Fraction(low) + by
+        else math.nextafter(moved[0], -math.inf)
+    )
+    up = (
+        moved[1]
+        if not math.isfinite(high) or Fraction(moved[1]) >= Fraction(high) + by
+        else math.nextafter(moved[1], math.inf)
+    )
+    return down, up
+
+
+def shifted_costs(
+    costs: NDArray[np.float64], unit: Fraction | None, by: Fraction
+) -> NDArray[np.float64]:
+    """Costs, whole units if there is a unit, and so much more, each to the nearest float."""
+    if by == 0 or costs.size == 0:
+        return costs
+    if unit is None:
+        return np.array([shifted(cost, by) for cost in costs.tolist()])
+    fine = _common(unit, by)
+    finite = np.isfinite(costs)
+    level = np.rint(np.where(finite, costs, 0.0) * (unit.denominator / unit.numerator)).astype(
+        np.int64
+    )
+    whole, more = int(unit / fine), int(by / fine)
+    if whole * max(int(level.max()), 1) + abs(more) < 2**62:
+        moved = in_costs(level * whole + more, fine)
+    else:
+        moved = in_costs([each * whole + more for each in level.tolist()], fine)
+    return np.where(finite, moved, costs)

@@ -1,0 +1,85 @@
+"""A result shows itself: one mechanism for all of them.
+
+A result says what it tells, tables and sentences in order (`_told`), and the columns it holds
+(`_columns`). From these follow what `print` writes, what a notebook shows, a DataFrame and a table
+for LaTeX.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tailpath.model.records import Record, data_frame
+from tailpath.pictures.notebook import card
+from tailpath.texts import Table, Told, as_text
+
+#: Rows of a table for people, unless more are asked for.
+MOST_ROWS = 24
+
+
+class Shown(Record):
+    """Base of the results that print as tables."""
+
+    @abstractmethod
+    def _told(self, most: int) -> Told:
+        """What people are told, in tables of about `most` rows."""
+
+    @abstractmethod
+    def _columns(self) -> Mapping[str, Sequence[Any]]:
+        """All of it, in full, for programs."""
+
+    def _drawn(self) -> Any:
+        """The Axes of a picture for the notebook, or None."""
+        return None
+
+    def as_text(self, width: int | None = None, most: int = MOST_ROWS) -> str:
+        """What `print` shows.
+
+        Parameters
+        ----------
+        width : int, optional
+            Columns of text; by default as many as it takes.
+        most : int
+            Rows of a table, about.
+
+        Returns
+        -------
+        str
+            Tables, and sentences about them.
+        """
+        return as_text(self._told(most), width)
+
+    def to_pandas(self) -> Any:
+        """All rows as a DataFrame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            In full digits, and with all rows.
+
+        Raises
+        ------
+        OptionError
+            If pandas is not installed.
+        """
+        return data_frame(self._columns())
+
+    def to_latex(self) -> str:
+        """The first table for LaTeX, which needs no package for it.
+
+        Returns
+        -------
+        str
+            A `tabular`, with the digits of the printed table.
+        """
+        return next(
+            part for part in self._told(MOST_ROWS) if isinstance(part, Table) and part.headers
+        ).as_latex()
+
+    def __str__(self) -> str:
+        return self.as_text()
+
+    def _repr_html_(self) -> str:
+        return card(repr(self).strip("<>"), self._told(MOST_ROWS), self._drawn())

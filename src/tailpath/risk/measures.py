@@ -1,0 +1,303 @@
+"""The measures of risk: `Mean`, `CVaR`, `VaR`, `Late`, `Shortfall` and `Loss`."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from tailpath.errors import OptionError
+from tailpath.model.potential import less
+from tailpath.options import check_alpha, check_amount, check_invertible_alpha
+from tailpath.risk.curves import Curve, curve_of
+from tailpath.risk.measure import Measure, number
+
+
+@dataclass(frozen=True)
+class Mean(Measure):
+    """The expected total cost E[Z]; infinite if the goal may be missed.
+
+    Examples
+    --------
+    >>> tp.Mean()(costs)
+    24.0
+    """
+
+    word = "mean"
+
+    @property
+    def curve(self) -> Curve:
+        return curve_of([(0, 0)], 1)
+
+    def moved(self, by: Fraction, unit: Fraction | None) -> tuple[Measure, Fraction]:
+        return self, by
+
+    def __call__(self, costs: Any) -> float:
+        return float(costs.mean)
+
+    def bounds_of(self, costs: Any) -> tuple[float, float]:
+        low, high = costs.mean_bounds
+        return float(low), float(high)
+
+
+@dataclass(frozen=True)
+class CVaR(Measure):
+    """The mean of the worst `alpha` of all runs; at 1 the mean, towards 0 the worst cost.
+
+    Parameters
+    ----------
+    alpha : float in (0, 1]
+        The mass of the worst tail.
+
+    Examples
+    --------
+    >>> tp.CVaR(0.1)(costs)
+    60.0
+    >>> print(0.5 * tp.Mean() + 0.5 * tp.CVaR(0.1), "and", tp.CVaR(0.1) <= 45)
+    0.5 * mean + 0.5 * cvar(0.1) and cvar(0.1) <= 45
+    """
+
+    alpha: float
+    word = "cvar"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "alpha", check_invertible_alpha(self.alpha))
+
+    @property
+    def tail(self) -> tuple[float, float]:
+        return 1.0, self.alpha
+
+    @property
+    def finest_alpha(self) -> float:
+        return self.alpha
+
+    def moved(self, by: Fraction, unit: Fraction | None) -> tuple[Measure, Fraction]:
+        return self, by
+
+    def __call__(self, costs: Any) -> float:
+        return float(costs.cvar(self.alpha))
+
+    def bounds_of(self, costs: Any) -> tuple[float, float]:
+        low, high = costs.bounds(self.alpha)
+        return float(low), float(high)
+
+
+@dataclass(frozen=True)
+class VaR(Measure):
+    """The least cost that is exceeded with probability `alpha` at most.
+
+    It is no expectation, so it cannot be scaled or added.
+
+    Parameters
+    ----------
+    alpha : float in (0, 1]
+        The mass of the worst tail.
+
+    Examples
+    --------
+    >>> tp.VaR(0.1)(costs), tp.VaR(0.05)(costs)
+    (20.0, 60.0)
+    """
+
+    alpha: float
+    word = "var"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "alpha", check_alpha(self.alpha))
+
+    @property
+    def finest_alpha(self) -> float:
+        return self.alpha
+
+    def moved(self, by: Fraction, unit: Fraction | None) -> tuple[Measure, Fraction]:
+        return self, by
+
+    def __call__(self, costs: Any) -> float:
+        return float(costs.var(self.alpha))
+
+    def bounds_of(self, costs: Any) -> tuple[float, float]:
+        """The same number twice: a VaR is one of the possible costs.
+
+        They are told apart as `SAME_MASS` of `kernels/rounding.py` says.
+
+        Parameters
+        ----------
+        costs : CostDistribution
+            The distribution of the total cost.
+
+        Returns
+        -------
+        tuple (low, high)
+            Both are the VaR.
+        """
+        return self(costs), self(costs)
+
+
+@dataclass(frozen=True)
+class Late(Measure):
+    """The probability P(Z > deadline) of being late.
+
+    A cost of exactly the deadline is on time. `Late(inf)` is not arriving at all.
+
+    Parameters
+    ----------
+    deadline : float
+        The largest cost that is on time; may be infinite.
+
+    Examples
+    --------
+    >>> tp.Late(30)(costs), tp.Late(60)(costs)
+    (0.1, 0.0)
+    """
+
+    deadline: float
+    word = "late"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "deadline", check_amount(self.deadline, "a deadline", signed=True))
+
+    @property
+    def curve(self) -> Curve | None:
+        return (
+            None
+            if math.isinf(self.deadline)
+            else curve_of([(self.deadline, 0), (self.deadline, 1)], 0)
+        )
+
+    @property
+    def farthest_cost(self) -> float:
+        return -math.inf if math.isinf(self.deadline) else self.deadline
+
+    def moved(self, by: Fraction, unit: Fraction | None) -> tuple[Measure, Fraction]:
+        if math.isinf(self.deadline):
+            return self, Fraction(0)
+        # Costs are whole units, so a broken one does not count, and none may be rounded up to.
+        left = less(self.deadline, by, unit)
+        whole = left if unit is None else math.floor(left / unit) * unit
+        return Late(float(whole)), Fraction(0)
+
+    def __call__(self, costs: Any) -> float:
+        return float(costs.unreached) if math.isinf(self.deadline) else super().__call__(costs)
+
+    def bounds_of(self, costs: Any) -> tuple[float, float]:
+        if not math.isinf(self.deadline):
+            low, high = super().bounds_of(costs)
+            return max(low, 0.0), min(high, 1.0)
+        return float(costs.unreached) * (1 - 1e-9), min(float(costs.unreached) * (1 + 1e-9), 1.0)
+
+
+@dataclass(frozen=True)
+class Shortfall(Measure):
+    """The expected cost beyond a budget, E[(Z - budget)+], over all runs.
+
+    Parameters
+    ----------
+    budget : float
+        What may be paid; finite.
+
+    Examples
+    --------
+    >>> tp.Shortfall(30)(costs)
+    3.0
+    """
+
+    budget: float
+    word = "shortfall"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(
+            self, "budget", check_amount(self.budget, "a budget", finite=True, signed=True)
+        )
+
+    @property
+    def curve(self) -> Curve:
+        return curve_of([(self.budget, 0)], 1)
+
+    @property
+    def farthest_cost(self) -> float:
+        return self.budget
+
+    def moved(self, by: Fraction, unit: Fraction | None) -> tuple[Measure, Fraction]:
+        return Shortfall(float(less(self.budget, by, unit))), Fraction(0)
+
+    def bounds_of(self, costs: Any) -> tuple[float, float]:
+        low, high = super().bounds_of(costs)
+        return max(low, 0.0), high
+
+
+@dataclass(frozen=True)
+class Loss(Measure):
+    """The expectation E[h(Z)] of a piecewise linear loss h of the total cost.
+
+    h is constant before the first point. Two points at one cost are a jump just behind it; h may
+    fall and need not be convex.
+
+    Parameters
+    ----------
+    points : sequence of pairs (cost, value)
+        Points of h, by rising cost, at most two at one cost.
+    slope : float, 0 or more
+        How steeply h rises behind the last point.
+
+    Examples
+    --------
+    >>> tp.Loss([(30, 0), (30, 5)], 1)(costs)
+    3.5
+    """
+
+    points: tuple[tuple[float, float], ...]
+    slope: float = 0.0
+    word = "loss"
+
+    def __post_init__(self) -> None:
+        try:
+            pairs = tuple((float(x), float(y)) for x, y in self.points)
+            object.__setattr__(self, "slope", float(self.slope))
+        except (TypeError, ValueError, OverflowError):
+            raise OptionError(
+                "a loss takes points (cost, value) and a slope, all numbers"
+            ) from None
+        object.__setattr__(self, "points", pairs)
+        self.curve  # noqa: B018  the check
+
+    @cached_property
+    def curve(self) -> Curve:
+        """The loss h."""
+        return curve_of(self.points, self.slope)
+
+    @property
+    def farthest_cost(self) -> float:
+        return self.points[-1][0]
+
+    @classmethod
+    def parsed(cls, words: list[str]) -> Measure:
+        """Make a loss from the words between the brackets of its text.
+
+        Parameters
+        ----------
+        words : list of str
+            Points `0:0`, `35:0`, `35:1`, ..., and at the end, if it is not 0, `slope 2`.
+
+        Returns
+        -------
+        Loss
+            The loss.
+        """
+        slope: Any = 0.0
+        if words and words[-1].startswith("slope"):
+            slope = number(words[-1].removeprefix("slope").strip())
+            words = words[:-1]
+        return cls(tuple(_pair(word) for word in words), slope)
+
+    def __str__(self) -> str:
+        points = ", ".join(f"{x:.12g}:{y:.12g}" for x, y in self.points)
+        return f"loss({points}{f', slope {self.slope:.12g}' if self.slope else ''})"
+
+
+def _pair(word: str) -> tuple[float, float]:
+    cost, colon, value = word.partition(":")
+    if not colon:
+        raise OptionError(f"a point of a loss is written cost:value, not {word!r}")
+    return number(cost.strip()), number(value.strip())

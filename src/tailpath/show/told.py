@@ -1,0 +1,265 @@
+"""One run and the worst runs: what they hold, and how they are told."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tailpath.errors import OptionError
+from tailpath.model.records import Series
+from tailpath.model.shown import Shown
+from tailpath.model.ssp import SSP, Name
+from tailpath.pictures.states import plot_run, plot_states
+from tailpath.policies.drawing import shown_states
+from tailpath.show.blame import Blame
+from tailpath.texts import Table, Told, count, name, number
+
+#: Of a run that is too long to be told: its first steps, and the states it is in most often.
+BEGINNING, MET_MOST = 10, 5
+
+
+class Step(NamedTuple):
+    """One step of a run. `memory` is what the policy remembers before it, in words."""
+
+    state: Name
+    memory: str
+    action: Name
+    cost: float
+    next_state: Name
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Trace(Shown, Series[Step]):
+    """One run, as the sequence of its steps.
+
+    Attributes
+    ----------
+    steps : tuple of Step
+        Named tuples `state`, `memory` (before the step, in words), `action`, `cost`, `next_state`.
+    cost : float
+        The total cost; infinite if the run came to where the goal is out of reach.
+    probability : float
+        The probability of this very run.
+    """
+
+    steps: tuple[Step, ...]
+    cost: float
+    probability: float
+
+    def plot(self, ssp: SSP, ax: Any = None) -> Any:
+        """Draw the run on the map of the model, or on a graph.
+
+        Parameters
+        ----------
+        ssp : SSP
+            The model.
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure, without a window.
+
+        Returns
+        -------
+        matplotlib Axes
+            A circle marks the start and a square the end; what is passed often is bold.
+            `.figure.savefig("run.pdf")` saves it, and a notebook shows it.
+        """
+        names = [ssp.start, *(step.next_state for step in self.steps)]
+        visited = [ssp.state_index(name) for name in names]
+        met = np.bincount(visited, minlength=ssp.n_states).astype(np.float64)
+        states, _ = shown_states(ssp, met)
+        return plot_run(
+            ssp, visited, ax, f"cost {self.cost:g} in {count(len(self), 'step')}", states
+        )
+
+    @property
+    def met(self) -> list[tuple[Name, int]]:
+        """The states that the run is in, with how many times, the most often first."""
+        return Counter(step.state for step in self.steps).most_common()
+
+    def _told(self, most: int) -> Told:
+        cost = "never arrives" if self.cost == float("inf") else f"cost {number(self.cost)}"
+        table = self._table(f"probability {number(self.probability)}, {cost}", most)
+        return [table, f"the first {most} of {len(self)} steps"] if len(self) > most else [table]
+
+    def _table(self, title: str, most: int) -> Table:
+        """The first steps, and what was paid after each."""
+        headers = ["state", "memory", "action", "cost", "next state", "paid so far"]
+        paid = [
+            float(number(value, 12))
+            for value in np.cumsum([step.cost for step in self.steps]).tolist()
+        ]
+        rows = [
+            [step.state, step.memory, step.action, step.cost, step.next_state, sum_]
+            for step, sum_ in zip(self.steps[:most], paid)
+        ]
+        return Table(headers, rows, title).in_use()
+
+    def _columns(self) -> Mapping[str, Sequence[Any]]:
+        return {field: [getattr(step, field) for step in self] for field in Step._fields}
+
+    def __repr__(self) -> str:
+        return (
+            f"<Trace {count(len(self), 'step')}, cost {self.cost:g}, probability"
+            f" {self.probability:.4g}>"
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class WorstRuns(Shown, Series[Trace]):
+    """The most probable runs that cost more than VaR, as a sequence, the likeliest first.
+
+    Attributes
+    ----------
+    runs : tuple of Trace
+        The runs.
+    alpha : float
+        The mass of the worst tail.
+    var, cvar : float
+        VaR and CVaR of the policy.
+    chance : float
+        The probability of all runs that cost more than VaR.
+    excess : float
+        E[(Z - VaR)+]; infinite where the goal may be missed.
+    blame : tuple of Blame
+        The excess split by outcome: named tuples `state`, `action`, `next_state`, `cost`, `share`
+        (where it is paid), `slope` (what one more unit of cost would add) and `setback` (where runs
+        turn bad). Empty where the goal may be missed.
+    typical : Trace, optional
+        Where runs were asked for and each run beyond VaR is less probable than floating point can
+        tell: one of them, drawn at random by their probabilities, the same every time. Its own
+        probability is 0 as far as can be told.
+    asked : int
+        How many runs were asked for.
+    """
+
+    runs: tuple[Trace, ...]
+    alpha: float
+    var: float
+    cvar: float
+    chance: float
+    excess: float
+    blame: tuple[Blame, ...]
+    typical: Trace | None = None
+    asked: int = 0
+
+    def plot(self, ssp: SSP, column: str = "setback", ax: Any = None) -> Any:
+        """Draw the blame on the map of the model, or on a graph.
+
+        Parameters
+        ----------
+        ssp : SSP
+            The model.
+        column : {"setback", "share"}
+            Where runs turn bad, or where the excess is paid.
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure, without a window.
+
+        Returns
+        -------
+        matplotlib Axes
+            `.figure.savefig("blame.pdf")` saves it, and a notebook shows it.
+
+        Raises
+        ------
+        OptionError
+            If the column is another.
+        """
+        if column not in ("setback", "share"):
+            raise OptionError(f"column must be 'setback' or 'share', not {column!r}")
+        heat = np.zeros(ssp.n_states)
+        for row in self.blame:
+            heat[ssp.state_index(row.state)] += max(getattr(row, column), 0.0)
+        label = "where runs turn bad" if column == "setback" else "where the excess is paid"
+        states, note = shown_states(ssp, heat)
+        return plot_states(
+            ssp, heat=heat, ax=ax, title=note, heat_label=f"expected excess: {label}", states=states
+        )
+
+    def _told(self, most: int) -> Told:
+        at = number(self.alpha)
+        facts = [
+            (f"VaR at {at}", self.var),
+            (f"CVaR at {at}", self.cvar),
+            ("probability of more than VaR", self.chance),
+            ("expected excess over VaR", self.excess),
+        ]
+        told: list[Table | str] = [Table((), facts)]
+        for place, run in enumerate(self, 1):
+            table, *more = run._told(10 * most)
+            assert isinstance(table, Table)
+            told += [Table(table.headers, table.rows, f"worst run {place}: {table.title}"), *more]
+        if not len(self):
+            told += self._without_runs()
+        if self.blame:
+            told += [
+                *self._blamed("where runs turn bad", "setback", most),
+                *self._blamed("where the excess is paid", "share", most),
+            ]
+        return told
+
+    def _without_runs(self) -> Told:
+        """Why no run is told; where each is too improbable, the shape of one."""
+        if self.chance == 0:
+            return ["no run costs more than VaR"]
+        if self.typical is None and self.asked == 0:
+            return ["no runs asked for"]
+        why = "runs beyond VaR are so long that each is less probable than floating point can tell"
+        if self.typical is None:
+            return [why]
+        run, met = self.typical, self.typical.met
+        often = ", ".join(f"{name(state)} ({times} times)" for state, times in met[:MET_MOST])
+        shape = (
+            f"one of them, drawn at random: cost {number(run.cost)} in {count(len(run), 'step')}"
+            f" through {count(len(met), 'state')}"
+        )
+        return [f"{why}\n{shape}, most often in {often}", run._table("its beginning", BEGINNING)]
+
+    def _blamed(self, title: str, column: str, most: int) -> Told:
+        """The outcomes with the largest part in the excess, and why these may be more than all of
+        it.
+        """
+        rows = sorted(
+            (row for row in self.blame if getattr(row, column) > 0),
+            key=lambda row: -getattr(row, column),
+        )[:most]
+        part = [getattr(row, column) for row in rows]
+        cells = [[*row[:4], own, round(100 * own / self.excess, 1)] for row, own in zip(rows, part)]
+        table = Table(["state", "action", "next state", "cost", "excess", "%"], cells, title)
+        lucky = sum(getattr(row, column) < 0 for row in self.blame)
+        if sum(cell[-1] for cell in cells) <= 100 or not lucky:
+            return [table]
+        others = "1 outcome that makes" if lucky == 1 else f"{lucky} outcomes that make"
+        return [
+            table,
+            (
+                f"more than 100 % in all: {others} the same runs better, though not enough, count"
+                " against these"
+            ),
+        ]
+
+    def _columns(self) -> Mapping[str, Sequence[Any]]:
+        """The steps of all runs; `blame` is a tuple of rows that a DataFrame takes as it is."""
+        steps = [
+            (place, run.probability, step) for place, run in enumerate(self, 1) for step in run
+        ]
+        each = {field: [getattr(step, field) for _, _, step in steps] for field in Step._fields}
+        return {
+            "run": [place for place, _, _ in steps],
+            "probability": [chance for _, chance, _ in steps],
+            **each,
+        }
+
+    def __repr__(self) -> str:
+        if self.typical is not None:
+            told = "each less probable than can be told, .typical is one"
+            return (
+                f"<WorstRuns at alpha {self.alpha:g}: runs beyond VaR {self.var:g}, of"
+                f" {self.chance:.4g} in all, {told}>"
+            )
+        return (
+            f"<WorstRuns at alpha {self.alpha:g}: {count(len(self), 'run')} beyond VaR"
+            f" {self.var:g}, of {self.chance:.4g} in all>"
+        )

@@ -1,0 +1,113 @@
+"""What rounding, and the doubt about V*, may have done to the values of a table.
+
+All terms of the recursion are non-negative, so rounding is a relative error: at most 4 k + 17 units
+for a choice with k outcomes and cost groups, per step; a budget of w is spent within w steps (times
+the longest run of free outcomes). To this comes the proved error of V*, which counts for more where
+a closed form takes the budget off it (`layout.py`).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.kernels.rounding import UNIT
+from tailpath.model.ssp import FloatArray
+from tailpath.solvers.expectation import ExpectedSolution
+
+IntArray = NDArray[np.int64]
+
+
+class ErrorBound(NamedTuple):
+    """How far V* may lie below and above its value, relatively, and above where the value is 0, in
+    units; how far at all, in units; what each level adds, relatively; and how much may have
+    vanished because it was too small, in units.
+    """
+
+    below: float
+    above: float
+    at_zero: float
+    at_all: float
+    per_level: float
+    vanished: float = 1e-250
+
+
+#: What it takes, in roundings of V*, to write it in units and to take a budget off it.
+TAKEN_OFF = 4 * UNIT
+
+
+def error_bound_of(
+    expected: ExpectedSolution, per_level: float, certain_cost: IntArray | int = 0
+) -> ErrorBound:
+    """The doubt about V*, and what each level of a table adds. `certain_cost` is the largest budget
+    of each state, in units, that a closed form takes off its value.
+    """
+    ssp, unit = expected.ssp, expected.ssp.cost_unit
+    assert unit is not None
+    value, zero = expected.value, expected.value == 0
+    positive = (value > 0) & np.isfinite(value)
+    rounded = np.where(np.asarray(certain_cost) > 0, TAKEN_OFF * value, 0.0)
+    rest = value - np.asarray(certain_cost) * float(unit)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        low, high = value - expected.lower + rounded, expected.upper - value + rounded
+        below, above = (
+            float(np.max(side / rest, where=positive, initial=0.0)) for side in (low, high)
+        )
+    # A policy that keeps to free outcomes among states of value 0 proves the 0; otherwise their
+    # upper bounds count.
+    outcome = np.flatnonzero(
+        np.isin(ssp.outcome_choice, expected.choices[zero & (expected.choices >= 0)])
+    )
+    zero_cost = (ssp.outcome_level[outcome] == 0) & zero[ssp.outcome_target[outcome]]
+    at_zero = 0.0 if zero_cost.all() else float(np.max(expected.upper[zero])) / float(unit)
+    at_all = float(np.max(np.maximum(low, high), where=np.isfinite(value), initial=0.0)) / float(
+        unit
+    )
+    return ErrorBound(
+        min(below * (1 + 1e-15), 1.0), above * (1 + 1e-15), at_zero, at_all * (1 + 1e-15), per_level
+    )
+
+
+def enclosed(
+    priced: FloatArray,
+    weight: float,
+    error_bound: ErrorBound,
+    scale: float,
+    budgets: IntArray | None = None,
+    steps: IntArray | None = None,
+) -> tuple[FloatArray, FloatArray]:
+    """Bounds, in units, on `weight * w + priced` for each of the budgets w, which are 0, 1, ... if
+    none are given; `scale` is the price of one unit of V*. `steps` counts the levels of error in
+    each value, as many as its budget if not given.
+    """
+    w = np.arange(len(priced)) if budgets is None else budgets
+    # An infinite doubt about a level, where free outcomes go round without end, is one about all of
+    # them.
+    counted = np.asarray(w if steps is None else steps, dtype=np.float64)
+    lost: FloatArray = (
+        np.minimum(counted * error_bound.per_level, 1.0)
+        if math.isfinite(error_bound.per_level)
+        else np.ones(counted.shape)
+    )
+    # Whatever is counted, a run counts V* once, so that the doubt about it counts once as well.
+    kept = priced * (1 - lost)
+    low = weight * w + np.maximum(kept * (1 - error_bound.below), kept - error_bound.at_all * scale)
+    certain_cost = np.maximum(1 - lost, 1e-300)
+    raised = (
+        np.where(priced > 0, priced * (1 + error_bound.above), 0.0) + error_bound.at_zero * scale
+    )
+    most = np.minimum(raised / certain_cost, priced / certain_cost + error_bound.at_all * scale)
+    high = np.asarray(weight * w + np.where(lost < 1, most, np.inf), dtype=np.float64)
+    # A few units more for the sums above, and for values so small that they were taken for 0.
+    return np.asarray(low * (1 - 2e-15)), high * (1 + 2e-15) + error_bound.vanished * scale
+
+
+def proved(
+    priced: FloatArray, weight: float, error_bound: ErrorBound, scale: float
+) -> tuple[float, float]:
+    """Bounds, in units, on the least of `weight * w + priced` over all budgets w = 0, 1, ..."""
+    low, high = enclosed(priced, weight, error_bound, scale)
+    return float(np.min(low)), float(np.min(high))
