@@ -1,1 +1,3 @@
-"""Measurements, run by `make bench`. Each module has a `run()` that prints its table; nothing here is a test."""
+"""Measurements, run by `make bench`. Each module has a `run()` that prints its table; nothing here
+is a test.
+"""

@@ -1,4 +1,5 @@
-"""`python -m benchmarks [--small] [NAME ...]`: all tables, or the ones named; what is printed is kept in build/benchmarks.txt, too.
+"""`python -m benchmarks [--small] [NAME ...]`: all tables, or the ones named; what is printed is
+kept in build/benchmarks.txt, too.
 
 `--small` takes the smallest models, which shows in seconds that everything still runs.
 """
@@ -15,7 +16,10 @@ import sys
 import time
 from typing import Any
 
-NAMES = ["start_up", "ground", "shapes", "evaluation", "planners", "exact", "objectives", "files", "peers"]
+NAMES = [
+    *("start_up", "ground", "shapes", "evaluation", "planners", "exact", "objectives"),
+    *("intervals", "coverage", "files", "peers", "baseline"),
+]
 
 
 KEPT = pathlib.Path(__file__).parents[1] / "build" / "benchmarks.txt"
@@ -43,13 +47,20 @@ def main(names: list[str]) -> None:
         sys.exit(f"unknown benchmark {unknown[0]!r}; there are {', '.join(NAMES)}")
     KEPT.parent.mkdir(exist_ok=True)
     with KEPT.open("w") as kept, contextlib.redirect_stdout(Both(sys.stdout, kept)):  # type: ignore[type-var]
-        print(f"Python {platform.python_version()}, {os.cpu_count()} cores, {platform.machine()}", flush=True)
+        print(
+            f"Python {platform.python_version()}, {os.cpu_count()} cores, {platform.machine()}",
+            flush=True,
+        )
         for name in names or NAMES:
             print(f"\n== {name}", flush=True)
             begin = time.perf_counter()
             importlib.import_module(f"benchmarks.{name}").run(small)
             memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-            print(f"-- {time.perf_counter() - begin:.0f} s in all; peak memory of the process so far {memory:.1f} GB", flush=True)
+            print(
+                f"-- {time.perf_counter() - begin:.0f} s in all; peak memory of the process so far"
+                f" {memory:.1f} GB",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

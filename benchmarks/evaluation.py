@@ -1,4 +1,6 @@
-"""ForPECVaR: the paper's hardest evaluation, engine against engine in one run, and throughput on a large grid."""
+"""ForPECVaR: the paper's hardest evaluation, engine against engine in one run, and throughput on a
+large grid.
+"""
 
 from __future__ import annotations
 
@@ -21,16 +23,23 @@ def run(small: bool = False) -> None:
     chain = tp.unroll(ssp, policy)
     search_time, _ = best_of(lambda: search(chain, 1e-3), 10)
     queue_time, slow = best_of(lambda: tp.evaluate(ssp, policy, 1e-3, engine="queue"), 3)
-    print(f"{problem}, 25 atoms, alpha 1e-3: {chain.n} pairs in the chain, {found.expanded} expanded, CVaR {found.cvar(1e-3):.6f}")
+    print(
+        f"{problem}, 25 atoms, alpha 1e-3: {chain.n} pairs in the chain, {found.expanded} expanded,"
+        f" CVaR {found.cvar(1e-3):.6f}"
+    )
     print(f"  unroll       {1e3 * best_of(lambda: tp.unroll(ssp, policy), 10)[0]:8.2f} ms")
     print(f"  V_mean       {1e3 * fresh(ssp, policy, 'expected_cost'):8.2f} ms")
     print(f"  V_min        {1e3 * fresh(ssp, policy, 'least_cost'):8.2f} ms")
     print(f"  search       {1e3 * search_time:8.2f} ms")
     print(f"  end to end   {1e3 * end_to_end:8.2f} ms   (3245 to 3345 s in the paper)")
-    print(f"  queue engine {1e3 * queue_time:8.2f} ms   ({queue_time / end_to_end:.0f} times the lattice end to end)")
+    print(
+        f"  queue engine {1e3 * queue_time:8.2f} ms   ({queue_time / end_to_end:.0f} times the"
+        " lattice end to end)"
+    )
     queue_search = queue_time - (end_to_end - search_time)
     print(
-        f"  search alone, queue / lattice: {queue_search / search_time:.0f}; values differ by {abs(found.cvar(1e-3) - slow.cvar(1e-3)):.1e}"
+        f"  search alone, queue / lattice: {queue_search / search_time:.0f}; values differ by"
+        f" {abs(found.cvar(1e-3) - slow.cvar(1e-3)):.1e}"
     )
 
     size, grid = find_grid(small)
@@ -40,7 +49,8 @@ def run(small: bool = False) -> None:
         expanded = search(chain, 1e-3, heuristic)
         seconds = time.perf_counter() - begin
         print(
-            f"{size} grid, heuristic {heuristic}: {expanded:,} pairs in {seconds:.2f} s, {expanded / seconds / 1e6:.0f} million per second"
+            f"{size} grid, heuristic {heuristic}: {expanded:,} pairs in {seconds:.2f} s,"
+            f" {expanded / seconds / 1e6:.0f} million per second"
         )
     print(f"  peak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.2f} GB")
 
@@ -49,7 +59,9 @@ def search(chain: tp.CostChain, alpha: float, heuristic: str = "min") -> int:
     """The search alone: layout, buckets, stop. V_min is at hand."""
     lattice = lay_out(chain, heuristic)
     assert lattice is not None
-    engine = LatticeSearch(lattice, Request(chain.ssp, tp.MarkovPolicy({}), "lattice", alpha, limit=10**12))
+    engine = LatticeSearch(
+        lattice, Request(chain.ssp, tp.MarkovPolicy({}), "lattice", alpha, limit=10**12)
+    )
     engine.run()
     return int(engine.state["expanded"])
 

@@ -1,4 +1,6 @@
-"""The exact optimum: against one CVaRVIQ solve in the same run, throughput of the recursion, and a large grid with its evaluation."""
+"""The exact optimum: against one CVaRVIQ solve in the same run, throughput of the recursion, and a
+large grid with its evaluation.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +26,18 @@ def run(small: bool = False) -> None:
     tp.solve_cvar_quantile(ssp, tp.log_atoms(1e-3, 25))
     exact, best = best_on_new(problem, lambda new: tp.solve_cvar_exact(new, 1e-3))
     again, _ = best_of(lambda: tp.solve_cvar_exact(ssp, 1e-3), 20)
-    quantile, plan = best_on_new(problem, lambda new: tp.solve_cvar_quantile(new, tp.log_atoms(1e-3, 25)))
+    quantile, plan = best_on_new(
+        problem, lambda new: tp.solve_cvar_quantile(new, tp.log_atoms(1e-3, 25))
+    )
     costs = tp.evaluate(ssp, plan.policy(1e-3), 1e-3)
     print(
-        f"{problem}, alpha from 1e-3 up: optimum {1e3 * exact:.1f} ms, {1e3 * again:.1f} ms where V* is known ({best.cvar(1e-3):.3f} at 1e-3);"
+        f"{problem}, alpha from 1e-3 up: optimum {1e3 * exact:.1f} ms, {1e3 * again:.1f} ms where"
+        f" V* is known ({best.cvar(1e-3):.3f} at 1e-3);"
     )
-    print(f"  CVaRVIQ, 25 atoms {1e3 * quantile:.1f} ms (predicts {plan.cvar(1e-3):.3f}, delivers {costs.cvar(1e-3):.3f})")
+    print(
+        f"  CVaRVIQ, 25 atoms {1e3 * quantile:.1f} ms (predicts {plan.cvar(1e-3):.3f}, delivers"
+        f" {costs.cvar(1e-3):.3f})"
+    )
     solves: dict[str, Callable[[tp.SSP], Any]] = {
         "lexicographic": lambda model: tp.solve_cvar_exact(model, 1e-3, lexicographic=True),
         "weight": lambda model: tp.solve_cvar_exact(model, 1e-3, weight=0.5),
@@ -51,9 +59,13 @@ def run(small: bool = False) -> None:
     policy = best.policy(alpha)
     tp.evaluate(grid, policy, alpha)
     evaluation, costs = best_of(lambda: tp.evaluate(grid, policy, alpha), 2)
-    print(f"{size} grid, alpha {alpha}: optimum {best.cvar(alpha):.4f} in {seconds:.2f} s, {neutral:.2f} s of it for the expected optimum;")
     print(
-        f"  evaluating its policy {evaluation:.2f} s ({costs.expanded:,} pairs), the values differ by {abs(costs.cvar(alpha) - best.cvar(alpha)):.1e}"
+        f"{size} grid, alpha {alpha}: optimum {best.cvar(alpha):.4f} in {seconds:.2f} s,"
+        f" {neutral:.2f} s of it for the expected optimum;"
+    )
+    print(
+        f"  evaluating its policy {evaluation:.2f} s ({costs.expanded:,} pairs), the values differ"
+        f" by {abs(costs.cvar(alpha) - best.cvar(alpha)):.1e}"
     )
     layout = layout_of(grid)
     print(f"  sweep: {throughput(layout) / 1e6:.0f} million outcome updates per second")
@@ -62,7 +74,9 @@ def run(small: bool = False) -> None:
 
 def throughput(layout: ModelLayout, levels: int = 100) -> float:
     """Outcome updates per second over the first `levels` budgets, with every state taking part."""
-    everywhere = replace(layout, nodes=layout.nodes._replace(least=np.zeros_like(layout.nodes.least)))
+    everywhere = replace(
+        layout, nodes=layout.nodes._replace(least=np.zeros_like(layout.nodes.least))
+    )
 
     def once() -> None:
         fill_table(everywhere, everywhere.objective(EXCESS, limit=float(levels)))

@@ -1,4 +1,6 @@
-"""Large text files: ours written and read, and read by Storm, on the same files in the same run; each reader in a process of its own."""
+"""Large text files: ours written and read, and read by Storm, on the same files in the same run;
+each reader in a process of its own.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,8 @@ READ = {
     "ours": "import tailpath, numba; work = lambda: tailpath.read(path)",
     "Storm": "import stormpy; work = lambda: stormpy.build_model_from_drn(path)",
 }
-#: Seconds of the processor, and the most memory that the process has had, less what it had before it began to read.
+#: Seconds of the processor, and the most memory that the process has had, less what it had before
+#: it began to read.
 PROGRAM = """
 import time, sys
 path = sys.argv[1]
@@ -46,12 +49,30 @@ def one_size(size: int, suffixes: tuple[str, ...] = SUFFIXES) -> None:
             path = pathlib.Path(folder) / f"model.{suffix}"
             tp.write(other, path)  # compiles, or loads what was compiled
             seconds, clock, memory = write(ssp, path)
-            megabytes = sum(file.stat().st_size for file in path.parent.glob("model.*") if written_for(file, suffix)) / 1e6
-            print(f"{size} x {size}, {suffix}, {megabytes:.0f} MB: written in {seconds:.2f} s ({clock:.2f} s by the clock)", end="")
+            megabytes = (
+                sum(
+                    file.stat().st_size
+                    for file in path.parent.glob("model.*")
+                    if written_for(file, suffix)
+                )
+                / 1e6
+            )
+            print(
+                f"{size} x {size}, {suffix}, {megabytes:.0f} MB: written in {seconds:.2f} s"
+                f" ({clock:.2f} s by the clock)",
+                end="",
+            )
             print(f", {memory / megabytes:.1f} times the file", end="", flush=True)
-            for name in ("ours", *(["Storm"] if importlib.util.find_spec("stormpy") and suffix == "drn" else [])):
+            for name in (
+                "ours",
+                *(["Storm"] if importlib.util.find_spec("stormpy") and suffix == "drn" else []),
+            ):
                 used, memory = read(name, path)
-                print(f"; read by {name} in {used:.2f} s, {memory / megabytes:.1f} times the file", end="", flush=True)
+                print(
+                    f"; read by {name} in {used:.2f} s, {memory / megabytes:.1f} times the file",
+                    end="",
+                    flush=True,
+                )
             print(flush=True)
 
 
@@ -70,14 +91,23 @@ def memory_of(name: str) -> float:
 
 
 def written_for(file: pathlib.Path, suffix: str) -> bool:
-    return file.suffix == f".{suffix}" or (suffix == "tra" and file.suffix in (".lab", ".srew", ".trew", ".sta"))
+    return file.suffix == f".{suffix}" or (
+        suffix == "tra" and file.suffix in (".lab", ".srew", ".trew", ".sta")
+    )
 
 
 def read(name: str, path: pathlib.Path) -> tuple[float, float]:
-    """Processor seconds and megabytes of one reader; the first of two runs has everything compiled and cached."""
+    """Processor seconds and megabytes of one reader; the first of two runs has everything compiled
+    and cached.
+    """
     for _ in range(2 if name == "ours" else 1):
         done = subprocess.run(
-            [sys.executable, "-c", PROGRAM.format(inspect.getsource(memory_of), READ[name]), str(path)],
+            [
+                sys.executable,
+                "-c",
+                PROGRAM.format(inspect.getsource(memory_of), READ[name]),
+                str(path),
+            ],
             capture_output=True,
             text=True,
             check=True,

@@ -21,7 +21,9 @@ def best_of(function: Callable[[], Any], repeats: int = 5) -> tuple[float, Any]:
 
 
 def best_on_new(name: str, work: Callable[[tp.SSP], Any], repeats: int = 10) -> tuple[float, Any]:
-    """As `best_of`, each call on a model of its own: what is once found out about a model is kept with it."""
+    """As `best_of`, each call on a model of its own: what is once found out about a model is kept
+    with it.
+    """
     models = iter([tp.read(name) for _ in range(repeats)])
     return best_of(lambda: work(next(models)), repeats)
 
@@ -38,8 +40,12 @@ def gridworld(small: bool) -> str:
 
 
 def large_grid(size: int = 300, share: float = 0.03, obstacle_cost: int = 1000) -> tp.SSP:
-    """A square Gridworld with random obstacles, the same on every machine; start and goal at the bottom corners."""
+    """A square Gridworld with random obstacles, the same on every machine; start and goal at the
+    bottom corners.
+    """
     draw = random.Random(1)
     cells = [["#" if draw.random() < share else "." for _ in range(size)] for _ in range(size)]
     cells[-1][0], cells[-1][-1] = "G", "S"
-    return tp.domains.gridworld("\n".join("".join(row) for row in cells), obstacle_cost=obstacle_cost)
+    return tp.domains.gridworld(
+        "\n".join("".join(row) for row in cells), obstacle_cost=obstacle_cost
+    )

@@ -1,4 +1,6 @@
-"""The published planners: compile time, the paper's largest Gridworld, quantiles against linear programs, and a large grid."""
+"""The published planners: compile time, the paper's largest Gridworld, quantiles against linear
+programs, and a large grid.
+"""
 
 from __future__ import annotations
 
@@ -26,15 +28,22 @@ print(time.perf_counter() - begin)
 def run(small: bool = False) -> None:
     if not small:
         print(
-            f"first call in a process, 5x5: {first_call(compiled=False):.1f} s with an empty cache, {first_call(compiled=True):.2f} s after"
+            f"first call in a process, 5x5: {first_call(compiled=False):.1f} s with an empty cache,"
+            f" {first_call(compiled=True):.2f} s after"
         )
     one_gridworld(gridworld(small))
-    against_programs(("gridworld:5x5",) if small else ("gridworld:5x5", "gridworld:8x9", "river:10x3", "river:16x6"))
+    against_programs(
+        ("gridworld:5x5",)
+        if small
+        else ("gridworld:5x5", "gridworld:8x9", "river:10x3", "river:16x6")
+    )
     large(*find_grid(small))
 
 
 def first_call(compiled: bool) -> float:
-    """Seconds of the first solve in a process of its own, with the compiler's cache empty or filled."""
+    """Seconds of the first solve in a process of its own, with the compiler's cache empty or
+    filled.
+    """
     with tempfile.TemporaryDirectory() as folder:
         for _ in range(2 if compiled else 1):
             found = subprocess.run(
@@ -51,7 +60,10 @@ def one_gridworld(problem: str) -> None:
     ssp, atoms = tp.domains.gridworld(problem), tp.log_atoms(1e-3, 25)
     tp.solve_cvar_quantile(ssp, atoms)
     seconds, plan = best_of(lambda: tp.solve_cvar_quantile(ssp, atoms, threads=1), 10)
-    print(f"{problem}, 25 atoms, tolerance 1e-3, one core: {1e3 * seconds:.0f} ms, {plan.sweeps} sweeps (at most 150 ms wanted)")
+    print(
+        f"{problem}, 25 atoms, tolerance 1e-3, one core: {1e3 * seconds:.0f} ms, {plan.sweeps}"
+        " sweeps (at most 150 ms wanted)"
+    )
 
 
 def against_programs(problems: tuple[str, ...]) -> None:
@@ -61,8 +73,10 @@ def against_programs(problems: tuple[str, ...]) -> None:
         quick, quantiles = best_of(partial(tp.solve_cvar_quantile, ssp, atoms, threads=1), 5)
         slow, programs = best_of(partial(tp.solve_cvar_interpolation, ssp, atoms), 1)
         print(
-            f"  {problem:<14} {1e3 * quick:6.1f} ms   {slow:6.2f} s for {programs.linear_programs:,} programs ({programs.lp_seconds:.2f} s in the"
-            f" solver)   {slow / quick:.0f} times; values differ by {abs(quantiles.value - programs.value).max():.1e}"
+            f"  {problem:<14} {1e3 * quick:6.1f} ms   {slow:6.2f} s for"
+            f" {programs.linear_programs:,} programs ({programs.lp_seconds:.2f} s in the solver)  "
+            f" {slow / quick:.0f} times; values differ by"
+            f" {abs(quantiles.value - programs.value).max():.1e}"
         )
 
 
@@ -72,4 +86,7 @@ def large(size: str, grid: tp.SSP) -> None:
     plan = tp.solve_cvar_quantile(grid, atoms)
     seconds = time.perf_counter() - begin
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
-    print(f"{size} grid, 25 atoms, all cores: {seconds:.1f} s, {plan.sweeps} sweeps, residual {plan.residual:.1e}, peak {memory:.2f} GB")
+    print(
+        f"{size} grid, 25 atoms, all cores: {seconds:.1f} s, {plan.sweeps} sweeps, residual"
+        f" {plan.residual:.1e}, peak {memory:.2f} GB"
+    )

@@ -1,4 +1,6 @@
-"""The risk-neutral optimum on what is not a grid, a million states each: time, width of the proved bounds, and how it was found."""
+"""The risk-neutral optimum on what is not a grid, a million states each: time, width of the proved
+bounds, and how it was found.
+"""
 
 from __future__ import annotations
 
@@ -31,14 +33,22 @@ def run(small: bool = False) -> None:
         processor, wall = time.process_time() - processor, time.perf_counter() - wall
         low, high = found.bounds
         print(
-            f"{name}: {ssp.n_states:,} states, {ssp.n_outcomes:,} outcomes, {processor:.1f} s ({wall:.1f} s by the clock),"
-            f" relative width {(high - low) / high:.0e}, {found.method}",
+            f"{name}: {ssp.n_states:,} states, {ssp.n_outcomes:,} outcomes, {processor:.1f} s"
+            f" ({wall:.1f} s by the clock), relative width {(high - low) / high:.0e},"
+            f" {found.method}",
             flush=True,
         )
 
 
-def model(targets: NDArray[np.int64], probability: NDArray[np.float64], cost: NDArray[np.float64], choices: int) -> tp.SSP:
-    """States 0 .. n - 1 with equally many choices, one row of targets and probabilities each, and the goal n; a cost per row."""
+def model(
+    targets: NDArray[np.int64],
+    probability: NDArray[np.float64],
+    cost: NDArray[np.float64],
+    choices: int,
+) -> tp.SSP:
+    """States 0 .. n - 1 with equally many choices, one row of targets and probabilities each, and
+    the goal n; a cost per row.
+    """
     rows, width = targets.shape
     n = rows // choices
     return tp.SSP(
@@ -57,7 +67,9 @@ def model(targets: NDArray[np.int64], probability: NDArray[np.float64], cost: ND
 
 def spread(draw: np.random.Generator, rows: int, width: int) -> NDArray[np.float64]:
     """Random probabilities, in 64ths so that they sum to exactly 1."""
-    cuts = np.sort(draw.integers(1, 65 - width, size=(rows, width - 1)), axis=1) + np.arange(width - 1)
+    cuts = np.sort(draw.integers(1, 65 - width, size=(rows, width - 1)), axis=1) + np.arange(
+        width - 1
+    )
     return np.diff(cuts, axis=1, prepend=0, append=64) / 64
 
 
@@ -76,17 +88,29 @@ def layers(n: int, size: int = 1000, choices: int = 3, width: int = 3) -> tp.SSP
     following = np.repeat((np.arange(n) // size + 1) * size, choices)
     targets = np.minimum(following[:, None] + distinct(draw, len(following), width, size), n)
     targets[following >= n] = n
-    return model(targets, spread(draw, len(targets), width), draw.integers(1, 10, len(targets)).astype(np.float64), choices)
+    return model(
+        targets,
+        spread(draw, len(targets), width),
+        draw.integers(1, 10, len(targets)).astype(np.float64),
+        choices,
+    )
 
 
 def components(n: int, size: int) -> tp.SSP:
-    """Circles with a chord: each state to two others of its component, or on to the next component."""
+    """Circles with a chord: each state to two others of its component, or on to the
+    next component.
+    """
     draw = np.random.default_rng(1)
     home = np.repeat(np.arange(n) // size * size, 2)
     inside = home[:, None] + distinct(draw, len(home), 2, size)
     onwards = np.minimum(home + size, n)
     targets = np.column_stack([inside, onwards])
-    return model(targets, spread(draw, len(targets), 3), draw.integers(1, 10, len(targets)).astype(np.float64), 2)
+    return model(
+        targets,
+        spread(draw, len(targets), 3),
+        draw.integers(1, 10, len(targets)).astype(np.float64),
+        2,
+    )
 
 
 def random_targets(n: int, choices: int = 4, width: int = 4) -> tp.SSP:
@@ -94,10 +118,23 @@ def random_targets(n: int, choices: int = 4, width: int = 4) -> tp.SSP:
     draw = np.random.default_rng(1)
     targets = distinct(draw, n * choices, width, n)
     targets[:: 1000 * choices, 0] = n
-    return model(targets, spread(draw, len(targets), width), draw.integers(1, 10, len(targets)).astype(np.float64), choices)
+    return model(
+        targets,
+        spread(draw, len(targets), width),
+        draw.integers(1, 10, len(targets)).astype(np.float64),
+        choices,
+    )
 
 
 def distinct(draw: np.random.Generator, rows: int, width: int, among: int) -> NDArray[np.int64]:
-    """Different numbers below `among` in each row: one at random and others at random distances that add up to less than a cycle."""
+    """Different numbers below `among` in each row: one at random and others at random distances
+    that add up to less than a cycle.
+    """
     steps = draw.integers(1, max(among // width, 2), size=(rows, width - 1)).cumsum(axis=1)
-    return np.asarray((draw.integers(0, among, size=(rows, 1)) + np.column_stack([np.zeros(rows, dtype=np.int64), steps])) % among)
+    return np.asarray(
+        (
+            draw.integers(0, among, size=(rows, 1))
+            + np.column_stack([np.zeros(rows, dtype=np.int64), steps])
+        )
+        % among
+    )

@@ -1,4 +1,6 @@
-"""What a user waits for before anything runs: the commands that need no compiler, and compilation with an empty and a warm cache."""
+"""What a user waits for before anything runs: the commands that need no compiler, and compilation
+with an empty and a warm cache.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +20,43 @@ COMMANDS = {
     "tailpath info gridworld:14x16": ["-m", "tailpath", "info", "gridworld:14x16"],
 }
 FIRST_USES = {
-    "tailpath evaluate, first use": ["-m", "tailpath", "evaluate", "gridworld:14x16", "expected", "--alpha", "0.01"],
-    "tailpath compare, first use": ["-m", "tailpath", "compare", "gridworld:14x16", "--alpha", "0.01"],
+    "tailpath evaluate, first use": [
+        "-m",
+        "tailpath",
+        "evaluate",
+        "gridworld:14x16",
+        "expected",
+        "--alpha",
+        "0.01",
+    ],
+    "tailpath compare, first use": [
+        "-m",
+        "tailpath",
+        "compare",
+        "gridworld:14x16",
+        "--alpha",
+        "0.01",
+    ],
     "tailpath solve, first use": ["-m", "tailpath", "solve", "gridworld:14x16", "--alpha", "0.01"],
-    "tailpath simulate, first use": ["-m", "tailpath", "simulate", "gridworld:14x16", "expected", "--runs", "1000", "--alpha", "0.01"],
-    "tailpath frontier, first use": ["-m", "tailpath", "frontier", "gridworld:14x16", "--risk", "cvar(0.01)"],
+    "tailpath simulate, first use": [
+        "-m",
+        "tailpath",
+        "simulate",
+        "gridworld:14x16",
+        "expected",
+        "--runs",
+        "1000",
+        "--alpha",
+        "0.01",
+    ],
+    "tailpath frontier, first use": [
+        "-m",
+        "tailpath",
+        "frontier",
+        "gridworld:14x16",
+        "--risk",
+        "cvar(0.01)",
+    ],
 }
 EVALUATION = """
 import time, tailpath as tp
@@ -37,7 +71,9 @@ print(f"{time.perf_counter() - begin:.3f}")
 def wall(arguments: list[str], environment: dict[str, str]) -> tuple[float, str]:
     """The seconds that a process takes, and what it prints."""
     begin = time.perf_counter()
-    done = subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, *arguments], env=environment, capture_output=True, text=True, check=True
+    )
     return time.perf_counter() - begin, done.stdout.strip()
 
 
@@ -60,7 +96,10 @@ def run(small: bool = False) -> None:
             kept = {**plain, "NUMBA_CACHE_DIR": cache}
             before = processor()
             clock, compiling = wall(arguments, kept)[0], processor() - before
-            print(f"{name:32} {clock:.1f} s, {compiling:.1f} of the processor, then {wall(arguments, kept)[0]:.1f} s")
+            print(
+                f"{name:32} {clock:.1f} s, {compiling:.1f} of the processor, then"
+                f" {wall(arguments, kept)[0]:.1f} s"
+            )
     with tempfile.TemporaryDirectory() as cache:
         environment = {**plain, "NUMBA_CACHE_DIR": cache}
         _, first = wall(["-c", EVALUATION], environment)
@@ -70,11 +109,16 @@ def run(small: bool = False) -> None:
 
 
 def run_small(environment: dict[str, str]) -> None:
-    """The same commands on the smallest Gridworld in this process, which has its machine code, and the evaluation in another."""
+    """The same commands on the smallest Gridworld in this process, which has its machine code, and
+    the evaluation in another.
+    """
     for name, arguments in {**COMMANDS, **FIRST_USES}.items():
         begin = time.perf_counter()
         with contextlib.redirect_stdout(io.StringIO()):
             code = main([argument.replace("14x16", "5x5") for argument in arguments[2:]])
-        print(f"{name:32} {time.perf_counter() - begin:.3f} s in a process that runs, exit code {code}")
+        print(
+            f"{name:32} {time.perf_counter() - begin:.3f} s in a process that runs, exit code"
+            f" {code}"
+        )
         assert code == 0
     print(f"{'evaluation in another process':32} {wall(['-c', EVALUATION], environment)[1]} s")
