@@ -1,67 +1,139 @@
-"""`python docs/make_reference.py`: write docs/reference.md, the public names and what their docstrings say first."""
+"""`python docs/make_reference.py`: write docs/python.rst (public names) and docs/commands.md.
+
+Both are made anew by every build of the site, from docstrings and from `--help`, and are not kept.
+"""
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import pathlib
-import re
 import types
 import typing
 from collections.abc import Iterator
 from typing import Any
 
+import click
+
 import tailpath as tp
+from tailpath import errors
+from tailpath.cli.application import group
 from tailpath.graph import Transitions
 from tailpath.model.records import Record
 
-PAGE = pathlib.Path(__file__).with_name("reference.md")
+HERE = pathlib.Path(__file__).parent
 #: What these bases do is for the inside.
 INSIDE = (Record, Transitions)
-HEAD = """# Reference
+#: The public names by what they are for; those that no topic names come last.
+TOPICS = {
+    "Models": "SSP IntervalSSP read write durations clock give_up given_arrival within",
+    "Policies": (
+        "policy Policy MarkovPolicy BudgetPolicy AtomPolicy MemoryPolicy HistoryPolicy MixedPolicy"
+        " read_policy write_policy"
+    ),
+    "Evaluating": "evaluate CostDistribution CostBand unroll CostChain simulate estimate Estimate",
+    "Solving": "solve solve_expected solve_cvar_exact solve_on_time solve_arrival frontier improve",
+    "Measures of risk": "Mean CVaR VaR Late Shortfall Loss",
+    "Published planners": "solve_cvar_quantile solve_cvar_interpolation log_atoms",
+    "Comparing and showing": "compare trace worst_runs differences page plot_tails show_progress",
+    "Refusals and warnings": "TailpathError TailpathWarning",
+}
+PYTHON = """Python
+======
 
-The public names, with the first sentence of each docstring; `help(tp.evaluate)` has the rest. They are a contract; everything else may change.
-This page is written by `docs/make_reference.py`: change the docstrings, and run it.
+Every public name, from its docstring. They are a contract; everything else may change. The examples
+go on from this one, and the tests run them:
+
+>>> import tailpath as tp
+>>> ssp = tp.SSP.from_outcomes([("home", "road", "work", 0.9, 20),
+...                             ("home", "road", "work", 0.1, 60),
+...                             ("home", "train", "work", 1, 30)], "home", ["work"])
+>>> costs = tp.evaluate(ssp, {"home": "road"}, 0.05)
+
+.. currentmodule:: tailpath
+"""
+COMMANDS = """# Commands
+
+A MODEL is a path or a string such as `river:30x10` ([formats](formats.md)). Results go to standard
+output, notes and progress to standard error. The exit code is 0, 2 for bad input, 130 when
+interrupted. `--json` is for programs.
 """
 
 
 def main() -> None:
-    PAGE.write_text(page(), encoding="utf-8")
+    (HERE / "python.rst").write_text(python(), encoding="utf-8")
+    (HERE / "commands.md").write_text(commands(), encoding="utf-8")
 
 
-def page() -> str:
-    """The text of the page."""
-    things = {name: getattr(tp, name) for name in sorted(set(tp.__all__) - {"__version__"}, key=str.lower)}
-    functions = {name: thing for name, thing in things.items() if inspect.isfunction(thing)}
-    classes = {name: thing for name, thing in things.items() if inspect.isclass(thing)}
-    modules = {name: thing for name, thing in things.items() if inspect.ismodule(thing)}
-    results = {found.__name__: found for thing in functions.values() for found in returned(thing)}
-    parts = [HEAD, "## Functions", table((call(name, thing), thing) for name, thing in functions.items())]
-    parts += ["## Classes", *(described(name, thing) for name, thing in classes.items())]
-    parts += ["## Results", "What the functions return, where it is none of the classes above."]
-    parts += [described(name, results[name]) for name in sorted(results.keys() - classes.keys())]
-    for name, module in modules.items():
-        members = [(call(f"{name}.{one}", getattr(module, one)), getattr(module, one)) for one in module.__all__]
-        parts += [f"## Names of `tp.{name}`", table(members)]
+def python() -> str:
+    """The page of the public names: a table for each topic, and a page for each name."""
+    names = [name for name in tp.__all__ if name != "__version__"]
+    modules = [name for name in names if inspect.ismodule(getattr(tp, name))]
+    topics = {
+        topic: [name for name in text.split() if name in names] for topic, text in TOPICS.items()
+    }
+    known = {*modules, *(name for found in topics.values() for name in found)}
+    topics["More"] = [name for name in names if name not in known]
+    kinds = {
+        kind.__name__: kind
+        for name in names
+        for kind in returned(getattr(tp, name))
+        if kind.__name__ not in names
+    }
+    topics["Results"] = [
+        f"~{kinds[name].__module__}.{name}".replace("~tailpath.", "~") for name in sorted(kinds)
+    ]
+    topics["Kinds of refusals"] = [
+        f"~errors.{name}"
+        for name, kind in vars(errors).items()
+        if not name.startswith("_") and is_refusal(kind, names)
+    ]
+    for name in modules:
+        members = {one: getattr(getattr(tp, name), one) for one in getattr(tp, name).__all__}
+        own = [
+            one
+            for one, thing in members.items()
+            if not inspect.ismodule(thing) and one not in names
+        ]
+        topics[f"Names of tp.{name}"] = [f"{name}.{one}" for one in own]
+    parts = [PYTHON]
+    for topic, found in topics.items():
+        if found:
+            rows = "\n".join(f"   {name}" for name in found)
+            parts += [
+                f"{topic}\n{'-' * len(topic)}\n",
+                f".. autosummary::\n   :toctree: api\n\n{rows}\n",
+            ]
+    return "\n".join(parts)
+
+
+def is_refusal(kind: Any, names: list[str]) -> bool:
+    return (
+        inspect.isclass(kind)
+        and issubclass(kind, (tp.TailpathError, KeyboardInterrupt))
+        and kind.__name__ not in names
+    )
+
+
+def commands() -> str:
+    """The page of the commands; help is folded at 90 columns, as on a terminal."""
+    top = click.Context(group, info_name="tailpath", max_content_width=90, terminal_width=90)
+    parts = [COMMANDS, f"```\n{top.get_help()}\n```"]
+    for name in group.list_commands(top):
+        command = group.get_command(top, name)
+        if command is not None and not command.hidden:
+            text = click.Context(command, top, info_name=name).get_help()
+            parts.append(f"## tailpath {name}\n```\n{text}\n```")
     return "\n\n".join(part.strip() for part in parts) + "\n"
 
 
 def returned(function: Any) -> Iterator[type]:
     """The classes of ours that a function returns."""
+    if not inspect.isfunction(function):
+        return
     hint = typing.get_type_hints(function).get("return")
     for found in typing.get_args(hint) or (hint,):
         if inspect.isclass(found) and found.__module__.startswith("tailpath."):
             yield found
-
-
-def described(name: str, kind: type) -> str:
-    """A class: its first sentence, its fields, its methods and properties."""
-    text = f"### `{name}`\n{sentence(kind)}\n"
-    fields = [field.name for field in dataclasses.fields(kind) if field.init] if dataclasses.is_dataclass(kind) else []
-    if fields:
-        text += f"\nFields: {', '.join(f'`{field}`' for field in fields if not field.startswith('_'))}.\n"
-    found = [(member, thing) for member, thing in members(kind) if member not in fields]
-    return text + ("\n" + table((call(f".{member}", thing), thing) for member, thing in found) if found else "")
 
 
 def members(kind: type) -> Iterator[tuple[str, Any]]:
@@ -70,33 +142,12 @@ def members(kind: type) -> Iterator[tuple[str, Any]]:
     for base in kind.__mro__:
         if base.__module__.startswith("tailpath.") and base not in INSIDE:
             for member, thing in vars(base).items():
-                shown = isinstance(thing, (types.FunctionType, classmethod, staticmethod, property)) or hasattr(thing, "attrname")
+                shown = isinstance(
+                    thing, (types.FunctionType, classmethod, staticmethod, property)
+                ) or hasattr(thing, "attrname")
                 if shown and not member.startswith("_") and member not in seen:
                     seen.add(member)
                     yield member, thing
-
-
-def call(name: str, thing: Any) -> str:
-    """How a thing is written: a function with its arguments and their defaults."""
-    function = getattr(thing, "__func__", thing)
-    if not inspect.isfunction(function):
-        return name
-    parameters = [one.replace(annotation=one.empty) for one in inspect.signature(function).parameters.values()]
-    if name.startswith(".") and not isinstance(thing, staticmethod):
-        parameters = parameters[1:]
-    return name + str(inspect.Signature(parameters))
-
-
-def sentence(thing: Any) -> str:
-    """The first sentence of a docstring, on one line."""
-    text = inspect.getdoc(getattr(thing, "func", thing)) or ""
-    paragraph = " ".join(text.split("\n\n")[0].split())
-    return re.split(r"(?<=[.!?]) +(?=[A-Z`])", paragraph)[0].replace("|", "\\|")
-
-
-def table(rows: Any) -> str:
-    lines = [f"| `{left}` | {sentence(thing)} |" for left, thing in rows]
-    return "\n".join(["| name | what it is |", "| --- | --- |", *lines])
 
 
 if __name__ == "__main__":
