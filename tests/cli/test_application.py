@@ -290,7 +290,7 @@ def test_json_has_no_infinities():
         "none": None,
         (0, 1): "a key",
     }
-    assert json.loads(json.dumps(common.plain(record), allow_nan=False)) == {
+    assert json.loads(json.dumps(common.json_types(record), allow_nan=False)) == {
         "inf": "inf",
         "minus": "-inf",
         "nan": "nan",
@@ -305,7 +305,7 @@ def test_json_has_no_infinities():
 
 
 def test_a_table_for_people():
-    text = common.table(
+    text = common.fitted_table(
         ["method", "CVaR", "steps"], [("exact", 30.19512345, 12), ("quantile", None, 7)], digits=5
     )
     assert text.splitlines() == [

@@ -73,7 +73,7 @@ def test_bad_sizes(rows, columns, message):
 
 
 def test_a_model_does_not_depend_on_how_many_cells_are_built_at_a_time():
-    steps = grids.shifted(4, 5, [[step, (0, 0)] * 2 for step in grids.STEPS])
+    steps = grids.shifted_cells(4, 5, [[step, (0, 0)] * 2 for step in grids.STEPS])
     odd, even = (
         grids.Moves(np.arange(first, 19, 2), steps, [F(1, 4)] * 4, [1, 2, 3, cost])
         for first, cost in ((1, 4), (0, 5))

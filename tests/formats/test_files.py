@@ -19,7 +19,7 @@ from tailpath.errors import FormatError
 from tailpath.formats.files import read_bytes, write_bytes, write_text
 from tailpath.study.canvas import panels, save
 from tailpath.study.store import write_rows
-from tailpath.study.tables import Table
+from tailpath.study.tables import CaptionedTable
 from tests.formats.models import by_choice
 from tests.formats.policies import budget_policy
 
@@ -194,7 +194,7 @@ WRITERS = {
     "p.npz": lambda path: tp.write_policy(budget_policy(), path),
     "plot.png": draw,
     "page.html": lambda path: write_text(path, "a page"),
-    "table.csv": lambda path: Table("table", "", ["a"], [[1]]).write(path.parent),
+    "table.csv": lambda path: CaptionedTable("table", "", ["a"], [[1]]).write(path.parent),
     "runs.csv": lambda path: write_rows(path, [["a"], [1]]),
     "figure.png": lambda path: save(panels(["a"])[0], path.with_suffix("")),
 }

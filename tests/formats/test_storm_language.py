@@ -13,7 +13,7 @@ import pytest
 import tailpath as tp
 from tailpath.errors import FormatError, OptionError, TailpathWarning
 from tailpath.formats.reading import Reading
-from tailpath.formats.storm_language import Limits, read
+from tailpath.formats.storm_language import StormLimits, read
 from tests.formats.models import outcomes
 
 PROGRAM = """mdp
@@ -268,9 +268,9 @@ ENDLESS = (
 @pytest.mark.parametrize(
     ("limits", "message"),
     [
-        (Limits(seconds=3.0), "Storm did not finish this model within 3 s"),
+        (StormLimits(seconds=3.0), "Storm did not finish this model within 3 s"),
         (
-            Limits(bytes=200 * 2**20, seconds=300),
+            StormLimits(bytes=200 * 2**20, seconds=300),
             "Storm (needs more than 0.195 GiB for this model|crashed on this model)",
         ),
     ],
@@ -326,7 +326,7 @@ def test_storm_has_a_limit_of_states(model, storm):
         read(
             str(model()),
             Reading(goal="done", cost="time", constants={"N": 100}),
-            Limits(states=100),
+            StormLimits(states=100),
         )
 
 

@@ -11,7 +11,7 @@ from tailpath.formats.json_files import FORMAT
 from tailpath.formats.long_table import _cell, _price
 from tailpath.formats.prism_explicit import writable_action as prism_action
 from tailpath.formats.table_text import encode
-from tailpath.formats.writing import joined, named, put_before, spelled
+from tailpath.formats.writing import joined_columns, put_before, spelled, text_column
 from tests.formats.models import by_choice, many_numbers, samples
 from tests.reference import to_ssp
 from tests.strategies import any_models
@@ -193,8 +193,8 @@ def test_numbers_are_spelled_once():
 
 def test_texts_are_joined_row_by_row():
     columns = (["a", "ü", "\ud800"], ["1", "2", ""], ["\n"] * 3)
-    assert joined(*map(named, columns)) == "a1\nü2\n\\ud800\n".encode()
-    assert joined(named([]), named([])) == b""
-    heads = named(["x", "y", ""])
+    assert joined_columns(*map(text_column, columns)) == "a1\nü2\n\\ud800\n".encode()
+    assert joined_columns(text_column([]), text_column([])) == b""
+    heads = text_column(["x", "y", ""])
     put_before(heads, [0, 2, 0, 2], ["a", "b", "c", "d"])
     assert heads.tolist() == ["acx", "y", "bd"]

@@ -26,7 +26,7 @@ from typing import Any
 import tailpath as tp
 from tailpath.errors import GoalUnreachableError, LimitExceededError, ModelError, OptionError
 from tailpath.solvers.exact.solver import Task, solve_task
-from tailpath.verify.chain import follow
+from tailpath.verify.chain import exact_chain
 from tailpath.verify.distribution import check_distribution, enclose, probability
 from tests.fuzz import tampering
 
@@ -181,7 +181,7 @@ def checked(what: str, verify: Any) -> Iterator[str]:
 def cut_short(ssp: tp.SSP, given: Any, alpha: float, bounds: tuple[float, float]) -> Iterator[str]:
     """Bounds of a search that was cut short, against the exact CVaR where few costs lead to it."""
     try:
-        chain = follow(ssp, given, 3_000)
+        chain = exact_chain(ssp, given, 3_000)
         last = chain.unit
         for _ in range(14):
             truth = enclose(ssp, given, last, 3_000)

@@ -9,7 +9,7 @@ import tailpath as tp
 from tailpath.errors import OptionError
 from tailpath.methods import find_method, method_names, register
 from tailpath.methods.register import REGISTER
-from tailpath.study.work import Job, perform
+from tailpath.study.work import WorkItem, perform
 from tests.cli.running import refusal, run
 from tests.methods import toy
 from tests.study.making import TASK, replace
@@ -48,7 +48,7 @@ def test_compare_shows_it(capsys):
 
 def test_study_computes_it():
     task = replace(TASK, domain="river", problem="10x3", method="toy", alpha0=0.5)
-    made = perform(Job(task, tp.read("river:10x3")))
+    made = perform(WorkItem(task, tp.read("river:10x3")))
     ssp, policy = policy_of("river:10x3")
     assert [point.predicted for point in made.points] == [
         tp.evaluate(ssp, policy, point.alpha).cvar(point.alpha) for point in made.points

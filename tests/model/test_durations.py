@@ -12,7 +12,7 @@ from scipy import stats
 
 import tailpath as tp
 from tailpath.errors import OptionError
-from tailpath.model.durations import shares
+from tailpath.model.durations import shares_of_law
 
 SIDES = ("down", "up")
 
@@ -189,7 +189,7 @@ def test_samples_by_counting(samples):
         {v: samples.count(v) for v in samples},
     ):
         assert tp.durations(law) == tp.durations(law, unit=1, side="down") == wanted
-    assert sum(shares(samples).values()) == 1
+    assert sum(shares_of_law(samples).values()) == 1
 
 
 def test_samples_are_rounded_exactly():

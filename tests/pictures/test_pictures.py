@@ -9,7 +9,7 @@ import pytest
 
 import tailpath as tp
 from tailpath.errors import OptionError
-from tailpath.pictures.curves import Curve, plot_comparison
+from tailpath.pictures.curves import MethodCurve, plot_comparison
 from tailpath.pictures.states import plot_states
 
 RIVER = tp.domains.river(rows=6, columns=5)
@@ -41,7 +41,7 @@ MOVE = {"N": (0, -1), "S": (0, 1), "E": (1, 0), "W": (-1, 0)}
 @pytest.mark.parametrize("name", ["$a$", r"$\bad{$", "$x$ and $"])
 def test_dollar_signs_of_names_are_no_mathematics(name):
     costs = tp.evaluate(ROADS, {"home": "fast", "jam": "wait", "town": "on"}, 0.1)
-    curves = [Curve(name, "deployed", [0.1, 1.0], [3.0, 2.0])]
+    curves = [MethodCurve(name, "deployed", [0.1, 1.0], [3.0, 2.0])]
     states = plot_states(ROADS, title=name)
     pictures = [tp.plot_tails({name: costs}, 0.1), plot_comparison(curves, title=name), states]
     for axes in pictures:

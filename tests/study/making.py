@@ -11,19 +11,19 @@ from tailpath.policies.atoms import log_atoms
 from tailpath.study.design import paper, restricted, tasks
 from tailpath.study.program import program
 from tailpath.study.runner import Study
-from tailpath.study.store import Answer, Point, Run, Simulation, Task
-from tailpath.study.work import Job
+from tailpath.study.store import Answer, AtomPoint, Run, Simulation, StudyTask
+from tailpath.study.work import WorkItem
 
-TASK = Task("gridworld", "5x5", "quantile", "", "", 7, 0.1)
+TASK = StudyTask("gridworld", "5x5", "quantile", "", "", 7, 0.1)
 ANSWER = Answer("1.0+abc", "model", "a machine", 2.0, plan_seconds=0.5, sweeps=9, residual=1e-4)
 
 
-def run_of(task: Task = TASK, *, points=None, simulations=(), **answer) -> Run:
+def run_of(task: StudyTask = TASK, *, points=None, simulations=(), **answer) -> Run:
     """A run with two points, unless told otherwise."""
     if points is None:
         points = [
-            Point(task.alpha0, 9.0, 10.0, 8.0, 5.0, 0.001, 0.001, 0.001, 100),
-            Point(1.0, 5.0, 5.0, 4.0, 5.0, 0.001, 0.001, 0.001, 50),
+            AtomPoint(task.alpha0, 9.0, 10.0, 8.0, 5.0, 0.001, 0.001, 0.001, 100),
+            AtomPoint(1.0, 5.0, 5.0, 4.0, 5.0, 0.001, 0.001, 0.001, 50),
         ]
     return Run(task, replace(ANSWER, **answer), tuple(points), tuple(simulations))
 
@@ -32,7 +32,7 @@ def simulation(alpha=0.1, simulated=11.0, deployed=10.0, repetition=0) -> Simula
     return Simulation(repetition, 7, alpha, simulated, deployed, 1000, 0.01)
 
 
-def made(task: Task, ratio: float = 0.9, excess: float = 1.1, **answer) -> Run:
+def made(task: StudyTask, ratio: float = 0.9, excess: float = 1.1, **answer) -> Run:
     """A run whose optimum is 10 / alpha; predictions are `ratio` and deployed values `excess` times
     that.
     """
@@ -41,7 +41,7 @@ def made(task: Task, ratio: float = 0.9, excess: float = 1.1, **answer) -> Run:
         best = 10 / alpha
         low, high = (1.0, 1.0) if task.method == "optimum" else (ratio, excess)
         points.append(
-            Point(
+            AtomPoint(
                 alpha,
                 low * best,
                 high * best,
@@ -68,7 +68,9 @@ def made(task: Task, ratio: float = 0.9, excess: float = 1.1, **answer) -> Run:
     )
 
 
-def sliced(*, lp="default", simulation=True, variants=("improved",), **restrictions) -> list[Task]:
+def sliced(
+    *, lp="default", simulation=True, variants=("improved",), **restrictions
+) -> list[StudyTask]:
     """Tasks of a part of the paper's study."""
     return tasks(
         restricted(paper(), variants=variants, **restrictions), lp=lp, simulation=simulation
@@ -89,29 +91,29 @@ def study_of(chosen) -> Study:
 # the runner
 
 
-def instant(job: Job) -> Run:
+def instant(job: WorkItem) -> Run:
     """Stands in for `perform`, with the marks of this program."""
     task = job.task
     points = [
-        Point(alpha, 9.0, 10.0, 8.0, 5.0, 0.001, 0.001, 0.001, 100)
+        AtomPoint(alpha, 9.0, 10.0, 8.0, 5.0, 0.001, 0.001, 0.001, 100)
         for alpha in log_atoms(task.alpha0, task.atoms).tolist()
     ]
     return run_of(task, points=points, program=program(), fingerprint=model_mark(job.model))
 
 
-def slow(job: Job) -> Run:
+def slow(job: WorkItem) -> Run:
     time.sleep(0.3)
     return instant(job)
 
 
-def deadly(job: Job) -> Run:
+def deadly(job: WorkItem) -> Run:
     """Ends its worker at the tasks with 13 atoms."""
     if job.task.atoms == 13:
         os._exit(9)
     return instant(job)
 
 
-def failing(job: Job) -> Run:
+def failing(job: WorkItem) -> Run:
     if job.task.atoms == 13:
         raise ValueError("no luck\nwith 13")
     return instant(job)

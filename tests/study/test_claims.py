@@ -7,10 +7,10 @@ import pytest
 
 from tailpath import log_atoms
 from tailpath.study import boxes, tables
-from tailpath.study.claims import alpha0, atoms, compare, evaluation, planners
+from tailpath.study.claims import alpha0, atoms, evaluation, judged_claims, planners
 from tailpath.study.claims.claim import judge
 from tailpath.study.results import Results
-from tailpath.study.store import Point, Task
+from tailpath.study.store import AtomPoint, StudyTask
 from tests.study.making import made, run_of, simulation, sliced
 
 
@@ -27,7 +27,7 @@ def test_verdicts_go_by_the_part_of_the_cases():
 
 
 def test_a_complete_study_judges_every_claim(whole):
-    found = compare(whole)
+    found = judged_claims(whole)
     assert [len(claims) for claims in found.values()] == [6, 4, 6, 5], (
         "the boxes have no outliers: none of none is no verdict"
     )
@@ -40,14 +40,14 @@ def test_a_complete_study_judges_every_claim(whole):
 
 def test_a_slice_is_judged_as_a_slice():
     few = Results([made(task) for task in sliced(only=["gridworld/5x5"], atoms=[7], alpha0=[0.1])])
-    says = [claim.says for section in compare(few).values() for claim in section]
+    says = [claim.says for section in judged_claims(few).values() for claim in section]
     assert "Points near alpha0 are further off than points near 1, in general" in says
     assert not any(
         "River" in text or text.startswith(("With more atoms", "Predicted and deployed"))
         for text in says
     )
     without = Results([made(task) for task in sliced(lp="none")])
-    says = [claim.says for section in compare(without).values() for claim in section]
+    says = [claim.says for section in judged_claims(without).values() for claim in section]
     assert not any(
         "CVaRVILI and CVaRVIQ differ" in text or "faster" in text or "two policies" in text
         for text in says
@@ -58,12 +58,12 @@ def test_a_slice_is_judged_as_a_slice():
             for task in sliced(only=["gridworld/5x5"])
         ]
     )
-    assert compare(own) == {}
-    assert compare(Results([])) == {}
+    assert judged_claims(own) == {}
+    assert judged_claims(Results([])) == {}
 
 
 def test_linear_programs_are_preferred_to_estimates():
-    task = Task("gridworld", "5x5", "interpolation", "", "lp", 7, 0.1)
+    task = StudyTask("gridworld", "5x5", "interpolation", "", "lp", 7, 0.1)
     for order in (("lp", "sampled", "greedy"), ("greedy", "sampled", "lp")):
         results = Results([made(replace(task, inner=inner)) for inner in order])
         assert results.get("interpolation", ("gridworld", "5x5"), 7, 0.1).task.inner == "lp"
@@ -73,11 +73,13 @@ def test_linear_programs_are_preferred_to_estimates():
 
 
 def two_planners(*differences, inner="lp"):
-    base = Task("gridworld", "5x5", "quantile", "", "", 7, 0.1)
+    base = StudyTask("gridworld", "5x5", "quantile", "", "", 7, 0.1)
     values = range(len(differences))
-    one = [Point(0.1 + 0.1 * k, 5.0, 10.0, 8.0, 5.0, 0.001, 0.001, 0.001, 10) for k in values]
+    one = [AtomPoint(0.1 + 0.1 * k, 5.0, 10.0, 8.0, 5.0, 0.001, 0.001, 0.001, 10) for k in values]
     other = [
-        Point(0.1 + 0.1 * k, 5.0 + 1e-9, 10.0 + differences[k], 8.0, 5.0, 0.001, 0.001, 0.001, 10)
+        AtomPoint(
+            0.1 + 0.1 * k, 5.0 + 1e-9, 10.0 + differences[k], 8.0, 5.0, 0.001, 0.001, 0.001, 10
+        )
         for k in values
     ]
     return [
@@ -182,7 +184,7 @@ def test_boxes_have_as_many_points_as_the_paper_says(whole):
 
 
 def test_the_gap_near_alpha0_is_seen():
-    task = Task("river", "10x3", "quantile", "", "", 7, 0.1)
+    task = StudyTask("river", "10x3", "quantile", "", "", 7, 0.1)
 
     def run(ratios):
         return Results(
@@ -190,7 +192,7 @@ def test_the_gap_near_alpha0_is_seen():
                 run_of(
                     task,
                     points=[
-                        Point(y, r * 10, 10.0, 8.0, 5.0, 1e-3, 1e-3, 1e-3, 9)
+                        AtomPoint(y, r * 10, 10.0, 8.0, 5.0, 1e-3, 1e-3, 1e-3, 9)
                         for y, r in zip(log_atoms(0.1, 7).tolist(), ratios)
                     ],
                 )
@@ -260,7 +262,7 @@ def test_evaluation_times_and_nodes_are_judged_apart(whole):
 
 
 def test_monte_carlo_errors_are_averaged_over_repetitions():
-    task = Task("river", "30x10", "simulation", "", "", 7, 0.1)
+    task = StudyTask("river", "30x10", "simulation", "", "", 7, 0.1)
     one = [
         simulation(0.1, 11.0),
         simulation(1.0, 10.0),
@@ -323,7 +325,7 @@ def test_checks_would_show_a_policy_that_beats_the_optimum():
 
 
 def test_tables_escape_bars_and_keep_all_digits_in_files(tmp_path):
-    table = tables.Table("name", "caption", ["|Y|", "x"], [[7, 1 / 3], [None, "a|b"]])
+    table = tables.CaptionedTable("name", "caption", ["|Y|", "x"], [[7, 1 / 3], [None, "a|b"]])
     assert table.markdown() == "| \\|Y\\| | x |\n| --- | --- |\n| 7 | 0.3333 |\n| – | a\\|b |"
     table.write(tmp_path)
     assert [*csv.reader((tmp_path / "name.csv").open())] == [

@@ -18,11 +18,11 @@ from tailpath.study import runner
 from tailpath.study.design import paper, restricted
 from tailpath.study.executors import cluster, processes
 from tailpath.study.runner import prepare, run_study
-from tailpath.study.store import Store, StoreError, Task
+from tailpath.study.store import Store, StoreError, StudyTask
 from tests.study import making
 
 TASKS = [
-    Task("gridworld", "5x5", method, "", "", n, 0.1)
+    StudyTask("gridworld", "5x5", method, "", "", n, 0.1)
     for n in (13, 7, 25)
     for method in ("quantile", "optimum")
 ]

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tailpath.errors import OptionError
-from tailpath.study.store import FILE_NAME, Edition, Store, StoreError, Task
+from tailpath.study.store import FILE_NAME, Edition, Store, StoreError, StudyTask
 from tests.study.making import TASK, run_of, simulation
 
 OTHER = replace(TASK, atoms=13)
@@ -81,7 +81,7 @@ def test_another_program_or_model_is_never_mixed(store, change):
 
 
 def test_the_latest_edition_has_one_model_per_problem(store):
-    small, large = TASK, Task("river", "10x3", "quantile", "", "", 7, 0.1)
+    small, large = TASK, StudyTask("river", "10x3", "quantile", "", "", 7, 0.1)
     store.add(run_of(small, fingerprint="old"))
     store.add(run_of(large, fingerprint="river"))
     store.add(run_of(small, fingerprint="new"))

@@ -8,15 +8,15 @@ import pytest
 
 import tailpath
 from tailpath.study import work
-from tailpath.study.store import Task
-from tailpath.study.work import Job, Times, fitting, timed
+from tailpath.study.store import StudyTask
+from tailpath.study.work import Times, WorkItem, fitting, timed
 
 
 def perform(task):
-    return work.perform(Job(task, tailpath.read(f"{task.domain}:{task.problem}")))
+    return work.perform(WorkItem(task, tailpath.read(f"{task.domain}:{task.problem}")))
 
 
-GRID = Task("gridworld", "5x5", "quantile", "", "", 7, 0.1)
+GRID = StudyTask("gridworld", "5x5", "quantile", "", "", 7, 0.1)
 
 
 def test_points_are_what_the_library_says():
@@ -39,7 +39,7 @@ def test_points_are_what_the_library_says():
 
 
 def test_the_optimum_is_below_every_policy_and_above_every_prediction():
-    best, plan = perform(Task("gridworld", "5x5", "optimum", "", "", 7, 0.1)), perform(GRID)
+    best, plan = perform(StudyTask("gridworld", "5x5", "optimum", "", "", 7, 0.1)), perform(GRID)
     for optimum, point in zip(best.points, plan.points):
         assert optimum.predicted == pytest.approx(optimum.deployed, rel=1e-12)
         assert point.predicted <= optimum.deployed * (1 + 1e-12)
@@ -48,7 +48,7 @@ def test_the_optimum_is_below_every_policy_and_above_every_prediction():
 
 
 def test_linear_programs_are_counted_to_the_end_or_sampled(monkeypatch):
-    task = Task("river", "10x3", "interpolation", "", "lp", 7, 0.1)
+    task = StudyTask("river", "10x3", "interpolation", "", "lp", 7, 0.1)
     monkeypatch.setattr(work, "warm_up", lambda method, inner: None)
     full = perform(task)
     sampled, greedy = (perform(replace(task, inner=inner)) for inner in ("sampled", "greedy"))
@@ -66,7 +66,7 @@ def test_linear_programs_are_counted_to_the_end_or_sampled(monkeypatch):
 
 
 def test_monte_carlo_is_seen_at_every_atom_beside_the_exact_value():
-    task = Task("gridworld", "5x5", "simulation", "", "", 7, 0.1)
+    task = StudyTask("gridworld", "5x5", "simulation", "", "", 7, 0.1)
     run = perform(task)
     atoms = tailpath.log_atoms(0.1, 7)
     assert run.points == ()

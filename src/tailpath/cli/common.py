@@ -32,7 +32,7 @@ from tailpath.model.ssp import SSP
 from tailpath.model.tables import GAINS
 from tailpath.options import confidence_note
 from tailpath.pictures.progress import progress_line
-from tailpath.risk.measure import number as share
+from tailpath.risk.measure import parse_number_or_percent as share
 from tailpath.texts import name, number, pairs
 
 __all__ = ["name", "number", "pairs"]
@@ -310,7 +310,7 @@ loose_option = click.option(
 )
 
 
-def read_policy(policy: str, ssp: Any, loose: bool = False) -> tailpath.Policy:
+def policy_argument(policy: str, ssp: Any, loose: bool = False) -> tailpath.Policy:
     """Read a policy as the command line names it: a file, or `expected` for the one with the least
     expected cost.
     """
@@ -329,12 +329,12 @@ def show(record: Mapping[str, Any], text: str, as_json: bool) -> None:
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     if as_json:
         ascii_only = codecs.lookup(encoding).name != "utf-8"
-        text = json.dumps(plain(record), indent=2, allow_nan=False, ensure_ascii=ascii_only)
+        text = json.dumps(json_types(record), indent=2, allow_nan=False, ensure_ascii=ascii_only)
     # What the terminal has no letters for is escaped.
     click.echo(printable(text).encode(encoding, "backslashreplace").decode(encoding))
 
 
-def plain(value: Any) -> Any:
+def json_types(value: Any) -> Any:
     """The value in JSON's own types: infinities and NaN as strings, fractions as "p/q", tuples and
     arrays as lists.
     """
@@ -342,18 +342,19 @@ def plain(value: Any) -> Any:
         return value
     if isinstance(value, Mapping):
         return {
-            key if isinstance(key, str) else name(key): plain(entry) for key, entry in value.items()
+            key if isinstance(key, str) else name(key): json_types(entry)
+            for key, entry in value.items()
         }
     if isinstance(value, Fraction):
         return str(value)
     if hasattr(value, "tolist"):  # numpy's arrays and scalars
-        return plain(value.tolist())
+        return json_types(value.tolist())
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     if isinstance(value, int):
         return value
     if isinstance(value, (list, tuple, set, frozenset)):
-        return [plain(entry) for entry in value]
+        return [json_types(entry) for entry in value]
     return str(value)
 
 
@@ -372,6 +373,6 @@ def terminal_width() -> int | None:
     )
 
 
-def table(headers: Sequence[str], rows: Iterable[Sequence[Any]], digits: int = 6) -> str:
+def fitted_table(headers: Sequence[str], rows: Iterable[Sequence[Any]], digits: int = 6) -> str:
     """A table that fits the terminal."""
     return texts.table(headers, rows, digits, terminal_width())

@@ -20,7 +20,7 @@ from tailpath.cli.common import (
     json_option,
     loose_option,
     out_file,
-    read_policy,
+    policy_argument,
     show,
     takes_model,
     terminal_width,
@@ -34,7 +34,7 @@ from tailpath.methods import Method
 from tailpath.methods.comparison import (
     ALPHAS,
     USUAL,
-    Row,
+    PlannedRow,
     Update,
     chosen_methods,
     given_row,
@@ -44,7 +44,7 @@ from tailpath.methods.comparison import (
 )
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
-from tailpath.pictures.curves import Curve, plot_comparison
+from tailpath.pictures.curves import MethodCurve, plot_comparison
 from tailpath.pictures.progress import progress_line
 from tailpath.risk.measure import Measure
 
@@ -157,7 +157,7 @@ def command(
                 "a model with intervals is compared by nominal, adversarial and cooperative plans,"
                 " and --policy alone"
             )
-        show(*intervals.compare(ssp, source, alphas, files, loose), as_json)
+        show(*intervals.compare_plans(ssp, source, alphas, files, loose), as_json)
         return
     names = [*(named or USUAL), *(["interpolation"] if interpolation else [])]
     chosen = chosen_methods(names, everything)
@@ -168,7 +168,7 @@ def command(
         else None
     )
     with progress_line() as update:
-        compiling = warm_up(chosen)
+        compiling = load_methods(chosen)
         every_row = planned(ssp, chosen, alphas[0], settings, update, leave_out)
         *rows, optimum = [
             replace(row, seconds=row.seconds + compiling.get(row.name, 0.0)) for row in every_row
@@ -206,18 +206,18 @@ def command(
 
 def own_policies(
     ssp: SSP, files: Sequence[str], loose: bool, chosen: Sequence[Method]
-) -> list[Row]:
+) -> list[PlannedRow]:
     """The user's policies, each called like its file; read before anything is planned, so that a
     wrong file is told at once.
     """
-    found = [given_row(ssp, Path(file).stem, read_policy(file, ssp, loose)) for file in files]
+    found = [given_row(ssp, Path(file).stem, policy_argument(file, ssp, loose)) for file in files]
     names = [row.name for row in found] + [method.label for method in chosen]
     for name in [name for position, name in enumerate(names) if name in names[:position]][:1]:
         raise OptionError(f"two rows of the table would be called {name!r}: rename the file")
     return found
 
 
-def warm_up(methods: Sequence[Method]) -> dict[str, float]:
+def load_methods(methods: Sequence[Method]) -> dict[str, float]:
     """Load, or on the first run compile, what the methods need; the seconds of compiling, for the
     method that first needed it.
     """
@@ -244,8 +244,8 @@ def said_of_compiling(seconds: float) -> str:
 def _draw(
     ssp: SSP,
     source: str,
-    methods: Sequence[Row],
-    optimum: Row,
+    methods: Sequence[PlannedRow],
+    optimum: PlannedRow,
     alphas: Sequence[float],
     path: str,
     update: Update,
@@ -262,14 +262,14 @@ def _draw(
     for method in methods:
         predicted = [value for alpha in many if (value := method.plan.predict(alpha)) is not None]
         if predicted:
-            curves.append(Curve(method.name, "predicted", many, predicted))
+            curves.append(MethodCurve(method.name, "predicted", many, predicted))
         deployed = []
         for alpha in few:
             update(f"figure: {method.name} at alpha {alpha:.3g}")
             deployed.append(tailpath.evaluate(ssp, method.policy(alpha), alpha).cvar(alpha))
-        curves.append(Curve(method.name, "deployed", few, deployed))
+        curves.append(MethodCurve(method.name, "deployed", few, deployed))
     curves.append(
-        Curve(
+        MethodCurve(
             "optimum",
             "optimum",
             many,

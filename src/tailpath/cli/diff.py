@@ -12,7 +12,7 @@ import tailpath
 from tailpath.cli.common import (
     ModelCommand,
     json_option,
-    read_policy,
+    policy_argument,
     show,
     takes_model,
     terminal_width,
@@ -51,7 +51,9 @@ def command(
     A policy is a file made by `tailpath solve --output`, or the word expected for the policy with
     the least expected cost.
     """
-    found = tailpath.differences(ssp, read_policy(first, ssp), read_policy(second, ssp), alpha)
+    found = tailpath.differences(
+        ssp, policy_argument(first, ssp), policy_argument(second, ssp), alpha
+    )
     record = {
         "model": source,
         "policies": [first, second],

@@ -14,15 +14,15 @@ from tailpath.cli.alphas import ManyAlphas, alphas_option
 from tailpath.cli.application import INTERRUPTED, print_message
 from tailpath.cli.common import (
     complete_file,
+    fitted_table,
     json_option,
     loose_option,
     name,
     number,
     out_file,
     pairs,
-    read_policy,
+    policy_argument,
     show,
-    table,
     takes_model,
     with_gains,
 )
@@ -99,9 +99,9 @@ def command(
             raise OptionError(
                 "--gamma, --from, --engine and --heuristic are not for models with intervals"
             )
-        show(*intervals.evaluate(ssp, source, policy, alphas, loose, picture), as_json)
+        show(*intervals.evaluate_intervals(ssp, source, policy, alphas, loose, picture), as_json)
         return 0
-    followed, factor = read_policy(policy, ssp, loose), float(gamma or 1)
+    followed, factor = policy_argument(policy, ssp, loose), float(gamma or 1)
     try:
         with progress_line() as update:
             costs = tailpath.evaluate(
@@ -124,10 +124,10 @@ def command(
             f"the goal is missed with probability {number(costs.unreached)}; a place to look at is"
             f" {costs.stuck}; {WAYS}",
         )
-    record = describe(costs, alphas)
+    record = evaluation_record(costs, alphas)
     show(
         {"model": source, "policy": policy, "gamma": factor, **record},
-        with_gains(as_text(record), ssp, costs.mean, costs, min(alphas)),
+        with_gains(evaluation_text(record), ssp, costs.mean, costs, min(alphas)),
         as_json,
     )
     if picture is not None:
@@ -143,7 +143,9 @@ def named_state(ssp: SSP, text: str) -> Any:
     return found
 
 
-def describe(costs: tailpath.CostDistribution, alphas: tuple[float, ...]) -> dict[str, Any]:
+def evaluation_record(
+    costs: tailpath.CostDistribution, alphas: tuple[float, ...]
+) -> dict[str, Any]:
     """What `evaluate` tells, for programs."""
     return {
         "results": [
@@ -164,7 +166,7 @@ def describe(costs: tailpath.CostDistribution, alphas: tuple[float, ...]) -> dic
     }
 
 
-def as_text(record: dict[str, Any]) -> str:
+def evaluation_text(record: dict[str, Any]) -> str:
     """What `evaluate` tells, for people."""
     rows = [
         (r["alpha"], r["var"], r["cvar"], *(number(bound, 15) for bound in r["bounds"]))
@@ -177,7 +179,7 @@ def as_text(record: dict[str, Any]) -> str:
         ("engine", f"{record['engine']}, {record['expanded']} pairs of state and cost expanded"),
     ]
     return (
-        table(["alpha", "VaR", "CVaR", "CVaR at least", "CVaR at most"], rows, digits=10)
+        fitted_table(["alpha", "VaR", "CVaR", "CVaR at least", "CVaR at most"], rows, digits=10)
         + "\n\n"
         + pairs(facts)
     )

@@ -10,7 +10,7 @@ import tailpath
 from tailpath.cli.common import (
     ModelCommand,
     json_option,
-    read_policy,
+    policy_argument,
     show,
     takes_model,
     terminal_width,
@@ -52,7 +52,7 @@ def command(
     POLICY is a file made by `tailpath solve --output`, or the word expected for the policy with the
     least expected cost.
     """
-    found = tailpath.worst_runs(ssp, read_policy(policy, ssp), alpha, runs)
+    found = tailpath.worst_runs(ssp, policy_argument(policy, ssp), alpha, runs)
     record = {
         "model": source,
         "policy": policy,

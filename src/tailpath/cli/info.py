@@ -36,11 +36,11 @@ def command(ssp: SSP, source: str, as_json: bool) -> None:
     if isinstance(ssp, IntervalSSP):
         show(*interval_info(ssp, source), as_json)
         return
-    record = describe(ssp, source)
-    show(record, as_text(record), as_json)
+    record = info_record(ssp, source)
+    show(record, info_text(record), as_json)
 
 
-def describe(ssp: SSP, source: str) -> dict[str, Any]:
+def info_record(ssp: SSP, source: str) -> dict[str, Any]:
     """What `info` tells, for programs."""
 
     def spread(counts: Any) -> dict[str, Any] | None:
@@ -93,7 +93,7 @@ def about(source: str) -> str | None:
     return domain.about(text) if domain is not None and domain.about is not None else None
 
 
-def as_text(record: dict[str, Any]) -> str:
+def info_text(record: dict[str, Any]) -> str:
     """What `info` tells, for people."""
 
     def branching(spread: dict[str, Any] | None) -> str:

@@ -11,7 +11,7 @@ import click
 
 import tailpath
 from tailpath.analysis.nature import NATURES
-from tailpath.cli.common import name, number, pairs, read_policy, table
+from tailpath.cli.common import fitted_table, name, number, pairs, policy_argument
 from tailpath.cli.pictures import save_picture
 from tailpath.errors import OptionError
 from tailpath.model.interval import IntervalSSP
@@ -37,7 +37,7 @@ def refuse_nature(nature: str | None) -> None:
         )
 
 
-def solve(
+def solve_intervals(
     model: IntervalSSP,
     source: str,
     objective: Measure | None,
@@ -107,7 +107,7 @@ def _checkable(model: IntervalSSP, objective: Measure, nature: str) -> Any:
     return None
 
 
-def evaluate(
+def evaluate_intervals(
     model: IntervalSSP,
     source: str,
     policy: str,
@@ -116,7 +116,7 @@ def evaluate(
     picture: str | None,
 ) -> Told:
     """What `evaluate` tells."""
-    band = tailpath.evaluate(model, read_policy(policy, model, loose), min(alphas))
+    band = tailpath.evaluate(model, policy_argument(policy, model, loose), min(alphas))
     results: list[dict[str, Any]] = [
         {
             "alpha": a,
@@ -134,7 +134,9 @@ def evaluate(
         "mean_bounds": list(band.mean_bounds),
     }
     rows = [(r["alpha"], *r["var"], *r["cvar"]) for r in results]
-    text = table(["alpha", "least VaR", "most VaR", "least CVaR", "most CVaR"], rows, digits=10)
+    text = fitted_table(
+        ["alpha", "least VaR", "most VaR", "least CVaR", "most CVaR"], rows, digits=10
+    )
     if picture is not None:
         save_picture(band.plot(), picture)
     facts = [("mean", _span(band.mean))]
@@ -152,13 +154,13 @@ def evaluate(
     return record, text + "\n\n" + pairs(facts)
 
 
-def compare(
+def compare_plans(
     model: IntervalSSP, source: str, alphas: Sequence[float], files: Sequence[str], loose: bool
 ) -> Told:
     """What `compare` tells: policies planned on the nominal model and on the intervals, and what
     each may really cost.
     """
-    given = {file: read_policy(file, model, loose) for file in files}
+    given = {file: policy_argument(file, model, loose) for file in files}
     lines, rows = [], []
     for alpha, label, predicted, band in planned_lines(model, alphas, given):
         low, high = band.cvar(alpha)
@@ -191,7 +193,7 @@ def compare(
     return {
         "model": source,
         "rows": lines,
-    }, f"CVaR of {source}\n\n{table(headers, rows)}\n\n{explained}"
+    }, f"CVaR of {source}\n\n{fitted_table(headers, rows)}\n\n{explained}"
 
 
 def _span(pair: Sequence[float]) -> str:

@@ -10,7 +10,7 @@ import click
 
 import tailpath
 from tailpath.cli.application import print_message
-from tailpath.cli.common import pairs, table, with_gains
+from tailpath.cli.common import fitted_table, pairs, with_gains
 from tailpath.errors import LimitExceededError
 from tailpath.evaluation.evaluate import evaluate_for
 from tailpath.model.ssp import SSP
@@ -177,4 +177,6 @@ def measured(
                 }
             )
             rows.append([alpha, name, *values.values(), costs.var(alpha), costs.mean])
-    return lines, table(["alpha", "policy", *(str(each) for each in measures), "VaR", "mean"], rows)
+    return lines, fitted_table(
+        ["alpha", "policy", *(str(each) for each in measures), "VaR", "mean"], rows
+    )

@@ -6,12 +6,12 @@ import click
 
 from tailpath.cli.common import (
     ModelCommand,
+    fitted_table,
     json_option,
     name,
     number,
-    read_policy,
+    policy_argument,
     show,
-    table,
     takes_model,
 )
 from tailpath.cli.common import alpha as alpha_type
@@ -56,7 +56,7 @@ def command(
     with progress_line() as tell:
         rows = decision_table(
             ssp,
-            read_policy(policy, ssp),
+            policy_argument(policy, ssp),
             alpha,
             None if state is not None else most + 1,
             lambda levels, share: tell(f"costs up to {count(levels, 'unit')}, {share:.0%}"),
@@ -84,7 +84,9 @@ def command(
         if header == "memory" and not any(row[k] for row in cells)
     ]
     selected = [k for k in range(len(headers)) if k not in without]
-    text = table([headers[k] for k in selected], [[row[k] for k in selected] for row in cells])
+    text = fitted_table(
+        [headers[k] for k in selected], [[row[k] for k in selected] for row in cells]
+    )
     if len(rows) > most:
         text += f"\n\nthe {most} rows that are met most often; --most shows more"
     record = {

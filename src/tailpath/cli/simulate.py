@@ -11,13 +11,13 @@ import tailpath
 from tailpath.cli.alphas import ManyAlphas, alphas_option
 from tailpath.cli.common import (
     complete_file,
+    fitted_table,
     json_option,
     loose_option,
     number,
     pairs,
-    read_policy,
+    policy_argument,
     show,
-    table,
     takes_model,
 )
 from tailpath.model.ssp import SSP
@@ -64,7 +64,7 @@ def command(
     POLICY is a file made by `tailpath solve --output`, or the word expected for the policy with the
     least expected cost. The exact values come from `tailpath evaluate`.
     """
-    costs = tailpath.simulate(ssp, read_policy(policy, ssp, loose), runs, seed)
+    costs = tailpath.simulate(ssp, policy_argument(policy, ssp, loose), runs, seed)
     estimates = [
         dataclasses.asdict(tailpath.estimate(costs, a, confidence, least=float(ssp.shift)))
         for a in alphas
@@ -77,10 +77,10 @@ def command(
         {key: value for key, value in found.items() if key not in common} for found in estimates
     ]
     record = {"model": source, "policy": policy, "seed": seed, **common, "results": results}
-    show(record, as_text(record), as_json)
+    show(record, simulation_text(record), as_json)
 
 
-def as_text(record: dict[str, Any]) -> str:
+def simulation_text(record: dict[str, Any]) -> str:
     """What `simulate` tells, for people."""
     rows = [
         (r["alpha"], r["var"], span(r["var_interval"]), r["cvar"], span(r["cvar_interval"]))
@@ -92,7 +92,9 @@ def as_text(record: dict[str, Any]) -> str:
         ("runs", f"{record['runs']} with seed {record['seed']}"),
         ("confidence", number(record["confidence"])),
     ]
-    return table(["alpha", "VaR", "interval", "CVaR", "interval"], rows) + "\n\n" + pairs(facts)
+    return (
+        fitted_table(["alpha", "VaR", "interval", "CVaR", "interval"], rows) + "\n\n" + pairs(facts)
+    )
 
 
 def span(interval: tuple[float, float]) -> str:

@@ -165,7 +165,7 @@ def command(
     if isinstance(ssp, IntervalSSP):
         if gamma is not None or options.get("delta") is not None:
             raise click.UsageError("--gamma and --delta are not for models with intervals")
-        record, text, policy = intervals.solve(
+        record, text, policy = intervals.solve_intervals(
             ssp, source, objective, limits, alpha, method, nature, verify
         )
         show(record, text, as_json)
@@ -195,7 +195,7 @@ def command(
             " --method expected"
         )
     before = compiling_seconds()
-    found = solve(chosen, ssp, alpha, {**options, "gamma": gamma}, max_nodes, variant)
+    found = plan_and_evaluate(chosen, ssp, alpha, {**options, "gamma": gamma}, max_nodes, variant)
     account = chosen.account(found)
     rows, record = dict(account.rows), dict(account.record)
     compiling = compiling_seconds() - before
@@ -236,7 +236,7 @@ def _proofs(found: Found) -> list[str]:
     ]
 
 
-def solve(
+def plan_and_evaluate(
     method: Method,
     ssp: SSP,
     alpha: float | None,

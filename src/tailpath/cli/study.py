@@ -12,7 +12,7 @@ import click
 
 from tailpath.cli.application import print_message
 from tailpath.cli.common import alpha as tail_mass
-from tailpath.cli.common import json_option, show, table
+from tailpath.cli.common import fitted_table, json_option, show
 from tailpath.cli.planning import complete_method
 from tailpath.errors import OptionError
 from tailpath.options import Progress, processors
@@ -21,7 +21,7 @@ from tailpath.study.design import paper, read_design, restricted, tasks
 from tailpath.study.executors import cluster, processes
 from tailpath.study.report import write_report
 from tailpath.study.runner import Study, prepare, run_study
-from tailpath.study.store import FILE_NAME, NEEDS_PYARROW, Edition, Store, Task
+from tailpath.study.store import FILE_NAME, NEEDS_PYARROW, Edition, Store, StudyTask
 from tailpath.texts import count
 
 FAILED = 1
@@ -238,11 +238,13 @@ def _list(study: Study, title: str, folder: str | None, as_json: bool) -> None:
         )
         for t in study.tasks
     ]
-    text = f"{title}\n\n{table(COLUMNS, rows)}\n{count(len(rows), 'run')}, {len(done)} stored"
+    text = (
+        f"{title}\n\n{fitted_table(COLUMNS, rows)}\n{count(len(rows), 'run')}, {len(done)} stored"
+    )
     show({"runs": [dict(zip(COLUMNS, row)) for row in rows], "stored": len(done)}, text, as_json)
 
 
-def _stored(study: Study, folder: str | None) -> Collection[Task]:
+def _stored(study: Study, folder: str | None) -> Collection[StudyTask]:
     if folder is None or not os.path.exists(os.path.join(folder, FILE_NAME)):
         return ()
     with Store(folder) as store:

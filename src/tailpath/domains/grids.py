@@ -55,7 +55,7 @@ class Moves:
     action_cost: Sequence[Any]
 
 
-def shifted(rows: int, columns: int, moves: Sequence[Sequence[tuple[int, int]]]) -> Targets:
+def shifted_cells(rows: int, columns: int, moves: Sequence[Sequence[tuple[int, int]]]) -> Targets:
     """Where each cell gets by `moves[action][slot] = (rows down, columns right)`, clipped to the
     grid.
     """

@@ -24,7 +24,7 @@ from tailpath.domains.grids import (
     Moves,
     grid_model,
     refuse_huge,
-    shifted,
+    shifted_cells,
     to_one_cell,
 )
 from tailpath.domains.register import Domain
@@ -114,7 +114,7 @@ def moves_of(
     directions = [[step, *(other for other in STEPS if other != step)] for step in STEPS]
     slots = (chance, *[(1 - chance) / 3] * 3)
     return [
-        Moves(floor, shifted(height, width, directions), slots, [1] * 4),
+        Moves(floor, shifted_cells(height, width, directions), slots, [1] * 4),
         Moves(obstacles, to_one_cell(goal), CERTAIN, [crash] * 4),
     ]
 

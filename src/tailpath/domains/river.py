@@ -27,7 +27,7 @@ from tailpath.domains.grids import (
     Moves,
     grid_model,
     refuse_huge,
-    shifted,
+    shifted_cells,
     to_one_cell,
 )
 from tailpath.domains.register import Domain
@@ -100,8 +100,8 @@ def moves_of(rows: int, columns: int, cells: NDArray[Any]) -> list[Moves]:
     swims = [[(0, 0), (1, 0), (down, right), (down + 1, right)] for down, right in STEPS]
     slots = [swim * current for swim in (1 - SWIM, SWIM) for current in (1 - CURRENT, CURRENT)]
     return [
-        Moves(firm, shifted(rows, columns, [[step] * 4 for step in STEPS]), CERTAIN, [1] * 4),
-        Moves(wet, shifted(rows, columns, swims), slots, RIVER_COST),
+        Moves(firm, shifted_cells(rows, columns, [[step] * 4 for step in STEPS]), CERTAIN, [1] * 4),
+        Moves(wet, shifted_cells(rows, columns, swims), slots, RIVER_COST),
         Moves(falls, to_one_cell(start), CERTAIN, [1] * 4),
     ]
 

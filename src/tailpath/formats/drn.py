@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from tailpath.errors import FormatError
 from tailpath.formats.costs import CostRule
 from tailpath.formats.drn_model import UNNAMED, writable_action
-from tailpath.formats.drn_text import parse
+from tailpath.formats.drn_text import parse_drn
 from tailpath.formats.extras import MARK, action_words, extras_line
 from tailpath.formats.files import read_bytes, text_bytes, unpacked, write_bytes
 from tailpath.formats.labelled import Labelled, Lazy, Reward, to_ssp
@@ -36,12 +36,12 @@ from tailpath.formats.writing import (
     Block,
     Texts,
     blocks,
-    cut,
     encoded,
-    joined,
-    named,
+    entries_of,
+    joined_columns,
     put_before,
     spelled,
+    text_column,
 )
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
@@ -61,7 +61,7 @@ def _labelled(path: str, reading: Reading) -> Labelled:
         if len(members) != 1:
             raise FormatError(f"{path}: a packed DRN file holds one file, not {len(members)}")
         data = bytes(*members.values())
-    return parse(path, text_bytes(path, data), reading.progress)
+    return parse_drn(path, text_bytes(path, data), reading.progress)
 
 
 # ---------------------------------------------------------------------- auxiliary states
@@ -148,22 +148,26 @@ def _pieces(model: SSP | IntervalSSP, progress: Progress | None) -> Iterator[byt
     kind = "double-interval" if isinstance(model, IntervalSSP) else "double"
     yield encoded(f"@type: MDP\n@value_type: {kind}\n@parameters\n\n@reward_models\ncost\n")
     yield encoded(f"@nr_states\n{n_states}\n@nr_choices\n{n_choices}\n@model\n")
-    number, word = named(map(str, range(n_states))), action_words(ssp, writable_action)
+    number, word = text_column(map(str, range(n_states))), action_words(ssp, writable_action)
     for block in blocks(ssp, progress):
         # What stands before a target: two tabs, or the line of the choice and those of states as
         # well. At last, the lines after all targets.
         heads = np.full(len(block.outcomes) + 1, "\t\t", dtype=object)
         action = spelled(
-            cut(ssp.choice_action, block.choices), lambda action: f"\taction {word(action)}"
+            entries_of(ssp.choice_action, block.choices), lambda action: f"\taction {word(action)}"
         )
-        rewards = spelled(cut(choice_cost, block.choices), lambda cost: f" [{cost!r}]\n\t\t")
-        heads[cut(ssp.choice_outcomes, block.choices) - block.outcomes.start] = action + rewards
+        rewards = spelled(entries_of(choice_cost, block.choices), lambda cost: f" [{cost!r}]\n\t\t")
+        heads[entries_of(ssp.choice_outcomes, block.choices) - block.outcomes.start] = (
+            action + rewards
+        )
         heads[-1] = ""
         first_outcome = (
-            ssp.choice_outcomes[cut(ssp.state_choices, block.states)] - block.outcomes.start
+            ssp.choice_outcomes[entries_of(ssp.state_choices, block.states)] - block.outcomes.start
         )
         put_before(heads, first_outcome.tolist(), _state_lines(ssp, block))
-        yield joined(heads[:-1], number[cut(target, block.outcomes)], *chances(model, block))
+        yield joined_columns(
+            heads[:-1], number[entries_of(target, block.outcomes)], *chances(model, block)
+        )
         yield encoded(heads[-1])
     for at, (onward, cost) in enumerate(extra):
         yield encoded(
@@ -172,11 +176,15 @@ def _pieces(model: SSP | IntervalSSP, progress: Progress | None) -> Iterator[byt
 
 
 def _probabilities(ssp: Any, block: Block) -> list[Texts]:
-    return [spelled(cut(ssp.outcome_probability, block.outcomes), lambda value: f" : {value!r}\n")]
+    return [
+        spelled(
+            entries_of(ssp.outcome_probability, block.outcomes), lambda value: f" : {value!r}\n"
+        )
+    ]
 
 
 def _intervals(model: Any, block: Block) -> list[Texts]:
-    low, high = cut(model.low, block.outcomes), cut(model.high, block.outcomes)
+    low, high = entries_of(model.low, block.outcomes), entries_of(model.high, block.outcomes)
     return [
         spelled(low, lambda value: f" : [{value!r}, "),
         spelled(high, lambda value: f"{value!r}]\n"),
@@ -185,7 +193,7 @@ def _intervals(model: Any, block: Block) -> list[Texts]:
 
 def _state_lines(ssp: SSP, block: Block) -> Iterator[str]:
     """The line of every state, and for a goal those of its loop."""
-    for state, is_goal in zip(block.states, cut(ssp.is_goal, block.states).tolist()):
+    for state, is_goal in zip(block.states, entries_of(ssp.is_goal, block.states).tolist()):
         init = " init" if state == ssp.start_index else ""
         loop = f" goal\n\taction {UNNAMED} [0]\n\t\t{state} : 1" if is_goal else ""
         yield f"state {state} [0]{init}{loop}\n"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from tailpath.errors import FormatError
 from tailpath.formats.extras import MARK, Extras
 from tailpath.formats.files import shorten
-from tailpath.formats.text import Numbers
+from tailpath.formats.text import NumberParser
 
 _LABEL = re.compile(r'\s+|"([^"]+)"(?=["\s]|$)|([^\s"]+)(?=\s|$)')
 _SECTIONS = ("@parameters", "@reward_models", "@nr_states", "@nr_choices")
@@ -78,7 +78,7 @@ class Header:
             name, colon, value = text.partition(":")
             if not colon or not name.startswith("$"):
                 raise self.fail(line, "expected a placeholder '$name : value'")
-            self.placeholders[name.strip()] = Numbers(self.path).number(value, line)
+            self.placeholders[name.strip()] = NumberParser(self.path).number(value, line)
         return line, ""
 
     def value(self, text: str, line: int) -> float:
@@ -87,7 +87,7 @@ class Header:
             if text.strip() not in self.placeholders:
                 raise self.fail(line, f"unknown placeholder {shorten(text.strip())!r}")
             return self.placeholders[text.strip()]
-        return Numbers(self.path).number(text, line)
+        return NumberParser(self.path).number(text, line)
 
     def interval(self, text: str, line: int) -> tuple[float, float]:
         """The ends of `[low, high]`; a number is both."""
@@ -118,7 +118,7 @@ class Header:
 
     def compare(self, section: str, found: int) -> None:
         text, line = self.sections.get(section, (str(found), 0))
-        if Numbers(self.path).integer(text, line) != found:
+        if NumberParser(self.path).integer(text, line) != found:
             raise self.fail(line, f"{section} says {text.strip()}, the file has {found}")
 
     @property

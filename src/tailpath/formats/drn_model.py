@@ -27,7 +27,7 @@ def writable_action(word: str) -> bool:
     return plain and word != UNNAMED and not word.startswith("[")
 
 
-class Columns(NamedTuple):
+class BodyColumns(NamedTuple):
     """The kind of each line that says something; the number of what stands after each state, and of
     each line of an action; target and probability of each transition."""
 
@@ -42,7 +42,7 @@ class Described(NamedTuple):
     """A body: its columns; rewards and labels of each different state, rewards and name of each
     different action; and the line of the transition that leads to the largest number."""
 
-    columns: Columns
+    columns: BodyColumns
     states: Sequence[tuple[Rewards, tuple[str, ...]]]
     actions: Sequence[tuple[Rewards, str]]
     line_of_farthest: int

@@ -21,14 +21,14 @@ from tailpath.formats.drn_model import (
     ACTION,
     STATE,
     TRANSITION,
-    Columns,
+    BodyColumns,
     Described,
     Rewards,
     assembled,
 )
 from tailpath.formats.files import shorten
 from tailpath.formats.labelled import Labelled
-from tailpath.formats.text import BLOCK, Numbers, after, lines_of
+from tailpath.formats.text import BLOCK, NumberParser, after, lines_of
 from tailpath.options import Progress
 
 _STATE_LINE = re.compile(r"state\s+(\S+)(.*)")
@@ -44,7 +44,7 @@ _PLAIN_STATE = r"^[ \t]*state[ \t]+(?P<number>[0-9]{1,9})(?P<rest>\s(?s:.*))$"
 T = TypeVar("T")
 
 
-def parse(path: str, data: bytes, progress: Progress | None = None) -> Labelled:
+def parse_drn(path: str, data: bytes, progress: Progress | None = None) -> Labelled:
     """The model that a text describes; `path` is for messages."""
     lines = enumerate(lines_of(data, progress), start=1)
     header = Header(path)
@@ -135,9 +135,9 @@ class Body:
         if self.header.placeholders:
             values = map(self.header.value, texts, lines)
             return np.fromiter(values, np.float64, len(texts))
-        return Numbers(self.header.path).numbers(texts, lines)
+        return NumberParser(self.header.path).numbers(texts, lines)
 
-    def _model(self, columns: Columns, line_of_farthest: int = 0) -> Labelled:
+    def _model(self, columns: BodyColumns, line_of_farthest: int = 0) -> Labelled:
         states, actions = self.states.values, self.actions.values
         if not self.header.intervals:
             return assembled(self.header, Described(columns, states, actions, line_of_farthest))
@@ -181,7 +181,7 @@ class Body:
         target, probability = (np.concatenate(column) for column in zip(*transitions.blocks))
         states, actions = np.array(of_state, dtype=np.int64), np.array(of_action, dtype=np.int64)
         kind_of_line = np.frombuffer(kinds, dtype=np.uint8)
-        columns = Columns(kind_of_line, states, actions, target, probability)
+        columns = BodyColumns(kind_of_line, states, actions, target, probability)
         return self._model(columns, transitions.line_of_farthest)
 
     def _rest_of_state(self, text: str, state: int, line: int) -> str:
@@ -189,7 +189,7 @@ class Body:
         if match is None:
             expected = "expected 'state <id> [rewards] labels'"
             raise self.header.fail(line, f"{expected}, not {shorten(text)!r}")
-        if Numbers(self.header.path).integer(match[1], line) != state:
+        if NumberParser(self.header.path).integer(match[1], line) != state:
             expected = f"expected state {state}, not {shorten(match[1])}"
             raise self.header.fail(line, f"{expected}: states are numbered without gaps")
         return match[2]
@@ -219,10 +219,10 @@ class Body:
             of_action = self.actions.of(bulk.Words.of(lines.chosen(is_action)))
             target, chance = lines.columns(is_transition, ":", ("whole", "word"))
             probability = chance.understood(self._probabilities)
-            parts.append(Columns(kinds[said], of_state, of_action, target, probability))
+            parts.append(BodyColumns(kinds[said], of_state, of_action, target, probability))
         if not parts or parts[0].kinds[:1] != STATE:
             raise bulk.OddError
-        columns = Columns(*(np.concatenate(column) for column in zip(*parts)))
+        columns = BodyColumns(*(np.concatenate(column) for column in zip(*parts)))
         del parts
         return self._model(columns)
 
@@ -250,7 +250,7 @@ class _Transitions:
         for (_, colon, _), line in zip(parts, self.lines):
             if not colon:
                 raise header.fail(line, "expected 'target : probability'")
-        target = Numbers(header.path).wholes([part[0].rstrip() for part in parts], self.lines)
+        target = NumberParser(header.path).wholes([part[0].rstrip() for part in parts], self.lines)
         probability = self.body._probabilities([part[2].strip() for part in parts], self.lines)
         if target.size and target.max() > self.farthest:
             self.farthest = int(target.max())

@@ -55,7 +55,16 @@ from tailpath.formats.names import (
     truth_values,
 )
 from tailpath.formats.reading import Reading
-from tailpath.formats.writing import Block, Texts, blocks, cut, encoded, joined, named, spelled
+from tailpath.formats.writing import (
+    Block,
+    Texts,
+    blocks,
+    encoded,
+    entries_of,
+    joined_columns,
+    spelled,
+    text_column,
+)
 from tailpath.model.builders import arrays_from_rows
 from tailpath.model.cost_units import common_unit
 from tailpath.model.interval import IntervalSSP
@@ -378,19 +387,20 @@ def _pieces(model: SSP | IntervalSSP, progress: Progress | None) -> Iterator[byt
     ]
     yield encoded("{\n  " + ",\n  ".join(members) + ',\n  "outcomes": [\n')
     source, target = (
-        named(f"{before}{text}, " for text in json_texts(ssp.states)) for before in (",\n    [", "")
+        text_column(f"{before}{text}, " for text in json_texts(ssp.states))
+        for before in (",\n    [", "")
     )
     for block in blocks(ssp, progress):
-        choice = cut(ssp.outcome_choice, block.outcomes)
-        rows = joined(
+        choice = entries_of(ssp.outcome_choice, block.outcomes)
+        rows = joined_columns(
             source[ssp.choice_state[choice]],
             spelled(
                 ssp.choice_action[choice],
                 lambda action: f"{_text(encode_name(ssp.actions[action]))}, ",
             ),
-            target[cut(ssp.outcome_target, block.outcomes)],
+            target[entries_of(ssp.outcome_target, block.outcomes)],
             *_chances(model, block),
-            spelled(cut(ssp.outcome_cost, block.outcomes), lambda value: f"{value!r}]"),
+            spelled(entries_of(ssp.outcome_cost, block.outcomes), lambda value: f"{value!r}]"),
         )
         yield rows if block.outcomes.start else rows.removeprefix(b",\n")
     yield b"\n  ]\n}\n"
@@ -400,15 +410,19 @@ def _chances(model: SSP | IntervalSSP, block: Block) -> list[Texts]:
     """The columns of the probabilities."""
     if not isinstance(model, IntervalSSP):
         return [
-            spelled(cut(model.outcome_probability, block.outcomes), lambda value: f"{value!r}, ")
+            spelled(
+                entries_of(model.outcome_probability, block.outcomes), lambda value: f"{value!r}, "
+            )
         ]
     ends = [
-        spelled(cut(model.low, block.outcomes), lambda value: f"[{value!r}, "),
-        spelled(cut(model.high, block.outcomes), lambda value: f"{value!r}"),
+        spelled(entries_of(model.low, block.outcomes), lambda value: f"[{value!r}, "),
+        spelled(entries_of(model.high, block.outcomes), lambda value: f"{value!r}"),
     ]
     if model.estimate is not None:
-        ends.append(spelled(cut(model.estimate, block.outcomes), lambda value: f", {value!r}"))
-    return [*ends, named(["], "])[np.zeros(len(block.outcomes), dtype=np.int64)]]
+        ends.append(
+            spelled(entries_of(model.estimate, block.outcomes), lambda value: f", {value!r}")
+        )
+    return [*ends, text_column(["], "])[np.zeros(len(block.outcomes), dtype=np.int64)]]
 
 
 def _text(value: Any) -> str:

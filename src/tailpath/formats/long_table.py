@@ -33,9 +33,16 @@ from tailpath.errors import FormatError, TailpathWarning
 from tailpath.formats.costs import CostRule, refuse_improbable, refuse_infinite
 from tailpath.formats.files import write_bytes
 from tailpath.formats.reading import Reading
-from tailpath.formats.table_text import Table, decode, encode, encode_all
-from tailpath.formats.writing import blocks, cut, encoded, joined, named, spelled
-from tailpath.model.builders import added_up, arrays_from_rows
+from tailpath.formats.table_text import LongTable, decode, encode, encode_all
+from tailpath.formats.writing import (
+    blocks,
+    encoded,
+    entries_of,
+    joined_columns,
+    spelled,
+    text_column,
+)
+from tailpath.model.builders import arrays_from_rows, merged_columns
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP, Name
@@ -51,7 +58,7 @@ CONFIDENCE = 0.95
 
 def read(path: str, reading: Reading) -> SSP | IntervalSSP:
     """Read a long table."""
-    table = Table(path, reading)
+    table = LongTable(path, reading)
     rule = CostRule.from_options(-1 if table.is_reward else 1, reading)
     states, (state, target) = table.states.ordered(table.source, table.target)
     actions, (action,) = table.actions.ordered(table.action)
@@ -106,7 +113,7 @@ def read(path: str, reading: Reading) -> SSP | IntervalSSP:
         ),
         **said,
     }
-    chances = added_up(state, action, target, costs, chances)
+    chances = merged_columns(state, action, target, costs, chances)
     if table.told_by == ("low", "high"):
         return IntervalSSP.from_fields(fields, chances[0], np.minimum(chances[1], 1.0))
     with warnings.catch_warnings():  # its notes say the same
@@ -117,7 +124,7 @@ def read(path: str, reading: Reading) -> SSP | IntervalSSP:
 
 
 def _refuse_chances(
-    table: Table, chances: Sequence[NDArray[Any]], path: str, place: Callable[[int], str]
+    table: LongTable, chances: Sequence[NDArray[Any]], path: str, place: Callable[[int], str]
 ) -> None:
     """Refuse the first row whose probability, interval or count is none."""
     if table.is_log and table.told_by not in ((), ("count",)):
@@ -145,7 +152,7 @@ def _refuse_chances(
 
 
 def _goals(
-    table: Table,
+    table: LongTable,
     state: NDArray[Any],
     target: NDArray[Any],
     costs: NDArray[Any],
@@ -183,7 +190,7 @@ def _goals(
 
 
 def _start(
-    table: Table, state: NDArray[Any], states: Sequence[Name], given: Any
+    table: LongTable, state: NDArray[Any], states: Sequence[Name], given: Any
 ) -> tuple[int, tuple[str, ...]]:
     if given is not None:
         return _number_of(given, states, table.path), ()
@@ -230,22 +237,22 @@ def _pieces(
     ssp: SSP, chances: Mapping[str, NDArray[Any]], progress: Progress | None
 ) -> Iterator[bytes]:
     """The text, some rows at a time. The start comes first, since that is how a reader knows it."""
-    state = named(map(_cell, encode_all(ssp.states)))
+    state = text_column(map(_cell, encode_all(ssp.states)))
 
     def rows(begin: int, end: int) -> bytes:
         outcomes = range(begin, max(begin, end))
-        choice = cut(ssp.outcome_choice, outcomes)
-        return joined(
+        choice = entries_of(ssp.outcome_choice, outcomes)
+        return joined_columns(
             state[ssp.choice_state[choice]],
             spelled(
                 ssp.choice_action[choice], lambda action: f",{_cell(encode(ssp.actions[action]))},"
             ),
-            state[cut(ssp.outcome_target, outcomes)],
+            state[entries_of(ssp.outcome_target, outcomes)],
             *(
-                spelled(cut(chance, outcomes), lambda value: f",{value!r}")
+                spelled(entries_of(chance, outcomes), lambda value: f",{value!r}")
                 for chance in chances.values()
             ),
-            spelled(cut(ssp.outcome_cost, outcomes), lambda cost: f",{_price(ssp, cost)}\n"),
+            spelled(entries_of(ssp.outcome_cost, outcomes), lambda cost: f",{_price(ssp, cost)}\n"),
         )
 
     of_start = ssp.choice_outcomes[ssp.state_choices[[ssp.start_index, ssp.start_index + 1]]]

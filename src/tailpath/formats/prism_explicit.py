@@ -30,7 +30,12 @@ from tailpath.errors import FormatError
 from tailpath.formats.costs import CostRule
 from tailpath.formats.files import shorten
 from tailpath.formats.labelled import Labelled, Labels, Lazy, Reward, marked, to_ssp
-from tailpath.formats.prism_transitions import ExplicitFile, Table, Transitions, with_choice
+from tailpath.formats.prism_transitions import (
+    ExplicitFile,
+    ExplicitRows,
+    TransitionFile,
+    with_choice,
+)
 from tailpath.formats.reading import Reading
 from tailpath.graph import SMALL, offsets_of
 from tailpath.kernels.graph import equal_members
@@ -57,7 +62,7 @@ def writable_action(word: str) -> bool:
 
 def _model(path: str, reading: Reading) -> Labelled:
     stem = stem_of(path)
-    tra = Transitions(path, reading)
+    tra = TransitionFile(path, reading)
     structures = _rewards(stem, tra, reading)
     path_name = _beside(stem, "lab")
     labels = (
@@ -153,7 +158,7 @@ def _declared_labels(file: ExplicitFile, n_states: int) -> Labels:
     return marked(members, n_states)
 
 
-def _rewards(stem: str, tra: Transitions, reading: Reading) -> dict[str, Reward]:
+def _rewards(stem: str, tra: TransitionFile, reading: Reading) -> dict[str, Reward]:
     """One structure beside the model, or several with numbers."""
     structures: dict[str, Reward] = {}
 
@@ -210,7 +215,7 @@ def _state_rewards(
 
 
 def _branch_rewards(
-    path: str, tra: Transitions, names: list[str], reading: Reading
+    path: str, tra: TransitionFile, names: list[str], reading: Reading
 ) -> NDArray[np.float64]:
     file = ExplicitFile(path, reading)
     width = 3 if tra.nondeterministic else 2
@@ -240,7 +245,7 @@ def _branch_rewards(
     return rewards
 
 
-def _in_order(tra: Transitions, wanted: IntArray, present: IntArray) -> IntArray | None:
+def _in_order(tra: TransitionFile, wanted: IntArray, present: IntArray) -> IntArray | None:
     """The rows of `.tra` that many rewards are for, where they stand in the same order, as tools
     write them: sorting takes long."""
     if len(wanted) <= SMALL or not differ(tra.row_choice, tra.target):
@@ -251,7 +256,7 @@ def _in_order(tra: Transitions, wanted: IntArray, present: IntArray) -> IntArray
     return rows if np.array_equal(present[rows], wanted) else None
 
 
-def _reward_rows(file: ExplicitFile, width: int, tra: Transitions) -> Table:
+def _reward_rows(file: ExplicitFile, width: int, tra: TransitionFile) -> ExplicitRows:
     if file.has_rows(may_be_empty=True):
         found = file.choice_rows(width)
         if found.low is not None:
@@ -276,7 +281,7 @@ def _reward_rows(file: ExplicitFile, width: int, tra: Transitions) -> Table:
         )
         parts.append(file.numbers.numbers([row[width] for row in rows], at_lines))
         lines.extend(at_lines)
-    return Table(
+    return ExplicitRows(
         lines, np.concatenate(positions), np.concatenate(parts), np.zeros(0, dtype=np.int64), []
     )
 

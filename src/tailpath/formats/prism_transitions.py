@@ -16,11 +16,11 @@ from tailpath.formats import bulk
 from tailpath.formats.extras import MARK, Extras
 from tailpath.formats.files import read_bytes, shorten, text_bytes, unpacked
 from tailpath.formats.reading import Reading
-from tailpath.formats.text import BLOCK, Numbers, after, lines_of
+from tailpath.formats.text import BLOCK, NumberParser, after, lines_of
 from tailpath.graph import offsets_of
 
 
-class Table(NamedTuple):
+class ExplicitRows(NamedTuple):
     """Rows by column: the line of each, its whole numbers, its number, and the place of its word in
     `words`, or -1.
 
@@ -42,7 +42,7 @@ class ExplicitFile:
 
     def __init__(self, path: str, reading: Reading) -> None:
         self.path, self.progress = path, reading.progress
-        self.numbers = Numbers(path)
+        self.numbers = NumberParser(path)
         self.comments: list[tuple[int, str]] = []
         self.rows_of_state: dict[int, int] = {}
         self.data = text_bytes(path, unpacked(path, read_bytes(path)))
@@ -58,7 +58,7 @@ class ExplicitFile:
             elif text:
                 yield line, text
 
-    def table(self, width: int, named: bool) -> Table | None:
+    def table(self, width: int, named: bool) -> ExplicitRows | None:
         """All rows that are left, of `width` whole numbers, a number and where they are `named`
         perhaps a word, if they are many and plain."""
         found = bulk.attempt(self.data, lambda: self._cut(width, named))
@@ -67,7 +67,7 @@ class ExplicitFile:
             self._lines = iter(())
         return found
 
-    def _cut(self, width: int, named: bool) -> Table:
+    def _cut(self, width: int, named: bool) -> ExplicitRows:
         names: dict[str, int] = {}
 
         def entered(texts: list[str]) -> NDArray[np.int64]:
@@ -97,7 +97,7 @@ class ExplicitFile:
             raise bulk.OddError
         wholes, values, word = (np.concatenate(column, axis=-1) for column in zip(*parts))
         first = self.header_line + 1
-        return Table(range(first, first + len(values)), wholes.T, values, word, list(names))
+        return ExplicitRows(range(first, first + len(values)), wholes.T, values, word, list(names))
 
     def blocks(self, *widths: int) -> Iterator[tuple[list[int], list[list[str]]]]:
         """Lines and their words, many at a time; every row must have one of the widths."""
@@ -143,7 +143,7 @@ class ExplicitFile:
         )
         return low, high
 
-    def choice_rows(self, width: int) -> Table:
+    def choice_rows(self, width: int) -> ExplicitRows:
         """Lines "i x:j x:j [a]"; choices are numbered within their state as the lines come."""
         columns: list[tuple[int, ...]] = []
         values: list[tuple[float, float]] = []
@@ -173,7 +173,7 @@ class ExplicitFile:
         self.rows_of_state = {state: last + 1 for state, last in choices.items()}
         place = np.array(columns, dtype=np.int64).reshape(-1, width)
         low, high = np.array(values, dtype=np.float64).reshape(-1, 2).T
-        return Table(
+        return ExplicitRows(
             at_line,
             place,
             high,
@@ -203,7 +203,7 @@ class ExplicitFile:
         return FormatError(f"{self.path}:{line}: {message}")
 
 
-class Transitions:
+class TransitionFile:
     """The `.tra` file: one row per transition, sorted by state and choice."""
 
     def __init__(self, path: str, reading: Reading) -> None:
@@ -225,7 +225,7 @@ class Transitions:
             file.compare("choices", sizes[1], len(self.choice_action))
         self.extras = _extras(file)
 
-    def _read(self, width: int) -> Table:
+    def _read(self, width: int) -> ExplicitRows:
         """State, choice and target of every transition, its probability, and its action or -1."""
         file = self.file
         if file.has_rows(may_be_empty=False):
@@ -249,7 +249,7 @@ class Transitions:
             at_line.extend(lines)
         low, high = (np.concatenate(ends) for ends in zip(*shares))
         numbers = np.array(action, dtype=np.int64)
-        return Table(
+        return ExplicitRows(
             at_line,
             np.concatenate(columns),
             high,

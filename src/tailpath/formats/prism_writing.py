@@ -19,12 +19,12 @@ from tailpath.formats.writing import (
     Block,
     Texts,
     blocks,
-    cut,
     encoded,
-    joined,
-    named,
+    entries_of,
+    joined_columns,
     put_before,
     spelled,
+    text_column,
 )
 from tailpath.graph import SMALL
 from tailpath.model.interval import IntervalSSP
@@ -75,20 +75,20 @@ def write(model: SSP | IntervalSSP, path: str, progress: Progress | None = None)
 def _transition_rows(model: SSP | IntervalSSP, progress: Progress | None) -> Iterator[bytes]:
     """The lines of `.tra`, some states at a time, with a loop at each goal."""
     ssp, one = (model.inside, "[1,1]") if isinstance(model, IntervalSSP) else (model, "1")
-    word, number = action_words(ssp, writable_action), named(map(str, range(ssp.n_states)))
+    word, number = action_words(ssp, writable_action), text_column(map(str, range(ssp.n_states)))
     for block in blocks(ssp, progress):
-        choice = cut(ssp.outcome_choice, block.outcomes)
+        choice = entries_of(ssp.outcome_choice, block.outcomes)
         heads = np.append(
             _heads(ssp, choice), ""
         )  # the last one is for the goals after all outcomes
-        goals = np.flatnonzero(cut(ssp.is_goal, block.states)) + block.states.start
+        goals = np.flatnonzero(entries_of(ssp.is_goal, block.states)) + block.states.start
         path_name = np.searchsorted(ssp.choice_state[choice], goals)
         put_before(
             heads, path_name.tolist(), (f"{goal} 0 {goal} {one}\n" for goal in goals.tolist())
         )
-        yield joined(
+        yield joined_columns(
             heads[:-1],
-            number[cut(ssp.outcome_target, block.outcomes)],
+            number[entries_of(ssp.outcome_target, block.outcomes)],
             *_chances(model, block),
             spelled(ssp.choice_action[choice], lambda action: f"{word(action)}\n"),
         )
@@ -99,9 +99,11 @@ def _chances(model: SSP | IntervalSSP, block: Block) -> list[Texts]:
     """The columns of the probabilities."""
     if not isinstance(model, IntervalSSP):
         return [
-            spelled(cut(model.outcome_probability, block.outcomes), lambda value: f" {value!r} ")
+            spelled(
+                entries_of(model.outcome_probability, block.outcomes), lambda value: f" {value!r} "
+            )
         ]
-    low, high = cut(model.low, block.outcomes), cut(model.high, block.outcomes)
+    low, high = entries_of(model.low, block.outcomes), entries_of(model.high, block.outcomes)
     return [
         spelled(low, lambda value: f" [{value!r},"),
         spelled(high, lambda value: f"{value!r}] "),
@@ -123,12 +125,12 @@ def _rewarded(ssp: SSP) -> NDArray[np.bool_]:
 
 
 def _reward_lines(ssp: SSP, costly: NDArray[Any], progress: Progress | None) -> Iterator[bytes]:
-    number = named(map(str, range(ssp.n_states)))
+    number = text_column(map(str, range(ssp.n_states)))
     for block in blocks(ssp, progress):
         begin, end = np.searchsorted(costly, [block.outcomes.start, block.outcomes.stop])
         outcome = costly[begin:end]
         costs = spelled(ssp.outcome_cost[outcome], lambda cost: f" {cost!r}\n")
-        yield joined(
+        yield joined_columns(
             _heads(ssp, ssp.outcome_choice[outcome]), number[ssp.outcome_target[outcome]], costs
         )
 
@@ -140,7 +142,7 @@ def _heads(ssp: SSP, choice: NDArray[Any]) -> Texts:
     ]  # the outcomes of a choice stand together
     state = ssp.choice_state[choice[new]]
     numbers = zip(state.tolist(), (choice[new] - ssp.state_choices[state]).tolist())
-    heads = named(f"{state} {number} " for state, number in numbers)
+    heads = text_column(f"{state} {number} " for state, number in numbers)
     return np.asarray(heads[np.cumsum(new) - 1])
 
 

@@ -35,7 +35,7 @@ _WORKER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "storm_worker
 
 
 @dataclass(frozen=True)
-class Limits:
+class StormLimits:
     """What Storm may take: seconds by the clock, bytes of memory, states."""
 
     seconds: float = 900.0
@@ -43,7 +43,7 @@ class Limits:
     states: int = 20_000_000
 
 
-def read(path: str, reading: Reading, limits: Limits = Limits()) -> Any:  # noqa: B008 - a frozen record
+def read(path: str, reading: Reading, limits: StormLimits = StormLimits()) -> Any:  # noqa: B008 - a frozen record
     """Read a program in the PRISM language, or a JANI model, whose properties are ignored."""
     rule = CostRule.from_options(1, reading)
     if find_spec("stormpy") is None:
@@ -62,7 +62,7 @@ def read(path: str, reading: Reading, limits: Limits = Limits()) -> Any:  # noqa
 
 
 def _built(
-    path: str, constants: str, expressions: list[str], limits: Limits
+    path: str, constants: str, expressions: list[str], limits: StormLimits
 ) -> tuple[Labelled, dict[str, str]]:
     """What Storm makes of the file, and the labels it gave to conditions that are no labels
     themselves.
@@ -112,7 +112,7 @@ def _built(
     )
 
 
-def _ask(path: str, request: Mapping[str, Any], limits: Limits) -> dict[str, Any]:
+def _ask(path: str, request: Mapping[str, Any], limits: StormLimits) -> dict[str, Any]:
     """The answer of the worker; a crash, a hang and a lack of memory become one clear line."""
     # -P keeps the folder of the script, and the working directory, off the path of imports.
     command = [sys.executable, "-P", _WORKER]

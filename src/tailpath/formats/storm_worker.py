@@ -105,21 +105,21 @@ def build(request: dict[str, Any]) -> dict[str, Any]:
     """Parse, explore and export the model."""
     limit_memory(request["bytes"])
     developer.set_log_level(developer.LogLevel.OFF)
-    program = parse(request["path"], request["folder"])
+    program = parse_program(request["path"], request["folder"])
     if request["constants"]:
         program, _ = stormpy.io.instantiate_constants(program, request["constants"])
     missing = [constant.name for constant in program.constants if not constant.defined]
     if missing:
         return {"missing": missing}
     formulas, labels = label_expressions(program, request["expressions"])
-    model = explore(program, formulas, request["path"])
+    model = explore_program(program, formulas, request["path"])
     if model.nr_states > request["states"]:
         raise Refusal(f"Storm found {model.nr_states} states; the most are {request['states']}")
     stormpy.io.export_to_umb(model, os.path.join(request["folder"], "model.umb"))
     return {"names": names_of(model, program), "labels": labels}
 
 
-def explore(program: Any, formulas: list[Any], path: str) -> Any:
+def explore_program(program: Any, formulas: list[Any], path: str) -> Any:
     """The model, if no update leaves the range of its variable: unchecked, Storm would go on with
     another value.
     """
@@ -204,7 +204,7 @@ def limit_memory(most: int) -> None:
         pass
 
 
-def parse(path: str, folder: str) -> Any:
+def parse_program(path: str, folder: str) -> Any:
     if path.lower().endswith(".jani"):
         return stormpy.parse_jani_model(path)[0]
     with open(path, encoding="utf-8-sig", errors="replace") as stream:

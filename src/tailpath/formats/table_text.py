@@ -27,7 +27,7 @@ from tailpath.formats.names import (
     wholes,
 )
 from tailpath.formats.reading import Reading
-from tailpath.formats.text import BLOCK, Numbers, after, as_they_appear
+from tailpath.formats.text import BLOCK, NumberParser, after, as_they_appear
 from tailpath.model.cost_units import as_fraction, common_unit
 from tailpath.model.ssp import Name
 from tailpath.model.tables import INTERVALS, PRICES, columns_called, has_intervals, times_of
@@ -102,7 +102,7 @@ class Names:
         return name - 1
 
 
-class Table:
+class LongTable:
     """The columns of the file: states and actions by number, and the line of each row; in a Parquet
     file rows are `counted` instead. `chances` are those that tell probabilities, under the names
     in `told_by`; there are none in a log of steps."""
@@ -196,7 +196,7 @@ class Table:
         """The same columns of some rows, whose texts are given by the place of their column."""
         if self.times:
             raise FormatError(f"{self.path}: rows with times are unfolded one by one")
-        numbers = Numbers(self.path)
+        numbers = NumberParser(self.path)
 
         def truths(texts: list[str]) -> NDArray[np.bool_]:
             return np.array([_truth(text, self.path) for text in texts])
@@ -254,7 +254,7 @@ class Table:
             yield each
 
     def _blocks(self, at: Mapping[str, int], rows: Rows) -> Iterator[Columns]:
-        numbers = Numbers(self.path)
+        numbers = NumberParser(self.path)
         at_line: list[int] = []
         self.line = at_line
         while block := list(islice(rows, BLOCK)):

@@ -40,7 +40,7 @@ def lines_of(data: bytes, progress: Progress | None = None) -> Iterator[str]:
         begin = end + 1
 
 
-class Numbers:
+class NumberParser:
     """Parses the numbers of one file; refusals name the file and the line."""
 
     def __init__(self, path: str) -> None:

@@ -42,7 +42,7 @@ def blocks(ssp: SSP, progress: Progress | None = None) -> Iterator[Block]:
         first = last
 
 
-def cut(array: NDArray[Any], part: range) -> NDArray[Any]:
+def entries_of(array: NDArray[Any], part: range) -> NDArray[Any]:
     """The entries of a block."""
     return array[part.start : part.stop]
 
@@ -52,7 +52,7 @@ def encoded(text: str) -> bytes:
     return text.encode("utf-8", "backslashreplace")
 
 
-def named(texts: Iterable[str]) -> Texts:
+def text_column(texts: Iterable[str]) -> Texts:
     """Texts as a table: `table[numbers]` is a column."""
     return np.array(list(texts), dtype=object)
 
@@ -60,10 +60,10 @@ def named(texts: Iterable[str]) -> Texts:
 def spelled(values: NDArray[Any], spell: Callable[[Any], str]) -> Texts:
     """A column: the text of every value, (n,). Equal ones are spelled once."""
     different, number = np.unique(values, return_inverse=True)
-    return named(map(spell, different.tolist()))[number]
+    return text_column(map(spell, different.tolist()))[number]
 
 
-def joined(*columns: Texts) -> bytes:
+def joined_columns(*columns: Texts) -> bytes:
     """Columns of the same length side by side, row by row."""
     parts = [""] * (len(columns) * len(columns[0]))
     for position, column in enumerate(columns):

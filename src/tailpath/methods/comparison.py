@@ -81,7 +81,7 @@ class Line:
 
 
 @dataclass(frozen=True, eq=False)
-class Row:
+class PlannedRow:
     """A method that has planned, and how long that took; for all alphas, unless its policies take
     time of their own.
     """
@@ -233,7 +233,7 @@ def chosen_methods(names: Iterable[str], everything: bool = False) -> list[Metho
     return [*found.values(), find_method(BEST)]
 
 
-def given_row(ssp: SSP, name: str, given: Any) -> Row:
+def given_row(ssp: SSP, name: str, given: Any) -> PlannedRow:
     """A user's policy. A solution predicts its own CVaR; a plain policy is understood once, so that
     what is wrong is said before anything else.
     """
@@ -245,7 +245,7 @@ def given_row(ssp: SSP, name: str, given: Any) -> Row:
         return as_policy(ssp, given, alpha=alpha) if fixed is None else fixed
 
     predict = given.cvar if by_alpha and hasattr(given, "cvar") else None
-    return Row(
+    return PlannedRow(
         name, Plan(policy, predict) if predict else Plan(policy), policy, perf_counter() - begin
     )
 
@@ -257,7 +257,7 @@ def planned(
     settings: Mapping[str, Any],
     progress: Update,
     leave_out: Callable[[str, str], None] | None = None,
-) -> list[Row]:
+) -> list[PlannedRow]:
     """All methods, planned from `alpha` up. With `leave_out` also in their variants; it is told of
     those that refuse the model, and why.
 
@@ -283,7 +283,7 @@ def planned(
                 leave_out(name, str(error))
             else:
                 found.append(
-                    Row(
+                    PlannedRow(
                         name,
                         plan,
                         plan.policy,
@@ -302,7 +302,7 @@ def progress_of(method: Method, progress: Update, prefix: str = "") -> Progress:
 
 def tabled(
     ssp: SSP,
-    rows: Sequence[Row],
+    rows: Sequence[PlannedRow],
     alphas: Sequence[float],
     progress: Update,
     *,
@@ -321,21 +321,21 @@ def tabled(
     )
 
 
-def improved_rows(ssp: SSP, rows: Sequence[Row]) -> list[Row]:
+def improved_rows(ssp: SSP, rows: Sequence[PlannedRow]) -> list[PlannedRow]:
     """Policy iteration from the policies of methods. It plans per alpha, so its time is part of
     asking for the policy.
     """
 
-    def of(row: Row) -> Row:
+    def of(row: PlannedRow) -> PlannedRow:
         def better(alpha: float) -> Policy:
             return improve(ssp, row.policy(alpha), alpha).policy
 
-        return Row(f"{row.name}, improved", Plan(better), better, 0.0)
+        return PlannedRow(f"{row.name}, improved", Plan(better), better, 0.0)
 
     return [of(row) for row in rows if row.name not in SETTLED]
 
 
-def _lines(ssp: SSP, alpha: float, rows: Sequence[Row], progress: Update) -> list[Line]:
+def _lines(ssp: SSP, alpha: float, rows: Sequence[PlannedRow], progress: Update) -> list[Line]:
     """All methods at one alpha, the optimum last."""
     found = []
     for row in rows:

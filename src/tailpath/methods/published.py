@@ -51,7 +51,7 @@ PUBLISHED = {"values_from": "zero"}
 DOING = "sweep {steps}, residual {reached:.3g}"
 
 
-def factors(default: str) -> Option:
+def factors_option(default: str) -> Option:
     return Option(
         "factors",
         str,

@@ -43,7 +43,7 @@ class ModelArrays(NamedTuple):
     exact_unit: Fraction | None = None
 
 
-class Numbers:
+class Numbering:
     """Rows of names as rows of numbers: states and actions are numbered in the order of their first
     appearance.
     """
@@ -133,7 +133,7 @@ def arrays_from_outcomes(
     """Number the names in order of appearance, group rows by choice, add up rows that agree in all
     but the probability.
     """
-    numbers = Numbers(goal_names(goals))
+    numbers = Numbering(goal_names(goals))
     add = numbers.add
     for number, row in enumerate(outcomes):
         try:
@@ -183,7 +183,7 @@ def arrays_from_rows(
     return {name: hand_over(array) for name, array in arrays.items()}
 
 
-def added_up(
+def merged_columns(
     state: NDArray[Any],
     action: NDArray[Any],
     target: NDArray[Any],

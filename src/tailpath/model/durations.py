@@ -75,7 +75,7 @@ def durations(law: Any, unit: Any = None, side: str = "up", *, cut: float = CUT)
     if hasattr(law, "pmf"):
         found = _discrete(law, up, cut)
     elif not hasattr(law, "cdf"):
-        found = shares(law, up)
+        found = shares_of_law(law, up)
     elif step is None:
         raise OptionError("a continuous law needs a grid: give unit=")
     else:
@@ -91,7 +91,7 @@ def durations(law: Any, unit: Any = None, side: str = "up", *, cut: float = CUT)
     return [(float(mass), plain_number(cost)) for cost, mass in sorted(rounded.items()) if mass > 0]
 
 
-def shares(law: Any, up: bool = True) -> Shares:
+def shares_of_law(law: Any, up: bool = True) -> Shares:
     """The probability of each value of samples, weights or a histogram, exactly; sums to 1."""
     if hasattr(law, "cdf"):
         raise OptionError("a distribution goes on a grid: durations(law, unit=) gives its outcomes")

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from tailpath.errors import ModelError, OptionError
-from tailpath.model.builders import ModelArrays, Name, Numbers
+from tailpath.model.builders import ModelArrays, Name, Numbering
 from tailpath.options import Progress
 from tailpath.texts import named_parts
 
@@ -55,7 +55,7 @@ USE = "give start, actions, outcomes and is_goal, or one object that has them"
 
 def explore(model: Functions, limit: int, progress: Progress | None, sign: int = 1) -> ModelArrays:
     """All states that can be reached, numbered as they are found; `sign` is -1 for gains."""
-    numbers = Numbers({})
+    numbers = Numbering({})
     found: list[Any] = [_hashable(model.start, "the start")]
     numbers.states[model.start] = 0
     asking: tuple[Any, ...] = ()
@@ -88,7 +88,7 @@ def explore(model: Functions, limit: int, progress: Progress | None, sign: int =
 
 
 def _add(
-    numbers: Numbers, found: list[Any], state: Name, action: Any, rows: list[Any], sign: int
+    numbers: Numbering, found: list[Any], state: Name, action: Any, rows: list[Any], sign: int
 ) -> None:
     """Take the outcomes of a choice, and their states where they are new; refuse the first row that
     is no outcome of names and numbers."""

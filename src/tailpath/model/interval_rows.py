@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from tailpath.errors import ModelError
 from tailpath.graph import offsets_of, owners
-from tailpath.model.builders import Name, Numbers, added_up, goal_names
+from tailpath.model.builders import Name, Numbering, goal_names, merged_columns
 from tailpath.model.checks import ROW_TOLERANCE
 from tailpath.model.cost_units import as_fraction
 
@@ -32,7 +32,7 @@ def fields_of_rows(
 
     Rows that agree in all else are one outcome, and their numbers are added up.
     """
-    numbers = Numbers(goal_names(goals))
+    numbers = Numbering(goal_names(goals))
     beside: list[tuple[float, ...]] = []
     for number, (state, action, next_state, cost, chances) in enumerate(rows):
         try:
@@ -50,7 +50,7 @@ def fields_of_rows(
     fields = numbers.arrays(start)._asdict()
     source, action_, target, _, paid = numbers.columns()
     columns = list(np.array(beside, dtype=np.float64).reshape(len(beside), -1).T)
-    return fields, added_up(source, action_, target, paid, columns)
+    return fields, merged_columns(source, action_, target, paid, columns)
 
 
 def interval_rows(outcomes: Iterable[Any], goals: Iterable[Name]) -> list[Row]:

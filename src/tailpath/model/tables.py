@@ -22,7 +22,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from tailpath.errors import ModelError, OptionError
-from tailpath.model.durations import shares
+from tailpath.model.durations import shares_of_law
 from tailpath.texts import count, did_you_mean
 
 #: What the columns are called, each by its own name first; costs that are rewards have the other
@@ -53,7 +53,7 @@ GAINS = "costs are minus the rewards"
 NONE: Mapping[str, Any] = MappingProxyType({})
 
 
-class Outcomes(NamedTuple):
+class OutcomeRows(NamedTuple):
     """What `SSP.from_outcomes` takes; or, with pairs or counts for probabilities, `IntervalSSP`."""
 
     rows: list[tuple[Any, Any, Any, Any, Any]]
@@ -149,7 +149,7 @@ def outcomes_of_table(
     *,
     intervals: bool = False,
     rewards: bool = False,
-) -> Outcomes:
+) -> OutcomeRows:
     """The outcomes of a table, its start and its goals.
 
     With `intervals`, pairs or counts for probabilities where it has them, and a count of 1 where it
@@ -195,7 +195,7 @@ def outcomes_of_table(
     lost = [row for row in rows if row[0] in ends and not (row[2] == row[0] and row[4] == 0)]
     if lost:
         notes.append(left_out_at_goals(len(lost)))
-    return Outcomes(
+    return OutcomeRows(
         kept, _start(rows, columns.get("start"), start, notes), found_goals, tuple(notes), counted
     )
 
@@ -226,14 +226,14 @@ def _unfolded(columns: dict[str, list[Any]]) -> dict[str, list[Any]]:
 def times_of(row: Mapping[str, Any]) -> dict[Any, Any]:
     """What a row with times may cost, `{cost: share}`; an error says which row it is."""
     try:
-        return shares(row["times"])
+        return shares_of_law(row["times"])
     except OptionError as error:
         raise ModelError(f"{row['state']!r} to {row['next_state']!r}: {error}") from None
 
 
 def outcomes_of_graph(
     graph: Any, start: Any, goals: Any, chosen: Mapping[str, Any] = NONE, *, rewards: bool = False
-) -> Outcomes:
+) -> OutcomeRows:
     """The outcomes of a networkx graph: each edge is an action called like its end, unless the
     edges have actions and probabilities.
     """

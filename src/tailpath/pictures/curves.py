@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tailpath.pictures.style import COLOURS, MARKERS, own_axes, plain
+from tailpath.pictures.style import COLOURS, MARKERS, own_axes, without_mathematics
 
 
-class Curve(NamedTuple):
+class MethodCurve(NamedTuple):
     """CVaR against alpha of one method; `kind` is `predicted`, `deployed` or `optimum`."""
 
     method: str
@@ -24,7 +24,7 @@ class Curve(NamedTuple):
 STYLES = {"predicted": "-", "deployed": "--", "optimum": ":"}
 
 
-def plot_comparison(curves: Sequence[Curve], ax: Any = None, title: str = "") -> Any:
+def plot_comparison(curves: Sequence[MethodCurve], ax: Any = None, title: str = "") -> Any:
     """CVaR against alpha for several methods, predicted and deployed, and the optimum. Returns the
     Axes.
     """
@@ -43,11 +43,13 @@ def plot_comparison(curves: Sequence[Curve], ax: Any = None, title: str = "") ->
                     "markevery": max(1, len(curve.alphas) // 12),
                 }
         label = curve.method if curve.kind == "optimum" else f"{curve.method}, {curve.kind}"
-        ax.plot(curve.alphas, curve.values, STYLES[curve.kind], label=plain(label), **look)
+        ax.plot(
+            curve.alphas, curve.values, STYLES[curve.kind], label=without_mathematics(label), **look
+        )
     ax.set_xscale("log")
     ax.set_xlabel("alpha, the mass of the worst tail")
     ax.set_ylabel("CVaR of the total cost")
-    ax.set_title(plain(title))
+    ax.set_title(without_mathematics(title))
     ax.legend(frameon=False)
     return ax
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.pictures.style import COLOURS, LINES, MARKERS, own_axes, plain
+from tailpath.pictures.style import COLOURS, LINES, MARKERS, own_axes, without_mathematics
 
 
 class Distribution(Protocol):
@@ -189,7 +189,7 @@ def plot_tails(distributions: Mapping[str, Distribution], alpha: float, ax: Any 
             else np.empty(0)
         )
         floor = min(floor, float(np.min(tails[tails > 0], initial=alpha)))
-        label = f"{plain(name)}: VaR {var:.5g}, CVaR {cvar:.5g}"
+        label = f"{without_mathematics(name)}: VaR {var:.5g}, CVaR {cvar:.5g}"
         ax.step(
             np.append(left, costs),
             np.append(1.0, tails),

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.pictures.layers import layers
-from tailpath.pictures.style import COLOURS, own_axes, plain
+from tailpath.pictures.style import COLOURS, own_axes, without_mathematics
 from tailpath.texts import name as name_in_words
 
 #: Grey levels and light colours of the kinds of cells that we know; others are nearly white.
@@ -76,7 +76,7 @@ def plot_states(
         ax.set_xlim(-0.2, width + 0.2)
         ax.set_ylim(height, 0)
         ax.axis("off")
-    ax.set_title(plain(title), fontsize=11)
+    ax.set_title(without_mathematics(title), fontsize=11)
     return ax
 
 
@@ -343,4 +343,4 @@ def _draw_nodes(
 
 def _short(name: Any) -> str:
     text = name_in_words(name)
-    return plain(text if len(text) <= 18 else text[:16] + "…")
+    return without_mathematics(text if len(text) <= 18 else text[:16] + "…")

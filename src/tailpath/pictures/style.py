@@ -16,7 +16,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P")
 LINES = ("-", "--", ":", "-.", (0, (5, 1)), (0, (1, 1)))
 
 
-def plain(text: str) -> str:
+def without_mathematics(text: str) -> str:
     """A name as it is written: between two dollar signs it would be mathematics."""
     return text.replace("$", r"\$")
 

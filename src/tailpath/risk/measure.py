@@ -180,7 +180,7 @@ class Measure:
         if len(words) != len(wanted):
             form = f"{cls.word}({', '.join(wanted)})" if wanted else cls.word
             raise OptionError(f"{cls.word} is written {form}, not {cls.word}({', '.join(words)})")
-        return cls(*(number(word) for word in words))
+        return cls(*(parse_number_or_percent(word) for word in words))
 
     def __str__(self) -> str:
         inside = ", ".join(f"{getattr(self, field.name):.12g}" for field in fields(self))  # type: ignore[arg-type]
@@ -323,7 +323,7 @@ class Limit:
         return f"{self.measure} <= {self.bound:.12g}"
 
 
-def number(word: str) -> float:
+def parse_number_or_percent(word: str) -> float:
     """A number as people write it: `0.05`, `5%`, `inf`."""
     try:
         value = float(word.removesuffix("%"))

@@ -12,7 +12,7 @@ from tailpath.errors import OptionError
 from tailpath.model.potential import less
 from tailpath.options import check_alpha, check_amount, check_invertible_alpha
 from tailpath.risk.curves import Curve, curve_of
-from tailpath.risk.measure import Measure, number
+from tailpath.risk.measure import Measure, parse_number_or_percent
 
 
 @dataclass(frozen=True)
@@ -287,7 +287,7 @@ class Loss(Measure):
         """
         slope: Any = 0.0
         if words and words[-1].startswith("slope"):
-            slope = number(words[-1].removeprefix("slope").strip())
+            slope = parse_number_or_percent(words[-1].removeprefix("slope").strip())
             words = words[:-1]
         return cls(tuple(_pair(word) for word in words), slope)
 
@@ -300,4 +300,4 @@ def _pair(word: str) -> tuple[float, float]:
     cost, colon, value = word.partition(":")
     if not colon:
         raise OptionError(f"a point of a loss is written cost:value, not {word!r}")
-    return number(cost.strip()), number(value.strip())
+    return parse_number_or_percent(cost.strip()), parse_number_or_percent(value.strip())

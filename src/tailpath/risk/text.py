@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tailpath.errors import OptionError
-from tailpath.risk.measure import REGISTER, Limit, Measure, Sum, number
+from tailpath.risk.measure import REGISTER, Limit, Measure, Sum, parse_number_or_percent
 
 _TERM = re.compile(
     r"\s*(?P<sign>[+-]?)\s*(?:(?P<factor>[\d.][\d.eE]*(?:[eE][+-]?\d+)?%?)\s*\*)?\s*(?P<word>[A-Za-z_]\w*)\s*(?:\((?P<inside>[^()]*)\))?\s*"
@@ -44,7 +44,7 @@ def parse_limit(text: Any) -> Limit:
     sides = re.split(r"<=|≤", text) if isinstance(text, str) else []
     if len(sides) != 2:
         raise OptionError(f"a limit is written like 'late(35) <= 0.05', not {text!r}")
-    return parse(sides[0]) <= number(sides[1].strip())
+    return parse(sides[0]) <= parse_number_or_percent(sides[1].strip())
 
 
 def _terms(text: str) -> Iterator[tuple[float, Measure]]:
@@ -62,5 +62,5 @@ def _terms(text: str) -> Iterator[tuple[float, Measure]]:
             known = ", ".join(sorted(REGISTER.names()))
             raise OptionError(f"unknown measure {match['word']!r}; known are {known}")
         words = [part.strip() for part in (match["inside"] or "").split(",") if part.strip()]
-        factor = number(match["factor"]) if match["factor"] else 1.0
+        factor = parse_number_or_percent(match["factor"]) if match["factor"] else 1.0
         yield (-factor if match["sign"] == "-" else factor), measure.parsed(words)

@@ -34,7 +34,7 @@ from tailpath.methods import find_method
 from tailpath.model.ssp import SSP
 from tailpath.options import check_gamma
 from tailpath.policies.atoms import log_atoms
-from tailpath.study.store import Task
+from tailpath.study.store import StudyTask
 
 PAPER = pathlib.Path(__file__).with_name("paper.toml")
 LP_MODES = ("default", "full", "none")
@@ -273,7 +273,7 @@ def _problems(design: Design, only: Collection[str]) -> list[StudyProblem]:
 
 def tasks(
     design: Design | None = None, *, lp: str = "default", simulation: bool = True
-) -> list[Task]:
+) -> list[StudyTask]:
     """The tasks of a design, by default the paper's, the longest first."""
     design = paper() if design is None else design
     if lp not in LP_MODES:
@@ -297,7 +297,9 @@ def tasks(
     return sorted(found, key=effort, reverse=True)
 
 
-def _tasks_at(design: Design, problem: StudyProblem, n: int, low: float, lp: str) -> list[Task]:
+def _tasks_at(
+    design: Design, problem: StudyProblem, n: int, low: float, lp: str
+) -> list[StudyTask]:
     found = []
     for name in design.methods:
         method = find_method(name)
@@ -319,9 +321,11 @@ def _tasks_at(design: Design, problem: StudyProblem, n: int, low: float, lp: str
 
 def _task(
     design: Design, problem: StudyProblem, method: str, variant: str, inner: str, n: int, low: float
-) -> Task:
+) -> StudyTask:
     part = "" if n in design.atoms else "finer"
-    return Task(*problem.key, method, variant, inner, n, low, design.gamma, design.tolerance, part)
+    return StudyTask(
+        *problem.key, method, variant, inner, n, low, design.gamma, design.tolerance, part
+    )
 
 
 def _inner(problem: StudyProblem, atoms: int, lp: str) -> str:
@@ -336,7 +340,7 @@ def paper() -> Design:
     return read_design()
 
 
-def effort(task: Task) -> float:
+def effort(task: StudyTask) -> float:
     """Roughly how long a task takes, in some unit, to start long ones first and to tell how much is
     left.
     """

@@ -14,12 +14,12 @@ import pathlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from tailpath.pictures.style import plain
+from tailpath.pictures.style import without_mathematics
 from tailpath.study.boxes import box_alpha0, box_atoms
 from tailpath.study.canvas import OPTIMUM, ORDINAL, PERCENT, legend_below, panels, save, style, tens
 from tailpath.study.results import Key, Results, planner, title
 from tailpath.study.store import Run
-from tailpath.study.timing_figures import evaluation_time, monte_carlo, planning_time
+from tailpath.study.timing_figures import draw_evaluation_time, draw_monte_carlo, planning_time
 
 #: Parts below this are rounding; and an axis of percents reaches at least so far.
 ROUNDING, LEAST_PERCENT = 1e-9, 0.1
@@ -65,7 +65,7 @@ def curve(axes: Any, run: Run | None, field: str, **look: Any) -> None:
         )
 
 
-def predicted_and_deployed(
+def draw_predicted_and_deployed(
     axes: Any, run: Run | None, name: str, k: int, size: float = 4.5
 ) -> None:
     """The two series of a planner, in the k-th marker and colour: solid and filled, dashed and
@@ -104,10 +104,10 @@ def finest_optimum(axes: Any, results: Results, problem: Key) -> None:
 def both_planners(results: Results, problems: Sequence[Key], columns: int = 2) -> Any:
     """Predicted and deployed values of both planners, and the optimum, with the finest grid."""
     atoms, low = max(results.atoms), min(results.alpha0)
-    figure, axes = panels([plain(title(problem)) for problem in problems], columns)
+    figure, axes = panels([without_mathematics(title(problem)) for problem in problems], columns)
     for ax, problem in zip(axes, problems):
         for k, (method, size) in enumerate((("interpolation", 8.0), ("quantile", 3.5))):
-            predicted_and_deployed(
+            draw_predicted_and_deployed(
                 ax, results.get(method, problem, atoms, low), planner(method), 1 - k, size
             )
         finest_optimum(ax, results, problem)
@@ -143,10 +143,10 @@ def varying(
     """Predicted and deployed values of CVaRVIQ for several grids, and the optimum."""
     if not _has_plans(results, results.shown) or len(series) < 2:
         return None
-    figure, axes = panels([plain(title(problem)) for problem in results.shown])
+    figure, axes = panels([without_mathematics(title(problem)) for problem in results.shown])
     for ax, problem in zip(axes, results.shown):
         for k, (atoms, low) in enumerate(series):
-            predicted_and_deployed(
+            draw_predicted_and_deployed(
                 ax, results.get("quantile", problem, atoms, low), name(atoms, low), k
             )
         finest_optimum(ax, results, problem)
@@ -182,7 +182,11 @@ def beyond_optimum(results: Results) -> Any:
             ([(most, low, rf"$\alpha_0$ = {tens(low)}") for low in results.alpha0], f"|Y| = {most}")
         )
     figure, axes = panels(
-        [f"{plain(title(problem))}, {fixed}" for _, fixed in rows for problem in results.shown],
+        [
+            f"{without_mathematics(title(problem))}, {fixed}"
+            for _, fixed in rows
+            for problem in results.shown
+        ],
         len(results.shown),
     )
     for ax, (series, problem) in zip(
@@ -229,13 +233,14 @@ def _has_plans(results: Results, problems: Iterable[Key]) -> bool:
 # ---------------------------------------------------------------------- variants and other methods
 
 
-def variants(results: Results) -> Any:
+def draw_variants(results: Results) -> Any:
     """CVaRVIQ in all its variants beside the optimum: values, and by how much they exceed it."""
     if len(results.variants) < 2 or not results.settings("quantile", "optimum"):
         return None
     atoms, low = max(results.atoms), min(results.alpha0)
     figure, axes = panels(
-        [plain(title(problem)) for _ in range(2) for problem in results.shown], len(results.shown)
+        [without_mathematics(title(problem)) for _ in range(2) for problem in results.shown],
+        len(results.shown),
     )
     half = len(results.shown)
     for position, problem in enumerate(results.shown):
@@ -267,12 +272,12 @@ def variants(results: Results) -> Any:
     return figure
 
 
-def methods(results: Results) -> Any:
+def draw_methods(results: Results) -> Any:
     """The deployed values of all methods, where there are others than the paper's."""
     if set(results.methods) <= {"quantile", "interpolation", "optimum"}:
         return None
     atoms, low = max(results.atoms), min(results.alpha0)
-    figure, axes = panels([plain(title(problem)) for problem in results.shown])
+    figure, axes = panels([without_mathematics(title(problem)) for problem in results.shown])
     for ax, problem in zip(axes, results.shown):
         for k, method in enumerate(method for method in results.methods if method != "optimum"):
             look = {"linestyle": "--", "markersize": 4.5, "markerfacecolor": "none", **style(k)}
@@ -300,13 +305,13 @@ FIGURES: dict[str, tuple[Drawing, str]] = {
     ),
     "values_all": (values_all, "The same for all problems."),
     "variants": (
-        variants,
+        draw_variants,
         (
             "CVaRVIQ in its variants: deployed values beside the optimum, and by how much they"
             " exceed it."
         ),
     ),
-    "methods": (methods, "Deployed values of all methods, and the optimum."),
+    "methods": (draw_methods, "Deployed values of all methods, and the optimum."),
     "planning_time": (
         planning_time,
         (
@@ -344,14 +349,14 @@ FIGURES: dict[str, tuple[Drawing, str]] = {
         "By how much the deployed value of CVaRVIQ's policy exceeds the optimum.",
     ),
     "evaluation_time": (
-        evaluation_time,
+        draw_evaluation_time,
         (
             "Time of ForPECVaR at alpha_target = alpha0, medians with their spread, and the nodes"
             " it expands."
         ),
     ),
     "monte_carlo": (
-        monte_carlo,
+        draw_monte_carlo,
         (
             "Error of Monte Carlo in the time that ForPECVaR takes, at alpha_target = alpha0; five"
             " runs each."

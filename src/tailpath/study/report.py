@@ -12,12 +12,12 @@ import pathlib
 from collections.abc import Mapping, Sequence
 
 from tailpath.formats.files import write_text
-from tailpath.study.claims import Claim, compare
+from tailpath.study.claims import Claim, judged_claims
 from tailpath.study.claims.planners import is_complete
 from tailpath.study.figures import draw_all
 from tailpath.study.results import Results
 from tailpath.study.store import Edition, Run, Store
-from tailpath.study.tables import Table, all_tables
+from tailpath.study.tables import CaptionedTable, all_tables
 
 PAGE = "study.md"
 
@@ -50,14 +50,14 @@ def _page(
     results: Results,
     runs: Sequence[Run],
     others: int,
-    tables: Sequence[Table],
+    tables: Sequence[CaptionedTable],
     figures: Mapping[str, str],
 ) -> str:
     parts = [
         "# The paper's experiments, repeated" if is_complete(results.of_paper()) else "# A study",
         _about(results, runs, others),
     ]
-    judged = {variant: compare(results.of_variant(variant)) for variant in results.judged}
+    judged = {variant: judged_claims(results.of_variant(variant)) for variant in results.judged}
     sections = list(dict.fromkeys(section for found in judged.values() for section in found))
     if sections:
         parts += ["## The paper's claims", CLAIMS]
@@ -157,7 +157,7 @@ def _claims(by_variant: Mapping[str, Sequence[Claim]]) -> str:
                     if len(claims_of) == 1
                     else f"- {says} ({variant}): {claim.remark}"
                 )
-    table = Table(
+    table = CaptionedTable(
         "claims", "", ("the paper says", "paper", "variant", "here", "verdict"), rows
     ).markdown()
     return table + ("\n\nRemarks:\n\n" + "\n".join(remarks) if remarks else "")

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from tailpath.errors import OptionError
 from tailpath.methods import find_method
 from tailpath.study.design import CONTRAST, IMPROVED, OWN, paper
-from tailpath.study.store import Point, Run, Task
+from tailpath.study.store import AtomPoint, Run, StudyTask
 
 FloatArray = NDArray[np.float64]
 Key = tuple[str, str]
@@ -106,7 +106,7 @@ class Results:
         design = paper()
         keys = {problem.key: {*design.atoms, *problem.finer} for problem in design.problems}
 
-        def holds(task: Task) -> bool:
+        def holds(task: StudyTask) -> bool:
             grid = (
                 task.atoms in keys.get((task.domain, task.problem), ())
                 and task.alpha0 in design.alpha0
@@ -168,7 +168,7 @@ class Results:
 
     def pairs(
         self, *methods: str, settings: Iterable[Setting] | None = None
-    ) -> Iterator[tuple[Setting, tuple[Point, ...]]]:
+    ) -> Iterator[tuple[Setting, tuple[AtomPoint, ...]]]:
         """Every atom of every setting, with the points of all these methods side by side."""
         for setting in self.settings(*methods) if settings is None else settings:
             for points in zip(*(self.of(method, setting).points for method in methods)):
@@ -184,7 +184,7 @@ def array(values: Iterable[float]) -> FloatArray:
     return np.array(list(values), dtype=np.float64)
 
 
-def at(run: Run, alpha: float) -> Point | None:
+def at(run: Run, alpha: float) -> AtomPoint | None:
     """The point of a run at an alpha, found by its nearest atom if that is equal but
     for rounding.
     """

@@ -19,8 +19,8 @@ from tailpath.model.ssp import SSP
 from tailpath.options import Progress
 from tailpath.study.design import Design, effort
 from tailpath.study.program import program
-from tailpath.study.store import Edition, Run, Store, Task
-from tailpath.study.work import Job, perform
+from tailpath.study.store import Edition, Run, Store, StudyTask
+from tailpath.study.work import WorkItem, perform
 
 #: Executors that may break one after the other without a single run finished between them, before
 #: tasks run one at a time.
@@ -33,7 +33,7 @@ Open = Callable[[], AbstractContextManager[Executor]]
 class Failure:
     """A task that could not be done, and why."""
 
-    task: Task
+    task: StudyTask
     reason: str
 
 
@@ -56,7 +56,7 @@ class Study:
     """
 
     design: Design
-    tasks: Sequence[Task]
+    tasks: Sequence[StudyTask]
     models: Mapping[tuple[str, str], SSP]
 
     @property
@@ -66,7 +66,7 @@ class Study:
         return Edition(program(), marks, self.design.gamma, self.design.tolerance)
 
 
-def prepare(design: Design, tasks: Sequence[Task]) -> Study:
+def prepare(design: Design, tasks: Sequence[StudyTask]) -> Study:
     """Read the models of a design."""
     return Study(design, tasks, {problem.key: problem.read() for problem in design.problems})
 
@@ -95,7 +95,7 @@ class _Campaign:
         store: Store,
         study: Study,
         edition: Edition,
-        missing: Sequence[Task],
+        missing: Sequence[StudyTask],
         progress: Progress,
     ) -> None:
         self.store, self.study, self.edition, self.progress = store, study, edition, progress
@@ -118,7 +118,7 @@ class _Campaign:
                 self._fail(task, "its worker ended abruptly: killed, or out of memory")
         return self.failures
 
-    def _run_on(self, executor: Executor, tasks: Sequence[Task]) -> None:
+    def _run_on(self, executor: Executor, tasks: Sequence[StudyTask]) -> None:
         """Give tasks to an executor and take in what it finishes. It may break at any time; what it
         has not finished is left.
         """
@@ -126,7 +126,9 @@ class _Campaign:
         try:
             for task in tasks:
                 model = self.study.models[task.domain, task.problem]
-                job = Job(task, model, self.study.design.repetitions, self.study.design.imports)
+                job = WorkItem(
+                    task, model, self.study.design.repetitions, self.study.design.imports
+                )
                 futures[executor.submit(perform, job)] = task
         except BrokenExecutor:
             pass  # what was handed over tells its own story below
@@ -143,7 +145,7 @@ class _Campaign:
                 self._take(task, run)
             self._report()
 
-    def _take(self, task: Task, run: Run) -> None:
+    def _take(self, task: StudyTask, run: Run) -> None:
         answer = run.answer
         if not self.edition.holds(task, answer.program, answer.fingerprint):
             self._fail(
@@ -159,6 +161,6 @@ class _Campaign:
     def _report(self) -> None:
         self.progress(self.done, 1 - sum(map(effort, self.left)) / self.all)
 
-    def _fail(self, task: Task, reason: str) -> None:
+    def _fail(self, task: StudyTask, reason: str) -> None:
         del self.left[task]
         self.failures.append(Failure(task, " ".join(reason.split())))

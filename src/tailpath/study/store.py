@@ -51,7 +51,7 @@ class StoreError(TailpathError):
 
 
 @dataclass(frozen=True)
-class Task:
+class StudyTask:
     """What is asked: one method on one problem with one grid of atoms.
 
     `variant` says which variant of a method that has some, and `inner` how CVaRVILI is solved and
@@ -78,7 +78,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Point:
+class AtomPoint:
     """One atom as the initial alpha: what the planner predicted, if it predicts anything, and what
     its policy delivers, exactly.
 
@@ -147,9 +147,9 @@ class Answer:
 class Run:
     """A finished task."""
 
-    task: Task
+    task: StudyTask
     answer: Answer
-    points: tuple[Point, ...] = ()
+    points: tuple[AtomPoint, ...] = ()
     simulations: tuple[Simulation, ...] = ()
 
 
@@ -162,15 +162,15 @@ def _definition(kind: Any) -> str:
     return ", ".join(f"{field.name} {SQL_TYPE[str(field.type)]}" for field in fields(kind))
 
 
-KEY = [*columns(Task), "program", "fingerprint"]
+KEY = [*columns(StudyTask), "program", "fingerprint"]
 TABLES = (
     (
-        f"CREATE TABLE runs (id INTEGER PRIMARY KEY, {_definition(Task)}, {_definition(Answer)},"
-        f" UNIQUE ({', '.join(KEY)}))"
+        f"CREATE TABLE runs (id INTEGER PRIMARY KEY, {_definition(StudyTask)},"
+        f" {_definition(Answer)}, UNIQUE ({', '.join(KEY)}))"
     ),
     (
-        f"CREATE TABLE points (run INTEGER NOT NULL REFERENCES runs, {_definition(Point)}, PRIMARY"
-        " KEY (run, alpha))"
+        f"CREATE TABLE points (run INTEGER NOT NULL REFERENCES runs, {_definition(AtomPoint)},"
+        " PRIMARY KEY (run, alpha))"
     ),
     (
         "CREATE TABLE simulations (run INTEGER NOT NULL REFERENCES runs,"
@@ -190,7 +190,7 @@ class Edition:
     gamma: float = 1.0
     tolerance: float = 1e-3
 
-    def holds(self, task: Task, program: str, fingerprint: str) -> bool:
+    def holds(self, task: StudyTask, program: str, fingerprint: str) -> bool:
         same = (program, task.gamma, task.tolerance) == (self.program, self.gamma, self.tolerance)
         return same and self.fingerprints.get((task.domain, task.problem)) == fingerprint
 
@@ -231,7 +231,7 @@ class Store:
         """Write a finished run, all of it or nothing. A run that another process has written
         meanwhile stays as it is.
         """
-        names = [*columns(Task), *columns(Answer)]
+        names = [*columns(StudyTask), *columns(Answer)]
         with self._explained(), self._base:
             cursor = self._base.execute(
                 _insert("runs", names, "OR IGNORE"), [*_values(run.task), *_values(run.answer)]
@@ -239,7 +239,7 @@ class Store:
             if cursor.rowcount == 0:
                 return
             for table, rows, kind in (
-                ("points", run.points, Point),
+                ("points", run.points, AtomPoint),
                 ("simulations", run.simulations, Simulation),
             ):
                 self._base.executemany(
@@ -251,15 +251,15 @@ class Store:
         """The finished runs of an edition, or of all, in the order in which they were finished."""
         with self._explained():
             points, simulations = (
-                self._rows_of("points", Point),
+                self._rows_of("points", AtomPoint),
                 self._rows_of("simulations", Simulation),
             )
-            names = ", ".join(["id", *columns(Task), *columns(Answer)])
+            names = ", ".join(["id", *columns(StudyTask), *columns(Answer)])
             stored = self._base.execute(f"SELECT {names} FROM runs ORDER BY id").fetchall()
-        split = 1 + len(columns(Task))
+        split = 1 + len(columns(StudyTask))
         found = (
             Run(
-                Task(*row[1:split]),
+                StudyTask(*row[1:split]),
                 Answer(*row[split:]),
                 tuple(points.get(row[0], ())),
                 tuple(simulations.get(row[0], ())),
@@ -273,7 +273,7 @@ class Store:
             or edition.holds(run.task, run.answer.program, run.answer.fingerprint)
         ]
 
-    def finished(self, edition: Edition) -> set[Task]:
+    def finished(self, edition: Edition) -> set[StudyTask]:
         """The tasks of an edition that need not be done again."""
         return {
             task
@@ -315,11 +315,13 @@ class Store:
             raise OptionError(f"cannot export {kind!r}; use 'csv' or 'parquet'")
         with self._explained():
             stored = self._base.execute(f"SELECT id, {', '.join(KEY)} FROM runs").fetchall()
-            chosen = {row[0] for row in stored if edition.holds(Task(*row[1:-2]), row[-2], row[-1])}
+            chosen = {
+                row[0] for row in stored if edition.holds(StudyTask(*row[1:-2]), row[-2], row[-1])
+            }
             written = []
             for table, kinds in (
-                ("runs", (Task, Answer)),
-                ("points", (Point,)),
+                ("runs", (StudyTask, Answer)),
+                ("points", (AtomPoint,)),
                 ("simulations", (Simulation,)),
             ):
                 names = [
@@ -364,10 +366,10 @@ class Store:
         except sqlite3.Error as error:
             raise StoreError(f"{self.path}: {error}") from error
 
-    def _keys(self) -> list[tuple[Task, str, str]]:
+    def _keys(self) -> list[tuple[StudyTask, str, str]]:
         with self._explained():
             rows = self._base.execute(f"SELECT {', '.join(KEY)} FROM runs ORDER BY id").fetchall()
-        return [(Task(*row[:-2]), row[-2], row[-1]) for row in rows]
+        return [(StudyTask(*row[:-2]), row[-2], row[-1]) for row in rows]
 
     def _rows_of(self, table: str, kind: Any) -> dict[int, list[Any]]:
         found: dict[int, list[Any]] = {}

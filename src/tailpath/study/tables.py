@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tailpath.study.claims.evaluation import PAPER_ERRORS, longest_evaluations, simulation_errors
-from tailpath.study.claims.planners import LIMITS, differences
+from tailpath.study.claims.planners import LIMITS, absolute_differences
 from tailpath.study.results import FloatArray, Results, Setting, array, at, planner, title
 from tailpath.study.store import Answer, write_rows
 
@@ -35,7 +35,7 @@ SAME_PERCENT = 1e-7
 
 
 @dataclass(frozen=True)
-class Table:
+class CaptionedTable:
     """A table with its caption; cells are texts or numbers, `None` where there is
     nothing to say.
     """
@@ -66,7 +66,7 @@ def _cell(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def all_tables(results: Results) -> list[Table]:
+def all_tables(results: Results) -> list[CaptionedTable]:
     """Every table that has rows."""
     makers = (
         checks,
@@ -83,7 +83,7 @@ def all_tables(results: Results) -> list[Table]:
     return [table for make in makers if (table := make(results)).rows]
 
 
-def checks(results: Results) -> Table:
+def checks(results: Results) -> CaptionedTable:
     """What must be so if the program is right, whatever the planners do."""
     best = [point for _, (point,) in results.pairs("optimum")]
     rows: list[list[Any]] = []
@@ -119,7 +119,7 @@ def checks(results: Results) -> Table:
                     predicted,
                 ]
             )
-    return Table(
+    return CaptionedTable(
         "checks",
         "Checks: deployed values against the optimum.",
         ["what", "measured", "points", "value"],
@@ -127,7 +127,7 @@ def checks(results: Results) -> Table:
     )
 
 
-def variants(results: Results) -> Table:
+def variants(results: Results) -> CaptionedTable:
     """How far each variant's deployed values lie above the optimum, and at how many points it is
     worse and better than the first.
     """
@@ -156,7 +156,7 @@ def variants(results: Results) -> Table:
             else []
         )
         headers.append(f"sweeps, {name}")
-    return Table(
+    return CaptionedTable(
         "variants", "CVaRVIQ in its variants: deployed values above the optimum.", headers, rows
     )
 
@@ -180,7 +180,7 @@ def _variant_cells(those: Sequence[Results], settings: Sequence[Setting]) -> lis
     return cells
 
 
-def methods(results: Results) -> Table:
+def methods(results: Results) -> CaptionedTable:
     """Every method and variant at the points of the optimum, for studies with methods
     of their own.
     """
@@ -219,14 +219,14 @@ def methods(results: Results) -> Table:
         "deployed above optimum, mean %",
         "max %",
     ]
-    return Table("methods", "All methods at all points.", headers, rows)
+    return CaptionedTable("methods", "All methods at all points.", headers, rows)
 
 
 def _mean(values: FloatArray) -> float | None:
     return float(values.mean()) if values.size and np.isfinite(values).all() else None
 
 
-def gaps(results: Results) -> Table:
+def gaps(results: Results) -> CaptionedTable:
     """How far predicted, deployed and optimal values lie apart, in percent of the last of two."""
     rows = []
     for domain in results.domains:
@@ -265,7 +265,7 @@ def gaps(results: Results) -> Table:
         )
         for of in ("mean %", "max %")
     ]
-    return Table(
+    return CaptionedTable(
         "gaps",
         "CVaRVIQ: predicted, deployed and optimal values, all problems of a domain and all atoms as"
         " initial alpha.",
@@ -274,7 +274,7 @@ def gaps(results: Results) -> Table:
     )
 
 
-def alpha0_choice(results: Results) -> Table:
+def alpha0_choice(results: Results) -> CaptionedTable:
     """What alpha0 at a tenth of the target brings, against alpha0 at the target."""
     rows = []
     pairs = [
@@ -327,7 +327,7 @@ def alpha0_choice(results: Results) -> Table:
         "problems",
         *(f"{name}, alpha0 = {low}" for name in what for low in ("target", "target / 10")),
     ]
-    return Table(
+    return CaptionedTable(
         "alpha0_choice",
         "CVaRVIQ at the target, all problems: alpha0 at the target, and at a tenth of it.",
         headers,
@@ -335,7 +335,7 @@ def alpha0_choice(results: Results) -> Table:
     )
 
 
-def below_target(results: Results) -> Table:
+def below_target(results: Results) -> CaptionedTable:
     """How much an alpha0 below the target helps."""
     rows = []
     atoms = max(results.atoms, default=0)
@@ -365,7 +365,7 @@ def below_target(results: Results) -> Table:
         "optimum",
         *(f"above optimum with alpha0 = {low:g}, %" for low in results.alpha0),
     ]
-    return Table(
+    return CaptionedTable(
         "below_target",
         f"Deployed value of CVaRVIQ's policy at the target, {atoms} atoms, by alpha0.",
         headers,
@@ -373,7 +373,7 @@ def below_target(results: Results) -> Table:
     )
 
 
-def planning_times(results: Results) -> Table:
+def planning_times(results: Results) -> CaptionedTable:
     rows = []
     for setting in results.settings("quantile", "optimum"):
         times = {
@@ -410,7 +410,7 @@ def planning_times(results: Results) -> Table:
         "least to most ",
         "sweeps of CVaRVIQ",
     ]
-    return Table(
+    return CaptionedTable(
         "planning_times",
         "Planning time in seconds, one core: the median of several calls, and how far they spread.",
         headers,
@@ -427,7 +427,7 @@ def _spread(answer: Answer) -> tuple[float | None, str | None]:
     )
 
 
-def evaluation_times(results: Results) -> Table:
+def evaluation_times(results: Results) -> CaptionedTable:
     """Table 1 of the paper."""
     found = longest_evaluations(results)
     rows = []
@@ -444,7 +444,7 @@ def evaluation_times(results: Results) -> Table:
                 )
                 rows.append([planner(method), title(problem), paper, seconds, where, nodes])
     headers = ["policy of", "problem", "paper (s)", "here (s)", "with", "most expanded nodes"]
-    return Table(
+    return CaptionedTable(
         "evaluation_times",
         "Table 1: maximum time of ForPECVaR at alpha_target = alpha0.",
         headers,
@@ -452,13 +452,13 @@ def evaluation_times(results: Results) -> Table:
     )
 
 
-def planner_differences(results: Results) -> Table:
+def planner_differences(results: Results) -> CaptionedTable:
     rows = []
     for variant in results.variants or [""]:
         these = results.of_variant(variant) if variant else results
         for field, what in (("prediction", "predicted values"), ("deployed", "deployed values")):
             for values, where in zip(
-                differences(these, field), ("all points", "linear programs to convergence")
+                absolute_differences(these, field), ("all points", "linear programs to convergence")
             ):
                 if values.size:
                     shares = [100 * float(np.mean(values < limit)) for limit in LIMITS]
@@ -471,10 +471,12 @@ def planner_differences(results: Results) -> Table:
         *(f"below {limit:g}, %" for limit in LIMITS),
         "largest",
     ]
-    return Table("planner_differences", "Differences between the two planners.", headers, rows)
+    return CaptionedTable(
+        "planner_differences", "Differences between the two planners.", headers, rows
+    )
 
 
-def monte_carlo(results: Results) -> Table:
+def monte_carlo(results: Results) -> CaptionedTable:
     rows: list[list[Any]] = []
     for domain in results.domains:
         for every_atom, where in ((False, "alpha_target = alpha0"), (True, "all atoms")):
@@ -484,7 +486,7 @@ def monte_carlo(results: Results) -> Table:
         if rows and rows[-1][0] == domain and domain in PAPER_ERRORS:
             rows.append([domain, "paper", "not said", *PAPER_ERRORS[domain]])
     headers = ["domain", "who", "points", "mean", "median", "maximum"]
-    return Table(
+    return CaptionedTable(
         "monte_carlo",
         "Monte Carlo in the time of ForPECVaR: |simulated − deployed CVaR|, averaged over 5 runs.",
         headers,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from tailpath.pictures.style import plain
+from tailpath.pictures.style import without_mathematics
 from tailpath.study.canvas import COLOURS, MARKERS, integer_ticks, legend_below, panels, style, tens
 from tailpath.study.results import Key, Results, planner, title
 from tailpath.study.store import Run
@@ -60,7 +60,8 @@ def against_atoms(
     if not results.settings("quantile") or len(results.atoms) < 2:
         return None
     figure, axes = panels(
-        [plain(title(problem)) for _ in rows for problem in results.shown], len(results.shown)
+        [without_mathematics(title(problem)) for _ in rows for problem in results.shown],
+        len(results.shown),
     )
     for ax, (quantity, label, problem) in zip(
         axes, [(quantity, label, problem) for quantity, label in rows for problem in results.shown]
@@ -148,7 +149,7 @@ def planning_time(results: Results) -> Any:
     )
 
 
-def evaluation_time(results: Results) -> Any:
+def draw_evaluation_time(results: Results) -> Any:
     rows: list[tuple[Quantity, str]] = [
         (evaluation_milliseconds, "evaluation time (ms)"),
         (expanded, "expanded nodes"),
@@ -156,7 +157,7 @@ def evaluation_time(results: Results) -> Any:
     return against_atoms(results, ("quantile", "interpolation"), rows, "linear")
 
 
-def monte_carlo(results: Results) -> Any:
+def draw_monte_carlo(results: Results) -> Any:
     """The error of every Monte Carlo run at alpha_target = alpha0: a group of columns per number of
     atoms, a column per alpha0.
     """
@@ -168,7 +169,7 @@ def monte_carlo(results: Results) -> Any:
         for problem in results.problems
         if any(setting.problem == problem for setting in settings)
     ]
-    figure, axes = panels([plain(title(problem)) for problem in shown])
+    figure, axes = panels([without_mathematics(title(problem)) for problem in shown])
     for ax, problem in zip(axes, shown):
         atoms = sorted({setting.atoms for setting in settings if setting.problem == problem})
         for k, low in enumerate(results.alpha0):

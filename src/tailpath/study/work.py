@@ -30,7 +30,7 @@ from tailpath.policies.atoms import log_atoms
 from tailpath.solvers.published.interpolation import solve_cvar_interpolation
 from tailpath.study.design import IMPROVED, import_all
 from tailpath.study.program import machine, program
-from tailpath.study.store import Answer, Point, Run, Simulation, Task
+from tailpath.study.store import Answer, AtomPoint, Run, Simulation, StudyTask
 
 Result = TypeVar("Result")
 
@@ -41,12 +41,12 @@ LP_SWEEPS = 2
 
 
 @dataclass(frozen=True, eq=False)
-class Job:
+class WorkItem:
     """A task with all a worker needs for it: the model, how often Monte Carlo is repeated, and
     modules that register methods.
     """
 
-    task: Task
+    task: StudyTask
     model: SSP
     repetitions: int = 5
     imports: tuple[str, ...] = ()
@@ -61,22 +61,24 @@ class Times(NamedTuple):
     calls: int
 
 
-def perform(job: Job) -> Run:
+def perform(job: WorkItem) -> Run:
     """Compute a task."""
     import_all(job.imports)
-    warm_up(job.task.method, job.task.inner)
+    warm_up_worker(job.task.method, job.task.inner)
     return _perform(job)
 
 
 @cache
-def warm_up(method: str, inner: str) -> None:
+def warm_up_worker(method: str, inner: str) -> None:
     """Do a small task of this kind once per process: compiled code is loaded, libraries are
     imported.
     """
-    _perform(Job(Task("gridworld", "5x5", method, "", inner, 7, 0.1), gridworld("5x5"), 1))
+    _perform(
+        WorkItem(StudyTask("gridworld", "5x5", method, "", inner, 7, 0.1), gridworld("5x5"), 1)
+    )
 
 
-def _perform(job: Job) -> Run:
+def _perform(job: WorkItem) -> Run:
     began = perf_counter()
     compute = _simulation if job.task.method == "simulation" else _planner
     columns, points, simulations = compute(job)
@@ -96,10 +98,10 @@ def timed(call: Callable[[], Result], calls: int = CALLS) -> tuple[Result, Times
 
 # ---------------------------------------------------------------------- planners
 
-Computed = tuple[dict[str, Any], list[Point], list[Simulation]]
+Computed = tuple[dict[str, Any], list[AtomPoint], list[Simulation]]
 
 
-def _planner(job: Job) -> Computed:
+def _planner(job: WorkItem) -> Computed:
     """Any method of the register. Every timed call gets a model that nothing is known about yet."""
     task, ssp = job.task, job.model
     plan, times = timed(lambda: _plan(task, replace(ssp)))
@@ -122,7 +124,7 @@ def _planner(job: Job) -> Computed:
     return columns, _points(task, ssp, plan), []
 
 
-def _plan(task: Task, ssp: SSP) -> Plan:
+def _plan(task: StudyTask, ssp: SSP) -> Plan:
     settings: dict[str, Any] = {
         "atoms": task.atoms,
         "alpha0": task.alpha0,
@@ -141,7 +143,7 @@ def _plan(task: Task, ssp: SSP) -> Plan:
         )
 
 
-def _estimated(task: Task, ssp: SSP, atoms: FloatArray, sweeps: int) -> dict[str, Any]:
+def _estimated(task: StudyTask, ssp: SSP, atoms: FloatArray, sweeps: int) -> dict[str, Any]:
     """The time that linear programs would take: so many times that of the first whole sweeps, and
     once what the policy takes.
 
@@ -175,11 +177,11 @@ def _estimated(task: Task, ssp: SSP, atoms: FloatArray, sweeps: int) -> dict[str
     }
 
 
-def _points(task: Task, ssp: SSP, plan: Plan) -> list[Point]:
+def _points(task: StudyTask, ssp: SSP, plan: Plan) -> list[AtomPoint]:
     """Every atom as the initial alpha: the value the planner gives, and the exact one of the policy
     that starts there.
     """
-    found: list[Point] = []
+    found: list[AtomPoint] = []
     for alpha in log_atoms(task.alpha0, task.atoms).tolist():
         policy = plan.policy(alpha)
         costs, times = timed(
@@ -187,7 +189,7 @@ def _points(task: Task, ssp: SSP, plan: Plan) -> list[Point]:
         )
         deployed = (costs.cvar(alpha), costs.var(alpha), costs.mean)
         found.append(
-            Point(
+            AtomPoint(
                 alpha,
                 plan.predict(alpha),
                 *deployed,
@@ -203,7 +205,7 @@ def _points(task: Task, ssp: SSP, plan: Plan) -> list[Point]:
 # ---------------------------------------------------------------------- Monte Carlo
 
 
-def _simulation(job: Job) -> Computed:
+def _simulation(job: WorkItem) -> Computed:
     """Simulate CVaRVIQ's policy from alpha0, as many runs as fit into the time that ForPECVaR takes
     for it, several times.
 

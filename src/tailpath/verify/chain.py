@@ -33,7 +33,7 @@ def decimal(number: Any) -> Fraction:
 
 
 @dataclass(frozen=True)
-class Rows:
+class ExactRows:
     """All choices of a model in whole numbers: `choice[k]` is a row over states; costs count
     `unit`.
     """
@@ -42,7 +42,7 @@ class Rows:
     unit: Fraction
 
 
-def rows_of(ssp: SSP) -> Rows:
+def rows_of(ssp: SSP) -> ExactRows:
     """The model as given. Without a unit of its own, costs count the finest decimal place among
     them.
     """
@@ -59,7 +59,7 @@ def rows_of(ssp: SSP) -> Rows:
         scale = math.lcm(*(w.denominator for w in weight))
         denominator = [int(w * scale) for w in weight]
         rows.append((sum(denominator), list(zip(target[first:end], denominator, cost[first:end]))))
-    return Rows(rows, unit)
+    return ExactRows(rows, unit)
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class ExactChain:
     unit: Fraction
 
 
-def follow(ssp: SSP, policy: Any, most: int = MOST_PAIRS) -> ExactChain:
+def exact_chain(ssp: SSP, policy: Any, most: int = MOST_PAIRS) -> ExactChain:
     """Unroll a policy by its own functions, as far as `most` pairs of state and memory, which take
     some seconds for every 100,000.
     """
@@ -191,7 +191,7 @@ def components(successors: list[list[int]]) -> list[int]:
     return label
 
 
-def without_zero_cost_cycles(chain: ExactChain) -> tuple[ExactChain, list[int]]:
+def zero_cost_cycles_removed(chain: ExactChain) -> tuple[ExactChain, list[int]]:
     """An equivalent chain whose free edges have no cycle, and a rank that falls along them."""
     zero_cost = [
         [to for to, _, cost in edges if cost == 0 and to != GOAL] for _, edges in chain.rows

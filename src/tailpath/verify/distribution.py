@@ -19,12 +19,12 @@ from tailpath.verify.chain import (
     GOAL,
     MOST_PAIRS,
     ExactChain,
-    follow,
+    exact_chain,
     with_trap,
-    without_zero_cost_cycles,
+    zero_cost_cycles_removed,
 )
 from tailpath.verify.totals import BITS as TOTAL_BITS
-from tailpath.verify.totals import enclosed
+from tailpath.verify.totals import enclosed_totals
 
 #: Masses count 2^-BITS, far below what any claim could rest on.
 BITS = 1400
@@ -88,13 +88,13 @@ def enclose(ssp: Any, policy: Any, last: Fraction, most: int = MOST_NODES) -> En
     """Follow the policy exactly up to the cost `last`, through so many pairs of node and cost at
     most, and no more nodes than that.
     """
-    chain, trap = with_trap(follow(ssp, policy, min(most, MOST_PAIRS)))
-    chain, rank = without_zero_cost_cycles(chain)
+    chain, trap = with_trap(exact_chain(ssp, policy, min(most, MOST_PAIRS)))
+    chain, rank = zero_cost_cycles_removed(chain)
     rates = [
         Fraction(sum(w * cost for _, w, cost in edges), denominator)
         for denominator, edges in chain.rows
     ]
-    rest = enclosed(chain.rows, rates)
+    rest = enclosed_totals(chain.rows, rates)
     missed = (0, 0)
     if trap is not None:
         into = [
@@ -102,7 +102,7 @@ def enclose(ssp: Any, policy: Any, last: Fraction, most: int = MOST_NODES) -> En
             for denominator, edges in chain.rows
         ]
         missed = (
-            enclosed(chain.rows, into)[chain.start]
+            enclosed_totals(chain.rows, into)[chain.start]
             if chain.start != trap
             else (1 << TOTAL_BITS, 1 << TOTAL_BITS)
         )
@@ -182,12 +182,12 @@ def check_distribution(costs: Any, ssp: Any, policy: Any, most: int = MOST_NODES
     proved = [
         _head(costs, truth, error_bound),
         _tail(costs, truth, error_bound),
-        within(
+        proved_within(
             "E[(Z - last cost)+]",
             truth.total(truth.excess),
             _around_pair(costs.tail_excess_bounds, error_bound + _of_costs(costs)),
         ),
-        within("the mean", truth.total(truth.mean), costs.mean_bounds),
+        proved_within("the mean", truth.total(truth.mean), costs.mean_bounds),
     ]
     for what, value, (low, high) in (
         ("the mean", costs.mean, costs.mean_bounds),
@@ -206,7 +206,9 @@ def check_distribution(costs: Any, ssp: Any, policy: Any, most: int = MOST_NODES
         {costs.alpha, *(a for a in (1e-3, 0.01, 0.1, 0.5, 1.0) if a > costs.alpha)}
     ):
         low, high = costs.bounds(alpha)
-        proved.append(within(f"CVaR at alpha {alpha:g}", truth.cvar(Fraction(alpha)), (low, high)))
+        proved.append(
+            proved_within(f"CVaR at alpha {alpha:g}", truth.cvar(Fraction(alpha)), (low, high))
+        )
         width = max(width, (high - low) / high if high > 0 else 0.0)
     return Proof(tuple(proved), width)
 
@@ -217,7 +219,7 @@ def _may_miss(costs: Any, truth: Enclosure, error_bound: Fraction) -> Proof:
     """
     claim = Fraction(costs.unreached)
     enclosure = tuple(Fraction(side, 1 << TOTAL_BITS) for side in truth.missed)
-    proved = within(
+    proved = proved_within(
         "the probability of never arriving",
         (enclosure[0], enclosure[1]),
         (claim * (1 - OF_MISSED), claim * (1 + OF_MISSED)),
@@ -299,7 +301,9 @@ def _tail(costs: Any, truth: Enclosure, error_bound: Fraction) -> str:
             claim_low + there * (1 - error_bound),
             claim_high + there * (1 + error_bound),
         )
-    return within("the probability of what lies beyond", (low, high), (claim_low, claim_high))
+    return proved_within(
+        "the probability of what lies beyond", (low, high), (claim_low, claim_high)
+    )
 
 
 def _clusters(costs: Any, error: Fraction, unit: Fraction) -> list[tuple[int, int, Fraction]]:
@@ -345,7 +349,7 @@ def _around_pair(bounds: tuple[float, float], error_bound: Fraction) -> tuple[An
     )
 
 
-def within(what: str, truth: tuple[Fraction, Fraction], claim: tuple[Any, Any]) -> str:
+def proved_within(what: str, truth: tuple[Fraction, Fraction], claim: tuple[Any, Any]) -> str:
     """A line that says what was proved, or the refusal: the enclosure must lie inside the bounds
     claimed.
 

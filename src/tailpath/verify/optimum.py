@@ -14,10 +14,10 @@ from typing import Any
 
 from tailpath.errors import OptionError, RefutedError
 from tailpath.verify.chain import GOAL, Row, arriving, decimal, rows_of
-from tailpath.verify.distribution import Proof, enclose, within
+from tailpath.verify.distribution import Proof, enclose, proved_within
 from tailpath.verify.excess import prove_below
 from tailpath.verify.reduction import check_reduction
-from tailpath.verify.totals import LARGEST_EXACT, ONE, enclosed, solved
+from tailpath.verify.totals import LARGEST_EXACT, ONE, enclosed_totals, solved
 
 #: The share by which the value of the last policy is lowered to lie below every policy, and the
 #: share that a better choice must save.
@@ -51,7 +51,7 @@ def check_expected(solution: Any) -> Proof:
                 f"the least expected cost from {ssp.states[state]!r} is at most {float(most)!r},"
                 f" below the claim {claim[0]!r}"
             )
-        within(f"the least expected cost from {ssp.states[state]!r}", (least, most), claim)
+        proved_within(f"the least expected cost from {ssp.states[state]!r}", (least, most), claim)
         if not claim[0] <= solution.value[state] <= claim[1]:
             raise RefutedError(
                 f"the value of state {ssp.states[state]!r} lies outside of its own bounds"
@@ -237,7 +237,7 @@ def _lowered(rows: list[Row], options: list[list[Row]]) -> list[tuple[int, int]]
     """
     rows = list(rows)
     for _ in range(50):
-        bounds = enclosed(rows, [_rate(r) for r in rows])
+        bounds = enclosed_totals(rows, [_rate(r) for r in rows])
         high = [high for _, high in bounds]
         moved = False
         for node, choices in enumerate(options):

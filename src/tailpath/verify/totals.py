@@ -23,7 +23,7 @@ LARGEST_EXACT = 120
 SHARE = 500
 
 
-def enclosed(rows: list[Row], rates: list[Fraction]) -> list[tuple[int, int]]:
+def enclosed_totals(rows: list[Row], rates: list[Fraction]) -> list[tuple[int, int]]:
     """Lower and upper bound on the expected total from every node, in units of 2^-BITS. All rows
     must lead to the goal surely.
     """
@@ -37,7 +37,7 @@ def enclosed(rows: list[Row], rates: list[Fraction]) -> list[tuple[int, int]]:
             for (denominator, edges), p in zip(rows, paying)
             if p
         ]
-        inner = enclosed(kept, [rate for rate, pays in zip(rates, paying) if pays])
+        inner = enclosed_totals(kept, [rate for rate, pays in zip(rates, paying) if pays])
         return [inner[at] if at != GOAL else (0, 0) for at in position]
     guess = _guessed(rows, rates)
     if guess is not None:

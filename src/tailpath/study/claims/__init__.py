@@ -24,7 +24,7 @@ __all__ = ["Claim", "compare"]
 #: The claims in the paper's order, by section.
 SECTIONS: dict[str, tuple[Check, ...]] = {
     "CVaRVILI and CVaRVIQ": (
-        planners.counted,
+        planners.points_counted,
         planners.equal_predictions,
         planners.close_policies,
         planners.faster,
@@ -56,7 +56,7 @@ SECTIONS: dict[str, tuple[Check, ...]] = {
 }
 
 
-def compare(results: Results) -> dict[str, list[Claim]]:
+def judged_claims(results: Results) -> dict[str, list[Claim]]:
     """The claims that can be judged with these results, by section of the paper. Runs that are no
     part of the paper's design say nothing to them.
     """

@@ -11,7 +11,7 @@ from tailpath.study.claims.claim import (
     RIVER,
     Claim,
     judge,
-    named,
+    numbers_listed,
     percents,
     share,
 )
@@ -148,7 +148,7 @@ def few_atoms_are_far(results: Results) -> Claim | None:
     return Claim(
         says,
         "yes (not shown)",
-        f"{'; '.join(ours)}, with {named(results.atoms)} atoms",
+        f"{'; '.join(ours)}, with {numbers_listed(results.atoms)} atoms",
         judge(float(np.mean(hits))),
     )
 

@@ -9,12 +9,20 @@ import numpy as np
 
 from tailpath.model.ssp import FloatArray
 from tailpath.study.boxes import deployed_by_optimum, predicted_by_deployed
-from tailpath.study.claims.claim import TOLERANCE, Claim, judge, listed, named, percents, share
+from tailpath.study.claims.claim import (
+    TOLERANCE,
+    Claim,
+    judge,
+    listed,
+    numbers_listed,
+    percents,
+    share,
+)
 from tailpath.study.results import Results, Setting, array, at
-from tailpath.study.store import Point
+from tailpath.study.store import AtomPoint
 
 
-def common(results: Results) -> list[tuple[Setting, list[Point]]]:
+def common(results: Results) -> list[tuple[Setting, list[AtomPoint]]]:
     """The atoms that all grids with one alpha0 share, with the points of CVaRVIQ from the coarsest
     to the finest grid.
     """
@@ -127,7 +135,7 @@ def boxes_narrow(results: Results) -> Claim | None:
         hits.append(bool(np.all(np.diff(medians) >= 0) and np.all(np.diff(quartiles) >= 0)))
         ours.append(
             f"{domain}: medians {listed(medians)}, first quartiles {listed(quartiles)} with"
-            f" {named(results.atoms)} atoms"
+            f" {numbers_listed(results.atoms)} atoms"
         )
     if not hits:
         return None
@@ -194,7 +202,7 @@ def towards_optimum(results: Results) -> Claim | None:
     return Claim(
         says,
         "yes (inferred)",
-        f"{'; '.join(ours)}, with {named(results.atoms)} atoms",
+        f"{'; '.join(ours)}, with {numbers_listed(results.atoms)} atoms",
         judge(float(np.mean(hits))),
         remark,
     )

@@ -52,5 +52,5 @@ def percents(values: Iterable[float]) -> str:
     return ", ".join(f"{100 * value:.2f} %" for value in values)
 
 
-def named(numbers: Iterable[int]) -> str:
+def numbers_listed(numbers: Iterable[int]) -> str:
     return ", ".join(str(number) for number in numbers)

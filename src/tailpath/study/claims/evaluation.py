@@ -9,7 +9,7 @@ import numpy as np
 from tailpath.study.claims.claim import MOST_ATOMS, Check, Claim, judge, share
 from tailpath.study.design import paper
 from tailpath.study.results import Key, Results, Setting, title
-from tailpath.study.store import Point
+from tailpath.study.store import AtomPoint
 
 
 def evaluation_time(results: Results) -> Claim | None:
@@ -42,12 +42,12 @@ def evaluation_time(results: Results) -> Claim | None:
     )
 
 
-def _series(results: Results, method: str) -> tuple[list[list[Point]], list[list[Point]]]:
+def _series(results: Results, method: str) -> tuple[list[list[AtomPoint]], list[list[AtomPoint]]]:
     """The evaluations at alpha_target = alpha0 on the problems shown: with falling alpha0 for every
     |Y|, with rising |Y| for every alpha0.
     """
 
-    def first(problem: Key, atoms: int, low: float) -> list[Point]:
+    def first(problem: Key, atoms: int, low: float) -> list[AtomPoint]:
         run = results.get(method, problem, atoms, low)
         return [run.points[0]] if run is not None else []
 

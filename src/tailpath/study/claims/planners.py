@@ -11,7 +11,7 @@ from tailpath.study.design import paper
 from tailpath.study.results import FloatArray, Results, Setting, array, planner
 
 
-def counted(results: Results) -> Claim | None:
+def points_counted(results: Results) -> Claim | None:
     settings = results.settings("quantile", "interpolation")
     if not is_complete(results):
         return None
@@ -50,7 +50,7 @@ def by_programs(results: Results, setting: Setting) -> bool:
     return results.of("interpolation", setting).task.inner == "lp"
 
 
-def differences(results: Results, field: str) -> tuple[FloatArray, FloatArray]:
+def absolute_differences(results: Results, field: str) -> tuple[FloatArray, FloatArray]:
     """|CVaRVILI - CVaRVIQ| at all points, and at those where CVaRVILI solved linear programs to
     convergence.
     """
@@ -64,7 +64,7 @@ def differences(results: Results, field: str) -> tuple[FloatArray, FloatArray]:
 
 
 def equal_predictions(results: Results) -> Claim | None:
-    everywhere, programs = differences(results, "prediction")
+    everywhere, programs = absolute_differences(results, "prediction")
     if not programs.size:
         return None
     ours = f"largest {everywhere.max():.1e} at {everywhere.size} points"
@@ -93,7 +93,7 @@ LIMITS = (1e-3, 1e-2, 1e-1)
 
 
 def close_policies(results: Results) -> Claim | None:
-    everywhere, programs = differences(results, "deployed")
+    everywhere, programs = absolute_differences(results, "deployed")
     if not programs.size:
         return None
 
