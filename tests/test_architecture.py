@@ -6,6 +6,8 @@ import pathlib
 
 import pytest
 
+from tailpath.methods.register import ADDRESSES
+
 ROOT = pathlib.Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "tailpath"
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
@@ -147,6 +149,49 @@ def test_test_modules_do_not_import_each_other():
 def test_imports_stay_within_the_table(path):
     found = breaches(module_of(path), path.read_text(encoding="utf-8"), package_of(path))
     assert not found, f"{module_of(path)} may not import {', '.join(found)}"
+
+
+def test_nothing_but_the_command_line_imports_the_paper():
+    """The paper is a user of the library, and a study of one's own needs nothing of it."""
+    users = {
+        module_of(path)
+        for path in FILES
+        if "study/paper" not in path.as_posix()
+        for module, _ in imports(path.read_text(encoding="utf-8"), package_of(path))
+        if module.startswith("tailpath.study.paper")
+    }
+    assert users == {"cli"}
+
+
+def names_of_methods(source: str) -> set[str]:
+    """The names of planning methods that a source has as texts."""
+    return {
+        node.value
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    } & ADDRESSES.keys()
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        path
+        for path in INSIDE
+        if module_of(path) in ("cli", "study") and "study/paper" not in path.as_posix()
+    ],
+    ids=lambda path: str(path.relative_to(PACKAGE)),
+)
+def test_commands_and_studies_know_no_method_by_name(path):
+    # `improved` is also what a study calls the default among a planner's variants.
+    known = {"improved"} if path == PACKAGE / "study" / "design.py" else set()
+    assert names_of_methods(path.read_text(encoding="utf-8")) == known
+
+
+def test_a_method_by_name_would_be_found():
+    assert names_of_methods("if method == 'exact' or method in ('all', 'expected'): ...") == {
+        "exact",
+        "expected",
+    }
 
 
 @pytest.mark.parametrize(("library", "modules"), EXTERNAL)

@@ -11,8 +11,10 @@ import time
 import pytest
 
 from tailpath.cli import study as command
-from tailpath.study import figures, runner
+from tailpath.study import runner
 from tailpath.study.design import tasks
+from tailpath.study.paper import figures
+from tailpath.study.paper.design import paper
 from tailpath.study.store import Store
 from tests.cli.running import refusal, run
 from tests.study import making
@@ -125,7 +127,7 @@ def test_the_list_says_what_is_stored(capsys, folder):
     )
     assert result.out.endswith("\n9 runs, 3 stored\n")
     everything = run(capsys, "study", "--list", "--json").json
-    assert (len(everything["runs"]), everything["stored"]) == (len(tasks()), 0)
+    assert (len(everything["runs"]), everything["stored"]) == (len(tasks(paper())), 0)
     assert set(everything["runs"][0]) == {
         "problem",
         "method",

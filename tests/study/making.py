@@ -8,7 +8,8 @@ from dataclasses import replace
 
 from tailpath.model.fingerprint import model_mark
 from tailpath.policies.atoms import log_atoms
-from tailpath.study.design import paper, restricted, tasks
+from tailpath.study.design import restricted, tasks
+from tailpath.study.paper.design import paper
 from tailpath.study.program import program
 from tailpath.study.runner import Study
 from tailpath.study.store import Answer, AtomPoint, Run, Simulation, StudyTask

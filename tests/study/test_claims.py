@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from tailpath import log_atoms
-from tailpath.study import boxes, tables
-from tailpath.study.claims import alpha0, atoms, evaluation, judged_claims, planners
-from tailpath.study.claims.claim import judge
+from tailpath.study.paper import boxes, tables
+from tailpath.study.paper.claims import alpha0, atoms, evaluation, judged_claims, planners
+from tailpath.study.paper.claims.claim import judge
 from tailpath.study.results import Results
 from tailpath.study.store import AtomPoint, StudyTask
 from tests.study.making import made, run_of, simulation, sliced

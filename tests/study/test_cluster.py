@@ -15,7 +15,7 @@ from tailpath.errors import OptionError
 from tailpath.study import runner
 from tailpath.study.design import read_design, tasks
 from tailpath.study.executors import cluster, processes
-from tailpath.study.report import write_report
+from tailpath.study.paper.report import write_report
 from tailpath.study.runner import prepare, run_study
 from tailpath.study.store import Store
 from tests.study import making

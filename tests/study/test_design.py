@@ -6,7 +6,8 @@ import pytest
 
 import tailpath
 from tailpath.errors import OptionError
-from tailpath.study.design import LP_MODES, effort, paper, read_design, restricted, tasks
+from tailpath.study.design import LP_MODES, effort, read_design, restricted, tasks
+from tailpath.study.paper.design import paper
 from tailpath.study.results import _size
 from tests.study.making import sliced
 
@@ -17,7 +18,7 @@ SIZES = {
 
 
 def test_the_paper_has_810_points_of_every_method_and_variant_and_18_simulations_of_each():
-    everything = tasks()
+    everything = tasks(paper())
     for variant in ("improved", "published"):
         for method in ("quantile", "interpolation"):
             here = [
@@ -83,7 +84,9 @@ def test_the_footnote_of_the_paper():
 
 def test_linear_programs_run_where_they_are_few():
     by_default = {
-        (task.problem, task.atoms): task.inner for task in tasks() if task.method == "interpolation"
+        (task.problem, task.atoms): task.inner
+        for task in tasks(paper())
+        if task.method == "interpolation"
     }
     assert {key for key, inner in by_default.items() if inner == "lp"} == {
         ("5x5", 7),
@@ -92,9 +95,13 @@ def test_linear_programs_run_where_they_are_few():
         ("16x6", 7),
     }
     assert set(by_default.values()) == {"lp", "sampled"}
-    assert {task.inner for task in tasks(lp="full") if task.method == "interpolation"} == {"lp"}
-    assert {task.inner for task in tasks(lp="none") if task.method == "interpolation"} == {"greedy"}
-    assert {len(tasks(lp=mode)) for mode in LP_MODES} == {6 * 54 + 12 + 36}
+    assert {task.inner for task in tasks(paper(), lp="full") if task.method == "interpolation"} == {
+        "lp"
+    }
+    assert {task.inner for task in tasks(paper(), lp="none") if task.method == "interpolation"} == {
+        "greedy"
+    }
+    assert {len(tasks(paper(), lp=mode)) for mode in LP_MODES} == {6 * 54 + 12 + 36}
 
 
 def test_restrictions():
@@ -213,7 +220,7 @@ def test_what_the_study_does_not_have(given, text):
 
 
 def test_the_longest_come_first():
-    efforts = [effort(task) for task in tasks()]
+    efforts = [effort(task) for task in tasks(paper())]
     assert efforts == sorted(efforts, reverse=True)
     assert efforts[-1] > 0
     assert (paper().atoms, paper().alpha0) == ((7, 13, 25), (1e-3, 1e-2, 1e-1))

@@ -8,8 +8,9 @@ import sys
 import pytest
 
 from tailpath.study.design import tasks
-from tailpath.study.figures import FIGURES, OF_VARIANTS
-from tailpath.study.report import write_report
+from tailpath.study.paper.design import paper
+from tailpath.study.paper.figures import FIGURES, OF_VARIANTS
+from tailpath.study.paper.report import write_report
 from tailpath.study.store import Store, StoreError
 from tests.study.making import made, sliced
 
@@ -24,7 +25,7 @@ def store_of(folder, chosen):
 
 
 def test_a_complete_study_has_every_figure_and_a_page_that_links_to_them(tmp_path):
-    written = write_report(store_of(tmp_path, tasks()))
+    written = write_report(store_of(tmp_path, tasks(paper())))
     drawn = [*(set(FIGURES) - {"methods"}), *(f"{name}_published" for name in OF_VARIANTS)]
     assert len(written) == 1 + 2 * len(drawn) + 10
     assert all(path.is_file() for path in written)

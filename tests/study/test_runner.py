@@ -15,8 +15,9 @@ import tailpath
 from tailpath.errors import OptionError
 from tailpath.model.fingerprint import model_mark
 from tailpath.study import runner
-from tailpath.study.design import paper, restricted
+from tailpath.study.design import restricted
 from tailpath.study.executors import cluster, processes
+from tailpath.study.paper.design import paper
 from tailpath.study.runner import prepare, run_study
 from tailpath.study.store import Store, StoreError, StudyTask
 from tests.study import making

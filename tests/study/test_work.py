@@ -13,7 +13,8 @@ from tailpath.study.work import Times, WorkItem, fitting, timed
 
 
 def perform(task):
-    return work.perform(WorkItem(task, tailpath.read(f"{task.domain}:{task.problem}")))
+    model = tailpath.read(f"{task.domain}:{task.problem}")
+    return work.perform(WorkItem(task, model, simulated="quantile"))
 
 
 GRID = StudyTask("gridworld", "5x5", "quantile", "", "", 7, 0.1)
@@ -49,7 +50,7 @@ def test_the_optimum_is_below_every_policy_and_above_every_prediction():
 
 def test_linear_programs_are_counted_to_the_end_or_sampled(monkeypatch):
     task = StudyTask("river", "10x3", "interpolation", "", "lp", 7, 0.1)
-    monkeypatch.setattr(work, "warm_up", lambda method, inner: None)
+    monkeypatch.setattr(work, "warm_up_worker", lambda *_: None)
     full = perform(task)
     sampled, greedy = (perform(replace(task, inner=inner)) for inner in ("sampled", "greedy"))
     choices = tailpath.domains.river(rows=10, columns=3).n_choices

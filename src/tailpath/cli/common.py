@@ -311,12 +311,12 @@ loose_option = click.option(
 
 
 def policy_argument(policy: str, ssp: Any, loose: bool = False) -> tailpath.Policy:
-    """Read a policy as the command line names it: a file, or `expected` for the one with the least
-    expected cost.
+    """Read a policy as the command line names it: a file, or a method that needs no alpha, such as
+    `expected` for the least expected cost.
     """
-    if policy == "expected":
-        risk_neutral: tailpath.Policy = tailpath.solve_expected(ssp).policy
-        return risk_neutral
+    methods = tailpath.methods
+    if policy in methods.method_names() and not methods.find_method(policy).risk:
+        return methods.find_method(policy).make(ssp, None, {}).policy(1.0)
     policy_files.append(policy)
     return tailpath.read_policy(policy, ssp, strict=not loose)
 

@@ -33,6 +33,7 @@ from tailpath.kernels.jit import compiling_seconds
 from tailpath.methods import Method
 from tailpath.methods.comparison import (
     ALPHAS,
+    SLOW,
     USUAL,
     PlannedRow,
     Update,
@@ -100,7 +101,8 @@ TINY, TINY_ALPHA, TINY_SETTINGS = "textbook:geometric", 0.5, {"atoms": 3, "alpha
     help="Planners stop when a sweep changes no value by more.",
 )
 @click.option(
-    "--interpolation",
+    f"--{SLOW}",
+    "with_slow",
     is_flag=True,
     help="Also CVaRVILI: a linear program per state, action and atom in every sweep.",
 )
@@ -138,7 +140,7 @@ def command(
     named: tuple[str, ...],
     files: tuple[str, ...],
     everything: bool,
-    interpolation: bool,
+    with_slow: bool,
     improve: bool,
     measures: tuple[Measure, ...],
     plot: str | None,
@@ -152,14 +154,14 @@ def command(
     With --policy your own policies stand beside them.
     """
     if isinstance(ssp, IntervalSSP):
-        if named or everything or interpolation or improve or measures or plot or settings["delta"]:
+        if named or everything or with_slow or improve or measures or plot or settings["delta"]:
             raise OptionError(
                 "a model with intervals is compared by nominal, adversarial and cooperative plans,"
                 " and --policy alone"
             )
         show(*intervals.compare_plans(ssp, source, alphas, files, loose), as_json)
         return
-    names = [*(named or USUAL), *(["interpolation"] if interpolation else [])]
+    names = [*(named or USUAL), *([SLOW] if with_slow else [])]
     chosen = chosen_methods(names, everything)
     mine = own_policies(ssp, files, loose, chosen)
     leave_out = (
@@ -270,7 +272,7 @@ def _draw(
         curves.append(MethodCurve(method.name, "deployed", few, deployed))
     curves.append(
         MethodCurve(
-            "optimum",
+            optimum.name,
             "optimum",
             many,
             [best for alpha in many if (best := optimum.plan.predict(alpha)) is not None],

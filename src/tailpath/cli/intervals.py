@@ -13,7 +13,9 @@ import tailpath
 from tailpath.analysis.nature import NATURES
 from tailpath.cli.common import fitted_table, name, number, pairs, policy_argument
 from tailpath.cli.pictures import save_picture
+from tailpath.cli.planning import require_alpha, solved_by
 from tailpath.errors import OptionError
+from tailpath.methods import Method
 from tailpath.model.interval import IntervalSSP
 from tailpath.risk.measure import Limit, Measure
 from tailpath.show.plans import planned_lines
@@ -37,39 +39,34 @@ def refuse_nature(nature: str | None) -> None:
         )
 
 
+def objective_of(method: Method, alpha: float | None) -> Measure:
+    """What a method minimises, for a model with intervals."""
+    if method.objective is None:
+        able = solved_by(lambda method: method.objective)
+        raise OptionError(
+            f"--method {method.name} needs known probabilities; models with intervals are solved by"
+            f" {able}"
+        )
+    require_alpha(method, alpha)
+    return method.objective(1.0 if alpha is None else alpha)
+
+
 def solve_intervals(
     model: IntervalSSP,
-    source: str,
-    objective: Measure | None,
+    objective: Measure,
     limits: Sequence[Limit],
-    alpha: float | None,
-    method: str,
-    nature: str | None,
+    nature: str,
+    *,
     verify: bool,
 ) -> tuple[dict[str, Any], str, Any]:
     """What `solve` tells, and the policy."""
-    begin, nature = perf_counter(), nature or "adversarial"
-    if method not in ("exact", "expected"):
-        raise OptionError(
-            f"--method {method} needs known probabilities; models with intervals are solved by"
-            " exact and expected"
-        )
-    if objective is None:
-        if method == "exact" and alpha is None:
-            raise click.UsageError(
-                "--method exact needs --alpha, the mass of the worst tail; for the mean alone use"
-                " --method expected"
-            )
-        objective = (
-            tailpath.Mean() if method == "expected" or alpha is None else tailpath.CVaR(alpha)
-        )
+    begin = perf_counter()
     found: Any = tailpath.solve(model, objective, limits, nature=nature)
     seconds = perf_counter() - begin
     band = tailpath.evaluate(
         model, found.policy, objective.tail[1] if objective.tail is not None else 1.0
     )
     record: dict[str, Any] = {
-        "model": source,
         "objective": str(objective),
         "nature": nature,
         "value": found.value,
@@ -82,8 +79,8 @@ def solve_intervals(
         "verified bounds": f"{found.bounds[0]:.15g} to {found.bounds[1]:.15g}",
         "mean of the policy": _span(band.mean),
     }
-    best = _checkable(model, objective, nature)
     if verify:
+        best = _checkable(model, objective, nature)
         if best is None:
             raise click.UsageError("on a model with intervals --verify checks the mean and CVaR")
         record["proved"] = list(best.verify().proved)

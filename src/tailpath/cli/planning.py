@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import click
@@ -13,7 +13,7 @@ from tailpath.cli.common import alpha as tail_mass
 from tailpath.errors import FormatError
 from tailpath.formats.files import load_json, read_text
 from tailpath.methods import Method, Option
-from tailpath.methods.register import method_names
+from tailpath.methods.register import all_methods, method_names
 
 
 def flag(option: Option) -> click.Option:
@@ -59,6 +59,21 @@ def flags_of(methods: Iterable[Method]) -> dict[str, tuple[click.Option, list[st
                 found[option.name] = (flag(option), [])
             found[option.name][1].append(method.name)
     return found
+
+
+def require_alpha(method: Method, alpha: float | None) -> None:
+    """Refuse to plan for a tail without its mass."""
+    if method.risk and alpha is None:
+        plain = " or ".join(f"--method {each.name}" for each in all_methods() if not each.risk)
+        raise click.UsageError(
+            f"--method {method.name} needs --alpha, the mass of the worst tail; for the mean alone"
+            f" use {plain}"
+        )
+
+
+def solved_by(wanted: Callable[[Method], Any]) -> str:
+    """The methods that can do something, for a message."""
+    return " and ".join(method.name for method in all_methods() if wanted(method))
 
 
 def complete_method(

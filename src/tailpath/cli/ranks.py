@@ -10,6 +10,8 @@ import os
 import pathlib
 import sys
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -17,12 +19,14 @@ import click
 
 import tailpath
 from tailpath.cli.common import pairs, show
+from tailpath.cli.planning import require_alpha, solved_by
 from tailpath.distributed.checkpoints import SECONDS
 from tailpath.distributed.generate import part_called
 from tailpath.distributed.job import Job
 from tailpath.distributed.part import Part, read_part
 from tailpath.distributed.ranks import together, world
 from tailpath.errors import OptionError
+from tailpath.methods import Found, Method, find_method
 
 #: The scheme of models that are made in parts.
 PARTS = "parts:"
@@ -76,29 +80,32 @@ def part_of(model: str, job: Job) -> Part | None:
 def solve_part(part: Part, job: Job, asked: dict[str, Any]) -> None:
     """Solve a model in parts, and show what was found at the start."""
     begin, alpha, comm = perf_counter(), asked["alpha"], job.comm
-    record: dict[str, Any] = {"model": asked["model"], "ranks": comm.size, "states": part.n_states}
-    policy: Any = None
-    if asked["method"] == "expected":
-        found = tailpath.solve_expected(part, comm=job)
-        record |= {"expected_cost": found.cost(), "bounds": list(found.bounds)}
-    elif asked["method"] == "exact" and alpha is not None:
-        best = tailpath.solve_cvar_exact(part, alpha, comm=job)
-        record |= {"alpha": alpha, "cvar": best.cvar(alpha), "bounds": list(best.bounds(alpha))}
-        record["budget"], policy = best.budget(alpha), best.policy(alpha)
-    else:
-        raise click.UsageError("a model in parts needs --alpha A, or --method expected")
-    record["seconds"] = perf_counter() - begin
-    low, high = record["bounds"]
-    rows = {
-        "states": f"{part.n_states} in {comm.size} parts",
-        "alpha": f"{alpha:.6g}" if policy is not None else None,
-        "least CVaR": f"{record['cvar']:.10g}" if policy is not None else None,
-        "least expected cost": None if policy is not None else f"{record['expected_cost']:.10g}",
-        "verified bounds": f"{low:.15g} to {high:.15g}",
-        "time": f"{record['seconds']:.3g} s",
-    }
-    show(record, pairs((name, text) for name, text in rows.items() if text), asked["as_json"])
+    method = find_method(asked["method"])
+    if method.in_parts is None:
+        able = solved_by(lambda method: method.in_parts)
+        raise OptionError(
+            f"--method {method.name} needs the model whole; models in parts are solved by {able}"
+        )
+    require_alpha(method, alpha)
+    plan = on_ranks(method, job).make(part, alpha, asked)
+    policy: Any = plan.policy(alpha) if method.risk else None
+    found = method.in_parts(Found(plan, alpha, policy, None, perf_counter() - begin))
+    seconds = perf_counter() - begin
+    record = {"model": asked["model"], "ranks": comm.size, "states": part.n_states}
+    rows = {"states": f"{part.n_states} in {comm.size} parts", **found.rows}
+    show(
+        {**record, **found.record, "seconds": seconds},
+        pairs([*rows.items(), ("time", f"{seconds:.3g} s")]),
+        asked["as_json"],
+    )
     if asked["output"] is not None and policy is not None:
-        whole = policy.gather()
+        gathered = policy.gather()
         if comm.rank == 0:
-            tailpath.write_policy(whole, asked["output"])
+            tailpath.write_policy(gathered, asked["output"])
+
+
+def on_ranks(method: Method, job: Job | None) -> Method:
+    """The method on all ranks of a job, if there is one and the method knows how."""
+    if job is None or method.in_parts is None:
+        return method
+    return replace(method, plan=partial(method.plan, comm=job))

@@ -8,7 +8,7 @@ import click
 
 from tailpath.cli.common import json_option, show
 from tailpath.errors import FormatError
-from tailpath.study.report import write_report
+from tailpath.study.paper.report import write_report
 
 
 def stored_study(text: str) -> str:

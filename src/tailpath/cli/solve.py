@@ -4,9 +4,9 @@ the options it declares.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
-from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -27,11 +27,12 @@ from tailpath.cli.common import (
 )
 from tailpath.cli.common import alpha as tail_mass
 from tailpath.cli.objectives import MOST_NODES, asked_for, objective_options, solve_for
-from tailpath.cli.planning import complete_method, flags_of
+from tailpath.cli.planning import complete_method, flags_of, require_alpha
 from tailpath.errors import LimitExceededError
 from tailpath.kernels.jit import compiling_seconds
 from tailpath.methods import Found, Method, Plan, find_method, method_names
 from tailpath.methods.comparison import progress_of
+from tailpath.methods.register import all_methods
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 from tailpath.pictures.progress import progress_line
@@ -48,7 +49,7 @@ class SolveCommand(ModelCommand):
         self.takers: dict[str, list[str]] = {}
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        methods = [find_method(name) for name in method_names()]
+        methods = all_methods()
         flags = flags_of(methods)
         self.takers = {"alpha": [method.name for method in methods if method.risk]}
         self.takers |= {name: takers for name, (_, takers) in flags.items()}
@@ -134,90 +135,111 @@ def _known(ctx: click.Context, param: click.Parameter, value: str) -> str:
 )
 @json_option
 @ranks.mpi_options
-def command(
-    ssp: SSP,
-    source: str,
-    method: str,
-    variant: str,
-    alpha: float | None,
-    minimise: Measure | None,
-    limits: tuple[Limit, ...],
-    deadline: float | None,
-    no_mix: bool,
-    nature: str | None,
-    max_nodes: int | None,
-    verify: bool,
-    gamma: Fraction | None,
-    output: str | None,
-    as_json: bool,
-    **options: Any,
-) -> None:
+def command(ssp: SSP, gamma: Fraction | None, **given: Any) -> None:
     """Find the best policy of a MODEL and what it costs.
 
     With --minimise, --subject-to or --deadline any measure is minimised, under limits on others,
     such as --minimise mean --subject-to 'cvar(0.01) <= 40' --subject-to 'late(35) <= 0.05'.
     """
-    refuse_same_file(output, source)
+    named = {field.name for field in fields(Request)}
+    asked = Request(
+        gamma=gamma,
+        **{name: value for name, value in given.items() if name in named},
+        options={name: value for name, value in given.items() if name not in named},
+    )
+    refuse_same_file(asked.output, asked.source)
     job = click.get_current_context().obj
     if job is not None and job.comm.rank > 0:
-        output = None  # rank 0 writes it
-    objective = asked_for(minimise, limits, deadline, alpha)
+        asked = replace(asked, output=None)  # rank 0 writes it
+    objective = asked_for(asked.minimise, asked.limits, asked.deadline, asked.alpha)
     if isinstance(ssp, IntervalSSP):
-        if gamma is not None or options.get("delta") is not None:
-            raise click.UsageError("--gamma and --delta are not for models with intervals")
-        record, text, policy = intervals.solve_intervals(
-            ssp, source, objective, limits, alpha, method, nature, verify
-        )
-        show(record, text, as_json)
-        if output is not None:
-            tailpath.write_policy(policy, output)
+        _solve_intervals(ssp, objective, asked)
         return
-    intervals.refuse_nature(nature)
+    intervals.refuse_nature(asked.nature)
     if objective is not None:
-        if gamma is not None:
-            raise click.UsageError(
-                "with --minimise, --subject-to and --deadline a discount is exact over a bounded"
-                " number of steps: give --within N"
-            )
-        policy, record, text = solve_for(
-            ssp, objective, limits, not no_mix, options.get("delta"), max_nodes
-        )
-        show({"model": source, **record}, text, as_json)
-        if output is not None:
-            tailpath.write_policy(policy, output)
-        return
-    chosen = find_method(method)
-    if job is not None and method == "exact":
-        chosen = replace(chosen, plan=partial(chosen.plan, comm=job))
-    if chosen.risk and alpha is None:
+        _solve_objective(ssp, objective, asked)
+    else:
+        _solve_by_method(ssp, ranks.on_ranks(find_method(asked.method), job), asked)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the command line asks for; `options` are those of the methods."""
+
+    source: str
+    method: str
+    variant: str
+    alpha: float | None
+    minimise: Measure | None
+    limits: tuple[Limit, ...]
+    deadline: float | None
+    no_mix: bool
+    nature: str | None
+    max_nodes: int | None
+    verify: bool
+    gamma: Fraction | None
+    output: str | None
+    as_json: bool
+    options: Mapping[str, Any]
+
+    def show(self, record: Mapping[str, Any], text: str, policy: tailpath.Policy) -> None:
+        """Print what was found, and save the policy where that is wanted."""
+        show({"model": self.source, **record}, text, self.as_json)
+        if self.output is not None:
+            tailpath.write_policy(policy, self.output)
+
+
+def _solve_intervals(model: IntervalSSP, objective: Measure | None, asked: Request) -> None:
+    """A model whose probabilities are intervals."""
+    if asked.gamma is not None or asked.options.get("delta") is not None:
+        raise click.UsageError("--gamma and --delta are not for models with intervals")
+    if objective is None:
+        objective = intervals.objective_of(find_method(asked.method), asked.alpha)
+    nature = asked.nature or "adversarial"
+    asked.show(
+        *intervals.solve_intervals(model, objective, asked.limits, nature, verify=asked.verify)
+    )
+
+
+def _solve_objective(ssp: SSP, objective: Measure, asked: Request) -> None:
+    """Any measure, under limits on others."""
+    if asked.gamma is not None:
         raise click.UsageError(
-            f"--method {method} needs --alpha, the mass of the worst tail; for the mean alone use"
-            " --method expected"
+            "with --minimise, --subject-to and --deadline a discount is exact over a bounded"
+            " number of steps: give --within N"
         )
+    policy, record, text = solve_for(
+        ssp, objective, asked.limits, not asked.no_mix, asked.options.get("delta"), asked.max_nodes
+    )
+    asked.show(record, text, policy)
+
+
+def _solve_by_method(ssp: SSP, method: Method, asked: Request) -> None:
+    """A method of the register."""
+    require_alpha(method, asked.alpha)
     before = compiling_seconds()
-    found = plan_and_evaluate(chosen, ssp, alpha, {**options, "gamma": gamma}, max_nodes, variant)
-    account = chosen.account(found)
+    options = {**asked.options, "gamma": asked.gamma}
+    found = plan_and_evaluate(method, ssp, asked.alpha, options, asked.max_nodes, asked.variant)
+    account = method.account(found)
     rows, record = dict(account.rows), dict(account.record)
     compiling = compiling_seconds() - before
     if compiling > 0:
         rows["of which, once"] = f"{compiling:.1f} s of compiling"
-    if verify:
+    if asked.verify:
         proofs = _proofs(found)
         rows |= {
             "proved" if number == 0 else " " * number: line for number, line in enumerate(proofs)
         }
         record["proved"] = proofs
     mean = record.get("expected_cost") if found.costs is None else found.costs.mean
-    text = with_gains(pairs(rows.items()), ssp, mean, found.costs, alpha)
-    show({"model": source, "method": method, **record}, text, as_json)
-    if output is not None:
-        tailpath.write_policy(found.policy, output)
-        if found.plan.model is not None:
-            print_message(
-                "note",
-                "the policy looks at (state, steps taken); wherever you use it, say --within"
-                f" {found.plan.facts['steps']} --gamma {gamma}",
-            )
+    text = with_gains(pairs(rows.items()), ssp, mean, found.costs, asked.alpha)
+    asked.show({"method": asked.method, **record}, text, found.policy)
+    if asked.output is not None and found.plan.model is not None:
+        print_message(
+            "note",
+            "the policy looks at (state, steps taken); wherever you use it, say --within"
+            f" {found.plan.facts['steps']} --gamma {asked.gamma}",
+        )
 
 
 def _proofs(found: Found) -> list[str]:

@@ -17,9 +17,10 @@ from tailpath.cli.planning import complete_method
 from tailpath.errors import OptionError
 from tailpath.options import Progress, processors
 from tailpath.pictures.progress import progress_line
-from tailpath.study.design import paper, read_design, restricted, tasks
+from tailpath.study.design import read_design, restricted, tasks
 from tailpath.study.executors import cluster, processes
-from tailpath.study.report import write_report
+from tailpath.study.paper.design import paper
+from tailpath.study.paper.report import write_report
 from tailpath.study.runner import Study, prepare, run_study
 from tailpath.study.store import FILE_NAME, NEEDS_PYARROW, Edition, Store, StudyTask
 from tailpath.texts import count

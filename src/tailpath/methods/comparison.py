@@ -29,8 +29,11 @@ from tailpath.solvers.improvement import improve
 from tailpath.texts import Table, Told, count, number
 
 ALPHAS = (0.001, 0.01, 0.1, 0.5)
-#: Compared where nothing else is named; the optimum is always there, at the end.
-USUAL = ("expected", "quantile")
+#: The planner that stands for all where nothing else is named; what is compared then, and the
+#: optimum is always there, at the end; and what takes so long that it has to be asked for.
+PLANNER = "quantile"
+USUAL = ("expected", PLANNER)
+SLOW = "interpolation"
 BEST = "exact"
 #: What need not be improved: the same policies as others, or policies that go on from others
 #: already.

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tailpath.methods.method import GAMMA, Account, Found, Method, Option, Plan
+from tailpath.methods.method import Account, Found, Method, Option, Plan
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress
+from tailpath.risk.measures import CVaR
 from tailpath.solvers.exact.solver import most_steps, solve_cvar_exact
 
 DELTA = Option(
@@ -23,7 +24,8 @@ OPTIONS = (
     ),
     Option("weight", float, 1.0, "Minimise (1 - W) * mean + W * CVaR.", "W"),
     DELTA,
-    GAMMA,
+    # Not the discount of other methods: a run must have a bounded number of steps.
+    Option("gamma", float, 1.0, "Discount, over a bounded number of steps.", "G"),
 )
 
 
@@ -86,6 +88,26 @@ def account(found: Found) -> Account:
     return Account(record, _rows(record))
 
 
+def account_in_parts(found: Found) -> Account:
+    """The least CVaR, whose policy was not evaluated."""
+    plan, alpha = found.plan, found.alpha
+    assert alpha is not None and plan.bounds is not None
+    low, high = plan.bounds(alpha)
+    cvar = plan.predict(alpha)
+    record = {
+        "alpha": alpha,
+        "cvar": cvar,
+        "bounds": [low, high],
+        "budget": plan.solution.budget(alpha),
+    }
+    rows = {
+        "alpha": f"{alpha:.6g}",
+        "least CVaR": f"{cvar:.10g}",
+        "verified bounds": f"{low:.15g} to {high:.15g}",
+    }
+    return Account(record, rows)
+
+
 def _rows(record: dict[str, Any]) -> dict[str, str]:
     low, high = record["bounds"]
     exact, weight = record["delta"] is None, record["weight"]
@@ -120,4 +142,6 @@ METHOD = Method(
     shown="optimum",
     doing="budget {steps}, best value so far {reached:.6g}",
     account=account,
+    objective=CVaR,
+    in_parts=account_in_parts,
 )

@@ -7,14 +7,19 @@ from typing import Any
 from tailpath.methods.method import GAMMA, Account, Found, Method, Plan
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress
+from tailpath.risk.measures import Mean
 from tailpath.solvers.expectation import solve_expected
 
 
-def plan(ssp: SSP, alpha: float | None, *, progress: Progress, gamma: Any = 1) -> Plan:
-    solution = solve_expected(ssp, gamma=float(gamma))
-    policy = solution.policy
+def plan(
+    ssp: SSP, alpha: float | None, *, progress: Progress, gamma: Any = 1, comm: Any = None
+) -> Plan:
+    solution = solve_expected(ssp, gamma=float(gamma), comm=comm)
     return Plan(
-        lambda alpha: policy, note="least expected cost", gamma=solution.gamma, solution=solution
+        lambda alpha: solution.policy,
+        note="least expected cost",
+        gamma=float(gamma),
+        solution=solution,
     )
 
 
@@ -38,6 +43,17 @@ def account(found: Found) -> Account:
     return Account(record, rows)
 
 
+def account_in_parts(found: Found) -> Account:
+    solution = found.plan.solution
+    low, high = solution.bounds
+    record = {"expected_cost": solution.cost(), "bounds": [low, high]}
+    rows = {
+        "least expected cost": f"{solution.cost():.10g}",
+        "verified bounds": f"{low:.15g} to {high:.15g}",
+    }
+    return Account(record, rows)
+
+
 METHOD = Method(
     name="expected",
     title="risk-neutral optimum",
@@ -46,4 +62,6 @@ METHOD = Method(
     options=(GAMMA,),
     risk=False,
     account=account,
+    objective=lambda alpha: Mean(),
+    in_parts=account_in_parts,
 )

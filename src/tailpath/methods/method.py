@@ -18,6 +18,7 @@ from tailpath.errors import OptionError
 from tailpath.evaluation.distribution import CostDistribution
 from tailpath.options import Progress
 from tailpath.policies.kinds import Policy
+from tailpath.risk.measure import Measure
 
 #: Differences below this part of the numbers they come from are rounding, and shown as 0.
 ROUNDING = 1e-9
@@ -206,6 +207,12 @@ class Method:
         Settings with a name, beside the defaults: `published` for a planner as its authors ran it.
     account : callable
         Makes an `Account` of a `Found`.
+    objective : callable, optional
+        `objective(alpha)` is the measure whose least value it finds, for methods that find one; a
+        model with intervals is solved for it.
+    in_parts : callable, optional
+        Makes an `Account` of a `Found`, without costs, for a model in parts. Its `plan` then takes
+        `comm`, the ranks that have them.
     """
 
     name: str
@@ -219,6 +226,8 @@ class Method:
     doing: str = "step {steps}, {reached:.6g}"
     variants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     account: Callable[[Found], Account] = predicted_and_deployed
+    objective: Callable[[float], Measure] | None = None
+    in_parts: Callable[[Found], Account] | None = None
 
     @property
     def label(self) -> str:

@@ -73,6 +73,11 @@ def method_names() -> list[str]:
     return REGISTER.names()
 
 
+def all_methods() -> list[Method]:
+    """All methods, in the order of their names in `method_names`."""
+    return [find_method(name) for name in method_names()]
+
+
 def find_method(name: str) -> Method:
     """The method of a name.
 

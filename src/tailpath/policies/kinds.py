@@ -45,7 +45,7 @@ from tailpath.policies.running import Runs
 from tailpath.texts import count
 
 if TYPE_CHECKING:
-    from tailpath.policies.table import DecisionRow
+    from tailpath.policies.table import Row
 
 Decision = Name | Mapping[Name, float]
 
@@ -152,7 +152,7 @@ class Kind(Record, Runs):
         most: int | None = None,
         *,
         progress: Progress | None = None,
-    ) -> list[DecisionRow]:
+    ) -> list[Row]:
         """What the policy does, as rows that pandas takes.
 
         Parameters

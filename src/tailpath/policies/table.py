@@ -27,7 +27,7 @@ from tailpath.policies.words import budgets_in_words, memory_in_words
 MOST_PAIRS = 200_000
 
 
-class DecisionRow(NamedTuple):
+class Row(NamedTuple):
     """What a policy does at a state. `action` is a name, or `{name: probability}`; `cvar` is None
     where costs have no unit.
     """
@@ -46,7 +46,7 @@ def decision_table(
     alpha: float = 0.05,
     most: int | None = None,
     progress: Progress | None = None,
-) -> list[DecisionRow]:
+) -> list[Row]:
     """All rows, or the `most` that are met most often; the likeliest first, and of equally likely
     ones the one farther from the goal.
 
@@ -80,7 +80,7 @@ def decision_table(
             else float(chain.expected_cost.value[first])
         )
         rows.append(
-            DecisionRow(
+            Row(
                 ssp.states[int(chain.state[first])],
                 words[number],
                 action_of(ssp, decisions[first]),

@@ -3,11 +3,10 @@
 Problems x methods x variants x numbers of atoms x values of alpha0, every atom an initial alpha. A
 problem is any model that `read` takes; a method any of the register (`tailpath.methods`), in the
 variants it has (`improved` is its default); modules named under `import` may register more of both.
-`paper.toml` is the paper's own study. Methods that take no atoms are run at the same points, for
-comparison.
+Methods that take no atoms are run at the same points, for comparison.
 
-CVaRVILI solves many millions of linear programs. How its values and times are found is the `inner`
-of its tasks:
+A method with an option `inner` solves many millions of linear programs. How its values and times
+are found is the `inner` of its tasks:
 
     lp        by linear programs, to convergence
     sampled   values by the closed form of the same inner problem; the time of the linear programs
@@ -23,23 +22,25 @@ import pathlib
 import tomllib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import cache
 from typing import Any
 
 from tailpath.domains.register import schemes
 from tailpath.errors import OptionError
 from tailpath.formats import read
 from tailpath.formats.files import read_text
-from tailpath.methods import find_method
+from tailpath.methods import Method, find_method
+from tailpath.methods.comparison import PLANNER
+from tailpath.methods.method import GAMMA
 from tailpath.model.ssp import SSP
 from tailpath.options import check_gamma
 from tailpath.policies.atoms import log_atoms
 from tailpath.study.store import StudyTask
 
-PAPER = pathlib.Path(__file__).with_name("paper.toml")
 LP_MODES = ("default", "full", "none")
 #: The name of a planner's default among its variants, and the domain of models that belong to none.
 IMPROVED, OWN = "improved", "own"
+#: What tasks call the least CVaR over all policies, and Monte Carlo in place of a planner.
+OPTIMUM, SIMULATION = "optimum", "simulation"
 #: Variants for contrast, and which variant each differs from: nobody ran them, so no claim is about
 #: them. Rows of tables and one figure show them.
 CONTRAST = {"printed": "published"}
@@ -49,9 +50,9 @@ CONTRAST = {"printed": "published"}
 class StudyProblem:
     """A model under a name `domain/problem`.
 
-    `model` is what `read` takes, with its `options`. CVaRVILI's linear programs run to convergence
-    with the numbers of atoms in `programs`; `simulate` adds Monte Carlo; `finer` are numbers of
-    atoms for all methods but CVaRVILI, beside the study's grid.
+    `model` is what `read` takes, with its `options`. Linear programs run to convergence with the
+    numbers of atoms in `programs`; `simulate` adds Monte Carlo; `finer` are numbers of atoms for
+    all methods without linear programs, beside the study's grid.
     """
 
     name: str
@@ -73,12 +74,13 @@ class StudyProblem:
 @dataclass(frozen=True)
 class Design:
     """A study: see the module. `imports` are modules that register planners and domains; workers
-    import them, too.
+    import them, too. `simulated` is the method whose policies Monte Carlo runs; by default the
+    first that takes atoms.
     """
 
     problems: tuple[StudyProblem, ...]
     title: str = "A study"
-    methods: tuple[str, ...] = ("quantile", "optimum")
+    methods: tuple[str, ...] = (PLANNER, OPTIMUM)
     variants: tuple[str, ...] = (IMPROVED,)
     atoms: tuple[int, ...] = (25,)
     alpha0: tuple[float, ...] = (1e-3,)
@@ -86,6 +88,7 @@ class Design:
     tolerance: float = 1e-3
     repetitions: int = 5
     imports: tuple[str, ...] = ()
+    simulated: str = ""
 
     def __post_init__(self) -> None:
         import_all(self.imports)
@@ -125,7 +128,7 @@ def import_all(modules: Collection[str]) -> None:
 # ---------------------------------------------------------------------- the file
 
 
-def read_design(path: str | os.PathLike[str] = PAPER) -> Design:
+def read_design(path: str | os.PathLike[str]) -> Design:
     """Read a design; paths of models in it are relative to it."""
     path_name = pathlib.Path(path)
     try:
@@ -271,11 +274,8 @@ def _problems(design: Design, only: Collection[str]) -> list[StudyProblem]:
 # ---------------------------------------------------------------------- tasks
 
 
-def tasks(
-    design: Design | None = None, *, lp: str = "default", simulation: bool = True
-) -> list[StudyTask]:
-    """The tasks of a design, by default the paper's, the longest first."""
-    design = paper() if design is None else design
+def tasks(design: Design, *, lp: str = "default", simulation: bool = True) -> list[StudyTask]:
+    """The tasks of a design, the longest first."""
     if lp not in LP_MODES:
         raise OptionError(f"unknown choice of linear programs {lp!r}; use {', '.join(LP_MODES)}")
     found = []
@@ -287,10 +287,10 @@ def tasks(
                     problem.simulate
                     and simulation
                     and n in design.atoms
-                    and "quantile" in design.methods
+                    and simulated_method(design) in design.methods
                 ):
                     found += [
-                        _task(design, problem, "simulation", variant, "", n, low)
+                        _task(design, problem, SIMULATION, variant, "", n, low)
                         for variant in design.variants
                         if variant not in CONTRAST
                     ]
@@ -303,13 +303,11 @@ def _tasks_at(
     found = []
     for name in design.methods:
         method = find_method(name)
-        if n not in design.atoms and (name == "interpolation" or n not in problem.finer):
+        if n not in design.atoms and (takes(method, "inner") or n not in problem.finer):
             continue
-        if design.gamma < 1 and (
-            method.name == "exact" or not any(option.name == "gamma" for option in method.options)
-        ):
+        if design.gamma < 1 and GAMMA not in method.options:
             continue
-        inner = _inner(problem, n, lp) if name == "interpolation" else ""
+        inner = _inner(problem, n, lp) if takes(method, "inner") else ""
         variants = (
             [v for v in design.variants if v == IMPROVED or v in method.variants]
             if method.variants
@@ -334,10 +332,15 @@ def _inner(problem: StudyProblem, atoms: int, lp: str) -> str:
     return "lp" if lp == "full" or atoms in problem.programs else "sampled"
 
 
-@cache
-def paper() -> Design:
-    """The paper's own study."""
-    return read_design()
+def simulated_method(design: Design) -> str:
+    """The method whose policies are simulated; "" if there is none."""
+    planners = (name for name in design.methods if takes(find_method(name), "atoms"))
+    return design.simulated or next(planners, "")
+
+
+def takes(method: Method, option: str) -> bool:
+    """Whether a method has an option of this name."""
+    return any(known.name == option for known in method.options)
 
 
 def effort(task: StudyTask) -> float:

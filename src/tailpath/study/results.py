@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.errors import OptionError
-from tailpath.methods import find_method
-from tailpath.study.design import CONTRAST, IMPROVED, OWN, paper
+from tailpath.methods import find_method, method_names
+from tailpath.study.design import CONTRAST, IMPROVED, OWN, SIMULATION, Design
 from tailpath.study.store import AtomPoint, Run, StudyTask
 
 FloatArray = NDArray[np.float64]
@@ -85,25 +85,21 @@ class Results:
                 task.method, Setting((task.domain, task.problem), task.atoms, task.alpha0)
             ] = run
         grid = {setting for (_, setting), run in self._runs.items() if run.task.part == ""}
-        first = [problem.key for problem in paper().problems]
-        rest = sorted({setting.problem for setting in grid} - set(first))
-        self.problems = [
-            problem
-            for problem in [*first, *rest]
-            if any(setting.problem == problem for setting in grid)
-        ]
+        self.problems = sorted(
+            {setting.problem for setting in grid},
+            key=lambda problem: (problem[0] == OWN, problem[0], _size(problem), problem[1]),
+        )
         self.atoms = sorted({setting.atoms for setting in grid})
         self.alpha0 = sorted({setting.alpha0 for setting in grid})
         self.methods = sorted(
-            {method for method, _ in self._runs} - {"simulation"}, key=_usual_order
+            {method for method, _ in self._runs} - {SIMULATION}, key=_order_of_method
         )
 
     def of_variant(self, variant: str) -> Results:
         return Results(self._all, variant)
 
-    def of_paper(self) -> Results:
-        """Those of the runs that are part of the paper's own design."""
-        design = paper()
+    def of_design(self, design: Design) -> Results:
+        """Those of the runs that are part of a design."""
         keys = {problem.key: {*design.atoms, *problem.finer} for problem in design.problems}
 
         def holds(task: StudyTask) -> bool:
@@ -124,7 +120,7 @@ class Results:
 
     @property
     def judged(self) -> list[str]:
-        """The variants that the paper's claims may be about; "" if no method has any."""
+        """The variants that claims may be about; "" if no method has any."""
         return [variant for variant in self.variants or [""] if variant not in CONTRAST]
 
     @property
@@ -133,8 +129,8 @@ class Results:
 
     @property
     def shown(self) -> list[Key]:
-        """The largest problem of each domain, which the paper's figures show, and every model that
-        belongs to none.
+        """The largest problem of each domain, which figures show, and every model that belongs to
+        none.
         """
         found = []
         for domain in self.domains:
@@ -175,9 +171,14 @@ class Results:
                 yield setting, points
 
 
-def _usual_order(method: str) -> tuple[int, str]:
-    usual = ("expected", "quantile", "interpolation", "optimum")
-    return (usual.index(method) if method in usual else len(usual) - 1, method)
+def _order_of_method(method: str) -> tuple[int, str]:
+    """As the register lists them, but the optimum, which is its first, at the end."""
+    best, *others = method_names()
+    try:
+        known = find_method(method).name
+    except OptionError:  # a method that is not installed here
+        known = ""
+    return (others.index(known) if known in others else len(others) + (known == best), method)
 
 
 def array(values: Iterable[float]) -> FloatArray:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from tailpath.model.fingerprint import model_mark
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress
-from tailpath.study.design import Design, effort
+from tailpath.study.design import Design, effort, simulated_method
 from tailpath.study.program import program
 from tailpath.study.store import Edition, Run, Store, StudyTask
 from tailpath.study.work import WorkItem, perform
@@ -125,10 +125,9 @@ class _Campaign:
         futures = {}
         try:
             for task in tasks:
-                model = self.study.models[task.domain, task.problem]
-                job = WorkItem(
-                    task, model, self.study.design.repetitions, self.study.design.imports
-                )
+                model, design = self.study.models[task.domain, task.problem], self.study.design
+                simulated = simulated_method(design)
+                job = WorkItem(task, model, design.repetitions, simulated, design.imports)
                 futures[executor.submit(perform, job)] = task
         except BrokenExecutor:
             pass  # what was handed over tells its own story below

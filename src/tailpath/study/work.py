@@ -24,11 +24,12 @@ from tailpath.errors import TailpathWarning
 from tailpath.evaluation.evaluate import evaluate
 from tailpath.evaluation.simulation import estimate, simulate
 from tailpath.methods import Plan, find_method
+from tailpath.methods.method import ignore
 from tailpath.model.fingerprint import model_mark
-from tailpath.model.ssp import SSP, FloatArray
+from tailpath.model.ssp import SSP
+from tailpath.options import Progress
 from tailpath.policies.atoms import log_atoms
-from tailpath.solvers.published.interpolation import solve_cvar_interpolation
-from tailpath.study.design import IMPROVED, import_all
+from tailpath.study.design import IMPROVED, SIMULATION, import_all
 from tailpath.study.program import machine, program
 from tailpath.study.store import Answer, AtomPoint, Run, Simulation, StudyTask
 
@@ -42,13 +43,14 @@ LP_SWEEPS = 2
 
 @dataclass(frozen=True, eq=False)
 class WorkItem:
-    """A task with all a worker needs for it: the model, how often Monte Carlo is repeated, and
-    modules that register methods.
+    """A task with all a worker needs for it: the model, how often Monte Carlo is repeated and whose
+    policies it runs, and modules that register methods.
     """
 
     task: StudyTask
     model: SSP
     repetitions: int = 5
+    simulated: str = ""
     imports: tuple[str, ...] = ()
 
 
@@ -64,23 +66,22 @@ class Times(NamedTuple):
 def perform(job: WorkItem) -> Run:
     """Compute a task."""
     import_all(job.imports)
-    warm_up_worker(job.task.method, job.task.inner)
+    warm_up_worker(job.task.method, job.task.inner, job.simulated)
     return _perform(job)
 
 
 @cache
-def warm_up_worker(method: str, inner: str) -> None:
+def warm_up_worker(method: str, inner: str, simulated: str) -> None:
     """Do a small task of this kind once per process: compiled code is loaded, libraries are
     imported.
     """
-    _perform(
-        WorkItem(StudyTask("gridworld", "5x5", method, "", inner, 7, 0.1), gridworld("5x5"), 1)
-    )
+    task = StudyTask("gridworld", "5x5", method, "", inner, 7, 0.1)
+    _perform(WorkItem(task, gridworld("5x5"), 1, simulated))
 
 
 def _perform(job: WorkItem) -> Run:
     began = perf_counter()
-    compute = _simulation if job.task.method == "simulation" else _planner
+    compute = _simulation if job.task.method == SIMULATION else _planner
     columns, points, simulations = compute(job)
     answer = Answer(program(), model_mark(job.model), machine(), perf_counter() - began, **columns)
     return Run(job.task, answer, tuple(points), tuple(simulations))
@@ -120,11 +121,11 @@ def _planner(job: WorkItem) -> Computed:
             "lp_seconds": facts["lp_seconds"],
         }
     elif task.inner == "sampled":
-        columns |= _estimated(task, ssp, log_atoms(task.alpha0, task.atoms), facts["sweeps"])
+        columns |= _estimated(task, ssp, facts["sweeps"])
     return columns, _points(task, ssp, plan), []
 
 
-def _plan(task: StudyTask, ssp: SSP) -> Plan:
+def _plan(task: StudyTask, ssp: SSP, progress: Progress = ignore, **more: Any) -> Plan:
     settings: dict[str, Any] = {
         "atoms": task.atoms,
         "alpha0": task.alpha0,
@@ -134,16 +135,16 @@ def _plan(task: StudyTask, ssp: SSP) -> Plan:
     }
     if task.inner:
         settings["inner"] = "lp" if task.inner == "lp" else "greedy"
+    variant = "" if task.variant == IMPROVED else task.variant
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", TailpathWarning
-        )  # that alpha0 is not below alpha, or factors exceed 1, is what is studied
+        # That alpha0 is not below alpha, or factors exceed 1, is what is studied.
+        warnings.simplefilter("ignore", TailpathWarning)
         return find_method(task.method).make(
-            ssp, task.alpha0, settings, variant="" if task.variant == IMPROVED else task.variant
+            ssp, task.alpha0, {**settings, **more}, progress, variant
         )
 
 
-def _estimated(task: StudyTask, ssp: SSP, atoms: FloatArray, sweeps: int) -> dict[str, Any]:
+def _estimated(task: StudyTask, ssp: SSP, sweeps: int) -> dict[str, Any]:
     """The time that linear programs would take: so many times that of the first whole sweeps, and
     once what the policy takes.
 
@@ -151,18 +152,10 @@ def _estimated(task: StudyTask, ssp: SSP, atoms: FloatArray, sweeps: int) -> dic
     them as in closed form: where both were run to the end, this was so.
     """
     ends = [thread_time()]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TailpathWarning)  # two sweeps do not converge, and need not
-        part = solve_cvar_interpolation(
-            ssp,
-            atoms,
-            task.tolerance,
-            "lp",
-            gamma=task.gamma,
-            max_sweeps=LP_SWEEPS,
-            progress=lambda *_: ends.append(thread_time()),
-            start="zero" if task.variant == "published" else "neutral",
-        )
+    # Two sweeps do not converge, and need not.
+    part = _plan(
+        task, ssp, lambda *_: ends.append(thread_time()), inner="lp", max_sweeps=LP_SWEEPS
+    ).facts
     rest = thread_time() - ends[-1]
     seconds = (ends[-1] - ends[0]) / (len(ends) - 1)
     return {
@@ -171,9 +164,9 @@ def _estimated(task: StudyTask, ssp: SSP, atoms: FloatArray, sweeps: int) -> dic
         "plan_most": None,
         "plan_calls": None,
         "estimated": 1,
-        "lps": part.linear_programs,
-        "lp_sweeps": part.sweeps,
-        "lp_seconds": part.lp_seconds,
+        "lps": part["linear_programs"],
+        "lp_sweeps": part["sweeps"],
+        "lp_seconds": part["lp_seconds"],
     }
 
 
@@ -206,15 +199,15 @@ def _points(task: StudyTask, ssp: SSP, plan: Plan) -> list[AtomPoint]:
 
 
 def _simulation(job: WorkItem) -> Computed:
-    """Simulate CVaRVIQ's policy from alpha0, as many runs as fit into the time that ForPECVaR takes
-    for it, several times.
+    """Simulate a planner's policy from alpha0, as many runs as fit into the time that ForPECVaR
+    takes for it, several times.
 
     Both unroll the policy first. That is counted for ForPECVaR and not for Monte Carlo, which
     favours Monte Carlo.
     """
     task, ssp = job.task, job.model
     atoms = log_atoms(task.alpha0, task.atoms)
-    policy = _plan(replace(task, method="quantile"), ssp).policy(task.alpha0)
+    policy = _plan(replace(task, method=job.simulated), ssp).policy(task.alpha0)
     deployed, times = timed(partial(evaluate, ssp, policy, task.alpha0))
     samples, set_up = fitting(lambda n: simulate(ssp, policy, n, 0, threads=1), times.median)
     rows = []

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tailpath.study.claims.claim import Claim, judge, share
-from tailpath.study.design import paper
+from tailpath.study.paper.claims.claim import Claim, judge, share
+from tailpath.study.paper.design import is_complete
 from tailpath.study.results import FloatArray, Results, Setting, array, planner
 
 
@@ -25,23 +25,6 @@ def points_counted(results: Results) -> Claim | None:
         "810 of each",
         ours,
         judge(min(count, optima) / 810),
-    )
-
-
-def is_complete(results: Results) -> bool:
-    """Whether the runs cover the paper's whole design; what was asked for as a slice is judged as a
-    slice.
-    """
-    wanted = {
-        (problem.key, n, low)
-        for problem in paper().problems
-        for n in paper().atoms
-        for low in paper().alpha0
-    }
-    found = [results.settings(method) for method in ("quantile", "interpolation")]
-    return all(
-        wanted <= {(setting.problem, setting.atoms, setting.alpha0) for setting in settings}
-        for settings in found
     )
 
 

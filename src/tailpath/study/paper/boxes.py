@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tailpath.study.canvas import panels, tens
 from tailpath.study.design import OWN
+from tailpath.study.paper.canvas import panels, tens
 from tailpath.study.results import FloatArray, Results, array
 
 #: The paper's alpha_target, with room for rounding.

@@ -15,8 +15,9 @@ language are others than the paper's: times compare in their proportions only.
 
 from __future__ import annotations
 
-from tailpath.study.claims import alpha0, atoms, evaluation, planners
-from tailpath.study.claims.claim import Check, Claim
+from tailpath.study.paper.claims import alpha0, atoms, evaluation, planners
+from tailpath.study.paper.claims.claim import Check, Claim
+from tailpath.study.paper.design import part_of_paper
 from tailpath.study.results import Results
 
 __all__ = ["Claim", "compare"]
@@ -60,7 +61,7 @@ def judged_claims(results: Results) -> dict[str, list[Claim]]:
     """The claims that can be judged with these results, by section of the paper. Runs that are no
     part of the paper's design say nothing to them.
     """
-    results = results.of_paper()
+    results = part_of_paper(results)
     if not results.problems:
         return {}
     found = {

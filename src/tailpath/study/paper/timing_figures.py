@@ -6,7 +6,15 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from tailpath.pictures.style import without_mathematics
-from tailpath.study.canvas import COLOURS, MARKERS, integer_ticks, legend_below, panels, style, tens
+from tailpath.study.paper.canvas import (
+    COLOURS,
+    MARKERS,
+    integer_ticks,
+    legend_below,
+    panels,
+    style,
+    tens,
+)
 from tailpath.study.results import Key, Results, planner, title
 from tailpath.study.store import Run
 

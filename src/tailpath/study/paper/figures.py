@@ -5,7 +5,7 @@ Every figure is a function of the results; it returns nothing where the runs it 
 Series differ in marker and line style, so that the figures survive a black and white printer: solid
 with filled markers is predicted, dashed with open ones is deployed, dotted without markers is the
 optimum, which needs no atoms. Figures of times, evaluations and simulations are in
-`tailpath.study.timing_figures`.
+`tailpath.study.paper.timing_figures`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,24 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tailpath.pictures.style import without_mathematics
-from tailpath.study.boxes import box_alpha0, box_atoms
-from tailpath.study.canvas import OPTIMUM, ORDINAL, PERCENT, legend_below, panels, save, style, tens
+from tailpath.study.paper.boxes import box_alpha0, box_atoms
+from tailpath.study.paper.canvas import (
+    OPTIMUM,
+    ORDINAL,
+    PERCENT,
+    legend_below,
+    panels,
+    save,
+    style,
+    tens,
+)
+from tailpath.study.paper.timing_figures import (
+    draw_evaluation_time,
+    draw_monte_carlo,
+    planning_time,
+)
 from tailpath.study.results import Key, Results, planner, title
 from tailpath.study.store import Run
-from tailpath.study.timing_figures import draw_evaluation_time, draw_monte_carlo, planning_time
 
 #: Parts below this are rounding; and an axis of percents reaches at least so far.
 ROUNDING, LEAST_PERCENT = 1e-9, 0.1

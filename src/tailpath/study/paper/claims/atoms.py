@@ -8,8 +8,8 @@ from collections.abc import Callable
 import numpy as np
 
 from tailpath.model.ssp import FloatArray
-from tailpath.study.boxes import deployed_by_optimum, predicted_by_deployed
-from tailpath.study.claims.claim import (
+from tailpath.study.paper.boxes import deployed_by_optimum, predicted_by_deployed
+from tailpath.study.paper.claims.claim import (
     TOLERANCE,
     Claim,
     judge,

@@ -12,8 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from tailpath.study.claims.evaluation import PAPER_ERRORS, longest_evaluations, simulation_errors
-from tailpath.study.claims.planners import LIMITS, absolute_differences
+from tailpath.study.paper.claims.evaluation import (
+    PAPER_ERRORS,
+    longest_evaluations,
+    simulation_errors,
+)
+from tailpath.study.paper.claims.planners import LIMITS, absolute_differences
 from tailpath.study.results import FloatArray, Results, Setting, array, at, planner, title
 from tailpath.study.store import Answer, write_rows
 

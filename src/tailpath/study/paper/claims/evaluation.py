@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from tailpath.study.claims.claim import MOST_ATOMS, Check, Claim, judge, share
-from tailpath.study.design import paper
+from tailpath.study.paper.claims.claim import MOST_ATOMS, Check, Claim, judge, share
+from tailpath.study.paper.design import paper
 from tailpath.study.results import Key, Results, Setting, title
 from tailpath.study.store import AtomPoint
 

@@ -12,12 +12,12 @@ import pathlib
 from collections.abc import Mapping, Sequence
 
 from tailpath.formats.files import write_text
-from tailpath.study.claims import Claim, judged_claims
-from tailpath.study.claims.planners import is_complete
-from tailpath.study.figures import draw_all
+from tailpath.study.paper.claims import Claim, judged_claims
+from tailpath.study.paper.design import is_complete, part_of_paper
+from tailpath.study.paper.figures import draw_all
+from tailpath.study.paper.tables import CaptionedTable, all_tables
 from tailpath.study.results import Results
 from tailpath.study.store import Edition, Run, Store
-from tailpath.study.tables import CaptionedTable, all_tables
 
 PAGE = "study.md"
 
@@ -54,7 +54,9 @@ def _page(
     figures: Mapping[str, str],
 ) -> str:
     parts = [
-        "# The paper's experiments, repeated" if is_complete(results.of_paper()) else "# A study",
+        "# The paper's experiments, repeated"
+        if is_complete(part_of_paper(results))
+        else "# A study",
         _about(results, runs, others),
     ]
     judged = {variant: judged_claims(results.of_variant(variant)) for variant in results.judged}
@@ -113,7 +115,7 @@ def _about(results: Results, runs: Sequence[Run], others: int) -> str:
             f" {', '.join(results.variants)}; tables and figures show {results.variant} unless they"
             " say otherwise."
         )
-    if not is_complete(results.of_paper()):
+    if not is_complete(part_of_paper(results)):
         lines.append(
             "This is not the paper's whole design: its claims are judged on what is here, and those"
             " that need more are left out."

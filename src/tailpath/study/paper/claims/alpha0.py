@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tailpath.study.boxes import TARGET, predicted_by_deployed
-from tailpath.study.claims.claim import (
+from tailpath.study.paper.boxes import TARGET, predicted_by_deployed
+from tailpath.study.paper.claims.claim import (
     GRID,
     MOST_ATOMS,
     RIVER,
