@@ -46,7 +46,8 @@ from tailpath.model.fingerprint import PARTS, fingerprint
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 from tailpath.policies.given import as_policy, policy_of
-from tailpath.policies.kinds import MarkovPolicy, Policy
+from tailpath.policies.kinds import MarkovPolicy
+from tailpath.policies.policy import Policy
 
 FORMAT = "tailpath policy"
 VERSION = 1

@@ -19,10 +19,12 @@ from tailpath.formats.files import shorten
 from tailpath.formats.names import decode_name, decode_names, encode_name, encode_names
 from tailpath.formats.policy_transfer import Skeleton, atoms_on, budget_on, has_state
 from tailpath.model.ssp import SSP, Name
+from tailpath.policies.atom_policy import AtomPolicy
 from tailpath.policies.atoms import Grids
 from tailpath.policies.budget import BudgetPolicy, steps_of
-from tailpath.policies.kinds import AtomPolicy, Decision, MarkovPolicy, MemoryPolicy, Policy
+from tailpath.policies.kinds import MarkovPolicy, MemoryPolicy
 from tailpath.policies.mixed import MixedPolicy
+from tailpath.policies.policy import Decision, Policy
 
 _ATOM_ARRAYS = {
     "atoms": (np.float64, 1),

@@ -27,10 +27,10 @@ from numpy.typing import NDArray
 from tailpath.errors import PolicyError
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.ssp import SSP, Name
+from tailpath.policies.atom_policy import AtomPolicy
 from tailpath.policies.atoms import Grids
 from tailpath.policies.budget import BudgetPolicy, steps_of
 from tailpath.policies.checks import MOST_LEVELS, rising_steps
-from tailpath.policies.kinds import AtomPolicy
 
 
 @dataclass(frozen=True, eq=False)

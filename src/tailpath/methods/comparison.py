@@ -23,7 +23,7 @@ from tailpath.model.shown import Shown
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress, check_alpha, check_invertible_alpha, same_alpha, takes_alpha
 from tailpath.policies.given import as_policy
-from tailpath.policies.kinds import Policy
+from tailpath.policies.policy import Policy
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.improvement import improve
 from tailpath.texts import Table, Told, count, number

@@ -17,7 +17,7 @@ from typing import Any
 from tailpath.errors import OptionError
 from tailpath.evaluation.distribution import CostDistribution
 from tailpath.options import Progress
-from tailpath.policies.kinds import Policy
+from tailpath.policies.policy import Policy
 from tailpath.risk.measure import Measure
 
 #: Differences below this part of the numbers they come from are rounding, and shown as 0.

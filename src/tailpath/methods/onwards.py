@@ -11,7 +11,7 @@ from tailpath.methods.method import Method, Option, Plan
 from tailpath.methods.register import find_method
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress
-from tailpath.policies.kinds import Policy
+from tailpath.policies.policy import Policy
 from tailpath.solvers.improvement import improve
 from tailpath.solvers.related.second_stage import second_stage
 

@@ -7,7 +7,7 @@ from functools import cache
 from tailpath.methods.method import Method, Plan
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress
-from tailpath.policies.kinds import Policy
+from tailpath.policies.policy import Policy
 from tailpath.solvers.related.pareto import solve_by_pareto_sets
 
 

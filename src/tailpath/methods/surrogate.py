@@ -8,7 +8,7 @@ from tailpath.evaluation.evaluate import evaluate
 from tailpath.methods.method import Method, Option, Plan
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress
-from tailpath.policies.kinds import Policy
+from tailpath.policies.policy import Policy
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.related.surrogate import solve_surrogate
 

@@ -26,7 +26,7 @@ from tailpath.kernels.steps import Steps
 from tailpath.model.ssp import SSP, Name
 from tailpath.policies import running
 from tailpath.policies.checks import MOST_LEVELS, budget_steps, integer
-from tailpath.policies.kinds import AT_START, Kind
+from tailpath.policies.policy import AT_START, Kind
 from tailpath.texts import count
 
 IntArray = NDArray[np.int64]

@@ -11,7 +11,7 @@ import numpy as np
 
 from tailpath.errors import PolicyError
 from tailpath.model.ssp import SSP, Name
-from tailpath.policies.kinds import Decision, Policy
+from tailpath.policies.policy import Decision, Policy
 
 #: The probabilities of a decision may miss 1 by this, for each action.
 TOLERANCE = 1e-9

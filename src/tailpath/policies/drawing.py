@@ -20,7 +20,7 @@ from tailpath.pictures.style import sheet
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.chain import CostChain
 from tailpath.policies.decisions import decide
-from tailpath.policies.kinds import Policy
+from tailpath.policies.policy import Policy
 from tailpath.policies.table import decision_table
 from tailpath.policies.unrolling import unroll
 from tailpath.policies.visits import Visits

@@ -14,19 +14,12 @@ import numpy as np
 
 from tailpath.errors import PolicyError
 from tailpath.model.ssp import SSP, Name
+from tailpath.policies.atom_policy import AtomPolicy
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.decisions import Actions, checked_decision, known_actions
-from tailpath.policies.kinds import (
-    AT_START,
-    AtomPolicy,
-    Decision,
-    HistoryPolicy,
-    Kind,
-    MarkovPolicy,
-    MemoryPolicy,
-    Policy,
-)
+from tailpath.policies.kinds import HistoryPolicy, MarkovPolicy, MemoryPolicy
 from tailpath.policies.mixed import MixedPolicy
+from tailpath.policies.policy import AT_START, Decision, Kind, Policy
 
 KINDS = (MarkovPolicy, AtomPolicy, BudgetPolicy, MemoryPolicy, HistoryPolicy)
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from tailpath.errors import PolicyError
 from tailpath.model.ssp import Name
-from tailpath.policies.kinds import AT_START, Decision, Kind, Policy
+from tailpath.policies.policy import AT_START, Decision, Kind, Policy
 
 Memory = tuple[tuple[int, float, Any], ...]
 

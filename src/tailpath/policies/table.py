@@ -18,7 +18,7 @@ from tailpath.options import Progress, check_invertible_alpha
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.chain import CostChain
 from tailpath.policies.decisions import decide
-from tailpath.policies.kinds import Policy
+from tailpath.policies.policy import Policy
 from tailpath.policies.unrolling import unroll
 from tailpath.policies.visits import Visits, cvar_to_go
 from tailpath.policies.words import budgets_in_words, memory_in_words

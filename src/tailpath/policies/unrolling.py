@@ -19,12 +19,14 @@ from tailpath.kernels.jit import frozen
 from tailpath.kernels.unrolling import Memories, Outcomes, follow, follow_budget
 from tailpath.model.fingerprint import same_numbering
 from tailpath.model.ssp import SSP, FloatArray, Name
+from tailpath.policies.atom_policy import AtomPolicy
 from tailpath.policies.atoms import borders_of
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.chain import CostChain
 from tailpath.policies.decisions import checked_decision, decide
 from tailpath.policies.given import as_policy
-from tailpath.policies.kinds import AtomPolicy, MarkovPolicy, Policy
+from tailpath.policies.kinds import MarkovPolicy
+from tailpath.policies.policy import Policy
 
 #: Pairs that `unroll` visits before it gives up on a policy whose memory does not end.
 MOST_PAIRS = 5_000_000

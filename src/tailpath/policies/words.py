@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from tailpath.policies.atom_policy import AtomPolicy
 from tailpath.policies.budget import BudgetPolicy
-from tailpath.policies.kinds import AtomPolicy, HistoryPolicy, MarkovPolicy
+from tailpath.policies.kinds import HistoryPolicy, MarkovPolicy
 from tailpath.policies.mixed import MixedPolicy
 from tailpath.texts import name as name_in_words
 

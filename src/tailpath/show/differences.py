@@ -27,7 +27,7 @@ from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.chain import CostChain
 from tailpath.policies.decisions import decide
 from tailpath.policies.given import as_policy
-from tailpath.policies.kinds import Policy
+from tailpath.policies.policy import Policy
 from tailpath.policies.table import MOST_PAIRS, action_of
 from tailpath.policies.unrolling import unroll
 from tailpath.policies.visits import cvar_to_go

@@ -24,7 +24,7 @@ from tailpath.model.ssp import SSP
 from tailpath.options import check_integer, check_invertible_alpha
 from tailpath.policies.chain import CostChain
 from tailpath.policies.given import as_policy
-from tailpath.policies.kinds import Policy
+from tailpath.policies.policy import Policy
 from tailpath.policies.table import MOST_PAIRS
 from tailpath.policies.unrolling import successors, unroll
 from tailpath.policies.words import memory_in_words

@@ -23,10 +23,12 @@ from tailpath.methods.register import find_method
 from tailpath.model.fingerprint import same_numbering
 from tailpath.model.ssp import SSP
 from tailpath.options import check_invertible_alpha
+from tailpath.policies.atom_policy import AtomPolicy
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.chain import CostChain
 from tailpath.policies.drawing import usual_choices
-from tailpath.policies.kinds import AtomPolicy, MarkovPolicy, Policy
+from tailpath.policies.kinds import MarkovPolicy
+from tailpath.policies.policy import Policy
 from tailpath.policies.unrolling import unroll
 from tailpath.policies.visits import Visits
 from tailpath.show.page.scene import scene_of

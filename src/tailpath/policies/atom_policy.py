@@ -1,0 +1,227 @@
+"""The policy of the published planners: its memory is an atom of the grid Y.
+
+Its tables are arrays over the model's indices, for `unroll` and the kernels to use directly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.errors import PolicyError
+from tailpath.model.ssp import SSP, Name
+from tailpath.policies.atoms import Grids, atom_borders, nearest_own
+from tailpath.policies.checks import atom_tables
+from tailpath.policies.policy import AT_START, Kind
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AtomPolicy(Kind):
+    """The policy of CVaRVILI and CVaRVIQ: decisions over (state, atom), and what moves the atom.
+
+    After outcome o of the chosen choice, y becomes the atom nearest in log distance to `y * xi`
+    (the process y_t = y_{t-1} xi of the paper). Made by `solve_cvar_quantile` and
+    `solve_cvar_interpolation`.
+
+    Parameters
+    ----------
+    ssp : SSP
+        The model whose numbers of states, choices and outcomes the arrays use.
+    atoms : array of float64, shape (n_atoms,)
+        Tail masses y in (0, 1], rising to 1.
+    choice : array of int32, shape (n_states, n_atoms)
+        The choice at each state and atom; -1 at goals and dead ends.
+    xi_offset : array of int64, shape (n_states, n_atoms)
+        Where in `xi` the factors of the outcomes of that choice stand, in the model's order.
+    xi : array of float64
+        The risk factors.
+    start_atom : int
+        The index of the atom at the start.
+    grids : Grids, optional
+        Which atoms belong to which state, where every state has its own: y becomes the nearest of
+        those of the next state, and at others there is no choice.
+
+    Raises
+    ------
+    PolicyError
+        If the tables do not fit the model.
+
+    Examples
+    --------
+    >>> tp.solve_cvar_quantile(ssp, [0.1, 0.5, 1]).policy(0.1)
+    <AtomPolicy 2 states, 3 atoms, start at y = 0.1>
+    """
+
+    ssp: SSP
+    atoms: NDArray[np.float64]
+    choice: NDArray[np.int32]
+    xi_offset: NDArray[np.int64]
+    xi: NDArray[np.float64]
+    start_atom: int
+    grids: Grids | None = None
+
+    def __post_init__(self) -> None:
+        self._become(
+            atom_tables(
+                self.ssp,
+                self.atoms,
+                self.choice,
+                self.xi_offset,
+                self.xi,
+                self.start_atom,
+                self.grids,
+            )
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"<AtomPolicy {self.choice.shape[0]} states, {len(self.atoms)} atoms, start at y ="
+            f" {self.atoms[self.start_atom]:g}>"
+        )
+
+    @cached_property
+    def borders(self) -> NDArray[np.float64]:
+        """Up to where each atom, but the last, is the nearest: an array, shape (n_atoms - 1,)."""
+        return atom_borders(self.atoms)
+
+    def start(self, state: Name) -> int:
+        """The index of the first atom.
+
+        Parameters
+        ----------
+        state
+            As of `Policy.start`.
+
+        Returns
+        -------
+        int
+            The index of an atom.
+        """
+        return (
+            self._nearest(state, self.atoms[self.start_atom])
+            if self.grids is not None
+            else self.start_atom
+        )
+
+    def _nearest(self, state: Name, y: float) -> int:
+        """The atom of a state that is nearest to y."""
+        return int(nearest_own(self.atoms, self.grids, self.ssp.state_index(state), y))
+
+    def action(self, state: Name, memory: int = AT_START) -> Name:
+        """The action at a state and an atom.
+
+        Parameters
+        ----------
+        state : hashable
+            The name of the state.
+        memory : int, optional
+            The index of an atom; by default the first.
+
+        Returns
+        -------
+        hashable
+            The name of an action.
+
+        Raises
+        ------
+        PolicyError
+            If there is none.
+        """
+        memory = self.start(state) if memory is AT_START else memory
+        choice = int(self.choice[self.ssp.state_index(state), memory])
+        if choice < 0:
+            raise PolicyError(
+                f"the policy has no action for state {state!r} at y = {self.atoms[memory]:g}"
+            )
+        return self.ssp.choice_name(choice)
+
+    def remember(
+        self, memory: int, state: Name, action: Name, cost: float, next_state: Name
+    ) -> int:
+        """The index of the atom after a step.
+
+        Parameters
+        ----------
+        memory, state, action, cost, next_state
+            As of `Policy.remember`; the memory is the index of an atom.
+
+        Returns
+        -------
+        int
+            The index of an atom.
+
+        Raises
+        ------
+        PolicyError
+            If the model has no such outcome, or the policy did not choose the action.
+        """
+        ssp = self.ssp
+        source, target = ssp.state_index(state), ssp.state_index(next_state)
+        choice = int(self.choice[source, memory])
+        if choice < 0 or ssp.choice_name(choice) != action:
+            raise PolicyError(
+                f"the policy did not choose {action!r} in state {state!r} at y ="
+                f" {self.atoms[memory]:g}"
+            )
+        for outcome in range(
+            int(ssp.choice_outcomes[choice]), int(ssp.choice_outcomes[choice + 1])
+        ):
+            if ssp.outcome_target[outcome] == target and ssp.observed[outcome] == cost:
+                return self._moved(memory, source, outcome)
+        raise PolicyError(
+            f"state {state!r}, action {action!r} has no outcome {next_state!r} at cost {cost!r}"
+        )
+
+    def _moved(self, memory: int, state: int, outcome: int) -> int:
+        """The atom after an outcome of the choice at a state."""
+        factor = self.xi[
+            self.xi_offset[state, memory]
+            + outcome
+            - int(self.ssp.choice_outcomes[self.choice[state, memory]])
+        ]
+        return int(
+            nearest_own(
+                self.atoms,
+                self.grids,
+                self.ssp.outcome_target[outcome],
+                self.atoms[memory] * factor,
+            )
+        )
+
+    def remember_roughly(
+        self, memory: int, state: Name, action: Name, cost: Fraction, next_state: Name
+    ) -> int:
+        """The atom after a step that the model did not foresee.
+
+        Parameters
+        ----------
+        memory, state, action, cost, next_state
+            As of `Policy.remember`; the memory is the index of an atom.
+
+        Returns
+        -------
+        int
+            As after the outcome of nearest cost that leads to the same state; of two as near, the
+            dearer. The same atom where none does.
+        """
+        ssp = self.ssp
+        source = ssp.state_index(state)
+        choice = int(self.choice[source, memory])
+        outcomes = range(int(ssp.choice_outcomes[choice]), int(ssp.choice_outcomes[choice + 1]))
+        near = [o for o in outcomes if ssp.states[int(ssp.outcome_target[o])] == next_state]
+        if not near:
+            return (
+                self._nearest(next_state, self.atoms[memory]) if self.grids is not None else memory
+            )
+        nearest = min(
+            near,
+            key=lambda o: (
+                abs(float(ssp.outcome_cost[o]) - float(cost)),
+                -float(ssp.outcome_cost[o]),
+            ),
+        )
+        return self._moved(memory, source, nearest)

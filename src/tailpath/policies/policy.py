@@ -1,0 +1,201 @@
+"""Policies as pure memory machines.
+
+A policy is three pure functions over *names*:
+
+    start(state)                                          -> the memory before the first step
+    action(state, memory)                                 -> an action name, or {action name:
+                                                          probability}
+    remember(memory, state, action, cost, next_state)     -> the memory after the step
+
+Memory is any hashable value. There is no hidden state, so a policy may be shared between threads
+and processes, and any object with these three methods is a policy. The kinds differ in what they
+remember:
+
+- `MarkovPolicy` (`kinds.py`): nothing; users, `solve_expected`
+- `AtomPolicy` (`atom_policy.py`): the index of an atom y of the grid Y; `solve_cvar_quantile`,
+  `solve_cvar_interpolation`
+- `BudgetPolicy` (`budget.py`): the cost units still left of a budget; `solve_cvar_exact`,
+  `solve_on_time`
+- `MemoryPolicy` (`kinds.py`): whatever the user's controller remembers; users
+- `HistoryPolicy` (`kinds.py`): the whole history (s0, a0, c0, s1, ...); users
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from tailpath.model.records import Record
+from tailpath.model.ssp import SSP, Name
+from tailpath.options import Progress
+from tailpath.policies.running import Runs
+
+if TYPE_CHECKING:
+    from tailpath.policies.table import Row
+
+Decision = Name | Mapping[Name, float]
+
+
+class _AtStart:
+    def __repr__(self) -> str:
+        return "at the start"
+
+
+#: The memory with which a run begins, where no other is given; any value, None too, may be a
+#: memory.
+AT_START: Any = _AtStart()
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """Anything with these three pure functions of names: `start`, `action` and `remember`.
+
+    There is no hidden state, so a policy may be shared between threads and processes.
+    `MarkovPolicy`, `AtomPolicy`, `BudgetPolicy`, `MemoryPolicy`, `HistoryPolicy` and `MixedPolicy`
+    are policies, and so is any object that has the three.
+
+    Examples
+    --------
+    >>> class Patient:
+    ...     def start(self, state): return 0
+    ...     def action(self, state, memory): return "train"
+    ...     def remember(self, memory, state, action, cost, next_state): return 0
+    >>> tp.evaluate(ssp, Patient(), 0.1).mean
+    30.0
+    """
+
+    def start(self, state: Name) -> Any:
+        """The memory before the first step.
+
+        Parameters
+        ----------
+        state : hashable
+            The name of the state where the run begins.
+
+        Returns
+        -------
+        hashable
+            The memory.
+        """
+
+    def action(self, state: Name, memory: Any) -> Any:
+        """What to do.
+
+        Parameters
+        ----------
+        state : hashable
+            The name of the state.
+        memory : hashable
+            What the policy remembers.
+
+        Returns
+        -------
+        hashable or mapping
+            The name of an action, or `{action: probability}`.
+        """
+
+    def remember(
+        self, memory: Any, state: Name, action: Name, cost: float, next_state: Name
+    ) -> Any:
+        """The memory after a step.
+
+        Parameters
+        ----------
+        memory : hashable
+            What the policy remembered before.
+        state : hashable
+            The name of the state.
+        action : hashable
+            The name of the action that was taken.
+        cost : float
+            What the step cost.
+        next_state : hashable
+            The name of the state it led to.
+
+        Returns
+        -------
+        hashable
+            The new memory.
+        """
+
+
+def _drawing() -> Any:
+    """The pictures of policies. Imported here, because a picture is made of a chain, and a chain of
+    a policy.
+    """
+    from tailpath.policies import drawing
+
+    return drawing
+
+
+class Kind(Record, Runs):
+    """What the package's own kinds have besides the three functions."""
+
+    def table(
+        self,
+        ssp: SSP,
+        alpha: float = 0.05,
+        most: int | None = None,
+        *,
+        progress: Progress | None = None,
+    ) -> list[Row]:
+        """What the policy does, as rows that pandas takes.
+
+        Parameters
+        ----------
+        ssp : SSP
+            The model.
+        alpha : float in (0, 1]
+            The mass of the worst tail of the cost to go.
+        most : int, optional
+            The most rows; by default all.
+        progress : callable, optional
+            `progress(levels, share)` is called now and then with the levels of cost that are done,
+            and their share.
+
+        Returns
+        -------
+        list of Row
+            Named tuples, the likeliest first: `state`, `memory` in words, `action`, `probability`
+            of ever being there, and `mean` and `cvar` of the cost from there.
+
+        Examples
+        --------
+        >>> tp.solve_expected(ssp).policy.table(ssp)
+        [Row(state='home', memory='', action='road', probability=1.0, mean=24.0, cvar=60.0)]
+        """
+        # Here, because a table is made of a chain, and a chain of a policy.
+        from tailpath.policies.table import decision_table
+
+        return decision_table(ssp, self, alpha, most, progress)  # type: ignore[arg-type]
+
+    def plot(self, ssp: SSP, budget: float | Sequence[float] | None = None, ax: Any = None) -> Any:
+        """Draw the decisions on the map of the model, or on a graph.
+
+        Parameters
+        ----------
+        ssp : SSP
+            The model.
+        budget : float or sequence of float, optional
+            The cost still allowed, for a policy that looks at it; without one, in each state the
+            decision taken there most often. Several make a sheet.
+        ax : matplotlib Axes, optional
+            Where to draw; by default a new figure, without a window.
+
+        Returns
+        -------
+        matplotlib Axes, or a list of them
+            A list for several budgets.
+
+        Raises
+        ------
+        OptionError
+            If the policy does not look at a budget, or the graph has too many states to be drawn.
+        """
+        if isinstance(budget, Sequence):
+            return _drawing().draw_sheet(ssp, self, budget)
+        return _drawing().draw_policy(ssp, self, budget, ax)
+
+    def _repr_html_(self) -> str:
+        card: str = _drawing().policy_card(self)
+        return card
