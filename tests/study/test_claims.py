@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tailpath import log_atoms
-from tailpath.study.paper import boxes, tables
+from tailpath.study.paper import boxes, tables, timing_tables
 from tailpath.study.paper.claims import alpha0, atoms, evaluation, judged_claims, planners
 from tailpath.study.paper.claims.claim import judge
 from tailpath.study.results import Results
@@ -249,7 +249,7 @@ def test_the_longest_evaluation_and_where_it_is(whole):
     assert {(setting.atoms, setting.alpha0) for _, setting in found.values()} == {(25, 1e-3)}
     assert evaluation.longest_where(whole).verdict == "holds"
     assert evaluation.grid_takes_longer(whole).verdict == "differs"  # equal, and so not longer
-    rows = tables.evaluation_times(whole).rows
+    rows = timing_tables.evaluation_times(whole).rows
     assert rows[2][:4] == ["CVaRVILI", "Gridworld 14×16", 3244.18, 25.0]
 
 
@@ -336,7 +336,7 @@ def test_tables_escape_bars_and_keep_all_digits_in_files(tmp_path):
 
 
 def test_estimated_times_say_so(whole):
-    rows = tables.planning_times(whole).rows
+    rows = timing_tables.planning_times(whole).rows
     assert {row[4] for row in rows} == {"estimated", "measured"}
     assert {(row[0], row[1]) for row in rows if row[4] == "measured"} == {
         (name, 7) for name in ("Gridworld 5×5", "Gridworld 8×9", "River 10×3", "River 16×6")

@@ -29,7 +29,8 @@ from tailpath.formats.drn_model import UNNAMED, writable_action
 from tailpath.formats.drn_text import parse_drn
 from tailpath.formats.extras import MARK, action_words, extras_line
 from tailpath.formats.files import read_bytes, text_bytes, unpacked, write_bytes
-from tailpath.formats.labelled import Labelled, Lazy, Reward, to_ssp
+from tailpath.formats.labelled import Labelled, Lazy, Reward
+from tailpath.formats.labelled_ssp import to_ssp
 from tailpath.formats.reading import Reading
 from tailpath.formats.tar import is_tar, tar_members, write_tar
 from tailpath.formats.writing import (

@@ -29,7 +29,8 @@ from numpy.typing import NDArray
 from tailpath.errors import FormatError
 from tailpath.formats.costs import CostRule
 from tailpath.formats.files import shorten
-from tailpath.formats.labelled import Labelled, Labels, Lazy, Reward, marked, to_ssp
+from tailpath.formats.labelled import Labelled, Labels, Lazy, Reward, marked
+from tailpath.formats.labelled_ssp import to_ssp
 from tailpath.formats.prism_transitions import (
     ExplicitFile,
     ExplicitRows,

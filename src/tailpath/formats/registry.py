@@ -211,7 +211,12 @@ FORMATS = (
         intervals=True,
     ),
     Format(
-        "UMB", _home("umb:read"), _home("umb:write"), (".umb",), options=LABELLED, intervals=True
+        "UMB",
+        _home("umb:read"),
+        _home("umb_writing:write"),
+        (".umb",),
+        options=LABELLED,
+        intervals=True,
     ),
     Format(
         "long table",

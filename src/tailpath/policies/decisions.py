@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -167,4 +167,43 @@ def _is_nothing(said: Any) -> bool:
         isinstance(said, (int, float))
         and not isinstance(said, bool)
         and (said == -1 or (isinstance(said, float) and math.isnan(said)))
+    )
+
+
+def own_name(ssp: SSP, state: int) -> Name | None:
+    """The name of a state in the model that policies are written for; None where that has no such
+    state.
+    """
+    if ssp.origin is None:
+        return ssp.states[state]
+    index = int(ssp.origin.index[state])
+    return None if index < 0 else ssp.origin.states[index]
+
+
+def decisions_met(ssp: SSP, ask: Callable[[int, Name], Decision | None]) -> dict[Name, Decision]:
+    """The decisions in all states that they lead to, from the start on."""
+    decisions: dict[Name, Decision] = {}
+    seen, waiting = {ssp.start_index}, [ssp.start_index]
+    while waiting:
+        state = waiting.pop()
+        if ssp.is_goal[state]:
+            continue
+        decision = ask(state, ssp.states[state])
+        if decision is None:
+            raise PolicyError(missing_decision(ssp, state))
+        decisions[ssp.states[state]] = decision
+        for choice, _ in checked_decision(ssp, state, decision):
+            for target in ssp.outcome_target[
+                ssp.choice_outcomes[choice] : ssp.choice_outcomes[choice + 1]
+            ].tolist():
+                if target not in seen:
+                    seen.add(target)
+                    waiting.append(target)
+    return decisions
+
+
+def missing_decision(ssp: SSP, state: int) -> str:
+    return (
+        f"the policy has no action for state {ssp.states[state]!r}, which it can reach; expected"
+        f" one of {known_actions(ssp, state)}"
     )

@@ -12,10 +12,11 @@ import pathlib
 from collections.abc import Mapping, Sequence
 
 from tailpath.formats.files import write_text
+from tailpath.study.paper.captioned_table import CaptionedTable
 from tailpath.study.paper.claims import Claim, judged_claims
 from tailpath.study.paper.design import is_complete, part_of_paper
 from tailpath.study.paper.figures import draw_all
-from tailpath.study.paper.tables import CaptionedTable, all_tables
+from tailpath.study.paper.tables import all_tables
 from tailpath.study.results import Results
 from tailpath.study.store import Edition, Run, Store
 

@@ -1,0 +1,369 @@
+"""From a model with labels and reward structures, as PRISM and Storm have it, to a stochastic
+shortest path problem.
+
+The goal is a label, the cost a reward structure; rewards of states, choices and branches all count
+on leaving the state. Goals become absorbing and free whatever the file says of them. A state
+without transitions is a dead end: it gets a loop, as PRISM and Storm give it one, at the smallest
+positive cost of the model, so that it does not refine the cost unit; whoever enters it never
+arrives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.errors import FormatError
+from tailpath.formats.costs import (
+    CostRule,
+    FloatArray,
+    exact_sum,
+    refuse_improbable,
+    refuse_infinite,
+)
+from tailpath.formats.extras import MARK, written_actions
+from tailpath.formats.files import shorten
+from tailpath.formats.labelled import Labelled
+from tailpath.formats.reading import Reading
+from tailpath.graph import offsets_of
+from tailpath.kernels.jit import frozen
+from tailpath.model.builders import merge_equal_outcomes
+from tailpath.model.cost_units import fraction_unit
+from tailpath.model.endings import fresh_name
+from tailpath.model.interval import IntervalSSP
+from tailpath.model.ssp import SSP, Name
+from tailpath.texts import did_you_mean
+
+DEFAULT_GOAL = "goal"
+
+
+class _Choices(NamedTuple):
+    """Choices by state, and branches by choice, on their way to a model."""
+
+    choice_state: NDArray[Any]
+    choice_action: NDArray[Any]
+    branch_choice: NDArray[Any]
+    target: NDArray[Any]
+    probability: NDArray[Any]
+    cost: NDArray[Any]
+
+
+def to_ssp(model: Labelled, reading: Reading, rule: CostRule) -> Any:
+    """Choose goal and cost, make goals absorbing, and hand the rest to `SSP`, or to
+    `IntervalSSP`.
+    """
+    is_goal = _goal(model, reading.goal)
+    starts = _starts(model, reading.start)
+    actions, rows, used, notes = _without_goal_rows(model, is_goal, reading.cost, rule)
+    # Low ends go the same way as high ones, and are merged alike.
+    both = [rows] if model.low is None else [rows, rows._replace(probability=model.low[used])]
+    left = is_goal.copy()
+    left[rows.choice_state] = True
+    lost = np.flatnonzero(~left)
+    if lost.size:
+        both = [_with_loops(each, lost) for each in both]
+        actions = actions or range(1)
+        notes.append(
+            f"states without transitions are dead ends and got a loop: {lost.size}, the first is"
+            f" number {lost[0]}"
+        )
+    n_states, extras, start = model.n_states, model.extras, int(starts[0])
+    states = extras.state_names(n_states) if model.states is None else model.states
+    geometry = extras.place(n_states)
+    del model  # its arrays need not wait for those of the SSP
+    if starts.size > 1:
+        both = [_with_draw(each, starts, n_states, len(actions)) for each in both]
+        states, actions, geometry = (
+            (*states, fresh_name("start", states)),
+            (*actions, fresh_name("draw", actions)),
+            None,
+        )
+        is_goal, start, n_states = np.append(is_goal, False), n_states, n_states + 1
+        notes.append(f"the start is drawn among {starts.size} states, at no cost")
+    rows = both[0]
+    choice, target, probability, costs = frozen(
+        *merge_equal_outcomes(*rows[2:])
+    )  # nobody else has them, so the SSP need not copy them
+    unit = extras.unit()
+    # A file of ours says what the unit is where there is one; in others it may be meant and not
+    # said.
+    if (
+        unit is None
+        and not extras.where
+        and (unit := fraction_unit(np.unique(costs).tolist())) is not None
+    ):
+        notes.append(f"costs are taken for whole numbers of {unit}, which decimals cannot say")
+    fields = {
+        "state_choices": offsets_of(rows.choice_state, n_states),
+        "choice_outcomes": offsets_of(choice, len(rows.choice_state)),
+        "outcome_target": target,
+        "outcome_probability": probability,
+        "outcome_cost": costs,
+        "choice_action": rows.choice_action,
+        "is_goal": is_goal,
+        "start_index": start,
+        "states": states,
+        "actions": actions,
+        "exact_unit": unit,
+        "geometry": geometry,
+        "notes": (*extras.notes, *notes),
+    }
+    if len(both) == 1:
+        return SSP(**fields)
+    return IntervalSSP.from_fields(
+        fields, merge_equal_outcomes(*both[1][2:])[2], np.minimum(probability, 1.0)
+    )
+
+
+def _without_goal_rows(
+    model: Labelled, is_goal: NDArray[np.bool_], cost: str | None, rule: CostRule
+) -> tuple[Sequence[Name], _Choices, NDArray[np.bool_], list[str]]:
+    """The rows of all states but the goals, without impossible branches, with their costs; and
+    which branches these are.
+    """
+    choice_state, branch_choice = model.choice_state(), model.branch_choice()
+    costs = _costs(model, cost, rule, choice_state, branch_choice)
+    mask = ~is_goal[choice_state]
+    used = mask[branch_choice]
+    notes = []
+    of_goals = np.flatnonzero(~used)
+    of_goals = of_goals[model.probability[of_goals] > 0]
+    away = np.count_nonzero(model.target[of_goals] != choice_state[branch_choice[of_goals]])
+    if away:
+        notes.append(f"what the goals do is left out ({away} transitions lead away from a goal)")
+    paid = np.count_nonzero(costs[of_goals]) if rule.step_cost is None else 0
+    if paid:
+        notes.append(f"rewards on goals are left out ({paid} transitions of goals have one)")
+    refuse_improbable(
+        model.probability,
+        model.where,
+        lambda branch: _branch_name(model, choice_state, branch_choice, branch),
+    )
+    used &= model.probability != 0
+    if not np.isfinite(costs).all():  # of a million states, another copy only for the message
+        refuse_infinite(
+            np.where(used, costs, 0.0),
+            model.where,
+            lambda branch: _branch_name(model, choice_state, branch_choice, branch),
+        )
+    actions, action = _named_choices(model, choice_state, mask)
+    rank = np.cumsum(mask, dtype=np.int32) - 1
+    rows = _Choices(
+        choice_state[mask],
+        action,
+        rank[branch_choice[used]],
+        model.target[used],
+        model.probability[used],
+        costs[used],
+    )
+    return actions, rows, used, notes
+
+
+def _branch_name(
+    model: Labelled, choice_state: NDArray[Any], branch_choice: NDArray[Any], branch: int
+) -> str:
+    choice = int(branch_choice[branch])
+    state = int(choice_state[choice])
+    return (
+        f"state {state}, choice {choice - int(model.state_choices[state])} ->"
+        f" {int(model.target[branch])}"
+    )
+
+
+def _with_draw(rows: _Choices, starts: NDArray[Any], state: int, action: int) -> _Choices:
+    """One more state, the last, whose only choice draws one of the starts, each as likely as the
+    others.
+    """
+    return _Choices(
+        np.append(rows.choice_state, state),
+        np.append(rows.choice_action, np.int32(action)),
+        np.append(rows.branch_choice, np.full(starts.size, len(rows.choice_state))),
+        np.append(rows.target, starts),
+        np.append(rows.probability, np.full(starts.size, 1 / starts.size)),
+        np.append(rows.cost, np.zeros(starts.size)),
+    )
+
+
+def _with_loops(rows: _Choices, lost: NDArray[Any]) -> _Choices:
+    """One more choice for each state in `lost`: a loop."""
+    some = np.abs(rows.cost[rows.cost != 0])
+    state = np.concatenate([rows.choice_state, lost])
+    choice = np.concatenate([rows.branch_choice, len(rows.choice_state) + np.arange(lost.size)])
+    order = np.argsort(state, kind="stable")
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return _Choices(
+        state[order],
+        np.concatenate([rows.choice_action, np.zeros(lost.size, dtype=np.int32)])[order],
+        rank[choice],
+        np.concatenate([rows.target, lost]),
+        np.concatenate([rows.probability, np.ones(lost.size)]),
+        np.concatenate([rows.cost, np.full(lost.size, some.min() if some.size else 1.0)]),
+    )
+
+
+def _goal(model: Labelled, goal: str | None) -> NDArray[np.bool_]:
+    name = DEFAULT_GOAL if goal is None else goal
+    if name not in model.labels:
+        raise FormatError(
+            f"{model.where}: no label {name!r}; choose the goal with --goal LABEL (goal=) among:"
+            f" {_list(model.labels)}"
+        )
+    mask = model.labels[name]
+    if not mask.any():
+        raise FormatError(f"{model.where}: no state carries the goal label {name!r}")
+    return mask
+
+
+def _starts(model: Labelled, start: Any) -> NDArray[np.int64]:
+    """The states where runs begin: those marked as initial, or those that the user chose by a label
+    or a number.
+    """
+    if start is None:
+        initial = np.flatnonzero(model.initial)
+        if initial.size == 0:
+            raise FormatError(
+                f"{model.where}: 0 states are initial; choose where runs begin with --start LABEL"
+                " (start=)"
+            )
+        return initial
+    if isinstance(start, str) and start in model.labels:
+        chosen = np.flatnonzero(model.labels[start])
+        if chosen.size == 0:
+            raise FormatError(f"{model.where}: no state carries the label {start!r} of the start")
+        return chosen
+    number = (
+        int(start)
+        if isinstance(start, int)
+        or (isinstance(start, str) and start.isascii() and start.isdigit() and len(start) < 19)
+        else -1
+    )
+    if not 0 <= number < model.n_states:
+        what = (
+            f"no label {start!r}, nor a state of this number"
+            if number >= 0
+            else f"no label {start!r}"
+        )
+        among = f"{_list(model.labels)}, or 0..{model.n_states - 1}"
+        near = did_you_mean(start, model.labels)
+        raise FormatError(
+            f"{model.where}: {what}{near}; choose the start with --start LABEL (start=) among:"
+            f" {among}"
+        )
+    return np.array([number], dtype=np.int64)
+
+
+def _costs(
+    model: Labelled,
+    cost: str | None,
+    rule: CostRule,
+    choice_state: NDArray[Any],
+    branch_choice: NDArray[Any],
+) -> FloatArray:
+    """The cost of every branch."""
+    name = cost
+    if name is None:
+        if rule.ignores_rewards:
+            return rule.apply(np.zeros(len(branch_choice)))
+        if not model.rewards:
+            raise FormatError(
+                f"{model.where}: no reward structures; say what a step costs with --step-cost COST"
+                " (step_cost=)"
+            )
+        if len(model.rewards) > 1:
+            raise FormatError(
+                f"{model.where}: choose the cost with --cost NAME (cost=) among:"
+                f" {_list(model.rewards)}"
+            )
+        name = next(iter(model.rewards))
+    if name not in model.rewards:
+        raise FormatError(
+            f"{model.where}: no reward structure {name!r}; choose with --cost NAME (cost=) among:"
+            f" {_list(model.rewards)}"
+        )
+    reward = model.rewards[name]
+    of_choice = exact_sum(
+        np.zeros(len(choice_state)),
+        None if reward.state is None else reward.state[choice_state],
+        reward.choice,
+    )
+    return rule.apply(exact_sum(of_choice[branch_choice], reward.branch))
+
+
+def _list(names: Iterable[str]) -> str:
+    names = list(names)
+    return (
+        ", ".join(shorten(name) for name in names[:40]) + (", ..." if len(names) > 40 else "")
+        or "(none)"
+    )
+
+
+def _named_choices(
+    model: Labelled, choice_state: NDArray[Any], mask: NDArray[np.bool_]
+) -> tuple[Sequence[Name], NDArray[np.int32]]:
+    """The action names, and the number of the action of each kept choice.
+
+    Unnamed choices go by their position in the state; a name that a state repeats is counted: a,
+    a#2, a#3.
+    """
+    action = np.asarray(model.choice_action, dtype=np.int64)[mask]
+    own = model.extras.action_names()
+    if own is not None:
+        return own, _own_actions(model, own, action)
+    state = choice_state[mask]
+    position = (np.arange(len(choice_state)) - model.state_choices[:-1][choice_state])[mask]
+    key = state.astype(np.int64) * (len(model.actions) + 1) + action
+    order = np.argsort(key, kind="stable")
+    first = np.ones(len(key), dtype=np.bool_)
+    first[1:] = np.diff(key[order]) != 0
+    count = np.empty(len(key), dtype=np.int64)
+    count[order] = np.arange(len(key)) - np.maximum.accumulate(
+        np.where(first, np.arange(len(key)), 0)
+    )
+    count = np.where(action < 0, position, count)
+    width = int(count.max(initial=0)) + 1
+    kinds, number = np.unique((action + 1) * width + count, return_inverse=True)
+    names: dict[Name, None] = {}
+    for kind in kinds.tolist():
+        which, nth = kind // width - 1, kind % width
+        name: Name = (
+            nth
+            if which < 0
+            else model.actions[which]
+            if nth == 0
+            else f"{model.actions[which]}#{nth + 1}"
+        )
+        while name in names:
+            name = f"{name}'"
+        names[name] = None
+    listed = tuple(names)
+    return range(len(listed)) if listed == tuple(range(len(listed))) else listed, number.astype(
+        np.int32
+    )
+
+
+def _own_actions(model: Labelled, own: Sequence[Name], action: NDArray[Any]) -> NDArray[np.int32]:
+    """The numbers of the actions that our own writer named."""
+    if (action < 0).any():
+        raise FormatError(
+            f"{model.where}: a choice without a name, but the {MARK} line names the actions"
+        )
+    if isinstance(own, range):  # the declared number is no reason to build a table of that size
+        number = {
+            word: int(word)
+            for word in model.actions
+            if word.isascii() and word.isdigit() and int(word[:18]) < len(own)
+        }
+    else:
+        number = written_actions(own, model.can_write_action)
+    for which in np.unique(action).tolist():
+        if model.actions[which] not in number:
+            raise FormatError(
+                f"{model.where}: the action {shorten(model.actions[which])!r} is not among those of"
+                f" the {MARK} line"
+            )
+    table = np.array([number.get(word, -1) for word in model.actions], dtype=np.int32)
+    return np.asarray(table[action])

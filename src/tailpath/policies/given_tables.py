@@ -1,0 +1,197 @@
+"""Policies from tables: an action or a distribution for each state, or the values of a Q-table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from tailpath.errors import PolicyError
+from tailpath.model.ssp import SSP, Name
+from tailpath.policies.decisions import Actions, checked_decision, decisions_met
+from tailpath.policies.kinds import MarkovPolicy
+from tailpath.policies.policy import Decision
+
+
+class _Asked:
+    """A state where a decision is needed: its index and its `own` name in the model, and its
+    number and name in the model that it was made of, for which policies are mostly written.
+    """
+
+    def __init__(self, index: int, own: Name, name: Name, number: int) -> None:
+        self.index, self.own, self.name, self.number = index, own, name, number
+
+    def key(self, table: Mapping[Any, Any]) -> Name:
+        """The name under which a table has the state, if it has it."""
+        return self.own if self.own in table else self.name
+
+
+def _asked_states(ssp: SSP) -> list[_Asked]:
+    """All states but goals."""
+    names, number = (
+        (ssp.states, range(ssp.n_states))
+        if ssp.origin is None
+        else (ssp.origin.states, ssp.origin.index.tolist())
+    )
+    known = [(s, number[s]) for s in np.flatnonzero(~ssp.is_goal).tolist()]
+    return [_Asked(s, ssp.states[s], names[k] if k >= 0 else ssp.states[s], k) for s, k in known]
+
+
+def policy_of_entries(
+    ssp: SSP, entry: Callable[[_Asked], Any], given: Mapping[Any, Any] | None = None
+) -> MarkovPolicy:
+    """From what is said about each state; a state with one action needs nothing said, and what is
+    wrong in states never reached is passed over.
+    """
+    actions, asked_states = Actions(ssp), _asked_states(ssp)
+    if given and not any(asked.key(given) in given for asked in asked_states):
+        shown = next(iter(given))
+        raise PolicyError(
+            f"the policy decides in {shown!r} and other states, none of which the model has; its"
+            f" states are {_some(ssp)}"
+        )
+    decisions: dict[Name, Decision] = {}
+    wrong: dict[Name, PolicyError] = {}
+    for asked in asked_states:
+        name = ssp.states[asked.index]
+        try:
+            decision = _decision(
+                ssp, actions, asked, None if _stuck(ssp, asked.index) else entry(asked)
+            )
+        except PolicyError as error:
+            wrong[name] = error
+            continue
+        if decision is not None:
+            decisions[name] = decision
+
+    def ask(state: int, name: Name) -> Decision | None:
+        if name in wrong:
+            raise wrong[name]
+        return decisions.get(name)
+
+    decisions_met(ssp, ask)
+    return MarkovPolicy(decisions)
+
+
+def _stuck(ssp: SSP, state: int) -> bool:
+    """Whether a state is a dead end that only leads to itself: tables of agents have an entry
+    there, and it does not matter.
+    """
+    first, last = int(ssp.state_choices[state]), int(ssp.state_choices[state + 1])
+    if last - first != 1:
+        return False
+    after = ssp.outcome_target[ssp.choice_outcomes[first] : ssp.choice_outcomes[last]]
+    if ssp.origin is None:
+        return bool((after == state).all())
+    own = ssp.origin.index[after]  # -1 where time is up
+    return bool(((own == ssp.origin.index[state]) | (own < 0)).all())
+
+
+def _decision(ssp: SSP, actions: Actions, asked: _Asked, said: Any) -> Decision | None:
+    decision = None if said is None else actions.understood(asked.index, said)
+    if decision is not None:
+        checked_decision(ssp, asked.index, decision)
+    elif ssp.state_choices[asked.index + 1] - ssp.state_choices[asked.index] == 1:
+        decision = ssp.choice_name(int(ssp.state_choices[asked.index]))
+    return decision
+
+
+def by_position(ssp: SSP, table: Any) -> Callable[[_Asked], Any]:
+    """The entry of a state in a sequence: by the number that is its name, or by its place."""
+    base = ssp.states if ssp.origin is None else ssp.origin.states
+    numbers = [
+        name for name in base if isinstance(name, (int, np.integer)) and not isinstance(name, bool)
+    ]
+    if getattr(table, "ndim", 1) > 2:
+        raise PolicyError(
+            f"the policy has {table.ndim} axes; expected one, an action for every state, or two,"
+            " states by actions"
+        )
+    length = len(table)
+    if numbers and min(numbers) >= 0 and length > max(numbers):
+        return lambda asked: (
+            table[asked.name] if isinstance(asked.name, (int, np.integer)) else None
+        )
+    if length == len(base):
+        return lambda asked: table[asked.number] if asked.number >= 0 else None
+    more = f", or more than {max(numbers)}, to be read by the states' numbers" if numbers else ""
+    raise PolicyError(
+        f"the policy has {length} entries; expected one for each of the {len(base)} states{more}"
+    )
+
+
+def greedy_policy(ssp: SSP, table: Any, minimise: bool) -> MarkovPolicy:
+    """The greedy policy of a Q-table; the first of equally good actions."""
+    if (
+        isinstance(table, Mapping)
+        and table
+        and all(isinstance(key, tuple) and len(key) == 2 for key in table)
+    ):
+        by_state: dict[Name, dict[Name, Any]] = {}
+        for (state, action), value in table.items():
+            by_state.setdefault(state, {})[action] = value
+        if not any(key in set(ssp.states) for key in table):
+            table = by_state
+    if not isinstance(table, (Mapping, np.ndarray, list, tuple)):
+        raise PolicyError(
+            f"cannot read a {type(table).__name__} as a Q-table; give an array or a mapping of"
+            " states to values"
+        )
+    if isinstance(table, np.ndarray) and table.ndim != 2:
+        raise PolicyError(
+            "a Q-table has a row for every state and a number for every action, not the shape"
+            f" {table.shape}"
+        )
+    row_of = (
+        (lambda asked: table.get(asked.key(table)))
+        if isinstance(table, Mapping)
+        else by_position(ssp, table)
+    )
+    actions = Actions(ssp)
+
+    def best(asked: _Asked) -> Any:
+        row = row_of(asked)
+        if row is None:
+            return None
+        if isinstance(row, Mapping):
+            # Tables often have a value for every action, whether the state has it or not.
+            values = {
+                action: value
+                for action, value in row.items()
+                if ssp.choice_index(asked.index, action) >= 0
+            }
+        else:
+            values = actions.row(asked.index, row)
+        known = {
+            action: float(value)
+            for action, value in values.items()
+            if value is not np.ma.masked and not np.isnan(value)
+        }
+        return (min if minimise else max)(known, key=known.__getitem__, default=None)
+
+    return policy_of_entries(ssp, best, table if isinstance(table, Mapping) else None)
+
+
+def as_table(anything: Any) -> Any:
+    """Frames, series and sequences as mappings or arrays."""
+    if hasattr(anything, "to_dict") and hasattr(anything, "index"):  # pandas
+        return (
+            anything.to_dict("index") if getattr(anything, "ndim", 1) == 2 else anything.to_dict()
+        )
+    if (
+        isinstance(anything, (list, tuple))
+        and anything
+        and all(isinstance(row, (list, np.ndarray)) for row in anything)
+    ):
+        try:
+            return np.array(anything, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise PolicyError(
+                "the rows of a matrix must hold one number for every action"
+            ) from None
+    return anything
+
+
+def _some(ssp: SSP) -> str:
+    return ", ".join(repr(name) for name in ssp.states[:5]) + (", ..." if ssp.n_states > 5 else "")
