@@ -174,6 +174,18 @@ json_option = click.option(
 )
 
 
+def most_option(default: int, what: str) -> Callable[[Command], Command]:
+    """The flag that says how much is shown."""
+    return click.option(
+        "--most",
+        type=click.IntRange(min=1),
+        default=default,
+        show_default=True,
+        metavar="N",
+        help=what,
+    )
+
+
 def takes_model(command: Command) -> Command:
     """Give a command the argument MODEL and its options; it is called with `ssp`, the model read,
     and `source`, its name as typed.

@@ -4,8 +4,8 @@ when deployed, and what is best.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -133,55 +133,74 @@ TINY, TINY_ALPHA, TINY_SETTINGS = "textbook:geometric", 0.5, {"atoms": 3, "alpha
 )
 @loose_option
 @json_option
-def command(
-    ssp: SSP,
-    source: str,
-    alphas: tuple[float, ...],
-    named: tuple[str, ...],
-    files: tuple[str, ...],
-    everything: bool,
-    with_slow: bool,
-    improve: bool,
-    measures: tuple[Measure, ...],
-    plot: str | None,
-    loose: bool,
-    as_json: bool,
-    **settings: Any,
-) -> None:
+def command(ssp: SSP, source: str, alphas: tuple[float, ...], as_json: bool, **given: Any) -> None:
     """Set side by side what the planners predict for a MODEL, what their policies deliver, and the
     optimum.
 
     With --policy your own policies stand beside them.
     """
+    named = {field.name for field in fields(Request)}
+    asked = Request(
+        **{name: value for name, value in given.items() if name in named},
+        settings={name: value for name, value in given.items() if name not in named},
+    )
     if isinstance(ssp, IntervalSSP):
-        if named or everything or with_slow or improve or measures or plot or settings["delta"]:
+        if asked.more_than_plans:
             raise OptionError(
                 "a model with intervals is compared by nominal, adversarial and cooperative plans,"
                 " and --policy alone"
             )
-        show(*intervals.compare_plans(ssp, source, alphas, files, loose), as_json)
-        return
-    names = [*(named or USUAL), *([SLOW] if with_slow else [])]
-    chosen = chosen_methods(names, everything)
-    mine = own_policies(ssp, files, loose, chosen)
-    leave_out = (
-        (lambda name, reason: print_message("note", f"{name} is left out: {reason}"))
-        if everything
-        else None
-    )
+        show(*intervals.compare_plans(ssp, source, alphas, asked.files, asked.loose), as_json)
+    else:
+        show(*_compared(ssp, source, alphas, asked), as_json)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the command line asks for; `settings` are those of the planners."""
+
+    named: tuple[str, ...]
+    files: tuple[str, ...]
+    everything: bool
+    with_slow: bool
+    improve: bool
+    measures: tuple[Measure, ...]
+    plot: str | None
+    loose: bool
+    settings: Mapping[str, Any]
+
+    @property
+    def more_than_plans(self) -> bool:
+        """Whether something is asked for that models with intervals do not have."""
+        methods = self.named or self.everything or self.with_slow or self.improve
+        return bool(methods or self.measures or self.plot or self.settings["delta"])
+
+    def methods(self) -> list[Method]:
+        """The methods to compare, the optimum last."""
+        names = [*(self.named or USUAL), *([SLOW] if self.with_slow else [])]
+        return chosen_methods(names, self.everything)
+
+
+def _compared(
+    ssp: SSP, source: str, alphas: tuple[float, ...], asked: Request
+) -> tuple[dict[str, Any], str]:
+    """The record for programs and the text for people."""
+    chosen = asked.methods()
+    mine = own_policies(ssp, asked.files, asked.loose, chosen)
     with progress_line() as update:
         compiling = load_methods(chosen)
-        every_row = planned(ssp, chosen, alphas[0], settings, update, leave_out)
+        leave_out = _note_left_out if asked.everything else None
+        every_row = planned(ssp, chosen, alphas[0], asked.settings, update, leave_out)
         *rows, optimum = [
             replace(row, seconds=row.seconds + compiling.get(row.name, 0.0)) for row in every_row
         ]
         every = [*mine, *rows]
-        shown = [*every, *improved_rows(ssp, every)] if improve or everything else every
-        found = tabled(
-            ssp, [*shown, optimum], alphas, update, bracketed=settings["delta"] is not None
-        )
-        if plot is not None:
-            _draw(ssp, source, every, optimum, alphas, plot, update)
+        improving = asked.improve or asked.everything
+        shown = [*every, *improved_rows(ssp, every)] if improving else every
+        delta = asked.settings["delta"]
+        found = tabled(ssp, [*shown, optimum], alphas, update, bracketed=delta is not None)
+        if asked.plot is not None:
+            _draw(ssp, source, every, optimum, alphas, asked.plot, update)
     record = {
         "model": source,
         "planners": {
@@ -194,16 +213,15 @@ def command(
         "compiling_seconds": sum(compiling.values()),
     }
     text = found.as_text(terminal_width())
-    if measures:
-        record["measures"], more = measured(
-            ssp,
-            [(row.name, row.policy) for row in [*shown, optimum]],
-            measures,
-            alphas,
-            settings["delta"],
-        )
+    if asked.measures:
+        policies = [(row.name, row.policy) for row in [*shown, optimum]]
+        record["measures"], more = measured(ssp, policies, asked.measures, alphas, delta)
         text += f"\n\n{more}"
-    show(record, f"CVaR of {source}\n\n{text}{said_of_compiling(sum(compiling.values()))}", as_json)
+    return record, f"CVaR of {source}\n\n{text}{said_of_compiling(sum(compiling.values()))}"
+
+
+def _note_left_out(name: str, reason: str) -> None:
+    print_message("note", f"{name} is left out: {reason}")
 
 
 def own_policies(

@@ -12,6 +12,7 @@ import tailpath
 from tailpath.cli.common import (
     ModelCommand,
     json_option,
+    most_option,
     policy_argument,
     show,
     takes_model,
@@ -33,14 +34,7 @@ from tailpath.model.ssp import SSP
     metavar="A",
     help="Mass of the worst tail, for the CVaR.",
 )
-@click.option(
-    "--most",
-    type=click.IntRange(min=1),
-    default=20,
-    show_default=True,
-    metavar="N",
-    help="Places to show.",
-)
+@most_option(20, "Places to show.")
 @json_option
 def command(
     ssp: SSP, source: str, first: str, second: str, alpha: float, most: int, as_json: bool

@@ -10,6 +10,7 @@ import tailpath
 from tailpath.cli.common import (
     ModelCommand,
     json_option,
+    most_option,
     policy_argument,
     show,
     takes_model,
@@ -34,14 +35,7 @@ from tailpath.show.told import BEGINNING, MET_MOST, Trace
     metavar="K",
     help="The most probable runs beyond VaR.",
 )
-@click.option(
-    "--most",
-    type=click.IntRange(min=1),
-    default=10,
-    show_default=True,
-    metavar="N",
-    help="Outcomes to blame.",
-)
+@most_option(10, "Outcomes to blame.")
 @json_option
 def command(
     ssp: SSP, source: str, policy: str, alpha: float, runs: int, most: int, as_json: bool

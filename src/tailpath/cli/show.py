@@ -8,6 +8,7 @@ from tailpath.cli.common import (
     ModelCommand,
     fitted_table,
     json_option,
+    most_option,
     name,
     number,
     policy_argument,
@@ -33,14 +34,7 @@ from tailpath.texts import count
     metavar="A",
     help="Mass of the worst tail, for the CVaR to go.",
 )
-@click.option(
-    "--most",
-    type=click.IntRange(min=1),
-    default=40,
-    show_default=True,
-    metavar="N",
-    help="Rows to show.",
-)
+@most_option(40, "Rows to show.")
 @click.option("--state", metavar="NAME", help="Only the rows of this state.")
 @json_option
 def command(

@@ -17,7 +17,7 @@ from tailpath.errors import FormatError, ModelError, OptionError, PolicyError
 from tailpath.formats import old_budgets
 from tailpath.formats.files import shorten
 from tailpath.formats.names import decode_name, decode_names, encode_name, encode_names
-from tailpath.formats.policy_transfer import Skeleton, atoms_on, budget_on, has_state
+from tailpath.formats.policy_transfer import AtomTables, Skeleton, atoms_on, budget_on, has_state
 from tailpath.model.ssp import SSP, Name
 from tailpath.policies.atom_policy import AtomPolicy
 from tailpath.policies.atoms import Grids
@@ -230,7 +230,7 @@ def _unpack_atoms(
     return (
         AtomPolicy(ssp, start_atom=start, **arrays)
         if old is None
-        else atoms_on(ssp, old, path, start_atom=start, **arrays)
+        else atoms_on(ssp, old, path, AtomTables(start_atom=start, **arrays))
     )
 
 

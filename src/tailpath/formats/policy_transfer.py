@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -154,21 +154,23 @@ def budget_on(
     )
 
 
-def atoms_on(
-    ssp: SSP,
-    old: Skeleton,
-    where: str,
-    atoms: Any,
-    choice: Any,
-    xi_offset: Any,
-    xi: Any,
-    start_atom: int,
-    grids: Grids | None = None,
-) -> AtomPolicy:
-    """The tables of an `AtomPolicy` in the numbers of another model; states that it does not know
-    have the first of the grids.
+class AtomTables(NamedTuple):
+    """The tables of an `AtomPolicy`, in the numbers of the model that it was made for."""
+
+    atoms: NDArray[Any]
+    choice: NDArray[Any]
+    xi_offset: NDArray[Any]
+    xi: NDArray[Any]
+    start_atom: int
+    grids: Grids | None = None
+
+
+def atoms_on(ssp: SSP, old: Skeleton, where: str, tables: AtomTables) -> AtomPolicy:
+    """An `AtomPolicy` in the numbers of another model; states that it does not know have the first
+    of the grids.
     """
     assert old.choice_outcomes is not None
+    atoms, choice, xi_offset, xi, start_atom, grids = tables
     moved = old.choices_in(ssp)
     if (
         choice.shape != (len(old.states), len(atoms))
