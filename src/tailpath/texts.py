@@ -53,9 +53,9 @@ def number(value: float, digits: int = 6) -> str:
 
 def pairs(rows: Iterable[tuple[str, str]]) -> str:
     """Two columns: what, and its value."""
-    kept = list(rows)
-    width = max(len(what) for what, _ in kept)
-    return "\n".join(f"{what:<{width}}  {value}" for what, value in kept)
+    lines = list(rows)
+    width = max(len(what) for what, _ in lines)
+    return "\n".join(f"{what:<{width}}  {value}" for what, value in lines)
 
 
 def table(
@@ -67,17 +67,17 @@ def table(
     Where it is wider than `width` its numbers lose digits, then its columns draw together; if that
     is not enough, every row is a block of lines.
     """
-    kept = [list(row) for row in rows]
+    cells = [list(row) for row in rows]
     for fewer in range(digits, FEWEST_DIGITS - 1, -1):
-        lines = _lines(headers, kept, fewer, "  ")
+        lines = _lines(headers, cells, fewer, "  ")
         if _fits(lines, width):
             return "\n".join(lines)
-    lines = _lines(headers, kept, FEWEST_DIGITS, " ")
+    lines = _lines(headers, cells, FEWEST_DIGITS, " ")
     if _fits(lines, width):
         return "\n".join(lines)
     return "\n\n".join(
         pairs([(header, _cell(value, digits)) for header, value in zip(headers, row)])
-        for row in kept
+        for row in cells
     )
 
 
@@ -122,10 +122,10 @@ class Table:
 
     def in_use(self) -> Table:
         """Without columns in which all cells are empty texts."""
-        kept = [k for k in range(len(self.headers)) if any(row[k] != "" for row in self.rows)]
+        used = [k for k in range(len(self.headers)) if any(row[k] != "" for row in self.rows)]
         return Table(
-            [self.headers[k] for k in kept],
-            [[row[k] for k in kept] for row in self.rows],
+            [self.headers[k] for k in used],
+            [[row[k] for k in used] for row in self.rows],
             self.title,
         )
 

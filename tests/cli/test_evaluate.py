@@ -249,7 +249,7 @@ def test_simulate(capsys):
         ),
         (
             ["evaluate", "river:10x3", "exspected", "--alpha", "0.1"],
-            "exspected: policies are kept as .json or .npz",
+            "exspected: policies are saved as .json or .npz",
         ),
         (["evaluate", "river:10x3", "missing.json", "--alpha", "0.1"], "missing.json"),
         (["simulate", "river:10x3", "expected", "--alpha", "0.1"], "Missing option '--runs'"),

@@ -152,7 +152,7 @@ def test_a_change_of_the_program_is_noticed(capsys, folder, tmp_path, monkeypatc
     assert result.code == 0
     assert (
         result.err
-        == "tailpath: note: 3 stored runs of another program version or model are left aside\n"
+        == "tailpath: note: 3 stored runs of another program version or model are not used\n"
     )
     assert result.out.startswith("The paper's experiments, repeated\n3 runs computed, 0 found")
     assert "3 stored runs of other versions" in (tmp_path / "study.md").read_text(encoding="utf-8")

@@ -27,6 +27,6 @@ TOY = Method(
     summary="the same choice everywhere",
     plan=plan,
     options=(Option("which", int, 0, "Which choice.", "K", least=0),),
-    neutral=False,
+    risk_neutral=False,
 )
 register(TOY)

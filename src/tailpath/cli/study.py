@@ -179,7 +179,7 @@ def _run(
     if outcome.others:
         print_message(
             "note",
-            f"{outcome.others} stored runs of another program version or model are left aside",
+            f"{outcome.others} stored runs of another program version or model are not used",
         )
     for failure in outcome.failures[:MOST_SHOWN]:
         print_message("error", f"{failure.task}: {failure.reason}")

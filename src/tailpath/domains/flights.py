@@ -270,8 +270,8 @@ def _counted(group: Any) -> dict[Any, int]:
 
 def _steps(minutes: Any, steps: tuple[int, ...]) -> dict[int, int]:
     """How many come within each step, rounded up; the last holds all others, and the unknown."""
-    place = np.searchsorted(steps[:-1], np.where(np.isnan(minutes), np.inf, minutes))
-    return dict(zip(steps, np.bincount(place, minlength=len(steps)).tolist()))
+    step = np.searchsorted(steps[:-1], np.where(np.isnan(minutes), np.inf, minutes))
+    return dict(zip(steps, np.bincount(step, minlength=len(steps)).tolist()))
 
 
 def _build(text: str) -> SSP | IntervalSSP | None:

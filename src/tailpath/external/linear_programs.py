@@ -8,10 +8,10 @@ choice at one confidence level y: over segments j with slope s_j and mass m_j,
 z_j is the share of segment j in the tail. In units of y and of the largest slope all numbers lie
 near 1 whatever they are, so the solver's absolute tolerances are relative ones. The programs of one
 choice at several levels go to the solver together, as blocks that share nothing: most of the time
-of a small program is the way into the solver and back. Models are kept, one per number of segments
-and levels, and only costs and bounds change, so each run starts from the basis of the one before.
-The second is the best mixture of some policies under limits (`best_mixture`), with few rows and
-columns. The status of every solve is checked; whatever is not solved to optimality is an error,
+of a small program is the way into the solver and back. Models are cached, one per number of
+segments and levels, and only costs and bounds change, so each run starts from the basis of the one
+before. The second is the best mixture of some policies under limits (`best_mixture`), with few rows
+and columns. The status of every solve is checked; whatever is not solved to optimality is an error,
 never a number.
 """
 

@@ -97,18 +97,18 @@ class Lines:
         return self._lines.filter(pyarrow.Array.from_buffers(pyarrow.bool_(), self.n_lines, bits))
 
     def columns(self, which: NDArray[np.bool_], by: str, kinds: Sequence[str]) -> list[Any]:
-        """Some lines, cut into columns at `by`: arrays of "whole" numbers, `Words` for "word"s;
+        """Some lines, cut into columns at `by`: arrays of "integer"s, `Words` for "word"s;
         those of another kind are left out. Quotes are quotes where commas separate.
         """
         pyarrow, reader = arrow(), arrow(".csv")
         lines = self._lines if which.all() else self.chosen(which)
         text = lines.buffers()[2].to_pybytes()
-        if "whole" in kinds and (b"0x" in text or b"0X" in text):
+        if "integer" in kinds and (b"0x" in text or b"0X" in text):
             raise OddError  # which pyarrow would take for a number
         integer, word = pyarrow.uint32(), pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
         names, types = (
             [str(position) for position in range(len(kinds))],
-            {"whole": integer, "word": word},
+            {"integer": integer, "word": word},
         )
         taken = {name: types[kind] for name, kind in zip(names, kinds) if kind}
         options = (
@@ -134,7 +134,7 @@ class Lines:
 
 
 def pieces(data: bytes, at: int, progress: Progress | None = None) -> Iterator[Lines]:
-    """The lines of a text from a place on, many at a time, without the empty ones at its end."""
+    """The lines of a text from a position on, many at a time, without the empty ones at its end."""
     last = len(data)
     while last > at and data[last - 1] in b"\r\n":
         last -= 1

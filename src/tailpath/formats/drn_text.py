@@ -217,7 +217,7 @@ class Body:
             kinds = ACTION * is_action.view(np.uint8) + TRANSITION * is_transition.view(np.uint8)
             of_state = self.states.of(bulk.Words.of(state.field("rest")))
             of_action = self.actions.of(bulk.Words.of(lines.chosen(is_action)))
-            target, chance = lines.columns(is_transition, ":", ("whole", "word"))
+            target, chance = lines.columns(is_transition, ":", ("integer", "word"))
             probability = chance.understood(self._probabilities)
             parts.append(BodyColumns(kinds[said], of_state, of_action, target, probability))
         if not parts or parts[0].kinds[:1] != STATE:
@@ -250,7 +250,9 @@ class _Transitions:
         for (_, colon, _), line in zip(parts, self.lines):
             if not colon:
                 raise header.fail(line, "expected 'target : probability'")
-        target = NumberParser(header.path).wholes([part[0].rstrip() for part in parts], self.lines)
+        target = NumberParser(header.path).integers(
+            [part[0].rstrip() for part in parts], self.lines
+        )
         probability = self.body._probabilities([part[2].strip() for part in parts], self.lines)
         if target.size and target.max() > self.farthest:
             self.farthest = int(target.max())

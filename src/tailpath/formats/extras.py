@@ -88,7 +88,7 @@ class Extras:
     def unit(self) -> Fraction | None:
         return decode_unit(self.cost_unit, f"{self.where}: cost_unit")
 
-    def place(self, n_states: int) -> Geometry | None:
+    def located(self, n_states: int) -> Geometry | None:
         return decode_geometry(self.geometry, n_states, f"{self.where}: geometry")
 
 

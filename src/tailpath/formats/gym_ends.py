@@ -69,7 +69,7 @@ class Endings(NamedTuple):
         called: list[dict[Name, Name]] = []
         for mask, word in ((self.arrives, "goal"), (self.lost, "dead end")):
             found: dict[Name, Name] = {}
-            for state in dict.fromkeys(rows[place][2] for place in np.flatnonzero(mask).tolist()):
+            for state in dict.fromkeys(rows[row][2] for row in np.flatnonzero(mask).tolist()):
                 found[state] = fresh(f"{state} ({word})", taken) if state in taken else state
                 taken[found[state]] = None
             called.append(found)

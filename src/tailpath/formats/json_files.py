@@ -203,7 +203,7 @@ class _Names:
 
 class _Document:
     """The rows of a document on their way to the arrays of a model. What is wrong with a value is
-    said without its place, which is put before it."""
+    said without its path, which is put before it."""
 
     def __init__(self, document: Any, path: str) -> None:
         _check_members(document, path)
@@ -246,7 +246,7 @@ class _Document:
         number = np.flatnonzero(~of_goal)
         if of_goal.any():
             state, action, target, probability, cost = (column[~of_goal] for column in columns)
-        if self.ends:  # their places stand for the probabilities, and tell where each went
+        if self.ends:  # their numbers stand for the probabilities, and show where each went
             probability = number + 1.0
         fields = {
             **arrays_from_rows(state, action, target, probability, cost, len(is_goal), merge=False),

@@ -72,7 +72,7 @@ def to_ssp(model: Labelled, reading: Reading, rule: CostRule) -> Any:
         )
     n_states, extras, start = model.n_states, model.extras, int(starts[0])
     states = extras.state_names(n_states) if model.states is None else model.states
-    geometry = extras.place(n_states)
+    geometry = extras.located(n_states)
     del model  # its arrays need not wait for those of the SSP
     if starts.size > 1:
         both = [_with_draw(each, starts, n_states, len(actions)) for each in both]
@@ -304,7 +304,7 @@ def _list(names: Iterable[str]) -> str:
 def _named_choices(
     model: Labelled, choice_state: NDArray[Any], mask: NDArray[np.bool_]
 ) -> tuple[Sequence[Name], NDArray[np.int32]]:
-    """The action names, and the number of the action of each kept choice.
+    """The action names, and the number of the action of each choice that is left.
 
     Unnamed choices go by their position in the state; a name that a state repeats is counted: a,
     a#2, a#3.

@@ -78,19 +78,19 @@ def read(path: str, reading: Reading) -> SSP | IntervalSSP:
     lost = int(np.count_nonzero(~mask & (chances[-1] > 0) & ((target != state) | (costs != 0))))
     notes += (left_out_at_goals(lost),) if lost else ()
 
-    def place(row: int) -> str:
+    def where(row: int) -> str:
         return (
             f"{table.counted} {table.line[row]}: state {states[state[row]]!r}, action"
             f" {actions[action[row]]!r} -> {states[target[row]]!r}"
         )
 
-    _refuse_chances(table, chances, path, place)
+    _refuse_chances(table, chances, path, where)
     if rule.sign < 0 and rule.step_cost is None:
         notes += (GAINS,)
     if mask.all():
-        refuse_infinite(costs, path, place)
+        refuse_infinite(costs, path, where)
     else:
-        refuse_infinite(np.where(mask, costs, 0.0), path, place)
+        refuse_infinite(np.where(mask, costs, 0.0), path, where)
         state, action, target, costs = state[mask], action[mask], target[mask], costs[mask]
         chances = [chance[mask] for chance in chances]
     unit = table.exact_unit(costs) if rule == CostRule(1, None, {}) else None
@@ -124,7 +124,7 @@ def read(path: str, reading: Reading) -> SSP | IntervalSSP:
 
 
 def _refuse_chances(
-    table: LongTable, chances: Sequence[NDArray[Any]], path: str, place: Callable[[int], str]
+    table: LongTable, chances: Sequence[NDArray[Any]], path: str, where: Callable[[int], str]
 ) -> None:
     """Refuse the first row whose probability, interval or count is none."""
     if table.is_log and table.told_by not in ((), ("count",)):
@@ -136,7 +136,7 @@ def _refuse_chances(
         low, high = chances
         for row in np.flatnonzero(~((low >= 0) & (low <= high) & (high <= 1)))[:1].tolist():
             raise FormatError(
-                f"{path}: {place(row)} has the interval [{low[row]:g}, {high[row]:g}], which is"
+                f"{path}: {where(row)} has the interval [{low[row]:g}, {high[row]:g}], which is"
                 " none of probabilities"
             )
     elif table.told_by == ("count",):
@@ -144,11 +144,11 @@ def _refuse_chances(
             :1
         ].tolist():
             raise FormatError(
-                f"{path}: {place(row)} has count {chances[0][row]:g}, which is no whole number from"
+                f"{path}: {where(row)} has count {chances[0][row]:g}, which is no whole number from"
                 " 0 on"
             )
     else:
-        refuse_improbable(chances[0], path, place)
+        refuse_improbable(chances[0], path, where)
 
 
 def _goals(

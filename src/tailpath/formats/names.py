@@ -62,7 +62,7 @@ def truth_values(name: Name) -> Any:
     return [truth_values(part) for part in name]
 
 
-def wholes(names: Sequence[Name]) -> bool:
+def all_integers(names: Sequence[Name]) -> bool:
     """Whether all names are tuples of whole numbers, as those of cells are: JSON takes these as
     they are.
     """
@@ -74,7 +74,7 @@ def wholes(names: Sequence[Name]) -> bool:
 
 def json_texts(names: Sequence[Name]) -> list[str]:
     """Every name as JSON."""
-    if wholes(names):
+    if all_integers(names):
         return [f"[{part}]" for part in json.dumps(names)[2:-2].split("], [")]
     return [json.dumps(encode_name(name), ensure_ascii=False) for name in names]
 
@@ -83,7 +83,7 @@ def encode_names(names: Sequence[Name]) -> int | list[Any]:
     """All names in index order; 0 .. n - 1 as the number n."""
     if isinstance(names, range) and names == range(len(names)):
         return len(names)
-    if wholes(names):
+    if all_integers(names):
         return list(names)
     simple = {str, bool, int}  # floats may be infinite
     return [

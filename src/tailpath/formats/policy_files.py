@@ -257,7 +257,7 @@ class _ListedArrays:
 def _suffix(path: str) -> str:
     suffix = os.path.splitext(path)[1].lower()
     if suffix not in (".json", ".npz"):
-        raise OptionError(f"{path}: policies are kept as .json or .npz")
+        raise OptionError(f"{path}: policies are saved as .json or .npz")
     return suffix
 
 

@@ -320,19 +320,19 @@ def _decisions(
     header: Mapping[str, Any], width: int, path: str
 ) -> dict[tuple[Name, ...], Decision]:
     table: dict[tuple[Name, ...], Any] = {}
-    for place, row in _rows(header, "decisions", width + 1, path):
-        key = tuple(decode_name(part, place) for part in row[:width])
+    for where, row in _rows(header, "decisions", width + 1, path):
+        key = tuple(decode_name(part, where) for part in row[:width])
         if key in table:
-            raise FormatError(f"{place}: a second decision for {key!r}")
-        table[key] = decode_name(row[width], place)
+            raise FormatError(f"{where}: a second decision for {key!r}")
+        table[key] = decode_name(row[width], where)
     mixed: dict[tuple[Name, ...], dict[Name, float]] = {}
-    for place, row in _rows(header, "mixed", width + 2, path):
-        key = tuple(decode_name(part, place) for part in row[:width])
-        action, share = decode_name(row[width], place), row[width + 1]
+    for where, row in _rows(header, "mixed", width + 2, path):
+        key = tuple(decode_name(part, where) for part in row[:width])
+        action, share = decode_name(row[width], where), row[width + 1]
         if type(share) not in (int, float) or not 0 <= share <= 1:
-            raise FormatError(f"{place}: {shorten(repr(share))} is no probability")
+            raise FormatError(f"{where}: {shorten(repr(share))} is no probability")
         if key in table or action in mixed.get(key, ()):
-            raise FormatError(f"{place}: a second decision for {key!r}")
+            raise FormatError(f"{where}: a second decision for {key!r}")
         mixed.setdefault(key, {})[action] = float(share)
     for key, shares in mixed.items():
         if abs(math.fsum(shares.values()) - 1) > 1e-9:
@@ -345,11 +345,11 @@ def _decisions(
 
 def _remembered(header: Mapping[str, Any], path: str) -> dict[tuple[Name, ...], Name]:
     remember: dict[tuple[Name, ...], Name] = {}
-    for place, row in _rows(header, "remember", 6, path):
-        key = tuple(decode_name(part, place) for part in row[:5])
+    for where, row in _rows(header, "remember", 6, path):
+        key = tuple(decode_name(part, where) for part in row[:5])
         if key in remember:
-            raise FormatError(f"{place}: a second memory for {key!r}")
-        remember[key] = decode_name(row[5], place)
+            raise FormatError(f"{where}: a second memory for {key!r}")
+        remember[key] = decode_name(row[5], where)
     return remember
 
 

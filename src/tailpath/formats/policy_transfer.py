@@ -234,8 +234,8 @@ def _moved(
 
 
 def _outcomes(old: Skeleton, choice: int, ssp: SSP, there: int) -> list[int]:
-    """For each outcome of a choice of the other model, the place among those here that leads to the
-    same state at the nearest cost, or -1.
+    """For each outcome of a choice of the other model, the position among those here that leads to
+    the same state at the nearest cost, or -1.
     """
     assert (
         old.choice_outcomes is not None

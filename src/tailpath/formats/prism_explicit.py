@@ -277,7 +277,7 @@ def _reward_rows(file: ExplicitFile, width: int, tra: TransitionFile) -> Explici
     for at_lines, rows in file.blocks(width + 1):
         positions.append(
             np.column_stack(
-                [file.numbers.wholes([row[at] for row in rows], at_lines) for at in range(width)]
+                [file.numbers.integers([row[at] for row in rows], at_lines) for at in range(width)]
             )
         )
         parts.append(file.numbers.numbers([row[width] for row in rows], at_lines))

@@ -21,14 +21,14 @@ from tailpath.graph import offsets_of
 
 
 class ExplicitRows(NamedTuple):
-    """Rows by column: the line of each, its whole numbers, its number, and the place of its word in
+    """Rows by column: the line of each, its integers, its number, and the index of its word in
     `words`, or -1.
 
     Where numbers are intervals, `values` has their high ends and `low` the low ones.
     """
 
     lines: Sequence[int]
-    wholes: NDArray[Any]
+    integers: NDArray[Any]
     values: NDArray[np.float64]
     word: NDArray[Any]
     words: list[str]
@@ -75,7 +75,7 @@ class ExplicitFile:
 
         parts = []
         for lines in bulk.pieces(self.data, after(self.data, self.header_line), self.progress):
-            wholes = np.empty((width, lines.n_lines), dtype=np.int32)
+            integers = np.empty((width, lines.n_lines), dtype=np.int32)
             values = np.empty(lines.n_lines)
             word = np.full(lines.n_lines, -1, dtype=np.int32)
             n_blanks = lines.count(ord(" "))
@@ -85,19 +85,21 @@ class ExplicitFile:
             for n in widths:
                 which = n_blanks == n
                 if which.any():
-                    kinds = ["whole"] * width + ["word"] * (n - width + 1)
+                    kinds = ["integer"] * width + ["word"] * (n - width + 1)
                     found = lines.columns(which, " ", kinds)
                     rows = slice(None) if which.all() else which
-                    wholes[:, rows] = found[:width]
+                    integers[:, rows] = found[:width]
                     values[rows] = found[width].understood(self.numbers.of)
                     if n > width:
                         word[rows] = found[-1].understood(entered)
-            parts.append((wholes, values, word))
+            parts.append((integers, values, word))
         if not parts or any(name.split() != [name] for name in names):
             raise bulk.OddError
-        wholes, values, word = (np.concatenate(column, axis=-1) for column in zip(*parts))
+        integers, values, word = (np.concatenate(column, axis=-1) for column in zip(*parts))
         first = self.header_line + 1
-        return ExplicitRows(range(first, first + len(values)), wholes.T, values, word, list(names))
+        return ExplicitRows(
+            range(first, first + len(values)), integers.T, values, word, list(names)
+        )
 
     def blocks(self, *widths: int) -> Iterator[tuple[list[int], list[list[str]]]]:
         """Lines and their words, many at a time; every row must have one of the widths."""
@@ -171,11 +173,11 @@ class ExplicitFile:
                 action.append(which)
                 at_line.append(line)
         self.rows_of_state = {state: last + 1 for state, last in choices.items()}
-        place = np.array(columns, dtype=np.int64).reshape(-1, width)
+        integers = np.array(columns, dtype=np.int64).reshape(-1, width)
         low, high = np.array(values, dtype=np.float64).reshape(-1, 2).T
         return ExplicitRows(
             at_line,
-            place,
+            integers,
             high,
             np.array(action, dtype=np.int64),
             list(actions),
@@ -238,7 +240,7 @@ class TransitionFile:
         for lines, rows in file.blocks(width + 1, width + 2):
             columns.append(
                 np.column_stack(
-                    [file.numbers.wholes([row[at] for row in rows], lines) for at in range(width)]
+                    [file.numbers.integers([row[at] for row in rows], lines) for at in range(width)]
                 )
             )
             shares.append(file.shares([row[width] for row in rows], lines))

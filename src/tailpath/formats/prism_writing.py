@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tailpath.errors import FormatError
 from tailpath.formats.extras import action_words, extras_line
 from tailpath.formats.files import write_bytes
-from tailpath.formats.names import wholes
+from tailpath.formats.names import all_integers
 from tailpath.formats.prism_explicit import differ, stem_of, writable_action
 from tailpath.formats.writing import (
     BLOCK,
@@ -66,7 +66,7 @@ def write(model: SSP | IntervalSSP, path: str, progress: Progress | None = None)
         ),
     }
     names: Any = ssp.states
-    if wholes(names) and len(set(map(len, names))) == 1:
+    if all_integers(names) and len(set(map(len, names))) == 1:
         files[f"{stem}.sta"] = _state_lines(names)
     for path_name, pieces in files.items():
         write_bytes(path_name, pieces)

@@ -316,9 +316,9 @@ def _shifted(shift: Any, problem: _Problem, horizon: int | None, ends: bool, whe
         most = f"rewards are positive, up to {float(shift):g}"
         raise FormatError(f"{where}: {most}, and there is {what}")
     gamma = problem.discount
-    whole = shift * sum(gamma**step for step in range(horizon))
+    total = shift * sum(gamma**step for step in range(horizon))
     costs = f"costs are {float(shift):g} minus the reward, in every step"
-    return f"{costs}: the total reward is {float(whole):g} minus the cost"
+    return f"{costs}: the total reward is {float(total):g} minus the cost"
 
 
 def _settled(rows: list[Row]) -> set[State]:

@@ -78,23 +78,23 @@ def applied(function: Callable[..., Any], terms: Sequence[Term]) -> Term:
 def every(terms: Iterable[Term], wanted: bool) -> Term:
     """Whether all are true (`wanted`), or whether any is (not `wanted`): the first that is not as
     wanted decides."""
-    kept = []
+    open_terms = []
     for term in terms:
         if not term.known:
-            kept.append(term)
+            open_terms.append(term)
         elif bool(term.value) is not wanted:
             return known(not wanted)
 
     def law(fluents: Fluents) -> Law:
         goes_on: Any = 1
-        for term in kept:
+        for term in open_terms:
             share = sum(chance for value, chance in term.law(fluents) if bool(value) is wanted)
             goes_on *= share
             if not goes_on:
                 return ((not wanted, 1),)
         return added_up([(wanted, goes_on), (not wanted, 1 - goes_on)])
 
-    return Term(scope_of(kept), law) if kept else known(wanted)
+    return Term(scope_of(open_terms), law) if open_terms else known(wanted)
 
 
 def chosen(condition: Term, then: Callable[[], Term], otherwise: Callable[[], Term]) -> Term:
@@ -124,13 +124,13 @@ def drawn(chances: Mapping[Any, Term], where: str, *, scaled: bool = False) -> T
         branches = []
         for way in product(*(term.law(fluents) for term in terms)):
             weight = [value for value, _ in way]
-            whole = sum(weight)
-            if min(weight) < 0 or not whole or (not scaled and abs(whole - 1) > 1e-9):
+            total = sum(weight)
+            if min(weight) < 0 or not total or (not scaled and abs(total - 1) > 1e-9):
                 text = ", ".join(f"{float(each):g}" for each in weight)
                 raise FormatError(f"{where}: {text} are no probabilities")
             chance = math.prod(share for _, share in way)
             branches += [
-                (value, chance * Fraction(each) / whole) for value, each in zip(chances, weight)
+                (value, chance * Fraction(each) / total) for value, each in zip(chances, weight)
             ]
         return added_up(branches)
 
@@ -142,8 +142,10 @@ def _ratio(left: Any, right: Any) -> Any:
 
 
 def _power(base: Any, exponent: Any) -> Any:
-    whole = Fraction(exponent).denominator == 1
-    return Fraction(base) ** int(exponent) if whole else as_fraction(float(base) ** float(exponent))
+    integral = Fraction(exponent).denominator == 1
+    return (
+        Fraction(base) ** int(exponent) if integral else as_fraction(float(base) ** float(exponent))
+    )
 
 
 def _rounded(function: Callable[[float], float]) -> Callable[[Any], Fraction]:

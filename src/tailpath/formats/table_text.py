@@ -19,12 +19,12 @@ from tailpath.errors import FormatError, ModelError
 from tailpath.formats import bulk, parquet
 from tailpath.formats.files import brief, load_json, read_bytes, shorten, text_bytes
 from tailpath.formats.names import (
+    all_integers,
     decode_name,
     decode_names,
     encode_name,
     json_texts,
     truth_values,
-    wholes,
 )
 from tailpath.formats.reading import Reading
 from tailpath.formats.text import BLOCK, NumberParser, after, as_they_appear
@@ -79,7 +79,7 @@ class Names:
             )
 
     def ordered(self, *columns: NDArray[Any]) -> tuple[Sequence[Name], list[NDArray[Any]]]:
-        """The names in their final order, and columns of numbers as places there: whole numbers are
+        """The names in their final order, and columns of numbers as indices there: integers are
         sorted.
         """
         names: list[Any] = list(self.number)
@@ -193,7 +193,7 @@ class LongTable:
         return found
 
     def _numbered(self, at: Mapping[str, int], words: Mapping[int, bulk.Words]) -> Columns:
-        """The same columns of some rows, whose texts are given by the place of their column."""
+        """The same columns of some rows, whose texts are given by the index of their column."""
         if self.times:
             raise FormatError(f"{self.path}: rows with times are unfolded one by one")
         numbers = NumberParser(self.path)
@@ -344,7 +344,7 @@ def encode(name: Name) -> str:
 
 def encode_all(names: Sequence[Name]) -> list[str]:
     """The cells of many names."""
-    return json_texts(names) if wholes(names) else [encode(name) for name in names]
+    return json_texts(names) if all_integers(names) else [encode(name) for name in names]
 
 
 def _truth(text: str, where: str) -> bool:

@@ -79,7 +79,7 @@ class NumberParser:
         """The same where lines do not matter, since whatever is refused is read again."""
         return self.numbers(texts, range(len(texts)))
 
-    def wholes(self, texts: Sequence[str], lines: Sequence[int]) -> NDArray[np.int64]:
+    def integers(self, texts: Sequence[str], lines: Sequence[int]) -> NDArray[np.int64]:
         """A column of whole numbers."""
         joined = "".join(texts)
         if joined.isascii() and joined.isdigit() and "" not in texts and max(map(len, texts)) <= 18:

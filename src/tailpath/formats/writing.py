@@ -72,7 +72,7 @@ def joined_columns(*columns: Texts) -> bytes:
 
 
 def put_before(heads: Texts, positions: Iterable[int], lines: Iterable[str]) -> None:
-    """Put each line before the text at its place; lines of one place stay in their order."""
+    """Put each line before the text at its position; lines of one position stay in their order."""
     found: dict[int, list[str]] = {}
     for position, line in zip(positions, lines):
         found.setdefault(position, []).append(line)

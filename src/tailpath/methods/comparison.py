@@ -264,8 +264,8 @@ def planned(
     """All methods, planned from `alpha` up. With `leave_out` also in their variants; it is told of
     those that refuse the model, and why.
 
-    The risk-neutral optimum is found once and kept with the model; every method that starts from it
-    would need that time alone, too.
+    The risk-neutral optimum is found once and stored with the model; every method that starts from
+    it would need that time alone, too.
     """
     alpha = check_invertible_alpha(alpha)
     begin = perf_counter()
@@ -290,7 +290,7 @@ def planned(
                         name,
                         plan,
                         plan.policy,
-                        perf_counter() - begin + (shared if method.neutral else 0.0),
+                        perf_counter() - begin + (shared if method.risk_neutral else 0.0),
                     )
                 )
     return found

@@ -198,7 +198,7 @@ class Method:
         What tables call it, if not by its name.
     risk : bool
         Whether it takes the mass of the worst tail into account at all.
-    neutral : bool
+    risk_neutral : bool
         Whether it starts from the risk-neutral optimum, which is found once per model: `compare`
         counts its time with every method that needs it.
     doing : str
@@ -222,7 +222,7 @@ class Method:
     options: tuple[Option, ...] = ()
     shown: str = ""
     risk: bool = True
-    neutral: bool = True
+    risk_neutral: bool = True
     doing: str = "step {steps}, {reached:.6g}"
     variants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     account: Callable[[Found], Account] = predicted_and_deployed

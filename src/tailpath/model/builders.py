@@ -200,7 +200,7 @@ def merged_columns(
 
 def _choices(key: NDArray[np.int64], n_actions: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
     """The choices `state * n_actions + action` by state and then as they first appear, and the
-    place of every row's choice among them.
+    index of every row's choice among them.
     """
     # Rows of a choice mostly stand together, so there are fewer runs of them than rows.
     new = np.append(True, np.diff(key) != 0)[: len(key)]

@@ -246,7 +246,7 @@ def _with_intervals(model: IntervalSSP, inside: SSP, outcome: IntArray) -> Inter
 
 
 def _layers(ssp: SSP, steps: int, max_pairs: int) -> list[IntArray]:
-    """The states, goals aside, that can be entered after exactly 0, 1, .. steps, each layer rising.
+    """The states but goals that can be entered after exactly 0, 1, .. steps, each layer rising.
 
     Once a layer comes again all that follow do, so that a model of few states needs few looks.
     """

@@ -131,6 +131,6 @@ def _beyond(found: list[Any], limit: int, state: Name) -> str:
 
 
 def _parts(state: Any) -> dict[str, Any]:
-    """The parts of a state by name, or by place."""
+    """The parts of a state by name, or by position."""
     positions = enumerate(state) if isinstance(state, tuple) else ()
     return named_parts(state) or {f"part {position}": part for position, part in positions}

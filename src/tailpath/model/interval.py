@@ -295,7 +295,7 @@ class IntervalSSP(IntervalBuilder):
         Parameters
         ----------
         name : hashable
-            What it is kept under.
+            What it is stored under.
         find : callable
             `find()` finds it out.
 

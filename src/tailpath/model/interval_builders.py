@@ -204,9 +204,9 @@ class IntervalBuilder(Record):
         for word in layout.keys() - {"s_indices", "a_indices", "layout"}:
             raise TypeError(f"from_arrays() got an unexpected keyword argument {word!r}")
         given = {"s_indices": None, "a_indices": None, "layout": "auto", **layout}
-        place, least, most = numbered_matrices(low, high)
+        numbered, least, most = numbered_matrices(low, high)
         fields = arrays_from_matrices(
-            place, costs, rewards, **given, start=start, goals=goals
+            numbered, costs, rewards, **given, start=start, goals=goals
         )._asdict()
         entry = np.rint(fields["outcome_probability"]).astype(np.int64) - 1
         return cls.from_fields(fields, least[entry], most[entry])

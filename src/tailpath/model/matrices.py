@@ -66,7 +66,7 @@ def arrays_from_matrices(
 
 
 def numbered_matrices(low: Any, high: Any) -> tuple[Any, NDArray[np.float64], NDArray[np.float64]]:
-    """`high` with the number of each entry, from 1 on, in its place, and both ends by number: (n,)
+    """`high` with the number of each entry, from 1 on, in its stead, and both ends by number: (n,)
     each.
 
     The layouts are those of `arrays_from_matrices`, which then tells where each entry went.
@@ -76,27 +76,27 @@ def numbered_matrices(low: Any, high: Any) -> tuple[Any, NDArray[np.float64], ND
             raise ModelError(f"low and high must be lists of {len(high)} matrices each")
         parts = [numbered_matrices(one, other) for one, other in zip(low, high)]
         before = np.cumsum([0, *(len(ends) for _, _, ends in parts)]).tolist()
-        for (place, _, _), first in zip(parts, before):
-            place.data += first
+        for (numbered, _, _), first in zip(parts, before):
+            numbered.data += first
         lows, highs = (np.concatenate([part[side] for part in parts]) for side in (1, 2))
-        return [place for place, _, _ in parts], lows, highs
+        return [numbered for numbered, _, _ in parts], lows, highs
     if hasattr(high, "tocsr"):
-        lower, place = _csr(low), _csr(high).copy()
-        ends = _values_at(lower, place), place.data
+        lower, numbered = _csr(low), _csr(high).copy()
+        ends = _values_at(lower, numbered), numbered.data
         stray = int(np.count_nonzero(lower.data) - np.count_nonzero(ends[0]))
-        place.data = np.arange(1.0, 1.0 + len(ends[1]))
+        numbered.data = np.arange(1.0, 1.0 + len(ends[1]))
     else:
         lower, upper = _floats(low, "low"), _floats(high, "high")
-        place = np.where(upper != 0, np.arange(1.0, 1.0 + upper.size).reshape(upper.shape), 0.0)
+        numbered = np.where(upper != 0, np.arange(1.0, 1.0 + upper.size).reshape(upper.shape), 0.0)
         ends = lower.ravel(), upper.ravel()
         stray = (
             int(np.count_nonzero((lower != 0) & (upper == 0))) if lower.shape == upper.shape else 0
         )
-    if lower.shape != place.shape:
-        raise ModelError(f"low has shape {lower.shape}, and high {place.shape}")
+    if lower.shape != numbered.shape:
+        raise ModelError(f"low has shape {lower.shape}, and high {numbered.shape}")
     if stray:
         raise ModelError(f"low has {stray} entries where high is 0")
-    return place, *ends
+    return numbered, *ends
 
 
 class _Choices(NamedTuple):
@@ -129,7 +129,7 @@ class _Choices(NamedTuple):
             )
 
     def only(self, mask: NDArray[np.bool_]) -> _Choices:
-        """The rows kept, without outcomes of probability 0. A row left empty stays, and the model
+        """These rows, without outcomes of probability 0. A row left empty stays, and the model
         will refuse it.
         """
         possible = (self.probability != 0) & np.repeat(mask, self.length)

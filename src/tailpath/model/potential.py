@@ -158,8 +158,8 @@ def less(cost: Any, by: Fraction, unit: Fraction | None) -> Fraction:
 
 def _common(unit: Fraction, by: Fraction) -> Fraction:
     """The largest number of which both are whole multiples."""
-    whole = math.gcd(unit.numerator * by.denominator, by.numerator * unit.denominator)
-    return Fraction(whole, unit.denominator * by.denominator)
+    common = math.gcd(unit.numerator * by.denominator, by.numerator * unit.denominator)
+    return Fraction(common, unit.denominator * by.denominator)
 
 
 def shifted(value: float, by: Fraction) -> float:
@@ -203,9 +203,9 @@ def shifted_costs(
     level = np.rint(np.where(finite, costs, 0.0) * (unit.denominator / unit.numerator)).astype(
         np.int64
     )
-    whole, more = int(unit / fine), int(by / fine)
-    if whole * max(int(level.max()), 1) + abs(more) < 2**62:
-        moved = in_costs(level * whole + more, fine)
+    scale, more = int(unit / fine), int(by / fine)
+    if scale * max(int(level.max()), 1) + abs(more) < 2**62:
+        moved = in_costs(level * scale + more, fine)
     else:
-        moved = in_costs([each * whole + more for each in level.tolist()], fine)
+        moved = in_costs([each * scale + more for each in level.tolist()], fine)
     return np.where(finite, moved, costs)

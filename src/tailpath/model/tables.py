@@ -191,12 +191,16 @@ def outcomes_of_table(
         notes.append(f"columns that were not read: {', '.join(others)}")
     found_goals = _goals(rows, columns.get("goal"), goals, notes)
     ends = set(found_goals)
-    kept = [row for row in rows if row[0] not in ends]
+    remaining = [row for row in rows if row[0] not in ends]
     lost = [row for row in rows if row[0] in ends and not (row[2] == row[0] and row[4] == 0)]
     if lost:
         notes.append(left_out_at_goals(len(lost)))
     return OutcomeRows(
-        kept, _start(rows, columns.get("start"), start, notes), found_goals, tuple(notes), counted
+        remaining,
+        _start(rows, columns.get("start"), start, notes),
+        found_goals,
+        tuple(notes),
+        counted,
     )
 
 

@@ -21,11 +21,11 @@ def layers(ssp: Any, states: Sequence[int]) -> tuple[list[float], list[float], f
     Each column is ordered by where its states are reached from; goals stand in the last.
     """
     source, target = ssp.choice_state[ssp.outcome_choice], ssp.outcome_target
-    kept = np.zeros(ssp.n_states, dtype=np.bool_)
-    kept[list(states)] = True
-    column = _columns(ssp, kept)
+    shown = np.zeros(ssp.n_states, dtype=np.bool_)
+    shown[list(states)] = True
+    column = _columns(ssp, shown)
     from_: dict[int, set[int]] = {}
-    for before, after in zip(source[kept[source]].tolist(), target[kept[source]].tolist()):
+    for before, after in zip(source[shown[source]].tolist(), target[shown[source]].tolist()):
         if column[before] < column[after]:
             from_.setdefault(after, set()).add(before)
     x, y = [0.0] * ssp.n_states, [0.0] * ssp.n_states
@@ -43,7 +43,7 @@ def layers(ssp: Any, states: Sequence[int]) -> tuple[list[float], list[float], f
     return x, y, 2.0 + 2.2 * last, 1.7 + 1.8 * float(tallest)
 
 
-def _columns(ssp: Any, kept: NDArray[np.bool_]) -> list[int]:
+def _columns(ssp: Any, shown: NDArray[np.bool_]) -> list[int]:
     """The column of every state: its steps from the start, without the numbers that no state of
     these has.
     """
@@ -58,8 +58,8 @@ def _columns(ssp: Any, kept: NDArray[np.bool_]) -> list[int]:
     far = max(steps.values())
     depth = np.array([steps.get(state, far + 1) for state in range(ssp.n_states)])
     depth[ssp.is_goal] = np.maximum(depth[ssp.is_goal], far)
-    found, column = np.unique(np.where(kept, depth, 0), return_inverse=True)
-    if len(found) > MOST_COLUMNS and not kept.all():
+    found, column = np.unique(np.where(shown, depth, 0), return_inverse=True)
+    if len(found) > MOST_COLUMNS and not shown.all():
         column = column * (MOST_COLUMNS - 1) // (len(found) - 1)
     columns: list[int] = column.tolist()
     return columns

@@ -1,4 +1,4 @@
-"""The grid Y of confidence levels on which the published planners keep their values.
+"""The grid Y of confidence levels on which the published planners store their values.
 
 `Y = { alpha0 ** ((N - i) / (N - 1)) : i = 1 .. N }` is log-spaced and ends at 1. Between atoms `y
 V(s, y)` is linear, through (0, 0) as well, so that `V(s, y) = V(s, y_1)` below the first atom.

@@ -1,7 +1,7 @@
 """The policy by remaining budget: for each state a step function of the budget left.
 
 The exact solvers choose by (state, budget left). As the budget grows, the choice of a state changes
-at few budgets, so that the steps are all there is to keep: on a 300 x 300 grid at alpha 0.01 some
+at few budgets, so that the steps are all there is to store: on a 300 x 300 grid at alpha 0.01 some
 14,000 instead of two million decisions.
 
     first[s] : first[s + 1]     the steps of state s

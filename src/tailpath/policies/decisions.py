@@ -70,7 +70,7 @@ def known_actions(ssp: SSP, state: int) -> str:
 
 class Actions:
     """How the actions of a model are named by others: by name, or, where names are no numbers, by
-    their place in `ssp.actions`.
+    their index in `ssp.actions`.
     """
 
     def __init__(self, ssp: SSP) -> None:

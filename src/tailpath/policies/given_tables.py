@@ -98,7 +98,7 @@ def _decision(ssp: SSP, actions: Actions, asked: _Asked, said: Any) -> Decision 
 
 
 def by_position(ssp: SSP, table: Any) -> Callable[[_Asked], Any]:
-    """The entry of a state in a sequence: by the number that is its name, or by its place."""
+    """The entry of a state in a sequence: by the number that is its name, or by its index."""
     base = ssp.states if ssp.origin is None else ssp.origin.states
     numbers = [
         name for name in base if isinstance(name, (int, np.integer)) and not isinstance(name, bool)

@@ -17,7 +17,7 @@ What the model foresees is remembered as the policy says. What it does not is ta
 - `moved`: an action is asked for in another state than the one observed last; goes on from there,
   as if nothing had been paid
 
-A budget is kept as a fraction and rounded down where it is looked up, so that spending is rounded
+A budget is stored as a fraction and rounded down where it is looked up, so that spending is rounded
 up to the unit, once and not at every step. The policy itself stays pure: all that changes is in the
 runner.
 """

@@ -97,7 +97,7 @@ class _Nodes(NamedTuple):
         return self.cut(self.rows.reachable(start), start)
 
     def cut(self, mask: NDArray[np.bool_], start: int) -> CostChain:
-        """The chain on the nodes kept; a kept node without an edge is a state that the policy
+        """The chain on the nodes left; one of them without an edge is a state that the policy
         reaches and does not know.
         """
         ssp = self.ssp

@@ -34,7 +34,7 @@ BATCH, MANY = 256, 64
 MOST_WORK = 20_000_000_000
 #: Values that are computed at a time.
 AT_A_TIME = 2**20
-#: What every level takes beside its edges, in edges; and the most values that are kept of the
+#: What every level takes beside its edges, in edges; and the most values that are stored of the
 #: levels still needed.
 EACH_LEVEL, MOST_VALUES = 1_000, 2**27
 

@@ -28,7 +28,7 @@ FloatArray = NDArray[np.float64]
 @dataclass(frozen=True)
 class Curve:
     """A loss: `at[i]` is its value at `breakpoints[i]`, `after[i]` the value just behind, and
-    `slope` holds behind the last place.
+    `slope` holds behind the last of them.
     """
 
     breakpoints: tuple[Fraction, ...]
@@ -38,7 +38,7 @@ class Curve:
 
     @property
     def last(self) -> float:
-        """The last place where the loss is not linear."""
+        """The last cost where the loss is not linear."""
         return float(self.breakpoints[-1])
 
     @property
@@ -51,7 +51,7 @@ class Curve:
         z = np.asarray(costs, dtype=np.float64)
         x = np.array([float(breakpoint) for breakpoint in self.breakpoints])
         at, after = np.array(self.at), np.array(self.after)
-        here = np.searchsorted(x, z, side="left")  # the first place at or behind z
+        here = np.searchsorted(x, z, side="left")  # the first at or behind z
         inside = np.clip(here, 1, max(len(x) - 1, 1)) if len(x) > 1 else here
         result = np.where(here == 0, at[0], after[-1] + self.slope * (z - x[-1]))
         if len(x) > 1:
@@ -74,8 +74,8 @@ class Curve:
         slope = self._steepness[here]
         given = np.isin(z, x)
         size = np.maximum(np.abs(z), np.abs(x[np.maximum(here - 1, 0)]))
-        # Behind the last place: its float, the cost's, a difference, a product and a sum. Between
-        # two places a quotient of differences besides.
+        # Behind the last breakpoint: its float, the cost's, a difference, a product and a sum.
+        # Between two of them a quotient of differences besides.
         roundings = np.where(here == len(x), 4, 8)
         return np.where(
             given | (slope == 0), 0.0, roundings * UNIT * (np.abs(self.values(z)) + slope * size)
@@ -107,12 +107,12 @@ class Curve:
 
     @property
     def largest(self) -> float:
-        """The largest size of a value at a place."""
+        """The largest size of a value at a breakpoint."""
         return max(map(abs, (*self.at, *self.after)))
 
     @property
     def _steepness(self) -> FloatArray:
-        """The size of the slope before the first place, between two, and behind the last."""
+        """The size of the slope before the first breakpoint, between two, and behind the last."""
         rises = (np.array(self.at)[1:] - np.array(self.after)[:-1]) / np.diff(
             [float(breakpoint) for breakpoint in self.breakpoints]
         )
@@ -122,9 +122,9 @@ class Curve:
     def points_behind(
         self, x: float, include: bool = False
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The points that hold behind a cost: places, values there, values just after. The first is
-        x itself, with what holds just after it, or, if that is to be included, with what holds at
-        it, too.
+        """The points that hold behind a cost: breakpoints, values there, values just after. The
+        first is x itself, with what holds just after it, or, if that is to be included, with what
+        holds at it, too.
         """
         behind = [i for i, breakpoint in enumerate(self.breakpoints) if breakpoint > as_fraction(x)]
         here, after = float(self.values([x])[0]), self._after((as_fraction(x),))[0]

@@ -175,8 +175,8 @@ class Late(Measure):
             return self, Fraction(0)
         # Costs are whole units, so a broken one does not count, and none may be rounded up to.
         left = less(self.deadline, by, unit)
-        whole = left if unit is None else math.floor(left / unit) * unit
-        return Late(float(whole)), Fraction(0)
+        limit = left if unit is None else math.floor(left / unit) * unit
+        return Late(float(limit)), Fraction(0)
 
     def __call__(self, costs: Any) -> float:
         return float(costs.unreached) if math.isinf(self.deadline) else super().__call__(costs)

@@ -187,10 +187,10 @@ class WorstRuns(Shown, Series[Trace]):
             ("expected excess over VaR", self.excess),
         ]
         told: list[Table | str] = [Table((), facts)]
-        for place, run in enumerate(self, 1):
+        for rank, run in enumerate(self, 1):
             table, *more = run._told(10 * most)
             assert isinstance(table, Table)
-            told += [Table(table.headers, table.rows, f"worst run {place}: {table.title}"), *more]
+            told += [Table(table.headers, table.rows, f"worst run {rank}: {table.title}"), *more]
         if not len(self):
             told += self._without_runs()
         if self.blame:
@@ -242,12 +242,10 @@ class WorstRuns(Shown, Series[Trace]):
 
     def _columns(self) -> Mapping[str, Sequence[Any]]:
         """The steps of all runs; `blame` is a tuple of rows that a DataFrame takes as it is."""
-        steps = [
-            (place, run.probability, step) for place, run in enumerate(self, 1) for step in run
-        ]
+        steps = [(rank, run.probability, step) for rank, run in enumerate(self, 1) for step in run]
         each = {field: [getattr(step, field) for _, _, step in steps] for field in Step._fields}
         return {
-            "run": [place for place, _, _ in steps],
+            "run": [rank for rank, _, _ in steps],
             "probability": [chance for _, chance, _ in steps],
             **each,
         }

@@ -72,7 +72,7 @@ def cluster(address: str, patience: float = CONNECT_SECONDS) -> Iterator[Executo
             except TimeoutError:
                 raise OptionError(
                     f"the Dask scheduler at {address} has no workers; start some and run the study"
-                    " again: what is finished is kept"
+                    " again: what is finished is stored"
                 ) from None
             watched = WatchedExecutor(
                 executor, partial(_lost, client, patience, [time.monotonic()])

@@ -4,9 +4,9 @@ A probability is w / W with whole w and W, W being the sum of its row; a cost is
 unit, however fine. Nodes are pairs (state, memory), found by the policy's own three functions;
 goals are the node -1.
 
-Free cycles are walked to their end beforehand: inside a strong component of free edges, elimination
-in rationals says where a walker leaves it. What remains of free edges has no cycle, and `rank`
-falls along them.
+Zero-cost cycles are walked to their end beforehand: inside a strong component of zero-cost edges,
+elimination in rationals says where a walker leaves it. What remains of zero-cost edges has no
+cycle, and `rank` falls along them.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ def components(successors: list[list[int]]) -> list[int]:
 
 
 def zero_cost_cycles_removed(chain: ExactChain) -> tuple[ExactChain, list[int]]:
-    """An equivalent chain whose free edges have no cycle, and a rank that falls along them."""
+    """An equivalent chain whose zero-cost edges have no cycle, and a rank that falls along them."""
     zero_cost = [
         [to for to, _, cost in edges if cost == 0 and to != GOAL] for _, edges in chain.rows
     ]
@@ -205,8 +205,8 @@ def zero_cost_cycles_removed(chain: ExactChain) -> tuple[ExactChain, list[int]]:
     for group in members.values():
         if len(group) > LARGEST_CYCLE:
             raise OptionError(
-                f"the checker solves cycles of at most {LARGEST_CYCLE} free moves, and {len(group)}"
-                " nodes are joined by them"
+                f"the checker solves cycles of at most {LARGEST_CYCLE} zero-cost moves, and"
+                f" {len(group)} nodes are joined by them"
             )
         rows = _left(rows, group)
     return ExactChain(rows, chain.start, chain.unit), label

@@ -151,15 +151,15 @@ def _forward(
             there = cost + more
             share = (low * w // total, -(-high * w // total))
             if there > last or to == trap:
-                kept = left.setdefault((to, there), [0, 0])
+                bounds = left.setdefault((to, there), [0, 0])
             elif to == GOAL:
-                kept = arrived.setdefault(there, [0, 0])
+                bounds = arrived.setdefault(there, [0, 0])
             else:
                 if (there, to) not in masses:
                     heapq.heappush(queue, (there, -rank[to], to))
-                kept = masses.setdefault((there, to), [0, 0])
-            kept[0] += share[0]
-            kept[1] += share[1]
+                bounds = masses.setdefault((there, to), [0, 0])
+            bounds[0] += share[0]
+            bounds[1] += share[1]
     raise OptionError(f"the checker expands at most {most} pairs of node and cost")
 
 

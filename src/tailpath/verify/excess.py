@@ -18,8 +18,8 @@ from tailpath.verify.chain import Row, rows_of
 from tailpath.verify.totals import ONE
 
 MOST_BACKUPS = 100_000_000
-#: Where free moves need one another, a level is swept until no bound grows by more than 2^-SETTLED
-#: of itself, or so many times.
+#: Where zero-cost moves need one another, a level is swept until no bound grows by more than
+#: 2^-SETTLED of itself, or so many times.
 MOST_SWEEPS, SETTLED = 1_000, 150
 #: Up to so many edges times budgets, all pairs are taken without asking which can be reached.
 SMALL = 2_000_000
@@ -110,7 +110,7 @@ class _Table:
             self.levels[budget] = {s: self._backed_up(s, budget) for s in states}
             return
         # Excess falls by 1 for a unit of budget at most, and never below 0: a bound to begin with
-        # where free moves need one another.
+        # where zero-cost moves need one another.
         begin = {s: self.before.get(s, (0, int(self.least[s] or 0))) for s in states}
         self.levels[budget] = {
             s: max(value - (budget - level) * ONE, 0) for s, (level, value) in begin.items()
@@ -167,8 +167,8 @@ def _hold(table: _Table, budget: int, claim: Fraction, alpha: Fraction, error_bo
         return
     if table.zero_cost:
         raise OptionError(
-            "the checker cannot decide about this optimum: where moves are free, its own bound may"
-            " be too low"
+            "the checker cannot decide about this optimum: where moves cost nothing, its own bound"
+            " may be too low"
         )
     # Every backup rounds down by less than one part of the scale.
     if claim - found <= Fraction(error_bound + budget + 2, ONE) / alpha:

@@ -2,7 +2,7 @@
 least E[(Z - w)+], rounded down.
 
 Against an adversarial nature a budget w = k + f between two whole ones may be best, costs being
-whole numbers of the unit. Let nature keep to what it does for one fraction f, at the same place of
+whole numbers of the unit. Let nature keep to what it does for one fraction f, at the same node of
 every history. Then E[(Z - k - f')+] of each policy is a line in f' from 0 to 1, the least of them
 is concave, and no more than what nature can do: values at 0, at f and at 1 make two lines below it.
 Besides, it falls with f', by no more than f' grows. Where the highest of these lies below the claim
@@ -26,11 +26,11 @@ NONE, ALL = Fraction(0), Fraction(1)
 
 
 class Choice(NamedTuple):
-    """Low probabilities, what each may have more, and what is left to hand out, all of `whole`;
-    targets and costs in units.
+    """Low probabilities, what each may have more, and what is left to hand out, all of
+    `denominator`; targets and costs in units.
     """
 
-    whole: int
+    denominator: int
     low: list[int]
     width: list[int]
     rest: int
@@ -102,7 +102,7 @@ class Below:
             }
             if ahead & begun:
                 raise OptionError(
-                    "the checker cannot follow outcomes that cost nothing round in circles"
+                    "the checker cannot follow outcomes that cost nothing round in cycles"
                 )
             stack += ahead - done.keys()
         return list(done)
@@ -134,7 +134,7 @@ class Below:
                 continue  # it may lead to where nothing surely arrives
             for i in range(len(fractions)):
                 total = sum(share * values[i] for share, values in zip(given, ahead) if share)
-                best[i] = min(best[i], total // row.whole)
+                best[i] = min(best[i], total // row.denominator)
         return best
 
     def _ahead(
@@ -158,8 +158,8 @@ class _Search:
 
     def __init__(self, tables: Below, last: int, alpha: Fraction) -> None:
         self.tables, self.alpha = tables, alpha
-        whole = tables.table((ALL, NONE) if tables.worst else (ALL,), last)
-        self.found = {ALL: [(row[0], row[-1], row[0]) for row in whole]}
+        integral = tables.table((ALL, NONE) if tables.worst else (ALL,), last)
+        self.found = {ALL: [(row[0], row[-1], row[0]) for row in integral]}
         self.zero = int(tables.least[tables.start] or 0)
 
     def value(self, k: int, f: Fraction) -> Fraction:
@@ -186,15 +186,15 @@ class _Search:
             if k < len(rows):
                 ends.append((_bent(f, rows[k], x), _bent(f, rows[k], y)))
         steep = [(left, (right - left) / (y - x)) for left, right in ends]
-        places = {NONE, y - x}
-        places |= {
+        breakpoints = {NONE, y - x}
+        breakpoints |= {
             (c - a) / (b - d)
             for a, b in steep
             for c, d in steep
             if b != d and 0 < (c - a) / (b - d) < y - x
         }
         return min(
-            (k + x + t + max(a + b * t for a, b in steep) / self.alpha, x + t) for t in places
+            (k + x + t + max(a + b * t for a, b in steep) / self.alpha, x + t) for t in breakpoints
         )
 
 
@@ -212,7 +212,7 @@ def prove_interval_below(
     """Prove that w + U(start, w) / alpha >= claim for every budget w from 0 on, in units; those
     beyond the claim need no proof.
 
-    U may lie higher than what is found by no more than the doubt.
+    U may lie higher than what is found by no more than the error bound.
     """
     last = max(math.ceil(claim) - 1, 0)
     search = _Search(tables, last, alpha)

@@ -32,12 +32,12 @@ def enclosed_totals(rows: list[Row], rates: list[Fraction]) -> list[tuple[int, i
     paying = _paying(rows, rates)
     if not all(paying):
         position = [sum(paying[:node]) if pays else GOAL for node, pays in enumerate(paying)]
-        kept = [
+        remaining = [
             (denominator, [(GOAL if to == GOAL else position[to], w, c) for to, w, c in edges])
             for (denominator, edges), p in zip(rows, paying)
             if p
         ]
-        inner = enclosed_totals(kept, [rate for rate, pays in zip(rates, paying) if pays])
+        inner = enclosed_totals(remaining, [rate for rate, pays in zip(rates, paying) if pays])
         return [inner[at] if at != GOAL else (0, 0) for at in position]
     guess = _guessed(rows, rates)
     if guess is not None:

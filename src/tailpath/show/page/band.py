@@ -184,7 +184,7 @@ def _chart(
     ylabel: str,
     log: bool = False,
 ) -> str:
-    """Bands by plan: places (m,), and low and high ends (m, 2)."""
+    """Bands by plan: abscissas (m,), and low and high ends (m, 2)."""
 
     def at(across: float, up: float) -> str:
         right = LEFT + (WIDTH - LEFT - RIGHT) * (across - x[0]) / (x[1] - x[0])
@@ -207,9 +207,9 @@ def _chart(
         parts.append(
             f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{high}" y2="{high}" stroke="#e6e9ef"/>'
         )
-    for plan, (places, ends) in bands.items():
-        edge = [at(a, low) for a, low in zip(places.tolist(), ends[:, 0].tolist())]
-        edge += [at(a, high) for a, high in zip(places[::-1].tolist(), ends[::-1, 1].tolist())]
+    for plan, (abscissas, ends) in bands.items():
+        edge = [at(a, low) for a, low in zip(abscissas.tolist(), ends[:, 0].tolist())]
+        edge += [at(a, high) for a, high in zip(abscissas[::-1].tolist(), ends[::-1, 1].tolist())]
         colour = COLOURS[plan]
         parts.append(
             f'<polygon points="{" ".join(edge)}" fill="{colour}" fill-opacity="0.18"'

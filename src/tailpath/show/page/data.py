@@ -153,7 +153,7 @@ def _subjects(ssp: SSP, asked: Asked, least: float, progress: Update) -> list[Su
         found.append(Subject(method.label, plan.policy, plan.predict))
     found.append(Subject(BEST, best.policy, lambda alpha: None, best.curve))
     names = [subject.name for subject in found]
-    for name in [name for place, name in enumerate(names) if name in names[:place]][:1]:
+    for name in [name for k, name in enumerate(names) if name in names[:k]][:1]:
         raise OptionError(
             f"two policies of the page would be called {name!r}: give yours another name"
         )
@@ -226,7 +226,7 @@ def _decisions(ssp: SSP, case: Case, shown: Sequence[int]) -> dict[str, Any]:
 
 
 def _positions(ssp: SSP, choices: NDArray[Any], shown: Sequence[int]) -> NDArray[Any]:
-    """Choices as places among those of their state; -1 where there is none."""
+    """Choices by position among those of their state; -1 where there is none."""
     first = ssp.state_choices[:-1][list(shown)]
     wide = first if choices.ndim == 1 else first[:, None]
     return np.where(choices >= 0, choices - wide, -1)

@@ -141,13 +141,13 @@ def _document(ssp: SSP, asked: Asked, progress: Update) -> str:
     document = HERE.joinpath("template.html").read_text(encoding="utf-8")
     # Inside a script element only "<" could end it; JSON may write it as an escape. The data come
     # last: what they hold is not looked at again.
-    for place, text in (
+    for mark, text in (
         ("@TITLE@", html.escape(asked.title)),
         ("@STYLE@", HERE.joinpath("page.css").read_text(encoding="utf-8")),
         ("@PROGRAM@", HERE.joinpath("page.js").read_text(encoding="utf-8")),
         ("@DATA@", data.replace("<", "\\u003c")),
     ):
-        document = document.replace(place, text, 1)
+        document = document.replace(mark, text, 1)
     return document
 
 

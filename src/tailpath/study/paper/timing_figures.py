@@ -181,7 +181,7 @@ def draw_monte_carlo(results: Results) -> Any:
     for ax, problem in zip(axes, shown):
         atoms = sorted({setting.atoms for setting in settings if setting.problem == problem})
         for k, low in enumerate(results.alpha0):
-            places, errors = [], []
+            x, errors = [], []
             for setting in settings:
                 if (setting.problem, setting.alpha0) == (problem, low):
                     first = [
@@ -189,12 +189,12 @@ def draw_monte_carlo(results: Results) -> Any:
                         for row in results.of("simulation", setting).simulations
                         if row.alpha == low
                     ]
-                    places += [
+                    x += [
                         atoms.index(setting.atoms) + 0.22 * (k - (len(results.alpha0) - 1) / 2)
                     ] * len(first)
                     errors += [abs(row.simulated - row.deployed) for row in first]
             look = {**style(k), "markerfacecolor": "none", "linestyle": "none"}
-            ax.plot(places, errors, label=rf"$\alpha_0$ = {tens(low)}", **look)
+            ax.plot(x, errors, label=rf"$\alpha_0$ = {tens(low)}", **look)
         ax.set_yscale("log")
         ax.set_xticks(range(len(atoms)), [str(n) for n in atoms])
         ax.set_xlim(-0.6, len(atoms) - 0.4)
