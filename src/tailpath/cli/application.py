@@ -149,7 +149,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 plain_warning(message, category, *position)  # type: ignore[arg-type]
 
         warnings.showwarning = one_line  # type: ignore[assignment]
-        when_compiling(_tell_compiling)
+        when_compiling(_note_compiling)
         try:
             result = group.main(arguments, prog_name="tailpath", standalone_mode=False)
             if sys.stdout is not None:  # closed by the caller
@@ -183,7 +183,7 @@ def printable(text: str) -> str:
     )
 
 
-def _tell_compiling() -> None:
+def _note_compiling() -> None:
     """The first use takes seconds: say why, to whoever is watching."""
     if sys.stderr is not None and sys.stderr.isatty():
         print_message("note", "compiling for the first use, which takes some seconds")

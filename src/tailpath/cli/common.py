@@ -307,12 +307,12 @@ def with_gains(
     """A text, and, where gains were given for costs, a sentence that tells its numbers as gains."""
     if GAINS not in ssp.notes or mean is None:
         return text
-    told = f"all together {number(0.0 - mean)} on average"
+    gains = f"all together {number(0.0 - mean)} on average"
     if costs is not None and alpha is not None and alpha < 1:
         worst, others = number(0.0 - costs.cvar(alpha)), number(0.0 - costs.var(alpha))
         tail = f"the worst {number(100 * alpha)} % of runs win at least {worst} on average"
-        told = f"{tail}, all others at least {others} each, {told}"
-    return f"{text}\n\nas gains, of which costs are minus: {told}"
+        gains = f"{tail}, all others at least {others} each, {gains}"
+    return f"{text}\n\nas gains, of which costs are minus: {gains}"
 
 
 loose_option = click.option(

@@ -217,7 +217,7 @@ def _compared(
         policies = [(row.name, row.policy) for row in [*shown, optimum]]
         record["measures"], more = measured(ssp, policies, asked.measures, alphas, delta)
         text += f"\n\n{more}"
-    return record, f"CVaR of {source}\n\n{text}{said_of_compiling(sum(compiling.values()))}"
+    return record, f"CVaR of {source}\n\n{text}{compiling_note(sum(compiling.values()))}"
 
 
 def _note_left_out(name: str, reason: str) -> None:
@@ -251,7 +251,7 @@ def load_methods(methods: Sequence[Method]) -> dict[str, float]:
     return found
 
 
-def said_of_compiling(seconds: float) -> str:
+def compiling_note(seconds: float) -> str:
     """A line about the time that went into compiling, if any did."""
     return (
         f"\nthe seconds above include {seconds:.1f} s of compiling, once, by the method that first"

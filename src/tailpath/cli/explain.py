@@ -18,7 +18,7 @@ from tailpath.cli.common import (
 )
 from tailpath.cli.common import alpha as alpha_type
 from tailpath.model.ssp import SSP
-from tailpath.show.told import BEGINNING, MET_MOST, Trace
+from tailpath.show.traces import BEGINNING, MET_MOST, Trace
 
 
 @click.command(cls=ModelCommand)

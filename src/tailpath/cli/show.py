@@ -47,13 +47,13 @@ def command(
     least expected cost. The likeliest rows come first; budgets left with the same decision are one
     row.
     """
-    with progress_line() as tell:
+    with progress_line() as update:
         rows = decision_table(
             ssp,
             policy_argument(policy, ssp),
             alpha,
             None if state is not None else most + 1,
-            lambda levels, share: tell(f"costs up to {count(levels, 'unit')}, {share:.0%}"),
+            lambda levels, share: update(f"costs up to {count(levels, 'unit')}, {share:.0%}"),
         )
     if state is not None:
         rows = [row for row in rows if name(row.state) == state]

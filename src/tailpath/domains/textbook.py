@@ -267,11 +267,11 @@ DOMAIN = Domain(
 
 def _about(builder: Callable[..., Problem]) -> str:
     """The first line of the builder's docstring, and the values of its parameters."""
-    said = (builder.__doc__ or "").partition("\n")[0].replace("`", "").rstrip(".")
+    summary = (builder.__doc__ or "").partition("\n")[0].replace("`", "").rstrip(".")
     values = ", ".join(
         f"{name} = {own.default}" for name, own in inspect.signature(builder).parameters.items()
     )
-    return f"{said} ({values})" if values else said
+    return f"{summary} ({values})" if values else summary
 
 
 def _counted(

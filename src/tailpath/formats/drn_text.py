@@ -204,10 +204,10 @@ class Body:
             byte = lines.text[first]
             is_state, is_action = byte == ord("s"), byte == ord("a")
             is_transition = (ord("0") <= byte) & (byte <= ord("9"))
-            said = is_state | is_action | is_transition
+            is_content = is_state | is_action | is_transition
             after_it = lines.text[np.minimum(first + 1, len(lines.text) - 1)]
             is_comment = (byte == ord("/")) & (after_it == ord("/"))
-            if not (said | is_comment | (byte == ord("\n"))).all():
+            if not (is_content | is_comment | (byte == ord("\n"))).all():
                 raise bulk.OddError
             state = extract(lines.chosen(is_state), _PLAIN_STATE)
             number = bulk.numbers(state.field("number").cast("int64"), np.int64)
@@ -219,7 +219,7 @@ class Body:
             of_action = self.actions.of(bulk.Words.of(lines.chosen(is_action)))
             target, chance = lines.columns(is_transition, ":", ("integer", "word"))
             probability = chance.understood(self._probabilities)
-            parts.append(BodyColumns(kinds[said], of_state, of_action, target, probability))
+            parts.append(BodyColumns(kinds[is_content], of_state, of_action, target, probability))
         if not parts or parts[0].kinds[:1] != STATE:
             raise bulk.OddError
         columns = BodyColumns(*(np.concatenate(column) for column in zip(*parts)))

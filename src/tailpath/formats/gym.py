@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from tailpath.errors import FormatError
 from tailpath.formats.costs import CostRule, refuse_improbable, refuse_infinite
 from tailpath.formats.gym_ends import Endings, Outcome, fresh
-from tailpath.formats.gym_map import places_of
+from tailpath.formats.gym_map import cells_of
 from tailpath.formats.reading import Reading
 from tailpath.model.builders import arrays_from_rows
 from tailpath.model.ssp import SSP, Name
@@ -77,7 +77,7 @@ def read(source: Any, reading: Reading) -> SSP:
     )
     notes = (*endings.notes, *assumed, *drawn, *_time_limit(environment), *_left_out(environment))
     targets, goals, lost = endings.targets(rows)
-    positions = places_of(
+    positions = cells_of(
         environment, len(table), dict.fromkeys(lost, "dead end") | dict.fromkeys(goals, "goal")
     )
     outcomes = [

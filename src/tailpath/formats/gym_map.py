@@ -30,7 +30,7 @@ LETTERS = {
 }
 
 
-def places_of(
+def cells_of(
     environment: Any, n_states: int, ends: Mapping[Name, str]
 ) -> dict[Name, tuple[int, int, str]] | None:
     """`{state: (row, column, kind)}` of a grid, or None. `ends` says which kind of end a state is

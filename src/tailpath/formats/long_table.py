@@ -94,27 +94,27 @@ def read(path: str, reading: Reading) -> SSP | IntervalSSP:
         state, action, target, costs = state[mask], action[mask], target[mask], costs[mask]
         chances = [chance[mask] for chance in chances]
     unit = table.exact_unit(costs) if rule == CostRule(1, None, {}) else None
-    said: dict[str, Any] = {
+    common: dict[str, Any] = {
         "is_goal": is_goal,
         "start_index": start,
         "states": states,
         "actions": actions,
         "exact_unit": unit,
     }
-    said["notes"] = notes
-    if table.told_by == ("probability",) or not (table.told_by or table.is_log):
+    common["notes"] = notes
+    if table.given_by == ("probability",) or not (table.given_by or table.is_log):
         return SSP(
             **arrays_from_rows(state, action, target, chances[0], costs, len(states), merge=True),
-            **said,
+            **common,
         )
     fields = {
         **arrays_from_rows(
             state, action, target, np.ones(len(state)), costs, len(states), merge=True
         ),
-        **said,
+        **common,
     }
     chances = merged_columns(state, action, target, costs, chances)
-    if table.told_by == ("low", "high"):
+    if table.given_by == ("low", "high"):
         return IntervalSSP.from_fields(fields, chances[0], np.minimum(chances[1], 1.0))
     with warnings.catch_warnings():  # its notes say the same
         warnings.simplefilter("ignore", TailpathWarning)
@@ -127,19 +127,19 @@ def _refuse_chances(
     table: LongTable, chances: Sequence[NDArray[Any]], path: str, where: Callable[[int], str]
 ) -> None:
     """Refuse the first row whose probability, interval or count is none."""
-    if table.is_log and table.told_by not in ((), ("count",)):
+    if table.is_log and table.given_by not in ((), ("count",)):
         raise FormatError(
             f"{path}: confidence is for counts, or a log of steps, and the table has"
-            f" {' and '.join(table.told_by)}"
+            f" {' and '.join(table.given_by)}"
         )
-    if table.told_by == ("low", "high"):
+    if table.given_by == ("low", "high"):
         low, high = chances
         for row in np.flatnonzero(~((low >= 0) & (low <= high) & (high <= 1)))[:1].tolist():
             raise FormatError(
                 f"{path}: {where(row)} has the interval [{low[row]:g}, {high[row]:g}], which is"
                 " none of probabilities"
             )
-    elif table.told_by == ("count",):
+    elif table.given_by == ("count",):
         for row in np.flatnonzero(~((chances[0] >= 0) & (chances[0] == np.floor(chances[0]))))[
             :1
         ].tolist():

@@ -60,7 +60,7 @@ _HEADER = (
     "confidence",
 )
 _INTERVALS = ("outcome_low", "outcome_high", "outcome_estimate")
-_PLACES = ("geometry_row", "geometry_column", "geometry_kind")
+_CELLS = ("geometry_row", "geometry_column", "geometry_kind")
 
 
 def read(path: str) -> Any:
@@ -70,7 +70,7 @@ def read(path: str) -> Any:
     check_header(header, path, FORMAT, VERSION)
     for where, found, known in (
         ("member header", set(header), _HEADER),
-        ("the archive", archive.names(), ("header", *ARRAYS, *_INTERVALS, *_PLACES)),
+        ("the archive", archive.names(), ("header", *ARRAYS, *_INTERVALS, *_CELLS)),
     ):
         for name in sorted(found - set(known)):
             raise FormatError(
@@ -131,7 +131,7 @@ def _geometry(archive: Archive, value: Any, n_states: int) -> Geometry | None:
         or not isinstance(value["kinds"], list)
     ):
         raise FormatError(f"{where} must have rows, columns and kinds")
-    row, column, kind = (archive.array(name, np.int32).tolist() for name in _PLACES)
+    row, column, kind = (archive.array(name, np.int32).tolist() for name in _CELLS)
     kinds = value["kinds"]
     if any(not 0 <= index < len(kinds) for index in kind):
         raise FormatError(
@@ -173,5 +173,5 @@ def write(model: SSP | IntervalSSP, path: str) -> None:
             ssp.geometry.column,
             [number[kind] for kind in ssp.geometry.kind],
         )
-        members.update({name: np.array(cell, dtype=np.int32) for name, cell in zip(_PLACES, cells)})
+        members.update({name: np.array(cell, dtype=np.int32) for name, cell in zip(_CELLS, cells)})
     write_archive(path, {"header": json.dumps(header), **members})

@@ -195,10 +195,10 @@ class ExplicitFile:
             )
         return [self.numbers.integer(word, self.header_line) for word in words]
 
-    def compare(self, what: str, said: int, found: int) -> None:
-        if said != found:
+    def compare(self, what: str, declared: int, found: int) -> None:
+        if declared != found:
             raise self.fail(
-                self.header_line, f"the header says {said} {what}, the file has {found}"
+                self.header_line, f"the header says {declared} {what}, the file has {found}"
             )
 
     def fail(self, line: int, message: str) -> FormatError:

@@ -191,7 +191,7 @@ class _Looked:
             self.laws[key] = self.term.law(fluents)
         return self.laws[key]
 
-    def sure(self, fluents: Fluents, where: str) -> Any:
+    def value(self, fluents: Fluents, where: str) -> Any:
         law = self(fluents)
         if len(law) > 1:
             raise FormatError(f"{where} is drawn at random, which cannot be read")
@@ -213,18 +213,18 @@ def _explored(problem: _Problem, where: str) -> tuple[list[Row], set[State]]:
     ended: set[State] = set()
     for state in waiting:
         fluents = {**dict(zip(names, state)), **none}
-        if any(term.sure(fluents, f"{where}: a termination") for term in over):
+        if any(term.value(fluents, f"{where}: a termination") for term in over):
             ended.add(state)
             continue
         count = len(rows)
         for action, chosen in actions.items():
             here = {**fluents, **chosen}
-            if not all(term.sure(here, f"{where}: a precondition") for term in allowed):
+            if not all(term.value(here, f"{where}: a precondition") for term in allowed):
                 continue
             for chance, after in _branches(happens, here):
                 target = tuple([after[name] for name in primed])
                 rows.append(
-                    (state, action, target, chance, reward.sure(after, f"{where}: the reward"))
+                    (state, action, target, chance, reward.value(after, f"{where}: the reward"))
                 )
                 if target not in found:
                     found.add(target)

@@ -50,8 +50,8 @@ def _repository() -> dict[str, Path]:
     for path in (folder_of("rddlrepository", "rddl") / "archive").rglob("__init__.py"):
         info = re.search(r"info\s*=\s*(\{.*?\n\})", path.read_text(encoding="utf-8"), re.DOTALL)
         if info and (path.parent / "domain.rddl").is_file():
-            said = ast.literal_eval(info[1])
-            name = said["name"] + (f"_{said['context']}" if said.get("context") else "")
+            entry = ast.literal_eval(info[1])
+            name = entry["name"] + (f"_{entry['context']}" if entry.get("context") else "")
             found[name] = path.parent
     return found
 

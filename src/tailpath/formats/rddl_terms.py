@@ -308,5 +308,5 @@ class Ground:
                 raise FormatError(f"{where}: {float(p):g} is no probability")
             return added_up([(True, p), (False, 1 - p)])
 
-        sure = chance.known and chance.value in (0, 1)
-        return known(bool(chance.value)) if sure else Term(chance.scope, law)
+        decided = chance.known and chance.value in (0, 1)
+        return known(bool(chance.value)) if decided else Term(chance.scope, law)

@@ -117,7 +117,7 @@ def _ask(path: str, request: Mapping[str, Any], limits: StormLimits) -> dict[str
     """The answer of the worker; a crash, a hang and a lack of memory become one clear line."""
     # -P keeps the folder of the script, and the working directory, off the path of imports.
     command = [sys.executable, "-P", _WORKER]
-    path_name, said = os.path.join(request["folder"], "answer.json"), b""
+    path_name, printed = os.path.join(request["folder"], "answer.json"), b""
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     ) as worker:
@@ -135,7 +135,7 @@ def _ask(path: str, request: Mapping[str, Any], limits: StormLimits) -> dict[str
         finally:
             with suppress(BrokenPipeError):
                 worker.stdin.close()  # which tells it to end, if it has not
-            said = worker.stderr.read()
+            printed = worker.stderr.read()
     if code == 0 and os.path.exists(path_name):
         with open(path_name, encoding="utf-8") as stream:
             answer: dict[str, Any] = json.load(stream)
@@ -148,7 +148,7 @@ def _ask(path: str, request: Mapping[str, Any], limits: StormLimits) -> dict[str
         raise FormatError(
             f"{path}: Storm crashed on this model (signal {-code if code < 0 else code - 128})"
         )
-    last = said.decode("utf-8", "replace").strip().rpartition("\n")[2]
+    last = printed.decode("utf-8", "replace").strip().rpartition("\n")[2]
     raise FormatError(f"{path}: Storm could not be run: {shorten(last) or f'exit code {code}'}")
 
 

@@ -32,8 +32,8 @@ from tailpath.model.cost_units import as_fraction, common_unit
 from tailpath.model.ssp import Name
 from tailpath.model.tables import INTERVALS, PRICES, columns_called, has_intervals, times_of
 
-_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,17}")
-_WHOLES = re.compile(r"\[(?:0|-?[1-9][0-9]{0,17})(?:, ?(?:0|-?[1-9][0-9]{0,17}))*\]")
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
+_INTEGERS = re.compile(r"\[(?:0|-?[1-9][0-9]{0,17})(?:, ?(?:0|-?[1-9][0-9]{0,17}))*\]")
 _JSON = re.compile(r'["\[{].*|true|false|null|-?[0-9].*', re.DOTALL)
 Columns = tuple[NDArray[Any], ...]
 Rows = Iterator[tuple[int, Sequence[str]]]
@@ -104,14 +104,14 @@ class Names:
 
 class LongTable:
     """The columns of the file: states and actions by number, and the line of each row; in a Parquet
-    file rows are `counted` instead. `chances` are those that tell probabilities, under the names
-    in `told_by`; there are none in a log of steps."""
+    file rows are `counted` instead. `chances` are those of probabilities, under the names
+    in `given_by`; there are none in a log of steps."""
 
     def __init__(self, path: str, reading: Reading) -> None:
         self.path, self.one_based, self.progress = path, reading.one_based, reading.progress
         self.columns = reading.table_columns()
         self.is_log = reading.confidence is not None
-        self.told_by: tuple[str, ...] = ()
+        self.given_by: tuple[str, ...] = ()
         self.width = 0
         self.line: Sequence[int] = ()
         is_parquet = path.lower().endswith(".parquet")
@@ -172,7 +172,7 @@ class LongTable:
         self.times = dict(at) if "times" in at else {}
         if "times" in at:  # their probability has a column of its own, the last
             at["probability"] = self.width
-        self.told_by = next((ways for ways in INTERVALS if all(way in at for way in ways)), ())
+        self.given_by = next((ways for ways in INTERVALS if all(way in at for way in ways)), ())
         self.marks: dict[str, Any] = {mark: [] for mark in ("goal", "start") if mark in at}
         return at
 
@@ -209,7 +209,7 @@ class LongTable:
         self.fractions.update(text.strip() for text in price.texts if "/" in text)
         for mark, marked in self.marks.items():
             marked.extend(words[at[mark]].understood(truths).tolist())
-        chances = (words[at[column]].understood(numbers.of) for column in self.told_by)
+        chances = (words[at[column]].understood(numbers.of) for column in self.given_by)
         return states[::2], states[1::2], actions, price.understood(numbers.of), *chances
 
     # ------------------------------------------------------------------ row by row
@@ -281,7 +281,7 @@ class LongTable:
                     _truth(text, f"{self.path}:{line}: {mark}")
                     for text, line in zip(columns[at[mark]], lines)
                 )
-            chances = (numbers.numbers(columns[at[column]], lines) for column in self.told_by)
+            chances = (numbers.numbers(columns[at[column]], lines) for column in self.given_by)
             yield pairs[::2], pairs[1::2], actions, numbers.numbers(price, lines), *chances
 
     def exact_unit(self, costs: NDArray[np.float64]) -> Fraction | None:
@@ -319,9 +319,9 @@ def decode(cell: str, where: str) -> Name:
     """The name that a cell stands for."""
     if not cell:
         raise FormatError(f"{where}: a name is empty")
-    if _WHOLE.fullmatch(cell):
+    if _INTEGER.fullmatch(cell):
         return int(cell)
-    if _WHOLES.fullmatch(cell):
+    if _INTEGERS.fullmatch(cell):
         return tuple(map(int, cell[1:-1].split(",")))
     if not _JSON.fullmatch(cell):
         return cell

@@ -87,7 +87,7 @@ def plan(
         )
     chosen = grid if own_atoms is None else atoms_by_state(ssp, own_atoms, grid)
     solution = solve(ssp, chosen, start=values_from, progress=progress, **options)
-    said = (
+    which = (
         f"{atoms} atoms from {grid[0]:g}"
         if own_atoms is None
         else f"{len(solution.atoms)} atoms in all, by state"
@@ -106,7 +106,7 @@ def plan(
         "lp_seconds": solution.lp_seconds,
     }
     rows = {
-        "atoms": said.replace(" atoms", "," if own_atoms is None else "", 1),
+        "atoms": which.replace(" atoms", "," if own_atoms is None else "", 1),
         "sweeps": (
             f"{solution.sweeps}, residual {solution.residual:.3g}"
             + ("" if solution.converged else ", not converged")
@@ -115,7 +115,7 @@ def plan(
     }
     if solution.linear_programs:
         rows["linear programs"] = f"{solution.linear_programs}, {solution.lp_seconds:.3g} s"
-    note = f"{said}, {solution.sweeps} sweeps"
+    note = f"{which}, {solution.sweeps} sweeps"
     return Plan(solution.policy, solution.cvar, None, note, facts, rows, solution.gamma, solution)
 
 

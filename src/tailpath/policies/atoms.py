@@ -172,7 +172,7 @@ def grids_of(ssp: SSP, atoms: Atoms | None) -> tuple[NDArray[np.float64], Grids 
         of_state[state] = known.setdefault(grid.tobytes(), len(known))
         if len(known) > len(lists):
             lists.append(grid)
-    every = _told_apart(np.unique(np.concatenate(lists or [np.ones(1)])))
+    every = _distinct(np.unique(np.concatenate(lists or [np.ones(1)])))
     lists = [every[np.searchsorted(every, grid * (1 - SAME_ATOM))] for grid in lists]
     if every.size > MOST_ATOMS:
         raise OptionError(f"all states together have {every.size} atoms; the most are {MOST_ATOMS}")
@@ -180,7 +180,7 @@ def grids_of(ssp: SSP, atoms: Atoms | None) -> tuple[NDArray[np.float64], Grids 
     return every, None if own.all() else Grids(own, of_state)
 
 
-def _told_apart(atoms: NDArray[np.float64]) -> NDArray[np.float64]:
+def _distinct(atoms: NDArray[np.float64]) -> NDArray[np.float64]:
     """Of atoms of different states that are nearly the same only the largest: slopes between them
     would be nothing but rounding.
     """

@@ -84,36 +84,36 @@ class Actions:
         #: Numbers in a row over all actions.
         self.width: int = max(names, default=-1) + 1 if self.numbered else len(ssp.actions)
 
-    def understood(self, state: int, said: Any) -> Decision | None:
+    def understood(self, state: int, answer: Any) -> Decision | None:
         """What was said about a state, as the model names it; None for no decision (None, -1, not a
         number, masked).
         """
-        if isinstance(said, Mapping):
+        if isinstance(answer, Mapping):
             shares = {
                 self.name(state, key): float(share)
-                for key, share in said.items()
+                for key, share in answer.items()
                 if share and share == share
             }
             return shares or None
         if (
-            isinstance(said, np.ndarray)
-            and said.ndim == 1
-            and said.dtype.kind in "fiu"
-            and said.size > 1
+            isinstance(answer, np.ndarray)
+            and answer.ndim == 1
+            and answer.dtype.kind in "fiu"
+            and answer.size > 1
         ):
-            return self.understood(state, self.row(state, said))
-        if _is_nothing(said) and (
-            said is np.ma.masked or self.ssp.choice_index(state, said) < 0
+            return self.understood(state, self.row(state, answer))
+        if _is_nothing(answer) and (
+            answer is np.ma.masked or self.ssp.choice_index(state, answer) < 0
         ):  # -1 may be an action
             return None
-        return self.name(state, said)
+        return self.name(state, answer)
 
-    def name(self, state: int, said: Any) -> Name:
+    def name(self, state: int, answer: Any) -> Name:
         """The action that a name or a number stands for in a state."""
         plain: Any = (
-            said.item()
-            if isinstance(said, (np.generic, np.ndarray)) and np.size(said) == 1
-            else said
+            answer.item()
+            if isinstance(answer, (np.generic, np.ndarray)) and np.size(answer) == 1
+            else answer
         )
         if isinstance(plain, float) and plain.is_integer():
             plain = int(plain)
@@ -158,15 +158,15 @@ def _is_number(name: Any) -> bool:
     return isinstance(name, (int, np.integer)) and not isinstance(name, bool)
 
 
-def _is_nothing(said: Any) -> bool:
-    if said is None or said is np.ma.masked:
+def _is_nothing(answer: Any) -> bool:
+    if answer is None or answer is np.ma.masked:
         return True
-    if isinstance(said, (np.ndarray, np.generic)) and np.size(said) == 1:
-        said = said.item()
+    if isinstance(answer, (np.ndarray, np.generic)) and np.size(answer) == 1:
+        answer = answer.item()
     return (
-        isinstance(said, (int, float))
-        and not isinstance(said, bool)
-        and (said == -1 or (isinstance(said, float) and math.isnan(said)))
+        isinstance(answer, (int, float))
+        and not isinstance(answer, bool)
+        and (answer == -1 or (isinstance(answer, float) and math.isnan(answer)))
     )
 
 

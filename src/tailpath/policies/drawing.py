@@ -168,7 +168,7 @@ def policy_card(policy: Policy, rows: int = 8) -> str:
             for state in list(decisions)[:rows]
         ]
         return card(title, [Table(("state", "action"), named)])
-    told = [
+    cells = [
         (
             name_in_words(row.state),
             row.memory,
@@ -181,6 +181,6 @@ def policy_card(policy: Policy, rows: int = 8) -> str:
     drawn = draw_policy(ssp, policy) if ssp.geometry is None or ssp.n_states <= MOST_CELLS else None
     return card(
         title,
-        [Table(("state", "memory", "action", "probability", "mean to go"), told).in_use()],
+        [Table(("state", "memory", "action", "probability", "mean to go"), cells).in_use()],
         drawn,
     )

@@ -53,8 +53,8 @@ class FunctionOfHistory:
                 part if i % 3 else own_name(ssp, ssp.state_index(part))
                 for i, part in enumerate(history)
             )
-        said = self.function(history[-1], history) if self.with_state else self.function(history)
-        decision = self.actions.understood(state, said)
+        answer = self.function(history[-1], history) if self.with_state else self.function(history)
+        decision = self.actions.understood(state, answer)
         if decision is None:
             raise PolicyError(missing_decision(self.ssp, state))
         return decision

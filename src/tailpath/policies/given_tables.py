@@ -88,8 +88,8 @@ def _stuck(ssp: SSP, state: int) -> bool:
     return bool(((own == ssp.origin.index[state]) | (own < 0)).all())
 
 
-def _decision(ssp: SSP, actions: Actions, asked: _Asked, said: Any) -> Decision | None:
-    decision = None if said is None else actions.understood(asked.index, said)
+def _decision(ssp: SSP, actions: Actions, asked: _Asked, answer: Any) -> Decision | None:
+    decision = None if answer is None else actions.understood(asked.index, answer)
     if decision is not None:
         checked_decision(ssp, asked.index, decision)
     elif ssp.state_choices[asked.index + 1] - ssp.state_choices[asked.index] == 1:

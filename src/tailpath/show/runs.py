@@ -30,7 +30,7 @@ from tailpath.policies.unrolling import successors, unroll
 from tailpath.policies.words import memory_in_words
 from tailpath.show.beyond import Beyond
 from tailpath.show.blame import blame_of
-from tailpath.show.told import Step, Trace, WorstRuns
+from tailpath.show.traces import Step, Trace, WorstRuns
 from tailpath.show.typical import typical_run
 
 #: Steps of a run drawn at random before it ends in an error.

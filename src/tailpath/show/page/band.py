@@ -44,14 +44,14 @@ def band_page(model: IntervalSSP, title: str, alphas: Sequence[float], progress:
     if model.n_uncertain <= AGAIN:
         progress("where more data would help")
         cards.append((f"Where more data would help, alpha {alphas[-1]:g}", _data(best, alphas[-1])))
-    sure = (
+    confidence = (
         ""
         if model.confidence is None
         else f", which hold with {100 * model.confidence:g} % confidence"
     )
     lead = (
         f"{model.n_states} states, {model.n_choices} choices, of which {model.n_uncertain} have"
-        f" intervals{sure}."
+        f" intervals{confidence}."
     )
     style = files("tailpath.show.page").joinpath("page.css").read_text(encoding="utf-8")
     articles = "".join(

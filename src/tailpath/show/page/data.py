@@ -34,7 +34,7 @@ from tailpath.policies.visits import Visits
 from tailpath.show.page.scene import scene_of
 from tailpath.show.page.sentences import sentences
 from tailpath.show.runs import worst_runs
-from tailpath.show.told import WorstRuns
+from tailpath.show.traces import WorstRuns
 from tailpath.solvers.exact.solver import solve_cvar_exact
 from tailpath.solvers.expectation import solve_expected
 from tailpath.texts import name as name_in_words
@@ -108,8 +108,8 @@ def page_data(ssp: SSP, asked: Asked, progress: Update = silent) -> dict[str, An
     shown = [place["state"] for place in scene["places"]]
     tables: dict[str, tuple[int, Any]] = {}  # the same decisions at several alphas are told once
     predictions = [[subject.predict(alpha) for subject in subjects] for alpha in alphas]
-    told = [
-        [_told(ssp, case, alpha, shown, tables) for case in row]
+    described = [
+        [_described(ssp, case, alpha, shown, tables) for case in row]
         for row, alpha in zip(cases, alphas)
     ]
     names = [subject.name for subject in subjects]
@@ -124,7 +124,7 @@ def page_data(ssp: SSP, asked: Asked, progress: Update = silent) -> dict[str, An
         "alphas": alphas,
         "scene": scene,
         "names": names,
-        "cases": told,
+        "cases": described,
         "tables": [table for _, table in tables.values()],
         "predicted": predictions,
         "curves": [
@@ -278,7 +278,7 @@ def _met(chain: CostChain, shown: Sequence[int], counted: bool) -> list[Any]:
     return [found[state][:3] if state in found else 0 for state in shown]
 
 
-def _told(
+def _described(
     ssp: SSP, case: Case, alpha: float, shown: Sequence[int], tables: dict[str, tuple[int, Any]]
 ) -> dict[str, Any]:
     """A case, with the number of its table of decisions, which is added to `tables` if

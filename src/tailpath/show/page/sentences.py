@@ -15,7 +15,7 @@ from tailpath.policies.unrolling import unroll
 from tailpath.policies.visits import Visits
 from tailpath.policies.words import decision_in_words
 from tailpath.show.differences import Parting, differences
-from tailpath.show.told import WorstRuns
+from tailpath.show.traces import WorstRuns
 from tailpath.texts import name as name_in_words
 
 if TYPE_CHECKING:
@@ -36,23 +36,23 @@ def sentences(
     optimum.
     """
     (_, average), *others, (_, best) = cases.items()
-    told = [*_terrain(ssp), _costs(alpha, average, best, unit)]
+    found = [*_terrain(ssp), _costs(alpha, average, best, unit)]
     more = [_other(alpha, name, case, best, predicted[name], unit) for name, case in others]
     try:
         parted = differences(ssp, average.policy, best.policy, alpha)
     except LimitExceededError:
         return [
-            *told,
+            *found,
             "The two meet too many pairs of state and memory to be compared one by one.",
             *more,
         ]
     if len(parted):
-        told += [_parting(ssp, alpha, parted[0]), *_why(ssp, average, best)]
+        found += [_parting(ssp, alpha, parted[0]), *_why(ssp, average, best)]
     else:
-        told.append(
+        found.append(
             "At this alpha the average-best policy is optimal: the two never decide differently."
         )
-    return told + more
+    return found + more
 
 
 def _terrain(ssp: SSP) -> list[str]:
@@ -142,20 +142,20 @@ def _kind(ssp: SSP, state: int) -> str:
 
 
 def _why(ssp: SSP, average: Case, best: Case) -> list[str]:
-    told = []
+    found = []
     for title, case in (("the average-best", average), ("the optimal", best)):
         if case.worst is not None and case.worst.blame:
-            told.append(_turning(ssp, title, case.worst))
+            found.append(_turning(ssp, title, case.worst))
     if ssp.geometry is not None and len(set(ssp.geometry.kind)) > 2:
-        told.append(_ground(ssp, average.policy, best.policy))
+        found.append(_ground(ssp, average.policy, best.policy))
     if isinstance(best.policy, BudgetPolicy):
         budget = float(best.policy.left(ssp.start_index, best.policy.budget))
-        told.append(
+        found.append(
             f"The optimal policy starts with a budget of {budget:g}, its VaR, and looks at what is"
             " left of it: as long as the budget may hold it avoids whatever could break it; once"
             " it is spent, nothing is left to protect, and it does what is best on average."
         )
-    return told
+    return found
 
 
 def _turning(ssp: SSP, title: str, worst: WorstRuns) -> str:
@@ -190,16 +190,16 @@ def _ground(ssp: SSP, average: Policy, best: Policy) -> str:
     """How many steps each policy spends on each kind of cell."""
     assert ssp.geometry is not None
     kinds = sorted({kind for kind in ssp.geometry.kind if kind and kind != "goal"})
-    told = []
+    steps = []
     for policy in (average, best):
         chain = unroll(ssp, policy)
         visits = Visits(chain).expected
         of = np.array(ssp.geometry.kind, dtype=object)[chain.state]
-        told.append({kind: float(visits[of == kind].sum()) for kind in kinds})
+        steps.append({kind: float(visits[of == kind].sum()) for kind in kinds})
     parts = [
-        f"{told[0][kind]:.3g} and {told[1][kind]:.3g} on {kind}"
+        f"{steps[0][kind]:.3g} and {steps[1][kind]:.3g} on {kind}"
         for kind in kinds
-        if max(told[0][kind], told[1][kind]) >= 0.005
+        if max(steps[0][kind], steps[1][kind]) >= 0.005
     ]
     return (
         "Steps on average, of the average-best and of the optimal policy: " + "; ".join(parts) + "."
@@ -214,14 +214,14 @@ def _other(
     """
     delivered = case.costs.cvar(alpha)
     over = delivered - best.costs.cvar(alpha)
-    said = (
+    prediction = (
         ""
         if predicted is None
         else f" predicts {_amount(predicted, unit)} in the worst {_percent(alpha)} and"
     )
     text = (
-        f"The policy {name}{said} costs {_amount(delivered, unit)} there"
-        if said
+        f"The policy {name}{prediction} costs {_amount(delivered, unit)} there"
+        if prediction
         else (
             f"The policy {name} costs {_amount(case.costs.mean, unit)} on average, and"
             f" {_amount(delivered, unit)} in its worst {_percent(alpha)}"

@@ -1,4 +1,4 @@
-"""One run and the worst runs: what they hold, and how they are told."""
+"""One run and the worst runs: what they hold, and how they are shown."""
 
 from __future__ import annotations
 
