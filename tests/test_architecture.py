@@ -3,6 +3,7 @@
 import ast
 import graphlib
 import pathlib
+import re
 
 import pytest
 
@@ -94,17 +95,17 @@ def package_of(path: pathlib.Path) -> str:
     return ".".join(("tailpath", *path.relative_to(PACKAGE).parts[:-1]))
 
 
-def test_the_table_has_a_row_for_every_room_and_no_other():
+def test_the_table_has_a_row_for_every_package_and_no_other():
     assert MAY_IMPORT.keys() == {module_of(path) for path in INSIDE} | {PUBLIC}
     assert {target for allowed in MAY_IMPORT.values() for target in allowed} <= MAY_IMPORT.keys()
     assert {module for _, modules in EXTERNAL for module in modules} <= MAY_IMPORT.keys()
 
 
-def test_the_table_has_no_circle():
+def test_the_table_has_no_cycle():
     assert list(graphlib.TopologicalSorter(MAY_IMPORT).static_order())
 
 
-def test_a_circle_would_be_found():
+def test_a_cycle_would_be_found():
     with pytest.raises(graphlib.CycleError):
         list(
             graphlib.TopologicalSorter(
@@ -113,9 +114,70 @@ def test_a_circle_would_be_found():
         )
 
 
-def test_the_public_names_live_in_the_rooms_of_their_row():
+def test_the_public_names_live_in_the_packages_of_their_row():
     source = (PACKAGE / "__init__.py").read_text(encoding="utf-8")
     assert ours(source, "tailpath") - {PUBLIC} <= set(MAY_IMPORT[PUBLIC])
+
+
+def packages() -> dict[str, str]:
+    """What the listing says of each folder of the package."""
+    listing = PAGE.partition("```\nsrc/tailpath/\n")[2].partition("\ntests/ ")[0]
+    found: dict[str, str] = {}
+    folder = ""
+    for line in listing.splitlines():
+        name = re.match(r"  (\S+)", line)
+        folder = name[1] if name else folder
+        found[folder] = found.get(folder, "") + line
+    return found
+
+
+@pytest.mark.parametrize("folder", [name for name in packages() if name.endswith("/")])
+def test_every_file_of_the_listing_is_there(folder):
+    named = set(re.findall(r"\b\w+\.(?:py|js)\b", packages()[folder]))
+    assert named
+    assert named <= {path.name for path in (PACKAGE / folder).rglob("*.*")}
+
+
+def test_the_listing_has_every_folder():
+    folders = {f"{path.name}/" for path in PACKAGE.iterdir() if (path / "__init__.py").exists()}
+    assert folders == {name for name in packages() if name.endswith("/")}
+
+
+def is_there(dotted: str) -> bool:
+    """Whether `folder.module.name`, `module.Class.method` or `folder.module` is in the source."""
+    names = dotted.split(".")
+    for k in range(len(names), 0, -1):
+        path = PACKAGE.joinpath(*names[:k])
+        file = path.with_suffix(".py") if path.with_suffix(".py").exists() else path / "__init__.py"
+        if file.exists():
+            tree: ast.AST = ast.parse(file.read_text(encoding="utf-8"))
+            for name in names[k:]:
+                inside = [n for n in ast.iter_child_nodes(tree) if getattr(n, "name", None) == name]
+                if not inside:
+                    return False
+                tree = inside[0]
+            return True
+    return False
+
+
+WALKS = PAGE.partition("## Two walks")[2].partition("## Command line")[0]
+
+
+@pytest.mark.parametrize(
+    "name",
+    sorted(
+        name
+        for name in set(re.findall(r"`(\w+(?:\.\w+)+)`", WALKS))
+        if name.split(".")[0] in SUBMODULES and not name.endswith(".py")
+    ),
+)
+def test_every_function_of_the_walks_is_there(name):
+    assert is_there(name)
+
+
+def test_a_function_that_is_gone_would_be_found():
+    assert is_there("graph.Transitions.distances") and is_there("dp.backup.best_row")
+    assert not is_there("dp.backup.worst_row") and not is_there("graph.Transitions.weigh")
 
 
 def test_top_level_modules_are_few():
