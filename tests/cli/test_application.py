@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import tailpath
-from tailpath.cli import application, common
+from tailpath.cli import application, common, output
 from tailpath.errors import TailpathError, TailpathWarning
 from tests.cli.running import refusal, run
 
@@ -290,7 +290,7 @@ def test_json_has_no_infinities():
         "none": None,
         (0, 1): "a key",
     }
-    assert json.loads(json.dumps(common.json_types(record), allow_nan=False)) == {
+    assert json.loads(json.dumps(output.json_types(record), allow_nan=False)) == {
         "inf": "inf",
         "minus": "-inf",
         "nan": "nan",
@@ -305,7 +305,7 @@ def test_json_has_no_infinities():
 
 
 def test_a_table_for_people():
-    text = common.fitted_table(
+    text = output.fitted_table(
         ["method", "CVaR", "steps"], [("exact", 30.19512345, 12), ("quantile", None, 7)], digits=5
     )
     assert text.splitlines() == [
@@ -317,8 +317,8 @@ def test_a_table_for_people():
 
 
 def test_long_lists_are_cut():
-    assert common.some(["a", (0, 1)]) == "a, (0, 1)"
-    assert common.some(list(range(12)), most=3) == "0, 1, 2, and 9 more"
+    assert output.some(["a", (0, 1)]) == "a, (0, 1)"
+    assert output.some(list(range(12)), most=3) == "0, 1, 2, and 9 more"
 
 
 def test_alpha_is_checked(capsys):

@@ -166,7 +166,7 @@ def test_modules_of_the_working_directory_are_not_imported(capsys, tmp_path, mon
 
 
 def test_zero_has_no_sign():
-    from tailpath.cli.common import number
+    from tailpath.texts import number
 
     assert number(-0.0) == "0"
 

@@ -1,18 +1,11 @@
-"""What the commands share: the MODEL argument with its options, alpha, and output for people and
-for programs.
-"""
+"""What the commands share: the MODEL argument with its options, alpha, policies, files to write."""
 
 from __future__ import annotations
 
-import codecs
 import functools
 import inspect
-import json
-import math
 import os
-import shutil
-import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import Field
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -21,21 +14,16 @@ import click
 from click.shell_completion import CompletionItem
 
 import tailpath
-from tailpath import texts
-from tailpath.cli.application import policy_files, print_message, printable
+from tailpath.cli.application import policy_files, print_message
 from tailpath.cli.completion import complete_model
 from tailpath.errors import FormatError, OptionError
 from tailpath.formats.files import refuse_unwritable
 from tailpath.formats.reading import options as reading_options
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.ssp import SSP
-from tailpath.model.tables import GAINS
 from tailpath.options import confidence_note
 from tailpath.pictures.progress import progress_line
-from tailpath.risk.measure import parse_number_or_percent as share
-from tailpath.texts import name, number, pairs
-
-__all__ = ["name", "number", "pairs"]
+from tailpath.risk.measure import parse_number_or_percent
 
 Command = Callable[..., Any]
 
@@ -47,7 +35,7 @@ def alpha(text: str) -> float:
     percentage.
     """
     try:
-        value = share(str(text))  # a default is a number
+        value = parse_number_or_percent(str(text))  # a default is a number
     except OptionError as error:
         raise click.BadParameter(str(error)) from None
     if not 0 < value <= 1:
@@ -164,14 +152,6 @@ class ModelCommand(click.Command):
             with formatter.section("How the MODEL is read and ended, the same for all commands"):
                 every = [param for param in self.get_params(ctx) if isinstance(param, ModelOption)]
                 formatter.write_dl([(param.short(), param.help or "") for param in every])
-
-
-json_option = click.option(
-    "--json",
-    "as_json",
-    is_flag=True,
-    help='Print JSON for programs; infinite numbers are the string "inf".',
-)
 
 
 def most_option(default: int, what: str) -> Callable[[Command], Command]:
@@ -301,20 +281,6 @@ def read_model(model: str, ways: Mapping[str, Any] | None = None, **options: Any
     return ssp
 
 
-def with_gains(
-    text: str, ssp: Any, mean: float | None, costs: Any = None, alpha: float | None = None
-) -> str:
-    """A text, and, where gains were given for costs, a sentence that tells its numbers as gains."""
-    if GAINS not in ssp.notes or mean is None:
-        return text
-    gains = f"all together {number(0.0 - mean)} on average"
-    if costs is not None and alpha is not None and alpha < 1:
-        worst, others = number(0.0 - costs.cvar(alpha)), number(0.0 - costs.var(alpha))
-        tail = f"the worst {number(100 * alpha)} % of runs win at least {worst} on average"
-        gains = f"{tail}, all others at least {others} each, {gains}"
-    return f"{text}\n\nas gains, of which costs are minus: {gains}"
-
-
 loose_option = click.option(
     "--loose",
     is_flag=True,
@@ -331,60 +297,3 @@ def policy_argument(policy: str, ssp: Any, loose: bool = False) -> tailpath.Poli
         return methods.find_method(policy).make(ssp, None, {}).policy(1.0)
     policy_files.append(policy)
     return tailpath.read_policy(policy, ssp, strict=not loose)
-
-
-# ---------------------------------------------------------------------- output
-
-
-def show(record: Mapping[str, Any], text: str, as_json: bool) -> None:
-    """Print a result: the record for programs, or the text for people."""
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    if as_json:
-        ascii_only = codecs.lookup(encoding).name != "utf-8"
-        text = json.dumps(json_types(record), indent=2, allow_nan=False, ensure_ascii=ascii_only)
-    # What the terminal has no letters for is escaped.
-    click.echo(printable(text).encode(encoding, "backslashreplace").decode(encoding))
-
-
-def json_types(value: Any) -> Any:
-    """The value in JSON's own types: infinities and NaN as strings, fractions as "p/q", tuples and
-    arrays as lists.
-    """
-    if value is None or isinstance(value, (str, bool)):
-        return value
-    if isinstance(value, Mapping):
-        return {
-            key if isinstance(key, str) else name(key): json_types(entry)
-            for key, entry in value.items()
-        }
-    if isinstance(value, Fraction):
-        return str(value)
-    if hasattr(value, "tolist"):  # numpy's arrays and scalars
-        return json_types(value.tolist())
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
-    if isinstance(value, int):
-        return value
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [json_types(entry) for entry in value]
-    return str(value)
-
-
-def some(values: Sequence[Any], most: int = 8) -> str:
-    """The first few names, and how many more there are."""
-    shown = ", ".join(name(value) for value in values[:most])
-    return shown if len(values) <= most else f"{shown}, and {len(values) - most} more"
-
-
-def terminal_width() -> int | None:
-    """The width that a table may take: that of the terminal, if standard output is one."""
-    return (
-        shutil.get_terminal_size().columns
-        if sys.stdout is not None and sys.stdout.isatty()
-        else None
-    )
-
-
-def fitted_table(headers: Sequence[str], rows: Iterable[Sequence[Any]], digits: int = 6) -> str:
-    """A table that fits the terminal."""
-    return texts.table(headers, rows, digits, terminal_width())

@@ -16,16 +16,9 @@ from tailpath.cli import intervals
 from tailpath.cli.alphas import ManyAlphas, alphas_option
 from tailpath.cli.application import print_message
 from tailpath.cli.common import alpha as alpha_type
-from tailpath.cli.common import (
-    json_option,
-    loose_option,
-    out_file,
-    policy_argument,
-    show,
-    takes_model,
-    terminal_width,
-)
+from tailpath.cli.common import loose_option, out_file, policy_argument, takes_model
 from tailpath.cli.objectives import measure, measured
+from tailpath.cli.output import json_option, show, terminal_width
 from tailpath.cli.pictures import PICTURES, save_picture
 from tailpath.cli.planning import complete_method
 from tailpath.errors import OptionError

@@ -5,7 +5,8 @@ from __future__ import annotations
 import click
 
 import tailpath
-from tailpath.cli.common import ModelCommand, json_option, out_file, show, takes_model
+from tailpath.cli.common import ModelCommand, out_file, takes_model
+from tailpath.cli.output import json_option, show
 from tailpath.model.ssp import SSP
 from tailpath.pictures.progress import progress_line
 

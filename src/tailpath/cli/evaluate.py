@@ -12,25 +12,14 @@ from tailpath.analysis.reachability import WAYS
 from tailpath.cli import intervals
 from tailpath.cli.alphas import ManyAlphas, alphas_option
 from tailpath.cli.application import INTERRUPTED, print_message
-from tailpath.cli.common import (
-    complete_file,
-    fitted_table,
-    json_option,
-    loose_option,
-    name,
-    number,
-    out_file,
-    pairs,
-    policy_argument,
-    show,
-    takes_model,
-    with_gains,
-)
+from tailpath.cli.common import complete_file, loose_option, out_file, policy_argument, takes_model
+from tailpath.cli.output import fitted_table, json_option, show, with_gains
 from tailpath.cli.pictures import PICTURES, save_picture
 from tailpath.errors import EvaluationInterrupted, OptionError
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 from tailpath.pictures.progress import progress_line
+from tailpath.texts import name, number, pairs
 
 
 @click.command(cls=ManyAlphas)

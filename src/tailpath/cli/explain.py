@@ -7,16 +7,9 @@ from typing import Any
 import click
 
 import tailpath
-from tailpath.cli.common import (
-    ModelCommand,
-    json_option,
-    most_option,
-    policy_argument,
-    show,
-    takes_model,
-    terminal_width,
-)
+from tailpath.cli.common import ModelCommand, most_option, policy_argument, takes_model
 from tailpath.cli.common import alpha as alpha_type
+from tailpath.cli.output import json_option, show, terminal_width
 from tailpath.model.ssp import SSP
 from tailpath.show.traces import BEGINNING, MET_MOST, Trace
 

@@ -7,16 +7,9 @@ from time import perf_counter
 import click
 
 import tailpath
-from tailpath.cli.common import (
-    ModelCommand,
-    json_option,
-    out_file,
-    refuse_same_file,
-    show,
-    takes_model,
-    terminal_width,
-)
+from tailpath.cli.common import ModelCommand, out_file, refuse_same_file, takes_model
 from tailpath.cli.objectives import measure
+from tailpath.cli.output import json_option, show, terminal_width
 from tailpath.cli.pictures import PICTURES, save_picture
 from tailpath.model.shown import MOST_ROWS
 from tailpath.model.ssp import SSP

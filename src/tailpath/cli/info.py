@@ -9,21 +9,13 @@ import numpy as np
 
 import tailpath
 from tailpath.analysis.reachability import almost_sure_states, dead_ends, every_policy_is_proper
-from tailpath.cli.common import (
-    ModelCommand,
-    json_option,
-    name,
-    number,
-    pairs,
-    show,
-    some,
-    takes_model,
-)
+from tailpath.cli.common import ModelCommand, takes_model
 from tailpath.cli.interval_info import info as interval_info
+from tailpath.cli.output import json_option, show, some
 from tailpath.domains.register import find_domain
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
-from tailpath.texts import count
+from tailpath.texts import count, name, number, pairs
 
 
 @click.command(cls=ModelCommand)
@@ -95,70 +87,46 @@ def about(source: str) -> str | None:
 
 def info_text(record: dict[str, Any]) -> str:
     """What `info` tells, for people."""
+    goals, dead, unit = record["goals"], record["dead_ends"], record["cost_unit"]
+    size = record["grid"]
+    grid = f" on a grid of {size['rows']} rows and {size['columns']} columns" if size else ""
+    per_state, per_choice = map(
+        _spread_text, (record["choices_per_state"], record["outcomes_per_choice"])
+    )
+    rows = {
+        "model": record["model"],
+        "what it is": record["about"] or None,
+        "states": f"{record['states']}{grid}",
+        "choices": f"{record['choices']}; per state {per_state}",
+        "outcomes": f"{record['outcomes']}; per choice {per_choice}",
+        "costs": _costs_text(record["costs"]),
+        "cost unit": str(unit or "none: the costs have no usable common unit"),
+        "start": name(record["start"]),
+        "goals": f"{len(goals)}: {some(goals)}",
+        "dead ends": f"{len(dead)}: {some(dead)}" if dead else "none",
+        "goal surely reached": "yes, by some policy",
+    }
+    if not record["start_surely_reaches_a_goal"]:
+        most = number(record["largest_probability_of_arriving"])
+        rows["goal surely reached"] = f"no: with probability {most} at most"
+        rows["ways forward"] = "--give-up C, --given-arrival, --within N"
+    rows["every policy proper"] = (
+        "yes" if record["every_policy_is_proper"] else "no: some policy may never arrive"
+    )
+    return pairs((what, text) for what, text in rows.items() if text is not None)
 
-    def branching(spread: dict[str, Any] | None) -> str:
-        return (
-            f"{spread['min']} to {spread['max']}, {number(spread['mean'], 3)} on average"
-            if spread
-            else "none"
-        )
 
-    goals, dead, costs, unit = (
-        record["goals"],
-        record["dead_ends"],
-        record["costs"],
-        record["cost_unit"],
-    )
-    grid = (
-        f" on a grid of {record['grid']['rows']} rows and {record['grid']['columns']} columns"
-        if record["grid"]
-        else ""
-    )
-    free = (
-        count(costs["free_outcomes"], "outcome") + " free"
-        if costs and costs["free_outcomes"]
-        else ""
-    )
-    paid = ""
+def _spread_text(spread: dict[str, Any] | None) -> str:
+    if not spread:
+        return "none"
+    return f"{spread['min']} to {spread['max']}, {number(spread['mean'], 3)} on average"
+
+
+def _costs_text(costs: dict[str, Any] | None) -> str:
+    parts = []
     if costs and (costs["max"] > 0 or costs["min"] < 0):
-        paid = f"{number(min(costs['min'], 0.0) or costs['least_paid'])} to {number(costs['max'])}"
-    return pairs(
-        [
-            ("model", record["model"]),
-            *([("what it is", record["about"])] if record["about"] else []),
-            ("states", f"{record['states']}{grid}"),
-            ("choices", f"{record['choices']}; per state {branching(record['choices_per_state'])}"),
-            (
-                "outcomes",
-                f"{record['outcomes']}; per choice {branching(record['outcomes_per_choice'])}",
-            ),
-            ("costs", ", ".join(filter(None, [paid, free])) or "none"),
-            (
-                "cost unit",
-                str(unit) if unit is not None else "none: the costs have no usable common unit",
-            ),
-            ("start", name(record["start"])),
-            ("goals", f"{len(goals)}: {some(goals)}"),
-            ("dead ends", f"{len(dead)}: {some(dead)}" if dead else "none"),
-            (
-                "goal surely reached",
-                (
-                    "yes, by some policy"
-                    if record["start_surely_reaches_a_goal"]
-                    else (
-                        f"no: with probability {number(record['largest_probability_of_arriving'])}"
-                        " at most"
-                    )
-                ),
-            ),
-            *(
-                []
-                if record["start_surely_reaches_a_goal"]
-                else [("ways forward", "--give-up C, --given-arrival, --within N")]
-            ),
-            (
-                "every policy proper",
-                "yes" if record["every_policy_is_proper"] else "no: some policy may never arrive",
-            ),
-        ]
-    )
+        least = min(costs["min"], 0.0) or costs["least_paid"]
+        parts.append(f"{number(least)} to {number(costs['max'])}")
+    if costs and costs["free_outcomes"]:
+        parts.append(f"{count(costs['free_outcomes'], 'outcome')} free")
+    return ", ".join(parts) or "none"

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from tailpath.analysis.nature import NATURES, almost_sure_states
-from tailpath.cli.common import name, number, pairs, some
+from tailpath.cli.output import some
 from tailpath.model.interval import IntervalSSP
+from tailpath.texts import name, number, pairs
 
 
 def info(model: IntervalSSP, source: str) -> tuple[dict[str, Any], str]:

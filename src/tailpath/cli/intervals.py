@@ -11,7 +11,8 @@ import click
 
 import tailpath
 from tailpath.analysis.nature import NATURES
-from tailpath.cli.common import fitted_table, name, number, pairs, policy_argument
+from tailpath.cli.common import policy_argument
+from tailpath.cli.output import fitted_table
 from tailpath.cli.pictures import save_picture
 from tailpath.cli.planning import require_alpha, solved_by
 from tailpath.errors import OptionError
@@ -19,6 +20,7 @@ from tailpath.methods import Method
 from tailpath.model.interval import IntervalSSP
 from tailpath.risk.measure import Limit, Measure
 from tailpath.show.plans import planned_lines
+from tailpath.texts import name, number, pairs
 
 Told = tuple[dict[str, Any], str]
 nature_option = click.option(

@@ -10,12 +10,13 @@ import click
 
 import tailpath
 from tailpath.cli.application import print_message
-from tailpath.cli.common import fitted_table, pairs, with_gains
+from tailpath.cli.output import fitted_table, with_gains
 from tailpath.errors import LimitExceededError
 from tailpath.evaluation.evaluate import evaluate_for
 from tailpath.model.ssp import SSP
 from tailpath.risk.measure import Limit, Measure
 from tailpath.risk.text import parse, parse_limit
+from tailpath.texts import pairs
 
 #: Without a cost unit the evaluation of a policy may branch without end; after so many nodes the
 #: bracket of the optimum has to do.

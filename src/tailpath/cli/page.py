@@ -8,12 +8,14 @@ import click
 
 import tailpath
 from tailpath.cli.alphas import ManyAlphas, alphas_option
-from tailpath.cli.common import json_option, loose_option, number, out_file, show, takes_model
+from tailpath.cli.common import loose_option, out_file, takes_model
 from tailpath.cli.compare import own_policies
+from tailpath.cli.output import json_option, show
 from tailpath.cli.planning import complete_method
 from tailpath.model.ssp import SSP
 from tailpath.pictures.progress import progress_line
 from tailpath.show.page.data import ALPHAS
+from tailpath.texts import number
 
 
 @click.command(cls=ManyAlphas)

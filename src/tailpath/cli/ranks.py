@@ -18,7 +18,7 @@ from typing import Any
 import click
 
 import tailpath
-from tailpath.cli.common import pairs, show
+from tailpath.cli.output import show
 from tailpath.cli.planning import require_alpha, solved_by
 from tailpath.distributed.checkpoints import SECONDS
 from tailpath.distributed.generate import part_called
@@ -27,6 +27,7 @@ from tailpath.distributed.part import Part, read_part
 from tailpath.distributed.ranks import together, world
 from tailpath.errors import OptionError
 from tailpath.methods import Found, Method, find_method
+from tailpath.texts import pairs
 
 #: The scheme of models that are made in parts.
 PARTS = "parts:"

@@ -6,7 +6,7 @@ import os
 
 import click
 
-from tailpath.cli.common import json_option, show
+from tailpath.cli.output import json_option, show
 from tailpath.errors import FormatError
 from tailpath.study.paper.report import write_report
 

@@ -4,23 +4,14 @@ from __future__ import annotations
 
 import click
 
-from tailpath.cli.common import (
-    ModelCommand,
-    fitted_table,
-    json_option,
-    most_option,
-    name,
-    number,
-    policy_argument,
-    show,
-    takes_model,
-)
+from tailpath.cli.common import ModelCommand, most_option, policy_argument, takes_model
 from tailpath.cli.common import alpha as alpha_type
+from tailpath.cli.output import fitted_table, json_option, show
 from tailpath.model.ssp import SSP
 from tailpath.pictures.progress import progress_line
 from tailpath.policies.table import decision_table
 from tailpath.policies.words import decision_in_words
-from tailpath.texts import count
+from tailpath.texts import count, name, number
 
 
 @click.command(cls=ModelCommand)

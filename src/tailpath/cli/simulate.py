@@ -9,18 +9,10 @@ import click
 
 import tailpath
 from tailpath.cli.alphas import ManyAlphas, alphas_option
-from tailpath.cli.common import (
-    complete_file,
-    fitted_table,
-    json_option,
-    loose_option,
-    number,
-    pairs,
-    policy_argument,
-    show,
-    takes_model,
-)
+from tailpath.cli.common import complete_file, loose_option, policy_argument, takes_model
+from tailpath.cli.output import fitted_table, json_option, show
 from tailpath.model.ssp import SSP
+from tailpath.texts import number, pairs
 
 
 @click.command(cls=ManyAlphas)

@@ -15,18 +15,10 @@ import click
 import tailpath
 from tailpath.cli import intervals, ranks
 from tailpath.cli.application import print_message
-from tailpath.cli.common import (
-    ModelCommand,
-    json_option,
-    out_file,
-    pairs,
-    refuse_same_file,
-    show,
-    takes_model,
-    with_gains,
-)
+from tailpath.cli.common import ModelCommand, out_file, refuse_same_file, takes_model
 from tailpath.cli.common import alpha as tail_mass
 from tailpath.cli.objectives import MOST_NODES, asked_for, objective_options, solve_for
+from tailpath.cli.output import json_option, show, with_gains
 from tailpath.cli.planning import complete_method, flags_of, require_alpha
 from tailpath.errors import LimitExceededError
 from tailpath.kernels.jit import compiling_seconds
@@ -37,6 +29,7 @@ from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 from tailpath.pictures.progress import progress_line
 from tailpath.risk.measure import Limit, Measure
+from tailpath.texts import pairs
 
 
 class SolveCommand(ModelCommand):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from tailpath.cli.common import json_option, show, takes_model
+from tailpath.cli.common import takes_model
+from tailpath.cli.output import json_option, show
 from tailpath.distributed.part import Part, write_part
 from tailpath.model.ssp import SSP
 

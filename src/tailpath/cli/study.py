@@ -12,7 +12,7 @@ import click
 
 from tailpath.cli.application import print_message
 from tailpath.cli.common import alpha as tail_mass
-from tailpath.cli.common import fitted_table, json_option, show
+from tailpath.cli.output import fitted_table, json_option, show
 from tailpath.cli.planning import complete_method
 from tailpath.errors import OptionError
 from tailpath.options import Progress, processors

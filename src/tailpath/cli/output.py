@@ -1,0 +1,94 @@
+"""Results on standard output: a record for programs, a text for people."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import math
+import shutil
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import click
+
+from tailpath import texts
+from tailpath.cli.application import printable
+from tailpath.model.tables import GAINS
+from tailpath.texts import name, number
+
+json_option = click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help='Print JSON for programs; infinite numbers are the string "inf".',
+)
+
+
+def show(record: Mapping[str, Any], text: str, as_json: bool) -> None:
+    """Print a result: the record for programs, or the text for people."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    if as_json:
+        ascii_only = codecs.lookup(encoding).name != "utf-8"
+        text = json.dumps(json_types(record), indent=2, allow_nan=False, ensure_ascii=ascii_only)
+    # What the terminal has no letters for is escaped.
+    click.echo(printable(text).encode(encoding, "backslashreplace").decode(encoding))
+
+
+def json_types(value: Any) -> Any:
+    """The value in JSON's own types: infinities and NaN as strings, fractions as "p/q", tuples and
+    arrays as lists.
+    """
+    if value is None or isinstance(value, (str, bool)):
+        return value
+    if isinstance(value, Mapping):
+        return {
+            key if isinstance(key, str) else name(key): json_types(entry)
+            for key, entry in value.items()
+        }
+    if isinstance(value, Fraction):
+        return str(value)
+    if hasattr(value, "tolist"):  # numpy's arrays and scalars
+        return json_types(value.tolist())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, int):
+        return value
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [json_types(entry) for entry in value]
+    return str(value)
+
+
+def some(values: Sequence[Any], most: int = 8) -> str:
+    """The first few names, and how many more there are."""
+    shown = ", ".join(name(value) for value in values[:most])
+    return shown if len(values) <= most else f"{shown}, and {len(values) - most} more"
+
+
+def terminal_width() -> int | None:
+    """The width that a table may take: that of the terminal, if standard output is one."""
+    return (
+        shutil.get_terminal_size().columns
+        if sys.stdout is not None and sys.stdout.isatty()
+        else None
+    )
+
+
+def fitted_table(headers: Sequence[str], rows: Iterable[Sequence[Any]], digits: int = 6) -> str:
+    """A table that fits the terminal."""
+    return texts.table(headers, rows, digits, terminal_width())
+
+
+def with_gains(
+    text: str, ssp: Any, mean: float | None, costs: Any = None, alpha: float | None = None
+) -> str:
+    """A text, and, where gains were given for costs, a sentence that tells its numbers as gains."""
+    if GAINS not in ssp.notes or mean is None:
+        return text
+    gains = f"all together {number(0.0 - mean)} on average"
+    if costs is not None and alpha is not None and alpha < 1:
+        worst, others = number(0.0 - costs.cvar(alpha)), number(0.0 - costs.var(alpha))
+        tail = f"the worst {number(100 * alpha)} % of runs win at least {worst} on average"
+        gains = f"{tail}, all others at least {others} each, {gains}"
+    return f"{text}\n\nas gains, of which costs are minus: {gains}"
