@@ -52,7 +52,7 @@ from tailpath.options import Progress
 def read(path: str, reading: Reading) -> Any:
     """Read a DRN file."""
     rule = CostRule.from_options(1, reading)
-    return to_ssp(_loop_free(_labelled(path, reading)), reading, rule)
+    return to_ssp(_without_auxiliary_states(_labelled(path, reading)), reading, rule)
 
 
 def _labelled(path: str, reading: Reading) -> Labelled:
@@ -68,7 +68,7 @@ def _labelled(path: str, reading: Reading) -> Labelled:
 # ---------------------------------------------------------------------- auxiliary states
 
 
-def _loop_free(model: Labelled) -> Labelled:
+def _without_auxiliary_states(model: Labelled) -> Labelled:
     """Undo the auxiliary states of our own writer, which are the last states of the file."""
     count = model.extras.auxiliary
     if count == 0:
