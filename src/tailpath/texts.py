@@ -121,8 +121,12 @@ class Table:
     title: str = ""
 
     def in_use(self) -> Table:
-        """Without columns in which all cells are empty texts."""
-        used = [k for k in range(len(self.headers)) if any(row[k] != "" for row in self.rows)]
+        """Without columns in which all cells are empty texts; a table without rows keeps all."""
+        used = [
+            k
+            for k in range(len(self.headers))
+            if not self.rows or any(row[k] != "" for row in self.rows)
+        ]
         return Table(
             [self.headers[k] for k in used],
             [[row[k] for k in used] for row in self.rows],

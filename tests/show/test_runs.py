@@ -210,8 +210,14 @@ def test_a_run_that_never_arrives_ends_where_the_goal_is_out_of_reach():
 
 def test_a_run_from_a_dead_end_has_no_steps():
     ssp = tp.SSP.from_outcomes([("d", "stay", "d", 1, 1), ("s", "go", "g", 1, 1)], "d", ["g"])
-    (run,) = tp.worst_runs(ssp, tp.MarkovPolicy({"d": "stay", "s": "go"}), 0.1)
+    found = tp.worst_runs(ssp, tp.MarkovPolicy({"d": "stay", "s": "go"}), 0.1)
+    (run,) = found
     assert (run.steps, run.cost, run.probability) == ((), math.inf, 1.0)
+    assert "worst run 1: probability 1, never arrives" in str(found)
+    assert str(run).splitlines()[0] == "probability 1, never arrives"
+    assert run.to_latex().startswith(r"\begin{tabular}") and found.to_latex() == run.to_latex()
+    none = tp.worst_runs(ssp, tp.MarkovPolicy({"d": "stay", "s": "go"}), 0.1, k=0)
+    assert r"expected excess over VaR & inf \\" in none.to_latex()
 
 
 def test_the_memory_for_runs_is_bounded(monkeypatch):

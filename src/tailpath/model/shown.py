@@ -67,16 +67,17 @@ class Shown(Record):
         return data_frame(self._columns())
 
     def to_latex(self) -> str:
-        """The first table for LaTeX, which needs no package for it.
+        """The first table with headers for LaTeX, which needs no package for it; where there is
+        none, the facts.
 
         Returns
         -------
         str
             A `tabular`, with the digits of the printed table.
         """
-        return next(
-            part for part in self._told(MOST_ROWS) if isinstance(part, Table) and part.headers
-        ).as_latex()
+        tables = [part for part in self._told(MOST_ROWS) if isinstance(part, Table)]
+        facts = Table(("what", "value"), tables[0].rows)
+        return next((table for table in tables if table.headers), facts).as_latex()
 
     def __str__(self) -> str:
         return self.as_text()
