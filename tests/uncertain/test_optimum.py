@@ -307,6 +307,8 @@ def test_what_is_refused_says_why():
         tp.solve_cvar_exact(model, 0.1, lexicographic=True)
     with pytest.raises(OptionError, match="limits need known probabilities"):
         tp.solve(model, "mean", ["cvar(0.1) <= 3"])
+    with pytest.raises(OptionError, match="limits need known probabilities"):
+        tp.solve(model, "mean", tp.CVaR(0.1) <= 3)
     with pytest.raises(OptionError, match="frontier"):
         tp.frontier(model, "cvar(0.1)")
     with pytest.raises(OptionError, match="adversarial"):

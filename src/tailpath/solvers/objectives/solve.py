@@ -137,14 +137,14 @@ def solve(
     >>> tp.solve(ssp, tp.CVaR(0.1)).value
     30.0
     """
+    if isinstance(subject_to, (str, Limit)):
+        subject_to = [subject_to]
     if isinstance(ssp, IntervalSSP):
         nature_called(nature)
         if not ssp.is_certain:
             return _against(ssp, objective, tuple(subject_to), delta, nature)
         ssp = ssp.inside
     goal = parse(objective)
-    if isinstance(subject_to, (str, Limit)):
-        subject_to = [subject_to]
     limits = tuple(parse_limit(limit) for limit in subject_to)
     if ssp.signed:
         return _of_reduced(ssp, goal, limits, mix, delta)
