@@ -161,6 +161,24 @@ def check_limits(model: Model, asked: list[Any]) -> None:
         assert single.risk(limit.measure) <= limit.bound + 1e-9 * max(1.0, abs(limit.bound))
 
 
+@pytest.mark.parametrize(
+    "objective, limit, single, mixed",
+    [
+        (tp.Mean(), tp.Late(10) <= 0.1, 10, 8.4),  # safe, or a coin
+        (tp.VaR(0.1), tp.Mean() <= 8.4, 30, 10),  # risky, or a coin
+        (tp.Mean(), tp.CVaR(0.5) <= 12, 10, 9.2),
+    ],
+)
+def test_the_bounds_of_a_single_policy_hold_it_and_what_a_mixture_could_do(
+    objective, limit, single, mixed
+):
+    rows = [("s", "safe", "g", 1, 10), ("s", "risky", "g", 0.8, 1), ("s", "risky", "g", 0.2, 30)]
+    found = tp.solve(tp.SSP.from_outcomes(rows, "s", ["g"]), objective, limit, mix=False)
+    low, high = found.bounds
+    assert found.value == pytest.approx(single, rel=1e-12) and low <= found.value <= high
+    assert high == pytest.approx(single, rel=1e-9) and low == pytest.approx(mixed, rel=1e-9)
+
+
 @settings(max_examples=60)
 @given(limited())
 def test_optima_under_limits_equal_an_occupation_lp(problem: tuple[Model, list[Any]]) -> None:

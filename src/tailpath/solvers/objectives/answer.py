@@ -36,7 +36,7 @@ class RiskSolution(Shown):
         The objective of the policy; with `delta`, for costs rounded up.
     bounds : tuple of float
         Proved bounds on the optimum. The lower one holds for all policies, however they remember
-        and randomise.
+        and randomise; the upper one is kept by the policy given.
     policy : Policy
         The policy.
     multipliers : tuple of float

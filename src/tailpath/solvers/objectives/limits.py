@@ -224,8 +224,10 @@ def solve_limited(
         raise InfeasibleError(
             "no single policy was found that keeps the limits; a mixture (mix=True) does"
         )
-    policy = best.columns.losses.policy(best.columns.found[best.single_column].weights)
-    bounds = (low, max(best.high, best.value))
+    alone = best.columns.found[best.single_column]
+    policy = best.columns.losses.policy(alone.weights)
+    high = best.single + float(alone.off[0]) + 4 * UNIT * abs(best.single)
+    bounds = (low, max(best.high, high))
     return RiskSolution(
         ssp, objective, limits, best.single, bounds, policy, tuple(best.multipliers.tolist())
     )

@@ -102,7 +102,8 @@ def solve(
         objective and limits together.
     mix : bool
         Under limits the optimum may need a `MixedPolicy`, which tosses a coin at the start. With
-        False the best single policy that was found is returned, with its gap.
+        False the best single policy that was found is returned; `bounds` reaches up to its value,
+        and down to what mixtures cannot fall below.
     delta : number, optional
         Rounds the costs to multiples of it, for models whose costs have no common unit: `value` is
         then that of the policy with costs rounded up, `bounds` brackets the optimum of the costs as
@@ -426,7 +427,9 @@ def _least_var(ssp: SSP, goal: VaR, limits: tuple[Limit, ...], mix: bool) -> Ris
             (low, middle) if lateness(middle).value <= goal.alpha * (1 + SLACK) else (middle, high)
         )
     best, t = lateness(high), float(high * unit)
-    return RiskSolution(ssp, goal, limits, t, (t, t), best.policy, (0.0,) * len(limits))
+    # What no single policy was found to do a mixture may, and a lower bound holds for that, too.
+    low = t if mix else _least_var(ssp, goal, limits, mix=True).value
+    return RiskSolution(ssp, goal, limits, t, (min(low, t), t), best.policy, (0.0,) * len(limits))
 
 
 def _as_expectation(measure: Measure) -> Measure:
