@@ -359,3 +359,50 @@ def test_pictures_of_extremes(tmp_path):
 def test_a_picture_below_alpha_is_refused(river):
     with pytest.raises(tp.TailpathError, match="call evaluate with alpha"):
         river.plot(1e-4)
+
+
+def test_a_policy_that_never_arrives_is_late_at_every_deadline():
+    rows = [("s", "stay", "s", 1, 1), ("s", "go", "g", 1, 3)]
+    ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
+    for engine in ("lattice", "queue"):
+        found = tp.evaluate(ssp, {"s": "stay"}, 0.1, engine=engine)
+        for measure in (tp.Late(0), tp.Late(5), tp.Late(math.inf), tp.Loss([(5, 0), (5, 1)])):
+            low, high = found.bounds(measure)
+            assert low <= 1 <= high and high - low < 1e-12, measure
+        assert found.cdf(4) == 0 and found.cdf(1e9) == 0
+
+
+def never(found):
+    return found.bounds(tp.Late(math.inf))
+
+
+def test_the_bounds_of_never_arriving_are_proved():
+    tiny = Fraction("1e-200")
+    rows = [
+        ("s", "go", "t", tiny, 1),
+        ("s", "go", "g", 1 - tiny, 1),
+        ("t", "go", "d", tiny, 1),
+        ("t", "go", "g", 1 - tiny, 1),
+        ("d", "go", "d", 1, 1),
+    ]
+    ssp, always = tp.SSP.from_outcomes(rows, "s", ["g"]), dict.fromkeys("std", "go")
+    found = tp.evaluate(ssp, always, 0.1)
+    low, high = never(found)
+    assert found.unreached > 0 and low <= tiny**2 <= high <= 1e-300
+    assert low <= found.unreached <= high
+
+    # What a history leaves open may never arrive, too.
+    tiny = Fraction("1e-16")
+    rows = [("s", "go", "t", tiny, 1), ("s", "go", "g", 1 - tiny, 1), ("t", "go", "d", 1, 1)]
+    ssp = tp.SSP.from_outcomes([*rows, ("d", "go", "d", 1, 1)], "s", ["g"])
+    for policy in (dict.fromkeys("std", "go"), tp.HistoryPolicy(lambda history: "go")):
+        low, high = never(tp.evaluate(ssp, policy, 0.6))
+        assert low <= tiny <= high and high - low < 2e-16
+    # One step that cannot miss, then either: a mixture, and a policy by budget.
+    rows = [("s", "a", "g", 1, 5), ("s", "b", "g", 0.7, 1), ("s", "b", "d", 0.3, 1)]
+    ssp = tp.SSP.from_outcomes([*rows, ("d", "go", "d", 1, 1)], "s", ["g"])
+    risky, safe = (tp.MarkovPolicy({"s": a, "d": "go"}) for a in "ba")
+    low, high = never(tp.evaluate(ssp, tp.MixedPolicy((risky, safe), (0.25, 0.75)), 0.5))
+    assert low <= Fraction(3, 40) <= high and high - low < 1e-12
+    low, high = never(tp.evaluate(ssp, tp.solve_on_time(ssp, 3).policy(3), 0.5))
+    assert low <= Fraction(3, 10) <= high and high - low < 1e-12

@@ -82,20 +82,30 @@ def evaluate_budget(request: Request, policy: BudgetPolicy) -> CostDistribution 
         return "what is too small to be followed may miss the goal"
     cost_to_go = _by_state(ssp, risk_neutral, risk_neutral.expected_cost)
     found = _with_dearest_end(found, cost_to_go, lattice, ssp)
-    missed = _by_state(ssp, risk_neutral, risk_neutral.unreached).value[found.open.node]
+    may_miss = _by_state(ssp, risk_neutral, risk_neutral.unreached)
+    missed, least, most = (
+        values[found.open.node] for values in (may_miss.value, may_miss.lower, may_miss.upper)
+    )
     if search.bucket < policy.budget:
         # With budget left nobody knows what is still to pay.
         nothing = np.zeros_like(cost_to_go.value)
         cost_to_go = Bounds(
             cost_to_go.value, nothing, np.full_like(nothing, np.inf), "nothing known"
         )
-        missed = np.zeros_like(missed)
+        missed, least, most = np.zeros_like(missed), np.zeros_like(missed), np.ones_like(missed)
     unreached = found.lost + float(np.sum(found.open.mass * missed))
     if unreached == 0 and missed.any():
         unreached = float(np.nextafter(0.0, 1.0))
     if unreached > 0:
+        error_bound = found.relative_error + (len(missed) + 8) * UNIT
+        bounds = (
+            (found.lost + float(np.sum(found.open.mass * least))) * (1 - error_bound),
+            (found.lost + float(np.sum(found.open.mass * most))) * (1 + error_bound)
+            + charged(found.truncated, 1.0)
+            + len(missed) * 1e-320,  # products that fall below what floats hold with all digits
+        )
         stuck = _stuck(ssp, risk_neutral, found.open.node[missed > 0], lattice)
-        totals = Totals((np.inf, np.inf, np.inf), np.inf, unreached, stuck)
+        totals = Totals((np.inf, np.inf, np.inf), np.inf, unreached, bounds, stuck)
     else:
         totals = _totals(ssp, risk_neutral, found, cost_to_go)
     return completed(summarise(request, found, cost_to_go, totals), end, request)

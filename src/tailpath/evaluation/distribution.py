@@ -106,6 +106,8 @@ class CostDistribution(Record):
     policy : Policy or None
         The policy that was evaluated. It does not count in comparisons, and stays behind when the
         distribution is pickled if it is made of functions.
+    unreached_bounds : tuple of float
+        Proved bounds on `unreached`.
 
     Notes
     -----
@@ -151,6 +153,7 @@ class CostDistribution(Record):
     gamma: float = 1.0
     ssp: SSP | None = field(default=None, compare=False)
     policy: Any = field(default=None, compare=False)
+    unreached_bounds: tuple[float, float] = (0.0, 0.0)
 
     def __post_init__(self) -> None:
         self._freeze()
@@ -342,7 +345,9 @@ class CostDistribution(Record):
                 * ((self.cost_error + 4 * UNIT) * last + 4 * UNIT * loss.last)
             )
         tail = self.tail_mass * behind if self.tail_mass > 0 else 0.0
-        size = self.tail_mass * (abs(loss.after[-1]) + steep * abs(last - loss.last))
+        size = self.tail_mass * abs(loss.after[-1])
+        if steep > 0:  # where nothing arrives there is no last cost
+            size += self.tail_mass * steep * abs(last - loss.last)
         error_bound += (self.relative_error + 20 * UNIT) * size + self.dropped * loss.largest
         low, high = (
             (loss.slope * excess for excess in self.tail_excess_bounds)
@@ -487,6 +492,8 @@ class CostDistribution(Record):
     def cdf(self, x: Any) -> Any:
         """P(Z <= x), known up to the last cost of the head, VaR at `self.alpha`.
 
+        Where all that is left never arrives, it is known everywhere.
+
         Parameters
         ----------
         x : float, or array of float of any shape
@@ -509,7 +516,7 @@ class CostDistribution(Record):
         """
         points = np.asarray(x, dtype=np.float64)
         beyond = np.any(points > self.costs[-1]) if self.costs.size else True
-        if beyond and self.tail_mass > 0:
+        if beyond and self.tail_mass > 0 and not self._settled:
             last = f"{self.costs[-1]:g}" if self.costs.size else "nothing"
             raise OptionError(
                 f"the distribution is known up to cost {last}; call evaluate with an alpha below"

@@ -234,12 +234,14 @@ def with_goal(bounds: Bounds) -> Bounds:
 
 class Totals(NamedTuple):
     """What is known of the whole: the mean as (value, low, high), the standard deviation or None
-    where nobody asked for it, the probability of never arriving, and a place where that happens.
+    where nobody asked for it, the probability of never arriving with proved bounds, and a place
+    where that happens.
     """
 
     mean: tuple[float, float, float]
     deviation: float | None
     unreached: float = 0.0
+    unreached_bounds: tuple[float, float] = (0.0, 0.0)
     stuck: str = ""
 
 
@@ -289,6 +291,7 @@ def summarise(
         gamma=request.gamma,
         ssp=request.ssp,
         policy=request.policy,
+        unreached_bounds=totals.unreached_bounds,
     )
 
 

@@ -341,12 +341,13 @@ def _totals(chain: CostChain, request: Request) -> Totals:
     if start == chain.n:
         return Totals((0.0, 0.0, 0.0), 0.0)
     low, value, high = (float(values[start]) for values in (mean.lower, mean.value, mean.upper))
-    unreached = 0.0 if chain.all_arrive else float(chain.unreached.value[start])
-    if unreached > 0:
+    if not chain.all_arrive and chain.unreached.value[start] > 0:
+        missed = chain.unreached
         return Totals(
             (value, low, high),
             np.inf,
-            unreached,
+            float(missed.value[start]),
+            (float(missed.lower[start]), float(missed.upper[start])),
             chain.label(int(np.flatnonzero(~chain.arrives)[0])),
         )
     return Totals((value, low, high), standard_deviation(chain) if request.deviation else None)

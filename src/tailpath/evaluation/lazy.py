@@ -12,7 +12,7 @@ import numpy as np
 
 from tailpath.dp.bounds import Bounds
 from tailpath.evaluation.distribution import CostDistribution
-from tailpath.evaluation.engine import Request, Totals, completed, summarise
+from tailpath.evaluation.engine import Request, Totals, charged, completed, summarise
 from tailpath.evaluation.queue import LazyWalk, QueueSearch
 from tailpath.kernels.rounding import UNIT
 from tailpath.model.cost_units import in_costs
@@ -42,11 +42,17 @@ def evaluate_lazily(request: Request) -> CostDistribution:
         np.sum(found.open.mass * (paid + ahead[found.open.node]))
     )
     slack = 1 + found.relative_error + found.cost_error + 1e-15 * (len(found.costs) + 2)
+    error_bound = found.relative_error + (len(found.open.mass) + 4) * UNIT
     variance = float(np.sum(found.probabilities * (found.costs - mean) ** 2))
+    # Nobody knows whether what is open arrives.
+    opened = float(np.sum(found.open.mass)) + charged(found.truncated, 1.0)
+    missed = found.lost * (1 - error_bound), (found.lost + opened) * (1 + error_bound)
     totals = Totals(
-        (mean, mean / slack, mean * slack if settled else np.inf), float(np.sqrt(variance))
+        (mean, mean / slack, mean * slack if settled else np.inf),
+        float(np.sqrt(variance)),
+        unreached_bounds=missed,
     )
     if found.lost > 0:
-        totals = Totals((np.inf, np.inf, np.inf), np.inf, found.lost)
+        totals = Totals((np.inf, np.inf, np.inf), np.inf, found.lost, missed)
     cost_to_go = Bounds(ahead, ahead, np.full_like(ahead, np.inf), "least cost")
     return completed(summarise(request, found, cost_to_go, totals), end, request)

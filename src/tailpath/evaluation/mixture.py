@@ -78,6 +78,10 @@ def mixed_distribution(
         gamma=request.gamma,
         ssp=request.ssp,
         policy=request.policy,
+        unreached_bounds=(
+            float(share @ [costs.unreached_bounds[0] for costs in members]) * (1 - error_bound),
+            float(share @ [costs.unreached_bounds[1] for costs in members]) * (1 + error_bound),
+        ),
     )
 
 

@@ -67,8 +67,7 @@ class Shown(Record):
         return data_frame(self._columns())
 
     def to_latex(self) -> str:
-        """The first table with headers for LaTeX, which needs no package for it; where there is
-        none, the facts.
+        """The first table, or else the facts, for LaTeX, which needs no package for it.
 
         Returns
         -------

@@ -185,7 +185,8 @@ class Late(Measure):
         if not math.isinf(self.deadline):
             low, high = super().bounds_of(costs)
             return max(low, 0.0), min(high, 1.0)
-        return float(costs.unreached) * (1 - 1e-9), min(float(costs.unreached) * (1 + 1e-9), 1.0)
+        low, high = costs.unreached_bounds
+        return max(float(low), 0.0), min(float(high), 1.0)
 
 
 @dataclass(frozen=True)

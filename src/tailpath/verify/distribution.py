@@ -30,8 +30,6 @@ from tailpath.verify.totals import enclosed_totals
 BITS = 1400
 FINE = BITS + TOTAL_BITS
 MOST_NODES = 2_000_000
-#: The relative error that a probability of never arriving may have.
-OF_MISSED = Fraction(1, 10**9)
 
 
 @dataclass(frozen=True)
@@ -222,8 +220,13 @@ def _may_miss(costs: Any, truth: Enclosure, error_bound: Fraction) -> Proof:
     proved = proved_within(
         "the probability of never arriving",
         (enclosure[0], enclosure[1]),
-        (claim * (1 - OF_MISSED), claim * (1 + OF_MISSED)),
+        costs.unreached_bounds,
     )
+    if not costs.unreached_bounds[0] <= claim <= costs.unreached_bounds[1]:
+        raise RefutedError(
+            f"the probability of never arriving is {costs.unreached!r}, outside of its own bounds"
+            f" {costs.unreached_bounds!r}"
+        )
     finite = [
         f"CVaR at alpha {a:g}"
         for a in (costs.alpha, 0.5, 1.0)
