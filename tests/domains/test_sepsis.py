@@ -84,6 +84,26 @@ def test_a_death_that_is_priced():
     assert careful.cvar(0.05) < tp.evaluate(sepsis(100), policy, 0.05).cvar(0.05)
 
 
+def test_what_the_tutorial_says_of_tails():
+    """docs/tutorials/sepsis.md: a tail of deaths alone lets more patients die."""
+    priced = sepsis(death=300)
+    best = tp.solve_cvar_exact(priced, alpha=0.05)
+    surest = tp.solve_on_time(sepsis(), float("inf")).policy(float("inf"))
+    policies = {0.2: best.policy(0.2), 0.05: best.policy(0.05), "surest": surest}
+    found = {name: tp.evaluate(priced, policy, 0.05) for name, policy in policies.items()}
+    assert found[0.2].cvar(0.2) == pytest.approx(best.cvar(0.2), rel=1e-9)
+    deaths = {name: 1 - costs.cdf(300) for name, costs in found.items()}
+    assert deaths["surest"] == pytest.approx(1 - tp.solve_arrival(sepsis()).probability(), abs=1e-9)
+    assert deaths["surest"] == pytest.approx(0.125, abs=0.0005)
+    assert 14.5 < 1 / (deaths[0.05] - deaths["surest"]) < 15.5
+    around = tp.IntervalSSP.around(sepsis(), 0.1)
+    chances = [
+        tp.solve_on_time(around, 500, nature=nature).probability(500)
+        for nature in ("adversarial", "cooperative")
+    ]
+    assert chances == pytest.approx([0.836, 0.907], abs=0.0005)
+
+
 @pytest.mark.parametrize("text", ["-1", "dear", "nan", "1e99"])
 def test_prices_that_are_none(text):
     with pytest.raises(OptionError, match=r"write nothing more, or the price of a death .*"):
