@@ -19,8 +19,8 @@ def bets(tmp_path):
 def test_gains_are_told_in_a_sentence(capsys, bets, tmp_path):
     solved = run(capsys, "solve", *bets, "--alpha", "0.5", "-o", tmp_path / "p.json")
     assert (
-        "as gains, of which costs are minus: the worst 50 % of runs win at least 1 on average, all"
-        " others at least 1 each, all together 1" in solved.out
+        "in gains, where a cost is minus a gain: the worst 50 % of runs win at least 1 on average,"
+        " all others at least 1 each, all together 1" in solved.out
     )
     assert "note: costs are minus the rewards" in solved.err
     evaluated = run(capsys, "evaluate", bets[0], "expected", *bets[1:], "--alpha", "0.25")
@@ -29,10 +29,10 @@ def test_gains_are_told_in_a_sentence(capsys, bets, tmp_path):
         " together 2.5 on average" in evaluated.out
     )
     assert (
-        "as gains, of which costs are minus: all together 2.5 on average"
+        "in gains, where a cost is minus a gain: all together 2.5 on average"
         in run(capsys, "solve", *bets, "--method", "expected").out
     )
-    assert "as gains" not in run(capsys, "solve", *bets[:-1], "--method", "expected").out
+    assert "in gains" not in run(capsys, "solve", *bets[:-1], "--method", "expected").out
 
 
 def test_numbers_are_those_of_costs_as_given(capsys, bets, tmp_path):

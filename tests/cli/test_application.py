@@ -113,7 +113,7 @@ def test_the_module_is_the_command():
             "Got unexpected extra argument (more) (see 'tailpath info --help')",
         ),
         (["info", "river:10x3", "--cost-of", "3"], "'3' is not of the form R=C"),
-        (["info", "river:10x3", "--cost-of", "a=b"], "'a' is no number"),
+        (["info", "river:10x3", "--cost-of", "a=b"], "'a' is not a number"),
         (["info", "river:10x3", "--const", "N"], "'N' is not of the form N=V"),
         (["info", "river:10x3", "--step-cost", "much"], "'much' is not a valid float"),
         (["info", "textbook:nonesuch"], "nonesuch"),

@@ -125,8 +125,8 @@ def test_an_improper_policy(capsys, leaky):
     result = run(capsys, "evaluate", *leaky, "--alpha", "0.1", "0.25", "--json")
     assert result.code == 0
     assert result.err.startswith(
-        "tailpath: note: the goal is missed with probability 0.25; a place to look at is state"
-        " 'pit'; end runs at a"
+        "tailpath: note: the goal is missed with probability 0.25; runs get stuck in, for example,"
+        " state 'pit'; end runs at a"
     )
     assert [(entry["var"], entry["cvar"]) for entry in result.json["results"]] == [
         ("inf", "inf"),

@@ -186,7 +186,7 @@ def printable(text: str) -> str:
 def _note_compiling() -> None:
     """The first use takes seconds: say why, to whoever is watching."""
     if sys.stderr is not None and sys.stderr.isatty():
-        print_message("note", "compiling for the first use, which takes some seconds")
+        print_message("note", "compiling for the first use, which takes a few seconds")
 
 
 def _explain(error: Exception) -> int | None:

@@ -105,7 +105,7 @@ def _float(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise click.BadParameter(f"{text!r} is no number") from None
+        raise click.BadParameter(f"{text!r} is not a number") from None
 
 
 def _model_option(option: Field[Any]) -> Callable[[Command], Command]:
@@ -144,9 +144,7 @@ class ModelCommand(click.Command):
         super().format_options(ctx, formatter)
         shared = [param.short() for param in self.get_params(ctx) if isinstance(param, ModelOption)]
         if shared and ctx.info_name != "info":
-            with formatter.section(
-                "How the MODEL is read and ended (tailpath info --help tells more)"
-            ):
+            with formatter.section("How the MODEL is read and ended (see tailpath info --help)"):
                 formatter.write_text("  ".join(shared))
         elif shared:
             with formatter.section("How the MODEL is read and ended, the same for all commands"):

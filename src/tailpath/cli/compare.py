@@ -71,7 +71,7 @@ TINY, TINY_ALPHA, TINY_SETTINGS = "textbook:geometric", 0.5, {"atoms": 3, "alpha
     "--all",
     "everything",
     is_flag=True,
-    help="Compare all methods there are, in all variants, and what policy iteration makes of them.",
+    help="Compare every method in every variant, and what policy iteration makes of each.",
 )
 @click.option(
     "--atoms",
@@ -91,7 +91,7 @@ TINY, TINY_ALPHA, TINY_SETTINGS = "textbook:geometric", 0.5, {"atoms": 3, "alpha
     type=float,
     default=1e-3,
     show_default=True,
-    help="Planners stop when a sweep changes no value by more.",
+    help="Planners stop when a sweep changes no value by more than this.",
 )
 @click.option(
     f"--{SLOW}",

@@ -110,8 +110,8 @@ def command(
     if costs.stuck:
         print_message(
             "note",
-            f"the goal is missed with probability {number(costs.unreached)}; a place to look at is"
-            f" {costs.stuck}; {WAYS}",
+            f"the goal is missed with probability {number(costs.unreached)}; runs get stuck in, for"
+            f" example, {costs.stuck}; {WAYS}",
         )
     record = evaluation_record(costs, alphas)
     show(

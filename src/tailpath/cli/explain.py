@@ -26,9 +26,9 @@ from tailpath.show.traces import BEGINNING, MET_MOST, Trace
     default=3,
     show_default=True,
     metavar="K",
-    help="The most probable runs beyond VaR.",
+    help="How many of the most probable runs beyond VaR to show.",
 )
-@most_option(10, "Outcomes to blame.")
+@most_option(10, "How many outcomes to show.")
 @json_option
 def command(
     ssp: SSP, source: str, policy: str, alpha: float, runs: int, most: int, as_json: bool

@@ -76,7 +76,7 @@ def command(
     """
     if (corner is None) != (output is None):
         raise click.UsageError(
-            "--corner and --output go together: the policy of which corner, and where to"
+            "--corner and --output go together: which corner's policy to save, and where"
         )
     refuse_same_file(output, source)
     begin = perf_counter()

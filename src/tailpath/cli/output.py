@@ -91,4 +91,4 @@ def with_gains(
         worst, others = number(0.0 - costs.cvar(alpha)), number(0.0 - costs.var(alpha))
         tail = f"the worst {number(100 * alpha)} % of runs win at least {worst} on average"
         gains = f"{tail}, all others at least {others} each, {gains}"
-    return f"{text}\n\nas gains, of which costs are minus: {gains}"
+    return f"{text}\n\nin gains, where a cost is minus a gain: {gains}"

@@ -44,7 +44,7 @@ from tailpath.texts import number
     help="Also this planner: quantile is CVaRVIQ (repeatable).",
 )
 @click.option("--title", metavar="TEXT", help="Title of the page.  [default: the model as typed]")
-@click.option("--unit", default="", metavar="TEXT", help="What costs are counted in: minutes.")
+@click.option("--unit", default="", metavar="TEXT", help="What costs are counted in, e.g. minutes.")
 @loose_option
 @json_option
 def command(

@@ -38,7 +38,7 @@ def mpi_options(command: Callable[..., Any]) -> Callable[..., Any]:
     flags = (
         click.option("--mpi", is_flag=True, help="Run on all ranks of MPI, under mpiexec."),
         click.option(
-            "--checkpoint", metavar="FOLDER", help="With --mpi, go on from here if killed."
+            "--checkpoint", metavar="FOLDER", help="With --mpi, save progress here, and resume it."
         ),
         click.option("--every", type=float, metavar="S", help="Seconds between two checkpoints."),
     )
@@ -74,7 +74,7 @@ def part_of(model: str, job: Job) -> Part | None:
     found = together(comm, lambda: part_called(model.removeprefix(PARTS), comm.rank, comm.size))
     if found is None:
         forms = "gridworld:ROWSxCOLUMNS, river:ROWSxCOLUMNS or sparse:STATES"
-        raise OptionError(f"{model}: behind {PARTS} write {forms}")
+        raise OptionError(f"{model}: after {PARTS} write {forms}")
     return found
 
 

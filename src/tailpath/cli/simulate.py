@@ -35,7 +35,7 @@ from tailpath.texts import number, pairs
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.95,
     show_default=True,
-    help="Of all intervals.",
+    help="Confidence of every interval.",
 )
 @loose_option
 @json_option

@@ -101,9 +101,7 @@ def _known(ctx: click.Context, param: click.Parameter, value: str) -> str:
     "--variant",
     metavar="NAME",
     default="",
-    help=(
-        "The method in a variant it has: published, for CVaRVIQ and CVaRVILI; printed, for CVaRVIQ."
-    ),
+    help=("Variant of the method: published, for CVaRVIQ and CVaRVILI; printed, for CVaRVIQ."),
 )
 @click.option("--alpha", type=tail_mass, metavar="A", help="Mass of the worst tail, in (0, 1].")
 @objective_options

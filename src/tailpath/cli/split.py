@@ -12,7 +12,9 @@ from tailpath.model.ssp import SSP
 
 @click.command()
 @takes_model
-@click.option("--parts", type=click.IntRange(min=1), required=True, metavar="N", help="How many.")
+@click.option(
+    "--parts", type=click.IntRange(min=1), required=True, metavar="N", help="One per rank."
+)
 @click.option("-o", "--output", required=True, metavar="FOLDER", help="Where the parts go.")
 @json_option
 def command(ssp: SSP, source: str, parts: int, output: str, as_json: bool) -> None:

@@ -82,7 +82,7 @@ MOST_SHOWN = 10
     "--gamma",
     type=float,
     metavar="G",
-    help="Discount: costs at step t count G^t times; there is no optimum then.",
+    help="Discount: costs at step t count G^t times; no optimum is computed then.",
 )
 @click.option(
     "--lp",

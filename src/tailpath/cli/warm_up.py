@@ -121,7 +121,7 @@ def left_with(chance: float) -> tp.SSP:
 def command() -> None:
     """Compile everything now instead of when it is first used.
 
-    The compiled code is stored on disk; with nothing to compile this takes some seconds. What only
+    The compiled code is stored on disk; with nothing to compile this takes a few seconds. What only
     runs over the ranks of MPI is compiled there.
     """
     begin = time.perf_counter()
