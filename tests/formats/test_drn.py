@@ -192,7 +192,7 @@ def test_equal_outcomes_are_merged_and_impossible_ones_left_out(drn):
         ("@parameters\n\n", "@parameters\np q\n", ":5: a model with parameters"),
         ("@nr_states\n4\n", "", "the section @nr_states is missing"),
         ("@nr_states\n4", "@nr_states\n5", ":9: @nr_states says 5, the file has 4"),
-        ("@nr_states\n4", "@nr_states\n99999999999999999999", "is no whole number"),
+        ("@nr_states\n4", "@nr_states\n99999999999999999999", "is not a whole number"),
         ("@nr_states\n4", "@nr_states\n999999999999", "says 999999999999, the file has 4"),
         ("@nr_choices\n5", "@nr_choices\n6", ":11: @nr_choices says 6, the file has 5"),
         ("@nr_choices\n5", "@nr_choices\n5\n@nr_choices\n5", "a second section @nr_choices"),
@@ -200,7 +200,7 @@ def test_equal_outcomes_are_merged_and_impossible_ones_left_out(drn):
         ("@model\n", "", "unknown header line 'state 0"),
         ("time energy", "time time", ":7: a reward model is named twice"),
         ("state 1 ", "state 2 ", ":21: expected state 1, not 2"),
-        ("state 1 ", "state x ", ":21: 'x' is no whole number"),
+        ("state 1 ", "state x ", ":21: 'x' is not a whole number"),
         ("state 2\n", "state 2 [1\n", ":24: the rewards have no end"),
         ('"two words"', '"two words', ":21: cannot read the labels"),
         ("action go", "action", ":25: expected 'action <name>"),
@@ -208,16 +208,16 @@ def test_equal_outcomes_are_merged_and_impossible_ones_left_out(drn):
         ("3 : 1\n", "3 1\n", ":20: expected 'target : probability'"),
         ("3 : 1\n", "7 : 1\n", ":20: state 7 lies outside 0..3"),
         ("3 : 1\n", "-1 : 1\n", ":20: expected a state, an action or a transition"),
-        ("3 : 1\n", "1_0 : 1\n", "'1_0' is no whole number"),
-        ("3 : 1\n", "\u0663 : 1\n", "is no whole number"),
-        ("3 : 1\n", "3 : nan\n", ":20: 'nan' is no finite number"),
-        ("3 : 1\n", "3 : 1e999\n", ":20: '1e999' is no finite number"),
-        ("3 : 1\n", "3 : 0x1\n", ":20: '0x1' is no finite number"),
-        ("3 : 1\n", "3 : 1_0\n", ":20: '1_0' is no finite number"),
-        ("3 : 1\n", "3 : 1/0\n", ":20: '1/0' is no finite number"),
+        ("3 : 1\n", "1_0 : 1\n", "'1_0' is not a whole number"),
+        ("3 : 1\n", "\u0663 : 1\n", "is not a whole number"),
+        ("3 : 1\n", "3 : nan\n", ":20: 'nan' is not a finite number"),
+        ("3 : 1\n", "3 : 1e999\n", ":20: '1e999' is not a finite number"),
+        ("3 : 1\n", "3 : 0x1\n", ":20: '0x1' is not a finite number"),
+        ("3 : 1\n", "3 : 1_0\n", ":20: '1_0' is not a finite number"),
+        ("3 : 1\n", "3 : 1/0\n", ":20: '1/0' is not a finite number"),
         ("3 : 1\n", "3 : -1\n3 : 2\n", "state 0, choice 1 -> 3 has probability -1"),
-        ("3 : 1\n", "3 :\n", ":20: '' is no finite number"),
-        ("[7, 0]", "[7, x]", ":25: 'x' is no finite number"),
+        ("3 : 1\n", "3 :\n", ":20: '' is not a finite number"),
+        ("[7, 0]", "[7, x]", ":25: 'x' is not a finite number"),
         (
             "state 0 [1, 0.1] init",
             "3 : 1\nstate 0 [1, 0.1] init",
@@ -297,8 +297,8 @@ def test_packed_files(pack, drn):
 
 def test_bombs_and_broken_packing(drn):
     for data, message in (
-        (gzip.compress(bytes(40 * 2**20)), "unfolds to more than"),
-        (lzma.compress(bytes(20 * 2**20), preset=0), "unfolds to more than"),
+        (gzip.compress(bytes(40 * 2**20)), "unpacks to more than"),
+        (lzma.compress(bytes(20 * 2**20), preset=0), "unpacks to more than"),
         (gzip.compress(EXAMPLE.encode())[:-9], "broken gzip data"),
         (lzma.compress(EXAMPLE.encode())[:-9], "broken xz data"),
         (lzma.compress(EXAMPLE.encode())[:20] + b"xxxxxxxxxxxxxxxx", "broken xz data"),
@@ -361,7 +361,7 @@ def test_rewards_that_are_thirds_have_a_unit(tmp_path):
     ssp = tp.read(tmp_path / "m.drn")
     assert (
         ssp.cost_unit == Fraction(1, 3)
-        and "costs are taken for whole numbers of 1/3, which decimals cannot say" in ssp.notes
+        and "costs are taken as whole multiples of 1/3, which no decimals are" in ssp.notes
     )
     (tmp_path / "m.drn").write_text(text.format("0.333333333333"))
     assert tp.read(tmp_path / "m.drn").exact_unit is None

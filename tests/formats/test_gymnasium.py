@@ -535,7 +535,7 @@ def test_broken_tables(table, message):
 
 @pytest.mark.parametrize("starts", [[0.5, 0.2, 0.2], [-1, 2, 0], [np.nan, 1, 0], [[1, 0, 0]]])
 def test_starts_that_are_no_distribution(starts):
-    with pytest.raises(FormatError, match="the start distribution is no distribution"):
+    with pytest.raises(FormatError, match="start distribution is not a probability distribution"):
         tp.read(environment(TABLE, starts))
 
 

@@ -107,17 +107,17 @@ def named(value):
                 " probability, cost]"
             ),
         ),
-        ("0.5, 1.0]", "0.5, NaN]", "m.json: NaN is no number"),
+        ("0.5, 1.0]", "0.5, NaN]", "m.json: NaN is not a number"),
         ("0.5, 1.0]", "0.5, 1.0 2]", "m.json:5: "),
         ("0.5, 1.0]", "0.5, 1:2]", "m.json:5: "),
         ("0.5, 1.0]", "05, 1.0]", "m.json:5: "),
-        ("0.5, 1.0]", "0.5, {}]", "m.json: outcomes[0]: cost {} is no number"),
+        ("0.5, 1.0]", "0.5, {}]", "m.json: outcomes[0]: cost {} is not a number"),
         ("0.5, 1.0]", "0.5, [1}]", "m.json:5: "),
-        ("0.5, 1.0]", '0.5, "x"]', "m.json: outcomes[0]: cost: 'x' is no finite number"),
+        ("0.5, 1.0]", '0.5, "x"]', "m.json: outcomes[0]: cost: 'x' is not a finite number"),
         ("0.5, 1.0]", "1e999, 1.0]", "m.json: the number 1e999 is too large"),
         ('"x"', '"x\ty"', "m.json:5: "),
         ('"x"', '"x\\', "m.json:5: "),
-        ('"x"', "{}", "m.json: outcomes[0]: {} is no name"),
+        ('"x"', "{}", "m.json: outcomes[0]: {} is not a name"),
         ("\n}", "}\n}", "m.json:9: "),
         (
             '"start": "a"',
@@ -127,7 +127,7 @@ def named(value):
                 " actions, cost_unit, geometry, notes, confidence, outcomes"
             ),
         ),
-        ("0.5, 1.0]", '0.5, "１"]', "m.json: outcomes[0]: cost: '１' is no finite number"),
+        ("0.5, 1.0]", '0.5, "１"]', "m.json: outcomes[0]: cost: '１' is not a finite number"),
         ("0.5, 1.0]", "0.5, １]", "m.json:5: "),
     ],
 )

@@ -74,7 +74,7 @@ def test_free_loops_are_goals_where_no_state_is_without_rows(table):
     ssp = tp.read(table(HEADER + "reward\n0,0,1,1,-5\n1,0,1,1,0\n"))
     assert (
         ssp.goals == (1,)
-        and "states that only lead to themselves for nothing are the goals (1 of them)" in ssp.notes
+        and "states that lead only to themselves at no cost are the goals (1 of them)" in ssp.notes
     )
     with pytest.raises(FormatError, match="no goal: every state has rows"):
         tp.read(table(HEADER + "reward\n0,0,1,1,-5\n1,0,1,1,-1\n"))
@@ -128,9 +128,9 @@ def test_fractions_keep_the_unit(table):
         (HEADER + "cost\n", "the table has no rows"),
         (HEADER + "cost\n\n0,0,1,1\n", ":3: 4 columns, expected 5"),
         (HEADER + "cost\n0,0,1,1,2,3\n", ":2: 6 columns, expected 5"),
-        (HEADER + "cost\n0,0,1,x,2\n", ":2: 'x' is no finite number"),
-        (HEADER + "cost\n0,0,1,1,inf\n", ":2: 'inf' is no finite number"),
-        (HEADER + "cost\n0,0,1,1,1_0\n", ":2: '1_0' is no finite number"),
+        (HEADER + "cost\n0,0,1,x,2\n", ":2: 'x' is not a finite number"),
+        (HEADER + "cost\n0,0,1,1,inf\n", ":2: 'inf' is not a finite number"),
+        (HEADER + "cost\n0,0,1,1,1_0\n", ":2: '1_0' is not a finite number"),
         (HEADER + "cost\n0,0,,1,1\n", ":2: a name is empty"),
         (HEADER + "cost\n0,0,1,0.5,1\n", "sum to 0.5, not 1"),
         (
@@ -138,7 +138,7 @@ def test_fractions_keep_the_unit(table):
             "line 2: state 0, action 0 -> 1 has probability -1",
         ),
         (HEADER + 'cost\n0,0,"1,1,1\n', "unexpected end of data"),
-        (HEADER + 'cost\n0,0,"{""a"": 1}",1,1\n', ":2: .* is no name"),
+        (HEADER + 'cost\n0,0,"{""a"": 1}",1,1\n', ":2: .* is not a name"),
         (b"idstatefrom,\xff", ":1: this is not UTF-8"),
         (b"idstatefrom\n\0", ":2: a NUL byte"),
         (HEADER + "cost\n0,0," + "x" * 200_000 + ",1,1\n", "field larger than field limit"),

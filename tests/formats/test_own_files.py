@@ -97,9 +97,9 @@ def test_an_exact_unit_must_fit_the_costs(tmp_path):
     tp.write(by_choice(), tmp_path / "m.json")
     text = (tmp_path / "m.json").read_text()
     for unit, message in (
-        ("1/3", "no whole number of 1/3"),
+        ("1/3", "not a whole multiple of 1/3"),
         ("1/100000000", "too fine"),
-        ("0/1", "no positive fraction"),
+        ("0/1", "not a positive fraction"),
     ):
         (tmp_path / "n.json").write_text(
             text.replace('"cost_unit": "1/2"', f'"cost_unit": "{unit}"')
@@ -127,33 +127,36 @@ GOOD = {
                 " read_policy"
             ),
         ),
-        ({"format": 3}, "no file of ours"),
+        ({"format": 3}, "not a file of tailpath"),
         ({"version": 2}, "version 2 is newer than this program, which reads version 1"),
         ({"version": "1"}, "'version' must be a whole number"),
         ({"extra": 1}, "unknown member 'extra'"),
-        ({"start": 7}, "state 7 has no choices and is no goal"),
+        ({"start": 7}, "state 7 has no choices and is not a goal"),
         ({"goals": []}, "no goals"),
         ({"goals": 1}, "goals must be a list"),
         ({"outcomes": [[0, "a", 1, 1.0]]}, r"outcomes\[0\] is \[0, 'a', 1, 1.0\]; expected"),
-        ({"outcomes": [[0, "a", 1, True, 2.0]]}, r"outcomes\[0\]: probability True is no number"),
-        ({"outcomes": [[0, "a", 1, 1.0, None]]}, r"outcomes\[0\]: cost None is no number"),
-        ({"outcomes": [[0, "a", 1, 1.0, "0x10"]]}, "'0x10' is no finite number"),
+        (
+            {"outcomes": [[0, "a", 1, True, 2.0]]},
+            r"\[0\]: probability True is not a number",
+        ),
+        ({"outcomes": [[0, "a", 1, 1.0, None]]}, r"outcomes\[0\]: cost None is not a number"),
+        ({"outcomes": [[0, "a", 1, 1.0, "0x10"]]}, "'0x10' is not a finite number"),
         (
             {"outcomes": [[0, "a", 1, 0.5, 2]]},
             "the probabilities of state 0, action 'a' sum to 0.5",
         ),
         ({"outcomes": [[0, "a", 1, 0.0, 2]]}, "state 0, action 'a' has no outcomes"),
-        ({"outcomes": [[0, "a", {}, 1, 2]]}, "is no name"),
+        ({"outcomes": [[0, "a", {}, 1, 2]]}, "is not a name"),
         (
             {"outcomes": [[0, "a", 1, 1, 2], [1, "a", 0, 1, 2]]},
             r"outcomes\[1\]: a goal must be absorbing and free",
         ),
-        ({"outcomes": [[0, "a", 1, 10**400, 2]]}, "is no number"),
+        ({"outcomes": [[0, "a", 1, 10**400, 2]]}, "is not a number"),
         ({"states": [0, 1, 0]}, "states has 0 twice"),
         ({"states": ["x"]}, "0 is not among the states"),
         ({"states": 10**9}, "states says 1000000000, more than there are outcomes and goals"),
         ({"states": -1}, "states must be a list of names or their number"),
-        ({"cost_unit": "1e5"}, "no positive fraction"),
+        ({"cost_unit": "1e5"}, "not a positive fraction"),
         ({"geometry": {"rows": 1}}, "geometry must have rows, columns, row, column and kind"),
         (
             {
@@ -189,12 +192,12 @@ def test_what_is_wrong_is_said(change, message, tmp_path):
         (b'{"a":\n"\0"}', ":2: a NUL byte"),
         (b"[" * 100_000, "nested too deeply"),
         (b'{"format": "x", "format": "y"}', "the key 'format' is given twice"),
-        (b'{"start": NaN}', "NaN is no number"),
-        (b'{"start": -Infinity}', "-Infinity is no number"),
+        (b'{"start": NaN}', "NaN is not a number"),
+        (b'{"start": -Infinity}', "-Infinity is not a number"),
         (b'{"start": 1e999}', "the number 1e999 is too large"),
         (b'{"start": ' + b"9" * 5000 + b"}", "Exceeds the limit"),
-        (b"PK\x03\x04", "this is no file of ours|Expecting value"),
-        (b"[1, 2]", "this is no file of ours"),
+        (b"PK\x03\x04", "this is not a file of tailpath|Expecting value"),
+        (b"[1, 2]", "this is not a file of tailpath"),
     ],
 )
 def test_broken_json_is_refused(data, message, tmp_path):
@@ -272,7 +275,7 @@ def huge_header():
     ("name", "data", "message"),
     [
         ("outcome_cost", huge_header(), "declares the shape .* but holds 8 bytes"),
-        ("outcome_cost", npy(np.array([None, 1])), "no array of numbers"),
+        ("outcome_cost", npy(np.array([None, 1])), "not an array of numbers"),
         ("outcome_cost", npy(np.zeros((7, 1))), "has 2 axes, expected 1"),
         ("outcome_cost", npy(np.zeros(7, dtype=np.int64)), "holds int64, expected float64"),
         ("outcome_cost", npy(np.zeros(3)), "differ in length"),
@@ -285,7 +288,7 @@ def huge_header():
         ("header", npy(np.frombuffer(b"\xff\xfe", dtype=np.uint8)), "is not UTF-8"),
         ("header", npy(np.frombuffer(b"[" * 100_000, dtype=np.uint8)), "nested too deeply"),
         ("header", None, "member header is missing"),
-        ("is_goal", b"", "no array of numbers"),
+        ("is_goal", b"", "not an array of numbers"),
     ],
 )
 def test_broken_members_are_named(name, data, message, tmp_path, members):
@@ -305,7 +308,7 @@ def test_no_pickle_is_ever_opened(tmp_path, members):
     buffer = io.BytesIO()
     np.save(buffer, np.array([Bomb()], dtype=object), allow_pickle=True)
     pack(tmp_path / "m.npz", {**members, "outcome_cost.npy": buffer.getvalue()})
-    with pytest.raises(tp.TailpathError, match="no array of numbers"):
+    with pytest.raises(tp.TailpathError, match="not an array of numbers"):
         tp.read(tmp_path / "m.npz")
     assert not (tmp_path / "pwned").exists()
 
@@ -314,7 +317,7 @@ def test_a_zip_bomb_stays_packed(tmp_path, members):
     pack(
         tmp_path / "m.npz", {**members, "outcome_cost.npy": bytes(50 * 2**20)}, zipfile.ZIP_DEFLATED
     )
-    with pytest.raises(tp.TailpathError, match=r"unfold to \d+ bytes, more than"):
+    with pytest.raises(tp.TailpathError, match=r"unpack to \d+ bytes, more than"):
         tp.read(tmp_path / "m.npz")
 
 
@@ -328,7 +331,7 @@ def test_unusual_archives_are_refused(tmp_path, members):
     with pytest.raises(tp.TailpathError, match="a member is given twice"):
         tp.read(path)
     path.write_bytes(b"no zip at all")
-    with pytest.raises(tp.TailpathError, match="no npz archive"):
+    with pytest.raises(tp.TailpathError, match="not an npz archive"):
         tp.read(path)
     path.write_bytes(b"")
     with pytest.raises(tp.TailpathError, match="empty"):
@@ -355,8 +358,8 @@ def test_a_unit_that_contradicts_a_cost_is_refused(cost, tmp_path):
     with pytest.raises(
         tp.TailpathError,
         match=(
-            rf"m\.json: state 's', action 'a' -> 's' costs {cost!r}, no whole number of 1, the cost"
-            r" unit"
+            rf"m\.json: state 's', action 'a' -> 's' costs {cost!r}, not a whole multiple of 1,"
+            r" the cost unit"
         ),
     ):
         tp.read(path)

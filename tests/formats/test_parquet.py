@@ -78,9 +78,9 @@ def test_options_and_marks(tmp_path):
 @pytest.mark.parametrize(
     ("column", "cells", "said"),
     [
-        ("cost", [10, 10, None, 20], r"m\.parquet:3: '' is no finite number"),
-        ("cost", ["1", "2", "3", "x"], r"m\.parquet:4: 'x' is no finite number"),
-        ("cost", [1.0, float("nan"), 1.0, 1.0], r"m\.parquet:2: 'nan' is no finite number"),
+        ("cost", [10, 10, None, 20], r"m\.parquet:3: '' is not a finite number"),
+        ("cost", ["1", "2", "3", "x"], r"m\.parquet:4: 'x' is not a finite number"),
+        ("cost", [1.0, float("nan"), 1.0, 1.0], r"m\.parquet:2: 'nan' is not a finite number"),
         ("state", ["home", None, "stop", "stop"], r"m\.parquet:2: a name is empty"),
         (
             "state",
@@ -103,8 +103,8 @@ def test_refusals_of_files(tmp_path):
     path = tmp_path / "m.parquet"
     for data, said in (
         (b"", "the file is empty"),
-        (b"PAR1", "this is no Parquet file"),
-        (b"state,cost\n", "this is no Parquet file"),
+        (b"PAR1", "this is not a Parquet file"),
+        (b"state,cost\n", "this is not a Parquet file"),
     ):
         path.write_bytes(data)
         with pytest.raises(tp.TailpathError, match=rf"m\.parquet: {said}"):
@@ -119,7 +119,7 @@ def test_refusals_of_files(tmp_path):
     million = pyarrow.array(["a"] * 1_000_000).dictionary_encode()
     many = pyarrow.chunked_array([million] * 20)
     with pytest.raises(
-        tp.TailpathError, match=r"unfolds to .* bytes, more than its .* bytes deserve"
+        tp.TailpathError, match=r"unpacks to .* bytes, more than its .* bytes justify"
     ):
         tp.read(written(path, {"from": many, "to": many, "cost": many}))
 

@@ -126,8 +126,8 @@ def test_rows_in_any_order(prism):
             "0 0 2 1/2 stop",
             r"m\.tra:4: choice 0 of state 0 has two action names",
         ),
-        ("tra", "0 0 2 1/2 go", "0 0 2 nan go", r"m\.tra:4: 'nan' is no finite number"),
-        ("tra", "0 0 2 1/2 go", "0 -0 2 0.5 go", r"m\.tra:4: '-0' is no whole number"),
+        ("tra", "0 0 2 1/2 go", "0 0 2 nan go", r"m\.tra:4: 'nan' is not a finite number"),
+        ("tra", "0 0 2 1/2 go", "0 -0 2 0.5 go", r"m\.tra:4: '-0' is not a whole number"),
         ("tra", "0 0 2 1/2 go", "0 0 2 0.4 go", "sum to 0.9, not 1"),
         ("lab", '0="init"', "0=init", r"m\.lab:1: expected a list such as"),
         (
@@ -255,7 +255,7 @@ def test_a_row_per_line(prism):
         tp.read(
             prism(tra="2 3\n0 .5:0 0.5:1\n0 1:1\n", srew=None, trew=None, sta=None), step_cost=2
         )
-    with pytest.raises(FormatError, match=r"m\.tra:2: 'x' is no whole number"):
+    with pytest.raises(FormatError, match=r"m\.tra:2: 'x' is not a whole number"):
         tp.read(prism(tra="2 3\n0 .5:x 0.5:1\n"))
 
 
@@ -290,7 +290,7 @@ def test_rewards_in_a_row_per_line(prism):
             r"m\.trew:2: a reward for a transition that the model does not have",
         ),
         ("3 4 4\n0 0.2:1\n0 4:2\n1 2:1\n", r"m\.trew:1: the header says 4 rewards, the file has 3"),
-        ("3 4 3\n0 0.2:1\n0 x:2\n1 2:1\n", r"m\.trew:3: 'x' is no finite number"),
+        ("3 4 3\n0 0.2:1\n0 x:2\n1 2:1\n", r"m\.trew:3: 'x' is not a finite number"),
         (
             "3 4 3\n0 0.2:1\n0 4:2\n9 2:1\n",
             r"m\.trew:4: a reward for a transition that the model does not have",

@@ -261,13 +261,13 @@ def test_rewards_of_both_signs_are_shifted(tmp_path):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("Bernoulli(P(?f))", "Bernoulli(3 * P(?f))", r"luck\(f2\): 1.5 is no probability"),
+        ("Bernoulli(P(?f))", "Bernoulli(3 * P(?f))", r"luck\(f2\): 1.5 is not a probability"),
         (
             "Bernoulli(P(?f))",
             "Normal(0, 1) > 0",
             r"luck\(f1\): draws of Normal cannot be enumerated",
         ),
-        ("@mid : 0.5", "@mid : 0.6", r"at': 0.25, 0.6, 0.25 are no probabilities"),
+        ("@mid : 0.5", "@mid : 0.6", r"at': 0.25, 0.6, 0.25 are not probabilities"),
         ("-1 - 2 * leap", "0 * tries", "no reward but 0 can follow, whatever is done"),
         ("-1 - 2 * leap", "-1 - Bernoulli(0.5)", "the reward is drawn at random"),
         ("leap => (at == @mid)", "at == @mid", "no action is allowed in the state at=low tries=7"),

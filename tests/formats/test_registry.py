@@ -206,7 +206,7 @@ def test_an_entry_point_that_is_no_format(monkeypatch):
     )
     with pytest.raises(
         OptionError,
-        match=r"test_registry:ODD of the group tailpath\.readers is no tailpath\.formats\.Format",
+        match=r":ODD of the group tailpath\.readers is not a tailpath\.formats\.Format",
     ):
         tp.read("odd:x")
 

@@ -146,7 +146,7 @@ def test_what_is_open_is_named(model, storm):
     with pytest.raises(FormatError, match=r"m\.prism: .*M"):
         tp.read(model(), constants={"N": 3, "M": 0.1})
     for constants in ({"N": "1;2"}, {"N,p": 1}, {"N": ""}):
-        with pytest.raises(OptionError, match="is no constant with a value"):
+        with pytest.raises(OptionError, match="is not a constant with a value"):
             tp.read(model(), constants=constants)
 
 

@@ -277,23 +277,23 @@ def test_strange_archives(tmp_path):
         "GNU.sparse.size": str(2**40),
     }
     cases = {
-        "empty": (b"", "no tar archive"),
+        "empty": (b"", "not a tar archive"),
         "foreign": (write_tar({"other": b""}), "member index.json is missing"),
-        "text": (b"index.json" * 200, "no tar archive"),
+        "text": (b"index.json" * 200, "not a tar archive"),
         "link": (
             tar_with(entry("index.json", tarfile.SYMTYPE, link="/etc/passwd")),
-            "is no plain file",
+            "is not a plain file",
         ),
-        "device": (tar_with(entry("index.json", tarfile.CHRTYPE)), "is no plain file"),
+        "device": (tar_with(entry("index.json", tarfile.CHRTYPE)), "is not a plain file"),
         "twice": (tar_with(entry("index.json"), entry("index.json")), "is there twice"),
-        "sparse": (tar_with(sparse), "is no plain file"),
+        "sparse": (tar_with(sparse), "is not a plain file"),
         "cut": (
             tar_with(entry("index.json", size=5000))[:2000],
-            "ends beyond the end of the file|no tar archive",
+            "ends beyond the end of the file|not a tar archive",
         ),
         "bomb": (
             gzip.compress(tar_with(entry("index.json", size=100 * 2**20))),
-            "unfolds to more than",
+            "unpacks to more than",
         ),
         "nested": (write_tar({"index.json": b"[" * 100_000}), "nested too deeply"),
     }

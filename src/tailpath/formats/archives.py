@@ -51,15 +51,17 @@ class Archive:
             self._zip = zipfile.ZipFile(io.BytesIO(data))
             self._members = {info.filename: info for info in self._zip.infolist()}
         except _BROKEN as error:
-            raise FormatError(f"{path}: this is no npz archive: {shorten(str(error))}") from None
+            raise FormatError(
+                f"{path}: this is not an npz archive: {shorten(str(error))}"
+            ) from None
         if len(self._members) < len(self._zip.infolist()):
             raise FormatError(f"{path}: a member is given twice")
         self._unfolded = unfolded = sum(info.file_size for info in self._members.values())
         most = budget(len(data))
         if unfolded > most:
             raise FormatError(
-                f"{path}: the members unfold to {unfolded} bytes, more than the {most} that"
-                f" {len(data)} bytes deserve"
+                f"{path}: the members unpack to {unfolded} bytes, more than the {most} that"
+                f" {len(data)} bytes justify"
             )
 
     def has(self, name: str) -> bool:
@@ -107,7 +109,7 @@ class Archive:
         length = int.from_bytes(data[8:10], "little") + 10
         header = _HEADER.fullmatch(data[10:length]) if data[:8] == b"\x93NUMPY\x01\x00" else None
         if header is None:
-            raise FormatError(f"{where} is no array of numbers with one or two axes")
+            raise FormatError(f"{where} is not an array of numbers with one or two axes")
         try:
             dtype = np.dtype(header[1].decode())
         except TypeError:

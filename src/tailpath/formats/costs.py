@@ -69,7 +69,7 @@ class CostRule:
 
 
 def refuse_infinite(costs: FloatArray, where: str, name_outcome: Callable[[int], str]) -> None:
-    """Refuse the first cost that is no number, such as a sum beyond the floats."""
+    """Refuse the first cost that is not a number, such as a sum beyond the floats."""
     for outcome in np.flatnonzero(~np.isfinite(costs))[:1].tolist():
         raise FormatError(f"{where}: {name_outcome(outcome)} costs {costs[outcome]:g}")
 

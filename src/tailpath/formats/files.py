@@ -62,7 +62,9 @@ def text_bytes(path: str, data: bytes) -> bytes:
         raise FormatError(f"{path}: the file is empty")
     nul = data.find(b"\0")
     if nul >= 0:
-        raise FormatError(f"{path}:{data.count(10, 0, nul) + 1}: a NUL byte: this is no text file")
+        raise FormatError(
+            f"{path}:{data.count(10, 0, nul) + 1}: a NUL byte: this is not a text file"
+        )
     at = len(data) if data.isascii() else 0
     while at < len(data):  # piece by piece, since the whole may take four times the memory
         end = data.find(b"\n", at + SMALL) + 1 or len(data)
@@ -105,12 +107,12 @@ def unpacked(path: str, data: bytes) -> bytes:
         raise FormatError(f"{path}: broken {kind} data: {error}") from None
     if len(content) > most:
         raise FormatError(
-            f"{path}: unfolds to more than {most} bytes, more than its {len(data)} bytes deserve"
+            f"{path}: unpacks to more than {most} bytes, more than its {len(data)} bytes justify"
         )
     if not decoder.eof:
         raise FormatError(f"{path}: broken {kind} data: it ends too early")
     if decoder.unused_data.strip(b"\0"):
-        raise FormatError(f"{path}: broken {kind} data: something follows its end")
+        raise FormatError(f"{path}: broken {kind} data: there is more behind its end")
     return content
 
 
@@ -118,7 +120,7 @@ def load_json(text: str, where: str) -> Any:
     """Strict JSON: no duplicate keys, no NaN, no infinities, no bottomless nesting."""
 
     def constant(name: str) -> NoReturn:
-        raise FormatError(f"{where}: {name} is no number")
+        raise FormatError(f"{where}: {name} is not a number")
 
     def number(digits: str) -> float:
         value = float(digits)
@@ -166,7 +168,7 @@ def parse_number(text: str, where: str) -> float:
         if vanishes(text, value):
             raise FormatError(f"{where}: {shorten(text)!r} is too small a number")
     if not math.isfinite(value):
-        raise FormatError(f"{where}: {shorten(text)!r} is no finite number")
+        raise FormatError(f"{where}: {shorten(text)!r} is not a finite number")
     return value
 
 

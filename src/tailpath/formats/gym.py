@@ -195,7 +195,7 @@ def _starts(environment: Any, table: Any, where: str) -> dict[Name, float]:
         or not (np.isfinite(weights) & (weights >= 0)).all()
         or abs(weights.sum() - 1) > 1e-9 * len(weights)
     ):
-        raise FormatError(f"{where}: the start distribution is no distribution")
+        raise FormatError(f"{where}: the start distribution is not a probability distribution")
     return {int(state): float(weights[state]) for state in np.flatnonzero(weights)}
 
 

@@ -100,8 +100,8 @@ def read(path: str, reading: Reading) -> Any:
     """Read a model from our JSON."""
     data = text_bytes(path, read_bytes(path))
     if len(data) >= LARGE:
-        what = f"{len(data) / 1e6:.0f} MB of JSON, a format for people"
-        message = f"{path}: {what}, take a while; for size there are .npz and .umb"
+        what = f"{len(data) / 1e6:.0f} MB of JSON take a while to read"
+        message = f"{path}: {what}; .npz and .umb are made for size"
         warnings.warn(message, TailpathWarning, stacklevel=2)
     size, text = len(data), data.decode()
     del data
@@ -131,7 +131,7 @@ def _check_members(document: Any, path: str) -> None:
 def check_header(document: Any, path: str, name: str, version: int) -> None:
     """Every file of ours says what it is and in which version."""
     if not isinstance(document, dict) or not isinstance(document.get("format"), str):
-        raise FormatError(f"{path}: this is no file of ours: the member 'format' is missing")
+        raise FormatError(f"{path}: this is not a file of tailpath: the member 'format' is missing")
     if document["format"] != name:
         hint = "; read it with read_policy" if document["format"] == "tailpath policy" else ""
         raise FormatError(
@@ -334,7 +334,7 @@ class _Document:
 
     def _cost(self, value: Any) -> float:
         if type(value) not in (float, int, str):
-            raise FormatError(f": cost {shorten(repr(value))} is no number")
+            raise FormatError(f": cost {shorten(repr(value))} is not a number")
         if value not in self.exact:
             self.exact[value] = self._number(value, "cost")
         return self.exact[value]
@@ -349,7 +349,7 @@ class _Document:
                 return float(value)
             except OverflowError:
                 pass
-        raise FormatError(f": {what} {shorten(repr(value))} is no number")
+        raise FormatError(f": {what} {shorten(repr(value))} is not a number")
 
     def _unit(self) -> Fraction | None:
         if self.document.get("cost_unit") is None and any(

@@ -95,7 +95,7 @@ def to_ssp(model: Labelled, reading: Reading, rule: CostRule) -> Any:
         and not extras.where
         and (unit := fraction_unit(np.unique(costs).tolist())) is not None
     ):
-        notes.append(f"costs are taken for whole numbers of {unit}, which decimals cannot say")
+        notes.append(f"costs are taken as whole multiples of {unit}, which no decimals are")
     fields = {
         "state_choices": offsets_of(rows.choice_state, n_states),
         "choice_outcomes": offsets_of(choice, len(rows.choice_state)),
@@ -243,7 +243,7 @@ def _starts(model: Labelled, start: Any) -> NDArray[np.int64]:
     )
     if not 0 <= number < model.n_states:
         what = (
-            f"no label {start!r}, nor a state of this number"
+            f"no label {start!r}, and no state of this number"
             if number >= 0
             else f"no label {start!r}"
         )

@@ -11,7 +11,7 @@ RiskMDPs.jl keep their models.
   says what a missing column means.
 - Cost is minus the reward: these tools maximise. A `cost` is taken as it is.
 - The goals are those given, or those that a column `goal` marks; otherwise a state that no row
-  leaves is a goal, and where there is none, states that only lead to themselves for nothing.
+  leaves is a goal, and where there is none, states that lead only to themselves at no cost.
 - The start is the one given, or the one that a column `start` marks; otherwise the state of the
   first row.
 - Identifiers are numbers from 0 (or from 1, with `one_based`), or names. A name that could be
@@ -137,15 +137,15 @@ def _refuse_chances(
         for row in np.flatnonzero(~((low >= 0) & (low <= high) & (high <= 1)))[:1].tolist():
             raise FormatError(
                 f"{path}: {where(row)} has the interval [{low[row]:g}, {high[row]:g}], which is"
-                " none of probabilities"
+                " not one of probabilities"
             )
     elif table.given_by == ("count",):
         for row in np.flatnonzero(~((chances[0] >= 0) & (chances[0] == np.floor(chances[0]))))[
             :1
         ].tolist():
             raise FormatError(
-                f"{path}: {where(row)} has count {chances[0][row]:g}, which is no whole number from"
-                " 0 on"
+                f"{path}: {where(row)} has count {chances[0][row]:g}, which is not a whole"
+                " number of 0 or more"
             )
     else:
         refuse_improbable(chances[0], path, where)
@@ -178,12 +178,11 @@ def _goals(
     leaves[state[(target != state) | (costs != 0)]] = True
     if leaves.all():
         raise FormatError(
-            f"{table.path}: no goal: every state has rows, and none only leads to itself for"
-            " nothing"
+            f"{table.path}: no goal: every state has rows, and none leads only to itself at no cost"
         )
     return ~leaves, (
         (
-            "states that only lead to themselves for nothing are the goals"
+            "states that lead only to themselves at no cost are the goals"
             f" ({np.count_nonzero(~leaves)} of them)"
         ),
     )

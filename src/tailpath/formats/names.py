@@ -50,7 +50,7 @@ def decode_name(value: Any, where: str) -> Name:
             else tuple(decode_name(part, where) for part in value)
         )
     if isinstance(value, dict):
-        raise FormatError(f"{where}: {shorten(repr(value))} is no name")
+        raise FormatError(f"{where}: {shorten(repr(value))} is not a name")
     name: Name = value
     return name
 
@@ -140,7 +140,7 @@ def decode_unit(value: Any, where: str) -> Fraction | None:
         and int(top) > 0
         and int(bottom) > 0
     ):
-        raise FormatError(f"{where}: {shorten(repr(value))} is no positive fraction 'p/q'")
+        raise FormatError(f"{where}: {shorten(repr(value))} is not a positive fraction 'p/q'")
     return Fraction(int(top), int(bottom))
 
 

@@ -28,11 +28,11 @@ def read_parquet(path: str) -> Any:
         cells = 8 * shape.num_rows * shape.num_columns
         size = max(cells, sum(group.total_byte_size for group in groups))
         if size > budget(len(data)):
-            deserved = f"more than its {len(data)} bytes deserve"
-            raise FormatError(f"{path}: unfolds to {size} bytes, {deserved}")
+            deserved = f"more than its {len(data)} bytes justify"
+            raise FormatError(f"{path}: unpacks to {size} bytes, {deserved}")
         return file.read(use_threads=False)
     except (pyarrow.ArrowException, OSError, ValueError) as error:
-        raise FormatError(f"{path}: this is no Parquet file: {shorten(str(error))}") from None
+        raise FormatError(f"{path}: this is not a Parquet file: {shorten(str(error))}") from None
 
 
 def texts(path: str, table: Any, positions: Sequence[int]) -> Any:

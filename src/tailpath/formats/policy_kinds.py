@@ -133,7 +133,7 @@ def pack(policy: Policy) -> Stored:
         return _pack_mixture(policy)
     if not isinstance(policy, Policy):
         raise OptionError(
-            f"a {type(policy).__name__} is no policy yet; tailpath.policy(ssp, ...) makes one of it"
+            f"a {type(policy).__name__} is not a policy yet; tailpath.policy(ssp, ...) makes one"
         )
     raise OptionError(
         f"a {type(policy).__name__} made of functions cannot be saved; only policies made of"
@@ -282,7 +282,7 @@ def _unpack_mixture(
     if not isinstance(members, list) or not all(
         isinstance(member, dict) and member.get("kind") != "mixed" for member in members
     ):
-        raise FormatError(f"{path}: members must be a list of policies that are no mixtures")
+        raise FormatError(f"{path}: members must be a list of policies that are not mixtures")
 
     def member_source(i: int) -> Source:
         def member_array(name: str, dtype: Any, axes: int = 1) -> NDArray[Any]:
@@ -330,7 +330,7 @@ def _decisions(
         key = tuple(decode_name(part, where) for part in row[:width])
         action, share = decode_name(row[width], where), row[width + 1]
         if type(share) not in (int, float) or not 0 <= share <= 1:
-            raise FormatError(f"{where}: {shorten(repr(share))} is no probability")
+            raise FormatError(f"{where}: {shorten(repr(share))} is not a probability")
         if key in table or action in mixed.get(key, ()):
             raise FormatError(f"{where}: a second decision for {key!r}")
         mixed.setdefault(key, {})[action] = float(share)

@@ -31,6 +31,7 @@ from tailpath.formats.reading import Reading
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.endings import within
 from tailpath.model.ssp import SSP
+from tailpath.texts import count as counted
 
 #: Outcomes, and joint actions, beyond which a problem is refused.
 MOST_OUTCOMES, MOST_ACTIONS = 1_000_000, 10_000
@@ -293,11 +294,11 @@ def _model(
         notes = [_shifted(shift, problem, horizon, bool(ended), where)]
     elif bonus:
         left_out = f"the bonus of {float(bonus):g} for arriving is left out"
-        paid = "and who does not arrive in time pays it"
+        paid = "and a run that does not arrive in time pays it"
         notes.append(f"{left_out}, {paid}: the total reward is {float(bonus):g} minus the cost")
     if done - ended:
-        settled = len(done - ended)
-        notes.append(f"{settled} states from which no reward but 0 can follow are {DONE!r}")
+        settled = counted(len(done - ended), "state")
+        notes.append(f"{DONE!r} stands for {settled} from which no reward but 0 can follow")
     called = {
         state: DONE if state in done else _name(names, state)
         for state in {row[2] for row in rows} | {first}

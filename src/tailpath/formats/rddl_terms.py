@@ -127,7 +127,7 @@ def drawn(chances: Mapping[Any, Term], where: str, *, scaled: bool = False) -> T
             total = sum(weight)
             if min(weight) < 0 or not total or (not scaled and abs(total - 1) > 1e-9):
                 text = ", ".join(f"{float(each):g}" for each in weight)
-                raise FormatError(f"{where}: {text} are no probabilities")
+                raise FormatError(f"{where}: {text} are not probabilities")
             chance = math.prod(share for _, share in way)
             branches += [
                 (value, chance * Fraction(each) / total) for value, each in zip(chances, weight)
@@ -216,7 +216,7 @@ class Ground:
 
     def _constant(self, name: str, value: Any, bound: Mapping[str, str]) -> Term:
         if isinstance(value, str):
-            raise FormatError(f"{self.where}: {value} is no number")
+            raise FormatError(f"{self.where}: {value} is not a number")
         return known(value if isinstance(value, bool) else as_fraction(value))
 
     def _pvar(self, name: str, args: Any, bound: Mapping[str, str]) -> Term:
@@ -305,7 +305,7 @@ class Ground:
         def law(fluents: Fluents) -> Law:
             p = sum(value * share for value, share in chance.law(fluents))
             if not 0 <= p <= 1:
-                raise FormatError(f"{where}: {float(p):g} is no probability")
+                raise FormatError(f"{where}: {float(p):g} is not a probability")
             return added_up([(True, p), (False, 1 - p)])
 
         decided = chance.known and chance.value in (0, 1)

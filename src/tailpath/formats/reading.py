@@ -35,7 +35,7 @@ class Reading:
         None,
         "--goal",
         "LABEL",
-        "Label of the goals, or condition (PRISM, JANI); in Gymnasium best, all, a final reward.",
+        "Label or condition of the goals (PRISM, JANI); in Gymnasium best, all or a final reward.",
     )
     cost: str | None = _option(
         None, "--cost", "NAME", "Reward structure, or column of a table, that holds the costs."

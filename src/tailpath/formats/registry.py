@@ -336,7 +336,7 @@ def _format(thing: Any) -> Format | None:
 
 
 #: The formats of others, by suffix without its dot and by scheme.
-REGISTER = Register("reader", "tailpath.formats.Format and no function", GROUP, {}, _format)
+REGISTER = Register("reader", "tailpath.formats.Format or a function", GROUP, {}, _format)
 
 
 def register(added: Format) -> None:

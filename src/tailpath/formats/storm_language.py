@@ -158,6 +158,6 @@ def _definitions(constants: Mapping[str, Any]) -> str:
     for name, value in constants.items():
         text = str(value).lower() if isinstance(value, bool) else str(value)
         if not _CONSTANT.fullmatch(str(name)) or not _VALUE.fullmatch(text):
-            raise OptionError(f"constants: {name}={value} is no constant with a value")
+            raise OptionError(f"constants: {name}={value} is not a constant with a value")
         parts.append(f"{name}={text}")
     return ",".join(parts)

@@ -158,8 +158,8 @@ class LongTable:
         self.width = len(names)
         if "idoutcome" in names:
             raise FormatError(
-                f"{self.path}:1: a table with idoutcome describes a robust model, which is none of"
-                " ours"
+                f"{self.path}:1: a table with idoutcome describes a robust model, which cannot"
+                " be read"
             )
         try:
             intervals = self.is_log or has_intervals(names, self.columns)
@@ -195,7 +195,7 @@ class LongTable:
     def _numbered(self, at: Mapping[str, int], words: Mapping[int, bulk.Words]) -> Columns:
         """The same columns of some rows, whose texts are given by the index of their column."""
         if self.times:
-            raise FormatError(f"{self.path}: rows with times are unfolded one by one")
+            raise FormatError(f"{self.path}: rows with times are taken apart one by one")
         numbers = NumberParser(self.path)
 
         def truths(texts: list[str]) -> NDArray[np.bool_]:

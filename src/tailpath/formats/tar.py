@@ -37,7 +37,7 @@ def tar_members(path: str, data: bytes) -> dict[str, memoryview]:
                     continue
                 # A sparse member declares zeros that the file does not have; links lead outside.
                 if member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE) or member.issparse():
-                    raise FormatError(f"{path}: member {shorten(name)}: is no plain file")
+                    raise FormatError(f"{path}: member {shorten(name)}: is not a plain file")
                 if name in members:
                     raise FormatError(f"{path}: member {shorten(name)}: is there twice")
                 if member.size < 0 or member.offset_data + member.size > len(data):
@@ -46,7 +46,7 @@ def tar_members(path: str, data: bytes) -> dict[str, memoryview]:
                     )
                 members[name] = view[member.offset_data : member.offset_data + member.size]
     except _BROKEN as error:
-        raise FormatError(f"{path}: this is no tar archive: {shorten(str(error))}") from None
+        raise FormatError(f"{path}: this is not a tar archive: {shorten(str(error))}") from None
     return members
 
 

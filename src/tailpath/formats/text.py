@@ -54,7 +54,7 @@ class NumberParser:
         """A whole number, 0 or more; no sign, no underscores, no digits of other scripts."""
         digits = text.strip()
         if not (digits.isascii() and digits.isdigit() and len(digits) <= 18):
-            raise FormatError(f"{self.path}:{line}: {shorten(digits)!r} is no whole number")
+            raise FormatError(f"{self.path}:{line}: {shorten(digits)!r} is not a whole number")
         return int(digits)
 
     def numbers(self, texts: Sequence[str], lines: Sequence[int]) -> NDArray[np.float64]:
