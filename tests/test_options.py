@@ -76,7 +76,7 @@ def test_alpha_may_be_a_percentage_on_the_command_line(capsys, tmp_path):
         for alpha in ("5%", 0.05)
     )
     assert given.code == 0 and {**given.json, "seconds": 0} == {**plain.json, "seconds": 0}
-    assert "is no number" in run(capsys, "solve", tmp_path / "roads.json", "--alpha", "x%").err
+    assert "is not a number" in run(capsys, "solve", tmp_path / "roads.json", "--alpha", "x%").err
     assert (
         run(capsys, "solve", tmp_path / "roads.json", "--alpha", "95%").err.count(
             "for 95 % confidence"

@@ -60,7 +60,7 @@ class Register(Generic[Thing]):
             return None
         thing = self.checked(loaded(address, self.noun, self.group))
         if thing is None:
-            raise OptionError(f"{address} of the group {self.group} is no {self.wanted}")
+            raise OptionError(f"{address} of the group {self.group} is not a {self.wanted}")
         return thing
 
 

@@ -137,11 +137,11 @@ def test_the_scheme():
     assert tp.read("flights:LAX@12") == flights("LAX", 12)
     assert tp.read("flights:SFO@9:90%").confidence == 0.9
     for text in ("LAX", "LAX@3", "LAX@24", "lax@12", "LAX@12:", "LAX@12:0%", ""):
-        with pytest.raises(OptionError, match=r"write where to, from which hour on"):
+        with pytest.raises(OptionError, match=r"write the destination, the hour to start from"):
             tp.read(f"flights:{text}")
     with pytest.raises(OptionError, match=r"no service .* goes to 'LEX'; did you mean 'LAX'\?"):
         tp.read("flights:LEX@12")
-    with pytest.raises(OptionError, match="does not tell which time SJU has"):
+    with pytest.raises(OptionError, match="does not say which time zone SJU is in"):
         tp.read("flights:SJU@12")
     with pytest.raises(OptionError, match="the hour must be at most 23, not 24"):
         flights("LAX", 24)

@@ -109,7 +109,7 @@ def test_our_own_schemes_are_taken(scheme):
     ("place", "message"),
     [
         ("tests.domains.nowhere:TOY", "cannot be loaded"),
-        ("tests.domains.test_register:steps", r"is no tailpath\.domains\.Domain"),
+        ("tests.domains.test_register:steps", r"is not a tailpath\.domains\.Domain"),
     ],
 )
 def test_an_entry_point_that_leads_nowhere(place, message, monkeypatch):

@@ -102,7 +102,7 @@ def test_a_grid_beyond_the_memory_is_refused_before_it_is_built(monkeypatch):
         lambda: tp.domains.river(rows=50, columns=21),
         lambda: tp.domains.gridworld("S" + "." * 1000 + "G"),
     ):
-        with pytest.raises(OptionError, match="GiB of memory are available"):
+        with pytest.raises(OptionError, match="GiB of memory is available"):
             build()
     monkeypatch.setattr(grids, "available_bytes", lambda: None)
     assert tp.domains.river(rows=50, columns=21).n_states == 1050

@@ -263,12 +263,12 @@ PAIRED = {"P": Q, "costs": PAIR_COST, "s_indices": S_INDICES, "a_indices": A_IND
         (
             {"P": [[["x"]]]},
             ModelError,
-            "P must be an array of numbers, with all its rows of one length",
+            "P must be an array of numbers, with all its rows of the same length",
         ),
         (
             {"costs": [[1, 2], [3]]},
             ModelError,
-            "costs must be an array of numbers, with all its rows of one length",
+            "costs must be an array of numbers, with all its rows of the same length",
         ),
         (
             {"costs": [1.0, 2.0]},

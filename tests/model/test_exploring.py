@@ -158,7 +158,7 @@ def refused(**changed):
             {"is_goal": lambda s: False, "outcomes": lambda s, a: [(1, 0, 1)]},
             "^is_goal is true for none of the 1 states",
         ),
-        ({"actions": lambda s: []}, r"^actions\(0\) gives none, and the state is no goal$"),
+        ({"actions": lambda s: []}, r"^actions\(0\) gives none, and the state is not a goal$"),
         (
             {"outcomes": lambda s, a: [(1, s)]},
             r"^outcomes\(0, 'walk'\) gives \(1, 0\); expected \(probability, next state, cost\)$",
@@ -180,7 +180,7 @@ def refused(**changed):
         ),
         (
             {"outcomes": lambda s, a: [(1, 3, "dear")]},
-            r"^state 0, action 'walk' -> 3 has cost 'dear', which is no number$",
+            r"^state 0, action 'walk' -> 3 has cost 'dear', which is not a number$",
         ),
         (
             {"outcomes": lambda s, a: [(1, s + 1, 1)], "is_goal": lambda s: s < 0, "limit": 100},

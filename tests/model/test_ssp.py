@@ -312,13 +312,13 @@ def test_rounding_alone_is_no_reason_to_warn():
         ([("a", "go", "goal", 1, math.inf)], "state 'a', action 'go' -> 'goal' costs inf"),
         (
             [("a", "go", "goal", 1, "dear")],
-            "state 'a', action 'go' -> 'goal' has cost 'dear', which is no number",
+            "state 'a', action 'go' -> 'goal' has cost 'dear', which is not a number",
         ),
         (
             [("a", "go", "goal", None, 1)],
-            "state 'a', action 'go' -> 'goal' has probability None, which is no number",
+            "state 'a', action 'go' -> 'goal' has probability None, which is not a number",
         ),
-        ([("a", "go", "b", 1, 1)], "state 'b' has no choices and is no goal"),
+        ([("a", "go", "b", 1, 1)], "state 'b' has no choices and is not a goal"),
         ([*ROWS, ("b", "stop", "b", 0, 1)], "state 'b', action 'stop' has no outcomes"),
         (
             [*ROWS, ("goal", "back", "a", 1, 0)],
@@ -386,7 +386,7 @@ def test_bad_start_and_goals(start, goals, message):
             {"is_goal": [False, True, True]},
             "goal 'b' has choices: goals are absorbing and free, and need none",
         ),
-        ({"state_choices": [0, 3, 3, 3]}, "state 'b' has no choices and is no goal"),
+        ({"state_choices": [0, 3, 3, 3]}, "state 'b' has no choices and is not a goal"),
         ({"choice_outcomes": [0, 3, 3, 5]}, "state 'a', action 'jump' has no outcomes"),
         (
             {"outcome_target": [1, 2, 2, 0, 3]},
@@ -443,14 +443,14 @@ LOOP = SSP.from_outcomes([("s", "a", "s", 0.5, 2), ("s", "a", "g", 0.5, 3)], "s"
         ),
         (
             {"exact_unit": F(2)},
-            "state 's', action 'a' -> 'g' costs 3.0, no whole number of 2, the cost unit",
+            "state 's', action 'a' -> 'g' costs 3.0, not a whole multiple of 2, the cost unit",
         ),
         ({"exact_unit": F(1, 10**9)}, "too fine or too large"),
         ({"exact_unit": F(0)}, "must be a positive fraction"),
         ({"exact_unit": 0.5}, "must be a positive fraction, not 0.5"),
         (
             {"outcome_cost": np.array([1e-6, 3.0]), "exact_unit": F(1)},
-            "costs 1e-06, no whole number of 1, the cost unit",
+            "costs 1e-06, not a whole multiple of 1, the cost unit",
         ),
         ({"outcome_cost": np.array([1e-310, 3.0])}, "costs 1e-310, too small to compute with"),
         ({"outcome_cost": np.array([1.7e308, 3.0])}, r"costs 1.7e\+308, too large to compute with"),

@@ -128,7 +128,7 @@ WRONG_ATOMS = {
     ),
     "too few factors": ({"xi": np.ones(5)}, "xi_offset points outside xi"),
     "a negative factor": ({"xi": np.full(11, -1.0)}, "xi must be finite and not negative"),
-    "a factor that is no number": (
+    "a factor that is not a number": (
         {"xi": np.full(11, np.nan)},
         "xi must be finite and not negative",
     ),

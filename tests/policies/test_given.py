@@ -278,7 +278,7 @@ def test_what_is_no_policy_yet_says_what_to_do(tmp_path):
     for thing, kind in ((np.zeros(12), "ndarray"), ({}, "dict")):
         with pytest.raises(
             tp.TailpathError,
-            match=rf"a {kind} is no policy yet; tailpath.policy\(ssp, ...\) makes one of it$",
+            match=rf"a {kind} is not a policy yet; tailpath.policy\(ssp, ...\) makes one$",
         ):
             tp.write_policy(thing, tmp_path / "policy.json")
 

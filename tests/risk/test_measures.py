@@ -55,7 +55,7 @@ def test_limits_in_text() -> None:
         ("", "cannot read"),
         ("cvar", "cvar is written cvar(alpha), not cvar()"),
         ("cvar(0.05, 3)", "cvar is written cvar(alpha), not cvar(0.05, 3)"),
-        ("cvar(a)", "'a' is no number"),
+        ("cvar(a)", "'a' is not a number"),
         ("late(20", "the brackets of 'late(20' do not match"),
         ("cvar(2)", "alpha must lie in (0, 1], not 2"),
         ("fast(3)", "unknown measure 'fast'; known are cvar, late, loss, mean, shortfall, var"),

@@ -177,8 +177,8 @@ def test_a_design_of_one_s_own(tmp_path):
     ("change", "text"),
     [
         (("title = ", "titel = "), "unknown key 'titel'; there are problems, title, "),
-        (("atoms = [3]", "atoms = 3"), "atoms = 3 is no list of int"),
-        (("atoms = [3]", "atoms = [-3]"), "atoms = [-3] is no list of int"),
+        (("atoms = [3]", "atoms = 3"), "atoms = 3 is not a list of int"),
+        (("atoms = [3]", "atoms = [-3]"), "atoms = [-3] is not a list of int"),
         (("atoms = [3]", "atoms = [3"), "mine.toml: "),
         (('model = "road.json"', ""), "problem 1 has no model"),
         (('"lottery"', '"roads/short"'), "the study has two problems roads/short"),

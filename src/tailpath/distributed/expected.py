@@ -43,7 +43,7 @@ LITTLE = 0.5
 ROUGHLY = 1e-6
 #: Rounds before values are given up that still move.
 MOST_ROUNDS = 4000
-SLOW = "value iteration settles too slowly on this model in parts; give it whole"
+SLOW = "value iteration settles too slowly on this model in parts; give the whole model"
 
 
 @dataclass(frozen=True, eq=False)

@@ -216,7 +216,7 @@ def plainly(**asked: bool) -> None:
     """Refuse options that a model in parts has no place for."""
     for name, given in asked.items():
         if given:
-            raise OptionError(f"a model in parts is solved without {name}; give it whole")
+            raise OptionError(f"a model in parts is solved without {name}; give the whole model")
 
 
 def even_bounds(n_states: int, parts: int) -> IntArray:

@@ -116,7 +116,8 @@ class PartGraph:
             if not largest(self.comm, float(np.any(depth != before))):
                 return depth
         raise ModelError(
-            "free outcomes lead in a cycle, which a model in parts must not have; give it whole"
+            "free outcomes lead in a cycle, which a model in parts must not have; give the whole"
+            " model"
         )
 
 
@@ -197,5 +198,5 @@ def require_arrival(graph: PartGraph, nearest: FloatArray) -> None:
     if found:
         raise GoalUnreachableError(
             f"from state {found[0]} no policy reaches a goal, and a model in parts must have no"
-            " dead ends; give it whole, or let runs end at a price (give_up)"
+            " dead ends; give the whole model, or let runs end at a price (give_up)"
         )

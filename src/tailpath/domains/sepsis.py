@@ -119,7 +119,7 @@ def sepsis(death: Any = None) -> SSP:
 
 def _ending(price: Fraction | None) -> str:
     if price is None:
-        return "who has died never arrives; sepsis:100 prices a death at 100 steps"
+        return "a patient who has died never arrives; sepsis:100 prices a death at 100 steps"
     return f"a death costs {float(price):g} steps and ends the run"
 
 
@@ -160,7 +160,7 @@ def _build(text: str) -> SSP | None:
 DOMAIN = Domain(
     "sepsis",
     _build,
-    "write nothing more, or the price of a death in steps of four hours, e.g. sepsis:100",
+    "write nothing after the colon, or the price of a death in steps of 4 hours, e.g. sepsis:100",
     about=lambda text: "ICU-Sepsis: four hours of treatment at a time, counted in MIMIC-III",
     policies={"clinicians": clinicians},
 )

@@ -271,7 +271,7 @@ class CostBand(Record):
                [1.  , 1.  ]])
         """
         if not self._unit or math.isnan(x):
-            raise OptionError(f"{x!r} is no cost")
+            raise OptionError(f"{x!r} is not a cost")
         if x < 0:
             return 0.0, 0.0
         assert self.product.cost_unit is not None

@@ -123,7 +123,7 @@ def _leave(
         error += solved
     elif not eliminated_exits(steps, exit_, leave):
         raise ModelError(
-            f"from {chain.label(int(members[0]))} runs can go round at no cost for too long to"
+            f"from {chain.label(int(members[0]))} runs can go around at no cost for too long to"
             " compute with"
         )
     rows, columns = np.nonzero(leave * entered[members, None])

@@ -28,7 +28,9 @@ OWN_ATOMS = Option(
     "Atoms per state, from a file in TOML or JSON (docs/planners.md).",
     "FILE",
 )
-TOLERANCE = Option("tolerance", float, 1e-3, "Stop when a sweep moves no value by more.", "E")
+TOLERANCE = Option(
+    "tolerance", float, 1e-3, "Stop when a sweep moves no value by more than E.", "E"
+)
 OPTIONS = (
     ATOMS,
     ALPHA0,

@@ -278,5 +278,5 @@ def _number(value: Any, what: str, state: Name, action: Name, next_state: Name) 
     except (TypeError, ValueError, OverflowError):
         raise ModelError(
             f"state {state!r}, action {action!r} -> {next_state!r} has {what} {value!r}, which is"
-            " no number"
+            " not a number"
         ) from None

@@ -70,7 +70,7 @@ def check_structure(ssp: SSP) -> None:
         raise ModelError("the geometry needs a row, a column and a kind per state")
     choices_of = np.diff(offsets)
     for state in np.flatnonzero((choices_of == 0) & ~ssp.is_goal)[:1].tolist():
-        raise ModelError(f"state {ssp.states[state]!r} has no choices and is no goal")
+        raise ModelError(f"state {ssp.states[state]!r} has no choices and is not a goal")
     for state in np.flatnonzero((choices_of > 0) & ssp.is_goal)[:1].tolist():
         raise ModelError(
             f"goal {ssp.states[state]!r} has choices: goals are absorbing and free, and need none"
@@ -135,8 +135,8 @@ def check_unit(ssp: SSP) -> None:
         np.abs(exact - cost) > 4 * np.finfo(np.float64).eps * np.abs(cost)
     )[:1].tolist():
         raise ModelError(
-            f"{_where_outcome(ssp, outcome)} costs {float(cost[outcome])!r}, no whole number of"
-            f" {_short(unit)}, the cost unit"
+            f"{_where_outcome(ssp, outcome)} costs {float(cost[outcome])!r}, not a whole multiple"
+            f" of {_short(unit)}, the cost unit"
         )
     object.__setattr__(ssp, "outcome_cost", exact)
 

@@ -72,7 +72,7 @@ def clock(
     ModelError
         If a duration is negative, or the functions do not make a problem.
     OptionError
-        If `until` is before `begin`, or one is no number.
+        If `until` is before `begin`, or one is not a number.
 
     Examples
     --------

@@ -53,7 +53,7 @@ def _whole(state: Any, action: Any, next_state: Any, count: Any) -> int:
         as_integer = -1
     if as_integer < 0 or as_integer != count:
         where = f"state {state!r}, action {action!r} -> {next_state!r}"
-        raise ModelError(f"{where} has count {count!r}, which is no whole number from 0 on")
+        raise ModelError(f"{where} has count {count!r}, which is not a whole number of 0 or more")
     return as_integer
 
 

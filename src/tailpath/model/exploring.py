@@ -70,7 +70,7 @@ def explore(model: Functions, limit: int, progress: Progress | None, sign: int =
             asking = ("actions", state)
             actions = list(model.actions(state))
             if not actions:
-                raise ModelError(f"actions({state!r}) gives none, and the state is no goal")
+                raise ModelError(f"actions({state!r}) gives none, and the state is not a goal")
             for action in actions:
                 asking = ("outcomes", state, action)
                 rows = list(model.outcomes(state, action))

@@ -51,7 +51,7 @@ class IntervalSSP(IntervalBuilder):
     Raises
     ------
     ModelError
-        If an interval is none of probabilities, or those of a choice admit no distribution; the
+        If an interval is not one of probabilities, or those of a choice admit no distribution; the
         text names the state and the action.
 
     Notes
@@ -105,8 +105,8 @@ class IntervalSSP(IntervalBuilder):
             ~((low >= 0) & (low <= high) & (high <= 1 + ROW_TOLERANCE) & (high > 0))
         )[:1].tolist():
             raise ModelError(
-                f"{self._where(o)} has the interval [{low[o]:g}, {high[o]:g}], which is none of"
-                " probabilities"
+                f"{self._where(o)} has the interval [{low[o]:g}, {high[o]:g}], which is not"
+                " one of probabilities"
             )
         count = np.diff(ssp.choice_outcomes)
         least, most = self._sums(low), self._sums(high)
@@ -277,7 +277,7 @@ class IntervalSSP(IntervalBuilder):
     def _refuse(self) -> NoReturn:
         raise OptionError(
             "this needs known probabilities, and the model has intervals; take model.nominal(), or"
-            " what solves intervals: solve_expected, solve_cvar_exact, solve_on_time, solve and"
+            " ask what takes intervals: solve_expected, solve_cvar_exact, solve_on_time, solve and"
             " evaluate"
         )
 

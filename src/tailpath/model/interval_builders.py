@@ -300,7 +300,7 @@ class IntervalBuilder(Record):
         Raises
         ------
         ModelError
-            If the rows do not make a problem, or a count is no whole number from 0 on.
+            If the rows do not make a problem, or a count is not a whole number of 0 or more.
         OptionError
             If `confidence` is not in (0, 1).
 

@@ -94,7 +94,7 @@ def _ends(chance: Any, state: Name, action: Name, next_state: Name) -> tuple[flo
         ) from None
     if not 0 <= low <= high <= 1 + ROW_TOLERANCE:
         raise ModelError(
-            f"{where} has the interval [{low:g}, {high:g}], which is none of probabilities"
+            f"{where} has the interval [{low:g}, {high:g}], which is not one of probabilities"
         )
     return low, high
 

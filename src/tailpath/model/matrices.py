@@ -177,7 +177,7 @@ def _floats(values: Any, what: str) -> NDArray[np.float64]:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
         raise ModelError(
-            f"{what} must be an array of numbers, with all its rows of one length"
+            f"{what} must be an array of numbers, with all its rows of the same length"
         ) from None
 
 

@@ -350,10 +350,10 @@ def _goals(
     found = [state for state in leaving if state not in moving]
     if not found:
         raise ModelError(
-            "no goal: every state has rows, and none only leads to itself for nothing; give goals="
+            "no goal: every state has rows, and none leads only to itself at no cost; give goals="
         )
     notes.append(
-        f"states that only lead to themselves for nothing are the goals ({len(found)} of them)"
+        f"states that lead only to themselves at no cost are the goals ({len(found)} of them)"
     )
     return found
 

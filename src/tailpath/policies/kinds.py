@@ -35,7 +35,7 @@ class MarkovPolicy(Kind):
     Raises
     ------
     PolicyError
-        If `decisions` is no mapping; `tailpath.policy` takes arrays and much else.
+        If `decisions` is not a mapping; `tailpath.policy` takes arrays and much else.
 
     Examples
     --------

@@ -37,7 +37,7 @@ class MixedPolicy(Kind):
     Raises
     ------
     PolicyError
-        If the weights are no probabilities, or not one for each policy.
+        If the weights are not probabilities, or not one for each policy.
 
     Notes
     -----

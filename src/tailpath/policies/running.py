@@ -201,7 +201,7 @@ class Runner:
         PolicyError
             If no action was asked for.
         OptionError
-            If the cost is no number.
+            If the cost is not a number.
         """
         if self._chosen is None:
             raise PolicyError("nothing to observe: ask the runner for an action first")
@@ -304,7 +304,7 @@ def _index(ssp: SSP, state: Name) -> int | None:
     try:
         return ssp.state_index(state) if state in ssp.states else None
     except TypeError:
-        raise PolicyError(f"{state!r} is no name of a state") from None
+        raise PolicyError(f"{state!r} is not the name of a state") from None
 
 
 def _plain(state: Any) -> Name:

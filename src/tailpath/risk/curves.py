@@ -201,4 +201,4 @@ def _number(value: Any, what: str) -> Fraction:
     try:
         return as_fraction(value)
     except (TypeError, ValueError, ArithmeticError):
-        raise OptionError(f"the {what} {value!r} of a loss is no number") from None
+        raise OptionError(f"the {what} {value!r} of a loss is not a number") from None

@@ -174,7 +174,7 @@ class Measure:
         Raises
         ------
         OptionError
-            If there are too few or too many words, or one is no number.
+            If there are too few or too many words, or one is not a number.
         """
         wanted = [field.name for field in fields(cls)]  # type: ignore[arg-type]
         if len(words) != len(wanted):
@@ -328,7 +328,7 @@ def parse_number_or_percent(word: str) -> float:
     try:
         value = float(word.removesuffix("%"))
     except ValueError:
-        raise OptionError(f"{word!r} is no number") from None
+        raise OptionError(f"{word!r} is not a number") from None
     if vanishes(word, value):
         raise OptionError(f"{word!r} is too small a number")
     if math.isinf(value) and "inf" not in word.lower():

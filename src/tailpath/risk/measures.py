@@ -88,7 +88,7 @@ class CVaR(Measure):
 class VaR(Measure):
     """The least cost that is exceeded with probability `alpha` at most.
 
-    It is no expectation, so it cannot be scaled or added.
+    It is not an expectation, so it cannot be scaled or added.
 
     Parameters
     ----------

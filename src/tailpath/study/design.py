@@ -166,7 +166,7 @@ KINDS: dict[str, Callable[[Any], bool]] = {
 def _made(kind: Any, entry: Any, where: str) -> Any:
     """A record from a table of the file, with every key and value looked at."""
     if not isinstance(entry, dict):
-        raise OptionError(f"{where} is no table")
+        raise OptionError(f"{where} is not a table")
     known = {known.name: str(known.type) for known in fields(kind)}
     for key, value in entry.items():
         if key not in known:
@@ -177,7 +177,7 @@ def _made(kind: Any, entry: Any, where: str) -> Any:
             KINDS[of](one) for one in (value if several else [value])
         ):
             raise OptionError(
-                f"{where}: {key} = {value!r} is no {'list of ' if several else ''}{of}"
+                f"{where}: {key} = {value!r} is not {'a list of' if several else 'of type'} {of}"
             )
     for needed in ("name", "model") if kind is StudyProblem else ():
         if needed not in entry:

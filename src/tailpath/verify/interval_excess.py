@@ -101,9 +101,7 @@ class Below:
                 if cost == 0 and to in self.rows
             }
             if ahead & begun:
-                raise OptionError(
-                    "the checker cannot follow outcomes that cost nothing round in cycles"
-                )
+                raise OptionError("the checker cannot follow cycles of outcomes that cost nothing")
             stack += ahead - done.keys()
         return list(done)
 

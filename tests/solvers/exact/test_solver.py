@@ -424,7 +424,7 @@ def test_a_free_circle_that_is_left_less_often_than_floats_can_say() -> None:
         ),
     ]
     with pytest.raises(
-        ModelError, match=r"from 's' runs can go round at no cost .* too large to compute with"
+        ModelError, match=r"from 's' runs can go around at no cost .* too large to compute with"
     ):
         tp.solve_cvar_exact(tp.SSP.from_outcomes(rows, "s", ["g"]), 0.1)
 

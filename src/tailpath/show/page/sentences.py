@@ -152,8 +152,9 @@ def _why(ssp: SSP, average: Case, best: Case) -> list[str]:
         budget = float(best.policy.left(ssp.start_index, best.policy.budget))
         found.append(
             f"The optimal policy starts with a budget of {budget:g}, its VaR, and looks at what is"
-            " left of it: as long as the budget may hold it avoids whatever could break it; once"
-            " it is spent, nothing is left to protect, and it does what is best on average."
+            " left of it: while the budget can still be kept, the policy avoids whatever could"
+            " break it; once it is spent, nothing is left to protect, and it does what is best on"
+            " average."
         )
     return found
 

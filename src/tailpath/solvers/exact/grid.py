@@ -64,7 +64,7 @@ def rounded_down(ssp: SSP, delta: Any) -> SSP | None:
     warnings.warn(
         f"delta = {delta} is more than the least cost of a step, {float(least):g}: rounded up,"
         f" steps cost several times as much, and the bounds are wide; a delta of {float(least):g}"
-        " or less brackets closer",
+        " or less gives a closer bracket",
         TailpathWarning,
         stacklevel=3,
     )

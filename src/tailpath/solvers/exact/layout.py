@@ -337,7 +337,7 @@ def _visits(
         if not np.isfinite(error):  # the chance to leave is smaller than floats can say
             state = ssp.states[int(np.flatnonzero((node_of >= first) & (node_of < last))[0])]
             raise ModelError(
-                f"from {state!r} runs can go round at no cost for a number of steps that is too"
+                f"from {state!r} runs can go around at no cost for a number of steps that is too"
                 " large to compute with"
             )
         most = max(most, -1.01 * float(steps.sum()))

@@ -337,8 +337,8 @@ def frontier(
     """
     if isinstance(ssp, IntervalSSP):
         raise OptionError(
-            "a frontier needs known probabilities: nature would be another for the mean and for the"
-            " risk; take model.nominal()"
+            "a frontier needs known probabilities: nature would not be the same for the mean and"
+            " for the risk; take model.nominal()"
         )
     risk = parse(measure)
     if ssp.signed:

@@ -66,7 +66,7 @@ class Losses:
         for curve in curves:
             if curve.slope < 0:
                 raise OptionError(
-                    "a sum of measures falls without end for large costs; nothing is best then"
+                    "a sum of measures falls without end for large costs; no policy is best then"
                 )
         self.ssp, self.max_bytes, self.unit = ssp, max_bytes, ssp.cost_unit
         self.horizon = max(curve.units(self.unit) for curve in curves)

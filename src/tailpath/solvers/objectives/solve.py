@@ -242,9 +242,9 @@ def _against(
     """Without limits, on a model with intervals."""
     if limits:
         raise OptionError(
-            "limits need known probabilities: nature would be another for the objective and for"
-            " each limit; take model.nominal(), or solve for the measure of the limit and look at"
-            " its policy's band"
+            "limits need known probabilities: nature would not be the same for the objective"
+            " and for each limit; take model.nominal(), or solve for the measure of the limit"
+            " and look at its policy's band"
         )
     if delta is not None:
         raise OptionError(

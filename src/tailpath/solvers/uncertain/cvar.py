@@ -311,8 +311,8 @@ def solve_robust_cvar(
     for name, given in refused.items():
         if given:
             raise OptionError(
-                f"{name} is not for models with intervals: nature would be another for the mean and"
-                " for CVaR"
+                f"{name} is not for models with intervals: nature would not be the same for the"
+                " mean and for CVaR"
             )
     found = RobustSolution(model, check_invertible_alpha(alpha), nature, max_bytes=max_bytes)
     found.cvar(alpha)

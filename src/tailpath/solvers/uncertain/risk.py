@@ -174,7 +174,7 @@ def _least_loss(
     assert model.cost_unit is not None
     if curve.slope < 0:
         raise OptionError(
-            "a sum of measures falls without end for large costs; nothing is best then"
+            "a sum of measures falls without end for large costs; no policy is best then"
         )
     unit = model.cost_unit
     horizon = curve.units(unit)
