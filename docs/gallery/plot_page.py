@@ -3,7 +3,7 @@ One page that explains a model
 ==============================
 
 ``tailpath page river:10x10 --out page.html``: one HTML file that any browser shows, offline. Alpha,
-the budget and the runs move. Here is what it looks like; the file takes some seconds to make.
+the budget and the runs move. Here is what it looks like; the file takes a few seconds to make.
 """
 
 # sphinx_gallery_thumbnail_number = 1
