@@ -57,16 +57,35 @@ def test_confidence_is_told_from_tail_mass_in_python():
         lambda: tp.solve_cvar_exact(SSP, 0.95),
         lambda: tp.evaluate(SSP, {"home": "road"}, alpha=0.95),
         lambda: tp.compare(SSP, None, [0.05, 0.95], methods=["expected"]),
+        lambda: tp.worst_runs(SSP, {"home": "road"}, 0.95),
+        lambda: tp.differences(SSP, {"home": "road"}, {"home": "train"}, 0.95),
+        lambda: tp.improve(SSP, {"home": "road"}, 0.95),
+        lambda: tp.solve(SSP, tp.CVaR(0.95)),
+        lambda: tp.solve(SSP, "cvar(95%)", ["late(30) <= 1"]),
     ):
         with pytest.warns(TailpathWarning, match=note) as found:
             verb()
-        assert found[0].filename == __file__
+        assert [one.filename for one in found] == [__file__]  # once, and at the user's line
 
 
 def test_confidence_is_answered_by_a_sentence():
-    for verb in (tp.solve_cvar_exact, tp.evaluate, tp.compare):
+    for verb in (tp.solve_cvar_exact, tp.evaluate, tp.compare, tp.worst_runs, tp.differences):
         with pytest.raises(OptionError, match="the mass of the worst tail, instead of confidence="):
             verb(SSP, confidence=0.95)
+
+
+def test_alpha_may_be_a_percentage_in_python():
+    assert tp.solve_cvar_exact(SSP, "5%").cvar(0.05) == tp.solve_cvar_exact(SSP, 0.05).cvar("5%")
+    assert {line.alpha for line in tp.compare(SSP, alphas="5%", methods=[]).lines} == {0.05}
+    with pytest.raises(OptionError, match=r"in \(0, 1\], not '500%'"):
+        tp.evaluate(SSP, {"home": "road"}, "500%")
+
+
+def test_an_option_that_no_method_has_is_refused():
+    with pytest.raises(OptionError, match="no option 'alpha'; did you mean 'alphas'"):
+        tp.compare(SSP, alpha=0.05)
+    with pytest.raises(OptionError, match="no option 'atom'; did you mean 'atoms'"):
+        tp.compare(SSP, atom=9)
 
 
 def test_alpha_may_be_a_percentage_on_the_command_line(capsys, tmp_path):
@@ -83,3 +102,7 @@ def test_alpha_may_be_a_percentage_on_the_command_line(capsys, tmp_path):
         )
         == 1
     )
+    several = run(capsys, "compare", tmp_path / "roads.json", "--alpha", "5%", "10%", "--json")
+    assert {line["alpha"] for line in several.json["optimum_bounds"]} == {0.05, 0.1}
+    asked = run(capsys, "solve", tmp_path / "roads.json", "--minimise", "cvar(0.95)")
+    assert asked.code == 0 and asked.err.count("for 95 % confidence") == 1

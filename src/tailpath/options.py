@@ -29,7 +29,8 @@ def check_alpha(alpha: Any, what: str = "alpha") -> float:
     try:
         # A number of fewer bits stands for its shortest decimal: np.float32(0.05) is 0.05.
         short = isinstance(alpha, np.floating) and alpha.itemsize < 8
-        value = float(str(alpha)) if short else float(alpha)
+        percent = isinstance(alpha, str) and alpha.endswith("%")
+        value = float(alpha[:-1]) / 100 if percent else float(str(alpha) if short else alpha)
     except (TypeError, ValueError, OverflowError):
         raise OptionError(f"{what} must be a number in (0, 1], not {alpha!r}") from None
     if not 0 < value <= 1:
@@ -59,6 +60,17 @@ def confidence_note(alpha: float) -> str | None:
     )
 
 
+def warn_of_confidence(alpha: float) -> None:
+    """Warn the caller of a verb of an alpha that looks like a level of confidence.
+
+    Not if the package itself is the caller: whoever called the package was warned.
+    """
+    note = confidence_note(alpha)
+    caller = str(sys._getframe(2).f_globals.get("__name__"))
+    if note is not None and not caller.startswith("tailpath."):
+        warnings.warn(note, TailpathWarning, stacklevel=3)
+
+
 def takes_alpha(verb: Method) -> Method:
     """Let a verb answer `confidence=` with a sentence, and warn of an alpha that looks like one."""
     names = verb.__code__.co_varnames
@@ -74,9 +86,8 @@ def takes_alpha(verb: Method) -> Method:
             )
         given = args[position] if len(args) > position else named.get(word)
         for alpha in given if isinstance(given, (list, tuple)) else (given,):
-            note = confidence_note(alpha) if isinstance(alpha, float) else None
-            if note is not None:
-                warnings.warn(note, TailpathWarning, stacklevel=2)
+            if isinstance(alpha, float):
+                warn_of_confidence(alpha)
         return verb(*args, **named)
 
     return cast(Method, checked)

@@ -105,3 +105,13 @@ def test_tables_fit(width):
     lines = table(["method", "value", "steps"], rows, width=width).splitlines()
     assert max(map(len, lines)) <= width
     assert any("expected" in line for line in lines)
+
+
+def test_a_policy_that_may_not_arrive_is_infinitely_far_from_the_optimum():
+    rows = [("a", "go", "b", 0.5, 1), ("a", "go", "pit", 0.5, 1), ("a", "walk", "b", 1, 9)]
+    ssp = tp.SSP.from_outcomes([*rows, ("pit", "stay", "pit", 1, 1)], "a", ["b"])
+    found = tp.compare(ssp, {"mine": {"a": "go"}}, [0.1])
+    assert found["mine", 0.1].over == np.inf
+    assert found["optimum", 0.1].over == 0
+    line = next(line for line in str(found).splitlines() if "mine" in line)
+    assert line.split()[3:6] == ["inf", "-", "inf"]

@@ -214,3 +214,14 @@ def test_a_histogram_shows_the_tail_that_was_asked_for():
     )
     assert right > costs.cvar(0.05) > costs.var(0.05)
     assert f"VaR {costs.var(0.05):.6g}" in [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+def test_a_histogram_of_a_policy_that_may_not_arrive_shows_what_does():
+    """What is known reaches a hundred times as far as anything can be seen."""
+    rows = [("a", "go", "b", 0.5, 1), ("a", "go", "pit", 0.25, 1), ("a", "go", "a", 0.25, 1)]
+    ssp = tp.SSP.from_outcomes([*rows, ("pit", "stay", "pit", 1, 1)], "a", ["b"])
+    costs = tp.evaluate(ssp, {"a": "go"}, 0.05)
+    ax = costs.plot()
+    assert ax.get_xlim()[1] < 10 < costs.costs[-1]
+    beyond = next(t.get_text() for t in ax.get_legend().get_texts() if "beyond" in t.get_text())
+    assert beyond == "beyond 5: probability 0.334, never arriving 0.333"

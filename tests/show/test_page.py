@@ -229,7 +229,19 @@ def test_a_policy_that_never_arrives_has_a_page():
     made = tp.page(ssp, policies={"stubborn": {"a": "turn"}}, alphas=[0.5])
     told = data_of(made.html)
     assert told["cases"][0][1]["cvar"] is None
-    assert any("misses the goal with probability 1" in text for text in told["words"][0])
+    words = "The policy stubborn misses the goal with probability 1, so its mean and its CVaR are"
+    assert any(text.startswith(words) for text in told["words"][0])
+
+
+def test_tails_are_told_as_far_as_runs_arrive():
+    """The rest, which never arrives, would make the picture a thousand times as wide."""
+    rows = [("a", "go", "b", 0.5, 1), ("a", "go", "pit", 0.25, 1), ("a", "go", "a", 0.25, 1)]
+    rows += [("a", "walk", "b", 1, 9), ("pit", "stay", "pit", 1, 1), ("pit", "climb", "b", 1, 50)]
+    ssp = tp.SSP.from_outcomes(rows, "a", ["b"])
+    told = data_of(tp.page(ssp, policies={"mine": {"a": "go", "pit": "stay"}}, alphas=[0.01]).html)
+    mine = told["cases"][0][1]
+    assert mine["costs"][:4] == [1, 2, 3, 4] and mine["costs"][-1] < 15
+    assert mine["tails"][-1] == pytest.approx(1 / 3, abs=1e-4)
 
 
 def test_a_notebook_shows_the_page():

@@ -369,3 +369,35 @@ def test_a_typical_run_is_drawn_from_the_law_of_the_runs_beyond_var():
     assert set(drawn) == {5, 6, 7}
     for level, share in ((5, 1 / 6), (6, 2 / 6), (7, 3 / 6)):
         assert drawn[level] / 3000 == pytest.approx(share, abs=0.045)  # five standard deviations
+
+
+def test_likely_runs_that_are_few_of_all_come_with_a_typical_one():
+    """A step back and forth in every cell: the likeliest run stays where it began."""
+    n = 12
+    rows = [(i, "go", i + 1, 0.4, 1) for i in range(n)]
+    rows += [(i, "go", max(i - 1, 0), 0.35, 1) for i in range(n)]
+    rows += [(i, "go", i, 0.25, 1) for i in range(n)]
+    ssp = tp.SSP.from_outcomes(rows, 0, [n])
+    found = tp.worst_runs(ssp, dict.fromkeys(range(n), "go"), 0.05)
+    assert len(found) == 5
+    assert sum(run.probability for run in found) < 1e-3 * found.chance
+    assert found.typical.cost > found.var and found.typical.steps not in [r.steps for r in found]
+    text = str(found)
+    assert "which all runs beyond VaR have" in text and "one of them, drawn at random" in text
+    assert max(len(part.splitlines()) for part in text.split("\n\n")) < 30  # no run fills a screen
+
+
+def test_the_same_step_again_and_again_is_one_row():
+    rows = [("a", "go", "a", 0.5, 2), ("a", "go", "b", 0.5, 2), ("b", "on", "c", 1, 1)]
+    ssp = tp.SSP.from_outcomes(rows, "a", ["c"])
+    found = tp.worst_runs(ssp, {"a": "go"}, 0.1, 1)
+    assert found.typical is None  # half of the runs beyond VaR are this one
+    (run,) = found
+    assert run.cost == 11 and len(run) == 6
+    assert [row.split() for row in str(run).splitlines()[1:]] == [
+        ["state", "action", "cost", "next", "state", "times", "paid", "so", "far"],
+        ["-----", "------", "----", "----------", "-----", "-----------"],
+        ["a", "go", "2", "a", "4", "8"],
+        ["a", "go", "2", "b", "10"],
+        ["b", "on", "1", "c", "11"],
+    ]

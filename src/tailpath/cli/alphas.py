@@ -68,6 +68,6 @@ def _one_each(args: list[str]) -> Iterator[str]:
 def _is_list(text: str) -> bool:
     """Whether a word is a number, or several with commas between."""
     try:
-        return all(float(part) is not None for part in text.split(","))
+        return all(float(part.removesuffix("%")) is not None for part in text.split(","))
     except ValueError:
         return False

@@ -14,6 +14,7 @@ from tailpath.cli.output import fitted_table, with_gains
 from tailpath.errors import LimitExceededError
 from tailpath.evaluation.evaluate import evaluate_for
 from tailpath.model.ssp import SSP
+from tailpath.options import confidence_note
 from tailpath.risk.measure import Limit, Measure
 from tailpath.risk.text import parse, parse_limit
 from tailpath.texts import pairs
@@ -25,7 +26,11 @@ MOST_NODES = 1_000_000
 
 def measure(text: str) -> Measure:
     """The type of an option that takes a measure."""
-    return parse(text)
+    found = parse(text)
+    note = confidence_note(found.finest_alpha)
+    if note is not None:
+        print_message("note", note)
+    return found
 
 
 def limit(text: str) -> Limit:

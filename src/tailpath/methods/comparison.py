@@ -10,6 +10,7 @@ deployed, and what is best.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from time import perf_counter
@@ -26,7 +27,7 @@ from tailpath.policies.given import as_policy
 from tailpath.policies.policy import Policy
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.improvement import improve
-from tailpath.texts import Table, Told, count, number
+from tailpath.texts import Table, Told, count, did_you_mean, number
 
 ALPHAS = (0.001, 0.01, 0.1, 0.5)
 #: The planner that stands for all where nothing else is named; what is compared then, and the
@@ -196,12 +197,9 @@ def compare(
     >>> line.deployed, line.over
     (60.0, 30.0)
     """
-    levels = sorted(
-        {
-            check_invertible_alpha(alpha)
-            for alpha in (alphas if isinstance(alphas, Iterable) else [alphas])
-        }
-    )
+    one = isinstance(alphas, str) or not isinstance(alphas, Iterable)
+    given: Iterable[Any] = [alphas] if one else alphas  # type: ignore[assignment]
+    levels = sorted({check_invertible_alpha(alpha) for alpha in given})
     if not levels:
         raise OptionError("give at least one alpha")
     if settings.get("gamma", 1) != 1:
@@ -210,6 +208,7 @@ def compare(
             " gamma=gamma)"
         )
     chosen = chosen_methods(USUAL if methods is None and not policies else methods or ())
+    _check_settings(settings)
     clash = next(
         (name for name in policies or {} if name in {method.label for method in chosen}), None
     )
@@ -224,6 +223,15 @@ def compare(
     return tabled(
         ssp, [*every, optimum], levels, report, bracketed=settings.get("delta") is not None
     )
+
+
+def _check_settings(settings: Mapping[str, Any]) -> None:
+    """Refuse what no method at all has an option for: nobody would notice it."""
+    known = {option.name for name in method_names() for option in find_method(name).options}
+    for name in settings:
+        if name not in known:
+            near = did_you_mean(name, [*known, "alphas", "methods", "policies"])
+            raise OptionError(f"compare and its methods have no option {name!r}{near}")
 
 
 def chosen_methods(names: Iterable[str], everything: bool = False) -> list[Method]:
@@ -354,13 +362,18 @@ def _lines(ssp: SSP, alpha: float, rows: Sequence[PlannedRow], progress: Update)
             predicted=(predicted := row.plan.predict(alpha)),
             deployed=costs.cvar(alpha),
             gap=None if predicted is None else costs.cvar(alpha) - predicted,
-            over=costs.cvar(alpha) - best,
+            over=_over(costs.cvar(alpha), best),
             var=costs.var(alpha),
             mean=costs.mean,
             seconds=seconds,
         )
         for row, costs, seconds in found
     ]
+
+
+def _over(deployed: float, best: float) -> float:
+    """How much more than the optimum; nothing where that is infinite, too."""
+    return 0.0 if math.isinf(best) else deployed - best
 
 
 def _cells(line: Line) -> list[Any]:
@@ -384,4 +397,6 @@ def _cells(line: Line) -> list[Any]:
 
 def _difference(value: float | None, scale: float) -> float | None:
     """A difference for people: what is below the ninth digit is rounding."""
-    return value if value is None or abs(value) > ROUNDING * abs(scale) else 0.0
+    if value is None or math.isinf(value):
+        return value
+    return value if abs(value) > ROUNDING * abs(scale) else 0.0

@@ -35,6 +35,8 @@ class Distribution(Protocol):
     def cvar(self, alpha: float) -> float: ...
 
 
+#: Of a policy that may never arrive, costs are shown until so little of what arrives is left.
+LEFT_OUT = 1e-3
 #: More bars than this across the axes would be thinner than the eye can see; beyond the second
 #: number the costs are gathered in bins, as many as the third.
 MOST_BARS, MOST_LINES, BINS = 300, 1_200, 150
@@ -52,8 +54,10 @@ def plot_distribution(distribution: Distribution, alpha: float, ax: Any = None) 
     ax = own_axes(ax)
     before = ax.get_xlim() if ax.has_data() else None
     marks = [("mean", distribution.mean, ":"), ("VaR", var, "--"), ("CVaR", cvar, "-")]
-    left, right = _span(distribution, [value for _, value, _ in marks if math.isfinite(value)])
-    _draw_head(distribution, var, right - left, ax)
+    finite = [value for _, value, _ in marks if math.isfinite(value)]
+    costs = distribution.costs[: _shown(distribution, finite)]
+    left, right = _span(costs, finite)
+    _draw_head(costs, distribution.probabilities[: len(costs)], var, right - left, ax)
     for name, value, style in marks:
         drawn = [value] if math.isfinite(value) else []
         ax.plot(
@@ -65,7 +69,7 @@ def plot_distribution(distribution: Distribution, alpha: float, ax: Any = None) 
             transform=ax.get_xaxis_transform(),
         )
     if distribution.tail_mass > 0:
-        _note_tail(distribution, right, ax)
+        _note_tail(distribution, len(costs), right, ax)
     # Beside another distribution both have room.
     ax.set_xlim(
         left if before is None else min(left, before[0]),
@@ -86,9 +90,19 @@ def plot_distribution(distribution: Distribution, alpha: float, ax: Any = None) 
     return ax
 
 
-def _span(distribution: Distribution, marked: list[float]) -> tuple[float, float]:
+def _shown(distribution: Distribution, marked: list[float]) -> int:
+    """How many of the costs to show: all, unless some runs never arrive. What of the others is
+    known then reaches so far that nothing could be seen.
+    """
+    if distribution.unreached == 0:
+        return len(distribution.costs)
+    reached = np.cumsum(distribution.probabilities)
+    enough = np.searchsorted(reached, (1 - LEFT_OUT) * (1 - distribution.unreached)) + 1
+    return int(max(enough, np.searchsorted(distribution.costs, max(marked, default=0.0)) + 1))
+
+
+def _span(costs: NDArray[np.float64], marked: list[float]) -> tuple[float, float]:
     """The costs to show: from 0, unless everything lies far from it, or some lie below."""
-    costs = distribution.costs
     least, most = (
         min([*marked, *costs[:1].tolist()], default=0.0),
         max([*marked, *costs[-1:].tolist()], default=0.0),
@@ -113,8 +127,13 @@ def _left(distributions: Iterable[Distribution]) -> float:
     return least - 0.05 * (most - least) if least < 0 else 0.0
 
 
-def _draw_head(distribution: Distribution, var: float, width: float, ax: Any) -> None:
-    costs, probabilities = distribution.costs, distribution.probabilities
+def _draw_head(
+    costs: NDArray[np.float64],
+    probabilities: NDArray[np.float64],
+    var: float,
+    width: float,
+    ax: Any,
+) -> None:
     gap = float(np.min(np.diff(costs), initial=width / 20))
     if len(costs) > MOST_LINES:
         probabilities, edges = np.histogram(costs, BINS, weights=probabilities)
@@ -134,11 +153,12 @@ def _draw_head(distribution: Distribution, var: float, width: float, ax: Any) ->
             ax.vlines(costs[part], 0, probabilities[part], color=colour, linewidth=1)
 
 
-def _note_tail(distribution: Distribution, right: float, ax: Any) -> None:
-    """Hatch what lies beyond the last known cost, and say how much it is."""
-    last = float(distribution.costs[-1]) if distribution.costs.size else 0.0
+def _note_tail(distribution: Distribution, shown: int, right: float, ax: Any) -> None:
+    """Hatch what lies beyond the last cost that is shown, and say how much it is."""
+    last = float(distribution.costs[shown - 1]) if shown else 0.0
+    beyond = distribution.tail_mass + float(distribution.probabilities[shown:].sum())
     missed = f", never arriving {distribution.unreached:.3g}" if distribution.unreached > 0 else ""
-    label = f"beyond {last:g}: probability {distribution.tail_mass:.3g}{missed}"
+    label = f"beyond {last:g}: probability {beyond:.3g}{missed}"
     ax.axvspan(
         last,
         right,

@@ -22,7 +22,7 @@ from tailpath.graph import Transitions
 from tailpath.model.records import Series
 from tailpath.model.shown import Shown
 from tailpath.model.ssp import SSP, FloatArray, Name
-from tailpath.options import check_invertible_alpha
+from tailpath.options import check_invertible_alpha, takes_alpha
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.chain import CostChain
 from tailpath.policies.decisions import decide
@@ -189,6 +189,7 @@ class _Side:
         return mean, cvar_to_go(self.chain, node, group, weight, len(groups), self.alpha)
 
 
+@takes_alpha
 def differences(ssp: SSP, first: Policy, second: Policy, alpha: float = 0.05) -> Differences:
     """Find where two policies first decide differently.
 

@@ -21,7 +21,7 @@ from tailpath.errors import OptionError, PolicyError
 from tailpath.evaluation.evaluate import evaluate
 from tailpath.model.potential import shifted
 from tailpath.model.ssp import SSP
-from tailpath.options import check_integer, check_invertible_alpha
+from tailpath.options import check_integer, check_invertible_alpha, takes_alpha
 from tailpath.policies.chain import CostChain
 from tailpath.policies.given import as_policy
 from tailpath.policies.policy import Policy
@@ -38,6 +38,8 @@ MOST_STEPS = 100_000
 #: Steps of all the worst runs together, and beginnings of runs that wait, for which there is
 #: memory.
 MOST_STORED = 1_000_000
+#: The likeliest runs say little if they are a smaller part than this of all runs beyond VaR.
+FEW = 1e-3
 
 
 def trace(ssp: SSP, policy: Policy, seed: int) -> Trace:
@@ -102,6 +104,7 @@ def _total(ssp: SSP, outcomes: list[int]) -> float:
     return float(int(ssp.outcome_level[outcomes].sum()) * ssp.cost_unit) if outcomes else 0.0
 
 
+@takes_alpha
 def worst_runs(ssp: SSP, policy: Policy, alpha: float, k: int = 5) -> WorstRuns:
     """Find the most probable runs of a policy that cost more than its VaR, and what is to blame.
 
@@ -122,8 +125,8 @@ def worst_runs(ssp: SSP, policy: Policy, alpha: float, k: int = 5) -> WorstRuns:
     -------
     WorstRuns
         The runs as a sequence, the likeliest first, and `blame`, the part of every outcome in the
-        excess. Where runs are so long that the probability of each is below floating point, there
-        are none, but a `typical` one.
+        excess. Where each run is so long that even the likeliest say little, there is a `typical`
+        one, too; there are no others where the probability of each is below floating point.
 
     Raises
     ------
@@ -158,7 +161,8 @@ def worst_runs(ssp: SSP, policy: Policy, alpha: float, k: int = 5) -> WorstRuns:
     blame = blame_of(beyond) if costs.unreached == 0 and chance > 0 else ()
     excess = math.inf if costs.unreached > 0 else math.fsum(row.share for row in blame)
     runs = tuple(_told(ssp, policy, chain, edges) for edges in _best_first(beyond, k))
-    drawn = typical_run(beyond) if k > 0 and not runs and chance > 0 else None
+    few = math.fsum(run.probability for run in runs) < FEW * chance
+    drawn = typical_run(beyond) if k > 0 and few else None
     typical = _told(ssp, policy, chain, drawn) if drawn else None
     return WorstRuns(runs, alpha, var, costs.cvar(alpha), chance, excess, blame, typical, k)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -81,20 +82,26 @@ class Trace(Shown, Series[Step]):
 
     def _told(self, most: int) -> Told:
         cost = "never arrives" if self.cost == float("inf") else f"cost {number(self.cost)}"
-        table = self._table(f"probability {number(self.probability)}, {cost}", most)
-        return [table, f"the first {most} of {len(self)} steps"] if len(self) > most else [table]
+        title = f"probability {number(self.probability)}, {cost}"
+        shown = sum(len(same) for same in self._folded()[:most])
+        more = [f"the first {shown} of {len(self)} steps"] if shown < len(self) else []
+        return [self._table(title, most), *more]
+
+    def _folded(self) -> list[list[Step]]:
+        """The steps; those that do the same over and over are one row."""
+        each = groupby(self.steps, lambda step: (step.state, step.action, step[3:]))
+        return [list(same) for _, same in each]
 
     def _table(self, title: str, most: int) -> Table:
-        """The first steps, and what was paid after each."""
-        headers = ["state", "memory", "action", "cost", "next state", "paid so far"]
-        paid = [
-            float(number(value, 12))
-            for value in np.cumsum([step.cost for step in self.steps]).tolist()
-        ]
-        rows = [
-            [step.state, step.memory, step.action, step.cost, step.next_state, sum_]
-            for step, sum_ in zip(self.steps[:most], paid)
-        ]
+        """The first rows, and what was paid after each."""
+        headers = ["state", "memory", "action", "cost", "next state", "times", "paid so far"]
+        rows: list[list[Any]] = []
+        paid = 0.0
+        for same in self._folded()[:most]:
+            state, memory, action, cost, after = same[0]
+            paid += len(same) * cost
+            times = len(same) if len(same) > 1 else ""
+            rows.append([state, memory, action, cost, after, times, float(number(paid, 12))])
         return Table(headers, rows, title).in_use()
 
     def _columns(self) -> Mapping[str, Sequence[Any]]:
@@ -128,9 +135,9 @@ class WorstRuns(Shown, Series[Trace]):
         (where it is paid), `slope` (what one more unit of cost would add) and `setback` (where runs
         turn bad). Empty where the goal may be missed.
     typical : Trace, optional
-        Where runs were asked for and each run beyond VaR is less probable than floating point can
-        tell: one of them, drawn at random by their probabilities, the same every time. Its own
-        probability is 0 as far as can be told.
+        Where runs were asked for and those found are together less than a thousandth of all runs
+        beyond VaR: one of these, drawn at random by their probabilities, the same every time. It
+        may be less probable than floating point can tell; then its probability is 0.
     asked : int
         How many runs were asked for.
     """
@@ -188,11 +195,15 @@ class WorstRuns(Shown, Series[Trace]):
         ]
         told: list[Table | str] = [Table((), facts)]
         for rank, run in enumerate(self, 1):
-            table, *more = run._told(10 * most)
+            table, *more = run._told(most)
             assert isinstance(table, Table)
             told += [Table(table.headers, table.rows, f"worst run {rank}: {table.title}"), *more]
         if not len(self):
             told += self._without_runs()
+        elif self.typical is not None:
+            part = number(sum(run.probability for run in self), 2)
+            every = number(self.chance, 3)
+            told += self._shape(f"together {part} of {every}, which all runs beyond VaR have")
         if self.blame:
             told += [
                 *self._blamed("where runs turn bad", "setback", most),
@@ -207,8 +218,11 @@ class WorstRuns(Shown, Series[Trace]):
         if self.typical is None and self.asked == 0:
             return ["no runs asked for"]
         why = "runs beyond VaR are so long that each is less probable than floating point can tell"
-        if self.typical is None:
-            return [why]
+        return [why] if self.typical is None else self._shape(why)
+
+    def _shape(self, why: str) -> Told:
+        """What a typical run is like, and why it is told."""
+        assert self.typical is not None
         run, met = self.typical, self.typical.met
         often = ", ".join(f"{name(state)} ({times} times)" for state, times in met[:MET_MOST])
         shape = (
@@ -251,7 +265,7 @@ class WorstRuns(Shown, Series[Trace]):
         }
 
     def __repr__(self) -> str:
-        if self.typical is not None:
+        if self.typical is not None and not len(self):
             told = "each less probable than can be told, .typical is one"
             return (
                 f"<WorstRuns at alpha {self.alpha:g}: runs beyond VaR {self.var:g}, of"

@@ -24,7 +24,7 @@ from tailpath.evaluation.evaluate import evaluate
 from tailpath.evaluation.shifted import ShiftedDistribution
 from tailpath.model.potential import shifted
 from tailpath.model.ssp import SSP
-from tailpath.options import check_alpha
+from tailpath.options import check_alpha, takes_alpha
 from tailpath.policies.given import as_policy
 from tailpath.policies.kinds import Policy
 from tailpath.solvers.exact.solver import best_for_budget
@@ -54,6 +54,7 @@ class Improvement:
     history: tuple[float, ...]
 
 
+@takes_alpha
 def improve(ssp: SSP, policy: Any, alpha: float) -> Improvement:
     """Improve a policy's CVaR until neither its budget nor its decisions can be bettered alone.
 

@@ -45,6 +45,8 @@ AVERAGE, BEST = "average-best", "optimal"
 RUNS, BLAMED, POINTS, WEIGHTS = 3, 6, 41, (0.0, 0.02, 0.05, 0.1, 0.2, 0.35, 0.6, 1.0)
 #: Levels of a distribution worth a point of its own.
 MOST_LEVELS = 400
+#: Tails are told until so small a part of alpha is left of the runs that arrive.
+LEAST_TOLD = 1e-3
 
 #: Told, in words, what is being worked on.
 Update = Callable[[str], None]
@@ -285,7 +287,9 @@ def _described(
     it is new.
     """
     costs = case.costs
-    step = max(1, len(costs.costs) // MOST_LEVELS)
+    # Beyond these a run that will arrive cannot be told from those that never do.
+    told = int(np.searchsorted(-costs.tails, -(costs.unreached + LEAST_TOLD * alpha))) + 1
+    step = max(1, min(len(costs.costs), told) // MOST_LEVELS)
     table = _decisions(ssp, case, shown)
     number, _ = tables.setdefault(repr(table), (len(tables), table))
     return {
@@ -293,8 +297,8 @@ def _described(
         "var": costs.var(alpha),
         "cvar": costs.cvar(alpha),
         "memory": getattr(case.policy, "budget", getattr(case.policy, "start_atom", 0)),
-        "costs": costs.costs[::step].tolist(),
-        "tails": costs.tails[::step].tolist(),
+        "costs": costs.costs[:told:step].tolist(),
+        "tails": costs.tails[:told:step].tolist(),
         "table": number,
         "met": _met(case.chain, shown, "atoms" in table or "unit" in table),
         **_told_worst(ssp, case.worst),

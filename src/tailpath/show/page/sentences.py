@@ -213,6 +213,12 @@ def _other(
     """A policy that somebody asked for: what its planner predicts, if it does, what it delivers,
     and how far that is from the optimum.
     """
+    missed = case.costs.unreached
+    if missed > 0:
+        return (
+            f"The policy {name} misses the goal with probability {missed:.3g}, so its mean and its"
+            " CVaR are infinite."
+        )
     delivered = case.costs.cvar(alpha)
     over = delivered - best.costs.cvar(alpha)
     prediction = (
@@ -228,8 +234,6 @@ def _other(
             f" {_amount(delivered, unit)} in its worst {_percent(alpha)}"
         )
     )
-    if case.costs.unreached > 0:
-        text += f"; it misses the goal with probability {case.costs.unreached:.3g}"
     return text + (
         ", no more than the optimal policy."
         if over <= SAME * abs(delivered)

@@ -31,6 +31,7 @@ from tailpath.kernels.rounding import UNIT
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.potential import shifted, shifted_bounds
 from tailpath.model.ssp import SSP
+from tailpath.options import warn_of_confidence
 from tailpath.risk.curves import Curve
 from tailpath.risk.measure import Limit, Measure, Sum
 from tailpath.risk.measures import Late, Mean, VaR
@@ -140,12 +141,13 @@ def solve(
     """
     if isinstance(subject_to, (str, Limit)):
         subject_to = [subject_to]
+    goal = parse(objective)
+    warn_of_confidence(goal.finest_alpha)
     if isinstance(ssp, IntervalSSP):
         nature_called(nature)
         if not ssp.is_certain:
-            return _against(ssp, objective, tuple(subject_to), delta, nature)
+            return _against(ssp, goal, tuple(subject_to), delta, nature)
         ssp = ssp.inside
-    goal = parse(objective)
     limits = tuple(parse_limit(limit) for limit in subject_to)
     if ssp.signed:
         return _of_reduced(ssp, goal, limits, mix, delta)
