@@ -382,3 +382,13 @@ def test_rows_out_of_goals_are_noted(tmp_path):
         "a goal may say that it stays"
     )
     assert "4 to 40" in tp.SSP.from_table(rows, start="a", goals=["c"])._repr_html_()
+
+
+def test_a_table_of_trips_is_understood_and_others_are_told_how():
+    trips = {"from": ["a"], "road": ["ring"], "to": ["b"], "minutes": [12]}
+    ssp = SSP.from_table(trips)
+    assert ssp.actions == ("ring",) and ssp.outcome_cost.tolist() == [12]
+    trips["toll"] = trips.pop("minutes")
+    with pytest.raises(ModelError, match=r"\(columns=\{'cost': 'toll'\}, --column cost=toll\)$"):
+        SSP.from_table(trips)
+    assert SSP.from_table(trips, columns={"cost": "toll"}).outcome_cost.tolist() == [12]

@@ -58,6 +58,7 @@ def test_limits_in_text() -> None:
         ("cvar(a)", "'a' is not a number"),
         ("late(20", "the brackets of 'late(20' do not match"),
         ("cvar(2)", "alpha must lie in (0, 1], not 2"),
+        ("cvr(0.05)", "unknown measure 'cvr'; did you mean 'cvar'?"),
         ("fast(3)", "unknown measure 'fast'; known are cvar, late, loss, mean, shortfall, var"),
         ("mean mean", "cannot read 'mean'"),
         ("mean + ", "cannot read '+'"),

@@ -29,13 +29,16 @@ from tailpath.texts import count, did_you_mean
 #: sign. The table of `docs/formats.md` is made of it.
 WORDS = {
     "state": ("state", "from", "source", "s", "from_state", "idstatefrom"),
-    "action": ("action", "a", "choice", "idaction"),
+    "action": ("action", "a", "choice", "road", "route", "idaction"),
     "next_state": ("next_state", "to", "target", "next", "destination", "to_state", "idstateto"),
     "probability": ("probability", "prob", "p", "chance"),
     "low": ("low", "lower"),
     "high": ("high", "upper"),
     "count": ("count",),
-    "cost": ("cost", "time", "duration", "length", "distance", "weight", "c"),
+    "cost": (
+        *("cost", "time", "duration", "length", "distance", "weight", "c"),
+        *("seconds", "minutes", "hours", "price"),
+    ),
     "reward": ("reward", "r"),
     "times": ("times", "samples", "durations"),
     "goal": ("goal", "terminated", "done"),
@@ -83,19 +86,23 @@ def columns_called(
             continue
         if len(present) > 1 and words[0] not in plain:
             raise ModelError(
-                f"the columns {_listed(present)} could all be the {column}; say which (columns=)"
+                f"the columns {_listed(present)} could all be the {column};"
+                f" say which {_how(column, present)}"
             )
         if present:
             found[column] = present[0]
+    free = [name for name in names if name not in found.values()]
     for column in ("state", "next_state"):
         if column not in found:
             expected = f"expected one of {_listed(WORDS[column])} among {_listed(names)}"
-            raise ModelError(f"no column is the {column}; {expected}, or say which (columns=)")
+            how = _how(column, free)
+            raise ModelError(f"no column is the {column}; {expected}, or say which {how}")
     if sum(column in found for column in PRICES) != 1:
         expected = _listed(word for column in PRICES for word in WORDS[column])
         what = "exactly one column must be the cost, the reward or the times"
         raise ModelError(
-            f"{what}, one of {expected}; there are {_listed(names)}; or say which (columns=)"
+            f"{what}, one of {expected}; there are {_listed(names)}; or say which"
+            f" {_how('cost', free)}"
         )
     known = next(
         (
@@ -120,9 +127,15 @@ def columns_called(
     if "action" not in found and known:
         raise ModelError(
             "where there are probabilities a column must be the action, one of"
-            f" {_listed(WORDS['action'])}"
+            f" {_listed(WORDS['action'])}; or say which {_how('action', free)}"
         )
     return {column: found[column] for column in WORDS if column in found}
+
+
+def _how(column: str, free: Sequence[Any]) -> str:
+    """How to say which column is meant, in Python and on the command line, by an example."""
+    name = free[-1] if free else "NAME"  # costs mostly come last
+    return f"(columns={{{column!r}: {name!r}}}, --column {column}={name})"
 
 
 def _chosen(column: str, name: Any, names: list[Any]) -> Any:

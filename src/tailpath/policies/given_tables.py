@@ -117,7 +117,8 @@ def by_position(ssp: SSP, table: Any) -> Callable[[_Asked], Any]:
         return lambda asked: table[asked.number] if asked.number >= 0 else None
     more = f", or more than {max(numbers)}, to be read by the states' numbers" if numbers else ""
     raise PolicyError(
-        f"the policy has {length} entries; expected one for each of the {len(base)} states{more}"
+        f"the policy has {length} {'entry' if length == 1 else 'entries'}; expected one for each"
+        f" of the {len(base)} states{more}"
     )
 
 

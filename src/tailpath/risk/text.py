@@ -19,6 +19,7 @@ from typing import Any
 
 from tailpath.errors import OptionError
 from tailpath.risk.measure import REGISTER, Limit, Measure, Sum, parse_number_or_percent
+from tailpath.texts import did_you_mean
 
 _TERM = re.compile(
     r"\s*(?P<sign>[+-]?)\s*(?:(?P<factor>[\d.][\d.eE]*(?:[eE][+-]?\d+)?%?)\s*\*)?\s*(?P<word>[A-Za-z_]\w*)\s*(?:\((?P<inside>[^()]*)\))?\s*"
@@ -60,7 +61,8 @@ def _terms(text: str) -> Iterator[tuple[float, Measure]]:
         measure = REGISTER.find(word)
         if measure is None:
             known = ", ".join(sorted(REGISTER.names()))
-            raise OptionError(f"unknown measure {match['word']!r}; known are {known}")
+            hint = did_you_mean(word, REGISTER.names()) or f"; known are {known}"
+            raise OptionError(f"unknown measure {match['word']!r}{hint}")
         words = [part.strip() for part in (match["inside"] or "").split(",") if part.strip()]
         factor = parse_number_or_percent(match["factor"]) if match["factor"] else 1.0
         yield (-factor if match["sign"] == "-" else factor), measure.parsed(words)
