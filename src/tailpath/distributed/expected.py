@@ -19,9 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.distributed.part import Part
-from tailpath.distributed.ranks import largest, together
-from tailpath.distributed.search import PartGraph, graph_of, require_arrival
+from tailpath.distributed.ranks import largest
+from tailpath.distributed.search import PartGraph, require_arrival
 from tailpath.dp.backup import Decisions
 from tailpath.dp.bounds import Bounds, within, within_shares
 from tailpath.dp.certificates import certify, lower_defect, relative_bounds
@@ -230,64 +229,3 @@ def _weights(graph: PartGraph, value: FloatArray) -> FloatArray:
     off = np.abs(np.bincount(row, weights=given.probability, minlength=len(count)) - 1.0)
     most = largest(graph.comm, float(given.rate.max(initial=0.0)))
     return np.asarray(size * (3 * count + SURPLUS_FINE + off / UNIT) + LITTLE * (most or 1.0))
-
-
-@dataclass(frozen=True, eq=False)
-class PartExpectedSolution:
-    """The least expected cost from the states of a part, of n states, with verified bounds.
-
-    Attributes
-    ----------
-    value : array of float64, shape (n,)
-        V*: 0 at goals.
-    lower, upper : array of float64, shape (n,)
-        lower <= V* <= upper, proved.
-    choices : array of int32, shape (n,)
-        The choice of the policy, counted in the part; -1 at goals.
-    start : tuple of float
-        V* of the start, and its lower and upper bound, on every rank.
-    method : str
-        How it was found.
-    iterations : int
-        How many rounds of value iteration that took.
-    """
-
-    value: FloatArray
-    lower: FloatArray
-    upper: FloatArray
-    choices: NDArray[np.int32]
-    start: tuple[float, float, float]
-    method: str
-    iterations: int
-
-    def cost(self) -> float:
-        """The least expected cost from the start.
-
-        Returns
-        -------
-        float
-            The same on every rank.
-        """
-        return self.start[0]
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """Verified lower and upper bound on the value of the start."""
-        return self.start[1:]
-
-
-def solve_expected_part(part: Part, comm: Any) -> PartExpectedSolution:
-    """`solve_expected` of a model in parts."""
-
-    def work() -> PartExpectedSolution:
-        found = solve_part_expected(graph_of(comm, part))
-        here = found.graph.state[: found.graph.own] - part.first
-        columns = np.zeros((3, len(part.is_goal)))
-        sides = found.bounds.value, found.bounds.lower, found.bounds.upper
-        columns[:, here] = [side[: found.graph.own] for side in sides]
-        choices = np.full(len(part.is_goal), -1, dtype=np.int32)
-        choices[here] = found.chosen
-        about: Any = *columns, choices, found.start, found.bounds.method, found.rounds
-        return PartExpectedSolution(*about)
-
-    return together(comm, work, str(part))

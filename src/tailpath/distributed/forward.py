@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from tailpath.distributed.expected import PartExpected
 from tailpath.distributed.ranks import Halo, largest
+from tailpath.distributed.search import PartGraph
 from tailpath.errors import OptionError
 from tailpath.graph import members_of
 from tailpath.kernels.rounding import FADED, FIXED, ROW, SAME_MASS, UNIT
@@ -33,14 +34,21 @@ LEFT = 0.25
 
 class NodeSteps(NamedTuple):
     """Decisions of own nodes: steps `first[x] : end[x]` rise in `from_budget`, below them
-    `neutral`.
+    `risk_neutral`. Runs begin with `budget`, in units.
     """
 
+    budget: int
     first: IntArray
     end: IntArray
     from_budget: IntArray
     choice: NDArray[np.int32]
-    neutral: IntArray
+    risk_neutral: IntArray
+
+    @classmethod
+    def markov(cls, row: IntArray) -> NodeSteps:
+        """One row for every own node, whatever is left."""
+        none = np.zeros(0, dtype=np.int64)
+        return cls(0, 0 * row, 0 * row, none, none.astype(np.int32), row)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,13 +101,12 @@ class _Forward:
     arrived at g.
     """
 
-    def __init__(self, expected: PartExpected, steps: NodeSteps, budget: int) -> None:
-        graph = expected.graph
-        self.graph, self.steps, self.budget = graph, steps, budget
+    def __init__(self, graph: PartGraph, steps: NodeSteps) -> None:
+        self.graph, self.steps = graph, steps
         inside = graph.decisions.target < graph.n
         reach = int(largest(graph.comm, float(np.max(graph.level, where=inside, initial=0))))
         self.ring = np.zeros((reach + 1, graph.n + 1))
-        self.head = np.zeros(budget + reach + 2)
+        self.head = np.zeros(steps.budget + reach + 2)
         self.at = steps.end - 1
         self.free = bool(largest(graph.comm, float(np.any((graph.level == 0) & inside))))
         self.back = Halo(graph.comm, graph.halo.ranks, graph.halo.receive, graph.halo.send)
@@ -129,7 +136,7 @@ class _Forward:
         self.truncated += float(mass[small].sum())
         node, mass = node[~small], mass[~small]
         given, level = self.graph.decisions, self.graph.level
-        outcome, start = members_of(given.choice_outcomes, self._rows(node, self.budget - g))
+        outcome, start = members_of(given.choice_outcomes, self._rows(node, self.steps.budget - g))
         moved = np.repeat(mass, np.diff(start)) * given.probability[outcome]
         target, paid = given.target[outcome], g + level[outcome].astype(np.int64)
         arrives = target == self.graph.n
@@ -143,7 +150,7 @@ class _Forward:
 
     def _rows(self, node: IntArray, left: int) -> IntArray:
         """What these nodes choose with so much left."""
-        first, _, from_budget, choice, neutral = self.steps
+        _, first, _, from_budget, choice, risk_neutral = self.steps
         at = self.at[node]
         above = (at >= first[node]) & (np.append(from_budget, 0)[at] > left)
         while above.any():
@@ -151,12 +158,12 @@ class _Forward:
             above = (at >= first[node]) & (np.append(from_budget, 0)[at] > left)
         self.at[node] = at
         taken = np.append(choice, np.int32(0))[at]
-        return np.where(at >= first[node], taken, neutral[node]).astype(np.int64)
+        return np.where(at >= first[node], taken, risk_neutral[node]).astype(np.int64)
 
 
-def follow(expected: PartExpected, steps: NodeSteps, budget: int, alpha: float) -> PartCosts:
+def follow(expected: PartExpected, steps: NodeSteps, alpha: float) -> PartCosts:
     """The costs of a policy, with its VaR and CVaR at `alpha` and more; all ranks call this."""
-    forward = _Forward(expected, steps, budget)
+    forward = _Forward(expected.graph, steps)
     comm, ring = expected.graph.comm, forward.ring
     known, arrived, g = 1.0, 0.0, 0
     while True:
@@ -166,7 +173,7 @@ def follow(expected: PartExpected, steps: NodeSteps, budget: int, alpha: float) 
         if known - arrived < LEFT * known:
             still = float(ring.sum() + forward.head[g + 1 :].sum() + forward.truncated)
             known, arrived = sum(comm.allgather(still)), 0.0
-        if g >= budget and known - arrived <= alpha * (1 + SAME_MASS / 2):
+        if g >= steps.budget and known - arrived <= alpha * (1 + SAME_MASS / 2):
             return _summed(expected, forward, g, alpha)
         g += 1
 
@@ -194,7 +201,7 @@ def _summed(expected: PartExpected, forward: _Forward, g: int, alpha: float) -> 
     return PartCosts(alpha, unit, head[: g + 1], beyond[: g + 1] + mass, excess, _error(graph, g))
 
 
-def _error(graph: Any, g: int) -> float:
+def _error(graph: PartGraph, g: int) -> float:
     """A bound on the relative error of every mass: what a step adds, for as many as there are."""
     comm, given = graph.comm, graph.decisions
     into = np.bincount(given.target, minlength=graph.n + 1)[: graph.n].max(initial=1)

@@ -26,6 +26,11 @@ IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 #: The longest row of free outcomes that is followed; beyond it there must be a cycle.
 DEEPEST = 10_000
+#: Why states from which nothing leads to a goal are refused.
+DEAD_END = (
+    "no policy reaches a goal, and a model in parts must have no dead ends; give it whole, or let"
+    " runs end at a price (give_up)"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,12 +196,9 @@ def _check_fits(comm: Any, part: Part) -> None:
         raise ModelError("the parts are not those of one model: bounds, start or unit differ")
 
 
-def require_arrival(graph: PartGraph, nearest: FloatArray) -> None:
+def require_arrival(graph: PartGraph, nearest: FloatArray, why: str = DEAD_END) -> None:
     """Refuse a model in parts that has dead ends: then every state is sure, every choice safe."""
     dead = graph.state[: graph.own][np.isinf(nearest[: graph.own])]
     found = [int(state) for some in graph.comm.allgather(dead[:1].tolist()) for state in some]
     if found:
-        raise GoalUnreachableError(
-            f"from state {found[0]} no policy reaches a goal, and a model in parts must have no"
-            " dead ends; give the whole model, or let runs end at a price (give_up)"
-        )
+        raise GoalUnreachableError(f"from state {found[0]} {why}")

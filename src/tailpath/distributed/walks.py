@@ -1,4 +1,4 @@
-"""Runs of a policy by budget on a model in parts: each walks from rank to rank.
+"""Runs of a policy on a model in parts: each walks from rank to rank.
 
 The numbers of a step are drawn for all runs from the seed and the step alone, so that the runs do
 not depend on how many ranks there are.
@@ -19,7 +19,7 @@ IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
 
-def walk(graph: PartGraph, steps: NodeSteps, budget: int, runs: int, seed: int) -> FloatArray:
+def walk(graph: PartGraph, steps: NodeSteps, runs: int, seed: int) -> FloatArray:
     """The total costs of so many runs, (runs,), on every rank; all ranks call this."""
     comm, unit = graph.comm, float(graph.part.unit)
     paid = np.zeros(runs, dtype=np.int64)
@@ -28,7 +28,7 @@ def walk(graph: PartGraph, steps: NodeSteps, budget: int, runs: int, seed: int) 
     done, step = np.zeros(runs, dtype=np.int64), 0
     while sum(comm.allgather(len(run))):
         drawn = np.random.default_rng([seed, step]).random(runs)[run]
-        outcome = _outcomes(graph, _rows(steps, node, budget - paid[run]), drawn)
+        outcome = _outcomes(graph, _rows(steps, node, steps.budget - paid[run]), drawn)
         paid[run] += graph.level[outcome]
         target = graph.decisions.target[outcome]
         arrived = target == graph.n
@@ -40,7 +40,7 @@ def walk(graph: PartGraph, steps: NodeSteps, budget: int, runs: int, seed: int) 
 
 def _rows(steps: NodeSteps, node: IntArray, left: IntArray) -> IntArray:
     """What is chosen at each node with so much left: its last step from that budget down."""
-    row = steps.neutral[node].copy()
+    row = steps.risk_neutral[node].copy()
     length = steps.end[node] - steps.first[node]
     owner = np.repeat(np.arange(len(node)), length)
     place = np.arange(len(owner)) - np.repeat(np.cumsum(length) - length, length)

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from tailpath.analysis.core import core_of
 from tailpath.analysis.nature import nature_called
 from tailpath.analysis.reachability import surely_zero_cost_states
-from tailpath.distributed.expected import PartExpectedSolution, solve_expected_part
 from tailpath.distributed.job import Job
 from tailpath.distributed.part import Part, plainly
 from tailpath.dp.bounds import Bounds
@@ -32,6 +31,7 @@ from tailpath.model.ssp import SSP, FloatArray, Name, found_once
 from tailpath.options import check_gamma
 from tailpath.pictures.notebook import card
 from tailpath.policies.kinds import MarkovPolicy
+from tailpath.solvers.part_expectation import PartExpectedSolution, solve_expected_part
 from tailpath.solvers.uncertain.expected import RobustExpected, solve_robust_expected
 from tailpath.texts import Table
 from tailpath.verify.distribution import Proof

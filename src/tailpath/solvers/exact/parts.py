@@ -16,127 +16,23 @@ from numpy.typing import NDArray
 
 from tailpath.distributed.expected import PartExpected, solve_part_expected
 from tailpath.distributed.fill import fill_part
-from tailpath.distributed.forward import NodeSteps, PartCosts, follow
 from tailpath.distributed.job import Job
 from tailpath.distributed.laid_out import doubts_of, lay_out_part, sure_budgets
-from tailpath.distributed.part import Part, whole_of
-from tailpath.distributed.ranks import joined, together
+from tailpath.distributed.part import Part
 from tailpath.distributed.search import graph_of
-from tailpath.distributed.walks import walk
 from tailpath.dp.budgets import EXCESS
-from tailpath.errors import ModelError
-from tailpath.graph import offsets_from_lengths
-from tailpath.model.ssp import SSP, FloatArray
+from tailpath.model.ssp import FloatArray
 from tailpath.options import Progress, check_invertible_alpha
-from tailpath.policies.budget import BudgetPolicy, steps_of
+from tailpath.policies.budget import steps_of
 from tailpath.solvers.exact.error_bound import ErrorBound
 from tailpath.solvers.exact.solution import ExactSolution
 from tailpath.solvers.exact.table import BudgetTable, fill_table
+from tailpath.solvers.part_policies import PartPolicy
 
 IntArray = NDArray[np.int64]
 #: From so many states times levels on it is worth to find out which budgets are sure to be
 #: exceeded.
 WORTH_SKIPPING = 2**18
-
-
-@dataclass(frozen=True, eq=False)
-class PartPolicy:
-    """Decisions over (state, budget left) of the states of a part, as `BudgetPolicy` has them.
-
-    `first` (n + 1,), `from_budget` and `choice` (steps,) and `risk_neutral` (n,) are by state of
-    the part; choices are those of the part.
-    """
-
-    comm: Any
-    part: Part
-    budget: int
-    first: IntArray
-    from_budget: IntArray
-    choice: NDArray[np.int32]
-    risk_neutral: NDArray[np.int32]
-    expected: PartExpected
-
-    @property
-    def unit(self) -> Fraction:
-        """What a unit of the budget is."""
-        return self.part.unit
-
-    def with_budget(self, budget: int) -> PartPolicy:
-        """The same steps with another budget at the start."""
-        return replace(self, budget=budget)
-
-    def evaluate(self, alpha: float) -> PartCosts:
-        """The exact costs of the policy, without gathering it; all ranks call this.
-
-        Parameters
-        ----------
-        alpha : float in (0, 1]
-            The least mass of the worst tail to answer.
-
-        Returns
-        -------
-        PartCosts
-            `var(a)`, `cvar(a)`, `bounds(a)` and `mean`, the same on every rank.
-        """
-        checked = check_invertible_alpha(alpha)
-        work = partial(follow, self.expected, self._steps, self.budget, checked)
-        return together(self.comm, work, str(self.part))
-
-    def simulate(self, n: int, seed: int) -> FloatArray:
-        """The total costs of n runs, which walk from rank to rank; all ranks call this.
-
-        Parameters
-        ----------
-        n : int
-            How many runs.
-        seed : int
-            The same seed gives the same runs, on any number of ranks.
-
-        Returns
-        -------
-        array of float64, shape (n,)
-            Total costs, the same on every rank.
-        """
-        work = partial(walk, self.expected.graph, self._steps, self.budget, n, seed)
-        return together(self.comm, work, str(self.part))
-
-    @property
-    def _steps(self) -> NodeSteps:
-        """The steps by node of the graph."""
-        graph = self.expected.graph
-        state = graph.state[: graph.own] - self.part.first
-        first, end = self.first[:-1][state], self.first[1:][state]
-        neutral = self.risk_neutral[state].astype(np.int64)
-        return NodeSteps(first, end, self.from_budget, self.choice, neutral)
-
-    def gather(self, ssp: SSP | None = None) -> BudgetPolicy:
-        """The whole policy on every rank, where it fits; all ranks call this.
-
-        Parameters
-        ----------
-        ssp : SSP, optional
-            The whole model; by default it is gathered, too, with numbers for names.
-
-        Returns
-        -------
-        BudgetPolicy
-            The policy.
-        """
-        model = whole_of(self.comm, self.part) if ssp is None else ssp
-        if model.n_states != self.part.n_states:
-            raise ModelError(f"the parts have {self.part.n_states} states, not {model.n_states}")
-        before = sum(self.comm.allgather(len(self.part.choice_action))[: self.comm.rank])
-        neutral = np.where(self.risk_neutral >= 0, self.risk_neutral + before, -1)
-        return BudgetPolicy(
-            ssp=model,
-            budget=self.budget,
-            first=offsets_from_lengths(joined(self.comm, np.diff(self.first))),
-            from_budget=joined(self.comm, self.from_budget),
-            choice=joined(self.comm, self.choice + np.int32(before)),
-            risk_neutral=joined(self.comm, neutral.astype(np.int32)),
-            level=model.outcome_level,
-            unit=self.part.unit,
-        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)

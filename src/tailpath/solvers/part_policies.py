@@ -1,0 +1,255 @@
+"""Policies of a model in parts: each rank has the decisions of its own states.
+
+They are evaluated and run where they are; `gather` makes a policy of the whole model of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.distributed.chain import chain_of
+from tailpath.distributed.expected import PartExpected, solve_part_expected
+from tailpath.distributed.forward import NodeSteps, PartCosts, follow
+from tailpath.distributed.part import Part, whole_of
+from tailpath.distributed.ranks import joined, together
+from tailpath.distributed.search import PartGraph
+from tailpath.distributed.walks import walk
+from tailpath.errors import ModelError
+from tailpath.graph import offsets_from_lengths
+from tailpath.model.ssp import SSP, FloatArray
+from tailpath.options import check_integer, check_invertible_alpha
+from tailpath.policies.budget import BudgetPolicy
+from tailpath.policies.kinds import MarkovPolicy
+
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class InParts:
+    """What all policies of a model in parts can do."""
+
+    comm: Any
+    part: Part
+
+    def evaluate(self, alpha: float) -> PartCosts:
+        """The exact costs of the policy, without gathering it; all ranks call this.
+
+        Parameters
+        ----------
+        alpha : float in (0, 1]
+            The least mass of the worst tail to answer.
+
+        Returns
+        -------
+        PartCosts
+            `var(a)`, `cvar(a)`, `bounds(a)` and `mean`, the same on every rank.
+
+        Raises
+        ------
+        GoalUnreachableError
+            If the policy gets to a state from which it never arrives.
+        """
+        least = check_invertible_alpha(alpha)
+
+        def work() -> PartCosts:
+            return follow(self._expected, self._steps, least)
+
+        return together(self.comm, work, str(self.part))
+
+    def simulate(self, n: int, seed: int) -> FloatArray:
+        """The total costs of n runs, which walk from rank to rank; all ranks call this.
+
+        Parameters
+        ----------
+        n : int
+            How many runs.
+        seed : int
+            The same seed gives the same runs, on any number of ranks.
+
+        Returns
+        -------
+        array of float64, shape (n,)
+            Total costs, the same on every rank.
+        """
+
+        def work() -> FloatArray:
+            return walk(self._graph, self._steps, check_integer(n, "runs", 1), seed)
+
+        return together(self.comm, work, str(self.part))
+
+    @property
+    def _graph(self) -> PartGraph:
+        """Where the policy moves."""
+        raise NotImplementedError
+
+    @property
+    def _expected(self) -> PartExpected:
+        """What it costs from each node on with no budget left."""
+        raise NotImplementedError
+
+    @property
+    def _steps(self) -> NodeSteps:
+        """What it takes at each node of the graph."""
+        raise NotImplementedError
+
+    def _whole(self, ssp: SSP | None) -> tuple[SSP, int]:
+        """The whole model, and how many choices the parts before this one have."""
+        model = whole_of(self.comm, self.part) if ssp is None else ssp
+        if model.n_states != self.part.n_states:
+            raise ModelError(f"the parts have {self.part.n_states} states, not {model.n_states}")
+        return model, sum(self.comm.allgather(len(self.part.choice_action))[: self.comm.rank])
+
+
+@dataclass(frozen=True, eq=False)
+class PartPolicy(InParts):
+    """Decisions over (state, budget left) of the states of a part, as `BudgetPolicy` has them.
+
+    `first` (n + 1,), `from_budget` and `choice` (steps,) and `risk_neutral` (n,) are by state of
+    the part; choices are those of the part.
+    """
+
+    budget: int
+    first: IntArray
+    from_budget: IntArray
+    choice: NDArray[np.int32]
+    risk_neutral: NDArray[np.int32]
+    expected: PartExpected
+
+    @property
+    def unit(self) -> Fraction:
+        """What a unit of the budget is."""
+        return self.part.unit
+
+    def with_budget(self, budget: int) -> PartPolicy:
+        """The same steps with another budget at the start."""
+        return replace(self, budget=budget)
+
+    @property
+    def _graph(self) -> PartGraph:
+        return self.expected.graph
+
+    @property
+    def _expected(self) -> PartExpected:
+        return self.expected
+
+    @property
+    def _steps(self) -> NodeSteps:
+        state = self._graph.state[: self._graph.own] - self.part.first
+        first, end = self.first[:-1][state], self.first[1:][state]
+        risk_neutral = self.risk_neutral[state].astype(np.int64)
+        return NodeSteps(self.budget, first, end, self.from_budget, self.choice, risk_neutral)
+
+    def gather(self, ssp: SSP | None = None) -> BudgetPolicy:
+        """The whole policy on every rank, where it fits; all ranks call this.
+
+        Parameters
+        ----------
+        ssp : SSP, optional
+            The whole model; by default it is gathered, too, with numbers for names.
+
+        Returns
+        -------
+        BudgetPolicy
+            The policy.
+        """
+        model, before = self._whole(ssp)
+        risk_neutral = np.where(self.risk_neutral >= 0, self.risk_neutral + before, -1)
+        return BudgetPolicy(
+            ssp=model,
+            budget=self.budget,
+            first=offsets_from_lengths(joined(self.comm, np.diff(self.first))),
+            from_budget=joined(self.comm, self.from_budget),
+            choice=joined(self.comm, self.choice + np.int32(before)),
+            risk_neutral=joined(self.comm, risk_neutral.astype(np.int32)),
+            level=model.outcome_level,
+            unit=self.part.unit,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class PartMarkovPolicy(InParts):
+    """One decision for every state of a part.
+
+    Parameters
+    ----------
+    comm : communicator of mpi4py
+        The ranks.
+    part : Part
+        The part of this rank.
+    probability : array of float64, shape (choices,)
+        With which probability the policy takes each choice of the part; those of a state sum to 1.
+
+    Examples
+    --------
+    `solve_expected(part, comm=comm).policy` is one; one's own is made of an array:
+    `PartMarkovPolicy(comm, part, probability).evaluate(0.01).cvar()`.
+    """
+
+    probability: FloatArray
+
+    @classmethod
+    def from_choices(cls, comm: Any, part: Part, choices: NDArray[Any]) -> PartMarkovPolicy:
+        """A policy that mixes nothing.
+
+        Parameters
+        ----------
+        comm : communicator of mpi4py
+            The ranks.
+        part : Part
+            The part of this rank.
+        choices : array of int, shape (n,)
+            The choice of every state, counted in the part; those of goals do not count.
+
+        Returns
+        -------
+        PartMarkovPolicy
+            The policy.
+        """
+        probability = np.zeros(len(part.choice_action))
+        probability[choices[~part.is_goal]] = 1.0
+        return cls(comm, part, probability)
+
+    @cached_property
+    def _graph(self) -> PartGraph:
+        return chain_of(self.comm, self.part, self.probability)
+
+    @cached_property
+    def _expected(self) -> PartExpected:
+        return solve_part_expected(self._graph)
+
+    @property
+    def _steps(self) -> NodeSteps:
+        return NodeSteps.markov(np.arange(self._graph.own))
+
+    def gather(self, ssp: SSP | None = None) -> MarkovPolicy:
+        """The whole policy on every rank, where it fits; all ranks call this.
+
+        Parameters
+        ----------
+        ssp : SSP, optional
+            The whole model; by default it is gathered, too, with numbers for names.
+
+        Returns
+        -------
+        MarkovPolicy
+            The policy.
+        """
+        model, _ = self._whole(ssp)
+        probability = joined(self.comm, self.probability)
+        taken = np.flatnonzero(probability > 0.0)
+        if len(taken) == np.count_nonzero(~model.is_goal):
+            choices = np.full(model.n_states, -1, dtype=np.int32)
+            choices[model.choice_state[taken]] = taken
+            return MarkovPolicy.from_choices(model, choices)
+        decisions: dict[Any, dict[Any, float]] = {}
+        for choice in taken.tolist():
+            state = model.states[int(model.choice_state[choice])]
+            mixed = decisions.setdefault(state, {})
+            mixed[model.choice_name(choice)] = float(probability[choice])
+        return MarkovPolicy(decisions)
