@@ -1,7 +1,6 @@
-"""What the ranks of a test run: `python -m tests.distributed.program WHAT [FOLDER]`.
+"""What the ranks of a test run: `python -m tests.distributed.program WHAT [FOLDER ...]`.
 
-Rank 0 prints one line of JSON. What must agree with one process is asserted here; what must agree
-between numbers of ranks is printed.
+Rank 0 prints one line of JSON; the test, in a process of its own, compares it.
 """
 
 import json
@@ -14,53 +13,17 @@ import numpy as np
 from mpi4py import MPI
 
 import tailpath as tp
+from tailpath.cli import main
 from tailpath.distributed import fill
 from tailpath.distributed.checkpoints import Checkpoints
 from tailpath.distributed.generate import gridworld_part, river_part, sparse_part
 from tailpath.distributed.job import Job
 from tailpath.distributed.part import Part, whole_of
+from tests.distributed.models import bits, late_bits, models, table_bits, wholes
+from tests.distributed.parts import in_parts
+from tests.distributed.patient import Patient
 
-COMM = MPI.COMM_WORLD
-#: Free moves in a row, and a zero-cost cycle, b - a - b, that leaks.
-FREE = [
-    ("a", "x", "b", 0.5, 0), ("a", "x", "c", 0.5, 1), ("b", "y", "c", 1, 0),
-    ("c", "z", "d", 0.25, 0),
-    ("c", "z", "a", 0.75, 2), ("d", "q", "g", 0.5, 0), ("d", "q", "b", 0.5, 3),
-    ("d", "r", "g", 1, 2),
-]  # fmt: skip
-CYCLE = [*FREE, ("b", "w", "a", 0.5, 0), ("b", "w", "c", 0.5, 1)]
-#: No step is cheaper than 3, so that three levels go with one exchange.
-DEAR = [
-    ("s", "a", "t", 0.5, 3),
-    ("s", "a", "s", 0.5, 7),
-    ("t", "b", "g", 0.5, 4),
-    ("t", "b", "s", 0.5, 5),
-]
-
-
-def scattered(n: int, parts: int) -> tp.SSP:
-    """A walk whose numbers jump, so that in so many parts every neighbour is on another rank."""
-    number = np.argsort(np.argsort(np.arange(n) % parts, kind="stable")).tolist()
-    rows = [
-        (k, "creep", k, 0, 0) for k in range(n) if k != number[-1]
-    ]  # left out, but for the order of numbers
-    for back, here, on in zip([None, *number], number, number[1:]):
-        rows.append((here, "creep", on, 1, 3))
-        if back is not None:
-            rows += [(here, "go", on, 0.7, 1), (here, "go", back, 0.3, 2)]
-    return tp.SSP.from_outcomes(rows, number[0], [number[-1]])
-
-
-def models() -> dict[str, tp.SSP]:
-    return {
-        "river": tp.domains.river(rows=10, columns=5),
-        "grid": tp.domains.gridworld("8x9"),
-        "sparse": whole_of(MPI.COMM_SELF, sparse_part(300, 0, 1)),
-        "free": tp.SSP.from_outcomes(FREE, "a", ["g"]),
-        "dear": tp.SSP.from_outcomes(DEAR, "s", ["g"]),
-        "scattered 2": scattered(20, 2),
-        "scattered 4": scattered(20, 4),
-    }
+COMM = Patient(MPI.COMM_WORLD)
 
 
 def every_other(layout, ranks, objective):
@@ -75,91 +38,68 @@ def one_alone(layout, ranks, objective):
     return owner
 
 
-def found_by(solution, policy):
-    """All numbers of a solution and its policy, as text that keeps every bit."""
-    arrays = solution.budgets, solution.steps, solution.excess, np.array(list(solution.error_bound))
-    arrays += policy.first, policy.from_budget, policy.choice, policy.risk_neutral
-    return [np.ascontiguousarray(each).tobytes().hex() for each in arrays]
-
-
-def whole() -> dict[str, object]:
-    """Models that every rank has: all is that of one process."""
-    some = {**models(), "cycle": tp.SSP.from_outcomes(CYCLE, "a", ["g"])}
-    for name, ssp in some.items():
-        for options in ({}, {"lexicographic": True}):
-            one = tp.solve_cvar_exact(ssp, 0.05, **options)
-            for share in (None, every_other, one_alone):
-                many = tp.solve_cvar_exact(ssp, 0.05, comm=Job(COMM, rank_of=share), **options)
-                same = found_by(one, one.largest) == found_by(many, many.largest)
-                assert same and one.bounds(0.05) == many.bounds(0.05), (name, options, share)
-        one, many = tp.solve_on_time(ssp, 20), tp.solve_on_time(ssp, 20, comm=COMM)
-        assert one.lateness.tolist() == many.lateness.tolist() and one.error == many.error, name
-        for each in ("first", "from_budget", "choice"):
-            assert np.array_equal(getattr(one.latest, each), getattr(many.latest, each)), name
-    return {"checked": len(some)}
-
-
-def parts() -> dict[str, object]:
-    """Models in parts: found by so many ranks, to be compared with other numbers of them."""
+def found_whole(comm, ssp):
+    """What ranks find that have the model whole, with nodes shared out in three ways."""
     found = {}
-    for name, ssp in models().items():
-        part = Part.of(ssp, COMM.rank, COMM.size)
-        best = tp.solve_cvar_exact(part, 0.05, comm=COMM)
-        policy = best.largest.gather(ssp)
-        late, mean = tp.solve_on_time(part, 20, comm=COMM), tp.solve_expected(part, comm=COMM)
-        one, least = tp.solve_cvar_exact(ssp, 0.05), tp.solve_expected(ssp)
-        low, high = best.bounds(0.05)
-        assert low <= one.bounds(0.05)[1] and one.bounds(0.05)[0] <= high, name
-        assert abs(best.cvar(0.05) / one.cvar(0.05) - 1) < 1e-11, name
-        assert mean.bounds[0] <= least.bounds[1] and least.bounds[0] <= mean.bounds[1], name
-        assert abs(tp.evaluate(ssp, policy, 0.05).cvar(0.05) / best.cvar(0.05) - 1) < 1e-11, name
-        costs, integer_costs = best.policy(0.05).evaluate(0.05), tp.evaluate(ssp, policy, 0.05)
-        assert costs.var() == integer_costs.var(0.05) == best.var(0.05), name
-        assert abs(costs.cvar() / integer_costs.cvar(0.05) - 1) < 1e-12, name
-        assert abs(costs.mean / integer_costs.mean - 1) < 1e-12, name
-        low, high = costs.bounds()
-        assert low <= integer_costs.bounds(0.05)[1] and integer_costs.bounds(0.05)[0] <= high, name
-        assert low <= integer_costs.cvar(0.05) <= high and high - low < 1e-9 * high, name
-        runs = best.policy(0.05).simulate(4000, seed=3)
-        spread = 5 * runs.std() / np.sqrt(len(runs)) + 1e-9
-        assert abs(runs.mean() - costs.mean) <= spread, (name, runs.mean(), costs.mean)
-        assert (
-            abs((runs > costs.var()).mean() - costs.tail[round(costs.var() / costs.unit)]) < 0.02
-        ), name
-        assert late.lateness.tolist() == tp.solve_on_time(ssp, 20).lateness.tolist(), name
-        values = [
-            np.concatenate(COMM.allgather(each)).tobytes().hex()
-            for each in (mean.value, mean.lower, mean.upper)
-        ]
-        found[name] = [
-            *found_by(best, policy),
-            *values,
-            runs.sum(),
-            late.latest.gather(ssp).from_budget.tolist(),
-        ]
+    for share in (None, every_other, one_alone):
+        for kind in ("plain", "lexicographic")[: 1 + (share is every_other)]:
+            options = {"lexicographic": kind == "lexicographic"}
+            best = tp.solve_cvar_exact(ssp, 0.05, comm=Job(comm, rank_of=share), **options)
+            found[f"{kind}, {share and share.__name__}"] = table_bits(best, best.largest)
+    late = tp.solve_on_time(ssp, 20, comm=comm)
+    found["late"] = late_bits(late, late.latest)
     return found
 
 
-def made() -> dict[str, object]:
-    """Generated in parts: the models do not depend on how many there are."""
-    ranks = COMM.rank, COMM.size
-    some = (
-        gridworld_part(7, 5, *ranks, share=0.2),
-        river_part(6, 4, *ranks),
-        sparse_part(9000, *ranks),
-    )
+def made(comm):
+    """Models that are generated in parts."""
+    ranks = comm.rank, comm.size
+    grid = gridworld_part(7, 5, *ranks, share=0.2)
+    some = grid, river_part(6, 4, *ranks), sparse_part(9000, *ranks)
     names = "outcome_target", "outcome_probability", "outcome_cost", "state_choices"
-    wholes = [whole_of(COMM, part) for part in some]
-    river = tp.domains.river(rows=6, columns=4)
-    assert all(np.array_equal(getattr(wholes[1], name), getattr(river, name)) for name in names)
+    return [bits(*(getattr(whole_of(comm, part), name) for name in names)) for part in some]
+
+
+def found_by(comm, share):
+    """All that so many ranks find; a share of the models where others take the rest."""
+    first, step = share
+    whole, parts = (dict(list(of().items())[first::step]) for of in (wholes, models))
     return {
-        "sums": [
-            [float(np.asarray(getattr(each, name)).sum()) for name in names] for each in wholes
-        ]
+        "whole": {name: found_whole(comm, ssp) for name, ssp in whole.items()},
+        "parts": {
+            name: in_parts(ssp, Part.of(ssp, comm.rank, comm.size), comm)
+            for name, ssp in parts.items()
+        },
+        "made": made(comm),
     }
 
 
-def resumed(folder: str, killed_at: str) -> dict[str, object]:
+def agree() -> None:
+    """4 ranks; then 3 and, beside them, 1; then 2 and 2, which share the models. Then the command
+    line; and in the end the part of rank 1 does not fit.
+    """
+    rank, found = COMM.rank, [found_by(COMM, (0, 1))]
+    for color, share in ((rank // 3, (0, 1)), (rank // 2, (rank // 2, 2))):
+        found.append(found_by(Patient(MPI.COMM_WORLD.Split(color, rank)), share))
+    every = COMM.allgather(found)
+    if rank == 0:
+        four, three, pair = every[0]
+        two = {kind: {**pair[kind], **every[2][2][kind]} for kind in ("whole", "parts")}
+        two["made"] = pair["made"]
+        print(json.dumps({1: every[3][1], 2: two, 3: three, 4: four}), flush=True)
+    main(["solve", "river:8x4", "--alpha", "0.05", "--json", "--mpi"])
+    sys.stdout.flush()
+    COMM.Barrier()
+    fill.Filling.advance = out_of_memory
+    tp.solve_cvar_exact(river_part(10, 5, rank, COMM.size), 0.05, comm=COMM)
+
+
+def out_of_memory(self, loss):
+    if COMM.rank == 1:
+        raise MemoryError("Unable to allocate 1. TiB")
+
+
+def resumed(folder: str, killed_at: str) -> None:
     """Rank 1 is killed at a level, if it is not -1; otherwise the job goes on where it was."""
     level, advance = int(killed_at), fill.Filling.advance
 
@@ -172,22 +112,10 @@ def resumed(folder: str, killed_at: str) -> dict[str, object]:
     job = Job(COMM, Checkpoints(pathlib.Path(folder), levels=3))
     ssp = tp.domains.gridworld("14x16")
     best = tp.solve_cvar_exact(Part.of(ssp, COMM.rank, COMM.size), 0.01, comm=job)
-    return {"found": found_by(best, best.largest.gather(ssp))}
-
-
-def too_large() -> dict[str, object]:
-    """The part of rank 1 does not fit."""
-
-    def advance(self, loss):
-        if COMM.rank == 1:
-            raise MemoryError("Unable to allocate 1. TiB")
-
-    fill.Filling.advance = advance
-    tp.solve_cvar_exact(river_part(10, 5, COMM.rank, COMM.size), 0.05, comm=COMM)
-    return {}
+    found = table_bits(best, best.largest.gather(ssp))
+    if COMM.rank == 0:
+        print(json.dumps(found))
 
 
 if __name__ == "__main__":
-    result = globals()[sys.argv[1]](*sys.argv[2:])
-    if COMM.rank == 0:
-        print(json.dumps(result))
+    {"agree": agree, "resumed": resumed}[sys.argv[1]](*sys.argv[2:])

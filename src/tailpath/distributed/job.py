@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tailpath.distributed.checkpoints import SECONDS, Checkpoints
+from tailpath.distributed.ranks import Alone
 from tailpath.errors import OptionError
 
 
@@ -17,7 +18,7 @@ class Job:
 
     Parameters
     ----------
-    comm : communicator of mpi4py
+    comm : communicator of mpi4py, or Alone
         The ranks.
     checkpoints : Checkpoints, optional
         Where the sweep over budgets can go on if it is killed.
@@ -31,9 +32,11 @@ class Job:
 
     @classmethod
     def of(cls, comm: Any) -> Job:
-        """The job of a communicator; a job is itself."""
+        """The job of a communicator, or of this process alone; a job is itself."""
         if isinstance(comm, cls):
             return comm
+        if comm is None:
+            return cls(Alone())
         if not hasattr(comm, "allgather") or not hasattr(comm, "Irecv"):
             raise OptionError(f"comm must be a communicator of mpi4py, not {comm!r}")
         return cls(comm)

@@ -34,6 +34,24 @@ def world() -> Any:
         raise OptionError(f"{MISSING} ({error})") from None
 
 
+class Alone:
+    """One rank in a process of its own, without MPI: all that it hears is what it says."""
+
+    rank, size = 0, 1
+
+    def allgather(self, mine: Any) -> list[Any]:
+        return [mine]
+
+    def alltoall(self, mine: list[Any]) -> list[Any]:
+        return mine
+
+    def bcast(self, mine: Any) -> Any:
+        return mine
+
+    def Barrier(self) -> None:
+        """Nobody is waited for."""
+
+
 def largest(comm: Any, value: float) -> float:
     """The largest of a number of every rank."""
     return float(max(comm.allgather(float(value))))

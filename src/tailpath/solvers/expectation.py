@@ -176,7 +176,7 @@ def solve_expected(
 
 
 @overload
-def solve_expected(ssp: Part, *, comm: Any) -> PartExpectedSolution: ...
+def solve_expected(ssp: Part, *, comm: Any = None) -> PartExpectedSolution: ...
 
 
 def solve_expected(
@@ -197,7 +197,8 @@ def solve_expected(
     nature : {"adversarial", "cooperative"}
         Of a model with intervals: who picks the probabilities inside them, against us or for us.
     comm : communicator of mpi4py, or Job, optional
-        The ranks that have the parts. A model that every rank has whole is solved by each of them.
+        The ranks that have the parts; by default one part is all there is. A model that every rank
+        has whole is solved by each of them.
 
     Returns
     -------

@@ -149,7 +149,7 @@ def solve_cvar_exact(
     ssp: Part,
     alpha: float,
     *,
-    comm: Any,
+    comm: Any = None,
     max_bytes: int = MAX_BYTES,
     progress: Progress | None = None,
 ) -> PartSolution: ...

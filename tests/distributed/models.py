@@ -1,0 +1,87 @@
+"""Models for ranks, and all that is found about one, as text that keeps every bit."""
+
+import hashlib
+
+import numpy as np
+
+import tailpath as tp
+
+#: Free moves in a row, and a zero-cost cycle, b - a - b, that leaks.
+FREE = [
+    ("a", "x", "b", 0.5, 0), ("a", "x", "c", 0.5, 1), ("b", "y", "c", 1, 0),
+    ("c", "z", "d", 0.25, 0),
+    ("c", "z", "a", 0.75, 2), ("d", "q", "g", 0.5, 0), ("d", "q", "b", 0.5, 3),
+    ("d", "r", "g", 1, 2),
+]  # fmt: skip
+CYCLE = [*FREE, ("b", "w", "a", 0.5, 0), ("b", "w", "c", 0.5, 1)]
+#: No step is cheaper than 3, so that three levels go with one exchange.
+DEAR = [
+    ("s", "a", "t", 0.5, 3),
+    ("s", "a", "s", 0.5, 7),
+    ("t", "b", "g", 0.5, 4),
+    ("t", "b", "s", 0.5, 5),
+]
+
+
+def scattered(n: int, parts: int) -> tp.SSP:
+    """A walk whose numbers jump, so that in so many parts every neighbour is on another rank."""
+    number = np.argsort(np.argsort(np.arange(n) % parts, kind="stable")).tolist()
+    rows = [
+        (k, "creep", k, 0, 0) for k in range(n) if k != number[-1]
+    ]  # left out, but for the order of numbers
+    for back, here, on in zip([None, *number], number, number[1:]):
+        rows.append((here, "creep", on, 1, 3))
+        if back is not None:
+            rows += [(here, "go", on, 0.7, 1), (here, "go", back, 0.3, 2)]
+    return tp.SSP.from_outcomes(rows, number[0], [number[-1]])
+
+
+def sparse(n: int) -> tp.SSP:
+    """Outcomes lead anywhere, and one in six to the goal."""
+    draw, rows = np.random.default_rng(5), []
+    for state in range(n):
+        for action in range(3):
+            to = draw.choice(n, 3, replace=False)
+            to[0] = n if draw.random() < 0.5 else to[0]
+            for target, chance in zip(to.tolist(), (0.25, 0.5, 0.25)):
+                rows.append((state, action, target, chance, int(draw.integers(1, 10))))
+    return tp.SSP.from_outcomes(rows, 0, [n])
+
+
+def models() -> dict[str, tp.SSP]:
+    """Models that can be had in parts."""
+    return {
+        "river": tp.domains.river(rows=6, columns=4),
+        "grid": tp.domains.gridworld("5x5"),
+        "sparse": sparse(90),
+        "free": tp.SSP.from_outcomes(FREE, "a", ["g"]),
+        "dear": tp.SSP.from_outcomes(DEAR, "s", ["g"]),
+        "scattered 2": scattered(20, 2),
+        "scattered 4": scattered(20, 4),
+    }
+
+
+def wholes() -> dict[str, tp.SSP]:
+    """Models that every rank has."""
+    return {**models(), "cycle": tp.SSP.from_outcomes(CYCLE, "a", ["g"])}
+
+
+def bits(*found: object) -> str:
+    """A text that differs where any bit of some arrays or numbers does."""
+    digest = hashlib.sha256()
+    for each in found:
+        array = np.ascontiguousarray(each)
+        digest.update(f"{array.dtype} {array.shape}".encode() + array.tobytes())
+    return digest.hexdigest()
+
+
+def table_bits(solution, policy) -> str:
+    """The bits of a least CVaR, its table and its policy."""
+    table = solution.budgets, solution.steps, solution.excess, list(solution.error_bound)
+    steps = policy.first, policy.from_budget, policy.choice, policy.risk_neutral
+    return bits(*table, *steps, solution.bounds(solution.alpha))
+
+
+def late_bits(solution, policy) -> str:
+    """The bits of a table of deadlines and its policy."""
+    return bits(solution.lateness, solution.error, policy.first, policy.from_budget, policy.choice)

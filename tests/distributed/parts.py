@@ -1,0 +1,55 @@
+"""All that is found of a model in parts, by any number of ranks or without MPI."""
+
+from unittest import mock
+
+import numpy as np
+
+import tailpath as tp
+from tailpath.solvers.exact import parts as exact
+from tailpath.solvers.part_policies import PartMarkovPolicy
+from tests.distributed.models import bits, late_bits, table_bits
+
+ALPHA, RUNS, DEADLINE = 0.05, 4000, 20
+
+
+def in_parts(ssp, part, comm=None) -> dict[str, object]:
+    """Everything about a model in parts: bits, and the costs and runs of three policies."""
+    best = tp.solve_cvar_exact(part, ALPHA, comm=comm)
+    late, mean = tp.solve_on_time(part, DEADLINE, comm=comm), tp.solve_expected(part, comm=comm)
+    sides = [joined(comm, side) for side in (mean.value, mean.lower, mean.upper)]
+    with mock.patch.object(exact, "WORTH_SKIPPING", 0.0):
+        skipping = tp.solve_cvar_exact(part, ALPHA, comm=comm)
+    mixed = PartMarkovPolicy(mean.policy.comm, part, mixture(part, mean.choices))
+    return {
+        "table": table_bits(best, best.largest.gather(ssp)),
+        "skipping": table_bits(skipping, skipping.largest.gather(ssp)),
+        "skipping cvar": [skipping.cvar(ALPHA), *skipping.bounds(ALPHA)],
+        "late": late_bits(late, late.latest.gather(ssp)),
+        "expected": bits(*sides, mean.policy.gather(ssp).choices_for(ssp)),
+        "cvar": [best.cvar(ALPHA), best.var(ALPHA), *best.bounds(ALPHA)],
+        "mean": [mean.cost(), *mean.bounds],
+        "policies": [followed(each) for each in (best.policy(ALPHA), mean.policy, mixed)],
+    }
+
+
+def joined(comm, mine):
+    return mine if comm is None else np.concatenate(comm.allgather(mine))
+
+
+def mixture(part, choices) -> np.ndarray:
+    """Weights of the choices of a part: half for the one given, and some of the others get some."""
+    length = np.diff(part.state_choices)
+    state = np.repeat(np.arange(len(length)), length)
+    place = np.arange(len(state)) - part.state_choices[:-1][state]
+    weight = 0.125 * ((7 * (part.first + state) + 3 * place) % 3)
+    weight[choices[~part.is_goal]] += 1.0
+    return weight / np.bincount(state, weights=weight, minlength=len(length))[state]
+
+
+def followed(policy) -> dict[str, object]:
+    """The costs of a policy in parts, and runs of it."""
+    costs, runs = policy.evaluate(ALPHA), policy.simulate(RUNS, seed=3)
+    late = costs.tail[round(costs.var() / costs.unit)]
+    numbers = [costs.var(), costs.cvar(), costs.mean, *costs.bounds(), late]
+    above = float((runs > costs.var()).mean())
+    return {"costs": numbers, "runs": [runs.mean(), runs.std(), above], "every run": bits(runs)}

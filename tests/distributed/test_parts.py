@@ -1,0 +1,96 @@
+"""A model in parts, solved by one process without MPI, against the same model whole."""
+
+import numpy as np
+import pytest
+
+import tailpath as tp
+from tailpath.distributed.generate import part_called, river_part
+from tailpath.distributed.job import Job
+from tailpath.distributed.part import Part, whole_of
+from tailpath.distributed.ranks import Alone
+from tailpath.errors import GoalUnreachableError, OptionError, PolicyError
+from tailpath.solvers.part_policies import PartMarkovPolicy
+from tests.distributed.models import models
+from tests.distributed.parts import ALPHA, DEADLINE, RUNS, in_parts, mixture
+
+MODELS = models()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_what_is_found_in_parts_lies_within_the_bounds_of_the_whole(name):
+    ssp = MODELS[name]
+    found = in_parts(ssp, Part.of(ssp, 0, 1))
+    one, least = tp.solve_cvar_exact(ssp, ALPHA), tp.solve_expected(ssp)
+    cvar, var, *bounds = found["cvar"]
+    assert cvar == pytest.approx(one.cvar(ALPHA), rel=1e-11) and var == one.var(ALPHA)
+    assert overlap(bounds, one.bounds(ALPHA)) and bounds[0] <= cvar <= bounds[1]
+    # Where budgets that every run exceeds are left to their closed form.
+    cvar, *bounds = found["skipping cvar"]
+    assert cvar == pytest.approx(one.cvar(ALPHA), rel=1e-11)
+    assert overlap(bounds, one.bounds(ALPHA)) and bounds[0] <= cvar <= bounds[1]
+    mean, *bounds = found["mean"]
+    assert mean == pytest.approx(least.cost(), rel=1e-13)
+    assert overlap(bounds, least.bounds) and bounds[0] <= mean <= bounds[1]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_deadlines_in_parts_are_those_of_the_whole(name):
+    one, part = tp.solve_on_time(MODELS[name], DEADLINE), Part.of(MODELS[name], 0, 1)
+    assert tp.solve_on_time(part, DEADLINE).lateness.tolist() == one.lateness.tolist()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_policies_in_parts_cost_what_they_cost_gathered(name):
+    """By budget, of least mean, and one that mixes; bounds hold both, and runs agree."""
+    ssp = MODELS[name]
+    part = Part.of(ssp, 0, 1)
+    least = tp.solve_expected(part)
+    mixed = PartMarkovPolicy(Alone(), part, mixture(part, least.choices))
+    for policy in (tp.solve_cvar_exact(part, ALPHA).policy(ALPHA), least.policy, mixed):
+        costs, whole = policy.evaluate(ALPHA), tp.evaluate(ssp, policy.gather(ssp), ALPHA)
+        assert costs.var() == whole.var(ALPHA)
+        assert costs.cvar() == pytest.approx(whole.cvar(ALPHA), rel=4e-12)
+        assert costs.mean == pytest.approx(whole.mean, rel=4e-12)
+        low, high = costs.bounds()
+        assert overlap((low, high), whole.bounds(ALPHA)) and high - low < 1e-9 * high
+        assert low <= costs.cvar() <= high
+        runs = policy.simulate(RUNS, seed=3)
+        assert abs(runs.mean() - costs.mean) <= 5 * runs.std() / np.sqrt(RUNS) + 1e-9
+        late = costs.tail[round(costs.var() / costs.unit)]
+        assert abs((runs > costs.var()).mean() - late) < 0.02
+
+
+def overlap(one, other):
+    return one[0] <= other[1] and other[0] <= one[1]
+
+
+def test_a_markov_policy_is_followed_as_far_as_it_gets():
+    """State 2 never arrives under the policy, which never gets there."""
+    rows = [
+        (0, "short", 1, 1, 2), (0, "long", 2, 1, 1), (1, "on", 3, 0.5, 1), (1, "on", 0, 0.5, 4),
+        (2, "stay", 2, 1, 1), (2, "go", 3, 1, 9),
+    ]  # fmt: skip
+    part = Part.of(tp.SSP.from_outcomes(rows, 0, [3]), 0, 1)
+    policy = PartMarkovPolicy.from_choices(Alone(), part, np.array([0, 2, 3, -1]))
+    # Each round costs 3 or, one time in two, 6 and another round: m = 3 / 2 + (6 + m) / 2.
+    assert policy.evaluate(0.5).mean == pytest.approx(9.0, rel=1e-14)
+    assert policy.evaluate(0.5).var() == 3.0
+    stays = PartMarkovPolicy.from_choices(Alone(), part, np.array([1, 2, 3, -1]))
+    with pytest.raises(GoalUnreachableError, match="from state 0 the policy never arrives"):
+        stays.evaluate(0.5)
+    with pytest.raises(PolicyError, match=r"in state 0 sum to 2 or"):
+        PartMarkovPolicy(Alone(), part, np.ones(5)).evaluate(0.5)
+
+
+def test_generated_parts_are_the_models_of_their_names():
+    names = "outcome_target", "outcome_probability", "outcome_cost", "state_choices"
+    river, whole = tp.domains.river(rows=6, columns=4), whole_of(Alone(), river_part(6, 4, 0, 1))
+    assert all(np.array_equal(getattr(whole, name), getattr(river, name)) for name in names)
+    assert part_called("river:6x4", 0, 1).n_states == 24
+    with pytest.raises(OptionError, match="2 or more rows"):
+        part_called("river:1x4", 0, 1)
+
+
+def test_what_is_no_communicator_is_refused():
+    with pytest.raises(OptionError, match="comm must be a communicator"):
+        Job.of(3)
