@@ -28,8 +28,8 @@ FloatArray = NDArray[np.float64]
 DEEPEST = 10_000
 #: Why states from which nothing leads to a goal are refused.
 DEAD_END = (
-    "no policy reaches a goal, and a model in parts must have no dead ends; give it whole, or let"
-    " runs end at a price (give_up)"
+    "no policy reaches a goal, and a model in parts must have no dead ends; give the whole model,"
+    " or let runs end at a price (give_up)"
 )
 
 
