@@ -430,8 +430,8 @@ def _least_var(ssp: SSP, goal: VaR, limits: tuple[Limit, ...], mix: bool) -> Ris
         )
     best, t = lateness(high), float(high * unit)
     # What no single policy was found to do a mixture may, and a lower bound holds for that, too.
-    low = t if mix else _least_var(ssp, goal, limits, mix=True).value
-    return RiskSolution(ssp, goal, limits, t, (min(low, t), t), best.policy, (0.0,) * len(limits))
+    least = t if mix else _least_var(ssp, goal, limits, mix=True).value
+    return RiskSolution(ssp, goal, limits, t, (min(least, t), t), best.policy, (0.0,) * len(limits))
 
 
 def _as_expectation(measure: Measure) -> Measure:
