@@ -132,8 +132,8 @@ def command(ssp: SSP, source: str, alphas: tuple[float, ...], as_json: bool, **g
 
     With --policy your own policies stand beside them.
     """
-    named = {field.name for field in fields(Request)}
-    asked = Request(
+    named = {field.name for field in fields(CompareRequest)}
+    asked = CompareRequest(
         **{name: value for name, value in given.items() if name in named},
         settings={name: value for name, value in given.items() if name not in named},
     )
@@ -149,7 +149,7 @@ def command(ssp: SSP, source: str, alphas: tuple[float, ...], as_json: bool, **g
 
 
 @dataclass(frozen=True)
-class Request:
+class CompareRequest:
     """What the command line asks for; `settings` are those of the planners."""
 
     named: tuple[str, ...]
@@ -175,7 +175,7 @@ class Request:
 
 
 def _compared(
-    ssp: SSP, source: str, alphas: tuple[float, ...], asked: Request
+    ssp: SSP, source: str, alphas: tuple[float, ...], asked: CompareRequest
 ) -> tuple[dict[str, Any], str]:
     """The record for programs and the text for people."""
     chosen = asked.methods()

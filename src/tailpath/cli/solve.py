@@ -132,8 +132,8 @@ def command(ssp: SSP, gamma: Fraction | None, **given: Any) -> None:
     With --minimise, --subject-to or --deadline any measure is minimised, under limits on others,
     such as --minimise mean --subject-to 'cvar(0.01) <= 40' --subject-to 'late(35) <= 0.05'.
     """
-    named = {field.name for field in fields(Request)}
-    asked = Request(
+    named = {field.name for field in fields(SolveRequest)}
+    asked = SolveRequest(
         gamma=gamma,
         **{name: value for name, value in given.items() if name in named},
         options={name: value for name, value in given.items() if name not in named},
@@ -154,7 +154,7 @@ def command(ssp: SSP, gamma: Fraction | None, **given: Any) -> None:
 
 
 @dataclass(frozen=True)
-class Request:
+class SolveRequest:
     """What the command line asks for; `options` are those of the methods."""
 
     source: str
@@ -180,7 +180,7 @@ class Request:
             tailpath.write_policy(policy, self.output)
 
 
-def _solve_intervals(model: IntervalSSP, objective: Measure | None, asked: Request) -> None:
+def _solve_intervals(model: IntervalSSP, objective: Measure | None, asked: SolveRequest) -> None:
     """A model whose probabilities are intervals."""
     if asked.gamma is not None or asked.options.get("delta") is not None:
         raise click.UsageError("--gamma and --delta are not for models with intervals")
@@ -192,7 +192,7 @@ def _solve_intervals(model: IntervalSSP, objective: Measure | None, asked: Reque
     )
 
 
-def _solve_objective(ssp: SSP, objective: Measure, asked: Request) -> None:
+def _solve_objective(ssp: SSP, objective: Measure, asked: SolveRequest) -> None:
     """Any measure, under limits on others."""
     if asked.gamma is not None:
         raise click.UsageError(
@@ -205,7 +205,7 @@ def _solve_objective(ssp: SSP, objective: Measure, asked: Request) -> None:
     asked.show(record, text, policy)
 
 
-def _solve_by_method(ssp: SSP, method: Method, asked: Request) -> None:
+def _solve_by_method(ssp: SSP, method: Method, asked: SolveRequest) -> None:
     """A method of the register."""
     require_alpha(method, asked.alpha)
     before = compiling_seconds()

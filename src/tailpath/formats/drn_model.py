@@ -38,7 +38,7 @@ class BodyColumns(NamedTuple):
     probability: NDArray[np.float64]
 
 
-class Described(NamedTuple):
+class ParsedBody(NamedTuple):
     """A body: its columns; rewards and labels of each different state, rewards and name of each
     different action; and the line of the transition that leads to the largest number."""
 
@@ -48,7 +48,7 @@ class Described(NamedTuple):
     line_of_farthest: int
 
 
-def assembled(header: Header, body: Described) -> Labelled:
+def assembled(header: Header, body: ParsedBody) -> Labelled:
     """The model. A choice begins with an action, or with a transition that follows a state."""
     kinds, of_state, of_action, target, probability = body.columns
     opens = kinds == ACTION
@@ -132,7 +132,7 @@ def _labels(
     return Lazy(carried, mask)
 
 
-def _structures(header: Header, body: Described, of_choice: NDArray[Any]) -> Lazy[Reward]:
+def _structures(header: Header, body: ParsedBody, of_choice: NDArray[Any]) -> Lazy[Reward]:
     """The reward structures. Those that the header does not name are called rew0, rew1 and so on,
     as Storm does."""
     text, line = header.sections.get("@reward_models", ("", 0))

@@ -22,7 +22,7 @@ from tailpath.formats.drn_model import (
     STATE,
     TRANSITION,
     BodyColumns,
-    Described,
+    ParsedBody,
     Rewards,
     assembled,
 )
@@ -140,11 +140,11 @@ class Body:
     def _model(self, columns: BodyColumns, line_of_farthest: int = 0) -> Labelled:
         states, actions = self.states.values, self.actions.values
         if not self.header.intervals:
-            return assembled(self.header, Described(columns, states, actions, line_of_farthest))
+            return assembled(self.header, ParsedBody(columns, states, actions, line_of_farthest))
         low, high = np.array(list(self.ends)).reshape(-1, 2)[columns.probability.astype(np.int64)].T
         columns = columns._replace(probability=high)
         return replace(
-            assembled(self.header, Described(columns, states, actions, line_of_farthest)), low=low
+            assembled(self.header, ParsedBody(columns, states, actions, line_of_farthest)), low=low
         )
 
     def read(self, lines: Lines) -> Labelled:
