@@ -93,33 +93,44 @@ def read(path: str, reading: Reading) -> SSP | IntervalSSP:
         refuse_infinite(np.where(mask, costs, 0.0), path, where)
         state, action, target, costs = state[mask], action[mask], target[mask], costs[mask]
         chances = [chance[mask] for chance in chances]
-    unit = table.exact_unit(costs) if rule == CostRule(1, None, {}) else None
-    common: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "is_goal": is_goal,
         "start_index": start,
         "states": states,
         "actions": actions,
-        "exact_unit": unit,
+        "exact_unit": table.exact_unit(costs) if rule == CostRule(1, None, {}) else None,
+        "notes": notes,
     }
-    common["notes"] = notes
+    rows = state, action, target, costs
     if table.given_by == ("probability",) or not (table.given_by or table.is_log):
-        return SSP(
-            **arrays_from_rows(state, action, target, chances[0], costs, len(states), merge=True),
-            **common,
-        )
-    fields = {
-        **arrays_from_rows(
-            state, action, target, np.ones(len(state)), costs, len(states), merge=True
-        ),
-        **common,
-    }
-    chances = merged_columns(state, action, target, costs, chances)
+        return SSP(**_arrays(rows, chances[0], len(states)), **fields)
+    return _with_intervals(table, rows, chances, fields, reading.confidence)
+
+
+Rows = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]
+
+
+def _arrays(rows: Rows, probability: NDArray[Any], n_states: int) -> dict[str, Any]:
+    state, action, target, costs = rows
+    return arrays_from_rows(state, action, target, probability, costs, n_states, merge=True)
+
+
+def _with_intervals(
+    table: LongTable,
+    rows: Rows,
+    chances: Sequence[NDArray[Any]],
+    fields: dict[str, Any],
+    confidence: float | None,
+) -> IntervalSSP:
+    """The model of a table of intervals, or of counts and logs, which become intervals."""
+    fields = {**_arrays(rows, np.ones(len(rows[0])), len(fields["states"])), **fields}
+    merged = merged_columns(*rows, chances)
     if table.given_by == ("low", "high"):
-        return IntervalSSP.from_fields(fields, chances[0], np.minimum(chances[1], 1.0))
+        return IntervalSSP.from_fields(fields, merged[0], np.minimum(merged[1], 1.0))
     with warnings.catch_warnings():  # its notes say the same
         warnings.simplefilter("ignore", TailpathWarning)
         return IntervalSSP.from_fields_counted(
-            fields, chances[0], CONFIDENCE if reading.confidence is None else reading.confidence
+            fields, merged[0], CONFIDENCE if confidence is None else confidence
         )
 
 

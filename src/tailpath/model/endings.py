@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from typing import Any, TypeVar
 
@@ -167,25 +167,64 @@ def _limited(ssp: SSP, steps: int, otherwise: Any, gamma: Any, max_pairs: int) -
             f"the number of steps must be a whole number of at least 1, not {steps!r}"
         )
     price = None if otherwise is None else _price(otherwise, "the price of being late", ssp.signed)
-    goals = np.flatnonzero(ssp.is_goal)
     if ssp.is_goal[ssp.start_index]:
         return ssp
-    layers = _layers(ssp, int(steps), max_pairs)
+    layers, goals = _layers(ssp, int(steps), max_pairs), np.flatnonzero(ssp.is_goal)
     first = offsets_from_lengths(np.array([len(layer) for layer in layers]))
-    n_pairs = int(first[-1])
-    late = n_pairs + len(goals)
+    late, finish = int(first[-1]) + len(goals), 1 if price is not None else 0
+    is_goal = np.zeros(late + 1 + finish, dtype=np.bool_)
+    is_goal[first[-1] :] = True
+    is_goal[late] = False
+    names = [(ssp.states[s], step) for step, layer in enumerate(layers) for s in layer.tolist()]
+    taken = (*names, *(ssp.states[g] for g in goals.tolist()))
+    ending = fresh_name("out of time", taken)
+    base = ssp.origin or Origin(ssp.states, np.arange(ssp.n_states))
+    index = np.concatenate(
+        [*(base.index[layer] for layer in layers), base.index[goals], np.full(1 + finish, -1)]
+    )
+    powers = [factor**step for step in range(len(layers) if factor != 1 else 1)]
+    return SSP(
+        **_rows_by_step(ssp, layers, first, price, factor),
+        is_goal=is_goal,
+        start_index=0,
+        states=(*taken, ending, *([fresh_name("ended late", (*taken, ending))] if finish else [])),
+        actions=(*ssp.actions, fresh_name("pay" if finish else "wait", ssp.actions)),
+        exact_unit=_unit(ssp, price or Fraction(0), powers),
+        notes=(*ssp.notes, *_notes_of_limit(steps, price, factor)),
+        origin=Origin(base.states, index),
+        probability_error=ssp.probability_error,
+    )
+
+
+def _notes_of_limit(steps: int, price: Fraction | None, factor: Fraction) -> Iterator[str]:
+    """What a limit of steps changes."""
+    if factor != 1:
+        yield f"the costs of step t are multiplied by {float(factor):g}^t"
+    what = "never arrives" if price is None else f"pays {float(price):g}"
+    yield (
+        f"a run that has not arrived after {steps} steps {what}; states are pairs (state, steps"
+        " taken)"
+    )
+
+
+def _rows_by_step(
+    ssp: SSP, layers: list[IntArray], first: IntArray, price: Fraction | None, factor: Fraction
+) -> dict[str, Any]:
+    """The arrays of pairs (state, step), then of goals; at last `out of time`, which pays the price
+    and ends, or loops.
+    """
+    goals = np.flatnonzero(ssp.is_goal)
+    late = int(first[-1]) + len(goals)
     position_of_goal = np.full(ssp.n_states, -1, dtype=np.int64)
-    position_of_goal[goals] = n_pairs + np.arange(len(goals))
+    position_of_goal[goals] = first[-1] + np.arange(len(goals))
     rows, outcome, step_of = _product(ssp, layers, first)
     position = np.where(ssp.is_goal, position_of_goal, late)[rows.target]
-    target = _positions(ssp, layers, first, rows.target, step_of, position)
-    paid = rows.cost if factor == 1 else _discounted(ssp, rows.cost, step_of, factor)
     columns: tuple[NDArray[Any], ...] = (
         rows.source,
         ssp.choice_action[ssp.outcome_choice[outcome]],
-        target,
+        _positions(ssp, layers, first, rows.target, step_of, position),
         rows.probability,
-        paid,
+        rows.cost if factor == 1 else _discounted(ssp, rows.cost, step_of, factor),
     )
     finish = 1 if price is not None else 0
     loop = (
@@ -195,44 +234,8 @@ def _limited(ssp: SSP, steps: int, otherwise: Any, gamma: Any, max_pairs: int) -
     source, action, target, probability, cost = (
         np.append(column, end) for column, end in zip(columns, last)
     )
-    arrays = arrays_from_rows(
+    return arrays_from_rows(
         source, action, target, probability, cost, n_states=late + 1 + finish, merge=False
-    )
-    is_goal = np.zeros(late + 1 + finish, dtype=np.bool_)
-    is_goal[n_pairs:] = True
-    is_goal[late] = False
-    names = [(ssp.states[s], step) for step, layer in enumerate(layers) for s in layer.tolist()]
-    taken = (*names, *(ssp.states[g] for g in goals.tolist()))
-    ending = fresh_name("out of time", taken)
-    base = ssp.origin or Origin(ssp.states, np.arange(ssp.n_states))
-    index = np.concatenate(
-        [*(base.index[layer] for layer in layers), base.index[goals], np.full(1 + finish, -1)]
-    )
-    discounted = (
-        () if factor == 1 else (f"the costs of step t are multiplied by {float(factor):g}^t",)
-    )
-    what = "never arrives" if price is None else f"pays {float(price):g}"
-    return SSP(
-        **arrays,
-        is_goal=is_goal,
-        start_index=0,
-        states=(*taken, ending, *([fresh_name("ended late", (*taken, ending))] if finish else [])),
-        actions=(*ssp.actions, fresh_name("pay" if finish else "wait", ssp.actions)),
-        exact_unit=_unit(
-            ssp,
-            price or Fraction(0),
-            [factor**step for step in range(len(layers) if factor != 1 else 1)],
-        ),
-        notes=(
-            *ssp.notes,
-            *discounted,
-            (
-                f"a run that has not arrived after {steps} steps {what}; states are pairs (state,"
-                " steps taken)"
-            ),
-        ),
-        origin=Origin(base.states, index),
-        probability_error=ssp.probability_error,
     )
 
 
