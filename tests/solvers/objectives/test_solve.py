@@ -179,6 +179,19 @@ def test_the_bounds_of_a_single_policy_hold_it_and_what_a_mixture_could_do(
     assert high == pytest.approx(single, rel=1e-9) and low == pytest.approx(mixed, rel=1e-9)
 
 
+def test_limits_that_one_policy_keeps_exactly_are_kept():
+    """Three times 0.1 is more than 0.3 in floats, and nothing is left of the limit on CVaR."""
+    rows = [("s", "dear", "g", 1, 1), ("s", "cheap", "g", 1, 0.3)]
+    ssp = tp.SSP.from_outcomes([*rows, ("u", "far", "g", 1, 0.1)], "s", ["g"])
+    found = tp.solve(ssp, "mean", ["late(0.9) <= 1", "cvar(0.001) <= 0.3"])
+    assert found.value == pytest.approx(0.3) and found.risk("cvar(0.001)") == pytest.approx(0.3)
+    rows = [("s", "safe", "g", 1, 0.3), ("s", "risky", "g", 0.5, 0), ("s", "risky", "g", 0.5, 0.4)]
+    ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
+    found = tp.solve(ssp, "mean", ["late(0.3) <= 0.1", "cvar(0.001) <= 0.3"])
+    low, high = found.bounds
+    assert found.risk("late(0.3)") == 0 and low <= 0.3 <= high and high - low < 1e-12
+
+
 @settings(max_examples=60)
 @given(limited())
 def test_optima_under_limits_equal_an_occupation_lp(problem: tuple[Model, list[Any]]) -> None:

@@ -76,10 +76,14 @@ def row_of(measure: Measure, bound: float = math.inf) -> Row:
 
 
 class Columns:
-    """Policies found so far for fixed losses, and the search for more. Loss 0 is the objective."""
+    """Policies found so far for fixed losses, and the search for more. Loss 0 is the objective.
 
-    def __init__(self, losses: Losses, bounds: FloatArray) -> None:
-        self.losses, self.bounds = losses, bounds
+    `bounds` are what the limits leave for the losses, and `sizes` the limits themselves: what is
+    left of 0.3 after three times 0.1 is less than nothing by rounding alone.
+    """
+
+    def __init__(self, losses: Losses, bounds: FloatArray, sizes: FloatArray) -> None:
+        self.losses, self.bounds, self.slack = losses, bounds, SLACK * np.abs(sizes)
         self.found: list[Priced] = []
 
     @property
@@ -115,7 +119,8 @@ class Columns:
         for i in range(1, len(self.bounds) + 1):
             mixture, _ = self.descend(i, list(range(1, i)), enough=self.bounds[i - 1])
             if mixture.value > self.bounds[i - 1]:
-                if mixture.value > self.bounds[i - 1] + SLACK * abs(mixture.value):
+                slack = max(self.slack[i - 1], SLACK * abs(mixture.value))
+                if mixture.value > self.bounds[i - 1] + slack:
                     return False
                 self.bounds[i - 1] = mixture.value
         return True
@@ -252,10 +257,9 @@ def _best_budget(ssp: SSP, rows: list[Row]) -> tuple[Found | None, float]:
     """The best of all budgets of the CVaR, if there is one, and a lower bound for all of them."""
     assert ssp.cost_unit is not None
     risky = [i for i, row in enumerate(rows) if row.factor > 0]
+    sizes = np.array([row.bound for row in rows[1:]])
     if not risky:
-        columns = Columns(
-            Losses(ssp, [row.curve for row in rows]), np.array([row.bound for row in rows[1:]])
-        )
+        columns = Columns(Losses(ssp, [row.curve for row in rows]), sizes.copy(), sizes)
         if not columns.feasible():
             return None, math.inf
         found = _descended(columns, 0.0)
@@ -271,7 +275,7 @@ def _best_budget(ssp: SSP, rows: list[Row]) -> tuple[Found | None, float]:
         if best is not None and is_objective and constant + rest >= best.value:
             break
         bounds = np.array([r.bound - paid * (i == risky[0]) for i, r in enumerate(rows)][1:])
-        columns = Columns(Losses(ssp, [r.at(w * unit) for r in rows]), bounds)
+        columns = Columns(Losses(ssp, [r.at(w * unit) for r in rows]), bounds, sizes)
         if best is not None:
             tried = columns.add(np.append(1.0, best.multipliers))
             parts = np.array([tried.low, *(-best.multipliers * bounds), constant])
@@ -298,7 +302,7 @@ def _descended(columns: Columns, constant: float) -> Found:
     weights = np.zeros(len(columns.found))
     weights[: len(mixture.weights)] = mixture.weights
     values = columns.values
-    keeps = np.all(values[:, 1:] <= columns.bounds + SLACK * np.abs(columns.bounds), axis=1)
+    keeps = np.all(values[:, 1:] <= columns.bounds + columns.slack, axis=1)
     single = int(np.flatnonzero(keeps)[np.argmin(values[keeps, 0])]) if keeps.any() else -1
     lone = float(values[single, 0]) + constant if keeps.any() else math.inf
     high = columns.high()
