@@ -5,6 +5,7 @@ own, beyond what loading takes.
 import math
 import subprocess
 import sys
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -130,3 +131,13 @@ def test_a_single_policy_keeps_a_tiny_limit(limit):
     found = tp.solve(ssp, tp.Mean(), [tp.Late(50) <= limit], mix=False)
     assert tp.evaluate(ssp, found.policy, 1e-30).bounds(tp.Late(50))[0] <= limit
     assert found.value == (1 if limit >= 1e-18 else 10)
+
+
+def test_a_flat_loss_is_charged_what_vanishes():
+    tiny = Fraction("1e-300")
+    rows = [("s", "go", "t", tiny, 1), ("s", "go", "g", 1 - tiny, 1)]
+    rows += [("t", "go", "g", tiny, 5), ("t", "go", "g", 1 - tiny, 1)]
+    ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
+    for loss in (tp.Loss([(4, 0), (4, 1)]), tp.Loss([(4, 0), (6, 1)], 0), tp.Late(4)):
+        low, high = tp.solve(ssp, loss).bounds
+        assert low <= tiny**2 <= high <= 1e-200, loss

@@ -137,7 +137,9 @@ class Losses:
         share = float(np.max(off / np.maximum(above, 1e-300), where=above > 0, initial=0.0))
         least = float(np.max(off, where=above <= 0, initial=0.0))
         missed = min((share * float(high[0]) if share else 0.0) + least, float(off.max()))
-        return max(float(low[0]) - missed, -least), float(high[0]) + missed
+        # What is flat has no slope to charge what vanished by.
+        vanished = error_bound.vanished * float(above.max())
+        return max(float(low[0]) - missed, -least), float(high[0]) + missed + vanished
 
     def policy(self, weights: FloatArray) -> BudgetPolicy:
         """The policy that `price` found for these weights."""
