@@ -293,3 +293,19 @@ def test_discounts_over_a_bounded_number_of_steps() -> None:
     assert best.cvar(0.1) <= -5 and best.cvar(1) == pytest.approx(
         tp.solve_expected(limited).cost(), rel=1e-12
     )
+
+
+@pytest.mark.parametrize("cost, step", [(-0.4, 0), (-0.7, 0.3), (-0.1, -0.2), (-1e6, 0.1)])
+def test_the_risk_of_a_corner_can_be_kept_where_costs_are_negative(cost, step):
+    """Little or nothing is left of a risk in the reduced model, and rounding is not little there."""
+    rows = [("s", "go", "t", 1, cost), ("t", "go", "g", 1, step), ("s", "late", "g", 1, cost + 5)]
+    ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
+    truth = Fraction(repr(cost)) + Fraction(repr(step))
+    for alpha in (0.05, 0.3, 1.0):
+        found = tp.frontier(ssp, tp.CVaR(alpha))
+        for risk in (found[0].risk, float(truth), math.nextafter(float(truth), -math.inf)):
+            low, high = found.bounds(risk)
+            assert low <= truth <= high and high - low <= 1e-9 * abs(cost)
+            assert found.least_mean(risk) == pytest.approx(float(truth), rel=1e-12)
+            limited = tp.solve(ssp, "mean", [tp.CVaR(alpha) <= risk])
+            assert limited.value == pytest.approx(float(truth), rel=1e-12)

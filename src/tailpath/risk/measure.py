@@ -20,6 +20,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from tailpath.errors import OptionError
+from tailpath.kernels.rounding import UNIT
 from tailpath.model.cost_units import as_fraction, vanishes
 from tailpath.options import same_alpha
 from tailpath.registers import Register
@@ -314,10 +315,13 @@ class Limit:
     def moved(self, by: Fraction, unit: Fraction | None) -> Limit:
         """The limit on costs that are all so much less, that is kept by the same policies."""
         measure, constant = self.measure.moved(by, unit)
-        return Limit(
-            measure,
-            self.bound if math.isinf(self.bound) else float(as_fraction(self.bound) - constant),
-        )
+        if math.isinf(self.bound):
+            return Limit(measure, self.bound)
+        bound = float(as_fraction(self.bound) - constant)
+        if constant and (measure.curve is not None or measure.tail is not None):
+            # What is left may be little beside what was taken off, and so is its rounding then.
+            bound += 4 * UNIT * (abs(self.bound) + abs(float(constant)))
+        return Limit(measure, bound)
 
     def __str__(self) -> str:
         return f"{self.measure} <= {self.bound:.12g}"

@@ -22,6 +22,7 @@ from tailpath.errors import OptionError
 from tailpath.evaluation.evaluate import evaluate_for
 from tailpath.model.cost_units import in_units
 from tailpath.model.interval import IntervalSSP
+from tailpath.kernels.rounding import UNIT
 from tailpath.model.potential import shifted, shifted_bounds
 from tailpath.model.records import Record, Series
 from tailpath.model.shown import Shown
@@ -143,8 +144,7 @@ class Frontier(Shown, Series[Corner]):
             Infinite below the safest policy.
         """
         if self.reduced is not None:
-            more, by = self._moved
-            return shifted(self.reduced.least_mean(shifted(risk, -more)), by)
+            return shifted(self.reduced.least_mean(self._reduced_risk(risk)[1]), self._moved[1])
         return self._at(risk * (1 + SAME))
 
     def bounds(self, risk: float) -> tuple[float, float]:
@@ -165,10 +165,13 @@ class Frontier(Shown, Series[Corner]):
             down.
         """
         if self.reduced is not None:
-            more, by = self._moved
             assert self.corners[0].true is not None
-            exact = self.corners[0].true.reduction.exact
-            return shifted_bounds(self.reduced.bounds(shifted(risk, -more)), by, exact)
+            exact, by = self.corners[0].true.reduction.exact, self._moved[1]
+            least, most = self._reduced_risk(risk)
+            safest = self.reduced.corners[0].risk
+            low = self.reduced.bounds(most)[0]
+            high = self.reduced.bounds(max(least, safest) if most >= safest else least)[1]
+            return shifted_bounds((low, high), by, exact)
         below, rounding, safest = self.floor or self, self.rounding, self.corners[0].risk
         low = below._at(below.rounding.above(risk)) * (1 - below.gap) * (1 - below.rounding.share)
         high = (
@@ -184,6 +187,15 @@ class Frontier(Shown, Series[Corner]):
         true = self.corners[0].true
         assert true is not None
         return self.measure.moved(true.shift, None)[1], true.shift
+
+    def _reduced_risk(self, risk: float) -> tuple[float, float]:
+        """Between which risks of the reduced model a risk lies: little may be left of it, beside
+        what rounding of the risk itself is.
+        """
+        more = self._moved[0]
+        left = shifted(risk, -more)
+        away = 4 * UNIT * (abs(risk) + abs(float(more))) if more and math.isfinite(risk) else 0.0
+        return left - away, left + away
 
     def _at(self, risk: float) -> float:
         """The least mean at a given risk, as found."""
