@@ -106,7 +106,7 @@ def test_broken_files(tmp_path: pathlib.Path) -> None:
     for old, new, message in (
         ('"weights": [', '"weights": [1, ', "one weight for each"),
         ('"weights": [', '"weights": ["x", ', "weights must be a list of numbers"),
-        ('"kind": "budget steps"', '"kind": "mixed"', "no mixtures"),
+        ('"kind": "budget steps"', '"kind": "mixed"', "not mixtures"),
         ('"0_first"', '"9_first"', "arrays.0_first"),
     ):
         path.write_text(text.replace(old, new))

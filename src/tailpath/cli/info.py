@@ -119,6 +119,8 @@ def info_text(record: dict[str, Any]) -> str:
 def _spread_text(spread: dict[str, Any] | None) -> str:
     if not spread:
         return "none"
+    if spread["min"] == spread["max"]:
+        return f"{spread['min']}"
     return f"{spread['min']} to {spread['max']}, {number(spread['mean'], 3)} on average"
 
 

@@ -33,7 +33,8 @@ def band_page(model: IntervalSSP, title: str, alphas: Sequence[float], progress:
     lines = planned_lines(model, alphas, {})
     best: Any = solve_cvar_exact(model, alphas[-1])
     last = [line for line in lines if line.alpha == alphas[-1]]
-    sentences = "".join(f"<p>{html.escape(best.words(alpha))}.</p>" for alpha in alphas)
+    told = [best.words(alpha) for alpha in alphas]
+    sentences = "".join(f"<p>{html.escape(text[0].upper() + text[1:])}.</p>" for text in told)
     safe = next(line.band for line in last if line.plan == "adversarial")
     cards = [
         ("In one sentence", sentences),
@@ -112,7 +113,10 @@ def _harms(band: CostBand) -> str:
     if not all(map(math.isfinite, band.mean)):
         return "<p>Some nature keeps this policy from arriving.</p>"
     rows = (
-        (name(o.state), name(o.action), name(o.next_state), o.low, o.high, o.worst, o.harm)
+        (
+            *map(name, (o.state, o.action, o.next_state)),
+            *(number(value, 3) for value in (o.low, o.high, o.worst, o.harm)),
+        )
         for o in band.nature[:MOST]
     )
     return _table(["at", "doing", "ends in", "low", "high", "worst", "adds to the mean"], rows)
@@ -192,17 +196,17 @@ def _chart(
         return f"{right:.1f},{down:.1f}"
 
     parts = []
-    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
-        across, up = x[0] + share * (x[1] - x[0]), y[0] + share * (y[1] - y[0])
-        (left, low), (_, high) = at(across, y[0]).split(","), at(x[0], up).split(",")
-        shown = f"{10**across:.2g}" if log else f"{across:.3g}"
+    for across, shown in _ticks(*x, log):
+        left, low = at(across, y[0]).split(",")
         parts.append(
             f'<text x="{left}" y="{float(low) + 15:.0f}" font-size="11"'
             f' text-anchor="middle">{shown}</text>'
         )
+    for up, shown in _ticks(*y):
+        _, high = at(x[0], up).split(",")
         parts.append(
             f'<text x="{LEFT - 6}" y="{float(high) + 4:.0f}" font-size="11"'
-            f' text-anchor="end">{up:.3g}</text>'
+            f' text-anchor="end">{shown}</text>'
         )
         parts.append(
             f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{high}" y2="{high}" stroke="#e6e9ef"/>'
@@ -233,3 +237,20 @@ def _chart(
         f' {xlabel}">{"".join(parts)}</svg>'
     )
     return f'{picture}<p class="legend">{legend}</p>'
+
+
+def _ticks(low: float, high: float, log: bool = False) -> list[tuple[float, str]]:
+    """Round numbers from low to high, and how they are written; with `log` the ends are powers."""
+    if log:
+        powers = range(math.floor(low), math.ceil(high) + 1)
+        values = [factor * 10.0**power for power in powers for factor in (1, 2, 5)]
+        places = [(math.log10(value), f"{value:.12g}") for value in values]
+        decades = places[::3] if high - low > 1.5 else places
+        return [tick for tick in decades if low <= tick[0] <= high]
+    rough = (high - low) / 5
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= rough)
+    return [
+        (k * step, f"{k * step:.6g}")
+        for k in range(math.ceil(low / step), math.floor(high / step) + 1)
+    ]

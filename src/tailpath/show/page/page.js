@@ -320,7 +320,7 @@ function refresh() {
 $("title").textContent = D.name;
 document.title = D.name;
 const between = D.names.slice(1, -1).join(", ");
-$("lead").textContent = `${D.states} states, ${D.choices} choices. The policy that is best on average, ${between ? between + ", " : ""}and for the chosen alpha the one with the least CVaR there is. Move alpha to care about fewer, worse runs.`;
+$("lead").textContent = `${D.states} states, ${D.choices} choices. Compared: the policy that is best on average, ${between ? between + ", " : ""}and the one with the least CVaR at the chosen alpha. Move alpha to care about fewer, worse runs.`;
 $("alpha").max = D.alphas.length - 1;
 fill($("policies"), ...D.names.map((name, k) => {
   const box = node("span", { class: "swatch" });
