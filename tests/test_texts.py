@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 import tailpath as tp
+from tailpath.errors import OptionError
+from tailpath.texts import fitted
 from tests.cli.running import run
 
 ROWS = [
@@ -65,3 +67,47 @@ def test_info_tells_costs_from_what_is_free(capsys, tmp_path):
     found = run(capsys, "info", tmp_path / "m.json")
     (line,) = (line for line in found.out.splitlines() if line.startswith("costs"))
     assert line.split("  ")[-1].strip() == "4 to 40, 1 outcome free"
+
+
+def test_values_and_sentences_keep_to_the_width():
+    text = (
+        "what it is  a long walk to the goal and back again\ncosts       1\n\n"
+        "method  value\n------  -----\nx           1\n\n"
+        "one percentage point more saves something of the mean"
+    )
+    assert fitted(text, None) == fitted(text, 80) == text
+    assert fitted(text, 30) == (
+        "what it is  a long walk to the\n            goal and back\n            again\n"
+        "costs       1\n\nmethod  value\n------  -----\nx           1\n\n"
+        "one percentage point more\nsaves something of the mean"
+    )
+
+
+def test_what_is_misspelt_is_asked_about():
+    for call, near in (
+        (lambda: tp.read("textbook:geometrc"), "geometric"),
+        (lambda: tp.methods.find_method("quantil"), "quantile"),
+        (lambda: tp.read("rivr:30x10"), "river:"),
+    ):
+        with pytest.raises(tp.TailpathError, match=rf"; did you mean '{near}'\?$"):
+            call()
+
+
+def test_what_is_given_by_name_is_told_from_what_is_not():
+    ssp = tp.read("textbook:counter-example")
+    for given in ([0, 1], {"s1": "a1"}.items(), tp.solve_expected(ssp).policy):
+        for verb in (lambda: tp.compare(ssp, given), lambda: tp.page(ssp, policies=given)):
+            with pytest.raises(
+                OptionError, match=r"^policies are given by name, \{'mine': \.\.\.\}"
+            ):
+                verb()
+    one = tp.compare(ssp, None, 0.5, methods="expected")
+    assert [line.method for line in one.lines] == ["expected", "optimum"]
+    assert tp.page(ssp, alphas=0.5, methods="quantile").html.count("alpha") > 0
+    axes = tp.plot_tails(tp.evaluate(ssp, {"s1": "a1"}, 0.1), 0.1)
+    assert len(axes.get_lines()) > 0
+
+
+def test_textbook_problems_say_all_of_what_they_are(capsys):
+    said = run(capsys, "info", "textbook:haddad-monmege").out
+    assert "the expected number of steps is 3 * 2^(n-1) - 2 (n = 20)" in said

@@ -10,7 +10,7 @@ import operator
 import os
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, TypeVar, cast
 
 import numpy as np
@@ -113,6 +113,22 @@ def check_invertible_alpha(alpha: Any, what: str = "alpha") -> float:
     if math.isinf(1 / value):
         raise OptionError(f"{what} = {value!r} is too small for floating point")
     return value
+
+
+def check_alphas(alphas: Any) -> list[float]:
+    """One alpha or several, each once, smallest first."""
+    one = isinstance(alphas, str) or not isinstance(alphas, Iterable)
+    found = sorted({check_invertible_alpha(alpha) for alpha in ([alphas] if one else alphas)})
+    if not found:
+        raise OptionError("give at least one alpha")
+    return found
+
+
+def check_named(given: Any, what: str) -> Mapping[str, Any]:
+    """What is given by name, such as policies; None is nothing."""
+    if given is None or isinstance(given, Mapping):
+        return given or {}
+    raise OptionError(f"{what} are given by name, {{'mine': ...}}, not as a {type(given).__name__}")
 
 
 def check_gamma(gamma: Any) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from difflib import get_close_matches
@@ -14,6 +15,8 @@ LATEX = {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textascii
 }
 #: Numbers lose digits, down to this many, before a table is cut into blocks.
 FEWEST_DIGITS = 3
+#: A value goes on below itself where so many letters fit beside what it is.
+FEWEST_LETTERS = 12
 
 
 def name(value: Any) -> str:
@@ -171,6 +174,36 @@ def as_text(told: Told, width: int | None = None) -> str:
     return "\n\n".join(
         part.as_text(width) if isinstance(part, Table) else _wrapped(part, width) for part in told
     )
+
+
+def fitted(text: str, width: int | None) -> str:
+    """A text of tables, of pairs of what and value, and of sentences, in the width there is: tables
+    stay as they are, values go on below themselves.
+    """
+    if width is None:
+        return text
+    parts = text.split("\n\n")
+    return "\n\n".join(
+        part if re.search(r"^-[- ]*$", part, re.MULTILINE) else _hanging(part, width)
+        for part in parts
+    )
+
+
+def _hanging(part: str, width: int) -> str:
+    lines = []
+    for line in part.splitlines():
+        what = re.match(r"\S+(?: \S+)*  +(?=\S)", line)
+        indent = " " * len(what[0]) if what and len(what[0]) < width - FEWEST_LETTERS else ""
+        # Words that are longer than a line stay whole, so that they can be copied.
+        wrapped = fill(
+            line,
+            width,
+            subsequent_indent=indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        lines.append(line if len(line) <= width else wrapped)
+    return "\n".join(lines)
 
 
 def _wrapped(text: str, width: int | None) -> str:

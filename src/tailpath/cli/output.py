@@ -32,6 +32,8 @@ def show(record: Mapping[str, Any], text: str, as_json: bool) -> None:
     if as_json:
         ascii_only = codecs.lookup(encoding).name != "utf-8"
         text = json.dumps(json_types(record), indent=2, allow_nan=False, ensure_ascii=ascii_only)
+    else:
+        text = texts.fitted(text, terminal_width())
     # What the terminal has no letters for is escaped.
     click.echo(printable(text).encode(encoding, "backslashreplace").decode(encoding))
 

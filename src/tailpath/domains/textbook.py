@@ -37,6 +37,7 @@ from tailpath.errors import OptionError
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.ssp import SSP, Name
 from tailpath.policies.kinds import MarkovPolicy
+from tailpath.texts import did_you_mean
 
 Number = Any  # int, float or Fraction
 Answer = Callable[[Number], float]
@@ -253,10 +254,18 @@ PROBLEMS: Mapping[str, Callable[..., Problem]] = MappingProxyType(
     }
 )
 
+
+def _problem(text: str) -> SSP | None:
+    near = "" if text in PROBLEMS else did_you_mean(text, PROBLEMS)
+    if near:
+        raise OptionError(f"textbook:{text}: no such problem{near}")
+    return PROBLEMS[text]().ssp if text in PROBLEMS else None
+
+
 #: `textbook:NAME`.
 DOMAIN = Domain(
     "textbook",
-    lambda text: PROBLEMS[text]().ssp if text in PROBLEMS else None,
+    _problem,
     f"no such problem; there are {', '.join(PROBLEMS)}",
     about=lambda text: _about(PROBLEMS[text]),
     problems=tuple(PROBLEMS),
@@ -266,8 +275,9 @@ DOMAIN = Domain(
 
 
 def _about(builder: Callable[..., Problem]) -> str:
-    """The first line of the builder's docstring, and the values of its parameters."""
-    summary = (builder.__doc__ or "").partition("\n")[0].replace("`", "").rstrip(".")
+    """The first sentence of the builder's docstring, and the values of its parameters."""
+    first = (builder.__doc__ or "").partition("\n\n")[0]
+    summary = " ".join(first.replace("`", "").split()).rstrip(".")
     values = ", ".join(
         f"{name} = {own.default}" for name, own in inspect.signature(builder).parameters.items()
     )

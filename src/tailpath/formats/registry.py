@@ -322,11 +322,8 @@ def by_suffix(path: str) -> Format:
         ),
         "",
     )
-    near = did_you_mean(word, [*known, *suffixes])
-    raise OptionError(
-        f"{path}: unknown format{near}; known suffixes are {', '.join(suffixes)}, known schemes are"
-        f" {', '.join(known)}"
-    )
+    every = f"; known suffixes are {', '.join(suffixes)}, known schemes are {', '.join(known)}"
+    raise OptionError(f"{path}: unknown format{did_you_mean(word, [*known, *suffixes]) or every}")
 
 
 def _format(thing: Any) -> Format | None:

@@ -22,7 +22,15 @@ from tailpath.methods.method import ROUNDING, Method, Plan
 from tailpath.methods.register import find_method, method_names
 from tailpath.model.shown import Shown
 from tailpath.model.ssp import SSP
-from tailpath.options import Progress, check_alpha, check_invertible_alpha, same_alpha, takes_alpha
+from tailpath.options import (
+    Progress,
+    check_alpha,
+    check_alphas,
+    check_invertible_alpha,
+    check_named,
+    same_alpha,
+    takes_alpha,
+)
 from tailpath.policies.given import as_policy
 from tailpath.policies.policy import Policy
 from tailpath.solvers.expectation import solve_expected
@@ -197,28 +205,24 @@ def compare(
     >>> line.deployed, line.over
     (60.0, 30.0)
     """
-    one = isinstance(alphas, str) or not isinstance(alphas, Iterable)
-    given: Iterable[Any] = [alphas] if one else alphas  # type: ignore[assignment]
-    levels = sorted({check_invertible_alpha(alpha) for alpha in given})
-    if not levels:
-        raise OptionError("give at least one alpha")
+    levels, policies = check_alphas(alphas), check_named(policies, "policies")
     if settings.get("gamma", 1) != 1:
         raise OptionError(
             "costs are compared in full; for a discount compare on tailpath.within(ssp, n,"
             " gamma=gamma)"
         )
+    if isinstance(methods, str):
+        methods = [methods]
     chosen = chosen_methods(USUAL if methods is None and not policies else methods or ())
     _check_settings(settings)
-    clash = next(
-        (name for name in policies or {} if name in {method.label for method in chosen}), None
-    )
+    clash = next((name for name in policies if name in {method.label for method in chosen}), None)
     if clash is not None:
         raise OptionError(
             f"a policy cannot be called {clash!r}: a method of that name is compared, too"
         )
     report = progress or (lambda text: None)
     *rows, optimum = planned(ssp, chosen, levels[0], settings, report)
-    rows = [*(given_row(ssp, name, given) for name, given in (policies or {}).items()), *rows]
+    rows = [*(given_row(ssp, name, given) for name, given in policies.items()), *rows]
     every = [*rows, *improved_rows(ssp, rows)] if improved else rows
     return tabled(
         ssp, [*every, optimum], levels, report, bracketed=settings.get("delta") is not None

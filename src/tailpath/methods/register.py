@@ -12,6 +12,7 @@ from __future__ import annotations
 from tailpath.errors import OptionError
 from tailpath.methods.method import Method
 from tailpath.registers import Register, instance_of
+from tailpath.texts import did_you_mean
 
 #: Each name with the address of its method; the first is the default of `solve`.
 ADDRESSES = {
@@ -103,5 +104,8 @@ def find_method(name: str) -> Method:
     """
     method = REGISTER.find(ALSO.get(name, name))
     if method is None:
-        raise OptionError(f"there is no method {name!r}; there are {', '.join(method_names())}")
+        every = f"; there are {', '.join(method_names())}"
+        raise OptionError(
+            f"there is no method {name!r}{did_you_mean(name, method_names()) or every}"
+        )
     return method

@@ -177,7 +177,7 @@ def plot_tails(distributions: Mapping[str, Distribution], alpha: float, ax: Any 
     Parameters
     ----------
     distributions : mapping
-        `{name: CostDistribution}`.
+        `{name: CostDistribution}`, or a single one.
     alpha : float in (0, 1]
         The mass of the worst tail: VaR is a marker on each line, CVaR one on the axis.
     ax : matplotlib Axes, optional
@@ -194,6 +194,8 @@ def plot_tails(distributions: Mapping[str, Distribution], alpha: float, ax: Any 
     >>> axes.get_ylabel()
     'probability of more than z'
     """
+    if not isinstance(distributions, Mapping):
+        distributions = {"costs": distributions}
     ax = own_axes(ax, 7.0, 4.5)
     floor, left = 1.0, _left(distributions.values())
     for k, (name, distribution) in enumerate(distributions.items()):

@@ -22,7 +22,6 @@ from tailpath.methods.comparison import given_row
 from tailpath.methods.register import find_method
 from tailpath.model.fingerprint import same_numbering
 from tailpath.model.ssp import SSP
-from tailpath.options import check_invertible_alpha
 from tailpath.policies.atom_policy import AtomPolicy
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.chain import CostChain
@@ -90,9 +89,7 @@ class Asked(NamedTuple):
 
 def page_data(ssp: SSP, asked: Asked, progress: Update = silent) -> dict[str, Any]:
     """All that `page.js` needs."""
-    alphas = sorted({check_invertible_alpha(a) for a in asked.alphas}, reverse=True)
-    if not alphas:
-        raise OptionError("give at least one alpha")
+    alphas = sorted(asked.alphas, reverse=True)
     if ssp.reduced.cost_unit is None:  # here there is no delta to give
         raise ModelError(
             "the costs have no common unit that is coarse enough to count in, which a page needs;"

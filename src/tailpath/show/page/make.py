@@ -18,6 +18,7 @@ from tailpath.formats.files import refuse_unwritable, write_text
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP
+from tailpath.options import check_alphas, check_named
 from tailpath.show.page.band import band_page
 from tailpath.show.page.data import ALPHAS, Asked, Update, page_data, silent
 from tailpath.texts import name as name_in_words
@@ -114,18 +115,21 @@ def page(
     if path is not None:
         refuse_unwritable(os.fsdecode(path))
     progress = progress or silent
+    levels, policies = check_alphas(alphas), check_named(policies, "policies")
+    if isinstance(methods, str):
+        methods = [methods]
     if isinstance(ssp, IntervalSSP) and ssp.is_certain:
         ssp = ssp.inside
     title = title or _title(ssp)
     if isinstance(ssp, SSP):
-        document = _document(ssp, Asked(title, alphas, policies or {}, methods, unit), progress)
+        document = _document(ssp, Asked(title, levels, policies, methods, unit), progress)
     elif policies or methods or unit:
         raise OptionError(
             "the page of a model with intervals shows its robust plans alone; evaluate(model,"
             " policy, alpha) gives the band of a policy"
         )
     else:
-        document = band_page(ssp, title, alphas, progress)
+        document = band_page(ssp, title, levels, progress)
     if path is not None:
         write_text(path, document)
     return Page(title, document)
