@@ -96,11 +96,10 @@ def test_what_is_misspelt_is_asked_about():
 def test_what_is_given_by_name_is_told_from_what_is_not():
     ssp = tp.read("textbook:counter-example")
     for given in ([0, 1], {"s1": "a1"}.items(), tp.solve_expected(ssp).policy):
-        for verb in (lambda: tp.compare(ssp, given), lambda: tp.page(ssp, policies=given)):
-            with pytest.raises(
-                OptionError, match=r"^policies are given by name, \{'mine': \.\.\.\}"
-            ):
-                verb()
+        with pytest.raises(OptionError, match=r"^policies are given by name, \{'mine': "):
+            tp.compare(ssp, given)
+        with pytest.raises(OptionError, match=r"^policies are given by name, \{'mine': "):
+            tp.page(ssp, policies=given)
     one = tp.compare(ssp, None, 0.5, methods="expected")
     assert [line.method for line in one.lines] == ["expected", "optimum"]
     assert tp.page(ssp, alphas=0.5, methods="quantile").html.count("alpha") > 0

@@ -162,6 +162,19 @@ def test_the_seconds_of_a_comparison_include_compiling(capsys, monkeypatch):
     assert "the seconds above include 200.0 s of compiling, once" in told.out
 
 
+def test_what_solve_says_of_compiling_is_part_of_its_time(capsys, monkeypatch):
+    """Only what was compiled for planning: the time is that of planning, too."""
+    looks = []
+
+    def clock():
+        looks.append(0)
+        return 100.0 * len(looks)
+
+    monkeypatch.setattr("tailpath.cli.solve.compiling_seconds", clock)
+    told = run(capsys, "solve", "textbook:geometric", "--alpha", "0.5")
+    assert "of which, once   100.0 s of compiling" in told.out and len(looks) == 2
+
+
 @pytest.mark.parametrize(
     ("command", "message"),
     [

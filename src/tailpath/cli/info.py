@@ -127,8 +127,8 @@ def _spread_text(spread: dict[str, Any] | None) -> str:
 def _costs_text(costs: dict[str, Any] | None) -> str:
     parts = []
     if costs and (costs["max"] > 0 or costs["min"] < 0):
-        least = min(costs["min"], 0.0) or costs["least_paid"]
-        parts.append(f"{number(least)} to {number(costs['max'])}")
+        ends = number(min(costs["min"], 0.0) or costs["least_paid"]), number(costs["max"])
+        parts.append(" to ".join(dict.fromkeys(ends)))  # once, if all cost the same
     if costs and costs["free_outcomes"]:
         parts.append(f"{count(costs['free_outcomes'], 'outcome')} free")
     return ", ".join(parts) or "none"

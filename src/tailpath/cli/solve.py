@@ -208,12 +208,12 @@ def _solve_objective(ssp: SSP, objective: Measure, asked: SolveRequest) -> None:
 def _solve_by_method(ssp: SSP, method: Method, asked: SolveRequest) -> None:
     """A method of the register."""
     require_alpha(method, asked.alpha)
-    before = compiling_seconds()
     options = {**asked.options, "gamma": asked.gamma}
-    found = plan_and_evaluate(method, ssp, asked.alpha, options, asked.max_nodes, asked.variant)
+    found, compiling = plan_and_evaluate(
+        method, ssp, asked.alpha, options, asked.max_nodes, asked.variant
+    )
     account = method.account(found)
     rows, record = dict(account.rows), dict(account.record)
-    compiling = compiling_seconds() - before
     if compiling > 0:
         rows["of which, once"] = f"{compiling:.1f} s of compiling"
     if asked.verify:
@@ -256,12 +256,14 @@ def plan_and_evaluate(
     options: dict[str, Any],
     max_nodes: int | None,
     variant: str = "",
-) -> Found:
-    """Plan, and evaluate the policy exactly where there is an alpha to evaluate it at."""
-    begin = perf_counter()
+) -> tuple[Found, float]:
+    """Plan, and evaluate the policy exactly where there is an alpha to evaluate it at; beside it
+    how many of the seconds of planning went into compiling.
+    """
+    begin, before = perf_counter(), compiling_seconds()
     with progress_line() as update:
         plan = method.make(ssp, alpha, options, progress_of(method, update), variant)
-        seconds = perf_counter() - begin
+        seconds, compiling = perf_counter() - begin, compiling_seconds() - before
         policy, ssp = plan.policy(1.0 if alpha is None else alpha), plan.model or ssp
         costs = None
         if alpha is not None:
@@ -275,7 +277,7 @@ def plan_and_evaluate(
                 max_nodes,
                 lambda _, arrived: update(f"evaluating: {arrived:.9f} has arrived"),
             )
-    return Found(plan, alpha, policy, costs, seconds)
+    return Found(plan, alpha, policy, costs, seconds), compiling
 
 
 def _deployed(
