@@ -19,16 +19,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.distributed.ranks import largest
+from tailpath.distributed.ranks import Halo, largest
 from tailpath.distributed.search import PartGraph, require_arrival
 from tailpath.dp.backup import Decisions
 from tailpath.dp.bounds import Bounds, within, within_shares
-from tailpath.dp.certificates import certify, lower_defect, relative_bounds
+from tailpath.dp.certificates import certify, lower_defect, relative_bounds, rounding_weights
 from tailpath.dp.optimum import CHEAPER, FURTHER, MORE, best_rows, policy_chain
 from tailpath.dp.sweeps import FOLLOWED, settle_band, without_self_loops
 from tailpath.errors import ModelError
 from tailpath.kernels.jit import frozen
-from tailpath.kernels.rounding import FEW, FLUTTER, NOTHING, SURPLUS_FINE, UNIT
+from tailpath.kernels.rounding import FEW, FLUTTER, NOTHING
 
 Array = NDArray[Any]
 IntArray = NDArray[np.int64]
@@ -37,11 +37,11 @@ FloatArray = NDArray[np.float64]
 MOST_BANDS = 2**16
 #: What a step weighs beside rounding, as a share of the largest rate, so that no step weighs
 #: nothing.
-LITTLE = 0.5
+STEP_SHARE = 0.5
 #: How exactly weights are summed up.
-ROUGHLY = 1e-6
-#: Rounds before values are given up that still move.
-MOST_ROUNDS = 4000
+WEIGHTS_SETTLED = 1e-6
+#: Rounds before values are given up that still move: bands need more than one process does.
+MOST_BAND_ROUNDS = 4000
 SLOW = "value iteration settles too slowly on this model in parts; give the whole model"
 
 
@@ -84,25 +84,21 @@ class BandSweeps:
         place = np.empty(graph.n, dtype=np.int64)
         place[self.order] = np.arange(graph.n)
         self.room = np.empty(int(np.diff(self.start).max(initial=0)))
-        self.messages = self._messages(band, place)
+        self.halos = self._halos(band, place)
         lengths = np.diff(self.start).tolist()
-        self.here = [b for b in range(self.count) if lengths[b] or self.messages[b]]
+        self.here = [b for b in range(self.count) if lengths[b] or b in self.halos]
 
-    def _messages(self, band: IntArray, place: IntArray) -> list[list[tuple[int, Array, Array]]]:
-        """By band: the rank, what it needs of it, and what is needed of it here."""
+    def _halos(self, band: IntArray, place: IntArray) -> dict[int, Halo]:
+        """By band, where there is one: who needs what of it."""
         halo, every = self.graph.halo, np.arange(self.count + 1)
-        found: list[list[tuple[int, Array, Array]]] = [[] for _ in range(self.count)]
+        found: dict[int, list[tuple[int, Array, Array]]] = {}
         for rank, send, receive in zip(halo.ranks, halo.send, halo.receive):
             send, receive = (p[np.argsort(band[p], kind="stable")] for p in (send, receive))
             first, then = (np.searchsorted(band[p], every) for p in (send, receive))
-            some = np.flatnonzero((np.diff(first) > 0) | (np.diff(then) > 0))
-            for b in some.tolist():
-                out, here = (
-                    place[send[first[b] : first[b + 1]]],
-                    place[receive[then[b] : then[b + 1]]],
-                )
-                found[b].append((rank, out, here))
-        return found
+            for b in np.flatnonzero((np.diff(first) > 0) | (np.diff(then) > 0)).tolist():
+                out, here = send[first[b] : first[b + 1]], receive[then[b] : then[b + 1]]
+                found.setdefault(b, []).append((rank, place[out], place[here]))
+        return {b: halo.among(some) for b, some in found.items()}
 
     def loop_free(self, given: Decisions) -> Decisions:
         """The rows in the order of the bands, with the chance of staying divided out."""
@@ -117,32 +113,21 @@ class BandSweeps:
         self, loop_free: Decisions, choose: bool, value: FloatArray, chosen: IntArray
     ) -> float:
         """All bands once, from the goals outwards; the largest change here."""
-        change, comm = 0.0, self.graph.comm
+        change = 0.0
         for b in self.here:
-            messages = self.messages[b]
             first, last = int(self.start[b]), int(self.start[b + 1])
             if last > first:
                 moved = settle_band(loop_free, first, last, choose, value, chosen, self.room)
                 change = max(change, moved)
-            pending = []
-            for rank, send, receive in messages:
-                here, there = np.empty(len(receive)), value[send]
-                requests = [comm.Irecv(here, rank)] if len(here) else []
-                requests += [comm.Isend(there, rank)] if len(there) else []
-                pending.append((requests, receive, here, there))
-                self.graph.halo.sent[0] += len(there) > 0
-                self.graph.halo.sent[1] += there.nbytes
-            for requests, receive, here, _ in pending:
-                for request in requests:
-                    request.Wait()
-                value[receive] = here
+            if b in self.halos:
+                self.halos[b].exchange(value)
         return change
 
     def run(self, given: Decisions, first: FloatArray, tolerance: float) -> tuple[FloatArray, int]:
         """Value iteration from `first` (n,): values, those of ghosts included, and rounds."""
         loop_free, value = self.loop_free(given), first[self.order]
         chosen, previous = np.zeros(self.graph.n, dtype=np.int64), np.inf
-        for rounds in range(1, MOST_ROUNDS + 1):
+        for rounds in range(1, MOST_BAND_ROUNDS + 1):
             change = largest(self.graph.comm, self.sweep(loop_free, True, value, chosen))
             if change <= tolerance or (change <= FLUTTER and change >= previous):
                 result = np.empty(len(value))
@@ -189,7 +174,7 @@ def _by_weights(
     rows = np.append(np.arange(own + 1), np.full(graph.n - own, own))
     chain = policy_chain(given, chosen)._replace(state_choices=next(frozen(rows)))
     weight = next(frozen(_weights(graph, value)[chosen]))
-    total, _ = sweeps.run(chain._replace(rate=weight), value, ROUGHLY)
+    total, _ = sweeps.run(chain._replace(rate=weight), value, WEIGHTS_SETTLED)
     total = np.append(total, 0.0)
     whole, fine, gain = np.append(value, 0.0), np.zeros(graph.n + 1), np.empty(own)
     share = largest(graph.comm, certify(chain, whole, fine, total, gain))
@@ -219,13 +204,10 @@ def _cheaper(graph: PartGraph, sweeps: BandSweeps, value: FloatArray) -> FloatAr
 
 
 def _weights(graph: PartGraph, value: FloatArray) -> FloatArray:
-    """By row what rounding may make of a surplus, in units of it, and a little more for a step."""
-    given, count = graph.decisions, np.diff(graph.decisions.choice_outcomes)
-    whole = np.append(value, 0.0)
+    """By row what rounding may make of a surplus, in units of it, and a little more for a step:
+    a share of what all ranks agree on.
+    """
+    given = graph.decisions
     here = np.repeat(value, np.diff(given.state_choices))
-    ahead = given.probability * np.abs(whole[given.target] - np.repeat(here, count))
-    row = np.repeat(np.arange(len(count)), count)
-    size = np.abs(given.rate) + np.bincount(row, weights=ahead, minlength=len(count))
-    off = np.abs(np.bincount(row, weights=given.probability, minlength=len(count)) - 1.0)
     most = largest(graph.comm, float(given.rate.max(initial=0.0)))
-    return np.asarray(size * (3 * count + SURPLUS_FINE + off / UNIT) + LITTLE * (most or 1.0))
+    return rounding_weights(given, np.append(value, 0.0), here) + STEP_SHARE * (most or 1.0)

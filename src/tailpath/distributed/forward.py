@@ -12,6 +12,7 @@ rounding did to any of them, as in `evaluation/lattice.py`.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.distributed.expected import PartExpected
-from tailpath.distributed.ranks import Halo, largest
+from tailpath.distributed.ranks import largest
 from tailpath.distributed.search import PartGraph
 from tailpath.errors import OptionError
 from tailpath.graph import members_of
@@ -97,41 +98,38 @@ class PartCosts:
 
 
 class _Forward:
-    """The masses of a rank: `ring[g % R]` (n + 1,) those of level g; `head[g]` what
-    arrived at g.
+    """The masses of a rank: `open[g]` are nodes, ghosts among them, and masses that came to level
+    g, as often as they did; `head[g]` is what arrived there.
     """
 
     def __init__(self, graph: PartGraph, steps: NodeSteps) -> None:
         self.graph, self.steps = graph, steps
-        inside = graph.decisions.target < graph.n
-        reach = int(largest(graph.comm, float(np.max(graph.level, where=inside, initial=0))))
-        self.ring = np.zeros((reach + 1, graph.n + 1))
-        self.head = np.zeros(steps.budget + reach + 2)
-        self.at = steps.end - 1
-        self.free = bool(largest(graph.comm, float(np.any((graph.level == 0) & inside))))
-        self.back = Halo(graph.comm, graph.halo.ranks, graph.halo.receive, graph.halo.send)
-        self.truncated = 0.0
+        inside = (graph.level == 0) & (graph.decisions.target < graph.n)
+        self.free = bool(largest(graph.comm, float(np.any(inside))))
+        self.back = graph.halo.reversed()
+        self.row, self.head = np.zeros(graph.n), np.zeros(steps.budget + 2)
+        self.at, self.truncated = steps.end - 1, 0.0
+        self.open: dict[int, list[tuple[Array, FloatArray]]] = {}
         if graph.start >= 0:
-            self.ring[0, graph.start] = 1.0
+            self.open[0] = [(np.array([graph.start]), np.ones(1))]
 
     def advance(self, g: int) -> None:
         """Send on all that nodes hold at level g."""
-        row, own, n = self.ring[g % len(self.ring)], self.graph.own, self.graph.n
         while True:
-            pending = self.back.begin(row[:n])
-            for request in pending.requests:
-                request.Wait()
-            row[own:] = 0.0
-            for place, here in zip(self.back.receive, pending.incoming):
-                np.add.at(row, place, here)
-            self._push(g, row)
-            if not self.free or not largest(self.graph.comm, float(row.any())):
+            for node, mass in self.open.pop(g, ()):
+                np.add.at(self.row, node, mass)
+            moved = self.back.arrived(self.back.begin(self.row))
+            self.row[self.graph.own :] = 0.0
+            for node, mass in moved:
+                np.add.at(self.row, node, mass)
+            self._push(g)
+            if not self.free or not largest(self.graph.comm, float(g in self.open)):
                 return
 
-    def _push(self, g: int, row: FloatArray) -> None:
-        node = np.flatnonzero(row[: self.graph.own])
-        mass = row[node]
-        row[node] = 0.0
+    def _push(self, g: int) -> None:
+        node = np.flatnonzero(self.row)
+        mass = self.row[node]
+        self.row[node] = 0.0
         small = mass < FADED
         self.truncated += float(mass[small].sum())
         node, mass = node[~small], mass[~small]
@@ -139,14 +137,25 @@ class _Forward:
         outcome, start = members_of(given.choice_outcomes, self._rows(node, self.steps.budget - g))
         moved = np.repeat(mass, np.diff(start)) * given.probability[outcome]
         target, paid = given.target[outcome], g + level[outcome].astype(np.int64)
-        arrives = target == self.graph.n
-        last = int(np.max(paid, where=arrives, initial=0))
-        if last >= len(self.head):
-            self.head = np.append(self.head, np.zeros(last))
-        np.add.at(self.head, paid[arrives], moved[arrives])
-        for there in np.unique(paid[~arrives]).tolist():
-            some = ~arrives & (paid == there)
-            np.add.at(self.ring[there % len(self.ring)], target[some], moved[some])
+        order = np.argsort(paid, kind="stable")
+        levels, first = np.unique(paid[order], return_index=True)
+        for there, some in zip(levels.tolist(), np.split(order, first[1:])):
+            arrives = target[some] == self.graph.n
+            if arrives.any():
+                self._arrive(there, float(moved[some[arrives]].sum()))
+                some = some[~arrives]
+            if len(some):
+                self.open.setdefault(there, []).append((target[some], moved[some]))
+
+    def _arrive(self, level: int, mass: float) -> None:
+        if level >= len(self.head):
+            self.head = np.append(self.head, np.zeros(level))
+        self.head[level] += mass
+
+    @property
+    def still(self) -> float:
+        """All that has not arrived, but for what was truncated."""
+        return math.fsum(float(mass.sum()) for some in self.open.values() for _, mass in some)
 
     def _rows(self, node: IntArray, left: int) -> IntArray:
         """What these nodes choose with so much left."""
@@ -164,14 +173,14 @@ class _Forward:
 def follow(expected: PartExpected, steps: NodeSteps, alpha: float) -> PartCosts:
     """The costs of a policy, with its VaR and CVaR at `alpha` and more; all ranks call this."""
     forward = _Forward(expected.graph, steps)
-    comm, ring = expected.graph.comm, forward.ring
+    comm = expected.graph.comm
     known, arrived, g = 1.0, 0.0, 0
     while True:
         forward.advance(g)
         here = float(forward.head[g]) if g < len(forward.head) else 0.0
         arrived += sum(comm.allgather(here))
         if known - arrived < LEFT * known:
-            still = float(ring.sum() + forward.head[g + 1 :].sum() + forward.truncated)
+            still = forward.still + float(forward.head[g + 1 :].sum()) + forward.truncated
             known, arrived = sum(comm.allgather(still)), 0.0
         if g >= steps.budget and known - arrived <= alpha * (1 + SAME_MASS / 2):
             return _summed(expected, forward, g, alpha)
@@ -180,25 +189,39 @@ def follow(expected: PartExpected, steps: NodeSteps, alpha: float) -> PartCosts:
 
 def _summed(expected: PartExpected, forward: _Forward, g: int, alpha: float) -> PartCosts:
     """What arrived and what is open, by rank, to what is known of all."""
-    graph, bounds, unit = expected.graph, expected.bounds, float(expected.graph.part.unit)
-    comm, ring, rows = graph.comm, forward.ring, len(forward.ring)
+    graph, unit = expected.graph, float(expected.graph.part.unit)
+    comm = graph.comm
     length = int(largest(comm, float(max(len(forward.head), g + 2))))
     mine = np.append(forward.head, np.zeros(length - len(forward.head)))
     head: FloatArray = np.sum(comm.allgather(mine), axis=0)
-    paid = np.array([(there - g - 1) % rows for there in range(rows)]) + 1.0  # beyond g
-    worst = (graph.level.max(initial=0) + 1.0) + float(bounds.upper.max(initial=0.0)) / unit
-    sums = [float(ring.sum()) + forward.truncated, float((ring.sum(axis=1) * paid).sum())]
-    for side in (bounds.value, bounds.lower, bounds.upper):
-        sums.append(float((ring[:, :-1] @ np.where(np.isfinite(side), side, 0.0)).sum()) / unit)
-    sums[4] += forward.truncated * worst
-    mass, ahead, *values = np.sum(comm.allgather(np.array(sums)), axis=0).tolist()
-    at = np.arange(length)
+    # What was truncated is anywhere by now, and its budget is spent after a step at most.
+    dearest = largest(comm, float(graph.level.max(initial=0)))
+    worst = dearest + largest(comm, float(expected.bounds.upper.max(initial=0.0))) / unit
+    every = comm.allgather([*_open_sums(expected, forward, g), forward.truncated])
+    mass, *values, lost = (math.fsum(each) for each in zip(*every))
     beyond = np.append(np.cumsum(head[::-1])[::-1][1:], 0.0)  # P(arrived beyond x)
     # Summed up from behind: E[(Z - x)+] of arrivals is the sum of P(arrived beyond y) for y >= x.
-    arrivals = np.cumsum(beyond[::-1])[::-1]
-    open_at = [mass * (g - at[: g + 1]) + ahead + value for value in values]
-    excess = np.stack([arrivals[: g + 1] + each for each in open_at])
-    return PartCosts(alpha, unit, head[: g + 1], beyond[: g + 1] + mass, excess, _error(graph, g))
+    arrivals = np.cumsum(beyond[::-1])[::-1][: g + 1]
+    left = g - np.arange(g + 1)
+    excess = np.stack([arrivals + (mass * left + value) for value in values])
+    excess[2] += lost * (left + worst)
+    tail = beyond[: g + 1] + (mass + lost)
+    return PartCosts(alpha, unit, head[: g + 1], tail, excess, _error(graph, g))
+
+
+def _open_sums(expected: PartExpected, forward: _Forward, g: int) -> list[float]:
+    """Over what is open here: the sum of masses, and those of mass times what is still to pay from
+    g on, in units, by value and bounds of V*.
+    """
+    unit, bounds = float(expected.graph.part.unit), expected.bounds
+    sums: list[list[float]] = [[], [], [], []]
+    for there, some in forward.open.items():
+        for node, mass in some:
+            sums[0].append(float(mass.sum()))
+            for found, side in zip(sums[1:], (bounds.value, bounds.lower, bounds.upper)):
+                # numpy adds up in a tree, so that a sum is off by some ten roundings.
+                found.append(float((mass * (there - g + side[node] / unit)).sum()))
+    return [math.fsum(each) for each in sums]
 
 
 def _error(graph: PartGraph, g: int) -> float:

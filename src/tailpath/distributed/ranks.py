@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
@@ -99,12 +99,15 @@ class Pending(NamedTuple):
 @dataclass(frozen=True, eq=False)
 class Halo:
     """Who needs what: `send[i]` are places of own nodes that rank `ranks[i]` has ghosts of, and
-    `receive[i]` places of the ghosts here of nodes of that rank, both in the same order."""
+    `receive[i]` places of the ghosts here of nodes of that rank, both in the same order. `sent`
+    counts the messages and bytes that have left this rank, those of its parts among them.
+    """
 
     comm: Any
     ranks: tuple[int, ...]
     send: tuple[Array, ...]
     receive: tuple[Array, ...]
+    sent: list[int] = field(default_factory=lambda: [0, 0])
 
     @classmethod
     def of(cls, comm: Any, owner: Array, number: Array, first: int, find: Any) -> Halo:
@@ -117,15 +120,15 @@ class Halo:
         send = tuple(np.asarray(find(asked[rank]), dtype=np.int64) for rank in some)
         return cls(comm, tuple(some), send, tuple(place[rank] for rank in some))
 
+    def among(self, some: Sequence[tuple[int, Array, Array]]) -> Halo:
+        """A part of it: some ranks, with what goes to and comes from each."""
+        ranks, send, receive = zip(*some)
+        return replace(self, ranks=ranks, send=send, receive=receive)
+
     @cached_property
     def boundary(self) -> Array:
         """The places of own nodes that others have ghosts of, rising."""
         return np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *self.send]))
-
-    @cached_property
-    def sent(self) -> list[int]:
-        """How many messages and bytes have left this rank."""
-        return [0, 0]
 
     def begin(self, values: Array) -> Pending:
         """Send what others need of values by node, (..., n), and ask for what is needed here."""
@@ -141,22 +144,27 @@ class Halo:
                 self.sent[1] += there.nbytes
         return Pending(requests, incoming, outgoing)
 
-    def finish(self, pending: Pending, out_values: Array) -> None:
-        """Wait for what is under way, and put it in its place."""
+    def arrived(self, pending: Pending) -> list[tuple[Array, Array]]:
+        """Wait for what is under way: places here, and what came for them."""
         for request in pending.requests:
             request.Wait()
-        for place, here in zip(self.receive, pending.incoming):
+        return list(zip(self.receive, pending.incoming))
+
+    def finish(self, pending: Pending, out_values: Array) -> None:
+        """Wait for what is under way, and put it in its place."""
+        for place, here in self.arrived(pending):
             out_values[..., place] = here
 
     def exchange(self, values: Array) -> None:
         """Bring the ghosts of values by node, (..., n), up to date."""
         self.finish(self.begin(values), values)
 
+    def reversed(self) -> Halo:
+        """From ghosts to those whose nodes they are."""
+        return replace(self, send=self.receive, receive=self.send)
+
     def gather_least(self, values: Array, out_least: Array) -> None:
         """The least of what any rank has for a node, ghosts included, put where it belongs."""
-        back = Halo(self.comm, self.ranks, self.receive, self.send)
-        pending = back.begin(values)
-        for request in pending.requests:
-            request.Wait()
-        for place, here in zip(self.send, pending.incoming):
+        back = self.reversed()
+        for place, here in back.arrived(back.begin(values)):
             np.minimum.at(out_least, place, here)

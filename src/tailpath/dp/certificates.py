@@ -164,10 +164,17 @@ def weights(given: Decisions, value: FloatArray) -> FloatArray:
     every step.
     """
     here = np.repeat(value[:-1], np.diff(given.state_choices))
+    weight = rounding_weights(given, value, here)
+    mean = weight.mean() or 1.0
+    return np.asarray(weight + LITTLE * np.minimum(mean, np.abs(here)) + LEAST * mean)
+
+
+def rounding_weights(given: Decisions, value: FloatArray, here: FloatArray) -> FloatArray:
+    """By row what rounding may make of a surplus, in units of it; `here` (rows,) are the values of
+    their states.
+    """
     first, count = given.choice_outcomes[:-1], np.diff(given.choice_outcomes)
     ahead = np.abs(value[given.target] - np.repeat(here, count))
     size = np.abs(given.rate) + np.add.reduceat(given.probability * ahead, first)
     off = np.abs(np.add.reduceat(given.probability, first) - 1.0) + given.error
-    weight = size * (3 * count + SURPLUS_FINE + off / UNIT)
-    mean = weight.mean() or 1.0
-    return np.asarray(weight + LITTLE * np.minimum(mean, np.abs(here)) + LEAST * mean)
+    return np.asarray(size * (3 * count + SURPLUS_FINE + off / UNIT))
