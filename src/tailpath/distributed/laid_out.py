@@ -8,14 +8,23 @@ budget for which that is no more than `AS_WIDE` times the relative error of V*.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.distributed.expected import PartExpected
-from tailpath.distributed.layout import NEVER, Blocks, Overall, PartLayout, arranged, stages_of
-from tailpath.distributed.ranks import Halo, joined, largest
+from tailpath.distributed.layout import (
+    NEVER,
+    Blocks,
+    Overall,
+    PartLayout,
+    arranged,
+    nodes_with_ghosts,
+    stages_of,
+)
+from tailpath.distributed.ranks import joined, largest
 from tailpath.distributed.search import PartGraph
 from tailpath.dp.budgets import Nodes
 from tailpath.dp.joint import Joint
@@ -96,14 +105,53 @@ def lay_out_part(expected: PartExpected, certain_cost: IntArray) -> PartLayout:
     """The part laid out, given by node the budgets, in units, that are left to their
     closed form.
     """
-    graph = expected.graph
-    comm, own, given, level = graph.comm, graph.own, graph.decisions, graph.level
+    graph, own = expected.graph, expected.graph.own
+    comm, unit, ghosts = graph.comm, graph.part.unit, graph.n - graph.own
     least = graph.least()
-    vars(graph).pop("links", None)
+    vars(graph).pop("links", None)  # large, and no longer needed
+    begin = _begin(graph, certain_cost, least)
+    blocks, node, start, is_joint = _arranged(graph, begin, least)
+    place = np.full(graph.n + 1, -1, dtype=np.int32)
+    place[node] = np.arange(own)
+    place[own : graph.n] = np.arange(own, graph.n)
+    number = np.append(node, np.arange(own, graph.n))
+    choices, outcome_start = _choices(expected, node, place)
+    reached = np.where(np.isfinite(least), least, NEVER).astype(np.int64)
+    columns = reached[number], certain_cost[number], begin[node]
+    value = expected.bounds.value[number] / float(unit)
+    return PartLayout(
+        nodes=nodes_with_ghosts(Nodes(start, is_joint, *columns, value), ghosts),
+        node_choices=np.append(offsets_of(choices.node, own), np.full(ghosts, len(choices.choice))),
+        choice_cost=_mean_costs(choices, outcome_start),
+        outcome_start=outcome_start,
+        target=choices.target,
+        level=choices.level,
+        probability=choices.probability,
+        joint=Joint(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64), *np.zeros((2, 0))),
+        start=max(int(place[graph.start]), 0) if graph.start >= 0 else 0,
+        rounding=largest(comm, choices.rounding()),
+        depth=len(blocks.joint),
+        visits=0.0,
+        halo=replace(graph.halo, send=tuple(place[some] for some in graph.halo.send)),
+        own=own,
+        number=graph.state[number],
+        choice=choices.choice,
+        stages=stages_of(blocks),
+        overall=_overall(expected, certain_cost, least),
+        unit=unit,
+    )
+
+
+def _arranged(
+    graph: PartGraph, begin: IntArray, least: FloatArray
+) -> tuple[Blocks, IntArray, IntArray, Array]:
+    """Blocks by how many free outcomes follow in a row, and where they read ghosts; own nodes in
+    the order of the sweep; where each block begins there, and whether it is joint: none is.
+    """
+    comm, own, given, level = graph.comm, graph.own, graph.decisions, graph.level
     depth = np.zeros(graph.n, dtype=np.int64)
     if largest(comm, float(np.any((level == 0) & (given.target < graph.n)))):
         depth = graph.depth()
-    begin = _begin(graph, certain_cost, least)
     deepest = int(largest(comm, float(depth.max(initial=0))))
     free = np.flatnonzero((level == 0) & (given.target >= own) & (given.target < graph.n))
     reads = np.zeros(deepest + 1, dtype=np.bool_)
@@ -114,54 +162,21 @@ def lay_out_part(expected: PartExpected, certain_cost: IntArray) -> PartLayout:
     needed = np.zeros(graph.n, dtype=np.bool_)
     needed[graph.halo.boundary] = True
     again, start, is_joint = arranged(depth[order], needed[order], blocks)
-    node = order[again]
-    place = np.full(graph.n + 1, -1, dtype=np.int32)
-    place[node] = np.arange(own)
-    place[own : graph.n] = np.arange(own, graph.n)
-    choices, outcome_start = _choices(expected, node, place)
-    number = np.append(node, np.arange(own, graph.n))
-    halo = Halo(
-        comm, graph.halo.ranks, tuple(place[s] for s in graph.halo.send), graph.halo.receive
-    )
-    rows = choices.owner, choices.level, choices.target, choices.probability
-    finite = np.where(np.isfinite(least), least, -1.0)
+    return blocks, order[again], start, is_joint
+
+
+def _overall(expected: PartExpected, certain_cost: IntArray, least: FloatArray) -> Overall:
+    graph = expected.graph
+    comm = graph.comm
     home = [rank for rank, here in enumerate(comm.allgather(graph.start)) if here >= 0]
     if not home:
         raise ModelError("the start is a goal: there is nothing to solve")
-    count, unit = len(choices.choice), graph.part.unit
-    return PartLayout(
-        nodes=Nodes(
-            block_start=np.append(start, graph.n),
-            block_joint=np.append(is_joint, False),
-            least=np.where(finite >= 0, finite, NEVER).astype(np.int64)[number],
-            certain_cost=certain_cost[number],
-            begin=np.append(begin[node], np.full(graph.n - own, NEVER)),
-            value=expected.bounds.value[number] / float(unit),
-        ),
-        node_choices=np.append(offsets_of(choices.node, own), np.full(graph.n - own, count)),
-        choice_cost=_mean_costs(choices, outcome_start),
-        outcome_start=outcome_start,
-        target=rows[2],
-        level=rows[1],
-        probability=rows[3],
-        joint=Joint(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64), *np.zeros((2, 0))),
-        start=max(int(place[graph.start]), 0) if graph.start >= 0 else 0,
-        rounding=largest(comm, choices.rounding()),
-        depth=deepest + 1,
-        visits=0.0,
-        halo=halo,
-        own=own,
-        number=graph.state[number],
-        choice=choices.choice,
-        stages=stages_of(blocks),
-        overall=Overall(
-            costs=np.unique(joined(comm, _costs(graph))),
-            home=home[0],
-            start_value=expected.start[0] / float(unit),
-            farthest=largest(comm, float(finite.max(initial=0.0))),
-            skips=bool(largest(comm, float(certain_cost.any()))),
-        ),
-        unit=unit,
+    return Overall(
+        costs=np.unique(joined(comm, _costs(graph))),
+        home=home[0],
+        start_value=expected.start[0] / float(graph.part.unit),
+        farthest=largest(comm, float(np.max(least, where=np.isfinite(least), initial=0.0))),
+        skips=bool(largest(comm, float(certain_cost.any()))),
     )
 
 

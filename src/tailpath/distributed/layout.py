@@ -131,6 +131,15 @@ def stages_of(blocks: Blocks) -> tuple[Stage, ...]:
     return tuple(Stage(first, end, True, True) for first, end in itertools.pairwise(bounds))
 
 
+def nodes_with_ghosts(nodes: Nodes, ghosts: int) -> Nodes:
+    """Nodes, of which the last so many are ghosts; blocks and `begin` are those of the others."""
+    return nodes._replace(
+        block_start=np.append(nodes.block_start, len(nodes.least)),
+        block_joint=np.append(nodes.block_joint, False),
+        begin=np.append(nodes.begin, np.full(ghosts, NEVER)),
+    )
+
+
 def cut(comm: Any, whole: Layout, owner: Array, choice: IntArray) -> PartLayout:
     """The part of this rank of a layout that every rank has.
 
@@ -141,17 +150,7 @@ def cut(comm: Any, whole: Layout, owner: Array, choice: IntArray) -> PartLayout:
     block = owners(nodes.block_start)
     first_owner = owner[np.minimum(nodes.block_start[:-1], whole.n - 1)]
     owner = np.where(nodes.block_joint[block], first_owner[block], owner)
-    source = owners(whole.node_choices)[owners(whole.outcome_start)]
-    crosses = (whole.target >= 0) & (owner[source] != owner[whole.target])
-    reads = np.zeros(len(nodes.block_joint), dtype=np.bool_)
-    reads[block[source[crosses & (whole.level == 0)]]] = True
-    blocks = Blocks(nodes.block_joint, reads)
-    here, read = owner[source] == comm.rank, crosses
-    ghost = np.unique(whole.target[here & read]).astype(np.int64)
-    if not len(ghost) and not (owner == comm.rank).any():
-        ghost = np.zeros(1, dtype=np.int64)  # kernels want a node to look at
-    needed = np.zeros(whole.n, dtype=np.bool_)
-    needed[whole.target[read]] = True
+    blocks, needed, ghost = _crossings(whole, owner, block, comm.rank)
     own = np.flatnonzero(owner == comm.rank)
     order, start, is_joint = arranged(block[own], needed[own], blocks)
     own = own[order]
@@ -160,16 +159,9 @@ def cut(comm: Any, whole: Layout, owner: Array, choice: IntArray) -> PartLayout:
     place[number] = np.arange(len(number))
     chosen, node_choices = members_of(whole.node_choices, own)
     outcome, outcome_start = members_of(whole.outcome_start, chosen)
-    halo = Halo.of(comm, owner[ghost], ghost, len(own), lambda asked: place[asked])
+    columns = nodes.least[number], nodes.certain_cost[number], nodes.begin[own], nodes.value[number]
     return PartLayout(
-        nodes=Nodes(
-            block_start=np.append(start, len(number)),
-            block_joint=np.append(is_joint, False),
-            least=nodes.least[number],
-            certain_cost=nodes.certain_cost[number],
-            begin=np.append(nodes.begin[own], np.full(len(ghost), NEVER)),
-            value=nodes.value[number],
-        ),
+        nodes=nodes_with_ghosts(Nodes(start, is_joint, *columns), len(ghost)),
         node_choices=np.append(node_choices, np.full(len(ghost), len(chosen))),
         choice_cost=whole.choice_cost[chosen],
         outcome_start=outcome_start,
@@ -181,7 +173,7 @@ def cut(comm: Any, whole: Layout, owner: Array, choice: IntArray) -> PartLayout:
         rounding=whole.rounding,
         depth=whole.depth,
         visits=whole.visits,
-        halo=halo,
+        halo=Halo.of(comm, owner[ghost], ghost, len(own), lambda asked: place[asked]),
         own=len(own),
         number=number,
         choice=choice[chosen],
@@ -195,6 +187,24 @@ def cut(comm: Any, whole: Layout, owner: Array, choice: IntArray) -> PartLayout:
         ),
         unit=getattr(whole, "unit", Fraction(1)),
     )
+
+
+def _crossings(
+    whole: Layout, owner: Array, block: Array, rank: int
+) -> tuple[Blocks, Array, IntArray]:
+    """Where outcomes lead from rank to rank: what that means for blocks, whether others need each
+    node (n,), and the nodes that a rank has ghosts of.
+    """
+    source = owners(whole.node_choices)[owners(whole.outcome_start)]
+    crosses = (whole.target >= 0) & (owner[source] != owner[whole.target])
+    reads = np.zeros(len(whole.nodes.block_joint), dtype=np.bool_)
+    reads[block[source[crosses & (whole.level == 0)]]] = True
+    needed = np.zeros(whole.n, dtype=np.bool_)
+    needed[whole.target[crosses]] = True
+    ghost = np.unique(whole.target[crosses & (owner[source] == rank)]).astype(np.int64)
+    if not len(ghost) and not (owner == rank).any():
+        ghost = np.zeros(1, dtype=np.int64)  # kernels want a node to look at
+    return Blocks(whole.nodes.block_joint, reads), needed, ghost
 
 
 def _joint_of(joint: Joint, chosen: IntArray) -> Joint:

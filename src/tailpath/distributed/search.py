@@ -145,44 +145,45 @@ def _with_ways_out(rows: Transitions, first: int, level: FloatArray) -> Transiti
 def graph_of(comm: Any, part: Part) -> PartGraph:
     """The graph of a part. All ranks call it; goals of others are found out on the way."""
     _check_fits(comm, part)
-    n, first, bounds = len(part.is_goal), part.first, part.bounds
+    n, first = len(part.is_goal), part.first
     outside = (part.outcome_target < first) | (part.outcome_target >= first + n)
-    there = np.unique(part.outcome_target[outside]).astype(np.int64)
-    if not len(there) and part.is_goal.all() and not first <= part.start < first + n:
-        there = np.array([part.start])  # kernels want a node to look at
-    owner = np.searchsorted(bounds, there, side="right") - 1
-    asked = Halo.of(comm, owner, there, n, lambda numbers: numbers - first)
-    is_goal = np.append(part.is_goal, np.zeros(len(there), dtype=np.bool_))
-    asked.exchange(is_goal)
+    there, owner, is_goal = _neighbours(comm, part, outside)
     own, ghost = np.flatnonzero(~part.is_goal), there[~is_goal[n:]]
     node = np.full(n + len(there), -1, dtype=np.int64)
     node[np.flatnonzero(~is_goal)] = np.arange(len(own) + len(ghost))
-    total = len(own) + len(ghost)
-    halo = Halo.of(
-        comm, owner[~is_goal[n:]], ghost, len(own), lambda numbers: node[numbers - first]
-    )
     local = np.where(outside, n + np.searchsorted(there, part.outcome_target), 0)
     local[~outside] = part.outcome_target[~outside] - first
-    target = np.where(is_goal[local], total, node[local]).astype(np.int32)
-    unit, chance = float(part.unit), part.outcome_probability
-    row = owners(part.choice_outcomes)
-    cost = part.outcome_level * unit
-    rate = np.bincount(row, weights=chance * cost, minlength=len(part.choice_action))
+    target = np.where(is_goal[local], len(own) + len(ghost), node[local]).astype(np.int32)
+    cost, row = part.outcome_level * float(part.unit), owners(part.choice_outcomes)
+    rate = np.bincount(row, part.outcome_probability * cost, len(part.choice_action))
     # Goals have no choices, so that those of own nodes are all there are.
-    choices = np.append(
-        offsets_from_lengths(np.diff(part.state_choices)[own]),
-        np.full(len(ghost), len(part.choice_action)),
+    choices = offsets_from_lengths(
+        np.append(np.diff(part.state_choices)[own], np.zeros(len(ghost), dtype=np.int64))
     )
-    inside = first <= part.start < first + n
+    columns = choices, part.choice_outcomes, target, part.outcome_probability, rate
     return PartGraph(
         part=part,
-        halo=halo,
+        halo=Halo.of(comm, owner[~is_goal[n:]], ghost, len(own), lambda asked: node[asked - first]),
         own=len(own),
         state=np.append(own + first, ghost),
-        decisions=Decisions(*frozen(choices, part.choice_outcomes, target, chance, rate)),
+        decisions=Decisions(*frozen(*columns)),
         level=part.outcome_level,
-        start=int(node[part.start - first]) if inside else -1,
+        start=int(node[part.start - first]) if first <= part.start < first + n else -1,
     )
+
+
+def _neighbours(comm: Any, part: Part, outside: Array) -> tuple[IntArray, IntArray, Array]:
+    """The states of others that a part leads to, (k,), the rank of each, and whether it is a goal:
+    (n + k,), those of the part before them.
+    """
+    n, first = len(part.is_goal), part.first
+    there = np.unique(part.outcome_target[outside]).astype(np.int64)
+    if not len(there) and part.is_goal.all() and not first <= part.start < first + n:
+        there = np.array([part.start])  # kernels want a node to look at
+    owner = np.searchsorted(part.bounds, there, side="right") - 1
+    is_goal = np.append(part.is_goal, np.zeros(len(there), dtype=np.bool_))
+    Halo.of(comm, owner, there, n, lambda asked: asked - first).exchange(is_goal)
+    return there, owner, is_goal
 
 
 def _check_fits(comm: Any, part: Part) -> None:
