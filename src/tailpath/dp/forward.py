@@ -8,14 +8,11 @@ bucket finishes it, and what reaches the goal in bucket f costs f.
 
     node 0 .. n - 1   can be left; the *goal* is node n, and node n + 1 what will never arrive
     row               the transitions of a node or, where nodes choose by budget, of a choice
-    ring              the buckets f .. f + 2^shift - 1, with `stride` cells each, one for each node
+    ring              the next buckets (`ring.py`)
     overflow          what jumps over the ring waits in lists, one for each 2^shift buckets (epoch)
 
 A budget w makes nodes choose: at level g (h is 0 then) w - g is left. That only falls, so that a
 pointer into the steps of each node moves down as levels rise.
-
-Indices of the inner loops are unsigned: the compiler asks of others whether they count from the
-end.
 """
 
 from __future__ import annotations
@@ -25,32 +22,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tailpath.dp.ring import BITS, BLOCK, ONE, RECENT, Overflow, Ring, Rows, U
 from tailpath.kernels.jit import kernel
 
 Array = NDArray[Any]
-#: log2 of the cells that share a mark of being in use.
-BLOCK = 6
-U = np.uint64
-BITS, ONE = U(BLOCK), U(1)
-#: log2 of the recent entries of each target beyond the ring.
-RECENT = 3
-
-
-class Rows(NamedTuple):
-    """Transitions by row, parted into those that stay within the ring and those that leave it.
-
-    There are R rows, T near and F far transitions. `near_cell` is jump * stride + target: how far
-    the cell that is entered lies behind the first cell of the bucket that is left.
-    """
-
-    near_start: Array  # int64 (R + 1,)
-    near_cell: Array  # uint32 (T,)
-    near_probability: Array  # float64 (T,)
-    far_start: Array  # int64 (R + 1,)
-    far_target: Array  # int32 (F,)
-    far_recent: Array  # int64 (F,), where `Overflow.recent` has entries of the same target
-    far_jump: Array  # int64 (F,)
-    far_probability: Array  # float64 (F,)
 
 
 class Steps(NamedTuple):
@@ -63,33 +38,6 @@ class Steps(NamedTuple):
     at_step: Array  # int64 (n,) or (0,)
     from_budget: Array  # int64 (K,), rising within a node
     row: Array  # int64 (K,), -1 where there is no action
-
-
-class Ring(NamedTuple):
-    """Probabilities by bucket and node; `in_use` marks the blocks of 2^BLOCK cells that
-    hold any.
-    """
-
-    n: int
-    shift: int
-    stride: int
-    mass: Array  # float64 (stride << shift,)
-    in_use: Array  # uint8 (stride << shift >> BLOCK,)
-
-
-class Overflow(NamedTuple):
-    """Entries beyond the ring: `first[epoch % E]` is an entry or -1, `after` the next in its list.
-
-    Unused entries have mass 0 and form a list of their own. `recent` has the last entries of every
-    target, by the last bits of the bucket: what comes to the same place is added.
-    """
-
-    first: Array  # int64 (E,)
-    recent: Array  # int64 (targets << RECENT,)
-    after: Array  # int64 (W,)
-    bucket: Array  # int64 (W,)
-    node: Array  # int32 (W,)
-    mass: Array  # float64 (W,)
 
 
 class Found(NamedTuple):
@@ -117,9 +65,12 @@ class Limits(NamedTuple):
 #: entries of the overflow, and the first unused one; blocks in use; a node without action, or -1;
 #: `open_mass`, a sum of all that had not arrived, and what arrived since; lost and truncated mass.
 STATE = np.dtype(
-    [(name, np.int64) for name in ("bucket", "n_found", "expanded", "n_overflow", "unused")]
-    + [(name, np.int64) for name in ("n_in_use", "no_action")]
-    + [(name, np.float64) for name in ("open_mass", "arrived", "lost", "truncated")]
+    (
+        np.record,
+        [(name, np.int64) for name in ("bucket", "n_found", "expanded", "n_overflow", "unused")]
+        + [(name, np.int64) for name in ("n_in_use", "no_action")]
+        + [(name, np.float64) for name in ("open_mass", "arrived", "lost", "truncated")],
+    )
 )
 
 

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from tailpath.analysis.reachability import zero_cost_edge_order
 from tailpath.dp.bounds import Bounds
 from tailpath.dp.forward import Steps
+from tailpath.dp.ring import Given
 from tailpath.errors import PolicyError
 from tailpath.evaluation.distribution import CostDistribution
 from tailpath.evaluation.engine import (
@@ -32,9 +33,10 @@ from tailpath.evaluation.engine import (
     completed,
     summarise,
 )
-from tailpath.evaluation.lattice import Lattice, LatticeSearch, least_positive
+from tailpath.evaluation.lattice import NO_HEIGHT, Lattice, LatticeSearch
 from tailpath.evaluation.variance import node_variance
 from tailpath.graph import members_of, offsets_from_lengths
+from tailpath.kernels.jit import frozen
 from tailpath.kernels.rounding import UNIT
 from tailpath.model.fingerprint import same_numbering
 from tailpath.model.ssp import SSP, FloatArray
@@ -81,7 +83,7 @@ def evaluate_budget(request: Request, policy: BudgetPolicy) -> CostDistribution 
     if found.truncated.mass.size and not risk_neutral.all_arrive:
         return "what is too small to be followed may miss the goal"
     cost_to_go = _by_state(ssp, risk_neutral, risk_neutral.expected_cost)
-    found = _with_dearest_end(found, cost_to_go, lattice, ssp)
+    found = _with_dearest_end(found, cost_to_go, policy.budget + search.facts.longest, ssp)
     may_miss = _by_state(ssp, risk_neutral, risk_neutral.unreached)
     missed, least, most = (
         values[found.open.node] for values in (may_miss.value, may_miss.lower, may_miss.upper)
@@ -158,23 +160,15 @@ def _lay_out(
     position[order] = np.arange(n)
     trap = np.zeros(ssp.n_states, dtype=np.bool_)
     trap[risk_neutral.state[~risk_neutral.arrives]] = True
-    row_start, target = used.row_start, position[ssp.outcome_target[used.outcome]]
-    jump, probability = ssp.outcome_level[used.outcome], ssp.outcome_probability[used.outcome]
-    if not risk_neutral.all_arrive:  # one row more, into nowhere
-        row_start, target = np.append(row_start, len(target) + 1), np.append(target, n + 1)
-        jump, probability = np.append(jump, 0), np.append(probability, 1.0)
+    outcomes = ssp.choice_outcomes, ssp.outcome_target, ssp.outcome_level, ssp.outcome_probability
     return Lattice(
-        row_start,
-        target,
-        jump,
-        probability,
-        least_positive(jump),
-        depth,
+        Given(*frozen(*outcomes, used.choice, position, NO_HEIGHT)),
         np.append(order, ssp.n_states),
-        np.zeros(n + 1, dtype=np.int64),
         int(position[ssp.start_index]),
+        depth,
         _steps(policy, used.choice, order, trap[order]),
         policy.budget,
+        lost_row=not risk_neutral.all_arrive,
     )
 
 
@@ -215,16 +209,16 @@ def _by_state(ssp: SSP, risk_neutral: CostChain, found: Bounds) -> Bounds:
 
 
 def _with_dearest_end(
-    found: SearchResult, cost_to_go: Bounds, lattice: Lattice, ssp: SSP
+    found: SearchResult, cost_to_go: Bounds, most: int, ssp: SSP
 ) -> SearchResult:
-    """What was truncated may have had budget left: it pays until that is spent, and then as much as
-    anywhere.
+    """What was truncated may have had budget left: it pays until that is spent, `most` units, and
+    then as much as anywhere.
     """
     truncated = found.truncated
     if truncated.mass.size == 0:
         return found
     assert ssp.cost_unit is not None
-    spent = float((lattice.budget + int(lattice.jump.max(initial=0))) * ssp.cost_unit) - found.last
+    spent = float(most * ssp.cost_unit) - found.last
     then = float(np.max(cost_to_go.upper, where=np.isfinite(cost_to_go.upper), initial=0.0))
     goal = np.full(len(truncated.mass), ssp.n_states + 1)  # nothing is added to that
     return replace(
@@ -263,7 +257,7 @@ def _stuck(ssp: SSP, risk_neutral: CostChain, may_miss: NDArray[np.int64], latti
     one that was entered, or ahead of those open.
     """
     steps = lattice.steps
-    lost = lattice.node[:-1][steps.row[steps.at_step] == len(lattice.row_start) - 2]
+    lost = lattice.node[:-1][steps.row[steps.at_step] == len(lattice.given.row)]
     if lost.size == 0:
         start = int(np.flatnonzero(risk_neutral.state == may_miss[0])[0])
         ahead = risk_neutral.reachable(start)

@@ -162,6 +162,9 @@ class OpenMass(NamedTuple):
         )
 
 
+NOTHING_OPEN = OpenMass(np.empty(0, dtype=np.int64), np.empty(0), np.empty(0))
+
+
 @dataclass(frozen=True, eq=False)
 class SearchResult:
     """A stopped search: the head, and what has not arrived.
@@ -209,8 +212,7 @@ def unscaled(found: SearchResult) -> SearchResult:
 def nothing_found() -> SearchResult:
     """The start itself is out of reach of the goal."""
     nothing = np.empty(0)
-    none = OpenMass(np.empty(0, dtype=np.int64), nothing, nothing)
-    return SearchResult(nothing, nothing, none, none, 1.0, 0.0, 0.0, 0.0, 0)
+    return SearchResult(nothing, nothing, NOTHING_OPEN, NOTHING_OPEN, 1.0, 0.0, 0.0, 0.0, 0)
 
 
 def charged(truncated: OpenMass, price: FloatArray | float) -> float:

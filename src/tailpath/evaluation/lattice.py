@@ -14,28 +14,17 @@ truncated, node by node, and charged in the end.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.analysis.reachability import zero_cost_edge_order
-from tailpath.dp.forward import (
-    AT_LIMIT,
-    BLOCK,
-    NEED_ROOM,
-    PAUSED,
-    RECENT,
-    STATE,
-    Found,
-    Limits,
-    Overflow,
-    Ring,
-    Rows,
-    Steps,
-    search,
-)
+from tailpath.dp.forward import AT_LIMIT, NEED_ROOM, PAUSED, STATE, Found, Limits, Steps, search
+from tailpath.dp.ring import BLOCK, RECENT, Given, Overflow, Ring, lay_out_rows, open_pairs
 from tailpath.evaluation.engine import (
+    NOTHING_OPEN,
     SCALE,
     End,
     Heuristic,
@@ -46,7 +35,7 @@ from tailpath.evaluation.engine import (
     negligible,
     unscaled,
 )
-from tailpath.graph import members_of
+from tailpath.kernels.jit import frozen
 from tailpath.kernels.rounding import FIXED, ROW, UNIT
 from tailpath.model.cost_units import in_costs
 from tailpath.policies.chain import CostChain
@@ -57,28 +46,24 @@ HEAD_BYTES = 64
 ENTRY_BYTES = 28
 #: Lists of the overflow at most; epochs that are as far apart share one.
 MOST_LISTS = 1 << 14
-NO_STEPS = Steps(*(np.empty(0, dtype=np.int64) for _ in Steps._fields))
+NO_STEPS, NO_HEIGHT = Steps(*(np.empty(0, dtype=np.int64) for _ in Steps._fields)), np.empty(0)
 
 
 class Lattice(NamedTuple):
-    """Rows of transitions laid out for the search: T of them, in R rows, among n nodes.
+    """What is searched: transitions among n nodes, and the goal.
 
-    Nodes have new numbers, the goal n and what never arrives n + 1; `node[x]` is the caller's
-    number of x, and `height[x]` its lower bound on the cost to go in units. `budget` is -1 where
-    nodes do not choose.
+    `node[x]` is the caller's number of node x of the search, and `depth` the most transitions of
+    level 0 in a row. `budget` is -1 where nodes do not choose; with `lost_row` they may choose a
+    row after the last one given, which never arrives.
     """
 
-    row_start: NDArray[np.int64]  # (R + 1,)
-    target: NDArray[np.int64]  # (T,)
-    jump: NDArray[np.int64]  # (T,)
-    probability: NDArray[np.float64]  # (T,)
-    shortest: int  # the least level of a transition that is not 0
-    depth: int  # the most transitions of level 0 in a row
+    given: Given
     node: NDArray[np.int64]  # (n + 1,)
-    height: NDArray[np.int64]  # (n + 1,)
     start: int
+    depth: int
     steps: Steps = NO_STEPS
     budget: int = -1
+    lost_row: bool = False
 
 
 def lay_out(chain: CostChain, heuristic: Heuristic) -> Lattice | None:
@@ -87,7 +72,6 @@ def lay_out(chain: CostChain, heuristic: Heuristic) -> Lattice | None:
 
     None if the start is out of reach of the goal.
     """
-    assert chain.level is not None
     # Where every step costs something, none stays among nodes of equal V_min, nor in a bucket by
     # cost alone.
     node, position, depth = (
@@ -95,37 +79,12 @@ def lay_out(chain: CostChain, heuristic: Heuristic) -> Lattice | None:
         if chain.has_zero_cost_edges
         else (chain.falling, chain.position, 0)
     )
-    n = len(node) - 1
-    if position[chain.start] < 0:
+    start = int(position[chain.start])
+    if start < 0:
         return None
-    height = np.zeros(chain.n + 1, dtype=np.int64)
-    if heuristic == "min":
-        np.copyto(height, chain.least_cost, where=np.isfinite(chain.least_cost), casting="unsafe")
-    transition, row_start = members_of(chain.row_start, node[:-1])
-    target: NDArray[Any] = chain.target.take(transition)
-    level = chain.level.take(transition)
-    jump = level + height.take(target) - np.repeat(height.take(node[:-1]), np.diff(row_start))
-    target = position.take(target)
-    if not chain.all_arrive:
-        target, jump = np.where(target < 0, n + 1, target), np.where(target < 0, 0, jump)
-    probability = chain.probability.take(transition)
-    return Lattice(
-        row_start,
-        target,
-        jump,
-        probability,
-        least_positive(level),
-        depth,
-        node,
-        height.take(node),
-        int(position[chain.start]),
-    )
-
-
-def least_positive(level: NDArray[np.int64]) -> int:
-    """The least level that is not 0, or 1 if all are."""
-    least = int(level.min()) if level.size else 0
-    return least if least > 0 else int(level[level > 0].min()) if level.any() else 1
+    height = chain.least_cost if heuristic == "min" else NO_HEIGHT
+    rows = chain.row_start, chain.target, chain.level, chain.probability
+    return Lattice(Given(*frozen(*rows, node[:-1], position, height)), node, start, depth)
 
 
 def _along_zero_costs(
@@ -155,26 +114,21 @@ class LatticeSearch:
     def __init__(self, lattice: Lattice, request: Request) -> None:
         """Begin at the start with nothing paid and probability 1."""
         self.lattice, self.request = lattice, request
-        n, first = len(lattice.node) - 1, int(lattice.height[lattice.start])
-        stride = (((n + 1) >> BLOCK) + 1) << BLOCK
-        cell = lattice.jump * stride + lattice.target
-        longest = int(lattice.jump.max(initial=0))
-        shift = _ring_shift(cell, stride, request.tuning.ring_cells)
-        self.rows = _parted(lattice, cell, stride << shift)
-        self.ring = Ring(
-            n,
-            shift,
-            stride,
-            np.zeros(stride << shift),
-            np.zeros(stride << shift >> BLOCK, dtype=np.uint8),
+        n, start, height = len(lattice.node) - 1, lattice.start, lattice.given.height
+        first = int(height[lattice.node[start]]) if height.size else 0
+        self.facts, self.rows = lay_out_rows(
+            lattice.given, n, lattice.lost_row, request.tuning.ring_cells
         )
-        lists = np.full(min((longest >> shift) + 3, MOST_LISTS), -1, dtype=np.int64)
-        recent = np.zeros(int(self.rows.far_recent.max(initial=0)) + (1 << RECENT), dtype=np.int64)
+        shift, stride, longest = self.facts[:3]
+        cells = stride << shift
+        self.ring = Ring(n, shift, stride, np.zeros(cells), np.zeros(cells >> BLOCK, np.uint8))
+        lists = np.full(min((longest >> shift) + 3, MOST_LISTS), -1)
+        recent = np.zeros((self.facts.far_targets + 1) << RECENT, np.int64)
         self.overflow = Overflow(lists, recent, *_entries(0))
         self.found = Found(
-            np.empty(1024, dtype=np.int64), np.empty(1024), np.zeros(n), np.zeros(n, dtype=np.int64)
+            np.empty(1024, np.int64), np.empty(1024), np.zeros(n), np.zeros(n, np.int64)
         )
-        least_mass = negligible(request.alpha, float(lattice.probability.min(initial=1.0)))
+        least_mass = negligible(request.alpha, self.facts.least)
         self.limits = Limits(
             request.alpha * 2.0**SCALE,
             least_mass,
@@ -182,10 +136,10 @@ class LatticeSearch:
             request.limit,
             request.tuning.lattice_pause,
         )
-        self.state: Any = np.zeros(1, dtype=STATE).view(np.recarray)[0]
+        self.state: Any = np.zeros(1, STATE)[0]
         self.state["bucket"], self.state["unused"], self.state["no_action"] = first, -1, -1
         self.state["open_mass"], self.state["n_in_use"] = 2.0**SCALE, 1
-        begin = (first & ((1 << shift) - 1)) * stride + lattice.start
+        begin = (first & ((1 << shift) - 1)) * stride + start
         self.ring.mass[begin], self.ring.in_use[begin >> BLOCK] = 2.0**SCALE, 1
         if len(self.rows.far_jump):
             self._grow_overflow()
@@ -270,15 +224,14 @@ class LatticeSearch:
         assert unit is not None
         levels = self.found.level[:count]
         last = int(levels[-1]) if count else 0
-        few = np.flatnonzero(self.found.truncated_mass)
+        by = self.lattice.node, self.lattice.given.height
+        node, ahead, mass = open_pairs(self.ring, self.overflow, self.bucket, last, *frozen(*by))
         return unscaled(
             SearchResult(
                 costs=in_costs(levels, unit),
                 probabilities=self.found.mass[:count],
-                open=self._open_mass(self._open(), last),
-                truncated=self._open_mass(
-                    (few, self.found.truncated_bucket[few], self.found.truncated_mass[few]), last
-                ),
+                open=OpenMass(node, in_costs(ahead, unit), mass),
+                truncated=self._truncated(last, unit),
                 lost=float(self.state["lost"]),
                 relative_error=self._relative_error(cycle_error),
                 cost_error=cost_error(last, unit),
@@ -287,88 +240,20 @@ class LatticeSearch:
             )
         )
 
-    def _open(self) -> tuple[NDArray[Any], ...]:
-        """What is open, in the ring and beyond it: nodes, buckets and masses."""
-        ring, beyond, bucket = self.ring, self.overflow, self.bucket
-        blocks = np.flatnonzero(ring.in_use)
-        mass = ring.mass.reshape(-1, 1 << BLOCK).take(blocks, axis=0).reshape(-1)
-        full = np.flatnonzero(mass > 0)
-        at = full >> BLOCK
-        row = (blocks << BLOCK) // ring.stride  # of the ring: one bucket of those from `bucket` on
-        there = bucket + ((row - bucket) & ((1 << ring.shift) - 1))
-        first = ((blocks - np.arange(len(blocks))) << BLOCK) - row * ring.stride
-        inside = full + first.take(at), there.take(at), mass.take(full)
-        if self.state["n_overflow"] == 0:
-            return inside
-        entry = np.flatnonzero(beyond.mass)
-        columns = zip(inside, (beyond.node, beyond.bucket, beyond.mass))
-        return tuple(np.append(near, far[entry]) for near, far in columns)
-
-    def _open_mass(self, pairs: tuple[NDArray[Any], ...], last: int) -> OpenMass:
-        node, bucket, mass = pairs
-        if node.size == 0:
-            return OpenMass(node, mass, mass)
-        level = bucket - self.lattice.height.take(node)
-        assert self.request.ssp.cost_unit is not None
-        return OpenMass(
-            self.lattice.node.take(node), in_costs(level - last, self.request.ssp.cost_unit), mass
-        )
+    def _truncated(self, last: int, unit: Fraction) -> OpenMass:
+        if self.state["truncated"] == 0:
+            return NOTHING_OPEN
+        few, height = np.flatnonzero(self.found.truncated_mass), self.lattice.given.height
+        node, level = self.lattice.node[few], self.found.truncated_bucket[few]
+        if height.size:
+            level = level - height[node].astype(np.int64)
+        return OpenMass(node, in_costs(level - last, unit), self.found.truncated_mass[few])
 
     def _relative_error(self, cycle_error: float) -> float:
-        lattice = self.lattice
-        into = np.bincount(lattice.target, minlength=self.ring.n + 2)
-        steps = (max(self.bucket, 1) // lattice.shortest + 2) * (1 + lattice.depth)
-        row = int(np.diff(lattice.row_start).max(initial=0))
-        per_step = (
-            int(into[: self.ring.n].max(initial=0)) + ROW * row + FIXED + 4
-        ) * UNIT + cycle_error
-        return float(steps * per_step + (int(into[self.ring.n :].max()) + 4) * UNIT)
-
-
-def _ring_shift(cell: NDArray[np.int64], stride: int, most: int) -> int:
-    """log2 of the rows of the ring: enough for all but one jump in a thousand or, where these are
-    many, for nineteen in twenty.
-    """
-    least = max(1, 14 - stride.bit_length())
-    shift = least
-    for share, cells in ((0.999, most >> 2), (0.95, most)):
-        for shift in range(least, 64):
-            if np.count_nonzero(cell < stride << shift) >= share * len(cell):
-                return shift
-            if stride << (shift + 1) > cells:
-                break
-    return shift
-
-
-def _parted(lattice: Lattice, cell: NDArray[np.int64], end: int) -> Rows:
-    """The transitions to cells before `end`, and the others."""
-    near, start = cell < end, lattice.row_start
-    n_near = int(np.count_nonzero(near))
-    if n_near == len(cell):
-        none = np.empty(0, dtype=np.int64)
-        return Rows(
-            start,
-            cell.astype(np.uint32),
-            lattice.probability,
-            np.zeros_like(start),
-            none.astype(np.int32),
-            none,
-            none,
-            np.empty(0),
-        )
-    before = np.concatenate(([0], np.cumsum(near)))[start]
-    far = np.flatnonzero(~near)
-    _, recent = np.unique(lattice.target[far], return_inverse=True)
-    return Rows(
-        before,
-        cell[near].astype(np.uint32),
-        lattice.probability[near],
-        start - before,
-        lattice.target[far].astype(np.int32),
-        recent << RECENT,
-        lattice.jump[far],
-        lattice.probability[far],
-    )
+        facts = self.facts
+        steps = (max(self.bucket, 1) // facts.shortest + 2) * (1 + self.lattice.depth)
+        per_step = (facts.most_into + ROW * facts.most_out + FIXED + 4) * UNIT + cycle_error
+        return float(steps * per_step + (facts.arriving + 4) * UNIT)
 
 
 def _entries(size: int) -> tuple[Any, Any, Any, Any]:

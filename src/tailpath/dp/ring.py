@@ -1,0 +1,282 @@
+"""Transitions laid out for the forward search (`forward.py`), and what it leaves open read off.
+
+The search numbers nodes anew: 0 .. n - 1 can be left, n is the goal and n + 1 what will never
+arrive. Its *ring* holds the buckets f .. f + 2^shift - 1, with `stride` cells each, one for each
+node. A transition *jumps* so many buckets, and so many cells further lies the cell that it enters;
+what jumps over the ring waits in an *overflow* of lists.
+
+Indices of the inner loops are unsigned: the compiler asks of others whether they count from the
+end.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tailpath.kernels.jit import kernel
+
+Array = NDArray[Any]
+#: log2 of the cells that share a mark of being in use.
+BLOCK = 6
+U = np.uint64
+BITS, ONE = U(BLOCK), U(1)
+#: log2 of the recent entries of each target beyond the ring.
+RECENT = 3
+#: The largest whole number.
+LARGEST = np.iinfo(np.int64).max
+
+
+class Given(NamedTuple):
+    """Transitions in the caller's numbers, and which of their rows are searched, in which order.
+
+    A transition from x to y jumps its level and height[y] - height[x] more. Without heights it
+    jumps its level, and rows need not be nodes.
+    """
+
+    row_start: Array  # int64
+    target: Array  # int32
+    level: Array  # int64
+    probability: Array  # float64
+    row: Array  # int64 (R,)
+    position: Array  # int64, the new number of every target; -1 where it never arrives
+    height: Array  # float64, whole numbers, by row and by target; or (0,)
+
+
+class Rows(NamedTuple):
+    """Transitions by row, parted into those that stay within the ring and those that leave it.
+
+    There are R rows, T near and F far transitions. `near_cell` is jump * stride + target: how far
+    the cell that is entered lies behind the first cell of the bucket that is left.
+    """
+
+    near_start: Array  # int64 (R + 1,)
+    near_cell: Array  # uint32 (T,)
+    near_probability: Array  # float64 (T,)
+    far_start: Array  # int64 (R + 1,)
+    far_target: Array  # int32 (F,)
+    far_recent: Array  # int64 (F,), where `Overflow.recent` has entries of the same target
+    far_jump: Array  # int64 (F,)
+    far_probability: Array  # float64 (F,)
+
+
+class Facts(NamedTuple):
+    """What was seen of the transitions on the way: the shape of the ring, and extremes."""
+
+    shift: int
+    stride: int
+    longest: int  # jump
+    shortest: int  # level that is not 0
+    least: float  # probability
+    most_out: int  # of a row
+    most_into: int  # a node
+    arriving: int  # at the goal, or where nothing arrives
+    far_targets: int
+
+
+class Ring(NamedTuple):
+    """Probabilities by bucket and node; `in_use` marks the blocks of 2^BLOCK cells that
+    hold any.
+    """
+
+    n: int
+    shift: int
+    stride: int
+    mass: Array  # float64 (stride << shift,)
+    in_use: Array  # uint8 (stride << shift >> BLOCK,)
+
+
+class Overflow(NamedTuple):
+    """Entries beyond the ring: `first[epoch % E]` is an entry or -1, `after` the next in its list.
+
+    Unused entries have mass 0 and form a list of their own. `recent` has the last entries of every
+    target, by the last bits of the bucket: what comes to the same place is added.
+    """
+
+    first: Array  # int64 (E,)
+    recent: Array  # int64 (targets << RECENT,)
+    after: Array  # int64 (W,)
+    bucket: Array  # int64 (W,)
+    node: Array  # int32 (W,)
+    mass: Array  # float64 (W,)
+
+
+@kernel
+def lay_out_rows(given: Given, n: int, lost_row: bool, most_cells: int) -> tuple[Facts, Rows]:
+    """Lay out the rows for a search among n nodes, in a ring of about so many cells at most.
+
+    With `lost_row` there is one row more, which leads to where nothing arrives.
+    """
+    row_start, target, level, position, height = (
+        given.row_start,
+        given.target,
+        given.level,
+        given.position,
+        given.height,
+    )
+    more = 1 if lost_row else 0
+    rows, count, stride = U(len(given.row)), more, U((((n + 1) >> BLOCK) + 1) << BLOCK)
+    for i in range(rows):
+        count += row_start[U(given.row[i]) + ONE] - row_start[U(given.row[i])]
+    start = np.empty(rows + U(more) + ONE, dtype=np.int64)
+    cell, probability = np.empty(count, dtype=np.uint64), np.empty(count)
+    into = np.zeros(n + 2, dtype=np.int64)
+    by_height, here, lost = len(height) > 0, 0, U(n + 1)
+    longest, shortest, least, most_out, size = 0, LARGEST, 1.0, 0, U(0)
+    start[0] = 0
+    for i in range(rows):
+        row = U(given.row[i])
+        first, last = U(row_start[row]), U(row_start[row + ONE])
+        here = np.int64(height[row]) if by_height else 0
+        for edge in range(first, last):
+            jump, place, to = level[edge], lost, U(target[edge])
+            if jump > 0:
+                shortest = min(shortest, jump)
+            if position[to] < 0:
+                jump = 0
+            else:
+                place = U(position[to])
+                if by_height:
+                    jump += np.int64(height[to]) - here
+            longest = max(longest, jump)
+            least = min(least, given.probability[edge])
+            into[place] += 1
+            cell[size], probability[size] = U(jump) * stride + place, given.probability[edge]
+            size += ONE
+        most_out = max(most_out, np.int64(last - first))
+        start[i + ONE] = size
+    if lost_row:
+        cell[size], probability[size] = lost, 1.0
+        into[lost] += 1
+        start[rows + ONE] = size + ONE
+    shift = _ring_shift(cell, stride, most_cells)
+    rows_parted, far_targets = _parted(start, cell, probability, stride, stride << U(shift), n)
+    most_into = 0
+    for node in range(n):
+        most_into = max(most_into, into[node])
+    return (
+        Facts(
+            shift,
+            np.int64(stride),
+            longest,
+            shortest if shortest < LARGEST else 1,
+            least,
+            most_out,
+            most_into,
+            max(into[n], into[n + 1]),
+            far_targets,
+        ),
+        rows_parted,
+    )
+
+
+@kernel
+def _before(cell: Array, end: int) -> int:
+    """How many cells lie before an end."""
+    count = 0
+    for i in range(len(cell)):
+        count += 1 if cell[i] < end else 0
+    return count
+
+
+@kernel
+def _ring_shift(cell: Array, stride: int, most: int) -> int:
+    """log2 of the rows of the ring: enough for all but one jump in a thousand or, where these are
+    many, for nineteen in twenty.
+    """
+    least = 1
+    while stride << U(least) < 1 << 13:
+        least += 1
+    shift = least
+    for share, cells in ((0.999, most >> 2), (0.95, most)):
+        shift = least
+        while _before(cell, stride << U(shift)) < share * len(cell):
+            if stride << U(shift + 1) > cells:
+                break
+            shift += 1
+        else:
+            return shift
+    return shift
+
+
+@kernel
+def _parted(
+    start: Array, cell: Array, probability: Array, stride: int, end: int, n: int
+) -> tuple[Rows, int]:
+    """The transitions to cells before `end`, and the others; and how many targets these have."""
+    rows, n_near, targets = len(start) - 1, _before(cell, end), 0
+    n_far = len(cell) - n_near
+    near_start, near_cell = start, np.empty(n_near, dtype=np.uint32)
+    near_probability, far_start = probability, np.zeros(rows + 1, dtype=np.int64)
+    far_target, far_recent = np.empty(n_far, dtype=np.int32), np.empty(n_far, dtype=np.int64)
+    far_jump, far_probability = np.empty(n_far, dtype=np.int64), np.empty(n_far)
+    if n_far == 0:
+        for t in range(n_near):
+            near_cell[t] = cell[t]
+    else:
+        near_start, near_probability = np.zeros(rows + 1, dtype=np.int64), np.empty(n_near)
+        number = np.full(n + 2, -1, dtype=np.int64)
+        near, far = 0, 0
+        for row in range(rows):
+            for t in range(U(start[row]), U(start[row + 1])):
+                if cell[t] < end:
+                    near_cell[near], near_probability[near] = cell[t], probability[t]
+                    near += 1
+                    continue
+                to = cell[t] % stride
+                if number[to] < 0:
+                    number[to] = targets
+                    targets += 1
+                far_target[far], far_recent[far] = to, number[to] << RECENT
+                far_jump[far], far_probability[far] = cell[t] // stride, probability[t]
+                far += 1
+            near_start[row + 1], far_start[row + 1] = near, far
+    return Rows(
+        near_start,
+        near_cell,
+        near_probability,
+        far_start,
+        far_target,
+        far_recent,
+        far_jump,
+        far_probability,
+    ), targets
+
+
+@kernel
+def open_pairs(
+    ring: Ring, overflow: Overflow, bucket: int, paid: int, node: Array, height: Array
+) -> tuple[Array, Array, Array]:
+    """What is open from a bucket on, in the ring and beyond it: nodes in the caller's numbers,
+    levels less `paid`, and masses.
+    """
+    count, width = 0, 1 << ring.shift
+    for block in range(U(len(ring.in_use))):
+        if ring.in_use[block]:
+            for cell in range(block << BITS, (block + ONE) << BITS):
+                count += 1 if ring.mass[cell] > 0.0 else 0
+    for entry in range(U(len(overflow.mass))):
+        count += 1 if overflow.mass[entry] > 0.0 else 0
+    out_node, out_level = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
+    out_mass, size, by_height = np.empty(count), U(0), len(height) > 0
+    for block in range(U(len(ring.in_use))):
+        if ring.in_use[block]:
+            row = (block << BITS) // U(ring.stride)
+            there = bucket + ((np.int64(row) - bucket) & (width - 1)) - paid
+            for cell in range(block << BITS, (block + ONE) << BITS):
+                if ring.mass[cell] > 0.0:
+                    x = node[cell - row * U(ring.stride)]
+                    out_node[size], out_mass[size] = x, ring.mass[cell]
+                    out_level[size] = there - (np.int64(height[U(x)]) if by_height else 0)
+                    size += ONE
+    for entry in range(U(len(overflow.mass))):
+        if overflow.mass[entry] > 0.0:
+            x = node[U(overflow.node[entry])]
+            out_node[size], out_mass[size] = x, overflow.mass[entry]
+            out_level[size] = (
+                overflow.bucket[entry] - paid - (np.int64(height[U(x)]) if by_height else 0)
+            )
+            size += ONE
+    return out_node, out_level, out_mass
