@@ -93,6 +93,7 @@ def test_only_the_backup_has_inner_products() -> None:
         found |= {f"{where} {name}" for name in found_in(path.read_text(encoding="utf-8"))}
     assert {name for name in found if name.startswith(HOME)} == {
         f"{HOME} row_value",
+        f"{HOME} row_means",
         f"{HOME} row_surplus",
     }
     assert {name for name in found if not name.startswith(HOME)} == EXCEPTIONS.keys(), (

@@ -72,6 +72,20 @@ def row_value(
     return total
 
 
+@kernel
+def row_means(row_start: Array, probability: Array, worth: Array) -> Array:
+    """Of every row the mean of a worth by outcome, summed up first to last."""
+    means = np.empty(len(row_start) - 1)
+    for row in range(np.uint64(len(means))):
+        total = 0.0
+        for outcome in range(
+            np.uint64(row_start[row]), np.uint64(row_start[row + np.uint64(1)])
+        ):
+            total += probability[outcome] * worth[outcome]
+        means[row] = total
+    return means
+
+
 @kernel(inline=True)
 def served_value(
     row_start: Array, target: Array, low: Array, spread: Spread, row: int, base: int, value: Array
@@ -221,7 +235,7 @@ def best_row(given: Decisions, state: int, value: Array) -> tuple[float, int]:
     return best, best_choice
 
 
-@kernel
+@kernel(inline=True)
 def row_surplus(
     given: Decisions, state: int, row: int, rate: float, value: Array, fine: Array
 ) -> tuple[float, float]:
@@ -230,19 +244,20 @@ def row_surplus(
 
     Probabilities sum to 1, so it is a sum of differences between a state and where it leads, which
     stay small however long the way is, and rounding is charged on these. `fine` is what the floats
-    of `value` have no room for.
+    of `value` have no room for; if it is empty, that is nothing.
     """
     total, size, mass, rounded = rate, abs(rate), 0.0, SURPLUS
-    for outcome in range(given.choice_outcomes[row], given.choice_outcomes[row + 1]):
-        to, p = given.target[outcome], given.probability[outcome]
-        ahead, finely = value[to] - value[state], fine[to] - fine[state]
+    here, first, last = np.uint64(state), given.choice_outcomes[row], given.choice_outcomes[row + 1]
+    in_two = len(fine) > 0
+    for outcome in range(np.uint64(first), np.uint64(last)):
+        to, p = np.uint64(given.target[outcome]), given.probability[outcome]
+        ahead, finely = value[to] - value[here], fine[to] - fine[here] if in_two else 0.0
         if finely != 0.0:
             rounded = SURPLUS_FINE
         total += p * (ahead + finely)
         size += p * (abs(ahead) + abs(finely))
         mass += p
-    count = given.choice_outcomes[row + 1] - given.choice_outcomes[row]
-    return total, ((3 * count + rounded) * UNIT + abs(mass - 1.0) + given.error) * size
+    return total, ((3 * (last - first) + rounded) * UNIT + abs(mass - 1.0) + given.error) * size
 
 
 @kernel

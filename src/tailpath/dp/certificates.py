@@ -51,7 +51,7 @@ def relative_bounds(given: Decisions, value: Array, chosen: Array) -> tuple[floa
     bound also proves that the policy arrives.
     """
     low, high = 0.0, 0.0
-    fine = np.zeros(len(value))
+    fine = np.empty(0)
     for state in range(len(given.state_choices) - 1):
         for row in range(given.state_choices[state], given.state_choices[state + 1]):
             rate = given.rate[row]
@@ -72,7 +72,7 @@ def certify(chain: Decisions, value: Array, fine: Array, total: Array, out_gain:
     the surplus of value + fine, as far as it went.
     """
     e = 0.0
-    exactly = np.zeros(len(value))
+    exactly = np.empty(0)
     for node in range(len(out_gain)):
         gain, error_bound = row_surplus(chain, node, node, chain.rate[node], value, fine)
         rise, unsure = row_surplus(chain, node, node, 0.0, total, exactly)

@@ -15,6 +15,7 @@ expected number of steps and the probability of ending in a trap all have this f
 
 from __future__ import annotations
 
+import math
 import warnings
 from dataclasses import replace
 from typing import Any
@@ -82,8 +83,9 @@ def expected_total(
     if len(rate) == 0:
         return Bounds(rate, rate, rate, SWEEPS)
     found, _ = total_of(chain_of(row_start, target, probability, rate, error), close=close)
-    lower = np.maximum(found.lower, 0.0)
-    found = replace(found, value=np.clip(found.value, lower, found.upper), lower=lower)
+    if found.lower.min() < 0.0:
+        lower = np.maximum(found.lower, 0.0)
+        found = replace(found, value=np.clip(found.value, lower, found.upper), lower=lower)
     warn_if_unproved(found)
     return found
 
@@ -110,11 +112,12 @@ def total_of(chain: Decisions, *, slow: bool = False, close: float | None = None
     """
     sweeps = Sweeps.of_chain(chain.choice_outcomes, chain.target, chain.probability)
     close = close_enough(len(chain.rate)) if close is None else close
-    found = (
-        (unproved(np.zeros(len(chain.rate)), SWEEPS), None)
-        if slow
-        else _by_sweeps(chain, sweeps, close)
-    )
+    found: Total = unproved(np.zeros(len(chain.rate)), SWEEPS), None
+    if not slow:
+        bounds, proof, is_close = _by_sweeps(chain, sweeps, close)
+        found = bounds, proof
+        if is_close:
+            return found
     size = np.diff(sweeps.part_start).astype(np.float64)
     if found[0].is_wide and size.max() <= LARGEST_ELIMINATION and np.sum(size**3) <= MOST_PRODUCTS:
         found = _tighter(found, (by_elimination(chain, sweeps), None))
@@ -136,22 +139,24 @@ def settled_total(chain: Decisions, tolerance: float) -> FloatArray | None:
     return value if rounds <= MOST_ROUNDS and np.isfinite(value).all() else None
 
 
-def _by_sweeps(chain: Decisions, sweeps: Sweeps, close: float) -> Total:
-    n = len(chain.rate)
-    value, rounds = sweeps.run(chain, np.zeros(n), SETTLED)
+def _by_sweeps(
+    chain: Decisions, sweeps: Sweeps, close: float
+) -> tuple[Bounds, Proof | None, bool]:
+    """What sweeps find, what weights prove of it, and whether shares are `close`, so that nobody
+    need ask for weights.
+    """
+    value, rounds = sweeps.run(chain, np.zeros(len(chain.rate)), SETTLED)
     if rounds > MOST_ROUNDS or not (np.isfinite(value).all() and value.min() >= 0.0):
-        return unproved(np.zeros(n), SWEEPS), None
+        return unproved(np.zeros(len(value)), SWEEPS), None, False
+    shares = math.inf
     if chain.rate.all():
-        below, above = relative_bounds(chain, np.append(value, 0.0), np.arange(n))
-        found = within_shares(value, below, above, SWEEPS)
-        if below + above <= close:
-            return found, None
-        if (
-            below + above <= WIDE
-        ):  # on small chains both proofs take no time, and either may be closer
-            other, proof = _bounded(value, proof_by_sweeps(chain, sweeps, value), SWEEPS)
-            return narrower(found, other), proof
-    return _bounded(value, proof_by_sweeps(chain, sweeps, value), SWEEPS)
+        below, above = relative_bounds(chain, np.append(value, 0.0), chain.state_choices)
+        found, shares = within_shares(value, below, above, SWEEPS), below + above
+        if shares <= close:
+            return found, None, True
+    other, proof = _bounded(value, proof_by_sweeps(chain, sweeps, value), SWEEPS)
+    # On small chains both proofs take no time, and either may be closer.
+    return (narrower(found, other) if shares <= WIDE else other), proof, False
 
 
 def _bounded(value: FloatArray, proof: Proof | None, method: str) -> Total:

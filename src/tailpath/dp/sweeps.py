@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.dp.backup import Decisions, best_row, row_value
-from tailpath.graph import grouped
 from tailpath.kernels.forward import cheapest_tree
 from tailpath.kernels.graph import strong_components
 from tailpath.kernels.jit import frozen, kernel
@@ -48,32 +47,36 @@ def without_self_loops(given: Decisions, order: Array, out: Decisions) -> tuple[
     """Fold rows into the given order; returns how many rows and outcomes are left. Rows that never
     leave their state are left out.
     """
-    n = len(order)
-    number = np.empty(n + 1, dtype=np.uint32)
+    n, one = np.uint64(len(order)), np.uint64(1)
+    number = np.empty(n, dtype=np.uint32)
     for position in range(n):
-        number[order[position]] = position
-    rows, outcomes = 0, 0
+        number[np.uint64(order[position])] = position
+    rows, outcomes = np.uint64(0), np.uint64(0)
     out.state_choices[0] = out.choice_outcomes[0] = 0
     for position in range(n):
-        state = order[position]
-        for row in range(given.state_choices[state], given.state_choices[state + 1]):
+        state = np.uint64(order[position])
+        for row in range(
+            np.uint64(given.state_choices[state]), np.uint64(given.state_choices[state + one])
+        ):
+            first = np.uint64(given.choice_outcomes[row])
+            last = np.uint64(given.choice_outcomes[row + one])
             leave = 0.0
-            for outcome in range(given.choice_outcomes[row], given.choice_outcomes[row + 1]):
-                if given.target[outcome] != state:
+            for outcome in range(first, last):
+                if np.uint64(given.target[outcome]) != state:
                     leave += given.probability[outcome]
             if leave == 0.0:
                 continue
-            for outcome in range(given.choice_outcomes[row], given.choice_outcomes[row + 1]):
-                to = given.target[outcome]
+            for outcome in range(first, last):
+                to = np.uint64(given.target[outcome])
                 if to != state and to < n:
                     out.target[outcomes] = number[to]
                     out.probability[outcomes] = given.probability[outcome] / leave
-                    outcomes += 1
+                    outcomes += one
             out.rate[rows] = given.rate[row] / leave
-            rows += 1
+            rows += one
             out.choice_outcomes[rows] = outcomes
-        out.state_choices[position + 1] = rows
-    return rows, outcomes
+        out.state_choices[position + one] = rows
+    return int(rows), int(outcomes)
 
 
 @kernel
@@ -199,6 +202,30 @@ def settle(
 
 
 @kernel
+def swept(
+    given: Decisions,
+    order: Array,
+    part_start: Array,
+    first: Array,
+    room: Decisions,
+    tolerance: float,
+    out_value: Array,
+    out_chosen: Array,
+) -> int:
+    """`settle` from first values by state, in an order of the states; rows are folded into
+    the room.
+    """
+    without_self_loops(given, order, room)
+    value = first[order]
+    rounds = settle(
+        part_start, room, tolerance, MOST_ROUNDS, value, out_chosen, np.zeros(len(order))
+    )
+    for position in range(len(order)):
+        out_value[order[position]] = value[position]
+    return int(rounds)
+
+
+@kernel
 def settle_band(
     loop_free: Decisions,
     first: int,
@@ -237,26 +264,48 @@ def settle_band(
 
 @kernel
 def likeliest_order(row_start: Array, target: Array, probability: Array, out_order: Array) -> None:
-    """Nodes of a chain, each after its most probable successor other than itself, but for one of
-    every cycle of such successors.
+    """Nodes of a chain from the end outwards, each after its most probable successor other than
+    itself, but for one of every cycle of such successors.
     """
-    n = len(out_order)
-    way, seen = np.empty(n, dtype=np.int64), np.zeros(n, dtype=np.bool_)
-    size = 0
-    for root in range(n):
-        length, node = 0, root
-        while node < n and not seen[node]:
-            seen[node] = True
-            way[length] = node
-            length += 1
-            most, to = 0.0, n
-            for edge in range(row_start[node], row_start[node + 1]):
-                if probability[edge] > most and target[edge] != node:
-                    most, to = probability[edge], int(target[edge])
-            node = to
-        for back in range(length):
-            out_order[size + back] = way[length - 1 - back]
-        size += length
+    n, one = len(out_order), np.uint64(1)
+    likeliest = np.empty(n, dtype=np.uint32)
+    first = np.zeros(n + 2, dtype=np.uint32)  # of those that follow a node, or the end
+    for node in range(np.uint64(n)):
+        most, to = 0.0, n
+        for edge in range(np.uint64(row_start[node]), np.uint64(row_start[node + one])):
+            if probability[edge] > most and target[edge] != node:
+                most, to = probability[edge], target[edge]
+        likeliest[node] = to
+        first[np.uint64(to) + one] += 1
+    for node in range(np.uint64(n) + one):
+        first[node + one] += first[node]
+    followers, position = np.empty(n, dtype=np.uint32), first.copy()
+    for node in range(np.uint64(n)):
+        followers[position[likeliest[node]]] = node
+        position[likeliest[node]] += 1
+    placed = np.zeros(n, dtype=np.uint8)
+    node, done, size, root = np.uint64(n), np.uint64(0), np.uint64(0), np.uint64(0)
+    while True:
+        for i in range(np.uint64(first[node]), np.uint64(first[node + one])):
+            if placed[followers[i]] == 0:
+                out_order[size], placed[followers[i]] = followers[i], 1
+                size += one
+        while done == size and root < n:
+            if placed[root] == 0:
+                # The likeliest way from here ends in a cycle: it begins where the way meets itself.
+                node = root
+                while placed[node] == 0:
+                    placed[node], node = 2, np.uint64(likeliest[node])
+                meets, node = node, root
+                while placed[node] == 2:
+                    placed[node], node = 0, np.uint64(likeliest[node])
+                out_order[size], placed[meets] = meets, 1
+                size += one
+            root += one
+        if done == size:
+            break
+        node = np.uint64(out_order[done])
+        done += one
 
 
 @kernel
@@ -302,6 +351,24 @@ def outward_order(given: Decisions, extra: float, out_least: Array, out_order: A
         out_order[settled] = order[settled + 1]
 
 
+@kernel
+def by_component(row_start: Array, target: Array, order: Array) -> tuple[Array, Array]:
+    """Nodes by strong components, those after others that they lead to, and inside them in the
+    order given; and where each component begins.
+    """
+    component = np.empty(len(order), dtype=np.int32)
+    part_start = np.zeros(strong_components(row_start, target, component) + 1, dtype=np.int64)
+    for node in order:
+        part_start[component[node] + 1] += 1
+    for part in range(len(part_start) - 1):
+        part_start[part + 1] += part_start[part]
+    position, ordered = part_start.copy(), np.empty_like(order)
+    for node in order:
+        ordered[position[component[node]]] = node
+        position[component[node]] += 1
+    return ordered, part_start
+
+
 @dataclass(frozen=True, eq=False)
 class Sweeps:
     """States in the order in which they are swept, and where each strong component begins in it."""
@@ -312,17 +379,14 @@ class Sweeps:
     @classmethod
     def by(cls, row_start: NDArray[Any], target: NDArray[Any], order: NDArray[Any]) -> Sweeps:
         """Components after those they lead to, and inside them in the order given."""
-        component = np.empty(len(order), dtype=np.int32)
-        count = strong_components(*frozen(row_start, target), component)
-        position, part_start = grouped(component[order], count)
-        return cls(order[position], part_start)
+        return cls(*by_component(*frozen(row_start, target, order)))
 
     @classmethod
     def of_chain(
         cls, row_start: NDArray[Any], target: NDArray[Any], probability: FloatArray
     ) -> Sweeps:
         """Inside components every node after its likeliest successor, so that one sweep carries a
-        value all the way along the likeliest way.
+        value all the way along the likeliest way; those near the end settle first.
         """
         order = np.empty(len(row_start) - 1, dtype=np.int64)
         likeliest_order(*frozen(row_start, target, probability), order)
@@ -356,17 +420,13 @@ class Sweeps:
             np.empty(outcomes),
             np.empty(rows),
         )
-        without_self_loops(given, self.order, Decisions(*room))
-        value = first[self.order]
-        rounds = settle(
-            self.part_start,
-            Decisions(*frozen(*room)),
+        value, chosen = np.empty(n), np.zeros(n, position)
+        rounds = swept(
+            given,
+            *frozen(self.order, self.part_start, first),
+            Decisions(*room),
             tolerance,
-            MOST_ROUNDS,
             value,
-            np.zeros(n, position),
-            np.zeros(n),
+            chosen,
         )
-        result = np.empty(n)
-        result[self.order] = value
-        return result, int(rounds)
+        return value, int(rounds)

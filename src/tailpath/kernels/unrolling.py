@@ -73,11 +73,8 @@ class Memories(NamedTuple):
 
 
 @kernel
-def follow(
-    model: Outcomes, memories: Memories, choice: Array, start: int, memory: int
-) -> tuple[int, Rows]:
-    """The rows of all pairs that can be reached from a state and a memory; from the state -1 there
-    are none.
+def follow(model: Outcomes, memories: Memories, choice: Array, first: Array) -> tuple[int, Rows]:
+    """The rows of all pairs that can be reached from the first ones, which come first themselves.
 
     A pair without a choice (-1) ends it: returned first is its state, otherwise -1.
     """
@@ -94,7 +91,7 @@ def follow(
         np.empty(levels, dtype=np.int64),
     )
     unknown, size, edges = _follow(
-        model, memories, choice, start, memory, np.full(pairs, -1, dtype=np.int32), rows
+        model, memories, choice, first, np.full(pairs, -1, dtype=np.int32), rows
     )
     return unknown, Rows(
         rows.state[:size],
@@ -113,65 +110,63 @@ def _most_edges(model: Outcomes, choice: Array) -> int:
     most = 0
     for chosen in choice:
         if chosen >= 0:
-            most += model.choice_outcomes[chosen + 1] - model.choice_outcomes[chosen]
+            row = np.uint64(chosen)
+            most += model.choice_outcomes[row + np.uint64(1)] - model.choice_outcomes[row]
     return most
 
 
 @kernel
 def _follow(
-    model: Outcomes,
-    memories: Memories,
-    choice: Array,
-    start: int,
-    memory: int,
-    number: Array,
-    out: Rows,
+    model: Outcomes, memories: Memories, choice: Array, first: Array, number: Array, out: Rows
 ) -> tuple[int, int, int]:
     """As `follow`, into a room that is large enough; also returns the pairs and edges. `number`,
-    all -1, becomes that of every pair.
+    all -1, becomes that of every pair. Indices without a sign are quicker.
     """
-    n, size, done, edge = memories.n, 0, 0, 0
+    n, one = np.uint64(memories.n), np.uint64(1)
+    size, done, edge = np.uint64(0), np.uint64(0), np.uint64(0)
+    by_level, by_atom, by_grid = len(model.level) > 0, len(memories.atoms), len(memories.grid) > 0
     out.row_start[0] = 0
-    if start >= 0:
-        number[start * n + memory], out.state[0], out.memory[0], size = 0, start, memory, 1
+    for pair in first:
+        number[np.uint64(pair)] = size
+        out.state[size], out.memory[size] = np.uint64(pair) // n, np.uint64(pair) % n
+        size += one
     while done < size:
-        state, memory = out.state[done], out.memory[done]
-        pair = state * n + memory
-        chosen = choice[pair]
-        if chosen < 0:
-            return state, size, edge
-        first = model.choice_outcomes[chosen]
-        for outcome in range(first, model.choice_outcomes[chosen + 1]):
-            state, to = model.target[outcome], -1
+        memory = np.uint64(out.memory[done])
+        pair = np.uint64(out.state[done]) * n + memory
+        if choice[pair] < 0:
+            return int(out.state[done]), int(size), int(edge)
+        row = np.uint64(choice[pair])
+        begin = np.uint64(model.choice_outcomes[row])
+        for outcome in range(begin, np.uint64(model.choice_outcomes[row + one])):
+            state, to = np.uint64(model.target[outcome]), np.int32(-1)
             if not model.is_goal[state]:
-                after = 0
-                if len(memories.atoms) > 0:
-                    y = (
-                        memories.atoms[memory]
-                        * memories.xi[memories.xi_offset[pair] + outcome - first]
-                    )
-                    if len(memories.grid) > 0:
-                        own = memories.grid[state]
-                        after = memories.own_atoms[own, _nearest(memories.own_borders[own], y)]
+                after = np.uint64(0)
+                if by_atom:
+                    factor = memories.xi[np.uint64(memories.xi_offset[pair]) + outcome - begin]
+                    y = memories.atoms[memory] * factor
+                    if by_grid:
+                        own = np.uint64(memories.grid[state])
+                        nearest = np.uint64(_nearest(memories.own_borders[own], y))
+                        after = np.uint64(memories.own_atoms[own, nearest])
                     else:
-                        after = _nearest(memories.borders, y)
+                        after = np.uint64(_nearest(memories.borders, y))
                 there = state * n + after
                 to = number[there]
                 if to < 0:
-                    to = size
-                    number[there], out.state[size], out.memory[size] = size, state, after
-                    size += 1
+                    to = np.int32(size)
+                    number[there], out.state[size], out.memory[size] = to, state, after
+                    size += one
             out.target[edge], out.outcome[edge] = to, outcome
             out.probability[edge], out.cost[edge] = model.probability[outcome], model.cost[outcome]
-            if len(model.level) > 0:
+            if by_level:
                 out.level[edge] = model.level[outcome]
-            edge += 1
-        done += 1
+            edge += one
+        done += one
         out.row_start[done] = edge
     for i in range(edge):
         if out.target[i] < 0:
             out.target[i] = size
-    return -1, size, edge
+    return -1, int(size), int(edge)
 
 
 @kernel
@@ -207,14 +202,15 @@ def follow_budget(
 @kernel
 def first_at_least(rising: Array, y: float) -> int:
     """Where y would stand in a rising array, before its equals."""
-    low, high = 0, len(rising)
+    one = np.uint64(1)
+    low, high = np.uint64(0), np.uint64(len(rising))
     while low < high:
-        middle = (low + high) >> 1
+        middle = (low + high) >> one
         if rising[middle] < y:
-            low = middle + 1
+            low = middle + one
         else:
             high = middle
-    return low
+    return int(low)
 
 
 @kernel
@@ -225,6 +221,6 @@ def _nearest(borders: Array, y: float) -> int:
     if len(borders) > FEW:
         return int(first_at_least(borders, y))
     below = 0
-    for i in range(len(borders)):
+    for i in range(np.uint64(len(borders))):
         below += 1 if y > borders[i] else 0
     return below

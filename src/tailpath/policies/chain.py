@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tailpath.dp.backup import row_means
 from tailpath.dp.bounds import Bounds
 from tailpath.dp.expected import expected_total
 from tailpath.errors import ModelError, PolicyError
@@ -189,6 +190,11 @@ class CostChain(Record, Transitions):
     def position(self) -> NDArray[np.int64]:
         """The position of each node among the `falling`; -1 where the goal is out of reach."""
         return self._nearest.position
+
+    @cached_property
+    def rate(self) -> FloatArray:
+        """The mean cost of a step from each node: an array of float64, shape (n,)."""
+        return row_means(self.row_start, self.probability, self.cost)
 
     @cached_property
     def has_zero_cost_edges(self) -> bool:

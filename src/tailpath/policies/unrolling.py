@@ -28,6 +28,7 @@ from tailpath.policies.given import as_policy
 from tailpath.policies.kinds import MarkovPolicy
 from tailpath.policies.policy import Policy
 
+NO_MEMORIES, NO_LEVELS = Memories(1), np.empty(0, dtype=np.int64)
 #: Pairs that `unroll` visits before it gives up on a policy whose memory does not end.
 MOST_PAIRS = 5_000_000
 
@@ -145,7 +146,7 @@ def _unroll_markov(ssp: SSP, policy: MarkovPolicy) -> CostChain:
     if choices is None:
         choices = _named_choices(ssp, policy.decisions)
     if choices is not None:
-        return _unroll_pairs(ssp, choices[:, None], 0)
+        return _unroll_pairs(ssp, choices, 0)
     rows: list[tuple[int, int, float]] = []
     for name, decision in policy.decisions.items():
         index = ssp.state_index(name)
@@ -184,12 +185,7 @@ def chain_of_choices(ssp: SSP, choices: NDArray[Any]) -> CostChain:
     """The chain of one choice per state on *every* state that has one, reachable or not; a state
     without (-1) must not be a successor.
     """
-    state = np.flatnonzero(choices >= 0)
-    nodes = _nodes_of_choices(ssp, state, choices[state])
-    mask = np.zeros(ssp.n_states + 1, dtype=np.bool_)
-    mask[state] = True
-    mask[nodes.rows.target] = True
-    return nodes.cut(mask[:-1], ssp.n_states)
+    return _follow(ssp, choices, np.flatnonzero(choices >= 0))
 
 
 def _unroll_atoms(ssp: SSP, policy: AtomPolicy) -> CostChain:
@@ -244,8 +240,22 @@ def _unroll_pairs(
     ssp: SSP, choice: NDArray[Any], first_memory: int, memories: Memories | None = None
 ) -> CostChain:
     """A policy with one choice per state and memory 0 .. m - 1 (-1: none), or per state alone."""
-    n, *moves = Memories(1) if memories is None else memories
-    level = np.empty(0, dtype=np.int64) if ssp.cost_unit is None else ssp.outcome_level
+    n = 1 if memories is None else memories.n
+    ends = ssp.is_goal[ssp.start_index]
+    first = np.array([] if ends else [ssp.start_index * n + first_memory], dtype=np.int64)
+    return _follow(ssp, choice, first, memories, start=0)
+
+
+def _follow(
+    ssp: SSP,
+    choice: NDArray[Any],
+    first: NDArray[np.int64],
+    memories: Memories | None = None,
+    start: int | None = None,
+) -> CostChain:
+    """The chain from these pairs on; without a start it begins at the goal."""
+    n, *moves = NO_MEMORIES if memories is None else memories
+    level = NO_LEVELS if ssp.cost_unit is None else ssp.outcome_level
     model = (
         ssp.choice_outcomes,
         ssp.outcome_target,
@@ -254,10 +264,9 @@ def _unroll_pairs(
         level,
         ssp.is_goal,
     )
-    choices = frozen(choice.reshape(-1).astype(np.int32, copy=False))
-    start = -1 if ssp.is_goal[ssp.start_index] else ssp.start_index
+    choices = choice.reshape(-1).astype(np.int32, copy=False)
     unknown, rows = follow(
-        Outcomes(*frozen(*model)), Memories(n, *frozen(*moves)), *choices, start, first_memory
+        Outcomes(*frozen(*model)), Memories(n, *frozen(*moves)), *frozen(choices, first)
     )
     if unknown >= 0:
         raise no_action(ssp, unknown)
@@ -266,7 +275,8 @@ def _unroll_pairs(
         columns["level"] = None
     if memories is None:
         columns["memory"] = None
-    return CostChain.trusted(unit=ssp.cost_unit, start=0, ssp=ssp, **columns)
+    start = len(rows.state) if start is None else start
+    return CostChain.trusted(unit=ssp.cost_unit, start=start, ssp=ssp, **columns)
 
 
 def no_action(ssp: SSP, state: int) -> PolicyError:
