@@ -297,7 +297,7 @@ def test_discounts_over_a_bounded_number_of_steps() -> None:
 
 @pytest.mark.parametrize("cost, step", [(-0.4, 0), (-0.7, 0.3), (-0.1, -0.2), (-1e6, 0.1)])
 def test_the_risk_of_a_corner_can_be_kept_where_costs_are_negative(cost, step):
-    """Little or nothing is left of a risk in the reduced model, and rounding is not little there."""
+    """Little is left of a risk in the reduced model, and rounding is not little there."""
     rows = [("s", "go", "t", 1, cost), ("t", "go", "g", 1, step), ("s", "late", "g", 1, cost + 5)]
     ssp = tp.SSP.from_outcomes(rows, "s", ["g"])
     truth = Fraction(repr(cost)) + Fraction(repr(step))

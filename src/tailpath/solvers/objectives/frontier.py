@@ -20,9 +20,9 @@ import numpy as np
 from tailpath.dp.budgets import EXCESS, LATE
 from tailpath.errors import OptionError
 from tailpath.evaluation.evaluate import evaluate_for
+from tailpath.kernels.rounding import UNIT
 from tailpath.model.cost_units import in_units
 from tailpath.model.interval import IntervalSSP
-from tailpath.kernels.rounding import UNIT
 from tailpath.model.potential import shifted, shifted_bounds
 from tailpath.model.records import Record, Series
 from tailpath.model.shown import Shown
