@@ -50,7 +50,7 @@ def can_take_all(model: IntervalSSP, allowed: BoolArray) -> BoolArray:
     return found
 
 
-def almost_sure_states(model: IntervalSSP, nature: int) -> tuple[BoolArray, BoolArray]:
+def almost_sure_under_nature(model: IntervalSSP, nature: int) -> tuple[BoolArray, BoolArray]:
     """The states from which some policy surely arrives against, or with, this nature; and the
     choices that keep it so.
     """
@@ -84,14 +84,14 @@ def require_almost_sure(model: IntervalSSP, nature: int) -> tuple[BoolArray, Boo
     """`almost_sure_states`, or an error that names the state and the outcome that nature can
     withhold.
     """
-    almost_sure, safe = almost_sure_states(model, nature)
+    almost_sure, safe = almost_sure_under_nature(model, nature)
     ssp = model.inside
     if almost_sure[ssp.start_index]:
         return almost_sure, safe
     against = (
         "against an adversarial nature " if nature == ADVERSARIAL else "even with nature's help "
     )
-    helped = almost_sure_states(model, COOPERATIVE)[0]
+    helped = almost_sure_under_nature(model, COOPERATIVE)[0]
     held = np.flatnonzero(
         reachable_states(ssp)[ssp.choice_state[ssp.outcome_choice]]
         & ~almost_sure[ssp.choice_state[ssp.outcome_choice]]

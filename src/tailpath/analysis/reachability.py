@@ -38,9 +38,7 @@ def _unweighted(row_start: NDArray[Any], target: NDArray[Any]) -> Transitions:
     return Transitions(row_start, target, nothing, nothing, None)
 
 
-def strong_components(
-    row_start: NDArray[Any], target: NDArray[Any]
-) -> tuple[NDArray[np.int32], int]:
+def components_of(row_start: NDArray[Any], target: NDArray[Any]) -> tuple[NDArray[np.int32], int]:
     """`Transitions.components` of rows and targets alone."""
     return _unweighted(row_start, target).components()
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.analysis.nature import (
-    almost_sure_states,
+    almost_sure_under_nature,
     refuse_zero_cost_cycles,
     require_almost_sure,
 )
@@ -64,7 +64,7 @@ class Robust:
         model, ssp = self.model, self.model.inside
         refuse_zero_cost_cycles(model)
         if self.fine:
-            almost_sure = almost_sure_states(model, self.nature)[0]
+            almost_sure = almost_sure_under_nature(model, self.nature)[0]
             choice, allowed = np.arange(ssp.n_choices), np.ones(ssp.n_outcomes, dtype=np.bool_)
             nodes, ends = np.flatnonzero(~ssp.is_goal), np.flatnonzero(~almost_sure)
         else:

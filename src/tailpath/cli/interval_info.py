@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tailpath.analysis.nature import NATURES, almost_sure_states
+from tailpath.analysis.nature import NATURES, almost_sure_under_nature
 from tailpath.cli.output import some
 from tailpath.model.interval import IntervalSSP
 from tailpath.texts import name, number, pairs
@@ -31,7 +31,7 @@ def info(model: IntervalSSP, source: str) -> tuple[dict[str, Any], str]:
         "goals": list(model.goals),
         "cost_unit": model.cost_unit,
         "start_surely_reaches_a_goal": {
-            nature: bool(almost_sure_states(model, side)[0][start])
+            nature: bool(almost_sure_under_nature(model, side)[0][start])
             for nature, side in NATURES.items()
         },
         "notes": list(model.notes),

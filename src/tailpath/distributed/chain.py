@@ -25,7 +25,7 @@ FloatArray = NDArray[np.float64]
 NEVER_ARRIVES = "the policy never arrives, and in parts that must not happen; gather it"
 
 
-def chain_of(comm: Any, part: Part, weight: FloatArray) -> PartGraph:
+def part_chain(comm: Any, part: Part, weight: FloatArray) -> PartGraph:
     """The graph of a policy that takes each choice of a part with probability `weight` (choices,),
     as far as it gets; all ranks call this.
     """

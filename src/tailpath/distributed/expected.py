@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from tailpath.distributed.ranks import Halo, largest
 from tailpath.distributed.search import PartGraph, require_arrival
 from tailpath.dp.backup import Decisions
-from tailpath.dp.bounds import Bounds, within, within_shares
+from tailpath.dp.bounds import Bounds, bounds_within, within_shares
 from tailpath.dp.certificates import certify, lower_defect, relative_bounds, rounding_weights
 from tailpath.dp.optimum import CHEAPER, FURTHER, MORE, best_rows, policy_chain
 from tailpath.dp.sweeps import FOLLOWED, settle_band, without_self_loops
@@ -180,7 +180,7 @@ def _by_weights(
     share = largest(graph.comm, certify(chain, whole, fine, total, gain))
     if not np.isfinite(share):
         raise ModelError(SLOW)
-    upper = within(value, fine[:-1], share * total[:-1] * (1 + FEW), "").upper
+    upper = bounds_within(value, fine[:-1], share * total[:-1] * (1 + FEW), "").upper
     for times in FURTHER:
         below = fine - times * share * total
         if largest(graph.comm, lower_defect(given, whole, below)) <= 0.0:

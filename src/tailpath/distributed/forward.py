@@ -170,7 +170,7 @@ class _Forward:
         return np.where(at >= first[node], taken, risk_neutral[node]).astype(np.int64)
 
 
-def follow(expected: PartExpected, steps: NodeSteps, alpha: float) -> PartCosts:
+def evaluate_part(expected: PartExpected, steps: NodeSteps, alpha: float) -> PartCosts:
     """The costs of a policy, with its VaR and CVaR at `alpha` and more; all ranks call this."""
     forward = _Forward(expected.graph, steps)
     comm = expected.graph.comm

@@ -19,7 +19,7 @@ IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
 
-def walk(graph: PartGraph, steps: NodeSteps, runs: int, seed: int) -> FloatArray:
+def walk_runs(graph: PartGraph, steps: NodeSteps, runs: int, seed: int) -> FloatArray:
     """The total costs of so many runs, (runs,), on every rank; all ranks call this."""
     comm, unit = graph.comm, float(graph.part.unit)
     paid = np.zeros(runs, dtype=np.int64)

@@ -96,11 +96,11 @@ def gridworld(map: str, *, success: Any = 0.95, obstacle_cost: Any = 100) -> SSP
         np.flatnonzero(letters == "#"),
     )
     height, width = len(rows), len(rows[0])
-    moves = moves_of(height, width, floor, obstacles, goal, chance, crash)
+    moves = gridworld_moves(height, width, floor, obstacles, goal, chance, crash)
     return grid_model(height, width, [KIND[letter] for letter in cells], start, goal, moves)
 
 
-def moves_of(
+def gridworld_moves(
     height: int,
     width: int,
     floor: NDArray[Any],

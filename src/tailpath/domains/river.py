@@ -75,7 +75,7 @@ def river(*, rows: int, columns: int) -> SSP:
         kinds(rows, columns, cells).tolist(),
         start,
         goal,
-        moves_of(rows, columns, cells),
+        river_moves(rows, columns, cells),
     )
 
 
@@ -90,7 +90,7 @@ def kinds(rows: int, columns: int, cells: NDArray[Any]) -> NDArray[Any]:
     return kind
 
 
-def moves_of(rows: int, columns: int, cells: NDArray[Any]) -> list[Moves]:
+def river_moves(rows: int, columns: int, cells: NDArray[Any]) -> list[Moves]:
     """How each of some cells of a River behaves, the goal left out."""
     kind, start = kinds(rows, columns, cells), (rows - 2) * columns
     firm, wet, falls = (

@@ -78,9 +78,7 @@ def row_means(row_start: Array, probability: Array, worth: Array) -> Array:
     means = np.empty(len(row_start) - 1)
     for row in range(np.uint64(len(means))):
         total = 0.0
-        for outcome in range(
-            np.uint64(row_start[row]), np.uint64(row_start[row + np.uint64(1)])
-        ):
+        for outcome in range(np.uint64(row_start[row]), np.uint64(row_start[row + np.uint64(1)])):
             total += probability[outcome] * worth[outcome]
         means[row] = total
     return means

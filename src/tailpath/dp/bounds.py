@@ -71,7 +71,7 @@ def within_shares(value: FloatArray, below: Any, above: Any, method: str) -> Bou
     return Bounds(value, lower, upper, method)
 
 
-def within(value: FloatArray, fine: FloatArray, slack: FloatArray, method: str) -> Bounds:
+def bounds_within(value: FloatArray, fine: FloatArray, slack: FloatArray, method: str) -> Bounds:
     """Bounds by absolute errors: the truth lies within `slack` of value + fine."""
     lower, upper = (
         np.nextafter(value + (fine - slack), -np.inf),

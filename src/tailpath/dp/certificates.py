@@ -115,7 +115,7 @@ def mark_tied(
         out_tied[best_surplus(given, state, value, fine)[1]] = True
 
 
-class Proof(NamedTuple):
+class Certificate(NamedTuple):
     """V lies within `share` times `total` of value + fine, by node; and as much again away from
     these the proof only gets easier.
     """
@@ -134,7 +134,7 @@ def proved(
     chain: Decisions,
     value: FloatArray,
     solve: Callable[[FloatArray, FloatArray], FloatArray | None],
-) -> Proof | None:
+) -> Certificate | None:
     """What weights prove of the values of a chain; None if that is nothing. `solve(c, w)` solves x
     = c + P x roughly, where |c| is no more than a share of w > 0; it is asked for what is missing
     in the values, a few times, until rounding is all that is left.
@@ -156,7 +156,7 @@ def proved(
         if not better < e:
             break
         fine, e = finer, better
-    return Proof(value[:-1], fine[:-1], total[:-1], e) if np.isfinite(e) else None
+    return Certificate(value[:-1], fine[:-1], total[:-1], e) if np.isfinite(e) else None
 
 
 def weights(given: Decisions, value: FloatArray) -> FloatArray:

@@ -24,8 +24,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.dp.backup import Decisions
-from tailpath.dp.bounds import WIDE, Bounds, FloatArray, narrower, unproved, within, within_shares
-from tailpath.dp.certificates import Proof, proved, relative_bounds
+from tailpath.dp.bounds import (
+    WIDE,
+    Bounds,
+    FloatArray,
+    bounds_within,
+    narrower,
+    unproved,
+    within_shares,
+)
+from tailpath.dp.certificates import Certificate, proved, relative_bounds
 from tailpath.dp.elimination import eliminate
 from tailpath.dp.rational import eliminated
 from tailpath.dp.sweeps import MOST_ROUNDS, Sweeps
@@ -50,7 +58,7 @@ FEW_NODES = 100
 #: The method of totals that sweeps found.
 SWEEPS = "sweeps"
 
-Total = tuple[Bounds, Proof | None]
+Total = tuple[Bounds, Certificate | None]
 
 
 def chain_of(
@@ -141,7 +149,7 @@ def settled_total(chain: Decisions, tolerance: float) -> FloatArray | None:
 
 def _by_sweeps(
     chain: Decisions, sweeps: Sweeps, close: float
-) -> tuple[Bounds, Proof | None, bool]:
+) -> tuple[Bounds, Certificate | None, bool]:
     """What sweeps find, what weights prove of it, and whether shares are `close`, so that nobody
     need ask for weights.
     """
@@ -159,11 +167,11 @@ def _by_sweeps(
     return (narrower(found, other) if shares <= WIDE else other), proof, False
 
 
-def _bounded(value: FloatArray, proof: Proof | None, method: str) -> Total:
+def _bounded(value: FloatArray, proof: Certificate | None, method: str) -> Total:
     return (unproved(value, method) if proof is None else bounds_by(proof, method)), proof
 
 
-def proof_by_sweeps(chain: Decisions, sweeps: Sweeps, value: FloatArray) -> Proof | None:
+def proof_by_sweeps(chain: Decisions, sweeps: Sweeps, value: FloatArray) -> Certificate | None:
     """What weights prove of these values, where sweeps sum them up; they need be quick,
     not exact.
     """
@@ -178,9 +186,9 @@ def proof_by_sweeps(chain: Decisions, sweeps: Sweeps, value: FloatArray) -> Proo
     )
 
 
-def bounds_by(proof: Proof, method: str) -> Bounds:
+def bounds_by(proof: Certificate, method: str) -> Bounds:
     """What a proof says."""
-    return within(proof.value, proof.fine, proof.slack, method)
+    return bounds_within(proof.value, proof.fine, proof.slack, method)
 
 
 class _Rough:

@@ -22,13 +22,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.dp.ring import BITS, BLOCK, ONE, RECENT, Overflow, Ring, Rows, U
+from tailpath.dp.ring import BITS, BLOCK, ONE, RECENT, Overflow, Ring, RingRows, U
 from tailpath.kernels.jit import kernel
 
 Array = NDArray[Any]
 
 
-class Steps(NamedTuple):
+class RowSteps(NamedTuple):
     """Which row a node takes: `row[k]` from the budget `from_budget[k]` on; k moves down.
 
     `at_step` is the last step of every node at first, and the first one holds for every budget.
@@ -40,7 +40,7 @@ class Steps(NamedTuple):
     row: Array  # int64 (K,), -1 where there is no action
 
 
-class Found(NamedTuple):
+class Arrived(NamedTuple):
     """What arrived, by level; and by node the truncated mass, with the last bucket it was in."""
 
     level: Array  # int64 (H,)
@@ -80,11 +80,11 @@ FINISHED, PAUSED, NEED_ROOM, AT_LIMIT, NO_ACTION = range(5)
 
 @kernel
 def search(
-    rows: Rows,
-    steps: Steps,
+    rows: RingRows,
+    steps: RowSteps,
     ring: Ring,
     overflow: Overflow,
-    found: Found,
+    found: Arrived,
     limits: Limits,
     state: Any,
 ) -> int:
@@ -167,11 +167,11 @@ def _begin_epoch(ring: Ring, overflow: Overflow, state: Any) -> None:
 
 @kernel
 def _expand(
-    rows: Rows,
-    steps: Steps,
+    rows: RingRows,
+    steps: RowSteps,
     ring: Ring,
     overflow: Overflow,
-    found: Found,
+    found: Arrived,
     limits: Limits,
     state: Any,
 ) -> None:

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from tailpath.dp.backup import Decisions, best_row, best_surplus, row_value
 from tailpath.dp.bounds import Bounds, FloatArray, narrower, unproved, within_shares
-from tailpath.dp.certificates import Proof, lower_defect, mark_tied, relative_bounds, weights
+from tailpath.dp.certificates import Certificate, lower_defect, mark_tied, relative_bounds, weights
 from tailpath.dp.expected import (
     LARGEST_ELIMINATION,
     Total,
@@ -169,7 +169,9 @@ def least_total(
     elif (
         sharp and len(value) <= LARGEST_DECIMAL and can_eliminate(policy_chain(given, found.chosen))
     ):
-        policy = Proof(found.bounds.value, np.zeros_like(value), np.abs(found.bounds.value), 0.0)
+        policy = Certificate(
+            found.bounds.value, np.zeros_like(value), np.abs(found.bounds.value), 0.0
+        )
         exact = decimal_optimum(
             given, exact_rates(), found.chosen, given.error, _heaviest(given, sweeps, policy)
         )
@@ -207,7 +209,7 @@ def _by_sweeps(
 
 def sharpest(
     given: Decisions, sweeps: Sweeps, value: FloatArray
-) -> tuple[Chosen, Proof | None, FloatArray | None]:
+) -> tuple[Chosen, Certificate | None, FloatArray | None]:
     """The policy that is best for these values and what is missing in them, what proves its own
     value, and a lower bound on V* if that proves one.
     """
@@ -224,7 +226,7 @@ def sharpest(
     return chosen, proof, None
 
 
-def _below_all(given: Decisions, sweeps: Sweeps, policy: Proof) -> FloatArray | None:
+def _below_all(given: Decisions, sweeps: Sweeps, policy: Certificate) -> FloatArray | None:
     """A lower bound on V*, from what proves the value of a policy: the same distance below it, or
     that of the heaviest policy which ties with it.
 
@@ -241,7 +243,7 @@ def _below_all(given: Decisions, sweeps: Sweeps, policy: Proof) -> FloatArray | 
     return None
 
 
-def _heaviest(given: Decisions, sweeps: Sweeps, policy: Proof) -> FloatArray:
+def _heaviest(given: Decisions, sweeps: Sweeps, policy: Certificate) -> FloatArray:
     """The largest expected total of weights over all policies that tie with one, roughly, as far as
     sweeps tell.
     """

@@ -16,7 +16,7 @@ from tailpath.kernels.numbers import entered, longer
 Array = NDArray[Any]
 
 
-class Moves(NamedTuple):
+class PairMoves(NamedTuple):
     """Outcomes by node, with targets, -1 at goals, and whole costs; from a node in a joint block
     one gets to `first_in : end_in` at no cost.
     """
@@ -30,7 +30,7 @@ class Moves(NamedTuple):
 
 @kernel
 def reach_pairs(
-    moves: Moves, start: int, first: Array, sign: int, low: int, high: int, most: int
+    moves: PairMoves, start: int, first: Array, sign: int, low: int, high: int, most: int
 ) -> Array:
     """All pairs that the start can reach from the amounts `first`, where a cost c takes amount b to
     b + sign * c, from `low` to `high`.

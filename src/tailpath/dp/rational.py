@@ -172,7 +172,7 @@ def eliminated(chain: Decisions) -> Bounds:
         if found is None:
             return unproved(np.zeros(n), "elimination")
         longest = int(np.diff(chain.choice_outcomes).max())
-        return rounded(
+        return rounded_bounds(
             [total[0] for total in found],
             ((ROW + 1) * longest + FIXED + 3) * UNIT + chain.error,
             "elimination",
@@ -207,7 +207,7 @@ def eliminated_exits(
     return found is not None
 
 
-def rounded(exact: Sequence[Any], error_bound: float, method: str) -> Bounds:
+def rounded_bounds(exact: Sequence[Any], error_bound: float, method: str) -> Bounds:
     """Doubles around the values of n nodes in numbers of any size, and around what a relative
     `error_bound` about all probabilities may make of them.
     """
@@ -269,7 +269,10 @@ def rational_optimum(
     return (
         None
         if value is None
-        else (np.array(policy, dtype=np.int64), rounded(value[:-1], error_bound, "rationals"))
+        else (
+            np.array(policy, dtype=np.int64),
+            rounded_bounds(value[:-1], error_bound, "rationals"),
+        )
     )
 
 
@@ -302,7 +305,9 @@ def decimal_optimum(
                 _worth(rows[k], rate[k], below) < least for k in range(begin, end)
             ):
                 return None
-        return np.array(policy, dtype=np.int64), rounded(value[:-1], error_bound + FINE, "decimals")
+        return np.array(policy, dtype=np.int64), rounded_bounds(
+            value[:-1], error_bound + FINE, "decimals"
+        )
 
 
 def _worth(row: Row, rate: Any, value: Sequence[Any]) -> Any:

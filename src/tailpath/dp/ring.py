@@ -45,7 +45,7 @@ class Given(NamedTuple):
     height: Array  # float64, whole numbers, by row and by target; or (0,)
 
 
-class Rows(NamedTuple):
+class RingRows(NamedTuple):
     """Transitions by row, parted into those that stay within the ring and those that leave it.
 
     There are R rows, T near and F far transitions. `near_cell` is jump * stride + target: how far
@@ -104,7 +104,7 @@ class Overflow(NamedTuple):
 
 
 @kernel
-def lay_out_rows(given: Given, n: int, lost_row: bool, most_cells: int) -> tuple[Facts, Rows]:
+def lay_out_rows(given: Given, n: int, lost_row: bool, most_cells: int) -> tuple[Facts, RingRows]:
     """Lay out the rows for a search among n nodes, in a ring of about so many cells at most.
 
     With `lost_row` there is one row more, which leads to where nothing arrives.
@@ -204,7 +204,7 @@ def _ring_shift(cell: Array, stride: int, most: int) -> int:
 @kernel
 def _parted(
     start: Array, cell: Array, probability: Array, stride: int, end: int, n: int
-) -> tuple[Rows, int]:
+) -> tuple[RingRows, int]:
     """The transitions to cells before `end`, and the others; and how many targets these have."""
     rows, n_near, targets = len(start) - 1, _before(cell, end), 0
     n_far = len(cell) - n_near
@@ -233,7 +233,7 @@ def _parted(
                 far_jump[far], far_probability[far] = cell[t] // stride, probability[t]
                 far += 1
             near_start[row + 1], far_start[row + 1] = near, far
-    return Rows(
+    return RingRows(
         near_start,
         near_cell,
         near_probability,

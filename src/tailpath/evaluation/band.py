@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.analysis.nature import almost_sure_states
+from tailpath.analysis.nature import almost_sure_under_nature
 from tailpath.analysis.robust import Robust, robust
 from tailpath.dp.backup import ADVERSARIAL, COOPERATIVE
 from tailpath.dp.real_budgets import Least, RealBudgets
@@ -104,7 +104,7 @@ class CostBand(Record):
         """Whether the policy surely arrives, with the best nature and with the worst."""
         start = self.product.inside.start_index
         best, worst = (
-            bool(almost_sure_states(self.product, nature)[0][start])
+            bool(almost_sure_under_nature(self.product, nature)[0][start])
             for nature in (COOPERATIVE, ADVERSARIAL)
         )
         return best, worst

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from tailpath.analysis.reachability import zero_cost_edge_order
 from tailpath.dp.bounds import Bounds
-from tailpath.dp.forward import Steps
+from tailpath.dp.forward import RowSteps
 from tailpath.dp.ring import Given
 from tailpath.errors import PolicyError
 from tailpath.evaluation.distribution import CostDistribution
@@ -177,7 +177,7 @@ def _steps(
     choice: NDArray[np.int64],
     order: NDArray[np.int64],
     trap: NDArray[np.bool_],
-) -> Steps:
+) -> RowSteps:
     """The steps of these states, in this order, as rows of these choices: first the risk-neutral
     one.
 
@@ -194,7 +194,7 @@ def _steps(
     rows[risk_neutral] = row[policy.risk_neutral[order]]
     own = np.repeat(risk_neutral + 1 - first[:-1], np.diff(first)) + np.arange(len(member))
     from_budget[own], rows[own] = policy.from_budget[member], row[policy.choice[member]]
-    return Steps(start[1:] - 1, from_budget, rows)
+    return RowSteps(start[1:] - 1, from_budget, rows)
 
 
 def _by_state(ssp: SSP, risk_neutral: CostChain, found: Bounds) -> Bounds:
@@ -208,9 +208,7 @@ def _by_state(ssp: SSP, risk_neutral: CostChain, found: Bounds) -> Bounds:
     return Bounds(value, lower, upper, found.method)
 
 
-def _with_dearest_end(
-    found: SearchResult, cost_to_go: Bounds, most: int, ssp: SSP
-) -> SearchResult:
+def _with_dearest_end(found: SearchResult, cost_to_go: Bounds, most: int, ssp: SSP) -> SearchResult:
     """What was truncated may have had budget left: it pays until that is spent, `most` units, and
     then as much as anywhere.
     """

@@ -21,7 +21,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.analysis.reachability import zero_cost_edge_order
-from tailpath.dp.forward import AT_LIMIT, NEED_ROOM, PAUSED, STATE, Found, Limits, Steps, search
+from tailpath.dp.forward import (
+    AT_LIMIT,
+    NEED_ROOM,
+    PAUSED,
+    STATE,
+    Arrived,
+    Limits,
+    RowSteps,
+    search,
+)
 from tailpath.dp.ring import BLOCK, RECENT, Given, Overflow, Ring, lay_out_rows, open_pairs
 from tailpath.evaluation.engine import (
     NOTHING_OPEN,
@@ -46,7 +55,10 @@ HEAD_BYTES = 64
 ENTRY_BYTES = 28
 #: Lists of the overflow at most; epochs that are as far apart share one.
 MOST_LISTS = 1 << 14
-NO_STEPS, NO_HEIGHT = Steps(*(np.empty(0, dtype=np.int64) for _ in Steps._fields)), np.empty(0)
+NO_STEPS, NO_HEIGHT = (
+    RowSteps(*(np.empty(0, dtype=np.int64) for _ in RowSteps._fields)),
+    np.empty(0),
+)
 
 
 class Lattice(NamedTuple):
@@ -61,7 +73,7 @@ class Lattice(NamedTuple):
     node: NDArray[np.int64]  # (n + 1,)
     start: int
     depth: int
-    steps: Steps = NO_STEPS
+    steps: RowSteps = NO_STEPS
     budget: int = -1
     lost_row: bool = False
 
@@ -125,7 +137,7 @@ class LatticeSearch:
         lists = np.full(min((longest >> shift) + 3, MOST_LISTS), -1)
         recent = np.zeros((self.facts.far_targets + 1) << RECENT, np.int64)
         self.overflow = Overflow(lists, recent, *_entries(0))
-        self.found = Found(
+        self.found = Arrived(
             np.empty(1024, np.int64), np.empty(1024), np.zeros(n), np.zeros(n, np.int64)
         )
         least_mass = negligible(request.alpha, self.facts.least)
@@ -168,7 +180,7 @@ class LatticeSearch:
             self._grow_overflow()
         else:
             level, mass, *others = self.found
-            self.found = Found(
+            self.found = Arrived(
                 np.append(level, np.empty_like(level)),
                 np.append(mass, np.empty_like(mass)),
                 *others,

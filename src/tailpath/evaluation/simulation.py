@@ -47,7 +47,7 @@ from tailpath.policies.unrolling import chain_of_choices, unroll
 __all__ = ["Estimate", "estimate", "simulate"]
 
 
-class Tuning(NamedTuple):
+class RunTuning(NamedTuple):
     """What decides how runs are made, and no number: runs that make a thread worth its while, steps
     between two looks at the user (about half a second), pairs that a policy of functions may reach
     before it is walked step by step, and steps of one such run before it ends in an error. No
@@ -107,13 +107,13 @@ def simulate(ssp: SSP, policy: Any, n: int, seed: int, *, threads: int | None = 
     if n > MOST_RUNS:
         raise OptionError(f"{n} runs are too many; the most are {MOST_RUNS}")
     totals = simulate_as(
-        ssp.reduced, as_policy(ssp, policy), n, seed, threads or processors(), Tuning()
+        ssp.reduced, as_policy(ssp, policy), n, seed, threads or processors(), RunTuning()
     )
     return shifted_costs(totals, ssp.reduced.cost_unit, ssp.shift)
 
 
 def simulate_as(
-    ssp: SSP, policy: Policy, n: int, seed: int, threads: int, tuning: Tuning
+    ssp: SSP, policy: Policy, n: int, seed: int, threads: int, tuning: RunTuning
 ) -> FloatArray:
     """`simulate` with everything decided."""
     if isinstance(policy, MixedPolicy):
@@ -231,7 +231,7 @@ def _budget_task(ssp: SSP, policy: BudgetPolicy) -> _Task | None:
     return _Task(paths, policy.steps(), int(node[ssp.start_index]), ssp)
 
 
-def _walk_all(task: _Task, n: int, seed: int, threads: int, tuning: Tuning) -> NDArray[Any]:
+def _walk_all(task: _Task, n: int, seed: int, threads: int, tuning: RunTuning) -> NDArray[Any]:
     """The totals of all runs, block by block on several threads; -1 for a run that
     never arrives.
     """

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.kernels.jit import kernel
-from tailpath.kernels.segments import AtomModel, Scratch, add_run, follow, merge_runs
+from tailpath.kernels.segments import AtomModel, Scratch, add_run, along_segments, merge_runs
 
 Array = NDArray[Any]
 #: The half of a gap that counts, and how far rounding may carry a sum of travels, relatively.
@@ -33,7 +33,7 @@ HALF, ROUNDING = 0.499, 1e-12
 STAMP, TRAVEL, STAMP_BEFORE, TRAVEL_BEFORE, SEEN, DRIFT, PART, CROSSED = range(8)
 
 
-class Work(NamedTuple):
+class AtomWork(NamedTuple):
     """The values, the slopes of `y V`, and those as they were before the sweep; what is remembered
     of a node, in a line of the cache; `margin`.
     """
@@ -46,9 +46,9 @@ class Work(NamedTuple):
 
 
 @kernel
-def sweep(
+def sweep_atoms(
     model: AtomModel,
-    work: Work,
+    work: AtomWork,
     scratch: Scratch,
     order: Array,
     first: int,
@@ -103,7 +103,7 @@ def _news(
 
 @kernel
 def _best(
-    model: AtomModel, work: Work, node: int, part: int, travelled: float, scratch: Scratch
+    model: AtomModel, work: AtomWork, node: int, part: int, travelled: float, scratch: Scratch
 ) -> None:
     """`y V(y)` of a node: the least over its choices, those left out that cannot have it."""
     bundles, area, margin, first = (
@@ -145,7 +145,7 @@ def _best(
                 merge_runs(size, n_atoms, scratch)
             row = choice - first
             chances = bundles.choice_chances[choice]
-            follow(
+            along_segments(
                 model.limits,
                 scratch.falling,
                 scratch.width,
@@ -184,7 +184,7 @@ def straighten(model: AtomModel, node: int, out_area: Array) -> None:
 
 
 @kernel
-def write_node(model: AtomModel, work: Work, best: Array, node: int) -> float:
+def write_node(model: AtomModel, work: AtomWork, best: Array, node: int) -> float:
     """The new values and slopes of a node, for its new areas `y V(y)`; returns how far the values
     moved.
     """
@@ -202,7 +202,7 @@ def write_node(model: AtomModel, work: Work, best: Array, node: int) -> float:
 
 
 @kernel
-def end_sweep(work: Work, clock: int) -> None:
+def end_sweep(work: AtomWork, clock: int) -> None:
     """What other parts will see in the next sweep. A node that others saw as it was before has
     moved later than they looked.
     """

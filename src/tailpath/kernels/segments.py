@@ -216,7 +216,7 @@ def merge_node(model: AtomModel, slope: Array, node: int, scratch: Scratch) -> N
         merge_runs(size, n_atoms, scratch)
         for choice in range(bundles.bundle_choices[bundle], bundles.bundle_choices[bundle + 1]):
             chances = bundles.choice_chances[choice]
-            follow(
+            along_segments(
                 model.limits,
                 scratch.falling,
                 scratch.width,
@@ -333,7 +333,7 @@ def _merge_equals(
 
 
 @kernel
-def follow(
+def along_segments(
     limits: Array,
     falling: Array,
     width: Array,

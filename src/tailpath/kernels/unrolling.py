@@ -36,7 +36,7 @@ class Outcomes(NamedTuple):
     is_goal: Array
 
 
-class Rows(NamedTuple):
+class ChainRows(NamedTuple):
     """The chain: state and memory of every node, and the edges by rows. The target of an edge to a
     goal is the number after the last node.
     """
@@ -73,14 +73,16 @@ class Memories(NamedTuple):
 
 
 @kernel
-def follow(model: Outcomes, memories: Memories, choice: Array, first: Array) -> tuple[int, Rows]:
+def follow(
+    model: Outcomes, memories: Memories, choice: Array, first: Array
+) -> tuple[int, ChainRows]:
     """The rows of all pairs that can be reached from the first ones, which come first themselves.
 
     A pair without a choice (-1) ends it: returned first is its state, otherwise -1.
     """
     pairs, most = len(choice), _most_edges(model, choice)
     levels = most if len(model.level) > 0 else 0
-    rows = Rows(
+    rows = ChainRows(
         np.empty(pairs, dtype=np.int32),
         np.empty(pairs, dtype=np.int64),
         np.empty(pairs + 1, dtype=np.int64),
@@ -93,7 +95,7 @@ def follow(model: Outcomes, memories: Memories, choice: Array, first: Array) -> 
     unknown, size, edges = _follow(
         model, memories, choice, first, np.full(pairs, -1, dtype=np.int32), rows
     )
-    return unknown, Rows(
+    return unknown, ChainRows(
         rows.state[:size],
         rows.memory[:size],
         rows.row_start[: size + 1],
@@ -117,7 +119,7 @@ def _most_edges(model: Outcomes, choice: Array) -> int:
 
 @kernel
 def _follow(
-    model: Outcomes, memories: Memories, choice: Array, first: Array, number: Array, out: Rows
+    model: Outcomes, memories: Memories, choice: Array, first: Array, number: Array, out: ChainRows
 ) -> tuple[int, int, int]:
     """As `follow`, into a room that is large enough; also returns the pairs and edges. `number`,
     all -1, becomes that of every pair. Indices without a sign are quicker.

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.distributed.chain import chain_of
+from tailpath.distributed.chain import part_chain
 from tailpath.distributed.expected import PartExpected, solve_part_expected
-from tailpath.distributed.forward import NodeSteps, PartCosts, follow
+from tailpath.distributed.forward import NodeSteps, PartCosts, evaluate_part
 from tailpath.distributed.part import Part, whole_of
 from tailpath.distributed.ranks import joined, together
 from tailpath.distributed.search import PartGraph
-from tailpath.distributed.walks import walk
+from tailpath.distributed.walks import walk_runs
 from tailpath.errors import ModelError
 from tailpath.graph import offsets_from_lengths
 from tailpath.model.ssp import SSP, FloatArray
@@ -58,7 +58,7 @@ class InParts:
         least = check_invertible_alpha(alpha)
 
         def work() -> PartCosts:
-            return follow(self._expected, self._steps, least)
+            return evaluate_part(self._expected, self._steps, least)
 
         return together(self.comm, work, str(self.part))
 
@@ -79,7 +79,7 @@ class InParts:
         """
 
         def work() -> FloatArray:
-            return walk(self._graph, self._steps, check_integer(n, "runs", 1), seed)
+            return walk_runs(self._graph, self._steps, check_integer(n, "runs", 1), seed)
 
         return together(self.comm, work, str(self.part))
 
@@ -217,7 +217,7 @@ class PartMarkovPolicy(InParts):
 
     @cached_property
     def _graph(self) -> PartGraph:
-        return chain_of(self.comm, self.part, self.probability)
+        return part_chain(self.comm, self.part, self.probability)
 
     @cached_property
     def _expected(self) -> PartExpected:

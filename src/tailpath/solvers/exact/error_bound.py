@@ -103,11 +103,3 @@ def enclosed(
     high = np.asarray(weight * w + np.where(lost < 1, most, np.inf), dtype=np.float64)
     # A few units more for the sums above, and for values so small that they were taken for 0.
     return np.asarray(low * (1 - 2e-15)), high * (1 + 2e-15) + error_bound.vanished * scale
-
-
-def proved(
-    priced: FloatArray, weight: float, error_bound: ErrorBound, scale: float
-) -> tuple[float, float]:
-    """Bounds, in units, on the least of `weight * w + priced` over all budgets w = 0, 1, ..."""
-    low, high = enclosed(priced, weight, error_bound, scale)
-    return float(np.min(low)), float(np.min(high))

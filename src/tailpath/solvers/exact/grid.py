@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from tailpath.analysis.reachability import strong_components
+from tailpath.analysis.reachability import components_of
 from tailpath.errors import OptionError, TailpathWarning
 from tailpath.graph import offsets_of
 from tailpath.model.checks import LARGEST_COST
@@ -85,7 +85,7 @@ def _joined(ssp: SSP, below: SSP) -> int:
     """
     zero_cost = np.flatnonzero((below.outcome_level == 0) & ~ssp.is_goal[ssp.outcome_target])
     source, target = ssp.choice_state[ssp.outcome_choice[zero_cost]], ssp.outcome_target[zero_cost]
-    component, count = strong_components(offsets_of(source, ssp.n_states), target)
+    component, count = components_of(offsets_of(source, ssp.n_states), target)
     inside = (component[source] == component[target]) & (ssp.outcome_cost[zero_cost] > 0)
     return int(np.bincount(component, minlength=count)[component[source[inside]]].max(initial=0))
 

@@ -38,7 +38,7 @@ from tailpath.dp.budgets import (
 from tailpath.dp.fill import Fill, fill
 from tailpath.dp.joint import Joint
 from tailpath.dp.layout import NO_LOSS
-from tailpath.dp.pairs import Moves, reach_pairs
+from tailpath.dp.pairs import PairMoves, reach_pairs
 from tailpath.errors import LimitExceededError
 from tailpath.graph import members_of, offsets_of, owners
 from tailpath.kernels.graph import longest_paths
@@ -151,13 +151,13 @@ class _Pairs:
         return int(min(full // (self.each if sparse else UNLIKELY), self.max_bytes // self.each))
 
     @property
-    def _moves(self) -> Moves:
+    def _moves(self) -> PairMoves:
         layout, nodes = self.layout, self.layout.nodes
         first, end = np.arange(layout.n), np.arange(1, layout.n + 1)
         for block in np.flatnonzero(nodes.block_joint).tolist():
             members = slice(nodes.block_start[block], nodes.block_start[block + 1])
             first[members], end[members] = members.start, members.stop
-        return Moves(
+        return PairMoves(
             *frozen(
                 layout.outcome_start[layout.node_choices], layout.target, layout.level, first, end
             )

@@ -36,7 +36,7 @@ from tailpath.risk.text import parse
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.mean_risk import VANISHED, MeanRisk
 from tailpath.solvers.objectives.price_search import least_means
-from tailpath.solvers.objectives.rounding import both_ways, check_unit, on_costs_of
+from tailpath.solvers.objectives.rounding import both_ways, on_costs_of, require_unit
 from tailpath.solvers.objectives.trade import SAME, Axis, Part, Rounding, mixed
 from tailpath.texts import Table, Told, count
 
@@ -393,7 +393,7 @@ def _corners(
     true: SSP | None = None,
 ) -> tuple[tuple[Corner, ...], Measure, float, Rounding]:
     """The fields of a frontier."""
-    check_unit(ssp)
+    require_unit(ssp)
     assert ssp.cost_unit is not None
     axis, unit = axis_of(ssp, risk), float(ssp.cost_unit)
     if axis is None:

@@ -49,7 +49,7 @@ MOST_COLUMNS = 2_000
 
 
 @dataclass(frozen=True)
-class Row:
+class LossRow:
     """The objective (without a bound) or a limit: the expectation of a loss and, if `factor` > 0,
     so much CVaR at `alpha`.
     """
@@ -69,10 +69,10 @@ class Row:
         )
 
 
-def row_of(measure: Measure, bound: float = math.inf) -> Row:
+def row_of(measure: Measure, bound: float = math.inf) -> LossRow:
     """A measure as a row."""
     factor, alpha = measure.tail or (0.0, 1.0)
-    return Row(measure, measure.curve or curve_of([(0, 0)], 0), factor, alpha, bound)
+    return LossRow(measure, measure.curve or curve_of([(0, 0)], 0), factor, alpha, bound)
 
 
 class Columns:
@@ -189,7 +189,7 @@ def _mix(cost: FloatArray, rows: FloatArray, limits: FloatArray) -> Mixture | No
     return Mixture(weights, np.array([slope]), float(mixed[at]))
 
 
-class Found(NamedTuple):
+class BestMixture(NamedTuple):
     """The best mixture for one budget of the CVaR, with bounds."""
 
     value: float
@@ -203,7 +203,7 @@ class Found(NamedTuple):
 
 
 def solve_limited(
-    ssp: SSP, objective: Measure, limits: tuple[Limit, ...], rows: list[Row], mix: bool
+    ssp: SSP, objective: Measure, limits: tuple[Limit, ...], rows: list[LossRow], mix: bool
 ) -> RiskSolution:
     """The least objective under the limits; `rows` are the objective and the limits, in
     this order.
@@ -238,7 +238,7 @@ def solve_limited(
     )
 
 
-def _mixture(best: Found) -> Policy:
+def _mixture(best: BestMixture) -> Policy:
     kept = [
         (float(weight), priced)
         for weight, priced in zip(best.weights, best.columns.found)
@@ -253,7 +253,7 @@ def _mixture(best: Found) -> Policy:
     )
 
 
-def _best_budget(ssp: SSP, rows: list[Row]) -> tuple[Found | None, float]:
+def _best_budget(ssp: SSP, rows: list[LossRow]) -> tuple[BestMixture | None, float]:
     """The best of all budgets of the CVaR, if there is one, and a lower bound for all of them."""
     assert ssp.cost_unit is not None
     risky = [i for i, row in enumerate(rows) if row.factor > 0]
@@ -267,7 +267,7 @@ def _best_budget(ssp: SSP, rows: list[Row]) -> tuple[Found | None, float]:
     row, unit, is_objective = rows[risky[0]], float(ssp.cost_unit), risky[0] == 0
     # No CVaR is less than its budget, and the rest of the objective no less than it can be alone.
     rest = Losses(ssp, [row.curve]).price(np.ones(1)).low if is_objective else 0.0
-    best: Found | None = None
+    best: BestMixture | None = None
     lows: list[float] = []
     for w in itertools.count() if is_objective else _candidates(ssp, row):
         paid = row.factor * w * unit
@@ -294,7 +294,7 @@ def _best_budget(ssp: SSP, rows: list[Row]) -> tuple[Found | None, float]:
     return best, min(lows, default=math.inf)
 
 
-def _descended(columns: Columns, constant: float) -> Found:
+def _descended(columns: Columns, constant: float) -> BestMixture:
     """The best mixture of policies that keep the limits, and the best single one of those met on
     the way.
     """
@@ -313,10 +313,10 @@ def _descended(columns: Columns, constant: float) -> Found:
         high = mixture.value + float(weights @ off) + 8 * UNIT * float(np.abs(values[:, 0]).max())
     away = 4 * UNIT * abs(constant)
     value, low, high = mixture.value + constant, low + constant - away, high + constant + away
-    return Found(value, low, high, columns, weights, mixture.multipliers, lone, single)
+    return BestMixture(value, low, high, columns, weights, mixture.multipliers, lone, single)
 
 
-def _candidates(ssp: SSP, row: Row) -> Iterable[int]:
+def _candidates(ssp: SSP, row: LossRow) -> Iterable[int]:
     """The budgets, in units, with which a limit on CVaR can be kept, the easiest first."""
     assert ssp.cost_unit is not None
     unit = float(ssp.cost_unit)

@@ -59,7 +59,7 @@ from tailpath.solvers.exact.table import (
 )
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.dead_ends import counting_losses, fined
-from tailpath.solvers.objectives.rounding import both_ways, check_unit
+from tailpath.solvers.objectives.rounding import both_ways, require_unit
 from tailpath.solvers.uncertain.deadlines import robust_lateness
 
 LATE_THEN_MEAN = np.stack([LATE, MEAN])
@@ -395,7 +395,7 @@ def solve_on_time(
             for model in both_ways(ssp, delta)
         )
         return replace(upper, latest=upper.latest.on(ssp), floor=lower)
-    check_unit(ssp)
+    require_unit(ssp)
     assert ssp.cost_unit is not None
     lateness = partial(_lateness, max_bytes=max_bytes, progress=progress, way=way_of(comm))
     if math.isinf(deadline):
@@ -414,7 +414,7 @@ def _against(
             "a model with intervals needs a finite deadline, and costs with a common unit in place"
             " of delta"
         )
-    check_unit(model.inside)
+    require_unit(model.inside)
     assert model.cost_unit is not None
     units = math.floor(in_units(deadline, model.cost_unit))
     if LEVEL_BYTES * units > max_bytes:

@@ -22,7 +22,7 @@ from tailpath.risk.measure import Measure
 from tailpath.solvers.exact.grid import rounded, rounded_down
 
 
-def check_unit(ssp: SSP) -> None:
+def require_unit(ssp: SSP) -> None:
     """Refuse a model whose costs cannot be counted."""
     if ssp.cost_unit is None:
         raise ModelError(

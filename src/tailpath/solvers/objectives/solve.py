@@ -44,7 +44,7 @@ from tailpath.solvers.objectives.losses import Losses
 from tailpath.solvers.objectives.mean_risk import MeanRisk
 from tailpath.solvers.objectives.on_time import LONG, NOBODY, on_time_until, solve_on_time
 from tailpath.solvers.objectives.price_search import least_means
-from tailpath.solvers.objectives.rounding import both_ways, check_rising, check_unit, on_costs_of
+from tailpath.solvers.objectives.rounding import both_ways, check_rising, on_costs_of, require_unit
 from tailpath.solvers.objectives.trade import Axis, mixed
 from tailpath.solvers.uncertain.risk import RobustRisk, solve_robust
 
@@ -154,7 +154,7 @@ def solve(
     if delta is not None:
         return _rounded(ssp, goal, limits, mix, delta)
     if limits or not isinstance(goal, Mean):
-        check_unit(ssp)
+        require_unit(ssp)
     _check_limits(goal, limits)
     best = _alone(ssp, goal)
     if all(_keeps(best, limit) for limit in limits):

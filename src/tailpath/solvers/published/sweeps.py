@@ -45,7 +45,15 @@ from tailpath.analysis.core import Core, core_of, loose_core_of
 from tailpath.errors import OptionError, TailpathWarning
 from tailpath.graph import Transitions, offsets_from_lengths
 from tailpath.kernels.atom_policy import PRINTED, SHARED, VERTEX
-from tailpath.kernels.quantile import PART, SEEN, STAMP, STAMP_BEFORE, Work, end_sweep, sweep
+from tailpath.kernels.quantile import (
+    PART,
+    SEEN,
+    STAMP,
+    STAMP_BEFORE,
+    AtomWork,
+    end_sweep,
+    sweep_atoms,
+)
 from tailpath.kernels.segments import (
     SAME_MASS,
     AtomModel,
@@ -88,7 +96,7 @@ class Augmented:
 
     core: Core
     model: AtomModel
-    work: Work
+    work: AtomWork
     risk_neutral: IntArray
     expected: FloatArray
     falling: bool
@@ -263,7 +271,7 @@ def _bundles(node_choices: IntArray, rows: Transitions) -> Bundles:
     )
 
 
-def _first_work(expected: FloatArray, atoms: FloatArray, n_choices: int) -> Work:
+def _first_work(expected: FloatArray, atoms: FloatArray, n_choices: int) -> AtomWork:
     """`y V(s, y)` at the expected cost for all y > 0: straight up to the first atom, and level from
     there.
     """
@@ -271,7 +279,7 @@ def _first_work(expected: FloatArray, atoms: FloatArray, n_choices: int) -> Work
     slope = np.zeros((n + 1, len(atoms)))
     slope[:n, 0] = expected / atoms[0]
     margin = np.full(n_choices, -np.inf)
-    return Work(
+    return AtomWork(
         value=expected[:, None] / atoms,
         slope=slope,
         before=slope.copy(),
@@ -398,7 +406,7 @@ def merge_sweep(augmented: Augmented, team: Team, slack: float) -> Sweep:
     model, work, parts = augmented.model, augmented.work, augmented.parts
 
     def one_part(order: IntArray, clock: int) -> Callable[[int, int, int], Any]:
-        return lambda first, last, part: sweep(
+        return lambda first, last, part: sweep_atoms(
             model, work, new_scratch(model), order, first, last, part, clock, slack
         )
 

@@ -92,7 +92,7 @@ def levels_of(ssp: SSP, who: str) -> Levels:
     )
 
 
-def budget_policy(levels: Levels, budget: int, picked: NDArray[np.int64]) -> BudgetPolicy:
+def policy_of_levels(levels: Levels, budget: int, picked: NDArray[np.int64]) -> BudgetPolicy:
     """The policy that takes `picked[b, k]`, a position in `levels.choice`, with b units left in
     state k; risk-neutral with nothing left.
     """

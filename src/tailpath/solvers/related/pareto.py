@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress, check_invertible_alpha
 from tailpath.policies.budget import BudgetPolicy
-from tailpath.solvers.related.levels import Levels, budget_policy, levels_of
+from tailpath.solvers.related.levels import Levels, levels_of, policy_of_levels
 
 #: Directions e - x p with |x - b| up to this many units are kept.
 WINDOW = 0.25
@@ -45,7 +45,7 @@ def solve_by_pareto_sets(
     alpha = check_invertible_alpha(alpha)
     if ssp.is_goal[ssp.start_index]:
         levels = levels_of(ssp, "value iteration over Pareto sets")
-        return 0.0, budget_policy(levels, 0, levels.first[None, :-1])
+        return 0.0, policy_of_levels(levels, 0, levels.first[None, :-1])
     levels = levels_of(ssp, "value iteration over Pareto sets")
     start = int(np.searchsorted(levels.states, ssp.start_index))
     value = levels.value
@@ -63,7 +63,7 @@ def solve_by_pareto_sets(
             progress(b, best * levels.unit)
         b += 1
     decisions = np.array(picked[: at + 1] or picked[:1])
-    return best * levels.unit, budget_policy(levels, max(at, 0), decisions)
+    return best * levels.unit, policy_of_levels(levels, max(at, 0), decisions)
 
 
 def _layer(

@@ -38,7 +38,7 @@ from tailpath.verify.intervals import check_robust_cvar
 TOLERANCE = 1e-6
 
 
-def budget_policy(problem: Robust, found: Filled, budget: int) -> BudgetPolicy:
+def robust_budget_policy(problem: Robust, found: Filled, budget: int) -> BudgetPolicy:
     """The policy of a table for a budget at the start, an index of the table."""
     inside = problem.model.inside
     steps = problem.steps(found, budget)
@@ -194,7 +194,7 @@ class RobustSolution(Record):
             If `a` is smaller than the solution answers.
         """
         found = self._least(self.alpha if a is None else a)
-        return budget_policy(self._problem, found.table.found, found.position)
+        return robust_budget_policy(self._problem, found.table.found, found.position)
 
     def verify(self, a: float | None = None) -> Proof:
         """Check both bounds and the policy on the model as given, in exact arithmetic.

@@ -4,13 +4,13 @@ nature.
 
 from __future__ import annotations
 
-from tailpath.analysis.nature import almost_sure_states, nature_called
+from tailpath.analysis.nature import almost_sure_under_nature, nature_called
 from tailpath.analysis.reachability import reachable_states
 from tailpath.analysis.robust import Robust, robust
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import FloatArray
 from tailpath.policies.budget import BudgetPolicy
-from tailpath.solvers.uncertain.cvar import budget_policy
+from tailpath.solvers.uncertain.cvar import robust_budget_policy
 
 
 def ended(model: IntervalSSP, nature: str, units: int, max_bytes: int | None = None) -> Robust:
@@ -18,7 +18,9 @@ def ended(model: IntervalSSP, nature: str, units: int, max_bytes: int | None = N
     beyond so many units.
     """
     side = nature_called(nature)
-    almost_sure = bool(almost_sure_states(model, side)[0][reachable_states(model.inside)].all())
+    almost_sure = bool(
+        almost_sure_under_nature(model, side)[0][reachable_states(model.inside)].all()
+    )
     options = {} if max_bytes is None else {"max_bytes": max_bytes}
     return robust(model, side, 0 if almost_sure else units + 2, **options)
 
@@ -36,5 +38,5 @@ def robust_lateness(
     return (
         found.values[1:, 0].copy(),
         found.error,
-        budget_policy(problem, found, units + 1).by_deadline(),
+        robust_budget_policy(problem, found, units + 1).by_deadline(),
     )

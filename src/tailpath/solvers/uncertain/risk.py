@@ -24,8 +24,8 @@ from tailpath.risk.measure import Measure
 from tailpath.risk.measures import Late, Mean, VaR
 from tailpath.risk.text import parse
 from tailpath.solvers.objectives.on_time import solve_on_time
-from tailpath.solvers.objectives.rounding import check_unit
-from tailpath.solvers.uncertain.cvar import budget_policy, solve_robust_cvar
+from tailpath.solvers.objectives.rounding import require_unit
+from tailpath.solvers.uncertain.cvar import robust_budget_policy, solve_robust_cvar
 from tailpath.solvers.uncertain.deadlines import ended
 from tailpath.solvers.uncertain.expected import solve_robust_expected
 from tailpath.solvers.uncertain.words import both_sides, other_nature
@@ -109,7 +109,7 @@ class RobustRisk(Record):
 def solve_robust(model: IntervalSSP, objective: Any, nature: str) -> RobustRisk:
     """`solve` of a model with intervals, without limits."""
     goal = parse(objective)
-    check_unit(model.inside)
+    require_unit(model.inside)
 
     def answer(value: float, bounds: tuple[float, float], policy: Policy) -> RobustRisk:
         return RobustRisk(model, nature, goal, value, bounds, policy)
@@ -193,4 +193,4 @@ def _least_loss(
     low, high = problem.enclosed(found, slope)
     value = float(found.values[-1, 0]) + shift
     bounds = float(low[-1]) + shift - off, float(high[-1]) + shift + off
-    return value, bounds, budget_policy(problem, found, len(found.values) - 1)
+    return value, bounds, robust_budget_policy(problem, found, len(found.values) - 1)
