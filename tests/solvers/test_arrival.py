@@ -3,6 +3,7 @@ all policies on models with them.
 """
 
 import itertools
+import math
 import pickle
 from fractions import Fraction
 
@@ -598,3 +599,19 @@ def test_an_infinite_deadline_is_the_surest_policy():
     assert 1 - tp.evaluate(lake, punctual.policy(np.inf), 0.5).unreached == pytest.approx(
         surest.probability(), rel=1e-9
     )
+
+
+@pytest.mark.parametrize("lost", ["9/10", "5/9", "1/3", "1e-12", "1e-300", "1", "0"])
+def test_never_arriving_is_enclosed_however_it_is_asked_for(lost):
+    p = Fraction(lost)
+    rows = [("s", "go", "d", p, 1), ("s", "go", "g", 1 - p, 1), ("d", "go", "d", 1, 1)]
+    near = Fraction("1e-300")
+    rows += [("t", "go", "g", near, 1), ("t", "go", "d", 1 - near, 1), ("u", "go", "g", 1, 1)]
+    rows = [row for row in rows if row[3]]
+    for start, truth in (("s", p), ("t", 1 - near), ("u", Fraction(0)), ("d", Fraction(1))):
+        ssp = tp.SSP.from_outcomes(rows, start, ["g"])
+        for low, high in (
+            tp.solve(ssp, tp.Late(math.inf)).bounds,
+            tp.solve_on_time(ssp, math.inf).late_bounds(math.inf),
+        ):
+            assert low <= truth <= high and high - low < 1e-14, (low, high)

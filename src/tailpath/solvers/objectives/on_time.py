@@ -458,7 +458,10 @@ def on_time_until(ssp: SSP, alpha: float) -> OnTimeSolution:
 def _missed(ssp: SSP) -> tuple[float, float]:
     """Bounds on the least probability of never arriving."""
     low, high = solve_arrival(ssp).bounds
-    return max(1 - high, 0.0), max(1 - low, 0.0)
+    # From 1/2 on the difference from 1 is exact, and so it is at 0.
+    least = 1 - high if high >= 0.5 or high == 0 else math.nextafter(1 - high, 0.0)
+    most = 1 - low if low >= 0.5 else min(math.nextafter(1 - low, 1.0), 1.0)
+    return max(least, 0.0), max(most, 0.0)
 
 
 def _until(
