@@ -1,11 +1,11 @@
-"""`python -m tests.fuzz [--seconds S | --files N] [--seed N] [--only KIND] [--keep FOLDER]`: look
-for faults until the time is over.
+"""`python -m tests.fuzz [--seconds S | --files N --models N] [--seed N] [--only KIND]
+[--keep FOLDER]`: look for faults until the time is over, or so many trials are made.
 
 Damaged models of every format, damaged policies of every kind and odd command lines are tried in
 child processes, so that a crash, a hang and a lack of memory are faults like any other. A fault is
 shrunk and kept with its files; its kind and number repeat it. Other searches are functions
-`search(seconds, seed) -> list of faults` in the modules of `SEARCHES`, which are run where they are
-there.
+`search(seconds, seed, count) -> list of faults` in the modules of `SEARCHES`, which are run where
+they are there.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from tests.fuzz import cases
 
 BATCH, LONGEST = 400, 10.0
 LANGUAGE_BATCH, LANGUAGE_LONGEST = 5, 60.0
-#: Searches of others, by module; each has a third of the time.
-SEARCHES = ("tests.fuzz.models", "tests.fuzz.objectives")
+#: Searches of others, by module, which share the time that damage leaves.
+SEARCHES = ("tests.fuzz.models", "tests.fuzz.objectives", "tests.fuzz.borders")
 
 
 def batch(
@@ -124,6 +124,9 @@ def main() -> int:
     parser.add_argument(
         "--files", type=int, default=0, help="so many trials, however long they take"
     )
+    parser.add_argument(
+        "--models", type=int, default=0, help="so many models in each search of random models"
+    )
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**6))
     parser.add_argument("--only", choices=[*cases.KINDS, *cases.LANGUAGES])
     parser.add_argument("--keep", type=pathlib.Path, default=pathlib.Path("build/fuzz"))
@@ -132,7 +135,7 @@ def main() -> int:
     begin, tried, accepted, faults = time.monotonic(), {}, {}, []
     searches = (
         []
-        if options.only or options.files
+        if options.only or (options.files and not options.models)
         else [name for name in SEARCHES if importlib.util.find_spec(name)]
     )
     share = options.seconds / (1 + len(searches) / 2)
@@ -142,15 +145,14 @@ def main() -> int:
         else [*cases.KINDS, *(cases.LANGUAGES if importlib.util.find_spec("stormpy") else [])]
     )
     at = dict.fromkeys(kinds, options.seed * 10**6)
-    while (
-        sum(tried.values()) < options.files if options.files else time.monotonic() - begin < share
-    ):
+    counted = options.files or options.models
+    while sum(tried.values()) < options.files if counted else time.monotonic() - begin < share:
         for kind in kinds:
             slow = kind in cases.LANGUAGES
             longest = LANGUAGE_LONGEST if slow else LONGEST
             folder = options.keep / kind.replace(" ", "-")
             many = (
-                BATCH if options.seconds < 600 and not options.files else 5 * BATCH
+                BATCH if options.seconds < 600 and not counted else 5 * BATCH
             )  # a child takes seconds to start
             made, fine, fault = batch(
                 kind,
@@ -171,7 +173,7 @@ def main() -> int:
                         options.keep / f"fault-{kind.replace(' ', '-')}-{fault['number']}",
                         longest,
                     )
-            if not options.files and time.monotonic() - begin > share:
+            if not counted and time.monotonic() - begin > share:
                 break
     for kind in tried:
         print(
@@ -179,7 +181,7 @@ def main() -> int:
             f" {tried[kind] - accepted[kind]} refused or at fault"
         )
     for name in searches:
-        found = importlib.import_module(name).search(share / 2, options.seed)
+        found = importlib.import_module(name).search(share / 2, options.seed, options.models)
         print(f"{name}: {len(found)} faults")
         faults.extend(found)
     print(

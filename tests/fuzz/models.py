@@ -13,6 +13,7 @@ checker must accept every result, and refuse it when it was tampered with (`tamp
 from __future__ import annotations
 
 import itertools
+import json
 import random
 import signal
 import time
@@ -35,13 +36,22 @@ LONGEST = 10.0
 ALPHAS = (1.0, 0.5, 0.3, 0.1, 0.05, 0.01, 1e-3, 1e-6)
 
 
-def search(seconds: float, seed: int) -> list[dict[str, Any]]:
-    """Try models until the time is over; the faults found, each with the number that repeats it."""
-    end = time.monotonic() + seconds
-    numbers = itertools.takewhile(lambda _: time.monotonic() < end, itertools.count(seed * 10**6))
-    faults, counts = run(numbers, attempt)
+def search(seconds: float, seed: int, count: int = 0) -> list[dict[str, Any]]:
+    """Try models until the time is over, or so many; the faults found, each with the number that
+    repeats it.
+    """
+    faults, counts = run(numbers(seconds, seed, count), attempt)
     print(f"models: {counts}", flush=True)
     return faults
+
+
+def numbers(seconds: float, seed: int, count: int) -> Iterable[int]:
+    """The numbers of models to try: `count` of them, or as many as the time allows."""
+    first = itertools.count(seed * 10**6)
+    if count:
+        return itertools.islice(first, count)
+    end = time.monotonic() + seconds
+    return itertools.takewhile(lambda _: time.monotonic() < end, first)
 
 
 def run(
@@ -59,13 +69,9 @@ def run(
         except TimeoutError:
             counts["left after a while"] = counts.get("left after a while", 0) + 1
         except Exception:
-            faults.append(
-                {
-                    "kind": attempt.__module__,
-                    "number": number,
-                    "fault": traceback.format_exc(limit=-3),
-                }
-            )
+            fault = traceback.format_exc(limit=-3)
+            faults.append({"kind": attempt.__module__, "number": number, "fault": fault})
+            print(json.dumps(faults[-1]), flush=True)
         counts["models"] = counts.get("models", 0) + 1
     return faults, counts
 

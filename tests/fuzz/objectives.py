@@ -13,7 +13,6 @@ from __future__ import annotations
 import itertools
 import math
 import random
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
@@ -38,11 +37,11 @@ OFF = Fraction(1, 10**9)
 UNITLESS = [0.1, 0.2, 0.3, 1e-8, 3e6, 3.141592653589793, 1.3, 7.0]
 
 
-def search(seconds: float, seed: int) -> list[dict[str, Any]]:
-    """Try models until the time is over; the faults found, each with the number that repeats it."""
-    end = time.monotonic() + seconds
-    numbers = itertools.takewhile(lambda _: time.monotonic() < end, itertools.count(seed * 10**6))
-    faults, counts = models.run(numbers, attempt)
+def search(seconds: float, seed: int, count: int = 0) -> list[dict[str, Any]]:
+    """Try models until the time is over, or so many; the faults found, each with the number that
+    repeats it.
+    """
+    faults, counts = models.run(models.numbers(seconds, seed, count), attempt)
     print(f"objectives: {counts}", flush=True)
     return faults
 
