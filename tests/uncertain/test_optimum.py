@@ -466,3 +466,26 @@ def test_the_checker_proves_a_budget_between_two_whole_ones():
         RefutedError, match=r"no lower bound of 7\.6 .*: the budget 2\.5 allows 7\.5"
     ):
         best.verify()
+
+
+@pytest.mark.parametrize("nature", ["adversarial", "cooperative"])
+def test_a_whole_budget_of_thirds_is_proved(nature):
+    """5/3 is no float, and at a budget that is a hair less the CVaR is a hundred hairs more."""
+    rows = [("s", "go", "g", 1, Fraction(5, 3)), ("t", "go", "g", (0, 1), Fraction(1, 3))]
+    model = tp.IntervalSSP.from_outcomes([*rows, ("t", "go", "g", (0, 1), 0)], "s", ["g"])
+    best = tp.solve_cvar_exact(model, 0.001, nature=nature)
+    for alpha in (0.05, 0.01, 0.001):
+        assert best.budget(alpha) == 5 / 3 and best.verify(alpha).width < 1e-12
+        assert best.bounds(alpha)[0] <= Fraction(5, 3) <= best.bounds(alpha)[1]
+
+
+def test_the_lower_bound_is_rounded_down_where_no_budget_is_worth_it():
+    rows = [
+        ("s", "go", "g", ("63/170", "77/170"), 1),
+        ("s", "go", "g", (0, 1), 0),
+        ("s", "go", "g", (0, "8/17"), 1),
+    ]
+    best = tp.solve_cvar_exact(tp.IntervalSSP.from_outcomes(rows, "s", ["g"]), 1)
+    low, high = best.bounds(1)
+    assert low <= Fraction(157, 170) <= high and high - low < 1e-12
+    assert "no policy has a CVaR below" in str(best.verify(1))

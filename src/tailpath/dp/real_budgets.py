@@ -123,14 +123,15 @@ class RealBudgets:
         best = _best(first, alpha, budgets)
         if not np.isfinite(best.high):  # the expected costs themselves have no bound
             return best
+        whole = float(np.min(budgets + first.low[0] / alpha)) * (1 - WIDER)
         if self.integer_only:
-            return best._replace(low=float(np.min(budgets + first.low[0] / alpha)) * (1 - WIDER))
+            return best._replace(low=whole)
         open_: list[tuple[float, float, _Stretch]] = []
         below = np.minimum(
             budgets[:-1] + first.low[1][1:] / alpha, budgets[1:] + first.low[0][1:] / alpha
         ) * (1 - WIDER)
         able = below < best.high * (1 - tolerance)
-        settled = float(np.min(below, where=~able, initial=best.value))
+        settled = float(np.min(below, where=~able, initial=whole))
         for k in np.flatnonzero(able).tolist():
             left, right = float(first.low[0][k]), float(first.low[0][k + 1])
             lines = (float(first.low[1][k + 1]), right), (right, right), (left, left - 1)

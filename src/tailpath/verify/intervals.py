@@ -214,7 +214,10 @@ def _check_promise(solution: Any, expected: Any, alpha: float) -> str:
     if policy.risk_neutral.tolist() != expected.choices.tolist():
         raise RefutedError("the policy is not that of least expected cost once its budget is spent")
     upper = [Fraction(v) / unit if math.isfinite(v) else math.inf for v in expected.upper.tolist()]
-    budget = Fraction(solution.budget(alpha)) / unit
+    told = solution.budget(alpha)
+    # A whole budget is told as the nearest float, and a hair less would be another budget.
+    whole = Fraction(round(Fraction(told) / unit))
+    budget = whole if float(whole * unit) == told else Fraction(told) / unit
     short = (
         policy.budget - budget
     )  # what the whole budget that the policy counts is more than the real one

@@ -13,6 +13,7 @@ be a whole number of cost units; with a cooperative one it is.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -170,7 +171,8 @@ class RobustSolution(Record):
             If `a` is smaller than the solution answers.
         """
         found = self._least(a)
-        return max(found.table.budget(found.position), 0.0) * self._unit
+        budget = max(found.table.budget(found.position), 0.0)
+        return float(Fraction(budget) * Fraction(self.model.cost_unit or 1))
 
     def policy(self, a: float | None = None) -> BudgetPolicy:
         """The policy that attains `cvar(a)`.
