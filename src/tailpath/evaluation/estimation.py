@@ -43,7 +43,7 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a sample of total costs tells: each interval holds the true value with some confidence.
+    """What a sample of total costs says: each interval holds the true value with some confidence.
 
     Attributes
     ----------

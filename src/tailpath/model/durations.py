@@ -35,7 +35,7 @@ Masses = tuple[float, float]
 
 
 def durations(law: Any, unit: Any = None, side: str = "up", *, cut: float = CUT) -> Listed:
-    """Turn a law of durations into outcomes: a list of (probability, cost), the least cost first.
+    """Turn durations, or a distribution of them, into outcomes (probability, cost), least first.
 
     Parameters
     ----------

@@ -307,8 +307,8 @@ def solve_on_time(
 ) -> OnTimeSolution:
     """Find the largest probability of a total cost of at most t, for every t up to `deadline`.
 
-    Choices that are as good are told apart by the expected cost: a policy that is late, or cannot
-    be late any more, stops hurrying. Goals need not be sure.
+    Ties between choices go to the least expected cost: a policy that is late, or cannot be late
+    any more, stops hurrying. Goals need not be sure.
 
     Parameters
     ----------
