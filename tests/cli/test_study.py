@@ -331,3 +331,18 @@ def test_the_store_can_be_read_by_other_programs(folder):
         ).stdout
     )
     assert listed == [["interpolation", 7], ["optimum", 7], ["quantile", 7]]
+
+
+def test_the_title_of_a_design_is_the_heading_of_its_report(capsys, tmp_path):
+    design = tmp_path / "my.toml"
+    design.write_text(
+        'title = "Roads"\nmethods = ["optimum"]\natoms = [2]\nalpha0 = [0.5]\n'
+        '[[problems]]\nname = "lottery"\nmodel = "textbook:lottery"\n'
+    )
+    out = tmp_path / "out"
+    told = run(capsys, "study", "--out", out, "--design", design, "--workers", 1)
+    assert told.code == 0 and told.out.startswith("Roads\n")
+    page = (out / "study.md").read_text(encoding="utf-8")
+    assert page.startswith("# Roads\n")
+    assert run(capsys, "report", out).code == 0
+    assert (out / "study.md").read_text(encoding="utf-8") == page

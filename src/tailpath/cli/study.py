@@ -175,6 +175,7 @@ def _run(
         return processes(workers or processors()) if address is None else cluster(address)
 
     with Store(folder, create=True) as store, progress_line() as update:
+        store.entitle(title)
         outcome = run_study(store, study, open_executor, _progress(update))
     if outcome.others:
         print_message(

@@ -285,6 +285,23 @@ class Store:
         """How many stored runs belong to other editions."""
         return sum(not edition.holds(*key) for key in self._keys())
 
+    def entitle(self, title: str) -> None:
+        """Keep the title of the design that was run last, for the report."""
+        with self._explained(), self._base:
+            self._base.execute("CREATE TABLE IF NOT EXISTS titles (title TEXT NOT NULL)")
+            self._base.execute("DELETE FROM titles")
+            self._base.execute("INSERT INTO titles VALUES (?)", [title])
+
+    @property
+    def title(self) -> str:
+        """The title of the design that was run last; empty where none was kept."""
+        with self._explained():
+            named = "SELECT count(*) FROM sqlite_master WHERE name = 'titles'"
+            if not self._base.execute(named).fetchone()[0]:
+                return ""
+            found = self._base.execute("SELECT title FROM titles").fetchone()
+        return str(found[0]) if found else ""
+
     def latest(self) -> Edition:
         """The edition that was written last, for readers that do not compute and so have no edition
         of their own.

@@ -12,9 +12,10 @@ import pathlib
 from collections.abc import Mapping, Sequence
 
 from tailpath.formats.files import write_text
+from tailpath.study.design import Design
 from tailpath.study.paper.captioned_table import CaptionedTable
 from tailpath.study.paper.claims import Claim, judged_claims
-from tailpath.study.paper.design import is_complete, part_of_paper
+from tailpath.study.paper.design import is_complete, paper, part_of_paper
 from tailpath.study.paper.figures import draw_all
 from tailpath.study.paper.tables import all_tables
 from tailpath.study.results import Results
@@ -31,7 +32,7 @@ def write_report(
     """
     with Store(folder) as store:
         chosen = store.latest() if edition is None else edition
-        runs, others = store.runs(chosen), store.others(chosen)
+        runs, others, title = store.runs(chosen), store.others(chosen), store.title
     path_name = pathlib.Path(folder)
     results = Results(runs)
     tables = all_tables(results)
@@ -40,7 +41,7 @@ def write_report(
         table.write(path_name / "tables")
     figures = draw_all(results, path_name / "figures")
     page = path_name / PAGE
-    write_text(page, _page(results, runs, others, tables, figures))
+    write_text(page, _page(results, title, runs, others, tables, figures))
     drawn = [
         path_name / "figures" / f"{name}{suffix}" for name in figures for suffix in (".pdf", ".png")
     ]
@@ -49,15 +50,16 @@ def write_report(
 
 def _page(
     results: Results,
+    title: str,
     runs: Sequence[Run],
     others: int,
     tables: Sequence[CaptionedTable],
     figures: Mapping[str, str],
 ) -> str:
+    whole = is_complete(part_of_paper(results))
+    own = title and title != paper().title  # a part of the paper's study is not the paper's
     parts = [
-        "# The paper's experiments, repeated"
-        if is_complete(part_of_paper(results))
-        else "# A study",
+        f"# {paper().title if whole else title if own else Design.title}",
         _about(results, runs, others),
     ]
     judged = {variant: judged_claims(results.of_variant(variant)) for variant in results.judged}
