@@ -85,7 +85,7 @@ def test_values_and_sentences_keep_to_the_width():
 
 def test_what_is_misspelt_is_asked_about():
     for call, near in (
-        (lambda: tp.read("textbook:geometrc"), "geometric"),
+        (lambda: tp.read("textbook:lotteryy"), "lottery"),
         (lambda: tp.methods.find_method("quantil"), "quantile"),
         (lambda: tp.read("rivr:30x10"), "river:"),
     ):

@@ -180,7 +180,7 @@ class Progress(Protocol):
     | `write` | outcomes written | the share of the states |
     | `solve_cvar_exact` | the budget reached, in cost units | the best value so far |
     | `frontier` | tables filled | pieces of the frontier found |
-    | `policy.table` | levels of cost done | their share |
+    | `policy.table` | pairs of state and memory placed, then levels of cost done | their share |
     | `SSP.from_functions` | states explored | their share of those found |
     | a study | runs finished | the share of the expected effort that is done |
     """

@@ -253,3 +253,14 @@ def test_of_a_deadline_of_45_there_are_45_left(tmp_path, capsys):
     assert tp.solve_cvar_exact(ssp, 0.1).policy(0.1).table(ssp)[0].memory == "45 left", (
         "as of any other budget"
     )
+
+
+def test_a_table_tells_how_far_it_has_come():
+    """Where groups of pairs take equations, and where levels of cost are swept."""
+    ssp = tp.domains.gridworld("14x16")
+    policy = tp.solve_cvar_exact(ssp, 0.01).policy(0.01)
+    told = []
+    rows = policy.table(ssp, progress=lambda steps, share: told.append((steps, share)))
+    assert rows == policy.table(ssp)
+    shares = [share for _, share in told]
+    assert len(told) >= 3 and 1.0 in shares and all(0 <= share <= 1 for share in shares)

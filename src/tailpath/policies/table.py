@@ -66,7 +66,7 @@ def decision_table(
         group = _likeliest(visits.expected, group, most)
     if progress is not None:
         progress(0, 0.0)
-    entry = visits.first(group)
+    entry = visits.first(group, progress)
     listed = np.flatnonzero(group >= 0)
     cvar = cvar_to_go(chain, listed, group[listed], entry[listed], len(words), alpha, progress)
     rows = []

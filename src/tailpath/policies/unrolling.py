@@ -225,7 +225,10 @@ def _unroll_budget(ssp: SSP, policy: BudgetPolicy, max_nodes: int) -> CostChain:
     if unknown >= 0:
         raise no_action(ssp, unknown)
     if len(pairs) > max_nodes:
-        raise _too_many(max_nodes)
+        raise LimitExceededError(  # budgets end, so nobody is asked whether they do
+            f"the policy reaches more than {max_nodes} pairs of state and memory",
+            (0.0, float("inf")),
+        )
     remaining, state = np.divmod(pairs, n)
     choice = policy.choices_at(state, remaining)
     rows, outcome = ssp.transitions.restrict(choice), ssp.transitions.edges(choice)

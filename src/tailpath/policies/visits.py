@@ -62,9 +62,12 @@ class Visits:
         """The expected visits of every node; in a closed class, the probability of entering it."""
         return np.asarray(self.visits[self.node])
 
-    def first(self, group: NDArray[Any]) -> FloatArray:
+    def first(self, group: NDArray[Any], progress: Progress | None = None) -> FloatArray:
         """For every node, the probability that its group is entered, and first at this node.
         `group` is a number per node, -1 for none.
+
+        `progress` is told for how many nodes that are met again, or with others of their group,
+        equations were solved, and their share.
         """
         # One member of each group per node of the cut chain; the others of a closed class add
         # nothing.
@@ -84,8 +87,12 @@ class Visits:
             single = bounds[:-1][alone]
             entry[member[single]] /= own[position[single]]
             again &= ~alone
-        for groups in _batches(np.flatnonzero((size > 1) | again), size):
+        asked, done = np.flatnonzero((size > 1) | again), 0
+        for groups in _batches(asked, size):
             self._correct(entry, groups, bounds, member, position)
+            done += int(size[groups].sum())
+            if progress is not None:
+                progress(done, done / int(size[asked].sum()))
         return np.maximum(entry, 0.0)
 
     def _correct(
