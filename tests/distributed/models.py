@@ -56,8 +56,8 @@ def models() -> dict[str, tp.SSP]:
         "sparse": sparse(90),
         "free": tp.SSP.from_outcomes(FREE, "a", ["g"]),
         "dear": tp.SSP.from_outcomes(DEAR, "s", ["g"]),
-        "scattered 2": scattered(20, 2),
-        "scattered 4": scattered(20, 4),
+        "scattered 2": scattered(12, 2),
+        "scattered 4": scattered(12, 4),
     }
 
 

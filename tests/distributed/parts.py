@@ -9,7 +9,7 @@ from tailpath.solvers.exact import parts as exact
 from tailpath.solvers.part_policies import PartMarkovPolicy
 from tests.distributed.models import bits, late_bits, table_bits
 
-ALPHA, RUNS, DEADLINE = 0.05, 4000, 20
+ALPHA, RUNS, DEADLINE = 0.1, 2000, 20
 
 
 def in_parts(ssp, part, comm=None) -> dict[str, object]:

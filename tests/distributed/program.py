@@ -20,7 +20,7 @@ from tailpath.distributed.generate import gridworld_part, river_part, sparse_par
 from tailpath.distributed.job import Job
 from tailpath.distributed.part import Part, whole_of
 from tests.distributed.models import bits, late_bits, models, table_bits, wholes
-from tests.distributed.parts import in_parts
+from tests.distributed.parts import ALPHA, in_parts
 from tests.distributed.patient import Patient
 
 COMM = Patient(MPI.COMM_WORLD)
@@ -44,7 +44,7 @@ def found_whole(comm, ssp):
     for share in (None, every_other, one_alone):
         for kind in ("plain", "lexicographic")[: 1 + (share is every_other)]:
             options = {"lexicographic": kind == "lexicographic"}
-            best = tp.solve_cvar_exact(ssp, 0.05, comm=Job(comm, rank_of=share), **options)
+            best = tp.solve_cvar_exact(ssp, ALPHA, comm=Job(comm, rank_of=share), **options)
             found[f"{kind}, {share and share.__name__}"] = table_bits(best, best.largest)
     late = tp.solve_on_time(ssp, 20, comm=comm)
     found["late"] = late_bits(late, late.latest)

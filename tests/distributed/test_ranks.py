@@ -20,7 +20,7 @@ from tailpath.distributed.ranks import world
 from tailpath.errors import OptionError
 from tests.cli.running import run
 from tests.distributed.models import late_bits, table_bits, wholes
-from tests.distributed.parts import in_parts
+from tests.distributed.parts import ALPHA, in_parts
 
 ROOT = pathlib.Path(__file__).parents[2]
 MPIEXEC = shutil.which(
@@ -79,10 +79,10 @@ def check_wholes(found):
     for name, ssp in wholes().items():
         late = tp.solve_on_time(ssp, 20)
         wanted = {"late": late_bits(late, late.latest)}
-        one = tp.solve_cvar_exact(ssp, 0.05)
+        one = tp.solve_cvar_exact(ssp, ALPHA)
         for share in ("None", "every_other", "one_alone"):
             wanted[f"plain, {share}"] = table_bits(one, one.largest)
-        one = tp.solve_cvar_exact(ssp, 0.05, lexicographic=True)
+        one = tp.solve_cvar_exact(ssp, ALPHA, lexicographic=True)
         wanted["lexicographic, every_other"] = table_bits(one, one.largest)
         for ranks, some in found.items():
             assert some["whole"][name] == wanted, (ranks, name)
