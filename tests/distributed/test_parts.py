@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tailpath as tp
+from tailpath.cli.ranks import solve_part
 from tailpath.distributed.generate import part_called, river_part
 from tailpath.distributed.job import Job
 from tailpath.distributed.part import Part, whole_of
@@ -89,6 +90,21 @@ def test_generated_parts_are_the_models_of_their_names():
     assert part_called("river:6x4", 0, 1).n_states == 24
     with pytest.raises(OptionError, match="2 or more rows"):
         part_called("river:1x4", 0, 1)
+
+
+@pytest.mark.parametrize(("method", "says"), [("exact", "CVaR"), ("expected", "expected cost")])
+def test_the_command_line_writes_the_policy_of_parts(method, says, tmp_path, capsys):
+    ssp, file = MODELS["grid"], tmp_path / "policy.json"
+    asked = {"model": "grid", "alpha": ALPHA, "method": method, "output": str(file)}
+    solve_part(Part.of(ssp, 0, 1), Job.of(None), {**asked, "as_json": False})
+    assert f"least {says}" in capsys.readouterr().out
+    whole = whole_of(Alone(), Part.of(ssp, 0, 1))
+    costs = tp.evaluate(whole, tp.read_policy(file, whole), ALPHA)
+    best = {
+        "exact": (costs.cvar(ALPHA), tp.solve_cvar_exact(ssp, ALPHA).cvar(ALPHA)),
+        "expected": (costs.mean, tp.solve_expected(ssp).cost()),
+    }
+    assert best[method][0] == pytest.approx(best[method][1], rel=1e-12)
 
 
 def test_what_is_no_communicator_is_refused():

@@ -120,7 +120,7 @@ def test_a_killed_job_goes_on_and_finds_the_same_bits(tmp_path):
 
 @needs_mpi
 def test_parts_that_were_split_are_solved(tmp_path, capsys):
-    assert run(capsys, "split", "river:8x4", "--parts", "2", "-o", str(tmp_path)).code == 0
+    assert run(capsys, "split", "river:8x4", "--parts", 2, "-o", tmp_path).code == 0
     asked = ("--alpha", "0.05", "--json")
     alone = run(capsys, "solve", "river:8x4", *asked).json
     found = json.loads(launch(2, "solve", tmp_path, *asked, "--mpi", module="tailpath").stdout)

@@ -85,11 +85,11 @@ def solve_part(part: Part, job: Job, asked: dict[str, Any]) -> None:
     if method.in_parts is None:
         able = solved_by(lambda method: method.in_parts)
         raise OptionError(
-            f"--method {method.name} needs the model whole; models in parts are solved by {able}"
+            f"--method {method.name} needs the whole model; models in parts are solved by {able}"
         )
     require_alpha(method, alpha)
     plan = on_ranks(method, job).make(part, alpha, asked)
-    policy: Any = plan.policy(alpha) if method.risk else None
+    policy: Any = plan.policy(1.0 if alpha is None else alpha)
     found = method.in_parts(Found(plan, alpha, policy, None, perf_counter() - begin))
     seconds = perf_counter() - begin
     record = {"model": asked["model"], "ranks": comm.size, "states": part.n_states}
@@ -99,7 +99,7 @@ def solve_part(part: Part, job: Job, asked: dict[str, Any]) -> None:
         pairs([*rows.items(), ("time", f"{seconds:.3g} s")]),
         asked["as_json"],
     )
-    if asked["output"] is not None and policy is not None:
+    if asked["output"] is not None:
         gathered = policy.gather()
         if comm.rank == 0:
             tailpath.write_policy(gathered, asked["output"])
