@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 #: Looked at so often, at first and later.
-SHORT, LONG = 5e-5, 3e-3
+SHORT, LONG = 5e-5, 1e-2
 #: What all ranks call together.
 COLLECTIVE = "allgather", "alltoall", "bcast", "Bcast", "Barrier"
 

@@ -1,10 +1,11 @@
-"""The costs of a policy by budget on a model in parts: its masses move from rank to rank.
+"""The costs of a policy on a model in parts: its masses move from rank to rank.
 
 A node holds the probability of being there with g cost units paid; g rises, and w - g is the budget
 left, which decides. What is pushed onto ghosts is sent to the ranks that have them before their
-level is taken up. From g = w on the policy is risk-neutral, and V* completes what is still open:
+level is taken up. From g = w on the policy is Markov (one that always is has w = 0), and its
+expected cost V, as a rule V*, completes what is still open:
 
-    E[(Z - x)+] = sum over arrivals beyond x of p (cost - x)  +  sum over open of p (paid + V* - x).
+    E[(Z - x)+] = sum over arrivals beyond x of p (cost - x)  +  sum over open of p (paid + V - x).
 
 All terms are non-negative, and every mass is a sum of products: `relative_error` bounds what
 rounding did to any of them, as in `evaluation/lattice.py`.
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +23,11 @@ from numpy.typing import NDArray
 from tailpath.distributed.expected import PartExpected
 from tailpath.distributed.ranks import largest
 from tailpath.distributed.search import PartGraph
+from tailpath.distributed.walks import rows_taken
 from tailpath.errors import OptionError
 from tailpath.graph import members_of
 from tailpath.kernels.rounding import FADED, FIXED, ROW, SAME_MASS, UNIT
+from tailpath.kernels.steps import Steps
 
 Array = NDArray[Any]
 IntArray = NDArray[np.int64]
@@ -33,32 +36,13 @@ FloatArray = NDArray[np.float64]
 LEFT = 0.25
 
 
-class NodeSteps(NamedTuple):
-    """Decisions of own nodes: steps `first[x] : end[x]` rise in `from_budget`, below them
-    `risk_neutral`. Runs begin with `budget`, in units.
-    """
-
-    budget: int
-    first: IntArray
-    end: IntArray
-    from_budget: IntArray
-    choice: NDArray[np.int32]
-    risk_neutral: IntArray
-
-    @classmethod
-    def markov(cls, row: IntArray) -> NodeSteps:
-        """One row for every own node, whatever is left."""
-        none = np.zeros(0, dtype=np.int64)
-        return cls(0, 0 * row, 0 * row, none, none.astype(np.int32), row)
-
-
 @dataclass(frozen=True, eq=False)
 class PartCosts:
     """The costs of a policy, known on every rank.
 
-    `levels` and `probabilities` (h,) are arrivals, in units, as far as they were followed; `excess`
-    has (value, lower, upper) of E[(Z - x)+] in units for each x = 0, 1, ..., and `tail` (x,) P(Z >
-    x).
+    `probabilities` (h,) are those of arriving at 0, 1, ... units, as far as that was followed;
+    for each of these x `tail` (h,) has P(Z > x), and `excess` (3, h) value, lower and upper bound
+    of E[(Z - x)+] in units.
     """
 
     alpha: float
@@ -102,13 +86,13 @@ class _Forward:
     g, as often as they did; `head[g]` is what arrived there.
     """
 
-    def __init__(self, graph: PartGraph, steps: NodeSteps) -> None:
+    def __init__(self, graph: PartGraph, steps: Steps) -> None:
         self.graph, self.steps = graph, steps
         inside = (graph.level == 0) & (graph.decisions.target < graph.n)
         self.free = bool(largest(graph.comm, float(np.any(inside))))
         self.back = graph.halo.reversed()
         self.row, self.head = np.zeros(graph.n), np.zeros(steps.budget + 2)
-        self.at, self.truncated = steps.end - 1, 0.0
+        self.truncated = 0.0
         self.open: dict[int, list[tuple[Array, FloatArray]]] = {}
         if graph.start >= 0:
             self.open[0] = [(np.array([graph.start]), np.ones(1))]
@@ -134,7 +118,8 @@ class _Forward:
         self.truncated += float(mass[small].sum())
         node, mass = node[~small], mass[~small]
         given, level = self.graph.decisions, self.graph.level
-        outcome, start = members_of(given.choice_outcomes, self._rows(node, self.steps.budget - g))
+        left = np.full(len(node), self.steps.budget - g)
+        outcome, start = members_of(given.choice_outcomes, rows_taken(self.steps, node, left))
         moved = np.repeat(mass, np.diff(start)) * given.probability[outcome]
         target, paid = given.target[outcome], g + level[outcome].astype(np.int64)
         order = np.argsort(paid, kind="stable")
@@ -157,20 +142,8 @@ class _Forward:
         """All that has not arrived, but for what was truncated."""
         return math.fsum(float(mass.sum()) for some in self.open.values() for _, mass in some)
 
-    def _rows(self, node: IntArray, left: int) -> IntArray:
-        """What these nodes choose with so much left."""
-        _, first, _, from_budget, choice, risk_neutral = self.steps
-        at = self.at[node]
-        above = (at >= first[node]) & (np.append(from_budget, 0)[at] > left)
-        while above.any():
-            at[above] -= 1
-            above = (at >= first[node]) & (np.append(from_budget, 0)[at] > left)
-        self.at[node] = at
-        taken = np.append(choice, np.int32(0))[at]
-        return np.where(at >= first[node], taken, risk_neutral[node]).astype(np.int64)
 
-
-def evaluate_part(expected: PartExpected, steps: NodeSteps, alpha: float) -> PartCosts:
+def evaluate_part(expected: PartExpected, steps: Steps, alpha: float) -> PartCosts:
     """The costs of a policy, with its VaR and CVaR at `alpha` and more; all ranks call this."""
     forward = _Forward(expected.graph, steps)
     comm = expected.graph.comm

@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tailpath.distributed.forward import NodeSteps
 from tailpath.distributed.search import PartGraph
+from tailpath.kernels.steps import Steps, step_choices
 
 Array = NDArray[Any]
 IntArray = NDArray[np.int64]
 FloatArray = NDArray[np.float64]
 
 
-def walk_runs(graph: PartGraph, steps: NodeSteps, runs: int, seed: int) -> FloatArray:
+def walk_runs(graph: PartGraph, steps: Steps, runs: int, seed: int) -> FloatArray:
     """The total costs of so many runs, (runs,), on every rank; all ranks call this."""
     comm, unit = graph.comm, float(graph.part.unit)
     paid = np.zeros(runs, dtype=np.int64)
@@ -28,7 +28,7 @@ def walk_runs(graph: PartGraph, steps: NodeSteps, runs: int, seed: int) -> Float
     done, step = np.zeros(runs, dtype=np.int64), 0
     while sum(comm.allgather(len(run))):
         drawn = np.random.default_rng([seed, step]).random(runs)[run]
-        outcome = _outcomes(graph, _rows(steps, node, steps.budget - paid[run]), drawn)
+        outcome = _outcomes(graph, rows_taken(steps, node, steps.budget - paid[run]), drawn)
         paid[run] += graph.level[outcome]
         target = graph.decisions.target[outcome]
         arrived = target == graph.n
@@ -38,16 +38,10 @@ def walk_runs(graph: PartGraph, steps: NodeSteps, runs: int, seed: int) -> Float
     return np.asarray(np.sum(comm.allgather(done), axis=0) * unit, dtype=np.float64)
 
 
-def _rows(steps: NodeSteps, node: IntArray, left: IntArray) -> IntArray:
-    """What is chosen at each node with so much left: its last step from that budget down."""
-    row = steps.risk_neutral[node].copy()
-    length = steps.end[node] - steps.first[node]
-    owner = np.repeat(np.arange(len(node)), length)
-    place = np.arange(len(owner)) - np.repeat(np.cumsum(length) - length, length)
-    step = np.repeat(steps.first[node], length) + place
-    count = np.bincount(owner[steps.from_budget[step] <= left[owner]], minlength=len(node))
-    some = count > 0
-    row[some] = steps.choice[steps.first[node][some] + count[some] - 1]
+def rows_taken(steps: Steps, node: IntArray, left: IntArray) -> IntArray:
+    """What is chosen at own nodes with so much budget left."""
+    row = np.empty(len(node), dtype=np.int64)
+    step_choices(steps, node, left, row)
     return row
 
 

@@ -42,6 +42,13 @@ def step_choice(steps: Steps, row: int, remaining: int) -> int:
     return int(steps.choice[low - 1] if low > begin else steps.risk_neutral[row])
 
 
+@kernel
+def step_choices(steps: Steps, rows: Array, remaining: Array, out_choice: Array) -> None:
+    """The choice of some rows, each with so much budget left."""
+    for i in range(len(rows)):
+        out_choice[i] = step_choice(steps, rows[i], remaining[i])
+
+
 _NONE, _NO_CHOICE = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int32)
 for _array in (_NONE, _NO_CHOICE):
     _array.setflags(write=False)

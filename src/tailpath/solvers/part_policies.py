@@ -15,13 +15,15 @@ from numpy.typing import NDArray
 
 from tailpath.distributed.chain import part_chain
 from tailpath.distributed.expected import PartExpected, solve_part_expected
-from tailpath.distributed.forward import NodeSteps, PartCosts, evaluate_part
+from tailpath.distributed.forward import PartCosts, evaluate_part
 from tailpath.distributed.part import Part, whole_of
 from tailpath.distributed.ranks import joined, together
 from tailpath.distributed.search import PartGraph
 from tailpath.distributed.walks import walk_runs
 from tailpath.errors import ModelError
 from tailpath.graph import offsets_from_lengths
+from tailpath.kernels.jit import frozen
+from tailpath.kernels.steps import NO_STEPS, Steps
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import check_integer, check_invertible_alpha
 from tailpath.policies.budget import BudgetPolicy
@@ -94,7 +96,7 @@ class InParts:
         raise NotImplementedError
 
     @property
-    def _steps(self) -> NodeSteps:
+    def _steps(self) -> Steps:
         """What it takes at each node of the graph."""
         raise NotImplementedError
 
@@ -139,11 +141,12 @@ class PartPolicy(InParts):
         return self.expected
 
     @property
-    def _steps(self) -> NodeSteps:
+    def _steps(self) -> Steps:
         state = self._graph.state[: self._graph.own] - self.part.first
-        first, end = self.first[:-1][state], self.first[1:][state]
-        risk_neutral = self.risk_neutral[state].astype(np.int64)
-        return NodeSteps(self.budget, first, end, self.from_budget, self.choice, risk_neutral)
+        # Goals, which are no nodes, have no steps.
+        first = np.append(self.first[state], self.first[-1])
+        columns = first, self.from_budget, self.choice, self.risk_neutral[state]
+        return Steps(self.budget, *frozen(*columns))
 
     def gather(self, ssp: SSP | None = None) -> BudgetPolicy:
         """The whole policy on every rank, where it fits; all ranks call this.
@@ -224,8 +227,10 @@ class PartMarkovPolicy(InParts):
         return solve_part_expected(self._graph)
 
     @property
-    def _steps(self) -> NodeSteps:
-        return NodeSteps.markov(np.arange(self._graph.own))
+    def _steps(self) -> Steps:
+        row = np.arange(self._graph.own, dtype=np.int32)
+        first = np.zeros(len(row) + 1, dtype=np.int64)
+        return Steps(0, *frozen(first, NO_STEPS.from_budget, NO_STEPS.choice, row))
 
     def gather(self, ssp: SSP | None = None) -> MarkovPolicy:
         """The whole policy on every rank, where it fits; all ranks call this.
