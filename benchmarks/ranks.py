@@ -1,0 +1,84 @@
+"""One model over ranks: `mpiexec -n 2 python -m benchmarks.ranks gridworld:500x2000:0.03:1000`.
+
+By rank: states, ghosts, seconds on the clock (and of the processor) to make the part, for V* and
+for the table at alpha 0.01, peak memory, and what was sent, in messages and bytes, each against
+what docs/scale.md predicts: 8 bytes for each node that another rank needs, per sweep and per level.
+Weak scaling is a grid with twice the rows on twice the ranks, strong scaling the same grid.
+"""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from typing import Any
+
+from tailpath.distributed.expected import BandSweeps
+from tailpath.distributed.fill import fill_part
+from tailpath.distributed.generate import part_called
+from tailpath.distributed.job import Job
+from tailpath.distributed.laid_out import lay_out_part, sure_budgets
+from tailpath.distributed.ranks import world
+from tailpath.dp.budgets import EXCESS
+from tailpath.dp.sweeps import FOLLOWED
+from tailpath.solvers.exact.parts import PartTable
+
+ALPHA, MOST_BYTES = 0.01, 2**40
+
+
+class Clock:
+    """Seconds since the last look, on the clock and of the processor."""
+
+    def __init__(self) -> None:
+        self.before = self._now()
+
+    def _now(self) -> tuple[float, float]:
+        return time.perf_counter(), time.process_time()
+
+    def __str__(self) -> str:
+        last, self.before = self.before, self._now()
+        clock, processor = (now - then for now, then in zip(self.before, last))
+        return f"{clock:.2f} s ({processor:.2f})"
+
+
+def measured(name: str, comm: Any) -> list[str]:
+    """What a rank has to say about a model."""
+    clock = Clock()
+    part = part_called(name, comm.rank, comm.size)
+    assert part is not None, f"{name} is not made in parts"
+    said = [f"{len(part.is_goal)} states", f"made in {clock}"]
+    table = PartTable.of(part, Job.of(comm), MOST_BYTES, None)
+    graph, rounds = table.expected.graph, table.expected.rounds
+    said.append(f"V* in {clock}, {rounds} rounds")
+    needed, sweeps = sum(map(len, graph.halo.send)), rounds + (rounds - 1) * FOLLOWED
+    halos = BandSweeps(graph, table.expected.nearest).halos.values()
+    messages = sum(len(some) > 0 for halo in halos for some in halo.send)
+    # The search for the nearest goal sends some more.
+    said.append(f"sent {_sent(graph.halo.sent)}, {messages * sweeps}, {8 * needed * sweeps}")
+    layout = lay_out_part(table.expected, sure_budgets(table.expected))
+    said.append(f"laid out in {clock}")
+    before = list(graph.halo.sent)
+    found = fill_part(layout, layout.objective(EXCESS, weight=1.0, price=1 / ALPHA))
+    levels = len(found.values) - 1
+    said.append(f"{levels} levels in {clock}")
+    sent = [now - then for now, then in zip(graph.halo.sent, before)]
+    said.append(f"sent {_sent(sent)}, {levels * len(graph.halo.ranks)}, {8 * needed * levels}")
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    return [*said, f"{graph.n - graph.own} ghosts", f"{memory:.2f} GB"]
+
+
+def _sent(sent: list[int]) -> str:
+    return f"{sent[0]} messages, {sent[1]} bytes; predicted"
+
+
+def main(name: str) -> None:
+    """Rank 0 prints what all have to say."""
+    comm = world()
+    measured("gridworld:20x20", comm)  # so that everything is loaded
+    for rank, said in enumerate(comm.allgather(measured(name, comm))):
+        if comm.rank == 0:
+            print(f"{name}, rank {rank} of {comm.size}: " + "; ".join(said), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
