@@ -166,13 +166,14 @@ def latex(text: str) -> str:
 
 
 #: What a result tells, in order: tables, and sentences between them.
-Told = Sequence[Table | str]
+Content = Sequence[Table | str]
 
 
-def as_text(told: Told, width: int | None = None) -> str:
+def as_text(content: Content, width: int | None = None) -> str:
     """Tables and sentences as people read them, one below the other."""
     return "\n\n".join(
-        part.as_text(width) if isinstance(part, Table) else _wrapped(part, width) for part in told
+        part.as_text(width) if isinstance(part, Table) else _wrapped(part, width)
+        for part in content
     )
 
 

@@ -22,7 +22,8 @@ from tailpath.dp.backup import Decisions
 from tailpath.graph import Transitions, grouped, members_of, positions
 from tailpath.kernels.jit import frozen
 from tailpath.model.cost_units import as_fraction
-from tailpath.model.ssp import SSP, FloatArray, found_once
+from tailpath.model.findings import found_once
+from tailpath.model.ssp import SSP, FloatArray
 
 IntArray = NDArray[np.int64]
 

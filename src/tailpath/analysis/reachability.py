@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 from tailpath.errors import GoalUnreachableError
 from tailpath.graph import SWEEPS, BoolArray, Transitions, fit, offsets_of
 from tailpath.kernels import graph
-from tailpath.model.ssp import SSP, found_once
+from tailpath.model.findings import found_once
+from tailpath.model.ssp import SSP
 
 #: What to do where arriving is not sure.
 WAYS = (

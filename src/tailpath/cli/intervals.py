@@ -22,7 +22,7 @@ from tailpath.risk.measure import Limit, Measure
 from tailpath.show.plans import planned_lines
 from tailpath.texts import name, number, pairs
 
-Told = tuple[dict[str, Any], str]
+Output = tuple[dict[str, Any], str]
 nature_option = click.option(
     "--nature",
     type=click.Choice(list(NATURES)),
@@ -113,7 +113,7 @@ def evaluate_intervals(
     alphas: Sequence[float],
     loose: bool,
     picture: str | None,
-) -> Told:
+) -> Output:
     """What `evaluate` tells."""
     band = tailpath.evaluate(model, policy_argument(policy, model, loose), min(alphas))
     results: list[dict[str, Any]] = [
@@ -155,7 +155,7 @@ def evaluate_intervals(
 
 def compare_plans(
     model: IntervalSSP, source: str, alphas: Sequence[float], files: Sequence[str], loose: bool
-) -> Told:
+) -> Output:
     """What `compare` tells: policies planned on the nominal model and on the intervals, and what
     each may really cost.
     """

@@ -19,7 +19,7 @@ from tailpath.distributed.job import Job
 from tailpath.distributed.layout import PartLayout, cut, shares
 from tailpath.distributed.ranks import joined, largest, together
 from tailpath.dp.budgets import BASE, TO_GO, Changes, Objective, cutoff_of, move_window, sweep
-from tailpath.dp.fill import Check, Fill, Filled, Told, fill
+from tailpath.dp.fill import Check, Fill, Filled, Progress, fill
 from tailpath.dp.layout import NO_LOSS, WINDOW, FloatArray, Layout
 
 Array = NDArray[Any]
@@ -116,7 +116,7 @@ def fill_part(
     loss: FloatArray = NO_LOSS,
     max_bytes: float = math.inf,
     check: Check = lambda memory, level, best: None,
-    told: Told = lambda level, best: None,
+    progress: Progress = lambda level, best: None,
     checkpoints: Checkpoints | None = None,
 ) -> Filled:
     """One pass from budget 1 to where nothing beyond can matter; changes are those of own nodes."""
@@ -129,7 +129,7 @@ def fill_part(
             check(int(largest(comm, filling.nbytes)), filling.w, filling.best)
         filling.advance(loss)
         rounds += 1
-        told(filling.w - 1, filling.best)
+        progress(filling.w - 1, filling.best)
         if kept is not None:
             kept.save_now_and_then()
     if kept is not None:
@@ -153,14 +153,16 @@ class SharedFill:
         loss: FloatArray = NO_LOSS,
         max_bytes: float = math.inf,
         check: Check = lambda memory, level, best: None,
-        told: Told = lambda level, best: None,
+        progress: Progress = lambda level, best: None,
     ) -> Filled:
         comm, rank_of = self.job.comm, self.job.rank_of or nearby
 
         def work() -> Filled:
             owner = rank_of(layout, comm.size, objective)
             part = cut(comm, layout, owner, np.arange(len(layout.choice_cost)))
-            found = fill_part(part, objective, loss, max_bytes, check, told, self.job.checkpoints)
+            found = fill_part(
+                part, objective, loss, max_bytes, check, progress, self.job.checkpoints
+            )
             node, budget, choice = found.changes
             mine = part.number[node], budget, part.choice[choice]
             return found._replace(changes=Changes(*(joined(comm, each) for each in mine)))

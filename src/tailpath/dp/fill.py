@@ -20,7 +20,7 @@ ROOM = 4
 #: Asked before memory is taken, with its bytes, the level reached and the best value so far.
 Check = Callable[[int, int, float], None]
 #: Told the level reached and the best value so far.
-Told = Callable[[int, float], None]
+Progress = Callable[[int, float], None]
 
 
 #: A way to fill a table: `fill`, or the same over several ranks.
@@ -44,7 +44,7 @@ def fill(
     loss: FloatArray = NO_LOSS,
     max_bytes: float = math.inf,
     check: Check = lambda memory, level, best: None,
-    told: Told = lambda level, best: None,
+    progress: Progress = lambda level, best: None,
 ) -> Filled:
     """One pass from budget 1 to where nothing beyond can matter; `error` is what each level adds to
     the relative error, at most.
@@ -81,7 +81,7 @@ def fill(
         values.append(value[: end - w])
         more = (end > last and end <= objective.limit) or at + n > len(found.node)
         error, gain_left, w = max(error, worst), max(gain_left, left), end
-        told(w - 1, best)
+        progress(w - 1, best)
     table = np.concatenate(values)
     table = table.reshape(len(table), -1, lanes) if len(objective.prices) else table
     return Filled(

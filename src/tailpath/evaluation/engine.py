@@ -23,7 +23,7 @@ from tailpath.kernels.rounding import UNIT
 from tailpath.model.potential import shifted_bounds
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import Progress
-from tailpath.policies.kinds import Policy
+from tailpath.policies.policy import Policy
 
 #: The name of a built-in heuristic, or one value per state.
 Heuristic = str | FloatArray

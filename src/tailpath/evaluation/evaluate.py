@@ -54,8 +54,9 @@ from tailpath.options import Progress, check_alpha, check_gamma, takes_alpha
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.chain import CostChain
 from tailpath.policies.given import as_policy
-from tailpath.policies.kinds import HistoryPolicy, Policy
+from tailpath.policies.kinds import HistoryPolicy
 from tailpath.policies.mixed import MixedPolicy
+from tailpath.policies.policy import Policy
 from tailpath.policies.unrolling import unroll
 
 __all__ = ["evaluate", "evaluate_for"]

@@ -48,7 +48,7 @@ from tailpath.kernels.rounding import FIXED, ROW, SAME_MASS, UNIT
 from tailpath.model.cost_units import as_fraction, decimal_above, in_costs, integer_costs
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.policies.chain import CostChain
-from tailpath.policies.kinds import Policy
+from tailpath.policies.policy import Policy
 from tailpath.policies.unrolling import successors
 
 GOAL = "goal"

@@ -35,7 +35,7 @@ from tailpath.policies.given import as_policy
 from tailpath.policies.policy import Policy
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.improvement import improve
-from tailpath.texts import Table, Told, count, did_you_mean, number
+from tailpath.texts import Content, Table, count, did_you_mean, number
 
 ALPHAS = (0.001, 0.01, 0.1, 0.5)
 #: The planner that stands for all where nothing else is named; what is compared then, and the
@@ -140,7 +140,7 @@ class Comparison(Shown):
                 return line
         raise KeyError(key)
 
-    def _told(self, most: int) -> Told:
+    def _content(self, most: int) -> Content:
         report = self.bounds.items() if self.bracketed else ()
         notes = [
             f"alpha {alpha:g}: the optimum lies between {' and '.join(map(number, ends))}"

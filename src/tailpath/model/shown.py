@@ -1,6 +1,6 @@
 """A result shows itself: one mechanism for all of them.
 
-A result says what it tells, tables and sentences in order (`_told`), and the columns it holds
+A result says what it shows, tables and sentences in order (`_content`), and the columns it holds
 (`_columns`). From these follow what `print` writes, what a notebook shows, a DataFrame and a table
 for LaTeX.
 """
@@ -13,7 +13,7 @@ from typing import Any
 
 from tailpath.model.records import Record, data_frame
 from tailpath.pictures.notebook import card
-from tailpath.texts import Table, Told, as_text
+from tailpath.texts import Content, Table, as_text
 
 #: Rows of a table for people, unless more are asked for.
 MOST_ROWS = 24
@@ -23,7 +23,7 @@ class Shown(Record):
     """Base of the results that print as tables."""
 
     @abstractmethod
-    def _told(self, most: int) -> Told:
+    def _content(self, most: int) -> Content:
         """What people are told, in tables of about `most` rows."""
 
     @abstractmethod
@@ -49,7 +49,7 @@ class Shown(Record):
         str
             Tables, and sentences about them.
         """
-        return as_text(self._told(most), width)
+        return as_text(self._content(most), width)
 
     def to_pandas(self) -> Any:
         """All rows as a DataFrame.
@@ -74,7 +74,7 @@ class Shown(Record):
         str
             A `tabular`, with the digits of the printed table.
         """
-        tables = [part for part in self._told(MOST_ROWS) if isinstance(part, Table)]
+        tables = [part for part in self._content(MOST_ROWS) if isinstance(part, Table)]
         facts = Table(("what", "value"), tables[0].rows)
         return next((table for table in tables if table.headers), facts).as_latex()
 
@@ -82,4 +82,4 @@ class Shown(Record):
         return self.as_text()
 
     def _repr_html_(self) -> str:
-        return card(repr(self).strip("<>"), self._told(MOST_ROWS), self._drawn())
+        return card(repr(self).strip("<>"), self._content(MOST_ROWS), self._drawn())

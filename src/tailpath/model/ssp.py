@@ -19,13 +19,11 @@ float is read as the shortest decimal that prints it. All checks happen once, wh
 
 from __future__ import annotations
 
-import functools
-import threading
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,16 +48,6 @@ from tailpath.pictures.notebook import model_card
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Name = Hashable
-Found = TypeVar("Found")
-Asked = ParamSpec("Asked")
-
-
-class _Findings:
-    """What was found out about a model, and the lock under which more is found."""
-
-    def __init__(self) -> None:
-        self.known: dict[Hashable, Any] = {}
-        self.lock = threading.RLock()
 
 
 def _names(given: Any, what: str) -> tuple[Name, ...]:
@@ -68,27 +56,6 @@ def _names(given: Any, what: str) -> tuple[Name, ...]:
         return tuple(given)
     except TypeError:
         raise ModelError(f"{what} must be a sequence of names, not {given!r}") from None
-
-
-def found_once(
-    find: Callable[Concatenate[SSP, Asked], Found],
-) -> Callable[Concatenate[SSP, Asked], Found]:
-    """Have a function find out what it says of a model once for each of its other arguments,
-    whichever thread asks first, and store it with the model. It is not pickled.
-    """
-
-    @functools.wraps(find)
-    def known(ssp: SSP, /, *asked: Asked.args, **named: Asked.kwargs) -> Found:
-        findings: _Findings = ssp.__dict__.setdefault("_findings", _Findings())
-        key = find, asked, tuple(named.items())
-        if key not in findings.known:
-            with findings.lock:
-                if key not in findings.known:
-                    findings.known[key] = find(ssp, *asked, **named)
-        found: Found = findings.known[key]
-        return found
-
-    return known
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -10,13 +10,13 @@ from typing import Any
 
 from tailpath.pictures.states import plot_states
 from tailpath.pictures.style import as_png
-from tailpath.texts import Table, Told, name, number
+from tailpath.texts import Content, Table, name, number
 
 #: Cells of a map and states of a graph that a small picture still shows.
 MOST_CELLS, MOST_NODES = 2_500, 40
 
 
-def card(title: str, told: Told = (), axes: Any = None) -> str:
+def card(title: str, content: Content = (), axes: Any = None) -> str:
     """A fragment of HTML: tables and sentences below a title. `axes` is what a picture function
     returned.
     """
@@ -27,7 +27,7 @@ def card(title: str, told: Told = (), axes: Any = None) -> str:
             if isinstance(part, Table)
             else f"<p>{'<br>'.join(map(_text, part.splitlines()))}</p>"
         )
-        for part in told
+        for part in content
     ]
     if axes is not None:
         parts.append(

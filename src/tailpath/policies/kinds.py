@@ -12,10 +12,8 @@ from numpy.typing import NDArray
 
 from tailpath.errors import PolicyError
 from tailpath.model.ssp import SSP, Name
-from tailpath.policies.atom_policy import AtomPolicy as AtomPolicy
 from tailpath.policies.checks import checked_choices
 from tailpath.policies.policy import AT_START, Decision, Kind
-from tailpath.policies.policy import Policy as Policy
 from tailpath.texts import count
 
 

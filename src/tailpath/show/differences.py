@@ -32,7 +32,7 @@ from tailpath.policies.table import MOST_PAIRS, action_of
 from tailpath.policies.unrolling import unroll
 from tailpath.policies.visits import cvar_to_go
 from tailpath.policies.words import budgets_in_words, decision_in_words, memory_in_words
-from tailpath.texts import Table, Told, count, number
+from tailpath.texts import Content, Table, count, number
 
 #: Action weights that differ by no more than this are the same decision.
 SAME_WEIGHT = 1e-12
@@ -83,15 +83,15 @@ class Differences(Shown, Series[Parting]):
         """The probability that the two ever decide differently."""
         return min(sum(parting.probability for parting in self.partings), 1.0)
 
-    def _told(self, most: int) -> Told:
+    def _content(self, most: int) -> Content:
         at = number(self.alpha)
-        told: list[Table | str] = [
+        content: list[Table | str] = [
             Table(
                 ["policy", "mean", f"CVaR at {at}"], list(zip(self.names, self.means, self.cvars))
             )
         ]
         if not len(self):
-            return [*told, "the two policies never decide differently"]
+            return [*content, "the two policies never decide differently"]
         headers = [
             "state",
             "probability",
@@ -102,11 +102,15 @@ class Differences(Shown, Series[Parting]):
             f"CVaR to go at {at}",
         ]
         rows = [row for part in self[:most] for row in self._rows(part)]
-        told += [
+        content += [
             f"they part with probability {number(self.probability)}",
             Table(headers, rows).in_use(),
         ]
-        return [*told, f"the {most} likeliest of {len(self)} places"] if len(self) > most else told
+        return (
+            [*content, f"the {most} likeliest of {len(self)} places"]
+            if len(self) > most
+            else content
+        )
 
     def _rows(self, part: Parting) -> list[list[Any]]:
         """Two lines: what the first does, and what the second does."""
@@ -164,13 +168,13 @@ class _Side:
                 self.policy, int(self.chain.state[nodes[0]]), min(memories), max(memories)
             )
         states = self.chain.state[nodes].tolist()
-        told = list(
+        content = list(
             dict.fromkeys(
                 memory_in_words(self.policy, memory, state)
                 for memory, state in zip(memories, states)
             )
         )
-        return told[0] if len(told) == 1 else f"{told[0]}, or {len(told) - 1} more"
+        return content[0] if len(content) == 1 else f"{content[0]}, or {len(content) - 1} more"
 
     def to_go(self, groups: list[list[tuple[int, float]]]) -> tuple[FloatArray, FloatArray]:
         """Mean and CVaR of the cost to go for mixtures of nodes."""

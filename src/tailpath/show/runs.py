@@ -160,10 +160,10 @@ def worst_runs(ssp: SSP, policy: Policy, alpha: float, k: int = 5) -> WorstRuns:
     chance = costs.unreached if math.isinf(var) else float(beyond.chance[beyond.threshold, start])
     blame = blame_of(beyond) if costs.unreached == 0 and chance > 0 else ()
     excess = math.inf if costs.unreached > 0 else math.fsum(row.share for row in blame)
-    runs = tuple(_told(ssp, policy, chain, edges) for edges in _best_first(beyond, k))
+    runs = tuple(_content(ssp, policy, chain, edges) for edges in _best_first(beyond, k))
     few = math.fsum(run.probability for run in runs) < FEW * chance
     drawn = typical_run(beyond) if k > 0 and few else None
-    typical = _told(ssp, policy, chain, drawn) if drawn else None
+    typical = _content(ssp, policy, chain, drawn) if drawn else None
     return WorstRuns(runs, alpha, var, costs.cvar(alpha), chance, excess, blame, typical, k)
 
 
@@ -233,7 +233,7 @@ def _edges(path: Any) -> list[int]:
     return edges[::-1]
 
 
-def _told(ssp: SSP, policy: Policy, chain: CostChain, edges: list[int]) -> Trace:
+def _content(ssp: SSP, policy: Policy, chain: CostChain, edges: list[int]) -> Trace:
     """A run by names."""
     assert chain.outcome is not None
     outcomes = chain.outcome[edges].tolist()

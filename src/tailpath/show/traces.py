@@ -17,7 +17,7 @@ from tailpath.model.ssp import SSP, Name
 from tailpath.pictures.states import plot_run, plot_states
 from tailpath.policies.drawing import shown_states
 from tailpath.show.blame import Blame
-from tailpath.texts import Table, Told, count, name, number
+from tailpath.texts import Content, Table, count, name, number
 
 #: Of a run that is too long to be told: its first steps, and the states it is in most often.
 BEGINNING, MET_MOST = 10, 5
@@ -80,7 +80,7 @@ class Trace(Shown, Series[Step]):
         """The states that the run is in, with how many times, the most often first."""
         return Counter(step.state for step in self.steps).most_common()
 
-    def _told(self, most: int) -> Told:
+    def _content(self, most: int) -> Content:
         cost = "never arrives" if self.cost == float("inf") else f"cost {number(self.cost)}"
         title = f"probability {number(self.probability)}, {cost}"
         shown = sum(len(same) for same in self._folded()[:most])
@@ -185,7 +185,7 @@ class WorstRuns(Shown, Series[Trace]):
             ssp, heat=heat, ax=ax, title=note, heat_label=f"expected excess: {label}", states=states
         )
 
-    def _told(self, most: int) -> Told:
+    def _content(self, most: int) -> Content:
         at = number(self.alpha)
         facts = [
             (f"VaR at {at}", self.var),
@@ -193,25 +193,25 @@ class WorstRuns(Shown, Series[Trace]):
             ("probability of more than VaR", self.chance),
             ("expected excess over VaR", self.excess),
         ]
-        told: list[Table | str] = [Table((), facts)]
+        content: list[Table | str] = [Table((), facts)]
         for rank, run in enumerate(self, 1):
-            table, *more = run._told(most)
+            table, *more = run._content(most)
             assert isinstance(table, Table)
-            told += [Table(table.headers, table.rows, f"worst run {rank}: {table.title}"), *more]
+            content += [Table(table.headers, table.rows, f"worst run {rank}: {table.title}"), *more]
         if not len(self):
-            told += self._without_runs()
+            content += self._without_runs()
         elif self.typical is not None:
             part = number(sum(run.probability for run in self), 2)
             every = number(self.chance, 3)
-            told += self._shape(f"together {part} of {every}, which all runs beyond VaR have")
+            content += self._shape(f"together {part} of {every}, which all runs beyond VaR have")
         if self.blame:
-            told += [
+            content += [
                 *self._blamed("where runs turn bad", "setback", most),
                 *self._blamed("where the excess is paid", "share", most),
             ]
-        return told
+        return content
 
-    def _without_runs(self) -> Told:
+    def _without_runs(self) -> Content:
         """Why no run is told; where each is too improbable, the shape of one."""
         if self.chance == 0:
             return ["no run costs more than VaR"]
@@ -220,7 +220,7 @@ class WorstRuns(Shown, Series[Trace]):
         why = "runs beyond VaR are so long that each is less probable than floating point can tell"
         return [why] if self.typical is None else self._shape(why)
 
-    def _shape(self, why: str) -> Told:
+    def _shape(self, why: str) -> Content:
         """What a typical run is like, and why it is told."""
         assert self.typical is not None
         run, met = self.typical, self.typical.met
@@ -231,7 +231,7 @@ class WorstRuns(Shown, Series[Trace]):
         )
         return [f"{why}\n{shape}, most often in {often}", run._table("its beginning", BEGINNING)]
 
-    def _blamed(self, title: str, column: str, most: int) -> Told:
+    def _blamed(self, title: str, column: str, most: int) -> Content:
         """The outcomes with the largest part in the excess, and why these may be more than all of
         it.
         """
@@ -266,10 +266,10 @@ class WorstRuns(Shown, Series[Trace]):
 
     def __repr__(self) -> str:
         if self.typical is not None and not len(self):
-            told = "each less probable than can be told, .typical is one"
+            content = "each less probable than can be told, .typical is one"
             return (
                 f"<WorstRuns at alpha {self.alpha:g}: runs beyond VaR {self.var:g}, of"
-                f" {self.chance:.4g} in all, {told}>"
+                f" {self.chance:.4g} in all, {content}>"
             )
         return (
             f"<WorstRuns at alpha {self.alpha:g}: {count(len(self), 'run')} beyond VaR"

@@ -35,8 +35,9 @@ from tailpath.graph import members_of, offsets_of, positions
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.rounding import FADED, FEW, FIXED, ROW, UNIT
 from tailpath.model.cost_units import as_fraction
+from tailpath.model.findings import found_once
 from tailpath.model.records import Record
-from tailpath.model.ssp import SSP, FloatArray, Geometry, Name, Origin, found_once
+from tailpath.model.ssp import SSP, FloatArray, Geometry, Name, Origin
 
 #: Probabilities given arrival that may be off by more, relatively, are worth a note; and are
 #: refused.

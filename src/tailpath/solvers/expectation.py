@@ -25,9 +25,10 @@ from tailpath.dp.optimum import least_total, sharpest
 from tailpath.dp.sweeps import Sweeps
 from tailpath.errors import ModelError, OptionError
 from tailpath.model.endings import ended_by_chance
+from tailpath.model.findings import found_once
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.records import Record, data_frame
-from tailpath.model.ssp import SSP, FloatArray, Name, found_once
+from tailpath.model.ssp import SSP, FloatArray, Name
 from tailpath.options import check_gamma
 from tailpath.pictures.notebook import card
 from tailpath.policies.kinds import MarkovPolicy

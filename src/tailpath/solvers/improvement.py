@@ -26,7 +26,7 @@ from tailpath.model.potential import shifted
 from tailpath.model.ssp import SSP
 from tailpath.options import check_alpha, takes_alpha
 from tailpath.policies.given import as_policy
-from tailpath.policies.kinds import Policy
+from tailpath.policies.policy import Policy
 from tailpath.solvers.exact.solver import best_for_budget
 from tailpath.solvers.expectation import solve_expected
 from tailpath.solvers.objectives.rounding import on_costs_of

@@ -12,12 +12,12 @@ from tailpath.evaluation.distribution import CostDistribution
 from tailpath.evaluation.evaluate import evaluate_for
 from tailpath.model.shown import Shown
 from tailpath.model.ssp import SSP
-from tailpath.policies.kinds import Policy
 from tailpath.policies.mixed import MixedPolicy
+from tailpath.policies.policy import Policy
 from tailpath.risk.measure import Limit, Measure
 from tailpath.risk.measures import Late, Mean
 from tailpath.risk.text import parse
-from tailpath.texts import Table, Told
+from tailpath.texts import Content, Table
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -118,7 +118,7 @@ class RiskSolution(Shown):
         unit, share = ("percentage point", 0.01) if isinstance(limit.measure, Late) else ("unit", 1)
         return f"one {unit} more in {limit} saves {price * share:.6g} of {self.objective}"
 
-    def _told(self, most: int) -> Told:
+    def _content(self, most: int) -> Content:
         facts: list[tuple[str, Any]] = [
             (f"least {self.objective}", self.value),
             ("proved to lie in", "{:.10g} to {:.10g}".format(*self.bounds)),

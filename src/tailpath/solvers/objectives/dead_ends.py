@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from tailpath.analysis.reachability import dead_ends, reachable_states
 from tailpath.errors import ModelError
 from tailpath.model.cost_units import MOST_UNITS
-from tailpath.model.ssp import SSP, found_once
+from tailpath.model.findings import found_once
+from tailpath.model.ssp import SSP
 
 
 def fined(ssp: SSP, units: int) -> SSP:

@@ -29,7 +29,7 @@ from tailpath.model.shown import Shown
 from tailpath.model.ssp import SSP, FloatArray
 from tailpath.options import Progress
 from tailpath.pictures.curves import plot_frontier
-from tailpath.policies.kinds import Policy
+from tailpath.policies.policy import Policy
 from tailpath.risk.measure import Measure
 from tailpath.risk.measures import Late, Shortfall
 from tailpath.risk.text import parse
@@ -38,7 +38,7 @@ from tailpath.solvers.objectives.mean_risk import VANISHED, MeanRisk
 from tailpath.solvers.objectives.price_search import least_means
 from tailpath.solvers.objectives.rounding import both_ways, on_costs_of, require_unit
 from tailpath.solvers.objectives.trade import SAME, Axis, Part, Rounding, mixed
-from tailpath.texts import Table, Told, count
+from tailpath.texts import Content, Table, count
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -245,7 +245,7 @@ class Frontier(Shown, Series[Corner]):
         """
         return plot_frontier(self, ax)
 
-    def _told(self, most: int) -> Told:
+    def _content(self, most: int) -> Content:
         """The corners, spread evenly where there are many; `tailpath frontier` prints the same."""
         shown, columns = self.spread(most), self._columns()
         headers = {

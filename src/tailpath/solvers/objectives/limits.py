@@ -28,8 +28,8 @@ from tailpath.errors import InfeasibleError, OptionError
 from tailpath.external.linear_programs import TIGHTEST, Mixture, best_mixture
 from tailpath.kernels.rounding import UNIT
 from tailpath.model.ssp import SSP, FloatArray
-from tailpath.policies.kinds import Policy
 from tailpath.policies.mixed import MixedPolicy
+from tailpath.policies.policy import Policy
 from tailpath.risk.curves import Curve, curve_of
 from tailpath.risk.measure import Limit, Measure
 from tailpath.solvers.exact.layout import layout_of

@@ -16,8 +16,8 @@ from typing import Any
 from tailpath.errors import ModelError, OptionError
 from tailpath.model.ssp import SSP
 from tailpath.policies.budget import BudgetPolicy
-from tailpath.policies.kinds import Policy
 from tailpath.policies.mixed import MixedPolicy
+from tailpath.policies.policy import Policy
 from tailpath.risk.measure import Measure
 from tailpath.solvers.exact.grid import rounded, rounded_down
 

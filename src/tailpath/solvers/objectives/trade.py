@@ -28,8 +28,8 @@ import numpy as np
 
 from tailpath.kernels.rounding import SAME_VALUE
 from tailpath.model.ssp import FloatArray
-from tailpath.policies.kinds import Policy
 from tailpath.policies.mixed import MixedPolicy
+from tailpath.policies.policy import Policy
 from tailpath.solvers.objectives.envelope import (
     CURVE,
     FOUND0,

@@ -18,8 +18,8 @@ from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, FloatArray, Name
 from tailpath.options import check_alpha
 from tailpath.pictures.notebook import card
+from tailpath.policies.atom_policy import AtomPolicy
 from tailpath.policies.atoms import Grids, nearest_own
-from tailpath.policies.kinds import AtomPolicy
 from tailpath.texts import Table
 
 

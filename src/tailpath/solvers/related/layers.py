@@ -22,7 +22,7 @@ from tailpath.errors import ModelError
 from tailpath.model.potential import refuse_signed
 from tailpath.model.ssp import SSP
 from tailpath.options import check_alpha
-from tailpath.policies.kinds import Policy
+from tailpath.policies.policy import Policy
 from tailpath.policies.unrolling import unroll
 
 

@@ -28,7 +28,8 @@ from tailpath.errors import ModelError
 from tailpath.evaluation.evaluate import evaluate
 from tailpath.model.ssp import SSP
 from tailpath.policies.budget import BudgetPolicy
-from tailpath.policies.kinds import MemoryPolicy, Policy
+from tailpath.policies.kinds import MemoryPolicy
+from tailpath.policies.policy import Policy
 from tailpath.solvers.exact.layout import layout_of
 from tailpath.solvers.exact.table import BudgetTable, budget_policy
 from tailpath.solvers.related.levels import levels_of

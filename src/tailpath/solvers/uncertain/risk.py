@@ -18,7 +18,7 @@ from tailpath.kernels.rounding import SAME_MASS, UNIT
 from tailpath.model.cost_units import as_multiples
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.records import Record
-from tailpath.policies.kinds import Policy
+from tailpath.policies.policy import Policy
 from tailpath.risk.curves import Curve
 from tailpath.risk.measure import Measure
 from tailpath.risk.measures import Late, Mean, VaR
