@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -106,3 +108,40 @@ def test_alpha_may_be_a_percentage_on_the_command_line(capsys, tmp_path):
     assert {line["alpha"] for line in several.json["optimum_bounds"]} == {0.05, 0.1}
     asked = run(capsys, "solve", tmp_path / "roads.json", "--minimise", "cvar(0.95)")
     assert asked.code == 0 and asked.err.count("for 95 % confidence") == 1
+
+
+MORE = [
+    ("s", "a", "g", 0.5, 1),
+    ("s", "a", "t", 0.5, 2),
+    ("s", "b", "g", 1, 3),
+    ("t", "a", "g", 1, 1),
+]
+PLAIN = tp.SSP.from_outcomes(MORE, "s", ["g"])
+OPEN = tp.IntervalSSP.around(PLAIN, 0.5)
+ASKED = {
+    "an interval's deadline is a number": lambda: tp.solve_on_time(OPEN, math.nan),
+    "an interval's deadline is no giant": lambda: tp.solve_on_time(OPEN, 10**400),
+    "no plans are compared on intervals": lambda: tp.compare(OPEN, {"p": dict.fromkeys("st", "a")}),
+    "a limit below all": lambda: tp.solve(PLAIN, "mean", [tp.CVaR(0.5) <= -math.inf]),
+    "a weight that no float tells": lambda: tp.solve_cvar_exact(PLAIN, 0.5, weight=1e-100),
+    "a weight is a number": lambda: tp.solve_cvar_exact(PLAIN, 0.5, weight="x"),
+    "a discount is a number": lambda: tp.solve_expected(PLAIN, gamma="x"),
+    "a discount of None": lambda: tp.evaluate(PLAIN, dict.fromkeys("st", "a"), 0.5, gamma=None),
+    "no choice of this number": lambda: OPEN.narrowed(99),
+    "no choice below 0": lambda: OPEN.narrowed(-1),
+    "a share of a width": lambda: OPEN.narrowed(0, 2),
+    "a margin is a number": lambda: tp.IntervalSSP.around(PLAIN, "x"),
+    "a confidence is a number": lambda: tp.IntervalSSP.from_counts(
+        [("s", "a", "g", 3, 1), ("s", "a", "s", 2, 1)], "s", ["g"], "high"
+    ),
+    "a table without states": lambda: tp.read({}),
+    "actions where values are meant": lambda: tp.policy(
+        PLAIN, dict.fromkeys("st", "a"), minimise=True
+    ),
+}
+
+
+@pytest.mark.parametrize("ask", ASKED.values(), ids=ASKED.keys())
+def test_what_makes_no_sense_is_refused_in_words(ask):
+    with pytest.raises(tp.TailpathError):
+        ask()

@@ -133,9 +133,7 @@ def check_named(given: Any, what: str) -> Mapping[str, Any]:
 
 def check_gamma(gamma: Any) -> float:
     """`gamma`, the discount of a step, as a float in (0, 1]."""
-    if not 0 < gamma <= 1:
-        raise OptionError(f"gamma must lie in (0, 1], not {gamma!r}")
-    return float(gamma)
+    return check_alpha(gamma, "gamma")
 
 
 def check_amount(value: Any, what: str, *, finite: bool = False, signed: bool = False) -> float:

@@ -188,7 +188,10 @@ def _starts(environment: Any, table: Any, where: str) -> dict[Name, float]:
     inner = getattr(environment, "unwrapped", environment)
     distribution = getattr(inner, "initial_state_distrib", getattr(inner, "isd", None))
     if distribution is None:
-        return {next(iter(dict(_items(table)))): 1.0}
+        states = list(dict(_items(table)))
+        if not states:
+            raise FormatError(f"{where}: the table has no states")
+        return {states[0]: 1.0}
     weights = np.asarray(distribution, dtype=np.float64)
     if (
         weights.ndim != 1

@@ -20,6 +20,7 @@ from tailpath.errors import OptionError, TailpathError
 from tailpath.evaluation.evaluate import evaluate
 from tailpath.methods.method import ROUNDING, Method, Plan
 from tailpath.methods.register import find_method, method_names
+from tailpath.model.interval import IntervalSSP
 from tailpath.model.shown import Shown
 from tailpath.model.ssp import SSP
 from tailpath.options import (
@@ -205,6 +206,13 @@ def compare(
     >>> line.deployed, line.over
     (60.0, 30.0)
     """
+    if isinstance(ssp, IntervalSSP):
+        if not ssp.is_certain:
+            raise OptionError(
+                "plans are compared with known probabilities: take model.nominal(), and"
+                " tailpath.evaluate(model, policy, alpha) for what each may cost"
+            )
+        ssp = ssp.inside
     levels, policies = check_alphas(alphas), check_named(policies, "policies")
     if settings.get("gamma", 1) != 1:
         raise OptionError(

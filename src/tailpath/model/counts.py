@@ -66,6 +66,10 @@ def intervals_of_counts(count: FloatArray, row_start: NDArray[Any], confidence: 
     """
     from scipy.stats import beta
 
+    try:
+        confidence = float(confidence)
+    except (TypeError, ValueError, OverflowError):
+        raise OptionError(f"confidence must be a number in (0, 1), not {confidence!r}") from None
     if not 0 < confidence < 1:
         raise OptionError(f"confidence must lie in (0, 1), not {confidence!r}")
     row, size = owners(row_start), np.diff(row_start)

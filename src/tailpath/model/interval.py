@@ -26,6 +26,7 @@ from tailpath.model.checks import ROW_TOLERANCE
 from tailpath.model.interval_builders import IntervalBuilder
 from tailpath.model.records import data_frame
 from tailpath.model.ssp import SSP, FloatArray, Name
+from tailpath.options import check_amount, check_integer
 
 Found = TypeVar("Found")
 
@@ -258,13 +259,23 @@ class IntervalSSP(IntervalBuilder):
         IntervalSSP
             The other model.
 
+        Raises
+        ------
+        OptionError
+            If there is no such choice, or `share` is not in [0, 1].
+
         Examples
         --------
         >>> model = tp.IntervalSSP.around(ssp, 0.5).narrowed(0)
         >>> (model.high - model.low).round(6)
         array([0.275, 0.05 , 0.   ])
         """
-        rows = slice(*self.inside.choice_outcomes[choice : choice + 2].tolist())
+        place = check_integer(choice, "the choice")
+        if place >= self.n_choices:
+            raise OptionError(f"the choice must be less than {self.n_choices}, not {place}")
+        if not 0 <= check_amount(share, "a share") <= 1:
+            raise OptionError(f"the share must lie in [0, 1], not {share!r}")
+        rows = slice(*self.inside.choice_outcomes[place : place + 2].tolist())
         low, high, p = self.low.copy(), self.high.copy(), self.inside.outcome_probability
         if self.estimate is not None and self.estimate[rows].any():
             p = self.estimate

@@ -16,6 +16,7 @@ from tailpath.model.matrices import arrays_from_matrices, numbered_matrices
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, FloatArray, Name
 from tailpath.model.tables import NONE, outcomes_of_table
+from tailpath.options import check_amount
 
 Row = tuple[Name, Name, Name, Any, Any]
 
@@ -109,7 +110,8 @@ class IntervalBuilder(Record):
         >>> model.low, model.high
         (array([0.45, 0.05, 1.  ]), array([1.  , 0.15, 1.  ]))
         """
-        if not 0 <= margin <= 1:
+        margin = check_amount(margin, "a margin")
+        if margin > 1:
             raise OptionError(f"the margin must lie in [0, 1], not {margin!r}")
         p = ssp.outcome_probability
         alone = np.repeat(np.diff(ssp.choice_outcomes) == 1, np.diff(ssp.choice_outcomes))

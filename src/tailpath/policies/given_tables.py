@@ -155,6 +155,11 @@ def greedy_policy(ssp: SSP, table: Any, minimise: bool) -> MarkovPolicy:
         row = row_of(asked)
         if row is None:
             return None
+        if isinstance(row, str):
+            raise PolicyError(
+                f"the row of state {ssp.states[asked.index]!r} is {row!r}; where less or more"
+                " is better, a table has a number for each action"
+            )
         if isinstance(row, Mapping):
             # Tables often have a value for every action, whether the state has it or not.
             values = {

@@ -53,7 +53,7 @@ from tailpath.model.endings import within
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.potential import shifted, shifted_bounds
 from tailpath.model.ssp import SSP, FloatArray
-from tailpath.options import Progress, check_invertible_alpha, takes_alpha
+from tailpath.options import Progress, check_amount, check_invertible_alpha, takes_alpha
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.exact.error_bound import ErrorBound, error_bound_of
 from tailpath.solvers.exact.grid import rounded, rounded_down
@@ -267,8 +267,11 @@ def solve_cvar_exact(
     if gamma != 1:
         ssp = within(ssp, most_steps(ssp), gamma=gamma)
     alpha = check_invertible_alpha(alpha)
-    if not 0 <= weight <= 1:
+    weight = check_amount(weight, "a weight")
+    if weight > 1:
         raise OptionError(f"weight must lie in [0, 1], not {weight!r}")
+    if weight > 0 and 1 - weight == 1:
+        raise OptionError(f"weight = {weight!r} is too small for floating point; take 0")
     task = Task(alpha, float(weight), bool(lexicographic), max_bytes, progress, way=way_of(comm))
     return solve_task(ssp, task, delta)
 

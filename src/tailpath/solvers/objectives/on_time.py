@@ -409,6 +409,7 @@ def _against(
     model: IntervalSSP, deadline: float, nature: str, delta: Any, max_bytes: int
 ) -> OnTimeSolution:
     """`solve_on_time` of a model with intervals."""
+    deadline = check_amount(deadline, "a deadline")
     if delta is not None or math.isinf(deadline):
         raise OptionError(
             "a model with intervals needs a finite deadline, and costs with a common unit in place"

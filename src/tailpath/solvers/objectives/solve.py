@@ -390,7 +390,8 @@ def _check_each(ssp: SSP, limits: tuple[Limit, ...]) -> None:
     """Every limit must be one that can be kept if it were alone."""
     for limit in limits:
         least = _alone(ssp, limit.measure)
-        if least.bounds[0] > limit.bound + SLACK * abs(limit.bound) and least.value > limit.bound:
+        slack = SLACK * abs(limit.bound) if math.isfinite(limit.bound) else 0.0
+        if least.bounds[0] > limit.bound + slack and least.value > limit.bound:
             raise InfeasibleError(
                 f"no policy keeps {limit}: {limit.measure} is at least {least.value:.6g}",
                 least.value,
