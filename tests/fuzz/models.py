@@ -66,6 +66,8 @@ def run(
                 warnings.simplefilter("ignore")
                 for claim in attempt(number):
                     counts[claim] = counts.get(claim, 0) + 1
+        except KeyboardInterrupt:  # what was found so far counts
+            break
         except TimeoutError:
             counts["left after a while"] = counts.get("left after a while", 0) + 1
         except Exception:
