@@ -327,7 +327,8 @@ def test_a_limit_of_steps_understands_the_policies_of_the_model_of_every_kind(ki
     mine = KINDS_OF_THE_MODEL[kind]
     plain = tp.evaluate(ROAD, mine, 1e-3)
     limited = tp.within(ROAD, 40, otherwise=0)
-    for given in (mine, tp.policy(limited, mine), tp.policy(limited, tp.policy(limited, mine))):
+    own, twice = tp.policy(ROAD, mine), tp.policy(limited, tp.policy(limited, mine))
+    for given in (mine, own, tp.policy(limited, mine), twice):
         assert tp.evaluate(limited, given, 1e-3).mean == pytest.approx(plain.mean, rel=1e-6)
         assert tp.evaluate(limited, given, 1e-3).cvar(0.1) == pytest.approx(
             plain.cvar(0.1), rel=1e-6

@@ -219,8 +219,8 @@ def _on_pairs(ssp: SSP, policy: Any) -> Policy:
         known = policy.ssp.states[policy.ssp.start_index] == ssp.states[ssp.start_index]
     elif isinstance(policy, MemoryPolicy) and isinstance(policy.action_, Mapping):
         known = any(state in set(ssp.states) for state, _ in policy.action_)
+    elif isinstance(policy, HistoryPolicy) and isinstance(policy.function, FunctionOfHistory):
+        known = policy.function.ssp.states == ssp.states
     else:  # any other object keeps to the names of the model it is asked about
-        known = not isinstance(policy, (MemoryPolicy, HistoryPolicy)) or isinstance(
-            getattr(policy, "function", None), FunctionOfHistory
-        )
+        known = not isinstance(policy, (MemoryPolicy, HistoryPolicy))
     return policy if known else _OnPairs(ssp, policy)
