@@ -24,7 +24,7 @@ def test_every_method_bounds_the_truth(chain: tuple[Rows, Rates], method: str) -
     given = expected.chain_of(*arrays(rows, rates))
     sweeps = Sweeps.of_chain(given.choice_outcomes, given.target, given.probability)
     if method == "sweeps":
-        found = expected._by_sweeps(given, sweeps, 0.0)[0]
+        found = expected._by_sweeps(given, 0.0)[0]
     elif method == "elimination":
         found = expected.by_elimination(given, sweeps)
     elif method == "factorisation":

@@ -15,7 +15,6 @@ expected number of steps and the probability of ending in a trap all have this f
 
 from __future__ import annotations
 
-import math
 import warnings
 from dataclasses import replace
 from typing import Any
@@ -36,10 +35,17 @@ from tailpath.dp.bounds import (
 from tailpath.dp.certificates import Certificate, proved, relative_bounds
 from tailpath.dp.elimination import eliminate
 from tailpath.dp.rational import eliminated
-from tailpath.dp.sweeps import MOST_ROUNDS, Sweeps
+from tailpath.dp.sweeps import (
+    MOST_ROUNDS,
+    Sweeps,
+    by_component,
+    likeliest_order,
+    room_for,
+    swept,
+)
 from tailpath.errors import TailpathWarning
 from tailpath.graph import owners
-from tailpath.kernels.jit import frozen
+from tailpath.kernels.jit import frozen, kernel
 from tailpath.kernels.rounding import CLOSE, FLUTTER, SETTLED
 
 #: The largest component that is eliminated, and the most products of all: a dense elimination of m
@@ -58,6 +64,7 @@ FEW_NODES = 100
 #: The method of totals that sweeps found.
 SWEEPS = "sweeps"
 
+Array = NDArray[Any]
 Total = tuple[Bounds, Certificate | None]
 
 
@@ -69,9 +76,8 @@ def chain_of(
     error: float = 0.0,
 ) -> Decisions:
     """The rows of a chain, one for each node, as kernels take them."""
-    return Decisions(
-        *frozen(np.arange(len(rate) + 1), row_start, target, probability, rate)
-    )._replace(error=error)
+    rows = frozen(np.arange(len(rate) + 1), row_start, target, probability, rate)
+    return Decisions(*rows, error)  # type: ignore[misc]
 
 
 def expected_total(
@@ -118,11 +124,12 @@ def total_of(chain: Decisions, *, slow: bool = False, close: float | None = None
     """The expected total of a chain that is not empty, and what weights prove of it, if they do. On
     a `slow` one sweeps are not tried.
     """
-    sweeps = Sweeps.of_chain(chain.choice_outcomes, chain.target, chain.probability)
     close = close_enough(len(chain.rate)) if close is None else close
-    found: Total = unproved(np.zeros(len(chain.rate)), SWEEPS), None
-    if not slow:
-        bounds, proof, is_close = _by_sweeps(chain, sweeps, close)
+    if slow:
+        sweeps = Sweeps.of_chain(chain.choice_outcomes, chain.target, chain.probability)
+        found: Total = unproved(np.zeros(len(chain.rate)), SWEEPS), None
+    else:
+        bounds, proof, sweeps, is_close = _by_sweeps(chain, close)
         found = bounds, proof
         if is_close:
             return found
@@ -147,24 +154,52 @@ def settled_total(chain: Decisions, tolerance: float) -> FloatArray | None:
     return value if rounds <= MOST_ROUNDS and np.isfinite(value).all() else None
 
 
-def _by_sweeps(
-    chain: Decisions, sweeps: Sweeps, close: float
-) -> tuple[Bounds, Certificate | None, bool]:
-    """What sweeps find, what weights prove of it, and whether shares are `close`, so that nobody
-    need ask for weights.
+def _by_sweeps(chain: Decisions, close: float) -> tuple[Bounds, Certificate | None, Sweeps, bool]:
+    """What sweeps find, what weights prove of it, the order of the sweeps, and whether shares are
+    `close`, so that nobody need ask for weights.
     """
-    value, rounds = sweeps.run(chain, np.zeros(len(chain.rate)), SETTLED)
-    if rounds > MOST_ROUNDS or not (np.isfinite(value).all() and value.min() >= 0.0):
-        return unproved(np.zeros(len(value)), SWEEPS), None, False
-    shares = math.inf
-    if chain.rate.all():
-        below, above = relative_bounds(chain, np.append(value, 0.0), chain.state_choices)
-        found, shares = within_shares(value, below, above, SWEEPS), below + above
-        if shares <= close:
-            return found, None, True
+    order, part_start, value, rounds, below, above = swept_chain(chain, room_for(chain), SETTLED)
+    value, sweeps, shares = value[:-1], Sweeps(order, part_start), below + above
+    if rounds > MOST_ROUNDS:
+        return unproved(np.zeros(len(value)), SWEEPS), None, sweeps, False
+    found = within_shares(value, below, above, SWEEPS) if shares <= max(close, WIDE) else None
+    if found is not None and shares <= close:
+        return found, None, sweeps, True
     other, proof = _bounded(value, proof_by_sweeps(chain, sweeps, value), SWEEPS)
     # On small chains both proofs take no time, and either may be closer.
-    return (narrower(found, other) if shares <= WIDE else other), proof, False
+    return (other if found is None else narrower(found, other)), proof, sweeps, False
+
+
+@kernel
+def swept_chain(
+    chain: Decisions, room: Decisions, tolerance: float
+) -> tuple[Array, Array, Array, int, float, float]:
+    """Sweeps over a chain, all in one: the order and the parts of it, values with one entry more
+    for the end, the most rounds of a part, and the shares by which values may be off.
+
+    Rounds are too many, and shares infinite, where a value is no number of 0 or more.
+    """
+    n = len(chain.rate)
+    likeliest = np.empty(n, dtype=np.int64)
+    likeliest_order(chain.choice_outcomes, chain.target, chain.probability, likeliest)
+    order, part_start = by_component(chain.choice_outcomes, chain.target, likeliest)
+    value, below, above = np.zeros(n + 1), np.inf, np.inf
+    rounds = swept(
+        chain,
+        order,
+        part_start,
+        np.zeros(n),
+        room,
+        tolerance,
+        value[:n],
+        np.zeros_like(room.state_choices),
+    )
+    for node in range(n):
+        if not 0.0 <= value[node] < np.inf:
+            rounds = MOST_ROUNDS + 1
+    if rounds <= MOST_ROUNDS:
+        below, above = relative_bounds(chain, value, chain.state_choices)
+    return order, part_start, value, rounds, below, above
 
 
 def _bounded(value: FloatArray, proof: Certificate | None, method: str) -> Total:

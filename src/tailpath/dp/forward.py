@@ -131,7 +131,7 @@ def search(
     return FINISHED
 
 
-@kernel
+@kernel(inline=True)
 def _begin_epoch(ring: Ring, overflow: Overflow, state: Any) -> None:
     """Move on to the epoch that begins here or, if the ring is empty, to the next that holds any.
 
@@ -165,7 +165,7 @@ def _begin_epoch(ring: Ring, overflow: Overflow, state: Any) -> None:
     state.bucket = epoch << ring.shift
 
 
-@kernel
+@kernel(inline=True)
 def _expand(
     rows: RingRows,
     steps: RowSteps,

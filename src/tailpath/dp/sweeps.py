@@ -369,6 +369,21 @@ def by_component(row_start: Array, target: Array, order: Array) -> tuple[Array, 
     return ordered, part_start
 
 
+def room_for(given: Decisions) -> Decisions:
+    """Room for folded rows. Indices have no sign: the compiler need not ask whether they count from
+    the end.
+    """
+    rows, outcomes = len(given.rate), len(given.target)
+    position = np.uint32 if outcomes < 2**32 else np.uint64
+    return Decisions(
+        np.empty(len(given.state_choices), position),
+        np.empty(rows + 1, position),
+        np.empty(outcomes, np.uint32),
+        np.empty(outcomes),
+        np.empty(rows),
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class Sweeps:
     """States in the order in which they are swept, and where each strong component begins in it."""
@@ -410,21 +425,12 @@ class Sweeps:
         """Value iteration from `first`: values by state, and the most rounds of a component; beyond
         `MOST_ROUNDS` it was given up.
         """
-        n, rows, outcomes = len(first), len(given.rate), len(given.target)
-        # Indices without a sign: the compiler need not ask whether they count from the end.
-        position = np.uint32 if outcomes < 2**32 else np.uint64
-        room = (
-            np.empty(n + 1, position),
-            np.empty(rows + 1, position),
-            np.empty(outcomes, np.uint32),
-            np.empty(outcomes),
-            np.empty(rows),
-        )
-        value, chosen = np.empty(n), np.zeros(n, position)
+        room = room_for(given)
+        value, chosen = np.empty(len(first)), np.zeros_like(room.state_choices)
         rounds = swept(
             given,
             *frozen(self.order, self.part_start, first),
-            Decisions(*room),
+            room,
             tolerance,
             value,
             chosen,

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -192,21 +192,14 @@ class SearchResult:
         return float(self.costs[-1]) if self.costs.size else 0.0
 
 
-def unscaled(found: SearchResult) -> SearchResult:
-    """All probabilities but the truncated as they are, not in units of 2^-SCALE; what would lose
-    digits so is truncated, too.
+def unscaled(opened: OpenMass, truncated: OpenMass) -> tuple[OpenMass, OpenMass]:
+    """What is open as it is, not in units of 2^-SCALE; what would lose digits so is truncated,
+    too.
     """
-    small = found.open.mass < SMALL
-    truncated, opened = found.truncated, found.open
-    if small.any():
+    if opened.mass.min(initial=np.inf) < SMALL:
+        small = opened.mass < SMALL
         truncated, opened = truncated.with_more(opened.part(small)), opened.part(~small)
-    return replace(
-        found,
-        probabilities=found.probabilities * 2.0**-SCALE,
-        open=OpenMass(opened.node, opened.ahead, opened.mass * 2.0**-SCALE),
-        truncated=truncated,
-        lost=found.lost * 2.0**-SCALE,
-    )
+    return OpenMass(opened.node, opened.ahead, opened.mass * 2.0**-SCALE), truncated
 
 
 def nothing_found() -> SearchResult:

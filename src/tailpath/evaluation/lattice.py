@@ -238,18 +238,18 @@ class LatticeSearch:
         last = int(levels[-1]) if count else 0
         by = self.lattice.node, self.lattice.given.height
         node, ahead, mass = open_pairs(self.ring, self.overflow, self.bucket, last, *frozen(*by))
-        return unscaled(
-            SearchResult(
-                costs=in_costs(levels, unit),
-                probabilities=self.found.mass[:count],
-                open=OpenMass(node, in_costs(ahead, unit), mass),
-                truncated=self._truncated(last, unit),
-                lost=float(self.state["lost"]),
-                relative_error=self._relative_error(cycle_error),
-                cost_error=cost_error(last, unit),
-                ahead_error=0.0,
-                expanded=int(self.state["expanded"]),
-            )
+        opened = OpenMass(node, in_costs(ahead, unit), mass)
+        opened, truncated = unscaled(opened, self._truncated(last, unit))
+        return SearchResult(
+            costs=in_costs(levels, unit),
+            probabilities=self.found.mass[:count] * 2.0**-SCALE,
+            open=opened,
+            truncated=truncated,
+            lost=float(self.state["lost"]) * 2.0**-SCALE,
+            relative_error=self._relative_error(cycle_error),
+            cost_error=cost_error(last, unit),
+            ahead_error=0.0,
+            expanded=int(self.state["expanded"]),
         )
 
     def _truncated(self, last: int, unit: Fraction) -> OpenMass:

@@ -306,18 +306,17 @@ class QueueSearch:
             ahead,
             np.array([node.probability for node in nodes], dtype=np.float64),
         )
-        return unscaled(
-            SearchResult(
-                costs=costs,
-                probabilities=probabilities,
-                open=left.part(slice(opened)),
-                truncated=left.part(slice(opened, None)),
-                lost=self.lost,
-                relative_error=self.relative_error() * (1 + cycle_error / UNIT),
-                cost_error=cost_error,
-                ahead_error=ahead_error,
-                expanded=self.expanded,
-            )
+        left, truncated = unscaled(left.part(slice(opened)), left.part(slice(opened, None)))
+        return SearchResult(
+            costs=costs,
+            probabilities=probabilities * 2.0**-SCALE,
+            open=left,
+            truncated=truncated,
+            lost=self.lost * 2.0**-SCALE,
+            relative_error=self.relative_error() * (1 + cycle_error / UNIT),
+            cost_error=cost_error,
+            ahead_error=ahead_error,
+            expanded=self.expanded,
         )
 
     def _head(self) -> tuple[FloatArray, FloatArray, float]:

@@ -106,22 +106,22 @@ def factors(
         out_xi[outcome - first] = (low + part * (high - low)) / y
 
 
-@kernel
+@kernel(inline=True)
 def _reach(
     model: AtomModel, slope: Array, outcome: int, var: float, tie: float
 ) -> tuple[float, float]:
     """The atoms up to which an outcome's slopes exceed the VaR, and up to which they at least equal
     it.
     """
-    cost, target = model.cost[outcome], model.target[outcome]
-    atom, low = 0, 0.0
-    while atom < len(model.atoms) and cost + model.gamma * slope[target, atom] > var + tie:
+    cost, target = model.cost[outcome], np.uint64(model.target[outcome])
+    atom, end, one, low = np.uint64(0), np.uint64(len(model.atoms)), np.uint64(1), 0.0
+    while atom < end and cost + model.gamma * slope[target, atom] > var + tie:
         low = model.atoms[atom]
-        atom += 1
+        atom += one
     high = low
-    while atom < len(model.atoms) and cost + model.gamma * slope[target, atom] >= var - tie:
+    while atom < end and cost + model.gamma * slope[target, atom] >= var - tie:
         high = model.atoms[atom]
-        atom += 1
+        atom += one
     return low, high
 
 

@@ -236,8 +236,9 @@ def add_run(
     slope: Array, target: int, cost: float, gamma: float, size: int, out_slope: Array
 ) -> None:
     """The segments of one more run."""
-    for atom in range(slope.shape[1]):
-        out_slope[size + atom] = cost + gamma * slope[target, atom]
+    row, at = np.uint64(target), np.uint64(size)
+    for atom in range(np.uint64(slope.shape[1])):
+        out_slope[at + atom] = cost + gamma * slope[row, atom]
 
 
 @kernel
@@ -250,7 +251,7 @@ def merge_runs(size: int, n_atoms: int, scratch: Scratch) -> None:
         scratch.other_slope,
         scratch.other_number,
     )
-    for at in range(size):
+    for at in range(np.uint64(size)):
         number[at] = at
     for piece in range(pieces + 1):
         ends[piece] = piece * n_atoms
@@ -270,12 +271,9 @@ def merge_runs(size: int, n_atoms: int, scratch: Scratch) -> None:
             ends[merged] = ends[min(piece + 2, pieces)]
         pieces = merged
         slope, number, to_slope, to_number = to_slope, to_number, slope, number
-    for at in range(size):
-        scratch.falling[at] = slope[at]
-        scratch.width[at], scratch.run[at] = (
-            scratch.number_width[number[at]],
-            scratch.number_run[number[at]],
-        )
+    for at in range(np.uint64(size)):
+        scratch.falling[at], of = slope[at], np.uint64(number[at])
+        scratch.width[at], scratch.run[at] = scratch.number_width[of], scratch.number_run[of]
 
 
 @kernel
@@ -317,19 +315,21 @@ def _merge_equals(
 
     Neither runs over an end: each gives as many as one piece has.
     """
-    left, right = begin, middle
-    low, high = middle - 1, end - 1
-    for step in range(middle - begin):
-        front, at = slope[left] >= slope[right], begin + step
+    none, one = np.uint64(0), np.uint64(1)
+    left, right = np.uint64(begin), np.uint64(middle)
+    first, last = left, np.uint64(end) - one
+    low, high = right - one, last
+    for step in range(right - left):
+        front, at = slope[left] >= slope[right], first + step
         out_slope[at] = slope[left] if front else slope[right]
         out_number[at] = number[left] if front else number[right]
-        left += 1 if front else 0
-        right += 0 if front else 1
-        back, at = slope[low] < slope[high], end - 1 - step
+        left += one if front else none
+        right += none if front else one
+        back, at = slope[low] < slope[high], last - step
         out_slope[at] = slope[low] if back else slope[high]
         out_number[at] = number[low] if back else number[high]
-        low -= 1 if back else 0
-        high -= 0 if back else 1
+        low -= one if back else none
+        high -= none if back else one
 
 
 @kernel
@@ -353,24 +353,25 @@ def along_segments(
     last slope of all. What is written before an atom is settled is overwritten: that takes less
     than to decide each time.
     """
-    mass, area, atom, last = 0.0, 0.0, 0, 0.0
+    none, one = np.uint64(0), np.uint64(1)
+    mass, area, atom, last = 0.0, 0.0, none, 0.0
+    to, of = np.uint64(row), np.uint64(chances)
     y, beyond = limits[0, 0], limits[0, 1]
-    for at in range(size):
-        more, top = chance[chances + run[at]] * width[at], falling[at]
-        out_area[row, atom] = area + top * (y - mass)
-        out_var[row, atom] = top
-        atom += 1 if mass + more > beyond else 0
+    for at in range(np.uint64(size)):
+        more, top = chance[of + np.uint64(run[at])] * width[at], falling[at]
+        out_area[to, atom] = area + top * (y - mass)
+        out_var[to, atom] = top
+        atom += one if mass + more > beyond else none
         y, beyond = limits[atom, 0], limits[atom, 1]
         while mass + more > beyond:
-            out_area[row, atom] = area + top * (y - mass)
-            out_var[row, atom] = top
-            atom += 1
+            out_area[to, atom] = area + top * (y - mass)
+            out_var[to, atom] = top
+            atom += one
             y, beyond = limits[atom, 0], limits[atom, 1]
         area += top * more
         mass += more
         last = top if more > 0.0 else last
     # What is left of the last atoms is rounding.
-    while atom < len(limits) - 1:
-        out_area[row, atom] = area + last * (limits[atom, 0] - mass)
-        out_var[row, atom] = last
-        atom += 1
+    for after in range(atom, np.uint64(len(limits) - 1)):
+        out_area[to, after] = area + last * (limits[after, 0] - mass)
+        out_var[to, after] = last

@@ -79,14 +79,11 @@ def in_costs(levels: Any, unit: Fraction) -> NDArray[np.float64]:
     numerator, denominator = unit.numerator, unit.denominator
     if isinstance(levels, np.ndarray):
         integers = levels if levels.dtype.kind == "i" else levels[np.isfinite(levels)]
-        if (
-            numerator * int(max(integers.max(initial=0), -integers.min(initial=0)))
-            < 2**53
-            > denominator
-        ):
-            return np.asarray(
-                levels * float(numerator) / float(denominator)
-            )  # a whole number divided once: rounded once
+        if numerator * int(np.abs(integers).max(initial=0)) < 2**53 > denominator:
+            costs = levels * float(numerator)
+            if denominator > 1:
+                costs /= denominator  # a whole number divided once: rounded once
+            return np.asarray(costs)
         levels = levels.tolist()
 
     def nearest(level: int) -> float:
