@@ -182,7 +182,7 @@ def test_missing_runs_are_named_and_the_exit_code_says_so(capsys, tmp_path, monk
         " with 13\n" in result.err
     )
     assert result.err.endswith(
-        "3 runs are missing; all others are stored, and the same command tries again\n"
+        "3 runs missing; all others are stored, and the same command tries again\n"
     )
     assert result.out.startswith("The paper's experiments, repeated\n6 runs computed, 0 found")
 

@@ -187,8 +187,8 @@ def _run(
     if outcome.failures:
         print_message(
             "error",
-            f"{len(outcome.failures)} runs are missing; all others are stored, and the same command"
-            " tries again",
+            f"{count(len(outcome.failures), 'run')} missing; all others are stored, and the same"
+            " command tries again",
         )
     record = {
         "title": title,
