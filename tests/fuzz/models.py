@@ -58,6 +58,8 @@ def run(
     numbers: Iterable[int], attempt: Callable[[int], Iterator[str]]
 ) -> tuple[list[dict[str, Any]], dict[str, int]]:
     """Try every number; the faults, and how many claims of which kind were checked."""
+    import numba  # noqa: F401  time may not be over in the middle of this
+
     faults: list[dict[str, Any]] = []
     counts: dict[str, int] = {}
     for number in numbers:
