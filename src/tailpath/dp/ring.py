@@ -116,20 +116,21 @@ def lay_out_rows(given: Given, n: int, lost_row: bool, most_cells: int) -> tuple
         given.position,
         given.height,
     )
-    more = 1 if lost_row else 0
-    rows, count, stride = U(len(given.row)), more, U((((n + 1) >> BLOCK) + 1) << BLOCK)
+    more, cells = 1 if lost_row else 0, (((n + 1) >> BLOCK) + 1) << BLOCK
+    rows, count, stride = U(len(given.row)), more, U(cells)
     for i in range(rows):
         count += row_start[U(given.row[i]) + ONE] - row_start[U(given.row[i])]
     start = np.empty(rows + U(more) + ONE, dtype=np.int64)
     cell, probability = np.empty(count, dtype=np.uint64), np.empty(count)
     into = np.zeros(n + 2, dtype=np.int64)
     by_height, here, lost = len(height) > 0, 0, U(n + 1)
-    longest, shortest, least, most_out, size = 0, LARGEST, 1.0, 0, U(0)
+    longest, shortest, least, size = 0, LARGEST, 1.0, U(0)
+    most_out: Any = 0
     start[0] = 0
     for i in range(rows):
         row = U(given.row[i])
         first, last = U(row_start[row]), U(row_start[row + ONE])
-        here = np.int64(height[row]) if by_height else 0
+        here = int(height[row]) if by_height else 0
         for edge in range(first, last):
             jump, place, to = level[edge], lost, U(target[edge])
             if jump > 0:
@@ -139,13 +140,13 @@ def lay_out_rows(given: Given, n: int, lost_row: bool, most_cells: int) -> tuple
             else:
                 place = U(position[to])
                 if by_height:
-                    jump += np.int64(height[to]) - here
+                    jump += int(height[to]) - here
             longest = max(longest, jump)
             least = min(least, given.probability[edge])
             into[place] += 1
             cell[size], probability[size] = U(jump) * stride + place, given.probability[edge]
             size += ONE
-        most_out = max(most_out, np.int64(last - first))
+        most_out = max(most_out, row_start[row + ONE] - row_start[row])
         start[i + ONE] = size
     if lost_row:
         cell[size], probability[size] = lost, 1.0
@@ -159,7 +160,7 @@ def lay_out_rows(given: Given, n: int, lost_row: bool, most_cells: int) -> tuple
     return (
         Facts(
             shift,
-            np.int64(stride),
+            cells,
             longest,
             shortest if shortest < LARGEST else 1,
             least,

@@ -284,27 +284,28 @@ def likeliest_order(row_start: Array, target: Array, probability: Array, out_ord
         followers[position[likeliest[node]]] = node
         position[likeliest[node]] += 1
     placed = np.zeros(n, dtype=np.uint8)
-    node, done, size, root = np.uint64(n), np.uint64(0), np.uint64(0), np.uint64(0)
+    here: Any = np.uint64(n)
+    done, size, root = np.uint64(0), np.uint64(0), np.uint64(0)
     while True:
-        for i in range(np.uint64(first[node]), np.uint64(first[node + one])):
+        for i in range(np.uint64(first[here]), np.uint64(first[here + one])):
             if placed[followers[i]] == 0:
                 out_order[size], placed[followers[i]] = followers[i], 1
                 size += one
         while done == size and root < n:
             if placed[root] == 0:
                 # The likeliest way from here ends in a cycle: it begins where the way meets itself.
-                node = root
-                while placed[node] == 0:
-                    placed[node], node = 2, np.uint64(likeliest[node])
-                meets, node = node, root
-                while placed[node] == 2:
-                    placed[node], node = 0, np.uint64(likeliest[node])
+                here = root
+                while placed[here] == 0:
+                    placed[here], here = 2, np.uint64(likeliest[here])
+                meets, here = here, root
+                while placed[here] == 2:
+                    placed[here], here = 0, np.uint64(likeliest[here])
                 out_order[size], placed[meets] = meets, 1
                 size += one
             root += one
         if done == size:
             break
-        node = np.uint64(out_order[done])
+        here = np.uint64(out_order[done])
         done += one
 
 

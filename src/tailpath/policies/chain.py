@@ -194,7 +194,8 @@ class CostChain(Record, Transitions):
     @cached_property
     def rate(self) -> FloatArray:
         """The mean cost of a step from each node: an array of float64, shape (n,)."""
-        return row_means(self.row_start, self.probability, self.cost)
+        means: FloatArray = row_means(self.row_start, self.probability, self.cost)
+        return means
 
     @cached_property
     def has_zero_cost_edges(self) -> bool:
