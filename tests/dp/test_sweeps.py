@@ -54,7 +54,7 @@ def test_the_backup_by_hand(seed: int) -> None:
                 ahead, rel=1e-14, abs=1e-300
             )
             worth.append(given.rate[row] + ahead)
-        best, row = best_row(given, state, value)
+        best, row = best_row(*given[:5], state, value)
         assert best == pytest.approx(min(worth), rel=1e-14, abs=1e-300)
         assert worth[row - rows[0]] == pytest.approx(min(worth), rel=1e-14, abs=1e-300)
 
@@ -67,7 +67,7 @@ def test_of_rows_that_tie_the_first_is_best() -> None:
         np.ones(3),
         np.array([2.0, 1.0, 1.0]),
     )
-    assert best_row(tied, 0, np.zeros(2)) == (1.0, 1)
+    assert best_row(*tied[:5], 0, np.zeros(2)) == (1.0, 1)
     none = Decisions(
         np.array([0, 0]),
         np.zeros(1, dtype=np.int64),
@@ -75,7 +75,7 @@ def test_of_rows_that_tie_the_first_is_best() -> None:
         np.zeros(0),
         np.zeros(0),
     )
-    assert best_row(none, 0, np.zeros(2)) == (np.inf, -1)
+    assert best_row(*none[:5], 0, np.zeros(2)) == (np.inf, -1)
 
 
 @pytest.mark.parametrize("seed", range(100))

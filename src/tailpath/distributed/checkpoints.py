@@ -24,7 +24,7 @@ from tailpath.errors import FormatError
 #: Seconds between two checkpoints unless the caller says otherwise.
 SECONDS = 60.0
 #: The arrays of `Work` that change.
-CHANGING = "value", "origin", "constant", "active", "entered", "n_active", "choice", "before"
+CHANGING = "value", "origin", "constant", "active", "entered", "n_active", "choice"
 
 
 @dataclass(frozen=True)

@@ -56,6 +56,8 @@ from tailpath.kernels.rounding import TINY
 Array = NDArray[Any]
 #: The columns of criteria.
 BASE, SLOPE, TO_GO, PER_STEP = 0, 1, 2, 3
+#: A level that no budget gets to.
+NEVER = 2**62
 #: What can be counted: E[(Z - w)+], the probability of a cost of w or more, and the expected cost.
 #: They may be added up.
 EXCESS, LATE, MEAN = (
@@ -78,9 +80,10 @@ class Rows(NamedTuple):
 
 class Ends(NamedTuple):
     """Outcomes that need no row, by choice: `cost[start[e] : start[e + 1]]` are those of
-    `choice[e]`.
+    `choice[e]`. The choices of node s that have any are `of_node[s] : of_node[s + 1]`.
     """
 
+    of_node: Array
     choice: Array
     start: Array
     cost: Array
@@ -135,8 +138,9 @@ class Work(NamedTuple):
 
     Values by criterion, place and price, the level of their first row, and how many rows before its
     own a level needs; constants by criterion and choice, at all levels and at the present one;
-    scratch by choice and by price; the active nodes of each block, where its next one stands, and
-    how many are active; the choice of every node now, and with a unit less.
+    scratch by choice and by price; the level at which the constants of a node change next; the
+    active nodes of each block, where its next one stands, and how many are active; the choice of
+    every node.
     """
 
     value: Array
@@ -145,12 +149,12 @@ class Work(NamedTuple):
     static: Array
     constant: Array
     worth: Array
-    scratch: tuple[Array, ...]
+    scratch: Array
+    due: Array
     active: Array
     entered: Array
     n_active: Array
     choice: Array
-    before: Array
 
 
 class Changes(NamedTuple):
@@ -164,25 +168,53 @@ class Changes(NamedTuple):
 
 
 @kernel(inline=True)
+def set_constants(
+    ends: Ends, criteria: Array, loss: Array, w: int, span: tuple[int, int], work: Work
+) -> int:
+    """What the choices of active nodes are worth at budget w without the outcomes that have a row,
+    where that is due; returns when it is due next.
+    """
+    of_node, of_choice, start, cost, probability = ends
+    static, constant, active, due = work.static, work.constant, work.active, work.due
+    moving, soonest = len(loss) > 0, NEVER
+    for i in range(len(criteria)):
+        moving |= criteria[i, SLOPE] != 0.0
+    for position in range(span[0], span[1]):
+        node = active[position]
+        if due[node] <= w:
+            then = NEVER
+            for e in range(of_node[node], of_node[node + 1]):
+                choice = of_choice[e]
+                for i in range(len(criteria)):
+                    base, slope, total = criteria[i, BASE], criteria[i, SLOPE], static[i, choice]
+                    for k in range(start[e], start[e + 1]):
+                        remaining = w - cost[k]
+                        if remaining <= 0:
+                            total += probability[k] * (base - slope * remaining)
+                            then = min(then, w + 1 if moving else cost[k] + 1)
+                        elif len(loss) > 0:
+                            total += probability[k] * loss[remaining, i]
+                            then = w + 1
+                    constant[i, choice] = total
+            due[node] = then
+        soonest = min(soonest, due[node])
+    return soonest
+
+
+@kernel(inline=True)
 def settle_least(
     model: Model,
     objective: Objective,
-    span: tuple[int, int],
-    w: int,
-    base: int,
-    size: int,
+    span: tuple[int, int, int],
+    level: tuple[int, int, int],
     work: Work,
-) -> None:
-    """The active nodes of a plain block at budget w, the least way. Arrays are taken out of their
-    groups before the loops, which counts.
+    out: Changes,
+) -> int:
+    """The active nodes of a plain block at one level, the least way; returns how many changes there
+    are then. Arrays are taken out of their groups before the loops, which counts.
     """
     node_choices, outcome_start, offset, probability = model.rows
-    certain_cost, to_go, criteria, tie = (
-        model.nodes.certain_cost,
-        model.nodes.value,
-        objective.criteria,
-        objective.tie,
-    )
+    certain_cost, to_go = model.nodes.certain_cost, model.nodes.value
     value, constant, worth, active, chosen = (
         work.value,
         work.constant,
@@ -190,41 +222,48 @@ def settle_least(
         work.active,
         work.choice,
     )
-    for k in range(span[0], span[1]):
-        node = np.int64(active[k])
-        first, last = np.uint64(node_choices[node]), np.uint64(node_choices[node + 1])
-        picked, least = np.int64(first), np.inf
+    criteria, tie, (out_node, out_budget, out_choice) = objective.criteria, objective.tie, out
+    (begin, end, at), (w, base, size) = span, level
+    for k in range(np.uint64(begin), np.uint64(end)):
+        node, place = np.uint64(active[k]), base + active[k]
+        first, last = np.uint64(node_choices[node]), np.uint64(node_choices[node + np.uint64(1)])
         if w <= certain_cost[node]:
             for i in range(len(criteria)):
-                value[i * size + base + node] = (
+                value[i * size + place] = (
                     criteria[i, BASE] - criteria[i, SLOPE] * w + criteria[i, TO_GO] * to_go[node]
                 )
-            chosen[node] = picked
             continue
+        picked: Any = first
+        least, rival = np.inf, np.inf  # the least value, and the least but one
         for choice in range(first, last):
             total = constant[0, choice] + row_value(
                 outcome_start, offset, probability, choice, base, value
             )
-            worth[choice] = total
-            picked = np.int64(choice) if total < least else picked
+            worth[choice - first] = total
+            rival = min(rival, max(least, total))
+            picked = choice if total < least else picked
             least = min(least, total)
-        if tie > 0.0 and last - first > 1:
+        if tie > 0.0 and rival <= least * (1 + tie):
             second, highest = np.inf, least * (1 + tie)
             for choice in range(first, last):
-                if worth[choice] <= highest:
+                if worth[choice - first] <= highest:
                     total = constant[1, choice] + row_value(
                         outcome_start, offset, probability, choice, size + base, value
                     )
-                    picked = np.int64(choice) if total < second else picked
+                    picked = choice if total < second else picked
                     second = min(second, total)
-            least = worth[picked]
-        value[base + node] = least if least > TINY else 0.0
+            least = worth[picked - first]
+        value[np.uint64(place)] = least if least > TINY else 0.0
         for i in range(1, len(criteria)):
             total = constant[i, picked] + row_value(
                 outcome_start, offset, probability, picked, i * size + base, value
             )
-            value[i * size + base + node] = total if total > TINY else 0.0
-        chosen[node] = picked
+            value[np.uint64(i * size + place)] = total if total > TINY else 0.0
+        if chosen[node] != np.int64(picked):
+            chosen[node] = np.int64(picked)
+            out_node[at], out_budget[at], out_choice[at] = node, w, picked
+            at += 1
+    return at
 
 
 @kernel
@@ -232,20 +271,26 @@ def settle_extreme(
     model: Model,
     objective: Objective,
     nature: int,
-    span: tuple[int, int],
-    w: int,
-    base: int,
-    size: int,
+    span: tuple[int, int, int],
+    level: tuple[int, int, int],
     work: Work,
-) -> float:
-    """The active nodes of a plain block at budget w, by the extreme way. Returns the most that the
-    value of an outcome served last exceeds that of its row, as a factor: what rounding of the
-    shares counts for.
+    out: Changes,
+) -> tuple[int, float]:
+    """The active nodes of a plain block at one level, the extreme way. Returns how many changes
+    there are then, and the most that the value of an outcome served last exceeds that of its row,
+    as a factor: what rounding of the shares counts for.
     """
     node_choices, outcome_start, offset, probability = model.rows
     certain_cost, to_go, criteria = model.nodes.certain_cost, model.nodes.value, objective.criteria
-    value, constant, worst, count = work.value, work.constant, 0.0, len(criteria)
-    for k in range(span[0], span[1]):
+    value, constant, chosen, (out_node, out_budget, out_choice) = (
+        work.value,
+        work.constant,
+        work.choice,
+        out,
+    )
+    worst, count = 0.0, len(criteria)
+    (begin, end, at), (w, base, size) = span, level
+    for k in range(begin, end):
         node = np.int64(work.active[k])
         picked, least = np.int64(node_choices[node]), np.inf
         if w <= certain_cost[node]:
@@ -253,7 +298,6 @@ def settle_extreme(
                 value[i * size + base + node] = (
                     criteria[i, BASE] - criteria[i, SLOPE] * w + criteria[i, TO_GO] * to_go[node]
                 )
-            work.choice[node] = picked
             continue
         for i in range(1, count):
             value[i * size + base + node] = np.inf
@@ -277,8 +321,11 @@ def settle_extreme(
                     value[i * size + base + node], total if total > TINY else 0.0
                 )
         value[base + node] = least if least > TINY else 0.0
-        work.choice[node] = picked
-    return worst
+        if chosen[node] != picked:
+            chosen[node] = picked
+            out_node[at], out_budget[at], out_choice[at] = node, w, picked
+            at += 1
+    return at, worst
 
 
 @kernel
@@ -286,12 +333,10 @@ def settle_priced(
     model: Model,
     objective: Objective,
     span: tuple[int, int],
-    w: int,
-    base: int,
-    size: int,
+    level: tuple[int, int, int],
     work: Work,
 ) -> None:
-    """The active nodes of a plain block at budget w, the priced way. Loops over prices alone, on
+    """The active nodes of a plain block at one level, the priced way. Loops over prices alone, on
     few arrays, are what becomes vectors.
     """
     node_choices, outcome_start, offset, probability = model.rows
@@ -302,8 +347,10 @@ def settle_priced(
         objective.prices,
     )
     constant, active, count = work.constant, work.active, len(objective.prices)
+    w, base, size = level
     value = work.value.reshape((2, size, count))
-    mean, risk, least, best_mean, best_risk = work.scratch
+    mean, risk, least = work.scratch[0], work.scratch[1], work.scratch[2]
+    best_mean, best_risk = work.scratch[3], work.scratch[4]
     for j in range(span[0], span[1]):
         node = np.int64(active[j])
         for i in range(count):
@@ -340,7 +387,7 @@ def settle_priced(
 
 @kernel
 def settle_jointly(
-    model: Model, criteria: Array, tie: float, block: int, base: int, size: int, work: Work
+    model: Model, objective: Objective, block: int, level: tuple[int, int, int], work: Work
 ) -> tuple[float, float]:
     """A joint block at one level: first criterion 0, then, among choices that tie, criterion 1.
     Returns what `joint_optimum` returns.
@@ -350,6 +397,7 @@ def settle_jointly(
         model.nodes.block_start[block],
         model.nodes.block_start[block + 1],
     )
+    criteria, tie, (_, base, size) = objective.criteria, objective.tie, level
     offset, count = choices[first], choices[last] - choices[first]
     gain, allowed, value = (
         np.empty((len(criteria), count)),
@@ -377,24 +425,6 @@ def settle_jointly(
         for k in range(last - first):
             work.value[i * size + base + first + k] = value[k] if value[k] > TINY else 0.0
     return quality
-
-
-@kernel(inline=True)
-def set_constants(ends: Ends, criteria: Array, loss: Array, w: int, work: Work) -> None:
-    """What choices are worth at budget w without the outcomes that have a row, for those that have
-    others.
-    """
-    for i in range(len(criteria)):
-        base, slope = criteria[i, BASE], criteria[i, SLOPE]
-        for e in range(len(ends.choice)):
-            total = work.static[i, ends.choice[e]]
-            for k in range(ends.start[e], ends.start[e + 1]):
-                remaining = w - ends.cost[k]
-                if remaining <= 0:
-                    total += ends.probability[k] * (base - slope * remaining)
-                elif len(loss) > 0:
-                    total += ends.probability[k] * loss[remaining, i]
-            work.constant[i, ends.choice[e]] = total
 
 
 @kernel(inline=True)
@@ -436,22 +466,6 @@ def look_around(nodes: Nodes, block: int, w: int, room: float, work: Work) -> in
     return int(end)
 
 
-@kernel(inline=True)
-def note_changes(first: int, last: int, w: int, at: int, work: Work, out: Changes) -> int:
-    """Append where the choice of an active node is another than with a unit less; returns how many
-    changes there are then.
-    """
-    active, chosen, before = work.active, work.choice, work.before
-    out_node, out_budget, out_choice = out
-    for k in range(first, last):
-        node = active[k]
-        if chosen[node] != before[node]:
-            before[node] = chosen[node]
-            out_node[at], out_budget[at], out_choice[at] = node, w, chosen[node]
-            at += 1
-    return at
-
-
 @kernel
 def move_window(n: int, blocks: int, work: Work) -> None:
     """Bring the rows that later levels need to the beginning of the window, of each of some blocks
@@ -483,42 +497,47 @@ def _sweep(joints: bool, priced: bool, nature: int) -> Any:
         nodes, criteria, count = model.nodes, objective.criteria, max(len(objective.prices), 1)
         n, (first, last, at) = len(nodes.least), levels
         size = len(work.value) // (len(criteria) * count)
-        latest = last if len(loss) > 0 else 1
-        for cost in model.ends.cost:
-            latest = max(latest, cost + 1)
+        due = np.zeros(len(nodes.block_joint), dtype=np.int64)
         error, gain_left, w = 0.0, 0.0, first
         while w <= last and w <= cutoff_of(objective, best) and at + n <= len(out.node):
             room = cutoff_of(objective, best) - w
             if (w - work.origin[0]) * n >= size:
                 move_window(n * count, len(criteria), work)
             base = (w - work.origin[0]) * n
-            if w <= latest:
-                set_constants(model.ends, criteria, loss, w, work)
+            level = w, base, size
             for block in range(len(nodes.block_joint)):
                 begin, end = nodes.block_start[block], nodes.block_start[block + 1]
                 if joints and nodes.block_joint[block]:
                     end = end if nodes.least[begin] <= room else begin
-                    if end > begin:
-                        quality = settle_jointly(
-                            model, criteria, objective.tie, block, base, size, work
-                        )
-                        error, gain_left = max(error, quality[0]), max(gain_left, quality[1])
+                    before = work.choice[begin:end].copy()
                     for node in range(begin, end):
                         work.active[node] = node
-                else:
-                    end = look_around(nodes, block, w, room, work)
-                    if nature != CERTAIN:
-                        error = max(
-                            error,
-                            settle_extreme(
-                                model, objective, nature, (begin, end), w, base, size, work
-                            ),
+                    if due[block] <= w:
+                        due[block] = set_constants(
+                            model.ends, criteria, loss, w, (begin, end), work
                         )
-                    elif priced:
-                        settle_priced(model, objective, (begin, end), w, base, size, work)
-                    else:
-                        settle_least(model, objective, (begin, end), w, base, size, work)
-                at = note_changes(begin, begin if priced else end, w, at, work, out)
+                    if end > begin:
+                        found = settle_jointly(model, objective, block, level, work)
+                        error, gain_left = max(error, found[0]), max(gain_left, found[1])
+                    for node in range(begin, end):
+                        if work.choice[node] != before[node - begin]:
+                            out.node[at], out.budget[at] = node, w
+                            out.choice[at] = work.choice[node]
+                            at += 1
+                    continue
+                entered = work.entered[block]
+                end = look_around(nodes, block, w, room, work)
+                if due[block] <= w or work.entered[block] > entered:
+                    due[block] = set_constants(model.ends, criteria, loss, w, (begin, end), work)
+                if nature != CERTAIN:
+                    at, worst = settle_extreme(
+                        model, objective, nature, (begin, end, at), level, work, out
+                    )
+                    error = max(error, worst)
+                elif priced:
+                    settle_priced(model, objective, (begin, end), level, work)
+                else:
+                    at = settle_least(model, objective, (begin, end, at), level, work, out)
             for i in range(len(criteria)):
                 for price in range(count):
                     out_value[w - first, i * count + price] = work.value[

@@ -52,7 +52,7 @@ def fill(
     n, lanes = layout.n, max(len(objective.prices), 1)
     # An objective without a weight ends at its limit; with one, the sweep does not know beforehand
     # how many levels there are.
-    rows = int(np.clip(AT_A_TIME // n, 16, min(4096, max(16.0, objective.limit))))
+    rows = int(min(max(AT_A_TIME // n, 16), 4096, max(16.0, objective.limit)))
     size = 8 * (layout.reach(objective.limit) + 1) * n * lanes * len(objective.criteria)
     check(size, 1, np.inf)
     model, work = layout.up_to(objective.limit), layout.work(objective, max_bytes)

@@ -40,6 +40,8 @@ BoolArray = NDArray[np.bool_]
 FloatArray = NDArray[np.float64]
 #: A window of about this many bytes stays near the processor.
 WINDOW = 2**19
+#: At least so many levels are put down before those that later ones need are moved.
+FEW_ROWS = 8
 #: Nodes joined by cycles of zero-cost moves are solved together, densely; beyond this many at once
 #: the model is refused.
 LARGEST_JOINT = 2_000
@@ -90,7 +92,13 @@ class Layout:
     @cached_property
     def costs(self) -> IntArray:
         """The costs, in units, of outcomes that do not arrive, rising."""
-        return np.unique(self.level[~self.arrives])
+        # Costs are whole numbers, most of them small, and outcomes are many.
+        level = self.level[~self.arrives]
+        if level.max(initial=0) > 2 * len(level):
+            return np.unique(level)
+        found = np.zeros(level.max(initial=0) + 1, dtype=np.bool_)
+        found[level] = True
+        return np.flatnonzero(found)
 
     def reach(self, limit: float = math.inf) -> int:
         """The largest cost, in units, of an outcome that does not end at a goal: of those below
@@ -219,11 +227,13 @@ class Layout:
         owner = np.searchsorted(self.outcome_start, far, side="right") - 1
         with_ends, of_end = np.unique(owner, return_inverse=True)
         before = self.outcome_start - np.searchsorted(far, self.outcome_start)
+        of_node = np.searchsorted(with_ends, self.node_choices)
         rows = Rows(self.node_choices, before, offset.astype(np.int32), self.probability[near])
         return Model(
             Rows(*frozen(*rows)),
             Ends(
                 *frozen(
+                    of_node,
                     with_ends,
                     offsets_of(of_end, len(with_ends)),
                     self.level[far],
@@ -281,13 +291,13 @@ class Layout:
         criteria, lanes = objective.criteria, max(len(objective.prices), 1)
         n, nodes, static = self.n, self.nodes, self.static(objective.criteria, objective.limit)
         reach, row = self.reach(objective.limit), 8 * n * lanes * len(criteria)
-        if rows is None:  # twice those needed, so that they seldom move
+        if rows is None:  # twice those needed, and a few more, so that they seldom move
             most = min(max_bytes // row, min(objective.limit, 2**31) + reach)
-            rows = int(max(min(max(WINDOW // row, 2 * reach), most) - reach, 1))
+            rows = int(max(min(max(WINDOW // row, 2 * reach, reach + FEW_ROWS), most) - reach, 1))
         value = np.empty((len(criteria), reach + rows, n, lanes))
-        level = np.arange(-reach + 1, 1)[:, None]
-        for values, (base, slope, to_go, _) in zip(value, criteria.tolist()):
-            values[:reach] = (base - slope * level + to_go * nodes.value)[..., None]
+        base, slope, to_go, _ = criteria.T[..., None, None, None]
+        value[:, :reach] = to_go * nodes.value[:, None]
+        value[:, :reach] += base - slope * np.arange(-reach + 1, 1)[:, None, None]
         blocks, first = nodes.block_start, self.node_choices[:-1].copy()
         return Work(
             value=value.reshape(-1),
@@ -296,12 +306,12 @@ class Layout:
             static=static,
             constant=static.copy(),
             worth=np.empty(len(self.choice_cost)),
-            scratch=tuple(np.empty(lanes) for _ in range(5)),
+            scratch=np.empty((5, lanes)),
+            due=np.zeros(n, dtype=np.int64),
             active=np.empty(n, dtype=np.int32),
             entered=blocks[:-1].copy(),
             n_active=np.zeros(len(blocks) - 1, dtype=np.int64),
             choice=first,
-            before=first.copy(),
         )
 
 
@@ -357,14 +367,15 @@ def block_starts(depth: Array, group: Array) -> IntArray:
     return np.concatenate(([0], np.flatnonzero(new) + 1, [len(depth)]))
 
 
-def joint_of(choices: Choices, nodes: Nodes) -> tuple[Joint, BoolArray]:
+def joint_of(choices: Choices, nodes: Nodes) -> tuple[Joint, Any]:
     """The zero-cost outcomes inside joint blocks, and which outcomes are all others."""
+    if not nodes.block_joint.any():
+        empty = np.zeros(0)
+        nothing = Joint(np.zeros(1, dtype=np.int64), empty.astype(np.int64), empty, empty)
+        return nothing, slice(None)
     block = owners(nodes.block_start)
     stays = (choices.target >= 0) & (block[choices.target] == block[choices.node[choices.owner]])
     inner = stays & (choices.level == 0) & nodes.block_joint[block[choices.target]]
-    if not inner.any():
-        empty = np.zeros(0)
-        return Joint(np.zeros(1, dtype=np.int64), empty.astype(np.int64), empty, empty), ~inner
     inner_edges, count = np.flatnonzero(inner), len(choices.choice)
     target = choices.target[inner_edges]
     joint = Joint(

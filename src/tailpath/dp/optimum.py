@@ -65,7 +65,7 @@ CHEAPER, MORE = 6, 100.0
 SHARPENINGS = 3
 #: How many times as far below its values a bound for all policies is looked for: first by the
 #: weights of the policy, then of all that tie.
-FURTHER = (1.1, 2.0, 2.0, 8.0)
+FURTHER, FURTHEST = (1.1, 2.0), (2.0, 8.0)
 #: Rows that are worse by no more than this share of their weight tie with the best; how exactly the
 #: weights of all that tie are summed up.
 TIED, HEAVILY = 1e-9, 1e-6
@@ -95,14 +95,17 @@ def improve_rows(given: Decisions, value: Any, margin: float, out_chosen: Any) -
     Only strict gains count: a tie could close a loop that never arrives.
     """
     moved = 0
+    state_choices, choice_outcomes, target, probability, rate, _ = given
     for state in range(len(out_chosen)):
-        best, row = best_row(given, state, value)
+        best, row = best_row(
+            state_choices, choice_outcomes, target, probability, rate, state, value
+        )
         present = out_chosen[state]
         if row < 0:  # everything is too large to compute with
-            row = int(given.state_choices[state])
+            row = int(state_choices[state])
         if present >= 0:
-            worth = given.rate[present] + row_value(
-                given.choice_outcomes, given.target, given.probability, present, 0, value
+            worth = rate[present] + row_value(
+                choice_outcomes, target, probability, present, 0, value
             )
             if not best < worth - margin * abs(worth):
                 continue
@@ -213,33 +216,45 @@ def sharpest(
     """The policy that is best for these values and what is missing in them, what proves its own
     value, and a lower bound on V* if that proves one.
     """
-    chosen, fine, proof = np.empty(len(value), dtype=np.int64), np.zeros(len(value)), None
+    chosen, fine, proof = np.full(len(value), -1, dtype=np.int64), np.zeros(len(value)), None
     for _ in range(SHARPENINGS):
         # Another row may be better by less than the values alone could tell.
+        before = chosen.copy()
         best_rows(given, np.append(value, 0.0), np.append(fine, 0.0), chosen)
+        if proof is not None and np.array_equal(chosen, before):
+            break
         proof = proof_by_sweeps(policy_chain(given, chosen), sweeps, value)
         if proof is None:
-            break
-        fine, below = proof.fine, _below_all(given, sweeps, proof)
+            return chosen, None, None
+        fine, below = proof.fine, _below(given, proof, proof.total, FURTHER)
         if below is not None:
             return chosen, proof, below
-    return chosen, proof, None
+    assert proof is not None
+    return chosen, proof, _below(given, proof, _heaviest(given, sweeps, proof), FURTHEST)
 
 
 def _below_all(given: Decisions, sweeps: Sweeps, policy: Certificate) -> FloatArray | None:
-    """A lower bound on V*, from what proves the value of a policy: the same distance below it, or
-    that of the heaviest policy which ties with it.
+    """A lower bound on V*, from what proves the value of a policy, if that proves one."""
+    below = _below(given, policy, policy.total, FURTHER)
+    if below is None:
+        return _below(given, policy, _heaviest(given, sweeps, policy), FURTHEST)
+    return below
+
+
+def _below(
+    given: Decisions, policy: Certificate, total: FloatArray, times: tuple[float, ...]
+) -> FloatArray | None:
+    """A lower bound on V*: so many times the distance below a policy that proves its own value,
+    where that is a share of `total`, its own or that of the heaviest policy which ties with it.
 
     For rows that tie, L = v - e T lies below its backup if T loses as much as the row weighs;
     others have room.
     """
-    value, fine, total = np.append(policy.value, 0.0), np.append(policy.fine, 0.0), policy.total
-    for times in FURTHER:
-        below = fine - np.append(times * policy.share * total, 0.0)
+    value, fine = np.append(policy.value, 0.0), np.append(policy.fine, 0.0)
+    for further in times:
+        below = fine - np.append(further * policy.share * total, 0.0)
         if lower_defect(given, value, below) <= 0.0:
             return np.asarray(np.nextafter(policy.value + below[:-1], -np.inf))
-        if times == FURTHER[1]:
-            total = _heaviest(given, sweeps, policy)
     return None
 
 

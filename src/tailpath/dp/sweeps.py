@@ -47,36 +47,35 @@ def without_self_loops(given: Decisions, order: Array, out: Decisions) -> tuple[
     """Fold rows into the given order; returns how many rows and outcomes are left. Rows that never
     leave their state are left out.
     """
-    n, one = np.uint64(len(order)), np.uint64(1)
-    number = np.empty(n, dtype=np.uint32)
+    n = len(order)
+    state_choices, choice_outcomes, target, probability, rate, _ = given
+    out_choices, out_outcomes, out_target, out_probability, out_rate, _ = out
+    number = np.empty(n + 1, dtype=np.uint32)
     for position in range(n):
-        number[np.uint64(order[position])] = position
-    rows, outcomes = np.uint64(0), np.uint64(0)
-    out.state_choices[0] = out.choice_outcomes[0] = 0
+        number[order[position]] = position
+    rows, outcomes = 0, 0
+    out_choices[0] = out_outcomes[0] = 0
     for position in range(n):
-        state = np.uint64(order[position])
-        for row in range(
-            np.uint64(given.state_choices[state]), np.uint64(given.state_choices[state + one])
-        ):
-            first = np.uint64(given.choice_outcomes[row])
-            last = np.uint64(given.choice_outcomes[row + one])
+        state = order[position]
+        for row in range(state_choices[state], state_choices[state + 1]):
+            first, last = np.uint64(choice_outcomes[row]), np.uint64(choice_outcomes[row + 1])
             leave = 0.0
             for outcome in range(first, last):
-                if np.uint64(given.target[outcome]) != state:
-                    leave += given.probability[outcome]
+                if target[outcome] != state:
+                    leave += probability[outcome]
             if leave == 0.0:
                 continue
             for outcome in range(first, last):
-                to = np.uint64(given.target[outcome])
+                to = target[outcome]
                 if to != state and to < n:
-                    out.target[outcomes] = number[to]
-                    out.probability[outcomes] = given.probability[outcome] / leave
-                    outcomes += one
-            out.rate[rows] = given.rate[row] / leave
-            rows += one
-            out.choice_outcomes[rows] = outcomes
-        out.state_choices[position + one] = rows
-    return int(rows), int(outcomes)
+                    out_target[outcomes] = number[to]
+                    out_probability[outcomes] = probability[outcome] / leave
+                    outcomes += 1
+            out_rate[rows] = rate[row] / leave
+            rows += 1
+            out_outcomes[rows] = outcomes
+        out_choices[position + 1] = rows
+    return rows, outcomes
 
 
 @kernel
@@ -91,25 +90,30 @@ def _choose(
     """Give every state in a row its best choice and that choice's value; the largest relative
     change beyond the tolerance, and the first state that made one.
     """
-    change, moved = 0.0, last
-    for state in range(first, last):
-        best, row = best_row(loop_free, state, out_value)
+    state_choices, choice_outcomes, target, probability, rate, _ = loop_free
+    change = 0.0
+    moved: Any = last
+    for state in range(np.uint64(first), np.uint64(last)):
+        best, row = best_row(
+            state_choices, choice_outcomes, target, probability, rate, state, out_value
+        )
         step = abs(best - out_value[state])
         out_value[state] = best
         if row >= 0:
             out_chosen[state] = row
         if step > tolerance * abs(best):
-            moved = min(moved, state)
+            moved = min(moved, np.int64(state))
             change = max(change, step / (abs(best) + NOTHING))
     return change, moved
 
 
 @kernel
 def _follow(loop_free: Decisions, first: int, last: int, chosen: Array, out_value: Array) -> None:
-    for state in range(first, last):
-        row = chosen[state]
-        out_value[state] = loop_free.rate[row] + row_value(
-            loop_free.choice_outcomes, loop_free.target, loop_free.probability, row, 0, out_value
+    _, choice_outcomes, target, probability, rate, _ = loop_free
+    for state in range(np.uint64(first), np.uint64(last)):
+        row = np.uint64(chosen[state])
+        out_value[state] = rate[row] + row_value(
+            choice_outcomes, target, probability, row, 0, out_value
         )
 
 
@@ -120,19 +124,13 @@ def _leap(
     """Follow the choices twice, and go on as far as the second time leads if it has the direction
     of the first; whether it has.
     """
+    _, choice_outcomes, target, probability, rate, _ = loop_free
     along, before, after = 0.0, 0.0, 0.0
     for time in range(2):
         along, before, after = 0.0, 0.0, 0.0
         for state in range(first, last):
-            row = chosen[state]
-            value = loop_free.rate[row] + row_value(
-                loop_free.choice_outcomes,
-                loop_free.target,
-                loop_free.probability,
-                row,
-                0,
-                out_value,
-            )
+            row = np.uint64(chosen[state])
+            value = rate[row] + row_value(choice_outcomes, target, probability, row, 0, out_value)
             here, weight = value - out_value[state], 1.0 / (abs(value) + NOTHING)
             if time == 1:
                 along += (here * weight) * (move[state] * weight)
@@ -238,21 +236,17 @@ def settle_band(
     """Give states in a row new values, all from the old ones, by their best row or the one chosen;
     the largest relative change beyond `SETTLED`.
     """
+    state_choices, choice_outcomes, target, probability, rate, _ = loop_free
     change = 0.0
     for state in range(first, last):
         best, row = np.inf, int(out_chosen[state])
         if choose:
-            best, row = best_row(loop_free, state, out_value)
+            best, row = best_row(
+                state_choices, choice_outcomes, target, probability, rate, state, out_value
+            )
             out_chosen[state] = row if row >= 0 else out_chosen[state]
         else:
-            best = loop_free.rate[row] + row_value(
-                loop_free.choice_outcomes,
-                loop_free.target,
-                loop_free.probability,
-                row,
-                0,
-                out_value,
-            )
+            best = rate[row] + row_value(choice_outcomes, target, probability, row, 0, out_value)
         step = abs(best - out_value[state])
         if step > SETTLED * abs(best):
             change = max(change, step / (abs(best) + NOTHING))

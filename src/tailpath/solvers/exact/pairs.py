@@ -208,12 +208,12 @@ class _Pairs:
             static=constant,
             constant=constant,
             worth=np.empty(len(choice)),
-            scratch=tuple(np.empty(1) for _ in range(5)),
+            scratch=np.empty((5, 1)),
+            due=np.zeros(count, dtype=np.int64),
             active=np.empty(count, dtype=np.int32),
             entered=model.nodes.block_start[:-1].copy(),
             n_active=np.zeros(len(model.nodes.block_joint), dtype=np.int64),
             choice=first.copy(),
-            before=np.full(count, -1, dtype=np.int64),
         )
         out = Changes(
             np.empty(count, dtype=np.int32),
@@ -284,7 +284,7 @@ def _as_model(
     none, one = np.zeros(count, dtype=np.int64), np.ones(count, dtype=np.int64)
     model = Model(
         Rows(*frozen(*rows)),
-        Ends(*frozen(*(np.zeros(k, dtype=np.int64) for k in (0, 1, 0)), np.zeros(0))),
+        Ends(*frozen(*(np.zeros(k, dtype=np.int64) for k in (count + 1, 0, 1, 0)), np.zeros(0))),
         Nodes(*frozen(np.append(begins, count), joint[begins], none, none, one, np.zeros(count))),
         Joint(
             *frozen(
