@@ -106,6 +106,13 @@ class Core:
         """The model's outcome behind each of the core."""
         return self.ssp.transitions.edges(self.choice)
 
+    @property
+    def level(self) -> IntArray:
+        """The cost of each outcome in units."""
+        level = self.ssp.outcome_level
+        everything = np.array_equal(self.choice, np.arange(self.ssp.n_choices))
+        return level if everything else level[self.outcome]
+
     def outcome_node(self) -> IntArray:
         """The node each outcome leaves."""
         return self.by_node.source.astype(np.int64)

@@ -35,7 +35,7 @@ from tailpath.dp.budgets import Nodes
 from tailpath.dp.joint import Joint, joint_optimum
 from tailpath.dp.layout import Choices, Layout, block_starts, joint_of, zero_cost_blocks
 from tailpath.errors import ModelError
-from tailpath.graph import Transitions, grouped, members_of, offsets_of, owners
+from tailpath.graph import Transitions, members_of, offsets_of, owners
 from tailpath.kernels.forward import cheapest_way
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.rounding import UNIT
@@ -124,23 +124,22 @@ def _stored(ssp: SSP, skip: str) -> ModelLayout:
 def _laid_out(ssp: SSP, skip: str) -> ModelLayout:
     assert ssp.cost_unit is not None
     core, expected = core_of(ssp), solve_expected(ssp)
-    level = ssp.outcome_level[core.outcome]
-    source = core.outcome_node()
-    least = _least_from(int(core.node_of[ssp.start_index]), core, source, level)
+    level, source = core.level, core.outcome_node()
+    least = _least_from(int(core.node_of[ssp.start_index]), core, level)
     certain_cost = np.zeros(core.n, dtype=np.int64)
     if skip == "late":
-        certain_cost = nearest_of(core).astype(np.int64)
+        certain_cost = nearest_of(core, level).astype(np.int64)
     elif skip:
         before, expected = error_bound_of(expected, 0.0), sharpened(ssp)
         allowed = min(max(0.45 * (before.below + before.above), LITTLE), MUCH)
-        certain_cost = _certain_cost(core, expected, nearest_of(core), allowed)
+        certain_cost = _certain_cost(core, expected, nearest_of(core, level), allowed)
     order = _ordered(core, _Edges(source, level, least), certain_cost)
     position = np.full(core.n + 2, -1, dtype=np.int32)
     position[order.node] = np.arange(len(order.node))
     node_of = position[core.node_of]
-    choices = _choices(ssp, core, position, level, expected)
+    choices, node_choices = _choices(ssp, core, order.node, position, level, expected)
     del source, level  # as long as all that follows
-    count, node_choices = len(choices.choice), offsets_of(choices.node, len(order.node))
+    count = len(choices.choice)
     nodes = Nodes(
         order.block_start,
         order.block_joint,
@@ -172,30 +171,19 @@ def _laid_out(ssp: SSP, skip: str) -> ModelLayout:
     )
 
 
-def _least_from(start: int, core: Core, source: IntArray, level: IntArray) -> FloatArray:
+def _least_from(start: int, core: Core, level: IntArray) -> FloatArray:
     """The least cost, in units, at which the start can reach each node; infinite where
     it cannot.
     """
     least = np.full(core.n + 1, np.inf)
-    cheapest_way(
-        offsets_of(source, core.n + 1),
-        np.minimum(core.target, core.n),
-        level.astype(np.float64),
-        start,
-        least,
-    )
+    row_start = np.append(core.choice_outcomes[core.state_choices], len(level))
+    cheapest_way(row_start, core.target, level.astype(np.float64), start, least)
     return least[: core.n]
 
 
-def nearest_of(core: Core) -> FloatArray:
+def nearest_of(core: Core, level: IntArray) -> FloatArray:
     """The least cost, in units, at which each node of a core can arrive."""
-    member, into = grouped(np.minimum(core.target, core.n), core.n + 1)
-    nearest = np.full(core.n + 1, np.inf)
-    level = core.ssp.outcome_level[core.outcome]
-    cheapest_way(
-        into, core.outcome_node()[member], level[member].astype(np.float64), core.n, nearest
-    )
-    return nearest[: core.n]
+    return core.by_node.replaced(level=level).distances().least[: core.n]
 
 
 def _certain_cost(
@@ -219,16 +207,14 @@ def _begin(core: Core, edges: _Edges, certain_cost: IntArray) -> IntArray:
     """The first level of each node that is read: by itself, or by one that leads to it, beyond what
     is sure there. The start's are all read.
     """
-    begin = certain_cost + 1
+    begin = np.append(certain_cost + 1, 0)  # of goals nothing is read
     if certain_cost.any():
-        inside = np.flatnonzero((core.target < core.n) & np.isfinite(edges.least[edges.source]))
-        np.minimum.at(
-            begin,
-            core.target[inside],
-            (certain_cost + 1)[edges.source[inside]] - edges.level[inside],
-        )
-        begin[edges.least == 0] = 1
-    return np.maximum(begin, 1)
+        own = np.where(np.isfinite(edges.least), certain_cost + 1, np.iinfo(np.int64).max)
+        read = own[edges.source] - edges.level
+        earlier = np.flatnonzero(read < begin[core.target])
+        np.minimum.at(begin, core.target[earlier], read[earlier])
+        begin[:-1][edges.least == 0] = 1
+    return np.asarray(np.maximum(begin[:-1], 1))
 
 
 def _ordered(core: Core, edges: _Edges, certain_cost: IntArray) -> _Order:
@@ -237,9 +223,9 @@ def _ordered(core: Core, edges: _Edges, certain_cost: IntArray) -> _Order:
     """
     source, level, least = edges
     selected = np.flatnonzero(np.isfinite(least))
-    edge = np.flatnonzero(
-        (level == 0) & (core.target < core.n) & (core.target != source) & np.isfinite(least[source])
-    )
+    edge = np.flatnonzero(level == 0)
+    leads, leaves = core.target[edge], source[edge]
+    edge = edge[(leads < core.n) & (leads != leaves) & np.isfinite(least[leaves])]
     if edge.size == 0:
         begin = _begin(core, edges, certain_cost)
         node = selected[np.lexsort((least[selected], begin[selected]))]
@@ -273,22 +259,38 @@ def _ordered(core: Core, edges: _Edges, certain_cost: IntArray) -> _Order:
 
 
 def _choices(
-    ssp: SSP, core: Core, position: NDArray[np.int32], level: IntArray, expected: ExpectedSolution
-) -> Choices:
-    node = np.repeat(position[: core.n], np.diff(core.state_choices))
+    ssp: SSP,
+    core: Core,
+    order: IntArray,
+    position: NDArray[np.int32],
+    level: IntArray,
+    expected: ExpectedSolution,
+) -> tuple[Choices, IntArray]:
+    """The choices of nodes in their order, of each the risk-neutral one first; and where those of
+    each node begin.
+    """
     risk_neutral = np.zeros(ssp.n_choices, dtype=np.bool_)
     risk_neutral[expected.choices[expected.choices >= 0]] = True
-    selected = np.flatnonzero(node >= 0)
-    selected = selected[np.lexsort((~risk_neutral[core.choice[selected]], node[selected]))]
-    outcome, selected_outcomes = members_of(core.choice_outcomes, selected)
-    owner = owners(selected_outcomes, np.int32)
+    selected, node_choices = members_of(core.state_choices, order)
+    node = owners(node_choices, np.int32)
+    # Those before the risk-neutral one of their node make room for it.
+    first = risk_neutral[core.choice[selected]]
+    place, seen = np.arange(len(selected)), np.cumsum(first)
+    place += seen[node_choices[1:] - 1][node] > seen
+    place[first] = node_choices[node[first]]
+    selected[place] = selected.copy()
+    outcome, outcome_start = members_of(core.choice_outcomes, selected)
+    owner = owners(outcome_start, np.int32)
     target, probability, level = (
         position[core.target[outcome]],
         core.probability[outcome],
         level[outcome],
     )
-    loop = (level == 0) & (target == node[selected][owner])
+    loop = level == 0
     if loop.any():
+        loop &= target == node[owner]
+    loops = bool(loop.any())
+    if loops:
         leave = np.bincount(owner[~loop], weights=probability[~loop], minlength=len(selected))
         leave[np.setdiff1d(np.arange(len(selected)), owner[loop])] = 1.0
         owner, target, probability, level = (
@@ -298,8 +300,8 @@ def _choices(
             level[~loop],
         )
     return Choices(
-        core.choice[selected], node[selected], owner, level, target, probability, bool(loop.any())
-    )
+        core.choice[selected], node, owner, level, target, probability, loops
+    ), node_choices
 
 
 def _node_values(
