@@ -90,7 +90,7 @@ class Robust:
             np.where(rest > 0, rest / np.where(open_ > 0, open_, 1.0), 0.0)[of_row] * width + low
         )
         cost = np.append(ssp.outcome_cost, self.fine * unit)[outcome]
-        target = np.append(number[ssp.outcome_target], len(nodes))[outcome]
+        target = np.append(number[ssp.outcome_target], len(nodes))[outcome].astype(np.int32)
         rows = (
             offsets_of(number[state], len(nodes)),
             row_start,

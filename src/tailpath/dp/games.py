@@ -32,6 +32,8 @@ from tailpath.model.cost_units import as_fraction
 
 #: Bounds are looked for this share away from the values, and so often so many times as far.
 NEAR, FARTHER, TRIES = 8 * UNIT, 4.0, 16
+#: After so many tries they are found, as a rule.
+GUESS = 4
 #: No game of ours has taken more than a dozen strategies.
 MOST_STRATEGIES = 1_000
 
@@ -133,17 +135,22 @@ def game_optimum(game: Game) -> GameOptimum:
 
 def _bound(game: Game, value: FloatArray, probability: FloatArray, side: int) -> FloatArray:
     """Values that are proved to lie above the optimum (`side` 1) or below it (-1)."""
-    share = NEAR
-    for _ in range(TRIES):
-        if _holds(game, found := value * (1 + side * share), side):
-            return found
-        share *= FARTHER
+
+    def away(farther: int) -> FloatArray:
+        return np.asarray(value * (1 + side * NEAR * FARTHER**farther))
+
+    # What holds at one share holds farther away: the nearest is looked for from a guess on.
+    found = next((k for k in range(GUESS, TRIES) if _holds(game, away(k), side)), TRIES)
+    while 0 < found <= GUESS and _holds(game, away(found - 1), side):
+        found -= 1
+    if found < TRIES:
+        return away(found)
     given, size = game.against(probability), float(value.max(initial=0.0))
     share = NEAR
     for _ in range(TRIES):
-        away = side * share * size
+        dearer = side * share * size
         other = least_total(
-            given._replace(rate=next(frozen(given.rate + away))),
+            given._replace(rate=next(frozen(given.rate + dearer))),
             lambda: game.exact_rates(probability),
         )
         if np.isfinite(other.bounds.value).all() and _holds(game, other.bounds.value, side):
