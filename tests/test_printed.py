@@ -169,9 +169,8 @@ SENTENCES = {
         " costs {best_here.cvar(0.01):g}.",
     ],
     "docs/tutorials/sepsis.md": [
-        "lets one patient in"
-        " {1 / (deaths(best.policy(0.05)) - deaths(policies['surest'])):.0f} die who",
-        "below an alpha of {deaths(policies['surest']):.3f}, the least chance to die",
+        "lets one patient in {1 / (deaths(least[0.05]) - deaths(costs['surest'])):.0f} die who",
+        "below an alpha of {deaths(costs['surest']):.3f}, the least chance to die",
         "{tp.solve_arrival(ward).probability():.3f} is the best *in this model*",
     ],
     "docs/study.md": [

@@ -96,7 +96,7 @@ def test_functions_are_not_saved(policy, tmp_path):
 
 
 def test_other_suffixes_are_refused(tmp_path):
-    with pytest.raises(OptionError, match=r"kept as \.json or \.npz"):
+    with pytest.raises(OptionError, match=r"saved as \.json or \.npz"):
         tp.write_policy(markov_policy(), tmp_path / "p.txt")
 
 

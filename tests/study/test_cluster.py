@@ -188,7 +188,7 @@ def test_a_study_without_workers_ends_with_a_message(tmp_path, monkeypatch):
                     OptionError,
                     match=(
                         "has no workers; start some and run the study again: what is finished is"
-                        " kept"
+                        " stored"
                     ),
                 ):
                     run_study(
