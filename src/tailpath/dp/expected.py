@@ -158,7 +158,10 @@ def _by_sweeps(chain: Decisions, close: float) -> tuple[Bounds, Certificate | No
     """What sweeps find, what weights prove of it, the order of the sweeps, and whether shares are
     `close`, so that nobody need ask for weights.
     """
-    order, part_start, value, rounds, below, above = swept_chain(chain, room_for(chain), SETTLED)
+    room = room_for(chain)
+    order, part_start, value, rounds, below, above = swept_chain(
+        chain, room, np.zeros_like(room.state_choices), SETTLED
+    )
     value, sweeps, shares = value[:-1], Sweeps(order, part_start), below + above
     if rounds > MOST_ROUNDS:
         return unproved(np.zeros(len(value)), SWEEPS), None, sweeps, False
@@ -172,7 +175,7 @@ def _by_sweeps(chain: Decisions, close: float) -> tuple[Bounds, Certificate | No
 
 @kernel
 def swept_chain(
-    chain: Decisions, room: Decisions, tolerance: float
+    chain: Decisions, room: Decisions, chosen: Array, tolerance: float
 ) -> tuple[Array, Array, Array, int, float, float]:
     """Sweeps over a chain, all in one: the order and the parts of it, values with one entry more
     for the end, the most rounds of a part, and the shares by which values may be off.
@@ -192,7 +195,7 @@ def swept_chain(
         room,
         tolerance,
         value[:n],
-        np.zeros_like(room.state_choices),
+        chosen,
     )
     for node in range(n):
         if not 0.0 <= value[node] < np.inf:

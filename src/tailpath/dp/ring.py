@@ -218,7 +218,7 @@ def _parted(
             near_cell[t] = cell[t]
     else:
         near_start, near_probability = np.zeros(rows + 1, dtype=np.int64), np.empty(n_near)
-        number = np.full(n + 2, -1, dtype=np.int64)
+        number = np.zeros(n + 2, dtype=np.int64)  # of the targets, from 1
         near, far = 0, 0
         for row in range(rows):
             for t in range(U(start[row]), U(start[row + 1])):
@@ -227,10 +227,10 @@ def _parted(
                     near += 1
                     continue
                 to = cell[t] % stride
-                if number[to] < 0:
-                    number[to] = targets
+                if number[to] == 0:
                     targets += 1
-                far_target[far], far_recent[far] = to, number[to] << RECENT
+                    number[to] = targets
+                far_target[far], far_recent[far] = to, (number[to] - 1) << RECENT
                 far_jump[far], far_probability[far] = cell[t] // stride, probability[t]
                 far += 1
             near_start[row + 1], far_start[row + 1] = near, far

@@ -214,7 +214,9 @@ def swept(
     the room.
     """
     without_self_loops(given, order, room)
-    value = first[order]
+    value = np.empty(len(order))
+    for position in range(len(order)):
+        value[position] = first[order[position]]
     rounds = settle(
         part_start, room, tolerance, MOST_ROUNDS, value, out_chosen, np.zeros(len(order))
     )
@@ -271,9 +273,10 @@ def likeliest_order(row_start: Array, target: Array, probability: Array, out_ord
                 most, to = probability[edge], target[edge]
         likeliest[node] = to
         first[np.uint64(to) + one] += 1
+    followers, position = np.empty(n, dtype=np.uint32), np.empty(n + 1, dtype=np.uint32)
     for node in range(np.uint64(n) + one):
         first[node + one] += first[node]
-    followers, position = np.empty(n, dtype=np.uint32), first.copy()
+        position[node] = first[node]
     for node in range(np.uint64(n)):
         followers[position[likeliest[node]]] = node
         position[likeliest[node]] += 1
@@ -355,9 +358,13 @@ def by_component(row_start: Array, target: Array, order: Array) -> tuple[Array, 
     part_start = np.zeros(strong_components(row_start, target, component) + 1, dtype=np.int64)
     for node in order:
         part_start[component[node] + 1] += 1
+    position, ordered = (
+        np.empty(len(part_start), dtype=np.int64),
+        np.empty(len(order), dtype=np.int64),
+    )
     for part in range(len(part_start) - 1):
         part_start[part + 1] += part_start[part]
-    position, ordered = part_start.copy(), np.empty_like(order)
+        position[part] = part_start[part]
     for node in order:
         ordered[position[component[node]]] = node
         position[component[node]] += 1
