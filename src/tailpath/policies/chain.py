@@ -192,8 +192,8 @@ class CostChain(Record, Transitions):
         return self._nearest.position
 
     @cached_property
-    def rate(self) -> FloatArray:
-        """The mean cost of a step from each node: an array of float64, shape (n,)."""
+    def _mean_cost(self) -> FloatArray:
+        """`rate`, without a list of the node of every edge."""
         means: FloatArray = row_means(self.row_start, self.probability, self.cost)
         return means
 
@@ -253,7 +253,11 @@ class CostChain(Record, Transitions):
             return self.of_reduced.expected_cost.shifted(self.ssp.reduction.values[self.state])
         if self.all_arrive:
             return expected_total(
-                self.row_start, self.target, self.probability, self.rate, self.ssp.probability_error
+                self.row_start,
+                self.target,
+                self.probability,
+                self._mean_cost,
+                self.ssp.probability_error,
             )
         return self._total(self.cost, self.proper, np.inf)
 
