@@ -35,17 +35,10 @@ from tailpath.dp.bounds import (
 from tailpath.dp.certificates import Certificate, proved, relative_bounds
 from tailpath.dp.elimination import eliminate
 from tailpath.dp.rational import eliminated
-from tailpath.dp.sweeps import (
-    MOST_ROUNDS,
-    Sweeps,
-    by_component,
-    likeliest_order,
-    room_for,
-    swept,
-)
+from tailpath.dp.sweeps import MOST_ROUNDS, Sweeps
 from tailpath.errors import TailpathWarning
 from tailpath.graph import owners
-from tailpath.kernels.jit import frozen, kernel
+from tailpath.kernels.jit import frozen
 from tailpath.kernels.rounding import CLOSE, FLUTTER, SETTLED
 
 #: The largest component that is eliminated, and the most products of all: a dense elimination of m
@@ -158,51 +151,18 @@ def _by_sweeps(chain: Decisions, close: float) -> tuple[Bounds, Certificate | No
     """What sweeps find, what weights prove of it, the order of the sweeps, and whether shares are
     `close`, so that nobody need ask for weights.
     """
-    room = room_for(chain)
-    order, part_start, value, rounds, below, above = swept_chain(
-        chain, room, np.zeros_like(room.state_choices), SETTLED
-    )
-    value, sweeps, shares = value[:-1], Sweeps(order, part_start), below + above
-    if rounds > MOST_ROUNDS:
+    sweeps = Sweeps.of_chain(chain.choice_outcomes, chain.target, chain.probability)
+    value, rounds = sweeps.run(chain, np.zeros(len(chain.rate)), SETTLED)
+    if rounds > MOST_ROUNDS or not (np.isfinite(value).all() and value.min() >= 0.0):
         return unproved(np.zeros(len(value)), SWEEPS), None, sweeps, False
+    below, above = relative_bounds(chain, np.append(value, 0.0), chain.state_choices)
+    shares = below + above
     found = within_shares(value, below, above, SWEEPS) if shares <= max(close, WIDE) else None
     if found is not None and shares <= close:
         return found, None, sweeps, True
     other, proof = _bounded(value, proof_by_sweeps(chain, sweeps, value), SWEEPS)
     # On small chains both proofs take no time, and either may be closer.
     return (other if found is None else narrower(found, other)), proof, sweeps, False
-
-
-@kernel
-def swept_chain(
-    chain: Decisions, room: Decisions, chosen: Array, tolerance: float
-) -> tuple[Array, Array, Array, int, float, float]:
-    """Sweeps over a chain, all in one: the order and the parts of it, values with one entry more
-    for the end, the most rounds of a part, and the shares by which values may be off.
-
-    Rounds are too many, and shares infinite, where a value is no number of 0 or more.
-    """
-    n = len(chain.rate)
-    likeliest = np.empty(n, dtype=np.int64)
-    likeliest_order(chain.choice_outcomes, chain.target, chain.probability, likeliest)
-    order, part_start = by_component(chain.choice_outcomes, chain.target, likeliest)
-    value, below, above = np.zeros(n + 1), np.inf, np.inf
-    rounds = swept(
-        chain,
-        order,
-        part_start,
-        np.zeros(n),
-        room,
-        tolerance,
-        value[:n],
-        chosen,
-    )
-    for node in range(n):
-        if not 0.0 <= value[node] < np.inf:
-            rounds = MOST_ROUNDS + 1
-    if rounds <= MOST_ROUNDS:
-        below, above = relative_bounds(chain, value, chain.state_choices)
-    return order, part_start, value, rounds, below, above
 
 
 def _bounded(value: FloatArray, proof: Certificate | None, method: str) -> Total:

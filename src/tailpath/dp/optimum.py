@@ -194,7 +194,7 @@ def _by_sweeps(
     best_rows(given, np.append(value, 0.0), np.zeros(len(value) + 1), chosen)
     found = unproved(value, method)
     if settled and given.rate.min(initial=1.0) > 0.0:
-        low, high = relative_bounds(given, np.append(value, 0.0), chosen)
+        low, high = relative_bounds(given, np.append(value, 0.0), *frozen(chosen))
         found = within_shares(value, low, high, method)
         if low + high <= close_enough(len(value)):
             return chosen, found
