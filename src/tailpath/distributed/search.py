@@ -77,10 +77,6 @@ class PartGraph:
         choice = np.searchsorted(given.choice_outcomes, outcomes, side="right") - 1
         return np.searchsorted(given.state_choices, choice, side="right") - 1
 
-    def sum_of(self, count: float) -> float:
-        """A number of every rank, added up."""
-        return float(sum(self.comm.allgather(float(count))))
-
     def nearest(self) -> FloatArray:
         """The least cost, in units, from every node to a goal: (n,), infinite where none is."""
         found = np.full(self.n, np.inf)

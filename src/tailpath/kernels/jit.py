@@ -129,11 +129,6 @@ def compiler_loaded() -> bool:
     return "numba" in sys.modules
 
 
-def cores() -> int:
-    """How many threads may run kernels at once."""
-    return int(_numba().get_num_threads())
-
-
 def _numba() -> Any:
     """Import numba, and from the first time on listen to when it compiles."""
     global _timer
