@@ -17,9 +17,9 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.errors import FormatError
+from tailpath.formats.arrays import Array
 from tailpath.formats.files import budget, read_bytes, shorten, write_bytes
 
 _HEADER = re.compile(
@@ -70,7 +70,7 @@ class Archive:
     def names(self) -> set[str]:
         return {name.removesuffix(".npy") for name in self._members}
 
-    def array(self, name: str, dtype: Any, axes: int = 1) -> NDArray[Any]:
+    def array(self, name: str, dtype: Any, axes: int = 1) -> Array:
         """One array, converted to `dtype` where that loses nothing."""
         where = f"{self.path}: member {name}"
         if not self.has(name):
@@ -96,7 +96,7 @@ class Archive:
         except UnicodeDecodeError:
             raise FormatError(f"{self.path}: member {name} is not UTF-8 text") from None
 
-    def _read(self, name: str, where: str) -> NDArray[Any]:
+    def _read(self, name: str, where: str) -> Array:
         info = self._members[f"{name}.npy"]
         if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise FormatError(
@@ -136,5 +136,5 @@ def write_archive(path: str, members: Mapping[str, Any]) -> None:
     write_bytes(path, buffer.getvalue())
 
 
-def _bytes(text: str) -> NDArray[np.uint8]:
+def _bytes(text: str) -> Array:
     return np.frombuffer(text.encode("utf-8"), dtype=np.uint8)

@@ -12,12 +12,13 @@ import csv
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.errors import FormatError
+from tailpath.formats.arrays import Array, BoolArray
+from tailpath.formats.text import Words
 from tailpath.options import Progress
 
 #: From this many bytes on a file is worth loading pyarrow; below, the careful readers are done.
@@ -51,52 +52,41 @@ def arrow(part: str = "") -> Any:
     return import_module(f"pyarrow{part}")
 
 
-class Words(NamedTuple):
-    """A column of texts: the number of each, (n,), and the different ones."""
-
-    number: NDArray[np.int32]
-    texts: list[str]
-
-    @classmethod
-    def of(cls, array: Any) -> Words:
-        """Those of an array of pyarrow, of texts or encoded by a dictionary of them."""
-        encoded = array if hasattr(array, "dictionary") else array.dictionary_encode()
-        return cls(numbers(encoded.indices, np.int32), encoded.dictionary.to_pylist())
-
-    def understood(self, parse: Callable[[list[str]], NDArray[Any]]) -> NDArray[Any]:
-        """What each text says, (n,), without the blanks around it: each different one is parsed."""
-        return parse([text.strip() for text in self.texts])[self.number]
+def words(array: Any) -> Words:
+    """The words of an array of pyarrow, of texts or encoded by a dictionary of them."""
+    encoded = array if hasattr(array, "dictionary") else array.dictionary_encode()
+    return Words(numbers(encoded.indices, np.int32), encoded.dictionary.to_pylist())
 
 
 class Lines:
     """Some lines of a text, (m,) bytes; line k begins at `begin[k]` and ends with a newline."""
 
-    def __init__(self, text: NDArray[np.uint8]) -> None:
+    def __init__(self, text: Array) -> None:
         pyarrow = arrow()
         begin = np.concatenate([[0], np.flatnonzero(text == _NEWLINE) + 1]).astype(np.int32)
         self.text, self.begin, self.n_lines = text, begin, len(begin) - 1
         buffers = [None, pyarrow.py_buffer(begin), pyarrow.py_buffer(text)]
         self._lines = pyarrow.Array.from_buffers(pyarrow.string(), self.n_lines, buffers)
 
-    def first(self) -> NDArray[np.int32]:
+    def first(self) -> Array:
         """Where each line has its first byte that is no blank."""
         at = self.begin[:-1].copy()
         while (blank := _BLANK[self.text[at]]).any():
             at += blank
         return at
 
-    def count(self, byte: int) -> NDArray[np.int32]:
+    def count(self, byte: int) -> Array:
         """How often each line has a byte."""
         return np.add.reduceat(self.text == byte, self.begin[:-1], dtype=np.int32)
 
-    def chosen(self, which: NDArray[np.bool_]) -> Any:
+    def chosen(self, which: BoolArray) -> Any:
         """Some of the lines, as an array of pyarrow."""
         pyarrow = arrow()
         # Made from its bits, which spares the import of pandas.
         bits = [None, pyarrow.py_buffer(np.packbits(which, bitorder="little"))]
         return self._lines.filter(pyarrow.Array.from_buffers(pyarrow.bool_(), self.n_lines, bits))
 
-    def columns(self, which: NDArray[np.bool_], by: str, kinds: Sequence[str]) -> list[Any]:
+    def columns(self, which: BoolArray, by: str, kinds: Sequence[str]) -> list[Any]:
         """Some lines, cut into columns at `by`: arrays of "integer"s, `Words` for "word"s;
         those of another kind are left out. Quotes are quotes where commas separate.
         """
@@ -118,7 +108,7 @@ class Lines:
         )
         table = reader.read_csv(pyarrow.BufferReader(text), *options)
         chunks = [table[name].chunk(0) for name in taken]
-        found = [numbers(c, np.int32) if c.type == integer else Words.of(c) for c in chunks]
+        found = [numbers(c, np.int32) if c.type == integer else words(c) for c in chunks]
         large = any(isinstance(c, np.ndarray) and c.min() < 0 for c in found)  # 2^31 and beyond
         if table.num_rows != len(lines) or large:
             raise OddError
@@ -150,7 +140,7 @@ def pieces(data: bytes, at: int, progress: Progress | None = None) -> Iterator[L
             progress(done, done / len(data))
 
 
-def numbers(array: Any, dtype: Any) -> NDArray[Any]:
+def numbers(array: Any, dtype: Any) -> Array:
     """The numbers of an array of pyarrow, whose own way would import pandas."""
     found = np.frombuffer(array.buffers()[1], dtype=dtype)
     return found[array.offset : array.offset + len(array)]

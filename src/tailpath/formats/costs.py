@@ -14,13 +14,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.errors import FormatError, OptionError
+from tailpath.formats.arrays import FloatArray
 from tailpath.formats.reading import Reading
 from tailpath.model.cost_units import as_fraction
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,9 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.errors import FormatError
+from tailpath.formats.arrays import Array
 from tailpath.formats.costs import CostRule
 from tailpath.formats.drn_model import UNNAMED, writable_action
 from tailpath.formats.drn_text import parse_drn
@@ -200,7 +200,7 @@ def _state_lines(ssp: SSP, block: Block) -> Iterator[str]:
         yield f"state {state} [0]{init}{loop}\n"
 
 
-def _without_branch_costs(ssp: SSP) -> tuple[NDArray[Any], NDArray[Any], list[tuple[int, float]]]:
+def _without_branch_costs(ssp: SSP) -> tuple[Array, Array, list[tuple[int, float]]]:
     """Targets, choice costs and auxiliary states (target, cost) that carry the same total costs."""
     first = ssp.choice_outcomes[:-1]
     low, high = (

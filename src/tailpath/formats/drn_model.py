@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.formats import bulk
+from tailpath.formats.arrays import Array, BoolArray, FloatArray, IntArray
 from tailpath.formats.drn_header import Header
 from tailpath.formats.files import shorten
-from tailpath.formats.labelled import Labelled, Lazy, Reward
-from tailpath.formats.text import as_they_appear
+from tailpath.formats.labelled import Labelled, Labels, Lazy, Reward
+from tailpath.formats.text import as_they_appear, lines_of
 from tailpath.graph import owners
 
 UNNAMED = "__NOLABEL__"
@@ -31,21 +32,20 @@ class BodyColumns(NamedTuple):
     """The kind of each line that says something; the number of what stands after each state, and of
     each line of an action; target and probability of each transition."""
 
-    kinds: NDArray[np.uint8]
-    of_state: NDArray[Any]
-    of_action: NDArray[Any]
-    target: NDArray[Any]
-    probability: NDArray[np.float64]
+    kinds: Array
+    of_state: Array
+    of_action: Array
+    target: Array
+    probability: FloatArray
 
 
 class ParsedBody(NamedTuple):
     """A body: its columns; rewards and labels of each different state, rewards and name of each
-    different action; and the line of the transition that leads to the largest number."""
+    different action."""
 
     columns: BodyColumns
     states: Sequence[tuple[Rewards, tuple[str, ...]]]
     actions: Sequence[tuple[Rewards, str]]
-    line_of_farthest: int
 
 
 def assembled(header: Header, body: ParsedBody) -> Labelled:
@@ -57,8 +57,12 @@ def assembled(header: Header, body: ParsedBody) -> Labelled:
     header.compare("@nr_states", n_states)
     header.compare("@nr_choices", n_choices)
     if target.size and (farthest := int(target.max())) >= n_states:
-        message = f"state {farthest} lies outside 0..{n_states - 1}"
-        raise header.fail(body.line_of_farthest, message)
+        line = next(
+            line
+            for line, text in enumerate(lines_of(header.file.data), start=1)
+            if re.match(rf"\s*0*{farthest}\s*:", text)
+        )
+        raise header.fail(f"state {farthest} lies outside 0..{n_states - 1}", line)
     choices_before = np.cumsum(opens, dtype=np.int32)
     state_choices = np.append(choices_before[kinds == STATE], n_choices).astype(np.int64)
     if header.deterministic and (np.diff(state_choices) > 1).any():
@@ -72,7 +76,7 @@ def assembled(header: Header, body: ParsedBody) -> Labelled:
     choice_action, actions = _named(names, of_choice, state_choices, counted)
     labels = _labels(body.states, of_state)
     return Labelled(
-        where=header.path,
+        where=header.file.path,
         state_choices=state_choices,
         choice_branches=np.append(transitions_before[opens], len(target)).astype(np.int64),
         target=target,
@@ -89,10 +93,10 @@ def assembled(header: Header, body: ParsedBody) -> Labelled:
 
 def _named(
     names: Sequence[str],
-    of_choice: NDArray[Any],
-    state_choices: NDArray[np.int64],
+    of_choice: Array,
+    state_choices: IntArray,
     counted: bool,
-) -> tuple[NDArray[np.int64], list[str]]:
+) -> tuple[IntArray, list[str]]:
     """The number of each choice's action, -1 where it has no name, and the actions as they appear.
 
     Storm writes the position of a choice that has no name; names are `counted` unless they are
@@ -117,14 +121,14 @@ def _is_position(name: str) -> bool:
 
 def _labels(
     states: Sequence[tuple[Rewards, tuple[str, ...]]],
-    of_state: NDArray[Any],
-) -> Lazy[NDArray[np.bool_]]:
+    of_state: Array,
+) -> Labels:
     carried: dict[str, list[int]] = {}
     for number, (_, labels) in enumerate(states):
         for label in labels:
             carried.setdefault(label, []).append(number)
 
-    def mask(label: str) -> NDArray[np.bool_]:
+    def mask(label: str) -> BoolArray:
         carries = np.zeros(len(states), dtype=np.bool_)
         carries[carried[label]] = True
         return np.asarray(carries[of_state])
@@ -132,20 +136,20 @@ def _labels(
     return Lazy(carried, mask)
 
 
-def _structures(header: Header, body: ParsedBody, of_choice: NDArray[Any]) -> Lazy[Reward]:
+def _structures(header: Header, body: ParsedBody, of_choice: Array) -> Lazy[Reward]:
     """The reward structures. Those that the header does not name are called rew0, rew1 and so on,
     as Storm does."""
     text, line = header.sections.get("@reward_models", ("", 0))
     names = text.split()
     if len(set(names)) < len(names):
-        raise header.fail(line, f"a reward model is named twice in {shorten(text)!r}")
+        raise header.fail(f"a reward model is named twice in {shorten(text)!r}", line)
     of_states = [rewards for rewards, _ in body.states]
     of_actions = [rewards for rewards, _ in body.actions]
     of_actions.append(())  # of a choice without a line, whose number counts from the end
     width = max(map(len, of_states + of_actions))
     names += [f"rew{at}" for at in range(len(names), width)]
 
-    def column(lists: Sequence[Rewards], numbers: NDArray[Any], at: int) -> NDArray[np.float64]:
+    def column(lists: Sequence[Rewards], numbers: Array, at: int) -> FloatArray:
         values = np.array([row[at] if at < len(row) else 0.0 for row in lists], np.float64)
         return np.asarray(values[numbers])
 

@@ -30,9 +30,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.errors import FormatError
+from tailpath.formats.arrays import FloatArray
 from tailpath.formats.costs import CostRule, refuse_improbable, refuse_infinite
 from tailpath.formats.gym_ends import Endings, Outcome, fresh
 from tailpath.formats.gym_map import cells_of
@@ -204,7 +204,7 @@ def _starts(environment: Any, table: Any, where: str) -> dict[Name, float]:
 
 def _costs(
     rows: list[Outcome], endings: Endings, rule: CostRule, where: str
-) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+) -> tuple[FloatArray, tuple[str, ...]]:
     """The costs of all rows, and what was assumed about them."""
     rewards = np.array([row[4] for row in rows], dtype=np.float64)
 

@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.errors import FormatError
+from tailpath.formats.arrays import Array, BoolArray
 from tailpath.model.ssp import Name
 
 #: State, action, next state, probability, reward, and whether the episode ends.
@@ -25,8 +25,8 @@ Outcome = tuple[Name, Name, Name, float, float, bool]
 class Endings(NamedTuple):
     """Which outcomes arrive and which are lost; the others go on."""
 
-    arrives: NDArray[np.bool_]
-    lost: NDArray[np.bool_]
+    arrives: BoolArray
+    lost: BoolArray
     notes: tuple[str, ...]
 
     @classmethod
@@ -86,7 +86,7 @@ def fresh(name: str, taken: Mapping[Name, Any]) -> str:
     return name
 
 
-def _reward(text: str, final: NDArray[Any], where: str) -> float:
+def _reward(text: str, final: Array, where: str) -> float:
     known = ", ".join(f"{value:g}" for value in final)
     try:
         reward = float(text)

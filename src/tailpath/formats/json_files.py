@@ -30,9 +30,9 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.errors import FormatError, TailpathWarning
+from tailpath.formats.arrays import Array
 from tailpath.formats.files import (
     load_json,
     parse_number,
@@ -93,7 +93,7 @@ _MEMBERS = (
 
 
 #: State, action, target, probability and cost of every row.
-Columns = tuple[NDArray[Any], ...]
+Columns = tuple[Array, ...]
 
 
 def read(path: str, reading: Reading) -> Any:
@@ -266,7 +266,7 @@ class _Document:
             raise FormatError(f"{path}: confidence is said of intervals, and there are none")
         return SSP(**fields)
 
-    def _intervals(self, fields: dict[str, Any], probability: NDArray[Any]) -> IntervalSSP:
+    def _intervals(self, fields: dict[str, Any], probability: Array) -> IntervalSSP:
         """The model with intervals: those of rows that have one, and points for all others."""
         position = np.rint(fields["outcome_probability"]).astype(np.int64) - 1
         low, high, seen = (probability.copy() for _ in range(3))

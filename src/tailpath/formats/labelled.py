@@ -6,12 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tailpath.formats.costs import FloatArray
+from tailpath.formats.arrays import Array, BoolArray, FloatArray
 from tailpath.formats.extras import Extras
 from tailpath.graph import owners
 from tailpath.model.ssp import Name
@@ -46,13 +45,13 @@ class Lazy(Mapping[str, T]):
         return len(self._names)
 
 
-Labels = Lazy[NDArray[np.bool_]]
+Labels = Lazy[BoolArray]
 
 
-def marked(members: Mapping[str, Sequence[int] | NDArray[Any]], n_states: int) -> Labels:
+def marked(members: Mapping[str, Sequence[int] | Array], n_states: int) -> Labels:
     """Labels from the states that carry them."""
 
-    def mask(label: str) -> NDArray[np.bool_]:
+    def mask(label: str) -> BoolArray:
         carries = np.zeros(n_states, dtype=np.bool_)
         carries[np.asarray(members[label], dtype=np.int64)] = True
         return carries
@@ -67,15 +66,15 @@ class Labelled:
     """
 
     where: str
-    state_choices: NDArray[Any]
-    choice_branches: NDArray[Any]
-    target: NDArray[Any]
+    state_choices: Array
+    choice_branches: Array
+    target: Array
     probability: FloatArray
-    choice_action: NDArray[Any]
+    choice_action: Array
     actions: Sequence[str]
     labels: Labels
     rewards: Lazy[Reward]
-    initial: NDArray[np.bool_]
+    initial: BoolArray
     can_write_action: Callable[[str], bool] = bool
     states: Sequence[Name] | None = None
     low: FloatArray | None = None
@@ -85,8 +84,8 @@ class Labelled:
     def n_states(self) -> int:
         return len(self.state_choices) - 1
 
-    def choice_state(self) -> NDArray[np.int32]:
+    def choice_state(self) -> Array:
         return owners(self.state_choices, np.int32)
 
-    def branch_choice(self) -> NDArray[np.int32]:
+    def branch_choice(self) -> Array:
         return owners(self.choice_branches, np.int32)

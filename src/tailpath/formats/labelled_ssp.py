@@ -14,12 +14,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.errors import FormatError
+from tailpath.formats.arrays import Array, BoolArray, FloatArray, IntArray
 from tailpath.formats.costs import (
     CostRule,
-    FloatArray,
     exact_sum,
     refuse_improbable,
     refuse_infinite,
@@ -43,12 +42,12 @@ DEFAULT_GOAL = "goal"
 class _Choices(NamedTuple):
     """Choices by state, and branches by choice, on their way to a model."""
 
-    choice_state: NDArray[Any]
-    choice_action: NDArray[Any]
-    branch_choice: NDArray[Any]
-    target: NDArray[Any]
-    probability: NDArray[Any]
-    cost: NDArray[Any]
+    choice_state: Array
+    choice_action: Array
+    branch_choice: Array
+    target: Array
+    probability: Array
+    cost: Array
 
 
 def to_ssp(model: Labelled, reading: Reading, rule: CostRule) -> Any:
@@ -119,8 +118,8 @@ def to_ssp(model: Labelled, reading: Reading, rule: CostRule) -> Any:
 
 
 def _without_goal_rows(
-    model: Labelled, is_goal: NDArray[np.bool_], cost: str | None, rule: CostRule
-) -> tuple[Sequence[Name], _Choices, NDArray[np.bool_], list[str]]:
+    model: Labelled, is_goal: BoolArray, cost: str | None, rule: CostRule
+) -> tuple[Sequence[Name], _Choices, BoolArray, list[str]]:
     """The rows of all states but the goals, without impossible branches, with their costs; and
     which branches these are.
     """
@@ -162,9 +161,7 @@ def _without_goal_rows(
     return actions, rows, used, notes
 
 
-def _branch_name(
-    model: Labelled, choice_state: NDArray[Any], branch_choice: NDArray[Any], branch: int
-) -> str:
+def _branch_name(model: Labelled, choice_state: Array, branch_choice: Array, branch: int) -> str:
     choice = int(branch_choice[branch])
     state = int(choice_state[choice])
     return (
@@ -173,7 +170,7 @@ def _branch_name(
     )
 
 
-def _with_draw(rows: _Choices, starts: NDArray[Any], state: int, action: int) -> _Choices:
+def _with_draw(rows: _Choices, starts: Array, state: int, action: int) -> _Choices:
     """One more state, the last, whose only choice draws one of the starts, each as likely as the
     others.
     """
@@ -187,7 +184,7 @@ def _with_draw(rows: _Choices, starts: NDArray[Any], state: int, action: int) ->
     )
 
 
-def _with_loops(rows: _Choices, lost: NDArray[Any]) -> _Choices:
+def _with_loops(rows: _Choices, lost: Array) -> _Choices:
     """One more choice for each state in `lost`: a loop."""
     some = np.abs(rows.cost[rows.cost != 0])
     state = np.concatenate([rows.choice_state, lost])
@@ -205,7 +202,7 @@ def _with_loops(rows: _Choices, lost: NDArray[Any]) -> _Choices:
     )
 
 
-def _goal(model: Labelled, goal: str | None) -> NDArray[np.bool_]:
+def _goal(model: Labelled, goal: str | None) -> BoolArray:
     name = DEFAULT_GOAL if goal is None else goal
     if name not in model.labels:
         raise FormatError(
@@ -218,7 +215,7 @@ def _goal(model: Labelled, goal: str | None) -> NDArray[np.bool_]:
     return mask
 
 
-def _starts(model: Labelled, start: Any) -> NDArray[np.int64]:
+def _starts(model: Labelled, start: Any) -> IntArray:
     """The states where runs begin: those marked as initial, or those that the user chose by a label
     or a number.
     """
@@ -260,8 +257,8 @@ def _costs(
     model: Labelled,
     cost: str | None,
     rule: CostRule,
-    choice_state: NDArray[Any],
-    branch_choice: NDArray[Any],
+    choice_state: Array,
+    branch_choice: Array,
 ) -> FloatArray:
     """The cost of every branch."""
     name = cost
@@ -302,8 +299,8 @@ def _list(names: Iterable[str]) -> str:
 
 
 def _named_choices(
-    model: Labelled, choice_state: NDArray[Any], mask: NDArray[np.bool_]
-) -> tuple[Sequence[Name], NDArray[np.int32]]:
+    model: Labelled, choice_state: Array, mask: BoolArray
+) -> tuple[Sequence[Name], Array]:
     """The action names, and the number of the action of each choice that is left.
 
     Unnamed choices go by their position in the state; a name that a state repeats is counted: a,
@@ -345,7 +342,7 @@ def _named_choices(
     )
 
 
-def _own_actions(model: Labelled, own: Sequence[Name], action: NDArray[Any]) -> NDArray[np.int32]:
+def _own_actions(model: Labelled, own: Sequence[Name], action: Array) -> Array:
     """The numbers of the actions that our own writer named."""
     if (action < 0).any():
         raise FormatError(

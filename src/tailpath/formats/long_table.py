@@ -27,9 +27,9 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.errors import FormatError, TailpathWarning
+from tailpath.formats.arrays import Array, BoolArray
 from tailpath.formats.costs import CostRule, refuse_improbable, refuse_infinite
 from tailpath.formats.files import write_bytes
 from tailpath.formats.reading import Reading
@@ -107,10 +107,10 @@ def read(path: str, reading: Reading) -> SSP | IntervalSSP:
     return _with_intervals(table, rows, chances, fields, reading.confidence)
 
 
-Rows = tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]
+Rows = tuple[Array, Array, Array, Array]
 
 
-def _arrays(rows: Rows, probability: NDArray[Any], n_states: int) -> dict[str, Any]:
+def _arrays(rows: Rows, probability: Array, n_states: int) -> dict[str, Any]:
     state, action, target, costs = rows
     return arrays_from_rows(state, action, target, probability, costs, n_states, merge=True)
 
@@ -118,7 +118,7 @@ def _arrays(rows: Rows, probability: NDArray[Any], n_states: int) -> dict[str, A
 def _with_intervals(
     table: LongTable,
     rows: Rows,
-    chances: Sequence[NDArray[Any]],
+    chances: Sequence[Array],
     fields: dict[str, Any],
     confidence: float | None,
 ) -> IntervalSSP:
@@ -135,7 +135,7 @@ def _with_intervals(
 
 
 def _refuse_chances(
-    table: LongTable, chances: Sequence[NDArray[Any]], path: str, where: Callable[[int], str]
+    table: LongTable, chances: Sequence[Array], path: str, where: Callable[[int], str]
 ) -> None:
     """Refuse the first row whose probability, interval or count is none."""
     if table.is_log and table.given_by not in ((), ("count",)):
@@ -164,12 +164,12 @@ def _refuse_chances(
 
 def _goals(
     table: LongTable,
-    state: NDArray[Any],
-    target: NDArray[Any],
-    costs: NDArray[Any],
+    state: Array,
+    target: Array,
+    costs: Array,
     states: Sequence[Name],
     given: Iterable[Any],
-) -> tuple[NDArray[np.bool_], tuple[str, ...]]:
+) -> tuple[BoolArray, tuple[str, ...]]:
     wanted = [given] if isinstance(given, str) else list(given)
     marked = np.zeros(len(states), dtype=np.bool_)
     if wanted:
@@ -200,7 +200,7 @@ def _goals(
 
 
 def _start(
-    table: LongTable, state: NDArray[Any], states: Sequence[Name], given: Any
+    table: LongTable, state: Array, states: Sequence[Name], given: Any
 ) -> tuple[int, tuple[str, ...]]:
     if given is not None:
         return _number_of(given, states, table.path), ()
@@ -243,9 +243,7 @@ def write(model: SSP | IntervalSSP, path: str, progress: Progress | None = None)
     write_bytes(path, _pieces(ssp, chances, progress))
 
 
-def _pieces(
-    ssp: SSP, chances: Mapping[str, NDArray[Any]], progress: Progress | None
-) -> Iterator[bytes]:
+def _pieces(ssp: SSP, chances: Mapping[str, Array], progress: Progress | None) -> Iterator[bytes]:
     """The text, some rows at a time. The start comes first, since that is how a reader knows it."""
     state = text_column(map(_cell, encode_all(ssp.states)))
 

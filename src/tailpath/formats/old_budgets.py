@@ -16,16 +16,16 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.errors import PolicyError
+from tailpath.formats.arrays import Array
 from tailpath.formats.policy_transfer import Skeleton
 from tailpath.graph import members_of
 from tailpath.model.ssp import SSP
 from tailpath.policies.checks import MOST_LEVELS, rising_steps
 
-Source = Callable[[str, Any, int], NDArray[Any]]
-Changes = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
+Source = Callable[[str, Any, int], Array]
+Changes = tuple[Array, Array, Array]
 TABLE_TYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64")
 #: The arrays of each kind besides `risk_neutral` and `level`.
 ARRAYS = {
@@ -36,7 +36,7 @@ ARRAYS = {
 
 
 def old_changes(
-    header: Mapping[str, Any], source: Source, model: SSP | Skeleton, risk_neutral: NDArray[Any]
+    header: Mapping[str, Any], source: Source, model: SSP | Skeleton, risk_neutral: Array
 ) -> Changes:
     """The changes of an old file, made for a model with these states and choices."""
     if header.get("table_type") not in TABLE_TYPES:
@@ -53,8 +53,8 @@ def _pairs(
     header: Mapping[str, Any],
     source: Source,
     model: SSP | Skeleton,
-    row: NDArray[Any],
-    risk_neutral: NDArray[Any],
+    row: Array,
+    risk_neutral: Array,
 ) -> Changes:
     table, first, left = (
         source("table", header["table_type"], 1),
@@ -75,8 +75,8 @@ def _windows(
     header: Mapping[str, Any],
     source: Source,
     model: SSP | Skeleton,
-    row: NDArray[Any],
-    risk_neutral: NDArray[Any],
+    row: Array,
+    risk_neutral: Array,
 ) -> Changes:
     table = source("table", header["table_type"], 2)
     _check_rows(row, len(table))
@@ -109,12 +109,12 @@ def _windows(
     )
 
 
-def _check_rows(row: NDArray[Any], end: int) -> None:
+def _check_rows(row: Array, end: int) -> None:
     if len(row) and not -1 <= row.min() <= row.max() < end:
         raise PolicyError("row points outside the table")
 
 
-def _own(position: NDArray[Any], state: NDArray[Any], model: SSP | Skeleton) -> NDArray[Any]:
+def _own(position: Array, state: Array, model: SSP | Skeleton) -> Array:
     """Positions among the choices of states as choices."""
     first, end = model.state_choices[state], model.state_choices[state + 1]
     for at in np.flatnonzero((position < 0) | (position >= end - first))[:1].tolist():

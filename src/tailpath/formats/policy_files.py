@@ -34,11 +34,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.domains.register import Domain, find_domain, schemes
 from tailpath.errors import FormatError, OptionError, PolicyError, TailpathError, TailpathWarning
 from tailpath.formats.archives import Archive, write_archive
+from tailpath.formats.arrays import Array
 from tailpath.formats.files import brief, load_json, read_text, shorten, write_bytes
 from tailpath.formats.json_files import check_header
 from tailpath.formats.policy_kinds import arrays_of, check_fit, only_known, pack, unpack
@@ -227,7 +227,7 @@ class _ListedArrays:
             raise FormatError(f"{path}: arrays must be an object")
         self.path, self.members = path, members
 
-    def array(self, name: str, dtype: Any, axes: int = 1) -> NDArray[Any]:
+    def array(self, name: str, dtype: Any, axes: int = 1) -> Array:
         where = f"{self.path}: arrays.{name}"
         if not isinstance(self.members.get(name), list):
             raise FormatError(f"{where} is missing or no list")

@@ -11,10 +11,10 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.errors import FormatError, ModelError, OptionError, PolicyError
 from tailpath.formats import old_budgets
+from tailpath.formats.arrays import Array
 from tailpath.formats.files import shorten
 from tailpath.formats.names import decode_name, decode_names, encode_name, encode_names
 from tailpath.formats.policy_transfer import AtomTables, Skeleton, atoms_on, budget_on, has_state
@@ -72,7 +72,7 @@ def arrays_of(header: Mapping[str, Any]) -> set[str]:
 
 
 #: `source(name, dtype, axes)` gives an array of the file.
-Source = Callable[[str, Any, int], NDArray[Any]]
+Source = Callable[[str, Any, int], Array]
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Stored:
 
     kind: str
     header: dict[str, Any]
-    arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
+    arrays: dict[str, Array] = field(default_factory=dict)
     ssp: SSP | None = None
 
 
@@ -285,7 +285,7 @@ def _unpack_mixture(
         raise FormatError(f"{path}: members must be a list of policies that are not mixtures")
 
     def member_source(i: int) -> Source:
-        def member_array(name: str, dtype: Any, axes: int = 1) -> NDArray[Any]:
+        def member_array(name: str, dtype: Any, axes: int = 1) -> Array:
             return source(f"{i}_{name}", dtype, axes)
 
         return member_array

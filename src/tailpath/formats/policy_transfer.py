@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.errors import PolicyError
+from tailpath.formats.arrays import Array, FloatArray, IntArray
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.ssp import SSP, Name
 from tailpath.policies.atom_policy import AtomPolicy
@@ -41,11 +41,11 @@ class Skeleton:
 
     states: Sequence[Name]
     actions: Sequence[Name]
-    state_choices: NDArray[np.int64]
-    choice_action: NDArray[np.int32]
-    choice_outcomes: NDArray[np.int64] | None = None
-    outcome_target: NDArray[np.int32] | None = None
-    outcome_cost: NDArray[np.float64] | None = None
+    state_choices: IntArray
+    choice_action: Array
+    choice_outcomes: IntArray | None = None
+    outcome_target: Array | None = None
+    outcome_cost: FloatArray | None = None
 
     def check(self, where: str) -> None:
         """Everything inside its range, before anything is looked up."""
@@ -82,7 +82,7 @@ class Skeleton:
         ):
             raise PolicyError(f"{where}: outcome_target points outside the states")
 
-    def choices_in(self, ssp: SSP) -> NDArray[np.int64]:
+    def choices_in(self, ssp: SSP) -> IntArray:
         """The choice of the other model for each choice here, by the names of state and action; -1
         where there is none.
         """
@@ -157,10 +157,10 @@ def budget_on(
 class AtomTables(NamedTuple):
     """The tables of an `AtomPolicy`, in the numbers of the model that it was made for."""
 
-    atoms: NDArray[Any]
-    choice: NDArray[Any]
-    xi_offset: NDArray[Any]
-    xi: NDArray[Any]
+    atoms: Array
+    choice: Array
+    xi_offset: Array
+    xi: Array
     start_atom: int
     grids: Grids | None = None
 
@@ -219,9 +219,7 @@ def atoms_on(ssp: SSP, old: Skeleton, where: str, tables: AtomTables) -> AtomPol
     )
 
 
-def _moved(
-    old: Skeleton, moved: NDArray[np.int64], own: range, choice: int, state: Name, where: str
-) -> int:
+def _moved(old: Skeleton, moved: IntArray, own: range, choice: int, state: Name, where: str) -> int:
     if choice not in own:
         raise PolicyError(f"{where}: the table has a choice that state {state!r} does not have")
     if moved[choice] < 0:

@@ -24,9 +24,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.errors import FormatError
+from tailpath.formats.arrays import FloatArray
 from tailpath.formats.costs import CostRule
 from tailpath.formats.files import shorten
 from tailpath.formats.labelled import Labelled, Labels, Lazy, Reward, marked
@@ -38,13 +38,8 @@ from tailpath.formats.prism_transitions import (
     with_choice,
 )
 from tailpath.formats.reading import Reading
-from tailpath.graph import SMALL, offsets_of
-from tailpath.kernels.graph import equal_members
-from tailpath.kernels.jit import frozen
-from tailpath.model.builders import FEW
+from tailpath.graph import offsets_of
 from tailpath.model.ssp import Name
-
-IntArray = NDArray[np.int64]
 
 _LABEL = re.compile(r'\s*(\d+)="([^"]*)"')
 _STRUCTURE = re.compile(r'#\s*Reward structure:?\s*"([^"]*)"')
@@ -117,30 +112,26 @@ def _labels(path: str, n_states: int, reading: Reading) -> Labels:
         match = _LABEL.match(file.header, position)
         if match is None:
             raise file.fail(
-                file.header_line,
                 'expected a list such as 0="init" 1="goal", not'
-                f" {shorten(file.header[position:])!r}",
+                f" {shorten(file.header[position:])!r}"
             )
-        number = file.numbers.integer(match[1], file.header_line)
+        number = file.integer(match[1])
         if number in names or match[2] in members:
-            raise file.fail(
-                file.header_line, f"the label {shorten(match[0].strip())} is declared twice"
-            )
+            raise file.fail(f"the label {shorten(match[0].strip())} is declared twice")
         names[number], members[match[2]] = match[2], []
         position = match.end()
-    for line, text in file.rows():
+    for text in file.rows():
         left, colon, right = text.partition(":")
-        state = file.numbers.integer(left, line)
+        state = file.integer(left)
         if not colon or state >= n_states:
             raise file.fail(
-                line,
                 f"expected 'state: label label' with a state below {n_states}, not"
-                f" {shorten(text)!r}",
+                f" {shorten(text)!r}"
             )
         for word in right.split():
-            number = file.numbers.integer(word, line)
+            number = file.integer(word)
             if number not in names:
-                raise file.fail(line, f"label {number} is not declared")
+                raise file.fail(f"label {number} is not declared")
             members[names[number]].append(state)
     return marked(members, n_states)
 
@@ -148,13 +139,13 @@ def _labels(path: str, n_states: int, reading: Reading) -> Labels:
 def _declared_labels(file: ExplicitFile, n_states: int) -> Labels:
     """Labels as Storm writes them."""
     members: dict[str, list[int]] = {name: [] for name in file.header.split()}
-    for line, text in file.rows():
+    for text in file.rows():
         state, *names = text.split()
-        if file.numbers.integer(state, line) >= n_states:
-            raise file.fail(line, f"state {state} lies outside 0..{n_states - 1}")
+        if file.integer(state) >= n_states:
+            raise file.fail(f"state {state} lies outside 0..{n_states - 1}")
         for name in names:
             if name not in members:
-                raise file.fail(line, f"label {shorten(name)!r} is not declared")
+                raise file.fail(f"label {shorten(name)!r} is not declared")
             members[name].append(int(state))
     return marked(members, n_states)
 
@@ -190,25 +181,22 @@ def _note_name(file: ExplicitFile, names: list[str]) -> None:
     names.extend(match[1] for _, text in file.comments if (match := _STRUCTURE.match(text)))
 
 
-def _state_rewards(
-    path: str, n_states: int, names: list[str], reading: Reading
-) -> NDArray[np.float64]:
+def _state_rewards(path: str, n_states: int, names: list[str], reading: Reading) -> FloatArray:
     file = ExplicitFile(path, reading)
     sizes = file.sizes(2)
     rewards = np.zeros(n_states)
     seen: set[int] = set()
-    for line, text in file.rows():
+    for text in file.rows():
         words = text.split()
-        state = file.numbers.integer(words[0], line)
+        state = file.integer(words[0])
         if len(words) != 2 or state >= n_states:
             raise file.fail(
-                line,
-                f"expected 'state reward' with a state below {n_states}, not {shorten(text)!r}",
+                f"expected 'state reward' with a state below {n_states}, not {shorten(text)!r}"
             )
         if state in seen:
-            raise file.fail(line, f"a second reward for state {state}")
+            raise file.fail(f"a second reward for state {state}")
         seen.add(state)
-        rewards[state] = file.numbers.number(words[1], line)
+        rewards[state] = file.number(words[1])
     file.compare("states", sizes[0], n_states)
     file.compare("rewards", sizes[1], len(seen))
     _note_name(file, names)
@@ -217,74 +205,45 @@ def _state_rewards(
 
 def _branch_rewards(
     path: str, tra: TransitionFile, names: list[str], reading: Reading
-) -> NDArray[np.float64]:
+) -> FloatArray:
     file = ExplicitFile(path, reading)
     width = 3 if tra.nondeterministic else 2
     sizes = file.sizes(width)
-    lines, positions, values, *_ = file.table(width, named=False) or _reward_rows(file, width, tra)
+    found = file.table(width, named=False)
+    _refuse_unclear(file, found, tra)
+    values = found.values
     file.compare("rewards", sizes[-1], len(values))
     file.compare("states", sizes[0], tra.n_states)
     if tra.nondeterministic:
         file.compare("choices", sizes[1], len(tra.choice_action))
     _note_name(file, names)
-    wanted = tra.keys(*with_choice(positions).T)
-    present = tra.row_choice.astype(np.int64) * tra.n_states + tra.target
-    rewards = np.zeros(len(present))
-    at = _in_order(tra, wanted, present)
-    if at is not None:
-        rewards[at] = values
-        return rewards
+    wanted = tra.keys(*with_choice(found.integers).T)
     order = np.argsort(wanted, kind="stable")
     ranked = wanted[order]
     for row in order[1:][(np.diff(ranked) == 0) & (ranked[1:] >= 0)][:1].tolist():
-        raise file.fail(lines[row], "a second reward for the same transition")
+        raise file.fail("a second reward for the same transition", found.lines[row])
+    present = tra.row_choice.astype(np.int64) * tra.n_states + tra.target
     at = np.searchsorted(ranked, present)
-    found = np.append(ranked, -1)[at] == present
-    for row in np.sort(np.delete(order, at[found]))[:1].tolist():
-        raise file.fail(lines[row], "a reward for a transition that the model does not have")
-    rewards[found] = values[order][at[found]]
+    has_reward = np.append(ranked, -1)[at] == present
+    for row in np.sort(np.delete(order, at[has_reward]))[:1].tolist():
+        raise file.fail("a reward for a transition that the model does not have", found.lines[row])
+    rewards = np.zeros(len(present))
+    rewards[has_reward] = values[order][at[has_reward]]
     return rewards
 
 
-def _in_order(tra: TransitionFile, wanted: IntArray, present: IntArray) -> IntArray | None:
-    """The rows of `.tra` that many rewards are for, where they stand in the same order, as tools
-    write them: sorting takes long."""
-    if len(wanted) <= SMALL or not differ(tra.row_choice, tra.target):
-        return None
-    rewarded = np.zeros(len(tra.choice_action), dtype=np.bool_)
-    rewarded[wanted[wanted >= 0] // tra.n_states] = True
-    rows = np.flatnonzero(rewarded[tra.row_choice])
-    return rows if np.array_equal(present[rows], wanted) else None
-
-
-def _reward_rows(file: ExplicitFile, width: int, tra: TransitionFile) -> ExplicitRows:
-    if file.has_rows(may_be_empty=True):
-        found = file.choice_rows(width)
-        if found.low is not None:
-            raise FormatError(f"{file.path}: rewards must be numbers, not intervals")
-        n_choices = np.bincount(tra.choice_state, minlength=tra.n_states)
-        for state, count in file.rows_of_state.items():
-            if state < tra.n_states and count != n_choices[state]:
-                raise FormatError(
-                    f"{file.path}: {count} rows of rewards for the {n_choices[state]} choices of"
-                    f" state {state}, and nothing says whose they are; export the rewards without"
-                    " -exportrows"
-                )
-        return found
-    positions: list[NDArray[np.int64]] = [np.zeros((0, width), dtype=np.int64)]
-    parts: list[NDArray[np.float64]] = [np.zeros(0)]
-    lines: list[int] = []
-    for at_lines, rows in file.blocks(width + 1):
-        positions.append(
-            np.column_stack(
-                [file.numbers.integers([row[at] for row in rows], at_lines) for at in range(width)]
+def _refuse_unclear(file: ExplicitFile, found: ExplicitRows, tra: TransitionFile) -> None:
+    """Refuse rewards that are no numbers, and rows of which nothing says whose they are."""
+    if found.low is not None:
+        raise FormatError(f"{file.path}: rewards must be numbers, not intervals")
+    n_choices = np.bincount(tra.choice_state, minlength=tra.n_states)
+    for state, count in file.rows_of_state.items():
+        if state < tra.n_states and count != n_choices[state]:
+            raise FormatError(
+                f"{file.path}: {count} rows of rewards for the {n_choices[state]} choices of"
+                f" state {state}, and nothing says whose they are; export the rewards without"
+                " -exportrows"
             )
-        )
-        parts.append(file.numbers.numbers([row[width] for row in rows], at_lines))
-        lines.extend(at_lines)
-    return ExplicitRows(
-        lines, np.concatenate(positions), np.concatenate(parts), np.zeros(0, dtype=np.int64), []
-    )
 
 
 def _state_names(path: str, n_states: int, reading: Reading) -> Sequence[Name]:
@@ -292,22 +251,18 @@ def _state_names(path: str, n_states: int, reading: Reading) -> Sequence[Name]:
     file = ExplicitFile(path, reading)
     n_variables = file.header.count(",") + 1
     if not (file.header.startswith("(") and file.header.endswith(")")):
-        raise file.fail(
-            file.header_line, f"expected the variables '(x,y)', not {shorten(file.header)!r}"
-        )
+        raise file.fail(f"expected the variables '(x,y)', not {shorten(file.header)!r}")
     names: dict[int, Name] = {}
-    for line, text in file.rows():
+    for text in file.rows():
         left, colon, right = text.partition(":")
-        state = file.numbers.integer(left, line)
-        if not colon or not (right.strip().startswith("(") and right.strip().endswith(")")):
-            raise file.fail(line, f"expected 'state:(value,...)', not {shorten(text)!r}")
+        state, right = file.integer(left), right.strip()
+        if not colon or not (right.startswith("(") and right.endswith(")")):
+            raise file.fail(f"expected 'state:(value,...)', not {shorten(text)!r}")
         if state in names or state >= n_states:
-            raise file.fail(
-                line, f"state {state} lies outside 0..{n_states - 1} or is described twice"
-            )
-        values = right.strip()[1:-1].split(",")
+            raise file.fail(f"state {state} lies outside 0..{n_states - 1} or is described twice")
+        values = right[1:-1].split(",")
         if len(values) != n_variables:
-            raise file.fail(line, f"{len(values)} values, but {n_variables} variables are declared")
+            raise file.fail(f"{len(values)} values, but {n_variables} variables are declared")
         names[state] = tuple(_value(word) for word in values)
     if len(names) != n_states:
         raise FormatError(f"{path}: describes {len(names)} of {n_states} states")
@@ -319,9 +274,3 @@ def _value(word: str) -> Name:
     if re.fullmatch(r"-?[0-9]{1,18}", word):
         return int(word)
     return {"true": True, "false": False}.get(word, word)
-
-
-def differ(choice: NDArray[Any], target: NDArray[Any]) -> bool:
-    """Whether no choice leads to a target twice, as far as that is found without sorting."""
-    columns = (np.ascontiguousarray(column, dtype=np.int32) for column in (choice, target))
-    return bool(equal_members(*frozen(*columns, np.zeros(len(choice))), FEW) == 0)

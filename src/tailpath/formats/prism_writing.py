@@ -7,13 +7,13 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.errors import FormatError
+from tailpath.formats.arrays import Array
 from tailpath.formats.extras import action_words, extras_line
 from tailpath.formats.files import write_bytes
 from tailpath.formats.names import all_integers
-from tailpath.formats.prism_explicit import differ, stem_of, writable_action
+from tailpath.formats.prism_explicit import stem_of, writable_action
 from tailpath.formats.writing import (
     BLOCK,
     Block,
@@ -26,7 +26,6 @@ from tailpath.formats.writing import (
     spelled,
     text_column,
 )
-from tailpath.graph import SMALL
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress
@@ -51,7 +50,7 @@ def write(model: SSP | IntervalSSP, path: str, progress: Progress | None = None)
             " files cannot hold; write .umb or .drn"
         )
     n_goals = int(np.count_nonzero(ssp.is_goal))
-    sizes, costly = f"{ssp.n_states} {ssp.n_choices + n_goals}", np.flatnonzero(_rewarded(ssp))
+    sizes, costly = f"{ssp.n_states} {ssp.n_choices + n_goals}", _rewarded(ssp)
     head = '# Reward structure "cost"\n'
     files: dict[str, Iterable[bytes]] = {
         path: chain(
@@ -110,21 +109,14 @@ def _chances(model: SSP | IntervalSSP, block: Block) -> list[Texts]:
     ]
 
 
-def _rewarded(ssp: SSP) -> NDArray[np.bool_]:
+def _rewarded(ssp: SSP) -> Array:
     """The outcomes that `.trew` speaks of. Parallel outcomes share a reward, which stands once."""
-    costly = np.asarray(ssp.outcome_cost != 0)
-    if ssp.n_outcomes <= SMALL or not differ(ssp.outcome_choice, ssp.outcome_target):
-        _, once = np.unique(
-            ssp.outcome_choice.astype(np.int64) * ssp.n_states + ssp.outcome_target,
-            return_index=True,
-        )
-        first = np.zeros(ssp.n_outcomes, dtype=np.bool_)
-        first[once] = True
-        costly &= first
-    return costly
+    branch = ssp.outcome_choice.astype(np.int64) * ssp.n_states + ssp.outcome_target
+    once = np.sort(np.unique(branch, return_index=True)[1])
+    return np.asarray(once[ssp.outcome_cost[once] != 0])
 
 
-def _reward_lines(ssp: SSP, costly: NDArray[Any], progress: Progress | None) -> Iterator[bytes]:
+def _reward_lines(ssp: SSP, costly: Array, progress: Progress | None) -> Iterator[bytes]:
     number = text_column(map(str, range(ssp.n_states)))
     for block in blocks(ssp, progress):
         begin, end = np.searchsorted(costly, [block.outcomes.start, block.outcomes.stop])
@@ -135,7 +127,7 @@ def _reward_lines(ssp: SSP, costly: NDArray[Any], progress: Progress | None) -> 
         )
 
 
-def _heads(ssp: SSP, choice: NDArray[Any]) -> Texts:
+def _heads(ssp: SSP, choice: Array) -> Texts:
     """How lines begin: the state of each choice, (n,), and its number there."""
     new = np.append(True, np.diff(choice) != 0)[
         : len(choice)

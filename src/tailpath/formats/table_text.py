@@ -1,5 +1,6 @@
-"""The text of a long table: its columns, its names, its numbers. Small tables are read row by row,
-large ones many rows at a time (`bulk.py`)."""
+"""The text of a long table: its columns, names and numbers. Small tables are read some rows at a
+time, large ones many (`bulk.py`); either way each different text of a column is understood once.
+"""
 
 from __future__ import annotations
 
@@ -9,25 +10,25 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from itertools import chain, islice, repeat
+from functools import partial
+from itertools import chain, repeat
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.errors import FormatError, ModelError
 from tailpath.formats import bulk, parquet
+from tailpath.formats.arrays import Array, BoolArray, FloatArray
 from tailpath.formats.files import brief, load_json, read_bytes, shorten, text_bytes
 from tailpath.formats.names import (
     all_integers,
     decode_name,
-    decode_names,
     encode_name,
     json_texts,
     truth_values,
 )
 from tailpath.formats.reading import Reading
-from tailpath.formats.text import BLOCK, NumberParser, after, as_they_appear
+from tailpath.formats.text import BLOCK, TextFile, Words, after, as_they_appear
 from tailpath.model.cost_units import as_fraction, common_unit
 from tailpath.model.ssp import Name
 from tailpath.model.tables import INTERVALS, PRICES, columns_called, has_intervals, times_of
@@ -35,50 +36,40 @@ from tailpath.model.tables import INTERVALS, PRICES, columns_called, has_interva
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,17}")
 _INTEGERS = re.compile(r"\[(?:0|-?[1-9][0-9]{0,17})(?:, ?(?:0|-?[1-9][0-9]{0,17}))*\]")
 _JSON = re.compile(r'["\[{].*|true|false|null|-?[0-9].*', re.DOTALL)
-Columns = tuple[NDArray[Any], ...]
+Columns = tuple[Array, ...]
 Rows = Iterator[tuple[int, Sequence[str]]]
+_TRUE, _FALSE = ("1", "true", "yes", "x", "t"), ("", "0", "false", "no", "f")
 
 
 class Names:
     """Names and their numbers, as they appear; a cell is understood once."""
 
-    def __init__(self, path: str, one_based: bool) -> None:
-        self.path, self.one_based = path, one_based
+    def __init__(self, file: TextFile, one_based: bool) -> None:
+        self.file, self.one_based = file, one_based
         self.number_of_cell: dict[str, int] = {}
         self.number: dict[Name, int] = {}
         self.first: list[Name] = []
 
-    def numbers(self, cells: Iterable[str], lines: Iterable[int], count: int) -> NDArray[np.int32]:
-        """The numbers of cells, whose lines are for messages."""
-        known = self.number_of_cell
-        for cell, line in zip(cells := list(cells), lines):
-            if cell not in known:
-                self._enter(cell, self._name(cell, line), line)
-        return np.fromiter(map(known.__getitem__, cells), np.int32, count)
-
-    def of(self, words: bulk.Words) -> NDArray[np.int32]:
-        """The numbers of a column, (n,), whose lines do not matter: refusals are read again."""
-        order = as_they_appear(words.number, len(words.texts))
-        cells, known = [words.texts[position] for position in order.tolist()], self.number_of_cell
-        new = list(dict.fromkeys(cell for cell in cells if cell not in known))
-        # New names are understood all at once where they are alike.
-        names = [] if self.one_based else _alike(new)
-        for cell, name in zip(new, names or (self._name(cell, 0) for cell in new)):
-            self._enter(cell, name, 0)
+    def of(self, words: Words) -> Array:
+        """The numbers of a column, (n,)."""
+        order = as_they_appear(words.number, len(words.texts)).tolist()
         number = np.full(len(words.texts), -1, dtype=np.int32)
-        number[order] = np.fromiter(map(known.__getitem__, cells), np.int32, len(cells))
+        number[order] = [self._number(words.texts[position]) for position in order]
         return np.asarray(number[words.number])
 
-    def _enter(self, cell: str, name: Name, line: int) -> None:
-        number = self.number_of_cell[cell] = self.number.setdefault(name, len(self.number))
-        if number == len(self.first):
-            self.first.append(name)
-        elif truth_values(name) != truth_values(self.first[number]):
-            raise FormatError(
-                f"{self.path}:{line}: {shorten(cell)} and {self.first[number]!r} would be one name"
-            )
+    def _number(self, cell: str) -> int:
+        if cell not in self.number_of_cell:
+            name = self._name(cell)
+            number = self.number.setdefault(name, len(self.number))
+            if number == len(self.first):
+                self.first.append(name)
+            elif truth_values(name) != truth_values(self.first[number]):
+                message = f"{shorten(cell)} and {self.first[number]!r} would be one name"
+                raise self.file.fail(message)
+            self.number_of_cell[cell] = number
+        return self.number_of_cell[cell]
 
-    def ordered(self, *columns: NDArray[Any]) -> tuple[Sequence[Name], list[NDArray[Any]]]:
+    def ordered(self, *columns: Array) -> tuple[Sequence[Name], list[Array]]:
         """The names in their final order, and columns of numbers as indices there: integers are
         sorted.
         """
@@ -93,12 +84,12 @@ class Names:
             rank[column] for column in columns
         ]
 
-    def _name(self, cell: str, line: int) -> Name:
-        name = decode(cell.strip(), f"{self.path}:{line}")
+    def _name(self, cell: str) -> Name:
+        name = decode(cell.strip(), f"{self.file.path}:{self.file.line}")
         if not self.one_based:
             return name
         if type(name) is not int or name < 1:
-            raise FormatError(f"{self.path}:{line}: {shorten(cell)!r} does not count from 1")
+            raise self.file.fail(f"{shorten(cell)!r} does not count from 1")
         return name - 1
 
 
@@ -108,7 +99,7 @@ class LongTable:
     in `given_by`; there are none in a log of steps."""
 
     def __init__(self, path: str, reading: Reading) -> None:
-        self.path, self.one_based, self.progress = path, reading.one_based, reading.progress
+        self.path, self.one_based = path, reading.one_based
         self.columns = reading.table_columns()
         self.is_log = reading.confidence is not None
         self.given_by: tuple[str, ...] = ()
@@ -116,24 +107,23 @@ class LongTable:
         self.line: Sequence[int] = ()
         is_parquet = path.lower().endswith(".parquet")
         self.counted = "row" if is_parquet else "line"
+        data = b"" if is_parquet else text_bytes(path, read_bytes(path))
+        self.file = TextFile(path, data, reading.progress)
         columns = self._parquet() if is_parquet else self._text()
         self.source, self.target, self.action, self.price, *self.chances = columns
 
     def _text(self) -> Columns:
-        data = text_bytes(self.path, read_bytes(self.path))
-        found = bulk.attempt(data, lambda: self._cut(data))
-        return found or self._read(self._rows_of(data.decode()))
+        found = bulk.attempt(self.file.data, self._cut)
+        return found or self._read(self._rows_of(self.file.data.decode()))
 
     def _parquet(self) -> Columns:
         table = parquet.read_parquet(self.path)
-        at = self._header(table.column_names)
-        positions = sorted(set(at.values()) - {self.width})
+        self._header(table.column_names)
+        positions = sorted(set(self.at.values()) - {self.width})
         texts = parquet.texts(self.path, table, positions)
         try:
-            batches = (map(bulk.Words.of, batch.columns) for batch in texts.to_batches())
-            found = self._joined(
-                self._numbered(at, dict(zip(positions, words))) for words in batches
-            )
+            batches = (map(bulk.words, batch.columns) for batch in texts.to_batches())
+            found = self._joined(self._plain(dict(zip(positions, words))) for words in batches)
         except FormatError:  # row by row, to find the one at fault
             cells: list[Iterable[str]] = [repeat("")] * self.width
             for position in positions:
@@ -149,10 +139,10 @@ class LongTable:
             raise FormatError(f"{self.path}: the table has no rows")
         return columns
 
-    def _header(self, words: Sequence[str]) -> dict[str, int]:
+    def _header(self, words: Sequence[str]) -> None:
         """Where each column stands; cost or reward is the `price`. What was read is forgotten."""
-        self.states = Names(self.path, self.one_based)
-        self.actions = Names(self.path, self.one_based)
+        self.states = Names(self.file, self.one_based)
+        self.actions = Names(self.file, self.one_based)
         self.fractions: set[str] = set()
         names = [word.strip() for word in words]
         self.width = len(names)
@@ -172,147 +162,109 @@ class LongTable:
         self.times = dict(at) if "times" in at else {}
         if "times" in at:  # their probability has a column of its own, the last
             at["probability"] = self.width
+        self.at = at
         self.given_by = next((ways for ways in INTERVALS if all(way in at for way in ways)), ())
         self.marks: dict[str, Any] = {mark: [] for mark in ("goal", "start") if mark in at}
-        return at
 
-    # ------------------------------------------------------------------ all rows at once
-
-    def _cut(self, data: bytes) -> Columns:
+    def _cut(self) -> Columns:
         """State, target, action, price and chances of all rows of plain text."""
+        data = self.file.data
         begin = after(data, 1)
-        at = self._header(next(csv.reader([data[:begin].decode()], strict=True), []))
-        kinds = ["word" if position in at.values() else "" for position in range(self.width)]
+        self._header(next(csv.reader([data[:begin].decode()], strict=True), []))
+        positions = sorted(set(self.at.values()))
+        kinds = ["word" if position in positions else "" for position in range(self.width)]
         blocks = []
-        for lines in bulk.pieces(data, begin, self.progress):
+        for lines in bulk.pieces(data, begin, self.file.progress):
             lines.refuse_quotes()
             words = lines.columns(np.ones(lines.n_lines, dtype=np.bool_), ",", kinds)
-            blocks.append(self._numbered(at, dict(zip(sorted(set(at.values())), words))))
+            blocks.append(self._plain(dict(zip(positions, words))))
         found = self._joined(blocks)
         self.line = range(2, 2 + len(found[0]))
         return found
 
-    def _numbered(self, at: Mapping[str, int], words: Mapping[int, bulk.Words]) -> Columns:
-        """The same columns of some rows, whose texts are given by the index of their column."""
+    def _plain(self, words: Mapping[int, Words]) -> Columns:
         if self.times:
             raise FormatError(f"{self.path}: rows with times are taken apart one by one")
-        numbers = NumberParser(self.path)
+        return self._numbered(words)
 
-        def truths(texts: list[str]) -> NDArray[np.bool_]:
-            return np.array([_truth(text, self.path) for text in texts])
-
+    def _numbered(self, words: Mapping[int, Words]) -> Columns:
+        """The columns of some rows, whose texts are given by the index of their column."""
+        at, numbers = self.at, self.file.numbers
         source, target, price = (words[at[column]] for column in ("state", "next_state", "price"))
-        # Row by row, so that states count as they appear.
+        # Row by row, so that states count as they appear whatever the size of a block.
         pairs = np.stack([source.number, target.number + len(source.texts)], axis=1)
-        states = self.states.of(bulk.Words(pairs.ravel(), source.texts + target.texts))
+        states = self.states.of(Words(pairs.ravel(), source.texts + target.texts))
         actions = self.actions.of(words[at["action"]] if "action" in at else target)
         self.fractions.update(text.strip() for text in price.texts if "/" in text)
+        told = (price, *(words[at[column]] for column in self.given_by))
+        found = (states[::2], states[1::2], actions, *(each.understood(numbers) for each in told))
         for mark, marked in self.marks.items():
-            marked.extend(words[at[mark]].understood(truths).tolist())
-        chances = (words[at[column]].understood(numbers.of) for column in self.given_by)
-        return states[::2], states[1::2], actions, price.understood(numbers.of), *chances
+            marked.extend(words[at[mark]].understood(partial(self._truths, mark)).tolist())
+        return found
 
-    # ------------------------------------------------------------------ row by row
+    def _truths(self, mark: str, texts: list[str]) -> BoolArray:
+        for text in texts:
+            if text.lower() not in _TRUE + _FALSE:
+                raise self.file.fail(f"{mark}: {shorten(text)!r} is neither true nor false")
+        return np.array([text.lower() in _TRUE for text in texts])
 
-    def _rows_of(self, text: str) -> Iterator[tuple[int, list[str]]]:
+    # ------------------------------------------------------------------ some rows at a time
+
+    def _rows_of(self, text: str) -> Rows:
         """The rows of a text with their lines, the header first."""
         stream = io.StringIO(text, newline="")
-        reader = csv.reader(stream, strict=True)
+        reader, progress = csv.reader(stream, strict=True), self.file.progress
         try:
             for number, row in enumerate(reader, start=1):
                 yield reader.line_num, row
-                if self.progress is not None and number % BLOCK == 0:
-                    self.progress(stream.tell(), stream.tell() / len(text))
+                if progress is not None and number % BLOCK == 0:
+                    progress(stream.tell(), stream.tell() / len(text))
         except csv.Error as error:
             raise FormatError(f"{self.path}:{reader.line_num}: {error}") from None
 
     def _read(self, rows: Rows) -> Columns:
-        """State, target, action, price and chances of all rows, the header first."""
-        return self._joined(self._blocks(self._header(next(rows, (1, ()))[1]), self._full(rows)))
+        """The columns of all rows, the header first."""
+        self._header(next(rows, (1, ()))[1])
+        self.line = at_line = []
+        blocks = []
+        for lines, block in self.file.blocks(self._full(rows), self._block):
+            at_line += lines
+            blocks.append(block)
+        return self._joined(blocks)
 
-    def _full(self, rows: Rows) -> Rows:
+    def _block(self, rows: list[Sequence[str]]) -> Columns:
+        columns = list(zip(*rows))
+        return self._numbered({at: Words.among(columns[at]) for at in set(self.at.values())})
+
+    def _full(self, rows: Rows) -> Iterator[Sequence[str]]:
+        """The rows that are not empty, each as wide as the header; with times, one for each
+        different time."""
         for line, row in rows:
+            self.file.line = line
             if row and len(row) != self.width:
-                raise FormatError(f"{self.path}:{line}: {len(row)} columns, expected {self.width}")
+                raise self.file.fail(f"{len(row)} columns, expected {self.width}")
             if row:
-                yield from ((line, each) for each in self._unfolded(line, row))
+                yield from self._unfolded(row) if self.times else (row,)
 
-    def _unfolded(self, line: int, row: Sequence[str]) -> Iterator[Sequence[str]]:
-        """The row, or one for each different time of it."""
-        if not self.times:
-            yield row
-            return
+    def _unfolded(self, row: Sequence[str]) -> Iterator[Sequence[str]]:
+        """A row for each different time of one."""
         cells = {column: row[position] for column, position in self.times.items()}
         try:
             found = times_of(cells)
             chance = as_fraction(cells.get("probability", "1").strip())
         except (ModelError, ValueError, ZeroDivisionError) as error:
-            raise FormatError(f"{self.path}:{line}: {brief(str(error))}") from None
+            raise self.file.fail(brief(str(error))) from None
         for time, share in found.items():
             each = [*row, str(share * chance)]
             each[self.times["times"]] = str(time)
             yield each
 
-    def _blocks(self, at: Mapping[str, int], rows: Rows) -> Iterator[Columns]:
-        numbers = NumberParser(self.path)
-        at_line: list[int] = []
-        self.line = at_line
-        while block := list(islice(rows, BLOCK)):
-            lines = [line for line, _ in block]
-            columns = list(zip(*(row for _, row in block)))
-            source, target, price = (
-                columns[at["state"]],
-                columns[at["next_state"]],
-                columns[at["price"]],
-            )
-            # Row by row, so that states count as they appear whatever the size of a block.
-            pairs = self.states.numbers(
-                chain.from_iterable(zip(source, target)),
-                chain.from_iterable(zip(lines, lines)),
-                2 * len(lines),
-            )
-            self.fractions.update(text.strip() for text in price if "/" in text)
-            at_line.extend(lines)
-            actions = self.actions.numbers(
-                columns[at["action"]] if "action" in at else target, lines, len(lines)
-            )
-            for mark, marked in self.marks.items():
-                marked.extend(
-                    _truth(text, f"{self.path}:{line}: {mark}")
-                    for text, line in zip(columns[at[mark]], lines)
-                )
-            chances = (numbers.numbers(columns[at[column]], lines) for column in self.given_by)
-            yield pairs[::2], pairs[1::2], actions, numbers.numbers(price, lines), *chances
-
-    def exact_unit(self, costs: NDArray[np.float64]) -> Fraction | None:
+    def exact_unit(self, costs: FloatArray) -> Fraction | None:
         """The unit of costs some of which are written as fractions, which floats cannot hold."""
         if not self.fractions:
             return None
         exact = {float(Fraction(text)): Fraction(text) for text in self.fractions}
         return common_unit(exact.get(cost, cost) for cost in np.unique(costs).tolist())
-
-
-def _alike(cells: list[str]) -> list[Any]:
-    """The names that cells stand for if all are whole numbers, or all lists of simple things; else
-    none.
-
-    They are one text to JSON. Of n cells in brackets with n brackets in all, each is a list; n
-    lists, or n whole numbers, are those of the cells.
-    """
-    if not cells:
-        return []
-    text = "\n".join(cells)
-    lists = text.startswith("[")
-    brackets = [text.count(part) for part in ("\n[", "[", "]\n", "]")]
-    if lists and not (text.endswith("]") and brackets == 2 * [len(cells) - 1, len(cells)]):
-        return []
-    try:
-        values = load_json(f"[{text.replace(chr(10), ',')}]", "")
-    except FormatError:
-        return []
-    if len(values) != len(cells) or set(map(type, values)) != {list if lists else int}:
-        return []
-    return list(decode_names(values, len(values), "")) if lists else values
 
 
 def decode(cell: str, where: str) -> Name:
@@ -345,12 +297,3 @@ def encode(name: Name) -> str:
 def encode_all(names: Sequence[Name]) -> list[str]:
     """The cells of many names."""
     return json_texts(names) if all_integers(names) else [encode(name) for name in names]
-
-
-def _truth(text: str, where: str) -> bool:
-    word = text.strip().lower()
-    if word in ("1", "true", "yes", "x", "t"):
-        return True
-    if word in ("", "0", "false", "no", "f"):
-        return False
-    raise FormatError(f"{where}: {shorten(text)!r} is neither true nor false")

@@ -1,21 +1,21 @@
-"""Lines and numbers of text files, strict and quick.
+"""Lines, words and numbers of text files, strict and quick.
 
 A file of a million lines must not become a million objects at once, and each number costs a call if
-it is parsed alone. So lines come from a large text block by block, and numbers are parsed column by
-column: a whole column that consists of harmless characters goes through the interpreter's own
-parser in one sweep; the first column that does not is parsed number by number, to find the line at
-fault.
+it is parsed alone. So lines come from a large text block by block, and are understood column by
+column. A block that is refused is read again line by line, to find the one at fault.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.errors import FormatError
+from tailpath.formats.arrays import Array, FloatArray, IntArray
+from tailpath.formats.extras import MARK, Extras
 from tailpath.formats.files import LONGEST, parse_number, shorten
 from tailpath.model.cost_units import vanishes
 from tailpath.options import Progress
@@ -25,6 +25,119 @@ from tailpath.options import Progress
 BLOCK = 500
 _BYTES = 100_000
 _DECIMAL = str.maketrans("", "", "0123456789.eE+-")
+
+Row = TypeVar("Row")
+Found = TypeVar("Found")
+
+
+class TextFile:
+    """A text in UTF-8, read from its beginning, and the line that is being read, which refusals
+    name. `comment` is how comments begin; those met so far are stored with their lines."""
+
+    def __init__(
+        self, path: str, data: bytes, progress: Progress | None = None, comment: str = ""
+    ) -> None:
+        self.path, self.data, self.progress, self.comment = path, data, progress, comment
+        self.line = 0
+        self.comments: list[tuple[int, str]] = []
+        self._lines: Iterator[tuple[int, str]] = enumerate(lines_of(data, progress), start=1)
+
+    def lines(self) -> Iterator[str]:
+        """The lines that are left, without the blanks around them."""
+        for line, text in self._lines:
+            self.line = line
+            yield text.strip()
+
+    def rows(self) -> Iterator[str]:
+        """Those of them that say something."""
+        return filter(self.says_something, self.lines())
+
+    def says_something(self, text: str) -> bool:
+        """Whether the line that was just read is neither empty nor a comment."""
+        if self.comment and text.startswith(self.comment):
+            self.comments.append((self.line, text))
+            return False
+        return bool(text)
+
+    def blocks(
+        self, rows: Iterable[Row], understand: Callable[[list[Row]], Found]
+    ) -> Iterator[tuple[list[int], Found]]:
+        """What `understand` makes of rows, many at a time, and their lines.
+
+        What it remembers of a block it must not remember of one that it refuses.
+        """
+        rows = iter(rows)
+        while block := [(self.line, row) for row in islice(rows, BLOCK)]:
+            try:
+                found = understand([row for _, row in block])
+            except FormatError:
+                for line, row in block:
+                    self.line = line
+                    understand([row])
+                raise
+            yield [line for line, _ in block], found
+
+    def fail(self, message: str, line: int | None = None) -> FormatError:
+        """The refusal of a line, by default the one that is being read."""
+        return FormatError(f"{self.path}:{self.line if line is None else line}: {message}")
+
+    def extras(self) -> Extras:
+        """What our own writer put into a comment."""
+        mark = f"{self.comment}{MARK} "
+        for line, text in self.comments:
+            if text.startswith(mark):
+                return Extras.parse(text.removeprefix(mark), f"{self.path}:{line}")
+        return Extras()
+
+    def number(self, text: str) -> float:
+        """A finite decimal or fraction."""
+        return parse_number(text.strip(), f"{self.path}:{self.line}")
+
+    def integer(self, text: str) -> int:
+        """An integer, 0 or more; no sign, no underscores, no digits of other scripts."""
+        digits = text.strip()
+        if not (digits.isascii() and digits.isdigit() and len(digits) <= 18):
+            raise self.fail(f"{shorten(digits)!r} is not a whole number")
+        return int(digits)
+
+    def numbers(self, texts: Sequence[str]) -> FloatArray:
+        """A column of decimals or fractions, (n,)."""
+        # Without letters but e there is no nan, no infinity, no hexadecimal and no underscore for
+        # `float` to accept.
+        if not "".join(texts).translate(_DECIMAL) and max(map(len, texts), default=0) <= LONGEST:
+            try:
+                values = np.fromiter(map(float, texts), np.float64, len(texts))
+            except ValueError:
+                pass
+            else:
+                zeros = {texts[position] for position in np.flatnonzero(values == 0).tolist()}
+                if np.isfinite(values).all() and not any(vanishes(text, 0.0) for text in zeros):
+                    return values
+        return np.array([self.number(text) for text in texts], dtype=np.float64)
+
+    def integers(self, texts: Sequence[str]) -> IntArray:
+        """A column of integers, (n,)."""
+        joined = "".join(texts)
+        if joined.isascii() and joined.isdigit() and "" not in texts and max(map(len, texts)) <= 18:
+            return np.fromiter(map(int, texts), np.int64, len(texts))
+        return np.array([self.integer(text) for text in texts], dtype=np.int64)
+
+
+class Words(NamedTuple):
+    """A column of texts: the number of each, (n,), and the different ones."""
+
+    number: Array
+    texts: list[str]
+
+    @classmethod
+    def among(cls, texts: Sequence[str]) -> Words:
+        """Those of some texts."""
+        known = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+        return cls(np.fromiter(map(known.__getitem__, texts), np.int32, len(texts)), list(known))
+
+    def understood(self, parse: Callable[[list[str]], Array]) -> Array:
+        """What each text says, (n,), without the blanks around it: each different one is parsed."""
+        return parse([text.strip() for text in self.texts])[self.number]
 
 
 def lines_of(data: bytes, progress: Progress | None = None) -> Iterator[str]:
@@ -40,55 +153,6 @@ def lines_of(data: bytes, progress: Progress | None = None) -> Iterator[str]:
         begin = end + 1
 
 
-class NumberParser:
-    """Parses the numbers of one file; refusals name the file and the line."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-
-    def number(self, text: str, line: int) -> float:
-        """A finite decimal or fraction."""
-        return parse_number(text.strip(), f"{self.path}:{line}")
-
-    def integer(self, text: str, line: int) -> int:
-        """A whole number, 0 or more; no sign, no underscores, no digits of other scripts."""
-        digits = text.strip()
-        if not (digits.isascii() and digits.isdigit() and len(digits) <= 18):
-            raise FormatError(f"{self.path}:{line}: {shorten(digits)!r} is not a whole number")
-        return int(digits)
-
-    def numbers(self, texts: Sequence[str], lines: Sequence[int]) -> NDArray[np.float64]:
-        """A column of decimals or fractions."""
-        # Without letters but e there is no nan, no infinity, no hexadecimal and no underscore for
-        # `float` to accept.
-        if not "".join(texts).translate(_DECIMAL) and max(map(len, texts), default=0) <= LONGEST:
-            try:
-                values = np.fromiter(map(float, texts), np.float64, len(texts))
-            except ValueError:
-                pass
-            else:
-                zeros = [texts[position] for position in np.flatnonzero(values == 0).tolist()]
-                small = any(vanishes(text, 0.0) for text in set(zeros))
-                if np.isfinite(values).all() and not small:
-                    return values
-        return np.array(
-            [self.number(text, line) for text, line in zip(texts, lines)], dtype=np.float64
-        )
-
-    def of(self, texts: Sequence[str]) -> NDArray[np.float64]:
-        """The same where lines do not matter, since whatever is refused is read again."""
-        return self.numbers(texts, range(len(texts)))
-
-    def integers(self, texts: Sequence[str], lines: Sequence[int]) -> NDArray[np.int64]:
-        """A column of whole numbers."""
-        joined = "".join(texts)
-        if joined.isascii() and joined.isdigit() and "" not in texts and max(map(len, texts)) <= 18:
-            return np.fromiter(map(int, texts), np.int64, len(texts))
-        return np.array(
-            [self.integer(text, line) for text, line in zip(texts, lines)], dtype=np.int64
-        )
-
-
 def after(data: bytes, n_lines: int) -> int:
     """Where the line after so many begins."""
     at = 0
@@ -97,7 +161,7 @@ def after(data: bytes, n_lines: int) -> int:
     return at
 
 
-def as_they_appear(number: NDArray[Any], count: int) -> NDArray[np.int64]:
+def as_they_appear(number: Array, count: int) -> IntArray:
     """Those of the numbers 0 .. count - 1 that stand in a column, as they first appear in it."""
     first = np.full(count, len(number), dtype=np.int64)
     first[number[::-1]] = np.arange(len(number))[::-1]  # of equal ones, the last assignment stays

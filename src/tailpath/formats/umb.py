@@ -21,9 +21,9 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.errors import FormatError
+from tailpath.formats.arrays import Array, BoolArray, FloatArray, IntArray
 from tailpath.formats.costs import CostRule
 from tailpath.formats.extras import MARK, Extras
 from tailpath.formats.files import load_json, read_bytes, shorten, unpacked
@@ -33,7 +33,7 @@ from tailpath.formats.reading import Reading
 from tailpath.formats.tar import tar_members
 
 _ENTITIES = ("states", "choices", "branches")
-Ends = tuple[NDArray[np.float64] | None, NDArray[np.float64]]
+Ends = tuple[FloatArray | None, FloatArray]
 
 
 def read(path: str, reading: Reading) -> Any:
@@ -158,7 +158,7 @@ class UmbReader:
 
     # ------------------------------------------------------------------ members
 
-    def _array(self, member: str, dtype: str, count: int) -> NDArray[Any]:
+    def _array(self, member: str, dtype: str, count: int) -> Array:
         data = self.members.get(member)
         if data is None:
             if count == 0:
@@ -169,7 +169,7 @@ class UmbReader:
             raise self._fail(member, f"has {len(data)} bytes, expected {size}")
         return np.frombuffer(data, dtype=dtype)
 
-    def _offsets(self, member: str, count: int, end: int) -> NDArray[np.int64]:
+    def _offsets(self, member: str, count: int, end: int) -> IntArray:
         if member not in self.members:
             if count != end:
                 raise self._fail(
@@ -181,7 +181,7 @@ class UmbReader:
             raise self._fail(member, f"must rise from 0 to {end}")
         return offsets.astype(np.int64)
 
-    def _bits(self, member: str, count: int) -> NDArray[np.bool_]:
+    def _bits(self, member: str, count: int) -> BoolArray:
         if member not in self.members:
             return np.zeros(count, dtype=np.bool_)
         data = self._array(member, "u1", -(-count // 64) * 8)
@@ -190,7 +190,7 @@ class UmbReader:
             raise self._fail(member, f"has bits set beyond the {count} entries")
         return bits[:count]
 
-    def _numbers(self, member: str, kind: Any, count: int) -> NDArray[np.float64]:
+    def _numbers(self, member: str, kind: Any, count: int) -> FloatArray:
         """Doubles, or rationals: a signed numerator and an unsigned denominator of half the size
         each.
         """
@@ -235,7 +235,7 @@ class UmbReader:
         ends = self._numbers(member, {"type": base, "size": size // 2}, 2 * count)
         return ends[::2].copy(), ends[1::2].copy()
 
-    def _points(self, member: str, kind: Any, count: int) -> NDArray[np.float64]:
+    def _points(self, member: str, kind: Any, count: int) -> FloatArray:
         """Numbers, which a model of intervals may write as intervals of no width."""
         low, high = self._ends(member, kind, count)
         if low is not None and (low != high).any():
@@ -244,7 +244,7 @@ class UmbReader:
             raise self._fail(member, f"{found}; probabilities may be intervals, rewards may not")
         return high
 
-    def _probability(self, choice_branches: NDArray[np.int64]) -> Ends:
+    def _probability(self, choice_branches: IntArray) -> Ends:
         kind = self.system.get("branch-probability-type")
         if kind is None:
             if (np.diff(choice_branches) > 1).any():
@@ -277,7 +277,7 @@ class UmbReader:
                     "index.json",
                     f"the reward {shorten(alias)!r} must apply to states, choices or branches",
                 )
-            arrays: dict[str, NDArray[np.float64]] = {}
+            arrays: dict[str, FloatArray] = {}
             for entity in applies:
                 member = f"annotations/rewards/{identifier}/{entity}/values.bin"
                 arrays[entity] = self._points(member, annotation.get("type"), self.sizes[entity])
@@ -285,7 +285,7 @@ class UmbReader:
 
         return Lazy(found, build)
 
-    def _actions(self, n_choices: int) -> tuple[NDArray[np.int64], list[str]]:
+    def _actions(self, n_choices: int) -> tuple[IntArray, list[str]]:
         """The action of each choice; choices whose action has no name, or an empty one, are
         unnamed.
         """

@@ -7,8 +7,8 @@ import json
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tailpath.formats.arrays import Array, BoolArray
 from tailpath.formats.extras import action_words, extras_line
 from tailpath.formats.files import write_bytes
 from tailpath.formats.tar import write_tar
@@ -33,13 +33,13 @@ class _WithLoops:
             ssp.choice_outcomes[ssp.state_choices[self.goals]] + self.before[self.goals]
         )
 
-    def choices(self, values: Any, of_goals: Any, dtype: str) -> NDArray[Any]:
+    def choices(self, values: Any, of_goals: Any, dtype: str) -> Array:
         """An array over choices from the values of the model's own and those of the loops."""
         array = np.empty(len(self.choice) + len(self.goals), dtype=dtype)
         array[self.choice], array[self.goal_choice] = values, of_goals
         return array
 
-    def branches(self, values: Any, of_goals: Any, dtype: str) -> NDArray[Any]:
+    def branches(self, values: Any, of_goals: Any, dtype: str) -> Array:
         array = np.empty(len(self.branch) + len(self.goals), dtype=dtype)
         array[self.branch], array[self.goal_branch] = values, of_goals
         return array
@@ -98,7 +98,7 @@ def write(model: SSP | IntervalSSP, path: str) -> None:
     write_bytes(path, gzip.compress(write_tar(members), compresslevel=6, mtime=0))
 
 
-def _bitset(mask: NDArray[np.bool_]) -> bytes:
+def _bitset(mask: BoolArray) -> bytes:
     data = np.packbits(mask, bitorder="little").tobytes()
     return data + bytes(-len(data) % 8)
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tailpath.formats.arrays import Array
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress
 
@@ -42,7 +43,7 @@ def blocks(ssp: SSP, progress: Progress | None = None) -> Iterator[Block]:
         first = last
 
 
-def entries_of(array: NDArray[Any], part: range) -> NDArray[Any]:
+def entries_of(array: Array, part: range) -> Array:
     """The entries of a block."""
     return array[part.start : part.stop]
 
@@ -57,7 +58,7 @@ def text_column(texts: Iterable[str]) -> Texts:
     return np.array(list(texts), dtype=object)
 
 
-def spelled(values: NDArray[Any], spell: Callable[[Any], str]) -> Texts:
+def spelled(values: Array, spell: Callable[[Any], str]) -> Texts:
     """A column: the text of every value, (n,). Equal ones are spelled once."""
     different, number = np.unique(values, return_inverse=True)
     return text_column(map(spell, different.tolist()))[number]
