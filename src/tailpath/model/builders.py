@@ -11,10 +11,9 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.errors import ModelError
-from tailpath.graph import SMALL, grouped, offsets_of
+from tailpath.graph import SMALL, Array, IntArray, grouped, offsets_of
 from tailpath.kernels.graph import equal_members
 from tailpath.kernels.jit import frozen
 from tailpath.model.cost_units import as_fraction, common_unit
@@ -30,13 +29,13 @@ FEW = 64
 class ModelArrays(NamedTuple):
     """The fields of an SSP that builders determine."""
 
-    state_choices: NDArray[Any]
-    choice_outcomes: NDArray[Any]
-    outcome_target: NDArray[Any]
-    outcome_probability: NDArray[Any]
-    outcome_cost: NDArray[Any]
-    choice_action: NDArray[Any]
-    is_goal: NDArray[Any]
+    state_choices: Array
+    choice_outcomes: Array
+    outcome_target: Array
+    outcome_probability: Array
+    outcome_cost: Array
+    choice_action: Array
+    is_goal: Array
     start_index: int
     states: Sequence[Name]
     actions: Sequence[Name]
@@ -88,7 +87,7 @@ class Numbering:
 
     def columns(
         self,
-    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
+    ) -> tuple[Array, Array, Array, Array, Array]:
         """State, action, target, probability and cost of every row."""
         source, action, target = (
             np.array(column, dtype=np.int64) for column in (self.source, self.action, self.target)
@@ -149,11 +148,11 @@ def arrays_from_outcomes(
 
 
 def arrays_from_rows(
-    state: NDArray[Any],
-    action: NDArray[Any],
-    target: NDArray[Any],
-    probability: NDArray[Any],
-    cost: NDArray[Any],
+    state: Array,
+    action: Array,
+    target: Array,
+    probability: Array,
+    cost: Array,
     n_states: int,
     *,
     merge: bool,
@@ -184,12 +183,12 @@ def arrays_from_rows(
 
 
 def merged_columns(
-    state: NDArray[Any],
-    action: NDArray[Any],
-    target: NDArray[Any],
-    cost: NDArray[Any],
-    columns: Sequence[NDArray[Any]],
-) -> list[NDArray[Any]]:
+    state: Array,
+    action: Array,
+    target: Array,
+    cost: Array,
+    columns: Sequence[Array],
+) -> list[Array]:
     """Columns of rows that are given as numbers, by the outcomes that `arrays_from_rows` makes of
     the same rows.
     """
@@ -198,7 +197,7 @@ def merged_columns(
     return [merge_equal_outcomes(of_row, target, column, cost)[2] for column in columns]
 
 
-def _choices(key: NDArray[np.int64], n_actions: int) -> tuple[NDArray[np.int64], NDArray[Any]]:
+def _choices(key: IntArray, n_actions: int) -> tuple[IntArray, Array]:
     """The choices `state * n_actions + action` by state and then as they first appear, and the
     index of every row's choice among them.
     """
@@ -215,8 +214,8 @@ def _choices(key: NDArray[np.int64], n_actions: int) -> tuple[NDArray[np.int64],
 
 
 def merge_equal_outcomes(
-    choice: NDArray[Any], target: NDArray[Any], probability: NDArray[Any], cost: NDArray[Any]
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]:
+    choice: Array, target: Array, probability: Array, cost: Array
+) -> tuple[Array, Array, Array, Array]:
     """Sort outcomes by choice, keeping their order within it, and add up those with the same
     choice, target and cost.
     """

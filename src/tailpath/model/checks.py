@@ -9,15 +9,14 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.errors import ModelError, TailpathWarning
+from tailpath.graph import FloatArray
 from tailpath.model.cost_units import MOST_UNITS, as_multiples
 
 if TYPE_CHECKING:
     from tailpath.model.ssp import SSP
 
-FloatArray = NDArray[np.float64]
 #: A row of n probabilities may miss 1 by this times n; it is then scaled to 1, with a warning.
 ROW_TOLERANCE = 1e-9
 #: Beyond this, and below its inverse, sums of costs would overflow or lose their relative

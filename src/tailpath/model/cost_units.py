@@ -10,7 +10,8 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from tailpath.graph import FloatArray
 
 #: Beyond this many units in the largest cost, an integer grid is of no use and costs stay floats.
 MOST_UNITS = 10_000_000
@@ -60,7 +61,7 @@ def common_unit(costs: Iterable[Any]) -> Fraction | None:
     return Fraction(numerator, denominator) if numerator else Fraction(1)
 
 
-def as_multiples(costs: NDArray[np.float64], unit: Fraction) -> NDArray[np.float64]:
+def as_multiples(costs: FloatArray, unit: Fraction) -> FloatArray:
     """For each cost the float nearest to a whole multiple of the unit, the multiple that is nearest
     to the cost.
     """
@@ -74,7 +75,7 @@ def as_multiples(costs: NDArray[np.float64], unit: Fraction) -> NDArray[np.float
     return np.array([float(int(level) * unit) for level in distinct.tolist()], dtype=np.float64)[at]
 
 
-def in_costs(levels: Any, unit: Fraction) -> NDArray[np.float64]:
+def in_costs(levels: Any, unit: Fraction) -> FloatArray:
     """Whole numbers of units as costs, each the float nearest to it; infinite beyond all floats."""
     numerator, denominator = unit.numerator, unit.denominator
     if isinstance(levels, np.ndarray):
@@ -108,7 +109,7 @@ def decimal_above(cost: Fraction) -> float:
     return nearest if as_fraction(nearest) >= cost else math.nextafter(nearest, math.inf)
 
 
-def integer_costs(costs: NDArray[np.float64]) -> tuple[list[int], Fraction]:
+def integer_costs(costs: FloatArray) -> tuple[list[int], Fraction]:
     """Costs as whole multiples of a unit that divides all of them as they are written, however
     small it is.
     """

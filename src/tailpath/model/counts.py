@@ -11,12 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.errors import ModelError, OptionError
-from tailpath.graph import owners
+from tailpath.graph import Array, FloatArray, owners
 
-FloatArray = NDArray[np.float64]
 Counts = tuple[FloatArray, FloatArray, FloatArray]
 
 
@@ -57,7 +55,7 @@ def _whole(state: Any, action: Any, next_state: Any, count: Any) -> int:
     return as_integer
 
 
-def intervals_of_counts(count: FloatArray, row_start: NDArray[Any], confidence: float) -> Counts:
+def intervals_of_counts(count: FloatArray, row_start: Array, confidence: float) -> Counts:
     """Low and high ends so that all hold at once with this probability, and the frequencies.
 
     `count` has a number for each outcome, (n_outcomes,), and so has each answer; `row_start` says

@@ -22,13 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.errors import ModelError, OptionError
-from tailpath.graph import Transitions, offsets_from_lengths
+from tailpath.graph import Array, FloatArray, IntArray, Transitions, offsets_from_lengths
 from tailpath.model.builders import arrays_from_rows
 from tailpath.model.cost_units import as_fraction, common_unit
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP, Geometry, Name, Origin
 
-IntArray = NDArray[np.int64]
 Model = TypeVar("Model", SSP, IntervalSSP)
 #: Pairs of state and step beyond which a product is refused.
 MOST_PAIRS = 50_000_000
@@ -219,7 +218,7 @@ def _rows_by_step(
     position_of_goal[goals] = first[-1] + np.arange(len(goals))
     rows, outcome, step_of = _product(ssp, layers, first)
     position = np.where(ssp.is_goal, position_of_goal, late)[rows.target]
-    columns: tuple[NDArray[Any], ...] = (
+    columns: tuple[Array, ...] = (
         rows.source,
         ssp.choice_action[ssp.outcome_choice[outcome]],
         _positions(ssp, layers, first, rows.target, step_of, position),
@@ -295,8 +294,8 @@ def _positions(
     ssp: SSP,
     layers: list[IntArray],
     first: IntArray,
-    target: NDArray[Any],
-    step: NDArray[Any],
+    target: Array,
+    step: Array,
     position: IntArray,
 ) -> IntArray:
     """Where each outcome leads: to its target's pair in the next layer, or, from the last one and
@@ -336,8 +335,8 @@ def _unit(
 
 
 def _discounted(
-    ssp: SSP, costs: NDArray[np.float64], step: NDArray[np.int32], factor: Fraction
-) -> NDArray[np.float64]:
+    ssp: SSP, costs: FloatArray, step: NDArray[np.int32], factor: Fraction
+) -> FloatArray:
     """Costs times the factor to the power of their step, each rounded once."""
     found, position = np.unique(costs, return_inverse=True)
     unit, last = ssp.cost_unit, int(step.max(initial=0))

@@ -10,15 +10,13 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.errors import ModelError
-from tailpath.graph import offsets_of, owners
+from tailpath.graph import BoolArray, FloatArray, offsets_of, owners
 from tailpath.model.builders import Name, Numbering, goal_names, merged_columns
 from tailpath.model.checks import ROW_TOLERANCE
 from tailpath.model.cost_units import as_fraction
 
-FloatArray = NDArray[np.float64]
 Fields = dict[str, Any]
 #: State, action, next state and cost, and the numbers that stand for the probability.
 Row = tuple[Name, Name, Name, Any, tuple[float, ...]]
@@ -101,7 +99,7 @@ def _ends(chance: Any, state: Name, action: Name, next_state: Name) -> tuple[flo
 
 def with_inside(
     fields: Mapping[str, Any], low: FloatArray, high: FloatArray
-) -> tuple[Fields, NDArray[np.bool_]]:
+) -> tuple[Fields, BoolArray]:
     """The fields of an `SSP` with probabilities from inside the intervals, and which outcomes these
     are: those that can happen.
 

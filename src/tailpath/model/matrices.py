@@ -9,10 +9,9 @@ from operator import index
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.errors import ModelError, OptionError
-from tailpath.graph import offsets_from_lengths, offsets_of
+from tailpath.graph import Array, BoolArray, FloatArray, offsets_from_lengths, offsets_of
 from tailpath.model.builders import ModelArrays
 
 
@@ -65,7 +64,7 @@ def arrays_from_matrices(
     return _arrays(rows.only(feasible & ~is_goal[state]), is_goal, start)
 
 
-def numbered_matrices(low: Any, high: Any) -> tuple[Any, NDArray[np.float64], NDArray[np.float64]]:
+def numbered_matrices(low: Any, high: Any) -> tuple[Any, FloatArray, FloatArray]:
     """`high` with the number of each entry, from 1 on, in its stead, and both ends by number: (n,)
     each.
 
@@ -104,14 +103,14 @@ class _Choices(NamedTuple):
     of them in each.
     """
 
-    state: NDArray[Any]
-    action: NDArray[Any]
-    length: NDArray[Any]
-    target: NDArray[Any]
-    probability: NDArray[Any]
-    cost: NDArray[Any]
+    state: Array
+    action: Array
+    length: Array
+    target: Array
+    probability: Array
+    cost: Array
 
-    def check_goals(self, is_goal: NDArray[np.bool_], feasible: NDArray[np.bool_]) -> None:
+    def check_goals(self, is_goal: BoolArray, feasible: BoolArray) -> None:
         """Refuse a goal that leads elsewhere or costs something."""
         goal_row = is_goal[self.state] & feasible
         if not goal_row.any():
@@ -128,7 +127,7 @@ class _Choices(NamedTuple):
                 " absorbing and free"
             )
 
-    def only(self, mask: NDArray[np.bool_]) -> _Choices:
+    def only(self, mask: BoolArray) -> _Choices:
         """These rows, without outcomes of probability 0. A row left empty stays, and the model
         will refuse it.
         """
@@ -147,7 +146,7 @@ class _Choices(NamedTuple):
         )
 
 
-def _arrays(rows: _Choices, is_goal: NDArray[np.bool_], start: int) -> ModelArrays:
+def _arrays(rows: _Choices, is_goal: BoolArray, start: int) -> ModelArrays:
     return ModelArrays(
         state_choices=offsets_of(rows.state, len(is_goal)),
         choice_outcomes=offsets_from_lengths(rows.length),
@@ -172,7 +171,7 @@ def _state_number(value: Any, what: str, n_states: int) -> int:
     return number
 
 
-def _floats(values: Any, what: str) -> NDArray[np.float64]:
+def _floats(values: Any, what: str) -> FloatArray:
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
@@ -198,7 +197,7 @@ def _csr(matrix: Any) -> Any:
     return result
 
 
-def _values_at(price: Any, matrix: Any) -> NDArray[np.float64]:
+def _values_at(price: Any, matrix: Any) -> FloatArray:
     """The entries of one sparse matrix at the stored positions of another; absent entries are 0."""
     if np.array_equal(price.indptr, matrix.indptr) and np.array_equal(
         price.indices, matrix.indices
@@ -220,7 +219,7 @@ def _values_at(price: Any, matrix: Any) -> NDArray[np.float64]:
 
 def _from_pairs(
     P: Any, price: Any, s_indices: Any, a_indices: Any
-) -> tuple[Any, NDArray[Any], NDArray[Any], Any]:
+) -> tuple[Any, Array, Array, Any]:
     matrix = _csr(P)
     state, action = np.asarray(s_indices), np.asarray(a_indices)
     vector = _floats(price, "costs")
@@ -241,7 +240,7 @@ def _from_pairs(
     return matrix, state, action, vector
 
 
-def _from_actions(P: Any, price: Any, layout: str) -> tuple[Any, NDArray[Any], NDArray[Any], Any]:
+def _from_actions(P: Any, price: Any, layout: str) -> tuple[Any, Array, Array, Any]:
     """One matrix per action, stacked action by action."""
     from scipy.sparse import issparse, vstack
 
@@ -271,7 +270,7 @@ def _from_actions(P: Any, price: Any, layout: str) -> tuple[Any, NDArray[Any], N
     )
 
 
-def _split_dense(P: NDArray[Any], layout: str) -> tuple[list[NDArray[Any]], bool]:
+def _split_dense(P: Array, layout: str) -> tuple[list[Array], bool]:
     """The matrix of every action, and whether `P` had the states first."""
     if P.ndim != 3:
         raise ModelError(

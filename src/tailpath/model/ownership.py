@@ -12,15 +12,15 @@ import weakref
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.errors import ModelError
+from tailpath.graph import Array
 
 #: Arrays by `id` that nobody can write into.
-_LOCKED: weakref.WeakValueDictionary[int, NDArray[Any]] = weakref.WeakValueDictionary()
+_LOCKED: weakref.WeakValueDictionary[int, Array] = weakref.WeakValueDictionary()
 
 
-def hand_over(array: NDArray[Any]) -> NDArray[Any]:
+def hand_over(array: Array) -> Array:
     """Lock an array that was made for a model, and of which nobody has a view: the model need not
     copy it.
     """
@@ -29,7 +29,7 @@ def hand_over(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-def own_array(values: Any, what: str, dtype: Any) -> NDArray[Any]:
+def own_array(values: Any, what: str, dtype: Any) -> Array:
     """The values as an array of one axis and of `dtype` that nobody else can write into; `what` is
     its name in messages.
     """

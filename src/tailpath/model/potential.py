@@ -29,10 +29,9 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.errors import ModelError
-from tailpath.graph import fit, grouped
+from tailpath.graph import Array, BoolArray, FloatArray, IntArray, fit, grouped
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.potentials import correct_labels
 from tailpath.kernels.rounding import UNIT
@@ -52,7 +51,7 @@ class Reduction(NamedTuple):
     """
 
     ssp: SSP
-    level: NDArray[Any]
+    level: Array
     unit: Fraction
     exact: bool
 
@@ -61,7 +60,7 @@ class Reduction(NamedTuple):
         return int(self.level[state]) * self.unit
 
     @property
-    def values(self) -> NDArray[np.float64]:
+    def values(self) -> FloatArray:
         """phi of every state, to the nearest float."""
         return in_costs(
             self.level if self.level.dtype != object else self.level.tolist(), self.unit
@@ -84,7 +83,7 @@ def reduction_of(ssp: SSP) -> Reduction:
     return Reduction(reduced, least, unit, exact)
 
 
-def _whole(ssp: SSP) -> tuple[NDArray[Any], Fraction]:
+def _whole(ssp: SSP) -> tuple[Array, Fraction]:
     """The costs in whole units, however small: of numpy where no sum of them can overflow."""
     if ssp.cost_unit is not None:
         return ssp.outcome_level, ssp.cost_unit
@@ -93,7 +92,7 @@ def _whole(ssp: SSP) -> tuple[NDArray[Any], Fraction]:
     return np.array(level, dtype=np.int64 if small else object), unit
 
 
-def _least_costs(ssp: SSP, level: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+def _least_costs(ssp: SSP, level: Array) -> tuple[Array, BoolArray]:
     """phi of every state, in units, 0 where there is none; and where there is one."""
     source, n = ssp.by_state.source, ssp.n_states
     far = int(np.abs(level).max(initial=0)) * (n + 1) + 1
@@ -110,7 +109,7 @@ def _least_costs(ssp: SSP, level: NDArray[Any]) -> tuple[NDArray[Any], NDArray[n
     return np.where(known, least, 0), known
 
 
-def _round(ssp: SSP, level: NDArray[Any], edge: NDArray[np.int64], met: int) -> str:
+def _round(ssp: SSP, level: Array, edge: IntArray, met: int) -> str:
     """What to say of a cycle: its states and actions, what it gains, and what helps."""
     edges = [int(edge[met])]
     while int(ssp.outcome_target[edges[-1]]) != met:
@@ -190,9 +189,7 @@ def shifted_bounds(
     return down, up
 
 
-def shifted_costs(
-    costs: NDArray[np.float64], unit: Fraction | None, by: Fraction
-) -> NDArray[np.float64]:
+def shifted_costs(costs: FloatArray, unit: Fraction | None, by: Fraction) -> FloatArray:
     """Costs, whole units if there is a unit, and so much more, each to the nearest float."""
     if by == 0 or costs.size == 0:
         return costs

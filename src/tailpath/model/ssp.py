@@ -29,7 +29,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.errors import ModelError
-from tailpath.graph import Transitions, owners
+from tailpath.graph import BoolArray, Transitions, owners
+from tailpath.graph import FloatArray as FloatArray
+from tailpath.graph import IntArray as IntArray
 from tailpath.kernels.jit import frozen
 from tailpath.model.builders import arrays_from_outcomes
 from tailpath.model.checks import check_outcomes, check_structure, check_unit, checked_probabilities
@@ -45,8 +47,6 @@ from tailpath.model.tables import GAINS, is_graph, outcomes_of_graph, outcomes_o
 from tailpath.options import Progress, check_integer
 from tailpath.pictures.notebook import model_card
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 Name = Hashable
 
 
@@ -65,7 +65,7 @@ class Origin(Record):
     """
 
     states: Sequence[Name]
-    index: NDArray[np.int64]
+    index: IntArray
 
     def __post_init__(self) -> None:
         self._freeze()
@@ -149,7 +149,7 @@ class SSP(Record):
     outcome_probability: FloatArray
     outcome_cost: FloatArray
     choice_action: NDArray[np.int32]
-    is_goal: NDArray[np.bool_]
+    is_goal: BoolArray
     start_index: int
     states: Sequence[Name]
     actions: Sequence[Name]

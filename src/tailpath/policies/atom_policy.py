@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.errors import PolicyError
+from tailpath.graph import FloatArray, IntArray
 from tailpath.model.ssp import SSP, Name
 from tailpath.policies.atoms import Grids, atom_borders, nearest_own
 from tailpath.policies.checks import atom_tables
@@ -57,10 +58,10 @@ class AtomPolicy(Kind):
     """
 
     ssp: SSP
-    atoms: NDArray[np.float64]
+    atoms: FloatArray
     choice: NDArray[np.int32]
-    xi_offset: NDArray[np.int64]
-    xi: NDArray[np.float64]
+    xi_offset: IntArray
+    xi: FloatArray
     start_atom: int
     grids: Grids | None = None
 
@@ -84,7 +85,7 @@ class AtomPolicy(Kind):
         )
 
     @cached_property
-    def borders(self) -> NDArray[np.float64]:
+    def borders(self) -> FloatArray:
         """Up to where each atom, but the last, is the nearest: an array, shape (n_atoms - 1,)."""
         return atom_borders(self.atoms)
 

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tailpath.errors import OptionError
+from tailpath.graph import BoolArray, FloatArray, IntArray
 from tailpath.model.records import Record
 from tailpath.model.ssp import SSP
 from tailpath.options import check_integer, check_invertible_alpha
@@ -33,7 +34,7 @@ SAME_ATOM = 1e-6
 DEFAULT = (1e-3, 25)
 
 
-def log_atoms(alpha0: float, n: int) -> NDArray[np.float64]:
+def log_atoms(alpha0: float, n: int) -> FloatArray:
     """Log-spaced atoms from `alpha0` to 1, for the published planners.
 
     Parameters
@@ -71,7 +72,7 @@ def log_atoms(alpha0: float, n: int) -> NDArray[np.float64]:
     return atoms
 
 
-def checked_atoms(atoms: ArrayLike) -> NDArray[np.float64]:
+def checked_atoms(atoms: ArrayLike) -> FloatArray:
     """The atoms as an array; refuses what is not increasing, not in (0, 1] or does not end at 1."""
     try:
         array = np.array(atoms, dtype=np.float64)
@@ -97,13 +98,13 @@ class Grids(Record):
     is the grid of state s.
     """
 
-    own: NDArray[np.bool_]
+    own: BoolArray
     of_state: NDArray[np.int32]
 
     def __post_init__(self) -> None:
         self._freeze()
 
-    def rows(self) -> NDArray[np.bool_]:
+    def rows(self) -> BoolArray:
         """The atoms of every state, marked."""
         return np.asarray(self.own[self.of_state])
 
@@ -113,11 +114,11 @@ class Borders(NamedTuple):
     infinities; and the numbers of its atoms.
     """
 
-    border: NDArray[np.float64]
-    atom: NDArray[np.int64]
+    border: FloatArray
+    atom: IntArray
 
 
-def borders_of(atoms: NDArray[np.float64], own: NDArray[np.bool_]) -> Borders:
+def borders_of(atoms: FloatArray, own: BoolArray) -> Borders:
     border, atom = (
         np.full((len(own), len(atoms)), np.inf),
         np.zeros((len(own), len(atoms)), dtype=np.int64),
@@ -131,7 +132,7 @@ def borders_of(atoms: NDArray[np.float64], own: NDArray[np.bool_]) -> Borders:
     return Borders(border, atom)
 
 
-def nearest_own(atoms: NDArray[np.float64], grids: Grids | None, state: Any, y: Any) -> Any:
+def nearest_own(atoms: FloatArray, grids: Grids | None, state: Any, y: Any) -> Any:
     """The index of the atom of a state nearest to `y`, as in `nearest_atom`; for one state and one
     `y`, or for arrays of both.
     """
@@ -145,7 +146,7 @@ def nearest_own(atoms: NDArray[np.float64], grids: Grids | None, state: Any, y: 
     return found[()]
 
 
-def grids_of(ssp: SSP, atoms: Atoms | None) -> tuple[NDArray[np.float64], Grids | None]:
+def grids_of(ssp: SSP, atoms: Atoms | None) -> tuple[FloatArray, Grids | None]:
     """All atoms, and which belong to which state; None where all belong to all.
 
     `atoms` is a rising list in (0, 1] that ends at 1 (by default 25, log-spaced from 1e-3), or such
@@ -160,7 +161,7 @@ def grids_of(ssp: SSP, atoms: Atoms | None) -> tuple[NDArray[np.float64], Grids 
         for name in atoms:
             ssp.state_index(name)
     known: dict[bytes, int] = {}
-    lists: list[NDArray[np.float64]] = []
+    lists: list[FloatArray] = []
     of_state = np.zeros(ssp.n_states, dtype=np.int32)
     for state in np.flatnonzero(~ssp.is_goal).tolist():
         name = ssp.states[state]
@@ -180,21 +181,21 @@ def grids_of(ssp: SSP, atoms: Atoms | None) -> tuple[NDArray[np.float64], Grids 
     return every, None if own.all() else Grids(own, of_state)
 
 
-def _distinct(atoms: NDArray[np.float64]) -> NDArray[np.float64]:
+def _distinct(atoms: FloatArray) -> FloatArray:
     """Of atoms of different states that are nearly the same only the largest: slopes between them
     would be nothing but rounding.
     """
     return np.asarray(atoms[np.append(atoms[1:] * (1 - SAME_ATOM) > atoms[:-1], True)])
 
 
-def nearest_atom(atoms: NDArray[np.float64], y: Any) -> Any:
+def nearest_atom(atoms: FloatArray, y: Any) -> Any:
     """The index of the atom nearest to `y` in log distance; exact ties go to the smaller atom, `y =
     0` to the first.
     """
     return np.searchsorted(atom_borders(atoms), np.asarray(y, dtype=np.float64), side="left")
 
 
-def atom_borders(atoms: NDArray[np.float64]) -> NDArray[np.float64]:
+def atom_borders(atoms: FloatArray) -> FloatArray:
     """Up to where each atom, but the last, is the nearest: the midpoint of two in log distance is
     their geometric mean.
     """

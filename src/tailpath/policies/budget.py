@@ -21,15 +21,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.errors import PolicyError
-from tailpath.graph import offsets_of
+from tailpath.graph import IntArray, offsets_of
 from tailpath.kernels.steps import Steps
 from tailpath.model.ssp import SSP, Name
 from tailpath.policies import running
 from tailpath.policies.checks import MOST_LEVELS, budget_steps, integer
 from tailpath.policies.policy import AT_START, Kind
 from tailpath.texts import count
-
-IntArray = NDArray[np.int64]
 
 
 def steps_of(state: Any, from_budget: Any, choice: Any, risk_neutral: Any) -> dict[str, Any]:

@@ -24,9 +24,9 @@ from tailpath.dp.backup import row_means
 from tailpath.dp.bounds import Bounds
 from tailpath.dp.expected import expected_total
 from tailpath.errors import ModelError, PolicyError
-from tailpath.graph import Distances, Transitions, positions
+from tailpath.graph import Array, BoolArray, Distances, FloatArray, IntArray, Transitions, positions
 from tailpath.model.records import Record
-from tailpath.model.ssp import SSP, FloatArray
+from tailpath.model.ssp import SSP
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -76,9 +76,9 @@ class CostChain(Record, Transitions):
     unit: Fraction | None
     start: int
     state: NDArray[np.int32]
-    memory: tuple[Any, ...] | NDArray[Any] | None
+    memory: tuple[Any, ...] | Array | None
     ssp: SSP
-    outcome: NDArray[np.int64] | None = None
+    outcome: IntArray | None = None
     of_reduced: CostChain | None = None
 
     def __post_init__(self) -> None:
@@ -182,12 +182,12 @@ class CostChain(Record, Transitions):
         return self._nearest.least
 
     @property
-    def falling(self) -> NDArray[np.int64]:
+    def falling(self) -> IntArray:
         """The nodes that can reach the goal, by falling V_min, and after them the goal."""
         return self._nearest.falling
 
     @property
-    def position(self) -> NDArray[np.int64]:
+    def position(self) -> IntArray:
         """The position of each node among the `falling`; -1 where the goal is out of reach."""
         return self._nearest.position
 
@@ -208,12 +208,12 @@ class CostChain(Record, Transitions):
         return len(self.falling) > self.n
 
     @cached_property
-    def arrives(self) -> NDArray[np.bool_]:
+    def arrives(self) -> BoolArray:
         """Whether the goal can be reached from each node at all: an array of bool, shape (n,)."""
         return np.isfinite(self.least_cost[: self.n])
 
     @cached_property
-    def proper(self) -> NDArray[np.bool_]:
+    def proper(self) -> BoolArray:
         """Whether the goal is reached surely from each node: an array of bool, shape (n,).
 
         No way leads to where it is out of reach, however small its probability.
@@ -261,7 +261,7 @@ class CostChain(Record, Transitions):
             )
         return self._total(self.cost, self.proper, np.inf)
 
-    def _total(self, price: FloatArray, inside: NDArray[np.bool_], outside: float) -> Bounds:
+    def _total(self, price: FloatArray, inside: BoolArray, outside: float) -> Bounds:
         """The expected total of a price per edge, from the nodes inside until they are left;
         `outside` for all others.
         """

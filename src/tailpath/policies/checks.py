@@ -12,9 +12,9 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.errors import OptionError, PolicyError
+from tailpath.graph import Array, FloatArray, IntArray
 from tailpath.model.ssp import SSP
 from tailpath.policies.atoms import Grids, checked_atoms
 
@@ -22,7 +22,7 @@ from tailpath.policies.atoms import Grids, checked_atoms
 MOST_LEVELS = 2**62
 
 
-def integers(values: Any, what: str, shape: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+def integers(values: Any, what: str, shape: tuple[int, ...], dtype: Any) -> Array:
     """A copy as whole numbers of `dtype`, of the given shape; -1 in a shape stands for
     any length.
     """
@@ -36,7 +36,7 @@ def integers(values: Any, what: str, shape: tuple[int, ...], dtype: Any) -> NDAr
     return np.array(array, dtype=dtype, order="C")
 
 
-def finite_numbers(values: Any, what: str) -> NDArray[np.float64]:
+def finite_numbers(values: Any, what: str) -> FloatArray:
     """A copy as floats, one axis, finite and not negative."""
     array = np.asarray(values)
     _check_shape(array, what, (-1,))
@@ -57,7 +57,7 @@ def integer(value: Any, what: str, end: int) -> int:
     return int(value)
 
 
-def own_choices(choice: NDArray[Any], ssp: SSP, what: str) -> None:
+def own_choices(choice: Array, ssp: SSP, what: str) -> None:
     """Choice numbers by state, -1 for none: each must belong to its state."""
     by_state = choice.reshape(ssp.n_states, -1)
     low, high = ssp.state_choices[:-1, None], ssp.state_choices[1:, None]
@@ -66,7 +66,7 @@ def own_choices(choice: NDArray[Any], ssp: SSP, what: str) -> None:
         raise PolicyError(f"{what} has a choice that state {ssp.states[state]!r} does not have")
 
 
-def checked_choices(choices: Any, ssp: SSP) -> NDArray[np.int64]:
+def checked_choices(choices: Any, ssp: SSP) -> IntArray:
     """One choice per state, -1 where there is none."""
     found = integers(choices, "choices", (_model(ssp).n_states,), np.int64)
     own_choices(found, ssp, "choices")
@@ -178,9 +178,7 @@ def budget_steps(
     }
 
 
-def rising_steps(
-    first: NDArray[np.int64], from_budget: NDArray[np.int64], what: str = "from_budget"
-) -> NDArray[np.int64]:
+def rising_steps(first: IntArray, from_budget: IntArray, what: str = "from_budget") -> IntArray:
     """The row, by `first`, that each step belongs to; budgets must rise within a row."""
     if (
         not first.size
@@ -198,7 +196,7 @@ def rising_steps(
     return row
 
 
-def _check_shape(array: NDArray[Any], what: str, shape: tuple[int, ...]) -> None:
+def _check_shape(array: Array, what: str, shape: tuple[int, ...]) -> None:
     if array.ndim != len(shape) or any(
         wanted not in (-1, found) for wanted, found in zip(shape, array.shape)
     ):

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.errors import OptionError
-from tailpath.model.ssp import SSP, FloatArray
+from tailpath.graph import FloatArray, IntArray
+from tailpath.model.ssp import SSP
 from tailpath.pictures.notebook import MOST_CELLS, card
 from tailpath.pictures.schedule import has_schedule, plot_schedule
 from tailpath.pictures.states import plot_states
@@ -69,7 +69,7 @@ def draw_policy(
 
 def usual_choices(
     ssp: SSP, policy: Policy, chain: CostChain | None = None
-) -> tuple[NDArray[np.int64], FloatArray]:
+) -> tuple[IntArray, FloatArray]:
     """For each state the choice that is taken there most often, -1 where none is, and how often a
     run is there: two arrays, (n_states,).
 
@@ -137,7 +137,7 @@ def _memory(chain: CostChain, node: int) -> Any:
     return None if chain.memory is None else chain.memory[node]
 
 
-def _in_units(policy: Policy, budget: float, ssp: SSP) -> NDArray[np.int64]:
+def _in_units(policy: Policy, budget: float, ssp: SSP) -> IntArray:
     """The budget in every state, in units."""
     if not isinstance(policy, BudgetPolicy):
         raise OptionError(

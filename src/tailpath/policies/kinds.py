@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from numpy.typing import NDArray
-
 from tailpath.errors import PolicyError
+from tailpath.graph import Array
 from tailpath.model.ssp import SSP, Name
 from tailpath.policies.checks import checked_choices
 from tailpath.policies.policy import AT_START, Decision, Kind
@@ -44,7 +43,7 @@ class MarkovPolicy(Kind):
     decisions: Mapping[Name, Decision]
     #: The model behind `from_choices` and its choices, for speed. It neither keeps the model alive
     #: nor travels with the policy.
-    made_for: tuple[Callable[[], SSP | None], NDArray[Any]] | None = field(
+    made_for: tuple[Callable[[], SSP | None], Array] | None = field(
         default=None, kw_only=True, compare=False
     )
 
@@ -63,7 +62,7 @@ class MarkovPolicy(Kind):
     def __repr__(self) -> str:
         return f"<MarkovPolicy {count(len(self.decisions), 'decision')}>"
 
-    def choices_for(self, ssp: SSP) -> NDArray[Any] | None:
+    def choices_for(self, ssp: SSP) -> Array | None:
         """The choice indices behind the names, if the policy was made for this very model.
 
         Parameters
@@ -142,7 +141,7 @@ class MarkovPolicy(Kind):
         """
 
     @classmethod
-    def from_choices(cls, ssp: SSP, choices: NDArray[Any]) -> MarkovPolicy:
+    def from_choices(cls, ssp: SSP, choices: Array) -> MarkovPolicy:
         """Make a policy from one choice index per state.
 
         Parameters

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tailpath.model.ssp import SSP, FloatArray, Name
+from tailpath.graph import FloatArray, IntArray
+from tailpath.model.ssp import SSP, Name
 from tailpath.options import Progress, check_invertible_alpha
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.chain import CostChain
@@ -101,7 +101,7 @@ def action_of(ssp: SSP, decision: list[tuple[int, float]]) -> Any:
 
 def _groups(
     ssp: SSP, policy: Policy, chain: CostChain, memory: list[Any]
-) -> tuple[NDArray[np.int64], list[str]]:
+) -> tuple[IntArray, list[str]]:
     """The row of every node, and what is said of its memory. Nodes of a state on one step of a
     policy by budget share a row.
     """
@@ -121,7 +121,7 @@ def _groups(
     return group, words
 
 
-def _likeliest(expected: FloatArray, group: NDArray[np.int64], most: int) -> NDArray[np.int64]:
+def _likeliest(expected: FloatArray, group: IntArray, most: int) -> IntArray:
     """Only the groups whose nodes are met most often, in all."""
     total = np.bincount(group, weights=expected)
     mask = np.zeros(len(total), dtype=np.bool_)
@@ -129,7 +129,7 @@ def _likeliest(expected: FloatArray, group: NDArray[np.int64], most: int) -> NDA
     return np.where(mask[group], group, -1)
 
 
-def _members(group: NDArray[np.int64]) -> Iterator[tuple[int, NDArray[np.int64]]]:
+def _members(group: IntArray) -> Iterator[tuple[int, IntArray]]:
     order = np.argsort(group, kind="stable")
     order = order[group[order] >= 0]
     for members in np.split(order, np.flatnonzero(np.diff(group[order])) + 1) if order.size else ():

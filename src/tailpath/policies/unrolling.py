@@ -14,11 +14,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.errors import LimitExceededError, ModelError, PolicyError
-from tailpath.graph import Transitions, offsets_of, positions
+from tailpath.graph import (
+    Array,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Transitions,
+    offsets_of,
+    positions,
+)
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.unrolling import Memories, Outcomes, follow, follow_budget
 from tailpath.model.fingerprint import same_numbering
-from tailpath.model.ssp import SSP, FloatArray, Name
+from tailpath.model.ssp import SSP, Name
 from tailpath.policies.atom_policy import AtomPolicy
 from tailpath.policies.atoms import borders_of
 from tailpath.policies.budget import BudgetPolicy
@@ -89,15 +97,15 @@ class _Nodes(NamedTuple):
 
     ssp: SSP
     rows: Transitions
-    outcome: NDArray[Any]
-    state: NDArray[Any]
-    memory: NDArray[Any] | None
+    outcome: Array
+    state: Array
+    memory: Array | None
 
     def reached_from(self, start: int) -> CostChain:
         """The chain on what can be reached from a node."""
         return self.cut(self.rows.reachable(start), start)
 
-    def cut(self, mask: NDArray[np.bool_], start: int) -> CostChain:
+    def cut(self, mask: BoolArray, start: int) -> CostChain:
         """The chain on the nodes left; one of them without an edge is a state that the policy
         reaches and does not know.
         """
@@ -122,7 +130,7 @@ class _Nodes(NamedTuple):
 
 
 def _nodes_of_choices(
-    ssp: SSP, state: NDArray[Any], choice: NDArray[Any], weight: FloatArray | None = None
+    ssp: SSP, state: Array, choice: Array, weight: FloatArray | None = None
 ) -> _Nodes:
     """Every state is a node: what choices do, each in its state, in ascending order of states, with
     its weight (None: surely).
@@ -181,7 +189,7 @@ def _named_choices(ssp: SSP, decisions: Mapping[Name, Any]) -> NDArray[np.int32]
     return choice if np.array_equal(choice >= 0, wanted >= 0) else None
 
 
-def chain_of_choices(ssp: SSP, choices: NDArray[Any]) -> CostChain:
+def chain_of_choices(ssp: SSP, choices: Array) -> CostChain:
     """The chain of one choice per state on *every* state that has one, reachable or not; a state
     without (-1) must not be a successor.
     """
@@ -240,7 +248,7 @@ def _unroll_budget(ssp: SSP, policy: BudgetPolicy, max_nodes: int) -> CostChain:
 
 
 def _unroll_pairs(
-    ssp: SSP, choice: NDArray[Any], first_memory: int, memories: Memories | None = None
+    ssp: SSP, choice: Array, first_memory: int, memories: Memories | None = None
 ) -> CostChain:
     """A policy with one choice per state and memory 0 .. m - 1 (-1: none), or per state alone."""
     n = 1 if memories is None else memories.n
@@ -251,8 +259,8 @@ def _unroll_pairs(
 
 def _follow(
     ssp: SSP,
-    choice: NDArray[Any],
-    first: NDArray[np.int64],
+    choice: Array,
+    first: IntArray,
     memories: Memories | None = None,
     start: int | None = None,
 ) -> CostChain:

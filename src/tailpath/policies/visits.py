@@ -18,13 +18,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.analysis.equations import equations, own_visits
 from tailpath.dp.budgets import EXCESS
 from tailpath.dp.layout import chain_layout
-from tailpath.graph import Transitions, offsets_of, positions
-from tailpath.model.ssp import FloatArray
+from tailpath.graph import Array, FloatArray, Transitions, offsets_of, positions
 from tailpath.options import Progress
 from tailpath.policies.chain import CostChain
 
@@ -62,7 +60,7 @@ class Visits:
         """The expected visits of every node; in a closed class, the probability of entering it."""
         return np.asarray(self.visits[self.node])
 
-    def first(self, group: NDArray[Any], progress: Progress | None = None) -> FloatArray:
+    def first(self, group: Array, progress: Progress | None = None) -> FloatArray:
         """For every node, the probability that its group is entered, and first at this node.
         `group` is a number per node, -1 for none.
 
@@ -98,10 +96,10 @@ class Visits:
     def _correct(
         self,
         entry: FloatArray,
-        groups: NDArray[Any],
-        bounds: NDArray[Any],
-        member: NDArray[Any],
-        position: NDArray[Any],
+        groups: Array,
+        bounds: Array,
+        member: Array,
+        position: Array,
     ) -> None:
         """Solve N = f G within each of some groups."""
         columns = np.concatenate([np.arange(bounds[g], bounds[g + 1]) for g in groups.tolist()])
@@ -116,7 +114,7 @@ class Visits:
             done += len(inside)
 
 
-def _batches(groups: NDArray[Any], size: NDArray[Any]) -> list[NDArray[Any]]:
+def _batches(groups: Array, size: Array) -> list[Array]:
     """Groups in turn, each batch with about `BATCH` members."""
     if groups.size == 0:
         return []
@@ -124,7 +122,7 @@ def _batches(groups: NDArray[Any], size: NDArray[Any]) -> list[NDArray[Any]]:
     return np.split(groups, np.flatnonzero(np.diff(turn)) + 1)
 
 
-def _without_closed_classes(chain: CostChain) -> tuple[NDArray[Any], Transitions]:
+def _without_closed_classes(chain: CostChain) -> tuple[Array, Transitions]:
     """The chain with each closed class as one node without edges, and the number there of every
     node; edges to the goal are left out.
     """
@@ -144,8 +142,8 @@ def _without_closed_classes(chain: CostChain) -> tuple[NDArray[Any], Transitions
 
 def cvar_to_go(
     chain: CostChain,
-    node: NDArray[Any],
-    group: NDArray[Any],
+    node: Array,
+    group: Array,
     weight: FloatArray,
     count: int,
     alpha: float,

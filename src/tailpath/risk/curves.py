@@ -15,14 +15,12 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.errors import OptionError
 from tailpath.kernels.rounding import UNIT
 from tailpath.model.cost_units import as_fraction, in_units
 from tailpath.model.potential import less
-
-FloatArray = NDArray[np.float64]
+from tailpath.model.ssp import FloatArray
 
 
 @dataclass(frozen=True)

@@ -19,16 +19,14 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.analysis.equations import equations
 from tailpath.dp.budgets import EXCESS, LATE
 from tailpath.dp.layout import chain_layout
 from tailpath.errors import ModelError, OptionError
-from tailpath.graph import Transitions, positions
+from tailpath.graph import BoolArray, FloatArray, IntArray, Transitions, positions
 from tailpath.kernels.forward import cheapest_way
 from tailpath.kernels.jit import frozen
-from tailpath.model.ssp import FloatArray
 from tailpath.policies.chain import CostChain
 from tailpath.policies.visits import zero_cost_walks
 
@@ -37,7 +35,6 @@ from tailpath.policies.visits import zero_cost_walks
 MOST_PAIRS, MOST_LEVELS = 40_000_000, 100_000
 #: More units than any threshold has.
 FAR = 2**40
-BoolArray = NDArray[np.bool_]
 
 
 class Beyond:
@@ -57,23 +54,21 @@ class Beyond:
         self.chain, self.threshold, self.level = chain, threshold, chain.level
 
     @cached_property
-    def ends(self) -> NDArray[np.bool_]:
+    def ends(self) -> BoolArray:
         """Whether a run ends at a node: at the goal, and where the goal is out of reach."""
         return np.append(~self.chain.arrives, True)
 
     @cached_property
-    def _met(self) -> list[NDArray[np.int64]]:
+    def _met(self) -> list[IntArray]:
         return [self.chain.edges(row != 0) for row in self.visits[0]]
 
-    def met(self, r: int) -> NDArray[np.int64]:
+    def met(self, r: int) -> IntArray:
         """The edges of the nodes that runs come to with r still allowed; nothing else is ever asked
         for.
         """
         return self._met[r]
 
-    def after(
-        self, table: FloatArray, beyond: FloatArray, r: int, edges: NDArray[np.int64]
-    ) -> FloatArray:
+    def after(self, table: FloatArray, beyond: FloatArray, r: int, edges: IntArray) -> FloatArray:
         """The value behind each of some edges, taken with r still allowed: from the table, or, past
         the threshold, from `beyond`.
         """
@@ -129,7 +124,7 @@ class Beyond:
         return table
 
     @cached_property
-    def _paid(self) -> NDArray[np.int64]:
+    def _paid(self) -> IntArray:
         """The least that a run from the start has paid when it gets to a node."""
         chain, least = self.chain, np.full(self.chain.n + 1, np.inf)
         cheapest_way(

@@ -25,19 +25,18 @@ from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.analysis.core import Core, core_of
 from tailpath.analysis.reachability import almost_sure_states, dead_ends
 from tailpath.dp.optimum import least_total
 from tailpath.errors import GoalUnreachableError, ModelError
-from tailpath.graph import members_of, offsets_of, positions
+from tailpath.graph import BoolArray, FloatArray, IntArray, members_of, offsets_of, positions
 from tailpath.kernels.jit import frozen
 from tailpath.kernels.rounding import FADED, FEW, FIXED, ROW, UNIT
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.findings import found_once
 from tailpath.model.records import Record
-from tailpath.model.ssp import SSP, FloatArray, Geometry, Name, Origin
+from tailpath.model.ssp import SSP, Geometry, Name, Origin
 
 #: Probabilities given arrival that may be off by more, relatively, are worth a note; and are
 #: refused.
@@ -134,7 +133,7 @@ def solve_arrival(ssp: SSP) -> Arrival:
     return Arrival(ssp, value, lower, upper)
 
 
-def _exact_rates(core: Core, arrives: NDArray[np.bool_]) -> list[Fraction]:
+def _exact_rates(core: Core, arrives: BoolArray) -> list[Fraction]:
     """Minus the probability of arriving at once, by choice, in rationals."""
     weight, home = [as_fraction(p) for p in core.probability.tolist()], arrives.tolist()
     rows = [range(begin, end) for begin, end in pairwise(core.choice_outcomes.tolist())]
@@ -144,7 +143,7 @@ def _exact_rates(core: Core, arrives: NDArray[np.bool_]) -> list[Fraction]:
     ]
 
 
-def _losses(ssp: SSP, between: NDArray[np.int64], almost_sure: NDArray[np.bool_]) -> SSP:
+def _losses(ssp: SSP, between: IntArray, almost_sure: BoolArray) -> SSP:
     """The model of losses on the states in between, which keep their order; after them come the two
     ends, arrived and lost.
     """
@@ -246,7 +245,7 @@ def given_arrival(ssp: SSP) -> SSP:
     )
 
 
-def _mask(arrival: Arrival) -> NDArray[np.bool_]:
+def _mask(arrival: Arrival) -> BoolArray:
     """The choices of which no loss can be told."""
     ssp = arrival.ssp
     almost_sure, safe = almost_sure_states(ssp)
@@ -258,7 +257,7 @@ def _mask(arrival: Arrival) -> NDArray[np.bool_]:
     return np.asarray(np.where(almost_sure[ssp.choice_state], safe, nothing_lost & (most > 0.0)))
 
 
-def _error_bound(arrival: Arrival, alive: NDArray[np.bool_]) -> float:
+def _error_bound(arrival: Arrival, alive: BoolArray) -> float:
     """How far a probability P H(s') / sum P H may be off, relatively."""
     ssp, value = arrival.ssp, np.where(alive, arrival.value, 1.0)
     off = np.where(alive, np.maximum(arrival.upper - value, value - arrival.lower) / value, 0.0)
@@ -270,7 +269,7 @@ def _error_bound(arrival: Arrival, alive: NDArray[np.bool_]) -> float:
     return 2 * worst / (1 - worst) * (1 + FEW)
 
 
-def _refuse(ssp: SSP, states: NDArray[np.bool_], why: str) -> None:
+def _refuse(ssp: SSP, states: BoolArray, why: str) -> None:
     for state in np.flatnonzero(states)[:1].tolist():
         raise ModelError(
             f"the probability of arriving from state {ssp.states[state]!r} {why}; end runs at a"
@@ -291,7 +290,7 @@ def _notes(arrival: Arrival, error_bound: float) -> list[str]:
     return notes
 
 
-def _positions(geometry: Geometry | None, state: NDArray[np.int64]) -> Geometry | None:
+def _positions(geometry: Geometry | None, state: IntArray) -> Geometry | None:
     if geometry is None:
         return None
     row, column, kind = (

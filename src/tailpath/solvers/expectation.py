@@ -24,11 +24,12 @@ from tailpath.dp.expected import warn_if_unproved
 from tailpath.dp.optimum import least_total, sharpest
 from tailpath.dp.sweeps import Sweeps
 from tailpath.errors import ModelError, OptionError
+from tailpath.graph import FloatArray
 from tailpath.model.endings import ended_by_chance
 from tailpath.model.findings import found_once
 from tailpath.model.interval import IntervalSSP
 from tailpath.model.records import Record, data_frame
-from tailpath.model.ssp import SSP, FloatArray, Name
+from tailpath.model.ssp import SSP, Name
 from tailpath.options import check_gamma
 from tailpath.pictures.notebook import card
 from tailpath.policies.kinds import MarkovPolicy

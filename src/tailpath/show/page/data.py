@@ -13,11 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.errors import LimitExceededError, ModelError, OptionError
 from tailpath.evaluation.distribution import CostDistribution
 from tailpath.evaluation.evaluate import evaluate
+from tailpath.graph import Array, FloatArray
 from tailpath.methods.comparison import given_row
 from tailpath.methods.register import find_method
 from tailpath.model.fingerprint import same_numbering
@@ -167,7 +167,7 @@ def _case(ssp: SSP, policy: Policy, alpha: float, least: float) -> Case:
     return Case(policy, evaluate(ssp, policy, least), worst, unroll(ssp, policy))
 
 
-def _weight(ssp: SSP, case: Case) -> NDArray[np.float64]:
+def _weight(ssp: SSP, case: Case) -> FloatArray:
     """How much each state matters to a policy: how often it is met, and which part of the setbacks
     is its own.
     """
@@ -224,7 +224,7 @@ def _decisions(ssp: SSP, case: Case, shown: Sequence[int]) -> dict[str, Any]:
     return {"remembers": remembers, "decisions": [[[0, int(position)]] for position in positions]}
 
 
-def _positions(ssp: SSP, choices: NDArray[Any], shown: Sequence[int]) -> NDArray[Any]:
+def _positions(ssp: SSP, choices: Array, shown: Sequence[int]) -> Array:
     """Choices by position among those of their state; -1 where there is none."""
     first = ssp.state_choices[:-1][list(shown)]
     wide = first if choices.ndim == 1 else first[:, None]
@@ -245,7 +245,7 @@ def _steps_of(policy: BudgetPolicy, state: int) -> list[list[int]]:
     return [[budget, choice - first if choice >= 0 else -1] for budget, choice in changes]
 
 
-def _runs_of(row: NDArray[Any]) -> list[list[int]]:
+def _runs_of(row: Array) -> list[list[int]]:
     """A row of positions by memory as `[from, position]`, one for each change."""
     changes = np.flatnonzero(np.diff(row)) + 1
     return [[int(at), int(row[at])] for at in (0, *changes.tolist())]

@@ -20,21 +20,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.errors import OptionError
 from tailpath.external.linear_programs import TailPrograms
+from tailpath.graph import BoolArray, FloatArray, IntArray
 from tailpath.kernels.atom_policy import VERTEX, all_factors, beats
 from tailpath.kernels.quantile import straighten, write_node
 from tailpath.kernels.segments import merge_node, new_scratch
-from tailpath.model.ssp import SSP, FloatArray
+from tailpath.model.ssp import SSP
 from tailpath.options import Progress
 from tailpath.policies.atoms import Atoms
 from tailpath.solvers.published.quantile import solve_by_merging
 from tailpath.solvers.published.solution import AtomSolution
 from tailpath.solvers.published.sweeps import (
     Augmented,
-    IntArray,
     Settings,
     Sweep,
     Team,
@@ -146,9 +145,7 @@ def program_sweep(augmented: Augmented, programs: TailPrograms) -> Sweep:
     return sweep
 
 
-def _areas(
-    augmented: Augmented, programs: TailPrograms, choice: int, own: NDArray[np.bool_]
-) -> FloatArray:
+def _areas(augmented: Augmented, programs: TailPrograms, choice: int, own: BoolArray) -> FloatArray:
     """y Q(y) of a choice at all atoms that a state has, one program each; 0 at others."""
     load(augmented, programs, choice)
     areas, atoms = np.zeros(len(own)), augmented.model.atoms[own]
@@ -172,7 +169,7 @@ def _tables(augmented: Augmented, programs: TailPrograms, rule: int) -> Tables:
     """
     model = augmented.model
     atoms = model.atoms.tolist()
-    choice: NDArray[np.int64] = np.zeros((augmented.n, len(atoms)), dtype=np.int64)
+    choice: IntArray = np.zeros((augmented.n, len(atoms)), dtype=np.int64)
     var = np.zeros(choice.shape)
     runs: list[list[FloatArray]] = []
     scratch = new_scratch(model)

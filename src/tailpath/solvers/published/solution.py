@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tailpath.graph import FloatArray, IntArray
 from tailpath.model.records import Record
-from tailpath.model.ssp import SSP, FloatArray, Name
+from tailpath.model.ssp import SSP, Name
 from tailpath.options import check_alpha
 from tailpath.pictures.notebook import card
 from tailpath.policies.atom_policy import AtomPolicy
@@ -76,7 +77,7 @@ class AtomSolution(Record):
     value: FloatArray
     var: FloatArray
     choice: NDArray[np.int32]
-    xi_offset: NDArray[np.int64]
+    xi_offset: IntArray
     xi: FloatArray
     gamma: float
     tolerance: float

@@ -39,11 +39,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.analysis.core import Core, core_of, loose_core_of
 from tailpath.errors import OptionError, TailpathWarning
-from tailpath.graph import Transitions, offsets_from_lengths
+from tailpath.graph import BoolArray, FloatArray, IntArray, Transitions, offsets_from_lengths
 from tailpath.kernels.atom_policy import PRINTED, SHARED, VERTEX
 from tailpath.kernels.quantile import (
     PART,
@@ -63,12 +62,11 @@ from tailpath.kernels.segments import (
     share_out,
 )
 from tailpath.model.potential import refuse_signed
-from tailpath.model.ssp import SSP, FloatArray
+from tailpath.model.ssp import SSP
 from tailpath.options import Progress, check_gamma, processors
 from tailpath.policies.atoms import Atoms, Grids, grids_of
 from tailpath.solvers.expectation import solve_expected
 
-IntArray = NDArray[np.int64]
 #: A node is passed over while its successors have moved by less than this share of the tolerance:
 #: little enough that CVaRVIQ and CVaRVILI, which passes nothing over, agree to far better than 1e-6
 #: at the paper's tolerance of 1e-3.
@@ -225,9 +223,7 @@ def _atom_model(core: Core, atoms: FloatArray, grids: Grids | None, gamma: float
     )
 
 
-def _node_grids(
-    core: Core, grids: Grids | None, n_atoms: int
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def _node_grids(core: Core, grids: Grids | None, n_atoms: int) -> tuple[IntArray, BoolArray]:
     """The grid of every node, and the atoms of every grid. States of a free component are one node,
     and have the atoms of all of them.
     """

@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.errors import TailpathWarning
+from tailpath.graph import Array, FloatArray, IntArray
 from tailpath.kernels.atom_policy import (
     Nearest,
     all_factors,
@@ -31,7 +31,6 @@ from tailpath.kernels.atom_policy import (
     mark_arriving,
 )
 from tailpath.kernels.segments import new_scratch
-from tailpath.model.ssp import FloatArray
 from tailpath.policies.atoms import borders_of
 from tailpath.solvers.published.solution import AtomSolution
 from tailpath.solvers.published.sweeps import Augmented, Progression, Settings, Team
@@ -48,9 +47,9 @@ class Tables:
     begin. `detours` counts the exceptions.
     """
 
-    choice: NDArray[np.int64]
+    choice: IntArray
     var: FloatArray
-    offset: NDArray[np.int64]
+    offset: IntArray
     xi: FloatArray
     detours: int = 0
 
@@ -77,7 +76,7 @@ def greedy_tables(augmented: Augmented, rule: int, team: Team) -> Tables:
     return Tables(choice, var, offset, xi)
 
 
-def run_offsets(augmented: Augmented, choice: NDArray[np.int64]) -> tuple[NDArray[np.int64], int]:
+def run_offsets(augmented: Augmented, choice: IntArray) -> tuple[IntArray, int]:
     """Where the factors of each pair begin if they are stored one after the other, and how many
     there are.
     """
@@ -119,8 +118,8 @@ def make_arrive(augmented: Augmented, tables: Tables, rule: int) -> None:
 def _replace(
     augmented: Augmented,
     tables: Tables,
-    pairs: NDArray[Any],
-    choice: NDArray[np.int64],
+    pairs: Array,
+    choice: IntArray,
     var: FloatArray,
     rule: int,
 ) -> None:
@@ -150,7 +149,7 @@ def _replace(
 
 def _over_states(
     augmented: Augmented, tables: Tables
-) -> tuple[NDArray[np.int32], NDArray[np.int64], FloatArray]:
+) -> tuple[NDArray[np.int32], IntArray, FloatArray]:
     """Choices, offsets and factors over the model's states; -1 and 0 at goals and where no policy
     surely arrives.
     """

@@ -10,12 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.errors import ModelError
-from tailpath.graph import Transitions
+from tailpath.graph import FloatArray, IntArray, Transitions
 from tailpath.model.potential import refuse_signed
-from tailpath.model.ssp import SSP, FloatArray
+from tailpath.model.ssp import SSP
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.solvers.expectation import ExpectedSolution, solve_expected
 
@@ -32,18 +31,18 @@ class Levels:
 
     ssp: SSP
     expected: ExpectedSolution
-    states: NDArray[np.int64]
-    first: NDArray[np.int64]
-    choice: NDArray[np.int64]
+    states: IntArray
+    first: IntArray
+    choice: IntArray
     rows: Transitions
 
     @property
-    def begin(self) -> NDArray[np.int64]:
+    def begin(self) -> IntArray:
         """Where the outcomes of each choice begin."""
         return self.rows.row_start[:-1]
 
     @property
-    def level(self) -> NDArray[np.int64]:
+    def level(self) -> IntArray:
         """What each outcome costs, in units."""
         return np.asarray(self.rows.level)
 
@@ -56,7 +55,7 @@ class Levels:
         """The least expected cost, in units."""
         return self.expected.value / self.unit
 
-    def best(self, values: FloatArray) -> tuple[FloatArray, NDArray[np.int64]]:
+    def best(self, values: FloatArray) -> tuple[FloatArray, IntArray]:
         """For each state the least of its choices' values, and the first choice that has it."""
         least = np.minimum.reduceat(values, self.first[:-1])
         hit = np.flatnonzero(values <= np.repeat(least, np.diff(self.first)))
@@ -92,7 +91,7 @@ def levels_of(ssp: SSP, who: str) -> Levels:
     )
 
 
-def policy_of_levels(levels: Levels, budget: int, picked: NDArray[np.int64]) -> BudgetPolicy:
+def policy_of_levels(levels: Levels, budget: int, picked: IntArray) -> BudgetPolicy:
     """The policy that takes `picked[b, k]`, a position in `levels.choice`, with b units left in
     state k; risk-neutral with nothing left.
     """

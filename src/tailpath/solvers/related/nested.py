@@ -14,9 +14,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tailpath.model.ssp import SSP, FloatArray
+from tailpath.graph import BoolArray, FloatArray
+from tailpath.model.ssp import SSP
 from tailpath.options import Progress, check_alpha
 from tailpath.policies.kinds import MarkovPolicy
 from tailpath.solvers.related.levels import Levels, levels_of
@@ -73,7 +73,7 @@ def _tail_means(levels: Levels, value: FloatArray, alpha: float) -> FloatArray:
     return np.asarray(np.add.reduceat(terms, levels.begin) / sums)
 
 
-def _finite(levels: Levels, alpha: float) -> NDArray[np.bool_]:
+def _finite(levels: Levels, alpha: float) -> BoolArray:
     """Where nested CVaR is finite: within the set, every choice taken stays, and each leads on with
     a probability above 1 - alpha.
     """

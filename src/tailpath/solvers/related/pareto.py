@@ -23,8 +23,8 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tailpath.graph import IntArray
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress, check_invertible_alpha
 from tailpath.policies.budget import BudgetPolicy
@@ -50,7 +50,7 @@ def solve_by_pareto_sets(
     start = int(np.searchsorted(levels.states, ssp.start_index))
     value = levels.value
     sets: list[list[Corners]] = []
-    picked: list[NDArray[np.int64]] = []
+    picked: list[IntArray] = []
     best, at, b = float(value[ssp.start_index]) / alpha, -1, 0
     while b <= best:
         corners, choices = _layer(levels, sets, b)
@@ -66,9 +66,7 @@ def solve_by_pareto_sets(
     return best * levels.unit, policy_of_levels(levels, max(at, 0), decisions)
 
 
-def _layer(
-    levels: Levels, sets: list[list[Corners]], b: int
-) -> tuple[list[Corners], NDArray[np.int64]]:
+def _layer(levels: Levels, sets: list[list[Corners]], b: int) -> tuple[list[Corners], IntArray]:
     """The sets of all states with b left, and the choice that is best for e - b p."""
     is_goal, value = levels.ssp.is_goal, levels.value
     row = {state: k for k, state in enumerate(levels.states.tolist())}

@@ -22,10 +22,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tailpath.errors import ModelError
 from tailpath.evaluation.evaluate import evaluate
+from tailpath.graph import IntArray
 from tailpath.model.ssp import SSP
 from tailpath.policies.budget import BudgetPolicy
 from tailpath.policies.kinds import MemoryPolicy
@@ -72,7 +72,7 @@ class _Switched:
 
     policy: Policy
     within: BudgetPolicy
-    enough: NDArray[np.int64]
+    enough: IntArray
     budget: int
 
     def as_policy(self) -> MemoryPolicy:
