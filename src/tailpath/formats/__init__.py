@@ -159,6 +159,8 @@ def _read(source: Any, reading: Reading) -> SSP:
         raise FormatError(brief(f"{path_name}: {error}")) from None
     except FormatError as error:
         raise FormatError(brief(str(error))) from None
+    except RecursionError:
+        raise FormatError(f"{path_name}: nested too deeply") from None
 
 
 def write(

@@ -34,12 +34,10 @@ from tailpath.formats.labelled_ssp import to_ssp
 from tailpath.formats.reading import Reading
 from tailpath.formats.tar import is_tar, tar_members, write_tar
 from tailpath.formats.writing import (
-    Block,
-    Texts,
     blocks,
     encoded,
-    entries_of,
     joined_columns,
+    known_part,
     put_before,
     spelled,
     text_column,
@@ -137,37 +135,30 @@ def write(ssp: SSP | IntervalSSP, path: str, progress: Progress | None = None) -
 
 def _pieces(model: SSP | IntervalSSP, progress: Progress | None) -> Iterator[bytes]:
     """The text, some states at a time."""
-    ssp, chances = (
-        (model.inside, _intervals) if isinstance(model, IntervalSSP) else (model, _probabilities)
-    )
+    ssp = known_part(model)
     target, choice_cost, extra = _without_branch_costs(ssp)
-    n_states, n_choices = (
-        ssp.n_states + len(extra),
-        ssp.n_choices + int(np.count_nonzero(ssp.is_goal)) + len(extra),
-    )
+    n_states = ssp.n_states + len(extra)
+    n_choices = ssp.n_choices + int(np.count_nonzero(ssp.is_goal)) + len(extra)
     yield encoded(f"// Written by tailpath\n//{extras_line(ssp, len(extra))}\n")
     kind = "double-interval" if isinstance(model, IntervalSSP) else "double"
     yield encoded(f"@type: MDP\n@value_type: {kind}\n@parameters\n\n@reward_models\ncost\n")
     yield encoded(f"@nr_states\n{n_states}\n@nr_choices\n{n_choices}\n@model\n")
     number, word = text_column(map(str, range(n_states))), action_words(ssp, writable_action)
-    for block in blocks(ssp, progress):
+    for block in blocks(model, progress):
         # What stands before a target: two tabs, or the line of the choice and those of states as
         # well. At last, the lines after all targets.
         heads = np.full(len(block.outcomes) + 1, "\t\t", dtype=object)
         action = spelled(
-            entries_of(ssp.choice_action, block.choices), lambda action: f"\taction {word(action)}"
+            block.of_choices(ssp.choice_action), lambda action: f"\taction {word(action)}"
         )
-        rewards = spelled(entries_of(choice_cost, block.choices), lambda cost: f" [{cost!r}]\n\t\t")
-        heads[entries_of(ssp.choice_outcomes, block.choices) - block.outcomes.start] = (
-            action + rewards
-        )
+        rewards = spelled(block.of_choices(choice_cost), " [{!r}]\n\t\t".format)
+        heads[block.of_choices(ssp.choice_outcomes) - block.outcomes.start] = action + rewards
         heads[-1] = ""
-        first_outcome = (
-            ssp.choice_outcomes[entries_of(ssp.state_choices, block.states)] - block.outcomes.start
-        )
-        put_before(heads, first_outcome.tolist(), _state_lines(ssp, block))
+        first_choice = ssp.state_choices[block.states.start : block.states.stop]
+        position = ssp.choice_outcomes[first_choice] - block.outcomes.start
+        put_before(heads, position.tolist(), _state_lines(ssp, block.states))
         yield joined_columns(
-            heads[:-1], number[entries_of(target, block.outcomes)], *chances(model, block)
+            heads[:-1], number[block.of_outcomes(target)], *block.chances(" : ", ", ", "\n")
         )
         yield encoded(heads[-1])
     for at, (onward, cost) in enumerate(extra):
@@ -176,27 +167,11 @@ def _pieces(model: SSP | IntervalSSP, progress: Progress | None) -> Iterator[byt
         )
 
 
-def _probabilities(ssp: Any, block: Block) -> list[Texts]:
-    return [
-        spelled(
-            entries_of(ssp.outcome_probability, block.outcomes), lambda value: f" : {value!r}\n"
-        )
-    ]
-
-
-def _intervals(model: Any, block: Block) -> list[Texts]:
-    low, high = entries_of(model.low, block.outcomes), entries_of(model.high, block.outcomes)
-    return [
-        spelled(low, lambda value: f" : [{value!r}, "),
-        spelled(high, lambda value: f"{value!r}]\n"),
-    ]
-
-
-def _state_lines(ssp: SSP, block: Block) -> Iterator[str]:
+def _state_lines(ssp: SSP, states: range) -> Iterator[str]:
     """The line of every state, and for a goal those of its loop."""
-    for state, is_goal in zip(block.states, entries_of(ssp.is_goal, block.states).tolist()):
+    for state in states:
         init = " init" if state == ssp.start_index else ""
-        loop = f" goal\n\taction {UNNAMED} [0]\n\t\t{state} : 1" if is_goal else ""
+        loop = f" goal\n\taction {UNNAMED} [0]\n\t\t{state} : 1" if ssp.is_goal[state] else ""
         yield f"state {state} [0]{init}{loop}\n"
 
 

@@ -71,7 +71,7 @@ def assembled(header: Header, body: ParsedBody) -> Labelled:
     transitions_before = np.cumsum(is_transition, dtype=np.int32) - is_transition
     of_choice = np.full(n_choices, -1, dtype=np.int32)
     of_choice[kinds[opens] == ACTION] = of_action
-    counted = header.extras.actions is None
+    counted = not header.extras.has("actions")
     names = [name for _, name in body.actions]
     choice_action, actions = _named(names, of_choice, state_choices, counted)
     labels = _labels(body.states, of_state)

@@ -25,9 +25,10 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterator
-from fractions import Fraction
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from itertools import repeat
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -42,29 +43,17 @@ from tailpath.formats.files import (
     write_bytes,
 )
 from tailpath.formats.names import (
-    decode_geometry,
+    Numbered,
+    decode_confidence,
+    decode_members,
     decode_name,
     decode_names,
-    decode_notes,
-    decode_unit,
-    encode_geometry,
+    encode_members,
     encode_name,
-    encode_names,
-    encode_unit,
     json_texts,
-    truth_values,
 )
 from tailpath.formats.reading import Reading
-from tailpath.formats.writing import (
-    Block,
-    Texts,
-    blocks,
-    encoded,
-    entries_of,
-    joined_columns,
-    spelled,
-    text_column,
-)
+from tailpath.formats.writing import blocks, encoded, joined_columns, known_part, text_column
 from tailpath.model.builders import arrays_from_rows
 from tailpath.model.cost_units import common_unit
 from tailpath.model.interval import IntervalSSP
@@ -93,6 +82,7 @@ _MEMBERS = (
 
 
 #: State, action, target, probability and cost of every row.
+T = TypeVar("T")
 Columns = tuple[Array, ...]
 
 
@@ -105,12 +95,9 @@ def read(path: str, reading: Reading) -> Any:
         warnings.warn(message, TailpathWarning, stacklevel=2)
     size, text = len(data), data.decode()
     del data
-    try:
-        document = _Document(load_json(text, path), path)
-        del text
-        return document.model(document.columns(size, reading.progress))
-    except RecursionError:
-        raise FormatError(f"{path}: nested too deeply") from None
+    document = _Document(load_json(text, path), path)
+    del text
+    return document.model(document.columns(size, reading.progress))
 
 
 def _check_members(document: Any, path: str) -> None:
@@ -150,55 +137,34 @@ class _Names:
     """A growing list of names, a fixed one, or the numbers 0 .. span - 1."""
 
     def __init__(self, value: Any, path: str, what: str) -> None:
-        self.path, self.what = path, what
-        self.fixed = value is not None
-        self.span = -1
-        names: list[Name] = []
+        self.what, self.fixed, self.span = what, value is not None, -1
+        names: Sequence[Name] = ()
         if type(value) is int and 0 <= value < 2**31:
             self.span = value
         elif isinstance(value, list):
-            names = list(decode_names(value, len(value), f"{path}: {what}"))
+            names = decode_names(value, len(value), f"{path}: {what}")
         elif value is not None:
             raise FormatError(f"{path}: {what} must be a list of names or their number")
-        self.index: dict[Name, int] = {name: number for number, name in enumerate(names)}
-        self.first: dict[int, Name] = dict(enumerate(names))
-        if len(self.index) < len(names):
-            repeated = next(name for number, name in enumerate(names) if self.index[name] != number)
-            raise FormatError(f"{path}: {what} has {repeated!r} twice")
+        self.names = Numbered()
+        for number, name in enumerate(names):
+            if self.names.index.setdefault(name, number) != number:
+                raise FormatError(f"{path}: {what} has {name!r} twice")
+            self.names.first.append(name)
 
     def __len__(self) -> int:
-        return len(self.index) if self.span < 0 else self.span
+        return len(self.names.first) if self.span < 0 else self.span
 
     def number(self, value: Any) -> int:
         """The number of a name, which is entered if it is new and may be."""
         if self.span >= 0 and type(value) is int and 0 <= value < self.span:
             return value
         name = decode_name(value, "") if isinstance(value, (list, dict)) else value
-        number = self.index.get(name, -1)
-        if (
-            number >= 0
-            and (type(name) in (bool, tuple) or name == 0 or name == 1)
-            and not self.alike(name, number)
-        ):
-            raise FormatError(
-                f": {json.dumps(value)} and {json.dumps(encode_name(self.first[number]))} would be"
-                " one name"
-            )
-        if number < 0:
-            if self.fixed:
-                raise FormatError(f": {shorten(repr(name))} is not among the {self.what}")
-            number = self.index[name] = len(self.index)
-            self.first[number] = name
-        return number
-
-    def alike(self, name: Name, number: int) -> bool:
-        """Python takes true for 1 and false for 0, in tuples too; whoever writes both means two
-        names.
-        """
-        return bool(truth_values(name) == truth_values(self.first[number]))
+        if self.fixed and name not in self.names.index:
+            raise FormatError(f": {shorten(repr(name))} is not among the {self.what}")
+        return self.names.enter(name)
 
     def sequence(self) -> range | tuple[Name, ...]:
-        return tuple(self.index) if self.span < 0 else range(self.span)
+        return tuple(self.names.first) if self.span < 0 else range(self.span)
 
 
 class _Document:
@@ -219,49 +185,62 @@ class _Document:
         self.exact: dict[Any, float] = {}
         self.ends: dict[int, tuple[float, float, float]] = {}
 
+    def columns(self, size: int, progress: Progress | None) -> Columns:
+        """The rows as they stand in the document, whose text has that size."""
+        rows = self.document["outcomes"]
+        blocks = []
+        for first in range(0, max(len(rows), 1), _BLOCK):
+            some = enumerate(rows[first : first + _BLOCK], start=first)
+            found = [
+                self._at(f"outcomes[{number}]", self._row, row, number) for number, row in some
+            ]
+            kinds = (np.int32, np.int32, np.int32, np.float64, np.float64)
+            columns = zip(*found) if found else repeat(())
+            blocks.append([np.array(column, kind) for column, kind in zip(columns, kinds)])
+            if progress is not None and rows:
+                share = min(first + _BLOCK, len(rows)) / len(rows)
+                progress(round(share * size), share)
+        return tuple(np.concatenate(column) for column in zip(*blocks))
+
     def model(self, columns: Columns) -> Any:
         """The model of these rows. They come before the goals and the start, so that names count in
         order of appearance as in `SSP.from_outcomes`.
         """
         document, path = self.document, self.path
-        state, action, target, probability, cost = columns
+        state, _, target, probability, cost = columns
         goals = [
-            self._state(goal, f"goals[{number}]") for number, goal in enumerate(document["goals"])
+            self._at(f"goals[{number}]", self.states.number, goal)
+            for number, goal in enumerate(document["goals"])
         ]
         # A start that no outcome names is a state of its own, which has no choices: the model will
         # say so.
-        start = self._state(document["start"], "start")
+        start = self._at("start", self.states.number, document["start"])
         is_goal = np.zeros(len(self.states), dtype=np.bool_)
         is_goal[goals] = True
         of_goal = is_goal[state]
         for number in np.flatnonzero(of_goal & ((target != state) | (cost != 0)))[:1].tolist():
             raise FormatError(f"{path}: outcomes[{number}]: a goal must be absorbing and free")
-        for number in np.flatnonzero(of_goal & ~((probability >= 0) & (probability <= 1)))[
-            :1
-        ].tolist():
+        inside = (probability >= 0) & (probability <= 1)
+        for number in np.flatnonzero(of_goal & ~inside)[:1].tolist():
             raise FormatError(
                 f"{path}: outcomes[{number}]: the probability {probability[number]:g} of a goal's"
                 " loop lies outside [0, 1]"
             )
-        number = np.flatnonzero(~of_goal)
-        if of_goal.any():
-            state, action, target, probability, cost = (column[~of_goal] for column in columns)
+        state, action, target, chance, cost = (column[~of_goal] for column in columns)
         if self.ends:  # their numbers stand for the probabilities, and show where each went
-            probability = number + 1.0
+            chance = np.flatnonzero(~of_goal) + 1.0
         fields = {
-            **arrays_from_rows(state, action, target, probability, cost, len(is_goal), merge=False),
+            **arrays_from_rows(state, action, target, chance, cost, len(is_goal), merge=False),
             "is_goal": is_goal,
             "start_index": start,
             "states": self.states.sequence(),
             "actions": self.actions.sequence(),
-            "exact_unit": self._unit(),
-            "geometry": decode_geometry(
-                document.get("geometry"), len(is_goal), f"{path}: geometry"
-            ),
-            "notes": decode_notes(document.get("notes", []), f"{path}: notes"),
+            **decode_members(document, len(is_goal), f"{path}: "),
         }
+        if document.get("cost_unit") is None and any(type(value) is str for value in self.exact):
+            fields["exact_unit"] = common_unit(self.exact)
         if self.ends:
-            return self._intervals(fields, columns[3])
+            return self._intervals(fields, probability)
         if document.get("confidence") is not None:
             raise FormatError(f"{path}: confidence is said of intervals, and there are none")
         return SSP(**fields)
@@ -269,52 +248,33 @@ class _Document:
     def _intervals(self, fields: dict[str, Any], probability: Array) -> IntervalSSP:
         """The model with intervals: those of rows that have one, and points for all others."""
         position = np.rint(fields["outcome_probability"]).astype(np.int64) - 1
-        low, high, seen = (probability.copy() for _ in range(3))
-        for number, ends in self.ends.items():
-            low[number], high[number], seen[number] = ends
-        confidence = self.document.get("confidence")
-        if confidence is not None and not (isinstance(confidence, float) and 0 < confidence < 1):
-            raise FormatError(f"{self.path}: confidence must be a number in (0, 1)")
-        counted = not np.isnan(seen).any()
-        more = {"estimate": seen[position] if counted else None, "confidence": confidence}
-        return IntervalSSP.from_fields(fields, low[position], high[position], **more)
+        ends = np.repeat(probability[:, None], 3, axis=1)
+        ends[list(self.ends)] = list(self.ends.values())
+        low, high, seen = ends[position].T
+        confidence = decode_confidence(self.document.get("confidence"), f"{self.path}: confidence")
+        estimate = None if np.isnan(ends).any() else seen
+        return IntervalSSP.from_fields(fields, low, high, estimate=estimate, confidence=confidence)
 
-    def columns(self, size: int, progress: Progress | None) -> Columns:
-        """The rows as they stand in the document, whose text has that size."""
-        rows = self.document["outcomes"]
-        blocks = []
-        for first in range(0, max(len(rows), 1), _BLOCK):
-            blocks.append(self._block(rows, first))
-            if progress is not None and rows:
-                share = min(first + _BLOCK, len(rows)) / len(rows)
-                progress(round(share * size), share)
-        return tuple(np.concatenate(column) for column in zip(*blocks))
-
-    def _block(self, rows: list[Any], first: int) -> Columns:
-        found = []
-        for number, row in enumerate(rows[first : first + _BLOCK], start=first):
-            try:
-                found.append(self._row(row, number))
-            except FormatError as error:
-                raise FormatError(f"{self.path}: outcomes[{number}]{error}") from None
-        kinds = (np.int32, np.int32, np.int32, np.float64, np.float64)
-        return tuple(
-            np.array(column, dtype=kind)
-            for column, kind in zip(zip(*found) if found else [()] * 5, kinds)
-        )
+    def _at(self, position: str, read: Callable[..., T], *value: Any) -> T:
+        """What is read from a value, whose position a refusal names."""
+        try:
+            return read(*value)
+        except FormatError as error:
+            raise FormatError(f"{self.path}: {position}{error}") from None
 
     def _row(self, row: Any, number: int) -> tuple[int, int, int, float, float]:
         if type(row) is not list or len(row) != 5:
             raise FormatError(
                 f" is {shorten(repr(row))}; expected [state, action, next state, probability, cost]"
             )
-        source, action = self.states.number(row[0]), self.actions.number(row[1])
+        source, action, target = map(
+            _Names.number, (self.states, self.actions, self.states), row[:3]
+        )
+        probability = 1.0
         if type(row[3]) is list:
             self._interval(row[3], number)
-        target, probability = (
-            self.states.number(row[2]),
-            1.0 if type(row[3]) is list else self._number(row[3], "probability"),
-        )
+        else:
+            probability = self._number(row[3], "probability")
         return source, action, target, probability, self._cost(row[4])
 
     def _interval(self, value: list[Any], number: int) -> None:
@@ -325,12 +285,6 @@ class _Document:
                 " [low, high, frequency]"
             )
         self.ends[number] = ends[0], ends[1], ends[2] if len(ends) == 3 else np.nan
-
-    def _state(self, value: Any, position: str) -> int:
-        try:
-            return self.states.number(value)
-        except FormatError as error:
-            raise FormatError(f"{self.path}: {position}{error}") from None
 
     def _cost(self, value: Any) -> float:
         if type(value) not in (float, int, str):
@@ -345,18 +299,9 @@ class _Document:
         if type(value) is str:
             return parse_number(value, f": {what}")
         if type(value) is int:
-            try:
+            with suppress(OverflowError):
                 return float(value)
-            except OverflowError:
-                pass
         raise FormatError(f": {what} {shorten(repr(value))} is not a number")
-
-    def _unit(self) -> Fraction | None:
-        if self.document.get("cost_unit") is None and any(
-            type(value) is str for value in self.exact
-        ):
-            return common_unit(self.exact)
-        return decode_unit(self.document.get("cost_unit"), f"{self.path}: cost_unit")
 
 
 def write(ssp: SSP | IntervalSSP, path: str, progress: Progress | None = None) -> None:
@@ -367,18 +312,14 @@ def write(ssp: SSP | IntervalSSP, path: str, progress: Progress | None = None) -
 
 def _pieces(model: SSP | IntervalSSP, progress: Progress | None) -> Iterator[bytes]:
     """The text, some states at a time."""
-    ssp = model.inside if isinstance(model, IntervalSSP) else model
+    ssp = known_part(model)
     head: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
         "start": encode_name(ssp.start),
         "goals": [encode_name(goal) for goal in ssp.goals],
-        "states": encode_names(ssp.states),
-        "actions": encode_names(ssp.actions),
-        "cost_unit": encode_unit(ssp.exact_unit),
-        "geometry": encode_geometry(ssp.geometry),
-        "notes": list(ssp.notes) or None,
-        "confidence": model.confidence if isinstance(model, IntervalSSP) else None,
+        **encode_members(ssp),
+        "confidence": getattr(model, "confidence", None),
     }
     members = [
         f"{_text(key)}: {_text(value)}"
@@ -390,39 +331,16 @@ def _pieces(model: SSP | IntervalSSP, progress: Progress | None) -> Iterator[byt
         text_column(f"{before}{text}, " for text in json_texts(ssp.states))
         for before in (",\n    [", "")
     )
-    for block in blocks(ssp, progress):
-        choice = entries_of(ssp.outcome_choice, block.outcomes)
+    for block in blocks(model, progress):
         rows = joined_columns(
-            source[ssp.choice_state[choice]],
-            spelled(
-                ssp.choice_action[choice],
-                lambda action: f"{_text(encode_name(ssp.actions[action]))}, ",
-            ),
-            target[entries_of(ssp.outcome_target, block.outcomes)],
-            *_chances(model, block),
-            spelled(entries_of(ssp.outcome_cost, block.outcomes), lambda value: f"{value!r}]"),
+            block.sources(source),
+            block.actions(lambda action: f"{_text(encode_name(ssp.actions[action]))}, "),
+            block.targets(target),
+            *block.chances("", ", ", ", ", estimates=True),
+            block.costs("{!r}]".format),
         )
         yield rows if block.outcomes.start else rows.removeprefix(b",\n")
     yield b"\n  ]\n}\n"
-
-
-def _chances(model: SSP | IntervalSSP, block: Block) -> list[Texts]:
-    """The columns of the probabilities."""
-    if not isinstance(model, IntervalSSP):
-        return [
-            spelled(
-                entries_of(model.outcome_probability, block.outcomes), lambda value: f"{value!r}, "
-            )
-        ]
-    ends = [
-        spelled(entries_of(model.low, block.outcomes), lambda value: f"[{value!r}, "),
-        spelled(entries_of(model.high, block.outcomes), lambda value: f"{value!r}"),
-    ]
-    if model.estimate is not None:
-        ends.append(
-            spelled(entries_of(model.estimate, block.outcomes), lambda value: f", {value!r}")
-        )
-    return [*ends, text_column(["], "])[np.zeros(len(block.outcomes), dtype=np.int64)]]
 
 
 def _text(value: Any) -> str:

@@ -71,29 +71,23 @@ def to_ssp(model: Labelled, reading: Reading, rule: CostRule) -> Any:
         )
     n_states, extras, start = model.n_states, model.extras, int(starts[0])
     states = extras.state_names(n_states) if model.states is None else model.states
-    geometry = extras.located(n_states)
+    own = extras.fields(n_states)
     del model  # its arrays need not wait for those of the SSP
     if starts.size > 1:
         both = [_with_draw(each, starts, n_states, len(actions)) for each in both]
-        states, actions, geometry = (
-            (*states, fresh_name("start", states)),
-            (*actions, fresh_name("draw", actions)),
-            None,
-        )
+        states = (*states, fresh_name("start", states))
+        actions = (*actions, fresh_name("draw", actions))
+        own["geometry"] = None
         is_goal, start, n_states = np.append(is_goal, False), n_states, n_states + 1
         notes.append(f"the start is drawn among {starts.size} states, at no cost")
     rows = both[0]
     choice, target, probability, costs = frozen(
         *merge_equal_outcomes(*rows[2:])
     )  # nobody else has them, so the SSP need not copy them
-    unit = extras.unit()
     # A file of ours says what the unit is where there is one; in others it may be meant and not
     # said.
-    if (
-        unit is None
-        and not extras.where
-        and (unit := fraction_unit(np.unique(costs).tolist())) is not None
-    ):
+    if not extras.where and (unit := fraction_unit(np.unique(costs).tolist())) is not None:
+        own["exact_unit"] = unit
         notes.append(f"costs are taken as whole multiples of {unit}, which no decimals are")
     fields = {
         "state_choices": offsets_of(rows.choice_state, n_states),
@@ -106,9 +100,8 @@ def to_ssp(model: Labelled, reading: Reading, rule: CostRule) -> Any:
         "start_index": start,
         "states": states,
         "actions": actions,
-        "exact_unit": unit,
-        "geometry": geometry,
-        "notes": (*extras.notes, *notes),
+        **own,
+        "notes": (*own["notes"], *notes),
     }
     if len(both) == 1:
         return SSP(**fields)

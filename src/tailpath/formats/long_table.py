@@ -35,10 +35,11 @@ from tailpath.formats.files import write_bytes
 from tailpath.formats.reading import Reading
 from tailpath.formats.table_text import LongTable, decode, encode, encode_all
 from tailpath.formats.writing import (
+    Block,
     blocks,
     encoded,
-    entries_of,
     joined_columns,
+    known_part,
     spelled,
     text_column,
 )
@@ -227,7 +228,7 @@ def write(model: SSP | IntervalSSP, path: str, progress: Progress | None = None)
     """Write a long table with costs. A table has no place for geometry and notes, and none for
     goals that nothing leads to.
     """
-    ssp = model.inside if isinstance(model, IntervalSSP) else model
+    ssp = known_part(model)
     if ssp.is_goal[ssp.start_index]:
         raise FormatError(f"{path}: the start is a goal, so no row would name it")
     entered = np.zeros(ssp.n_states, dtype=np.bool_)
@@ -247,29 +248,23 @@ def _pieces(ssp: SSP, chances: Mapping[str, Array], progress: Progress | None) -
     """The text, some rows at a time. The start comes first, since that is how a reader knows it."""
     state = text_column(map(_cell, encode_all(ssp.states)))
 
-    def rows(begin: int, end: int) -> bytes:
-        outcomes = range(begin, max(begin, end))
-        choice = entries_of(ssp.outcome_choice, outcomes)
+    def rows(states: range) -> bytes:
+        block = Block(ssp, states)
         return joined_columns(
-            state[ssp.choice_state[choice]],
-            spelled(
-                ssp.choice_action[choice], lambda action: f",{_cell(encode(ssp.actions[action]))},"
-            ),
-            state[entries_of(ssp.outcome_target, outcomes)],
-            *(
-                spelled(entries_of(chance, outcomes), lambda value: f",{value!r}")
-                for chance in chances.values()
-            ),
-            spelled(entries_of(ssp.outcome_cost, outcomes), lambda cost: f",{_price(ssp, cost)}\n"),
+            block.sources(state),
+            block.actions(lambda action: f",{_cell(encode(ssp.actions[action]))},"),
+            block.targets(state),
+            *(spelled(block.of_outcomes(chance), ",{!r}".format) for chance in chances.values()),
+            block.costs(lambda cost: f",{_price(ssp, cost)}\n"),
         )
 
-    of_start = ssp.choice_outcomes[ssp.state_choices[[ssp.start_index, ssp.start_index + 1]]]
-    first, last = of_start.tolist()
+    start = ssp.start_index
     yield encoded(f"{','.join((*COLUMNS, *chances, 'cost'))}\n")
-    yield rows(first, last)
-    for block in blocks(ssp, progress):
-        yield rows(block.outcomes.start, min(block.outcomes.stop, first))
-        yield rows(max(block.outcomes.start, last), block.outcomes.stop)
+    yield rows(range(start, start + 1))
+    for states in (block.states for block in blocks(ssp, progress)):
+        first, last = np.clip([start, start + 1], states.start, states.stop).tolist()
+        yield rows(range(states.start, first))
+        yield rows(range(last, states.stop))
 
 
 def _cell(text: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from itertools import chain
 from typing import Any
@@ -18,7 +18,7 @@ import numpy as np
 
 from tailpath.errors import FormatError
 from tailpath.formats.files import shorten
-from tailpath.model.ssp import Geometry, Name
+from tailpath.model.ssp import SSP, Geometry, Name
 
 _NESTED, _TRUTHS = frozenset((list, dict)), frozenset((bool, tuple))
 
@@ -62,6 +62,32 @@ def truth_values(name: Name) -> Any:
     return [truth_values(part) for part in name]
 
 
+class Numbered:
+    """Names with their numbers, as they appear."""
+
+    def __init__(self, names: Iterable[Name] = ()) -> None:
+        self.index: dict[Name, int] = {}
+        self.first: list[Name] = []
+        for name in names:
+            self.enter(name)
+
+    def enter(self, name: Name) -> int:
+        """The number of a name.
+
+        Python takes true for 1 and false for 0, in tuples too; whoever writes both means two names,
+        and is refused, with a text that stands after a position.
+        """
+        number = self.index.setdefault(name, len(self.first))
+        if number == len(self.first):
+            self.first.append(name)
+        elif (type(name) in _TRUTHS or name == 0 or name == 1) and (
+            truth_values(name) != truth_values(self.first[number])
+        ):
+            both = (json.dumps(encode_name(each)) for each in (name, self.first[number]))
+            raise FormatError(f": {' and '.join(both)} would be one name")
+        return number
+
+
 def all_integers(names: Sequence[Name]) -> bool:
     """Whether all names are tuples of whole numbers, as those of cells are: JSON takes these as
     they are.
@@ -83,8 +109,6 @@ def encode_names(names: Sequence[Name]) -> int | list[Any]:
     """All names in index order; 0 .. n - 1 as the number n."""
     if isinstance(names, range) and names == range(len(names)):
         return len(names)
-    if all_integers(names):
-        return list(names)
     simple = {str, bool, int}  # floats may be infinite
     return [
         (
@@ -117,6 +141,41 @@ def decode_names(value: Any, count: int, where: str) -> Sequence[Name]:
     ):
         return tuple(map(tuple, value))
     return tuple(decode_name(entry, f"{where}[{index}]") for index, entry in enumerate(value))
+
+
+def decode_own_names(value: Any, where: str) -> Sequence[Name]:
+    """The names of things that only this list counts."""
+    count = len(value) if isinstance(value, list) else value
+    if type(count) is int and not 0 <= count < 2**31:
+        raise FormatError(f"{where} says {count}")
+    return decode_names(value, count, where)
+
+
+def encode_members(ssp: SSP) -> dict[str, Any]:
+    """What a model has besides numbers, by the names of members; None where it has nothing."""
+    return {
+        "states": encode_names(ssp.states),
+        "actions": encode_names(ssp.actions),
+        "cost_unit": encode_unit(ssp.exact_unit),
+        "geometry": encode_geometry(ssp.geometry),
+        "notes": list(ssp.notes) or None,
+    }
+
+
+def decode_members(members: Mapping[str, Any], n_states: int, where: str) -> dict[str, Any]:
+    """The same back, but for names, as fields of a model."""
+    return {
+        "exact_unit": decode_unit(members.get("cost_unit"), f"{where}cost_unit"),
+        "geometry": decode_geometry(members.get("geometry"), n_states, f"{where}geometry"),
+        "notes": decode_notes(members.get("notes", []), f"{where}notes"),
+    }
+
+
+def decode_confidence(value: Any, where: str) -> float | None:
+    """How sure all intervals are to hold."""
+    if value is not None and not (isinstance(value, float) and 0 < value < 1):
+        raise FormatError(f"{where} must be a number in (0, 1)")
+    return value
 
 
 def encode_unit(unit: Fraction | None) -> str | None:

@@ -29,15 +29,15 @@ from tailpath.formats.archives import Archive, write_archive
 from tailpath.formats.files import load_json, shorten
 from tailpath.formats.json_files import FORMAT, VERSION, check_header
 from tailpath.formats.names import (
-    decode_geometry,
+    decode_confidence,
+    decode_members,
     decode_names,
-    decode_notes,
-    decode_unit,
-    encode_names,
-    encode_unit,
+    decode_own_names,
+    encode_members,
 )
+from tailpath.formats.writing import known_part
 from tailpath.model.interval import IntervalSSP
-from tailpath.model.ssp import SSP, Geometry
+from tailpath.model.ssp import SSP
 
 ARRAYS = {
     "state_choices": np.int64,
@@ -78,100 +78,72 @@ def read(path: str) -> Any:
                 f" {', '.join(known)}"
             )
     arrays: dict[str, Any] = {name: archive.array(name, dtype) for name, dtype in ARRAYS.items()}
-    n_states = len(arrays["is_goal"])
-    actions = header.get("actions")
+    n_states, where = len(arrays["is_goal"]), f"{path}: member header: "
     if type(header.get("start")) is not int or not 0 <= header["start"] < n_states:
-        raise FormatError(
-            f"{path}: member header: start must be the index of a state, 0..{n_states - 1}"
-        )
+        raise FormatError(f"{where}start must be the index of a state, 0..{n_states - 1}")
     if len(arrays["state_choices"]) == 0 or len(arrays["choice_outcomes"]) == 0:
         raise FormatError(f"{path}: state_choices and choice_outcomes must have at least one entry")
-    try:
-        ssp = SSP(
-            **arrays,
-            start_index=header["start"],
-            states=decode_names(header.get("states"), n_states, f"{path}: member header: states"),
-            actions=decode_names(
-                actions,
-                actions if type(actions) is int else _length(actions),
-                f"{path}: member header: actions",
-            ),
-            exact_unit=decode_unit(header.get("cost_unit"), f"{path}: member header: cost_unit"),
-            geometry=_geometry(archive, header.get("geometry"), n_states),
-            notes=decode_notes(header.get("notes", []), f"{path}: member header: notes"),
-        )
-    except RecursionError:
-        raise FormatError(f"{path}: member header: nested too deeply") from None
-    if "outcome_low" not in archive.names():
-        return ssp
-    low, high = (archive.array(name, np.float64) for name in _INTERVALS[:2])
-    estimate = (
-        archive.array("outcome_estimate", np.float64)
-        if "outcome_estimate" in archive.names()
-        else None
+    header["geometry"] = _cells(archive, header.get("geometry"))
+    ssp = SSP(
+        **arrays,
+        start_index=header["start"],
+        states=decode_names(header.get("states"), n_states, f"{where}states"),
+        actions=decode_own_names(header.get("actions"), f"{where}actions"),
+        **decode_members(header, n_states, where),
     )
-    confidence = header.get("confidence")
-    if confidence is not None and not (isinstance(confidence, float) and 0 < confidence < 1):
-        raise FormatError(f"{path}: member header: confidence must be a number in (0, 1)")
-    return IntervalSSP(ssp, low, high, estimate, confidence)
+    if not archive.has("outcome_low"):
+        return ssp
+    ends: dict[str, Any] = {
+        name: archive.array(f"outcome_{name}", np.float64)
+        for name in ("low", "high", "estimate")
+        if name != "estimate" or archive.has(f"outcome_{name}")
+    }
+    confidence = decode_confidence(header.get("confidence"), f"{where}confidence")
+    return IntervalSSP(ssp, **ends, confidence=confidence)
 
 
-def _length(value: Any) -> int:
-    return len(value) if isinstance(value, list) else 0
-
-
-def _geometry(archive: Archive, value: Any, n_states: int) -> Geometry | None:
-    """Arrays in the archive, checked by the same rules as the lists of the JSON format."""
+def _cells(archive: Archive, value: Any) -> Any:
+    """The geometry as the JSON format has it, whose rules it is checked by; here the cells are
+    arrays of the archive."""
     if value is None:
         return None
-    where = f"{archive.path}: member header: geometry"
     if (
         not isinstance(value, dict)
         or set(value) != {"rows", "columns", "kinds"}
         or not isinstance(value["kinds"], list)
     ):
-        raise FormatError(f"{where} must have rows, columns and kinds")
+        raise FormatError(
+            f"{archive.path}: member header: geometry must have rows, columns and kinds"
+        )
     row, column, kind = (archive.array(name, np.int32).tolist() for name in _CELLS)
     kinds = value["kinds"]
     if any(not 0 <= index < len(kinds) for index in kind):
         raise FormatError(
             f"{archive.path}: member geometry_kind points outside the {len(kinds)} kinds"
         )
-    cells = {"row": row, "column": column, "kind": [kinds[index] for index in kind]}
-    return decode_geometry(
-        {"rows": value["rows"], "columns": value["columns"], **cells}, n_states, where
-    )
+    return {
+        "rows": value["rows"],
+        "columns": value["columns"],
+        "row": row,
+        "column": column,
+        "kind": [kinds[index] for index in kind],
+    }
 
 
 def write(model: SSP | IntervalSSP, path: str) -> None:
     """Write a model as our npz."""
-    ssp = model.inside if isinstance(model, IntervalSSP) else model
-    header: dict[str, Any] = {
-        "format": FORMAT,
-        "version": VERSION,
-        "start": ssp.start_index,
-        "states": encode_names(ssp.states),
-        "actions": encode_names(ssp.actions),
-        "cost_unit": encode_unit(ssp.exact_unit),
-        "notes": list(ssp.notes),
-    }
+    ssp = known_part(model)
+    header = {"format": FORMAT, "version": VERSION, "start": ssp.start_index, **encode_members(ssp)}
+    header["notes"], geometry = list(ssp.notes), header.pop("geometry")
     members: dict[str, Any] = {name: getattr(ssp, name) for name in ARRAYS}
     if isinstance(model, IntervalSSP):
         header["confidence"] = model.confidence
         ends = (model.low, model.high, model.estimate)
         members.update({name: end for name, end in zip(_INTERVALS, ends) if end is not None})
-    if ssp.geometry is not None:
-        kinds = sorted(set(ssp.geometry.kind))
-        header["geometry"] = {
-            "rows": ssp.geometry.rows,
-            "columns": ssp.geometry.columns,
-            "kinds": kinds,
-        }
-        number = {kind: index for index, kind in enumerate(kinds)}
-        cells = (
-            ssp.geometry.row,
-            ssp.geometry.column,
-            [number[kind] for kind in ssp.geometry.kind],
-        )
+    if geometry is not None:
+        kinds, number = np.unique(geometry["kind"], return_inverse=True)
+        size = {side: geometry[side] for side in ("rows", "columns")}
+        header["geometry"] = {**size, "kinds": kinds.tolist()}
+        cells = (geometry["row"], geometry["column"], number)
         members.update({name: np.array(cell, dtype=np.int32) for name, cell in zip(_CELLS, cells)})
     write_archive(path, {"header": json.dumps(header), **members})

@@ -66,7 +66,7 @@ def _model(path: str, reading: Reading) -> Labelled:
         if path_name is None
         else _labels(path_name, tra.n_states, reading)
     )
-    variables = _beside(stem, "sta") if tra.extras.states is None else None
+    variables = None if tra.extras.has("states") else _beside(stem, "sta")
     return Labelled(
         where=path,
         state_choices=offsets_of(tra.choice_state, tra.n_states),

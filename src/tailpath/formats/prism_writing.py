@@ -16,12 +16,11 @@ from tailpath.formats.names import all_integers
 from tailpath.formats.prism_explicit import stem_of, writable_action
 from tailpath.formats.writing import (
     BLOCK,
-    Block,
     Texts,
     blocks,
     encoded,
-    entries_of,
     joined_columns,
+    known_part,
     put_before,
     spelled,
     text_column,
@@ -35,7 +34,7 @@ def write(model: SSP | IntervalSSP, path: str, progress: Progress | None = None)
     """Write `.tra`, `.lab`, `.srew` and `.trew`, and `.sta` where the states are tuples
     of numbers.
     """
-    ssp = model.inside if isinstance(model, IntervalSSP) else model
+    ssp = known_part(model)
     if path.lower().endswith(".gz"):
         raise FormatError(f"{path}: packed explicit files are read, not written; write .tra")
     stem = stem_of(path)
@@ -73,40 +72,21 @@ def write(model: SSP | IntervalSSP, path: str, progress: Progress | None = None)
 
 def _transition_rows(model: SSP | IntervalSSP, progress: Progress | None) -> Iterator[bytes]:
     """The lines of `.tra`, some states at a time, with a loop at each goal."""
-    ssp, one = (model.inside, "[1,1]") if isinstance(model, IntervalSSP) else (model, "1")
+    ssp, one = known_part(model), "[1,1]" if isinstance(model, IntervalSSP) else "1"
     word, number = action_words(ssp, writable_action), text_column(map(str, range(ssp.n_states)))
-    for block in blocks(ssp, progress):
-        choice = entries_of(ssp.outcome_choice, block.outcomes)
-        heads = np.append(
-            _heads(ssp, choice), ""
-        )  # the last one is for the goals after all outcomes
-        goals = np.flatnonzero(entries_of(ssp.is_goal, block.states)) + block.states.start
-        path_name = np.searchsorted(ssp.choice_state[choice], goals)
-        put_before(
-            heads, path_name.tolist(), (f"{goal} 0 {goal} {one}\n" for goal in goals.tolist())
-        )
+    for block in blocks(model, progress):
+        # The last one is for the goals after all outcomes.
+        heads = np.append(_heads(ssp, block.choice), "")
+        goals = [state for state in block.states if ssp.is_goal[state]]
+        position = np.searchsorted(ssp.choice_state[block.choice], goals)
+        put_before(heads, position.tolist(), (f"{goal} 0 {goal} {one}\n" for goal in goals))
         yield joined_columns(
             heads[:-1],
-            number[entries_of(ssp.outcome_target, block.outcomes)],
-            *_chances(model, block),
-            spelled(ssp.choice_action[choice], lambda action: f"{word(action)}\n"),
+            block.targets(number),
+            *block.chances(" ", ",", " "),
+            block.actions(lambda action: f"{word(action)}\n"),
         )
         yield encoded(heads[-1])
-
-
-def _chances(model: SSP | IntervalSSP, block: Block) -> list[Texts]:
-    """The columns of the probabilities."""
-    if not isinstance(model, IntervalSSP):
-        return [
-            spelled(
-                entries_of(model.outcome_probability, block.outcomes), lambda value: f" {value!r} "
-            )
-        ]
-    low, high = entries_of(model.low, block.outcomes), entries_of(model.high, block.outcomes)
-    return [
-        spelled(low, lambda value: f" [{value!r},"),
-        spelled(high, lambda value: f"{value!r}] "),
-    ]
 
 
 def _rewarded(ssp: SSP) -> Array:
@@ -121,7 +101,7 @@ def _reward_lines(ssp: SSP, costly: Array, progress: Progress | None) -> Iterato
     for block in blocks(ssp, progress):
         begin, end = np.searchsorted(costly, [block.outcomes.start, block.outcomes.stop])
         outcome = costly[begin:end]
-        costs = spelled(ssp.outcome_cost[outcome], lambda cost: f" {cost!r}\n")
+        costs = spelled(ssp.outcome_cost[outcome], " {!r}\n".format)
         yield joined_columns(
             _heads(ssp, ssp.outcome_choice[outcome]), number[ssp.outcome_target[outcome]], costs
         )

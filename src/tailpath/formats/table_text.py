@@ -21,11 +21,11 @@ from tailpath.formats import bulk, parquet
 from tailpath.formats.arrays import Array, BoolArray, FloatArray
 from tailpath.formats.files import brief, load_json, read_bytes, shorten, text_bytes
 from tailpath.formats.names import (
+    Numbered,
     all_integers,
     decode_name,
     encode_name,
     json_texts,
-    truth_values,
 )
 from tailpath.formats.reading import Reading
 from tailpath.formats.text import BLOCK, TextFile, Words, after, as_they_appear
@@ -47,8 +47,7 @@ class Names:
     def __init__(self, file: TextFile, one_based: bool) -> None:
         self.file, self.one_based = file, one_based
         self.number_of_cell: dict[str, int] = {}
-        self.number: dict[Name, int] = {}
-        self.first: list[Name] = []
+        self.names = Numbered()
 
     def of(self, words: Words) -> Array:
         """The numbers of a column, (n,)."""
@@ -60,20 +59,17 @@ class Names:
     def _number(self, cell: str) -> int:
         if cell not in self.number_of_cell:
             name = self._name(cell)
-            number = self.number.setdefault(name, len(self.number))
-            if number == len(self.first):
-                self.first.append(name)
-            elif truth_values(name) != truth_values(self.first[number]):
-                message = f"{shorten(cell)} and {self.first[number]!r} would be one name"
-                raise self.file.fail(message)
-            self.number_of_cell[cell] = number
+            try:
+                self.number_of_cell[cell] = self.names.enter(name)
+            except FormatError as error:
+                raise self.file.fail(str(error).removeprefix(": ")) from None
         return self.number_of_cell[cell]
 
     def ordered(self, *columns: Array) -> tuple[Sequence[Name], list[Array]]:
         """The names in their final order, and columns of numbers as indices there: integers are
         sorted.
         """
-        names: list[Any] = list(self.number)
+        names: list[Any] = self.names.first
         if not all(type(name) is int for name in names):
             return tuple(names), list(columns)
         order = np.array(sorted(range(len(names)), key=names.__getitem__), dtype=np.int64)

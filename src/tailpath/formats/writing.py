@@ -6,12 +6,13 @@ A block is some columns of texts side by side. Equal numbers are spelled once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.formats.arrays import Array
+from tailpath.model.interval import IntervalSSP
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress
 
@@ -20,32 +21,76 @@ BLOCK = 10_000
 Texts = NDArray[np.object_]
 
 
-class Block(NamedTuple):
-    """Some states in a row, with their choices and outcomes."""
+class Block:
+    """Some states in a row of a model, with their choices and outcomes, as ranges; and columns of
+    texts, one for each outcome.
+    """
 
-    states: range
-    choices: range
-    outcomes: range
+    def __init__(self, model: SSP | IntervalSSP, states: range) -> None:
+        self.model, self.ssp, self.states = model, known_part(model), states
+        self.choices = _between(self.ssp.state_choices, states)
+        self.outcomes = _between(self.ssp.choice_outcomes, self.choices)
+        self.choice = self.of_outcomes(self.ssp.outcome_choice)
+
+    def of_outcomes(self, array: Array) -> Array:
+        """Those entries of an array over outcomes that belong to the block."""
+        return array[self.outcomes.start : self.outcomes.stop]
+
+    def of_choices(self, array: Array) -> Array:
+        """The same of an array over choices."""
+        return array[self.choices.start : self.choices.stop]
+
+    def sources(self, table: Texts) -> Texts:
+        """The states that outcomes leave, by a table of them."""
+        return np.asarray(table[self.ssp.choice_state[self.choice]])
+
+    def targets(self, table: Texts) -> Texts:
+        """The states that they lead to."""
+        return np.asarray(table[self.of_outcomes(self.ssp.outcome_target)])
+
+    def actions(self, spell: Callable[[int], str]) -> Texts:
+        """The actions that they are outcomes of."""
+        return spelled(self.ssp.choice_action[self.choice], spell)
+
+    def costs(self, spell: Callable[[float], str]) -> Texts:
+        """What they cost."""
+        return spelled(self.of_outcomes(self.ssp.outcome_cost), spell)
+
+    def chances(
+        self, before: str, between: str, after: str, estimates: bool = False
+    ) -> Iterator[Texts]:
+        """Their probabilities; intervals in brackets, perhaps with what was estimated."""
+        ends: list[Any] = [self.ssp.outcome_probability]
+        if isinstance(self.model, IntervalSSP):
+            before, after = f"{before}[", f"]{after}"
+            ends = [self.model.low, self.model.high, self.model.estimate if estimates else None]
+        present = [end for end in ends if end is not None]
+        for position, end in enumerate(present):
+            first = before if position == 0 else between
+            last = after if position == len(present) - 1 else ""
+            yield spelled(self.of_outcomes(end), f"{first}{{!r}}{last}".format)
 
 
-def blocks(ssp: SSP, progress: Progress | None = None) -> Iterator[Block]:
+def known_part(model: SSP | IntervalSSP) -> SSP:
+    """The model, or the one inside of its intervals."""
+    return model.inside if isinstance(model, IntervalSSP) else model
+
+
+def _between(offsets: Array, part: range) -> range:
+    return range(int(offsets[part.start]), int(offsets[part.stop]))
+
+
+def blocks(model: SSP | IntervalSSP, progress: Progress | None = None) -> Iterator[Block]:
     """The states of a model, some at a time. Progress is told in outcomes."""
+    ssp, first = known_part(model), 0
     first_outcome = ssp.choice_outcomes[ssp.state_choices]
-    first = 0
     while first < ssp.n_states:
         last = int(np.searchsorted(first_outcome, first_outcome[first] + BLOCK, side="right")) - 1
         last = min(max(last, first + 1), first + BLOCK, ssp.n_states)
-        choices = range(int(ssp.state_choices[first]), int(ssp.state_choices[last]))
-        outcomes = range(int(first_outcome[first]), int(first_outcome[last]))
-        yield Block(range(first, last), choices, outcomes)
+        yield Block(model, range(first, last))
         if progress is not None:
             progress(int(first_outcome[last]), last / ssp.n_states)
         first = last
-
-
-def entries_of(array: Array, part: range) -> Array:
-    """The entries of a block."""
-    return array[part.start : part.stop]
 
 
 def encoded(text: str) -> bytes:
