@@ -56,6 +56,11 @@ def offsets_from_lengths(length: Array) -> IntArray:
     return np.concatenate(([0], np.cumsum(length))).astype(np.int64)
 
 
+def members(offsets: Array, group: int) -> range:
+    """The members of one group: the choices of a state, the outcomes of a choice."""
+    return range(int(offsets[group]), int(offsets[group + 1]))
+
+
 def members_of(offsets: Array, groups: Array) -> tuple[IntArray, IntArray]:
     """The members of some groups, one after the other, and the offsets of the groups among them."""
     length = np.diff(offsets)[groups]

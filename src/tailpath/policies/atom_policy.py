@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tailpath.errors import PolicyError
-from tailpath.graph import FloatArray, IntArray
+from tailpath.graph import FloatArray, IntArray, members
 from tailpath.model.ssp import SSP, Name
 from tailpath.policies.atoms import Grids, atom_borders, nearest_own
 from tailpath.policies.checks import atom_tables
-from tailpath.policies.policy import AT_START, Kind
+from tailpath.policies.policy import Kind
+from tailpath.policies.running import nearest_cost, observed_outcome
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -90,49 +91,17 @@ class AtomPolicy(Kind):
         return atom_borders(self.atoms)
 
     def start(self, state: Name) -> int:
-        """The index of the first atom.
+        return self._nearest(state, self.start_atom)
 
-        Parameters
-        ----------
-        state
-            As of `Policy.start`.
-
-        Returns
-        -------
-        int
-            The index of an atom.
-        """
-        return (
-            self._nearest(state, self.atoms[self.start_atom])
-            if self.grids is not None
-            else self.start_atom
+    def _nearest(self, state: Name, atom: int) -> int:
+        """The atom of a state that is nearest to an atom."""
+        if self.grids is None:
+            return atom
+        return int(
+            nearest_own(self.atoms, self.grids, self.ssp.state_index(state), self.atoms[atom])
         )
 
-    def _nearest(self, state: Name, y: float) -> int:
-        """The atom of a state that is nearest to y."""
-        return int(nearest_own(self.atoms, self.grids, self.ssp.state_index(state), y))
-
-    def action(self, state: Name, memory: int = AT_START) -> Name:
-        """The action at a state and an atom.
-
-        Parameters
-        ----------
-        state : hashable
-            The name of the state.
-        memory : int, optional
-            The index of an atom; by default the first.
-
-        Returns
-        -------
-        hashable
-            The name of an action.
-
-        Raises
-        ------
-        PolicyError
-            If there is none.
-        """
-        memory = self.start(state) if memory is AT_START else memory
+    def _decision(self, state: Name, memory: int) -> Name:
         choice = int(self.choice[self.ssp.state_index(state), memory])
         if choice < 0:
             raise PolicyError(
@@ -143,55 +112,21 @@ class AtomPolicy(Kind):
     def remember(
         self, memory: int, state: Name, action: Name, cost: float, next_state: Name
     ) -> int:
-        """The index of the atom after a step.
-
-        Parameters
-        ----------
-        memory, state, action, cost, next_state
-            As of `Policy.remember`; the memory is the index of an atom.
-
-        Returns
-        -------
-        int
-            The index of an atom.
-
-        Raises
-        ------
-        PolicyError
-            If the model has no such outcome, or the policy did not choose the action.
-        """
-        ssp = self.ssp
-        source, target = ssp.state_index(state), ssp.state_index(next_state)
+        source = self.ssp.state_index(state)
         choice = int(self.choice[source, memory])
-        if choice < 0 or ssp.choice_name(choice) != action:
+        if choice < 0 or self.ssp.choice_name(choice) != action:
             raise PolicyError(
                 f"the policy did not choose {action!r} in state {state!r} at y ="
                 f" {self.atoms[memory]:g}"
             )
-        for outcome in range(
-            int(ssp.choice_outcomes[choice]), int(ssp.choice_outcomes[choice + 1])
-        ):
-            if ssp.outcome_target[outcome] == target and ssp.observed[outcome] == cost:
-                return self._moved(memory, source, outcome)
-        raise PolicyError(
-            f"state {state!r}, action {action!r} has no outcome {next_state!r} at cost {cost!r}"
-        )
+        outcome = observed_outcome(self.ssp, state, action, cost, next_state)
+        return self._moved(memory, source, outcome)
 
     def _moved(self, memory: int, state: int, outcome: int) -> int:
         """The atom after an outcome of the choice at a state."""
-        factor = self.xi[
-            self.xi_offset[state, memory]
-            + outcome
-            - int(self.ssp.choice_outcomes[self.choice[state, memory]])
-        ]
-        return int(
-            nearest_own(
-                self.atoms,
-                self.grids,
-                self.ssp.outcome_target[outcome],
-                self.atoms[memory] * factor,
-            )
-        )
+        first = self.ssp.choice_outcomes[self.choice[state, memory]]
+        y = self.atoms[memory] * self.xi[self.xi_offset[state, memory] + outcome - first]
+        return int(nearest_own(self.atoms, self.grids, self.ssp.outcome_target[outcome], y))
 
     def remember_roughly(
         self, memory: int, state: Name, action: Name, cost: Fraction, next_state: Name
@@ -209,20 +144,13 @@ class AtomPolicy(Kind):
             As after the outcome of nearest cost that leads to the same state; of two as near, the
             dearer. The same atom where none does.
         """
-        ssp = self.ssp
-        source = ssp.state_index(state)
-        choice = int(self.choice[source, memory])
-        outcomes = range(int(ssp.choice_outcomes[choice]), int(ssp.choice_outcomes[choice + 1]))
-        near = [o for o in outcomes if ssp.states[int(ssp.outcome_target[o])] == next_state]
+        ssp, source = self.ssp, self.ssp.state_index(state)
+        outcomes = members(ssp.choice_outcomes, int(self.choice[source, memory]))
+        near = {
+            float(ssp.outcome_cost[o]): o
+            for o in reversed(outcomes)
+            if ssp.states[int(ssp.outcome_target[o])] == next_state
+        }
         if not near:
-            return (
-                self._nearest(next_state, self.atoms[memory]) if self.grids is not None else memory
-            )
-        nearest = min(
-            near,
-            key=lambda o: (
-                abs(float(ssp.outcome_cost[o]) - float(cost)),
-                -float(ssp.outcome_cost[o]),
-            ),
-        )
-        return self._moved(memory, source, nearest)
+            return self._nearest(next_state, memory)
+        return self._moved(memory, source, near[nearest_cost(near, cost)])

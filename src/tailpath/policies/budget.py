@@ -26,7 +26,7 @@ from tailpath.kernels.steps import Steps
 from tailpath.model.ssp import SSP, Name
 from tailpath.policies import running
 from tailpath.policies.checks import MOST_LEVELS, budget_steps, integer
-from tailpath.policies.policy import AT_START, Kind
+from tailpath.policies.policy import Kind
 from tailpath.texts import count
 
 
@@ -34,19 +34,13 @@ def steps_of(state: Any, from_budget: Any, choice: Any, risk_neutral: Any) -> di
     """The arrays `first`, `from_budget` and `choice` of changes in any order; what changes nothing
     is left out.
     """
-    state, from_budget, choice = (
-        np.asarray(part, dtype=np.int64) for part in (state, from_budget, choice)
-    )
-    order = np.lexsort((from_budget, state))
-    state, from_budget, choice = state[order], from_budget[order], choice[order]
+    changes = np.array([state, from_budget, choice], dtype=np.int64)
+    state, from_budget, choice = changes[:, np.lexsort((changes[1], changes[0]))]
     begins = np.append(True, state[1:] != state[:-1])[: len(state)]
-    before = np.where(
-        begins, np.asarray(risk_neutral)[state], np.append(-1, choice[:-1])[: len(state)]
-    )
-    mask = choice != before
-    first = offsets_of(state[mask], len(risk_neutral))
+    before = np.append(-1, choice[:-1])[: len(state)]
+    mask = choice != np.where(begins, np.asarray(risk_neutral)[state], before)
     return {
-        "first": first,
+        "first": offsets_of(state[mask], len(risk_neutral)),
         "from_budget": from_budget[mask],
         "choice": choice[mask].astype(np.int32),
     }
@@ -279,18 +273,6 @@ class BudgetPolicy(Kind):
         )
 
     def start(self, state: Name) -> int:
-        """The budget at the start.
-
-        Parameters
-        ----------
-        state
-            As of `Policy.start`.
-
-        Returns
-        -------
-        int
-            In units.
-        """
         return self.budget
 
     def choice_at(self, state: int, budget: Any) -> int:
@@ -361,29 +343,8 @@ class BudgetPolicy(Kind):
         taken = np.append(self.choice, np.int32(-1))[np.maximum(self.first[state] + step - 1, 0)]
         return np.asarray(np.where(step > 0, taken, self.risk_neutral[state]), dtype=np.int32)
 
-    def action(self, state: Name, memory: Any = AT_START) -> Name:
-        """The action at a state with a budget.
-
-        Parameters
-        ----------
-        state : hashable
-            The name of the state.
-        memory : int or Fraction, optional
-            The budget left, in units; by default all of it.
-
-        Returns
-        -------
-        hashable
-            The name of an action.
-
-        Raises
-        ------
-        PolicyError
-            If there is none.
-        """
-        choice = self.choice_at(
-            self.ssp.state_index(state), self.start(state) if memory is AT_START else memory
-        )
+    def _decision(self, state: Name, memory: Any) -> Name:
+        choice = self.choice_at(self.ssp.state_index(state), memory)
         if choice < 0:
             raise PolicyError(f"the policy has no action for state {state!r}")
         return self.ssp.choice_name(choice)
@@ -391,36 +352,8 @@ class BudgetPolicy(Kind):
     def remember(
         self, memory: int, state: Name, action: Name, cost: float, next_state: Name
     ) -> int:
-        """The budget left after a step.
-
-        Parameters
-        ----------
-        memory, state, action, cost, next_state
-            As of `Policy.remember`; the memory is the budget left, in units.
-
-        Returns
-        -------
-        int
-            In units; 0 once it is spent.
-
-        Raises
-        ------
-        PolicyError
-            If the model has no such outcome.
-        """
-        ssp = self.ssp
-        choice = ssp.choice_index(ssp.state_index(state), action)
-        target = ssp.state_index(next_state)
-        for outcome in (
-            range(int(ssp.choice_outcomes[choice]), int(ssp.choice_outcomes[choice + 1]))
-            if choice >= 0
-            else ()
-        ):
-            if ssp.outcome_target[outcome] == target and ssp.observed[outcome] == cost:
-                return max(0, memory - int(self.level[outcome]))
-        raise PolicyError(
-            f"state {state!r}, action {action!r} has no outcome {next_state!r} at cost {cost!r}"
-        )
+        outcome = running.observed_outcome(self.ssp, state, action, cost, next_state)
+        return max(0, memory - int(self.level[outcome]))
 
     def remember_roughly(
         self, memory: Any, state: Name, action: Name, cost: Fraction, next_state: Name

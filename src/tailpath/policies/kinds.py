@@ -12,13 +12,14 @@ from tailpath.errors import PolicyError
 from tailpath.graph import Array
 from tailpath.model.ssp import SSP, Name
 from tailpath.policies.checks import checked_choices
-from tailpath.policies.policy import AT_START, Decision, Kind
+from tailpath.policies.policy import Decision, Kind
+from tailpath.policies.running import nearest_cost
 from tailpath.texts import count
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MarkovPolicy(Kind):
-    """One decision per state.
+    """One decision per state; nothing is remembered.
 
     Parameters
     ----------
@@ -75,51 +76,17 @@ class MarkovPolicy(Kind):
         array of int, shape (n_states,), or None
             The choice of each state, -1 where there is none.
         """
-        made = None if self.made_for is None else self.made_for[0]()
-        if made is None or self.made_for is None:
+        if self.made_for is None:
             return None
+        made, choices = self.made_for[0](), self.made_for[1]
         # The reduced model of one with negative costs has the same choices.
-        reduction = vars(made).get("reduction")
-        return (
-            self.made_for[1]
-            if made is ssp or (reduction is not None and reduction.ssp is ssp)
-            else None
-        )
+        reduction = None if made is None else vars(made).get("reduction")
+        return choices if ssp is made or (reduction and reduction.ssp is ssp) else None
 
     def start(self, state: Name) -> None:
-        """Nothing is remembered.
-
-        Parameters
-        ----------
-        state
-            As of `Policy.start`.
-
-        Returns
-        -------
-        None
-            Always.
-        """
+        return None
 
     def action(self, state: Name, memory: None = None) -> Decision:
-        """The decision of a state.
-
-        Parameters
-        ----------
-        state : hashable
-            The name of the state.
-        memory : None, optional
-            Not looked at.
-
-        Returns
-        -------
-        hashable or mapping
-            The name of an action, or `{action: probability}`.
-
-        Raises
-        ------
-        PolicyError
-            If there is none.
-        """
         if state not in self.decisions:
             raise PolicyError(f"the policy has no action for state {state!r}")
         return self.decisions[state]
@@ -127,18 +94,7 @@ class MarkovPolicy(Kind):
     def remember(
         self, memory: None, state: Name, action: Name, cost: float, next_state: Name
     ) -> None:
-        """Nothing is remembered.
-
-        Parameters
-        ----------
-        memory, state, action, cost, next_state
-            As of `Policy.remember`.
-
-        Returns
-        -------
-        None
-            Always.
-        """
+        return None
 
     @classmethod
     def from_choices(cls, ssp: SSP, choices: Array) -> MarkovPolicy:
@@ -210,72 +166,26 @@ class MemoryPolicy(Kind):
         )
 
     def start(self, state: Name) -> Any:
-        """The first memory.
-
-        Parameters
-        ----------
-        state
-            As of `Policy.start`.
-
-        Returns
-        -------
-        hashable
-            The memory.
-        """
         return self.start_(state) if callable(self.start_) else self.start_
 
-    def action(self, state: Name, memory: Any = AT_START) -> Decision:
-        """The decision at a state with a memory.
-
-        Parameters
-        ----------
-        state, memory
-            As of `Policy.action`; the memory is by default the first.
-
-        Returns
-        -------
-        hashable or mapping
-            The name of an action, or `{action: probability}`.
-
-        Raises
-        ------
-        PolicyError
-            If the table has none.
-        """
-        memory = self.start(state) if memory is AT_START else memory
+    def _decision(self, state: Name, memory: Any) -> Decision:
+        decision: Decision
         if callable(self.action_):
-            called: Decision = self.action_(state, memory)
-            return called
-        if (state, memory) not in self.action_:
+            decision = self.action_(state, memory)
+        elif (state, memory) in self.action_:
+            decision = self.action_[state, memory]
+        else:
             raise PolicyError(
                 f"the policy has no action for state {state!r} with memory {memory!r}"
             )
-        found: Decision = self.action_[state, memory]
-        return found
+        return decision
 
     def remember(
         self, memory: Any, state: Name, action: Name, cost: float, next_state: Name
     ) -> Any:
-        """The memory after a step.
-
-        Parameters
-        ----------
-        memory, state, action, cost, next_state
-            As of `Policy.remember`.
-
-        Returns
-        -------
-        hashable
-            The new memory.
-
-        Raises
-        ------
-        PolicyError
-            If the table has none.
-        """
-        if callable(self.remember_):
-            return self.remember_(memory, state, action, cost, next_state)
         key = (memory, state, action, cost, next_state)
+        if callable(self.remember_):
+            return self.remember_(*key)
         if key not in self.remember_:
             raise PolicyError(f"the policy does not say what to remember after {key!r}")
         return self.remember_[key]
@@ -296,21 +206,14 @@ class MemoryPolicy(Kind):
             As after the step of nearest cost that is in the table; the same memory where there is
             none.
         """
-        near = [
-            key
-            for key in self.remember_
-            if (*key[:3], key[4]) == (memory, state, action, next_state)
-        ]
-        return (
-            self.remember_[min(near, key=lambda key: (abs(key[3] - float(cost)), -key[3]))]
-            if near
-            else memory
-        )
+        step = (memory, state, action, next_state)
+        near = {key[3]: key for key in self.remember_ if (*key[:3], key[4]) == step}
+        return self.remember_[near[nearest_cost(near, cost)]] if near else memory
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class HistoryPolicy(Kind):
-    """A policy of the whole history.
+    """A policy of the whole history, which is its memory: `(s0, a0, c0, s1, ...)`.
 
     Parameters
     ----------
@@ -330,50 +233,14 @@ class HistoryPolicy(Kind):
         return f"<HistoryPolicy of {_function(self.function)}>"
 
     def start(self, state: Name) -> tuple[Any, ...]:
-        """The history of the start alone.
-
-        Parameters
-        ----------
-        state
-            As of `Policy.start`.
-
-        Returns
-        -------
-        tuple
-            `(state,)`.
-        """
         return (state,)
 
-    def action(self, state: Name, memory: tuple[Any, ...] = AT_START) -> Decision:
-        """What the function says to a history.
-
-        Parameters
-        ----------
-        state, memory
-            As of `Policy.action`; the memory is the history, by default one that begins here.
-
-        Returns
-        -------
-        hashable or mapping
-            The name of an action, or `{action: probability}`.
-        """
-        return self.function(self.start(state) if memory is AT_START else memory)
+    def _decision(self, state: Name, memory: tuple[Any, ...]) -> Decision:
+        return self.function(memory)
 
     def remember(
         self, memory: tuple[Any, ...], state: Name, action: Name, cost: float, next_state: Name
     ) -> tuple[Any, ...]:
-        """The history with one step more.
-
-        Parameters
-        ----------
-        memory, state, action, cost, next_state
-            As of `Policy.remember`; the memory is the history.
-
-        Returns
-        -------
-        tuple
-            The history, `(s0, a0, c0, s1, ...)`.
-        """
         return (*memory, action, cost, next_state)
 
 

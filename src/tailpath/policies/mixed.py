@@ -18,7 +18,8 @@ from typing import Any
 
 from tailpath.errors import PolicyError
 from tailpath.model.ssp import Name
-from tailpath.policies.policy import AT_START, Decision, Kind, Policy
+from tailpath.policies.policy import Decision, Kind, Policy
+from tailpath.policies.running import beyond_the_model
 
 Memory = tuple[tuple[int, float, Any], ...]
 
@@ -77,37 +78,12 @@ class MixedPolicy(Kind):
             )
 
     def start(self, state: Name) -> Memory:
-        """All members, with their weights and their first memories.
-
-        Parameters
-        ----------
-        state
-            As of `Policy.start`.
-
-        Returns
-        -------
-        tuple of (member, weight, memory)
-            The memory of the mixture.
-        """
         return tuple(
             (i, weight, member.start(state))
             for i, (member, weight) in enumerate(zip(self.members, self.weights))
         )
 
-    def action(self, state: Name, memory: Memory = AT_START) -> Decision:
-        """What the members do, by the probability that the coin fell on each.
-
-        Parameters
-        ----------
-        state, memory
-            As of `Policy.action`; the memory is that of `start`, by default before the first step.
-
-        Returns
-        -------
-        hashable or mapping
-            The name of an action, or `{action: probability}`.
-        """
-        memory = self.start(state) if memory is AT_START else memory
+    def _decision(self, state: Name, memory: Memory) -> Decision:
         shares: dict[Name, float] = {}
         total = math.fsum(weight for _, weight, _ in memory)
         for i, weight, own in memory:
@@ -118,34 +94,13 @@ class MixedPolicy(Kind):
     def remember(
         self, memory: Memory, state: Name, action: Name, cost: float, next_state: Name
     ) -> Memory:
-        """The members that the action does not rule out.
-
-        Parameters
-        ----------
-        memory, state, action, cost, next_state
-            As of `Policy.remember`; the memory is that of `start`.
-
-        Returns
-        -------
-        tuple of (member, weight, memory)
-            The memory of the mixture.
-
-        Raises
-        ------
-        PolicyError
-            If no member takes the action.
-        """
         later = []
         for i, weight, own in memory:
-            share = _distribution(self.members[i].action(state, own)).get(action, 0.0)
+            member = self.members[i]
+            share = _distribution(member.action(state, own)).get(action, 0.0)
             if share > 0:
-                later.append(
-                    (
-                        i,
-                        weight * share,
-                        self.members[i].remember(own, state, action, cost, next_state),
-                    )
-                )
+                after = member.remember(own, state, action, cost, next_state)
+                later.append((i, weight * share, after))
         if not later:
             raise PolicyError(f"no policy of the mixture takes {action!r} in state {state!r}")
         return tuple(later)
@@ -153,20 +108,16 @@ class MixedPolicy(Kind):
     def remember_roughly(
         self, memory: Memory, state: Name, action: Name, cost: Any, next_state: Name
     ) -> Memory:
-        members: Any = self.members
-        observed = state, action, cost, next_state
-        return tuple(
-            (i, weight, members[i].remember_roughly(own, *observed)) for i, weight, own in memory
-        )
+        return self._own("remember_roughly", memory, state, action, cost, next_state)
 
     def moved(self, memory: Memory, state: Name, next_state: Name) -> Memory:
+        return self._own("moved", memory, state, next_state)
+
+    def _own(self, method: str, memory: Memory, *observed: Any) -> Memory:
+        """What each member remembers of what the model did not foresee."""
         return tuple(
-            (
-                i,
-                w,
-                m.moved(own, state, next_state) if hasattr(m := self.members[i], "moved") else own,
-            )
-            for i, w, own in memory
+            (i, weight, beyond_the_model(self.members[i], method)(own, *observed))
+            for i, weight, own in memory
         )
 
     def __repr__(self) -> str:

@@ -92,6 +92,11 @@ class Policy(Protocol):
         -------
         hashable or mapping
             The name of an action, or `{action: probability}`.
+
+        Raises
+        ------
+        PolicyError
+            If the policy has no action there.
         """
 
     def remember(
@@ -116,6 +121,11 @@ class Policy(Protocol):
         -------
         hashable
             The new memory.
+
+        Raises
+        ------
+        PolicyError
+            If the policy knows no such step.
         """
 
 
@@ -128,8 +138,34 @@ def _drawing() -> Any:
     return drawing
 
 
-class Kind(Record, Runs):
+class Kind(Record, Runs, Policy):
     """What the package's own kinds have besides the three functions."""
+
+    def action(self, state: Name, memory: Any = AT_START) -> Any:
+        """What to do.
+
+        Parameters
+        ----------
+        state : hashable
+            The name of the state.
+        memory : hashable, optional
+            What the policy remembers; by default the memory before the first step.
+
+        Returns
+        -------
+        hashable or mapping
+            The name of an action, or `{action: probability}`.
+
+        Raises
+        ------
+        PolicyError
+            If the policy has no action there.
+        """
+        return self._decision(state, self.start(state) if memory is AT_START else memory)
+
+    def _decision(self, state: Name, memory: Any) -> Decision:
+        """What to do with this memory, for kinds that have one."""
+        raise NotImplementedError
 
     def table(
         self,
@@ -167,7 +203,7 @@ class Kind(Record, Runs):
         # Here, because a table is made of a chain, and a chain of a policy.
         from tailpath.policies.table import decision_table
 
-        return decision_table(ssp, self, alpha, most, progress)  # type: ignore[arg-type]
+        return decision_table(ssp, self, alpha, most, progress)
 
     def plot(self, ssp: SSP, budget: float | Sequence[float] | None = None, ax: Any = None) -> Any:
         """Draw the decisions on the map of the model, or on a graph.

@@ -25,11 +25,12 @@ runner.
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 from tailpath.errors import OptionError, PolicyError
+from tailpath.graph import members
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.ssp import SSP, Name
 from tailpath.texts import count
@@ -166,15 +167,15 @@ class Runner:
         """
         state = _plain(state)
         if not self._begun:
-            self.state, self.memory, self._begun = state, self.policy.start(state), True
+            self.state, self.memory = state, self.policy.start(state)
+            self._begun = True
         elif state != self.state:
             self._note(
                 "moved",
                 f"the run was in {self.state!r} and is now in {state!r}, for whatever reason; the"
                 " policy goes on from there",
             )
-            moved = getattr(self.policy, "moved", None)
-            self.memory = moved(self.memory, self.state, state) if moved else self.memory
+            self.memory = beyond_the_model(self.policy, "moved")(self.memory, self.state, state)
             self.state, self._chosen = state, None
         if self._chosen is None:
             self._refuse_unknown(state)
@@ -209,23 +210,20 @@ class Runner:
             price = as_fraction(cost)
         except (TypeError, ValueError, OverflowError):
             raise OptionError(f"a cost must be a number, not {cost!r}") from None
-        before, action, state, next_state = (
-            len(self.surprises),
-            self._chosen[0],
-            self.state,
-            _plain(next_state),
+        known, action = len(self.surprises), self._chosen[0]
+        next_state = _plain(next_state)
+        self.steps += 1
+        self.cost += price
+        foreseen = self._foreseen(self.state, action, price, next_state)
+        paid = price if foreseen is None else foreseen
+        remember = (
+            self.policy.remember
+            if foreseen is not None
+            else beyond_the_model(self.policy, "remember_roughly")
         )
-        self.steps, self.cost = self.steps + 1, self.cost + price
-        foreseen = self._foreseen(state, action, price, next_state)
-        if foreseen is not None:
-            self.memory = self.policy.remember(self.memory, state, action, foreseen, next_state)
-        else:
-            roughly = getattr(self.policy, "remember_roughly", None)
-            self.memory = (
-                roughly(self.memory, state, action, price, next_state) if roughly else self.memory
-            )
+        self.memory = remember(self.memory, self.state, action, paid, next_state)
         self.state, self._chosen = next_state, None
-        return self.surprises[-1] if len(self.surprises) > before else None
+        return self.surprises[-1] if len(self.surprises) > known else None
 
     def _foreseen(
         self, state: Name, action: Name, price: Fraction, next_state: Name
@@ -252,7 +250,7 @@ class Runner:
             )
             return None
         choice = ssp.choice_index(ssp.state_index(state), action)
-        outcomes = range(int(ssp.choice_outcomes[choice]), int(ssp.choice_outcomes[choice + 1]))
+        outcomes = members(ssp.choice_outcomes, choice)
         costs = [float(ssp.observed[o]) for o in outcomes if ssp.outcome_target[o] == target]
         if not costs:
             self._note(
@@ -282,14 +280,38 @@ class Runner:
             raise PolicyError(f"the run has arrived in {state!r}; nothing is left to do")
 
     def _drawn(self, decision: Any) -> Name:
-        if not isinstance(decision, Mapping):
-            name: Name = decision
-            return name
-        drawn: Name = self._random.choices(list(decision), list(decision.values()))[0]
+        drawn: Name = decision
+        if isinstance(decision, Mapping):
+            drawn = self._random.choices(list(decision), list(decision.values()))[0]
         return drawn
 
     def _note(self, kind: str, text: str) -> None:
         self.surprises.append(Surprise(self.steps, kind, text))
+
+
+def beyond_the_model(policy: Any, method: str) -> Callable[..., Any]:
+    """How a policy remembers what the model did not foresee; one without the method remembers the
+    same as before.
+    """
+    found: Callable[..., Any] = getattr(policy, method, lambda memory, *observed: memory)
+    return found
+
+
+def observed_outcome(ssp: SSP, state: Name, action: Name, cost: float, next_state: Name) -> int:
+    """The outcome of the model behind a step; refuses a step that it does not have."""
+    choice = ssp.choice_index(ssp.state_index(state), action)
+    target = ssp.state_index(next_state)
+    for outcome in members(ssp.choice_outcomes, choice) if choice >= 0 else ():
+        if ssp.outcome_target[outcome] == target and ssp.observed[outcome] == cost:
+            return outcome
+    raise PolicyError(
+        f"state {state!r}, action {action!r} has no outcome {next_state!r} at cost {cost!r}"
+    )
+
+
+def nearest_cost(costs: Iterable[float], cost: Fraction) -> float:
+    """The cost nearest to another; of two as near, the dearer."""
+    return min(costs, key=lambda known: (abs(known - float(cost)), -known))
 
 
 def spent(memory: Any, cost: Fraction, unit: Any) -> Any:
