@@ -12,9 +12,10 @@ cycle, and `rank` falls along them.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 from tailpath.errors import OptionError
@@ -22,6 +23,8 @@ from tailpath.model.ssp import SSP
 
 #: A row: the whole W, and (target, w, cost) for every edge.
 Row = tuple[int, list[tuple[int, int, int]]]
+#: By node, what a step leads to, with its probability: nodes, and whatever else.
+Walk = dict[int, dict[Any, Fraction]]
 GOAL = -1
 MOST_PAIRS = 500_000
 LARGEST_CYCLE = 60
@@ -42,24 +45,36 @@ class ExactRows:
     unit: Fraction
 
 
+def exact_costs(ssp: Any) -> list[Fraction]:
+    """The cost of every outcome as it is meant."""
+    if ssp.cost_unit is not None:
+        return [ssp.cost_unit * level for level in ssp.outcome_level.tolist()]
+    return [decimal(cost) for cost in ssp.outcome_cost.tolist()]
+
+
 def rows_of(ssp: SSP) -> ExactRows:
     """The model as given. Without a unit of its own, costs count the finest decimal place among
     them.
     """
-    if ssp.cost_unit is not None:
-        unit, cost = ssp.cost_unit, ssp.outcome_level.tolist()
-    else:
-        exact = [decimal(c) for c in ssp.outcome_cost.tolist()]
-        unit = Fraction(1, math.lcm(*(c.denominator for c in exact)))
-        cost = [int(c / unit) for c in exact]
-    target, probability = ssp.outcome_target.tolist(), ssp.outcome_probability.tolist()
-    rows = []
-    for first, end in zip(ssp.choice_outcomes[:-1].tolist(), ssp.choice_outcomes[1:].tolist()):
-        weight = [decimal(p) for p in probability[first:end]]
-        scale = math.lcm(*(w.denominator for w in weight))
-        denominator = [int(w * scale) for w in weight]
-        rows.append((sum(denominator), list(zip(target[first:end], denominator, cost[first:end]))))
-    return ExactRows(rows, unit)
+    exact = exact_costs(ssp)
+    unit = ssp.cost_unit or Fraction(1, math.lcm(*(cost.denominator for cost in exact)))
+    probability = map(decimal, ssp.outcome_probability.tolist())
+    edges = list(zip(ssp.outcome_target.tolist(), probability, (int(c / unit) for c in exact)))
+    rows = pairwise(ssp.choice_outcomes.tolist())
+    return ExactRows([integer_row(edges[first:end]) for first, end in rows], unit)
+
+
+def integer_row(edges: Sequence[tuple[int, Fraction, int]]) -> Row:
+    """Edges (target, weight, cost) with weights in whole numbers, and the sum of these."""
+    scale = math.lcm(*(weight.denominator for _, weight, _ in edges))
+    row = [(target, int(weight * scale), cost) for target, weight, cost in edges]
+    return sum(w for _, w, _ in row), row
+
+
+def same_but_costs(one: Any, other: Any) -> bool:
+    """Whether two models have the same states, choices, outcomes and probabilities."""
+    same = ("state_choices", "choice_outcomes", "outcome_target", "outcome_probability", "is_goal")
+    return all(getattr(one, name).tolist() == getattr(other, name).tolist() for name in same)
 
 
 @dataclass(frozen=True)
@@ -118,33 +133,31 @@ def exact_chain(ssp: SSP, policy: Any, most: int = MOST_PAIRS) -> ExactChain:
     return ExactChain(rows, 0, model.unit)
 
 
-def integer_row(edges: Mapping[tuple[int, int], Fraction]) -> Row:
-    scale = math.lcm(*(p.denominator for p in edges.values()))
-    return scale, [(node, int(p * scale), cost) for (node, cost), p in edges.items()]
-
-
-def arriving(into: dict[int, list[int]]) -> set[int]:
-    """All that can reach the goal, and the goal itself; `into` says from where each node can be
-    entered.
-    """
-    reached, waiting = {GOAL}, [GOAL]
+def leading_to(ends: Iterable[int], moves: Iterable[tuple[int, int]]) -> set[int]:
+    """All from which moves (from, to) lead to one of the ends, and the ends themselves."""
+    into: dict[int, list[int]] = {}
+    for source, target in moves:
+        into.setdefault(target, []).append(source)
+    found = set(ends)
+    waiting = list(found)
     while waiting:
         for node in into.get(waiting.pop(), ()):
-            if node not in reached:
-                reached.add(node)
+            if node not in found:
+                found.add(node)
                 waiting.append(node)
-    return reached
+    return found
+
+
+def moves_of(rows: list[Row]) -> Iterator[tuple[int, int]]:
+    """From each node to each that an edge leads to."""
+    return ((node, to) for node, (_, edges) in enumerate(rows) for to, _, _ in edges)
 
 
 def with_trap(chain: ExactChain) -> tuple[ExactChain, int | None]:
     """The same chain with one node, the last, for all from which the goal is out of reach: it
     counts as arriving there. None if there are none.
     """
-    into: dict[int, list[int]] = {}
-    for node, (_, edges) in enumerate(chain.rows):
-        for to, _, _ in edges:
-            into.setdefault(to, []).append(node)
-    reached = arriving(into)
+    reached = leading_to([GOAL], moves_of(chain.rows))
     if len(reached) == len(chain.rows) + 1:
         return chain, None
     trap, done = len(chain.rows), (1, [(GOAL, 1, 0)])
@@ -208,32 +221,40 @@ def zero_cost_cycles_removed(chain: ExactChain) -> tuple[ExactChain, list[int]]:
                 f"the checker solves cycles of at most {LARGEST_CYCLE} zero-cost moves, and"
                 f" {len(group)} nodes are joined by them"
             )
-        rows = _left(rows, group)
+        rows = _followed(rows, group)
     return ExactChain(rows, chain.start, chain.unit), label
 
 
-def _left(rows: list[Row], group: list[int]) -> list[Row]:
-    """The rows of a component replaced by where a walker leaves it: elimination in rationals.
+def _followed(rows: list[Row], group: list[int]) -> list[Row]:
+    """The rows of a component replaced by where a walker leaves it.
 
     A walk holds members of the component by number, and edges out of it as (target, cost).
     """
     members = set(group)
-    walk: dict[int, dict[Any, Fraction]] = {}
+    walk: Walk = {}
     for node in group:
         denominator, edges = rows[node]
         walk[node] = {}
         for to, w, cost in edges:
             key = to if cost == 0 and to in members else (to, cost)
             walk[node][key] = walk[node].get(key, Fraction(0)) + Fraction(w, denominator)
-    for gone in group:
-        leave = 1 - walk[gone].pop(gone, Fraction(0))
-        walk[gone] = {key: p / leave for key, p in walk[gone].items()}
-        for node in group:
-            weight = walk[node].pop(gone, None)
-            if weight is not None:
-                for key, p in walk[gone].items():
-                    walk[node][key] = walk[node].get(key, Fraction(0)) + weight * p
+    eliminate(walk)
     result = list(rows)
     for node in group:
-        result[node] = integer_row(walk[node])
+        result[node] = integer_row([(to, p, cost) for (to, cost), p in walk[node].items()])
     return result
+
+
+def eliminate(walk: Walk) -> None:
+    """Take the nodes of a walk out of its rows, one after the other, in rationals: what is left of
+    each is what a walker comes to that is no node.
+    """
+    for gone, row in walk.items():
+        leave = 1 - row.pop(gone, Fraction(0))
+        for key in row:
+            row[key] /= leave
+        for other in walk.values():
+            weight = other.pop(gone, None)
+            if weight is not None:
+                for key, p in row.items():
+                    other[key] = other.get(key, Fraction(0)) + weight * p

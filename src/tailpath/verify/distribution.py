@@ -105,23 +105,22 @@ def enclose(ssp: Any, policy: Any, last: Fraction, most: int = MOST_NODES) -> En
             else (1 << TOTAL_BITS, 1 << TOTAL_BITS)
         )
     end = math.floor(last / chain.unit)
-    head, left = _forward(chain, rank, end, most, trap)
-    tail, excess = [0, 0], [0, 0]
-    for (node, cost), masses in left.items():
+    head, beyond = _forward(chain, rank, end, most, trap)
+    tail, excess = [0, 0], [0, 0]  # below and above
+    for (node, cost), masses in beyond.items():
         for side in (0, 1):
             tail[side] += masses[side]
             excess[side] += masses[side] * (
                 (cost - end << FINE - BITS) + (rest[node][side] if node != GOAL else 0)
             )
     mean = rest[chain.start] if chain.start != GOAL else (0, 0)
-    finer = FINE - (FINE - BITS)
     return Enclosure(
         chain.unit,
         head,
         end,
         (tail[0], tail[1]),
         (excess[0], excess[1]),
-        (mean[0] << finer, mean[1] << finer),
+        (mean[0] << BITS, mean[1] << BITS),
         missed,
     )
 
@@ -129,11 +128,11 @@ def enclose(ssp: Any, policy: Any, last: Fraction, most: int = MOST_NODES) -> En
 def _forward(
     chain: ExactChain, rank: list[int], last: int, most: int, trap: int | None
 ) -> tuple[dict[int, list[int]], dict[tuple[int, int], list[int]]]:
-    """The masses that arrive, by cost up to `last`, and what is left beyond or in the trap, by node
+    """The masses that arrive, by cost up to `last`, and what remains beyond or in the trap, by node
     and cost.
     """
     arrived: dict[int, list[int]] = {}
-    left: dict[tuple[int, int], list[int]] = {}
+    beyond: dict[tuple[int, int], list[int]] = {}
     denominator = 1 << BITS
     if chain.start == GOAL:
         return {0: [denominator, denominator]}, {}
@@ -141,7 +140,7 @@ def _forward(
     queue = [(0, -rank[chain.start], chain.start)]
     for _ in range(most):
         if not queue:
-            return arrived, left
+            return arrived, beyond
         cost, _, node = heapq.heappop(queue)
         low, high = masses.pop((cost, node))
         total, edges = chain.rows[node]
@@ -149,7 +148,7 @@ def _forward(
             there = cost + more
             share = (low * w // total, -(-high * w // total))
             if there > last or to == trap:
-                bounds = left.setdefault((to, there), [0, 0])
+                bounds = beyond.setdefault((to, there), [0, 0])
             elif to == GOAL:
                 bounds = arrived.setdefault(there, [0, 0])
             else:
@@ -183,7 +182,7 @@ def check_distribution(costs: Any, ssp: Any, policy: Any, most: int = MOST_NODES
         proved_within(
             "E[(Z - last cost)+]",
             truth.total(truth.excess),
-            _around_pair(costs.tail_excess_bounds, error_bound + _of_costs(costs)),
+            _around(costs.tail_excess_bounds, error_bound + _of_costs(costs)),
         ),
         proved_within("the mean", truth.total(truth.mean), costs.mean_bounds),
     ]
@@ -192,7 +191,7 @@ def check_distribution(costs: Any, ssp: Any, policy: Any, most: int = MOST_NODES
         (
             "E[(Z - last cost)+]",
             costs.tail_excess,
-            _around_pair(costs.tail_excess_bounds, error_bound),
+            _around(costs.tail_excess_bounds, error_bound),
         ),
     ):
         if not low <= value <= high:
@@ -207,7 +206,7 @@ def check_distribution(costs: Any, ssp: Any, policy: Any, most: int = MOST_NODES
         proved.append(
             proved_within(f"CVaR at alpha {alpha:g}", truth.cvar(Fraction(alpha)), (low, high))
         )
-        width = max(width, (high - low) / high if high > 0 else 0.0)
+        width = max(width, relative_width(low, high))
     return Proof(tuple(proved), width)
 
 
@@ -216,12 +215,8 @@ def _may_miss(costs: Any, truth: Enclosure, error_bound: Fraction) -> Proof:
     nothing else is finite.
     """
     claim = Fraction(costs.unreached)
-    enclosure = tuple(Fraction(side, 1 << TOTAL_BITS) for side in truth.missed)
-    proved = proved_within(
-        "the probability of never arriving",
-        (enclosure[0], enclosure[1]),
-        costs.unreached_bounds,
-    )
+    low, high = (Fraction(side, 1 << TOTAL_BITS) for side in truth.missed)
+    proved = proved_within("the probability of never arriving", (low, high), costs.unreached_bounds)
     if not costs.unreached_bounds[0] <= claim <= costs.unreached_bounds[1]:
         raise RefutedError(
             f"the probability of never arriving is {costs.unreached!r}, outside of its own bounds"
@@ -292,18 +287,15 @@ def _head(costs: Any, truth: Enclosure, error_bound: Fraction) -> str:
 def _tail(costs: Any, truth: Enclosure, error_bound: Fraction) -> str:
     """What lies beyond the head, or, where costs are floats, from the last of them on."""
     low, high = (probability(mass) for mass in truth.tail)
-    claim_low, claim_high = _around(costs.tail_mass, error_bound, costs.dropped)
+    claim_low, claim_high = _around((costs.tail_mass, costs.tail_mass), error_bound)
+    claim_low -= Fraction(costs.dropped)
     if Fraction(costs.cost_error) > Fraction(1, 2**50):
         first, last, there = _clusters(costs, Fraction(costs.cost_error), truth.unit)[-1]
         near = [masses for cost, masses in truth.head.items() if first <= cost <= last]
-        low, high = (
-            side + probability(sum(masses[at] for masses in near))
-            for at, side in enumerate((low, high))
-        )
-        claim_low, claim_high = (
-            claim_low + there * (1 - error_bound),
-            claim_high + there * (1 + error_bound),
-        )
+        low += probability(sum(least for least, _ in near))
+        high += probability(sum(most for _, most in near))
+        claim_low += there * (1 - error_bound)
+        claim_high += there * (1 + error_bound)
     return proved_within(
         "the probability of what lies beyond", (low, high), (claim_low, claim_high)
     )
@@ -339,17 +331,16 @@ def _of_costs(costs: Any) -> Fraction:
     )
 
 
-def _around(value: float, error_bound: Fraction, dropped: float) -> tuple[Fraction, Fraction]:
-    return Fraction(value) * (1 - error_bound) - Fraction(dropped), Fraction(value) * (
-        1 + error_bound
-    )
-
-
-def _around_pair(bounds: tuple[float, float], error_bound: Fraction) -> tuple[Any, Any]:
+def _around(bounds: tuple[float, float], error_bound: Fraction) -> tuple[Any, Any]:
     low, high = bounds
     return Fraction(low) * (1 - error_bound), (
         Fraction(high) * (1 + error_bound) if high < float("inf") else high
     )
+
+
+def relative_width(low: float, high: float) -> float:
+    """The width of bounds relative to their size."""
+    return (high - low) / high if high > 0 else 0.0
 
 
 def proved_within(what: str, truth: tuple[Fraction, Fraction], claim: tuple[Any, Any]) -> str:

@@ -32,12 +32,8 @@ class _Table:
 
     def __init__(self, ssp: Any, least: list[int | None]) -> None:
         model = rows_of(ssp)
-        self.goal, self.least, self.start, self.unit = (
-            ssp.is_goal.tolist(),
-            least,
-            ssp.start_index,
-            model.unit,
-        )
+        self.goal, self.start = ssp.is_goal.tolist(), ssp.start_index
+        self.least, self.unit = least, model.unit
         self.rows: dict[int, list[Row]] = {
             s: [
                 model.choice[k]
@@ -52,10 +48,8 @@ class _Table:
             (to, cost) for of in self.rows.values() for _, edges in of for to, _, cost in edges
         ]
         self.zero_cost = any(cost == 0 and not self.goal[to] for to, cost in moves)
-        self.edges, self.reach = (
-            len(moves),
-            max((cost for to, cost in moves if not self.goal[to]), default=0),
-        )
+        self.edges = len(moves)
+        self.reach = max((cost for to, cost in moves if not self.goal[to]), default=0)
         self.levels: dict[int, dict[int, int]] = {}
         self.before: dict[int, tuple[int, int]] = {}
 

@@ -26,15 +26,14 @@ NONE, ALL = Fraction(0), Fraction(1)
 
 
 class Choice(NamedTuple):
-    """Low probabilities, what each may have more, and what is left to hand out, all of
-    `denominator`; targets and costs in units.
+    """Low probabilities, what each may have more, and what remains to hand out, all of
+    `denominator`.
     """
 
     denominator: int
     low: list[int]
     width: list[int]
     rest: int
-    edges: list[tuple[int, int]]
 
     def shares(self, values: list[Any], worst: bool) -> list[int]:
         """What nature gives to each outcome, where these are their values."""
@@ -46,16 +45,20 @@ class Choice(NamedTuple):
         return given
 
 
-def whole_choice(low: list[Fraction], high: list[Fraction], edges: list[tuple[int, int]]) -> Choice:
-    """A choice in whole numbers; where nothing is open, the rounding of the sum is
-    shared by all.
+def integer_choice(low: list[Fraction], high: list[Fraction]) -> Choice:
+    """A choice in whole numbers; where nothing is open, the rounding of the sum is shared by
+    all.
     """
     scale = math.lcm(*(end.denominator for end in (*low, *high)))
     least = [int(p * scale) for p in low]
     if low == high:
-        return Choice(sum(least), least, [0] * len(least), 0, edges)
+        return Choice(sum(least), least, [0] * len(least), 0)
     width = [int((top - p) * scale) for p, top in zip(low, high)]
-    return Choice(max(scale, sum(least)), least, width, max(scale - sum(least), 0), edges)
+    return Choice(max(scale, sum(least)), least, width, max(scale - sum(least), 0))
+
+
+#: A choice, and the targets of its outcomes with their costs, in units.
+Leading = tuple[Choice, list[tuple[int, int]]]
 
 
 class Below:
@@ -64,14 +67,10 @@ class Below:
     """
 
     def __init__(
-        self, ssp: Any, choices: list[Choice], least: list[int | None], worst: bool
+        self, ssp: Any, choices: list[Leading], least: list[int | None], worst: bool
     ) -> None:
-        self.goal, self.least, self.start, self.worst = (
-            ssp.is_goal.tolist(),
-            least,
-            ssp.start_index,
-            worst,
-        )
+        self.goal, self.start = ssp.is_goal.tolist(), ssp.start_index
+        self.least, self.worst = least, worst
         own = ssp.state_choices.tolist()
         self.rows = {
             s: choices[own[s] : own[s + 1]]
@@ -79,7 +78,7 @@ class Below:
             if value is not None and not self.goal[s]
         }
         self.order = self._order()
-        edges = [edge for rows in self.rows.values() for row in rows for edge in row.edges]
+        edges = [edge for rows in self.rows.values() for _, ahead in rows for edge in ahead]
         self.reach, self.sums = max((cost for _, cost in edges), default=0), len(edges)
 
     def _order(self) -> list[int]:
@@ -96,8 +95,8 @@ class Below:
             begun.add(state)
             ahead = {
                 to
-                for row in self.rows[state]
-                for to, cost in row.edges
+                for _, edges in self.rows[state]
+                for to, cost in edges
                 if cost == 0 and to in self.rows
             }
             if ahead & begun:
@@ -125,8 +124,8 @@ class Below:
         self, state: int, level: int, fractions: tuple[Fraction, ...], levels: Any
     ) -> list[Any]:
         best: list[Any] = [math.inf] * len(fractions)
-        for row in self.rows[state]:
-            ahead = [self._ahead(to, level - cost, fractions, levels) for to, cost in row.edges]
+        for row, edges in self.rows[state]:
+            ahead = [self._ahead(to, level - cost, fractions, levels) for to, cost in edges]
             given = row.shares([values[0] for values in ahead], self.worst)
             if any(share and values[0] == math.inf for share, values in zip(given, ahead)):
                 continue  # it may lead to where nothing surely arrives
@@ -143,12 +142,10 @@ class Below:
         if level >= 0 and not self.goal[state]:
             values: list[Any] = levels[level][state]
             return values
-        left = [math.floor(-(level + f) * ONE) for f in fractions]
-        return (
-            [max(more, 0) for more in left]
-            if self.goal[state]
-            else [int(self.least[state] or 0) + more for more in left]
-        )
+        over = [math.floor(-(level + f) * ONE) for f in fractions]
+        if self.goal[state]:
+            return [max(more, 0) for more in over]
+        return [int(self.least[state] or 0) + more for more in over]
 
 
 class _Search:

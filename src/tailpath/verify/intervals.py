@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 from tailpath.errors import OptionError, RefutedError
-from tailpath.verify.chain import decimal
-from tailpath.verify.distribution import Proof
-from tailpath.verify.interval_excess import Below, prove_interval_below, whole_choice
+from tailpath.verify.chain import decimal, exact_costs
+from tailpath.verify.distribution import Proof, relative_width
+from tailpath.verify.interval_excess import Below, integer_choice, prove_interval_below
+from tailpath.verify.optimum import own_bounds
 from tailpath.verify.totals import ONE
 
 #: Pairs of state and budget beyond which a policy is not followed in rationals.
@@ -32,36 +34,22 @@ class _Game:
 
     def __init__(self, model: Any, nature: str) -> None:
         self.model, self.ssp, self.worst = model, model.inside, nature == "adversarial"
-        self.low, self.high = (
-            [decimal(end) for end in ends.tolist()] for ends in (model.low, model.high)
-        )
-        unit = self.ssp.cost_unit
-        levels = None if unit is None else self.ssp.outcome_level.tolist()
-        self.cost = (
-            [decimal(c) for c in self.ssp.outcome_cost.tolist()]
-            if levels is None
-            else [unit * level for level in levels]
-        )
+        self.low, self.high = ([*map(decimal, ends.tolist())] for ends in (model.low, model.high))
+        self.cost = exact_costs(self.ssp)
+        self.rows = [
+            integer_choice(self.low[first:end], self.high[first:end])
+            for first, end in pairwise(self.ssp.choice_outcomes.tolist())
+        ]
 
     def extreme(self, choice: int, worth: Any) -> Fraction | float:
         """The most, or least, expected worth of the outcomes of a choice; infinite where an outcome
         of infinite worth cannot be avoided.
         """
-        span = self.outcomes(choice)
-        least, most = [self.low[o] for o in span], [self.high[o] for o in span]
-        if least == most:  # known, but for the rounding of their sum
-            denominator = sum(least)
-            least = most = [p / denominator for p in least]
-        rest, total = 1 - sum(least), Fraction(0)
-        values = [worth(o) for o in span]
-        for i in sorted(range(len(values)), key=lambda i: values[i], reverse=self.worst):
-            share = min(most[i] - least[i], max(rest, Fraction(0)))
-            rest -= share
-            if (p := least[i] + share) > 0:
-                if values[i] == math.inf:
-                    return math.inf
-                total += p * values[i]
-        return total
+        row, values = self.rows[choice], [worth(o) for o in self.outcomes(choice)]
+        given = [pair for pair in zip(row.shares(values, self.worst), values) if pair[0]]
+        if any(value == math.inf for _, value in given):
+            return math.inf
+        return sum((share * value for share, value in given), Fraction(0)) / row.denominator
 
     def surely_arriving(self) -> set[int]:
         """The states from which some policy surely arrives, goals included: those that are left
@@ -154,7 +142,7 @@ def check_robust_expected(solution: Any) -> Proof:
         f"the least expected cost, {solution.nature} nature, lies in [{low:.15g}, {high:.15g}], and"
         " likewise from all states that surely arrive"
     )
-    return Proof((line,), (high - low) / high if high > 0 else 0.0)
+    return Proof((line,), relative_width(low, high))
 
 
 def check_robust_cvar(solution: Any, expected: Any, alpha: float) -> Proof:
@@ -162,19 +150,14 @@ def check_robust_cvar(solution: Any, expected: Any, alpha: float) -> Proof:
     `expected` is the solution for the mean.
     """
     check_robust_expected(expected)
-    low, high = solution.bounds(alpha)
-    if not low <= solution.cvar(alpha) <= high:
-        raise RefutedError(
-            f"the least CVaR is given as {solution.cvar(alpha)!r}, outside of its own bounds"
-            f" [{low!r}, {high!r}]"
-        )
+    low, high = own_bounds(solution, alpha)
     promise = _check_promise(solution, expected, alpha)
     _check_below(solution, expected, alpha)
     whatever = (
         "whatever nature does" if solution.nature == "cooperative" else "against every nature"
     )
     proved = f"no policy has a CVaR below {low:.15g} at alpha {alpha:g} {whatever}", promise
-    return Proof(proved, (high - low) / high if high > 0 else 0.0)
+    return Proof(proved, relative_width(low, high))
 
 
 def _check_below(solution: Any, expected: Any, alpha: float) -> None:
@@ -187,14 +170,10 @@ def _check_below(solution: Any, expected: Any, alpha: float) -> None:
         [None if math.isinf(value) else Fraction(value) / unit for value in side.tolist()]
         for side in (expected.lower, expected.upper)
     )
-    level = ssp.outcome_level.tolist()
+    edges = list(zip(ssp.outcome_target.tolist(), ssp.outcome_level.tolist()))
     choices = [
-        whole_choice(
-            [game.low[o] for o in game.outcomes(k)],
-            [game.high[o] for o in game.outcomes(k)],
-            [(game.target(o), level[o]) for o in game.outcomes(k)],
-        )
-        for k in range(ssp.n_choices)
+        (row, edges[first:end])
+        for row, (first, end) in zip(game.rows, pairwise(ssp.choice_outcomes.tolist()))
     ]
     least = [None if value is None else math.floor(value * ONE) for value in lower]
     error_bound = max(
@@ -214,13 +193,11 @@ def _check_promise(solution: Any, expected: Any, alpha: float) -> str:
     if policy.risk_neutral.tolist() != expected.choices.tolist():
         raise RefutedError("the policy is not that of least expected cost once its budget is spent")
     upper = [Fraction(v) / unit if math.isfinite(v) else math.inf for v in expected.upper.tolist()]
-    told = solution.budget(alpha)
-    # A whole budget is told as the nearest float, and a hair less would be another budget.
-    whole = Fraction(round(Fraction(told) / unit))
-    budget = whole if float(whole * unit) == told else Fraction(told) / unit
-    short = (
-        policy.budget - budget
-    )  # what the whole budget that the policy counts is more than the real one
+    given = solution.budget(alpha)
+    # An integer budget is given as the nearest float, and a hair less would be another budget.
+    nearest = Fraction(round(Fraction(given) / unit))
+    budget = nearest if float(nearest * unit) == given else Fraction(given) / unit
+    short = policy.budget - budget  # by which the integer budget of the policy is more
     known: dict[tuple[int, int], Fraction | float] = {}
     stack = [(ssp.start_index, int(policy.budget))]
 

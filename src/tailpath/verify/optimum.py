@@ -13,8 +13,16 @@ from fractions import Fraction
 from typing import Any
 
 from tailpath.errors import OptionError, RefutedError
-from tailpath.verify.chain import GOAL, Row, arriving, decimal, rows_of
-from tailpath.verify.distribution import Proof, enclose, proved_within
+from tailpath.verify.chain import (
+    GOAL,
+    Row,
+    decimal,
+    exact_costs,
+    leading_to,
+    rows_of,
+    same_but_costs,
+)
+from tailpath.verify.distribution import Proof, enclose, proved_within, relative_width
 from tailpath.verify.excess import prove_below
 from tailpath.verify.reduction import check_reduction
 from tailpath.verify.totals import LARGEST_EXACT, ONE, enclosed_totals, solved
@@ -71,12 +79,7 @@ def check_optimum(solution: Any, alpha: float) -> Proof:
     the model as given.
     """
     ssp = solution.largest.ssp
-    low, high = solution.bounds(alpha)
-    value = solution.cvar(alpha)
-    if not low <= value <= high:
-        raise RefutedError(
-            f"the least CVaR is given as {value!r}, outside of its own bounds [{low!r}, {high!r}]"
-        )
+    low, high = own_bounds(solution, alpha)
     truth = enclose(
         ssp, solution.policy(alpha), _in_integer_units(solution.var(alpha), solution.largest.unit)
     )
@@ -103,7 +106,18 @@ def check_optimum(solution: Any, alpha: float) -> Proof:
         f"no policy has a CVaR below {low:.15g} at alpha {alpha:g}",
         f"the policy given has a CVaR of at most {high:.15g} at alpha {alpha:g}",
     )
-    return Proof(proved, (high - low) / high if high > 0 else 0.0)
+    return Proof(proved, relative_width(low, high))
+
+
+def own_bounds(solution: Any, alpha: float) -> tuple[float, float]:
+    """The bounds that a solution claims for the least CVaR; refuses a value outside of them."""
+    low, high = solution.bounds(alpha)
+    value = solution.cvar(alpha)
+    if not low <= value <= high:
+        raise RefutedError(
+            f"the least CVaR is given as {value!r}, outside of its own bounds [{low!r}, {high!r}]"
+        )
+    return low, high
 
 
 def _in_integer_units(cost: float, unit: Fraction) -> Fraction:
@@ -114,21 +128,9 @@ def _cheaper(below: Any, ssp: Any) -> None:
     """Hold a model with costs rounded down against the model as given: it must be the same but for
     costs, of which none is higher.
     """
-    same = ("state_choices", "choice_outcomes", "outcome_target", "outcome_probability", "is_goal")
-    exact = (
-        [ssp.cost_unit * level for level in ssp.outcome_level.tolist()]
-        if ssp.cost_unit is not None
-        else None
-    )
-    costs = exact or [decimal(cost) for cost in ssp.outcome_cost.tolist()]
-    if (
-        any(getattr(below, name).tolist() != getattr(ssp, name).tolist() for name in same)
-        or below.start_index != ssp.start_index
-    ):
+    if not same_but_costs(below, ssp) or below.start_index != ssp.start_index:
         raise RefutedError("the model with costs rounded down is not the model as given")
-    if any(
-        level * below.cost_unit > cost for level, cost in zip(below.outcome_level.tolist(), costs)
-    ):
+    if any(rounded > cost for rounded, cost in zip(exact_costs(below), exact_costs(ssp))):
         raise RefutedError("a cost that is said to be rounded down is higher than the model's")
 
 
@@ -193,20 +195,18 @@ def _surely_arriving(ssp: Any, rows: list[Row]) -> set[int]:
     """The states that are no goals and from which some policy surely arrives: what is left when
     whoever cannot arrive inside is taken away.
     """
-    goal = ssp.is_goal.tolist()
-    of = list(zip(ssp.state_choices[:-1].tolist(), ssp.state_choices[1:].tolist()))
-    left = {s for s in range(ssp.n_states) if not goal[s]}
+    goal, owner = ssp.is_goal.tolist(), ssp.choice_state.tolist()
+    remaining = {s for s in range(ssp.n_states) if not goal[s]}
     while True:
-        into: dict[int, list[int]] = {}
-        for s in left:
-            for _, edges in rows[slice(*of[s])]:
-                if all(goal[to] or to in left for to, _, _ in edges):
-                    for to, _, _ in edges:
-                        into.setdefault(GOAL if goal[to] else to, []).append(s)
-        reached = arriving(into) - {GOAL}
-        if reached == left:
-            return left
-        left = reached
+        inside = [
+            (state, [GOAL if goal[to] else to for to, _, _ in edges])
+            for state, (_, edges) in zip(owner, rows)
+            if state in remaining and all(goal[to] or to in remaining for to, _, _ in edges)
+        ]
+        reached = leading_to([GOAL], ((state, to) for state, ends in inside for to in ends))
+        if reached - {GOAL} == remaining:
+            return remaining
+        remaining = reached - {GOAL}
 
 
 def _rate(row: Row) -> Fraction:

@@ -12,35 +12,28 @@ from fractions import Fraction
 from typing import Any
 
 from tailpath.errors import RefutedError
-from tailpath.verify.chain import decimal
+from tailpath.verify.chain import exact_costs, leading_to, same_but_costs
 
 #: Where reduced costs are floats, each is the nearest to what it stands for.
 NEAREST = Fraction(1, 2**53)
 
 
-def exact_costs(ssp: Any) -> list[Fraction]:
-    """The cost of every outcome as it is meant."""
-    if ssp.cost_unit is not None:
-        return [ssp.cost_unit * level for level in ssp.outcome_level.tolist()]
-    return [decimal(cost) for cost in ssp.outcome_cost.tolist()]
-
-
 def check_reduction(ssp: Any, reduction: Any) -> str:
     """A line that says what was proved; a refusal names the outcome at fault."""
     reduced = reduction.ssp
-    same = ("state_choices", "choice_outcomes", "outcome_target", "outcome_probability", "is_goal")
-    if any(getattr(reduced, name).tolist() != getattr(ssp, name).tolist() for name in same):
+    if not same_but_costs(reduced, ssp):
         raise RefutedError("the reduced model is not the model as given but for its costs")
     phi = [Fraction(int(level)) * reduction.unit for level in reduction.level.tolist()]
-    goal, arrives = ssp.is_goal.tolist(), _arriving(ssp)
-    for state in range(ssp.n_states):
-        if goal[state] and phi[state] != 0:
+    goals = [state for state, goal in enumerate(ssp.is_goal.tolist()) if goal]
+    for state in goals:
+        if phi[state] != 0:
             raise RefutedError(
                 f"the potential of goal {ssp.states[state]!r} is {float(phi[state])!r}, not 0"
             )
-    owner = ssp.choice_state[ssp.outcome_choice].tolist()
+    moves = list(zip(ssp.choice_state[ssp.outcome_choice].tolist(), ssp.outcome_target.tolist()))
+    arrives = leading_to(goals, moves)
     given, reduced_cost = exact_costs(ssp), exact_costs(reduced)
-    for outcome, (source, target) in enumerate(zip(owner, ssp.outcome_target.tolist())):
+    for outcome, (source, target) in enumerate(moves):
         wanted = given[outcome] + phi[target] - phi[source]
         off = 0 if reduction.exact else wanted * NEAREST * 2
         if target in arrives and (wanted < 0 or abs(reduced_cost[outcome] - wanted) > off):
@@ -69,20 +62,3 @@ def check_shifts(claims: Mapping[str, tuple[Pair, Pair]], shift: Fraction) -> li
             raise RefutedError(f"{what} is not known to lie in [{given[0]!r}, {given[1]!r}]")
         lines.append(f"{what} lies in [{given[0]:.15g}, {given[1]:.15g}], with costs as given")
     return lines
-
-
-def _arriving(ssp: Any) -> set[int]:
-    """The states from which some way leads to a goal."""
-    into: dict[int, list[int]] = {}
-    for source, target in zip(
-        ssp.choice_state[ssp.outcome_choice].tolist(), ssp.outcome_target.tolist()
-    ):
-        into.setdefault(target, []).append(source)
-    waiting = [state for state, goal in enumerate(ssp.is_goal.tolist()) if goal]
-    found = set(waiting)
-    while waiting:
-        for source in into.get(waiting.pop(), ()):
-            if source not in found:
-                found.add(source)
-                waiting.append(source)
-    return found

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tailpath.errors import OptionError
-from tailpath.verify.chain import GOAL, Row
+from tailpath.verify.chain import GOAL, Row, Walk, eliminate, leading_to, moves_of
 
 BITS = 400
 ONE = 1 << BITS
@@ -29,16 +29,16 @@ def enclosed_totals(rows: list[Row], rates: list[Fraction]) -> list[tuple[int, i
     """
     if not rows:
         return []
-    paying = _paying(rows, rates)
-    if not all(paying):
-        position = [sum(paying[:node]) if pays else GOAL for node, pays in enumerate(paying)]
+    # Everywhere else nothing is ever to pay, and the total is 0 exactly.
+    paying = leading_to((node for node, rate in enumerate(rates) if rate > 0), moves_of(rows))
+    if len(paying) < len(rows):
+        position = {node: k for k, node in enumerate(sorted(paying))}
         remaining = [
-            (denominator, [(GOAL if to == GOAL else position[to], w, c) for to, w, c in edges])
-            for (denominator, edges), p in zip(rows, paying)
-            if p
+            (rows[node][0], [(position.get(to, GOAL), w, c) for to, w, c in rows[node][1]])
+            for node in position
         ]
-        inner = enclosed_totals(remaining, [rate for rate, pays in zip(rates, paying) if pays])
-        return [inner[at] if at != GOAL else (0, 0) for at in position]
+        inner = enclosed_totals(remaining, [rates[node] for node in position])
+        return [inner[position[k]] if k in paying else (0, 0) for k in range(len(rows))]
     guess = _guessed(rows, rates)
     if guess is not None:
         value, steps = guess
@@ -52,23 +52,6 @@ def enclosed_totals(rows: list[Row], rates: list[Fraction]) -> list[tuple[int, i
         )
     exact = solved(rows, rates)
     return [(_floor(v), -_floor(-v)) for v in exact]
-
-
-def _paying(rows: list[Row], rates: list[Fraction]) -> list[bool]:
-    """Whether anything is ever to pay from a node on; everywhere else the total is 0 exactly."""
-    into: list[list[int]] = [[] for _ in rows]
-    for node, (_, edges) in enumerate(rows):
-        for to, _, _ in edges:
-            if to != GOAL:
-                into[to].append(node)
-    paying = [rate > 0 for rate in rates]
-    waiting = [node for node, pays in enumerate(paying) if pays]
-    while waiting:
-        for node in into[waiting.pop()]:
-            if not paying[node]:
-                paying[node] = True
-                waiting.append(node)
-    return paying
 
 
 def _floor(value: Fraction) -> int:
@@ -138,24 +121,12 @@ def _proved(
 
 
 def solved(rows: list[Row], rates: list[Fraction]) -> list[Fraction]:
-    """Elimination in rationals."""
-    n = len(rows)
-    matrix: list[dict[int, Fraction]] = []
-    for denominator, edges in rows:
-        row: dict[int, Fraction] = {}
+    """Elimination in rationals; the rate is what every step comes to besides."""
+    walk: Walk = {}
+    for node, (denominator, edges) in enumerate(rows):
+        walk[node] = {GOAL: rates[node]}
         for to, w, _ in edges:
             if to != GOAL:
-                row[to] = row.get(to, Fraction(0)) + Fraction(w, denominator)
-        matrix.append(row)
-    value = list(rates)
-    for gone in range(n):
-        leave = 1 - matrix[gone].pop(gone, Fraction(0))
-        matrix[gone] = {to: p / leave for to, p in matrix[gone].items()}
-        value[gone] /= leave
-        for node in range(n):
-            weight = matrix[node].pop(gone, None) if node != gone else None
-            if weight is not None:
-                value[node] += weight * value[gone]
-                for to, p in matrix[gone].items():
-                    matrix[node][to] = matrix[node].get(to, Fraction(0)) + weight * p
-    return value
+                walk[node][to] = walk[node].get(to, Fraction(0)) + Fraction(w, denominator)
+    eliminate(walk)
+    return [row[GOAL] for row in walk.values()]
