@@ -35,8 +35,8 @@ from tailpath.kernels.jit import frozen
 from tailpath.kernels.rounding import FADED, FEW, FIXED, ROW, UNIT
 from tailpath.model.cost_units import as_fraction
 from tailpath.model.findings import found_once
-from tailpath.model.records import Record
 from tailpath.model.ssp import SSP, Geometry, Name, Origin
+from tailpath.solvers.by_state import ByState
 
 #: Probabilities given arrival that may be off by more, relatively, are worth a note; and are
 #: refused.
@@ -46,7 +46,7 @@ CLOSE = 2 * UNIT * (1 + 2 * FEW)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Arrival(Record):
+class Arrival(ByState):
     """The largest probability of arriving from every state, with verified bounds.
 
     Attributes
@@ -64,9 +64,6 @@ class Arrival(Record):
     lower: FloatArray
     upper: FloatArray
 
-    def __post_init__(self) -> None:
-        self._freeze()
-
     def probability(self, state: Name | None = None) -> float:
         """The largest probability of arriving from a state.
 
@@ -80,14 +77,7 @@ class Arrival(Record):
         float
             The probability.
         """
-        return float(
-            self.value[self.ssp.start_index if state is None else self.ssp.state_index(state)]
-        )
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """Verified lower and upper bound on the probability from the start."""
-        return float(self.lower[self.ssp.start_index]), float(self.upper[self.ssp.start_index])
+        return self._from(state)
 
     def __repr__(self) -> str:
         return f"<Arrival {self.probability():.6g} from {self.ssp.start!r}>"
@@ -125,10 +115,8 @@ def solve_arrival(ssp: SSP) -> Arrival:
         given = core.decisions()._replace(rate=next(frozen(rate)))
         found = least_total(given, lambda: _exact_rates(core, arrives), sharp=True).bounds
         node = core.node_of[: len(between)]
-        lower[between], upper[between] = (
-            np.clip(-found.upper, 0.0, 1.0)[node],
-            np.clip(-found.lower, 0.0, 1.0)[node],
-        )
+        lower[between] = np.clip(-found.upper, 0.0, 1.0)[node]
+        upper[between] = np.clip(-found.lower, 0.0, 1.0)[node]
         value[between] = np.clip(-found.value[node], lower[between], upper[between])
     return Arrival(ssp, value, lower, upper)
 
@@ -216,11 +204,8 @@ def given_arrival(ssp: SSP) -> SSP:
         alive[ssp.outcome_target], ssp.outcome_probability * arrival.value[ssp.outcome_target], 0.0
     )
     total = np.add.reduceat(arriving, ssp.choice_outcomes[:-1])
-    choice, state, position = (
-        np.flatnonzero(mask & alive[ssp.choice_state]),
-        np.flatnonzero(alive),
-        positions(alive),
-    )
+    choice, state = np.flatnonzero(mask & alive[ssp.choice_state]), np.flatnonzero(alive)
+    position = positions(alive)
     share = np.divide(
         arriving, total[ssp.outcome_choice], out=np.zeros_like(arriving), where=arriving > 0
     )

@@ -2,13 +2,12 @@
 cost.
 
 The model is first cut to its *core* (`analysis/core.py`), in which V* is the only solution of V =
-min (r + P V); `dp/optimum.py` finds it, with bounds. It is found once and kept with the model.
+min (r + P V); `dp/optimum.py` finds it, with bounds. It is found once and stored with the model.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, overload
 
 import numpy as np
@@ -28,11 +27,10 @@ from tailpath.graph import FloatArray
 from tailpath.model.endings import ended_by_chance
 from tailpath.model.findings import found_once
 from tailpath.model.interval import IntervalSSP
-from tailpath.model.records import Record, data_frame
-from tailpath.model.ssp import SSP, Name
+from tailpath.model.ssp import SSP
 from tailpath.options import check_gamma
 from tailpath.pictures.notebook import card
-from tailpath.policies.kinds import MarkovPolicy
+from tailpath.solvers.by_state import LeastCosts
 from tailpath.solvers.part_expectation import PartExpectedSolution, solve_expected_part
 from tailpath.solvers.uncertain.expected import RobustExpected, solve_robust_expected
 from tailpath.texts import Table
@@ -41,7 +39,7 @@ from tailpath.verify.optimum import check_expected
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ExpectedSolution(Record):
+class ExpectedSolution(LeastCosts):
     """The least expected cost from every state, with verified bounds.
 
     Attributes
@@ -71,19 +69,6 @@ class ExpectedSolution(Record):
     iterations: int
     gamma: float = 1.0
 
-    def __post_init__(self) -> None:
-        self._freeze()
-
-    @cached_property
-    def policy(self) -> MarkovPolicy:
-        """The `MarkovPolicy` of least expected cost."""
-        return MarkovPolicy.from_choices(self.ssp, self.choices)
-
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """Verified lower and upper bound on the value of the start."""
-        return float(self.lower[self.ssp.start_index]), float(self.upper[self.ssp.start_index])
-
     def verify(self) -> Proof:
         """Check the bounds of every state on the model as given, in exact arithmetic.
 
@@ -102,54 +87,6 @@ class ExpectedSolution(Record):
             If the checker cannot prove a bound.
         """
         return check_expected(self)
-
-    def cost(self, state: Name | None = None) -> float:
-        """The least expected cost from a state.
-
-        Parameters
-        ----------
-        state : hashable, optional
-            The name of a state; by default the start.
-
-        Returns
-        -------
-        float
-            0 at goals, infinite where no policy surely arrives.
-
-        Examples
-        --------
-        >>> tp.solve_expected(ssp).cost("work")
-        0.0
-        """
-        index = self.ssp.start_index if state is None else self.ssp.state_index(state)
-        return float(self.value[index])
-
-    def to_pandas(self) -> Any:
-        """Every state with its least expected cost, verified bounds and the action of the policy.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns `state`, `value`, `lower`, `upper` and `action`.
-
-        Raises
-        ------
-        OptionError
-            If pandas is not installed.
-        """
-        actions = [
-            self.ssp.choice_name(choice) if choice >= 0 else None
-            for choice in self.choices.tolist()
-        ]
-        return data_frame(
-            {
-                "state": list(self.ssp.states),
-                "value": self.value,
-                "lower": self.lower,
-                "upper": self.upper,
-                "action": actions,
-            }
-        )
 
     def _repr_html_(self) -> str:
         lower, upper = self.bounds

@@ -5,8 +5,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,16 +13,15 @@ from tailpath.analysis.nature import nature_called
 from tailpath.analysis.robust import robust
 from tailpath.errors import ModelError
 from tailpath.model.interval import IntervalSSP
-from tailpath.model.records import Record, data_frame
-from tailpath.model.ssp import FloatArray, Name
-from tailpath.policies.kinds import MarkovPolicy
+from tailpath.model.ssp import SSP, FloatArray
+from tailpath.solvers.by_state import LeastCosts
 from tailpath.solvers.uncertain.words import both_sides, other_nature
 from tailpath.verify.distribution import Proof
 from tailpath.verify.intervals import check_robust_expected
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class RobustExpected(Record):
+class RobustExpected(LeastCosts):
     """The least expected cost from every state against, or with, nature, with verified bounds.
 
     Attributes
@@ -54,35 +51,9 @@ class RobustExpected(Record):
     method: str
     iterations: int
 
-    def __post_init__(self) -> None:
-        self._freeze()
-
-    @cached_property
-    def policy(self) -> MarkovPolicy:
-        """The `MarkovPolicy` of least expected cost against, or with, this nature."""
-        return MarkovPolicy.from_choices(self.model.inside, self.choices)
-
     @property
-    def bounds(self) -> tuple[float, float]:
-        """Verified lower and upper bound on the value of the start."""
-        start = self.model.inside.start_index
-        return float(self.lower[start]), float(self.upper[start])
-
-    def cost(self, state: Name | None = None) -> float:
-        """The least expected cost from a state.
-
-        Parameters
-        ----------
-        state : hashable, optional
-            The name of a state; by default the start.
-
-        Returns
-        -------
-        float
-            0 at goals, infinite where no policy surely arrives.
-        """
-        inside = self.model.inside
-        return float(self.value[inside.start_index if state is None else inside.state_index(state)])
+    def _ssp(self) -> SSP:
+        return self.model.inside
 
     def words(self) -> str:
         """Both sides in one sentence: with the best nature and against the worst.
@@ -117,33 +88,6 @@ class RobustExpected(Record):
             If a claim does not hold.
         """
         return check_robust_expected(self)
-
-    def to_pandas(self) -> Any:
-        """Every state with its least expected cost, verified bounds and the action of the policy.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns `state`, `value`, `lower`, `upper` and `action`.
-
-        Raises
-        ------
-        OptionError
-            If pandas is not installed.
-        """
-        inside = self.model.inside
-        actions = [
-            inside.choice_name(choice) if choice >= 0 else None for choice in self.choices.tolist()
-        ]
-        return data_frame(
-            {
-                "state": list(inside.states),
-                "value": self.value,
-                "lower": self.lower,
-                "upper": self.upper,
-                "action": actions,
-            }
-        )
 
     def __repr__(self) -> str:
         return (
