@@ -1,5 +1,5 @@
-"""Planning methods behind one face, each in a file of its own, and the register that `solve`,
-`compare` and `study` take them from.
+"""Planning methods behind one face, and the register that `solve`, `compare` and `study` take them
+from.
 """
 
 from tailpath.methods.method import Account, Found, Method, Option, Plan

@@ -25,22 +25,13 @@ def plan(
 
 def account(found: Found) -> Account:
     solution = found.plan.solution
-    low, high = solution.bounds
-    record: dict[str, Any] = {
-        "expected_cost": solution.cost(),
-        "bounds": [low, high],
-        "gamma": solution.gamma,
-        "solver": solution.method,
-    }
-    rows = {
-        "least expected cost"
-        + (
-            f", discounted by {solution.gamma:g}" if solution.gamma < 1 else ""
-        ): f"{solution.cost():.10g}",
-        "verified bounds": f"{low:.15g} to {high:.15g}",
-        "solved by": solution.method,
-    }
-    return Account(record, rows)
+    brief = account_in_parts(found)
+    what, *others = brief.rows.items()
+    discount = f", discounted by {solution.gamma:g}" if solution.gamma < 1 else ""
+    return Account(
+        {**brief.record, "gamma": solution.gamma, "solver": solution.method},
+        {what[0] + discount: what[1], **dict(others), "solved by": solution.method},
+    )
 
 
 def account_in_parts(found: Found) -> Account:

@@ -1,18 +1,19 @@
-"""What the methods CVaRVIQ and CVaRVILI share: their grid of atoms, their options, and what they
-say.
-"""
+"""CVaRVIQ and CVaRVILI as methods, on one grid of atoms."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from tailpath.errors import OptionError, TailpathWarning
-from tailpath.methods.method import GAMMA, Option, Plan
+from tailpath.methods.method import GAMMA, Method, Option, Plan
 from tailpath.model.ssp import SSP
 from tailpath.options import Progress
 from tailpath.policies.atoms import log_atoms
+from tailpath.solvers.published.interpolation import solve_cvar_interpolation
+from tailpath.solvers.published.quantile import solve_cvar_quantile
 from tailpath.solvers.published.solution import AtomSolution
 from tailpath.solvers.published.sweeps import FACTORS, STARTS
 from tailpath.texts import name
@@ -53,7 +54,7 @@ PUBLISHED = {"values_from": "zero"}
 DOING = "sweep {steps}, residual {reached:.3g}"
 
 
-def factors_option(default: str) -> Option:
+def _factors(default: str) -> Option:
     return Option(
         "factors",
         str,
@@ -156,3 +157,30 @@ def _listed(given: Any, where: str) -> Any:
         f"own atoms: {where} must be a list of atoms, or alpha0 and atoms for log-spaced ones, not"
         f" {given!r}"
     )
+
+
+INNER = Option(
+    "inner",
+    str,
+    "lp",
+    "Inner problems: linear programs by HiGHS, or their closed form.",
+    choices=("lp", "greedy"),
+)
+QUANTILE = Method(
+    name="quantile",
+    title="CVaRVIQ",
+    summary="CVaR value iteration by quantiles, as published",
+    plan=partial(plan, solve_cvar_quantile),
+    options=(*OPTIONS, _factors("shared")),
+    variants={"published": PUBLISHED, "printed": {**PUBLISHED, "factors": "printed"}},
+    doing=DOING,
+)
+INTERPOLATION = Method(
+    name="interpolation",
+    title="CVaRVILI",
+    summary="CVaR value iteration by linear interpolation, as published",
+    plan=partial(plan, solve_cvar_interpolation),
+    options=(*OPTIONS, INNER, _factors("vertex")),
+    variants={"published": PUBLISHED},
+    doing=DOING,
+)

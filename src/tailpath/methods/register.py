@@ -1,6 +1,6 @@
 """The register of planning methods: who plans for `--method name`.
 
-A method of this folder is a file with a `METHOD` and a line in the table below. Others add theirs
+A method of this folder is a `Method` with a line in the table below. Others add theirs
 as `registers.py` says, by `register(Method(...))` or by an entry point of the group
 `tailpath.methods`. Either way `solve`, `compare` and `study` know it. A study's workers are
 processes of their own: there the module that calls `register` is named in the study's design
@@ -18,14 +18,14 @@ from tailpath.texts import did_you_mean
 ADDRESSES = {
     "exact": "tailpath.methods.exact:METHOD",
     "expected": "tailpath.methods.expected:METHOD",
-    "quantile": "tailpath.methods.quantile:METHOD",
-    "interpolation": "tailpath.methods.interpolation:METHOD",
+    "quantile": "tailpath.methods.published:QUANTILE",
+    "interpolation": "tailpath.methods.published:INTERPOLATION",
     "improved": "tailpath.methods.onwards:IMPROVED",
     "second-stage": "tailpath.methods.onwards:SECOND_STAGE",
-    "layers": "tailpath.methods.layers:METHOD",
-    "pareto": "tailpath.methods.pareto:METHOD",
-    "surrogate": "tailpath.methods.surrogate:METHOD",
-    "nested": "tailpath.methods.nested:METHOD",
+    "layers": "tailpath.methods.related:LAYERS",
+    "pareto": "tailpath.methods.related:PARETO",
+    "surrogate": "tailpath.methods.related:SURROGATE",
+    "nested": "tailpath.methods.related:NESTED",
 }
 #: What tables call a method is understood, too.
 ALSO = {"optimum": "exact"}
